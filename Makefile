@@ -1,0 +1,156 @@
+# Acorn. `make` builds the programs, `make test` runs the unit tests, `make help` lists the rest.
+#
+# MODE=release|asan|ubsan|tsan|fuzz|alloc|debug chooses a build; each has its own folder, so that they never mix.
+
+MODE ?= release
+BUILD := build$(if $(filter-out release,$(MODE)),/$(MODE))
+CC := $(if $(filter fuzz,$(MODE)),clang,gcc)
+
+WARN := -Wall -Wextra -Wpedantic -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wundef -Wvla \
+        -Wimplicit-fallthrough -Werror
+FAST := -O3 -fno-math-errno -fno-trapping-math -fno-signed-zeros -ffp-contract=fast
+MODE_FLAGS_release := -O2 -g
+MODE_FLAGS_debug := -O0 -g
+MODE_FLAGS_alloc := -O2 -g
+MODE_FLAGS_asan := -O1 -g -fsanitize=address -fno-omit-frame-pointer
+MODE_FLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
+MODE_FLAGS_tsan := -O1 -g -fsanitize=thread
+MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+MODE_FLAGS := $(MODE_FLAGS_$(MODE))
+ifeq ($(MODE_FLAGS),)
+$(error MODE=$(MODE) is not one of release debug alloc asan ubsan tsan fuzz)
+endif
+
+CPPFLAGS := -D_GNU_SOURCE -I. -I$(BUILD)/gen
+CFLAGS := -std=gnu11 $(MODE_FLAGS) -march=x86-64-v2 $(WARN) -fno-common -pthread -MMD -MP
+LDFLAGS := $(filter-out -O%,$(MODE_FLAGS)) -pthread
+# --wrap counts the allocations of our own objects (tests/alloc).
+WRAP := $(if $(filter alloc,$(MODE)),-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=aligned_alloc)
+
+LIBS_rpc := -lgrpc -lgpr -lprotobuf-c
+LIBS := $(LIBS_rpc) -luv -ljansson -ldl -lm
+
+# ---- sources: every .c file of a folder belongs to the folder's library; main files are programs.
+src = $(sort $(wildcard $(1)))
+BASE_SRC := $(call src,common/base/*.c common/cluster/*.c common/metrics/*.c)
+RPC_SRC := $(call src,common/rpc/*.c)
+ENVS_SRC := $(call src,envs/*.c envs/*/*.c)
+ACTOR_SRC := $(filter-out actor/main.c,$(call src,actor/*.c))
+# Kernel files are compiled several times, see below.
+KERNEL_SRC := learner/device/cpu_kernels.c
+REF_SRC := learner/device/ref.c
+LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c))
+DEPLOY_SRC := $(filter-out deploy/launch.c,$(call src,deploy/*.c))
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+GEN_OBJ := $(BUILD)/obj/gen/acorn.pb-c.o
+KERNEL_OBJ := $(if $(wildcard $(KERNEL_SRC)),$(foreach v,v2 v3 v4,$(BUILD)/obj/learner/device/cpu_kernels_$(v).o))
+REF_OBJ := $(if $(wildcard $(REF_SRC)),$(foreach v,float double,$(BUILD)/obj/learner/device/ref_$(v).o))
+
+LIB_BASE := $(BUILD)/libbase.a
+LIB_RPC := $(BUILD)/librpc.a
+LIB_ENVS := $(BUILD)/libenvs.a
+LIB_ACTOR := $(BUILD)/libactor.a
+LIB_LEARNER := $(BUILD)/liblearner.a
+LIB_DEPLOY := $(BUILD)/libdeploy.a
+ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
+
+PROGRAMS := $(foreach p,learner actor launch,$(BUILD)/$(p))
+UNIT_SRC := $(shell find tests/unit -name 'test_*.c' 2>/dev/null | sort)
+UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC))
+BENCH_SRC := $(call src,tests/bench/bench_*.c)
+BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
+FUZZ_SRC := $(call src,tests/fuzz/fuzz_*.c)
+FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
+
+.PHONY: all test units bench lint format asan ubsan tsan fuzz headers info help clean bench-programs
+.SECONDARY:
+all: $(PROGRAMS) ## the programs: learner, actor, launch
+
+$(BUILD)/learner: $(BUILD)/obj/learner/main.o $(LIB_LEARNER) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
+$(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
+$(BUILD)/launch: $(BUILD)/obj/deploy/launch.o $(ALL_LIBS)
+$(PROGRAMS):
+	@echo "  link   $@"
+	@$(CC) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) $(EXTRA_OBJ) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS)
+
+$(LIB_BASE): $(call obj,$(BASE_SRC))
+$(LIB_RPC): $(call obj,$(RPC_SRC)) $(GEN_OBJ)
+$(LIB_ENVS): $(call obj,$(ENVS_SRC))
+$(LIB_ACTOR): $(call obj,$(ACTOR_SRC))
+$(LIB_LEARNER): $(call obj,$(LEARNER_SRC)) $(KERNEL_OBJ) $(REF_OBJ)
+$(LIB_DEPLOY): $(call obj,$(DEPLOY_SRC))
+$(ALL_LIBS):
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(BUILD)/obj/%.o: %.c | $(BUILD)/gen/acorn.pb-c.h
+	@mkdir -p $(@D)
+	@echo "  cc     $<"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# The CPU kernels: one file, three instruction sets; the table is chosen at start.
+$(BUILD)/obj/learner/device/cpu_kernels_%.o: $(KERNEL_SRC)
+	@mkdir -p $(@D)
+	@echo "  cc     $< ($*)"
+	@$(CC) $(CPPFLAGS) $(filter-out -O% -march=%,$(CFLAGS)) $(FAST) -march=x86-64-$* $(if $(filter v4,$*),-mprefer-vector-width=512) \
+	  -DKERNELS=cpu_kernels_$* -c -o $@ $<
+
+# The reference device: one file, two precisions.
+$(BUILD)/obj/learner/device/ref_%.o: $(REF_SRC)
+	@mkdir -p $(@D)
+	@echo "  cc     $< ($*)"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -DREAL=$* -DREF_DEVICE=device_ref_$* -c -o $@ $<
+
+$(BUILD)/gen/acorn.pb-c.c $(BUILD)/gen/acorn.pb-c.h &: proto/acorn.proto
+	@mkdir -p $(BUILD)/gen
+	@echo "  proto  $<"
+	@protoc-c --proto_path=proto --c_out=$(BUILD)/gen proto/acorn.proto
+$(GEN_OBJ): $(BUILD)/gen/acorn.pb-c.c
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) $(filter-out $(WARN),$(CFLAGS)) -c -o $@ $<
+
+# ---- tests
+TEST_COMMON := $(call obj,$(call src,tests/unit/support/*.c))
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS)
+	@mkdir -p $(@D)
+	@echo "  link   $@"
+	@$(CC) $(LDFLAGS) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS)
+$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
+	@mkdir -p $(@D)
+	@echo "  link   $@"
+	@$(CC) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS)
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(ALL_LIBS)
+	@mkdir -p $(@D)
+	@echo "  link   $@"
+	@$(CC) $(filter-out -fsanitize=%,$(LDFLAGS)) -fsanitize=fuzzer,address,undefined -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group $(LIBS)
+
+units: $(UNIT)
+test: all units ## build and run the unit tests, a process each
+	@scripts/run_units.sh $(UNIT)
+bench-programs: all $(BENCH)
+bench: bench-programs ## every figure of the README, measured here
+	@scripts/bench.sh
+asan ubsan tsan: ## the unit tests under a sanitizer
+	@$(MAKE) --no-print-directory MODE=$@ all test
+fuzz: ## the fuzzers, FUZZ_SECONDS each (default 20)
+	@$(MAKE) --no-print-directory MODE=fuzz fuzz-programs
+	@scripts/fuzz.sh build/fuzz/tests/fuzz
+.PHONY: fuzz-programs
+fuzz-programs: $(FUZZ)
+
+lint: ## the rules that a script can check: includes, lengths, format
+	@scripts/lint.sh
+format: ## clang-format over all C files
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+headers: ## every header compiles alone
+	@for h in $$(git ls-files -co --exclude-standard '*.h'); do \
+	  $(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -Wno-unused -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
+info: ## what was found on this machine
+	@scripts/info.sh
+help: ## this list
+	@grep -hE '^[a-z][a-z ]*:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z ]*):.*## (.*)/  \1|\2/' | awk -F'|' '{printf "%-22s %s\n",$$1,$$2}'
+clean: ## remove the build folder
+	rm -rf build
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

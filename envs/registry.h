@@ -1,0 +1,27 @@
+/* The environments that are compiled in, and the ways from a name and --env_args to one of them.
+ * Upstream: actor, learner, deploy. Thread: any (tables are constant). */
+#ifndef ACORN_ENVS_REGISTRY_H
+#define ACORN_ENVS_REGISTRY_H
+
+#include "common/base/status.h"
+#include "common/rpc/wire.h"
+#include "envs/env.h"
+
+/* The environment of that name. Errors: NOT_FOUND, with the nearest name and the list of all. */
+MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *name, struct error *error);
+
+/* All of them, NULL-terminated, for help texts. */
+const struct acorn_env *const *registry_all(void);
+
+/* Reads a JSON object of options ("" or "{}": all defaults) into a configuration.
+ * Owner: the caller, with registry_config_deinit. Errors: INVALID: bad JSON, unknown option (with the nearest), a value
+ * out of its range. */
+MUST_CHECK enum status registry_config(struct acorn_config *out, const struct acorn_env *env, const char *json,
+                                       struct error *error);
+void registry_config_deinit(struct acorn_config *config);
+
+/* The space of that environment in the wire's terms. */
+MUST_CHECK enum status registry_space(struct wire_space *out, const struct acorn_env *env,
+                                      const struct acorn_config *config, struct error *error);
+
+#endif
