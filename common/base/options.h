@@ -64,7 +64,7 @@ MUST_CHECK enum status options_parse(const struct option_table *table, void *con
 MUST_CHECK enum status options_set(const struct option_table *table, void *config, const char *name, const char *value,
                                    const char *where, struct error *error);
 
-/* Reads a file of "name = value" lines. */
+/* Reads a file of "name = value" lines. A string may stand in double quotes, with the escapes \" \\ and \n. */
 MUST_CHECK enum status options_read_file(const struct option_table *table, void *config, const char *path,
                                          struct error *error);
 

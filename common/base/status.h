@@ -27,7 +27,7 @@ enum status {
 };
 
 #define MUST_CHECK __attribute__((warn_unused_result))
-#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+#define PRINTF_LIKE(text, first) __attribute__((__format__(__printf__, text, first)))
 
 /* The sentence that goes with a status. Plain data; the caller owns it. */
 struct error {

@@ -39,6 +39,7 @@ enum rpc_code {
   RPC_UNAUTHENTICATED = 16,
 };
 
+struct rpc_server;
 struct rpc_stream;
 
 /* The application's half. The four callbacks run on the stream's queue thread; a method may leave on_open and on_close

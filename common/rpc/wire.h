@@ -72,6 +72,11 @@ struct wire_rows {
 MUST_CHECK enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *spans, int num_spans,
                                          const struct wire_layout *layout, struct error *error);
 
+/* Reads only `run_id` of a Steps message (0 if it is not sent): the first message of a stream names its lease by it.
+ * Errors: INVALID if the bytes are no message at all. */
+MUST_CHECK enum status wire_peek_run_id(uint64_t *run_id, const struct wire_span *spans, int num_spans,
+                                        struct error *error);
+
 /* Encodes everything of a Steps message up to and including the tag and length of `observation`, whose wire_bytes * K
  * bytes the caller sends right behind it. run_id 0 and episodes 0 are left out.
  * Shapes: reward (K), flags (K). Returns the bytes written. Errors: CHECK if room < wire_steps_header_bound(). */

@@ -65,6 +65,10 @@ struct device_ops {
   const char *name; /* "ref", "ref_double", "cpu" */
   size_t real_bytes;
 
+  /* What device_destroy and device_describe call. */
+  void (*destroy)(struct device *d);
+  const char *(*describe)(const struct device *d);
+
   /* ---- memory */
   /* Zeroed, 64-byte aligned; aborts when there is none. release takes what alloc gave. */
   void *(*alloc)(struct device *d, size_t bytes);

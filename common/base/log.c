@@ -1,0 +1,110 @@
+#include "common/base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+
+enum { LINE_BYTES = 2048, LIVE_BYTES = 1024, DEFAULT_COLUMNS = 80 };
+
+#define CLEAR_LINE "\r\033[K"
+
+// name and lowest are read-only after log_init; start_us after the program has been loaded.
+static const char *log_name;
+static enum log_level log_lowest = LOG_INFO;
+static int64_t start_us;
+
+// Guarded by lock, so that a log line and a redraw never mix.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char live[LIVE_BYTES];
+
+__attribute__((constructor)) static void remember_start(void) {
+  start_us = clock_now_us();
+}
+
+void log_init(const char *name, enum log_level lowest) {
+  log_name = name;
+  log_lowest = lowest;
+}
+
+// A terminal that understands the sequence which clears a line.
+static bool is_terminal(void) {
+  const char *term = getenv("TERM");
+  return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+static int terminal_columns(void) {
+  struct winsize size;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return DEFAULT_COLUMNS;
+  return size.ws_col;
+}
+
+// A line that nobody can read (a closed pipe) is lost: the run matters more than its log.
+static void write_whole(const char *bytes, size_t count) {
+  while (count > 0) {
+    ssize_t written = write(STDERR_FILENO, bytes, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    bytes += written;
+    count -= (size_t)written;
+  }
+}
+
+// Copies `text` as one row of at most `columns` characters: a row that wraps could not be redrawn
+// in place.
+static void copy_row(char row[LIVE_BYTES], const char *text, int columns) {
+  size_t length = 0;
+  for (int used = 0; *text && length < LIVE_BYTES - 1; text++) {
+    bool continues =
+        ((unsigned char)*text & 0xC0) == 0x80; // UTF-8: belongs to the character before
+    if (!continues && ++used > columns) break;
+    row[length++] = (unsigned char)*text < ' ' ? ' ' : *text;
+  }
+  row[length] = '\0';
+}
+
+void log_line(enum log_level level, const char *format, ...) {
+  static const char *const words[] = {"debug: ", "", "warning: ", "error: "};
+  if (level < log_lowest) return;
+
+  char message[LINE_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+
+  pthread_mutex_lock(&lock);
+  bool redraw = live[0] && is_terminal();
+  char line[LINE_BYTES + LIVE_BYTES + 256];
+  int length = snprintf(line, sizeof line, "%s%.3f %.100s: %s%s\n%s", redraw ? CLEAR_LINE : "",
+                        (double)(clock_now_us() - start_us) * 1e-6,
+                        log_name ? log_name : program_invocation_short_name, words[level], message,
+                        redraw ? live : "");
+  write_whole(line, (size_t)length);
+  pthread_mutex_unlock(&lock);
+}
+
+void log_live(const char *text) {
+  if (!is_terminal()) {
+    if (text[0]) log_line(LOG_INFO, "%s", text);
+    return;
+  }
+
+  pthread_mutex_lock(&lock);
+  bool was_shown = live[0];
+  copy_row(live, text, terminal_columns() - 1);
+  if (was_shown || live[0]) {
+    char row[LIVE_BYTES + sizeof CLEAR_LINE];
+    int length = snprintf(row, sizeof row, CLEAR_LINE "%s", live);
+    write_whole(row, (size_t)length);
+  }
+  pthread_mutex_unlock(&lock);
+}

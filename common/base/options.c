@@ -1,0 +1,189 @@
+#include "common/base/options.h"
+
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/option_value.h"
+
+enum { NAME_BYTES = 128 };
+
+// The command line and how far it has been read.
+struct words {
+  int count;
+  char **word;
+  int next;
+};
+
+static uint8_t *given_rows(void *config) {
+  return ((struct options_given *)config)->row;
+}
+
+// A table that cannot work is found when the program starts, whatever the user typed.
+static void check_table(const struct option_table *table) {
+  CHECK(table->count <= OPTIONS_MAX, "%d options, room for %d", table->count, OPTIONS_MAX);
+  for (int i = 0; i < table->count; i++) {
+    const struct option *option = &table->options[i];
+    CHECK(options_find(table, option->name) == option, "two options are called --%s", option->name);
+    CHECK(!option->alias || options_find(table, option->alias) == option,
+          "two options are called --%s", option->alias);
+    CHECK(option->type != OPTION_CHOICE || option->choices, "--%s has no choices", option->name);
+    CHECK(option->min <= option->max, "--%s: its range is empty", option->name);
+  }
+}
+
+void options_init(const struct option_table *table, void *config) {
+  check_table(table);
+  memset(given_rows(config), 0, OPTIONS_MAX);
+  for (int i = 0; i < table->count; i++) {
+    const struct option *option = &table->options[i];
+    struct error error = {""};
+    option_value_clear(option, config);
+    enum status status = option_value_read(option, config, option->fallback ? option->fallback : "",
+                                           "the default", &error);
+    CHECK(status == STATUS_OK, "%s", error.text);
+  }
+}
+
+void options_deinit(const struct option_table *table, void *config) {
+  for (int i = 0; i < table->count; i++) option_value_free(&table->options[i], config);
+}
+
+static enum status refuse_unknown(const struct option_table *table, const char *name,
+                                  const char *where, struct error *error) {
+  const char *nearest = options_nearest(&table, 1, name);
+  return status_fail(error, STATUS_INVALID,
+                     "%s%s--%.100s: there is no such option%s%s%s; --help lists them all", where,
+                     where[0] ? ": " : "", name, nearest ? "; did you mean --" : "",
+                     nearest ? nearest : "", nearest ? "?" : "");
+}
+
+enum status options_set(const struct option_table *table, void *config, const char *name,
+                        const char *value, const char *where, struct error *error) {
+  const struct option *option = options_find(table, name);
+  if (!option) return refuse_unknown(table, name, where, error);
+  enum status status = option_value_read(option, config, value, where, error);
+  if (status == STATUS_OK) given_rows(config)[option - table->options] = 1;
+  return status;
+}
+
+bool options_given(const struct option_table *table, const void *config, const char *name) {
+  const struct option *option = options_find(table, name);
+  CHECK(option, "--%s is in no table of %s", name, table->program);
+  return ((const struct options_given *)config)->row[option - table->options];
+}
+
+static bool is_option(const char *word) {
+  return strncmp(word, "--", 2) == 0;
+}
+
+// Takes one "--name" or "--name=value". `value` is NULL if there was no "=".
+static void take_name(struct words *words, char name[NAME_BYTES], const char **value) {
+  const char *word = words->word[words->next++] + 2;
+  const char *equals = strchr(word, '=');
+  snprintf(name, NAME_BYTES, "%.*s", equals ? (int)(equals - word) : (int)strlen(word), word);
+  *value = equals ? equals + 1 : NULL;
+}
+
+// The value that stands in a word of its own. A word that starts with "--" is the next option.
+static enum status take_value(struct words *words, const char **value, const char *name,
+                              struct error *error) {
+  if (words->next >= words->count || is_option(words->word[words->next])) {
+    return status_fail(error, STATUS_INVALID, "--%s: its value is missing; write --%s=VALUE", name,
+                       name);
+  }
+  *value = words->word[words->next++];
+  return STATUS_OK;
+}
+
+// The flag that "no_flag" turns off, or NULL.
+static const struct option *find_negated(const struct option_table *table, const char *name) {
+  bool is_negated = strncmp(name, "no_", 3) == 0 || strncmp(name, "no-", 3) == 0;
+  const struct option *option = is_negated ? options_find(table, name + 3) : NULL;
+  return option && option->type == OPTION_BOOL ? option : NULL;
+}
+
+// Takes and sets one option with its value.
+static enum status parse_option(const struct option_table *table, void *config, struct words *words,
+                                struct error *error) {
+  char name[NAME_BYTES];
+  const char *value;
+  take_name(words, name, &value);
+  const struct option *option = options_find(table, name);
+  const struct option *negated = option ? NULL : find_negated(table, name);
+  bool is_config = strcmp(name, "config") == 0;
+
+  // Flags take no second word; the others do.
+  if (negated && value) {
+    return status_fail(error, STATUS_INVALID, "--%s takes no value; write --%s alone, or --%s=%s",
+                       name, name, negated->name, "false");
+  }
+  if (negated) return options_set(table, config, negated->name, "false", "", error);
+  if (!value && option && option->type == OPTION_BOOL) value = "true";
+  if (!value && (option || is_config)) {
+    enum status status = take_value(words, &value, name, error);
+    if (status != STATUS_OK) return status;
+  }
+
+  // The files have been read by then; a program may still keep the name in a row of its own.
+  if (is_config && !option) return STATUS_OK;
+  return options_set(table, config, name, value ? value : "", "", error);
+}
+
+// Reads every --config file ahead of the options themselves, since those win wherever they stand.
+// Answers --help.
+static enum status parse_early(const struct option_table *table, void *config, struct words words,
+                               struct error *error) {
+  while (words.next < words.count && strcmp(words.word[words.next], "--") != 0) {
+    if (strcmp(words.word[words.next], "-h") == 0 ||
+        strcmp(words.word[words.next], "--help") == 0) {
+      options_help(table, stdout);
+      return STATUS_DONE;
+    }
+    if (!is_option(words.word[words.next])) {
+      words.next++;
+      continue;
+    }
+
+    char name[NAME_BYTES];
+    const char *value;
+    take_name(&words, name, &value);
+    if (strcmp(name, "config") != 0) continue;
+    enum status status = value ? STATUS_OK : take_value(&words, &value, name, error);
+    if (status == STATUS_OK) status = options_read_file(table, config, value, error);
+    if (status != STATUS_OK) return status;
+  }
+  return STATUS_OK;
+}
+
+static enum status refuse_word(const char *word, struct error *error) {
+  if (word[0] == '-' && word[1] && word[1] != '-') {
+    return status_fail(error, STATUS_INVALID,
+                       "'%.200s' is no option: they start with two dashes; see --help", word);
+  }
+  return status_fail(error, STATUS_INVALID,
+                     "'%.200s' is not expected here; options are written --name=value", word);
+}
+
+enum status options_parse(const struct option_table *table, void *config, int argc, char **argv,
+                          const char **positional, int *num_positional, struct error *error) {
+  struct words words = {.count = argc, .word = argv, .next = 1};
+  if (positional) *num_positional = 0;
+  enum status status = parse_early(table, config, words, error);
+
+  bool only_positional = false;
+  while (status == STATUS_OK && words.next < words.count) {
+    const char *word = words.word[words.next];
+    if (!only_positional && strcmp(word, "--") == 0) {
+      only_positional = true;
+      words.next++;
+    } else if (!only_positional && is_option(word)) {
+      status = parse_option(table, config, &words, error);
+    } else if (positional) {
+      positional[(*num_positional)++] = word;
+      words.next++;
+    } else {
+      status = refuse_word(word, error);
+    }
+  }
+  return status;
+}

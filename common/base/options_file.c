@@ -1,0 +1,126 @@
+// Configuration files: lines "name = value"; # at the start of a word begins a comment. A string
+// that would be misread so stands in double quotes, where \", \\ and \n have C's meaning.
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/option_value.h"
+#include "common/base/options.h"
+
+// Cuts white space off both ends, in place.
+static char *trim(char *text) {
+  while (isspace((unsigned char)*text)) text++;
+  size_t length = strlen(text);
+  while (length > 0 && isspace((unsigned char)text[length - 1])) length--;
+  text[length] = '\0';
+  return text;
+}
+
+static void cut_comment(char *text) {
+  for (char *hash = strchr(text, '#'); hash; hash = strchr(hash + 1, '#')) {
+    if (hash == text || isspace((unsigned char)hash[-1])) *hash = '\0';
+  }
+}
+
+// Takes the quotes and the escapes out of "...", in place. False if the closing quote is missing or
+// something follows it.
+static bool unquote(char *text) {
+  char *to = text, *from = text + 1;
+  while (*from && *from != '"') {
+    if (*from == '\\' && from[1]) from++;
+    *to++ = *from == 'n' && from[-1] == '\\' ? '\n' : *from;
+    from++;
+  }
+  if (*from != '"') return false;
+  cut_comment(from + 1);
+  bool is_last = *trim(from + 1) == '\0';
+  *to = '\0';
+  return is_last;
+}
+
+// Sets the option of one line. Blank lines and comments are no options.
+static enum status read_line(const struct option_table *table, void *config, char *line,
+                             const char *where, struct error *error) {
+  char *name = trim(line);
+  if (name[0] == '\0' || name[0] == '#') return STATUS_OK;
+  char *equals = strchr(name, '=');
+  if (!equals)
+    return status_fail(error, STATUS_INVALID, "%s: '%.200s' is not 'name = value'", where, name);
+  *equals = '\0';
+  name = trim(name);
+
+  char *value = trim(equals + 1);
+  if (value[0] != '"') {
+    cut_comment(value);
+    value = trim(value);
+  } else if (!unquote(value)) {
+    return status_fail(error, STATUS_INVALID,
+                       "%s: --%.100s: its value has no closing quote at its end", where, name);
+  }
+  return options_set(table, config, name, value, where, error);
+}
+
+enum status options_read_file(const struct option_table *table, void *config, const char *path,
+                              struct error *error) {
+  FILE *file = fopen(path, "r");
+  if (!file) {
+    return status_fail(error, STATUS_INVALID, "--config: cannot read '%.300s': %s", path,
+                       strerror(errno));
+  }
+
+  enum status status = STATUS_OK;
+  char *line = NULL;
+  size_t line_bytes = 0;
+  for (int number = 1; status == STATUS_OK && getline(&line, &line_bytes, file) >= 0; number++) {
+    char where[400];
+    snprintf(where, sizeof where, "config file %.300s, line %d", path, number);
+    status = read_line(table, config, line, where, error);
+  }
+  if (status == STATUS_OK && ferror(file)) {
+    status = status_fail(error, STATUS_INVALID, "--config: cannot read '%.300s': %s", path,
+                         strerror(errno));
+  }
+  free(line);
+  fclose(file);
+  return status;
+}
+
+static void write_quoted(const char *text, FILE *out) {
+  fputc('"', out);
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\') fputc('\\', out);
+    if (*text == '\n')
+      fputs("\\n", out);
+    else
+      fputc(*text, out);
+  }
+  fputc('"', out);
+}
+
+static bool needs_quotes(const char *text) {
+  size_t length = strlen(text);
+  return length == 0 || isspace((unsigned char)text[0]) ||
+         isspace((unsigned char)text[length - 1]) || strpbrk(text, "#\"\n");
+}
+
+void options_write(const struct option_table *table, const void *config, FILE *out) {
+  const char *group = "";
+  for (int i = 0; i < table->count; i++) {
+    // A heading where the group changes.
+    const struct option *option = &table->options[i];
+    if (option->group && strcmp(option->group, group) != 0) {
+      group = option->group;
+      fprintf(out, "%s# %s\n", i > 0 ? "\n" : "", group);
+    }
+
+    fprintf(out, "%s = ", option->name);
+    const char *text = option_value_string(option, config);
+    if (text && needs_quotes(text))
+      write_quoted(text, out);
+    else
+      option_value_write(option, config, out);
+    fputc('\n', out);
+  }
+}

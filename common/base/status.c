@@ -1,0 +1,28 @@
+#include "common/base/status.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+const char *status_name(enum status status) {
+  static const char *const names[] = {
+#define STATUS_SENTENCE(name, sentence) [STATUS_##name] = sentence,
+      STATUS_LIST(STATUS_SENTENCE)
+#undef STATUS_SENTENCE
+  };
+  size_t i = (size_t)status;
+  return i < sizeof names / sizeof names[0] ? names[i] : "unknown status";
+}
+
+enum status status_fail(struct error *error, enum status status, const char *format, ...) {
+  if (!error) return status;
+
+  // Formatted aside first: an argument may be the old text of `error` itself.
+  struct error sentence;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(sentence.text, sizeof sentence.text, format, args);
+  va_end(args);
+  *error = sentence;
+  return status;
+}

@@ -1,0 +1,95 @@
+#include "learner/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static enum status too_long(const char *path, struct error *error) {
+  return status_fail(error, STATUS_INVALID, "--logdir=%s: the path is too long", path);
+}
+
+/* mkdir -p. */
+static enum status make_folders(const char *path, struct error *error) {
+  char part[sizeof(((struct folder *)0)->checkpoints)];
+  snprintf(part, sizeof(part), "%s", path);
+  for (char *p = part + 1;; p++) {
+    if (*p != '/' && *p != '\0') continue;
+    char end = *p;
+    *p = '\0';
+    if (mkdir(part, 0777) != 0 && errno != EEXIST)
+      return status_fail(error, STATUS_IO, "cannot create the folder %s: %s", part, strerror(errno));
+    if (end == '\0') return STATUS_OK;
+    *p = end;
+  }
+}
+
+static enum status set_paths(struct folder *folder, const char *path, struct error *error) {
+  int n = snprintf(folder->path, sizeof(folder->path), "%s", path);
+  if (n >= (int)sizeof(folder->path)) return too_long(path, error);
+  snprintf(folder->checkpoints, sizeof(folder->checkpoints), "%s/checkpoints", folder->path);
+  return STATUS_OK;
+}
+
+static bool exists_in(const struct folder *folder, const char *name) {
+  char path[1024];
+  snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+  return access(path, F_OK) == 0;
+}
+
+static enum status take_lock(struct folder *folder, struct error *error) {
+  char path[1024];
+  snprintf(path, sizeof(path), "%s/lock", folder->path);
+  folder->lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  if (folder->lock < 0)
+    return status_fail(error, STATUS_IO, "cannot open %s: %s", path, strerror(errno));
+  if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) return STATUS_OK;
+  close(folder->lock);
+  folder->lock = -1;
+  return status_fail(error, STATUS_EXISTS,
+                     "the run folder %s is in use by another learner: stop that one, or choose another --logdir",
+                     folder->path);
+}
+
+enum status folder_open(struct folder *folder, const char *path, const char *env, const char *agent, bool resume,
+                        struct error *error) {
+  char fresh[512];
+  folder->lock = -1;
+  if (!path[0]) {
+    char when[32];
+    time_t now = time(NULL);
+    struct tm local;
+    strftime(when, sizeof(when), "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+    snprintf(fresh, sizeof(fresh), "runs/%s-%s-%s", env, agent, when);
+    path = fresh;
+  }
+  enum status status = set_paths(folder, path, error);
+  if (status == STATUS_OK) status = make_folders(folder->checkpoints, error);
+  if (status == STATUS_OK) status = take_lock(folder, error);
+  if (status != STATUS_OK) return status;
+  folder->held_run = exists_in(folder, "config.txt");
+  if (!folder->held_run || resume) return STATUS_OK;
+  folder_close(folder);
+  return status_fail(error, STATUS_EXISTS,
+                     "the run folder %s holds a run already: continue it with --resume, or choose another --logdir",
+                     folder->path);
+}
+
+enum status folder_open_read_only(struct folder *folder, const char *path, struct error *error) {
+  folder->lock = -1;
+  folder->held_run = true;
+  enum status status = set_paths(folder, path, error);
+  if (status != STATUS_OK) return status;
+  if (!exists_in(folder, "config.txt"))
+    return status_fail(error, STATUS_NOT_FOUND, "%s holds no run: there is no config.txt in it", path);
+  return STATUS_OK;
+}
+
+void folder_close(struct folder *folder) {
+  if (folder->lock >= 0) close(folder->lock);
+  folder->lock = -1;
+}

@@ -1,0 +1,117 @@
+#include "learner/options.h"
+
+#include <string.h>
+
+#define AT(member) offsetof(struct learner_options, member)
+#define BOOL(name, member, fallback, group, help)                                                  \
+  { name, NULL, OPTION_BOOL, AT(member), fallback, 0, 0, NULL, group, help }
+#define INT(name, member, fallback, min, max, group, help)                                         \
+  { name, NULL, OPTION_INT, AT(member), fallback, min, max, NULL, group, help }
+#define FLOAT(name, member, fallback, min, max, group, help)                                       \
+  { name, NULL, OPTION_FLOAT, AT(member), fallback, min, max, NULL, group, help }
+#define STRING(name, member, fallback, group, help)                                                \
+  { name, NULL, OPTION_STRING, AT(member), fallback, 0, 0, NULL, group, help }
+#define CHOICE(name, member, fallback, choices, group, help)                                       \
+  { name, NULL, OPTION_CHOICE, AT(member), fallback, 0, 0, choices, group, help }
+
+#define RUN "Run"
+#define SERVING "Serving"
+#define NETWORK "Network"
+#define ALGORITHM "Algorithm (V-trace)"
+#define OPTIMISER "Optimiser"
+#define RECORDS "Checkpoints and metrics"
+
+static const struct option rows[] = {
+    STRING("env", env, "cartpole", RUN, "environment: cartpole, catch, tmaze or synthetic"),
+    STRING("env_args", env_args, "{}", RUN, "options of the environment, as JSON: {\"length\": 50}"),
+    CHOICE("agent", agent, "vtrace", "vtrace|random|scripted", RUN,
+           "algorithm; random and scripted act without learning"),
+    CHOICE("mode", mode, "train", "train|evaluate", RUN,
+           "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
+    CHOICE("policy", policy, "greedy", "greedy|sample", RUN, "how evaluation chooses actions"),
+    {"logdir", "job_dir", OPTION_STRING, AT(logdir), "", 0, 0, NULL, RUN,
+     "run folder; default runs/<env>-<agent>-<time>"},
+    BOOL("resume", resume, "false", RUN, "continue the run in --logdir if it holds one"),
+    INT("seed", seed, "1", 0, 9e15, RUN, "of parameters, actions and environments"),
+    INT("total_steps", total_steps, "0", 0, 1e15, RUN,
+        "environment steps to run; 0: the environment's default budget"),
+    FLOAT("target_return", target_return, "nan", 0, 0, RUN,
+          "stop once the mean return of the last 100 episodes reaches it"),
+    INT("episodes", episodes, "100", 1, 1e9, RUN, "episodes to play in evaluate mode"),
+    BOOL("deterministic", deterministic, "false", RUN,
+         "the same seed gives the same run; slower, waits for every actor at every step"),
+    BOOL("exit_with_parent", exit_with_parent, "false", RUN,
+         "end when the process that started this one ends"),
+    CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN, "what is logged"),
+
+    STRING("listen", listen, "localhost:8686", SERVING, "HOST:PORT or unix:PATH"),
+    INT("num_envs", num_envs, "4", 1, 65536, SERVING, "training environments expected in all"),
+    INT("num_eval_envs", num_eval_envs, "16", 0, 65536, SERVING, "room for evaluation environments"),
+    INT("max_envs", max_envs, "0", 0, 65536, SERVING,
+        "training environments that may join; 0: twice num_envs"),
+    INT("queues", queues, "0", 0, 64, SERVING,
+        "completion-queue threads; 0: one, which also runs inference"),
+    INT("target_rows", target_rows, "0", 0, 65536, SERVING,
+        "rows that start an inference batch; 0: half of the live environments"),
+    INT("max_wait_us", max_wait_us, "5000", 0, 10000000, SERVING,
+        "a row waits no longer than this for its batch to fill"),
+    INT("late_us", late_us, "0", 0, 600000000, SERVING,
+        "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 ms"),
+
+    CHOICE("network", network, "mlp", "mlp|lstm", NETWORK, "what stands between observation and policy"),
+    STRING("hidden", hidden, "64,64", NETWORK, "sizes of the hidden layers (before the LSTM), or none"),
+    CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK, "of the hidden layers"),
+    INT("lstm_size", lstm_size, "64", 1, 4096, NETWORK, "units of the LSTM"),
+    BOOL("previous_action", previous_action, "true", NETWORK, "the previous action is an input"),
+    BOOL("previous_reward", previous_reward, "true", NETWORK, "the reward into the step is an input"),
+    CHOICE("device", device, "cpu", "cpu|ref|ref_double", NETWORK, "what computes; ref is slow and exact"),
+    CHOICE("precision", precision, "float32", "float32", NETWORK, "of the arithmetic"),
+
+    INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM, "steps T of a training window"),
+    INT("batch_size", batch_size, "32", 1, 65536, ALGORITHM, "windows N of a training batch"),
+    INT("max_lag", max_lag, "0", 0, 1e9, ALGORITHM,
+        "drop windows that began this many updates ago; 0: keep all"),
+    FLOAT("discount", discount, "0.99", 0, 1, ALGORITHM, "gamma"),
+    FLOAT("lambda", lambda, "1", 0, 1, ALGORITHM, "lambda of the trace"),
+    FLOAT("rho_clip", rho_clip, "1", 0, 1e9, ALGORITHM, "clip of the value target's importance weight"),
+    FLOAT("c_clip", c_clip, "1", 0, 1e9, ALGORITHM, "clip of the trace's importance weight"),
+    FLOAT("pg_rho_clip", pg_rho_clip, "1", 0, 1e9, ALGORITHM,
+          "clip of the policy gradient's importance weight"),
+    FLOAT("reward_clip", reward_clip, "0", 0, 1e9, ALGORITHM,
+          "rewards are clipped to +- this for training; 0: not"),
+    FLOAT("baseline_cost", baseline_cost, "0.5", 0, 1e6, ALGORITHM, "weight of the value loss"),
+    FLOAT("entropy_cost", entropy_cost, "0.01", 0, 1e6, ALGORITHM, "weight of the entropy bonus"),
+    FLOAT("target_entropy", target_entropy, "-1", -1, 1e6, ALGORITHM,
+          "adjust entropy_cost towards this entropy; -1: off"),
+    FLOAT("entropy_adjustment_speed", entropy_adjustment_speed, "10", 1e-6, 1e6, ALGORITHM,
+          "speed of that adjustment"),
+    FLOAT("kl_cost", kl_cost, "0", 0, 1e6, ALGORITHM, "weight of KL(behaviour, policy)"),
+
+    CHOICE("optimizer", optimizer, "adam", "adam|rmsprop", OPTIMISER, "optimiser; rmsprop is IMPALA's"),
+    FLOAT("learning_rate", learning_rate, "0.001", 0, 100, OPTIMISER, "learning rate"),
+    CHOICE("learning_rate_decay", learning_rate_decay, "none", "none|linear", OPTIMISER,
+           "linear: to 0 at total_steps"),
+    FLOAT("max_gradient_norm", max_gradient_norm, "40", 0, 1e9, OPTIMISER,
+          "clip of the gradient's global norm; 0: none"),
+    FLOAT("adam_beta1", adam_beta1, "0.9", 0, 0.999999, OPTIMISER, "decay of the mean"),
+    FLOAT("adam_beta2", adam_beta2, "0.999", 0, 0.999999, OPTIMISER, "decay of the square"),
+    FLOAT("adam_epsilon", adam_epsilon, "1e-7", 1e-15, 1, OPTIMISER, "added to the root"),
+    FLOAT("rmsprop_decay", rmsprop_decay, "0.99", 0, 0.999999, OPTIMISER, "decay of the square"),
+    FLOAT("rmsprop_momentum", rmsprop_momentum, "0", 0, 0.999999, OPTIMISER, "momentum"),
+    FLOAT("rmsprop_epsilon", rmsprop_epsilon, "0.1", 1e-15, 10, OPTIMISER, "added under the root"),
+
+    FLOAT("checkpoint_secs", checkpoint_secs, "60", 0, 1e9, RECORDS,
+          "seconds between checkpoints; 0: only at the end"),
+    INT("checkpoints_kept", checkpoints_kept, "3", 1, 10000, RECORDS, "how many are kept"),
+    FLOAT("metrics_secs", metrics_secs, "1", 0, 3600, RECORDS,
+          "seconds between lines of metrics.jsonl; 0: none"),
+};
+
+const struct option_table learner_options_table = {
+    .program = "learner",
+    .about = "Serves actions to actors, trains on what they send, keeps the parameters.\n"
+             "Options that are left alone get values that suit the environment; the run folder's config.txt\n"
+             "shows what they came to.",
+    .options = rows,
+    .count = sizeof(rows) / sizeof(rows[0]),
+};

@@ -1,0 +1,59 @@
+/* The learner's options: one struct, one table (options.c), and the defaults that depend on the environment (presets).
+ * Upstream: learner/main.c, deploy/launch.c (routes flags by the table). Thread: start only. */
+#ifndef ACORN_LEARNER_OPTIONS_H
+#define ACORN_LEARNER_OPTIONS_H
+
+#include "common/base/options.h"
+
+struct learner_options {
+  struct options_given given; /* first: see options.h */
+
+  /* run */
+  char *env, *env_args, *agent, *mode, *policy;
+  char *logdir;
+  bool resume;
+  int64_t seed, total_steps, episodes;
+  double target_return;
+  bool deterministic, exit_with_parent;
+  char *log_level;
+
+  /* serving */
+  char *listen;
+  int64_t num_envs, num_eval_envs, max_envs, queues;
+  int64_t target_rows, max_wait_us, late_us;
+
+  /* network */
+  char *network, *hidden, *activation;
+  int64_t lstm_size;
+  bool previous_action, previous_reward;
+  char *device, *precision;
+
+  /* algorithm */
+  int64_t unroll_length, batch_size, max_lag;
+  double discount, lambda, rho_clip, c_clip, pg_rho_clip, reward_clip;
+  double baseline_cost, entropy_cost, target_entropy, entropy_adjustment_speed, kl_cost;
+
+  /* optimiser */
+  char *optimizer, *learning_rate_decay;
+  double learning_rate, max_gradient_norm;
+  double adam_beta1, adam_beta2, adam_epsilon;
+  double rmsprop_decay, rmsprop_momentum, rmsprop_epsilon;
+
+  /* checkpoints and metrics */
+  double checkpoint_secs, metrics_secs;
+  int64_t checkpoints_kept;
+};
+
+extern const struct option_table learner_options_table;
+
+/* Gives the options that the user left alone the values that suit the environment ("cartpole": a small network and a
+ * short budget). Call after parsing. */
+void learner_options_apply_preset(struct learner_options *options);
+
+/* What options cannot say one by one: sizes that contradict each other. Errors: INVALID. */
+MUST_CHECK enum status learner_options_check(const struct learner_options *options, struct error *error);
+
+/* Environments per actor that run_local.sh uses when none is given. */
+int learner_default_envs_per_actor(const char *env);
+
+#endif

@@ -1,0 +1,57 @@
+/* Defaults that depend on the environment: a row each, as one would type them. */
+#include <string.h>
+
+#include "common/base/check.h"
+#include "learner/options.h"
+
+struct preset {
+  const char *env;
+  const char *name;
+  const char *value;
+};
+
+static const struct preset presets[] = {
+    {"cartpole", "total_steps", "1500k"},
+    {"cartpole", "previous_action", "false"},
+    {"cartpole", "previous_reward", "false"},
+    {"catch", "total_steps", "500k"},
+    {"tmaze", "total_steps", "1M"},
+    {"tmaze", "network", "lstm"},
+    {"tmaze", "hidden", "none"},
+};
+
+static const struct {
+  const char *env;
+  int envs_per_actor;
+} actors[] = {{"cartpole", 16}, {"catch", 16}, {"tmaze", 16}};
+
+void learner_options_apply_preset(struct learner_options *options) {
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+    const struct preset *preset = &presets[i];
+    if (strcmp(preset->env, options->env) != 0) continue;
+    if (options_given(&learner_options_table, options, preset->name)) continue;
+    struct error error;
+    enum status status = options_set(&learner_options_table, options, preset->name, preset->value,
+                                     "the environment's defaults", &error);
+    CHECK(status == STATUS_OK, "%s", error.text);
+  }
+  if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
+}
+
+enum status learner_options_check(const struct learner_options *options, struct error *error) {
+  int64_t max = options->max_envs ? options->max_envs : 2 * options->num_envs;
+  if (max < options->num_envs)
+    return status_fail(error, STATUS_INVALID,
+                       "--max_envs=%lld is less than --num_envs=%lld: leave it out, or give it at least that",
+                       (long long)max, (long long)options->num_envs);
+  if (strcmp(options->mode, "evaluate") == 0 && strcmp(options->agent, "vtrace") == 0 && !options->logdir[0])
+    return status_fail(error, STATUS_INVALID,
+                       "--mode=evaluate needs --logdir=RUN: the run folder whose newest checkpoint is played");
+  return STATUS_OK;
+}
+
+int learner_default_envs_per_actor(const char *env) {
+  for (size_t i = 0; i < sizeof(actors) / sizeof(actors[0]); i++)
+    if (strcmp(actors[i].env, env) == 0) return actors[i].envs_per_actor;
+  return 4;
+}

@@ -1,0 +1,166 @@
+#include "learner/progress.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+
+/* The last `room` returns and lengths of one role, in a ring. */
+struct window {
+  double *episode_return;
+  uint32_t *length;
+  int room;
+  int64_t count;
+};
+
+struct progress {
+  struct progress_config config; /* read-only after create */
+  _Atomic int64_t steps;
+  _Atomic int reason; /* enum stop_reason */
+  pthread_mutex_t lock;
+  struct window role[2];  /* guarded by lock: training, evaluation */
+  int64_t before;         /* episodes before a resume */
+  int64_t *played;        /* (E) evaluate mode: episodes counted of each environment */
+};
+
+const char *stop_reason_name(enum stop_reason reason) {
+  static const char *const names[] = {"none", "total_steps", "target_return", "episodes", "signal", "error"};
+  return names[reason];
+}
+
+static void window_create(struct window *window, int room) {
+  window->room = room;
+  window->episode_return = check_alloc((size_t)room, sizeof(double));
+  window->length = check_alloc((size_t)room, sizeof(uint32_t));
+}
+
+static void window_add(struct window *window, double episode_return, uint32_t length) {
+  int place = (int)(window->count++ % window->room);
+  window->episode_return[place] = episode_return;
+  window->length[place] = length;
+}
+
+struct progress *progress_create(const struct progress_config *config) {
+  struct progress *progress = check_alloc(1, sizeof(*progress));
+  progress->config = *config;
+  pthread_mutex_init(&progress->lock, NULL);
+  int eval_room = config->quota_episodes ? (int)config->quota_episodes : PROGRESS_WINDOW;
+  window_create(&progress->role[0], PROGRESS_WINDOW);
+  window_create(&progress->role[1], eval_room);
+  progress->played = check_alloc((size_t)config->quota_environments + 1, sizeof(int64_t));
+  return progress;
+}
+
+void progress_destroy(struct progress *progress) {
+  if (!progress) return;
+  for (int role = 0; role < 2; role++) {
+    free(progress->role[role].episode_return);
+    free(progress->role[role].length);
+  }
+  free(progress->played);
+  pthread_mutex_destroy(&progress->lock);
+  free(progress);
+}
+
+void progress_add_steps(struct progress *progress, int64_t steps) {
+  int64_t now = atomic_fetch_add_explicit(&progress->steps, steps, memory_order_relaxed) + steps;
+  if (progress->config.total_steps && now >= progress->config.total_steps)
+    progress_stop(progress, STOP_TOTAL_STEPS);
+}
+
+int64_t progress_steps(const struct progress *progress) {
+  return atomic_load_explicit(&progress->steps, memory_order_relaxed);
+}
+
+void progress_restore(struct progress *progress, int64_t steps, int64_t episodes) {
+  progress->steps = steps;
+  progress->before = episodes;
+}
+
+int64_t progress_episodes(struct progress *progress) {
+  pthread_mutex_lock(&progress->lock);
+  int64_t episodes = progress->role[0].count + progress->before;
+  pthread_mutex_unlock(&progress->lock);
+  return episodes;
+}
+
+/* Whether this episode belongs to the quota; counts it if so. */
+static bool quota_admits(struct progress *progress, int environment) {
+  int64_t episodes = progress->config.quota_episodes;
+  int environments = progress->config.quota_environments;
+  if (environment >= environments) return false;
+  int64_t number = environment + progress->played[environment] * environments;
+  if (number >= episodes) return false;
+  progress->played[environment]++;
+  return true;
+}
+
+static double window_mean(const struct window *window) {
+  int n = window->count < window->room ? (int)window->count : window->room;
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += window->episode_return[i];
+  return n ? sum / n : NAN;
+}
+
+void progress_add_episode(struct progress *progress, bool eval, int environment, double episode_return,
+                          uint32_t length) {
+  const struct progress_config *config = &progress->config;
+  enum stop_reason reason = STOP_NONE;
+  pthread_mutex_lock(&progress->lock);
+  struct window *window = &progress->role[eval];
+  if (!eval || !config->quota_episodes || quota_admits(progress, environment)) {
+    window_add(window, episode_return, length);
+    bool enough = window->count >= PROGRESS_WINDOW && eval == config->target_over_eval;
+    if (eval && config->quota_episodes && window->count >= config->quota_episodes) reason = STOP_EPISODES;
+    else if (enough && window_mean(window) >= config->target_return) reason = STOP_TARGET_RETURN;
+  }
+  pthread_mutex_unlock(&progress->lock);
+  if (reason != STOP_NONE) progress_stop(progress, reason);
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Fills the statistics of the n returns in the window; sorts a copy for the median. */
+static void window_statistics(struct progress_returns *out, const struct window *window, int n) {
+  double *sorted = check_alloc((size_t)n, sizeof(double));
+  double squares = 0, length = 0;
+  memcpy(sorted, window->episode_return, (size_t)n * sizeof(double));
+  qsort(sorted, (size_t)n, sizeof(double), compare_doubles);
+  out->mean = window_mean(window);
+  for (int i = 0; i < n; i++) {
+    squares += (sorted[i] - out->mean) * (sorted[i] - out->mean);
+    length += window->length[i];
+  }
+  out->std = sqrt(squares / n);
+  out->length_mean = length / n;
+  out->min = sorted[0];
+  out->max = sorted[n - 1];
+  out->median = n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+  free(sorted);
+}
+
+struct progress_returns progress_returns(struct progress *progress, bool eval) {
+  struct progress_returns out = {.mean = NAN, .std = NAN, .min = NAN, .max = NAN, .median = NAN, .length_mean = NAN};
+  pthread_mutex_lock(&progress->lock);
+  const struct window *window = &progress->role[eval];
+  out.count = window->count + (eval ? 0 : progress->before);
+  out.window = window->count < window->room ? (int)window->count : window->room;
+  if (out.window) window_statistics(&out, window, out.window);
+  pthread_mutex_unlock(&progress->lock);
+  return out;
+}
+
+void progress_stop(struct progress *progress, enum stop_reason reason) {
+  int none = STOP_NONE;
+  if (!atomic_compare_exchange_strong(&progress->reason, &none, (int)reason)) return;
+  if (progress->config.on_stop) progress->config.on_stop(progress->config.context);
+}
+
+enum stop_reason progress_stopped(const struct progress *progress) {
+  return (enum stop_reason)atomic_load(&progress->reason);
+}

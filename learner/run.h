@@ -1,0 +1,63 @@
+/* One run, wired: all parts of the learner, made from the options and started and stopped in order.
+ * Upstream: learner/main.c. Thread: main. */
+#ifndef ACORN_LEARNER_RUN_H
+#define ACORN_LEARNER_RUN_H
+
+#include "common/metrics/metrics.h"
+#include "learner/folder.h"
+#include "learner/options.h"
+#include "learner/progress.h"
+#include "learner/serve/serve.h"
+#include "learner/train/trainer.h"
+
+struct run {
+  const struct learner_options *options;
+  struct folder folder;
+  bool trains;    /* there is something to learn and a mode that learns */
+  bool evaluates; /* mode=evaluate */
+  int num_train_slots, num_eval_slots;
+
+  struct wire_space space;
+  struct device_inputs inputs;
+  struct device *inference_device, *trainer_device;
+  struct agent *agent;
+  struct progress *progress;
+  struct weights *weights;
+  struct update *update;   /* the next four: NULL unless it trains (update: unless there is a network) */
+  struct pages *pages;
+  struct fifo *fifo;
+  struct trainer *trainer;
+  struct batcher *batcher;
+  struct leases *leases;
+  struct ingress *ingress;
+  struct inference *inference;
+  struct serve *serve;
+  struct metrics *metrics;
+  struct inference_metrics inference_metrics;
+  bool resumed;
+};
+
+/* Called from other threads; both only wake main's loop. */
+struct run_callbacks {
+  void (*on_stop)(void *context);
+  void (*on_saved)(void *context);
+  void *context;
+};
+
+/* Makes everything, loads the checkpoint when there is one to resume or evaluate. Errors: what the user can mend. */
+MUST_CHECK enum status run_create(struct run *run, const struct learner_options *options,
+                                  const struct run_callbacks *callbacks, struct error *error);
+/* Starts the trainer, then the server. */
+MUST_CHECK enum status run_start(struct run *run, struct error *error);
+
+/* Stops in the order of design 8: refuse Joins; the trainer ends its step; the FIFO closes; last replies; streams end;
+ * calls are cancelled; queues drain. */
+void run_stop(struct run *run);
+
+/* Writes a checkpoint of the present state (the trainer must not run), or of the buffer that on_saved announced. */
+MUST_CHECK enum status run_write_checkpoint(struct run *run, struct error *error);
+MUST_CHECK enum status run_write_saved(struct run *run, struct error *error);
+
+void run_destroy(struct run *run);
+
+#endif

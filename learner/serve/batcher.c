@@ -1,0 +1,363 @@
+#include "learner/serve/batcher.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+
+enum { TURNAROUNDS = 64, LATE_MIN_US = 20000, LATE_MEDIANS = 10, FOREVER_US = 100000 };
+
+enum client_state { CLIENT_NONE, CLIENT_STEPPING, CLIENT_QUEUED, CLIENT_RUNNING };
+
+struct client {
+  enum client_state state;
+  int num_rows, first_slot;
+  uint32_t life;
+  bool eval;
+  bool live; /* may be waited for */
+  bool late; /* is not, at present */
+  int64_t since_us;
+};
+
+struct batcher {
+  struct batcher_config config; /* read-only after create */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool closed;
+  struct client *client;     /* (max_clients) */
+  struct row_batch batch[2];
+  struct row_batch *filling; /* one of the two; NULL while both are in use */
+  int live_rows, stepping_rows; /* of live clients that are not late */
+  int late_clients;
+  int64_t next_late_scan_us;
+  /* the last turnarounds, answer to next message, and what follows from them */
+  int64_t turnaround[TURNAROUNDS];
+  int num_turnarounds;
+  int64_t late_us;
+};
+
+/* Clients that came and went while a batch waited leave dead segments behind: twice as many have room. */
+static int max_segments(const struct batcher *batcher) {
+  return 2 * batcher->config.max_clients;
+}
+
+static void batch_create(struct row_batch *batch, const struct batcher_config *config) {
+  size_t rows = (size_t)config->max_rows;
+  batch->observation = check_alloc(rows, config->row_stride);
+  batch->reward = check_alloc(rows, sizeof(float));
+  batch->flags = check_alloc(rows, 1);
+  batch->segment = check_alloc(2 * (size_t)config->max_clients, sizeof(*batch->segment));
+}
+
+static void batch_destroy(struct row_batch *batch) {
+  free(batch->observation);
+  free(batch->reward);
+  free(batch->flags);
+  free(batch->segment);
+}
+
+static void batch_clear(struct batcher *batcher, struct row_batch *batch) {
+  batch->num_segments = batch->uncommitted = batch->queued_rows = batch->live_rows = 0;
+  batch->num_rows = 0;
+  batch->next_eval_row = batcher->config.barrier_rows;
+  batch->oldest_us = INT64_MAX;
+  batch->running = false;
+}
+
+struct batcher *batcher_create(const struct batcher_config *config) {
+  struct batcher *batcher = check_alloc(1, sizeof(*batcher));
+  batcher->config = *config;
+  batcher->client = check_alloc((size_t)config->max_clients, sizeof(*batcher->client));
+  for (int i = 0; i < 2; i++) {
+    batch_create(&batcher->batch[i], config);
+    batch_clear(batcher, &batcher->batch[i]);
+  }
+  batcher->filling = &batcher->batch[0];
+  batcher->late_us = config->late_us ? config->late_us : LATE_MIN_US;
+  pthread_mutex_init(&batcher->lock, NULL);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&batcher->changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  return batcher;
+}
+
+void batcher_destroy(struct batcher *batcher) {
+  if (!batcher) return;
+  for (int i = 0; i < 2; i++) batch_destroy(&batcher->batch[i]);
+  free(batcher->client);
+  pthread_cond_destroy(&batcher->changed);
+  pthread_mutex_destroy(&batcher->lock);
+  free(batcher);
+}
+
+/* ---- clients. A client counts as live while it is waited for: live and not late. */
+
+static bool counts(const struct client *client) {
+  return client->live && !client->late;
+}
+
+void batcher_add(struct batcher *batcher, int client, int num_rows, int first_slot, uint32_t life, bool eval, bool live,
+                 int64_t now_us) {
+  pthread_mutex_lock(&batcher->lock);
+  struct client *c = &batcher->client[client];
+  CHECK(c->state == CLIENT_NONE, "client %d is already there", client);
+  *c = (struct client){CLIENT_STEPPING, num_rows, first_slot, life, eval, live, false, now_us};
+  if (live) {
+    batcher->live_rows += num_rows;
+    batcher->stepping_rows += num_rows;
+  }
+  pthread_mutex_unlock(&batcher->lock);
+}
+
+static void kill_segment(struct row_batch *batch, int client, bool live) {
+  for (int i = 0; i < batch->num_segments; i++) {
+    struct batch_segment *s = &batch->segment[i];
+    if (s->client != client || s->dead) continue;
+    s->dead = true;
+    if (live) batch->live_rows -= s->num_rows;
+  }
+}
+
+void batcher_remove(struct batcher *batcher, int client) {
+  pthread_mutex_lock(&batcher->lock);
+  struct client *c = &batcher->client[client];
+  if (c->state != CLIENT_NONE) {
+    if (counts(c)) {
+      batcher->live_rows -= c->num_rows;
+      if (c->state == CLIENT_STEPPING) batcher->stepping_rows -= c->num_rows;
+    }
+    if (c->late) batcher->late_clients--;
+    if (c->state == CLIENT_QUEUED && batcher->filling) kill_segment(batcher->filling, client, c->live);
+    c->state = CLIENT_NONE;
+    pthread_cond_signal(&batcher->changed);
+  }
+  pthread_mutex_unlock(&batcher->lock);
+}
+
+static int compare_times(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Remembers a turnaround; every TURNAROUNDS of them the bound for being late follows their median. */
+static void note_turnaround(struct batcher *batcher, int64_t us) {
+  if (batcher->config.late_us) return;
+  batcher->turnaround[batcher->num_turnarounds++] = us;
+  if (batcher->num_turnarounds < TURNAROUNDS) return;
+  qsort(batcher->turnaround, TURNAROUNDS, sizeof(int64_t), compare_times);
+  int64_t late_us = LATE_MEDIANS * batcher->turnaround[TURNAROUNDS / 2];
+  batcher->late_us = late_us > LATE_MIN_US ? late_us : LATE_MIN_US;
+  batcher->num_turnarounds = 0;
+}
+
+/* The client's message is here: it no longer steps, and is no longer late. */
+static void client_answered(struct batcher *batcher, struct client *c, int64_t now_us) {
+  note_turnaround(batcher, now_us - c->since_us);
+  if (c->late) {
+    c->late = false;
+    batcher->late_clients--;
+    if (c->live) batcher->live_rows += c->num_rows;
+  } else if (c->live) {
+    batcher->stepping_rows -= c->num_rows;
+  }
+  c->state = CLIENT_QUEUED;
+}
+
+/* ---- rows in */
+
+/* Where the client's rows stand in the batch. */
+static int place_rows(const struct batcher *batcher, struct row_batch *batch, const struct client *c) {
+  if (!batcher->config.barrier_rows) return batch->num_rows;
+  if (c->live) return c->first_slot;
+  int row = batch->next_eval_row;
+  batch->next_eval_row += c->num_rows;
+  return row;
+}
+
+struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segment, int64_t now_us) {
+  pthread_mutex_lock(&batcher->lock);
+  struct client *c = &batcher->client[client];
+  struct row_batch *batch = batcher->filling;
+  CHECK(c->state == CLIENT_STEPPING, "client %d sent a message while one is in hand", client);
+  int first_row = place_rows(batcher, batch, c);
+  if (first_row + c->num_rows > batcher->config.max_rows || batch->num_segments == max_segments(batcher)) {
+    pthread_mutex_unlock(&batcher->lock);
+    return NULL;
+  }
+  client_answered(batcher, c, now_us);
+  *segment = batch->num_segments++;
+  batch->segment[*segment] = (struct batch_segment){
+      .client = client, .first_row = first_row, .num_rows = c->num_rows, .first_slot = c->first_slot,
+      .life = c->life, .eval = c->eval, .queued_us = now_us};
+  if (first_row + c->num_rows > batch->num_rows) batch->num_rows = first_row + c->num_rows;
+  batch->uncommitted++;
+  pthread_mutex_unlock(&batcher->lock);
+  return batch;
+}
+
+void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segment, struct rpc_stream *stream,
+                    int64_t now_us) {
+  pthread_mutex_lock(&batcher->lock);
+  struct batch_segment *s = &batch->segment[segment];
+  s->stream = stream;
+  batch->uncommitted--;
+  batch->queued_rows += s->num_rows;
+  if (batcher->client[s->client].live) batch->live_rows += s->num_rows;
+  if (now_us < batch->oldest_us) batch->oldest_us = now_us;
+  pthread_cond_signal(&batcher->changed);
+  pthread_mutex_unlock(&batcher->lock);
+}
+
+void batcher_cancel(struct batcher *batcher, struct row_batch *batch, int segment) {
+  pthread_mutex_lock(&batcher->lock);
+  batch->segment[segment].dead = true;
+  batch->uncommitted--;
+  pthread_cond_signal(&batcher->changed);
+  pthread_mutex_unlock(&batcher->lock);
+}
+
+/* ---- batches out */
+
+/* Marks the clients that have been stepping for too long; sets when to look again. */
+static void scan_late(struct batcher *batcher, int64_t now_us) {
+  if (now_us < batcher->next_late_scan_us || batcher->stepping_rows == 0) return;
+  for (int i = 0; i < batcher->config.max_clients; i++) {
+    struct client *c = &batcher->client[i];
+    if (c->state != CLIENT_STEPPING || !counts(c) || now_us - c->since_us <= batcher->late_us) continue;
+    c->late = true;
+    batcher->late_clients++;
+    batcher->live_rows -= c->num_rows;
+    batcher->stepping_rows -= c->num_rows;
+  }
+  batcher->next_late_scan_us = now_us + batcher->late_us / 8;
+}
+
+static bool should_run(const struct batcher *batcher, const struct row_batch *batch, int64_t now_us) {
+  if (batch->uncommitted > 0 || batch->queued_rows == 0) return false;
+  int barrier = batcher->config.barrier_rows;
+  if (barrier) return batch->live_rows >= barrier || (batch->live_rows == 0 && batcher->live_rows == 0);
+  int target = batcher->config.target_rows;
+  if (!target) target = (batcher->live_rows + 1) / 2;
+  return batch->queued_rows >= target || batcher->stepping_rows == 0 ||
+         now_us - batch->oldest_us >= batcher->config.max_wait_us;
+}
+
+/* When time alone could change should_run. */
+static int64_t next_deadline(const struct batcher *batcher, const struct row_batch *batch, int64_t now_us) {
+  int64_t deadline = now_us + FOREVER_US;
+  if (batch->queued_rows == 0) return deadline;
+  int64_t expiry = batch->oldest_us + batcher->config.max_wait_us;
+  if (expiry < deadline) deadline = expiry;
+  if (batcher->next_late_scan_us < deadline) deadline = batcher->next_late_scan_us;
+  return deadline > now_us ? deadline : now_us + 1;
+}
+
+static int compare_segments(const void *a, const void *b) {
+  const struct batch_segment *x = a, *y = b;
+  return x->first_row - y->first_row;
+}
+
+/* Hands out the filling batch; the other buffer, if it is free, fills from now on. */
+static struct row_batch *take_locked(struct batcher *batcher) {
+  struct row_batch *batch = batcher->filling;
+  batch->running = true;
+  for (int i = 0; i < batch->num_segments; i++)
+    if (!batch->segment[i].dead) batcher->client[batch->segment[i].client].state = CLIENT_RUNNING;
+  if (batcher->config.barrier_rows)
+    qsort(batch->segment, (size_t)batch->num_segments, sizeof(*batch->segment), compare_segments);
+  struct row_batch *other = &batcher->batch[batch == &batcher->batch[0]];
+  CHECK(!other->running, "two batches run");
+  batcher->filling = other;
+  return batch;
+}
+
+/* Only one batch runs at a time: the other buffer must be there to fill. */
+static bool other_is_free(const struct batcher *batcher) {
+  return !batcher->batch[batcher->filling == &batcher->batch[0]].running;
+}
+
+struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int64_t *deadline_us) {
+  struct row_batch *taken = NULL;
+  pthread_mutex_lock(&batcher->lock);
+  scan_late(batcher, now_us);
+  struct row_batch *batch = batcher->filling;
+  if (other_is_free(batcher) && should_run(batcher, batch, now_us)) taken = take_locked(batcher);
+  else *deadline_us = next_deadline(batcher, batch, now_us);
+  pthread_mutex_unlock(&batcher->lock);
+  return taken;
+}
+
+struct row_batch *batcher_take(struct batcher *batcher) {
+  struct row_batch *taken = NULL;
+  pthread_mutex_lock(&batcher->lock);
+  while (!batcher->closed) {
+    int64_t now_us = clock_now_us();
+    scan_late(batcher, now_us);
+    if (other_is_free(batcher) && should_run(batcher, batcher->filling, now_us)) {
+      taken = take_locked(batcher);
+      break;
+    }
+    int64_t until = next_deadline(batcher, batcher->filling, now_us);
+    struct timespec at = {until / 1000000, until % 1000000 * 1000};
+    pthread_cond_timedwait(&batcher->changed, &batcher->lock, &at);
+  }
+  pthread_mutex_unlock(&batcher->lock);
+  return taken;
+}
+
+struct row_batch *batcher_take_rest(struct batcher *batcher) {
+  pthread_mutex_lock(&batcher->lock);
+  struct row_batch *batch = batcher->filling;
+  bool some = other_is_free(batcher) && batch->num_segments > 0 && batch->uncommitted == 0;
+  struct row_batch *taken = some ? take_locked(batcher) : NULL;
+  pthread_mutex_unlock(&batcher->lock);
+  return taken;
+}
+
+void batcher_stepping(struct batcher *batcher, const struct row_batch *batch, int64_t now_us) {
+  pthread_mutex_lock(&batcher->lock);
+  for (int i = 0; i < batch->num_segments; i++) {
+    const struct batch_segment *s = &batch->segment[i];
+    struct client *c = &batcher->client[s->client];
+    if (s->dead || c->state != CLIENT_RUNNING || c->life != s->life || c->first_slot != s->first_slot) continue;
+    c->state = CLIENT_STEPPING;
+    c->since_us = now_us;
+    if (counts(c)) batcher->stepping_rows += c->num_rows;
+  }
+  pthread_mutex_unlock(&batcher->lock);
+}
+
+void batcher_recycle(struct batcher *batcher, struct row_batch *batch) {
+  pthread_mutex_lock(&batcher->lock);
+  batch_clear(batcher, batch);
+  pthread_cond_signal(&batcher->changed);
+  pthread_mutex_unlock(&batcher->lock);
+}
+
+void batcher_close(struct batcher *batcher) {
+  pthread_mutex_lock(&batcher->lock);
+  batcher->closed = true;
+  pthread_cond_broadcast(&batcher->changed);
+  pthread_mutex_unlock(&batcher->lock);
+}
+
+struct batcher_counts batcher_counts(struct batcher *batcher) {
+  pthread_mutex_lock(&batcher->lock);
+  struct batcher_counts counts = {batcher->live_rows, batcher->stepping_rows, batcher->filling->queued_rows,
+                                  batcher->late_clients, batcher->late_us};
+  pthread_mutex_unlock(&batcher->lock);
+  return counts;
+}
+
+const char *batcher_client_state(struct batcher *batcher, int client) {
+  static const char *const names[] = {"joined", "stepping", "queued", "running"};
+  pthread_mutex_lock(&batcher->lock);
+  const struct client *c = &batcher->client[client];
+  const char *name = c->late ? "late" : names[c->state];
+  pthread_mutex_unlock(&batcher->lock);
+  return name;
+}

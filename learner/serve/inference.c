@@ -1,0 +1,205 @@
+#include "learner/serve/inference.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/rpc/wire.h"
+#include "learner/experience/slots.h"
+#include "learner/serve/reply.h"
+
+struct inference {
+  struct inference_config config; /* read-only after create */
+  struct device *device;
+  const struct agent *agent;
+  struct device_inputs inputs;
+  struct weights *weights;
+  struct batcher *batcher;
+  struct pages *pages;
+  struct fifo *fifo;
+  struct progress *progress;
+  struct inference_metrics metrics;
+
+  struct slots *slots;
+  struct agent_workspace *workspace;
+  const real *params; /* the snapshot in use, held */
+  int64_t version;    /* of that snapshot */
+
+  /* one row each of the batch in hand, allocated for max_rows */
+  int32_t *slot;            /* -1: not to be filed (dead, absent, of an old life, or a hole) */
+  int32_t *previous_action;
+  float *uniform;
+  int32_t *action;
+  float *log_prob;
+  real *state_in, *state_out; /* (rows, S) */
+};
+
+struct inference *inference_create(const struct inference_config *config, struct device *device,
+                                   const struct agent *agent, const struct device_inputs *inputs,
+                                   struct weights *weights, struct batcher *batcher, struct pages *pages,
+                                   struct fifo *fifo, struct progress *progress,
+                                   const struct inference_metrics *metrics) {
+  struct inference *self = check_alloc(1, sizeof(*self));
+  *self = (struct inference){.config = *config, .device = device, .agent = agent, .inputs = *inputs,
+                             .weights = weights, .batcher = batcher, .pages = pages, .fifo = fifo,
+                             .progress = progress, .metrics = *metrics, .version = -1};
+  size_t rows = (size_t)config->max_rows, state = (size_t)agent_state_size(agent);
+  self->slots = slots_create(device, config->num_slots, (int)state);
+  self->workspace = agent_workspace_create(agent, device, config->max_rows, false);
+  self->slot = check_alloc(rows, sizeof(*self->slot));
+  self->previous_action = device->ops->alloc(device, rows * sizeof(*self->previous_action));
+  self->uniform = device->ops->alloc(device, rows * sizeof(*self->uniform));
+  self->action = device->ops->alloc(device, rows * sizeof(*self->action));
+  self->log_prob = device->ops->alloc(device, rows * sizeof(*self->log_prob));
+  if (state) {
+    self->state_in = device->ops->alloc(device, rows * state * device->ops->real_bytes);
+    self->state_out = device->ops->alloc(device, rows * state * device->ops->real_bytes);
+  }
+  return self;
+}
+
+void inference_destroy(struct inference *self) {
+  if (!self) return;
+  const struct device_ops *ops = self->device->ops;
+  if (self->params) weights_release(self->weights, self->params);
+  void *arrays[] = {self->previous_action, self->uniform, self->action, self->log_prob, self->state_in, self->state_out};
+  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+    if (arrays[i]) ops->release(self->device, arrays[i]);
+  free(self->slot);
+  agent_workspace_destroy(self->workspace);
+  slots_destroy(self->device, self->slots);
+  free(self);
+}
+
+/* Between batches: the newest parameters. A snapshot is held until a newer one is taken. */
+static void take_newest_parameters(struct inference *self) {
+  if (self->params && weights_version(self->weights) == self->version) return;
+  if (self->params) weights_release(self->weights, self->params);
+  self->params = weights_acquire(self->weights, &self->version);
+}
+
+static real *row_of(const struct inference *self, real *array, int row) {
+  return device_at(self->device, array, (size_t)row * (size_t)self->slots->state_size);
+}
+
+/* Life check, slot reset, previous action, recurrent state and random number of one segment's rows. */
+static void enter_segment(struct inference *self, const struct row_batch *batch, const struct batch_segment *segment) {
+  struct slots *slots = self->slots;
+  bool greedy = segment->eval && self->config.greedy_eval;
+  for (int i = 0; i < segment->num_rows; i++) {
+    int row = segment->first_row + i, slot = segment->first_slot + i;
+    uint8_t flags = batch->flags[row];
+    enum slots_life life = slots_enter(slots, slot, segment->life);
+    if (life == SLOTS_NEW_LIFE && self->pages && !segment->eval)
+      pages_begin_life(self->pages, slot, segment->life);
+    if (life == SLOTS_OLD_LIFE || flags & STEP_ABSENT) continue;
+    self->slot[row] = slot;
+    if (flags & STEP_FIRST) slots->previous_action[slot] = -1;
+    self->previous_action[row] = slots->previous_action[slot];
+    self->uniform[row] = greedy ? -1
+                                : random_uniform(self->config.seed, (uint32_t)slot, segment->life, slots->steps[slot],
+                                                 RANDOM_ACTION);
+    if (slots->state_size)
+      self->device->ops->copy(self->device, row_of(self, self->state_in, row), row_of(self, slots->state, slot),
+                              (size_t)slots->state_size);
+  }
+}
+
+static void enter_rows(struct inference *self, const struct row_batch *batch) {
+  for (int row = 0; row < batch->num_rows; row++) {
+    self->slot[row] = -1;
+    self->previous_action[row] = -1;
+    self->uniform[row] = 0;
+  }
+  for (int i = 0; i < batch->num_segments; i++)
+    if (!batch->segment[i].dead) enter_segment(self, batch, &batch->segment[i]);
+}
+
+/* Forward, then an action and its log-probability for every row. */
+static void choose_actions(struct inference *self, const struct row_batch *batch) {
+  struct device_inputs inputs = self->inputs;
+  inputs.observation = batch->observation;
+  inputs.previous_action = self->previous_action;
+  inputs.reward = batch->reward;
+  inputs.flags = batch->flags;
+  struct agent_outputs out;
+  agent_forward(self->workspace, &out, self->state_out, self->params, &inputs, self->state_in, 1, batch->num_rows);
+  self->device->ops->categorical_sample(self->device, self->action, self->log_prob, out.head, out.stride, self->uniform,
+                                        batch->num_rows, agent_num_actions(self->agent));
+}
+
+/* The slot's memory moves on by one step. Returns whether the row needed its action. */
+static bool leave_row(struct inference *self, const struct row_batch *batch, int row) {
+  struct slots *slots = self->slots;
+  int slot = self->slot[row];
+  slots->steps[slot]++;
+  slots->previous_action[slot] = self->action[row];
+  if (slots->state_size)
+    self->device->ops->copy(self->device, row_of(self, slots->state, slot), row_of(self, self->state_out, row),
+                            (size_t)slots->state_size);
+  return !(batch->flags[row] & STEP_TRUNCATED);
+}
+
+/* Writes the step where pages say; a window that it closes goes to training. */
+static void file_row(struct inference *self, const struct row_batch *batch, int row) {
+  const struct pages_rows *rows = pages_rows(self->pages);
+  size_t stride = self->inputs.row_stride;
+  struct pages_place place = pages_append(self->pages, self->slot[row]);
+  if (place.row < 0) return;
+  memcpy(rows->observation + (size_t)place.row * stride, batch->observation + (size_t)row * stride, stride);
+  rows->action[place.row] = self->action[row];
+  rows->behaviour[place.row] = self->log_prob[row];
+  rows->reward[place.row] = batch->reward[row];
+  rows->flags[place.row] = batch->flags[row];
+  rows->version[place.row] = self->version;
+  if (place.starts_window) {
+    rows->start_previous_action[place.page] = self->previous_action[row];
+    if (self->slots->state_size)
+      self->device->ops->copy(self->device, row_of(self, rows->start_state, place.page),
+                              row_of(self, self->state_in, row), (size_t)self->slots->state_size);
+  }
+  if (place.closes_window) {
+    bool full = fifo_give(self->fifo, self->pages, &place.window, weights_version(self->weights));
+    if (full && self->config.lockstep) fifo_drain(self->fifo);
+  }
+}
+
+/* Files the segment's rows and counts the steps that needed an action. */
+static int64_t file_segment(struct inference *self, const struct row_batch *batch, const struct batch_segment *segment) {
+  int64_t steps = 0;
+  for (int row = segment->first_row; row < segment->first_row + segment->num_rows; row++) {
+    /* A newer life of the slot may have entered with this very batch. */
+    if (self->slot[row] < 0 || self->slots->life[self->slot[row]] != segment->life) continue;
+    bool needed = leave_row(self, batch, row);
+    if (!segment->eval || self->config.count_eval_steps) steps += needed;
+    if (!segment->eval && self->pages) file_row(self, batch, row);
+  }
+  return steps;
+}
+
+static void measure(struct inference *self, const struct row_batch *batch, int64_t start_us, int64_t answered_us) {
+  metric_observe(self->metrics.batch_rows, batch->num_rows);
+  metric_observe(self->metrics.batch_run_us, (double)(answered_us - start_us));
+  for (int i = 0; i < batch->num_segments; i++)
+    metric_observe(self->metrics.batch_wait_us, (double)(start_us - batch->segment[i].queued_us));
+}
+
+void inference_run(struct inference *self, struct row_batch *batch) {
+  int64_t start_us = clock_now_us();
+  take_newest_parameters(self);
+  enter_rows(self, batch);
+  choose_actions(self, batch);
+
+  int64_t answered_us = clock_now_us();
+  batcher_stepping(self->batcher, batch, answered_us);
+  reply_actions(batch, self->action, sizeof(int32_t));
+  measure(self, batch, start_us, answered_us);
+
+  int64_t steps = 0;
+  for (int i = 0; i < batch->num_segments; i++)
+    if (!batch->segment[i].dead) steps += file_segment(self, batch, &batch->segment[i]);
+  batcher_recycle(self->batcher, batch);
+  progress_add_steps(self->progress, steps);
+}

@@ -1,0 +1,43 @@
+/* One inference batch: rows in, actions out, then the steps are filed into pages and closed windows handed to training.
+ * The answers go out before the step is filed, so that actors work while the learner keeps its books.
+ * Thread: inference (with one queue on a CPU: the queue's own thread).
+ * Upstream: batcher.h. Downstream: experience/{slots,pages,fifo}.h; params/weights.h; learner/agent. */
+#ifndef ACORN_LEARNER_SERVE_INFERENCE_H
+#define ACORN_LEARNER_SERVE_INFERENCE_H
+
+#include "common/metrics/metrics.h"
+#include "learner/agent/agent.h"
+#include "learner/experience/fifo.h"
+#include "learner/experience/pages.h"
+#include "learner/params/weights.h"
+#include "learner/progress.h"
+#include "learner/serve/batcher.h"
+
+struct inference_config {
+  int num_slots;        /* training slots, then evaluation slots */
+  int num_train_slots;
+  int max_rows;         /* of a batch */
+  uint64_t seed;
+  bool greedy_eval;     /* evaluation rows take the argmax */
+  bool count_eval_steps; /* evaluate mode: their steps are the run's */
+  bool lockstep;        /* deterministic: wait for each update before going on */
+};
+
+struct inference_metrics {
+  struct metric *batch_rows, *batch_wait_us, *batch_run_us, *fifo_wait_us;
+};
+
+struct inference;
+
+/* Borrows everything for its life. pages and fifo are NULL when nothing is trained. inputs: the layout of a row. */
+struct inference *inference_create(const struct inference_config *config, struct device *device,
+                                   const struct agent *agent, const struct device_inputs *inputs,
+                                   struct weights *weights, struct batcher *batcher, struct pages *pages,
+                                   struct fifo *fifo, struct progress *progress,
+                                   const struct inference_metrics *metrics);
+void inference_destroy(struct inference *inference);
+
+/* Runs a batch, answers its streams, files its steps, recycles it. */
+void inference_run(struct inference *inference, struct row_batch *batch);
+
+#endif

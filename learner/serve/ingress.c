@@ -1,0 +1,308 @@
+#include "learner/serve/ingress.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "learner/serve/reply.h"
+#include "learner/serve/rules.h"
+
+enum { NUM_METHODS = 4, MESSAGE_SLACK_BYTES = 65536 };
+
+struct ingress {
+  struct ingress_config config; /* read-only after create */
+  struct leases *leases;
+  struct batcher *batcher;
+  struct progress *progress;
+  struct rpc_method method[NUM_METHODS];
+  struct wire_episode **episodes; /* (num_queues) scratch of each queue thread, one for each slot */
+  int max_episodes;
+
+  atomic_bool stopping; /* then stop_code and stop_text stand */
+  enum rpc_code stop_code;
+  char stop_text[128];
+
+  pthread_mutex_t lock; /* guards rates */
+  struct wire_status rates;
+};
+
+/* ---- Join */
+
+static void answer_error(struct rpc_stream *stream, enum status status, const struct error *error) {
+  enum rpc_code code = status == STATUS_MISMATCH    ? RPC_FAILED_PRECONDITION
+                       : status == STATUS_EXHAUSTED ? RPC_RESOURCE_EXHAUSTED
+                       : status == STATUS_NOT_FOUND ? RPC_FAILED_PRECONDITION
+                                                    : RPC_INVALID_ARGUMENT;
+  rpc_stream_finish(stream, code, error->text, NULL, 0);
+}
+
+/* Protocol, environment and space, ours against theirs. */
+static enum status check_join(const struct ingress *self, const struct wire_join_request *request,
+                              struct error *error) {
+  const struct ingress_config *config = &self->config;
+  if (request->protocol != WIRE_PROTOCOL)
+    return status_fail(error, STATUS_MISMATCH, "protocol %d here, %d there: build actor and learner from one version",
+                       WIRE_PROTOCOL, request->protocol);
+  if (strcmp(request->environment, config->environment) != 0)
+    return status_fail(error, STATUS_MISMATCH,
+                       "the learner trains '%s', actor %s plays '%s': give both the same --env", config->environment,
+                       request->name, request->environment);
+  if (config->evaluate && request->role != WIRE_ROLE_EVAL)
+    return status_fail(error, STATUS_MISMATCH, "the learner evaluates and trains nobody: start actor %s with --role=eval",
+                       request->name);
+  return wire_space_compare(&config->space, "at the learner", &request->space, "at the actor", error);
+}
+
+static void grant(struct ingress *self, struct rpc_stream *stream, const struct wire_join_request *request) {
+  struct error error;
+  struct lease *lease;
+  struct rpc_stream *superseded;
+  enum status status = leases_join(self->leases, &lease, &superseded, request, clock_now_us(), &error);
+  if (superseded) {
+    log_warn("%s joined again: its older stream is ended", request->name);
+    rpc_stream_cancel(superseded, RPC_ABORTED, "superseded by a newer actor of the same name");
+    rpc_stream_unref(superseded);
+  }
+  if (status != STATUS_OK) {
+    answer_error(stream, status, &error);
+    return;
+  }
+  log_debug("%s plays environments %d..%d", lease->name, lease->first_slot,
+            lease->first_slot + lease->num_environments - 1);
+  uint64_t *seeds = check_alloc((size_t)lease->num_environments, sizeof(*seeds));
+  leases_seeds(self->leases, lease, seeds);
+  struct wire_join_reply reply = {lease->run_id, (uint32_t)lease->first_slot, lease->num_environments, seeds,
+                                  leases_seed_stride(self->leases)};
+  size_t size;
+  uint8_t *bytes = wire_pack_join_reply(&reply, &size);
+  rpc_stream_finish(stream, RPC_OK, "", bytes, size);
+  free(bytes);
+  free(seeds);
+}
+
+/* Deterministic mode: the Join waits until all are there. */
+static void collect(struct ingress *self, struct rpc_stream *stream, const struct wire_join_request *request) {
+  if (!leases_wait(self->leases, request, stream)) return;
+  struct wire_join_request next;
+  struct rpc_stream *waiting;
+  while (leases_next_waiting(self->leases, &next, &waiting)) grant(self, waiting, &next);
+}
+
+/* The pieces of a small message as one; malloc'd. */
+static uint8_t *gather(const struct wire_span *spans, int num_spans, size_t *size) {
+  *size = 0;
+  for (int i = 0; i < num_spans; i++) *size += spans[i].bytes;
+  uint8_t *bytes = check_alloc(*size + 1, 1), *p = bytes;
+  for (int i = 0; i < num_spans; i++) {
+    memcpy(p, spans[i].data, spans[i].bytes);
+    p += spans[i].bytes;
+  }
+  return bytes;
+}
+
+static bool refuse_when_stopping(struct ingress *self, struct rpc_stream *stream) {
+  if (!atomic_load(&self->stopping)) return false;
+  rpc_stream_finish(stream, self->stop_code, self->stop_text, NULL, 0);
+  return true;
+}
+
+static void join_message(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans) {
+  struct ingress *self = context;
+  if (refuse_when_stopping(self, stream)) return;
+  size_t size;
+  uint8_t *bytes = gather(spans, num_spans, &size);
+  struct wire_join_request request;
+  struct error error;
+  enum status status = wire_unpack_join_request(&request, bytes, size, &error);
+  if (status == STATUS_OK) status = check_join(self, &request, &error);
+  if (status != STATUS_OK) {
+    log_warn("a Join was refused: %s", error.text);
+    answer_error(stream, status, &error);
+  } else if (leases_collecting(self->leases)) {
+    collect(self, stream, &request);
+  } else {
+    grant(self, stream, &request);
+  }
+  free(bytes);
+}
+
+/* ---- Play */
+
+/* The first message of a stream: its run id names the lease. NULL if there is none; then the stream is answered. */
+static struct lease *begin_play(struct ingress *self, struct rpc_stream *stream, const struct wire_span *spans,
+                                int num_spans) {
+  uint64_t run_id = 0;
+  struct lease *lease;
+  struct error error;
+  enum status status = wire_peek_run_id(&run_id, spans, num_spans, &error);
+  if (status == STATUS_OK) status = leases_play(self->leases, &lease, run_id, stream, &error);
+  if (status != STATUS_OK) {
+    answer_error(stream, status, &error);
+    return NULL;
+  }
+  rpc_stream_set_user(stream, lease);
+  bool eval = lease->role == WIRE_ROLE_EVAL;
+  batcher_add(self->batcher, lease->client, lease->num_environments, lease->first_slot, lease->life, eval,
+              !eval || self->config.evaluate, clock_now_us());
+  return lease;
+}
+
+static void report_episodes(struct ingress *self, const struct lease *lease, const struct wire_rows *rows) {
+  bool eval = lease->role == WIRE_ROLE_EVAL;
+  int first = lease->first_slot - (eval ? self->config.num_train_slots : 0);
+  for (int i = 0; i < rows->num_episodes; i++) {
+    const struct wire_episode *episode = &rows->episodes[i];
+    progress_add_episode(self->progress, eval, first + (int)episode->environment, episode->episode_return,
+                         episode->length);
+  }
+}
+
+/* Decodes and checks one message into its segment. */
+static enum status decode(struct ingress *self, struct lease *lease, struct wire_rows *rows,
+                          const struct wire_span *spans, int num_spans, struct error *error) {
+  enum status status = wire_decode_steps(rows, spans, num_spans, &lease->layout, error);
+  if (status == STATUS_OK && rows->run_id != 0 && rows->run_id != lease->run_id)
+    status = status_fail(error, STATUS_INVALID, "the run id changed within the stream");
+  if (status == STATUS_OK)
+    status = rules_check_flags(rows->flags, rows->reward, lease->last_flags, lease->num_environments, lease->started,
+                               error);
+  if (status == STATUS_OK)
+    status = rules_check_finite(rows->reward, rows->observation, &lease->layout, &self->config.space, error);
+  return status;
+}
+
+static void play_message(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans) {
+  struct ingress *self = context;
+  if (refuse_when_stopping(self, stream)) return;
+  struct lease *lease = rpc_stream_user(stream);
+  if (!lease && !(lease = begin_play(self, stream, spans, num_spans))) return;
+
+  int segment;
+  int64_t now_us = clock_now_us();
+  struct row_batch *batch = batcher_reserve(self->batcher, lease->client, &segment, now_us);
+  if (!batch) {
+    rpc_stream_finish(stream, RPC_UNAVAILABLE, "too many dead actors' rows wait: try again", NULL, 0);
+    return;
+  }
+  size_t first = (size_t)batch->segment[segment].first_row;
+  struct wire_rows rows = {.observation = batch->observation + first * lease->layout.row_stride,
+                           .reward = batch->reward + first, .flags = batch->flags + first,
+                           .episodes = self->episodes[rpc_stream_queue(stream)], .max_episodes = self->max_episodes};
+  struct error error;
+  if (decode(self, lease, &rows, spans, num_spans, &error) != STATUS_OK) {
+    batcher_cancel(self->batcher, batch, segment);
+    log_warn("%s is ended: %s", lease->name, error.text);
+    rpc_stream_finish(stream, RPC_INVALID_ARGUMENT, error.text, NULL, 0);
+    return;
+  }
+  lease->started = true;
+  atomic_fetch_add_explicit(&lease->steps, (uint64_t)lease->num_environments, memory_order_relaxed);
+  report_episodes(self, lease, &rows);
+  batcher_commit(self->batcher, batch, segment, stream, now_us);
+}
+
+static void play_close(void *context, struct rpc_stream *stream) {
+  struct ingress *self = context;
+  struct lease *lease = rpc_stream_user(stream);
+  if (!lease) return;
+  batcher_remove(self->batcher, lease->client);
+  log_debug("%s has left", lease->name);
+  leases_end(self->leases, lease, atomic_load(&self->stopping));
+}
+
+/* ---- Status and health */
+
+static void status_message(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans) {
+  struct ingress *self = context;
+  (void)spans, (void)num_spans;
+  int room = self->max_episodes;
+  struct wire_player *players = check_alloc((size_t)room, sizeof(*players));
+  pthread_mutex_lock(&self->lock);
+  struct wire_status status = self->rates;
+  pthread_mutex_unlock(&self->lock);
+  status.environment_steps = (uint64_t)progress_steps(self->progress);
+  status.players = players;
+  status.num_players = leases_players(self->leases, self->batcher, players, room);
+  size_t size;
+  uint8_t *bytes = wire_pack_status(&status, &size);
+  rpc_stream_finish(stream, RPC_OK, "", bytes, size);
+  free(bytes);
+  free(players);
+}
+
+/* HealthCheckResponse {status: SERVING = 1, NOT_SERVING = 2}. */
+static void health_message(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans) {
+  struct ingress *self = context;
+  (void)spans, (void)num_spans;
+  const uint8_t response[] = {0x08, atomic_load(&self->stopping) ? 2 : 1};
+  rpc_stream_finish(stream, RPC_OK, "", response, sizeof(response));
+}
+
+/* ---- */
+
+struct ingress *ingress_create(const struct ingress_config *config, struct leases *leases, struct batcher *batcher,
+                               struct progress *progress) {
+  struct ingress *self = check_alloc(1, sizeof(*self));
+  self->config = *config;
+  self->leases = leases;
+  self->batcher = batcher;
+  self->progress = progress;
+  self->max_episodes = leases_num_slots(leases);
+  self->episodes = check_alloc((size_t)config->num_queues, sizeof(*self->episodes));
+  for (int i = 0; i < config->num_queues; i++)
+    self->episodes[i] = check_alloc((size_t)self->max_episodes, sizeof(struct wire_episode));
+  snprintf(self->rates.environment, sizeof(self->rates.environment), "%s", config->environment);
+  snprintf(self->rates.agent, sizeof(self->rates.agent), "%s", config->agent);
+  pthread_mutex_init(&self->lock, NULL);
+  self->method[0] = (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close};
+  self->method[1] = (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, NULL};
+  self->method[2] = (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL};
+  self->method[3] = (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL};
+  return self;
+}
+
+void ingress_destroy(struct ingress *self) {
+  if (!self) return;
+  for (int i = 0; i < self->config.num_queues; i++) free(self->episodes[i]);
+  free(self->episodes);
+  pthread_mutex_destroy(&self->lock);
+  free(self);
+}
+
+const struct rpc_method *ingress_methods(struct ingress *self, int *count) {
+  *count = NUM_METHODS;
+  return self->method;
+}
+
+void ingress_stop(struct ingress *self, enum rpc_code code, const char *text) {
+  self->stop_code = code;
+  snprintf(self->stop_text, sizeof(self->stop_text), "%s", text);
+  atomic_store(&self->stopping, true);
+  struct wire_join_request request;
+  struct rpc_stream *waiting;
+  while (leases_next_waiting(self->leases, &request, &waiting)) rpc_stream_finish(waiting, code, text, NULL, 0);
+}
+
+void ingress_send_home(struct ingress *self, struct row_batch *batch) {
+  reply_finish(batch, self->stop_code, self->stop_text);
+}
+
+void ingress_set_rates(struct ingress *self, uint64_t updates, double seconds, double steps_per_second) {
+  pthread_mutex_lock(&self->lock);
+  self->rates.updates = updates;
+  self->rates.seconds = seconds;
+  self->rates.steps_per_second = steps_per_second;
+  pthread_mutex_unlock(&self->lock);
+}
+
+size_t ingress_max_message_bytes(const struct wire_space *space, int max_environments) {
+  struct wire_layout layout;
+  wire_layout_of_space(&layout, space, max_environments);
+  size_t per_row = layout.wire_bytes + 16 + sizeof(struct wire_episode) + 64;
+  return per_row * (size_t)max_environments + MESSAGE_SLACK_BYTES;
+}

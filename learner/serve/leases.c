@@ -1,0 +1,313 @@
+#include "learner/serve/leases.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+
+/* A Join that waits for the others (deterministic mode). */
+struct waiting {
+  struct wire_join_request request;
+  struct rpc_stream *stream;
+};
+
+struct leases {
+  struct leases_config config; /* read-only after create */
+  int num_slots;               /* max_train + max_eval */
+  pthread_mutex_t lock;
+  struct lease *lease;    /* (num_slots): every lease has at least one slot */
+  uint8_t *slot_taken;    /* (num_slots) */
+  uint32_t *lives;        /* (num_slots) leases that a slot has had */
+  uint32_t joins;         /* in all, for run ids */
+  char (*absent)[WIRE_MAX_PLAYER_NAME]; /* (num_slots) names that left without a goodbye */
+  int num_absent;
+  struct waiting *waiting; /* (num_slots) */
+  int num_waiting, next_waiting, waiting_envs;
+  bool collecting;
+};
+
+struct leases *leases_create(const struct leases_config *config) {
+  struct leases *leases = check_alloc(1, sizeof(*leases));
+  leases->config = *config;
+  leases->num_slots = config->max_train + config->max_eval;
+  size_t slots = (size_t)leases->num_slots;
+  leases->lease = check_alloc(slots, sizeof(*leases->lease));
+  leases->slot_taken = check_alloc(slots, 1);
+  leases->lives = check_alloc(slots, sizeof(*leases->lives));
+  leases->absent = check_alloc(slots, sizeof(*leases->absent));
+  leases->waiting = check_alloc(slots, sizeof(*leases->waiting));
+  leases->collecting = config->deterministic_envs > 0;
+  for (int i = 0; i < leases->num_slots; i++) leases->lease[i].client = i;
+  pthread_mutex_init(&leases->lock, NULL);
+  return leases;
+}
+
+void leases_destroy(struct leases *leases) {
+  if (!leases) return;
+  for (int i = 0; i < leases->num_slots; i++) free(leases->lease[i].last_flags);
+  free(leases->lease);
+  free(leases->slot_taken);
+  free(leases->lives);
+  free(leases->absent);
+  free(leases->waiting);
+  pthread_mutex_destroy(&leases->lock);
+  free(leases);
+}
+
+/* The lowest `count` consecutive free slots of [begin, end), or -1. */
+static int find_slots(const struct leases *leases, int begin, int end, int count) {
+  int run = 0;
+  for (int slot = begin; slot < end; slot++) {
+    run = leases->slot_taken[slot] ? 0 : run + 1;
+    if (run == count) return slot - count + 1;
+  }
+  return -1;
+}
+
+static struct lease *find_name(struct leases *leases, const char *name) {
+  for (int i = 0; i < leases->num_slots; i++)
+    if (leases->lease[i].used && !leases->lease[i].ended && strcmp(leases->lease[i].name, name) == 0)
+      return &leases->lease[i];
+  return NULL;
+}
+
+static struct lease *find_unused(struct leases *leases) {
+  for (int i = 0; i < leases->num_slots; i++)
+    if (!leases->lease[i].used) return &leases->lease[i];
+  return NULL;
+}
+
+static void forget_absent(struct leases *leases, const char *name) {
+  for (int i = 0; i < leases->num_absent; i++) {
+    if (strcmp(leases->absent[i], name) != 0) continue;
+    memmove(leases->absent[i], leases->absent[--leases->num_absent], sizeof(leases->absent[i]));
+    return;
+  }
+}
+
+/* Its ids are free from now on. */
+static void free_slots(struct leases *leases, struct lease *lease) {
+  if (!lease->ended) memset(leases->slot_taken + lease->first_slot, 0, (size_t)lease->num_environments);
+  lease->ended = true;
+}
+
+/* The struct is free from now on; its stream's reference goes to the caller. */
+static struct rpc_stream *forget(struct leases *leases, struct lease *lease) {
+  struct rpc_stream *stream = lease->stream;
+  free_slots(leases, lease);
+  free(lease->last_flags);
+  lease->last_flags = NULL;
+  lease->stream = NULL;
+  lease->used = false;
+  return stream;
+}
+
+/* An older lease of the name: gone at once if it never played; else its stream is handed back to be cancelled, and the
+ * struct stays until that has closed. */
+static struct rpc_stream *supersede(struct leases *leases, struct lease *old) {
+  if (!old->playing) return forget(leases, old);
+  free_slots(leases, old);
+  rpc_stream_ref(old->stream);
+  return old->stream;
+}
+
+/* Lives of the slots advance together, so that all rows of a lease carry one number. */
+static uint32_t next_life(struct leases *leases, int first_slot, int count) {
+  uint32_t life = 0;
+  for (int i = 0; i < count; i++)
+    if (leases->lives[first_slot + i] > life) life = leases->lives[first_slot + i];
+  life++;
+  for (int i = 0; i < count; i++) leases->lives[first_slot + i] = life;
+  return leases->config.first_life + life;
+}
+
+static void fill_lease(struct leases *leases, struct lease *lease, const struct wire_join_request *request,
+                       int first_slot, int64_t now_us) {
+  int count = request->num_environments;
+  memset(leases->slot_taken + first_slot, 1, (size_t)count);
+  memcpy(lease->name, request->name, sizeof(lease->name));
+  lease->first_slot = first_slot;
+  lease->num_environments = count;
+  lease->role = request->role;
+  lease->life = next_life(leases, first_slot, count);
+  uint64_t time_bits = (uint64_t)now_us;
+  lease->run_id = random_bits(leases->config.seed ^ time_bits, (uint32_t)first_slot, lease->life, leases->joins++,
+                              RANDOM_RUN_ID) | 1; /* never 0: that means "not sent" on the wire */
+  wire_layout_of_space(&lease->layout, &request->space, count);
+  lease->last_flags = check_alloc((size_t)count, 1);
+  lease->started = false;
+  lease->steps = 0;
+  lease->playing = false;
+  lease->joined_us = now_us;
+  lease->stream = NULL;
+  lease->ended = false;
+  lease->used = true;
+}
+
+enum status leases_join(struct leases *leases, struct lease **out, struct rpc_stream **superseded,
+                        const struct wire_join_request *request, int64_t now_us, struct error *error) {
+  bool eval = request->role == WIRE_ROLE_EVAL;
+  int begin = eval ? leases->config.max_train : 0;
+  int end = eval ? leases->num_slots : leases->config.max_train;
+  enum status status = STATUS_OK;
+  *superseded = NULL;
+
+  pthread_mutex_lock(&leases->lock);
+  struct lease *old = find_name(leases, request->name);
+  if (old) *superseded = supersede(leases, old);
+  int first = find_slots(leases, begin, end, request->num_environments);
+  struct lease *lease = first >= 0 ? find_unused(leases) : NULL;
+  if (lease) {
+    fill_lease(leases, lease, request, first, now_us);
+    forget_absent(leases, request->name);
+    *out = lease;
+  } else {
+    int taken = 0;
+    for (int i = begin; i < end; i++) taken += leases->slot_taken[i];
+    status = status_fail(error, STATUS_EXHAUSTED,
+                         "no room for %d more %s environments: %d of %d are taken; start the learner with a larger %s",
+                         request->num_environments, eval ? "evaluation" : "training", taken, end - begin,
+                         eval ? "--num_eval_envs" : "--max_envs");
+  }
+  pthread_mutex_unlock(&leases->lock);
+  return status;
+}
+
+enum status leases_play(struct leases *leases, struct lease **out, uint64_t run_id, struct rpc_stream *stream,
+                        struct error *error) {
+  enum status status = status_fail(error, STATUS_NOT_FOUND,
+                                   "no lease has the run id %llx: it has ended or is already playing; Join again",
+                                   (unsigned long long)run_id);
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < leases->num_slots; i++) {
+    struct lease *lease = &leases->lease[i];
+    if (!lease->used || lease->playing || lease->run_id != run_id) continue;
+    lease->playing = true;
+    lease->stream = stream;
+    rpc_stream_ref(stream);
+    *out = lease;
+    status = STATUS_OK;
+    break;
+  }
+  pthread_mutex_unlock(&leases->lock);
+  return status;
+}
+
+void leases_end(struct leases *leases, struct lease *lease, bool finished) {
+  pthread_mutex_lock(&leases->lock);
+  bool came_back = lease->ended;
+  struct rpc_stream *stream = forget(leases, lease);
+  if (!finished && !came_back && leases->num_absent < leases->num_slots)
+    memcpy(leases->absent[leases->num_absent++], lease->name, sizeof(lease->name));
+  pthread_mutex_unlock(&leases->lock);
+  if (stream) rpc_stream_unref(stream);
+}
+
+void leases_expire(struct leases *leases, int64_t now_us) {
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < leases->num_slots; i++) {
+    struct lease *lease = &leases->lease[i];
+    if (lease->used && !lease->playing && !lease->ended && now_us - lease->joined_us > LEASE_PLAY_WAIT_US) {
+      log_warn("%s joined 30 s ago and never played: its lease has ended", lease->name);
+      forget(leases, lease);
+    }
+  }
+  pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_seeds(const struct leases *leases, const struct lease *lease, uint64_t *seeds) {
+  const struct leases_config *config = &leases->config;
+  int first_of_role = lease->role == WIRE_ROLE_EVAL ? config->max_train : 0;
+  for (int i = 0; i < lease->num_environments; i++) {
+    int slot = lease->first_slot + i;
+    seeds[i] = config->seed_stride
+                   ? config->seed_base + (uint64_t)(slot - first_of_role)
+                   : random_bits(config->seed, (uint32_t)slot, lease->life, 0, RANDOM_ENV_SEED) >> 1;
+  }
+}
+
+struct leases_count leases_count(struct leases *leases) {
+  struct leases_count count = {0};
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < leases->num_slots; i++) {
+    const struct lease *lease = &leases->lease[i];
+    if (!lease->used || lease->ended) continue;
+    count.players++;
+    if (lease->role == WIRE_ROLE_EVAL) count.eval_envs += lease->num_environments;
+    else count.train_envs += lease->num_environments;
+  }
+  count.absent = leases->num_absent;
+  pthread_mutex_unlock(&leases->lock);
+  return count;
+}
+
+uint64_t leases_seed_stride(const struct leases *leases) {
+  return leases->config.seed_stride;
+}
+
+int leases_num_slots(const struct leases *leases) {
+  return leases->num_slots;
+}
+
+int leases_players(struct leases *leases, struct batcher *batcher, struct wire_player *players, int room) {
+  int count = 0;
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < leases->num_slots && count < room; i++) {
+    const struct lease *lease = &leases->lease[i];
+    if (!lease->used || lease->ended) continue;
+    struct wire_player *player = &players[count++];
+    memcpy(player->name, lease->name, sizeof(player->name));
+    player->first_environment = (uint32_t)lease->first_slot;
+    player->num_environments = lease->num_environments;
+    player->role = lease->role;
+    player->steps = lease->steps;
+    player->state = lease->playing ? batcher_client_state(batcher, lease->client) : "joined";
+  }
+  pthread_mutex_unlock(&leases->lock);
+  return count;
+}
+
+/* ---- deterministic mode */
+
+bool leases_collecting(struct leases *leases) {
+  pthread_mutex_lock(&leases->lock);
+  bool collecting = leases->collecting;
+  pthread_mutex_unlock(&leases->lock);
+  return collecting;
+}
+
+/* Names like "actor/10/1" in the order of their numbers. */
+static int compare_waiting(const void *a, const void *b) {
+  const struct waiting *x = a, *y = b;
+  return strverscmp(x->request.name, y->request.name);
+}
+
+bool leases_wait(struct leases *leases, const struct wire_join_request *request, struct rpc_stream *stream) {
+  pthread_mutex_lock(&leases->lock);
+  if (leases->num_waiting < leases->num_slots) {
+    leases->waiting[leases->num_waiting].request = *request;
+    leases->waiting[leases->num_waiting++].stream = stream;
+    if (request->role == WIRE_ROLE_TRAIN) leases->waiting_envs += request->num_environments;
+  }
+  bool complete = leases->waiting_envs >= leases->config.deterministic_envs;
+  if (complete) {
+    leases->collecting = false;
+    qsort(leases->waiting, (size_t)leases->num_waiting, sizeof(struct waiting), compare_waiting);
+  }
+  pthread_mutex_unlock(&leases->lock);
+  return complete;
+}
+
+bool leases_next_waiting(struct leases *leases, struct wire_join_request *request, struct rpc_stream **stream) {
+  pthread_mutex_lock(&leases->lock);
+  bool found = leases->next_waiting < leases->num_waiting;
+  if (found) {
+    *request = leases->waiting[leases->next_waiting].request;
+    *stream = leases->waiting[leases->next_waiting++].stream;
+  }
+  pthread_mutex_unlock(&leases->lock);
+  return found;
+}

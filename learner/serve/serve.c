@@ -1,0 +1,137 @@
+#include "learner/serve/serve.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+
+enum { STOP_POLL_US = 5000, QUEUE_WAIT_US = 100000, EXPIRE_US = 1000000 };
+
+/* A queue thread's argument. */
+struct queue {
+  struct serve *serve;
+  int index;
+  pthread_t thread;
+};
+
+struct serve {
+  struct rpc_server *server;
+  struct ingress *ingress;
+  struct leases *leases;
+  struct batcher *batcher;
+  struct inference *inference;
+  bool inline_inference;
+  int num_queues;
+  struct queue *queue; /* (num_queues) */
+  pthread_t inference_thread;
+  atomic_bool stopping; /* no more inference: what is queued is sent home */
+};
+
+/* One queue and inference on one thread: a linear loop. */
+static void *run_inline(void *argument) {
+  struct queue *queue = argument;
+  struct serve *serve = queue->serve;
+  int64_t expire_us = 0, deadline_us = 0;
+  while (rpc_server_poll(serve->server, queue->index, deadline_us) >= 0) {
+    int64_t now_us = clock_now_us();
+    deadline_us = now_us + QUEUE_WAIT_US;
+    struct row_batch *batch;
+    while (!atomic_load(&serve->stopping) && (batch = batcher_try_take(serve->batcher, now_us, &deadline_us)))
+      inference_run(serve->inference, batch);
+    if (now_us >= expire_us) {
+      leases_expire(serve->leases, now_us);
+      expire_us = now_us + EXPIRE_US;
+    }
+  }
+  return NULL;
+}
+
+static void *run_queue(void *argument) {
+  struct queue *queue = argument;
+  struct serve *serve = queue->serve;
+  while (rpc_server_poll(serve->server, queue->index, clock_now_us() + QUEUE_WAIT_US) >= 0)
+    if (queue->index == 0) leases_expire(serve->leases, clock_now_us());
+  return NULL;
+}
+
+static void *run_inference(void *argument) {
+  struct serve *serve = argument;
+  struct row_batch *batch;
+  while ((batch = batcher_take(serve->batcher))) inference_run(serve->inference, batch);
+  return NULL;
+}
+
+static void start_thread(pthread_t *thread, void *(*run)(void *), void *argument, const char *name) {
+  int failed = pthread_create(thread, NULL, run, argument);
+  CHECK(!failed, "cannot start thread %s: error %d", name, failed);
+  pthread_setname_np(*thread, name);
+}
+
+enum status serve_start(struct serve **out, const struct serve_config *config, struct ingress *ingress,
+                        struct leases *leases, struct batcher *batcher, struct inference *inference,
+                        struct error *error) {
+  struct serve *serve = check_alloc(1, sizeof(*serve));
+  serve->ingress = ingress;
+  serve->leases = leases;
+  serve->batcher = batcher;
+  serve->inference = inference;
+  serve->inline_inference = config->queues == 0;
+  serve->num_queues = config->queues ? config->queues : 1;
+  struct rpc_server_config server = {.address = config->listen, .num_queues = serve->num_queues,
+                                     .max_message_bytes = config->max_message_bytes};
+  server.methods = ingress_methods(ingress, &server.num_methods);
+  enum status status = rpc_server_create(&serve->server, &server, error);
+  if (status != STATUS_OK) {
+    free(serve);
+    return status;
+  }
+  serve->queue = check_alloc((size_t)serve->num_queues, sizeof(*serve->queue));
+  for (int i = 0; i < serve->num_queues; i++) {
+    serve->queue[i] = (struct queue){.serve = serve, .index = i};
+    start_thread(&serve->queue[i].thread, serve->inline_inference ? run_inline : run_queue, &serve->queue[i], "queue");
+  }
+  if (!serve->inline_inference) start_thread(&serve->inference_thread, run_inference, serve, "inference");
+  *out = serve;
+  return STATUS_OK;
+}
+
+int serve_port(const struct serve *serve) {
+  return rpc_server_port(serve->server);
+}
+
+/* Waits until nobody plays any more, and for those who may come back; sends home what was queued. */
+static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us) {
+  int64_t start_us = clock_now_us();
+  for (;;) {
+    struct row_batch *rest = batcher_take_rest(serve->batcher);
+    if (rest) {
+      ingress_send_home(serve->ingress, rest);
+      batcher_recycle(serve->batcher, rest);
+    }
+    struct leases_count count = leases_count(serve->leases);
+    int64_t waited_us = clock_now_us() - start_us;
+    bool playing = count.players > 0 && waited_us < grace_us;
+    bool awaited = count.absent > 0 && waited_us < linger_us;
+    if (!playing && !awaited) break;
+    clock_sleep_us(STOP_POLL_US);
+  }
+}
+
+void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us) {
+  atomic_store(&serve->stopping, true);
+  batcher_close(serve->batcher);
+  if (!serve->inline_inference) pthread_join(serve->inference_thread, NULL);
+  say_goodbye(serve, grace_us, linger_us);
+  rpc_server_shutdown(serve->server);
+  rpc_server_cancel_all(serve->server);
+  for (int i = 0; i < serve->num_queues; i++) pthread_join(serve->queue[i].thread, NULL);
+}
+
+void serve_destroy(struct serve *serve) {
+  if (!serve) return;
+  rpc_server_destroy(serve->server);
+  free(serve->queue);
+  free(serve);
+}

@@ -1,0 +1,161 @@
+#include "learner/train/trainer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+enum save_state { SAVE_NONE, SAVE_REQUESTED, SAVE_FILLED };
+
+struct trainer {
+  struct trainer_config config; /* read-only after create */
+  struct device *device;
+  struct update *update;
+  struct fifo *fifo;
+  struct weights *weights;
+  struct progress *progress;
+  pthread_t thread;
+
+  _Atomic int save_state; /* enum save_state: the buffer is the trainer's until FILLED, then main's until NONE */
+  int64_t counter[TRAINER_COUNTERS];       /* trainer's */
+  int64_t saved_counter[TRAINER_COUNTERS]; /* in the buffer */
+  int64_t saved_updates;
+
+  pthread_mutex_t lock; /* guards report */
+  struct trainer_report report;
+};
+
+static void publish(struct trainer *trainer) {
+  weights_publish(trainer->weights, trainer->device, update_parameters(trainer->update),
+                  update_version(trainer->update));
+}
+
+struct trainer *trainer_create(const struct trainer_config *config, struct device *device, struct update *update,
+                               struct fifo *fifo, struct weights *weights, struct progress *progress) {
+  struct trainer *trainer = check_alloc(1, sizeof(*trainer));
+  *trainer = (struct trainer){.config = *config, .device = device, .update = update, .fifo = fifo,
+                              .weights = weights, .progress = progress};
+  pthread_mutex_init(&trainer->lock, NULL);
+  publish(trainer);
+  return trainer;
+}
+
+void trainer_destroy(struct trainer *trainer) {
+  if (!trainer) return;
+  pthread_mutex_destroy(&trainer->lock);
+  free(trainer);
+}
+
+static void fill_save(struct trainer *trainer) {
+  trainer->counter[TRAINER_STEPS] = progress_steps(trainer->progress);
+  trainer->counter[TRAINER_EPISODES] = progress_episodes(trainer->progress);
+  update_save(trainer->update);
+  memcpy(trainer->saved_counter, trainer->counter, sizeof(trainer->counter));
+  trainer->saved_updates = update_version(trainer->update);
+}
+
+/* At a step border: a checkpoint buffer, if one was asked for. */
+static void save_if_requested(struct trainer *trainer) {
+  if (atomic_load(&trainer->save_state) != SAVE_REQUESTED) return;
+  fill_save(trainer);
+  atomic_store(&trainer->save_state, SAVE_FILLED);
+  trainer->config.on_saved(trainer->config.context);
+}
+
+static void report(struct trainer *trainer, const struct update_stats *stats, int64_t compute_us, enum status status,
+                   const struct error *error) {
+  pthread_mutex_lock(&trainer->lock);
+  if (status == STATUS_OK) trainer->report.stats = *stats;
+  else trainer->report.error = *error;
+  trainer->report.status = status;
+  trainer->report.updates = update_version(trainer->update);
+  trainer->report.trained_steps = trainer->counter[TRAINER_TRAINED_STEPS];
+  trainer->report.compute_us += compute_us;
+  pthread_mutex_unlock(&trainer->lock);
+}
+
+static void *run(void *argument) {
+  struct trainer *trainer = argument;
+  struct train_batch *batch;
+  enum status status = STATUS_OK;
+  while (status == STATUS_OK && (batch = fifo_take(trainer->fifo))) {
+    struct update_stats stats;
+    struct error error;
+    int64_t start_us = clock_now_us();
+    status = update_step(trainer->update, batch, progress_steps(trainer->progress), &stats, &error);
+    if (status == STATUS_OK) {
+      trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
+      publish(trainer);
+    }
+    report(trainer, &stats, clock_now_us() - start_us, status, &error);
+    fifo_release(trainer->fifo, batch);
+    save_if_requested(trainer);
+  }
+  if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);
+  return NULL;
+}
+
+void trainer_start(struct trainer *trainer) {
+  int failed = pthread_create(&trainer->thread, NULL, run, trainer);
+  CHECK(!failed, "cannot start the trainer thread: error %d", failed);
+  pthread_setname_np(trainer->thread, "trainer");
+}
+
+void trainer_join(struct trainer *trainer) {
+  pthread_join(trainer->thread, NULL);
+}
+
+void trainer_request_save(struct trainer *trainer) {
+  int none = SAVE_NONE;
+  atomic_compare_exchange_strong(&trainer->save_state, &none, SAVE_REQUESTED);
+}
+
+void trainer_release_save(struct trainer *trainer) {
+  atomic_store(&trainer->save_state, SAVE_NONE);
+}
+
+void trainer_save_now(struct trainer *trainer) {
+  fill_save(trainer);
+}
+
+int64_t trainer_saved_updates(const struct trainer *trainer) {
+  return trainer->saved_updates;
+}
+
+int trainer_items(struct trainer *trainer, struct checkpoint_item *items) {
+  int count = update_items(trainer->update, items);
+  CHECK(count < CHECKPOINT_MAX_ITEMS, "too many items: %d", count);
+  struct checkpoint_item *item = &items[count];
+  *item = (struct checkpoint_item){.dtype = CHECKPOINT_INT64, .rank = 1, .shape = {TRAINER_COUNTERS},
+                                   .data = trainer->saved_counter};
+  snprintf(item->name, sizeof(item->name), "run/counters");
+  return count + 1;
+}
+
+void trainer_load(struct trainer *trainer) {
+  update_load(trainer->update);
+  memcpy(trainer->counter, trainer->saved_counter, sizeof(trainer->counter));
+  trainer->report.updates = update_version(trainer->update);
+  trainer->report.trained_steps = trainer->counter[TRAINER_TRAINED_STEPS];
+  publish(trainer);
+}
+
+int64_t trainer_counter(const struct trainer *trainer, int counter) {
+  return trainer->counter[counter];
+}
+
+void trainer_set_counter(struct trainer *trainer, int counter, int64_t value) {
+  trainer->counter[counter] = value;
+}
+
+struct trainer_report trainer_report(struct trainer *trainer) {
+  pthread_mutex_lock(&trainer->lock);
+  struct trainer_report copy = trainer->report;
+  pthread_mutex_unlock(&trainer->lock);
+  return copy;
+}
