@@ -42,24 +42,27 @@ bool wire_cursor_varint(struct wire_cursor *cursor, uint64_t *value, int max_byt
 }
 
 /* The content must lie within the message: checked once, here, so that later reads of it cannot fail. */
-static enum status read_length(struct wire_cursor *cursor, struct wire_field *field, const char *message,
-                               struct error *error) {
+static enum status read_length(struct wire_cursor *cursor, struct wire_field *field,
+                               const char *message, struct error *error) {
   uint64_t bytes;
   if (!wire_cursor_varint(cursor, &bytes, 5) || bytes > INT_MAX)
-    return status_fail(error, STATUS_INVALID, "%s: field %u has a broken length", message, (unsigned)field->number);
+    return status_fail(error, STATUS_INVALID, "%s: field %u has a broken length", message,
+                       (unsigned)field->number);
   if (bytes > cursor->left)
-    return status_fail(error, STATUS_INVALID, "%s: field %u claims %llu bytes, but only %zu follow", message,
-                       (unsigned)field->number, (unsigned long long)bytes, cursor->left);
+    return status_fail(error, STATUS_INVALID, "%s: field %u claims %llu bytes, but only %zu follow",
+                       message, (unsigned)field->number, (unsigned long long)bytes, cursor->left);
   field->bytes = (size_t)bytes;
   return STATUS_OK;
 }
 
-enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *field, const char *message,
-                              struct error *error) {
+enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *field,
+                              const char *message, struct error *error) {
   uint64_t tag;
-  if (!wire_cursor_varint(cursor, &tag, 5)) return status_fail(error, STATUS_INVALID, "%s: broken field tag", message);
+  if (!wire_cursor_varint(cursor, &tag, 5))
+    return status_fail(error, STATUS_INVALID, "%s: broken field tag", message);
   *field = (struct wire_field){.number = (uint32_t)(tag >> 3), .type = (enum wire_type)(tag & 7)};
-  if (field->number == 0) return status_fail(error, STATUS_INVALID, "%s: field number 0 is not allowed", message);
+  if (field->number == 0)
+    return status_fail(error, STATUS_INVALID, "%s: field number 0 is not allowed", message);
   switch (field->type) {
     case WIRE_VARINT:
     case WIRE_FIXED64:
@@ -68,12 +71,13 @@ enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *fie
     case WIRE_BYTES:
       return read_length(cursor, field, message, error);
   }
-  return status_fail(error, STATUS_INVALID, "%s: field %u has wire type %d; groups and unknown types are refused",
-                     message, (unsigned)field->number, (int)field->type);
+  return status_fail(error, STATUS_INVALID,
+                     "%s: field %u has wire type %d; groups and unknown types are refused", message,
+                     (unsigned)field->number, (int)field->type);
 }
 
-enum status wire_cursor_skip(struct wire_cursor *cursor, const struct wire_field *field, const char *message,
-                             struct error *error) {
+enum status wire_cursor_skip(struct wire_cursor *cursor, const struct wire_field *field,
+                             const char *message, struct error *error) {
   uint64_t value;
   bool there = false;
   switch (field->type) {
@@ -91,12 +95,13 @@ enum status wire_cursor_skip(struct wire_cursor *cursor, const struct wire_field
       break;
   }
   if (there) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "%s: the message ends inside field %u", message, (unsigned)field->number);
+  return status_fail(error, STATUS_INVALID, "%s: the message ends inside field %u", message,
+                     (unsigned)field->number);
 }
 
 enum status wire_expect_type(const struct wire_field *field, enum wire_type type, const char *name,
                              struct error *error) {
   if (field->type == type) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "%s has wire type %d, but acorn.proto gives it %d", name, (int)field->type,
-                     (int)type);
+  return status_fail(error, STATUS_INVALID, "%s has wire type %d, but acorn.proto gives it %d",
+                     name, (int)field->type, (int)type);
 }

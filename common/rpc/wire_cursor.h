@@ -40,19 +40,20 @@ bool wire_cursor_varint(struct wire_cursor *cursor, uint64_t *value, int max_byt
 
 /* Reads a tag and, for WIRE_BYTES, the length. Errors: INVALID (ends in mid-field, number 0, groups); the sentence starts with
  * `message` ("Steps"). */
-MUST_CHECK enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *field, const char *message,
-                                         struct error *error);
+MUST_CHECK enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *field,
+                                         const char *message, struct error *error);
 
 /* Steps over the content of a field. */
-MUST_CHECK enum status wire_cursor_skip(struct wire_cursor *cursor, const struct wire_field *field, const char *message,
-                                        struct error *error);
+MUST_CHECK enum status wire_cursor_skip(struct wire_cursor *cursor, const struct wire_field *field,
+                                        const char *message, struct error *error);
 
 /* INVALID if a known field came with another wire type than the protocol gives it. */
-MUST_CHECK enum status wire_expect_type(const struct wire_field *field, enum wire_type type, const char *name,
-                                        struct error *error);
+MUST_CHECK enum status wire_expect_type(const struct wire_field *field, enum wire_type type,
+                                        const char *name, struct error *error);
 
 /* The sub-message or bytes of a WIRE_BYTES field as a cursor of its own. */
-static inline struct wire_cursor wire_cursor_content(const struct wire_cursor *cursor, const struct wire_field *field) {
+static inline struct wire_cursor wire_cursor_content(const struct wire_cursor *cursor,
+                                                     const struct wire_field *field) {
   struct wire_cursor content = *cursor;
   content.left = field->bytes;
   return content;

@@ -52,13 +52,15 @@ static bool all_none(const uint8_t *flags, size_t rows) {
   return true;
 }
 
-size_t wire_encode_steps_header(uint8_t *out, size_t room, uint64_t run_id, const float *reward, const uint8_t *flags,
-                                const struct wire_episode *episodes, int num_episodes,
-                                const struct wire_layout *layout) {
+size_t wire_encode_steps_header(uint8_t *out, size_t room, uint64_t run_id, const float *reward,
+                                const uint8_t *flags, const struct wire_episode *episodes,
+                                int num_episodes, const struct wire_layout *layout) {
   size_t rows = (size_t)layout->num_environments;
-  CHECK(room >= wire_steps_header_bound(layout->num_environments, num_episodes), "room for %zu bytes", room);
+  CHECK(room >= wire_steps_header_bound(layout->num_environments, num_episodes),
+        "room for %zu bytes", room);
   uint8_t *end = out;
-  if (run_id != 0) end = wire_put_bytes(wire_put_tag(end, 1, WIRE_FIXED64), &run_id, sizeof(run_id));
+  if (run_id != 0)
+    end = wire_put_bytes(wire_put_tag(end, 1, WIRE_FIXED64), &run_id, sizeof(run_id));
   end = put_block(end, 2, reward, rows * sizeof(*reward));
   if (!all_none(flags, rows)) end = put_block(end, 3, flags, rows);
   for (int i = 0; i < num_episodes; i++) end = put_episode(end, &episodes[i]);
@@ -70,8 +72,8 @@ size_t wire_encode_actions_header(uint8_t out[16], size_t action_bytes) {
   return (size_t)(wire_put_varint(wire_put_tag(out, 1, WIRE_BYTES), action_bytes) - out);
 }
 
-enum status wire_decode_actions(void *actions, size_t action_bytes, const struct wire_span *spans, int num_spans,
-                                struct error *error) {
+enum status wire_decode_actions(void *actions, size_t action_bytes, const struct wire_span *spans,
+                                int num_spans, struct error *error) {
   struct wire_cursor cursor, content = {0};
   wire_cursor_init(&cursor, spans, num_spans);
   while (cursor.left > 0) {
@@ -85,6 +87,7 @@ enum status wire_decode_actions(void *actions, size_t action_bytes, const struct
     if (status != STATUS_OK) return status;
   }
   if (content.left != action_bytes)
-    return status_fail(error, STATUS_INVALID, "Actions.action has %zu bytes, expected %zu", content.left, action_bytes);
+    return status_fail(error, STATUS_INVALID, "Actions.action has %zu bytes, expected %zu",
+                       content.left, action_bytes);
   return wire_cursor_read(&content, actions, action_bytes) ? STATUS_OK : STATUS_INVALID;
 }

@@ -3,7 +3,13 @@
 #include "common/rpc/wire_cursor.h"
 
 /* Field numbers of acorn.proto. */
-enum { STEPS_RUN_ID = 1, STEPS_REWARD = 2, STEPS_FLAGS = 3, STEPS_EPISODE = 4, STEPS_OBSERVATION = 15 };
+enum {
+  STEPS_RUN_ID = 1,
+  STEPS_REWARD = 2,
+  STEPS_FLAGS = 3,
+  STEPS_EPISODE = 4,
+  STEPS_OBSERVATION = 15
+};
 enum { EPISODE_ENVIRONMENT = 1, EPISODE_RETURN = 2, EPISODE_LENGTH = 3, EPISODE_NUMBER = 4 };
 enum { NUMBER_NAME = 1, NUMBER_VALUE = 2 };
 
@@ -22,15 +28,15 @@ static enum status ends_inside(const char *name, struct error *error) {
   return status_fail(error, STATUS_INVALID, "Steps: the message ends inside %s", name);
 }
 
-static enum status read_double(struct wire_cursor *cursor, const struct wire_field *field, double *value,
-                               const char *name, struct error *error) {
+static enum status read_double(struct wire_cursor *cursor, const struct wire_field *field,
+                               double *value, const char *name, struct error *error) {
   enum status status = wire_expect_type(field, WIRE_FIXED64, name, error);
   if (status != STATUS_OK) return status;
   return wire_cursor_read(cursor, value, sizeof(*value)) ? STATUS_OK : ends_inside(name, error);
 }
 
-static enum status read_uint32(struct wire_cursor *cursor, const struct wire_field *field, uint32_t *value,
-                               const char *name, struct error *error) {
+static enum status read_uint32(struct wire_cursor *cursor, const struct wire_field *field,
+                               uint32_t *value, const char *name, struct error *error) {
   enum status status = wire_expect_type(field, WIRE_VARINT, name, error);
   if (status != STATUS_OK) return status;
   uint64_t wide;
@@ -42,28 +48,35 @@ static enum status read_uint32(struct wire_cursor *cursor, const struct wire_fie
 /* A name goes into metrics and file names: visible ASCII only. It ends at the first 0, as a C string does. */
 static enum status check_number_name(const char *name, struct error *error) {
   if (!memchr(name, 0, WIRE_NAME_BYTES))
-    return status_fail(error, STATUS_INVALID, "Steps.episode.number.name is longer than %d bytes", WIRE_NAME_BYTES - 1);
+    return status_fail(error, STATUS_INVALID, "Steps.episode.number.name is longer than %d bytes",
+                       WIRE_NAME_BYTES - 1);
+  if (!name[0]) return status_fail(error, STATUS_INVALID, "Steps.episode.number has no name");
   for (const char *c = name; *c; c++)
     if (*c <= ' ' || *c > '~')
-      return status_fail(error, STATUS_INVALID, "Steps.episode.number.name has the character %d; only visible ASCII",
+      return status_fail(error, STATUS_INVALID,
+                         "Steps.episode.number.name has the character %d; only visible ASCII",
                          (unsigned char)*c);
   return STATUS_OK;
 }
 
-static enum status read_number_name(const struct wire_cursor *cursor, const struct wire_field *field,
-                                    char name[WIRE_NAME_BYTES], struct error *error) {
+static enum status read_number_name(const struct wire_cursor *cursor,
+                                    const struct wire_field *field, char name[WIRE_NAME_BYTES],
+                                    struct error *error) {
   enum status status = wire_expect_type(field, WIRE_BYTES, "Steps.episode.number.name", error);
   if (status != STATUS_OK) return status;
   struct wire_cursor content = wire_cursor_content(cursor, field);
   memset(name, 0, WIRE_NAME_BYTES);
-  if (!wire_cursor_read(&content, name, field->bytes < WIRE_NAME_BYTES ? field->bytes : WIRE_NAME_BYTES))
+  if (!wire_cursor_read(&content, name,
+                        field->bytes < WIRE_NAME_BYTES ? field->bytes : WIRE_NAME_BYTES))
     return ends_inside("Steps.episode.number.name", error);
   return STATUS_OK;
 }
 
-static enum status read_number(struct wire_cursor number, struct wire_episode *episode, struct error *error) {
+static enum status read_number(struct wire_cursor number, struct wire_episode *episode,
+                               struct error *error) {
   if (episode->num_numbers == WIRE_MAX_EPISODE_NUMBERS)
-    return status_fail(error, STATUS_INVALID, "Steps.episode has more than %d numbers", WIRE_MAX_EPISODE_NUMBERS);
+    return status_fail(error, STATUS_INVALID, "Steps.episode has more than %d numbers",
+                       WIRE_MAX_EPISODE_NUMBERS);
   char *name = episode->number[episode->num_numbers].name;
   double *value = &episode->number[episode->num_numbers].value;
   episode->num_numbers++;
@@ -72,7 +85,8 @@ static enum status read_number(struct wire_cursor number, struct wire_episode *e
   while (number.left > 0) {
     struct wire_field field;
     enum status status = wire_cursor_field(&number, &field, "Steps.episode.number", error);
-    if (status == STATUS_OK && field.number == NUMBER_NAME) status = read_number_name(&number, &field, name, error);
+    if (status == STATUS_OK && field.number == NUMBER_NAME)
+      status = read_number_name(&number, &field, name, error);
     if (status == STATUS_OK && field.number == NUMBER_VALUE)
       status = read_double(&number, &field, value, "Steps.episode.number.value", error);
     else if (status == STATUS_OK)
@@ -89,19 +103,22 @@ static enum status read_episode_field(struct wire_cursor *cursor, const struct w
     case EPISODE_ENVIRONMENT:
       return read_uint32(cursor, field, &episode->environment, "Steps.episode.environment", error);
     case EPISODE_RETURN:
-      return read_double(cursor, field, &episode->episode_return, "Steps.episode.episode_return", error);
+      return read_double(cursor, field, &episode->episode_return, "Steps.episode.episode_return",
+                         error);
     case EPISODE_LENGTH:
       return read_uint32(cursor, field, &episode->length, "Steps.episode.length", error);
     case EPISODE_NUMBER:
       status = wire_expect_type(field, WIRE_BYTES, "Steps.episode.number", error);
-      if (status == STATUS_OK) status = read_number(wire_cursor_content(cursor, field), episode, error);
+      if (status == STATUS_OK)
+        status = read_number(wire_cursor_content(cursor, field), episode, error);
       if (status != STATUS_OK) return status;
       break;
   }
   return wire_cursor_skip(cursor, field, "Steps.episode", error);
 }
 
-static enum status read_episode(struct wire_cursor cursor, struct steps_scan *scan, struct error *error) {
+static enum status read_episode(struct wire_cursor cursor, struct steps_scan *scan,
+                                struct error *error) {
   struct wire_rows *rows = scan->rows;
   if (rows->num_episodes == rows->max_episodes)
     return status_fail(error, STATUS_INVALID, "Steps.episode: more than %d episodes in one message",
@@ -117,7 +134,8 @@ static enum status read_episode(struct wire_cursor cursor, struct steps_scan *sc
     if (status != STATUS_OK) return status;
   }
   if (episode->environment >= (uint32_t)scan->layout->num_environments)
-    return status_fail(error, STATUS_INVALID, "Steps.episode.environment is %u; the stream has %d environments",
+    return status_fail(error, STATUS_INVALID,
+                       "Steps.episode.environment is %u; the stream has %d environments",
                        (unsigned)episode->environment, scan->layout->num_environments);
   return STATUS_OK;
 }
@@ -125,18 +143,21 @@ static enum status read_episode(struct wire_cursor cursor, struct steps_scan *sc
 /* ---- the scan */
 
 /* Rewards come packed, one by one, or mixed; those beyond K are counted and not stored. */
-static enum status read_rewards(struct wire_cursor *cursor, const struct wire_field *field, struct steps_scan *scan,
-                                struct error *error) {
+static enum status read_rewards(struct wire_cursor *cursor, const struct wire_field *field,
+                                struct steps_scan *scan, struct error *error) {
   size_t bytes = sizeof(float);
   if (field->type == WIRE_BYTES) {
     bytes = field->bytes;
     if (bytes % sizeof(float) != 0)
-      return status_fail(error, STATUS_INVALID, "Steps.reward: %zu bytes is not a number of floats", bytes);
+      return status_fail(error, STATUS_INVALID, "Steps.reward: %zu bytes is not a number of floats",
+                         bytes);
   } else if (field->type != WIRE_FIXED32) {
     return wire_expect_type(field, WIRE_BYTES, "Steps.reward", error);
   }
   size_t num_environments = (size_t)scan->layout->num_environments;
-  size_t room = scan->num_rewards < num_environments ? (num_environments - scan->num_rewards) * sizeof(float) : 0;
+  size_t room = scan->num_rewards < num_environments
+                    ? (num_environments - scan->num_rewards) * sizeof(float)
+                    : 0;
   size_t stored = bytes < room ? bytes : room;
   if (!wire_cursor_read(cursor, scan->rows->reward + (room ? scan->num_rewards : 0), stored) ||
       !wire_cursor_read(cursor, NULL, bytes - stored))
@@ -145,22 +166,23 @@ static enum status read_rewards(struct wire_cursor *cursor, const struct wire_fi
   return STATUS_OK;
 }
 
-static enum status read_run_id(struct wire_cursor *cursor, const struct wire_field *field, uint64_t *run_id,
-                               struct error *error) {
+static enum status read_run_id(struct wire_cursor *cursor, const struct wire_field *field,
+                               uint64_t *run_id, struct error *error) {
   enum status status = wire_expect_type(field, WIRE_FIXED64, "Steps.run_id", error);
   if (status != STATUS_OK) return status;
-  return wire_cursor_read(cursor, run_id, sizeof(*run_id)) ? STATUS_OK : ends_inside("Steps.run_id", error);
+  return wire_cursor_read(cursor, run_id, sizeof(*run_id)) ? STATUS_OK
+                                                           : ends_inside("Steps.run_id", error);
 }
 
-static enum status remember(struct wire_cursor *place, const struct wire_cursor *cursor, const struct wire_field *field,
-                            const char *name, struct error *error) {
+static enum status remember(struct wire_cursor *place, const struct wire_cursor *cursor,
+                            const struct wire_field *field, const char *name, struct error *error) {
   enum status status = wire_expect_type(field, WIRE_BYTES, name, error);
   if (status == STATUS_OK) *place = wire_cursor_content(cursor, field);
   return status;
 }
 
-static enum status scan_field(struct wire_cursor *cursor, const struct wire_field *field, struct steps_scan *scan,
-                              struct error *error) {
+static enum status scan_field(struct wire_cursor *cursor, const struct wire_field *field,
+                              struct steps_scan *scan, struct error *error) {
   enum status status = STATUS_OK;
   switch (field->number) {
     case STEPS_RUN_ID:
@@ -172,7 +194,8 @@ static enum status scan_field(struct wire_cursor *cursor, const struct wire_fiel
       break;
     case STEPS_EPISODE:
       status = wire_expect_type(field, WIRE_BYTES, "Steps.episode", error);
-      if (status == STATUS_OK) status = read_episode(wire_cursor_content(cursor, field), scan, error);
+      if (status == STATUS_OK)
+        status = read_episode(wire_cursor_content(cursor, field), scan, error);
       break;
     case STEPS_OBSERVATION:
       status = remember(&scan->observation, cursor, field, "Steps.observation", error);
@@ -185,7 +208,8 @@ static enum status scan_field(struct wire_cursor *cursor, const struct wire_fiel
 
 /* The flags' rules that a single row can break; see "A step" in the protocol. Returns NULL if all is well. */
 static const char *flags_fault(uint8_t flags) {
-  if (flags & ~(STEP_FIRST | STEP_TERMINATED | STEP_TRUNCATED | STEP_ABSENT)) return "unknown bits are set";
+  if (flags & ~(STEP_FIRST | STEP_TERMINATED | STEP_TRUNCATED | STEP_ABSENT))
+    return "unknown bits are set";
   if ((flags & STEP_ABSENT) && flags != STEP_ABSENT) return "an absent row has no other flag";
   if ((flags & STEP_TERMINATED) && !(flags & STEP_FIRST)) return "a terminated row is also first";
   if ((flags & STEP_TRUNCATED) && flags & STEP_FIRST && !(flags & STEP_TERMINATED))
@@ -202,20 +226,24 @@ static enum status place_flags(const struct steps_scan *scan, struct error *erro
     return STATUS_OK;
   }
   if (cursor.left != rows)
-    return status_fail(error, STATUS_INVALID, "Steps.flags has %zu rows; the stream has %zu environments", cursor.left,
+    return status_fail(error, STATUS_INVALID,
+                       "Steps.flags has %zu rows; the stream has %zu environments", cursor.left,
                        rows);
   if (!wire_cursor_read(&cursor, flags, rows)) return ends_inside("Steps.flags", error);
   for (size_t k = 0; k < rows; k++) {
     const char *fault = flags_fault(flags[k]);
-    if (fault) return status_fail(error, STATUS_INVALID, "Steps.flags[%zu] is %d: %s", k, flags[k], fault);
-    if (flags[k] & STEP_TERMINATED) flags[k] = STEP_TERMINATED | STEP_FIRST; /* terminated wins over truncated */
+    if (fault)
+      return status_fail(error, STATUS_INVALID, "Steps.flags[%zu] is %d: %s", k, flags[k], fault);
+    if (flags[k] & STEP_TERMINATED)
+      flags[k] = STEP_TERMINATED | STEP_FIRST; /* terminated wins over truncated */
   }
   return STATUS_OK;
 }
 
 static bool place_row(struct wire_cursor *cursor, uint8_t *row, const struct wire_layout *layout) {
   for (int i = 0; i < layout->num_tensors; i++)
-    if (!wire_cursor_read(cursor, row + layout->tensor[i].row_offset, layout->tensor[i].bytes)) return false;
+    if (!wire_cursor_read(cursor, row + layout->tensor[i].row_offset, layout->tensor[i].bytes))
+      return false;
   return true;
 }
 
@@ -224,7 +252,8 @@ static enum status place_observation(const struct steps_scan *scan, struct error
   const struct wire_layout *layout = scan->layout;
   size_t expected = layout->wire_bytes * (size_t)layout->num_environments;
   if (cursor.left != expected)
-    return status_fail(error, STATUS_INVALID, "Steps.observation has %zu bytes; %d environments of %zu bytes have %zu",
+    return status_fail(error, STATUS_INVALID,
+                       "Steps.observation has %zu bytes; %d environments of %zu bytes have %zu",
                        cursor.left, layout->num_environments, layout->wire_bytes, expected);
   bool whole = true;
   if (layout->wire_bytes == layout->row_stride) {
@@ -250,13 +279,15 @@ enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *sp
     if (status != STATUS_OK) return status;
   }
   if (scan.num_rewards != (size_t)layout->num_environments)
-    return status_fail(error, STATUS_INVALID, "Steps.reward has %zu rows; the stream has %d environments",
+    return status_fail(error, STATUS_INVALID,
+                       "Steps.reward has %zu rows; the stream has %d environments",
                        scan.num_rewards, layout->num_environments);
   enum status status = place_flags(&scan, error);
   return status == STATUS_OK ? place_observation(&scan, error) : status;
 }
 
-enum status wire_peek_run_id(uint64_t *run_id, const struct wire_span *spans, int num_spans, struct error *error) {
+enum status wire_peek_run_id(uint64_t *run_id, const struct wire_span *spans, int num_spans,
+                             struct error *error) {
   struct wire_cursor cursor;
   wire_cursor_init(&cursor, spans, num_spans);
   *run_id = 0;

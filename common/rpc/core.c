@@ -1,0 +1,91 @@
+#include "common/rpc/core.h"
+
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/impl/codegen/compression_types.h>
+#include <grpc/support/log.h>
+#include <grpc/support/time.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+
+static void drop_log_line(gpr_log_func_args *args) { (void)args; }
+
+void core_init(void) {
+  if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
+  grpc_init();
+}
+
+void core_deinit(void) { grpc_shutdown(); }
+
+gpr_timespec core_deadline_in_us(int64_t us) {
+  if (us <= 0) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
+}
+
+void core_args_add(struct core_args *args, const char *key, int value) {
+  CHECK(args->count < CORE_MAX_ARGS, "no room for %s", key);
+  args->arg[args->count++] = (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
+}
+
+void core_args_common(struct core_args *args, size_t max_message_bytes) {
+  int bound = max_message_bytes < INT_MAX ? (int)max_message_bytes : INT_MAX;
+  core_args_add(args, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, bound);
+  core_args_add(args, GRPC_ARG_KEEPALIVE_TIME_MS, CORE_KEEPALIVE_MS);
+  core_args_add(args, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, CORE_KEEPALIVE_TIMEOUT_MS);
+  core_args_add(args, GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  core_args_add(args, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0); /* no limit */
+  core_args_add(args, GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  /* Only "identity": a peer that compresses is refused, and nothing small can unpack to something large. */
+  core_args_add(args, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+  if (bound < CORE_BIG_MESSAGE_BYTES) return;
+  core_args_add(args, GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
+  core_args_add(args, GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 8 << 20);
+  core_args_add(args, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
+}
+
+grpc_channel_args core_args_view(struct core_args *args) {
+  return (grpc_channel_args){.num_args = args->count, .args = args->arg};
+}
+
+grpc_byte_buffer *core_bytes_copied(const void *header, size_t header_bytes, const void *payload,
+                                    size_t payload_bytes) {
+  grpc_slice slice = grpc_slice_malloc(header_bytes + payload_bytes);
+  uint8_t *to = GRPC_SLICE_START_PTR(slice);
+  if (header_bytes > 0) memcpy(to, header, header_bytes);
+  if (payload_bytes > 0) memcpy(to + header_bytes, payload, payload_bytes);
+  grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&slice, 1);
+  grpc_slice_unref(slice);
+  return buffer;
+}
+
+void core_message_init(struct core_message *message, grpc_byte_buffer *buffer) {
+  message->buffer = buffer;
+  message->copied = false;
+  const grpc_slice_buffer *slices = &buffer->data.raw.slice_buffer;
+  if (slices->count <= CORE_MAX_SPANS) {
+    message->num_spans = (int)slices->count;
+    for (size_t i = 0; i < slices->count; i++)
+      message->span[i] =
+          (struct wire_span){GRPC_SLICE_START_PTR(slices->slices[i]), GRPC_SLICE_LENGTH(slices->slices[i])};
+    return;
+  }
+  grpc_byte_buffer_reader reader;
+  CHECK(grpc_byte_buffer_reader_init(&reader, buffer), "a message that cannot be read");
+  message->whole = grpc_byte_buffer_reader_readall(&reader);
+  grpc_byte_buffer_reader_destroy(&reader);
+  message->copied = true;
+  message->num_spans = 1;
+  message->span[0] = (struct wire_span){GRPC_SLICE_START_PTR(message->whole), GRPC_SLICE_LENGTH(message->whole)};
+}
+
+void core_message_deinit(struct core_message *message) {
+  if (message->copied) grpc_slice_unref(message->whole);
+  grpc_byte_buffer_destroy(message->buffer);
+}
+
+void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *tag) {
+  grpc_call_error result = grpc_call_start_batch(call, ops, count, tag, NULL);
+  CHECK(result == GRPC_CALL_OK, "%s", grpc_call_error_to_string(result));
+}

@@ -1,0 +1,59 @@
+/* What server and client share of gRPC's C core: its start and end, channel arguments, and bytes in and out of slices.
+ * Private to common/rpc, as everything that knows grpc.h.
+ * Upstream: queue.c, stream.c, server.c, client.c. Downstream: gRPC C core. */
+#ifndef ACORN_COMMON_RPC_CORE_H
+#define ACORN_COMMON_RPC_CORE_H
+
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+#include <grpc/slice.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/rpc/wire.h"
+
+enum {
+  CORE_MAX_ARGS = 24,
+  CORE_MAX_SPANS = 512, /* a message in more pieces is first copied into one */
+  CORE_KEEPALIVE_MS = 10000,
+  /* Generous: a learner that computes on its queue's thread answers pings late. */
+  CORE_KEEPALIVE_TIMEOUT_MS = 30000,
+  CORE_BIG_MESSAGE_BYTES = 256 << 10,
+};
+
+/* Reference counted. gRPC's own log stays silent unless GRPC_VERBOSITY is set: our errors say it better. */
+void core_init(void);
+void core_deinit(void);
+
+/* The moment `us` from now, which may be in the past. gRPC knows absolute times only. */
+gpr_timespec core_deadline_in_us(int64_t us);
+
+/* Channel arguments, collected in place. */
+struct core_args {
+  grpc_arg arg[CORE_MAX_ARGS];
+  size_t count;
+};
+void core_args_add(struct core_args *args, const char *key, int value);
+/* Those that both sides need: message bound, keepalive, no compression, no proxy, large reads for large messages. */
+void core_args_common(struct core_args *args, size_t max_message_bytes);
+grpc_channel_args core_args_view(struct core_args *args);
+
+/* header + payload, copied into one slice. Owner: the caller destroys it, right after start_batch if it likes. */
+grpc_byte_buffer *core_bytes_copied(const void *header, size_t header_bytes, const void *payload, size_t payload_bytes);
+
+/* A received message as spans, and what keeps them alive. Takes the buffer. */
+struct core_message {
+  grpc_byte_buffer *buffer;
+  grpc_slice whole; /* of a message in very many pieces */
+  bool copied;
+  int num_spans;
+  struct wire_span span[CORE_MAX_SPANS];
+};
+void core_message_init(struct core_message *message, grpc_byte_buffer *buffer);
+void core_message_deinit(struct core_message *message);
+
+/* Starts a batch; a refusal is a programmer's error. `tag` is what the completion queue will hand out. */
+void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *tag);
+
+#endif

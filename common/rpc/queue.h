@@ -1,0 +1,46 @@
+/* A completion queue with its tags, and the rule for when it may end.
+ *
+ * Every tag is a `struct op` embedded in what it belongs to; the queue's thread runs it when its event comes.
+ * Invariant: gRPC aborts on a batch that is started on a queue that is shut down. So whoever may still start something holds
+ * the queue (the server until its shutdown is complete, each armed accept, each call until its last event), and the queue
+ * shuts down when the last hold is given back.
+ * Upstream: server.c, stream.c. Downstream: gRPC C core. */
+#ifndef ACORN_COMMON_RPC_QUEUE_H
+#define ACORN_COMMON_RPC_QUEUE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/rpc/core.h"
+
+/* A tag. Lives until its event has run. */
+struct op {
+  void (*run)(struct op *op, bool ok);
+};
+
+struct queue {
+  grpc_completion_queue *cq; /* read-only after init */
+  grpc_call *wake_call;      /* read-only after init; never sent: an empty batch on it posts an event */
+  atomic_int holds;
+  atomic_bool wake_posted; /* a wake event is on its way */
+  struct op wake;
+};
+
+/* Makes a queue with one hold, the caller's. `lame` is a channel for wake_call. */
+void queue_init(struct queue *queue, grpc_channel *lame);
+
+/* Frees it; shuts it down and drains it first if it never ran. Nothing may hold it. Thread: any, after its own ended. */
+void queue_deinit(struct queue *queue);
+
+/* Takes a hold; false once the last one has been given back. Thread: any. */
+bool queue_hold(struct queue *queue);
+void queue_release(struct queue *queue);
+
+/* Posts an event that does nothing. Thread: any. */
+void queue_wake(struct queue *queue);
+
+/* See rpc_server_poll. */
+int queue_poll(struct queue *queue, int64_t deadline_us);
+
+#endif

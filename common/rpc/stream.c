@@ -1,0 +1,212 @@
+#include "common/rpc/stream.h"
+
+#include <grpc/support/alloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+
+struct rpc_stream {
+  /* read-only after open */
+  const struct rpc_method *method; /* NULL: unknown path */
+  struct queue *queue;
+  int queue_index;
+  char *peer;
+  grpc_call *call; /* valid while events > 0 */
+
+  atomic_int events;
+  atomic_int refs;
+  atomic_bool in_hand; /* a message waits for its answer */
+
+  /* queue thread only */
+  void *user;
+  grpc_byte_buffer *received; /* written by gRPC until the batch's event */
+  int cancelled;              /* likewise */
+  struct op opened;           /* the first batch */
+  struct op replied;          /* a reply and the next message */
+  struct op finished;         /* the status is out */
+  struct op closed;           /* the call is over for gRPC */
+  struct op released;         /* an empty batch: brings `events` down on the queue's thread */
+};
+
+#define STREAM_OF(op, member) ((struct rpc_stream *)((char *)(op) - offsetof(struct rpc_stream, member)))
+
+/* ---- the two counts */
+
+void rpc_stream_ref(struct rpc_stream *stream) { atomic_fetch_add(&stream->refs, 1); }
+
+void rpc_stream_unref(struct rpc_stream *stream) {
+  if (atomic_fetch_sub(&stream->refs, 1) > 1) return;
+  free(stream->peer);
+  free(stream);
+}
+
+/* Announces one more batch. False: the call is over. */
+static bool raise_events(struct rpc_stream *stream) {
+  int events = atomic_load(&stream->events);
+  while (events > 0)
+    if (atomic_compare_exchange_weak(&stream->events, &events, events + 1)) return true;
+  return false;
+}
+
+/* Thread: the queue's. */
+static void lower_events(struct rpc_stream *stream) {
+  if (atomic_fetch_sub(&stream->events, 1) > 1) return;
+  const struct rpc_method *method = stream->method;
+  if (method && method->on_close) method->on_close(method->context, stream);
+  struct queue *queue = stream->queue;
+  grpc_call_unref(stream->call);
+  rpc_stream_unref(stream);
+  queue_release(queue);
+}
+
+/* ---- sending */
+
+static grpc_op receive_op(struct rpc_stream *stream) {
+  stream->received = NULL;
+  return (grpc_op){.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &stream->received};
+}
+
+/* Sends the status, with a last message if there is one. The caller has raised `events`. */
+static void send_status(struct rpc_stream *stream, enum rpc_code code, const char *text, grpc_byte_buffer *message) {
+  grpc_slice details = grpc_slice_from_copied_string(text ? text : "");
+  grpc_op ops[3];
+  size_t count = 0;
+  if (!stream->method) ops[count++] = (grpc_op){.op = GRPC_OP_SEND_INITIAL_METADATA};
+  if (message) ops[count++] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message};
+  grpc_op status = {.op = GRPC_OP_SEND_STATUS_FROM_SERVER};
+  status.data.send_status_from_server.status = (grpc_status_code)code;
+  status.data.send_status_from_server.status_details = &details;
+  ops[count++] = status;
+  core_start_batch(stream->call, ops, count, &stream->finished);
+  grpc_slice_unref(details);
+}
+
+/* Every answer begins here: the message in hand is answered, whatever becomes of the answer. */
+static void take_message_in_hand(struct rpc_stream *stream) {
+  CHECK(atomic_exchange(&stream->in_hand, false), "an answer without a message in hand");
+}
+
+void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t header_bytes, const void *payload,
+                      size_t payload_bytes) {
+  take_message_in_hand(stream);
+  if (raise_events(stream)) {
+    grpc_byte_buffer *message = core_bytes_copied(header, header_bytes, payload, payload_bytes);
+    grpc_op ops[2] = {{.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message}, receive_op(stream)};
+    core_start_batch(stream->call, ops, 2, &stream->replied);
+    grpc_byte_buffer_destroy(message);
+  }
+  rpc_stream_unref(stream);
+}
+
+void rpc_stream_finish(struct rpc_stream *stream, enum rpc_code code, const char *text, const void *payload,
+                       size_t payload_bytes) {
+  take_message_in_hand(stream);
+  if (raise_events(stream)) {
+    grpc_byte_buffer *message = payload ? core_bytes_copied(NULL, 0, payload, payload_bytes) : NULL;
+    send_status(stream, code, text, message);
+    if (message) grpc_byte_buffer_destroy(message);
+  }
+  rpc_stream_unref(stream);
+}
+
+void rpc_stream_cancel(struct rpc_stream *stream, enum rpc_code code, const char *text) {
+  if (!raise_events(stream)) return;
+  grpc_call_cancel_with_status(stream->call, (grpc_status_code)code, text ? text : "", NULL);
+  core_start_batch(stream->call, NULL, 0, &stream->released);
+}
+
+/* ---- events; thread: the queue's */
+
+/* The message is handed over with a reference of its own, which its answer gives back. */
+static void deliver(struct rpc_stream *stream) {
+  struct core_message message;
+  core_message_init(&message, stream->received);
+  stream->received = NULL;
+  rpc_stream_ref(stream);
+  atomic_store(&stream->in_hand, true);
+  const struct rpc_method *method = stream->method;
+  method->on_message(method->context, stream, message.span, message.num_spans);
+  core_message_deinit(&message);
+}
+
+/* A receive has ended: with a message, with the peer's half-close, or because the call is broken. */
+static void receive_done(struct rpc_stream *stream, bool ok) {
+  if (ok && stream->received) {
+    deliver(stream);
+  } else if (ok && raise_events(stream)) {
+    send_status(stream, RPC_OK, "", NULL);
+  } else {
+    if (stream->received) grpc_byte_buffer_destroy(stream->received);
+    stream->received = NULL;
+    grpc_call_cancel(stream->call, NULL);
+  }
+  lower_events(stream);
+}
+
+static void opened(struct op *op, bool ok) { receive_done(STREAM_OF(op, opened), ok); }
+static void replied(struct op *op, bool ok) { receive_done(STREAM_OF(op, replied), ok); }
+
+static void finished(struct op *op, bool ok) {
+  struct rpc_stream *stream = STREAM_OF(op, finished);
+  if (!ok) grpc_call_cancel(stream->call, NULL);
+  lower_events(stream);
+}
+
+static void closed(struct op *op, bool ok) {
+  (void)ok;
+  lower_events(STREAM_OF(op, closed));
+}
+
+static void released(struct op *op, bool ok) {
+  (void)ok;
+  lower_events(STREAM_OF(op, released));
+}
+
+/* ---- opening */
+
+static void start_close(struct rpc_stream *stream) {
+  grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &stream->cancelled};
+  core_start_batch(stream->call, &op, 1, &stream->closed);
+}
+
+void stream_open(grpc_call *call, const struct rpc_method *method, struct queue *queue, int queue_index) {
+  struct rpc_stream *stream = check_alloc(1, sizeof(*stream));
+  stream->method = method;
+  stream->queue = queue;
+  stream->queue_index = queue_index;
+  stream->peer = grpc_call_get_peer(call);
+  stream->call = call;
+  atomic_init(&stream->events, 2); /* the first batch and the close */
+  atomic_init(&stream->refs, 1);   /* the call's */
+  atomic_init(&stream->in_hand, false);
+  stream->opened.run = opened;
+  stream->replied.run = replied;
+  stream->finished.run = finished;
+  stream->closed.run = closed;
+  stream->released.run = released;
+  CHECK(queue_hold(queue), "a call on a queue that has ended");
+
+  if (method && method->on_open) method->on_open(method->context, stream);
+  start_close(stream);
+  if (!method) {
+    send_status(stream, RPC_UNIMPLEMENTED, "no such method here", NULL);
+    return;
+  }
+  grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}, receive_op(stream)};
+  core_start_batch(call, ops, 2, &stream->opened);
+}
+
+/* ---- what the application may ask */
+
+void rpc_stream_set_user(struct rpc_stream *stream, void *user) { stream->user = user; }
+
+void *rpc_stream_user(const struct rpc_stream *stream) { return stream->user; }
+
+int rpc_stream_queue(const struct rpc_stream *stream) { return stream->queue_index; }
+
+char *rpc_stream_peer(const struct rpc_stream *stream) {
+  char *copy = strdup(stream->peer ? stream->peer : "");
+  CHECK(copy, "out of memory");
+  return copy;
+}

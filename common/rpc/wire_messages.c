@@ -1,0 +1,279 @@
+/* The messages off the hot path, through protobuf-c. A received one is bounded in size before it is unpacked, so that a
+ * few bytes cannot ask for much memory, and copied into plain data that fits the limits of wire.h. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "acorn.pb-c.h"
+#include "common/base/check.h"
+#include "common/rpc/wire.h"
+
+enum {
+  MAX_JOIN_REQUEST_BYTES = 64 << 10,
+  MAX_JOIN_REPLY_BYTES = 1 << 20,
+  MAX_OBSERVATION_BYTES = 64 << 20, /* of one environment */
+  MAX_DISCRETE = 65536,
+};
+
+/* ---- checks of received fields */
+
+/* Names go into logs, metrics and sentences: 1 .. room - 1 bytes of visible ASCII. */
+static enum status take_name(char *out, size_t room, const char *name, const char *field,
+                             struct error *error) {
+  size_t length = strlen(name);
+  if (length == 0) return status_fail(error, STATUS_INVALID, "%s is empty", field);
+  if (length >= room)
+    return status_fail(error, STATUS_INVALID, "%s has %zu bytes, at most %zu are allowed", field,
+                       length, room - 1);
+  for (size_t i = 0; i < length; i++)
+    if (name[i] <= ' ' || name[i] > '~')
+      return status_fail(error, STATUS_INVALID,
+                         "%s has the character %d; only visible ASCII is allowed", field,
+                         (unsigned char)name[i]);
+  memcpy(out, name, length + 1);
+  return STATUS_OK;
+}
+
+static enum status take_number(int *out, uint64_t value, uint64_t min, uint64_t max,
+                               const char *field, struct error *error) {
+  if (value < min || value > max)
+    return status_fail(error, STATUS_INVALID, "%s is %llu, allowed are %llu..%llu", field,
+                       (unsigned long long)value, (unsigned long long)min, (unsigned long long)max);
+  *out = (int)value;
+  return STATUS_OK;
+}
+
+static enum status take_shape(struct wire_tensor_spec *spec, const Acorn__Tensor *tensor,
+                              struct error *error) {
+  enum status status = take_number(&spec->rank, tensor->n_shape, 0, WIRE_MAX_RANK,
+                                   "the rank of an observation", error);
+  size_t bytes = spec->dtype == WIRE_UINT8 ? 1 : 4;
+  for (int i = 0; status == STATUS_OK && i < spec->rank; i++) {
+    status = take_number(&spec->shape[i], tensor->shape[i], 1, MAX_OBSERVATION_BYTES,
+                         "a dimension of an observation", error);
+    if (status != STATUS_OK) return status;
+    bytes *= (size_t)spec->shape[i]; /* both factors are at most 2^26 */
+    if (bytes > MAX_OBSERVATION_BYTES)
+      return status_fail(error, STATUS_INVALID, "observation '%s' has more than %d bytes",
+                         spec->name, MAX_OBSERVATION_BYTES);
+  }
+  return status;
+}
+
+static enum status take_tensor(struct wire_tensor_spec *spec, const Acorn__Tensor *tensor,
+                               struct error *error) {
+  enum status status =
+      take_name(spec->name, sizeof(spec->name), tensor->name, "the name of an observation", error);
+  int dtype = 0;
+  if (status == STATUS_OK)
+    status = take_number(&dtype, (uint32_t)tensor->dtype, WIRE_UINT8, WIRE_FLOAT32,
+                         "the dtype of an observation", error);
+  if (status != STATUS_OK) return status;
+  spec->dtype = (enum wire_dtype)dtype;
+  return take_shape(spec, tensor, error);
+}
+
+static enum status take_tensors(struct wire_space *space, const Acorn__JoinRequest *message,
+                                struct error *error) {
+  enum status status = take_number(&space->num_tensors, message->n_observation, 1, WIRE_MAX_TENSORS,
+                                   "the number of observation tensors", error);
+  size_t bytes = 0;
+  for (int i = 0; status == STATUS_OK && i < space->num_tensors; i++) {
+    status = take_tensor(&space->tensor[i], message->observation[i], error);
+    if (status != STATUS_OK) return status;
+    for (int j = 0; j < i; j++)
+      if (strcmp(space->tensor[i].name, space->tensor[j].name) == 0)
+        return status_fail(error, STATUS_INVALID, "two observations are named '%s'",
+                           space->tensor[i].name);
+    bytes += wire_tensor_spec_bytes(&space->tensor[i]);
+    if (bytes > MAX_OBSERVATION_BYTES)
+      return status_fail(error, STATUS_INVALID, "an observation has more than %d bytes",
+                         MAX_OBSERVATION_BYTES);
+  }
+  return status;
+}
+
+static enum status take_box(struct wire_space *space, const Acorn__ActionSpace *action,
+                            struct error *error) {
+  if (action->n_low != action->n_high)
+    return status_fail(error, STATUS_INVALID, "the box of actions has %zu low and %zu high bounds",
+                       action->n_low, action->n_high);
+  enum status status = take_number(&space->box, action->n_low, 1, WIRE_MAX_BOX,
+                                   "the dimensions of the box of actions", error);
+  for (int i = 0; status == STATUS_OK && i < space->box; i++) {
+    if (!(action->low[i] <= action->high[i]))
+      return status_fail(error, STATUS_INVALID, "action %d is in %g..%g, which is empty", i,
+                         (double)action->low[i], (double)action->high[i]);
+    space->low[i] = action->low[i];
+    space->high[i] = action->high[i];
+  }
+  return status;
+}
+
+static enum status take_action(struct wire_space *space, const Acorn__ActionSpace *action,
+                               struct error *error) {
+  if (!action) return status_fail(error, STATUS_INVALID, "the action space is missing");
+  if (action->discrete == 0) return take_box(space, action, error);
+  if (action->n_low > 0 || action->n_high > 0)
+    return status_fail(error, STATUS_INVALID,
+                       "the action space is discrete and a box; it must be one of them");
+  return take_number(&space->discrete, action->discrete, 1, MAX_DISCRETE,
+                     "the number of discrete actions", error);
+}
+
+static enum status check_size(size_t size, size_t max, const char *message, struct error *error) {
+  if (size <= max) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "%s has %zu bytes, at most %zu are allowed", message,
+                     size, max);
+}
+
+/* ---- JoinRequest */
+
+static enum status take_join_request(struct wire_join_request *out,
+                                     const Acorn__JoinRequest *message, struct error *error) {
+  memset(out, 0, sizeof(*out));
+  enum status status =
+      take_number(&out->protocol, message->protocol, 0, INT_MAX, "JoinRequest.protocol", error);
+  int role = 0;
+  if (status == STATUS_OK)
+    status = take_name(out->name, sizeof(out->name), message->name, "JoinRequest.name", error);
+  if (status == STATUS_OK)
+    status = take_name(out->environment, sizeof(out->environment), message->environment,
+                       "JoinRequest.environment", error);
+  if (status == STATUS_OK) status = take_tensors(&out->space, message, error);
+  if (status == STATUS_OK) status = take_action(&out->space, message->action, error);
+  if (status == STATUS_OK)
+    status = take_number(&out->num_environments, message->num_environments, 1,
+                         WIRE_MAX_ENVIRONMENTS, "JoinRequest.num_environments", error);
+  if (status == STATUS_OK)
+    status = take_number(&role, (uint32_t)message->role, WIRE_ROLE_TRAIN, WIRE_ROLE_EVAL,
+                         "JoinRequest.role", error);
+  out->role = (enum wire_role)role;
+  return status;
+}
+
+enum status wire_unpack_join_request(struct wire_join_request *request, const uint8_t *data,
+                                     size_t size, struct error *error) {
+  enum status status = check_size(size, MAX_JOIN_REQUEST_BYTES, "JoinRequest", error);
+  if (status != STATUS_OK) return status;
+  Acorn__JoinRequest *message = acorn__join_request__unpack(NULL, size, data);
+  if (!message)
+    return status_fail(error, STATUS_INVALID, "these %zu bytes are no JoinRequest", size);
+  status = take_join_request(request, message, error);
+  acorn__join_request__free_unpacked(message, NULL);
+  return status;
+}
+
+/* protobuf-c wants pointers that are not const, but only reads through them. */
+uint8_t *wire_pack_join_request(const struct wire_join_request *request, size_t *size) {
+  const struct wire_space *space = &request->space;
+  Acorn__Tensor tensor[WIRE_MAX_TENSORS], *tensors[WIRE_MAX_TENSORS];
+  uint32_t shape[WIRE_MAX_TENSORS][WIRE_MAX_RANK];
+  for (int i = 0; i < space->num_tensors; i++) {
+    const struct wire_tensor_spec *spec = &space->tensor[i];
+    tensors[i] = &tensor[i];
+    acorn__tensor__init(&tensor[i]);
+    tensor[i].name = (char *)spec->name;
+    tensor[i].dtype = (Acorn__DType)spec->dtype;
+    tensor[i].n_shape = (size_t)spec->rank;
+    tensor[i].shape = shape[i];
+    for (int d = 0; d < spec->rank; d++) shape[i][d] = (uint32_t)spec->shape[d];
+  }
+  Acorn__ActionSpace action = ACORN__ACTION_SPACE__INIT;
+  action.discrete = (uint32_t)space->discrete;
+  action.n_low = action.n_high = (size_t)space->box;
+  action.low = (float *)space->low;
+  action.high = (float *)space->high;
+
+  Acorn__JoinRequest message = ACORN__JOIN_REQUEST__INIT;
+  message.protocol = (uint32_t)request->protocol;
+  message.name = (char *)request->name;
+  message.environment = (char *)request->environment;
+  message.n_observation = (size_t)space->num_tensors;
+  message.observation = tensors;
+  message.action = &action;
+  message.num_environments = (uint32_t)request->num_environments;
+  message.role = (Acorn__Role)request->role;
+  *size = acorn__join_request__get_packed_size(&message);
+  uint8_t *bytes = check_alloc(*size + 1, 1);
+  acorn__join_request__pack(&message, bytes);
+  return bytes;
+}
+
+/* ---- JoinReply */
+
+enum status wire_unpack_join_reply(struct wire_join_reply *reply, const uint8_t *data, size_t size,
+                                   struct error *error) {
+  *reply = (struct wire_join_reply){0};
+  enum status status = check_size(size, MAX_JOIN_REPLY_BYTES, "JoinReply", error);
+  if (status != STATUS_OK) return status;
+  Acorn__JoinReply *message = acorn__join_reply__unpack(NULL, size, data);
+  if (!message) return status_fail(error, STATUS_INVALID, "these %zu bytes are no JoinReply", size);
+  reply->run_id = message->run_id;
+  reply->first_environment = message->first_environment;
+  reply->episode_seed_stride = message->episode_seed_stride;
+  status = take_number(&reply->num_environments, message->n_environment_seed, 1,
+                       WIRE_MAX_ENVIRONMENTS, "the number of seeds in JoinReply", error);
+  if (status == STATUS_OK) {
+    reply->environment_seed = check_alloc(message->n_environment_seed, sizeof(uint64_t));
+    memcpy(reply->environment_seed, message->environment_seed,
+           message->n_environment_seed * sizeof(uint64_t));
+  }
+  acorn__join_reply__free_unpacked(message, NULL);
+  return status;
+}
+
+uint8_t *wire_pack_join_reply(const struct wire_join_reply *reply, size_t *size) {
+  Acorn__JoinReply message = ACORN__JOIN_REPLY__INIT;
+  message.run_id = reply->run_id;
+  message.first_environment = reply->first_environment;
+  message.n_environment_seed = (size_t)reply->num_environments;
+  message.environment_seed = reply->environment_seed;
+  message.episode_seed_stride = reply->episode_seed_stride;
+  *size = acorn__join_reply__get_packed_size(&message);
+  uint8_t *bytes = check_alloc(*size + 1, 1);
+  acorn__join_reply__pack(&message, bytes);
+  return bytes;
+}
+
+void wire_join_reply_deinit(struct wire_join_reply *reply) {
+  free(reply->environment_seed);
+  reply->environment_seed = NULL;
+}
+
+/* ---- StatusReply */
+
+static void fill_player(Acorn__Player *message, const struct wire_player *player) {
+  acorn__player__init(message);
+  message->name = (char *)player->name;
+  message->first_environment = player->first_environment;
+  message->num_environments = (uint32_t)player->num_environments;
+  message->role = (Acorn__Role)player->role;
+  message->steps = player->steps;
+  message->state = (char *)player->state;
+}
+
+uint8_t *wire_pack_status(const struct wire_status *status, size_t *size) {
+  size_t num_players = (size_t)status->num_players;
+  Acorn__Player *player = check_alloc(num_players + 1, sizeof(*player));
+  Acorn__Player **players = check_alloc(num_players + 1, sizeof(*players));
+  for (size_t i = 0; i < num_players; i++) {
+    fill_player(&player[i], &status->players[i]);
+    players[i] = &player[i];
+  }
+  Acorn__StatusReply message = ACORN__STATUS_REPLY__INIT;
+  message.environment = (char *)status->environment;
+  message.agent = (char *)status->agent;
+  message.environment_steps = status->environment_steps;
+  message.updates = status->updates;
+  message.seconds = status->seconds;
+  message.steps_per_second = status->steps_per_second;
+  message.n_player = num_players;
+  message.player = players;
+  *size = acorn__status_reply__get_packed_size(&message);
+  uint8_t *bytes = check_alloc(*size + 1, 1);
+  acorn__status_reply__pack(&message, bytes);
+  free(players);
+  free(player);
+  return bytes;
+}

@@ -1,0 +1,392 @@
+#include "deploy/supervisor.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "deploy/probe.h"
+#include "deploy/tail.h"
+
+enum { PROBE_MS = 20, TAIL_LINES = 10, EXIT_KILLED = 130, NUM_SIGNALS = 3 };
+
+struct supervisor;
+
+struct child {
+  struct supervisor *supervisor;
+  int index; // of the actor; LEARNER
+  char *const *command;
+  uv_process_t process;
+  bool alive;
+
+  // Actors only.
+  uv_timer_t restart;
+  uint64_t death_ms[SUPERVISOR_MAX_DEATHS]; // of the last max_deaths deaths, a ring
+  int deaths;
+  bool done;     // ended for good: it was sent home
+  bool given_up; // ended for good: it died too often
+};
+
+enum { LEARNER = -1 };
+
+struct supervisor {
+  const struct supervisor_config *config;
+  uv_loop_t *loop;
+  struct child learner;
+  struct child *actors; // (num_actors)
+  uv_signal_t signals[NUM_SIGNALS];
+  int num_signals;     // handled
+  uv_timer_t probe;    // until the learner listens
+  uv_timer_t goodbye;  // then the actors are told to stop
+  uv_timer_t kill;     // then the actors are killed
+  uv_timer_t patience; // then the learner is killed
+
+  bool ready;       // the learner listens
+  bool stopping;    // the learner has been told to stop, or has ended
+  bool wants_stop;  // asked for, not passed on yet
+  uint64_t stop_ms; // when it was asked for
+  bool killed;      // by a second signal
+  bool no_actors;   // all of them were given up
+  int exit_code;    // the learner's
+};
+
+void supervisor_defaults(struct supervisor_config *config) {
+  config->restart_ms = 200;
+  config->max_deaths = 5;
+  config->death_window_ms = 60 * 1000;
+  config->ready_ms = 2000;
+  config->goodbye_ms = 3000;
+  config->actor_stop_ms = 5000;
+  config->learner_stop_ms = 120 * 1000;
+}
+
+/* ---- words for people */
+
+// The learner's live line may stand on the terminal: what is said here takes its row.
+static void clear_live_line(void) {
+  if (isatty(STDERR_FILENO) && write(STDERR_FILENO, "\r\033[K", 4) < 0) return;
+}
+
+#define say(...) (clear_live_line(), log_info(__VA_ARGS__))
+#define say_error(...) (clear_live_line(), log_error(__VA_ARGS__))
+
+static void describe_end(char *text, size_t bytes, int64_t exit_status, int term_signal) {
+  if (term_signal)
+    snprintf(text, bytes, "was killed by signal %d (%s)", term_signal, strsignal(term_signal));
+  else
+    snprintf(text, bytes, "ended with exit code %lld", (long long)exit_status);
+}
+
+static void log_path(char path[PATH_MAX], const struct supervisor *self, int index) {
+  snprintf(path, PATH_MAX, "%s/actor-%d.log", self->config->log_folder, index);
+}
+
+static void show_last_lines(const struct supervisor *self, int index) {
+  char path[PATH_MAX];
+  log_path(path, self, index);
+  clear_live_line();
+  fprintf(stderr, "---- the last lines of %s\n", path);
+  tail_print(stderr, path, TAIL_LINES);
+  fprintf(stderr, "----\n");
+}
+
+/* ---- children */
+
+static void on_child_exit(uv_process_t *process, int64_t exit_status, int term_signal);
+
+// Returns a libuv error, 0 if it started. `output` < 0: the learner's terminal is ours.
+static int spawn(struct child *child, int output) {
+  uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
+                                   {.flags = UV_INHERIT_FD, .data.fd = STDOUT_FILENO},
+                                   {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
+  if (output >= 0) stdio[1].data.fd = stdio[2].data.fd = output;
+  uv_process_options_t options = {.exit_cb = on_child_exit,
+                                  .file = child->command[0],
+                                  .args = (char **)child->command,
+                                  .flags = UV_PROCESS_DETACHED,
+                                  .stdio_count = 3,
+                                  .stdio = stdio};
+  child->process.data = child;
+  int result = uv_spawn(child->supervisor->loop, &child->process, &options);
+  child->alive = result == 0;
+  // A process that did not start still has an open handle.
+  if (result != 0) uv_close((uv_handle_t *)&child->process, NULL);
+  return result;
+}
+
+// The whole session: an environment may have started processes too.
+static void signal_child(const struct child *child, int signum) {
+  if (child->alive) kill(-child->process.pid, signum);
+}
+
+static void signal_actors(const struct supervisor *self, int signum) {
+  for (int i = 0; i < self->config->num_actors; i++) signal_child(&self->actors[i], signum);
+}
+
+static bool any_actor_alive(const struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (self->actors[i].alive) return true;
+  return false;
+}
+
+/* ---- stopping */
+
+static void close_timer(uv_timer_t *timer) {
+  if (!uv_is_closing((uv_handle_t *)timer)) uv_close((uv_handle_t *)timer, NULL);
+}
+
+// Lets the loop end once every child has been reaped.
+static void close_if_finished(struct supervisor *self) {
+  if (self->learner.alive || any_actor_alive(self) || !self->stopping) return;
+  close_timer(&self->probe);
+  close_timer(&self->goodbye);
+  close_timer(&self->kill);
+  close_timer(&self->patience);
+  for (int i = 0; i < self->config->num_actors; i++) close_timer(&self->actors[i].restart);
+  for (int i = 0; i < self->num_signals; i++)
+    if (!uv_is_closing((uv_handle_t *)&self->signals[i]))
+      uv_close((uv_handle_t *)&self->signals[i], NULL);
+}
+
+static void on_kill_actors(uv_timer_t *timer) {
+  const struct supervisor *self = timer->data;
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (self->actors[i].alive)
+      say_error("actor %d does not stop; it is killed (does its environment hang?)", i);
+  signal_actors(self, SIGKILL);
+}
+
+static void stop_actors(struct supervisor *self) {
+  uv_timer_stop(&self->goodbye);
+  for (int i = 0; i < self->config->num_actors; i++) uv_timer_stop(&self->actors[i].restart);
+  signal_actors(self, SIGTERM);
+  if (!uv_is_active((uv_handle_t *)&self->kill))
+    uv_timer_start(&self->kill, on_kill_actors, (uint64_t)self->config->actor_stop_ms, 0);
+}
+
+static void on_goodbye_over(uv_timer_t *timer) {
+  stop_actors(timer->data);
+}
+
+static void on_out_of_patience(uv_timer_t *timer) {
+  const struct supervisor *self = timer->data;
+  say_error("the learner has not stopped for %d s; it is killed",
+            self->config->learner_stop_ms / 1000);
+  signal_child(&self->learner, SIGKILL);
+}
+
+// The learner first: it says goodbye to the actors. Those that stay get told after a while.
+static void pass_on_stop(struct supervisor *self) {
+  self->wants_stop = false;
+  self->stopping = true;
+  signal_child(&self->learner, SIGTERM);
+  for (int i = 0; i < self->config->num_actors; i++) uv_timer_stop(&self->actors[i].restart);
+  uv_timer_start(&self->goodbye, on_goodbye_over, (uint64_t)self->config->goodbye_ms, 0);
+  uv_timer_start(&self->patience, on_out_of_patience, (uint64_t)self->config->learner_stop_ms, 0);
+}
+
+// A learner that is still starting could not stop in order: on_probe passes the wish on.
+static void request_stop(struct supervisor *self) {
+  if (self->wants_stop || self->stopping) return;
+  self->wants_stop = true;
+  self->stop_ms = uv_now(self->loop);
+  if (self->ready) pass_on_stop(self);
+}
+
+static void on_signal(uv_signal_t *handle, int signum) {
+  struct supervisor *self = handle->data;
+  bool second = self->wants_stop || self->stopping;
+  if (!second) say("%s: stopping; once more kills the run", strsignal(signum));
+  request_stop(self);
+  if (!second) return;
+  self->killed = self->stopping = true;
+  signal_child(&self->learner, SIGKILL);
+  stop_actors(self);
+  signal_actors(self, SIGKILL);
+}
+
+/* ---- actors */
+
+static void start_actor(struct child *actor);
+
+static void on_restart(uv_timer_t *timer) {
+  start_actor(timer->data);
+}
+
+// Whether the last max_deaths deaths, this one included, fell into one window.
+static bool died_too_often(struct child *actor) {
+  const struct supervisor_config *config = actor->supervisor->config;
+  uint64_t now = uv_now(actor->supervisor->loop);
+  actor->death_ms[actor->deaths++ % config->max_deaths] = now;
+  if (actor->deaths < config->max_deaths) return false;
+  uint64_t oldest = actor->death_ms[actor->deaths % config->max_deaths];
+  return now - oldest <= (uint64_t)config->death_window_ms;
+}
+
+static void stop_without_actors(struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (!self->actors[i].given_up) return;
+  say_error("no actor is left; stopping the learner");
+  self->no_actors = true;
+  request_stop(self);
+}
+
+static void restart_or_give_up(struct child *actor, const char *how) {
+  struct supervisor *self = actor->supervisor;
+  actor->given_up = died_too_often(actor);
+  if (!actor->given_up) {
+    say("actor %d %s; starting it again", actor->index, how);
+    uv_timer_start(&actor->restart, on_restart, (uint64_t)self->config->restart_ms, 0);
+    return;
+  }
+  say_error("actor %d %s; that is %d deaths within %d s: not starting it again", actor->index, how,
+            self->config->max_deaths, self->config->death_window_ms / 1000);
+  show_last_lines(self, actor->index);
+  stop_without_actors(self);
+}
+
+static void start_actor(struct child *actor) {
+  struct supervisor *self = actor->supervisor;
+  if (actor->alive || actor->done || actor->given_up) return;
+  char path[PATH_MAX], how[128];
+  log_path(path, self, actor->index);
+  mkdir(self->config->log_folder, 0777);
+  int output = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int result = output < 0 ? uv_translate_sys_error(errno) : spawn(actor, output);
+  if (output >= 0) close(output);
+  if (result == 0) return;
+  snprintf(how, sizeof(how), "could not start (%s)", uv_strerror(result));
+  restart_or_give_up(actor, how);
+}
+
+static void on_actor_exit(struct child *actor, int64_t exit_status, int term_signal) {
+  char how[128];
+  describe_end(how, sizeof(how), exit_status, term_signal);
+  if (actor->supervisor->stopping) return;
+  actor->done = exit_status == 0 && term_signal == 0;
+  if (!actor->done) restart_or_give_up(actor, how);
+}
+
+/* ---- the learner */
+
+static void on_learner_exit(struct supervisor *self, int64_t exit_status, int term_signal) {
+  char how[128];
+  describe_end(how, sizeof(how), exit_status, term_signal);
+  // A learner that our SIGTERM met before it could handle it has stopped as it was told.
+  bool as_told = self->stopping && term_signal == SIGTERM;
+  self->exit_code = as_told ? 0 : term_signal ? 128 + term_signal : (int)exit_status;
+  if (term_signal && !as_told && !self->killed) say_error("the learner %s", how);
+  self->stopping = true;
+  uv_timer_stop(&self->probe);
+  uv_timer_stop(&self->patience);
+  if (any_actor_alive(self)) stop_actors(self);
+}
+
+// Runs every few milliseconds until the learner listens.
+static void on_probe(uv_timer_t *timer) {
+  struct supervisor *self = timer->data;
+  self->ready = probe_accepts(self->config->address);
+  bool out_of_time =
+      self->wants_stop && uv_now(self->loop) - self->stop_ms > (uint64_t)self->config->ready_ms;
+  if (!self->ready && !out_of_time) return;
+  uv_timer_stop(timer);
+  if (self->wants_stop) {
+    pass_on_stop(self);
+    return;
+  }
+  for (int i = 0; i < self->config->num_actors; i++) start_actor(&self->actors[i]);
+}
+
+static int start_learner(struct supervisor *self) {
+  int result = spawn(&self->learner, -1);
+  if (result == 0) {
+    uv_timer_start(&self->probe, on_probe, PROBE_MS, PROBE_MS);
+    return 0;
+  }
+  say_error("cannot start %s: %s", self->config->learner[0], uv_strerror(result));
+  self->stopping = true;
+  self->exit_code = 1;
+  close_if_finished(self);
+  return result;
+}
+
+/* ---- the loop */
+
+static void on_child_exit(uv_process_t *process, int64_t exit_status, int term_signal) {
+  struct child *child = process->data;
+  child->alive = false;
+  uv_close((uv_handle_t *)process, NULL);
+  // What it had started goes with it.
+  kill(-process->pid, SIGKILL);
+  if (child->index == LEARNER)
+    on_learner_exit(child->supervisor, exit_status, term_signal);
+  else
+    on_actor_exit(child, exit_status, term_signal);
+  close_if_finished(child->supervisor);
+}
+
+static void init_timer(struct supervisor *self, uv_timer_t *timer, void *data) {
+  uv_timer_init(self->loop, timer);
+  timer->data = data;
+}
+
+// nohup's wish is respected.
+static bool is_ignored(int signum) {
+  struct sigaction action;
+  return sigaction(signum, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+static void watch_signals(struct supervisor *self) {
+  static const int signums[NUM_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+  for (int i = 0; i < NUM_SIGNALS; i++) {
+    if (signums[i] == SIGHUP && is_ignored(SIGHUP)) continue;
+    uv_signal_t *handle = &self->signals[self->num_signals++];
+    uv_signal_init(self->loop, handle);
+    handle->data = self;
+    uv_signal_start(handle, on_signal, signums[i]);
+  }
+  // Nobody reads what is said any more: the run goes on.
+  signal(SIGPIPE, SIG_IGN);
+}
+
+static void init(struct supervisor *self, const struct supervisor_config *config) {
+  *self = (struct supervisor){.config = config, .loop = uv_default_loop()};
+  self->learner = (struct child){.supervisor = self, .index = LEARNER, .command = config->learner};
+  self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
+  for (int i = 0; i < config->num_actors; i++) {
+    self->actors[i] = (struct child){.supervisor = self, .index = i, .command = config->actors[i]};
+    init_timer(self, &self->actors[i].restart, &self->actors[i]);
+  }
+  init_timer(self, &self->probe, self);
+  init_timer(self, &self->goodbye, self);
+  init_timer(self, &self->kill, self);
+  init_timer(self, &self->patience, self);
+  watch_signals(self);
+}
+
+static int exit_code(const struct supervisor *self) {
+  if (self->killed) return EXIT_KILLED;
+  if (self->no_actors && self->exit_code == 0) return 1;
+  return self->exit_code;
+}
+
+int supervisor_run(const struct supervisor_config *config) {
+  CHECK(config->max_deaths >= 1 && config->max_deaths <= SUPERVISOR_MAX_DEATHS, "max_deaths=%d",
+        config->max_deaths);
+  struct supervisor self;
+  init(&self, config);
+  if (start_learner(&self) != 0) log_debug("nothing to wait for");
+  uv_run(self.loop, UV_RUN_DEFAULT);
+  int result = uv_loop_close(self.loop);
+  CHECK(result == 0, "a handle is still open: %s", uv_strerror(result));
+  free(self.actors);
+  return exit_code(&self);
+}

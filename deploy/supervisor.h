@@ -1,0 +1,37 @@
+/* Keeps one learner and its actors running, and ends them together.
+ *
+ * Starts the learner, waits until it listens, starts the actors with their output in log files, and starts an actor again
+ * that crashes. Every child is the leader of a session of its own, so that a terminal's Ctrl-C reaches only the supervisor,
+ * which passes it on in the right order. Invariant: supervisor_run returns only when every child has been reaped.
+ * Upstream: deploy/launch.c. Downstream: nobody; children find their way by their arguments.
+ * Thread: one; runs the default libuv loop. */
+#ifndef ACORN_DEPLOY_SUPERVISOR_H
+#define ACORN_DEPLOY_SUPERVISOR_H
+
+enum { SUPERVISOR_MAX_DEATHS = 16 };
+
+struct supervisor_config {
+  char *const *learner;       /* its command, NULL-terminated; the first word is a path */
+  char *const *const *actors; /* (num_actors) commands */
+  int num_actors;
+  const char *address;    /* where the learner listens: HOST:PORT or unix:PATH */
+  const char *log_folder; /* made when needed; actor i appends to actor-<i>.log in it */
+
+  int restart_ms;      /* a dead actor starts again after so long */
+  int max_deaths;      /* so many deaths ... */
+  int death_window_ms; /* ... within so long end an actor for good; at most SUPERVISOR_MAX_DEATHS */
+  int ready_ms;        /* a stop waits so long for a learner that does not listen yet */
+  int goodbye_ms;      /* after a stop, actors have so long to be sent home by the learner */
+  int actor_stop_ms;   /* an actor told to stop is killed after so long */
+  int learner_stop_ms; /* so is the learner, which has a checkpoint to write */
+};
+
+/* The times of design 8: restart after 0.2 s, five deaths in 60 s, 3 s of goodbye, 5 s to stop, 120 s for a checkpoint. */
+void supervisor_defaults(struct supervisor_config *config);
+
+/* Runs until all children have ended. SIGTERM, SIGINT and SIGHUP (unless it was ignored) stop the run in order; a second one
+ * kills it at once. Returns the exit code: the learner's; 128 + its signal if one ended it that was not asked for; 1 if it
+ * could not start or no actor is left; 130 after a second signal. */
+int supervisor_run(const struct supervisor_config *config);
+
+#endif

@@ -1,0 +1,282 @@
+/* The batching rule on a clock of the test's own, and random schedules against a simple model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "learner/serve/batcher.h"
+
+static struct batcher_config config_of(int clients, int rows) {
+  return (struct batcher_config){.max_clients = clients, .max_rows = 2 * rows, .row_stride = 16, .max_wait_us = 5000};
+}
+
+static struct rpc_stream *fake_stream(int client) {
+  return (struct rpc_stream *)(uintptr_t)(client + 1);
+}
+
+static void send(struct batcher *batcher, int client, int64_t now_us) {
+  int segment;
+  struct row_batch *batch = batcher_reserve(batcher, client, &segment, now_us);
+  assert_non_null(batch);
+  batcher_commit(batcher, batch, segment, fake_stream(client), now_us);
+}
+
+static struct row_batch *take(struct batcher *batcher, int64_t now_us) {
+  int64_t deadline;
+  return batcher_try_take(batcher, now_us, &deadline);
+}
+
+static void finish(struct batcher *batcher, struct row_batch *batch, int64_t now_us) {
+  batcher_stepping(batcher, batch, now_us);
+  batcher_recycle(batcher, batch);
+}
+
+static struct batcher *with_clients(int clients, int rows_each, int64_t now_us) {
+  struct batcher_config config = config_of(clients, clients * rows_each);
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < clients; i++) batcher_add(batcher, i, rows_each, i * rows_each, 1, false, true, now_us);
+  return batcher;
+}
+
+static void runs_at_half_of_the_live_rows(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(4, 8, 0);
+  send(batcher, 0, 10);
+  assert_null(take(batcher, 11));
+  send(batcher, 1, 12);
+  struct row_batch *batch = take(batcher, 13);
+  assert_non_null(batch);
+  assert_int_equal(batch->num_rows, 16);
+  assert_int_equal(batch->num_segments, 2);
+  finish(batcher, batch, 20);
+  batcher_destroy(batcher);
+}
+
+static void runs_when_nobody_else_can_come(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(2, 16);
+  config.target_rows = 100;
+  struct batcher *batcher = batcher_create(&config);
+  batcher_add(batcher, 0, 8, 0, 1, false, true, 0);
+  batcher_add(batcher, 1, 8, 8, 1, false, true, 0);
+  send(batcher, 0, 1);
+  assert_null(take(batcher, 2));
+  send(batcher, 1, 3);
+  struct row_batch *batch = take(batcher, 4);
+  assert_non_null(batch);
+  finish(batcher, batch, 5);
+  batcher_destroy(batcher);
+}
+
+static void runs_when_the_oldest_row_has_waited(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(4, 1, 0);
+  send(batcher, 2, 1000);
+  int64_t deadline = 0;
+  assert_null(batcher_try_take(batcher, 1001, &deadline));
+  assert_true(deadline <= 6000);
+  assert_null(take(batcher, 5999));
+  struct row_batch *batch = take(batcher, 6000);
+  assert_non_null(batch);
+  finish(batcher, batch, 6001);
+  batcher_destroy(batcher);
+}
+
+static void a_late_client_is_not_waited_for_until_it_answers(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(2, 2);
+  config.target_rows = 2;
+  config.max_wait_us = 1000000;
+  struct batcher *batcher = batcher_create(&config);
+  batcher_add(batcher, 0, 1, 0, 1, false, true, 0);
+  batcher_add(batcher, 1, 1, 1, 1, false, true, 0);
+  send(batcher, 0, 100);
+  assert_null(take(batcher, 200));
+  /* Client 1 has stepped for longer than 20 ms: client 0 goes alone. */
+  struct row_batch *batch = take(batcher, 20002);
+  assert_non_null(batch);
+  assert_string_equal(batcher_client_state(batcher, 1), "late");
+  finish(batcher, batch, 20003);
+  assert_int_equal(batcher_counts(batcher).live_rows, 1);
+  send(batcher, 1, 30000);
+  assert_string_equal(batcher_client_state(batcher, 1), "queued");
+  assert_int_equal(batcher_counts(batcher).live_rows, 2);
+  assert_null(take(batcher, 30001));
+  send(batcher, 0, 30002);
+  batch = take(batcher, 30003);
+  assert_int_equal(batch->num_rows, 2);
+  finish(batcher, batch, 30004);
+  batcher_destroy(batcher);
+}
+
+static void the_bound_for_late_follows_the_median(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(1, 1, 0);
+  int64_t now = 0;
+  for (int i = 0; i < 64; i++) {
+    now += 10000;
+    send(batcher, 0, now);
+    finish(batcher, take(batcher, now), now);
+  }
+  assert_int_equal(batcher_counts(batcher).late_us, 100000);
+  batcher_destroy(batcher);
+}
+
+static void evaluators_never_count_as_live(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(2, 16);
+  struct batcher *batcher = batcher_create(&config);
+  batcher_add(batcher, 0, 8, 0, 1, false, true, 0);
+  batcher_add(batcher, 1, 8, 8, 1, true, false, 0);
+  assert_int_equal(batcher_counts(batcher).live_rows, 8);
+  send(batcher, 0, 1);
+  struct row_batch *batch = take(batcher, 2); /* the evaluator steps, nobody waits for it */
+  assert_non_null(batch);
+  finish(batcher, batch, 3);
+  batcher_destroy(batcher);
+}
+
+static void a_removed_client_drops_its_rows(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(2, 4, 0);
+  send(batcher, 0, 1);
+  batcher_remove(batcher, 0);
+  struct row_batch *batch = take(batcher, 2);
+  assert_non_null(batch);
+  assert_true(batch->segment[0].dead);
+  assert_ptr_equal(batch->segment[0].stream, fake_stream(0)); /* still to be answered */
+  /* The place is taken again before the old batch comes back: it must not be touched by it. */
+  batcher_add(batcher, 0, 4, 0, 2, false, true, 3);
+  send(batcher, 0, 4);
+  finish(batcher, batch, 5);
+  assert_string_equal(batcher_client_state(batcher, 0), "queued");
+  batcher_destroy(batcher);
+}
+
+static void a_removed_running_client_does_not_step(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(1, 4, 0);
+  send(batcher, 0, 1);
+  struct row_batch *batch = take(batcher, 2);
+  batcher_remove(batcher, 0);
+  finish(batcher, batch, 3);
+  struct batcher_counts counts = batcher_counts(batcher);
+  assert_int_equal(counts.live_rows, 0);
+  assert_int_equal(counts.stepping_rows, 0);
+  batcher_destroy(batcher);
+}
+
+static void a_cancelled_message_is_not_waited_for(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(2, 1, 0);
+  int segment;
+  struct row_batch *batch = batcher_reserve(batcher, 0, &segment, 1);
+  assert_null(take(batcher, 2)); /* not decided yet */
+  batcher_cancel(batcher, batch, segment);
+  batcher_remove(batcher, 0);
+  send(batcher, 1, 3);
+  batch = take(batcher, 4);
+  assert_non_null(batch);
+  assert_true(batch->segment[0].dead);
+  assert_null(batch->segment[0].stream);
+  finish(batcher, batch, 5);
+  batcher_destroy(batcher);
+}
+
+static void a_barrier_orders_rows_by_slot(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(3, 12);
+  config.barrier_rows = 12;
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < 3; i++) batcher_add(batcher, i, 4, i * 4, 1, false, true, 0);
+  send(batcher, 2, 1);
+  send(batcher, 0, 2);
+  assert_null(take(batcher, 1000000));
+  send(batcher, 1, 1000001);
+  struct row_batch *batch = take(batcher, 1000002);
+  assert_non_null(batch);
+  for (int i = 0; i < 3; i++) assert_int_equal(batch->segment[i].first_row, 4 * i);
+  finish(batcher, batch, 1000003);
+  batcher_destroy(batcher);
+}
+
+/* Clients come, send, die and return at random; a model of who must be in which batch is kept beside it. */
+static void random_schedules_agree_with_a_model(void **state) {
+  (void)state;
+  enum { CLIENTS = 12, STEPS = 200000 };
+  enum { GONE, STEPPING, QUEUED } model[CLIENTS] = {0};
+  int rows[CLIENTS], total = 0;
+  uint32_t life[CLIENTS] = {0};
+  bool was_dropped[CLIENTS] = {false};
+  srand(7);
+  for (int i = 0; i < CLIENTS; i++) total += rows[i] = 1 + rand() % 5;
+  struct batcher_config config = config_of(CLIENTS, total);
+  struct batcher *batcher = batcher_create(&config);
+  int64_t now = 0;
+  int batches = 0;
+  for (int step = 0; step < STEPS; step++) {
+    now += rand() % 300;
+    int i = rand() % CLIENTS;
+    if (model[i] == GONE && !was_dropped[i] && rand() % 2) {
+      batcher_add(batcher, i, rows[i], 0, ++life[i], false, true, now);
+      model[i] = STEPPING;
+    } else if (model[i] == STEPPING) {
+      send(batcher, i, now);
+      model[i] = QUEUED;
+    } else if (model[i] != GONE && rand() % 20 == 0) {
+      was_dropped[i] = model[i] == QUEUED;
+      batcher_remove(batcher, i);
+      model[i] = GONE;
+    }
+    struct row_batch *batch = take(batcher, now);
+    if (!batch) continue;
+    batches++;
+    int seen[CLIENTS] = {0}, next_row = 0;
+    for (int s = 0; s < batch->num_segments; s++) {
+      const struct batch_segment *segment = &batch->segment[s];
+      assert_int_equal(segment->first_row, next_row); /* no gap, no overlap, never split */
+      assert_int_equal(segment->num_rows, rows[segment->client]);
+      next_row += segment->num_rows;
+      seen[segment->client]++;
+      assert_int_equal(segment->dead, model[segment->client] != QUEUED);
+      if (!segment->dead) assert_int_equal(segment->life, life[segment->client]);
+    }
+    assert_int_equal(next_row, batch->num_rows);
+    int live = 0, stepping = 0;
+    for (int c = 0; c < CLIENTS; c++) {
+      assert_int_equal(seen[c], model[c] == QUEUED || was_dropped[c]);
+      was_dropped[c] = false;
+      if (model[c] == QUEUED) model[c] = STEPPING;
+      if (model[c] != GONE) live += rows[c];
+      if (model[c] == STEPPING) stepping += rows[c];
+    }
+    finish(batcher, batch, now);
+    struct batcher_counts counts = batcher_counts(batcher);
+    if (counts.late_clients == 0) {
+      assert_int_equal(counts.live_rows, live);
+      assert_int_equal(counts.stepping_rows, stepping);
+    }
+  }
+  assert_true(batches > STEPS / 100);
+  batcher_destroy(batcher);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(runs_at_half_of_the_live_rows),
+      cmocka_unit_test(runs_when_nobody_else_can_come),
+      cmocka_unit_test(runs_when_the_oldest_row_has_waited),
+      cmocka_unit_test(a_late_client_is_not_waited_for_until_it_answers),
+      cmocka_unit_test(the_bound_for_late_follows_the_median),
+      cmocka_unit_test(evaluators_never_count_as_live),
+      cmocka_unit_test(a_removed_client_drops_its_rows),
+      cmocka_unit_test(a_removed_running_client_does_not_step),
+      cmocka_unit_test(a_cancelled_message_is_not_waited_for),
+      cmocka_unit_test(a_barrier_orders_rows_by_slot),
+      cmocka_unit_test(random_schedules_agree_with_a_model),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

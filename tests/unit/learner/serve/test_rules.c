@@ -1,0 +1,101 @@
+/* Every pair of flags that may and may not follow each other, written out; and numbers that are not finite. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "learner/serve/rules.h"
+
+enum { F = STEP_FIRST, D = STEP_TERMINATED, C = STEP_TRUNCATED, A = STEP_ABSENT };
+
+static enum status follow(uint8_t before, uint8_t now, float reward, bool started) {
+  struct error error;
+  uint8_t last = before;
+  return rules_check_flags(&now, &reward, &last, 1, started, &error);
+}
+
+static void a_life_begins_with_first(void **state) {
+  (void)state;
+  for (int now = 0; now < 16; now++)
+    assert_int_equal(follow(0, (uint8_t)now, 0, false) == STATUS_OK, now == F || now == A);
+}
+
+static void within_an_episode(void **state) {
+  (void)state;
+  const uint8_t before[] = {0, F, F | D};
+  for (int b = 0; b < 3; b++)
+    for (int now = 0; now < 16; now++) {
+      bool allowed = now == 0 || now == C || now == (F | D) || now == A;
+      /* terminated without first and truncated with first are the decoder's to refuse or to mend */
+      if (now & (D | C) && now != (F | D) && now != C) continue;
+      assert_int_equal(follow(before[b], (uint8_t)now, 1, true) == STATUS_OK, allowed);
+    }
+}
+
+static void after_a_truncated_row(void **state) {
+  (void)state;
+  for (int now = 0; now < 16; now++)
+    assert_int_equal(follow(C, (uint8_t)now, 0, true) == STATUS_OK, now == F || now == A);
+  assert_int_equal(follow(C, F, 1, true), STATUS_INVALID);
+}
+
+static void absent_rows_keep_what_was_before(void **state) {
+  (void)state;
+  struct error error;
+  const uint8_t rows[] = {A, A, F, A, 0, C, A, F};
+  const uint8_t bad[] = {A, 0};
+  uint8_t last = 0;
+  float reward = 0;
+  for (size_t i = 0; i < sizeof(rows); i++)
+    assert_int_equal(rules_check_flags(&rows[i], &reward, &last, 1, i > 0, &error), STATUS_OK);
+  last = 0;
+  assert_int_equal(rules_check_flags(&bad[0], &reward, &last, 1, false, &error), STATUS_OK);
+  assert_int_equal(rules_check_flags(&bad[1], &reward, &last, 1, true, &error), STATUS_INVALID);
+}
+
+static void the_sentence_names_the_environment(void **state) {
+  (void)state;
+  struct error error;
+  uint8_t flags[] = {0, F}, last[] = {F, F};
+  float reward[] = {0, 0};
+  assert_int_equal(rules_check_flags(flags, reward, last, 2, true, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "environment 1"));
+}
+
+static void numbers_must_be_finite(void **state) {
+  (void)state;
+  struct wire_space space = {.num_tensors = 2, .tensor = {{"pixels", WIRE_UINT8, 1, {5}}, {"state", WIRE_FLOAT32, 1, {3}}},
+                             .discrete = 2};
+  struct wire_layout layout;
+  wire_layout_of_space(&layout, &space, 2);
+  _Alignas(16) uint8_t rows[2 * 64];
+  const float bad[] = {NAN, INFINITY, -INFINITY};
+  struct error error;
+  for (int k = 0; k < 3; k++) {
+    float reward[] = {0, 1};
+    memset(rows, 0xff, sizeof(rows)); /* padding and uint8 may hold anything */
+    for (int i = 0; i < 2; i++) memset(rows + (size_t)i * layout.row_stride + layout.tensor[1].row_offset, 0, 12);
+    assert_int_equal(rules_check_finite(reward, rows, &layout, &space, &error), STATUS_OK);
+    memcpy(rows + layout.row_stride + layout.tensor[1].row_offset + 8, &bad[k], 4);
+    assert_int_equal(rules_check_finite(reward, rows, &layout, &space, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "environment 1: element 2 of observation 'state'"));
+    reward[1] = bad[k];
+    assert_int_equal(rules_check_finite(reward, rows, &layout, &space, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "reward"));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_life_begins_with_first),
+      cmocka_unit_test(within_an_episode),
+      cmocka_unit_test(after_a_truncated_row),
+      cmocka_unit_test(absent_rows_keep_what_was_before),
+      cmocka_unit_test(the_sentence_names_the_environment),
+      cmocka_unit_test(numbers_must_be_finite),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

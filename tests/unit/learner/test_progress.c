@@ -1,0 +1,104 @@
+/* Steps, episodes, quotas and the reasons to stop. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "learner/progress.h"
+
+static int stops;
+
+static void count_stop(void *context) {
+  (void)context;
+  stops++;
+}
+
+static struct progress *create(struct progress_config config) {
+  stops = 0;
+  config.on_stop = count_stop;
+  return progress_create(&config);
+}
+
+static void stops_at_total_steps_once(void **state) {
+  (void)state;
+  struct progress *progress = create((struct progress_config){.total_steps = 100, .target_return = NAN});
+  progress_add_steps(progress, 99);
+  assert_int_equal(progress_stopped(progress), STOP_NONE);
+  progress_add_steps(progress, 1);
+  progress_add_steps(progress, 1);
+  progress_stop(progress, STOP_SIGNAL);
+  assert_int_equal(progress_stopped(progress), STOP_TOTAL_STEPS);
+  assert_int_equal(stops, 1);
+  progress_destroy(progress);
+}
+
+static void target_needs_a_hundred_episodes_of_its_role(void **state) {
+  (void)state;
+  struct progress *progress = create((struct progress_config){.target_return = 10});
+  for (int i = 0; i < 200; i++) progress_add_episode(progress, true, 0, 1000, 1);
+  for (int i = 0; i < 99; i++) progress_add_episode(progress, false, 0, 1000, 1);
+  assert_int_equal(progress_stopped(progress), STOP_NONE);
+  progress_add_episode(progress, false, 0, 1000, 1);
+  assert_int_equal(progress_stopped(progress), STOP_TARGET_RETURN);
+  progress_destroy(progress);
+}
+
+static void target_is_over_the_last_hundred(void **state) {
+  (void)state;
+  struct progress *progress = create((struct progress_config){.target_return = 10});
+  for (int i = 0; i < 100; i++) progress_add_episode(progress, false, 0, 0, 1);
+  for (int i = 0; i < 99; i++) progress_add_episode(progress, false, 0, 10, 1);
+  assert_int_equal(progress_stopped(progress), STOP_NONE);
+  progress_add_episode(progress, false, 0, 10, 1);
+  assert_int_equal(progress_stopped(progress), STOP_TARGET_RETURN);
+  progress_destroy(progress);
+}
+
+static void statistics(void **state) {
+  (void)state;
+  struct progress *progress = create((struct progress_config){.target_return = NAN});
+  assert_true(isnan(progress_returns(progress, false).mean));
+  const double returns[] = {1, 5, 3, 7};
+  for (int i = 0; i < 4; i++) progress_add_episode(progress, false, i, returns[i], (uint32_t)(10 * i));
+  struct progress_returns r = progress_returns(progress, false);
+  assert_int_equal(r.count, 4);
+  assert_int_equal(r.window, 4);
+  assert_true(r.mean == 4 && r.min == 1 && r.max == 7 && r.median == 4 && r.length_mean == 15);
+  assert_true(fabs(r.std - sqrt(5)) < 1e-15);
+  progress_restore(progress, 50, 1000);
+  assert_int_equal(progress_returns(progress, false).count, 1004);
+  assert_int_equal(progress_episodes(progress), 1004);
+  assert_int_equal(progress_steps(progress), 50);
+  progress_destroy(progress);
+}
+
+/* 10 episodes over 4 environments: environments 0 and 1 play three, 2 and 3 two; a fast one may not play for the others. */
+static void evaluation_counts_a_quota_of_each_environment(void **state) {
+  (void)state;
+  struct progress *progress =
+      create((struct progress_config){.target_return = NAN, .quota_episodes = 10, .quota_environments = 4});
+  for (int i = 0; i < 50; i++) progress_add_episode(progress, true, 3, 1000, 1);
+  assert_int_equal(progress_returns(progress, true).count, 2);
+  const int quota[] = {3, 3, 2};
+  for (int environment = 0; environment < 3; environment++)
+    for (int i = 0; i < quota[environment]; i++) {
+      assert_int_equal(progress_stopped(progress), STOP_NONE);
+      progress_add_episode(progress, true, environment, 1, 1);
+    }
+  assert_int_equal(progress_stopped(progress), STOP_EPISODES);
+  assert_int_equal(progress_returns(progress, true).window, 10);
+  progress_destroy(progress);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(stops_at_total_steps_once),
+      cmocka_unit_test(target_needs_a_hundred_episodes_of_its_role),
+      cmocka_unit_test(target_is_over_the_last_hundred),
+      cmocka_unit_test(statistics),
+      cmocka_unit_test(evaluation_counts_a_quota_of_each_environment),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
