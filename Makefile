@@ -70,9 +70,10 @@ all: $(PROGRAMS) ## the programs: learner, actor, launch
 $(BUILD)/learner: $(BUILD)/obj/learner/main.o $(LIB_LEARNER) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/launch: $(BUILD)/obj/deploy/launch.o $(ALL_LIBS)
-$(PROGRAMS):
+EXTRA_OBJ := $(if $(filter alloc,$(MODE)),$(BUILD)/obj/tests/alloc/wrap.o)
+$(PROGRAMS): $(EXTRA_OBJ)
 	@echo "  link   $@"
-	@$(CC) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) $(EXTRA_OBJ) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS)
+	@$(CC) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS)
 
 $(LIB_BASE): $(call obj,$(BASE_SRC))
 $(LIB_RPC): $(call obj,$(RPC_SRC)) $(GEN_OBJ)

@@ -21,6 +21,7 @@ struct progress {
   _Atomic int reason; /* enum stop_reason */
   pthread_mutex_t lock;
   struct window role[2];  /* guarded by lock: training, evaluation */
+  double *sorted;         /* guarded by lock: scratch for the median, as large as the larger window */
   int64_t before;         /* episodes before a resume */
   int64_t *played;        /* (E) evaluate mode: episodes counted of each environment */
 };
@@ -49,6 +50,7 @@ struct progress *progress_create(const struct progress_config *config) {
   int eval_room = config->quota_episodes ? (int)config->quota_episodes : PROGRESS_WINDOW;
   window_create(&progress->role[0], PROGRESS_WINDOW);
   window_create(&progress->role[1], eval_room);
+  progress->sorted = check_alloc((size_t)(eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW), sizeof(double));
   progress->played = check_alloc((size_t)config->quota_environments + 1, sizeof(int64_t));
   return progress;
 }
@@ -59,6 +61,7 @@ void progress_destroy(struct progress *progress) {
     free(progress->role[role].episode_return);
     free(progress->role[role].length);
   }
+  free(progress->sorted);
   free(progress->played);
   pthread_mutex_destroy(&progress->lock);
   free(progress);
@@ -126,8 +129,7 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 /* Fills the statistics of the n returns in the window; sorts a copy for the median. */
-static void window_statistics(struct progress_returns *out, const struct window *window, int n) {
-  double *sorted = check_alloc((size_t)n, sizeof(double));
+static void window_statistics(struct progress_returns *out, const struct window *window, double *sorted, int n) {
   double squares = 0, length = 0;
   memcpy(sorted, window->episode_return, (size_t)n * sizeof(double));
   qsort(sorted, (size_t)n, sizeof(double), compare_doubles);
@@ -141,7 +143,6 @@ static void window_statistics(struct progress_returns *out, const struct window 
   out->min = sorted[0];
   out->max = sorted[n - 1];
   out->median = n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
-  free(sorted);
 }
 
 struct progress_returns progress_returns(struct progress *progress, bool eval) {
@@ -150,7 +151,7 @@ struct progress_returns progress_returns(struct progress *progress, bool eval) {
   const struct window *window = &progress->role[eval];
   out.count = window->count + (eval ? 0 : progress->before);
   out.window = window->count < window->room ? (int)window->count : window->room;
-  if (out.window) window_statistics(&out, window, out.window);
+  if (out.window) window_statistics(&out, window, progress->sorted, out.window);
   pthread_mutex_unlock(&progress->lock);
   return out;
 }

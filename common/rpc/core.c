@@ -10,14 +10,18 @@
 
 #include "common/base/check.h"
 
-static void drop_log_line(gpr_log_func_args *args) { (void)args; }
+static void drop_log_line(gpr_log_func_args *args) {
+  (void)args;
+}
 
 void core_init(void) {
   if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
   grpc_init();
 }
 
-void core_deinit(void) { grpc_shutdown(); }
+void core_deinit(void) {
+  grpc_shutdown();
+}
 
 gpr_timespec core_deadline_in_us(int64_t us) {
   if (us <= 0) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
@@ -26,7 +30,8 @@ gpr_timespec core_deadline_in_us(int64_t us) {
 
 void core_args_add(struct core_args *args, const char *key, int value) {
   CHECK(args->count < CORE_MAX_ARGS, "no room for %s", key);
-  args->arg[args->count++] = (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
+  args->arg[args->count++] =
+      (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
 }
 
 void core_args_common(struct core_args *args, size_t max_message_bytes) {
@@ -67,8 +72,8 @@ void core_message_init(struct core_message *message, grpc_byte_buffer *buffer) {
   if (slices->count <= CORE_MAX_SPANS) {
     message->num_spans = (int)slices->count;
     for (size_t i = 0; i < slices->count; i++)
-      message->span[i] =
-          (struct wire_span){GRPC_SLICE_START_PTR(slices->slices[i]), GRPC_SLICE_LENGTH(slices->slices[i])};
+      message->span[i] = (struct wire_span){GRPC_SLICE_START_PTR(slices->slices[i]),
+                                            GRPC_SLICE_LENGTH(slices->slices[i])};
     return;
   }
   grpc_byte_buffer_reader reader;
@@ -77,7 +82,8 @@ void core_message_init(struct core_message *message, grpc_byte_buffer *buffer) {
   grpc_byte_buffer_reader_destroy(&reader);
   message->copied = true;
   message->num_spans = 1;
-  message->span[0] = (struct wire_span){GRPC_SLICE_START_PTR(message->whole), GRPC_SLICE_LENGTH(message->whole)};
+  message->span[0] =
+      (struct wire_span){GRPC_SLICE_START_PTR(message->whole), GRPC_SLICE_LENGTH(message->whole)};
 }
 
 void core_message_deinit(struct core_message *message) {

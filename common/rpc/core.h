@@ -40,7 +40,8 @@ void core_args_common(struct core_args *args, size_t max_message_bytes);
 grpc_channel_args core_args_view(struct core_args *args);
 
 /* header + payload, copied into one slice. Owner: the caller destroys it, right after start_batch if it likes. */
-grpc_byte_buffer *core_bytes_copied(const void *header, size_t header_bytes, const void *payload, size_t payload_bytes);
+grpc_byte_buffer *core_bytes_copied(const void *header, size_t header_bytes, const void *payload,
+                                    size_t payload_bytes);
 
 /* A received message as spans, and what keeps them alive. Takes the buffer. */
 struct core_message {

@@ -21,14 +21,15 @@ void queue_init(struct queue *queue, grpc_channel *lame) {
   atomic_init(&queue->wake_posted, false);
   atomic_init(&queue->holds, 1);
   grpc_slice path = grpc_slice_from_static_string("/wake");
-  queue->wake_call = grpc_channel_create_call(lame, NULL, GRPC_PROPAGATE_DEFAULTS, queue->cq, path, NULL,
-                                              gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+  queue->wake_call = grpc_channel_create_call(lame, NULL, GRPC_PROPAGATE_DEFAULTS, queue->cq, path,
+                                              NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 }
 
 void queue_deinit(struct queue *queue) {
   CHECK(atomic_load(&queue->holds) == 0, "a queue that is still in use");
   grpc_call_unref(queue->wake_call);
-  while (grpc_completion_queue_next(queue->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type != GRPC_QUEUE_SHUTDOWN)
+  while (grpc_completion_queue_next(queue->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type !=
+         GRPC_QUEUE_SHUTDOWN)
     ;
   grpc_completion_queue_destroy(queue->cq);
 }

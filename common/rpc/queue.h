@@ -21,7 +21,7 @@ struct op {
 
 struct queue {
   grpc_completion_queue *cq; /* read-only after init */
-  grpc_call *wake_call;      /* read-only after init; never sent: an empty batch on it posts an event */
+  grpc_call *wake_call; /* read-only after init; never sent: an empty batch on it posts an event */
   atomic_int holds;
   atomic_bool wake_posted; /* a wake event is on its way */
   struct op wake;

@@ -29,15 +29,18 @@ struct rpc_stream {
   struct op released;         /* an empty batch: brings `events` down on the queue's thread */
 };
 
-#define STREAM_OF(op, member) ((struct rpc_stream *)((char *)(op) - offsetof(struct rpc_stream, member)))
+#define STREAM_OF(op, member) \
+  ((struct rpc_stream *)((char *)(op)-offsetof(struct rpc_stream, member)))
 
 /* ---- the two counts */
 
-void rpc_stream_ref(struct rpc_stream *stream) { atomic_fetch_add(&stream->refs, 1); }
+void rpc_stream_ref(struct rpc_stream *stream) {
+  atomic_fetch_add(&stream->refs, 1);
+}
 
 void rpc_stream_unref(struct rpc_stream *stream) {
   if (atomic_fetch_sub(&stream->refs, 1) > 1) return;
-  free(stream->peer);
+  gpr_free(stream->peer);
   free(stream);
 }
 
@@ -68,12 +71,14 @@ static grpc_op receive_op(struct rpc_stream *stream) {
 }
 
 /* Sends the status, with a last message if there is one. The caller has raised `events`. */
-static void send_status(struct rpc_stream *stream, enum rpc_code code, const char *text, grpc_byte_buffer *message) {
+static void send_status(struct rpc_stream *stream, enum rpc_code code, const char *text,
+                        grpc_byte_buffer *message) {
   grpc_slice details = grpc_slice_from_copied_string(text ? text : "");
   grpc_op ops[3];
   size_t count = 0;
   if (!stream->method) ops[count++] = (grpc_op){.op = GRPC_OP_SEND_INITIAL_METADATA};
-  if (message) ops[count++] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message};
+  if (message)
+    ops[count++] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message};
   grpc_op status = {.op = GRPC_OP_SEND_STATUS_FROM_SERVER};
   status.data.send_status_from_server.status = (grpc_status_code)code;
   status.data.send_status_from_server.status_details = &details;
@@ -87,20 +92,21 @@ static void take_message_in_hand(struct rpc_stream *stream) {
   CHECK(atomic_exchange(&stream->in_hand, false), "an answer without a message in hand");
 }
 
-void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t header_bytes, const void *payload,
-                      size_t payload_bytes) {
+void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t header_bytes,
+                      const void *payload, size_t payload_bytes) {
   take_message_in_hand(stream);
   if (raise_events(stream)) {
     grpc_byte_buffer *message = core_bytes_copied(header, header_bytes, payload, payload_bytes);
-    grpc_op ops[2] = {{.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message}, receive_op(stream)};
+    grpc_op ops[2] = {{.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message},
+                      receive_op(stream)};
     core_start_batch(stream->call, ops, 2, &stream->replied);
     grpc_byte_buffer_destroy(message);
   }
   rpc_stream_unref(stream);
 }
 
-void rpc_stream_finish(struct rpc_stream *stream, enum rpc_code code, const char *text, const void *payload,
-                       size_t payload_bytes) {
+void rpc_stream_finish(struct rpc_stream *stream, enum rpc_code code, const char *text,
+                       const void *payload, size_t payload_bytes) {
   take_message_in_hand(stream);
   if (raise_events(stream)) {
     grpc_byte_buffer *message = payload ? core_bytes_copied(NULL, 0, payload, payload_bytes) : NULL;
@@ -144,8 +150,12 @@ static void receive_done(struct rpc_stream *stream, bool ok) {
   lower_events(stream);
 }
 
-static void opened(struct op *op, bool ok) { receive_done(STREAM_OF(op, opened), ok); }
-static void replied(struct op *op, bool ok) { receive_done(STREAM_OF(op, replied), ok); }
+static void opened(struct op *op, bool ok) {
+  receive_done(STREAM_OF(op, opened), ok);
+}
+static void replied(struct op *op, bool ok) {
+  receive_done(STREAM_OF(op, replied), ok);
+}
 
 static void finished(struct op *op, bool ok) {
   struct rpc_stream *stream = STREAM_OF(op, finished);
@@ -166,11 +176,13 @@ static void released(struct op *op, bool ok) {
 /* ---- opening */
 
 static void start_close(struct rpc_stream *stream) {
-  grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &stream->cancelled};
+  grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
+                .data.recv_close_on_server.cancelled = &stream->cancelled};
   core_start_batch(stream->call, &op, 1, &stream->closed);
 }
 
-void stream_open(grpc_call *call, const struct rpc_method *method, struct queue *queue, int queue_index) {
+void stream_open(grpc_call *call, const struct rpc_method *method, struct queue *queue,
+                 int queue_index) {
   struct rpc_stream *stream = check_alloc(1, sizeof(*stream));
   stream->method = method;
   stream->queue = queue;
@@ -199,11 +211,17 @@ void stream_open(grpc_call *call, const struct rpc_method *method, struct queue 
 
 /* ---- what the application may ask */
 
-void rpc_stream_set_user(struct rpc_stream *stream, void *user) { stream->user = user; }
+void rpc_stream_set_user(struct rpc_stream *stream, void *user) {
+  stream->user = user;
+}
 
-void *rpc_stream_user(const struct rpc_stream *stream) { return stream->user; }
+void *rpc_stream_user(const struct rpc_stream *stream) {
+  return stream->user;
+}
 
-int rpc_stream_queue(const struct rpc_stream *stream) { return stream->queue_index; }
+int rpc_stream_queue(const struct rpc_stream *stream) {
+  return stream->queue_index;
+}
 
 char *rpc_stream_peer(const struct rpc_stream *stream) {
   char *copy = strdup(stream->peer ? stream->peer : "");

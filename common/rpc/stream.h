@@ -21,6 +21,7 @@
 
 /* Takes a call that was just accepted on `queue` and starts its first batches. `method` NULL: nobody serves that path, it
  * is refused. Owner: the stream frees itself. Thread: the queue's. */
-void stream_open(grpc_call *call, const struct rpc_method *method, struct queue *queue, int queue_index);
+void stream_open(grpc_call *call, const struct rpc_method *method, struct queue *queue,
+                 int queue_index);
 
 #endif

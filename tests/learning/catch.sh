@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Catch is solved within 500 k steps. Usage: tests/learning/catch.sh [SEED ...] (default 1 2 3)
+set -u
+. "$(dirname "$0")/lib.sh"
+[ $# -gt 0 ] || set -- 1 2 3
+for seed in "$@"; do
+  line=$(train "catch-$seed" catch 4 --seed="$seed" --total_steps=500000)
+  echo "seed $seed: $line"
+  check "catch seed $seed: mean return of the last 100 episodes" "$(value return_mean <<<"$line")" ">=" 0.95
+done
+exit $failed
