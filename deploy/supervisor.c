@@ -1,5 +1,6 @@
 #include "deploy/supervisor.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -53,6 +54,7 @@ struct supervisor {
   bool stopping;    // the learner has been told to stop, or has ended
   bool wants_stop;  // asked for, not passed on yet
   uint64_t stop_ms; // when it was asked for
+  bool signalled;   // the wish came from outside
   bool killed;      // by a second signal
   bool no_actors;   // all of them were given up
   int exit_code;    // the learner's
@@ -201,15 +203,19 @@ static void request_stop(struct supervisor *self) {
   if (self->ready) pass_on_stop(self);
 }
 
+// The first signal stops in order; the next one, or one while the run ends anyway, waits for nobody.
 static void on_signal(uv_signal_t *handle, int signum) {
   struct supervisor *self = handle->data;
-  bool second = self->wants_stop || self->stopping;
-  if (!second) say("%s: stopping; once more kills the run", strsignal(signum));
-  request_stop(self);
-  if (!second) return;
-  self->killed = self->stopping = true;
-  signal_child(&self->learner, SIGKILL);
+  if (!self->wants_stop && !self->stopping) {
+    say("%s: stopping; once more kills the run", strsignal(signum));
+    self->signalled = true;
+    request_stop(self);
+    return;
+  }
+  self->killed = self->signalled || self->learner.alive;
+  self->stopping = true;
   stop_actors(self);
+  signal_child(&self->learner, SIGKILL);
   signal_actors(self, SIGKILL);
 }
 

@@ -1,0 +1,14 @@
+#include "envs/builtin.h"
+
+#include <stdio.h>
+
+int builtin_check_action(const char *name, int action, int count, char *error, size_t error_bytes) {
+  if (action >= 0 && action < count) return 0;
+  snprintf(error, error_bytes, "%s: action %d is not in 0..%d; the policy that chose it has another action space", name,
+           action, count - 1);
+  return -1;
+}
+
+int builtin_option(const struct acorn_config *config, int i) {
+  return (int)config->option[i].value;
+}

@@ -1,0 +1,18 @@
+/* The environments that are compiled in. registry.c lists them; an environment's own file defines its table. */
+#ifndef ACORN_ENVS_BUILTIN_H
+#define ACORN_ENVS_BUILTIN_H
+
+#include "envs/env.h"
+
+extern const struct acorn_env env_cartpole;
+extern const struct acorn_env env_catch;
+extern const struct acorn_env env_tmaze;
+extern const struct acorn_env env_synthetic;
+
+/* For the environments' own step functions: 0, or -1 with a sentence, if `action` is not in 0..count-1. */
+int builtin_check_action(const char *name, int action, int count, char *error, size_t error_bytes);
+
+/* The value of option i as a whole number. */
+int builtin_option(const struct acorn_config *config, int i);
+
+#endif

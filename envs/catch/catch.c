@@ -1,0 +1,90 @@
+/* Catch: a ball falls one row per step, a paddle in the bottom row must be under it when it lands. An image, a delayed
+ * reward, and nothing else: the smallest test of a convolutional agent. Options: rows, columns.
+ * Source: Osband et al. 2020, "Behaviour suite for reinforcement learning", Catch. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "envs/builtin.h"
+#include "envs/pcg64.h"
+
+enum { LEFT, STAY, RIGHT, NUM_ACTIONS };
+
+struct catch {
+  int rows, columns;
+  int ball_row, ball_column;
+  int paddle_column;
+  struct pcg64 rng;
+};
+
+static const struct acorn_option options[] = {
+    {"rows", 10, 2, 1024, 1, "height of the board"},
+    {"columns", 5, 1, 1024, 1, "width of the board"},
+};
+
+static int catch_space(struct acorn_space *space, const struct acorn_config *config, char *error, size_t error_bytes) {
+  (void)error, (void)error_bytes;
+  int rows = builtin_option(config, 0), columns = builtin_option(config, 1);
+  space->num_tensors = 1;
+  space->tensor[0] = (struct acorn_tensor){"board", ACORN_UINT8, 2, {rows, columns}};
+  space->discrete = NUM_ACTIONS;
+  return 0;
+}
+
+static void *catch_create(const struct acorn_config *config, char *error, size_t error_bytes) {
+  (void)error, (void)error_bytes;
+  struct catch *env = calloc(1, sizeof *env);
+  if (!env) return NULL;
+  env->rows = builtin_option(config, 0);
+  env->columns = builtin_option(config, 1);
+  pcg64_seed(&env->rng, 0);
+  return env;
+}
+
+static void observe(const struct catch *env, struct acorn_row *row) {
+  uint8_t *board = row->observation[0];
+  memset(board, 0, (size_t)env->rows * env->columns);
+  board[env->ball_row * env->columns + env->ball_column] = 255;
+  board[(env->rows - 1) * env->columns + env->paddle_column] = 255;
+}
+
+static int catch_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error, size_t error_bytes) {
+  (void)error, (void)error_bytes;
+  struct catch *env = self;
+  if (seed) pcg64_seed(&env->rng, *seed);
+  env->ball_row = 0;
+  env->ball_column = pcg64_below(&env->rng, env->columns);
+  env->paddle_column = env->columns / 2;
+  observe(env, row);
+  return 0;
+}
+
+static int catch_step(void *self, const void *action, struct acorn_row *row, char *error, size_t error_bytes) {
+  struct catch *env = self;
+  int chosen = *(const int32_t *)action;
+  if (builtin_check_action("catch", chosen, NUM_ACTIONS, error, error_bytes)) return -1;
+
+  // The paddle stops at the walls.
+  int column = env->paddle_column + (chosen - STAY);
+  if (column >= 0 && column < env->columns) env->paddle_column = column;
+  env->ball_row++;
+
+  observe(env, row);
+  row->terminated = env->ball_row == env->rows - 1;
+  row->truncated = 0;
+  row->reward = !row->terminated ? 0.0f : env->ball_column == env->paddle_column ? 1.0f : -1.0f;
+  return 0;
+}
+
+const struct acorn_env env_catch = {
+    .abi = ACORN_ENV_ABI,
+    .struct_bytes = sizeof(struct acorn_env),
+    .name = "catch",
+    .about = "catch a falling ball with a paddle (bsuite's Catch), an image as observation",
+    .options = options,
+    .num_options = 2,
+    .space = catch_space,
+    .create = catch_create,
+    .reset = catch_reset,
+    .step = catch_step,
+    .destroy = free,
+};
