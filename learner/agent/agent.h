@@ -46,6 +46,7 @@ void agent_destroy(struct agent *agent);
 size_t agent_num_parameters(const struct agent *agent); /* P; may be 0 */
 int agent_state_size(const struct agent *agent);        /* S: h and c of each sequence; 0 without recurrence */
 int agent_num_actions(const struct agent *agent);
+const struct device_inputs *agent_inputs(const struct agent *agent); /* the layout, pointers NULL */
 const struct agent_parameter *agent_parameters(const struct agent *agent, int *count);
 
 /* Initial parameters (P floats): orthogonal-like scaled normal per layer, policy head x 0.01, value head x 1, biases 0;
@@ -62,7 +63,8 @@ void agent_forward(struct agent_workspace *workspace, struct agent_outputs *out,
                    const struct device_inputs *inputs, const real *state_in, int T, int N);
 
 /* Gradient (P, overwritten) for dhead (T*N, A+1), which is used as scratch. Call after agent_forward of the same
- * workspace, inputs and T, N. */
+ * workspace, inputs and N. T may be smaller than the forward's: the later steps then count as having no gradient, which
+ * spares the work of a bootstrap step. */
 void agent_backward(struct agent_workspace *workspace, real *grads, const real *params, real *dhead,
                     const real *state_in, const struct device_inputs *inputs, int T, int N);
 

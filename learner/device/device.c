@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "learner/device/cpu.h"
 
 int device_inputs_size(const struct device_inputs *in) {
   int size = 0;
@@ -13,7 +14,10 @@ int device_inputs_size(const struct device_inputs *in) {
 
 enum status device_create(struct device **out, const char *name, struct error *error) {
   *out = NULL;
-  if (strcmp(name, "cpu") == 0) *out = device_ref_float_create();
+  if (strcmp(name, "cpu") == 0) {
+    const char *set = getenv("ACORN_CPU");
+    return cpu_create(out, set && *set ? set : NULL, error);
+  }
   if (strcmp(name, "ref") == 0) *out = device_ref_float_create();
   if (strcmp(name, "ref_double") == 0) *out = device_ref_double_create();
   if (*out) return STATUS_OK;

@@ -1,0 +1,246 @@
+#include "actor/link.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+enum {
+  BACKOFF_MIN_US = 100000,
+  BACKOFF_MAX_US = 2000000,
+  JOIN_WAIT_MS = 2000,         /* one attempt; cancelling waits for it */
+  MESSAGE_SLACK_BYTES = 65536, /* gRPC's limit counts more than our fields */
+};
+
+struct link {
+  /* read-only after create */
+  char *address;
+  struct wire_join_request request;
+  struct wire_layout layout;
+  int64_t reconnect_us;
+  size_t observation_bytes, action_bytes;
+
+  /* worker's thread only */
+  struct rpc_channel *channel;
+  struct wire_join_reply lease;
+  uint64_t run_id; /* goes into the first message, then 0 */
+  uint8_t *header;
+  size_t header_room;
+  void *actions; /* where the running exchange wants them */
+  enum status received;
+  struct error *receive_error;
+
+  /* guarded by lock */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  struct rpc_call *call; /* NULL between streams */
+  bool cancelling;       /* link_cancel is at work on `call`, which must stay open */
+  bool cancelled;
+};
+
+enum link_verdict link_verdict(enum rpc_code code, int at_join) {
+  switch (code) {
+    case RPC_OK: return LINK_DONE;
+    case RPC_UNAVAILABLE:
+    case RPC_CANCELLED: return LINK_RETRY;
+    // Nobody answered in time; or another lease has to end before there is room.
+    case RPC_DEADLINE_EXCEEDED:
+    case RPC_RESOURCE_EXHAUSTED: return at_join ? LINK_RETRY : LINK_REFUSE;
+    default: return LINK_REFUSE;
+  }
+}
+
+/* ---- create */
+
+struct link *link_create(const struct link_config *config) {
+  struct link *link = check_alloc(1, sizeof *link);
+  int K = config->layout->num_environments;
+  link->address = strdup(config->address);
+  CHECK(link->address, "out of memory");
+  link->request = *config->request;
+  link->layout = *config->layout;
+  link->reconnect_us = config->reconnect_us;
+  link->observation_bytes = config->layout->wire_bytes * (size_t)K;
+  link->action_bytes = (size_t)wire_action_bytes(&config->request->space) * (size_t)K;
+  link->header_room = wire_steps_header_bound(K, K);
+  link->header = check_alloc(link->header_room, 1);
+  link->channel = rpc_channel_create(
+      config->address, link->observation_bytes + link->header_room + link->action_bytes + MESSAGE_SLACK_BYTES);
+  pthread_mutex_init(&link->lock, NULL);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&link->changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  return link;
+}
+
+/* ---- the call, which two threads know */
+
+static bool is_cancelled(struct link *link) {
+  pthread_mutex_lock(&link->lock);
+  bool cancelled = link->cancelled;
+  pthread_mutex_unlock(&link->lock);
+  return cancelled;
+}
+
+static void close_call(struct link *link) {
+  pthread_mutex_lock(&link->lock);
+  while (link->cancelling) pthread_cond_wait(&link->changed, &link->lock);
+  struct rpc_call *call = link->call;
+  link->call = NULL;
+  pthread_mutex_unlock(&link->lock);
+  if (call) rpc_call_close(call);
+}
+
+static void open_call(struct link *link) {
+  struct rpc_call *call = rpc_call_open(link->channel, "/acorn.Acorn/Play");
+  pthread_mutex_lock(&link->lock);
+  link->call = call;
+  pthread_mutex_unlock(&link->lock);
+}
+
+void link_cancel(struct link *link) {
+  pthread_mutex_lock(&link->lock);
+  link->cancelled = true;
+  struct rpc_call *call = link->call;
+  link->cancelling = call != NULL;
+  pthread_cond_broadcast(&link->changed);
+  pthread_mutex_unlock(&link->lock);
+  if (!call) return;
+
+  rpc_call_cancel(call);
+  pthread_mutex_lock(&link->lock);
+  link->cancelling = false;
+  pthread_cond_broadcast(&link->changed);
+  pthread_mutex_unlock(&link->lock);
+}
+
+/* Sleeps, or less if link_cancel comes. */
+static void wait_us(struct link *link, int64_t us) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  int64_t ns = until.tv_nsec + us % 1000000 * 1000;
+  until.tv_sec += us / 1000000 + ns / 1000000000;
+  until.tv_nsec = ns % 1000000000;
+  pthread_mutex_lock(&link->lock);
+  while (!link->cancelled && pthread_cond_timedwait(&link->changed, &link->lock, &until) == 0) continue;
+  pthread_mutex_unlock(&link->lock);
+}
+
+void link_destroy(struct link *link) {
+  if (!link) return;
+  close_call(link);
+  rpc_channel_destroy(link->channel);
+  wire_join_reply_deinit(&link->lease);
+  pthread_cond_destroy(&link->changed);
+  pthread_mutex_destroy(&link->lock);
+  free(link->header);
+  free(link->address);
+  free(link);
+}
+
+/* ---- Join */
+
+static enum status refuse(const struct link *link, const struct rpc_result *result, struct error *error) {
+  return status_fail(error, STATUS_MISMATCH, "the learner at %s refused: %s", link->address,
+                     *result->text ? result->text : "it gave no reason");
+}
+
+/* The lease that the reply grants must be the one asked for. */
+static enum status take_lease(struct link *link, const uint8_t *bytes, size_t size, struct error *error) {
+  wire_join_reply_deinit(&link->lease);
+  enum status status = wire_unpack_join_reply(&link->lease, bytes, size, error);
+  if (status != STATUS_OK) return status;
+  if (link->lease.num_environments == link->request.num_environments) return STATUS_OK;
+  return status_fail(error, STATUS_MISMATCH, "the learner at %s leased %d environments, %d were asked for",
+                     link->address, link->lease.num_environments, link->request.num_environments);
+}
+
+/* One Join. UNAVAILABLE: it may be tried again. */
+static enum status try_join(struct link *link, struct error *error) {
+  size_t request_bytes, reply_bytes = 0;
+  uint8_t *request = wire_pack_join_request(&link->request, &request_bytes), *reply = NULL;
+  struct rpc_result result = rpc_unary(link->channel, "/acorn.Acorn/Join", request, request_bytes, &reply,
+                                       &reply_bytes, JOIN_WAIT_MS);
+  free(request);
+  enum status status = STATUS_DONE; // OK without a lease: there is nothing left to play
+  if (result.code == RPC_OK && reply_bytes > 0) {
+    status = take_lease(link, reply, reply_bytes, error);
+  } else if (link_verdict(result.code, 1) == LINK_REFUSE) {
+    status = refuse(link, &result, error);
+  } else if (link_verdict(result.code, 1) == LINK_RETRY) {
+    status = status_fail(error, STATUS_UNAVAILABLE, "%s", *result.text ? result.text : "no answer");
+  }
+  free(reply);
+  return status;
+}
+
+static enum status join_until(struct link *link, int64_t deadline_us, struct error *error) {
+  bool told = false;
+  for (int64_t backoff_us = BACKOFF_MIN_US;; backoff_us *= 2) {
+    if (is_cancelled(link)) return STATUS_DONE;
+    enum status status = try_join(link, error);
+    if (status != STATUS_UNAVAILABLE) return is_cancelled(link) ? STATUS_DONE : status;
+    struct error last = *error;
+    if (clock_now_us() >= deadline_us) {
+      return status_fail(error, STATUS_UNAVAILABLE, "no learner at %s for %lld s (%s); is it running? --reconnect_s",
+                         link->address, (long long)(link->reconnect_us / 1000000), last.text);
+    }
+    if (!told) log_info("no lease from the learner at %s yet (%s): trying again", link->address, last.text);
+    told = true;
+    if (backoff_us > BACKOFF_MAX_US) backoff_us = BACKOFF_MAX_US;
+    wait_us(link, backoff_us);
+  }
+}
+
+enum status link_join(struct link *link, const struct wire_join_reply **lease, struct error *error) {
+  close_call(link);
+  enum status status = join_until(link, clock_now_us() + link->reconnect_us, error);
+  if (status != STATUS_OK) return status;
+  link->run_id = link->lease.run_id;
+  *lease = &link->lease;
+  open_call(link);
+  return STATUS_OK;
+}
+
+/* ---- Play */
+
+static void receive(void *context, const struct wire_span *spans, int num_spans) {
+  struct link *link = context;
+  link->received = wire_decode_actions(link->actions, link->action_bytes, spans, num_spans, link->receive_error);
+}
+
+/* What the end of the stream means. */
+static enum status end_of_stream(const struct link *link, const struct rpc_result *result, struct error *error) {
+  switch (link_verdict(result->code, 0)) {
+    case LINK_DONE: return STATUS_DONE;
+    case LINK_RETRY:
+      return status_fail(error, STATUS_UNAVAILABLE, "the learner at %s went away: %s", link->address,
+                         *result->text ? result->text : "it gave no reason");
+    case LINK_REFUSE: break;
+  }
+  return refuse(link, result, error);
+}
+
+enum status link_exchange(struct link *link, void *actions, const struct env_pool_rows *rows, struct error *error) {
+  if (is_cancelled(link)) return STATUS_DONE;
+  size_t header_bytes =
+      wire_encode_steps_header(link->header, link->header_room, link->run_id, rows->reward, rows->flags,
+                               rows->episodes, rows->num_episodes, &link->layout);
+  link->run_id = 0;
+  link->actions = actions;
+  link->receive_error = error;
+  link->received = STATUS_OK;
+  bool ended = false;
+  struct rpc_result result = rpc_exchange(link->call, link->header, header_bytes, rows->observation,
+                                          link->observation_bytes, receive, link, &ended);
+  if (result.code == RPC_OK && !ended) return link->received;
+  return is_cancelled(link) ? STATUS_DONE : end_of_stream(link, &result, error);
+}

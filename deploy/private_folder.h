@@ -1,0 +1,17 @@
+/* A folder of this process alone, for the learner's socket and what no run folder should keep: short enough for a Unix
+ * socket's path, under $XDG_RUNTIME_DIR or /tmp, and removed at the end.
+ * Upstream: deploy/launch.c. Thread: one. */
+#ifndef ACORN_DEPLOY_PRIVATE_FOLDER_H
+#define ACORN_DEPLOY_PRIVATE_FOLDER_H
+
+#include "common/base/status.h"
+
+enum { PRIVATE_FOLDER_BYTES = 64 };
+
+/* Errors: IO. */
+MUST_CHECK enum status private_folder_create(char path[PRIVATE_FOLDER_BYTES], struct error *error);
+
+/* Removes the folder and everything in it. */
+void private_folder_remove(const char *path);
+
+#endif

@@ -1,0 +1,64 @@
+/* What one kind of network implements: a row of operations in its own file (mlp.c, lstm.c, scripted.c), found by name in
+ * agent.c. Private to learner/agent. A new kind is one more file and one more row in agent.c's table.
+ *
+ * Thread: as in agent.h. Owner: `own` of an agent or a workspace belongs to the kind, is allocated by declare or allocate
+ * with check_alloc and freed by agent.c; device memory comes from workspace_reals and is released by agent.c. */
+#ifndef ACORN_LEARNER_AGENT_NETWORK_H
+#define ACORN_LEARNER_AGENT_NETWORK_H
+
+#include "learner/agent/agent.h"
+
+struct network {
+  const char *name;
+  /* What this kind needs beyond what every kind needs (optional). */
+  enum status (*check)(const struct agent_config *config, struct error *error);
+  /* Names the parameters in order (agent_declare), sets agent->state_size and agent->own (optional: no parameters). */
+  void (*declare)(struct agent *agent);
+  /* Writes all parameters (optional, with declare). */
+  void (*init)(const struct agent *agent, float *host, uint64_t seed);
+  /* The kind's own buffers of a workspace (optional). */
+  void (*allocate)(struct agent_workspace *workspace);
+  /* From workspace->inputs, embedded already, to workspace->head, for T*N rows. */
+  void (*forward)(struct agent_workspace *workspace, real *state_out, const real *params,
+                  const struct device_inputs *inputs, const real *state_in, int T, int N);
+  /* (optional, with declare) */
+  void (*backward)(struct agent_workspace *workspace, real *grads, const real *params, real *dhead,
+                   const struct device_inputs *inputs, int T, int N);
+};
+
+extern const struct network network_mlp, network_lstm, network_random, network_scripted;
+
+struct agent {
+  struct agent_config config; /* inputs' pointers NULL */
+  const struct network *network;
+  int inputs_size; /* I */
+  int outputs;     /* A + 1 */
+  int state_size;  /* S */
+  struct agent_parameter parameter[AGENT_MAX_PARAMETERS];
+  int num_parameters;
+  size_t total; /* P */
+  void *own;
+};
+
+enum { WORKSPACE_MAX_BUFFERS = 32 };
+
+struct agent_workspace {
+  const struct agent *agent;
+  struct device *device;
+  int rows;      /* capacity, T*N */
+  bool backward; /* whether there are buffers for it */
+  int forward_T, forward_N; /* of the last forward */
+  real *inputs;  /* (rows, I) */
+  real *head;    /* (rows, A+1) */
+  void *own;
+  void *buffer[WORKSPACE_MAX_BUFFERS]; /* all device memory */
+  int num_buffers;
+};
+
+/* Appends a parameter array of `rank` 1 or 2 (columns 1 for rank 1) and returns its index. */
+int agent_declare(struct agent *agent, const char *name, int rank, int rows, int columns);
+
+/* Device memory for (rows of the workspace, per_row) reals, zeroed. */
+real *workspace_reals(struct agent_workspace *workspace, int per_row);
+
+#endif

@@ -1,0 +1,89 @@
+/* The CPU device's vector kernels, compiled once per instruction set (Makefile: KERNELS names the table). The story is in
+ * the parts; here are the small operations and the table. */
+#include "learner/device/cpu.h"
+#include "learner/device/cpu_categorical.h"
+#include "learner/device/cpu_linear.h"
+#include "learner/device/cpu_lstm.h"
+#include "learner/device/cpu_optimiser.h"
+#include "learner/device/cpu_vtrace.h"
+
+static void fill(struct device *d, real *y, float value, size_t n) {
+  (void)d;
+  for (size_t i = 0; i < n; i += W) store_some((float *)y + i, splat(value), lanes_left(n, i));
+}
+
+static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B, int n) {
+  (void)d;
+  for (int b = 0; b < B; b++)
+    for (int i = 0; i < n; i += W)
+      store_some((float *)y + (size_t)b * y_stride + i, load_some((const float *)x + (size_t)b * x_stride + i, n - i),
+                 n - i);
+}
+
+/* ---- inputs */
+
+/* One tensor's elements as numbers; the bytes need no alignment. */
+static void embed_tensor(float *y, const uint8_t *x, enum device_dtype dtype, int count) {
+  int i = 0;
+  if (dtype == DEVICE_UINT8) {
+    for (; i + W <= count; i += W) store(y + i, __builtin_convertvector(load_bytes(x + i), vf) * (1.0f / 255));
+    for (; i < count; i++) y[i] = (float)x[i] * (1.0f / 255);
+  } else if (dtype == DEVICE_INT32) {
+    const int32_t *whole = (const int32_t *)(const void *)x;
+    for (; i + W <= count; i += W) store(y + i, __builtin_convertvector(load_int(whole + i), vf));
+    for (; i < count; i++) y[i] = (float)whole[i];
+  } else {
+    const float *number = (const float *)(const void *)x;
+    for (; i < count; i += W) store_some(y + i, load_some(number + i, count - i), count - i);
+  }
+}
+
+static float reward_input(const struct device_inputs *in, int b) {
+  float reward = in->reward[b];
+  if (in->flags[b] & 1) return 0;
+  return reward > 1 ? 1 : reward < -1 ? -1 : reward;
+}
+
+static void embed(struct device *d, real *y_, const struct device_inputs *in, int B) {
+  (void)d;
+  float *y = (float *)y_;
+  for (int b = 0; b < B; b++) {
+    const uint8_t *row = in->observation + (size_t)b * in->row_stride;
+    for (int k = 0; k < in->num_tensors; k++) {
+      embed_tensor(y, row + in->tensor[k].row_offset, in->tensor[k].dtype, in->tensor[k].count);
+      y += in->tensor[k].count;
+    }
+    if (in->use_previous_action)
+      for (int a = 0; a < in->num_actions; a++) *y++ = in->previous_action[b] == a;
+    if (in->use_reward) *y++ = reward_input(in, b);
+  }
+}
+
+/* ---- the table */
+
+const struct device_ops KERNELS = {
+    .name = "cpu",
+    .real_bytes = sizeof(float),
+    .destroy = cpu_destroy,
+    .describe = cpu_describe,
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .upload = cpu_upload,
+    .download = cpu_download,
+    .copy = cpu_copy,
+    .fill = fill,
+    .copy_rows = copy_rows,
+    .embed = embed,
+    .linear_forward = linear_forward,
+    .linear_backward = linear_backward,
+    .lstm_forward = lstm_forward,
+    .lstm_backward = lstm_backward,
+    .categorical_sample = categorical_sample,
+    .categorical_evaluate = categorical_evaluate,
+    .categorical_backward = categorical_backward,
+    .vtrace = vtrace,
+    .vtrace_loss = vtrace_loss,
+    .global_norm = global_norm,
+    .adam = adam,
+    .rmsprop = rmsprop,
+};

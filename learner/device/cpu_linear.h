@@ -1,0 +1,151 @@
+/* The linear layer: operations linear_forward and linear_backward. Part of cpu_kernels.c. */
+#ifndef ACORN_LEARNER_DEVICE_CPU_LINEAR_H
+#define ACORN_LEARNER_DEVICE_CPU_LINEAR_H
+
+#include "learner/device/cpu.h"
+#include "learner/device/cpu_gemm.h"
+
+/* ---- few outputs (a policy and value head): one scalar product per output, vectors along the inputs */
+
+/* w (I, O) as O rows of whole vectors, zeros at their ends. */
+static void narrow_pack(float *packed, const float *w, int I, int O) {
+  int padded = whole_vectors(I);
+  for (int o = 0; o < O; o++)
+    for (int i = 0; i < padded; i++) packed[(size_t)o * padded + i] = i < I ? w[(size_t)i * O + o] : 0;
+}
+
+/* `rows` rows of y (rows, O); rows x O <= W sums live in registers. */
+INLINE void narrow_rows(float *y, const float *x, int x_stride, const float *packed, vf bias, enum activation act, int I,
+                        const int O, const int rows) {
+  vf sum[W] = {{0}};
+  int padded = whole_vectors(I);
+  for (int i = 0; i < I; i += W) {
+    vf column[4];
+    EACH(o, O) column[o] = load(packed + o * padded + i);
+    EACH(r, rows) {
+      vf value = load_some(x + (ptrdiff_t)r * x_stride + i, I - i);
+      EACH(o, O) sum[r * O + o] += value * column[o];
+    }
+  }
+  vf total = sum_each(sum) + bias;
+  if (act == ACTIVATION_RELU) total = vmax(splat(0), total);
+  if (act == ACTIVATION_TANH) total = vtanh(total);
+  store_some(y, total, rows * O);
+}
+
+INLINE void narrow_forward(float *y, const float *x, int x_stride, const float *packed, const float *b,
+                           enum activation act, int B, int I, const int O) {
+  const int rows = 4 * O <= W ? 4 : 2;
+  vf bias = {0};
+  for (int j = 0; j < rows * O; j++) bias[j] = b[j % O];
+  int row = 0;
+  for (; row + rows <= B; row += rows)
+    narrow_rows(y + (size_t)row * O, x + (size_t)row * x_stride, x_stride, packed, bias, act, I, O, rows);
+  for (; row < B; row++)
+    narrow_rows(y + (size_t)row * O, x + (size_t)row * x_stride, x_stride, packed, bias, act, I, O, 1);
+}
+
+static bool is_narrow(int O) {
+  return O <= 4 && 2 * O <= W;
+}
+
+static void narrow_choose(float *y, const float *x, int x_stride, const float *packed, const float *b,
+                          enum activation act, int B, int I, int O) {
+  switch (O) {
+    case 1: narrow_forward(y, x, x_stride, packed, b, act, B, I, 1); break;
+    case 2: narrow_forward(y, x, x_stride, packed, b, act, B, I, 2); break;
+#if VECTOR_BYTES >= 32
+    case 3: narrow_forward(y, x, x_stride, packed, b, act, B, I, 3); break;
+    case 4: narrow_forward(y, x, x_stride, packed, b, act, B, I, 4); break;
+#endif
+    default: break;
+  }
+}
+
+static void linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w, const real *b,
+                           enum activation act, int B, int I, int O) {
+  const float *weights = (const float *)w;
+  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(I, O) + (size_t)O * whole_vectors(I));
+  if (is_narrow(O)) {
+    narrow_pack(packed, weights, I, O);
+    narrow_choose((float *)y, (const float *)x, x_stride, packed, (const float *)b, act, B, I, O);
+    return;
+  }
+  gemm_run(&(struct gemm){.c = (float *)y,
+                          .c_stride = O,
+                          .a = (const float *)x,
+                          .a_row = x_stride,
+                          .a_column = 1,
+                          .b = panels_choose(packed, weights, O, B, I, O),
+                          .M = B,
+                          .N = O,
+                          .K = I,
+                          .bias = (const float *)b,
+                          .act = act});
+}
+
+/* ---- backward */
+
+/* The derivative of the activation, from its output. */
+INLINE vf slope(vf y, enum activation act) {
+  if (act == ACTIVATION_RELU) return select_less(splat(0), y, splat(1), splat(0));
+  return 1.0f - y * y;
+}
+
+/* dy *= slope(y); db = column sums of dy: vectors down the rows, a panel of columns at a time. */
+static void turn_and_sum(float *db, float *dy, const float *y, enum activation act, int B, int O) {
+  for (int n = 0; n < O; n += W) {
+    int lanes = O - n;
+    vf sum = {0};
+    for (int b = 0; b < B; b++) {
+      size_t i = (size_t)b * O + n;
+      vf g = load_some(dy + i, lanes);
+      if (act != ACTIVATION_NONE) {
+        g *= slope(load_some(y + i, lanes), act);
+        store_some(dy + i, g, lanes);
+      }
+      sum += g;
+    }
+    store_some(db + n, sum, lanes);
+  }
+}
+
+/* dw (I, O) = x^T dy. With fewer outputs than a vector has lanes: its transpose, so that vectors run along the inputs. */
+static void weight_gradient(struct device *d, float *dw, const float *dy, const float *x, int x_stride, int B, int I,
+                            int O) {
+  bool few = O < W && I > O;
+  int M = few ? O : I, N = few ? I : O, stride = few ? x_stride : O;
+  const float *b = few ? x : dy;
+  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(B, N));
+  float *c = few ? cpu_scratch(d, SCRATCH_STATE, (size_t)O * I) : dw;
+  gemm_run(&(struct gemm){.c = c,
+                          .c_stride = N,
+                          .a = few ? dy : x,
+                          .a_row = 1,
+                          .a_column = few ? O : x_stride,
+                          .b = panels_choose(packed, b, stride, M, B, N),
+                          .M = M,
+                          .N = N,
+                          .K = B});
+  for (int i = 0; few && i < I; i++)
+    for (int o = 0; o < O; o++) dw[(size_t)i * O + o] = c[(size_t)o * I + i];
+}
+
+static void linear_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y, const real *x,
+                            int x_stride, const real *w, enum activation act, int B, int I, int O) {
+  turn_and_sum((float *)db, (float *)dy, (const float *)y, act, B, O);
+  weight_gradient(d, (float *)dw, (const float *)dy, (const float *)x, x_stride, B, I, O);
+  if (!dx) return;
+  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(O, I));
+  gemm_run(&(struct gemm){.c = (float *)dx,
+                          .c_stride = I,
+                          .a = (const float *)dy,
+                          .a_row = O,
+                          .a_column = 1,
+                          .b = panels_pack_transposed(packed, (const float *)w, O, O, I),
+                          .M = B,
+                          .N = I,
+                          .K = O});
+}
+
+#endif

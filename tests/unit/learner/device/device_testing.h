@@ -1,0 +1,115 @@
+/* What the device tests share: random arrays, arrays on a device, comparison, and the kernel sets of this machine. */
+#ifndef ACORN_TESTS_UNIT_LEARNER_DEVICE_TESTING_H
+#define ACORN_TESTS_UNIT_LEARNER_DEVICE_TESTING_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/check.h"
+#include "learner/device/cpu.h"
+#include "learner/device/device.h"
+
+/* ---- random numbers, the same in every run */
+
+static inline uint64_t testing_bits(uint64_t *state) {
+  *state ^= *state << 13;
+  *state ^= *state >> 7;
+  *state ^= *state << 17;
+  return *state;
+}
+
+/* Uniform in [0, 1). */
+static inline float testing_uniform(uint64_t *state) {
+  return (float)(testing_bits(state) >> 40) * 0x1p-24f;
+}
+
+static inline int testing_below(uint64_t *state, int n) {
+  return (int)(testing_bits(state) >> 33) % n;
+}
+
+/* n numbers in +-scale. Owner: the caller, with free. */
+static inline float *testing_floats(uint64_t *state, size_t n, float scale) {
+  float *x = check_alloc(n, sizeof *x);
+  for (size_t i = 0; i < n; i++) x[i] = scale * (2 * testing_uniform(state) - 1);
+  return x;
+}
+
+/* ---- arrays on a device: freed with all others by testing_release */
+
+struct testing {
+  struct device *device;
+  void *memory[64];
+  int count;
+};
+
+static inline real *testing_room(struct testing *t, size_t n) {
+  assert_in_range(t->count, 0, 63);
+  void *memory = t->device->ops->alloc(t->device, n * t->device->ops->real_bytes);
+  t->memory[t->count++] = memory;
+  return memory;
+}
+
+static inline real *testing_upload(struct testing *t, const float *host, size_t n) {
+  real *x = testing_room(t, n);
+  t->device->ops->upload(t->device, x, host, n);
+  return x;
+}
+
+static inline void testing_release(struct testing *t) {
+  while (t->count > 0) t->device->ops->release(t->device, t->memory[--t->count]);
+}
+
+/* ---- comparison */
+
+/* Every number of a device array within tolerance * (1 + |expected|) of the expected ones. */
+static inline void testing_compare(const char *what, struct testing *got, const real *x, struct testing *expected,
+                                   const real *y, size_t n, double tolerance) {
+  float *a = check_alloc(n, sizeof *a), *b = check_alloc(n, sizeof *b);
+  got->device->ops->download(got->device, a, x, n);
+  expected->device->ops->download(expected->device, b, y, n);
+  for (size_t i = 0; i < n; i++) {
+    double error = fabs((double)a[i] - (double)b[i]);
+    if (!(error <= tolerance * (1 + fabs((double)b[i]))))
+      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(got->device), what, i, n,
+               (double)a[i], (double)b[i]);
+  }
+  free(a);
+  free(b);
+}
+
+/* ---- kernel sets */
+
+/* Runs a test body for the CPU device with every kernel set that this machine runs, beside a reference device. */
+static inline void testing_each_set(void (*body)(struct testing *cpu, struct testing *ref)) {
+  static const char *const sets[] = {"v2", "v3", "v4"};
+  int ran = 0;
+  for (int i = 0; i < 3; i++) {
+    struct testing cpu = {0}, ref = {.device = device_ref_float_create()};
+    struct error error;
+    if (cpu_create(&cpu.device, sets[i], &error) == STATUS_OK) {
+      body(&cpu, &ref);
+      device_destroy(cpu.device);
+      ran++;
+    } else {
+      print_message("SKIP %s: %s\n", sets[i], error.text);
+    }
+    device_destroy(ref.device);
+  }
+  assert_true(ran > 0);
+}
+
+static const int TESTING_SIZES[] = {1, 3, 7, 17, 64, 100, 257};
+
+static inline int testing_size(uint64_t *state) {
+  return TESTING_SIZES[testing_below(state, (int)(sizeof TESTING_SIZES / sizeof *TESTING_SIZES))];
+}
+
+#endif
