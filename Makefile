@@ -25,7 +25,8 @@ CPPFLAGS := -D_GNU_SOURCE -I. -I$(BUILD)/gen
 CFLAGS := -std=gnu11 $(MODE_FLAGS) -march=x86-64-v2 $(WARN) -fno-common -pthread -MMD -MP
 LDFLAGS := $(filter-out -O%,$(MODE_FLAGS)) -pthread
 # --wrap counts the allocations of our own objects (tests/alloc).
-WRAP := $(if $(filter alloc,$(MODE)),-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=aligned_alloc)
+WRAP_alloc := -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=aligned_alloc
+WRAP := $(WRAP_$(MODE))
 
 LIBS_rpc := -lgrpc -lgpr -lprotobuf-c
 LIBS := $(LIBS_rpc) -luv -ljansson -ldl -lm

@@ -22,7 +22,8 @@ struct env_pool {
   struct wire_layout layout;
   size_t action_bytes;
   int64_t step_delay_us;
-  uint8_t *staging; /* (row_stride), or NULL where environments can write into the wire's rows themselves */
+  uint8_t *
+      staging; /* (row_stride), or NULL where environments can write into the wire's rows themselves */
   struct env_pool_seeds seeds;
   struct player *player; /* (K) */
   uint64_t steps;
@@ -48,7 +49,8 @@ static void *create_env(const struct env_pool *pool, struct error *error) {
   return NULL;
 }
 
-enum status env_pool_create(struct env_pool **out, const struct env_pool_config *config, struct error *error) {
+enum status env_pool_create(struct env_pool **out, const struct env_pool_config *config,
+                            struct error *error) {
   struct env_pool *pool = check_alloc(1, sizeof *pool);
   pool->env = config->env;
   pool->env_config = config->env_config;
@@ -56,7 +58,8 @@ enum status env_pool_create(struct env_pool **out, const struct env_pool_config 
   pool->action_bytes = (size_t)wire_action_bytes(config->space);
   pool->step_delay_us = config->step_delay_us;
   pool->player = check_alloc((size_t)pool->layout.num_environments, sizeof *pool->player);
-  if (!wire_is_aligned(config->layout, config->space)) pool->staging = check_alloc(pool->layout.row_stride, 1);
+  if (!wire_is_aligned(config->layout, config->space))
+    pool->staging = check_alloc(pool->layout.row_stride, 1);
   *out = pool;
   for (int k = 0; k < pool->layout.num_environments; k++) {
     pool->player[k].env = create_env(pool, error);
@@ -85,8 +88,8 @@ uint64_t env_pool_steps(const struct env_pool *pool) {
 /* ---- one environment */
 
 /* Where environment k writes: straight into its row on the wire, if that is aligned. */
-static struct acorn_row row_of(struct env_pool *pool, struct env_pool_rows *rows, void *tensor[WIRE_MAX_TENSORS],
-                               int k) {
+static struct acorn_row row_of(struct env_pool *pool, struct env_pool_rows *rows,
+                               void *tensor[WIRE_MAX_TENSORS], int k) {
   uint8_t *wire = rows->observation + (size_t)k * pool->layout.wire_bytes;
   for (int i = 0; i < pool->layout.num_tensors; i++) {
     const struct wire_tensor *place = &pool->layout.tensor[i];
@@ -105,17 +108,20 @@ static void unstage(struct env_pool *pool, struct env_pool_rows *rows, int k) {
 }
 
 /* Environment k can no longer be trusted: a new one takes its place. The first error is the one that is told. */
-static enum status fail(struct env_pool *pool, int k, const char *what, const char *text, struct error *error) {
+static enum status fail(struct env_pool *pool, int k, const char *what, const char *text,
+                        struct error *error) {
   struct player *player = &pool->player[k];
   pool->env->destroy(player->env);
   player->env = create_env(pool, error);
   if (!player->env) return STATUS_IO;
-  return status_fail(error, STATUS_IO, "environment %s (number %d of this stream) failed in %s, after %u steps: %s",
+  return status_fail(error, STATUS_IO,
+                     "environment %s (number %d of this stream) failed in %s, after %u steps: %s",
                      pool->env->name, k, what, player->length, *text ? text : "it gave no reason");
 }
 
 /* Starts the next episode; its first observation goes into the row. */
-static enum status reset(struct env_pool *pool, struct env_pool_rows *rows, int k, struct error *error) {
+static enum status reset(struct env_pool *pool, struct env_pool_rows *rows, int k,
+                         struct error *error) {
   struct player *player = &pool->player[k];
   void *tensor[WIRE_MAX_TENSORS];
   struct acorn_row row = row_of(pool, rows, tensor, k);
@@ -132,27 +138,30 @@ static enum status reset(struct env_pool *pool, struct env_pool_rows *rows, int 
   return STATUS_OK;
 }
 
-static void report_episode(struct env_pool *pool, struct env_pool_rows *rows, const struct acorn_row *row, int k) {
+static void report_episode(struct env_pool *pool, struct env_pool_rows *rows,
+                           const struct acorn_row *row, int k) {
   const struct player *player = &pool->player[k];
   struct wire_episode *episode = &rows->episodes[rows->num_episodes++];
   episode->environment = (uint32_t)k;
   episode->length = player->length;
   episode->episode_return = player->episode_return;
   episode->num_numbers = 0;
-  for (int i = 0; i < row->num_numbers && i < WIRE_MAX_EPISODE_NUMBERS; i++, episode->num_numbers++) {
+  for (int i = 0; i < row->num_numbers && i < WIRE_MAX_EPISODE_NUMBERS;
+       i++, episode->num_numbers++) {
     snprintf(episode->number[i].name, WIRE_NAME_BYTES, "%s", row->number_name[i]);
     episode->number[i].value = row->number[i];
   }
 }
 
 /* One step of environment k, its row, and what an ending brings with it. */
-static enum status step(struct env_pool *pool, struct env_pool_rows *rows, const void *action, int k,
-                        struct error *error) {
+static enum status step(struct env_pool *pool, struct env_pool_rows *rows, const void *action,
+                        int k, struct error *error) {
   struct player *player = &pool->player[k];
   void *tensor[WIRE_MAX_TENSORS];
   struct acorn_row row = row_of(pool, rows, tensor, k);
   char text[512] = "";
-  if (pool->env->step(player->env, action, &row, text, sizeof text)) return fail(pool, k, "step", text, error);
+  if (pool->env->step(player->env, action, &row, text, sizeof text))
+    return fail(pool, k, "step", text, error);
   pool->steps++;
   player->length++;
   player->episode_return += row.reward;
@@ -171,7 +180,8 @@ static enum status step(struct env_pool *pool, struct env_pool_rows *rows, const
   return STATUS_OK;
 }
 
-static enum status begin_episode(struct env_pool *pool, struct env_pool_rows *rows, int k, struct error *error) {
+static enum status begin_episode(struct env_pool *pool, struct env_pool_rows *rows, int k,
+                                 struct error *error) {
   rows->reward[k] = 0;
   rows->flags[k] = STEP_FIRST;
   return reset(pool, rows, k, error);
@@ -179,8 +189,8 @@ static enum status begin_episode(struct env_pool *pool, struct env_pool_rows *ro
 
 /* ---- all of them */
 
-enum status env_pool_begin(struct env_pool *pool, struct env_pool_rows *rows, const struct env_pool_seeds *seeds,
-                           struct error *error) {
+enum status env_pool_begin(struct env_pool *pool, struct env_pool_rows *rows,
+                           const struct env_pool_seeds *seeds, struct error *error) {
   pool->seeds = *seeds;
   rows->num_episodes = 0;
   for (int k = 0; k < pool->layout.num_environments; k++) {
@@ -199,8 +209,8 @@ enum status env_pool_step(struct env_pool *pool, struct env_pool_rows *rows, con
   uint64_t before = pool->steps;
   rows->num_episodes = 0;
   for (int k = 0; k < pool->layout.num_environments; k++, action += pool->action_bytes) {
-    enum status status =
-        pool->player[k].cut ? begin_episode(pool, rows, k, error) : step(pool, rows, action, k, error);
+    enum status status = pool->player[k].cut ? begin_episode(pool, rows, k, error)
+                                             : step(pool, rows, action, k, error);
     if (status != STATUS_OK) return status;
     unstage(pool, rows, k);
   }

@@ -27,20 +27,20 @@
 struct env_pool;
 
 struct env_pool_config {
-  const struct acorn_env *env;            /* borrowed for the pool's life */
-  const struct acorn_config *env_config;  /* borrowed for the pool's life */
-  const struct wire_layout *layout;       /* copied; its num_environments is K */
-  const struct wire_space *space;         /* copied */
-  int64_t step_delay_us;                  /* sleep for every environment step, to rehearse slow simulators */
+  const struct acorn_env *env;           /* borrowed for the pool's life */
+  const struct acorn_config *env_config; /* borrowed for the pool's life */
+  const struct wire_layout *layout;      /* copied; its num_environments is K */
+  const struct wire_space *space;        /* copied */
+  int64_t step_delay_us; /* sleep for every environment step, to rehearse slow simulators */
 };
 
 /* One message's worth of rows. All arrays are the caller's. */
 struct env_pool_rows {
-  uint8_t *observation; /* (K, layout.wire_bytes), unpadded; aligned to 16 */
-  float *reward;        /* (K) */
-  uint8_t *flags;       /* (K), enum step_flag */
+  uint8_t *observation;          /* (K, layout.wire_bytes), unpadded; aligned to 16 */
+  float *reward;                 /* (K) */
+  uint8_t *flags;                /* (K), enum step_flag */
   struct wire_episode *episodes; /* (K) */
-  int num_episodes;     /* of this call */
+  int num_episodes;              /* of this call */
 };
 
 /* Where the seeds of a lease come from, see JoinReply: episode e of environment k is reset with seed[k] + e * stride;
@@ -51,7 +51,8 @@ struct env_pool_seeds {
 };
 
 /* Errors: IO, with the environment's sentence. */
-MUST_CHECK enum status env_pool_create(struct env_pool **out, const struct env_pool_config *config, struct error *error);
+MUST_CHECK enum status env_pool_create(struct env_pool **out, const struct env_pool_config *config,
+                                       struct error *error);
 void env_pool_destroy(struct env_pool *pool);
 
 /* Starts episode 0 of every environment: K rows that are FIRST with reward 0. Errors: IO. */
@@ -60,8 +61,8 @@ MUST_CHECK enum status env_pool_begin(struct env_pool *pool, struct env_pool_row
 
 /* Steps every environment with its action and writes the rows after it.
  * Shapes: actions: (K, action bytes), int32 or float32[d]. Errors: IO: begin anew. */
-MUST_CHECK enum status env_pool_step(struct env_pool *pool, struct env_pool_rows *rows, const void *actions,
-                                     struct error *error);
+MUST_CHECK enum status env_pool_step(struct env_pool *pool, struct env_pool_rows *rows,
+                                     const void *actions, struct error *error);
 
 /* Environment steps taken since the pool was created; resets do not count. */
 uint64_t env_pool_steps(const struct env_pool *pool);

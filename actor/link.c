@@ -14,7 +14,9 @@
 enum {
   BACKOFF_MIN_US = 100000,
   BACKOFF_MAX_US = 2000000,
-  JOIN_WAIT_MS = 2000,         /* one attempt; cancelling waits for it */
+  JOIN_WAIT_MIN_MS = 2000, /* for an answer: first short, so that an absent learner is told soon; */
+  JOIN_WAIT_MAX_MS =
+      30000, /* then long, as a learner may collect all Joins before it answers one */
   MESSAGE_SLACK_BYTES = 65536, /* gRPC's limit counts more than our fields */
 };
 
@@ -35,6 +37,9 @@ struct link {
   void *actions; /* where the running exchange wants them */
   enum status received;
   struct error *receive_error;
+  int64_t lost_us;    /* since when there has been no exchange */
+  int64_t backoff_us; /* before the next attempt */
+  bool exchanged;     /* the present stream has carried a message */
 
   /* guarded by lock */
   pthread_mutex_t lock;
@@ -46,13 +51,17 @@ struct link {
 
 enum link_verdict link_verdict(enum rpc_code code, int at_join) {
   switch (code) {
-    case RPC_OK: return LINK_DONE;
+    case RPC_OK:
+      return LINK_DONE;
     case RPC_UNAVAILABLE:
-    case RPC_CANCELLED: return LINK_RETRY;
+    case RPC_CANCELLED:
+      return LINK_RETRY;
     // Nobody answered in time; or another lease has to end before there is room.
     case RPC_DEADLINE_EXCEEDED:
-    case RPC_RESOURCE_EXHAUSTED: return at_join ? LINK_RETRY : LINK_REFUSE;
-    default: return LINK_REFUSE;
+    case RPC_RESOURCE_EXHAUSTED:
+      return at_join ? LINK_RETRY : LINK_REFUSE;
+    default:
+      return LINK_REFUSE;
   }
 }
 
@@ -70,8 +79,8 @@ struct link *link_create(const struct link_config *config) {
   link->action_bytes = (size_t)wire_action_bytes(&config->request->space) * (size_t)K;
   link->header_room = wire_steps_header_bound(K, K);
   link->header = check_alloc(link->header_room, 1);
-  link->channel = rpc_channel_create(
-      config->address, link->observation_bytes + link->header_room + link->action_bytes + MESSAGE_SLACK_BYTES);
+  link->channel = rpc_channel_create(config->address, link->observation_bytes + link->header_room +
+                                                          link->action_bytes + MESSAGE_SLACK_BYTES);
   pthread_mutex_init(&link->lock, NULL);
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
@@ -130,7 +139,8 @@ static void wait_us(struct link *link, int64_t us) {
   until.tv_sec += us / 1000000 + ns / 1000000000;
   until.tv_nsec = ns % 1000000000;
   pthread_mutex_lock(&link->lock);
-  while (!link->cancelled && pthread_cond_timedwait(&link->changed, &link->lock, &until) == 0) continue;
+  while (!link->cancelled && pthread_cond_timedwait(&link->changed, &link->lock, &until) == 0)
+    continue;
   pthread_mutex_unlock(&link->lock);
 }
 
@@ -148,61 +158,92 @@ void link_destroy(struct link *link) {
 
 /* ---- Join */
 
-static enum status refuse(const struct link *link, const struct rpc_result *result, struct error *error) {
+static enum status refuse(const struct link *link, const struct rpc_result *result,
+                          struct error *error) {
   return status_fail(error, STATUS_MISMATCH, "the learner at %s refused: %s", link->address,
                      *result->text ? result->text : "it gave no reason");
 }
 
 /* The lease that the reply grants must be the one asked for. */
-static enum status take_lease(struct link *link, const uint8_t *bytes, size_t size, struct error *error) {
+static enum status take_lease(struct link *link, const uint8_t *bytes, size_t size,
+                              struct error *error) {
   wire_join_reply_deinit(&link->lease);
   enum status status = wire_unpack_join_reply(&link->lease, bytes, size, error);
   if (status != STATUS_OK) return status;
   if (link->lease.num_environments == link->request.num_environments) return STATUS_OK;
-  return status_fail(error, STATUS_MISMATCH, "the learner at %s leased %d environments, %d were asked for",
-                     link->address, link->lease.num_environments, link->request.num_environments);
+  return status_fail(error, STATUS_MISMATCH,
+                     "the learner at %s leased %d environments, %d were asked for", link->address,
+                     link->lease.num_environments, link->request.num_environments);
 }
 
 /* One Join. UNAVAILABLE: it may be tried again. */
-static enum status try_join(struct link *link, struct error *error) {
+static enum status try_join(struct link *link, int wait_ms, struct error *error) {
   size_t request_bytes, reply_bytes = 0;
   uint8_t *request = wire_pack_join_request(&link->request, &request_bytes), *reply = NULL;
-  struct rpc_result result = rpc_unary(link->channel, "/acorn.Acorn/Join", request, request_bytes, &reply,
-                                       &reply_bytes, JOIN_WAIT_MS);
+  struct rpc_result result = rpc_unary(link->channel, "/acorn.Acorn/Join", request, request_bytes,
+                                       &reply, &reply_bytes, wait_ms);
   free(request);
   enum status status = STATUS_DONE; // OK without a lease: there is nothing left to play
   if (result.code == RPC_OK && reply_bytes > 0) {
     status = take_lease(link, reply, reply_bytes, error);
-  } else if (link_verdict(result.code, 1) == LINK_REFUSE) {
-    status = refuse(link, &result, error);
+  } else if (result.code == RPC_DEADLINE_EXCEEDED) {
+    status = status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms", wait_ms);
   } else if (link_verdict(result.code, 1) == LINK_RETRY) {
     status = status_fail(error, STATUS_UNAVAILABLE, "%s", *result.text ? result.text : "no answer");
+  } else if (link_verdict(result.code, 1) == LINK_REFUSE) {
+    status = refuse(link, &result, error);
   }
   free(reply);
   return status;
 }
 
-static enum status join_until(struct link *link, int64_t deadline_us, struct error *error) {
-  bool told = false;
-  for (int64_t backoff_us = BACKOFF_MIN_US;; backoff_us *= 2) {
+static enum status give_up(const struct link *link, struct error *error) {
+  struct error last = *error;
+  return status_fail(error, STATUS_UNAVAILABLE,
+                     "no lease from the learner at %s for %lld s (%.400s); is it running there? "
+                     "--reconnect_s sets "
+                     "how long to try",
+                     link->address, (long long)(link->reconnect_us / 1000000), last.text);
+}
+
+/* Waits longer before every attempt that follows a failed one. */
+static void back_off(struct link *link) {
+  if (link->backoff_us) wait_us(link, link->backoff_us);
+  link->backoff_us = link->backoff_us ? link->backoff_us * 2 : BACKOFF_MIN_US;
+  if (link->backoff_us > BACKOFF_MAX_US) link->backoff_us = BACKOFF_MAX_US;
+}
+
+static enum status join_with_patience(struct link *link, struct error *error) {
+  for (int wait_ms = JOIN_WAIT_MIN_MS;; wait_ms *= 2) {
+    back_off(link);
     if (is_cancelled(link)) return STATUS_DONE;
-    enum status status = try_join(link, error);
-    if (status != STATUS_UNAVAILABLE) return is_cancelled(link) ? STATUS_DONE : status;
-    struct error last = *error;
-    if (clock_now_us() >= deadline_us) {
-      return status_fail(error, STATUS_UNAVAILABLE, "no learner at %s for %lld s (%s); is it running? --reconnect_s",
-                         link->address, (long long)(link->reconnect_us / 1000000), last.text);
+    if (wait_ms > JOIN_WAIT_MAX_MS) wait_ms = JOIN_WAIT_MAX_MS;
+    int64_t left_ms = (link->lost_us + link->reconnect_us - clock_now_us()) / 1000;
+    enum status status = try_join(link,
+                                  left_ms < 100       ? 100
+                                  : left_ms < wait_ms ? (int)left_ms
+                                                      : wait_ms,
+                                  error);
+    if (is_cancelled(link)) return STATUS_DONE;
+    if (status != STATUS_UNAVAILABLE) return status;
+    if (clock_now_us() >= link->lost_us + link->reconnect_us) return give_up(link, error);
+    if (wait_ms == JOIN_WAIT_MIN_MS) {
+      log_info("no lease from the learner at %s yet (%s): trying again", link->address,
+               error->text);
     }
-    if (!told) log_info("no lease from the learner at %s yet (%s): trying again", link->address, last.text);
-    told = true;
-    if (backoff_us > BACKOFF_MAX_US) backoff_us = BACKOFF_MAX_US;
-    wait_us(link, backoff_us);
   }
 }
 
-enum status link_join(struct link *link, const struct wire_join_reply **lease, struct error *error) {
+enum status link_join(struct link *link, const struct wire_join_reply **lease,
+                      struct error *error) {
   close_call(link);
-  enum status status = join_until(link, clock_now_us() + link->reconnect_us, error);
+  // A learner that leases but ends every stream at once does not start the clock anew.
+  if (link->exchanged || !link->lost_us) {
+    link->lost_us = clock_now_us();
+    link->backoff_us = 0;
+    link->exchanged = false;
+  }
+  enum status status = join_with_patience(link, error);
   if (status != STATUS_OK) return status;
   link->run_id = link->lease.run_id;
   *lease = &link->lease;
@@ -214,26 +255,31 @@ enum status link_join(struct link *link, const struct wire_join_reply **lease, s
 
 static void receive(void *context, const struct wire_span *spans, int num_spans) {
   struct link *link = context;
-  link->received = wire_decode_actions(link->actions, link->action_bytes, spans, num_spans, link->receive_error);
+  link->received =
+      wire_decode_actions(link->actions, link->action_bytes, spans, num_spans, link->receive_error);
 }
 
 /* What the end of the stream means. */
-static enum status end_of_stream(const struct link *link, const struct rpc_result *result, struct error *error) {
+static enum status end_of_stream(const struct link *link, const struct rpc_result *result,
+                                 struct error *error) {
   switch (link_verdict(result->code, 0)) {
-    case LINK_DONE: return STATUS_DONE;
+    case LINK_DONE:
+      return STATUS_DONE;
     case LINK_RETRY:
-      return status_fail(error, STATUS_UNAVAILABLE, "the learner at %s went away: %s", link->address,
-                         *result->text ? result->text : "it gave no reason");
-    case LINK_REFUSE: break;
+      return status_fail(error, STATUS_UNAVAILABLE, "the learner at %s went away: %s",
+                         link->address, *result->text ? result->text : "it gave no reason");
+    case LINK_REFUSE:
+      break;
   }
   return refuse(link, result, error);
 }
 
-enum status link_exchange(struct link *link, void *actions, const struct env_pool_rows *rows, struct error *error) {
+enum status link_exchange(struct link *link, void *actions, const struct env_pool_rows *rows,
+                          struct error *error) {
   if (is_cancelled(link)) return STATUS_DONE;
   size_t header_bytes =
-      wire_encode_steps_header(link->header, link->header_room, link->run_id, rows->reward, rows->flags,
-                               rows->episodes, rows->num_episodes, &link->layout);
+      wire_encode_steps_header(link->header, link->header_room, link->run_id, rows->reward,
+                               rows->flags, rows->episodes, rows->num_episodes, &link->layout);
   link->run_id = 0;
   link->actions = actions;
   link->receive_error = error;
@@ -241,6 +287,9 @@ enum status link_exchange(struct link *link, void *actions, const struct env_poo
   bool ended = false;
   struct rpc_result result = rpc_exchange(link->call, link->header, header_bytes, rows->observation,
                                           link->observation_bytes, receive, link, &ended);
-  if (result.code == RPC_OK && !ended) return link->received;
+  if (result.code == RPC_OK && !ended) {
+    link->exchanged = true;
+    return link->received;
+  }
   return is_cancelled(link) ? STATUS_DONE : end_of_stream(link, &result, error);
 }

@@ -37,12 +37,13 @@ void link_destroy(struct link *link);
 /* Joins and opens the stream, after closing the one before. The reply is *lease, valid until the next link_join.
  * Waits and tries again while the learner is away.
  * Errors: DONE: the run is over, or link_cancel; MISMATCH: refused; UNAVAILABLE: no learner for reconnect_us. */
-MUST_CHECK enum status link_join(struct link *link, const struct wire_join_reply **lease, struct error *error);
+MUST_CHECK enum status link_join(struct link *link, const struct wire_join_reply **lease,
+                                 struct error *error);
 
 /* Sends the rows and waits for the actions.
  * Shapes: actions: (K, action bytes). Errors: as link_join, but UNAVAILABLE: the learner is gone, join again. */
-MUST_CHECK enum status link_exchange(struct link *link, void *actions, const struct env_pool_rows *rows,
-                                     struct error *error);
+MUST_CHECK enum status link_exchange(struct link *link, void *actions,
+                                     const struct env_pool_rows *rows, struct error *error);
 
 /* Makes the call that runs and all later ones return soon with DONE. Thread: any, until link_destroy. */
 void link_cancel(struct link *link);

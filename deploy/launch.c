@@ -2,7 +2,7 @@
  * and the learner's address, and hands the commands to the supervisor. */
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -63,9 +63,11 @@ static bool read_place(struct place *place, const char *name, const char *prefix
   }
   place->stamp[STAMP_LENGTH] = '\0';
   name += STAMP_LENGTH;
-  char *end = (char *)name;
+  place->twin = 0;
+  if (*name == '\0') return true;
+  char *end;
   place->twin = *name == '-' ? strtol(name + 1, &end, 10) : 0;
-  return *end == '\0';
+  return place->twin > 0 && *end == '\0';
 }
 
 static bool is_newer(const struct place *a, const struct place *b) {

@@ -4,7 +4,8 @@
 
 int builtin_check_action(const char *name, int action, int count, char *error, size_t error_bytes) {
   if (action >= 0 && action < count) return 0;
-  snprintf(error, error_bytes, "%s: action %d is not in 0..%d; the policy that chose it has another action space", name,
+  snprintf(error, error_bytes,
+           "%s: action %d is not in 0..%d; the policy that chose it has another action space", name,
            action, count - 1);
   return -1;
 }

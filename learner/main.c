@@ -149,7 +149,7 @@ static enum status parse(struct app *app, int argc, char **argv, struct error *e
 static enum status apply_tf_config(struct app *app, struct error *error) {
   const char *json = getenv("TF_CONFIG");
   if (!json || !json[0] || options_given(&learner_options_table, &app->options, "listen")) return STATUS_OK;
-  struct tf_config config;
+  struct tf_config config = {0};
   enum status status = tf_config_parse(&config, json, error);
   if (status != STATUS_OK) return status;
   if (config.role != TF_ROLE_LEARNER)

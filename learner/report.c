@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "learner/gauges.h"
 
 enum { SECOND_US = 1000000, LIVE_TERMINAL_US = 500000, LIVE_FILE_US = 5 * SECOND_US, SILENCE_US = 10 * SECOND_US };
 
@@ -114,7 +115,7 @@ static void explain_silence(struct report *report, int64_t now_us) {
 static void metrics_line(struct report *report, int64_t now_us, const struct trainer_report *trainer) {
   struct run *run = report->run;
   int64_t steps = progress_steps(run->progress);
-  run_gather_metrics(run, trainer, report->steps_per_second, report->trained_per_second);
+  gauges_fill(run, trainer, report->steps_per_second, report->trained_per_second);
   if (metrics_write_json(run->metrics, steps, seconds_since(report, now_us), report->metrics_file) != 0) {
     log_warn("cannot write metrics.jsonl: %s; training goes on without it", strerror(errno));
     fclose(report->metrics_file);

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "envs/registry.h"
+#include "learner/gauges.h"
 
 enum { GOODBYE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
 
@@ -251,7 +252,7 @@ enum status run_create(struct run *run, const struct learner_options *options, c
   describe_inputs(run);
   status = make_agent(run, error);
   if (status != STATUS_OK) return status;
-  run_create_metrics(run);
+  gauges_create(run);
   make_progress(run, callbacks);
   status = make_training(run, callbacks, error);
   if (status == STATUS_OK) status = load_if_wanted(run, error);
@@ -309,6 +310,7 @@ void run_destroy(struct run *run) {
   if (run->agent) agent_destroy(run->agent);
   if (run->trainer_device) device_destroy(run->trainer_device);
   if (run->inference_device) device_destroy(run->inference_device);
-  metrics_destroy(run->metrics);
+  if (run->metrics) metrics_destroy(run->metrics);
+  free(run->gauges);
   folder_close(&run->folder);
 }

@@ -33,6 +33,7 @@ struct run {
   struct inference *inference;
   struct serve *serve;
   struct metrics *metrics;
+  struct gauges *gauges;
   struct inference_metrics inference_metrics;
   bool resumed;
 };

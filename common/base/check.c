@@ -27,7 +27,8 @@ void *check_alloc(size_t count, size_t size) {
   CHECK(size == 0 || count <= (SIZE_MAX - ALIGNMENT) / size,
         "%zu x %zu bytes is more than memory can address", count, size);
 
-  // aligned_alloc wants a multiple of the alignment; an empty array still gets a pointer of its own.
+  // aligned_alloc wants a multiple of the alignment; an empty array still gets a pointer of its
+  // own.
   size_t bytes = (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   if (bytes == 0) bytes = ALIGNMENT;
   void *memory = aligned_alloc(ALIGNMENT, bytes);

@@ -83,7 +83,8 @@ static int suffix_exponent(const char *suffix) {
   }
 }
 
-// Reads a finite decimal number with an optional suffix. Hexadecimal, "inf" and "nan" are no numbers here.
+// Reads a finite decimal number with an optional suffix. Hexadecimal, "inf" and "nan" are no
+// numbers here.
 static bool read_number(const char *text, double *number) {
   if (!text[0] || strspn(text, "+-.0123456789eEkMG") != strlen(text)) return false;
   char *end;

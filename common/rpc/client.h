@@ -21,7 +21,8 @@ struct rpc_result {
   char text[512];
 };
 
-/* A channel to "host:port" or "unix:/path"; nothing is sent yet. Keepalive 10 s. Thread: may be shared. */
+/* A channel to "host:port" or "unix:/path"; nothing is sent yet. Keepalive 10 s. Calls must be closed before it is
+ * destroyed. Thread: may be shared. */
 struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes);
 void rpc_channel_destroy(struct rpc_channel *channel);
 
@@ -42,7 +43,8 @@ struct rpc_result rpc_exchange(struct rpc_call *call, const void *header, size_t
                                size_t body_bytes, void (*receive)(void *context, const struct wire_span *spans, int n),
                                void *context, bool *ended);
 
-/* Makes a running rpc_exchange of this call return soon with RPC_CANCELLED. Thread: any, while the call is open. */
+/* Makes a running rpc_exchange of this call return soon with RPC_CANCELLED; at most a keepalive later (40 s) if a large
+ * body is stuck half-written in the connection of a peer that hangs. Thread: any, while the call is open. */
 void rpc_call_cancel(struct rpc_call *call);
 
 /* Cancels what is open, drains and frees. */

@@ -70,8 +70,9 @@ MUST_CHECK enum status rpc_server_create(struct rpc_server **out, const struct r
 /* The port bound (for ":0"), or 0 on a Unix socket. */
 int rpc_server_port(const struct rpc_server *server);
 
-/* Handles events of queue `queue` until at least one was handled or `deadline_us` (clock_now_us) has passed; then all
- * that are ready without waiting, up to 64. Returns the number handled, or -1 once the queue is shut down and drained.
+/* Handles events of queue `queue` until at least one was handled or `deadline_us` (clock_now_us) has passed; then those
+ * that are ready without waiting, up to 64 (where looking for more keeps finding none, it looks less often: a look is a
+ * system call). Returns the number handled, or -1 once the queue is shut down and drained.
  * Thread: one thread per queue, always the same. */
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us);
 

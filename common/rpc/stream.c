@@ -66,7 +66,6 @@ static void lower_events(struct rpc_stream *stream) {
 /* ---- sending */
 
 static grpc_op receive_op(struct rpc_stream *stream) {
-  stream->received = NULL;
   return (grpc_op){.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &stream->received};
 }
 
@@ -138,6 +137,8 @@ static void deliver(struct rpc_stream *stream) {
 
 /* A receive has ended: with a message, with the peer's half-close, or because the call is broken. */
 static void receive_done(struct rpc_stream *stream, bool ok) {
+  /* The read pairs with raise_events: what the answering thread did before its answer has happened before this. */
+  CHECK(atomic_load(&stream->events) > 0, "an event of a call that is over");
   if (ok && stream->received) {
     deliver(stream);
   } else if (ok && raise_events(stream)) {

@@ -105,3 +105,7 @@ enum status wire_expect_type(const struct wire_field *field, enum wire_type type
   return status_fail(error, STATUS_INVALID, "%s has wire type %d, but acorn.proto gives it %d",
                      name, (int)field->type, (int)type);
 }
+
+enum status wire_ends_inside(const char *name, struct error *error) {
+  return status_fail(error, STATUS_INVALID, "Steps: the message ends inside %s", name);
+}

@@ -51,6 +51,9 @@ MUST_CHECK enum status wire_cursor_skip(struct wire_cursor *cursor, const struct
 MUST_CHECK enum status wire_expect_type(const struct wire_field *field, enum wire_type type,
                                         const char *name, struct error *error);
 
+/* INVALID: "Steps: the message ends inside NAME". */
+MUST_CHECK enum status wire_ends_inside(const char *name, struct error *error);
+
 /* The sub-message or bytes of a WIRE_BYTES field as a cursor of its own. */
 static inline struct wire_cursor wire_cursor_content(const struct wire_cursor *cursor,
                                                      const struct wire_field *field) {
@@ -58,6 +61,10 @@ static inline struct wire_cursor wire_cursor_content(const struct wire_cursor *c
   content.left = field->bytes;
   return content;
 }
+
+/* Reads one Steps.episode from its content (wire_episode.c). */
+MUST_CHECK enum status wire_read_episode(struct wire_episode *episode, struct wire_cursor content,
+                                         int num_environments, struct error *error);
 
 /* ---- writing; the caller has made room */
 

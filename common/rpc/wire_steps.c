@@ -10,8 +10,6 @@ enum {
   STEPS_EPISODE = 4,
   STEPS_OBSERVATION = 15
 };
-enum { EPISODE_ENVIRONMENT = 1, EPISODE_RETURN = 2, EPISODE_LENGTH = 3, EPISODE_NUMBER = 4 };
-enum { NUMBER_NAME = 1, NUMBER_VALUE = 2 };
 
 /* What the scan has found. */
 struct steps_scan {
@@ -22,125 +20,17 @@ struct steps_scan {
   struct wire_cursor observation; /* the last one */
 };
 
-/* ---- episodes */
+/* ---- the scan */
 
-static enum status ends_inside(const char *name, struct error *error) {
-  return status_fail(error, STATUS_INVALID, "Steps: the message ends inside %s", name);
-}
-
-static enum status read_double(struct wire_cursor *cursor, const struct wire_field *field,
-                               double *value, const char *name, struct error *error) {
-  enum status status = wire_expect_type(field, WIRE_FIXED64, name, error);
-  if (status != STATUS_OK) return status;
-  return wire_cursor_read(cursor, value, sizeof(*value)) ? STATUS_OK : ends_inside(name, error);
-}
-
-static enum status read_uint32(struct wire_cursor *cursor, const struct wire_field *field,
-                               uint32_t *value, const char *name, struct error *error) {
-  enum status status = wire_expect_type(field, WIRE_VARINT, name, error);
-  if (status != STATUS_OK) return status;
-  uint64_t wide;
-  if (!wire_cursor_varint(cursor, &wide, 10)) return ends_inside(name, error);
-  *value = (uint32_t)wide;
-  return STATUS_OK;
-}
-
-/* A name goes into metrics and file names: visible ASCII only. It ends at the first 0, as a C string does. */
-static enum status check_number_name(const char *name, struct error *error) {
-  if (!memchr(name, 0, WIRE_NAME_BYTES))
-    return status_fail(error, STATUS_INVALID, "Steps.episode.number.name is longer than %d bytes",
-                       WIRE_NAME_BYTES - 1);
-  if (!name[0]) return status_fail(error, STATUS_INVALID, "Steps.episode.number has no name");
-  for (const char *c = name; *c; c++)
-    if (*c <= ' ' || *c > '~')
-      return status_fail(error, STATUS_INVALID,
-                         "Steps.episode.number.name has the character %d; only visible ASCII",
-                         (unsigned char)*c);
-  return STATUS_OK;
-}
-
-static enum status read_number_name(const struct wire_cursor *cursor,
-                                    const struct wire_field *field, char name[WIRE_NAME_BYTES],
-                                    struct error *error) {
-  enum status status = wire_expect_type(field, WIRE_BYTES, "Steps.episode.number.name", error);
-  if (status != STATUS_OK) return status;
-  struct wire_cursor content = wire_cursor_content(cursor, field);
-  memset(name, 0, WIRE_NAME_BYTES);
-  if (!wire_cursor_read(&content, name,
-                        field->bytes < WIRE_NAME_BYTES ? field->bytes : WIRE_NAME_BYTES))
-    return ends_inside("Steps.episode.number.name", error);
-  return STATUS_OK;
-}
-
-static enum status read_number(struct wire_cursor number, struct wire_episode *episode,
-                               struct error *error) {
-  if (episode->num_numbers == WIRE_MAX_EPISODE_NUMBERS)
-    return status_fail(error, STATUS_INVALID, "Steps.episode has more than %d numbers",
-                       WIRE_MAX_EPISODE_NUMBERS);
-  char *name = episode->number[episode->num_numbers].name;
-  double *value = &episode->number[episode->num_numbers].value;
-  episode->num_numbers++;
-  memset(name, 0, WIRE_NAME_BYTES);
-  *value = 0;
-  while (number.left > 0) {
-    struct wire_field field;
-    enum status status = wire_cursor_field(&number, &field, "Steps.episode.number", error);
-    if (status == STATUS_OK && field.number == NUMBER_NAME)
-      status = read_number_name(&number, &field, name, error);
-    if (status == STATUS_OK && field.number == NUMBER_VALUE)
-      status = read_double(&number, &field, value, "Steps.episode.number.value", error);
-    else if (status == STATUS_OK)
-      status = wire_cursor_skip(&number, &field, "Steps.episode.number", error);
-    if (status != STATUS_OK) return status;
-  }
-  return check_number_name(name, error);
-}
-
-static enum status read_episode_field(struct wire_cursor *cursor, const struct wire_field *field,
-                                      struct wire_episode *episode, struct error *error) {
-  enum status status;
-  switch (field->number) {
-    case EPISODE_ENVIRONMENT:
-      return read_uint32(cursor, field, &episode->environment, "Steps.episode.environment", error);
-    case EPISODE_RETURN:
-      return read_double(cursor, field, &episode->episode_return, "Steps.episode.episode_return",
-                         error);
-    case EPISODE_LENGTH:
-      return read_uint32(cursor, field, &episode->length, "Steps.episode.length", error);
-    case EPISODE_NUMBER:
-      status = wire_expect_type(field, WIRE_BYTES, "Steps.episode.number", error);
-      if (status == STATUS_OK)
-        status = read_number(wire_cursor_content(cursor, field), episode, error);
-      if (status != STATUS_OK) return status;
-      break;
-  }
-  return wire_cursor_skip(cursor, field, "Steps.episode", error);
-}
-
-static enum status read_episode(struct wire_cursor cursor, struct steps_scan *scan,
+static enum status read_episode(struct wire_cursor content, struct steps_scan *scan,
                                 struct error *error) {
   struct wire_rows *rows = scan->rows;
   if (rows->num_episodes == rows->max_episodes)
     return status_fail(error, STATUS_INVALID, "Steps.episode: more than %d episodes in one message",
                        rows->max_episodes);
-  struct wire_episode *episode = &rows->episodes[rows->num_episodes++];
-  episode->environment = episode->length = 0;
-  episode->episode_return = 0;
-  episode->num_numbers = 0;
-  while (cursor.left > 0) {
-    struct wire_field field;
-    enum status status = wire_cursor_field(&cursor, &field, "Steps.episode", error);
-    if (status == STATUS_OK) status = read_episode_field(&cursor, &field, episode, error);
-    if (status != STATUS_OK) return status;
-  }
-  if (episode->environment >= (uint32_t)scan->layout->num_environments)
-    return status_fail(error, STATUS_INVALID,
-                       "Steps.episode.environment is %u; the stream has %d environments",
-                       (unsigned)episode->environment, scan->layout->num_environments);
-  return STATUS_OK;
+  return wire_read_episode(&rows->episodes[rows->num_episodes++], content,
+                           scan->layout->num_environments, error);
 }
-
-/* ---- the scan */
 
 /* Rewards come packed, one by one, or mixed; those beyond K are counted and not stored. */
 static enum status read_rewards(struct wire_cursor *cursor, const struct wire_field *field,
@@ -161,7 +51,7 @@ static enum status read_rewards(struct wire_cursor *cursor, const struct wire_fi
   size_t stored = bytes < room ? bytes : room;
   if (!wire_cursor_read(cursor, scan->rows->reward + (room ? scan->num_rewards : 0), stored) ||
       !wire_cursor_read(cursor, NULL, bytes - stored))
-    return ends_inside("Steps.reward", error);
+    return wire_ends_inside("Steps.reward", error);
   scan->num_rewards += bytes / sizeof(float);
   return STATUS_OK;
 }
@@ -170,8 +60,9 @@ static enum status read_run_id(struct wire_cursor *cursor, const struct wire_fie
                                uint64_t *run_id, struct error *error) {
   enum status status = wire_expect_type(field, WIRE_FIXED64, "Steps.run_id", error);
   if (status != STATUS_OK) return status;
-  return wire_cursor_read(cursor, run_id, sizeof(*run_id)) ? STATUS_OK
-                                                           : ends_inside("Steps.run_id", error);
+  return wire_cursor_read(cursor, run_id, sizeof(*run_id))
+             ? STATUS_OK
+             : wire_ends_inside("Steps.run_id", error);
 }
 
 static enum status remember(struct wire_cursor *place, const struct wire_cursor *cursor,
@@ -229,7 +120,7 @@ static enum status place_flags(const struct steps_scan *scan, struct error *erro
     return status_fail(error, STATUS_INVALID,
                        "Steps.flags has %zu rows; the stream has %zu environments", cursor.left,
                        rows);
-  if (!wire_cursor_read(&cursor, flags, rows)) return ends_inside("Steps.flags", error);
+  if (!wire_cursor_read(&cursor, flags, rows)) return wire_ends_inside("Steps.flags", error);
   for (size_t k = 0; k < rows; k++) {
     const char *fault = flags_fault(flags[k]);
     if (fault)
@@ -262,7 +153,7 @@ static enum status place_observation(const struct steps_scan *scan, struct error
     for (int k = 0; whole && k < layout->num_environments; k++)
       whole = place_row(&cursor, scan->rows->observation + (size_t)k * layout->row_stride, layout);
   }
-  return whole ? STATUS_OK : ends_inside("Steps.observation", error);
+  return whole ? STATUS_OK : wire_ends_inside("Steps.observation", error);
 }
 
 enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *spans, int num_spans,

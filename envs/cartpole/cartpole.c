@@ -16,7 +16,8 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-static const double gravity = 9.8, pole_mass = 0.1, total_mass = 0.1 + 1.0, half_length = 0.5, tau = 0.02;
+static const double gravity = 9.8, pole_mass = 0.1, total_mass = 0.1 + 1.0, half_length = 0.5,
+                    tau = 0.02;
 static const double push = 10.0, pole_mass_length = 0.1 * 0.5;
 static const double angle_limit = 12 * 2 * M_PI / 360, position_limit = 2.4;
 
@@ -72,7 +73,8 @@ static void observe(const struct cartpole *env, struct acorn_row *row) {
   for (int i = 0; i < 4; i++) observation[i] = (float)env->state[i];
 }
 
-static int cartpole_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error, size_t error_bytes) {
+static int cartpole_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error,
+                          size_t error_bytes) {
   (void)error, (void)error_bytes;
   struct cartpole *env = self;
   if (seed) pcg64_seed(&env->rng, *seed);
@@ -82,7 +84,8 @@ static int cartpole_reset(void *self, const uint64_t *seed, struct acorn_row *ro
   return 0;
 }
 
-static int cartpole_step(void *self, const void *action, struct acorn_row *row, char *error, size_t error_bytes) {
+static int cartpole_step(void *self, const void *action, struct acorn_row *row, char *error,
+                         size_t error_bytes) {
   struct cartpole *env = self;
   int chosen = *(const int32_t *)action;
   if (builtin_check_action("cartpole", chosen, 2, error, error_bytes)) return -1;

@@ -21,7 +21,8 @@ static const struct acorn_option options[] = {
     {"columns", 5, 1, 1024, 1, "width of the board"},
 };
 
-static int catch_space(struct acorn_space *space, const struct acorn_config *config, char *error, size_t error_bytes) {
+static int catch_space(struct acorn_space *space, const struct acorn_config *config, char *error,
+                       size_t error_bytes) {
   (void)error, (void)error_bytes;
   int rows = builtin_option(config, 0), columns = builtin_option(config, 1);
   space->num_tensors = 1;
@@ -47,7 +48,8 @@ static void observe(const struct catch *env, struct acorn_row *row) {
   board[(env->rows - 1) * env->columns + env->paddle_column] = 255;
 }
 
-static int catch_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error, size_t error_bytes) {
+static int catch_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error,
+                       size_t error_bytes) {
   (void)error, (void)error_bytes;
   struct catch *env = self;
   if (seed) pcg64_seed(&env->rng, *seed);
@@ -58,7 +60,8 @@ static int catch_reset(void *self, const uint64_t *seed, struct acorn_row *row, 
   return 0;
 }
 
-static int catch_step(void *self, const void *action, struct acorn_row *row, char *error, size_t error_bytes) {
+static int catch_step(void *self, const void *action, struct acorn_row *row, char *error,
+                      size_t error_bytes) {
   struct catch *env = self;
   int chosen = *(const int32_t *)action;
   if (builtin_check_action("catch", chosen, NUM_ACTIONS, error, error_bytes)) return -1;

@@ -19,8 +19,8 @@ static const struct acorn_option options[] = {
     {"episode_steps", 1000, 1, 1e9, 1, "every episode terminates after so many steps"},
 };
 
-static int synthetic_space(struct acorn_space *space, const struct acorn_config *config, char *error,
-                           size_t error_bytes) {
+static int synthetic_space(struct acorn_space *space, const struct acorn_config *config,
+                           char *error, size_t error_bytes) {
   (void)error, (void)error_bytes;
   space->num_tensors = 1;
   space->tensor[0] = (struct acorn_tensor){"bytes", ACORN_UINT8, 1, {builtin_option(config, 0)}};
@@ -42,7 +42,8 @@ static void observe(const struct synthetic *env, struct acorn_row *row) {
   memset(row->observation[0], env->steps & 255, env->bytes);
 }
 
-static int synthetic_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error, size_t error_bytes) {
+static int synthetic_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error,
+                           size_t error_bytes) {
   (void)seed, (void)error, (void)error_bytes;
   struct synthetic *env = self;
   env->steps = 0;
@@ -50,7 +51,8 @@ static int synthetic_reset(void *self, const uint64_t *seed, struct acorn_row *r
   return 0;
 }
 
-static int synthetic_step(void *self, const void *action, struct acorn_row *row, char *error, size_t error_bytes) {
+static int synthetic_step(void *self, const void *action, struct acorn_row *row, char *error,
+                          size_t error_bytes) {
   struct synthetic *env = self;
   int chosen = *(const int32_t *)action;
   if (builtin_check_action("synthetic", chosen, env->num_actions, error, error_bytes)) return -1;

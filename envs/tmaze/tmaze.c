@@ -28,7 +28,8 @@ static const struct acorn_option options[] = {
     {"length", 10, 1, 1e6, 1, "steps from the cue to the junction"},
 };
 
-static int tmaze_space(struct acorn_space *space, const struct acorn_config *config, char *error, size_t error_bytes) {
+static int tmaze_space(struct acorn_space *space, const struct acorn_config *config, char *error,
+                       size_t error_bytes) {
   (void)config, (void)error, (void)error_bytes;
   space->num_tensors = 1;
   space->tensor[0] = (struct acorn_tensor){"signs", ACORN_FLOAT32, 1, {4}};
@@ -55,7 +56,8 @@ static void observe(const struct tmaze *env, struct acorn_row *row) {
   signs[3] = env->position == env->length;
 }
 
-static int tmaze_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error, size_t error_bytes) {
+static int tmaze_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error,
+                       size_t error_bytes) {
   (void)error, (void)error_bytes;
   struct tmaze *env = self;
   if (seed) pcg64_seed(&env->rng, *seed);
@@ -66,7 +68,8 @@ static int tmaze_reset(void *self, const uint64_t *seed, struct acorn_row *row, 
   return 0;
 }
 
-static int tmaze_step(void *self, const void *action, struct acorn_row *row, char *error, size_t error_bytes) {
+static int tmaze_step(void *self, const void *action, struct acorn_row *row, char *error,
+                      size_t error_bytes) {
   struct tmaze *env = self;
   int chosen = *(const int32_t *)action;
   if (builtin_check_action("tmaze", chosen, NUM_ACTIONS, error, error_bytes)) return -1;

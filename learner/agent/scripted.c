@@ -22,7 +22,7 @@ const struct network network_random = {
 /* ---- scripted */
 
 enum { ANGLE = 2, LEFT = 0, RIGHT = 1, ACTIONS = 2 }; /* CartPole's */
-static const float UNLIKELY = -100;                   /* a logit that is never sampled: e^-100 */
+static const float UNLIKELY = -100;                   /* a logit that is sampled once in e^100 */
 
 struct scripted {
   float *inputs; /* (rows, I) */

@@ -40,20 +40,20 @@ INLINE vf vlog(vf x) {
 #define TANH_LIMIT 8.5f /* beyond it tanh is 1 to a float's precision */
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
 
-/* n tanh (1, 2 or 4; a constant where this is expanded) in place: tanh(x) = x P(x^2) / Q(x^2), absolute error below 3e-7.
+/* n tanh (1, 2 or 4; a constant where this is expanded) in place: tanh(x) = x P(x^2) / Q(x^2), error below 4e-7.
  * The n chains run side by side, because each alone waits for its own last result; two share one division. */
 INLINE void vtanh_each(vf *y, const int n) {
   vf x[4], s[4], p[4], q[4];
   EACH(i, n) x[i] = vmax(splat(-TANH_LIMIT), vmin(splat(TANH_LIMIT), y[i]));
   EACH(i, n) s[i] = x[i] * x[i];
-  EACH(i, n) q[i] = s[i] * 0.00023165598066169114f + 0.023865836681916584f;
-  EACH(i, n) q[i] = q[i] * s[i] + 0.46275710863291897f;
+  EACH(i, n) q[i] = s[i] * 0.00023165594f + 0.0238658395f;
+  EACH(i, n) q[i] = q[i] * s[i] + 0.462757111f;
   EACH(i, n) q[i] = q[i] * s[i] + 1.0f;
-  EACH(i, n) p[i] = s[i] * 2.0280382590674868e-11f - 1.3532641847587449e-08f;
-  EACH(i, n) p[i] = p[i] * s[i] + 9.506828134016037e-06f;
-  EACH(i, n) p[i] = p[i] * s[i] + 0.002946095823722741f;
-  EACH(i, n) p[i] = p[i] * s[i] + 0.12942438518756305f;
-  EACH(i, n) p[i] = p[i] * s[i] + 0.9999998455338354f;
+  EACH(i, n) p[i] = s[i] * 2.02803919e-11f - 1.35326594e-08f;
+  EACH(i, n) p[i] = p[i] * s[i] + 9.50682988e-06f;
+  EACH(i, n) p[i] = p[i] * s[i] + 0.00294609577f;
+  EACH(i, n) p[i] = p[i] * s[i] + 0.129424393f;
+  EACH(i, n) p[i] = p[i] * s[i] + 0.999999821f;
   EACH(i, n) p[i] = p[i] * x[i];
   EACH(i, n / 2) {
     vf inverse = 1.0f / (q[2 * i] * q[2 * i + 1]);

@@ -3,7 +3,7 @@
  *
  * Inference waits only while both are full, that is, while the trainer computes; that wait is the back-pressure which
  * bounds the policy lag, and it is measured.
- * Threads: fifo_give, fifo_room: inference; fifo_take, fifo_release: trainer; fifo_close and the counters: any.
+ * Threads: fifo_give, fifo_drain: inference; fifo_take, fifo_release: trainer; fifo_close and the counters: any.
  * Guarded by: one mutex, two condition variables. Gathering runs outside the lock (the open batch belongs to inference). */
 #ifndef ACORN_LEARNER_EXPERIENCE_FIFO_H
 #define ACORN_LEARNER_EXPERIENCE_FIFO_H

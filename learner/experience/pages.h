@@ -9,8 +9,8 @@
  * A page is *held* while it is being filled or belongs to a window that has closed and was not yet released, *free* from
  * then on. Free pages are reused oldest first (by the time they were begun), over all slots: so capacity does not
  * depend on how many slots there are, and the pages of a dead slot age out.
- * Invariant: a held page is never reused; a window that pages_close gave can be gathered until it is released; no window
- * crosses two lives.
+ * Invariant: a held page is never reused; a window that pages_append closed can be gathered until it is released or its
+ * life ends, in any order; no window crosses two lives.
  * Upstream: serve/inference.c (thread: inference). Downstream: fifo.c (gathers). Source of the row layout: design 5. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
@@ -59,7 +59,8 @@ struct pages *pages_create(struct device *device, const struct pages_config *con
 void pages_destroy(struct pages *pages);
 const struct pages_rows *pages_rows(const struct pages *pages);
 
-/* Begins life `life` of a slot: what it held is freed, windows of the old life are gone. */
+/* Begins life `life` of a slot: what it held is freed, windows of the old life are gone, gathered or not (to gather or
+ * release one afterwards is a CHECK; the FIFO gathers each as soon as it is closed). */
 void pages_begin_life(struct pages *pages, int slot, uint32_t life);
 /* Ends it without a new one (the actor died): frees what it held. */
 void pages_end_life(struct pages *pages, int slot);

@@ -180,6 +180,7 @@ static int64_t file_segment(struct inference *self, const struct row_batch *batc
 }
 
 static void measure(struct inference *self, const struct row_batch *batch, int64_t start_us, int64_t answered_us) {
+  metric_add(self->metrics.batches, 1);
   metric_observe(self->metrics.batch_rows, batch->num_rows);
   metric_observe(self->metrics.batch_run_us, (double)(answered_us - start_us));
   for (int i = 0; i < batch->num_segments; i++)

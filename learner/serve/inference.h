@@ -24,7 +24,7 @@ struct inference_config {
 };
 
 struct inference_metrics {
-  struct metric *batch_rows, *batch_wait_us, *batch_run_us, *fifo_wait_us;
+  struct metric *batches, *batch_rows, *batch_wait_us, *batch_run_us;
 };
 
 struct inference;

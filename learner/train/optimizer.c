@@ -6,10 +6,11 @@
 
 #include "common/base/check.h"
 
-/* One kind: its name, what its state arrays are called, and its step. */
+/* One kind: its name, what its state arrays are called, its own rates' ranges, and its step. */
 struct kind {
   const char *name;
   const char *slot[OPTIMIZER_SLOTS];
+  enum status (*check)(const struct optimizer_config *config, struct error *error);
   void (*apply)(struct optimizer *optimizer, real *params, const real *gradient, const real *norm,
                 double learning_rate, int64_t step);
 };
@@ -22,62 +23,63 @@ struct optimizer {
   real *slot[OPTIMIZER_SLOTS]; /* (P) each */
 };
 
+/* ---- ranges */
+
+/* A factor of a running mean: 1 would never forget, and Adam divides by 1 - beta. */
+static enum status check_decay(const char *name, double value, struct error *error) {
+  if (value >= 0 && value < 1) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "--%s=%g: it must be at least 0 and below 1", name, value);
+}
+
+static enum status check_positive(const char *name, double value, struct error *error) {
+  if (value > 0) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "--%s=%g: it must be above 0", name, value);
+}
+
+static enum status check_adam(const struct optimizer_config *config, struct error *error) {
+  enum status status = check_decay("adam_beta1", config->adam_beta1, error);
+  if (status == STATUS_OK) status = check_decay("adam_beta2", config->adam_beta2, error);
+  if (status == STATUS_OK) status = check_positive("adam_epsilon", config->adam_epsilon, error);
+  return status;
+}
+
+static enum status check_rmsprop(const struct optimizer_config *config, struct error *error) {
+  enum status status = check_decay("rmsprop_decay", config->rmsprop_decay, error);
+  if (status == STATUS_OK) status = check_decay("rmsprop_momentum", config->rmsprop_momentum, error);
+  if (status == STATUS_OK) status = check_positive("rmsprop_epsilon", config->rmsprop_epsilon, error);
+  return status;
+}
+
+/* ---- steps */
+
 static void apply_adam(struct optimizer *o, real *params, const real *gradient, const real *norm,
                        double learning_rate, int64_t step) {
-  const struct optimizer_config *config = &o->config;
-  o->device->ops->adam(o->device, params, o->slot[0], o->slot[1], gradient, norm, (float)config->max_norm,
-                       (float)learning_rate, (float)config->adam_beta1, (float)config->adam_beta2,
-                       (float)config->adam_epsilon, step, o->P);
+  const struct optimizer_config *c = &o->config;
+  o->device->ops->adam(o->device, params, o->slot[0], o->slot[1], gradient, norm, (float)c->max_norm,
+                       (float)learning_rate, (float)c->adam_beta1, (float)c->adam_beta2,
+                       (float)c->adam_epsilon, step, o->P);
 }
 
 static void apply_rmsprop(struct optimizer *o, real *params, const real *gradient, const real *norm,
                           double learning_rate, int64_t step) {
-  (void)step;
-  const struct optimizer_config *config = &o->config;
-  o->device->ops->rmsprop(o->device, params, o->slot[0], o->slot[1], gradient, norm, (float)config->max_norm,
-                          (float)learning_rate, (float)config->rmsprop_decay,
-                          (float)config->rmsprop_momentum, (float)config->rmsprop_epsilon, o->P);
+  (void)step; /* its means start at 0 and are not corrected for it, as in IMPALA's */
+  const struct optimizer_config *c = &o->config;
+  o->device->ops->rmsprop(o->device, params, o->slot[0], o->slot[1], gradient, norm, (float)c->max_norm,
+                          (float)learning_rate, (float)c->rmsprop_decay, (float)c->rmsprop_momentum,
+                          (float)c->rmsprop_epsilon, o->P);
 }
 
 static const struct kind kinds[] = {
-    {"adam", {"adam/m", "adam/v"}, apply_adam},
-    {"rmsprop", {"rmsprop/ms", "rmsprop/mom"}, apply_rmsprop},
+    {"adam", {"adam/m", "adam/v"}, check_adam, apply_adam},
+    {"rmsprop", {"rmsprop/ms", "rmsprop/mom"}, check_rmsprop, apply_rmsprop},
 };
-enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* ---- create */
 
 static const struct kind *find_kind(const char *name) {
-  for (int i = 0; i < NUM_KINDS; i++)
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
     if (strcmp(kinds[i].name, name) == 0) return &kinds[i];
   return NULL;
-}
-
-/* A factor of a running mean: 1 would never forget, and Adam divides by 1 - beta. */
-static bool is_decay(double x) {
-  return x >= 0 && x < 1;
-}
-
-static enum status check_config(const struct optimizer_config *c, struct error *error) {
-  const struct {
-    const char *name;
-    double value;
-    bool good;
-    const char *range;
-  } row[] = {
-      {"adam_beta1", c->adam_beta1, is_decay(c->adam_beta1), "in [0, 1)"},
-      {"adam_beta2", c->adam_beta2, is_decay(c->adam_beta2), "in [0, 1)"},
-      {"adam_epsilon", c->adam_epsilon, c->adam_epsilon > 0, "above 0"},
-      {"rmsprop_decay", c->rmsprop_decay, is_decay(c->rmsprop_decay), "in [0, 1)"},
-      {"rmsprop_momentum", c->rmsprop_momentum, is_decay(c->rmsprop_momentum), "in [0, 1)"},
-      {"rmsprop_epsilon", c->rmsprop_epsilon, c->rmsprop_epsilon > 0, "above 0"},
-      {"max_gradient_norm", c->max_norm, c->max_norm >= 0, "at least 0 (0: no clipping)"},
-  };
-  for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-    bool used = i == 6 || (i < 3) == (strcmp(c->name, "adam") == 0);
-    if (used && !row[i].good)
-      return status_fail(error, STATUS_INVALID, "--%s=%g: it must be %s", row[i].name, row[i].value,
-                         row[i].range);
-  }
-  return STATUS_OK;
 }
 
 enum status optimizer_create(struct optimizer **out, struct device *device, size_t P,
@@ -86,7 +88,10 @@ enum status optimizer_create(struct optimizer **out, struct device *device, size
   const struct kind *kind = find_kind(config->name);
   if (!kind)
     return status_fail(error, STATUS_INVALID, "--optimizer=%s: there are adam and rmsprop", config->name);
-  enum status status = check_config(config, error);
+  if (!(config->max_norm >= 0))
+    return status_fail(error, STATUS_INVALID, "--max_gradient_norm=%g: it must be at least 0 (0: no clipping)",
+                       config->max_norm);
+  enum status status = kind->check(config, error);
   if (status != STATUS_OK) return status;
   struct optimizer *optimizer = check_alloc(1, sizeof(*optimizer));
   *optimizer = (struct optimizer){.kind = kind, .config = *config, .device = device, .P = P};
@@ -117,12 +122,11 @@ const char *optimizer_slot_name(const struct optimizer *optimizer, int slot) {
   return optimizer->kind->slot[slot];
 }
 
-void scalar_adam_apply(struct scalar_adam *adam, double gradient, double learning_rate,
-                       const struct optimizer_config *config) {
-  double beta1 = config->adam_beta1, beta2 = config->adam_beta2;
+void scalar_adam_apply(struct scalar_adam *adam, double gradient, double learning_rate) {
+  const double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   adam->steps += 1;
   adam->m = beta1 * adam->m + (1 - beta1) * gradient;
   adam->v = beta2 * adam->v + (1 - beta2) * gradient * gradient;
   double m = adam->m / (1 - pow(beta1, adam->steps)), v = adam->v / (1 - pow(beta2, adam->steps));
-  adam->value -= learning_rate * m / (sqrt(v) + config->adam_epsilon);
+  adam->value -= learning_rate * m / (sqrt(v) + epsilon);
 }

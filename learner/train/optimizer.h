@@ -32,12 +32,12 @@ void optimizer_apply(struct optimizer *optimizer, real *params, const real *grad
 real *optimizer_slot(const struct optimizer *optimizer, int slot);
 const char *optimizer_slot_name(const struct optimizer *optimizer, int slot);
 
-/* Adam for one number on the host. Source: Kingma and Ba 2015, algorithm 1. */
+/* Adam for one number on the host, with the paper's rates.
+ * Source: Kingma and Ba 2015, algorithm 1. */
 struct scalar_adam {
   double value, m, v;
   double steps; /* a whole number; a double so that the state is one array in a checkpoint */
 };
-void scalar_adam_apply(struct scalar_adam *adam, double gradient, double learning_rate,
-                       const struct optimizer_config *config);
+void scalar_adam_apply(struct scalar_adam *adam, double gradient, double learning_rate);
 
 #endif

@@ -8,7 +8,7 @@ pairs=${1:-5} seconds=${2:-4}
 
 # bare BYTES: server CPU us per message of the ping-pong.
 bare() {
-  build/tests/bench/bench_rpc bare --procs=16 --bytes="$1" --seconds="$seconds" | value cpu_us_per_message
+  build/tests/bench/bench_rpc bare --procs=16 --bytes="$1" --seconds="$seconds" | value server_cpu_us
 }
 
 # ours BYTES: the same of a learner that serves 16 actors of one environment each.

@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct wire_layout layout = oracle_layout(data[0]);
   uint64_t random = data[1];
   bool accepted;
-  const char *difference = oracle_check(data + HEADER_BYTES, size - HEADER_BYTES, &layout, &random, &accepted);
+  const char *difference =
+      oracle_check(data + HEADER_BYTES, size - HEADER_BYTES, &layout, &random, &accepted);
   if (!difference) return 0;
   fprintf(stderr, "difference: %s\n", difference);
   abort();

@@ -14,7 +14,12 @@
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
 
-enum { FIXTURE_MAX_QUEUES = 2, FIXTURE_MAX_HELD = 64, FIXTURE_MESSAGE_BYTES = 20 << 20, FIXTURE_METHODS = 8 };
+enum {
+  FIXTURE_MAX_QUEUES = 2,
+  FIXTURE_MAX_HELD = 64,
+  FIXTURE_MESSAGE_BYTES = 20 << 20,
+  FIXTURE_METHODS = 8
+};
 
 /* What the answering thread does with a message that it was handed. */
 enum fixture_answer { ANSWER_REPLY, ANSWER_FINISH, ANSWER_CANCEL };
@@ -42,7 +47,8 @@ struct fixture_worker {
 /* ---- methods */
 
 static void fixture_check_thread(struct fixture *f, struct rpc_stream *stream) {
-  if (!pthread_equal(f->thread_ids[rpc_stream_queue(stream)], pthread_self())) atomic_fetch_add(&f->wrong_thread, 1);
+  if (!pthread_equal(f->thread_ids[rpc_stream_queue(stream)], pthread_self()))
+    atomic_fetch_add(&f->wrong_thread, 1);
 }
 
 static void fixture_opened(void *context, struct rpc_stream *stream) {
@@ -71,7 +77,8 @@ static uint8_t *fixture_gather(const struct wire_span *spans, int n, size_t *byt
   return all;
 }
 
-static void fixture_echo(void *context, struct rpc_stream *stream, const struct wire_span *spans, int n) {
+static void fixture_echo(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                         int n) {
   struct fixture *f = context;
   atomic_fetch_add(&f->messages, 1);
   fixture_check_thread(f, stream);
@@ -82,7 +89,8 @@ static void fixture_echo(void *context, struct rpc_stream *stream, const struct 
   free(all);
 }
 
-static void fixture_unary(void *context, struct rpc_stream *stream, const struct wire_span *spans, int n) {
+static void fixture_unary(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                          int n) {
   struct fixture *f = context;
   atomic_fetch_add(&f->messages, 1);
   size_t bytes;
@@ -91,17 +99,21 @@ static void fixture_unary(void *context, struct rpc_stream *stream, const struct
   free(all);
 }
 
-static void fixture_refuse(void *context, struct rpc_stream *stream, const struct wire_span *spans, int n) {
+static void fixture_refuse(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                           int n) {
   (void)context, (void)spans, (void)n;
-  rpc_stream_finish(stream, RPC_INVALID_ARGUMENT, "row 3 is bad: 100% wrong\nand \"quoted\"", NULL, 0);
+  rpc_stream_finish(stream, RPC_INVALID_ARGUMENT, "row 3 is bad: 100% wrong\nand \"quoted\"", NULL,
+                    0);
 }
 
-static void fixture_done(void *context, struct rpc_stream *stream, const struct wire_span *spans, int n) {
+static void fixture_done(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                         int n) {
   (void)context, (void)spans, (void)n;
   rpc_stream_finish(stream, RPC_OK, "training done", NULL, 0);
 }
 
-static void fixture_hold(void *context, struct rpc_stream *stream, const struct wire_span *spans, int n) {
+static void fixture_hold(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                         int n) {
   struct fixture *f = context;
   (void)spans, (void)n;
   pthread_mutex_lock(&f->lock);
@@ -112,7 +124,8 @@ static void fixture_hold(void *context, struct rpc_stream *stream, const struct 
 }
 
 /* The same, but the application keeps a reference of its own. */
-static void fixture_hold_referenced(void *context, struct rpc_stream *stream, const struct wire_span *spans, int n) {
+static void fixture_hold_referenced(void *context, struct rpc_stream *stream,
+                                    const struct wire_span *spans, int n) {
   rpc_stream_ref(stream);
   fixture_hold(context, stream, spans, n);
 }
@@ -137,7 +150,8 @@ static void *fixture_thread(void *argument) {
   return NULL;
 }
 
-static void fixture_create(struct fixture *f, const char *address, int num_queues, size_t max_message_bytes) {
+static void fixture_create(struct fixture *f, const char *address, int num_queues,
+                           size_t max_message_bytes) {
   memset(f, 0, sizeof(*f));
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->changed, NULL);
@@ -153,7 +167,8 @@ static void fixture_create(struct fixture *f, const char *address, int num_queue
   };
   memcpy(f->methods, methods, sizeof(methods));
   for (int i = 0; i < FIXTURE_METHODS; i++) f->methods[i].context = f;
-  struct rpc_server_config config = {address, num_queues, f->methods, FIXTURE_METHODS, max_message_bytes};
+  struct rpc_server_config config = {address, num_queues, f->methods, FIXTURE_METHODS,
+                                     max_message_bytes};
   struct error error;
   if (rpc_server_create(&f->server, &config, &error) != STATUS_OK) {
     fprintf(stderr, "%s\n", error.text);
@@ -208,7 +223,8 @@ static void fixture_receive(void *context, const struct wire_span *spans, int n)
 }
 
 /* One exchange of a small text; true if a message came back. */
-static bool fixture_say(struct rpc_call *call, const char *text, struct rpc_result *result, bool *ended) {
+static bool fixture_say(struct rpc_call *call, const char *text, struct rpc_result *result,
+                        bool *ended) {
   struct fixture_reply reply = {0};
   *result = rpc_exchange(call, "", 0, text, strlen(text), fixture_receive, &reply, ended);
   bool came = reply.bytes != NULL;

@@ -21,7 +21,9 @@ static uint64_t oracle_random(uint64_t *state) {
   return z ^ (z >> 31);
 }
 
-static uint32_t oracle_below(uint64_t *state, uint32_t bound) { return (uint32_t)(oracle_random(state) >> 33) % bound; }
+static uint32_t oracle_below(uint64_t *state, uint32_t bound) {
+  return (uint32_t)(oracle_random(state) >> 33) % bound;
+}
 
 /* ---- layouts: with and without padding, one tensor and several */
 
@@ -64,7 +66,8 @@ static void oracle_put_varint(struct oracle_writer *w, uint64_t value) {
   oracle_put(w, bytes, n);
 }
 
-static void oracle_put_block(struct oracle_writer *w, uint32_t number, const void *data, size_t size) {
+static void oracle_put_block(struct oracle_writer *w, uint32_t number, const void *data,
+                             size_t size) {
   oracle_put_varint(w, number << 3 | 2);
   oracle_put_varint(w, size);
   oracle_put(w, data, size);
@@ -96,14 +99,16 @@ static void oracle_put_number(struct oracle_writer *w) {
     oracle_put_varint(&number, 2 << 3 | 1);
     oracle_put_junk(&number, 8);
   }
-  oracle_put_block(&number, 1, "lives_and_a_name_that_is_too_long_for_it", 1 + oracle_below(w->state, 33));
+  oracle_put_block(&number, 1, "lives_and_a_name_that_is_too_long_for_it",
+                   1 + oracle_below(w->state, 33));
   oracle_put_block(w, 4, room, number.size);
 }
 
 static void oracle_put_episode(struct oracle_writer *w, int num_environments) {
   uint8_t room[1024];
   struct oracle_writer episode = {room, 0, w->state};
-  for (int part = (int)oracle_below(w->state, 7); part >= 0; part--) switch (oracle_below(w->state, 5)) {
+  for (int part = (int)oracle_below(w->state, 7); part >= 0; part--)
+    switch (oracle_below(w->state, 5)) {
       case 0:
         oracle_put_varint(&episode, 1 << 3);
         oracle_put_varint(&episode, oracle_below(w->state, (uint32_t)num_environments));
@@ -144,7 +149,8 @@ static void oracle_put_rewards(struct oracle_writer *w, int num_environments) {
 static void oracle_put_flags(struct oracle_writer *w, int num_environments) {
   static const uint8_t common[] = {0, 0, 0, 1, 3, 4, 8, 7, 0, 1, 3, 4};
   uint8_t flags[ORACLE_MAX_K];
-  for (int k = 0; k < num_environments; k++) flags[k] = common[oracle_below(w->state, sizeof(common))];
+  for (int k = 0; k < num_environments; k++)
+    flags[k] = common[oracle_below(w->state, sizeof(common))];
   if (oracle_below(w->state, 8) == 0) flags[0] = (uint8_t)oracle_below(w->state, 32);
   oracle_put_block(w, 3, flags, (size_t)num_environments);
 }
@@ -193,7 +199,8 @@ struct oracle_pieces {
   int count;
 };
 
-static void oracle_split(struct oracle_pieces *pieces, const uint8_t *data, size_t size, uint64_t *state) {
+static void oracle_split(struct oracle_pieces *pieces, const uint8_t *data, size_t size,
+                         uint64_t *state) {
   int wanted = 1 + (int)oracle_below(state, ORACLE_MAX_PIECES);
   pieces->count = 0;
   for (size_t at = 0; pieces->count < wanted; pieces->count++) {
@@ -225,7 +232,8 @@ struct oracle_rows {
 
 static void oracle_rows_init(struct oracle_rows *r) {
   memset(r, ORACLE_FILL, sizeof(*r));
-  r->rows = (struct wire_rows){r->observation, r->reward, r->flags, r->episodes, ORACLE_MAX_EPISODES, 0, 0};
+  r->rows = (struct wire_rows){r->observation,      r->reward, r->flags, r->episodes,
+                               ORACLE_MAX_EPISODES, 0,         0};
 }
 
 /* ---- the oracle's decoder */
@@ -238,7 +246,8 @@ static bool oracle_number_zero(const ProtobufCMessage *message) {
 
 static bool oracle_take_number(struct wire_episode *episode, const Acorn__Number *number) {
   size_t length = strlen(number->name);
-  if (oracle_number_zero(&number->base) || episode->num_numbers == WIRE_MAX_EPISODE_NUMBERS) return false;
+  if (oracle_number_zero(&number->base) || episode->num_numbers == WIRE_MAX_EPISODE_NUMBERS)
+    return false;
   if (length == 0 || length >= WIRE_NAME_BYTES) return false;
   for (size_t i = 0; i < length; i++)
     if (number->name[i] < 0x21 || number->name[i] > 0x7e) return false;
@@ -247,8 +256,11 @@ static bool oracle_take_number(struct wire_episode *episode, const Acorn__Number
   return true;
 }
 
-static bool oracle_take_episode(struct oracle_rows *r, const Acorn__Episode *message, int num_environments) {
-  if (r->rows.num_episodes == r->rows.max_episodes || message->environment >= (uint32_t)num_environments) return false;
+static bool oracle_take_episode(struct oracle_rows *r, const Acorn__Episode *message,
+                                int num_environments) {
+  if (r->rows.num_episodes == r->rows.max_episodes ||
+      message->environment >= (uint32_t)num_environments)
+    return false;
   if (oracle_number_zero(&message->base)) return false;
   struct wire_episode *episode = &r->episodes[r->rows.num_episodes++];
   episode->environment = message->environment;
@@ -272,7 +284,8 @@ static bool oracle_take_flags(uint8_t *out, ProtobufCBinaryData flags, size_t ro
   return true;
 }
 
-static bool oracle_take(struct oracle_rows *r, const Acorn__Steps *steps, const struct wire_layout *layout) {
+static bool oracle_take(struct oracle_rows *r, const Acorn__Steps *steps,
+                        const struct wire_layout *layout) {
   size_t K = (size_t)layout->num_environments;
   if (oracle_number_zero(&steps->base)) return false;
   if (steps->n_reward != K || steps->observation.len != K * layout->wire_bytes) return false;
@@ -284,11 +297,13 @@ static bool oracle_take(struct oracle_rows *r, const Acorn__Steps *steps, const 
   for (size_t k = 0; k < K; k++)
     for (int i = 0; i < layout->num_tensors; i++)
       memcpy(r->observation + k * layout->row_stride + layout->tensor[i].row_offset,
-             steps->observation.data + k * layout->wire_bytes + layout->tensor[i].wire_offset, layout->tensor[i].bytes);
+             steps->observation.data + k * layout->wire_bytes + layout->tensor[i].wire_offset,
+             layout->tensor[i].bytes);
   return true;
 }
 
-static bool oracle_decode(struct oracle_rows *r, const uint8_t *data, size_t size, const struct wire_layout *layout) {
+static bool oracle_decode(struct oracle_rows *r, const uint8_t *data, size_t size,
+                          const struct wire_layout *layout) {
   Acorn__Steps *steps = acorn__steps__unpack(NULL, size, data);
   if (!steps) return false;
   bool accepted = oracle_take(r, steps, layout);
@@ -307,8 +322,8 @@ static const char *oracle_difference(const struct oracle_rows *a, const struct o
   if (a->rows.num_episodes != b->rows.num_episodes) return "num_episodes";
   for (int i = 0; i < a->rows.num_episodes; i++) {
     const struct wire_episode *x = &a->episodes[i], *y = &b->episodes[i];
-    if (x->environment != y->environment || x->length != y->length || x->num_numbers != y->num_numbers ||
-        memcmp(&x->episode_return, &y->episode_return, 8) != 0)
+    if (x->environment != y->environment || x->length != y->length ||
+        x->num_numbers != y->num_numbers || memcmp(&x->episode_return, &y->episode_return, 8) != 0)
       return "episode";
     for (int n = 0; n < x->num_numbers; n++)
       if (strcmp(x->number[n].name, y->number[n].name) != 0 ||
@@ -319,8 +334,8 @@ static const char *oracle_difference(const struct oracle_rows *a, const struct o
 }
 
 /* Decodes one message both ways. Returns NULL if they agree, else a word for what differs. */
-static const char *oracle_check(const uint8_t *data, size_t size, const struct wire_layout *layout, uint64_t *state,
-                                bool *accepted) {
+static const char *oracle_check(const uint8_t *data, size_t size, const struct wire_layout *layout,
+                                uint64_t *state, bool *accepted) {
   static struct oracle_rows ours, theirs;
   oracle_rows_init(&ours);
   oracle_rows_init(&theirs);

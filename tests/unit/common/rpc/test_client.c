@@ -10,7 +10,8 @@
 #include "rpc_fixture.h"
 
 static void fill(uint8_t *bytes, size_t size, uint32_t seed) {
-  for (size_t i = 0; i < size; i++) bytes[i] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
+  for (size_t i = 0; i < size; i++)
+    bytes[i] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
 }
 
 /* ---- bytes */
@@ -30,8 +31,8 @@ static void bodies_come_back_whole(void **state) {
         struct fixture_reply reply = {0};
         bool ended;
         fill(body, sizes[i], (uint32_t)(i + header));
-        struct rpc_result result =
-            rpc_exchange(call, "twenty bytes header.", header, body, sizes[i], fixture_receive, &reply, &ended);
+        struct rpc_result result = rpc_exchange(call, "twenty bytes header.", header, body,
+                                                sizes[i], fixture_receive, &reply, &ended);
         assert_int_equal(result.code, RPC_OK);
         assert_int_equal(reply.size, header + sizes[i]);
         assert_memory_equal(reply.bytes, "twenty bytes header.", header);
@@ -58,7 +59,8 @@ static void a_message_near_the_bound_crosses(void **state) {
   fill(body, size, 9);
   struct fixture_reply reply = {0};
   bool ended;
-  assert_int_equal(rpc_exchange(call, "", 0, body, size, fixture_receive, &reply, &ended).code, RPC_OK);
+  assert_int_equal(rpc_exchange(call, "", 0, body, size, fixture_receive, &reply, &ended).code,
+                   RPC_OK);
   assert_int_equal(reply.size, size);
   assert_int_equal(memcmp(reply.bytes, body, size), 0);
   free(reply.bytes);
@@ -80,7 +82,8 @@ struct talker {
 static void *talk(void *argument) {
   struct talker *talker = argument;
   struct rpc_channel *channel = rpc_channel_create(talker->address, FIXTURE_MESSAGE_BYTES);
-  struct rpc_call *call = rpc_call_open(channel, talker->number % 2 ? "/test/Echo" : "/test/EchoToo");
+  struct rpc_call *call =
+      rpc_call_open(channel, talker->number % 2 ? "/test/Echo" : "/test/EchoToo");
   for (uint32_t i = 0; i < 1000; i++) {
     uint32_t words[16];
     for (uint32_t w = 0; w < 16; w++) words[w] = talker->number * 1000003u + i * 16 + w;
@@ -168,7 +171,8 @@ static void unary_calls_carry_any_size(void **state) {
   for (int i = 0; i < 8; i++) {
     uint8_t *reply;
     size_t size;
-    const char *path = i < 4 ? "/test/Unary" : "/test/Bare"; /* the second has neither on_open nor on_close */
+    const char *path =
+        i < 4 ? "/test/Unary" : "/test/Bare"; /* the second has neither on_open nor on_close */
     struct rpc_result result = rpc_unary(channel, path, body, sizes[i % 4], &reply, &size, 5000);
     assert_int_equal(result.code, RPC_OK);
     assert_int_equal(size, sizes[i % 4]);
@@ -192,14 +196,16 @@ static void a_cancel_ends_an_exchange(void **state) {
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
   struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
   static uint8_t body[1 << 20];
-  for (int i = 0; i < 3; i++) { /* waiting for the answer, with a large body, and before it begins */
+  for (int i = 0; i < 3;
+       i++) { /* waiting for the answer, with a large body, and before it begins */
     struct rpc_call *call = rpc_call_open(channel, "/test/Hold");
     pthread_t thread;
     struct fixture_reply reply = {0};
     bool ended;
     if (i < 2) pthread_create(&thread, NULL, cancel_soon, call);
     if (i == 2) rpc_call_cancel(call);
-    struct rpc_result result = rpc_exchange(call, "h", 1, body, i ? sizeof(body) : 10, fixture_receive, &reply, &ended);
+    struct rpc_result result =
+        rpc_exchange(call, "h", 1, body, i ? sizeof(body) : 10, fixture_receive, &reply, &ended);
     assert_int_equal(result.code, RPC_CANCELLED);
     assert_true(ended);
     assert_null(reply.bytes);
@@ -235,7 +241,8 @@ static void a_dead_server_is_unavailable_at_the_first_exchange(void **state) {
     struct fixture_reply reply = {0};
     bool ended;
     int64_t start = clock_now_us();
-    struct rpc_result result = rpc_exchange(call, "h", 1, body, sizeof(body), fixture_receive, &reply, &ended);
+    struct rpc_result result =
+        rpc_exchange(call, "h", 1, body, sizeof(body), fixture_receive, &reply, &ended);
     assert_int_equal(result.code, RPC_UNAVAILABLE);
     assert_true(ended && result.text[0]);
     assert_in_range(clock_now_us() - start, 0, 8000000);
@@ -260,7 +267,9 @@ static void a_server_that_goes_is_unavailable(void **state) {
   rpc_call_close(call);
   fixture_destroy(&f);
   /* The channel comes back by itself when the server does. */
-  fixture_create(&f, f.address, 1, FIXTURE_MESSAGE_BYTES);
+  char address[128];
+  memcpy(address, f.address, sizeof(address));
+  fixture_create(&f, address, 1, FIXTURE_MESSAGE_BYTES);
   uint8_t *reply;
   size_t size;
   assert_int_equal(rpc_unary(channel, "/test/Unary", "x", 1, &reply, &size, 10000).code, RPC_OK);

@@ -104,7 +104,9 @@ static void a_port_serves_one_server(void **state) {
   assert_int_equal(try_address(f.address, &error), STATUS_OK);
 }
 
-static void temporary_socket(char address[128]) { snprintf(address, 128, "unix:/tmp/rpc_test_%d.sock", (int)getpid()); }
+static void temporary_socket(char address[128]) {
+  snprintf(address, 128, "unix:/tmp/rpc_test_%d.sock", (int)getpid());
+}
 
 static void a_socket_file_serves_one_server(void **state) {
   (void)state;
@@ -159,7 +161,9 @@ static void blocked_start(struct blocked *b, const char *address, const char *pa
   pthread_create(&b->thread, NULL, blocked_thread, b);
 }
 
-static void blocked_join(struct blocked *b) { pthread_join(b->thread, NULL); }
+static void blocked_join(struct blocked *b) {
+  pthread_join(b->thread, NULL);
+}
 
 static void blocked_close(struct blocked *b) {
   rpc_call_close(b->call);
@@ -178,7 +182,8 @@ static void another_thread_answers(void **state) {
     assert_non_null(strstr(peer, "127.0.0.1:"));
     free(peer);
     if (answer == ANSWER_REPLY) rpc_stream_reply(stream, "ab", 2, "cd", 2);
-    if (answer == ANSWER_FINISH) rpc_stream_finish(stream, RPC_FAILED_PRECONDITION, "not now", NULL, 0);
+    if (answer == ANSWER_FINISH)
+      rpc_stream_finish(stream, RPC_FAILED_PRECONDITION, "not now", NULL, 0);
     if (answer == ANSWER_CANCEL) rpc_stream_cancel(stream, RPC_ABORTED, "superseded");
     blocked_join(&b);
     assert_int_equal(b.came, answer == ANSWER_REPLY);
@@ -281,7 +286,8 @@ static void a_message_too_large_ends_its_own_stream(void **state) {
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, 100000);
   struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
-  struct rpc_call *good = rpc_call_open(channel, "/test/Echo"), *bad = rpc_call_open(channel, "/test/Echo");
+  struct rpc_call *good = rpc_call_open(channel, "/test/Echo"),
+                  *bad = rpc_call_open(channel, "/test/Echo");
   struct rpc_result result;
   bool ended;
   assert_true(fixture_say(good, "before", &result, &ended));
@@ -310,7 +316,8 @@ static void send_garbage(int port, const char *head, size_t head_bytes, unsigned
   assert_int_equal(connect(fd, (struct sockaddr *)&place, sizeof(place)), 0);
   assert_true(send(fd, head, head_bytes, MSG_NOSIGNAL) == (ssize_t)head_bytes);
   uint8_t garbage[2000];
-  for (size_t i = 0; i < sizeof(garbage); i++) garbage[i] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
+  for (size_t i = 0; i < sizeof(garbage); i++)
+    garbage[i] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
   ssize_t sent = send(fd, garbage, sizeof(garbage), MSG_NOSIGNAL);
   (void)sent; /* the server may have hung up */
   close(fd);

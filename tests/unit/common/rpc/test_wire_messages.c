@@ -65,13 +65,25 @@ static void bad_actions_are_refused(void **state) {
     size_t size;
     const char *fault; /* NULL: accepted */
   } cases[] = {
-      {"\x0a\x04" "abcd", 6, NULL},
-      {"\x0a\x01x\x12\x01y\x0a\x04" "abcd", 12, NULL},
+      {"\x0a\x04"
+       "abcd",
+       6, NULL},
+      {"\x0a\x01x\x12\x01y\x0a\x04"
+       "abcd",
+       12, NULL},
       {"", 0, "has 0 bytes, expected 4"},
-      {"\x0a\x03" "abc", 5, "has 3 bytes, expected 4"},
-      {"\x0a\x05" "abcde", 7, "has 5 bytes, expected 4"},
-      {"\x0a\x04" "abc", 5, "claims 4 bytes"},
-      {"\x0d" "abcd", 5, "wire type 5"},
+      {"\x0a\x03"
+       "abc",
+       5, "has 3 bytes, expected 4"},
+      {"\x0a\x05"
+       "abcde",
+       7, "has 5 bytes, expected 4"},
+      {"\x0a\x04"
+       "abc",
+       5, "claims 4 bytes"},
+      {"\x0d"
+       "abcd",
+       5, "wire type 5"},
       {"\x0b\x0c", 2, "wire type 3"},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -81,24 +93,25 @@ static void bad_actions_are_refused(void **state) {
     enum status status = wire_decode_actions(actions, 4, &span, 1, &error);
     assert_int_equal(status, cases[i].fault ? STATUS_INVALID : STATUS_OK);
     if (!cases[i].fault) assert_memory_equal(actions, "abcd", 4);
-    if (cases[i].fault && !strstr(error.text, cases[i].fault)) fail_msg("case %zu: \"%s\"", i, error.text);
+    if (cases[i].fault && !strstr(error.text, cases[i].fault))
+      fail_msg("case %zu: \"%s\"", i, error.text);
   }
 }
 
 /* ---- JoinRequest */
 
 static struct wire_join_request sample(void) {
-  struct wire_join_request request = {.protocol = 1,
-                                      .name = "actor/0/1",
-                                      .environment = "ALE/Pong-v5",
-                                      .space = {.num_tensors = 2,
-                                                .tensor = {{"screen", WIRE_UINT8, 3, {4, 84, 84}},
-                                                           {"state", WIRE_FLOAT32, 1, {4}}},
-                                                .box = 2,
-                                                .low = {-1, -INFINITY},
-                                                .high = {1, INFINITY}},
-                                      .num_environments = 16,
-                                      .role = WIRE_ROLE_EVAL};
+  struct wire_join_request request = {
+      .protocol = 1,
+      .name = "actor/0/1",
+      .environment = "ALE/Pong-v5",
+      .space = {.num_tensors = 2,
+                .tensor = {{"screen", WIRE_UINT8, 3, {4, 84, 84}}, {"state", WIRE_FLOAT32, 1, {4}}},
+                .box = 2,
+                .low = {-1, -INFINITY},
+                .high = {1, INFINITY}},
+      .num_environments = 16,
+      .role = WIRE_ROLE_EVAL};
   return request;
 }
 
@@ -114,43 +127,84 @@ static void a_join_request_crosses(void **state) {
   assert_string_equal(received.environment, request.environment);
   assert_int_equal(received.num_environments, 16);
   assert_int_equal(received.role, WIRE_ROLE_EVAL);
-  assert_int_equal(wire_space_compare(&request.space, "here", &received.space, "there", NULL), STATUS_OK);
+  assert_int_equal(wire_space_compare(&request.space, "here", &received.space, "there", NULL),
+                   STATUS_OK);
 }
 
 /* Each breaks one thing of a message that is right. */
-static void break_name(Acorn__JoinRequest *m) { m->name[0] = 0; }
+static void break_name(Acorn__JoinRequest *m) {
+  m->name[0] = 0;
+}
 static void break_name_long(Acorn__JoinRequest *m) {
   static char longer[65];
   memset(longer, 'x', 64);
   m->name = longer;
 }
-static void break_name_control(Acorn__JoinRequest *m) { m->name[2] = '\n'; }
-static void break_environment(Acorn__JoinRequest *m) { m->environment[0] = (char)0xc3; }
-static void break_no_tensor(Acorn__JoinRequest *m) { m->n_observation = 0; }
-static void break_dtype(Acorn__JoinRequest *m) { m->observation[1]->dtype = (Acorn__DType)4; }
-static void break_dtype_none(Acorn__JoinRequest *m) { m->observation[0]->dtype = (Acorn__DType)0; }
-static void break_shape_zero(Acorn__JoinRequest *m) { m->observation[0]->shape[1] = 0; }
-static void break_shape_huge(Acorn__JoinRequest *m) { m->observation[0]->shape[0] = 0xffffffffu; }
-static void break_product(Acorn__JoinRequest *m) { m->observation[0]->shape[0] = 9511; } /* 84 * 84 * 9511 > 2^26 */
+static void break_name_control(Acorn__JoinRequest *m) {
+  m->name[2] = '\n';
+}
+static void break_environment(Acorn__JoinRequest *m) {
+  m->environment[0] = (char)0xc3;
+}
+static void break_no_tensor(Acorn__JoinRequest *m) {
+  m->n_observation = 0;
+}
+static void break_dtype(Acorn__JoinRequest *m) {
+  m->observation[1]->dtype = (Acorn__DType)4;
+}
+static void break_dtype_none(Acorn__JoinRequest *m) {
+  m->observation[0]->dtype = (Acorn__DType)0;
+}
+static void break_shape_zero(Acorn__JoinRequest *m) {
+  m->observation[0]->shape[1] = 0;
+}
+static void break_shape_huge(Acorn__JoinRequest *m) {
+  m->observation[0]->shape[0] = 0xffffffffu;
+}
+static void break_product(Acorn__JoinRequest *m) {
+  m->observation[0]->shape[0] = 9511;
+} /* 84 * 84 * 9511 > 2^26 */
 static void break_sum(Acorn__JoinRequest *m) {
   m->observation[0]->shape[0] = 9510; /* fits alone, by 4 KB; the other one then has 64 KB */
   m->observation[1]->shape[0] = 16384;
 }
-static void break_twins(Acorn__JoinRequest *m) { m->observation[1]->name = m->observation[0]->name; }
-static void break_no_action(Acorn__JoinRequest *m) { m->action = NULL; }
-static void break_both(Acorn__JoinRequest *m) { m->action->discrete = 3; }
-static void break_neither(Acorn__JoinRequest *m) { m->action->n_low = m->action->n_high = 0; }
-static void break_bounds(Acorn__JoinRequest *m) { m->action->n_low = 1; }
-static void break_empty_box(Acorn__JoinRequest *m) { m->action->low[0] = 2; }
-static void break_nan(Acorn__JoinRequest *m) { m->action->high[1] = NAN; }
+static void break_twins(Acorn__JoinRequest *m) {
+  m->observation[1]->name = m->observation[0]->name;
+}
+static void break_no_action(Acorn__JoinRequest *m) {
+  m->action = NULL;
+}
+static void break_both(Acorn__JoinRequest *m) {
+  m->action->discrete = 3;
+}
+static void break_neither(Acorn__JoinRequest *m) {
+  m->action->n_low = m->action->n_high = 0;
+}
+static void break_bounds(Acorn__JoinRequest *m) {
+  m->action->n_low = 1;
+}
+static void break_empty_box(Acorn__JoinRequest *m) {
+  m->action->low[0] = 2;
+}
+static void break_nan(Acorn__JoinRequest *m) {
+  m->action->high[1] = NAN;
+}
 static void break_discrete(Acorn__JoinRequest *m) {
   m->action->n_low = m->action->n_high = 0;
   m->action->discrete = 65537;
 }
-static void break_no_k(Acorn__JoinRequest *m) { m->num_environments = 0; }
-static void break_k(Acorn__JoinRequest *m) { m->num_environments = 65537; }
-static void break_role(Acorn__JoinRequest *m) { m->role = (Acorn__Role)2; }
-static void break_protocol(Acorn__JoinRequest *m) { m->protocol = 0x80000000u; }
+static void break_no_k(Acorn__JoinRequest *m) {
+  m->num_environments = 0;
+}
+static void break_k(Acorn__JoinRequest *m) {
+  m->num_environments = 65537;
+}
+static void break_role(Acorn__JoinRequest *m) {
+  m->role = (Acorn__Role)2;
+}
+static void break_protocol(Acorn__JoinRequest *m) {
+  m->protocol = 0x80000000u;
+}
 
 static const struct {
   void (*apply)(Acorn__JoinRequest *message);
@@ -214,7 +268,8 @@ static void a_join_request_that_does_not_fit_is_refused(void **state) {
   struct wire_join_request received;
   static uint8_t zeros[65537];
   struct error error;
-  assert_int_equal(wire_unpack_join_request(&received, zeros, sizeof(zeros), &error), STATUS_INVALID);
+  assert_int_equal(wire_unpack_join_request(&received, zeros, sizeof(zeros), &error),
+                   STATUS_INVALID);
   assert_non_null(strstr(error.text, "at most 65536"));
   assert_int_equal(wire_unpack_join_request(&received, zeros, 3, &error), STATUS_INVALID);
   assert_non_null(strstr(error.text, "no JoinRequest"));
@@ -233,7 +288,8 @@ static void damaged_join_requests_never_crash(void **state) {
       bytes[i] ^= (uint8_t)(1u << bit);
     }
   assert_in_range(refused, size, size * 8 - 1);
-  for (size_t cut = 0; cut < size; cut++) refused += wire_unpack_join_request(&received, bytes, cut, NULL) != STATUS_OK;
+  for (size_t cut = 0; cut < size; cut++)
+    refused += wire_unpack_join_request(&received, bytes, cut, NULL) != STATUS_OK;
   free(bytes);
 }
 
@@ -275,7 +331,8 @@ static void a_join_reply_crosses(void **state) {
   size_t size;
   uint8_t *bytes = wire_pack_join_reply(&reply, &size);
   assert_int_equal(wire_unpack_join_reply(&received, bytes, size, NULL), STATUS_OK);
-  assert_true(received.run_id == reply.run_id && received.episode_seed_stride == reply.episode_seed_stride);
+  assert_true(received.run_id == reply.run_id &&
+              received.episode_seed_stride == reply.episode_seed_stride);
   assert_int_equal(received.first_environment, 48);
   assert_int_equal(received.num_environments, 3);
   assert_memory_equal(received.environment_seed, seeds, sizeof(seeds));

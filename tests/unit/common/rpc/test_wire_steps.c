@@ -12,7 +12,9 @@
 /* ---- hand-made messages: K = 2 environments, one tensor of 2 bytes */
 
 #define REWARDS "\x12\x08\0\0\x80\x3f\0\0\0\x40"
-#define OBSERVATION "\x7a\x04" "abcd"
+#define OBSERVATION \
+  "\x7a\x04"        \
+  "abcd"
 #define BYTES(text) text, sizeof(text) - 1
 
 static const struct {
@@ -27,37 +29,72 @@ static const struct {
     {"rewards packed in two", BYTES("\x12\x04\0\0\x80\x3f\x12\x04\0\0\0\x40" OBSERVATION), NULL},
     {"the last observation wins", BYTES("\x7a\x09wrongsize" REWARDS OBSERVATION), NULL},
     {"the last flags win", BYTES(REWARDS "\x1a\x01\xff\x1a\x02\0\0" OBSERVATION), NULL},
-    {"unknown fields", BYTES("\x28\x96\x01\x31" "12345678" "\x3a\x03xyz\x45" "1234" REWARDS OBSERVATION), NULL},
+    {"unknown fields",
+     BYTES("\x28\x96\x01\x31"
+           "12345678"
+           "\x3a\x03xyz\x45"
+           "1234" REWARDS OBSERVATION),
+     NULL},
     {"empty", BYTES(""), "reward has 0 rows"},
     {"no observation", BYTES(REWARDS), "observation has 0 bytes; 2 environments of 2 bytes have 4"},
-    {"one reward too many", BYTES(REWARDS "\x15" "1234" OBSERVATION), "reward has 3 rows; the stream has 2"},
+    {"one reward too many",
+     BYTES(REWARDS "\x15"
+                   "1234" OBSERVATION),
+     "reward has 3 rows; the stream has 2"},
     {"half a reward", BYTES("\x12\x07\0\0\x80\x3f\0\0\0" OBSERVATION), "reward: 7 bytes"},
     {"reward as varint", BYTES("\x10\x01" OBSERVATION), "Steps.reward has wire type 0"},
-    {"observation as fixed32", BYTES(REWARDS "\x7d" "abcd"), "Steps.observation has wire type 5"},
-    {"observation too long", BYTES(REWARDS "\x7a\x05" "abcde"), "observation has 5 bytes"},
-    {"length beyond the end", BYTES(REWARDS "\x7a\x05" "abcd"), "field 15 claims 5 bytes, but only 4 follow"},
-    {"length of 2^31", BYTES(REWARDS "\x7a\x80\x80\x80\x80\x08" "abcd"), "broken length"},
+    {"observation as fixed32",
+     BYTES(REWARDS "\x7d"
+                   "abcd"),
+     "Steps.observation has wire type 5"},
+    {"observation too long",
+     BYTES(REWARDS "\x7a\x05"
+                   "abcde"),
+     "observation has 5 bytes"},
+    {"length beyond the end",
+     BYTES(REWARDS "\x7a\x05"
+                   "abcd"),
+     "field 15 claims 5 bytes, but only 4 follow"},
+    {"length of 2^31",
+     BYTES(REWARDS "\x7a\x80\x80\x80\x80\x08"
+                   "abcd"),
+     "broken length"},
     {"length of six bytes", BYTES(REWARDS "\x7a\x84\x80\x80\x80\x80\0abcd"), "broken length"},
     {"ends in a tag", BYTES(REWARDS OBSERVATION "\x80"), "broken field tag"},
     {"ends in a varint", BYTES(REWARDS OBSERVATION "\x28\x80"), "ends inside field 5"},
-    {"ends in a double", BYTES(REWARDS OBSERVATION "\x31" "1234567"), "ends inside field 6"},
-    {"ends in run_id", BYTES(REWARDS OBSERVATION "\x09" "1234567"), "ends inside Steps.run_id"},
+    {"ends in a double",
+     BYTES(REWARDS OBSERVATION "\x31"
+                               "1234567"),
+     "ends inside field 6"},
+    {"ends in run_id",
+     BYTES(REWARDS OBSERVATION "\x09"
+                               "1234567"),
+     "ends inside Steps.run_id"},
     {"run_id as varint", BYTES("\x08\x01" REWARDS OBSERVATION), "Steps.run_id has wire type 0"},
     {"a group", BYTES("\x2b\x2c" REWARDS OBSERVATION), "wire type 3"},
     {"wire type 7", BYTES("\x2f" REWARDS OBSERVATION), "wire type 7"},
     {"field number 0", BYTES("\x02\x01x" REWARDS OBSERVATION), "number 0"},
     {"field number 0, two bytes long", BYTES("\x82\0\x01x" REWARDS OBSERVATION), "number 0"},
     {"flags short", BYTES(REWARDS "\x1a\x01\0" OBSERVATION), "flags has 1 rows; the stream has 2"},
-    {"unknown flag", BYTES(REWARDS "\x1a\x02\0\x10" OBSERVATION), "Steps.flags[1] is 16: unknown bits"},
-    {"terminated, not first", BYTES(REWARDS "\x1a\x02\x02\0" OBSERVATION), "a terminated row is also first"},
-    {"terminated, truncated, not first", BYTES(REWARDS "\x1a\x02\x06\0" OBSERVATION), "is also first"},
-    {"truncated and first", BYTES(REWARDS "\x1a\x02\0\x05" OBSERVATION), "a truncated row is never first"},
-    {"absent and first", BYTES(REWARDS "\x1a\x02\x09\0" OBSERVATION), "an absent row has no other flag"},
-    {"an episode of environment 2", BYTES("\x22\x02\x08\x02" REWARDS OBSERVATION), "environment is 2"},
-    {"five episodes", BYTES("\x22\0\x22\0\x22\0\x22\0\x22\0" REWARDS OBSERVATION), "more than 4 episodes"},
+    {"unknown flag", BYTES(REWARDS "\x1a\x02\0\x10" OBSERVATION),
+     "Steps.flags[1] is 16: unknown bits"},
+    {"terminated, not first", BYTES(REWARDS "\x1a\x02\x02\0" OBSERVATION),
+     "a terminated row is also first"},
+    {"terminated, truncated, not first", BYTES(REWARDS "\x1a\x02\x06\0" OBSERVATION),
+     "is also first"},
+    {"truncated and first", BYTES(REWARDS "\x1a\x02\0\x05" OBSERVATION),
+     "a truncated row is never first"},
+    {"absent and first", BYTES(REWARDS "\x1a\x02\x09\0" OBSERVATION),
+     "an absent row has no other flag"},
+    {"an episode of environment 2", BYTES("\x22\x02\x08\x02" REWARDS OBSERVATION),
+     "environment is 2"},
+    {"five episodes", BYTES("\x22\0\x22\0\x22\0\x22\0\x22\0" REWARDS OBSERVATION),
+     "more than 4 episodes"},
     {"a number without a name", BYTES("\x22\x02\x22\0" REWARDS OBSERVATION), "has no name"},
-    {"a name with a newline", BYTES("\x22\x05\x22\x03\x0a\x01\n" REWARDS OBSERVATION), "the character 10"},
-    {"an episode that outgrows its length", BYTES("\x22\x02\x11\0" REWARDS OBSERVATION), "ends inside Steps.episode"},
+    {"a name with a newline", BYTES("\x22\x05\x22\x03\x0a\x01\n" REWARDS OBSERVATION),
+     "the character 10"},
+    {"an episode that outgrows its length", BYTES("\x22\x02\x11\0" REWARDS OBSERVATION),
+     "ends inside Steps.episode"},
 };
 
 /* In one piece, and in pieces of one byte. */
@@ -68,7 +105,8 @@ static void run_case(int i, size_t piece_bytes) {
   int count = 0;
   for (size_t at = 0; at < cases[i].size; at += piece_bytes) {
     size_t left = cases[i].size - at;
-    spans[count++] = (struct wire_span){(const uint8_t *)cases[i].bytes + at, left < piece_bytes ? left : piece_bytes};
+    spans[count++] = (struct wire_span){(const uint8_t *)cases[i].bytes + at,
+                                        left < piece_bytes ? left : piece_bytes};
   }
   static struct oracle_rows rows;
   oracle_rows_init(&rows);
@@ -140,12 +178,14 @@ static void random_messages_agree_with_protobuf_c(void **state) {
 /* ---- encoding */
 
 static void fill_episode(struct wire_episode *episode, int num_environments, uint64_t *random) {
-  *episode = (struct wire_episode){.environment = oracle_below(random, (uint32_t)num_environments),
-                                   .length = (uint32_t)oracle_random(random),
-                                   .episode_return = (double)oracle_below(random, 1000) - 500,
-                                   .num_numbers = (int)oracle_below(random, WIRE_MAX_EPISODE_NUMBERS + 1)};
+  *episode =
+      (struct wire_episode){.environment = oracle_below(random, (uint32_t)num_environments),
+                            .length = (uint32_t)oracle_random(random),
+                            .episode_return = (double)oracle_below(random, 1000) - 500,
+                            .num_numbers = (int)oracle_below(random, WIRE_MAX_EPISODE_NUMBERS + 1)};
   for (int i = 0; i < episode->num_numbers; i++) {
-    snprintf(episode->number[i].name, WIRE_NAME_BYTES, "number_%0*d", (int)oracle_below(random, 25), i);
+    snprintf(episode->number[i].name, WIRE_NAME_BYTES, "number_%0*d", (int)oracle_below(random, 25),
+             i);
     episode->number[i].value = i * 0.5;
   }
 }
@@ -168,8 +208,9 @@ static void what_is_encoded_is_decoded(void **state) {
       sent.flags[k] = round % 3 ? valid[oracle_below(&random, 5)] : 0;
     }
     size_t bound = wire_steps_header_bound(K, sent.rows.num_episodes);
-    size_t header = wire_encode_steps_header(message, bound, sent.rows.run_id, sent.reward, sent.flags, sent.episodes,
-                                             sent.rows.num_episodes, &layout);
+    size_t header =
+        wire_encode_steps_header(message, bound, sent.rows.run_id, sent.reward, sent.flags,
+                                 sent.episodes, sent.rows.num_episodes, &layout);
     assert_in_range(header, 1, bound);
     size_t body = layout.wire_bytes * (size_t)K;
     for (size_t i = 0; i < body; i++) message[header + i] = (uint8_t)oracle_random(&random);

@@ -1,0 +1,243 @@
+/* The actor: options, one worker per stream, signals. The workers do the work. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "actor/options.h"
+#include "actor/worker.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "envs/registry.h"
+
+enum {
+  EXIT_USAGE = 2,
+  EXIT_SECOND_SIGNAL = 130,
+  TICK_MS = 1000,
+  GRACE_MS = 500,
+  GRACE_TICK_MS = 20
+};
+
+struct app {
+  struct actor_options options;
+  const struct acorn_env *env;
+  struct acorn_config env_config;
+  struct wire_space space;
+  struct worker **worker; /* (num_workers) */
+  int num_workers;
+  struct measure_sum printed; /* what earlier measure lines covered */
+  sigset_t signals;
+};
+
+/* ---- signals: blocked in every thread, taken by the main one */
+
+static void wake_main(void) {
+  kill(getpid(), SIGUSR2);
+}
+
+static void block_signals(struct app *app) {
+  sigemptyset(&app->signals);
+  const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+  for (int i = 0; i < 4; i++) sigaddset(&app->signals, numbers[i]);
+  pthread_sigmask(SIG_BLOCK, &app->signals, NULL);
+}
+
+/* The next signal, or -1 after so long. */
+static int wait_signal(const struct app *app, int ms) {
+  struct timespec limit = {ms / 1000, ms % 1000 * 1000000L};
+  return sigtimedwait(&app->signals, NULL, &limit);
+}
+
+/* ---- options */
+
+static enum status check_streams(struct actor_options *options, struct error *error) {
+  if (options->streams == 0) options->streams = options->envs < 2 ? options->envs : 2;
+  if (options->streams <= options->envs) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--streams=%lld is more than --envs=%lld: every stream needs an environment",
+                     (long long)options->streams, (long long)options->envs);
+}
+
+static enum status read_options(struct app *app, int argc, char **argv, struct error *error) {
+  struct actor_options *options = &app->options;
+  options_init(&actor_options_table, options);
+  enum status status = options_parse(&actor_options_table, options, argc, argv, NULL, NULL, error);
+  if (status == STATUS_OK) status = check_streams(options, error);
+  if (status == STATUS_OK) status = registry_find(&app->env, options->env, error);
+  if (status == STATUS_OK)
+    status = registry_config(&app->env_config, app->env, options->env_args, error);
+  if (status == STATUS_OK) status = registry_space(&app->space, app->env, &app->env_config, error);
+  return status;
+}
+
+static void apply_process_options(const struct actor_options *options, pid_t parent) {
+  static const char *const levels[] = {"debug", "info", "warn", "error"};
+  for (int level = LOG_DEBUG; level <= LOG_ERROR; level++) {
+    if (strcmp(options->log_level, levels[level]) == 0)
+      log_init(options->name, (enum log_level)level);
+  }
+  if (!options->exit_with_parent) return;
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(EXIT_SUCCESS); // it ended before the line above
+}
+
+/* ---- workers */
+
+static enum status start_worker(struct app *app, int stream, int num_environments,
+                                struct error *error) {
+  const struct actor_options *options = &app->options;
+  struct worker_config config = {
+      .address = options->learner,
+      .request = {.protocol = WIRE_PROTOCOL,
+                  .space = app->space,
+                  .num_environments = num_environments,
+                  .role = strcmp(options->role, "eval") == 0 ? WIRE_ROLE_EVAL : WIRE_ROLE_TRAIN},
+      .env = app->env,
+      .env_config = &app->env_config,
+      .step_delay_us = options->step_delay_us,
+      .reconnect_us = options->reconnect_s * 1000000,
+      .finished = wake_main,
+  };
+  snprintf(config.request.environment, sizeof config.request.environment, "%s", app->env->name);
+  int length = snprintf(config.request.name, sizeof config.request.name, "%s/%lld/%d",
+                        options->name, (long long)options->task, stream);
+  if (length >= (int)sizeof config.request.name) {
+    return status_fail(error, STATUS_INVALID,
+                       "--name=%s is too long: with task and stream it must fit %d bytes",
+                       options->name, WIRE_MAX_PLAYER_NAME - 1);
+  }
+  return worker_create(&app->worker[stream], &config, error);
+}
+
+/* The environments, as evenly as they go. */
+static enum status start_workers(struct app *app, struct error *error) {
+  int streams = (int)app->options.streams, envs = (int)app->options.envs;
+  app->worker = check_alloc((size_t)streams, sizeof(*app->worker));
+  for (int i = 0; i < streams; i++) {
+    enum status status = start_worker(app, i, envs / streams + (i < envs % streams), error);
+    if (status != STATUS_OK) return status;
+    app->num_workers++;
+  }
+  return STATUS_OK;
+}
+
+static void cancel_workers(struct app *app) {
+  for (int i = 0; i < app->num_workers; i++) worker_cancel(app->worker[i]);
+}
+
+static int count_running(struct app *app) {
+  int running = 0;
+  for (int i = 0; i < app->num_workers; i++) {
+    enum status status;
+    struct error error;
+    if (!worker_finished(app->worker[i], &status, &error)) running++;
+  }
+  return running;
+}
+
+/* Says what went wrong with a worker, if something did. */
+static bool report_failure(struct app *app) {
+  for (int i = 0; i < app->num_workers; i++) {
+    enum status status;
+    struct error error;
+    if (!worker_finished(app->worker[i], &status, &error) || status == STATUS_DONE) continue;
+    log_error("stream %d: %s", i, error.text);
+    return true;
+  }
+  return false;
+}
+
+/* Code cannot be stopped inside its process; whoever started this one starts it again. */
+static bool report_hang(struct app *app) {
+  int64_t limit_us = app->options.hang_s * 1000000;
+  for (int i = 0; limit_us && i < app->num_workers; i++) {
+    int64_t us = worker_stepping_us(app->worker[i]);
+    if (us <= limit_us) continue;
+    log_error("environment %s hangs: stream %d has been stepping for %lld s (--hang_s=%lld)",
+              app->env->name, i, (long long)(us / 1000000), (long long)app->options.hang_s);
+    return true;
+  }
+  return false;
+}
+
+/* One line for the time since the last one. */
+static void print_measure(struct app *app) {
+  struct measure_sum now = {0};
+  for (int i = 0; i < app->num_workers; i++) measure_add(&now, worker_measure(app->worker[i]));
+  struct measure_sum since = now;
+  measure_subtract(&since, &app->printed);
+  app->printed = now;
+  char name[WIRE_MAX_PLAYER_NAME + 32], line[512];
+  snprintf(name, sizeof name, "%s/%lld", app->options.name, (long long)app->options.task);
+  measure_line(line, sizeof line, name, &since);
+  puts(line);
+  fflush(stdout);
+}
+
+/* ---- the run */
+
+/* Until the run is over, a signal comes or something fails. Returns the exit code. */
+static int supervise(struct app *app) {
+  while (count_running(app) > 0) {
+    int number = wait_signal(app, TICK_MS);
+    if (number == SIGUSR1) print_measure(app);
+    if (number == SIGTERM || number == SIGINT) {
+      log_info("%s: stopping", strsignal(number));
+      return EXIT_SUCCESS;
+    }
+    if (report_failure(app) || report_hang(app)) return EXIT_FAILURE;
+  }
+  if (report_failure(app)) return EXIT_FAILURE;
+  log_info("the learner says: training done");
+  return EXIT_SUCCESS;
+}
+
+/* Gives the workers a moment to end their streams in good order; an environment may not let them. */
+static void finish(struct app *app, int exit_code) {
+  cancel_workers(app);
+  int64_t deadline_us = clock_now_us() + GRACE_MS * 1000;
+  while (count_running(app) > 0 && clock_now_us() < deadline_us) {
+    int number = wait_signal(app, GRACE_TICK_MS);
+    if (number == SIGTERM || number == SIGINT) _exit(EXIT_SECOND_SIGNAL);
+  }
+  if (app->options.measure) print_measure(app);
+  if (count_running(app) > 0) _exit(exit_code);
+  for (int i = 0; i < app->num_workers; i++) worker_destroy(app->worker[i]);
+}
+
+static int run(struct app *app) {
+  struct error error;
+  if (start_workers(app, &error) != STATUS_OK) {
+    log_error("%s", error.text);
+    finish(app, EXIT_FAILURE);
+    return EXIT_FAILURE;
+  }
+  log_info("%s x %lld over %lld streams, for the learner at %s", app->env->name,
+           (long long)app->options.envs, (long long)app->options.streams, app->options.learner);
+  int exit_code = supervise(app);
+  finish(app, exit_code);
+  return exit_code;
+}
+
+int main(int argc, char **argv) {
+  pid_t parent = getppid();
+  static struct app app;
+  block_signals(&app);
+  struct error error;
+  enum status status = read_options(&app, argc, argv, &error);
+  int exit_code = status == STATUS_DONE ? EXIT_SUCCESS : EXIT_USAGE;
+  if (status == STATUS_OK) {
+    apply_process_options(&app.options, parent);
+    exit_code = run(&app);
+  } else if (status != STATUS_DONE) {
+    fprintf(stderr, "actor: %s\n", error.text);
+  }
+  free(app.worker);
+  registry_config_deinit(&app.env_config);
+  options_deinit(&actor_options_table, &app.options);
+  return exit_code;
+}

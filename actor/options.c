@@ -1,0 +1,53 @@
+#include "actor/options.h"
+
+#include <stddef.h>
+
+#define AT(member) offsetof(struct actor_options, member)
+#define RUN "Run"
+#define LEARNER "Learner"
+#define ENVIRONMENT "Environments"
+
+static const struct option rows[] = {
+    {"learner", NULL, OPTION_STRING, AT(learner), "localhost:8686", 0, 0, NULL, LEARNER,
+     "its address: HOST:PORT or unix:PATH; without it TF_CONFIG is asked"},
+    {"name", NULL, OPTION_STRING, AT(name), "actor", 0, 0, NULL, LEARNER,
+     "name of this job, as the learner shows it"},
+    {"task", NULL, OPTION_INT, AT(task), "0", 0, 1e9, NULL, LEARNER,
+     "number of this actor within its job"},
+    {"streams", NULL, OPTION_INT, AT(streams), "0", 0, 1024, NULL, LEARNER,
+     "connections, a thread each: some environments step while the others wait; 0: two, or one for "
+     "one environment"},
+    {"reconnect_s", NULL, OPTION_INT, AT(reconnect_s), "600", 0, 1e9, NULL, LEARNER,
+     "how long to look for a learner that is away"},
+
+    {"env", NULL, OPTION_STRING, AT(env), "cartpole", 0, 0, NULL, ENVIRONMENT,
+     "environment: cartpole, catch, tmaze or synthetic"},
+    {"env_args", NULL, OPTION_STRING, AT(env_args), "{}", 0, 0, NULL, ENVIRONMENT,
+     "options of the environment, as JSON: {\"length\": 50}"},
+    {"envs", NULL, OPTION_INT, AT(envs), "1", 1, 65536, NULL, ENVIRONMENT,
+     "environments in this process"},
+    {"role", NULL, OPTION_CHOICE, AT(role), "train", 0, 0, "train|eval", ENVIRONMENT,
+     "eval: played greedily, never trained on"},
+    {"step_delay_us", NULL, OPTION_INT, AT(step_delay_us), "0", 0, 1e9, NULL, ENVIRONMENT,
+     "sleep for every step, to rehearse slow simulators"},
+    {"hang_s", NULL, OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, ENVIRONMENT,
+     "exit 1 if environments take longer than this for one message; 0: wait for ever"},
+
+    {"exit_with_parent", NULL, OPTION_BOOL, AT(exit_with_parent), "false", 0, 0, NULL, RUN,
+     "end when the process that started this one ends"},
+    {"measure", NULL, OPTION_BOOL, AT(measure), "false", 0, 0, NULL, RUN,
+     "print at the end, and on SIGUSR1, how long steps and the waits for actions took"},
+    {"log_level", NULL, OPTION_CHOICE, AT(log_level), "info", 0, 0, "debug|info|warn|error", RUN,
+     "what is logged"},
+};
+
+const struct option_table actor_options_table = {
+    .program = "actor",
+    .about =
+        "Steps environments, sends what they show to the learner and plays the actions that come "
+        "back.\n"
+        "Exit code 0: the run is over, or stopped by a signal; 1: refused, or no learner; 2: wrong "
+        "options.",
+    .options = rows,
+    .count = sizeof(rows) / sizeof(*rows),
+};

@@ -1,0 +1,30 @@
+/* The actor's command line. The table is the documentation of each option. */
+#ifndef ACORN_ACTOR_OPTIONS_H
+#define ACORN_ACTOR_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/options.h"
+
+struct actor_options {
+  struct options_given given;
+  char *learner; /* address */
+  char *name;
+  int64_t task;
+  int64_t streams; /* 0: as many as is best */
+  int64_t reconnect_s;
+  char *role;
+  char *env;
+  char *env_args;
+  int64_t envs;
+  int64_t step_delay_us;
+  int64_t hang_s;
+  bool exit_with_parent;
+  bool measure;
+  char *log_level;
+};
+
+extern const struct option_table actor_options_table;
+
+#endif

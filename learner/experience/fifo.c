@@ -1,0 +1,194 @@
+#include "learner/experience/fifo.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+
+/* What the batch that is not open is doing. */
+enum lent { LENT_NOT, LENT_READY, LENT_TAKEN };
+
+/* A wait that is measured. since_us: when the present one began, 0 if nobody waits. */
+struct wait_time {
+  int64_t total_us, since_us;
+};
+
+struct fifo {
+  struct fifo_config config; /* read-only after create */
+  struct device *device;
+
+  pthread_mutex_t lock;
+  pthread_cond_t room;  /* the trainer gave a batch back, or closed: inference waits on it */
+  pthread_cond_t ready; /* a batch is full, or closed: the trainer waits on it */
+
+  /* guarded by lock */
+  struct train_batch *open; /* inference's to fill, outside the lock too, until it is full */
+  struct train_batch *other;
+  enum lent lent; /* of other */
+  bool closed;
+  int64_t taken_us; /* when the trainer took its batch */
+  int64_t windows_given, windows_dropped_lag, batches_taken;
+  struct wait_time give_wait, take_wait;
+};
+
+static struct train_batch *create_batch(struct device *device, const struct fifo_config *config) {
+  return train_batch_create(device, config->T, config->N, config->row_stride, config->state_size);
+}
+
+struct fifo *fifo_create(struct device *device, const struct fifo_config *config) {
+  struct fifo *fifo = check_alloc(1, sizeof(*fifo));
+  *fifo = (struct fifo){.config = *config, .device = device};
+  fifo->open = create_batch(device, config);
+  fifo->other = create_batch(device, config);
+  pthread_mutex_init(&fifo->lock, NULL);
+  pthread_cond_init(&fifo->room, NULL);
+  pthread_cond_init(&fifo->ready, NULL);
+  return fifo;
+}
+
+void fifo_destroy(struct fifo *fifo) {
+  if (!fifo) return;
+  train_batch_destroy(fifo->device, fifo->open);
+  train_batch_destroy(fifo->device, fifo->other);
+  pthread_cond_destroy(&fifo->ready);
+  pthread_cond_destroy(&fifo->room);
+  pthread_mutex_destroy(&fifo->lock);
+  free(fifo);
+}
+
+/* ---- under the lock */
+
+static bool is_full(const struct train_batch *batch) {
+  return batch->num_windows == batch->N;
+}
+
+/* A full open batch goes to the trainer as soon as the other one is back. */
+static void swap_if_possible(struct fifo *fifo) {
+  if (!is_full(fifo->open) || fifo->lent != LENT_NOT) return;
+  struct train_batch *full = fifo->open;
+  fifo->open = fifo->other;
+  fifo->open->num_windows = 0;
+  fifo->other = full;
+  fifo->lent = LENT_READY;
+  pthread_cond_signal(&fifo->ready);
+}
+
+static void begin_wait(struct wait_time *wait) {
+  if (!wait->since_us) wait->since_us = clock_now_us();
+}
+
+static void end_wait(struct wait_time *wait) {
+  if (wait->since_us) wait->total_us += clock_now_us() - wait->since_us;
+  wait->since_us = 0;
+}
+
+static int64_t waited_us(const struct wait_time *wait, int64_t now_us) {
+  return wait->total_us + (wait->since_us ? now_us - wait->since_us : 0);
+}
+
+/* ---- inference's side */
+
+/* The open batch with room for a window; NULL once closed. */
+static struct train_batch *wait_for_room(struct fifo *fifo) {
+  pthread_mutex_lock(&fifo->lock);
+  while (!fifo->closed && is_full(fifo->open)) {
+    begin_wait(&fifo->give_wait);
+    pthread_cond_wait(&fifo->room, &fifo->lock);
+  }
+  end_wait(&fifo->give_wait);
+  struct train_batch *batch = fifo->closed ? NULL : fifo->open;
+  pthread_mutex_unlock(&fifo->lock);
+  return batch;
+}
+
+/* Counts the window that was gathered behind the others. Returns whether it filled the batch. */
+static bool add_window(struct fifo *fifo, struct train_batch *batch, bool too_old) {
+  pthread_mutex_lock(&fifo->lock);
+  if (too_old) {
+    fifo->windows_dropped_lag++;
+  } else {
+    fifo->windows_given++;
+    batch->num_windows++;
+  }
+  bool full = is_full(batch);
+  swap_if_possible(fifo);
+  pthread_mutex_unlock(&fifo->lock);
+  return full;
+}
+
+bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *window,
+               int64_t current_version) {
+  struct train_batch *batch = wait_for_room(fifo);
+  if (!batch) {
+    pages_release(pages, window);
+    return false;
+  }
+  /* The window's age is known once it is gathered; one that is too old is overwritten by the next. */
+  int column = batch->num_windows;
+  pages_gather(pages, batch, column, window);
+  int64_t lag = current_version - batch->version[column];
+  return add_window(fifo, batch, fifo->config.max_lag > 0 && lag > fifo->config.max_lag);
+}
+
+void fifo_drain(struct fifo *fifo) {
+  pthread_mutex_lock(&fifo->lock);
+  while (!fifo->closed && fifo->lent != LENT_NOT) pthread_cond_wait(&fifo->room, &fifo->lock);
+  pthread_mutex_unlock(&fifo->lock);
+}
+
+/* ---- the trainer's side */
+
+struct train_batch *fifo_take(struct fifo *fifo) {
+  struct train_batch *batch = NULL;
+  pthread_mutex_lock(&fifo->lock);
+  while (!fifo->closed && fifo->lent != LENT_READY) {
+    begin_wait(&fifo->take_wait);
+    pthread_cond_wait(&fifo->ready, &fifo->lock);
+  }
+  end_wait(&fifo->take_wait);
+  if (!fifo->closed) {
+    batch = fifo->other;
+    fifo->lent = LENT_TAKEN;
+    fifo->taken_us = clock_now_us();
+    fifo->batches_taken++;
+  }
+  pthread_mutex_unlock(&fifo->lock);
+  return batch;
+}
+
+void fifo_release(struct fifo *fifo, struct train_batch *batch) {
+  pthread_mutex_lock(&fifo->lock);
+  CHECK(fifo->lent == LENT_TAKEN && batch == fifo->other, "a batch that was not taken");
+  fifo->lent = LENT_NOT;
+  swap_if_possible(fifo);
+  pthread_cond_signal(&fifo->room);
+  pthread_mutex_unlock(&fifo->lock);
+}
+
+/* ---- any thread */
+
+void fifo_close(struct fifo *fifo) {
+  pthread_mutex_lock(&fifo->lock);
+  fifo->closed = true;
+  pthread_cond_broadcast(&fifo->room);
+  pthread_cond_broadcast(&fifo->ready);
+  pthread_mutex_unlock(&fifo->lock);
+}
+
+struct fifo_counters fifo_counters(struct fifo *fifo) {
+  pthread_mutex_lock(&fifo->lock);
+  int64_t now_us = clock_now_us();
+  struct fifo_counters counters = {
+      .windows_given = fifo->windows_given,
+      .windows_dropped_lag = fifo->windows_dropped_lag,
+      .batches_taken = fifo->batches_taken,
+      .give_wait_us = waited_us(&fifo->give_wait, now_us),
+      .take_wait_us = waited_us(&fifo->take_wait, now_us),
+      .busy_us = fifo->lent == LENT_TAKEN ? now_us - fifo->taken_us : 0,
+      .open_windows = fifo->open->num_windows,
+      .full = fifo->give_wait.since_us != 0,
+  };
+  pthread_mutex_unlock(&fifo->lock);
+  return counters;
+}

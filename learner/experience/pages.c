@@ -1,0 +1,332 @@
+/* DESIGN. A page is either held, and then in the chain of its slot, or free, and then in the pool's free list; so one pair
+ * of links serves both. Both lists run from older to newer by the time a page was begun.
+ *
+ * Why a page is held is a set of three reasons: it is being filled, its own window waits, or the window before waits for
+ * its first step. The page becomes free when the last reason goes.
+ *
+ * The free list is kept in order by inserting from its newer end. Windows complete about in the order in which they were
+ * begun, because slots step at about the same rate: so the place is nearly always at the end, or a few pages from it. A
+ * slot that is much slower than the others walks past what they have freed meanwhile, but it does so rarely, and
+ * never past more pages than there are free. */
+#include "learner/experience/pages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/rpc/wire.h"
+
+enum { NONE = -1 };
+
+/* Why a page is held, in bits. */
+enum hold { HOLD_FILLING = 1, HOLD_OWN_WINDOW = 2, HOLD_WINDOW_BEFORE = 4 };
+
+struct page {
+  int older, newer;    /* in the slot's chain while held, in the free list while free; NONE at the ends */
+  unsigned hold;       /* enum hold; 0: free */
+  uint64_t begun;      /* counts up over the pool; 0: never */
+  uint64_t first_step; /* absolute, in its life */
+};
+
+struct slot {
+  int64_t next_row; /* of the pool */
+  int left;         /* rows left in the newest page */
+  int newest;       /* the page being filled; NONE before the first */
+  int skip;         /* steps left before the first page */
+  bool alive;
+  uint32_t life;
+  uint64_t next_first_step; /* of the slot's next page */
+};
+
+struct list {
+  int oldest, newest;
+};
+
+struct pages {
+  struct pages_config config; /* read-only after create, as are the pointers */
+  struct device *device;
+  struct pages_rows rows;
+  struct page *page; /* (num_pages) */
+  struct slot *slot; /* (num_slots) */
+  struct list free;
+  int num_free;
+  uint64_t begun; /* pages begun so far */
+};
+
+/* ---- the pool */
+
+/* Each slot fills one page while its last window waits to be gathered, in another. */
+int pages_needed(int num_slots) {
+  return 2 * num_slots;
+}
+
+static void create_rows(struct pages *pages) {
+  const struct pages_config *config = &pages->config;
+  const struct device_ops *ops = pages->device->ops;
+  size_t num_pages = (size_t)config->num_pages, rows = num_pages * (size_t)config->page_steps;
+  struct pages_rows *to = &pages->rows;
+  to->observation = ops->alloc(pages->device, rows * config->row_stride);
+  to->action = ops->alloc(pages->device, rows * sizeof(*to->action));
+  to->behaviour = ops->alloc(pages->device, rows * sizeof(*to->behaviour));
+  to->reward = ops->alloc(pages->device, rows * sizeof(*to->reward));
+  to->flags = ops->alloc(pages->device, rows * sizeof(*to->flags));
+  to->version = ops->alloc(pages->device, rows * sizeof(*to->version));
+  to->start_previous_action = ops->alloc(pages->device, num_pages * sizeof(int32_t));
+  if (config->state_size)
+    to->start_state =
+        ops->alloc(pages->device, num_pages * (size_t)config->state_size * ops->real_bytes);
+}
+
+struct pages *pages_create(struct device *device, const struct pages_config *config) {
+  CHECK(config->num_slots > 0 && config->page_steps > 0 && config->state_size >= 0,
+        "%d slots, %d steps a page, state of %d", config->num_slots, config->page_steps,
+        config->state_size);
+  CHECK(config->num_pages >= pages_needed(config->num_slots), "%d pages for %d slots",
+        config->num_pages, config->num_slots);
+  struct pages *pages = check_alloc(1, sizeof(*pages));
+  *pages = (struct pages){.config = *config, .device = device, .num_free = config->num_pages};
+  create_rows(pages);
+
+  /* All pages are free, in the order of their numbers. */
+  pages->page = check_alloc((size_t)config->num_pages, sizeof(*pages->page));
+  for (int i = 0; i < config->num_pages; i++)
+    pages->page[i] = (struct page){.older = i - 1, .newer = i + 1};
+  pages->page[config->num_pages - 1].newer = NONE;
+  pages->free = (struct list){0, config->num_pages - 1};
+
+  pages->slot = check_alloc((size_t)config->num_slots, sizeof(*pages->slot));
+  for (int i = 0; i < config->num_slots; i++) pages->slot[i].newest = NONE;
+  return pages;
+}
+
+void pages_destroy(struct pages *pages) {
+  if (!pages) return;
+  struct pages_rows *rows = &pages->rows;
+  void *arrays[] = {rows->observation, rows->action,  rows->behaviour,   rows->reward,
+                    rows->flags,       rows->version, rows->start_state, rows->start_previous_action};
+  for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
+    if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
+  free(pages->page);
+  free(pages->slot);
+  free(pages);
+}
+
+const struct pages_rows *pages_rows(const struct pages *pages) {
+  return &pages->rows;
+}
+
+size_t pages_observation_bytes(const struct pages *pages) {
+  return (size_t)pages_capacity_steps(pages) * pages->config.row_stride;
+}
+
+int64_t pages_capacity_steps(const struct pages *pages) {
+  return (int64_t)pages->config.num_pages * pages->config.page_steps;
+}
+
+int pages_held(const struct pages *pages) {
+  return pages->config.num_pages - pages->num_free;
+}
+
+int pages_free(const struct pages *pages) {
+  return pages->num_free;
+}
+
+/* ---- lists */
+
+static void unlink_page(struct pages *pages, int at) {
+  struct page *page = &pages->page[at];
+  if (page->older != NONE) pages->page[page->older].newer = page->newer;
+  if (page->newer != NONE) pages->page[page->newer].older = page->older;
+}
+
+static int take_oldest_free(struct pages *pages) {
+  int at = pages->free.oldest;
+  CHECK(at != NONE, "all %d pages are held: gather or release the closed windows first",
+        pages->config.num_pages);
+  pages->free.oldest = pages->page[at].newer;
+  if (pages->free.oldest == NONE) pages->free.newest = NONE;
+  unlink_page(pages, at);
+  pages->num_free--;
+  return at;
+}
+
+/* Puts a page that is in no list behind the free pages that were begun before it. */
+static void insert_free(struct pages *pages, int at) {
+  struct page *page = &pages->page[at];
+  int older = pages->free.newest, newer = NONE;
+  while (older != NONE && pages->page[older].begun > page->begun) {
+    newer = older;
+    older = pages->page[older].older;
+  }
+  page->older = older;
+  page->newer = newer;
+  if (older != NONE) pages->page[older].newer = at;
+  else pages->free.oldest = at;
+  if (newer != NONE) pages->page[newer].older = at;
+  else pages->free.newest = at;
+  pages->num_free++;
+}
+
+/* Takes a reason away from a page of the slot; without any it is free. */
+static void drop_hold(struct pages *pages, struct slot *slot, int at, unsigned hold) {
+  struct page *page = &pages->page[at];
+  page->hold &= ~hold;
+  if (page->hold) return;
+  if (slot->newest == at) slot->newest = page->older;
+  unlink_page(pages, at);
+  insert_free(pages, at);
+}
+
+/* ---- lives */
+
+static struct slot *slot_of(struct pages *pages, int slot) {
+  CHECK(slot >= 0 && slot < pages->config.num_slots, "slot %d of %d", slot,
+        pages->config.num_slots);
+  return &pages->slot[slot];
+}
+
+void pages_end_life(struct pages *pages, int slot_index) {
+  struct slot *slot = slot_of(pages, slot_index);
+  while (slot->newest != NONE) drop_hold(pages, slot, slot->newest, ~0u);
+  slot->alive = false;
+  slot->left = 0;
+}
+
+void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
+  pages_end_life(pages, slot_index);
+  /* Neighbours, whose steps come in one message, get different phases. */
+  int phase = pages->config.stagger ? slot_index % pages->config.page_steps : 0;
+  *slot_of(pages, slot_index) = (struct slot){.newest = NONE,
+                                              .skip = phase,
+                                              .alive = true,
+                                              .life = life,
+                                              .next_first_step = (uint64_t)phase};
+}
+
+/* ---- steps */
+
+/* Takes a page for the slot; `before`, the page that is full now, closes its window. */
+static struct pages_place begin_page(struct pages *pages, int slot_index) {
+  struct slot *slot = &pages->slot[slot_index];
+  int before = slot->newest, at = take_oldest_free(pages), T = pages->config.page_steps;
+  struct page *page = &pages->page[at];
+  *page = (struct page){.older = before,
+                        .newer = NONE,
+                        .hold = HOLD_FILLING,
+                        .begun = ++pages->begun,
+                        .first_step = slot->next_first_step};
+  int64_t row = (int64_t)at * T;
+  slot->newest = at;
+  slot->next_row = row + 1;
+  slot->left = T - 1;
+  slot->next_first_step += (uint64_t)T;
+
+  struct pages_place place = {.row = row, .page = at, .starts_window = true};
+  if (before == NONE) return place;
+  struct page *full = &pages->page[before];
+  full->newer = at;
+  full->hold = (full->hold & ~(unsigned)HOLD_FILLING) | HOLD_OWN_WINDOW;
+  page->hold |= HOLD_WINDOW_BEFORE;
+  place.closes_window = true;
+  place.window = (struct window){slot_index, slot->life, full->first_step};
+  return place;
+}
+
+struct pages_place pages_append(struct pages *pages, int slot_index) {
+  struct slot *slot = slot_of(pages, slot_index);
+  if (slot->left > 0) {
+    slot->left--;
+    return (struct pages_place){.row = slot->next_row++, .page = slot->newest};
+  }
+  CHECK(slot->alive, "slot %d has no life: begin one before its first step", slot_index);
+  if (slot->skip == 0) return begin_page(pages, slot_index);
+  slot->skip--;
+  return (struct pages_place){.row = NONE, .page = NONE};
+}
+
+/* ---- windows */
+
+/* The page a closed window begins in: nearly always the last but one of its slot. */
+static int page_of(struct pages *pages, const struct window *window) {
+  struct slot *slot = slot_of(pages, window->slot);
+  CHECK(slot->alive && slot->life == window->life,
+        "a window of life %u of slot %d: it went when that life ended", window->life, window->slot);
+  int at = slot->newest;
+  while (at != NONE && pages->page[at].first_step > window->first_step) at = pages->page[at].older;
+  CHECK(at != NONE && pages->page[at].first_step == window->first_step &&
+            pages->page[at].hold & HOLD_OWN_WINDOW,
+        "the window at step %llu of slot %d is not closed, or was released before",
+        (unsigned long long)window->first_step, window->slot);
+  return at;
+}
+
+static void release_page(struct pages *pages, const struct window *window, int at) {
+  struct slot *slot = &pages->slot[window->slot];
+  int next = pages->page[at].newer;
+  drop_hold(pages, slot, at, HOLD_OWN_WINDOW);
+  drop_hold(pages, slot, next, HOLD_WINDOW_BEFORE);
+}
+
+void pages_release(struct pages *pages, const struct window *window) {
+  release_page(pages, window, page_of(pages, window));
+}
+
+/* `count` rows of `bytes` each, packed, to places `stride` bytes apart. A small size known to the compiler is a few moves. */
+static void copy_observations(uint8_t *restrict to, size_t stride, const uint8_t *restrict from,
+                              size_t bytes, int count) {
+  if (bytes == 16) {
+    for (int i = 0; i < count; i++, to += stride, from += 16) memcpy(to, from, 16);
+  } else if (bytes == 32) {
+    for (int i = 0; i < count; i++, to += stride, from += 32) memcpy(to, from, 32);
+  } else {
+    for (int i = 0; i < count; i++, to += stride, from += bytes) memcpy(to, from, bytes);
+  }
+}
+
+/* `count` rows from `row` on become the steps from `t` on of the column. `previous`: the action before them. Returns the
+ * last action. */
+static int32_t copy_steps(const struct pages *pages, struct train_batch *batch, int column, int t,
+                          size_t row, int count, int32_t previous) {
+  const struct pages_rows *rows = &pages->rows;
+  size_t N = (size_t)batch->N, to = (size_t)t * N + (size_t)column, bytes = batch->row_stride;
+  copy_observations(batch->observation + to * bytes, N * bytes, rows->observation + row * bytes,
+                    bytes, count);
+  int32_t *restrict action = batch->action + to, *restrict before = batch->previous_action + to;
+  float *restrict behaviour = batch->behaviour + to, *restrict reward = batch->reward + to;
+  uint8_t *restrict flags = batch->flags + to;
+  int64_t *restrict version = batch->version + to;
+  for (size_t i = 0; i < (size_t)count; i++) {
+    before[i * N] = rows->flags[row + i] & STEP_FIRST ? -1 : previous;
+    previous = rows->action[row + i];
+    action[i * N] = previous;
+    behaviour[i * N] = rows->behaviour[row + i];
+    reward[i * N] = rows->reward[row + i];
+    flags[i * N] = rows->flags[row + i];
+    version[i * N] = rows->version[row + i];
+  }
+  return previous;
+}
+
+void pages_gather(struct pages *pages, struct train_batch *batch, int column,
+                  const struct window *window) {
+  const struct pages_config *config = &pages->config;
+  CHECK(batch->T == config->page_steps && batch->row_stride == config->row_stride &&
+            batch->state_size == config->state_size,
+        "a batch of %d steps of %zu bytes, state of %d; pages of %d, %zu, %d", batch->T,
+        batch->row_stride, batch->state_size, config->page_steps, config->row_stride,
+        config->state_size);
+  CHECK(column >= 0 && column < batch->N, "column %d of %d", column, batch->N);
+  int at = page_of(pages, window), next = pages->page[at].newer, T = config->page_steps;
+
+  /* All rows of the window's page, then the first row of the next. */
+  int32_t previous = copy_steps(pages, batch, column, 0, (size_t)at * (size_t)T, T,
+                                pages->rows.start_previous_action[at]);
+  copy_steps(pages, batch, column, T, (size_t)next * (size_t)T, 1, previous);
+  size_t S = (size_t)config->state_size;
+  if (S)
+    pages->device->ops->copy(
+        pages->device, device_at(pages->device, batch->state, (size_t)column * S),
+        device_at(pages->device, pages->rows.start_state, (size_t)at * S), S);
+  batch->window[column] = *window;
+  release_page(pages, window, at);
+}

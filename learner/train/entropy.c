@@ -1,0 +1,33 @@
+#include "learner/train/entropy.h"
+
+#include <math.h>
+
+static const double MAX_EXPONENT = 20;
+
+enum status entropy_cost_init(struct entropy_cost *cost, double entropy_cost, double target, double speed,
+                              struct error *error) {
+  *cost = (struct entropy_cost){.constant = entropy_cost, .target = target, .speed = speed};
+  if (target < 0) return STATUS_OK;
+  if (!(entropy_cost > 0))
+    return status_fail(error, STATUS_INVALID,
+                       "--target_entropy needs --entropy_cost above 0 to start from, not %g", entropy_cost);
+  if (!(speed > 0))
+    return status_fail(error, STATUS_INVALID, "--entropy_adjustment_speed=%g: it must be above 0", speed);
+  cost->p.value = log(entropy_cost) / speed;
+  return STATUS_OK;
+}
+
+double entropy_cost_now(const struct entropy_cost *cost) {
+  return cost->target < 0 ? cost->constant : exp(cost->speed * cost->p.value);
+}
+
+double entropy_cost_loss(const struct entropy_cost *cost, double entropy) {
+  return cost->target < 0 ? 0 : entropy_cost_now(cost) * (entropy - cost->target);
+}
+
+void entropy_cost_adjust(struct entropy_cost *cost, double entropy, double learning_rate) {
+  if (cost->target < 0) return;
+  double limit = MAX_EXPONENT / cost->speed;
+  scalar_adam_apply(&cost->p, cost->speed * entropy_cost_loss(cost, entropy), learning_rate);
+  cost->p.value = fmax(-limit, fmin(limit, cost->p.value));
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# The README's two commands on a bare Debian 12: a minimal system in a temporary folder, with git and certificates, and a
+# clean clone of HEAD in it. Needs root and a network. Usage: scripts/fresh_machine.sh [--keep]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+keep=
+case "${1:-}" in
+  "") ;;
+  --keep) keep=1 ;;
+  *)
+    echo "usage: scripts/fresh_machine.sh [--keep]" >&2
+    exit 2
+    ;;
+esac
+[ "$(id -u)" = 0 ] || { echo "fresh_machine: this makes a root file system; run it as root" >&2; exit 1; }
+
+if ! command -v mmdebstrap >/dev/null; then
+  echo "installing mmdebstrap" >&2
+  apt-get install -y --no-install-recommends mmdebstrap >/dev/null 2>&1 ||
+    { apt-get update >/dev/null && apt-get install -y --no-install-recommends mmdebstrap >/dev/null; }
+fi
+
+# Not under a folder that is mounted noexec or nodev: TMPDIR says otherwise.
+machine=$(mktemp -d "${TMPDIR:-/tmp}/fresh_machine.XXXXXX")
+chmod 755 "$machine"
+clean_up() {
+  if [ -n "$keep" ]; then echo "kept: $machine" >&2; else rm -rf --one-file-system "$machine"; fi
+}
+trap clean_up EXIT
+
+# This machine's sources, proxies and keys, so that it works behind a mirror too.
+echo "making a bare Debian 12" >&2
+sources=()
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+  [ -s "$file" ] && grep -q bookworm "$file" && sources+=("$file")
+done
+settings=()
+for file in /etc/apt/apt.conf.d/*; do
+  grep -qiE 'proxy|Check-Valid|Check-Date|Verify|CaInfo|SslCert|SslKey|CAInfo' "$file" || continue
+  settings+=("--aptopt=$file" "--customize-hook=cp '$file' \"\$1/etc/apt/apt.conf.d/\"")
+done
+mmdebstrap --quiet --variant=minbase --include=git,ca-certificates "${settings[@]}" \
+  --customize-hook='cp /etc/resolv.conf "$1/etc/resolv.conf"' \
+  --customize-hook='mkdir -p "$1/usr/local/share/ca-certificates"
+    cp -r /usr/local/share/ca-certificates/. "$1/usr/local/share/ca-certificates/" 2>/dev/null || true
+    chroot "$1" update-ca-certificates >/dev/null 2>&1 || true' \
+  bookworm "$machine" "${sources[@]}"
+
+git clone --quiet --no-local . "$machine/root/acorn"
+cat >"$machine/root/two_commands.sh" <<'COMMANDS'
+set -e
+cd /root/acorn
+echo "== ./run_local.sh cartpole vtrace 4"
+start=$SECONDS
+./run_local.sh cartpole vtrace 4 --total_steps=200k </dev/null
+echo "== it took $((SECONDS - start)) s"
+echo "== ./scripts/test.sh"
+start=$SECONDS
+./scripts/test.sh </dev/null
+echo "== it took $((SECONDS - start)) s"
+COMMANDS
+
+# Mounts and processes of its own: nothing stays behind.
+env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LANG=C.UTF-8 \
+  http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" no_proxy="${no_proxy:-}" \
+  unshare --mount --pid --fork --kill-child bash -ec "
+  mount --make-rprivate /
+  mount -t proc proc '$machine/proc'
+  mount --rbind /dev '$machine/dev'
+  mount -t tmpfs tmpfs '$machine/tmp'
+  exec chroot '$machine' bash /root/two_commands.sh"
+echo "both commands pass on a bare Debian 12"

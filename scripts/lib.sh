@@ -1,0 +1,34 @@
+# Helpers that scripts share. `root` is the folder of the source tree; the caller's folder stays.
+# shellcheck shell=bash
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+in_tree() {
+  make --no-print-directory -C "$root" "$@"
+}
+
+# Ends a build that a signal meets, with everything it has started.
+end_build() {
+  kill -TERM -- "-$1" 2>/dev/null
+  wait
+  echo "stopped while building" >&2
+  exit 130
+}
+
+# build TARGET...: says nothing when there is nothing to do; shows the compiler's words when it fails. One build at a time in
+# a tree, since two runs may be started at once.
+build() {
+  in_tree -q "$@" >/dev/null 2>&1 && return
+  echo "building $* ..." >&2
+  mkdir -p "$root/build"
+  local log="$root/build/build-$$.log" job code=0
+  set -m # a process group of its own, so that it can be ended as one
+  flock "$root/build/.lock" make --no-print-directory -C "$root" -j"$(nproc)" "$@" >"$log" 2>&1 </dev/null &
+  job=$!
+  set +m
+  trap 'end_build $job' INT TERM HUP
+  wait $job || code=$?
+  trap - INT TERM HUP
+  [ $code -eq 0 ] || { grep -v '^  [a-z]* *[a-z]' "$log" | tail -n 60 >&2; echo "the build of $* failed" >&2; }
+  rm -f "$log"
+  return $code
+}

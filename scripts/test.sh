@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, and runs them: units, whole runs with real processes, a short learning run.
+# With --all also the sanitizers, the fuzzers and every learning seed. The last line is "N passed, N failed[, N skipped]".
+# Usage: scripts/test.sh [--all]
+set -u
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$root" || exit 1
+all=
+case "${1:-}" in
+  "") ;;
+  --all) all=1 ;;
+  *)
+    echo "usage: scripts/test.sh [--all]" >&2
+    exit 2
+    ;;
+esac
+
+passed=0 failed=0 skipped=0
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+begin() {
+  echo "== $* ($SECONDS s)"
+}
+
+finish() {
+  local line="$passed passed, $failed failed"
+  [ $skipped -gt 0 ] && line+=", $skipped skipped"
+  echo "$line"
+  [ $failed -eq 0 ]
+  exit
+}
+
+# tally WHAT CODE: adds what the command that wrote $output has counted: its closing line if it has one, else its lines that
+# begin with PASS or ok, FAIL or MISSED, SKIP. A command that failed without saying so counts as one failure.
+tally() {
+  local p f s
+  if grep -qE '^[0-9]+ passed, [0-9]+ failed' "$output"; then
+    read -r p f s < <(grep -E '^[0-9]+ passed, [0-9]+ failed' "$output" | tail -n 1 |
+      sed -E 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 0\4/')
+  else
+    p=$(grep -cE '^(PASS|ok) ' "$output") f=$(grep -cE '^(FAIL|MISSED) ' "$output") s=$(grep -cE '^SKIP ' "$output")
+  fi
+  if [ "$2" -ne 0 ] && [ "$f" -eq 0 ]; then
+    echo "FAIL $1 (exit code $2)"
+    f=1
+  fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + 10#$s))
+}
+
+# check WHAT COMMAND...: runs it, shows what it says, counts.
+check() {
+  local what=$1 code
+  shift
+  "$@" 2>&1 </dev/null | tee "$output"
+  code=${PIPESTATUS[0]}
+  tally "$what" "$code"
+}
+
+# one WHAT COMMAND...: a check that is one test; what it says is shown only if it fails.
+one() {
+  local what=$1 code=0
+  shift
+  "$@" >"$output" 2>&1 </dev/null || code=$?
+  if [ $code -eq 0 ]; then
+    echo "PASS $what"
+    passed=$((passed + 1))
+  else
+    tail -n 60 "$output"
+    echo "FAIL $what"
+    failed=$((failed + 1))
+  fi
+}
+
+# units MODE: builds and runs the unit tests of a build mode.
+units() {
+  if ! build MODE="$1" units; then
+    echo "FAIL the unit tests ($1) do not build"
+    failed=$((failed + 1))
+    return
+  fi
+  local folder=build
+  [ "$1" = release ] || folder=build/$1
+  mapfile -t programs < <(find tests/unit -name 'test_*.c' | sort | sed "s|^|$folder/|; s|\.c\$||")
+  check "unit tests ($1)" scripts/run_units.sh "${programs[@]}"
+}
+
+begin "set-up"
+if [ -n "$all" ]; then scripts/setup.sh all; else scripts/setup.sh test; fi || {
+  failed=1
+  finish
+}
+
+begin "build"
+build all || {
+  failed=1
+  finish
+}
+
+begin "unit tests"
+units release
+
+begin "headers and lint"
+one "every header compiles alone" make --no-print-directory headers
+one "lint" scripts/lint.sh
+
+begin "whole runs"
+STOPS=$([ -n "$all" ] && echo 100 || echo 10)
+export STOPS
+for script in tests/integration/*.sh; do
+  case "$script" in */lib.sh) continue ;; esac
+  check "$script" timeout -k 10 900 "$script"
+done
+
+begin "learning"
+if [ -z "$all" ]; then
+  check "learning smoke" timeout -k 10 300 tests/learning/catch.sh 1
+else
+  for script in tests/learning/*.sh; do
+    case "$script" in */lib.sh) continue ;; esac
+    check "$script" timeout -k 10 1200 "$script"
+  done
+fi
+[ -n "$all" ] || finish
+
+for mode in asan ubsan tsan; do
+  begin "unit tests, $mode"
+  # The libraries of the system are not instrumented: what they lock cannot be seen.
+  TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}" UNIT_SECONDS=300 units $mode
+done
+
+begin "fuzzers"
+if build MODE=fuzz fuzz-programs; then
+  check "fuzzers" scripts/fuzz.sh build/fuzz/tests/fuzz
+else
+  echo "FAIL the fuzzers do not build"
+  failed=$((failed + 1))
+fi
+finish

@@ -1,0 +1,101 @@
+# Helpers of the integration tests: real runs by ./run_local.sh in a folder of their own, and what they leave behind.
+# shellcheck shell=bash
+set -u
+tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d /tmp/acorn-test-XXXXXX)
+# Sockets of these runs lie here, so that their processes are found by their command lines.
+export XDG_RUNTIME_DIR=$work
+cd "$work" || exit 1
+failures=0
+trap 'end_all; rm -rf "$work"' EXIT
+
+# pass_if NAME CONDITION...: one test; the condition is a command.
+pass_if() {
+  local name=$1
+  shift
+  if "$@"; then
+    echo "PASS $name"
+  else
+    echo "FAIL $name"
+    failures=$((failures + 1))
+    show_run
+  fi
+}
+
+finish() {
+  exit $((failures > 0))
+}
+
+show_run() {
+  local file
+  for file in "$work"/out "$work"/err; do
+    [ -s "$file" ] && echo "  $(basename "$file"):" && tail -n 15 "$file" | sed 's/^/    /'
+  done
+}
+
+# run WORDS...: ./run_local.sh in the background, as a user would start it; its id is in $run.
+run() {
+  env --default-signal=INT "$tree/run_local.sh" "$@" >"$work/out" 2>"$work/err" </dev/null &
+  run=$!
+}
+
+# ended [SECONDS]: waits for the run and leaves its exit code in $code; 124 if it takes longer (default 60).
+ended() {
+  local tick
+  code=124
+  for ((tick = 0; tick < ${1:-60} * 20; tick++)); do
+    if ! kill -0 "$run" 2>/dev/null; then
+      wait "$run"
+      code=$?
+      return
+    fi
+    sleep 0.05
+  done
+}
+
+# refused WORDS...: a run that must end by itself, soon.
+refused() {
+  run "$@"
+  ended 20
+}
+
+# wait_for SECONDS CONDITION...
+wait_for() {
+  local tick seconds=$1
+  shift
+  for ((tick = 0; tick < seconds * 20; tick++)); do
+    "$@" && return
+    sleep 0.05
+  done
+  return 1
+}
+
+# pids WORD: processes of this test's runs whose command has that word in it. Zombies have no command line.
+pids() {
+  local file
+  for file in /proc/[0-9]*/cmdline; do
+    tr '\0' ' ' <"$file" 2>/dev/null | grep -q -- "$work.*" && tr '\0' ' ' <"$file" 2>/dev/null | grep -qE "^[^ ]*$1( |\$)" &&
+      basename "$(dirname "$file")"
+  done 2>/dev/null
+}
+
+num_learners() { [ "$(pids /learner | wc -l)" -eq "$1" ]; }
+num_actors() { [ "$(pids /actor | wc -l)" -eq "$1" ]; }
+
+# Nothing of this test's runs is left; they are given a moment, as the last ones end on a signal.
+no_process() { wait_for 5 none_left; }
+none_left() { num_learners 0 && num_actors 0; }
+no_socket() { ! ls "$work"/acorn-* >/dev/null 2>&1; }
+
+end_all() {
+  local pid
+  for pid in $(pids /learner) $(pids /actor); do kill -KILL "$pid" 2>/dev/null; done
+}
+
+# Every actor that the run has started plays.
+plays() { grep -qE '(^|[^0-9])[1-9][0-9,.kM]* steps' "$work/err"; }
+
+# value KEY: of the result line, the last one on stdout.
+value() { tail -n 1 "$work/out" | grep '^result ' | tr ' ' '\n' | sed -n "s/^$1=//p"; }
+says() { grep -qF -- "$1" "$work/err"; }
+is() { [ "$1" = "$2" ]; }

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Whole runs: the result line, exit codes, what stands in the run folder, resuming, two at once, addresses and folders in use.
+. "$(dirname "$0")/lib.sh"
+
+run cartpole vtrace 2 4 --total_steps=20k --seed=3
+ended
+ends_well() {
+  is "$code" 0 && is "$(value env)" cartpole && is "$(value agent)" vtrace && is "$(value reason)" total_steps &&
+    [ "$(value steps)" -ge 20000 ] && [ "$(value episodes)" -gt 0 ] && is "$(value over)" train
+}
+pass_if "a run ends with its budget and the result line" ends_well
+pass_if "nothing of it is left" no_process
+pass_if "its socket is gone" no_socket
+first=$(echo runs/*)
+folder_is_complete() {
+  [ -s "$first/config.txt" ] && [ -s "$first/metrics.jsonl" ] && [ -n "$(ls "$first/checkpoints")" ] &&
+    [ -e "$first/logs/actor-0.log" ] && [ -e "$first/logs/actor-1.log" ] && is "$(ls runs | wc -l)" 1
+}
+pass_if "its folder holds configuration, metrics, a checkpoint and logs" folder_is_complete
+
+run cartpole vtrace 2 4 --total_steps=40k --resume
+ended
+resumes() { is "$code" 0 && [ "$(value steps)" -ge 40000 ] && says "resuming" && is "$(ls runs | wc -l)" 1; }
+pass_if "--resume continues the newest run" resumes
+
+run catch vtrace 1 4 --total_steps=4k --resume
+ended
+starts_anew() { is "$code" 0 && [ "$(value steps)" -lt 20000 ] && is "$(ls -d runs/catch-* | wc -l)" 1; }
+pass_if "--resume starts a new run when there is none" starts_anew
+
+run cartpole vtrace 2 4 --total_steps=20k --logdir="$first"
+ended
+keeps() { [ "$code" -ne 0 ] && says "--resume" && [ -s "$first/config.txt" ]; }
+pass_if "a folder that holds a run is refused" keeps
+
+run cartpole vtrace 1 4 --total_steps=5k --target_return=500 --logdir=missed
+ended
+pass_if "exit code 3 when the target is not reached" is "$code" 3
+
+run cartpole vtrace 1 4 --total_steps=500k --target_return=15 --job-dir=reached
+ended
+reached() { is "$code" 0 && is "$(value reason)" target_return && [ -s reached/config.txt ]; }
+pass_if "--target_return ends the run; --job-dir is the run folder" reached
+
+# Two at once, then a third one into the folder and onto the address of the first.
+port=$((20000 + $$ % 20000))
+run cartpole vtrace 2 4 --total_steps=1e9 --logdir=one --listen="127.0.0.1:$port"
+one=$run
+mv err err.one
+pass_if "a run on a port plays" wait_for 20 test -s one/metrics.jsonl
+run cartpole vtrace 2 4 --total_steps=20k --logdir=two
+ended
+pass_if "a second run beside it ends well" is "$code" 0
+run cartpole vtrace 1 4 --total_steps=20k --logdir=one --resume
+ended
+in_use() { [ "$code" -ne 0 ] && says "in use"; }
+pass_if "a folder in use is refused" in_use
+run cartpole vtrace 1 4 --total_steps=20k --logdir=three --listen="127.0.0.1:$port"
+ended
+taken() { [ "$code" -ne 0 ] && says "127.0.0.1:$port" && [ ! -e three/config.txt ]; }
+pass_if "an address in use is refused" taken
+pass_if "none of this disturbed the first" kill -0 "$one"
+run=$one
+kill -TERM "$run"
+ended 10
+pass_if "the first stops on a signal" is "$code" 0
+pass_if "nothing of them is left" no_process
+finish

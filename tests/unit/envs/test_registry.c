@@ -1,0 +1,147 @@
+#include "tests/unit/envs/play.h"
+
+static void finds_every_environment(void **state) {
+  (void)state;
+  static const char *const names[] = {"cartpole", "catch", "tmaze", "synthetic"};
+  for (int i = 0; i < 4; i++) {
+    const struct acorn_env *env;
+    struct error error;
+    assert_int_equal(registry_find(&env, names[i], &error), STATUS_OK);
+    assert_string_equal(env->name, names[i]);
+    assert_ptr_equal(registry_all()[i], env);
+    assert_int_equal(env->abi, ACORN_ENV_ABI);
+    assert_int_equal(env->struct_bytes, sizeof(struct acorn_env));
+    assert_true(strlen(env->about) > 10);
+  }
+  assert_null(registry_all()[4]);
+}
+
+static void names_the_nearest(void **state) {
+  (void)state;
+  const struct acorn_env *env;
+  struct error error;
+  assert_int_equal(registry_find(&env, "cartpol", &error), STATUS_NOT_FOUND);
+  assert_non_null(strstr(error.text, "'cartpol'"));
+  assert_non_null(strstr(error.text, "did you mean 'cartpole'"));
+  assert_non_null(strstr(error.text, "cartpole, catch, tmaze, synthetic"));
+  assert_int_equal(registry_find(&env, "zzzzzzzzzzzz", &error), STATUS_NOT_FOUND);
+  assert_null(strstr(error.text, "did you mean"));
+}
+
+/* What --env_args gives, and the words its error must hold. */
+static const struct {
+  const char *env, *json;
+  double first; // the first option's value, if it is right
+  const char *words[3];
+} cases[] = {
+    {"cartpole", "", 500, {NULL}},
+    {"cartpole", "{}", 500, {NULL}},
+    {"cartpole", "{\"max_steps\": 200}", 200, {NULL}},
+    {"cartpole", "{\"max_steps\": 2e2}", 200, {NULL}},
+    {"synthetic", "{\"actions\": 5, \"bytes\": 1e4}", 10000, {NULL}},
+    {"synthetic", "{\"bytes\": true}", 1, {NULL}},
+    {"cartpole", "{\"max_step\": 200}", 0, {"'max_step'", "did you mean 'max_steps'", "cartpole"}},
+    {"cartpole", "{\"max_steps\": 0}", 0, {"'max_steps'", " 0,", "1..1e+09"}},
+    {"cartpole", "{\"max_steps\": 2.5}", 0, {"'max_steps'", "2.5", "whole number"}},
+    {"cartpole", "{\"max_steps\": \"200\"}", 0, {"'max_steps'", "number", NULL}},
+    {"cartpole", "{\"max_steps\": 1, \"max_steps\": 2}", 0, {"max_steps", "duplicate", NULL}},
+    {"cartpole", "{\"max_steps\"", 0, {"not a JSON object", "{\"max_steps\"", "max_steps\": 500"}},
+    {"cartpole", "[200]", 0, {"not a JSON object", "[200]", NULL}},
+    {"cartpole", "max_steps=200", 0, {"not a JSON object", "max_steps=200", NULL}},
+};
+
+static void reads_env_args(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    const struct acorn_env *env;
+    struct acorn_config config;
+    struct error error = {""};
+    assert_int_equal(registry_find(&env, cases[i].env, &error), STATUS_OK);
+    enum status status = registry_config(&config, env, cases[i].json, &error);
+    assert_int_equal(status, cases[i].words[0] ? STATUS_INVALID : STATUS_OK);
+    for (int w = 0; w < 3 && cases[i].words[w]; w++) {
+      if (!strstr(error.text, cases[i].words[w])) {
+        fail_msg("%s: '%s' is not in: %s", cases[i].json, cases[i].words[w], error.text);
+      }
+    }
+    if (status == STATUS_OK) assert_true(config.option[0].value == cases[i].first);
+    registry_config_deinit(&config);
+    registry_config_deinit(&config); // harmless
+  }
+}
+
+/* ---- spaces that a third party may get wrong */
+
+static struct acorn_space told;
+
+static int tell_space(struct acorn_space *space, const struct acorn_config *config, char *error,
+                      size_t error_bytes) {
+  (void)config;
+  *space = told;
+  snprintf(error, error_bytes, "no simulator");
+  return told.struct_bytes == 0 ? -1 : 0;
+}
+
+static void checks_spaces(void **state) {
+  (void)state;
+  static const struct acorn_tensor good = {"x", ACORN_FLOAT32, 1, {3}},
+                                   bad_shape = {"x", ACORN_FLOAT32, 1, {0}},
+                                   bad_dtype = {"x", 9, 1, {3}},
+                                   no_name = {NULL, ACORN_FLOAT32, 1, {3}},
+                                   bad_rank = {"x", ACORN_FLOAT32, 5, {1, 1, 1, 1}};
+  const struct {
+    struct acorn_space space;
+    const char *words; // NULL: right
+  } table[] = {
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .discrete = 2}, NULL},
+      {{.struct_bytes = 1,
+        .num_tensors = 1,
+        .tensor = {good},
+        .box = 2,
+        .low = {-1, -2},
+        .high = {1, 2}},
+       NULL},
+      {{.struct_bytes = 0}, "no simulator"},
+      {{.struct_bytes = 1, .num_tensors = 0, .discrete = 2}, "0 observation tensors"},
+      {{.struct_bytes = 1, .num_tensors = 9, .discrete = 2}, "9 observation tensors"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}}, "exactly one"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .discrete = 2, .box = 2},
+       "exactly one"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .box = 65}, "box at most 64"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {bad_shape}, .discrete = 2},
+       "tensor 0 needs"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {bad_dtype}, .discrete = 2},
+       "tensor 0 needs"},
+      {{.struct_bytes = 1, .num_tensors = 2, .tensor = {good, no_name}, .discrete = 2},
+       "tensor 1 needs"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {bad_rank}, .discrete = 2},
+       "tensor 0 needs"},
+  };
+  const struct acorn_env env = {.name = "theirs", .space = tell_space};
+  for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+    struct wire_space space;
+    struct error error = {""};
+    told = table[i].space;
+    enum status status = registry_space(&space, &env, NULL, &error);
+    assert_int_equal(status, table[i].words ? STATUS_INVALID : STATUS_OK);
+    if (table[i].words) {
+      assert_non_null(strstr(error.text, "theirs"));
+      assert_non_null(strstr(error.text, table[i].words));
+      continue;
+    }
+    assert_string_equal(space.tensor[0].name, "x");
+    assert_int_equal(space.tensor[0].shape[0], 3);
+    assert_int_equal(space.box, told.box);
+    assert_true(space.low[1] == told.low[1] && space.high[1] == told.high[1]);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(finds_every_environment),
+      cmocka_unit_test(names_the_nearest),
+      cmocka_unit_test(reads_env_args),
+      cmocka_unit_test(checks_spaces),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

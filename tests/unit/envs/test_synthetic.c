@@ -1,0 +1,32 @@
+#include "tests/unit/envs/play.h"
+
+static struct play play;
+
+static void options_shape_it(void **state) {
+  (void)state;
+  struct wire_space space;
+  struct error error;
+  play_open(&play, "synthetic", "{\"bytes\": 100, \"actions\": 7, \"episode_steps\": 300}");
+  assert_int_equal(registry_space(&space, play.env, &play.config, &error), STATUS_OK);
+  assert_int_equal(space.discrete, 7);
+  assert_int_equal(space.tensor[0].shape[0], 100);
+  assert_int_equal(space.tensor[0].dtype, WIRE_UINT8);
+
+  play_reset(&play, NULL);
+  for (int step = 1; step <= 300; step++) {
+    assert_int_equal(play_step(&play, step % 7), 0);
+    for (int i = 0; i < 100; i++) assert_int_equal(play.bytes[i], step & 255);
+    assert_int_equal(play.bytes[100], 0xa5);
+    assert_int_equal(play.row.terminated, step == 300);
+    assert_true(play.row.reward == 0 && !play.row.truncated);
+  }
+  play_reset(&play, NULL);
+  assert_int_equal(play.bytes[99], 0);
+  play_refuses(&play, 7);
+  play_close(&play);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(options_shape_it)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

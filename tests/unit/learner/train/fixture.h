@@ -1,0 +1,177 @@
+/* What the tests of training share: updates on the small world of the agents' fixture, and the V-trace loss once more,
+ * from its definition (a sum over the future of every step) in double. */
+#ifndef ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
+#define ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
+
+#include "learner/train/update.h"
+#include "tests/unit/learner/agent/fixture.h"
+
+enum { UNROLL = 7, COLUMNS = 5, STEPS = UNROLL * COLUMNS, MAX_P = 2000, MAX_STATES = COLUMNS * 16 };
+
+static inline struct update_config fixture_update_config(void) {
+  return (struct update_config){.T = UNROLL,
+                                .N = COLUMNS,
+                                .discount = 0.9,
+                                .lambda = 0.8,
+                                .rho_clip = 1.1,
+                                .c_clip = 0.9,
+                                .pg_rho_clip = 1.3,
+                                .reward_clip = 2,
+                                .baseline_cost = 0.5,
+                                .entropy_cost = 0.05,
+                                .kl_cost = 0.02,
+                                .target_entropy = -1,
+                                .entropy_adjustment_speed = 10,
+                                .optimizer = "adam",
+                                .learning_rate = 0.01,
+                                .learning_rate_decay = "none",
+                                .adam_beta1 = 0.9,
+                                .adam_beta2 = 0.99,
+                                .adam_epsilon = 1e-5,
+                                .rmsprop_decay = 0.95,
+                                .rmsprop_momentum = 0.3,
+                                .rmsprop_epsilon = 0.01,
+                                .seed = 11};
+}
+
+static inline struct update *fixture_update(struct device *device, const struct agent *agent,
+                                            const struct update_config *config) {
+  struct update *update;
+  struct error error;
+  if (update_create(&update, device, agent, config, &error) != STATUS_OK) fail_msg("%s", error.text);
+  return update;
+}
+
+static inline struct update_stats fixture_step(struct update *update, const struct train_batch *batch,
+                                               int64_t environment_steps) {
+  struct update_stats stats;
+  struct error error;
+  if (update_step(update, batch, environment_steps, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
+  return stats;
+}
+
+/* The checkpoint item of that name. */
+static inline struct checkpoint_item fixture_item(struct update *update, const char *name) {
+  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
+  int count = update_items(update, items);
+  for (int i = 0; i < count; i++)
+    if (strcmp(items[i].name, name) == 0) return items[i];
+  fail_msg("no item %s", name);
+  return items[0];
+}
+
+/* Saves, and gathers the flat array whose items start with `prefix` ("adam/m"). */
+static inline void fixture_saved(double *flat, struct update *update, const char *prefix, const struct agent *agent) {
+  int count;
+  const struct agent_parameter *parameter = agent_parameters(agent, &count);
+  update_save(update);
+  for (int i = 0; i < count; i++) {
+    char name[64];
+    snprintf(name, sizeof(name), "%s/%s", prefix, parameter[i].name);
+    const float *data = fixture_item(update, name).data;
+    for (size_t k = 0; k < parameter[i].count; k++) flat[parameter[i].offset + k] = data[k];
+  }
+}
+
+/* ---- the loss from its definition */
+
+struct reference_losses {
+  double policy, baseline, entropy, kl, total;
+  double value, reward, rho_clipped, lag;
+  int steps;
+};
+
+struct reference_targets {
+  double vs[STEPS + COLUMNS], advantage[STEPS]; /* vs of step T is its value */
+};
+
+static inline double reference_log_prob(const double *logits, int action) {
+  double total = 0;
+  for (int a = 0; a < ACTIONS; a++) total += exp(logits[a]);
+  return logits[action] - log(total);
+}
+
+static inline double reference_entropy(const double *logits) {
+  double entropy = 0;
+  for (int a = 0; a < ACTIONS; a++) entropy -= exp(reference_log_prob(logits, a)) * reference_log_prob(logits, a);
+  return entropy;
+}
+
+static inline double reference_reward(const struct update_config *config, const struct train_batch *b, int i) {
+  double reward = b->reward[i + b->N];
+  return config->reward_clip > 0 ? fmax(-config->reward_clip, fmin(config->reward_clip, reward)) : reward;
+}
+
+static inline double reference_rho(const struct train_batch *b, const double *head, int i) {
+  return exp(reference_log_prob(head + i * (ACTIONS + 1), b->action[i]) - b->behaviour[i]);
+}
+
+static inline double reference_discount(const struct update_config *config, const struct train_batch *b, int i) {
+  return b->flags[i + b->N] & STEP_TERMINATED ? 0 : (float)config->discount;
+}
+
+static inline double reference_value(const double *head, int i) {
+  return head[i * (ACTIONS + 1) + ACTIONS];
+}
+
+/* vs_s = V_s + sum over u >= s of (product of discount_i lambda min(c, rho_i), s <= i < u) delta_u; the sum ends before a
+ * truncated step. Espeholt et al. 2018, eq. 1. */
+static inline void reference_targets(struct reference_targets *out, const struct update_config *config,
+                                     const struct train_batch *b, const double *head) {
+  int T = b->T, N = b->N;
+  for (int i = 0; i < (T + 1) * N; i++) {
+    out->vs[i] = reference_value(head, i);
+    double factor = 1;
+    for (int u = i; u < T * N && !(b->flags[u] & STEP_TRUNCATED); u += N) {
+      double rho = reference_rho(b, head, u), discount = reference_discount(config, b, u);
+      double delta = reference_reward(config, b, u) + discount * reference_value(head, u + N) - reference_value(head, u);
+      out->vs[i] += factor * fmin((float)config->rho_clip, rho) * delta;
+      factor *= discount * (float)config->lambda * fmin((float)config->c_clip, rho);
+    }
+  }
+  for (int i = 0; i < T * N; i++) {
+    double target = reference_reward(config, b, i) + reference_discount(config, b, i) * out->vs[i + N];
+    out->advantage[i] = fmin((float)config->pg_rho_clip, reference_rho(b, head, i)) * (target - reference_value(head, i));
+    if (b->flags[i] & STEP_TRUNCATED) out->advantage[i] = 0;
+  }
+}
+
+/* Means over the steps that are not truncated; the targets are constants. */
+static inline struct reference_losses reference_losses(const struct update_config *config, const struct train_batch *b,
+                                                       const double *head, const struct reference_targets *targets,
+                                                       double entropy_cost, int64_t version) {
+  struct reference_losses sum = {.steps = 0};
+  for (int i = 0; i < b->T * b->N; i++) {
+    if (b->flags[i] & STEP_TRUNCATED) continue;
+    double log_prob = reference_log_prob(head + i * (ACTIONS + 1), b->action[i]), value = reference_value(head, i);
+    sum.steps++;
+    sum.policy -= log_prob * targets->advantage[i];
+    sum.baseline += 0.5 * (targets->vs[i] - value) * (targets->vs[i] - value);
+    sum.entropy += reference_entropy(head + i * (ACTIONS + 1));
+    sum.kl += b->behaviour[i] - log_prob;
+    sum.value += value;
+    sum.reward += reference_reward(config, b, i);
+    sum.rho_clipped += reference_rho(b, head, i) > config->rho_clip;
+    sum.lag += (double)(version - b->version[i]);
+  }
+  double *member[] = {&sum.policy, &sum.baseline, &sum.entropy,     &sum.kl,
+                      &sum.value,  &sum.reward,   &sum.rho_clipped, &sum.lag};
+  for (size_t k = 0; k < sizeof(member) / sizeof(member[0]); k++) *member[k] /= sum.steps;
+  sum.total = sum.policy + config->baseline_cost * sum.baseline - entropy_cost * sum.entropy + config->kl_cost * sum.kl;
+  return sum;
+}
+
+/* Heads of all T+1 steps of a batch, with parameters in double. */
+static inline void reference_heads(double *head, struct device *device, const struct agent *agent,
+                                   const struct agent_config *config, const double *params,
+                                   const struct train_batch *batch) {
+  int S = agent_state_size(agent);
+  float saved[MAX_STATES];
+  double state[MAX_STATES];
+  struct device_inputs inputs = fixture_batch_inputs(agent, batch);
+  if (S) device->ops->download(device, saved, batch->state, (size_t)(batch->N * S));
+  for (int i = 0; i < batch->N * S; i++) state[i] = saved[i];
+  reference_forward(head, state, agent, config, params, &inputs, batch->T + 1, batch->N);
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* The gradient of the whole loss against central finite differences, in double: every parameter of every network. The loss
+ * is the tests' own (plain forward, V-trace from its definition), so forward, losses and backward are checked at once. */
+#include "tests/unit/learner/train/fixture.h"
+
+static const struct {
+  const char *network;
+  int num_layers;
+  enum activation activation;
+  uint32_t seed;
+} cases[] = {
+    {"mlp", 0, ACTIVATION_NONE, 1}, {"mlp", 1, ACTIVATION_RELU, 2},  {"mlp", 3, ACTIVATION_TANH, 3},
+    {"lstm", 0, ACTIVATION_NONE, 4}, {"lstm", 1, ACTIVATION_TANH, 5}, {"lstm", 2, ACTIVATION_RELU, 6},
+};
+
+/* The batch must have what makes gradients go wrong: terminations and truncations inside its windows. */
+static void check_has_borders(const struct train_batch *batch) {
+  int terminated = 0, truncated = 0;
+  for (int i = COLUMNS; i < STEPS; i++) {
+    terminated += (batch->flags[i] & STEP_TERMINATED) != 0;
+    truncated += (batch->flags[i] & STEP_TRUNCATED) != 0;
+  }
+  if (!terminated || !truncated) fail_msg("%d terminated, %d truncated", terminated, truncated);
+}
+
+struct problem {
+  struct agent_config config;
+  struct agent *agent;
+  struct device *device;
+  struct update_config update;
+  struct train_batch *batch;
+  struct reference_targets targets;
+};
+
+static double loss_at(const struct problem *p, const double *params) {
+  double head[(STEPS + COLUMNS) * (ACTIONS + 1)];
+  reference_heads(head, p->device, p->agent, &p->config, params, p->batch);
+  return reference_losses(&p->update, p->batch, head, &p->targets, p->update.entropy_cost, 0).total;
+}
+
+/* Parameters large enough that all units are at work; also written where the update reads them. */
+static void randomise(double *params, const struct update *update, uint32_t seed) {
+  struct stream stream = {seed, 1000000};
+  for (size_t i = 0; i < update_num_parameters(update); i++) params[i] = stream_between(&stream, -0.8, 0.8);
+  memcpy((void *)(uintptr_t)update_parameters(update), params, update_num_parameters(update) * sizeof(double));
+}
+
+/* With beta1 = 0 Adam's m is the gradient. */
+static void gradient_of(double *gradient, struct problem *p, double *params, uint32_t seed) {
+  struct update *update = fixture_update(p->device, p->agent, &p->update);
+  randomise(params, update, seed);
+  fixture_step(update, p->batch, 0);
+  fixture_saved(gradient, update, "adam/m", p->agent);
+  update_destroy(update);
+}
+
+static void check_gradient(struct problem *p, uint32_t seed) {
+  const double e = 1e-5;
+  double params[MAX_P], gradient[MAX_P], head[(STEPS + COLUMNS) * (ACTIONS + 1)], largest = 0;
+  size_t P = agent_num_parameters(p->agent);
+  assert_true(P < MAX_P);
+  gradient_of(gradient, p, params, seed);
+  reference_heads(head, p->device, p->agent, &p->config, params, p->batch);
+  reference_targets(&p->targets, &p->update, p->batch, head);
+  for (size_t i = 0; i < P; i++) largest = fmax(largest, fabs(gradient[i]));
+  assert_true(largest > 0.01);
+  for (size_t i = 0; i < P; i++) {
+    double at = params[i];
+    params[i] = at + e;
+    double above = loss_at(p, params);
+    params[i] = at - e;
+    double difference = (above - loss_at(p, params)) / (2 * e);
+    params[i] = at;
+    if (fabs(difference - gradient[i]) > 1e-6 * fmax(fabs(difference), 1e-3 * largest))
+      fail_msg("seed %u, parameter %zu: finite difference %.10g, gradient %.10g", seed, i, difference, gradient[i]);
+  }
+}
+
+static void gradients_match_finite_differences(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct problem p = {.config = fixture_config(cases[i].network, cases[i].num_layers, cases[i].activation),
+                        .device = fixture_device("ref_double"),
+                        .update = fixture_update_config()};
+    p.update.adam_beta1 = 0;
+    p.agent = fixture_agent(&p.config);
+    p.batch = fixture_batch(p.device, p.agent, UNROLL, COLUMNS, cases[i].seed);
+    check_has_borders(p.batch);
+    check_gradient(&p, cases[i].seed);
+    train_batch_destroy(p.device, p.batch);
+    device_destroy(p.device);
+    agent_destroy(p.agent);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_match_finite_differences)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
