@@ -1,8 +1,10 @@
-/* The words of a run: "ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]", sorted by whom they are for.
+/* The words of a run: "ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]", sorted by whom
+ * they are for.
  *
- * A flag that only the learner's table knows goes to the learner, one that only the actor's knows to the actors, one that
- * both know to both. " -- " is skipped, wherever it stands. What the launcher sets itself (--num_envs and the like) is refused
- * with a sentence that says what to write instead.
+ * A flag that only the learner's table knows goes to the learner, one that only the actor's knows
+ * to the actors, one that both know to both. " -- " is skipped, wherever it stands. What the
+ * launcher sets itself (--num_envs and the like) is refused with a sentence that says what to write
+ * instead.
  * Upstream: deploy/launch.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_ARGUMENTS_H
 #define ACORN_DEPLOY_ARGUMENTS_H
@@ -14,7 +16,8 @@
 
 enum { ARGUMENTS_MAX_WORDS = 512, ARGUMENTS_MAX_ACTORS = 4096 };
 
-/* Words for one program: the first is free for its path, the list ends with NULL. Owner: borrowed from argv or literals. */
+/* Words for one program: the first is free for its path, the list ends with NULL. Owner: borrowed
+ * from argv or literals. */
 struct words {
   char *word[ARGUMENTS_MAX_WORDS + 1];
   int count;
@@ -29,8 +32,8 @@ struct arguments {
 };
 
 /* Reads argv[1..]. Values of flags are not looked at: the programs' own tables do that.
- * Errors: INVALID: a word too many or too few, not a number, an unknown flag (the sentence names the nearest of both tables), a
- * flag that the launcher sets. */
+ * Errors: INVALID: a word too many or too few, not a number, an unknown flag (the sentence names
+ * the nearest of both tables), a flag that the launcher sets. */
 MUST_CHECK enum status arguments_parse(struct arguments *arguments,
                                        const struct option_table *learner,
                                        const struct option_table *actor, int argc, char **argv,

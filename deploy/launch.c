@@ -1,5 +1,5 @@
-/* A whole run on this machine: what run_local.sh starts. Checks every word before anything starts, chooses the run folder
- * and the learner's address, and hands the commands to the supervisor. */
+/* A whole run on this machine: what run_local.sh starts. Checks every word before anything starts,
+ * chooses the run folder and the learner's address, and hands the commands to the supervisor. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>

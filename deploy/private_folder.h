@@ -1,5 +1,5 @@
-/* A folder of this process alone, for the learner's socket and what no run folder should keep: short enough for a Unix
- * socket's path, under $XDG_RUNTIME_DIR or /tmp, and removed at the end.
+/* A folder of this process alone, for the learner's socket and what no run folder should keep:
+ * short enough for a Unix socket's path, under $XDG_RUNTIME_DIR or /tmp, and removed at the end.
  * Upstream: deploy/launch.c. Thread: one. */
 #ifndef ACORN_DEPLOY_PRIVATE_FOLDER_H
 #define ACORN_DEPLOY_PRIVATE_FOLDER_H

@@ -1,4 +1,5 @@
-/* Which folder a run writes to, when the user does not name one: runs/<env>-<agent>-<YYYYmmdd-HHMMSS>[-n].
+/* Which folder a run writes to, when the user does not name one:
+ * runs/<env>-<agent>-<YYYYmmdd-HHMMSS>[-n].
  * Upstream: deploy/launch.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_RUN_FOLDER_H
 #define ACORN_DEPLOY_RUN_FOLDER_H
@@ -9,13 +10,14 @@
 
 #include "common/base/status.h"
 
-/* Makes the folder of a run that starts at `now`, under `runs`, and writes its path. Runs that start in the same second get
- * -1, -2, ... Errors: IO; INVALID: the path is too long. */
+/* Makes the folder of a run that starts at `now`, under `runs`, and writes its path. Runs that
+ * start in the same second get -1, -2, ... Errors: IO; INVALID: the path is too long. */
 MUST_CHECK enum status run_folder_create(char *path, size_t bytes, const char *runs,
                                          const char *env, const char *agent, time_t now,
                                          struct error *error);
 
-/* The newest folder of that environment and agent under `runs` that holds a run (a config.txt); false if there is none. */
+/* The newest folder of that environment and agent under `runs` that holds a run (a config.txt);
+ * false if there is none. */
 bool run_folder_newest(char *path, size_t bytes, const char *runs, const char *env,
                        const char *agent);
 

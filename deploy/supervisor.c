@@ -203,7 +203,8 @@ static void request_stop(struct supervisor *self) {
   if (self->ready) pass_on_stop(self);
 }
 
-// The first signal stops in order; the next one, or one while the run ends anyway, waits for nobody.
+// The first signal stops in order; the next one, or one while the run ends anyway, waits for
+// nobody.
 static void on_signal(uv_signal_t *handle, int signum) {
   struct supervisor *self = handle->data;
   if (!self->wants_stop && !self->stopping) {

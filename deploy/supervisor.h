@@ -1,8 +1,9 @@
 /* Keeps one learner and its actors running, and ends them together.
  *
- * Starts the learner, waits until it listens, starts the actors with their output in log files, and starts an actor again
- * that crashes. Every child is the leader of a session of its own, so that a terminal's Ctrl-C reaches only the supervisor,
- * which passes it on in the right order. Invariant: supervisor_run returns only when every child has been reaped.
+ * Starts the learner, waits until it listens, starts the actors with their output in log files, and
+ * starts an actor again that crashes. Every child is the leader of a session of its own, so that a
+ * terminal's Ctrl-C reaches only the supervisor, which passes it on in the right order. Invariant:
+ * supervisor_run returns only when every child has been reaped.
  * Upstream: deploy/launch.c. Downstream: nobody; children find their way by their arguments.
  * Thread: one; runs the default libuv loop. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
@@ -26,12 +27,14 @@ struct supervisor_config {
   int learner_stop_ms; /* so is the learner, which has a checkpoint to write */
 };
 
-/* The times of design 8: restart after 0.2 s, five deaths in 60 s, 3 s of goodbye, 5 s to stop, 120 s for a checkpoint. */
+/* The usual times: restart after 0.2 s, five deaths in 60 s, 3 s of goodbye, 5 s to stop, and 120 s
+ * for a checkpoint. */
 void supervisor_defaults(struct supervisor_config *config);
 
-/* Runs until all children have ended. SIGTERM, SIGINT and SIGHUP (unless it was ignored) stop the run in order; a second one
- * kills it at once. Returns the exit code: the learner's; 128 + its signal if one ended it that was not asked for; 1 if it
- * could not start or no actor is left; 130 after a second signal. */
+/* Runs until all children have ended. SIGTERM, SIGINT and SIGHUP (unless it was ignored) stop the
+ * run in order; a second one kills it at once. Returns the exit code: the learner's; 128 + its
+ * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
+ * after a second signal. */
 int supervisor_run(const struct supervisor_config *config);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* Prints the last `lines` lines of the file, at most its last 16 KiB; a last line without an end gets one. A file that cannot
- * be read is a sentence that says so. */
+/* Prints the last `lines` lines of the file, at most its last 16 KiB; a last line without an end
+ * gets one. A file that cannot be read is a sentence that says so. */
 void tail_print(FILE *out, const char *path, int lines);
 
 #endif

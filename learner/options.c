@@ -35,7 +35,7 @@ static const struct option rows[] = {
     INT("seed", seed, "1", 0, 9e15, RUN, "of parameters, actions and environments"),
     INT("total_steps", total_steps, "0", 0, 1e15, RUN,
         "environment steps to run; 0: the environment's default budget"),
-    FLOAT("target_return", target_return, "nan", 0, 0, RUN,
+    FLOAT("target_return", target_return, "none", 0, 0, RUN,
           "stop once the mean return of the last 100 episodes reaches it"),
     INT("episodes", episodes, "100", 1, 1e9, RUN, "episodes to play in evaluate mode"),
     BOOL("deterministic", deterministic, "false", RUN,

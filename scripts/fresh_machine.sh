@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The README's two commands on a bare Debian 12: a minimal system in a temporary folder, with git and certificates, and a
-# clean clone of HEAD in it. Needs root and a network. Usage: scripts/fresh_machine.sh [--keep]
+# The README's two commands on a bare Debian 12: a minimal system in a temporary folder, with git
+# and certificates, and a clean clone of HEAD in it. Needs root and a network.
+# Usage: scripts/fresh_machine.sh [--keep]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 keep=
@@ -12,12 +13,15 @@ case "${1:-}" in
     exit 2
     ;;
 esac
-[ "$(id -u)" = 0 ] || { echo "fresh_machine: this makes a root file system; run it as root" >&2; exit 1; }
+if [ "$(id -u)" != 0 ]; then
+  echo "fresh_machine: this makes a root file system; run it as root" >&2
+  exit 1
+fi
 
 if ! command -v mmdebstrap >/dev/null; then
   echo "installing mmdebstrap" >&2
-  apt-get install -y --no-install-recommends mmdebstrap >/dev/null 2>&1 ||
-    { apt-get update >/dev/null && apt-get install -y --no-install-recommends mmdebstrap >/dev/null; }
+  install=(apt-get install -y --no-install-recommends mmdebstrap)
+  "${install[@]}" >/dev/null 2>&1 || { apt-get update >/dev/null && "${install[@]}" >/dev/null; }
 fi
 
 # Not under a folder that is mounted noexec or nodev: TMPDIR says otherwise.
@@ -31,7 +35,8 @@ trap clean_up EXIT
 # This machine's sources, proxies and keys, so that it works behind a mirror too.
 echo "making a bare Debian 12" >&2
 sources=()
-for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+lists=/etc/apt/sources.list
+for file in $lists $lists.d/*.list $lists.d/*.sources; do
   [ -s "$file" ] && grep -q bookworm "$file" && sources+=("$file")
 done
 settings=()
@@ -41,8 +46,8 @@ for file in /etc/apt/apt.conf.d/*; do
 done
 mmdebstrap --quiet --variant=minbase --include=git,ca-certificates "${settings[@]}" \
   --customize-hook='cp /etc/resolv.conf "$1/etc/resolv.conf"' \
-  --customize-hook='mkdir -p "$1/usr/local/share/ca-certificates"
-    cp -r /usr/local/share/ca-certificates/. "$1/usr/local/share/ca-certificates/" 2>/dev/null || true
+  --customize-hook='own=/usr/local/share/ca-certificates; mkdir -p "$1$own"
+    cp -r "$own/." "$1$own/" 2>/dev/null || true
     chroot "$1" update-ca-certificates >/dev/null 2>&1 || true' \
   bookworm "$machine" "${sources[@]}"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzzer of a folder for FUZZ_SECONDS (default 20) each; a crash leaves its input in build/fuzz/crashes.
+# Runs every fuzzer of a folder for FUZZ_SECONDS (default 20) each; a crash leaves its input in
+# build/fuzz/crashes.
 # Usage: scripts/fuzz.sh FOLDER
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -10,13 +11,14 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$crashes"
 passed=0 failed=0
 for fuzzer in "$1"/fuzz_*; do
-  [ -x "$fuzzer" ] && [ "${fuzzer%.o}" = "$fuzzer" ] || continue
+  [ -x "$fuzzer" ] || continue
   name=$(basename "$fuzzer")
   mkdir -p "$work/$name"
   seeds=()
   [ -d "tests/fuzz/corpus/$name" ] && seeds=("tests/fuzz/corpus/$name")
-  if "$fuzzer" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
-    -artifact_prefix="$crashes/$name-" "$work/$name" "${seeds[@]}" >"$work/$name.log" 2>&1 </dev/null; then
+  options=("-max_total_time=$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1
+    "-artifact_prefix=$crashes/$name-")
+  if "$fuzzer" "${options[@]}" "$work/$name" "${seeds[@]}" >"$work/$name.log" 2>&1 </dev/null; then
     echo "PASS $name, $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log") inputs"
     passed=$((passed + 1))
   else

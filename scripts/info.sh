@@ -19,7 +19,8 @@ program() {
 # package NAME WHAT FOR
 package() {
   local version
-  version=$(dpkg-query -W -f '${db:Status-Status} ${Version}\n' "$1" 2>/dev/null | sed -n 's/^installed //p' | head -n 1)
+  version=$(dpkg-query -W -f '${db:Status-Status} ${Version}\n' "$1" 2>/dev/null |
+    sed -n 's/^installed //p' | head -n 1)
   if [ -n "$version" ]; then row "✓" "$1" "$version"; else row "✗" "$1" "missing: $2"; fi
 }
 
@@ -28,14 +29,19 @@ row " " processor "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 row " " memory "$(awk '/^MemTotal/ {printf "%.1f GiB", $2 / 1048576}' /proc/meminfo)"
 flags=" $(sed -n 's/^flags[^:]*: //p' /proc/cpuinfo | head -n 1) "
 for flag in avx2 avx512f amx_bf16; do
-  case "$flags" in *" $flag "*) row "✓" "$flag" "" ;; *) row "✗" "$flag" "slower kernels are used" ;; esac
+  case "$flags" in
+    *" $flag "*) row "✓" "$flag" "" ;;
+    *) row "✗" "$flag" "slower kernels are used" ;;
+  esac
 done
 row " " system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release), $(uname -sr)"
 echo "to build and run (scripts/setup.sh)"
 program gcc "scripts/setup.sh installs it"
 program make "scripts/setup.sh installs it"
 program protoc-c "scripts/setup.sh installs it"
-for name in libgrpc-dev libprotobuf-c-dev libuv1-dev libjansson-dev; do package $name "scripts/setup.sh installs it"; done
+for name in libgrpc-dev libprotobuf-c-dev libuv1-dev libjansson-dev; do
+  package $name "scripts/setup.sh installs it"
+done
 echo "to test (scripts/setup.sh test)"
 package libcmocka-dev "scripts/setup.sh test installs it"
 echo "to check everything (scripts/setup.sh all)"

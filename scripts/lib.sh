@@ -14,21 +14,25 @@ end_build() {
   exit 130
 }
 
-# build TARGET...: says nothing when there is nothing to do; shows the compiler's words when it fails. One build at a time in
-# a tree, since two runs may be started at once.
+# build TARGET...: says nothing when there is nothing to do; shows the compiler's words when it
+# fails. One build at a time in a tree, since two runs may be started at once.
 build() {
   in_tree -q "$@" >/dev/null 2>&1 && return
   echo "building $* ..." >&2
   mkdir -p "$root/build"
   local log="$root/build/build-$$.log" job code=0
   set -m # a process group of its own, so that it can be ended as one
-  flock "$root/build/.lock" make --no-print-directory -C "$root" -j"$(nproc)" "$@" >"$log" 2>&1 </dev/null &
+  flock "$root/build/.lock" \
+    make --no-print-directory -C "$root" -j"$(nproc)" "$@" >"$log" 2>&1 </dev/null &
   job=$!
   set +m
   trap 'end_build $job' INT TERM HUP
   wait $job || code=$?
   trap - INT TERM HUP
-  [ $code -eq 0 ] || { grep -v '^  [a-z]* *[a-z]' "$log" | tail -n 60 >&2; echo "the build of $* failed" >&2; }
+  if [ $code -ne 0 ]; then
+    grep -vE '^  (cc|link|proto) +' "$log" | tail -n 60 >&2
+    echo "the build of $* failed" >&2
+  fi
   rm -f "$log"
   return $code
 }

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# The rules that a script can check: who may include whom, lengths, tabs, format, shell syntax. Usage: scripts/lint.sh
+# The rules that a script can check: who may include whom, lengths, tabs, format, shell syntax.
+# Usage: scripts/lint.sh
 set -u
 shopt -s lastpipe # the last part of a pipe may set variables
 cd "$(dirname "$0")/.." || exit 1
 failed=0
 
 list() {
-  git ls-files -co --exclude-standard -- "$@" | while read -r file; do [ -f "$file" ] && echo "$file"; done
+  local file
+  git ls-files -co --exclude-standard -- "$@" | while read -r file; do
+    if [ -f "$file" ]; then echo "$file"; fi
+  done
 }
 mapfile -t c_files < <(list '*.c' '*.h' '*.cu')
 mapfile -t shell_files < <(list '*.sh' .ci/run)
@@ -23,7 +27,8 @@ report() {
 
 # forbid RULE FOLDERS PATTERN: no file in FOLDERS (a regular expression of paths) includes PATTERN.
 forbid() {
-  printf '%s\n' "${c_files[@]}" | grep -E "^($2)" | xargs -r grep -nE "^ *# *include *[<\"]($3)" /dev/null | report "$1"
+  printf '%s\n' "${c_files[@]}" | grep -E "^($2)" |
+    xargs -r grep -nE "^ *# *include *[<\"]($3)" /dev/null | report "$1"
 }
 
 # ---- who may include whom
@@ -31,30 +36,42 @@ printf '%s\n' "${c_files[@]}" | grep -vE '^(common/rpc|tests)/' |
   xargs -r grep -nE '^ *# *include *[<"]grpc/' /dev/null | report "only common/rpc includes gRPC"
 forbid "common knows nothing of what is above it" common/ '(actor|learner|envs|deploy)/'
 forbid "environments know nothing of what is above them" envs/ '(actor|learner|deploy)/'
-forbid "actors know nothing of the learner and its kernels" actor/ '(learner|deploy)/|dnnl|oneapi|cuda|cublas|cudnn'
+forbid "actors know nothing of the learner and its kernels" actor/ \
+  '(learner|deploy)/|dnnl|oneapi|cuda|cublas|cudnn'
 forbid "the learner knows nothing of actors" learner/ '(actor|deploy)/'
-forbid "experience and params include neither serve nor train" 'learner/(experience|params)/' 'learner/(serve|train)/'
+forbid "experience and params include neither serve nor train" \
+  'learner/(experience|params)/' 'learner/(serve|train)/'
 forbid "experience does not include params" learner/experience/ 'learner/params/'
 forbid "params does not include experience" learner/params/ 'learner/experience/'
 forbid "serve does not include train" learner/serve/ 'learner/train/'
 forbid "train does not include serve" learner/train/ 'learner/serve/'
-forbid "agent and device stand beside the path" 'learner/(agent|device)/' 'learner/(serve|train|experience|params)/'
+forbid "agent and device stand beside the path" \
+  'learner/(agent|device)/' 'learner/(serve|train|experience|params)/'
 forbid "the environment ABI depends on nothing" envs/env.h '[a-z]*/'
 
 # ---- lengths (in characters) and tabs
 export LC_ALL=C.UTF-8
-awk 'length($0) > 100 {print FILENAME ":" FNR ": " length($0) " columns"}' "${c_files[@]}" "${shell_files[@]}" |
-  report "lines of at most 100 columns"
+awk 'length($0) > 100 {print FILENAME ":" FNR ": " length($0) " columns"}' \
+  "${c_files[@]}" "${shell_files[@]}" | report "lines of at most 100 columns"
 grep -nP '\t' "${c_files[@]}" /dev/null | report "no tabs in C"
-grep -nP '[ \t]+$' "${c_files[@]}" "${shell_files[@]}" /dev/null | report "no blanks at the ends of lines"
+grep -nP '[ \t]+$' "${c_files[@]}" "${shell_files[@]}" /dev/null |
+  report "no blanks at the ends of lines"
 awk 'FNR == 1 {start = 0}
-  /^[a-zA-Z_].*\{$/ && !/^(struct|enum|union|typedef|extern "C")[^(]*\{$/ && !/= *\{$/ {start = FNR; name = $0}
-  /^}/ && start {if (FNR - start + 1 > 80) print FILENAME ":" start ": " FNR - start + 1 " lines: " name; start = 0}' \
+  /^[a-zA-Z_].*\{$/ && !/^(struct|enum|union|typedef|extern "C")[^(]*\{$/ && !/= *\{$/ {
+    start = FNR
+    name = $0
+  }
+  /^}/ && start {
+    lines = FNR - start + 1
+    if (lines > 80) print FILENAME ":" start ": " lines " lines: " name
+    start = 0
+  }' \
   "${c_files[@]}" | report "functions of at most 80 lines"
 
 # ---- format and syntax
 if command -v clang-format >/dev/null; then
-  clang-format --dry-run -Werror "${c_files[@]}" 2>&1 | grep -E 'error|warning' | cut -d: -f1 | sort | uniq -c |
+  clang-format --dry-run -Werror "${c_files[@]}" 2>&1 |
+    grep -E 'error|warning' | cut -d: -f1 | sort | uniq -c |
     report "clang-format (make format mends it); lines per file"
 else
   echo "clang-format is not here (scripts/setup.sh all installs it): the format is not checked"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs test programs, two at a time, each in a process of its own; prints the output of those that fail, and in the end
-# "N passed, N failed[, N skipped]" on a line of its own. Usage: scripts/run_units.sh PROGRAM...
-# UNIT_SECONDS (default 120) bounds each program, UNIT_JOBS (default 2) says how many run at once.
+# Runs test programs, two at a time, each in a process of its own; prints the output of those that
+# fail, and in the end "N passed, N failed[, N skipped]" on a line of its own.
+# Usage: scripts/run_units.sh PROGRAM... UNIT_SECONDS (default 120) bounds each program, UNIT_JOBS
+# (default 2) says how many run at once.
 set -u
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and run (no word), to test (`test`), or to check everything as CI does (`all`).
-# Silent when all is there. Debian 12 packages only; elsewhere it says what is needed.
+# Installs what is missing to build and run (no word), to test (`test`), or to check everything as
+# CI does (`all`). Silent when all is there. Debian 12 packages only; elsewhere it says what is
+# needed.
 # Usage: scripts/setup.sh [test|all]
 set -euo pipefail
 
-packages=(gcc libc6-dev make libgrpc-dev libprotobuf-c-dev protobuf-c-compiler libuv1-dev libjansson-dev)
+packages=(gcc libc6-dev make libgrpc-dev libprotobuf-c-dev protobuf-c-compiler libuv1-dev
+  libjansson-dev)
 headers=(grpc/grpc.h protobuf-c/protobuf-c.h uv.h jansson.h)
 programs=(gcc make protoc-c)
 case "${1:-}" in
@@ -23,13 +25,14 @@ case "${1:-}" in
 esac
 
 is_debian_12() {
-  [ -r /etc/os-release ] && grep -q '^ID=debian$' /etc/os-release && grep -q '^VERSION_ID="12"$' /etc/os-release
+  grep -qs '^ID=debian$' /etc/os-release && grep -q '^VERSION_ID="12"$' /etc/os-release
 }
 
 # Prints the packages that are not installed.
 missing_packages() {
   local installed
-  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^installed //p') || true
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null |
+    sed -n 's/^installed //p') || true
   local package
   for package in "${packages[@]}"; do
     grep -qx -e "$package" <<<"$installed" || echo "$package"
@@ -80,7 +83,8 @@ say "installing ${missing[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1 </dev/null
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1 </dev/null
 }
 # The package lists may be absent or old: they are fetched only if the installation fails without.
 install=(install -y --no-install-recommends "${missing[@]}")

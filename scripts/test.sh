@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds, and runs them: units, whole runs with real processes, a short learning run.
-# With --all also the sanitizers, the fuzzers and every learning seed. The last line is "N passed, N failed[, N skipped]".
+# Installs what the tests need, builds, and runs them: units, whole runs with real processes, a
+# short learning run. With --all also the sanitizers, the fuzzers and every learning seed. The last
+# line is "N passed, N failed[, N skipped]".
 # Usage: scripts/test.sh [--all]
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -31,15 +32,18 @@ finish() {
   exit
 }
 
-# tally WHAT CODE: adds what the command that wrote $output has counted: its closing line if it has one, else its lines that
-# begin with PASS or ok, FAIL or MISSED, SKIP. A command that failed without saying so counts as one failure.
+# tally WHAT CODE: adds what the command that wrote $output has counted: its closing line if it has
+# one, else its lines that begin with PASS or ok, FAIL or MISSED, SKIP. A command that failed
+# without saying so counts as one failure.
 tally() {
   local p f s
   if grep -qE '^[0-9]+ passed, [0-9]+ failed' "$output"; then
     read -r p f s < <(grep -E '^[0-9]+ passed, [0-9]+ failed' "$output" | tail -n 1 |
       sed -E 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 0\4/')
   else
-    p=$(grep -cE '^(PASS|ok) ' "$output") f=$(grep -cE '^(FAIL|MISSED) ' "$output") s=$(grep -cE '^SKIP ' "$output")
+    p=$(grep -cE '^(PASS|ok) ' "$output")
+    f=$(grep -cE '^(FAIL|MISSED) ' "$output")
+    s=$(grep -cE '^SKIP ' "$output")
   fi
   if [ "$2" -ne 0 ] && [ "$f" -eq 0 ]; then
     echo "FAIL $1 (exit code $2)"

@@ -126,6 +126,10 @@ static enum status read_int(const struct option *option, int64_t *value, const c
 static enum status read_float(const struct option *option, double *value, const char *text,
                               const char *where, struct error *error) {
   double number;
+  if (strcmp(text, "none") == 0 && strcmp(option->fallback, "none") == 0) {
+    *value = NAN;
+    return STATUS_OK;
+  }
   if (!read_number(text, &number)) return refuse(option, text, where, "is not a number", error);
   if (has_range(option) && (number < option->min || number > option->max)) {
     return refuse(option, text, where, "is out of range", error);
@@ -207,7 +211,8 @@ void option_value_write(const struct option *option, const void *config, FILE *o
       fprintf(out, "%" PRId64, *(const int64_t *)value);
       return;
     case OPTION_FLOAT:
-      write_float(*(const double *)value, out);
+      if (isnan(*(const double *)value)) fputs("none", out);
+      else write_float(*(const double *)value, out);
       return;
     case OPTION_STRING:
     case OPTION_CHOICE:

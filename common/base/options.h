@@ -18,7 +18,7 @@
 enum option_type {
   OPTION_BOOL,   /* bool */
   OPTION_INT,    /* int64_t */
-  OPTION_FLOAT,  /* double */
+  OPTION_FLOAT,  /* double; one whose default is "none" may be none: NaN */
   OPTION_STRING, /* char *, heap, never NULL after options_init */
   OPTION_CHOICE, /* char *, one of `choices` */
 };

@@ -45,7 +45,7 @@ void histogram_snapshot(struct histogram *histogram, struct histogram_snapshot *
 void histogram_difference(struct histogram_snapshot *interval, const struct histogram_snapshot *now,
                           const struct histogram_snapshot *before);
 
-/* The value that a fraction p (0..1) of the recorded ones does not exceed; NaN if there are none. */
+/* The value that a fraction p (0..1) of those recorded does not exceed; NaN if there are none. */
 double histogram_quantile(const struct histogram_snapshot *snapshot, double p);
 
 /* NaN if nothing was recorded. */

@@ -2,7 +2,7 @@
  *
  * Upstream: every module of the learner. Downstream: metrics.jsonl here; other writers go over the
  * registry with metrics_each. Metrics are made at start; afterwards nothing here allocates except
- * the writers. A name is a path of lower- case words with the unit last where there is one:
+ * the writers. A name is a path of lower-case words with the unit last where there is one:
  * "speed/env_steps_per_second", "serve/batch_wait_us", "batch/fill". Histograms are reported per
  * interval, the time from one metrics_close_interval to the next.
  * Invariant: an update is relaxed atomic arithmetic; no update ever waits for a reader, a lock or

@@ -35,9 +35,10 @@ static enum status named_set(const struct kernel_set **out, const char *name, st
   for (int i = 0; i < NUM_SETS; i++) {
     if (strcmp(SETS[i].name, name) != 0) continue;
     if (!machine_runs(&SETS[i]))
-      return status_fail(error, STATUS_INVALID,
-                         "ACORN_CPU=%s: this machine does not run %s; unset it to get the best set it runs", name,
-                         SETS[i].description);
+      return status_fail(
+          error, STATUS_INVALID,
+          "ACORN_CPU=%s: this machine does not run %s; unset it to get the best set it runs", name,
+          SETS[i].description);
     *out = &SETS[i];
     return STATUS_OK;
   }
@@ -47,7 +48,8 @@ static enum status named_set(const struct kernel_set **out, const char *name, st
 enum status cpu_create(struct device **out, const char *set_name, struct error *error) {
   *out = NULL;
   const struct kernel_set *set = best_set();
-  if (!set) return status_fail(error, STATUS_INVALID, "device 'cpu' needs an x86-64-v2 processor (SSE4.2)");
+  if (!set)
+    return status_fail(error, STATUS_INVALID, "device 'cpu' needs an x86-64-v2 processor (SSE4.2)");
   if (set_name) {
     enum status status = named_set(&set, set_name, error);
     if (status != STATUS_OK) return status;

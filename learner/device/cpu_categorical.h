@@ -12,15 +12,13 @@ struct softmax {
 };
 
 /* columns (A, W) = W rows of logits, or the first `lanes` and zeros. */
-static void columns_read(float *columns, const float *logits, int stride, int lanes, int A) {
-  if (lanes < W) memset(columns, 0, (size_t)A * W * sizeof *columns);
-  for (int lane = 0; lane < lanes; lane++)
-    for (int a = 0; a < A; a++) columns[(size_t)a * W + lane] = logits[(size_t)lane * stride + a];
+INLINE void columns_read(float *columns, const float *logits, int stride, int lanes, int A) {
+  for (int a = 0; a < A; a++)
+    store(columns + (size_t)a * W, load_column(logits + a, stride, lanes));
 }
 
-static void columns_write(float *y, int stride, const float *columns, int lanes, int A) {
-  for (int lane = 0; lane < lanes; lane++)
-    for (int a = 0; a < A; a++) y[(size_t)lane * stride + a] = columns[(size_t)a * W + lane];
+INLINE void columns_write(float *y, int stride, const float *columns, int lanes, int A) {
+  for (int a = 0; a < A; a++) store_column(y + a, stride, load(columns + (size_t)a * W), lanes);
 }
 
 /* exponentials (A, W): exp(logit - largest). */
@@ -40,24 +38,17 @@ INLINE int at_most_lanes(int left) {
   return left < W ? left : W;
 }
 
-/* The actions of W lanes as text for memory: (lanes) of int32. */
-INLINE void actions_write(int32_t *y, vi action, int lanes) {
-  int32_t copy[W];
-  memcpy(copy, &action, sizeof copy);
-  memcpy(y, copy, (size_t)lanes * sizeof *y);
-}
-
 /* Out of range counts as 0. */
 INLINE vi actions_read(const int32_t *x, int lanes, int A) {
-  vi action = {0};
-  for (int lane = 0; lane < lanes; lane++) action[lane] = x[lane] >= 0 && x[lane] < A ? x[lane] : 0;
-  return action;
+  vi action = load_int_some(x, lanes);
+  return action & ((action >= 0) & (action < A));
 }
 
 /* columns[action] of every lane. */
-INLINE vf chosen(const float *columns, vi action) {
-  vf x;
-  for (int lane = 0; lane < W; lane++) x[lane] = columns[(size_t)action[lane] * W + lane];
+INLINE vf chosen(const float *columns, vi action, int A) {
+  vf x = load(columns);
+  for (int a = 1; a < A; a++)
+    x = select_equal(action, splat_int(a), load(columns + (size_t)a * W), x);
   return x;
 }
 
@@ -83,9 +74,10 @@ INLINE vi argmax(const float *columns, int A) {
   return __builtin_convertvector(index, vi);
 }
 
-static void categorical_sample(struct device *d, int32_t *action, float *log_prob, const real *logits, int stride,
-                               const float *uniform, int B, int A) {
-  float *columns = cpu_scratch(d, SCRATCH_STATE, (size_t)2 * A * W), *exponentials = columns + (size_t)A * W;
+static void categorical_sample(struct device *d, int32_t *action, float *log_prob,
+                               const real *logits, int stride, const float *uniform, int B, int A) {
+  float *columns = cpu_scratch(d, SCRATCH_STATE, (size_t)2 * A * W),
+        *exponentials = columns + (size_t)A * W;
   for (int b = 0; b < B; b += W) {
     int lanes = at_most_lanes(B - b);
     columns_read(columns, (const float *)logits + (size_t)b * stride, stride, lanes, A);
@@ -94,54 +86,61 @@ static void categorical_sample(struct device *d, int32_t *action, float *log_pro
     vi drawn = inverse_cdf(exponentials, u * s.total, A);
     vi greedy = u < 0;
     vi taken = (greedy & argmax(columns, A)) | (~greedy & drawn);
-    actions_write(action + b, taken, lanes);
-    store_some(log_prob + b, chosen(columns, taken) - s.normaliser, lanes);
+    store_int_some(action + b, taken, lanes);
+    store_some(log_prob + b, chosen(columns, taken, A) - s.normaliser, lanes);
   }
 }
 
 /* ---- evaluate and backward */
 
 /* entropy = -sum p log p. */
-INLINE vf entropy_of(const float *exponentials, const float *columns, const struct softmax *s, int A) {
+INLINE vf entropy_of(const float *exponentials, const float *columns, const struct softmax *s,
+                     int A) {
   vf sum = {0};
   for (int a = 0; a < A; a++)
     sum += load(exponentials + (size_t)a * W) * (load(columns + (size_t)a * W) - s->normaliser);
   return -sum / s->total;
 }
 
-static void categorical_evaluate(struct device *d, real *log_prob, real *entropy, const real *logits, int stride,
-                                 const int32_t *action, int B, int A) {
-  float *columns = cpu_scratch(d, SCRATCH_STATE, (size_t)2 * A * W), *exponentials = columns + (size_t)A * W;
+static void categorical_evaluate(struct device *d, real *log_prob, real *entropy,
+                                 const real *logits, int stride, const int32_t *action, int B,
+                                 int A) {
+  float *columns = cpu_scratch(d, SCRATCH_STATE, (size_t)2 * A * W),
+        *exponentials = columns + (size_t)A * W;
   for (int b = 0; b < B; b += W) {
     int lanes = at_most_lanes(B - b);
     columns_read(columns, (const float *)logits + (size_t)b * stride, stride, lanes, A);
     struct softmax s = softmax_of(exponentials, columns, A);
-    vf of_action = chosen(columns, actions_read(action + b, lanes, A)) - s.normaliser;
+    vf of_action = chosen(columns, actions_read(action + b, lanes, A), A) - s.normaliser;
     store_some((float *)log_prob + b, of_action, lanes);
     store_some((float *)entropy + b, entropy_of(exponentials, columns, &s, A), lanes);
   }
 }
 
 /* columns (A, W) go from logits to their gradient. */
-INLINE void columns_backward(float *columns, const float *exponentials, const struct softmax *s, vi action, vf dlp,
-                             vf dent, int A) {
+INLINE void columns_backward(float *columns, const float *exponentials, const struct softmax *s,
+                             vi action, vf dlp, vf dent, int A) {
   vf entropy = entropy_of(exponentials, columns, s, A), inverse = 1.0f / s->total;
   for (int a = 0; a < A; a++) {
-    vf p = load(exponentials + (size_t)a * W) * inverse, log_p = load(columns + (size_t)a * W) - s->normaliser;
+    vf p = load(exponentials + (size_t)a * W) * inverse,
+       log_p = load(columns + (size_t)a * W) - s->normaliser;
     vf taken = select_equal(action, splat_int(a), dlp, splat(0));
     store(columns + (size_t)a * W, taken - p * (dlp + dent * (log_p + entropy)));
   }
 }
 
-static void categorical_backward(struct device *d, real *dlogits, int dstride, const real *logits, int stride,
-                                 const int32_t *action, const real *d_log_prob, const real *d_entropy, int B, int A) {
-  float *columns = cpu_scratch(d, SCRATCH_STATE, (size_t)2 * A * W), *exponentials = columns + (size_t)A * W;
+static void categorical_backward(struct device *d, real *dlogits, int dstride, const real *logits,
+                                 int stride, const int32_t *action, const real *d_log_prob,
+                                 const real *d_entropy, int B, int A) {
+  float *columns = cpu_scratch(d, SCRATCH_STATE, (size_t)2 * A * W),
+        *exponentials = columns + (size_t)A * W;
   for (int b = 0; b < B; b += W) {
     int lanes = at_most_lanes(B - b);
     columns_read(columns, (const float *)logits + (size_t)b * stride, stride, lanes, A);
     struct softmax s = softmax_of(exponentials, columns, A);
     columns_backward(columns, exponentials, &s, actions_read(action + b, lanes, A),
-                     load_some((const float *)d_log_prob + b, lanes), load_some((const float *)d_entropy + b, lanes), A);
+                     load_some((const float *)d_log_prob + b, lanes),
+                     load_some((const float *)d_entropy + b, lanes), A);
     columns_write((float *)dlogits + (size_t)b * dstride, dstride, columns, lanes, A);
   }
 }

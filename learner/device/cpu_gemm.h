@@ -68,7 +68,8 @@ static struct panels panels_pack(float *packed, const float *b, int stride, int 
 }
 
 /* Packs B (K, N) that is stored transposed: b (N, K), rows `stride` apart. */
-static struct panels panels_pack_transposed(float *packed, const float *b, int stride, int K, int N) {
+static struct panels panels_pack_transposed(float *packed, const float *b, int stride, int K,
+                                            int N) {
   float *y = packed;
   for (int k0 = 0; k0 < K; k0 += BLOCK_K) {
     int depth = at_most_int(BLOCK_K, K - k0);
@@ -76,8 +77,8 @@ static struct panels panels_pack_transposed(float *packed, const float *b, int s
       int width = at_most_int(PANEL, N - n0), padded = whole_vectors(width);
       for (int n = 0; n < padded; n += W)
         for (int k = 0; k < depth; k += W)
-          transpose(y + (size_t)k * padded + n, padded, b + (size_t)(n0 + n) * stride + k0 + k, stride,
-                    at_most_int(W, width - n), at_most_int(W, depth - k));
+          transpose(y + (size_t)k * padded + n, padded, b + (size_t)(n0 + n) * stride + k0 + k,
+                    stride, at_most_int(W, width - n), at_most_int(W, depth - k));
       y += (size_t)depth * padded;
     }
   }
@@ -113,47 +114,46 @@ struct tile {
   int tail; /* lanes of the last vector */
 };
 
+#define EACH_ROW(m, n) _Pragma("GCC unroll 12") for (int m = 0; m < (n); m++)
+
 /* rows and vectors are constants where this is expanded, so that the tile is registers. */
 INLINE void tile_run(const struct tile *t, const int rows, const int vectors) {
-  vf sum[12][4];
-#pragma GCC unroll 12
-  for (int m = 0; m < rows; m++)
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) {
-      int lanes = v == vectors - 1 ? t->tail : W;
-      sum[m][v] = (vf){0};
-      if (t->start == START_BIAS) sum[m][v] = load_some(t->bias + v * W, lanes);
-      if (t->start == START_C) sum[m][v] = load_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, lanes);
-    }
+  vf sum[12][4], start[4];
+  EACH(v, vectors) {
+    start[v] = (vf){0};
+    if (t->start == START_BIAS)
+      start[v] = load_some(t->bias + v * W, v == vectors - 1 ? t->tail : W);
+  }
+  EACH_ROW(m, rows) EACH(v, vectors) sum[m][v] = start[v];
+  if (t->start == START_C)
+    EACH_ROW(m, rows)
+    EACH(v, vectors) sum[m][v] =
+        load_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, v == vectors - 1 ? t->tail : W);
   const float *a = t->a, *b = t->b;
   const ptrdiff_t a_row = t->a_row, a_column = t->a_column, b_stride = t->b_stride;
 #pragma GCC unroll 1
   for (int k = t->K; k > 0; k--, a += a_column, b += b_stride) {
     vf column[4];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) column[v] = load(b + v * W);
-#pragma GCC unroll 12
-    for (int m = 0; m < rows; m++) {
+    EACH(v, vectors) column[v] = load(b + v * W);
+    EACH_ROW(m, rows) {
       vf x = splat(a[m * a_row]);
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; v++) sum[m][v] += x * column[v];
+      EACH(v, vectors) sum[m][v] += x * column[v];
     }
   }
-#pragma GCC unroll 12
-  for (int m = 0; m < rows; m++)
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++)
-      store_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, sum[m][v], v == vectors - 1 ? t->tail : W);
+  EACH_ROW(m, rows)
+  EACH(v, vectors) store_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, sum[m][v],
+                              v == vectors - 1 ? t->tail : W);
 }
 
 typedef void tile_function(const struct tile *t);
 
-#define TILE(rows, vectors)                                 \
+#define TILE(rows, vectors)                                   \
   static void tile_##rows##_##vectors(const struct tile *t) { \
-    tile_run(t, rows, vectors);                             \
+    tile_run(t, rows, vectors);                               \
   }
 #define TILES(vectors) \
-  TILE(1, vectors) TILE(2, vectors) TILE(3, vectors) TILE(4, vectors) TILE(5, vectors) TILE(6, vectors)
+  TILE(1, vectors)     \
+  TILE(2, vectors) TILE(3, vectors) TILE(4, vectors) TILE(5, vectors) TILE(6, vectors)
 #define TILE_NAMES(v) tile_1_##v, tile_2_##v, tile_3_##v, tile_4_##v, tile_5_##v, tile_6_##v
 
 TILES(1)
@@ -165,7 +165,8 @@ TILES(4)
 TILE(12, 1)
 TILE(12, 2)
 TILE(8, 3)
-static tile_function *const TILE_TABLE[][6] = {{TILE_NAMES(1)}, {TILE_NAMES(2)}, {TILE_NAMES(3)}, {TILE_NAMES(4)}};
+static tile_function *const TILE_TABLE[][6] = {
+    {TILE_NAMES(1)}, {TILE_NAMES(2)}, {TILE_NAMES(3)}, {TILE_NAMES(4)}};
 static tile_function *const TALL_TILE[] = {tile_12_1, tile_12_2, tile_8_3, tile_6_4};
 static const int TALL_ROWS[] = {12, 12, 8, 6};
 #elif defined(__AVX2__)
@@ -194,7 +195,8 @@ static void activate_rows(float *y, int stride, enum activation act, int rows, i
   for (int m = 0; m < rows; m++, y += stride) {
     int n = 0;
     if (act == ACTIVATION_RELU)
-      for (; n < width; n += W) store_some(y + n, vmax(splat(0), load_some(y + n, width - n)), width - n);
+      for (; n < width; n += W)
+        store_some(y + n, vmax(splat(0), load_some(y + n, width - n)), width - n);
     for (; n + TILE_VECTORS * W <= width; n += TILE_VECTORS * W) tanh_vectors(y + n, TILE_VECTORS);
     for (; n < width; n += W) store_some(y + n, vtanh(load_some(y + n, width - n)), width - n);
   }
@@ -219,7 +221,8 @@ static void gemm_run(const struct gemm *g) {
   const float *slab = g->b.data;
   for (int k0 = 0; k0 < g->K; k0 += BLOCK_K) {
     int depth = at_most_int(BLOCK_K, g->K - k0);
-    struct tile t = {.c_stride = g->c_stride, .a_row = g->a_row, .a_column = g->a_column, .K = depth};
+    struct tile t = {
+        .c_stride = g->c_stride, .a_row = g->a_row, .a_column = g->a_column, .K = depth};
     t.start = k0 > 0 || g->accumulate ? START_C : g->bias ? START_BIAS : START_ZERO;
     enum activation act = k0 + depth == g->K ? g->act : ACTIVATION_NONE;
     for (int m0 = 0; m0 < g->M; m0 += BLOCK_M)

@@ -12,12 +12,13 @@ static void fill(struct device *d, real *y, float value, size_t n) {
   for (size_t i = 0; i < n; i += W) store_some((float *)y + i, splat(value), lanes_left(n, i));
 }
 
-static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B, int n) {
+static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
+                      int n) {
   (void)d;
   for (int b = 0; b < B; b++)
     for (int i = 0; i < n; i += W)
-      store_some((float *)y + (size_t)b * y_stride + i, load_some((const float *)x + (size_t)b * x_stride + i, n - i),
-                 n - i);
+      store_some((float *)y + (size_t)b * y_stride + i,
+                 load_some((const float *)x + (size_t)b * x_stride + i, n - i), n - i);
 }
 
 /* ---- inputs */
@@ -26,7 +27,8 @@ static void copy_rows(struct device *d, real *y, int y_stride, const real *x, in
 static void embed_tensor(float *y, const uint8_t *x, enum device_dtype dtype, int count) {
   int i = 0;
   if (dtype == DEVICE_UINT8) {
-    for (; i + W <= count; i += W) store(y + i, __builtin_convertvector(load_bytes(x + i), vf) * (1.0f / 255));
+    for (; i + W <= count; i += W)
+      store(y + i, __builtin_convertvector(load_bytes(x + i), vf) * (1.0f / 255));
     for (; i < count; i++) y[i] = (float)x[i] * (1.0f / 255);
   } else if (dtype == DEVICE_INT32) {
     const int32_t *whole = (const int32_t *)(const void *)x;

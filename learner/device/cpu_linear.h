@@ -11,12 +11,13 @@
 static void narrow_pack(float *packed, const float *w, int I, int O) {
   int padded = whole_vectors(I);
   for (int o = 0; o < O; o++)
-    for (int i = 0; i < padded; i++) packed[(size_t)o * padded + i] = i < I ? w[(size_t)i * O + o] : 0;
+    for (int i = 0; i < padded; i++)
+      packed[(size_t)o * padded + i] = i < I ? w[(size_t)i * O + o] : 0;
 }
 
 /* `rows` rows of y (rows, O); rows x O <= W sums live in registers. */
-INLINE void narrow_rows(float *y, const float *x, int x_stride, const float *packed, vf bias, enum activation act, int I,
-                        const int O, const int rows) {
+INLINE void narrow_rows(float *y, const float *x, int x_stride, const float *packed, vf bias,
+                        enum activation act, int I, const int O, const int rows) {
   vf sum[W] = {{0}};
   int padded = whole_vectors(I);
   for (int i = 0; i < I; i += W) {
@@ -33,37 +34,48 @@ INLINE void narrow_rows(float *y, const float *x, int x_stride, const float *pac
   store_some(y, total, rows * O);
 }
 
-INLINE void narrow_forward(float *y, const float *x, int x_stride, const float *packed, const float *b,
-                           enum activation act, int B, int I, const int O) {
+INLINE void narrow_forward(float *y, const float *x, int x_stride, const float *packed,
+                           const float *b, enum activation act, int B, int I, const int O) {
   const int rows = 4 * O <= W ? 4 : 2;
   vf bias = {0};
   for (int j = 0; j < rows * O; j++) bias[j] = b[j % O];
   int row = 0;
   for (; row + rows <= B; row += rows)
-    narrow_rows(y + (size_t)row * O, x + (size_t)row * x_stride, x_stride, packed, bias, act, I, O, rows);
+    narrow_rows(y + (size_t)row * O, x + (size_t)row * x_stride, x_stride, packed, bias, act, I, O,
+                rows);
   for (; row < B; row++)
-    narrow_rows(y + (size_t)row * O, x + (size_t)row * x_stride, x_stride, packed, bias, act, I, O, 1);
+    narrow_rows(y + (size_t)row * O, x + (size_t)row * x_stride, x_stride, packed, bias, act, I, O,
+                1);
 }
 
 static bool is_narrow(int O) {
   return O <= 4 && 2 * O <= W;
 }
 
-static void narrow_choose(float *y, const float *x, int x_stride, const float *packed, const float *b,
-                          enum activation act, int B, int I, int O) {
+static void narrow_choose(float *y, const float *x, int x_stride, const float *packed,
+                          const float *b, enum activation act, int B, int I, int O) {
   switch (O) {
-    case 1: narrow_forward(y, x, x_stride, packed, b, act, B, I, 1); break;
-    case 2: narrow_forward(y, x, x_stride, packed, b, act, B, I, 2); break;
+    case 1:
+      narrow_forward(y, x, x_stride, packed, b, act, B, I, 1);
+      break;
+    case 2:
+      narrow_forward(y, x, x_stride, packed, b, act, B, I, 2);
+      break;
 #if VECTOR_BYTES >= 32
-    case 3: narrow_forward(y, x, x_stride, packed, b, act, B, I, 3); break;
-    case 4: narrow_forward(y, x, x_stride, packed, b, act, B, I, 4); break;
+    case 3:
+      narrow_forward(y, x, x_stride, packed, b, act, B, I, 3);
+      break;
+    case 4:
+      narrow_forward(y, x, x_stride, packed, b, act, B, I, 4);
+      break;
 #endif
-    default: break;
+    default:
+      break;
   }
 }
 
-static void linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w, const real *b,
-                           enum activation act, int B, int I, int O) {
+static void linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w,
+                           const real *b, enum activation act, int B, int I, int O) {
   const float *weights = (const float *)w;
   float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(I, O) + (size_t)O * whole_vectors(I));
   if (is_narrow(O)) {
@@ -92,27 +104,38 @@ INLINE vf slope(vf y, enum activation act) {
   return 1.0f - y * y;
 }
 
-/* dy *= slope(y); db = column sums of dy: vectors down the rows, a panel of columns at a time. */
-static void turn_and_sum(float *db, float *dy, const float *y, enum activation act, int B, int O) {
-  for (int n = 0; n < O; n += W) {
-    int lanes = O - n;
-    vf sum = {0};
-    for (int b = 0; b < B; b++) {
-      size_t i = (size_t)b * O + n;
-      vf g = load_some(dy + i, lanes);
+/* Columns of `vectors` vectors, the last of `tail` lanes: dy *= slope(y); db = sums of dy down the rows. */
+INLINE void turn_columns(float *db, float *dy, const float *y, enum activation act, int B, int O,
+                         const int vectors, int tail) {
+  vf sum[4] = {{0}};
+  for (int b = 0; b < B; b++, dy += O, y += O) {
+    EACH(v, vectors) {
+      int lanes = v == vectors - 1 ? tail : W;
+      vf g = load_some(dy + v * W, lanes);
       if (act != ACTIVATION_NONE) {
-        g *= slope(load_some(y + i, lanes), act);
-        store_some(dy + i, g, lanes);
+        g *= slope(load_some(y + v * W, lanes), act);
+        store_some(dy + v * W, g, lanes);
       }
-      sum += g;
+      sum[v] += g;
     }
-    store_some(db + n, sum, lanes);
   }
+  EACH(v, vectors) store_some(db + v * W, sum[v], v == vectors - 1 ? tail : W);
+}
+
+static void turn_and_sum(float *db, float *dy, const float *y, enum activation act, int B, int O) {
+  int n = 0;
+  for (; n + 4 * W <= O; n += 4 * W) {
+    if (act == ACTIVATION_TANH)
+      turn_columns(db + n, dy + n, y + n, ACTIVATION_TANH, B, O, 4, W);
+    else
+      turn_columns(db + n, dy + n, y + n, act, B, O, 4, W);
+  }
+  for (; n < O; n += W) turn_columns(db + n, dy + n, y + n, act, B, O, 1, at_most_int(W, O - n));
 }
 
 /* dw (I, O) = x^T dy. With fewer outputs than a vector has lanes: its transpose, so that vectors run along the inputs. */
-static void weight_gradient(struct device *d, float *dw, const float *dy, const float *x, int x_stride, int B, int I,
-                            int O) {
+static void weight_gradient(struct device *d, float *dw, const float *dy, const float *x,
+                            int x_stride, int B, int I, int O) {
   bool few = O < W && I > O;
   int M = few ? O : I, N = few ? I : O, stride = few ? x_stride : O;
   const float *b = few ? x : dy;
@@ -131,21 +154,29 @@ static void weight_gradient(struct device *d, float *dw, const float *dy, const 
     for (int o = 0; o < O; o++) dw[(size_t)i * O + o] = c[(size_t)o * I + i];
 }
 
-static void linear_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y, const real *x,
-                            int x_stride, const real *w, enum activation act, int B, int I, int O) {
-  turn_and_sum((float *)db, (float *)dy, (const float *)y, act, B, O);
-  weight_gradient(d, (float *)dw, (const float *)dy, (const float *)x, x_stride, B, I, O);
-  if (!dx) return;
+/* dx (B, I) = dy w^T. */
+static void inputs_gradient(struct device *d, float *dx, const float *dy, const float *w, int B,
+                            int I, int O) {
   float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(O, I));
-  gemm_run(&(struct gemm){.c = (float *)dx,
+  gemm_run(&(struct gemm){.c = dx,
                           .c_stride = I,
-                          .a = (const float *)dy,
+                          .a = dy,
                           .a_row = O,
                           .a_column = 1,
-                          .b = panels_pack_transposed(packed, (const float *)w, O, O, I),
+                          .b = panels_pack_transposed(packed, w, O, O, I),
                           .M = B,
                           .N = I,
                           .K = O});
+}
+
+static void linear_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
+                            const real *x, int x_stride, const real *w, enum activation act, int B,
+                            int I, int O) {
+  unsigned state = flush_tiny();
+  turn_and_sum((float *)db, (float *)dy, (const float *)y, act, B, O);
+  weight_gradient(d, (float *)dw, (const float *)dy, (const float *)x, x_stride, B, I, O);
+  if (dx) inputs_gradient(d, (float *)dx, (const float *)dy, (const float *)w, B, I, O);
+  flush_end(state);
 }
 
 #endif

@@ -41,8 +41,9 @@ static void cells_forward(float *h, float *c, float *gates, const float *c_prev,
   }
 }
 
-static void lstm_forward(struct device *d, real *h_, real *c_, real *gates_, const real *wh, const real *h0,
-                         const real *c0, const uint8_t *reset, int T, int N, int H) {
+static void lstm_forward(struct device *d, real *h_, real *c_, real *gates_, const real *wh,
+                         const real *h0, const real *c0, const uint8_t *reset, int T, int N,
+                         int H) {
   float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(H, 4 * H));
   struct panels weights = panels_choose(packed, (const float *)wh, 4 * H, T * N, H, 4 * H);
   float *zeros = cpu_scratch(d, SCRATCH_STATE, (size_t)(N + 1) * H), *kept = zeros + H;
@@ -77,8 +78,8 @@ static void lstm_forward(struct device *d, real *h_, real *c_, real *gates_, con
 /* ---- backward */
 
 /* One row's cells: dgates (4H) from dh (H); dc (H) goes from after the step to before it, or to 0 where it started. */
-static void cells_backward(float *dgates, float *dc, const float *dh, const float *c, const float *c_prev,
-                           const float *gates, float keep, int H) {
+static void cells_backward(float *dgates, float *dc, const float *dh, const float *c,
+                           const float *c_prev, const float *gates, float keep, int H) {
   for (int j = 0; j < H; j += W) {
     int lanes = H - j;
     vf gate[4];
@@ -101,8 +102,8 @@ static void copy_reset_rows(float *to, const float *from, const uint8_t *reset, 
 }
 
 /* dh of the step before += dgates Wh^T, but nothing through a reset. */
-static void hidden_gradient(float *dh_prev, const float *dgates, struct panels weights, float *saved,
-                            const uint8_t *reset, int N, int H) {
+static void hidden_gradient(float *dh_prev, const float *dgates, struct panels weights,
+                            float *saved, const uint8_t *reset, int N, int H) {
   copy_reset_rows(saved, dh_prev, reset, N, H);
   gemm_run(&(struct gemm){.c = dh_prev,
                           .c_stride = H,
@@ -118,10 +119,12 @@ static void hidden_gradient(float *dh_prev, const float *dgates, struct panels w
 }
 
 /* dwh (H, 4H) = sum over all steps of h_prev^T dgates, as one product. h_prev: room for (T, N, H). */
-static void recurrent_weight_gradient(struct device *d, float *dwh, float *h_prev, const float *dgates, const float *h,
-                                      const float *h0, const uint8_t *reset, int T, int N, int H) {
+static void recurrent_weight_gradient(struct device *d, float *dwh, float *h_prev,
+                                      const float *dgates, const float *h, const float *h0,
+                                      const uint8_t *reset, int T, int N, int H) {
   for (int t = 0; t < T; t++)
-    copy_unless_reset(h_prev + (size_t)t * N * H, t ? h + (size_t)(t - 1) * N * H : h0, reset + (size_t)t * N, N, H);
+    copy_unless_reset(h_prev + (size_t)t * N * H, t ? h + (size_t)(t - 1) * N * H : h0,
+                      reset + (size_t)t * N, N, H);
   float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(T * N, 4 * H));
   gemm_run(&(struct gemm){.c = dwh,
                           .c_stride = 4 * H,
@@ -134,9 +137,10 @@ static void recurrent_weight_gradient(struct device *d, float *dwh, float *h_pre
                           .K = T * N});
 }
 
-static void lstm_backward(struct device *d, real *dgates_, real *dwh, real *dh_, const real *h, const real *c_,
-                          const real *gates_, const real *wh, const real *h0, const real *c0, const uint8_t *reset,
-                          int T, int N, int H) {
+static void lstm_backward(struct device *d, real *dgates_, real *dwh, real *dh_, const real *h,
+                          const real *c_, const real *gates_, const real *wh, const real *h0,
+                          const real *c0, const uint8_t *reset, int T, int N, int H) {
+  unsigned state = flush_tiny();
   size_t step = (size_t)N * H;
   float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(4 * H, H));
   struct panels weights = panels_pack_transposed(packed, (const float *)wh, 4 * H, 4 * H, H);
@@ -151,13 +155,14 @@ static void lstm_backward(struct device *d, real *dgates_, real *dwh, real *dh_,
     for (int n = 0; n < N; n++) {
       size_t row = (size_t)n * H;
       bool first = resets[n] & RESET;
-      cells_backward(dgates + 4 * row, dc + row, dh + row, c + row, first ? zeros : c_prev + row, gates + 4 * row,
-                     first ? 0.0f : 1.0f, H);
+      cells_backward(dgates + 4 * row, dc + row, dh + row, c + row, first ? zeros : c_prev + row,
+                     gates + 4 * row, first ? 0.0f : 1.0f, H);
     }
     if (t > 0) hidden_gradient(dh - step, dgates, weights, saved, resets, N, H);
   }
-  recurrent_weight_gradient(d, (float *)dwh, h_prev, (const float *)dgates_, (const float *)h, (const float *)h0, reset,
-                            T, N, H);
+  recurrent_weight_gradient(d, (float *)dwh, h_prev, (const float *)dgates_, (const float *)h,
+                            (const float *)h0, reset, T, N, H);
+  flush_end(state);
 }
 
 #endif

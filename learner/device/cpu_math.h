@@ -8,7 +8,8 @@
 
 /* exp(x), relative error below 2e-7; 0 below -87, and as at 88 above it. */
 INLINE vf vexp(vf x) {
-  const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number, kept in the low bits */
+  const float magic =
+      12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number, kept in the low bits */
   vf clamped = vmax(splat(-87.0f), vmin(splat(88.0f), x));
   vf shifted = clamped * 1.44269504f + magic;
   vf n = shifted - magic;

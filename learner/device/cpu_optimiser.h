@@ -7,7 +7,9 @@
 #include "learner/device/cpu.h"
 #include "learner/device/cpu_vector.h"
 
-enum { NORM_BLOCK = 4096 }; /* summed in float; the blocks' sums in double, so that the size does not cost precision */
+enum {
+  NORM_BLOCK = 4096
+}; /* summed in float; the blocks' sums in double, so that the size does not cost precision */
 
 /* Lanes that are left of `count` numbers from i on. */
 INLINE int lanes_left(size_t count, size_t i) {
@@ -41,9 +43,11 @@ static float clip_scale(const real *norm, float max_norm) {
   return max_norm > 0 && n > max_norm ? max_norm / n : 1.0f;
 }
 
-static void adam(struct device *d, real *p_, real *m_, real *v_, const real *g_, const real *norm, float max_norm,
-                 float lr, float beta1, float beta2, float epsilon, int64_t step, size_t P) {
+static void adam(struct device *d, real *p_, real *m_, real *v_, const real *g_, const real *norm,
+                 float max_norm, float lr, float beta1, float beta2, float epsilon, int64_t step,
+                 size_t P) {
   (void)d;
+  unsigned state = flush_tiny();
   float *p = (float *)p_, *m = (float *)m_, *v = (float *)v_;
   float scale = clip_scale(norm, max_norm);
   float rate = (float)((double)lr / (1 - pow((double)beta1, (double)step)));
@@ -55,13 +59,17 @@ static void adam(struct device *d, real *p_, real *m_, real *v_, const real *g_,
     vf square = beta2 * load_some(v + i, lanes) + (1 - beta2) * g * g;
     store_some(m + i, mean, lanes);
     store_some(v + i, square, lanes);
-    store_some(p + i, load_some(p + i, lanes) - rate * mean / (vsqrt(square * unbias) + epsilon), lanes);
+    store_some(p + i, load_some(p + i, lanes) - rate * mean / (vsqrt(square * unbias) + epsilon),
+               lanes);
   }
+  flush_end(state);
 }
 
-static void rmsprop(struct device *d, real *p_, real *ms_, real *mom_, const real *g_, const real *norm, float max_norm,
-                    float lr, float decay, float momentum, float epsilon, size_t P) {
+static void rmsprop(struct device *d, real *p_, real *ms_, real *mom_, const real *g_,
+                    const real *norm, float max_norm, float lr, float decay, float momentum,
+                    float epsilon, size_t P) {
   (void)d;
+  unsigned state = flush_tiny();
   float *p = (float *)p_, *ms = (float *)ms_, *mom = (float *)mom_;
   float scale = clip_scale(norm, max_norm);
   for (size_t i = 0; i < P; i += W) {
@@ -73,6 +81,7 @@ static void rmsprop(struct device *d, real *p_, real *ms_, real *mom_, const rea
     store_some(mom + i, move, lanes);
     store_some(p + i, load_some(p + i, lanes) - move, lanes);
   }
+  flush_end(state);
 }
 
 #endif

@@ -59,7 +59,7 @@ INLINE vi load_bytes_part(const uint8_t *x, int n) {
 }
 
 #if defined(__AVX512F__)
-INLINE __mmask16 first_lanes(int n) {
+INLINE __mmask16 first_lanes(int n) { /* n <= W */
   return (__mmask16)((1u << n) - 1);
 }
 INLINE vf load_part(const float *x, int n) {
@@ -79,11 +79,25 @@ INLINE vf vsqrt(vf a) {
 }
 /* a < b ? x : y */
 INLINE vf select_less(vf a, vf b, vf x, vf y) {
-  return (vf)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ), (__m512)y, (__m512)x);
+  return (vf)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ), (__m512)y,
+                                  (__m512)x);
 }
 /* a == b ? x : y */
 INLINE vf select_equal(vi a, vi b, vf x, vf y) {
-  return (vf)_mm512_mask_blend_ps(_mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b), (__m512)y, (__m512)x);
+  return (vf)_mm512_mask_blend_ps(_mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b), (__m512)y,
+                                  (__m512)x);
+}
+
+/* x[0], x[stride], ... n of them, the rest 0; and back. */
+INLINE vf load_column(const float *x, int stride, int n) {
+  __m512i index =
+      (__m512i)(splat_int(stride) * (vi){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  return (vf)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), first_lanes(n), index, x, 4);
+}
+INLINE void store_column(float *y, int stride, vf x, int n) {
+  __m512i index =
+      (__m512i)(splat_int(stride) * (vi){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  _mm512_mask_i32scatter_ps(y, first_lanes(n), index, (__m512)x, 4);
 }
 
 #elif defined(__AVX2__)
@@ -106,7 +120,8 @@ INLINE vf vsqrt(vf a) {
   return (vf)_mm256_sqrt_ps((__m256)a);
 }
 INLINE vf select_less(vf a, vf b, vf x, vf y) {
-  return (vf)_mm256_blendv_ps((__m256)y, (__m256)x, _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ));
+  return (vf)_mm256_blendv_ps((__m256)y, (__m256)x,
+                              _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ));
 }
 INLINE vf select_equal(vi a, vi b, vf x, vf y) {
   __m256i equal = _mm256_cmpeq_epi32((__m256i)a, (__m256i)b);
@@ -154,8 +169,39 @@ INLINE void store_some(float *y, vf x, int n) {
     store_part(y, x, n);
 }
 
+#if !defined(__AVX512F__)
+INLINE vf load_column(const float *x, int stride, int n) {
+  vf y = {0};
+  for (int i = 0; i < n; i++) y[i] = x[(ptrdiff_t)i * stride];
+  return y;
+}
+INLINE void store_column(float *y, int stride, vf x, int n) {
+  for (int i = 0; i < n; i++) y[(ptrdiff_t)i * stride] = x[i];
+}
+#endif
+
+INLINE vi load_int_some(const int32_t *x, int n) {
+  return (vi)load_some((const float *)(const void *)x, n);
+}
+
+INLINE void store_int_some(int32_t *y, vi x, int n) {
+  store_some((float *)(void *)y, (vf)x, n);
+}
+
 INLINE vi load_bytes_some(const uint8_t *x, int n) {
   return n >= W ? load_bytes(x) : load_bytes_part(x, n);
+}
+
+/* Numbers below 1e-38 count as 0 until the state that this returns is given back: a moment that decays for ever would
+ * otherwise make every update a hundred times slower. */
+INLINE unsigned flush_tiny(void) {
+  unsigned state = _mm_getcsr();
+  _mm_setcsr(state | 0x8040);
+  return state;
+}
+
+INLINE void flush_end(unsigned state) {
+  _mm_setcsr(state);
 }
 
 /* The sum of the lanes, always in the same order. */

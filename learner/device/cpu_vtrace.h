@@ -18,7 +18,8 @@ INLINE vf unless(vi flags, int32_t bit, vf a, vf b) {
 
 /* pi / mu of `lanes` steps from step i on. */
 INLINE vf ratio_of(const struct device_vtrace *v, size_t i, int lanes) {
-  return vexp(load_some((const float *)v->log_prob + i, lanes) - load_some(v->behaviour + i, lanes));
+  return vexp(load_some((const float *)v->log_prob + i, lanes) -
+              load_some(v->behaviour + i, lanes));
 }
 
 /* The running values of W sequences, from the last step to the first. */
@@ -27,10 +28,11 @@ struct trace {
 };
 
 /* Step i = (t, n) of `lanes` sequences. */
-INLINE void vtrace_step(float *vs, float *advantage, struct trace *trace, const struct device_vtrace *v, size_t i,
-                        int lanes) {
+INLINE void vtrace_step(float *vs, float *advantage, struct trace *trace,
+                        const struct device_vtrace *v, size_t i, int lanes) {
   size_t next = i + (size_t)v->N;
-  vi flags = load_bytes_some(v->flags + i, lanes), flags_next = load_bytes_some(v->flags + next, lanes);
+  vi flags = load_bytes_some(v->flags + i, lanes),
+     flags_next = load_bytes_some(v->flags + next, lanes);
   vf value = load_some((const float *)v->value + i, lanes);
   vf reward = clip_reward(load_some(v->reward + next, lanes), v->reward_clip);
   vf discount = unless(flags_next, TERMINATED, splat(v->discount), splat(0));
@@ -66,13 +68,16 @@ struct loss {
 };
 
 /* Steps i .. i + lanes: gradients, and their share of the eight sums. */
-INLINE void loss_step(const struct loss *loss, vf sums[8], const struct device_vtrace *v, size_t i, int lanes) {
+INLINE void loss_step(const struct loss *loss, vf sums[8], const struct device_vtrace *v, size_t i,
+                      int lanes) {
   vi flags = load_bytes_some(v->flags + i, lanes);
   vf on = unless(flags, TRUNCATED, splat(1), splat(0));
   for (int k = lanes; k < W; k++) on[k] = 0;
   vf scale = on * loss->scale;
-  vf advantage = load_some(loss->advantage + i, lanes), log_prob = load_some((const float *)v->log_prob + i, lanes);
-  vf value = load_some((const float *)v->value + i, lanes), behaviour = load_some(v->behaviour + i, lanes);
+  vf advantage = load_some(loss->advantage + i, lanes),
+     log_prob = load_some((const float *)v->log_prob + i, lanes);
+  vf value = load_some((const float *)v->value + i, lanes),
+     behaviour = load_some(v->behaviour + i, lanes);
   vf error = value - load_some(loss->vs + i, lanes);
   vf reward = clip_reward(load_some(v->reward + i + (size_t)v->N, lanes), v->reward_clip);
   store_some(loss->d_log_prob + i, -scale * (advantage + loss->kl_cost), lanes);
@@ -94,9 +99,10 @@ static int unmasked_steps(const uint8_t *flags, size_t n) {
   return count;
 }
 
-static void vtrace_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value, real *sums,
-                        const struct device_vtrace *v, const real *vs, const real *advantage, const real *entropy,
-                        float baseline_cost, float entropy_cost, float kl_cost) {
+static void vtrace_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
+                        real *sums, const struct device_vtrace *v, const real *vs,
+                        const real *advantage, const real *entropy, float baseline_cost,
+                        float entropy_cost, float kl_cost) {
   (void)d;
   size_t count = (size_t)v->T * v->N;
   int steps = unmasked_steps(v->flags, count);
@@ -111,7 +117,8 @@ static void vtrace_loss(struct device *d, real *d_log_prob, real *d_entropy, rea
                       .entropy_cost = entropy_cost,
                       .kl_cost = kl_cost};
   vf total[8] = {{0}};
-  for (size_t i = 0; i < count; i += W) loss_step(&loss, total, v, i, count - i < W ? (int)(count - i) : W);
+  for (size_t i = 0; i < count; i += W)
+    loss_step(&loss, total, v, i, count - i < W ? (int)(count - i) : W);
   for (int k = 0; k < 8; k++) ((float *)sums)[k] = sum_lanes(total[k]);
 }
 

@@ -21,7 +21,8 @@ enum status device_create(struct device **out, const char *name, struct error *e
   if (strcmp(name, "ref") == 0) *out = device_ref_float_create();
   if (strcmp(name, "ref_double") == 0) *out = device_ref_double_create();
   if (*out) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "unknown device '%s': use cpu, ref or ref_double", name);
+  return status_fail(error, STATUS_INVALID, "unknown device '%s': use cpu, ref or ref_double",
+                     name);
 }
 
 void device_destroy(struct device *d) {

@@ -51,14 +51,14 @@ int device_inputs_size(const struct device_inputs *in);
 /* Arguments of the V-trace operation; time-major (T, N) unless noted. */
 struct device_vtrace {
   int T, N;
-  float discount;               /* gamma */
+  float discount; /* gamma */
   float lambda, rho_clip, c_clip, pg_rho_clip;
-  float reward_clip;            /* rewards are clipped to +-reward_clip; 0: not at all */
-  const real *log_prob;         /* (T, N) log pi(a_t|x_t) of the policy that is trained */
-  const float *behaviour;       /* (T, N) log mu(a_t|x_t) of the policy that acted */
-  const real *value;            /* (T+1, N) V(x_t) */
-  const float *reward;          /* (T+1, N): reward[t+1] follows action t */
-  const uint8_t *flags;         /* (T+1, N): STEP_FIRST 1, STEP_TERMINATED 2, STEP_TRUNCATED 4 */
+  float reward_clip;      /* rewards are clipped to +-reward_clip; 0: not at all */
+  const real *log_prob;   /* (T, N) log pi(a_t|x_t) of the policy that is trained */
+  const float *behaviour; /* (T, N) log mu(a_t|x_t) of the policy that acted */
+  const real *value;      /* (T+1, N) V(x_t) */
+  const float *reward;    /* (T+1, N): reward[t+1] follows action t */
+  const uint8_t *flags;   /* (T+1, N): STEP_FIRST 1, STEP_TERMINATED 2, STEP_TRUNCATED 4 */
 };
 
 struct device_ops {
@@ -78,7 +78,8 @@ struct device_ops {
   void (*copy)(struct device *d, real *y, const real *x, size_t n);
   void (*fill)(struct device *d, real *y, float value, size_t n);
   /* y = x; (B, n) between arrays whose rows are y_stride and x_stride reals apart. */
-  void (*copy_rows)(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B, int n);
+  void (*copy_rows)(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
+                    int n);
 
   /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32 and float32 as they
    * are), one-hot previous action (zeros for -1), reward clipped to [-1, 1] (0 on a first row). */
@@ -86,35 +87,37 @@ struct device_ops {
 
   /* ---- linear layer, w (I, O), b (O) */
   /* y (B, O) = act(x (B, I) w + b); x rows are x_stride reals apart. */
-  void (*linear_forward)(struct device *d, real *y, const real *x, int x_stride, const real *w, const real *b,
-                         enum activation act, int B, int I, int O);
+  void (*linear_forward)(struct device *d, real *y, const real *x, int x_stride, const real *w,
+                         const real *b, enum activation act, int B, int I, int O);
   /* dw (I, O) and db (O) are overwritten; dx (B, I) may be NULL. dy (B, O) is turned in place into the gradient before
    * the activation (y: the forward's output). */
-  void (*linear_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y, const real *x,
-                          int x_stride, const real *w, enum activation act, int B, int I, int O);
+  void (*linear_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
+                          const real *x, int x_stride, const real *w, enum activation act, int B,
+                          int I, int O);
 
   /* ---- LSTM over T steps of N sequences; gate order i, f, g (cell), o; 1.0 is added to the forget gate inside.
    * gates (T, N, 4H): in: x_t Wx + b; out: the activated gates, kept for backward. h, c (T, N, H): outputs of every step.
    * wh (H, 4H). h0, c0 (N, H). reset (T, N): where bit 0 (1, first) is set the state before the step is zero. */
-  void (*lstm_forward)(struct device *d, real *h, real *c, real *gates, const real *wh, const real *h0, const real *c0,
-                       const uint8_t *reset, int T, int N, int H);
+  void (*lstm_forward)(struct device *d, real *h, real *c, real *gates, const real *wh,
+                       const real *h0, const real *c0, const uint8_t *reset, int T, int N, int H);
   /* dgates (T, N, 4H): gradient with respect to x_t Wx + b. dwh (H, 4H) overwritten. dh (T, N, H): gradient from above;
    * used as scratch. Nothing flows into h0, c0 (they are data). */
-  void (*lstm_backward)(struct device *d, real *dgates, real *dwh, real *dh, const real *h, const real *c,
-                        const real *gates, const real *wh, const real *h0, const real *c0, const uint8_t *reset, int T,
-                        int N, int H);
+  void (*lstm_backward)(struct device *d, real *dgates, real *dwh, real *dh, const real *h,
+                        const real *c, const real *gates, const real *wh, const real *h0,
+                        const real *c0, const uint8_t *reset, int T, int N, int H);
 
   /* ---- categorical distribution over A actions; logits rows are `stride` reals apart */
   /* uniform (B) in [0,1): inverse of the cumulative distribution in order of actions; a negative uniform: the argmax
    * (lowest index wins). action (B), log_prob (B) of that action under the softmax. */
-  void (*categorical_sample)(struct device *d, int32_t *action, float *log_prob, const real *logits, int stride,
-                             const float *uniform, int B, int A);
+  void (*categorical_sample)(struct device *d, int32_t *action, float *log_prob, const real *logits,
+                             int stride, const float *uniform, int B, int A);
   /* log_prob (B) of the given actions, entropy (B). Actions out of range count as 0. */
-  void (*categorical_evaluate)(struct device *d, real *log_prob, real *entropy, const real *logits, int stride,
-                               const int32_t *action, int B, int A);
+  void (*categorical_evaluate)(struct device *d, real *log_prob, real *entropy, const real *logits,
+                               int stride, const int32_t *action, int B, int A);
   /* dlogits (rows dstride apart) = d_log_prob (B) * d log_prob/d logits + d_entropy (B) * d entropy/d logits. */
-  void (*categorical_backward)(struct device *d, real *dlogits, int dstride, const real *logits, int stride,
-                               const int32_t *action, const real *d_log_prob, const real *d_entropy, int B, int A);
+  void (*categorical_backward)(struct device *d, real *dlogits, int dstride, const real *logits,
+                               int stride, const int32_t *action, const real *d_log_prob,
+                               const real *d_entropy, int B, int A);
 
   /* ---- V-trace: vs, advantage (T, N). Step t is masked (vs = V, advantage = 0, the trace stops) where row t is
    * truncated; the discount into t+1 is 0 iff row t+1 is terminated.
@@ -127,19 +130,21 @@ struct device_ops {
    * sums (8): [0] unmasked steps, [1] policy loss -sum(log_prob * advantage), [2] baseline 0.5 sum (vs-V)^2,
    * [3] sum entropy, [4] sum (behaviour - log_prob), [5] sum V, [6] sum of clipped rewards (of the steps that follow the
    * unmasked actions), [7] number of steps with rho > rho_clip. Sums over unmasked steps, not yet divided. */
-  void (*vtrace_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value, real *sums,
-                      const struct device_vtrace *v, const real *vs, const real *advantage, const real *entropy,
-                      float baseline_cost, float entropy_cost, float kl_cost);
+  void (*vtrace_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
+                      real *sums, const struct device_vtrace *v, const real *vs,
+                      const real *advantage, const real *entropy, float baseline_cost,
+                      float entropy_cost, float kl_cost);
 
   /* ---- optimisers over P parameters; gradients are scaled by min(1, max_norm / norm) first (max_norm 0: not at all),
    * norm (1) as computed by global_norm. */
   void (*global_norm)(struct device *d, real *norm, const real *g, size_t P);
   /* Source: Kingma and Ba 2015, algorithm 1; step counts from 1. */
-  void (*adam)(struct device *d, real *p, real *m, real *v, const real *g, const real *norm, float max_norm, float lr,
-               float beta1, float beta2, float epsilon, int64_t step, size_t P);
+  void (*adam)(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
+               float max_norm, float lr, float beta1, float beta2, float epsilon, int64_t step,
+               size_t P);
   /* IMPALA's RMSProp: ms = decay ms + (1-decay) g^2; mom = momentum mom + lr g / sqrt(ms + epsilon); p -= mom. */
-  void (*rmsprop)(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm, float max_norm, float lr,
-                  float decay, float momentum, float epsilon, size_t P);
+  void (*rmsprop)(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm,
+                  float max_norm, float lr, float decay, float momentum, float epsilon, size_t P);
 };
 
 /* The member every implementation starts with. */

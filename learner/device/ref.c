@@ -54,7 +54,8 @@ static void ref_fill(struct device *d, real *y_, float value, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] = (REAL)value;
 }
 
-static void ref_copy_rows(struct device *d, real *y_, int y_stride, const real *x_, int x_stride, int B, int n) {
+static void ref_copy_rows(struct device *d, real *y_, int y_stride, const real *x_, int x_stride,
+                          int B, int n) {
   (void)d;
   REAL *y = (REAL *)y_;
   const REAL *x = (const REAL *)x_;
@@ -69,9 +70,14 @@ static REAL element(const uint8_t *tensor, enum device_dtype dtype, int i) {
   int32_t whole;
   float number;
   switch (dtype) {
-    case DEVICE_UINT8: return (REAL)tensor[i] / (REAL)255;
-    case DEVICE_INT32: memcpy(&whole, tensor + 4 * (size_t)i, 4); return (REAL)whole;
-    case DEVICE_FLOAT32: memcpy(&number, tensor + 4 * (size_t)i, 4); return (REAL)number;
+    case DEVICE_UINT8:
+      return (REAL)tensor[i] / (REAL)255;
+    case DEVICE_INT32:
+      memcpy(&whole, tensor + 4 * (size_t)i, 4);
+      return (REAL)whole;
+    case DEVICE_FLOAT32:
+      memcpy(&number, tensor + 4 * (size_t)i, 4);
+      return (REAL)number;
   }
   CHECK(false, "unknown dtype %d", (int)dtype);
   return 0;
@@ -108,8 +114,9 @@ static REAL slope(enum activation act, REAL y) {
   return act == ACTIVATION_TANH ? 1 - y * y : 1;
 }
 
-static void ref_linear_forward(struct device *d, real *y_, const real *x_, int x_stride, const real *w_,
-                               const real *b_, enum activation act, int B, int I, int O) {
+static void ref_linear_forward(struct device *d, real *y_, const real *x_, int x_stride,
+                               const real *w_, const real *b_, enum activation act, int B, int I,
+                               int O) {
   (void)d;
   REAL *y = (REAL *)y_;
   const REAL *x = (const REAL *)x_, *w = (const REAL *)w_, *bias = (const REAL *)b_;
@@ -121,9 +128,9 @@ static void ref_linear_forward(struct device *d, real *y_, const real *x_, int x
     }
 }
 
-static void ref_linear_backward(struct device *d, real *dx_, real *dw_, real *db_, real *dy_, const real *y_,
-                                const real *x_, int x_stride, const real *w_, enum activation act, int B, int I,
-                                int O) {
+static void ref_linear_backward(struct device *d, real *dx_, real *dw_, real *db_, real *dy_,
+                                const real *y_, const real *x_, int x_stride, const real *w_,
+                                enum activation act, int B, int I, int O) {
   (void)d;
   REAL *dx = (REAL *)dx_, *dw = (REAL *)dw_, *db = (REAL *)db_, *dy = (REAL *)dy_;
   const REAL *y = (const REAL *)y_, *x = (const REAL *)x_, *w = (const REAL *)w_;
@@ -152,7 +159,8 @@ static REAL sigmoid(REAL x) {
 }
 
 /* One sequence, one step: gates (4H) in place, h, c (H) from h_prev, c_prev (H; NULL: zeros). */
-static void lstm_step(REAL *h, REAL *c, REAL *gates, const REAL *wh, const REAL *h_prev, const REAL *c_prev, int H) {
+static void lstm_step(REAL *h, REAL *c, REAL *gates, const REAL *wh, const REAL *h_prev,
+                      const REAL *c_prev, int H) {
   for (int k = 0; h_prev && k < H; k++)
     for (int j = 0; j < 4 * H; j++) gates[j] += h_prev[k] * wh[(size_t)k * 4 * H + j];
   for (int j = 0; j < H; j++) {
@@ -166,13 +174,15 @@ static void lstm_step(REAL *h, REAL *c, REAL *gates, const REAL *wh, const REAL 
 }
 
 /* The row of x (T, N, H) before step t of sequence n: x0's at t = 0, NULL after a reset. */
-static const REAL *previous(const REAL *x, const REAL *x0, const uint8_t *reset, int t, int n, int N, int H) {
+static const REAL *previous(const REAL *x, const REAL *x0, const uint8_t *reset, int t, int n,
+                            int N, int H) {
   if (reset[(size_t)t * N + n] & FLAG_FIRST) return NULL;
   return t > 0 ? x + ((size_t)(t - 1) * N + n) * H : x0 + (size_t)n * H;
 }
 
-static void ref_lstm_forward(struct device *d, real *h_, real *c_, real *gates_, const real *wh_, const real *h0_,
-                             const real *c0_, const uint8_t *reset, int T, int N, int H) {
+static void ref_lstm_forward(struct device *d, real *h_, real *c_, real *gates_, const real *wh_,
+                             const real *h0_, const real *c0_, const uint8_t *reset, int T, int N,
+                             int H) {
   (void)d;
   REAL *h = (REAL *)h_, *c = (REAL *)c_, *gates = (REAL *)gates_;
   const REAL *h0 = (const REAL *)h0_, *c0 = (const REAL *)c0_;
@@ -185,8 +195,8 @@ static void ref_lstm_forward(struct device *d, real *h_, real *c_, real *gates_,
 }
 
 /* The cell's pointwise part backwards: dgates (4H) from dh (H); dc (H) goes from after the step to before it. */
-static void lstm_step_backward(REAL *dgates, REAL *dc, const REAL *dh, const REAL *c, const REAL *c_prev,
-                               const REAL *gates, int H) {
+static void lstm_step_backward(REAL *dgates, REAL *dc, const REAL *dh, const REAL *c,
+                               const REAL *c_prev, const REAL *gates, int H) {
   for (int j = 0; j < H; j++) {
     REAL i = gates[j], f = gates[H + j], g = gates[2 * H + j], o = gates[3 * H + j];
     REAL squashed = tanh(c[j]);
@@ -210,11 +220,13 @@ static REAL *carry_of(struct device *d, int H) {
   return ref->carry;
 }
 
-static void ref_lstm_backward(struct device *d, real *dgates_, real *dwh_, real *dh_, const real *h_, const real *c_,
-                              const real *gates_, const real *wh_, const real *h0_, const real *c0_,
-                              const uint8_t *reset, int T, int N, int H) {
+static void ref_lstm_backward(struct device *d, real *dgates_, real *dwh_, real *dh_,
+                              const real *h_, const real *c_, const real *gates_, const real *wh_,
+                              const real *h0_, const real *c0_, const uint8_t *reset, int T, int N,
+                              int H) {
   REAL *dgates = (REAL *)dgates_, *dwh = (REAL *)dwh_, *dh = (REAL *)dh_;
-  const REAL *h = (const REAL *)h_, *c = (const REAL *)c_, *wh = (const REAL *)wh_, *gates = (const REAL *)gates_;
+  const REAL *h = (const REAL *)h_, *c = (const REAL *)c_, *wh = (const REAL *)wh_,
+             *gates = (const REAL *)gates_;
   memset(dwh, 0, (size_t)H * 4 * H * sizeof(REAL));
   for (int n = 0; n < N; n++) {
     REAL *dc = carry_of(d, H);
@@ -266,8 +278,9 @@ static int inverse_cdf(const REAL *logits, const struct softmax *s, REAL u, int 
   return A - 1;
 }
 
-static void ref_categorical_sample(struct device *d, int32_t *action, float *log_prob, const real *logits_, int stride,
-                                   const float *uniform, int B, int A) {
+static void ref_categorical_sample(struct device *d, int32_t *action, float *log_prob,
+                                   const real *logits_, int stride, const float *uniform, int B,
+                                   int A) {
   (void)d;
   for (int b = 0; b < B; b++) {
     const REAL *logits = (const REAL *)logits_ + (size_t)b * stride;
@@ -290,8 +303,9 @@ static REAL entropy_of(const REAL *logits, const struct softmax *s, int A) {
   return entropy;
 }
 
-static void ref_categorical_evaluate(struct device *d, real *log_prob, real *entropy, const real *logits_, int stride,
-                                     const int32_t *action, int B, int A) {
+static void ref_categorical_evaluate(struct device *d, real *log_prob, real *entropy,
+                                     const real *logits_, int stride, const int32_t *action, int B,
+                                     int A) {
   (void)d;
   for (int b = 0; b < B; b++) {
     const REAL *logits = (const REAL *)logits_ + (size_t)b * stride;
@@ -301,9 +315,9 @@ static void ref_categorical_evaluate(struct device *d, real *log_prob, real *ent
   }
 }
 
-static void ref_categorical_backward(struct device *d, real *dlogits_, int dstride, const real *logits_, int stride,
-                                     const int32_t *action, const real *d_log_prob, const real *d_entropy, int B,
-                                     int A) {
+static void ref_categorical_backward(struct device *d, real *dlogits_, int dstride,
+                                     const real *logits_, int stride, const int32_t *action,
+                                     const real *d_log_prob, const real *d_entropy, int B, int A) {
   (void)d;
   for (int b = 0; b < B; b++) {
     REAL *dlogits = (REAL *)dlogits_ + (size_t)b * dstride;
@@ -333,7 +347,8 @@ static REAL at_most(REAL x, float limit) {
   return x < (REAL)limit ? x : (REAL)limit;
 }
 
-static void ref_vtrace(struct device *d, real *vs_, real *advantage_, const struct device_vtrace *v) {
+static void ref_vtrace(struct device *d, real *vs_, real *advantage_,
+                       const struct device_vtrace *v) {
   (void)d;
   REAL *vs = (REAL *)vs_, *advantage = (REAL *)advantage_;
   const REAL *value = (const REAL *)v->value;
@@ -362,12 +377,15 @@ static REAL unmasked_steps(const struct device_vtrace *v) {
   return (REAL)count;
 }
 
-static void ref_vtrace_loss(struct device *d, real *d_log_prob_, real *d_entropy_, real *d_value_, real *sums_,
-                            const struct device_vtrace *v, const real *vs_, const real *advantage_,
-                            const real *entropy_, float baseline_cost, float entropy_cost, float kl_cost) {
+static void ref_vtrace_loss(struct device *d, real *d_log_prob_, real *d_entropy_, real *d_value_,
+                            real *sums_, const struct device_vtrace *v, const real *vs_,
+                            const real *advantage_, const real *entropy_, float baseline_cost,
+                            float entropy_cost, float kl_cost) {
   (void)d;
-  REAL *d_log_prob = (REAL *)d_log_prob_, *d_entropy = (REAL *)d_entropy_, *d_value = (REAL *)d_value_;
-  const REAL *vs = (const REAL *)vs_, *advantage = (const REAL *)advantage_, *entropy = (const REAL *)entropy_;
+  REAL *d_log_prob = (REAL *)d_log_prob_, *d_entropy = (REAL *)d_entropy_,
+       *d_value = (REAL *)d_value_;
+  const REAL *vs = (const REAL *)vs_, *advantage = (const REAL *)advantage_,
+             *entropy = (const REAL *)entropy_;
   const REAL *value = (const REAL *)v->value, *log_prob = (const REAL *)v->log_prob;
   double sums[8] = {0};
   REAL steps = unmasked_steps(v), scale = steps > 0 ? 1 / steps : 0;
@@ -406,8 +424,9 @@ static REAL clip_scale(const real *norm, float max_norm) {
   return max_norm > 0 && n > (REAL)max_norm ? (REAL)max_norm / n : 1;
 }
 
-static void ref_adam(struct device *d, real *p_, real *m_, real *v_, const real *g_, const real *norm, float max_norm,
-                     float lr, float beta1, float beta2, float epsilon, int64_t step, size_t P) {
+static void ref_adam(struct device *d, real *p_, real *m_, real *v_, const real *g_,
+                     const real *norm, float max_norm, float lr, float beta1, float beta2,
+                     float epsilon, int64_t step, size_t P) {
   (void)d;
   REAL *p = (REAL *)p_, *m = (REAL *)m_, *v = (REAL *)v_;
   REAL scale = clip_scale(norm, max_norm), b1 = (REAL)beta1, b2 = (REAL)beta2;
@@ -421,8 +440,9 @@ static void ref_adam(struct device *d, real *p_, real *m_, real *v_, const real 
   }
 }
 
-static void ref_rmsprop(struct device *d, real *p_, real *ms_, real *mom_, const real *g_, const real *norm,
-                        float max_norm, float lr, float decay, float momentum, float epsilon, size_t P) {
+static void ref_rmsprop(struct device *d, real *p_, real *ms_, real *mom_, const real *g_,
+                        const real *norm, float max_norm, float lr, float decay, float momentum,
+                        float epsilon, size_t P) {
   (void)d;
   REAL *p = (REAL *)p_, *ms = (REAL *)ms_, *mom = (REAL *)mom_;
   REAL scale = clip_scale(norm, max_norm);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Actors that die: they are started again and the run goes on; one that dies again and again is given up; the last one that is
-# given up ends the run.
+# Actors that die: they are started again and the run goes on; one that dies again and again is
+# given up; the last one that is given up ends the run.
 . "$(dirname "$0")/lib.sh"
 
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run" --metrics_secs=0.2
@@ -10,7 +10,7 @@ kill -KILL "$victim"
 replaced() { num_actors 2 && ! pids /actor | grep -qx "$victim"; }
 pass_if "an actor that is killed is started again" wait_for 5 replaced
 pass_if "the end is named" says "was killed by signal 9"
-steps() { tail -n 1 run/metrics.jsonl | tr ',{}' '\n\n\n' | sed -n 's/^ *"steps": *//p' | head -n 1; }
+steps() { tail -n 1 run/metrics.jsonl | sed -n 's/.*"steps": *\([0-9]*\).*/\1/p'; }
 before=$(steps)
 goes_on() { [ "$(steps)" -gt "$((before + 1000))" ]; }
 pass_if "the run goes on" wait_for 10 goes_on
@@ -27,7 +27,7 @@ run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/loop"
 wait_for 20 num_actors 2
 for _ in 1 2 3 4 5 6 7 8; do
   for pid in $(pids /actor); do
-    tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -- '--task=0 ' && kill -KILL "$pid" 2>/dev/null
+    command_of "$pid" | grep -q -- '--task=0 ' && kill -KILL "$pid" 2>/dev/null
   done
   says "not starting it again" && break
   sleep 0.4

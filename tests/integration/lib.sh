@@ -1,4 +1,5 @@
-# Helpers of the integration tests: real runs by ./run_local.sh in a folder of their own, and what they leave behind.
+# Helpers of the integration tests: real runs by ./run_local.sh in a folder of their own, and what
+# they leave behind.
 # shellcheck shell=bash
 set -u
 tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -35,11 +36,12 @@ show_run() {
 
 # run WORDS...: ./run_local.sh in the background, as a user would start it; its id is in $run.
 run() {
-  env --default-signal=INT "$tree/run_local.sh" "$@" >"$work/out" 2>"$work/err" </dev/null &
+  env --default-signal=INT,HUP "$tree/run_local.sh" "$@" >"$work/out" 2>"$work/err" </dev/null &
   run=$!
 }
 
-# ended [SECONDS]: waits for the run and leaves its exit code in $code; 124 if it takes longer (default 60).
+# ended [SECONDS]: waits for the run and leaves its exit code in $code; 124 if it takes longer
+# (default 60).
 ended() {
   local tick
   code=124
@@ -70,14 +72,15 @@ wait_for() {
   return 1
 }
 
-# pids WORD: processes of this test's runs whose command has that word in it. Zombies have no command line.
+# pids WORD: processes of this test's runs whose command has that word in it. Zombies have no
+# command line.
 pids() {
-  local file
-  for file in /proc/[0-9]*/cmdline; do
-    tr '\0' ' ' <"$file" 2>/dev/null | grep -q -- "$work.*" && tr '\0' ' ' <"$file" 2>/dev/null | grep -qE "^[^ ]*$1( |\$)" &&
-      basename "$(dirname "$file")"
-  done 2>/dev/null
+  local folder
+  for folder in /proc/[0-9]*; do
+    [[ "$(command_of "${folder#/proc/}")" =~ ^[^\ ]*$1\ .*$work ]] && echo "${folder#/proc/}"
+  done
 }
+command_of() { { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null; }
 
 num_learners() { [ "$(pids /learner | wc -l)" -eq "$1" ]; }
 num_actors() { [ "$(pids /actor | wc -l)" -eq "$1" ]; }

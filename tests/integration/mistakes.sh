@@ -2,19 +2,22 @@
 # Mistakes on the command line end the run with exit code 2 and a sentence, before anything starts.
 . "$(dirname "$0")/lib.sh"
 
+named() { is "$code" 2 && says "$1" && [ ! -s "$work/out" ] && [ ! -e runs ] && no_socket; }
+
 # mistake NAME SENTENCE WORDS...
 mistake() {
   local name=$1 sentence=$2
   shift 2
   refused "$@"
-  named() { is "$code" 2 && says "$sentence" && [ ! -s "$work/out" ] && [ ! -e runs ] && no_socket; }
-  pass_if "$name" named
+  pass_if "$name" named "$sentence"
 }
 
 mistake "an environment that does not exist" "did you mean 'cartpole'" cartpol vtrace 2
 mistake "an agent that does not exist" "vtrace" cartpole vtrase 2
-mistake "an option that does not exist" "did you mean --total_steps" cartpole vtrace 2 --total_step=100
-mistake "an option of the actors, misspelt" "did you mean --reconnect_s" cartpole vtrace 2 --reconect_s=1
+mistake "an option that does not exist" "did you mean --total_steps" \
+  cartpole vtrace 2 --total_step=100
+mistake "an option of the actors, misspelt" "did you mean --reconnect_s" \
+  cartpole vtrace 2 --reconect_s=1
 mistake "a value out of its range" "--num_eval_envs" cartpole vtrace 2 --num_eval_envs=-1
 mistake "a value that is no number" "--seed" cartpole vtrace 2 --seed=seven
 mistake "an option without its value" "--seed" cartpole vtrace 2 --seed
@@ -22,13 +25,15 @@ mistake "a number of actors that is none" "NUM_ACTORS" cartpole vtrace two
 mistake "a word too many" "one word too many" cartpole vtrace 2 16 17
 mistake "a word too few" "NUM_ACTORS is missing" cartpole vtrace
 mistake "what the launcher sets itself" "cannot be given here" cartpole vtrace 2 --num_envs=8
-mistake "an environment's option that does not exist" "lenght" tmaze vtrace 2 --env_args='{"lenght": 20}'
+mistake "an environment's option that does not exist" "lenght" \
+  tmaze vtrace 2 --env_args='{"lenght": 20}'
 mistake "options of the environment that are no JSON" "env_args" tmaze vtrace 2 --env_args=length
 mistake "no words at all" "Usage:"
 
 refused --help
 help_is_complete() {
-  is "$code" 0 && grep -q 'Usage:' out && grep -q 'cartpole' out && grep -q 'total_steps' out && grep -q 'reconnect_s' out
+  is "$code" 0 && grep -q 'Usage:' out && grep -q 'cartpole' out && grep -q 'total_steps' out &&
+    grep -q 'reconnect_s' out
 }
 pass_if "--help shows usage, environments and all options" help_is_complete
 finish

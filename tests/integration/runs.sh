@@ -1,31 +1,44 @@
 #!/usr/bin/env bash
-# Whole runs: the result line, exit codes, what stands in the run folder, resuming, two at once, addresses and folders in use.
+# Whole runs: the result line, exit codes, what stands in the run folder, resuming, two at once,
+# addresses and folders in use.
 . "$(dirname "$0")/lib.sh"
+
+# How many of the words are files.
+count() {
+  local file files=0
+  for file in "$@"; do [ -e "$file" ] && files=$((files + 1)); done
+  echo $files
+}
 
 run cartpole vtrace 2 4 --total_steps=20k --seed=3
 ended
 ends_well() {
-  is "$code" 0 && is "$(value env)" cartpole && is "$(value agent)" vtrace && is "$(value reason)" total_steps &&
-    [ "$(value steps)" -ge 20000 ] && [ "$(value episodes)" -gt 0 ] && is "$(value over)" train
+  is "$code" 0 && is "$(value env)" cartpole && is "$(value agent)" vtrace &&
+    is "$(value reason)" total_steps && is "$(value over)" train &&
+    [ "$(value steps)" -ge 20000 ] && [ "$(value episodes)" -gt 0 ]
 }
 pass_if "a run ends with its budget and the result line" ends_well
 pass_if "nothing of it is left" no_process
 pass_if "its socket is gone" no_socket
 first=$(echo runs/*)
 folder_is_complete() {
-  [ -s "$first/config.txt" ] && [ -s "$first/metrics.jsonl" ] && [ -n "$(ls "$first/checkpoints")" ] &&
-    [ -e "$first/logs/actor-0.log" ] && [ -e "$first/logs/actor-1.log" ] && is "$(ls runs | wc -l)" 1
+  [ -s "$first/config.txt" ] && [ -s "$first/metrics.jsonl" ] && is "$(count runs/*)" 1 &&
+    [ "$(count "$first"/checkpoints/*)" -gt 0 ] && is "$(count "$first"/logs/actor-[01].log)" 2
 }
 pass_if "its folder holds configuration, metrics, a checkpoint and logs" folder_is_complete
 
 run cartpole vtrace 2 4 --total_steps=40k --resume
 ended
-resumes() { is "$code" 0 && [ "$(value steps)" -ge 40000 ] && says "resuming" && is "$(ls runs | wc -l)" 1; }
+resumes() {
+  is "$code" 0 && [ "$(value steps)" -ge 40000 ] && says "resuming" && is "$(count runs/*)" 1
+}
 pass_if "--resume continues the newest run" resumes
 
 run catch vtrace 1 4 --total_steps=4k --resume
 ended
-starts_anew() { is "$code" 0 && [ "$(value steps)" -lt 20000 ] && is "$(ls -d runs/catch-* | wc -l)" 1; }
+starts_anew() {
+  is "$code" 0 && [ "$(value steps)" -lt 20000 ] && is "$(count runs/catch-*)" 1
+}
 pass_if "--resume starts a new run when there is none" starts_anew
 
 run cartpole vtrace 2 4 --total_steps=20k --logdir="$first"

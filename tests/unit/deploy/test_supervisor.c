@@ -1,4 +1,5 @@
-// The supervisor with shell scripts as learner and actors. The test itself listens where the learner should.
+// The supervisor with shell scripts as learner and actors. The test itself listens where the
+// learner should.
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -70,16 +70,17 @@ static inline void testing_release(struct testing *t) {
 /* ---- comparison */
 
 /* Every number of a device array within tolerance * (1 + |expected|) of the expected ones. */
-static inline void testing_compare(const char *what, struct testing *got, const real *x, struct testing *expected,
-                                   const real *y, size_t n, double tolerance) {
+static inline void testing_compare(const char *what, struct testing *got, const real *x,
+                                   struct testing *expected, const real *y, size_t n,
+                                   double tolerance) {
   float *a = check_alloc(n, sizeof *a), *b = check_alloc(n, sizeof *b);
   got->device->ops->download(got->device, a, x, n);
   expected->device->ops->download(expected->device, b, y, n);
   for (size_t i = 0; i < n; i++) {
     double error = fabs((double)a[i] - (double)b[i]);
     if (!(error <= tolerance * (1 + fabs((double)b[i]))))
-      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(got->device), what, i, n,
-               (double)a[i], (double)b[i]);
+      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(got->device),
+               what, i, n, (double)a[i], (double)b[i]);
   }
   free(a);
   free(b);

@@ -22,9 +22,11 @@ static void samples(struct testing *cpu, struct testing *ref) {
   uint64_t random = 7;
   const struct device_ops *ops = cpu->device->ops;
   for (int i = 0; i < 40; i++) {
-    int B = testing_size(&random), A = i < 20 ? 1 + i % 6 : testing_size(&random), stride = A + i % 3;
+    int B = testing_size(&random), A = i < 20 ? 1 + i % 6 : testing_size(&random),
+        stride = A + i % 3;
     float *logits = testing_floats(&random, (size_t)B * (size_t)stride, 4);
-    float *u = testing_floats(&random, (size_t)B, 0.9999f), *log_prob = check_alloc((size_t)B, sizeof(float));
+    float *u = testing_floats(&random, (size_t)B, 0.9999f),
+          *log_prob = check_alloc((size_t)B, sizeof(float));
     int32_t *action = check_alloc((size_t)B, sizeof *action);
     double *p = check_alloc((size_t)A, sizeof *p);
     real *x = testing_upload(cpu, logits, (size_t)B * (size_t)stride);
@@ -50,7 +52,8 @@ static void inverse_of_known_table(struct testing *cpu, struct testing *ref) {
   static const struct {
     float u;
     int32_t action;
-  } table[] = {{0, 0}, {0.2499f, 0}, {0.2501f, 1}, {0.7499f, 1}, {0.7501f, 2}, {0x1.fffffep-1f, 2}, {-1, 1}};
+  } table[] = {{0, 0},       {0.2499f, 0},        {0.2501f, 1}, {0.7499f, 1},
+               {0.7501f, 2}, {0x1.fffffep-1f, 2}, {-1, 1}};
   enum { B = sizeof table / sizeof *table };
   float logits[3 * B], u[B], log_prob[B];
   int32_t action[B];
@@ -118,7 +121,8 @@ struct gradient_arrays {
 static struct gradient_arrays evaluate(struct testing *t, int B, int A, int stride, uint64_t seed) {
   uint64_t random = seed;
   size_t count = (size_t)B * (size_t)stride;
-  float *logits = testing_floats(&random, count, 5), *weights = testing_floats(&random, 2 * (size_t)B, 1);
+  float *logits = testing_floats(&random, count, 5),
+        *weights = testing_floats(&random, 2 * (size_t)B, 1);
   int32_t *action = check_alloc((size_t)B, sizeof *action);
   for (int b = 0; b < B; b++) action[b] = testing_below(&random, A + 2) - 1; /* some out of range */
   real *x = testing_upload(t, logits, count), *dlp = testing_upload(t, weights, (size_t)B);
@@ -127,7 +131,8 @@ static struct gradient_arrays evaluate(struct testing *t, int B, int A, int stri
                               .entropy = testing_room(t, (size_t)B),
                               .dlogits = testing_room(t, count)};
   t->device->ops->categorical_evaluate(t->device, a.log_prob, a.entropy, x, stride, action, B, A);
-  t->device->ops->categorical_backward(t->device, a.dlogits, stride, x, stride, action, dlp, dent, B, A);
+  t->device->ops->categorical_backward(t->device, a.dlogits, stride, x, stride, action, dlp, dent,
+                                       B, A);
   free(logits);
   free(weights);
   free(action);
@@ -137,12 +142,14 @@ static struct gradient_arrays evaluate(struct testing *t, int B, int A, int stri
 static void evaluates(struct testing *cpu, struct testing *ref) {
   uint64_t random = 8;
   for (int i = 0; i < 40; i++) {
-    int B = testing_size(&random), A = i < 20 ? 1 + i % 6 : testing_size(&random), stride = A + i % 2;
+    int B = testing_size(&random), A = i < 20 ? 1 + i % 6 : testing_size(&random),
+        stride = A + i % 2;
     struct gradient_arrays got = evaluate(cpu, B, A, stride, 50 + (uint64_t)i);
     struct gradient_arrays expected = evaluate(ref, B, A, stride, 50 + (uint64_t)i);
     testing_compare("log_prob", cpu, got.log_prob, ref, expected.log_prob, (size_t)B, 3e-6);
     testing_compare("entropy", cpu, got.entropy, ref, expected.entropy, (size_t)B, 3e-6);
-    testing_compare("dlogits", cpu, got.dlogits, ref, expected.dlogits, (size_t)B * (size_t)stride, 3e-6);
+    testing_compare("dlogits", cpu, got.dlogits, ref, expected.dlogits, (size_t)B * (size_t)stride,
+                    3e-6);
     testing_release(cpu);
     testing_release(ref);
   }

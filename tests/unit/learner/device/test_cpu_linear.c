@@ -14,9 +14,11 @@ struct layer_arrays {
 
 static struct layer_arrays run_layer(struct testing *t, const struct layer *l, uint64_t seed) {
   uint64_t random = seed;
-  size_t rows = (size_t)l->B, x_count = rows * (size_t)l->x_stride, w_count = (size_t)l->I * (size_t)l->O;
+  size_t rows = (size_t)l->B, x_count = rows * (size_t)l->x_stride,
+         w_count = (size_t)l->I * (size_t)l->O;
   float *x = testing_floats(&random, x_count, 1), *w = testing_floats(&random, w_count, 0.3f);
-  float *b = testing_floats(&random, (size_t)l->O, 1), *dy = testing_floats(&random, rows * (size_t)l->O, 1);
+  float *b = testing_floats(&random, (size_t)l->O, 1),
+        *dy = testing_floats(&random, rows * (size_t)l->O, 1);
   struct layer_arrays a = {.x = testing_upload(t, x, x_count),
                            .w = testing_upload(t, w, w_count),
                            .b = testing_upload(t, b, (size_t)l->O),
@@ -27,7 +29,8 @@ static struct layer_arrays run_layer(struct testing *t, const struct layer *l, u
                            .db = testing_room(t, (size_t)l->O)};
   const struct device_ops *ops = t->device->ops;
   ops->linear_forward(t->device, a.y, a.x, l->x_stride, a.w, a.b, l->act, l->B, l->I, l->O);
-  ops->linear_backward(t->device, a.dx, a.dw, a.db, a.dy, a.y, a.x, l->x_stride, a.w, l->act, l->B, l->I, l->O);
+  ops->linear_backward(t->device, a.dx, a.dw, a.db, a.dy, a.y, a.x, l->x_stride, a.w, l->act, l->B,
+                       l->I, l->O);
   free(x);
   free(w);
   free(b);
@@ -35,11 +38,13 @@ static struct layer_arrays run_layer(struct testing *t, const struct layer *l, u
   return a;
 }
 
-static void compare_layer(struct testing *cpu, struct testing *ref, const struct layer *l, uint64_t seed) {
+static void compare_layer(struct testing *cpu, struct testing *ref, const struct layer *l,
+                          uint64_t seed) {
   struct layer_arrays got = run_layer(cpu, l, seed), expected = run_layer(ref, l, seed);
   char what[128];
   size_t rows = (size_t)l->B;
-  snprintf(what, sizeof what, "B %d I %d O %d stride %d act %d: y", l->B, l->I, l->O, l->x_stride, (int)l->act);
+  snprintf(what, sizeof what, "B %d I %d O %d stride %d act %d: y", l->B, l->I, l->O, l->x_stride,
+           (int)l->act);
   size_t end = strlen(what) - 1;
   testing_compare(what, cpu, got.y, ref, expected.y, rows * (size_t)l->O, 4e-6);
   strcpy(what + end, "dy");
@@ -58,7 +63,8 @@ static void compare_layer(struct testing *cpu, struct testing *ref, const struct
 static void random_layers(struct testing *cpu, struct testing *ref) {
   uint64_t random = 11;
   for (int i = 0; i < 60; i++) {
-    struct layer l = {.B = testing_size(&random), .I = testing_size(&random), .O = testing_size(&random)};
+    struct layer l = {
+        .B = testing_size(&random), .I = testing_size(&random), .O = testing_size(&random)};
     if (i < 20) l.O = 1 + i % 5;
     l.x_stride = l.I + (i % 3 == 0 ? testing_below(&random, 9) : 0);
     l.act = ACTS[i % 3];
@@ -69,22 +75,23 @@ static void random_layers(struct testing *cpu, struct testing *ref) {
 /* Several blocks of K and of M, packed panels, and a training batch's tall, thin shapes. */
 static void large_layers(struct testing *cpu, struct testing *ref) {
   static const struct layer layers[] = {
-      {100, 600, 520, 600, ACTIVATION_TANH},
-      {130, 257, 1024, 260, ACTIVATION_NONE},
-      {640, 64, 64, 64, ACTIVATION_TANH},
-      {640, 64, 3, 64, ACTIVATION_NONE},
+      {100, 600, 520, 600, ACTIVATION_TANH}, {130, 257, 1024, 260, ACTIVATION_NONE},
+      {640, 64, 64, 64, ACTIVATION_TANH},    {640, 64, 3, 64, ACTIVATION_NONE},
       {640, 4, 64, 4, ACTIVATION_RELU},
   };
-  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) compare_layer(cpu, ref, &layers[i], 77 + i);
+  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+    compare_layer(cpu, ref, &layers[i], 77 + i);
 }
 
 static void inputs_gradient_is_optional(struct testing *cpu, struct testing *ref) {
   (void)ref;
   uint64_t random = 5;
   float *x = testing_floats(&random, 17 * 7, 1);
-  real *input = testing_upload(cpu, x, 17 * 7), *w = testing_upload(cpu, x, 7 * 3), *dy = testing_upload(cpu, x, 17 * 3);
+  real *input = testing_upload(cpu, x, 17 * 7), *w = testing_upload(cpu, x, 7 * 3),
+       *dy = testing_upload(cpu, x, 17 * 3);
   real *dw = testing_room(cpu, 7 * 3), *db = testing_room(cpu, 3);
-  cpu->device->ops->linear_backward(cpu->device, NULL, dw, db, dy, dy, input, 7, w, ACTIVATION_NONE, 17, 7, 3);
+  cpu->device->ops->linear_backward(cpu->device, NULL, dw, db, dy, dy, input, 7, w, ACTIVATION_NONE,
+                                    17, 7, 3);
   free(x);
   testing_release(cpu);
 }
@@ -94,7 +101,8 @@ static void inputs_gradient_is_optional(struct testing *cpu, struct testing *ref
 static void copies(struct testing *cpu, struct testing *ref) {
   uint64_t random = 3;
   for (int i = 0; i < 30; i++) {
-    int B = testing_size(&random), n = testing_size(&random), xs = n + testing_below(&random, 5), ys = n + i % 4;
+    int B = testing_size(&random), n = testing_size(&random), xs = n + testing_below(&random, 5),
+        ys = n + i % 4;
     size_t x_count = (size_t)B * (size_t)xs, y_count = (size_t)B * (size_t)ys;
     float *host = testing_floats(&random, x_count, 1);
     struct testing *both[] = {cpu, ref};
@@ -127,7 +135,8 @@ struct rows {
 
 static void fill_rows(struct rows *rows, const struct device_inputs *in, uint64_t *random) {
   for (int b = 0; b < 40; b++) {
-    for (size_t i = 0; i < sizeof rows->bytes[b]; i++) rows->bytes[b][i] = (uint8_t)testing_bits(random);
+    for (size_t i = 0; i < sizeof rows->bytes[b]; i++)
+      rows->bytes[b][i] = (uint8_t)testing_bits(random);
     for (int k = 0; k < in->num_tensors; k++)
       for (int i = 0; i < in->tensor[k].count && in->tensor[k].dtype == DEVICE_FLOAT32; i++) {
         float value = 4 * testing_uniform(random) - 2;
@@ -143,7 +152,10 @@ static void embeds(struct testing *cpu, struct testing *ref) {
   static struct rows rows;
   static const struct device_inputs layouts[] = {
       {.num_tensors = 1, .tensor = {{DEVICE_FLOAT32, 4, 0}}},
-      {.num_tensors = 1, .tensor = {{DEVICE_UINT8, 37, 16}}, .num_actions = 5, .use_previous_action = true},
+      {.num_tensors = 1,
+       .tensor = {{DEVICE_UINT8, 37, 16}},
+       .num_actions = 5,
+       .use_previous_action = true},
       {.num_tensors = 1, .tensor = {{DEVICE_FLOAT32, 33, 0}}, .num_actions = 3, .use_reward = true},
       {.num_tensors = 3,
        .tensor = {{DEVICE_INT32, 19, 16}, {DEVICE_UINT8, 5, 96}, {DEVICE_FLOAT32, 7, 112}},

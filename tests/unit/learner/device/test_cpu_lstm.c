@@ -22,9 +22,11 @@ static uint8_t *random_resets(uint64_t *random, const struct shape *s) {
 
 static struct lstm_arrays run_lstm(struct testing *t, const struct shape *s, uint64_t seed) {
   uint64_t random = seed;
-  size_t state = (size_t)s->N * (size_t)s->H, steps = state * (size_t)s->T, weights = 4 * (size_t)s->H * (size_t)s->H;
+  size_t state = (size_t)s->N * (size_t)s->H, steps = state * (size_t)s->T,
+         weights = 4 * (size_t)s->H * (size_t)s->H;
   float *gates = testing_floats(&random, 4 * steps, 2), *dh = testing_floats(&random, steps, 1);
-  float *wh = testing_floats(&random, weights, 1 / sqrtf((float)s->H)), *start = testing_floats(&random, 2 * state, 1);
+  float *wh = testing_floats(&random, weights, 1 / sqrtf((float)s->H)),
+        *start = testing_floats(&random, 2 * state, 1);
   uint8_t *reset = random_resets(&random, s);
   real *wh_d = testing_upload(t, wh, weights), *dh_d = testing_upload(t, dh, steps);
   real *h0 = testing_upload(t, start, state), *c0 = testing_upload(t, start + state, state);
@@ -35,7 +37,8 @@ static struct lstm_arrays run_lstm(struct testing *t, const struct shape *s, uin
                           .dwh = testing_room(t, weights)};
   const struct device_ops *ops = t->device->ops;
   ops->lstm_forward(t->device, a.h, a.c, a.gates, wh_d, h0, c0, reset, s->T, s->N, s->H);
-  ops->lstm_backward(t->device, a.dgates, a.dwh, dh_d, a.h, a.c, a.gates, wh_d, h0, c0, reset, s->T, s->N, s->H);
+  ops->lstm_backward(t->device, a.dgates, a.dwh, dh_d, a.h, a.c, a.gates, wh_d, h0, c0, reset, s->T,
+                     s->N, s->H);
   free(gates);
   free(dh);
   free(wh);
@@ -44,7 +47,8 @@ static struct lstm_arrays run_lstm(struct testing *t, const struct shape *s, uin
   return a;
 }
 
-static void compare_lstm(struct testing *cpu, struct testing *ref, const struct shape *s, uint64_t seed) {
+static void compare_lstm(struct testing *cpu, struct testing *ref, const struct shape *s,
+                         uint64_t seed) {
   struct lstm_arrays got = run_lstm(cpu, s, seed), expected = run_lstm(ref, s, seed);
   size_t steps = (size_t)s->T * (size_t)s->N * (size_t)s->H;
   testing_compare("h", cpu, got.h, ref, expected.h, steps, 5e-6);
@@ -58,10 +62,11 @@ static void compare_lstm(struct testing *cpu, struct testing *ref, const struct 
 
 static void shapes(struct testing *cpu, struct testing *ref) {
   static const struct shape table[] = {
-      {1, 1, 1, 0},   {1, 17, 7, 50}, {3, 1, 3, 30},    {7, 3, 17, 20},  {20, 7, 64, 5},
+      {1, 1, 1, 0},   {1, 17, 7, 50},   {3, 1, 3, 30},   {7, 3, 17, 20},  {20, 7, 64, 5},
       {5, 64, 64, 0}, {4, 33, 100, 10}, {2, 3, 257, 50}, {6, 5, 64, 100}, {3, 70, 128, 3},
   };
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) compare_lstm(cpu, ref, &table[i], 31 + i);
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    compare_lstm(cpu, ref, &table[i], 31 + i);
 }
 
 /* What lies before a reset must not matter, whatever it is. */

@@ -9,8 +9,8 @@ struct arrays {
 };
 
 static struct arrays upload_start(struct testing *t, const float *start, size_t P) {
-  struct arrays a = {testing_upload(t, start, P), testing_room(t, P), testing_room(t, P), testing_room(t, P),
-                     testing_room(t, 1)};
+  struct arrays a = {testing_upload(t, start, P), testing_room(t, P), testing_room(t, P),
+                     testing_room(t, P), testing_room(t, 1)};
   return a;
 }
 
@@ -24,19 +24,20 @@ static double scale_of(double norm, float max_norm) {
   return max_norm > 0 ? fmin(1, (double)max_norm / norm) : 1;
 }
 
-static void expect(const struct testing *t, const char *what, const double *expected, const real *x, size_t P,
-                   double tolerance) {
+static void expect(const struct testing *t, const char *what, const double *expected, const real *x,
+                   size_t P, double tolerance) {
   float *got = check_alloc(P, sizeof *got);
   t->device->ops->download(t->device, got, x, P);
   for (size_t i = 0; i < P; i++)
     if (!(fabs((double)got[i] - expected[i]) <= tolerance * (1e-3 + fabs(expected[i]))))
-      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(t->device), what, i, P,
-               (double)got[i], expected[i]);
+      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(t->device),
+               what, i, P, (double)got[i], expected[i]);
   free(got);
 }
 
 /* One gradient for this step on the device; its norm, checked, is returned. */
-static double next_gradient(struct testing *t, struct arrays *a, float *g, uint64_t *random, size_t P) {
+static double next_gradient(struct testing *t, struct arrays *a, float *g, uint64_t *random,
+                            size_t P) {
   for (size_t i = 0; i < P; i++) g[i] = 2 * testing_uniform(random) - 1;
   t->device->ops->upload(t->device, a->g, g, P);
   t->device->ops->global_norm(t->device, a->norm, a->g, P);
@@ -49,12 +50,14 @@ static void adam_run(struct testing *t, size_t P, float max_norm) {
   const double lr = (double)0.01f, b1 = (double)0.9f, b2 = (double)0.999f, epsilon = (double)1e-5f;
   uint64_t random = P + 1;
   float *start = testing_floats(&random, P, 1), *g = check_alloc(P, sizeof *g);
-  double *p = check_alloc(P, sizeof *p), *m = check_alloc(P, sizeof *m), *v = check_alloc(P, sizeof *v);
+  double *p = check_alloc(P, sizeof *p), *m = check_alloc(P, sizeof *m),
+         *v = check_alloc(P, sizeof *v);
   for (size_t i = 0; i < P; i++) p[i] = (double)start[i];
   struct arrays a = upload_start(t, start, P);
   for (int step = 1; step <= STEPS; step++) {
     double scale = scale_of(next_gradient(t, &a, g, &random, P), max_norm);
-    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, max_norm, 0.01f, 0.9f, 0.999f, 1e-5f, step, P);
+    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, max_norm, 0.01f, 0.9f,
+                         0.999f, 1e-5f, step, P);
     for (size_t i = 0; i < P; i++) {
       double gradient = (double)g[i] * scale;
       m[i] = b1 * m[i] + (1 - b1) * gradient;
@@ -72,15 +75,18 @@ static void adam_run(struct testing *t, size_t P, float max_norm) {
 }
 
 static void rmsprop_run(struct testing *t, size_t P, float max_norm) {
-  const double lr = (double)0.01f, decay = (double)0.99f, momentum = (double)0.5f, epsilon = (double)0.1f;
+  const double lr = (double)0.01f, decay = (double)0.99f, momentum = (double)0.5f,
+               epsilon = (double)0.1f;
   uint64_t random = P + 2;
   float *start = testing_floats(&random, P, 1), *g = check_alloc(P, sizeof *g);
-  double *p = check_alloc(P, sizeof *p), *ms = check_alloc(P, sizeof *ms), *mom = check_alloc(P, sizeof *mom);
+  double *p = check_alloc(P, sizeof *p), *ms = check_alloc(P, sizeof *ms),
+         *mom = check_alloc(P, sizeof *mom);
   for (size_t i = 0; i < P; i++) p[i] = (double)start[i];
   struct arrays a = upload_start(t, start, P);
   for (int step = 1; step <= STEPS; step++) {
     double scale = scale_of(next_gradient(t, &a, g, &random, P), max_norm);
-    t->device->ops->rmsprop(t->device, a.p, a.first, a.second, a.g, a.norm, max_norm, 0.01f, 0.99f, 0.5f, 0.1f, P);
+    t->device->ops->rmsprop(t->device, a.p, a.first, a.second, a.g, a.norm, max_norm, 0.01f, 0.99f,
+                            0.5f, 0.1f, P);
     for (size_t i = 0; i < P; i++) {
       double gradient = (double)g[i] * scale;
       ms[i] = decay * ms[i] + (1 - decay) * gradient * gradient;
@@ -118,7 +124,8 @@ static void no_gradient(struct testing *cpu, struct testing *ref) {
     double expected[5] = {1, 2, 3, 4, 5};
     struct arrays a = upload_start(t, start, 5);
     t->device->ops->global_norm(t->device, a.norm, a.g, 5);
-    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, 1, 0.1f, 0.9f, 0.99f, 1e-8f, 1, 5);
+    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, 1, 0.1f, 0.9f, 0.99f,
+                         1e-8f, 1, 5);
     expect(t, "p", expected, a.p, 5, 0);
     testing_release(t);
   }

@@ -9,7 +9,8 @@ struct objective {
 };
 
 /* gradient[i] against (f(x + h) - f(x - h)) / 2h for every element of x, to a relative error of 1e-6. */
-static void check_gradient(const char *what, const struct objective *f, double *x, const double *gradient, size_t n) {
+static void check_gradient(const char *what, const struct objective *f, double *x,
+                           const double *gradient, size_t n) {
   const double h = 1e-5;
   for (size_t i = 0; i < n; i++) {
     double kept = x[i];
@@ -47,8 +48,8 @@ struct linear_case {
 
 static double linear_value(void *context) {
   struct linear_case *c = context;
-  c->d->ops->linear_forward(c->d, (real *)c->y, (real *)c->x, c->x_stride, (real *)c->w, (real *)c->b, c->act, c->B,
-                            c->I, c->O);
+  c->d->ops->linear_forward(c->d, (real *)c->y, (real *)c->x, c->x_stride, (real *)c->w,
+                            (real *)c->b, c->act, c->B, c->I, c->O);
   return dot(c->y, c->weights, (size_t)c->B * (size_t)c->O);
 }
 
@@ -57,20 +58,22 @@ static void test_linear_backward(void **state) {
   static const enum activation acts[] = {ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH};
   uint64_t random = 4;
   for (int k = 0; k < 3; k++) {
-    struct linear_case c = {device_ref_double_create(), 5, 7, 3, 7 + k, acts[k], NULL, NULL, NULL, NULL, NULL};
+    struct linear_case c = {
+        device_ref_double_create(), 5, 7, 3, 7 + k, acts[k], NULL, NULL, NULL, NULL, NULL};
     size_t rows = (size_t)c.B, I = (size_t)c.I, O = (size_t)c.O;
     c.x = doubles(&random, rows * (size_t)c.x_stride, 1);
     c.w = doubles(&random, I * O, 1);
     c.b = doubles(&random, O, 1);
     c.y = doubles(&random, rows * O, 1);
     c.weights = doubles(&random, rows * O, 1);
-    double *dx = doubles(&random, rows * I, 1), *dw = doubles(&random, I * O, 1), *db = doubles(&random, O, 1);
+    double *dx = doubles(&random, rows * I, 1), *dw = doubles(&random, I * O, 1),
+           *db = doubles(&random, O, 1);
     double *dy = doubles(&random, rows * O, 1);
     struct objective f = {linear_value, &c};
     linear_value(&c);
     memcpy(dy, c.weights, rows * O * sizeof *dy);
-    c.d->ops->linear_backward(c.d, (real *)dx, (real *)dw, (real *)db, (real *)dy, (real *)c.y, (real *)c.x, c.x_stride,
-                              (real *)c.w, c.act, c.B, c.I, c.O);
+    c.d->ops->linear_backward(c.d, (real *)dx, (real *)dw, (real *)db, (real *)dy, (real *)c.y,
+                              (real *)c.x, c.x_stride, (real *)c.w, c.act, c.B, c.I, c.O);
     check_gradient("dw", &f, c.w, dw, I * O);
     check_gradient("db", &f, c.b, db, O);
     for (int b = 0; b < c.B; b++)
@@ -87,15 +90,16 @@ enum { T = 6, N = 3, H = 4, STEPS = T * N * H };
 
 struct lstm_case {
   struct device *d;
-  double inputs[4 * STEPS], gates[4 * STEPS], h[STEPS], c[STEPS], wh[4 * H * H], h0[N * H], c0[N * H], weights[STEPS];
+  double inputs[4 * STEPS], gates[4 * STEPS], h[STEPS], c[STEPS], wh[4 * H * H], h0[N * H],
+      c0[N * H], weights[STEPS];
   uint8_t reset[T * N];
 };
 
 static double lstm_value(void *context) {
   struct lstm_case *c = context;
   memcpy(c->gates, c->inputs, sizeof c->gates);
-  c->d->ops->lstm_forward(c->d, (real *)c->h, (real *)c->c, (real *)c->gates, (real *)c->wh, (real *)c->h0,
-                          (real *)c->c0, c->reset, T, N, H);
+  c->d->ops->lstm_forward(c->d, (real *)c->h, (real *)c->c, (real *)c->gates, (real *)c->wh,
+                          (real *)c->h0, (real *)c->c0, c->reset, T, N, H);
   return dot(c->h, c->weights, STEPS);
 }
 
@@ -119,8 +123,9 @@ static void test_lstm_backward(void **state) {
     struct objective f = {lstm_value, &c};
     lstm_value(&c);
     memcpy(dh, c.weights, sizeof dh);
-    c.d->ops->lstm_backward(c.d, (real *)dgates, (real *)dwh, (real *)dh, (real *)c.h, (real *)c.c, (real *)c.gates,
-                            (real *)c.wh, (real *)c.h0, (real *)c.c0, c.reset, T, N, H);
+    c.d->ops->lstm_backward(c.d, (real *)dgates, (real *)dwh, (real *)dh, (real *)c.h, (real *)c.c,
+                            (real *)c.gates, (real *)c.wh, (real *)c.h0, (real *)c.c0, c.reset, T,
+                            N, H);
     check_gradient("dgates", &f, c.inputs, dgates, 4 * STEPS);
     check_gradient("dwh", &f, c.wh, dwh, 4 * H * H);
     device_destroy(c.d);
@@ -133,7 +138,8 @@ static void test_lstm_by_hand(void **state) {
   struct device *d = device_ref_double_create();
   double gates[4] = {0.1, 0.2, 0.3, 0.4}, wh[4] = {1, 2, 3, 4}, h0 = 0.5, c0 = -0.25, h, c;
   uint8_t reset = 0;
-  d->ops->lstm_forward(d, (real *)&h, (real *)&c, (real *)gates, (real *)wh, (real *)&h0, (real *)&c0, &reset, 1, 1, 1);
+  d->ops->lstm_forward(d, (real *)&h, (real *)&c, (real *)gates, (real *)wh, (real *)&h0,
+                       (real *)&c0, &reset, 1, 1, 1);
   double i = 1 / (1 + exp(-0.6)), f = 1 / (1 + exp(-2.2)), g = tanh(1.8), o = 1 / (1 + exp(-2.4));
   assert_true(fabs(c - (f * -0.25 + i * g)) < 1e-12);
   assert_true(fabs(h - o * tanh(c)) < 1e-12);
@@ -152,8 +158,8 @@ struct categorical_case {
 
 static double categorical_value(void *context) {
   struct categorical_case *c = context;
-  c->d->ops->categorical_evaluate(c->d, (real *)c->log_prob, (real *)c->entropy, (real *)c->logits, STRIDE, c->action,
-                                  ROWS, ACTIONS);
+  c->d->ops->categorical_evaluate(c->d, (real *)c->log_prob, (real *)c->entropy, (real *)c->logits,
+                                  STRIDE, c->action, ROWS, ACTIONS);
   return dot(c->log_prob, c->d_log_prob, ROWS) + dot(c->entropy, c->d_entropy, ROWS);
 }
 
@@ -166,8 +172,8 @@ static void test_categorical_backward(void **state) {
   random_doubles(c.d_log_prob, ROWS, &random);
   random_doubles(c.d_entropy, ROWS, &random);
   struct objective f = {categorical_value, &c};
-  c.d->ops->categorical_backward(c.d, (real *)dlogits, ACTIONS, (real *)c.logits, STRIDE, c.action, (real *)c.d_log_prob,
-                                 (real *)c.d_entropy, ROWS, ACTIONS);
+  c.d->ops->categorical_backward(c.d, (real *)dlogits, ACTIONS, (real *)c.logits, STRIDE, c.action,
+                                 (real *)c.d_log_prob, (real *)c.d_entropy, ROWS, ACTIONS);
   for (int row = 0; row < ROWS; row++)
     check_gradient("dlogits", &f, c.logits + row * STRIDE, dlogits + row * ACTIONS, ACTIONS);
   device_destroy(c.d);
@@ -178,7 +184,8 @@ static void test_categorical_by_hand(void **state) {
   struct device *d = device_ref_double_create();
   double logits[3] = {0, log(2), 0}, log_prob, entropy;
   int32_t action = 1;
-  d->ops->categorical_evaluate(d, (real *)&log_prob, (real *)&entropy, (real *)logits, 3, &action, 1, 3);
+  d->ops->categorical_evaluate(d, (real *)&log_prob, (real *)&entropy, (real *)logits, 3, &action,
+                               1, 3);
   assert_true(fabs(log_prob - log(0.5)) < 1e-12);
   assert_true(fabs(entropy - 1.5 * log(2)) < 1e-12);
   device_destroy(d);
@@ -199,8 +206,9 @@ struct loss_case {
 
 static double loss_value(void *context) {
   struct loss_case *c = context;
-  c->d->ops->vtrace_loss(c->d, (real *)c->d_log_prob, (real *)c->d_entropy, (real *)c->d_value, (real *)c->sums, &c->v,
-                         (real *)c->vs, (real *)c->advantage, (real *)c->entropy, 0.5f, 0.25f, 0.125f);
+  c->d->ops->vtrace_loss(c->d, (real *)c->d_log_prob, (real *)c->d_entropy, (real *)c->d_value,
+                         (real *)c->sums, &c->v, (real *)c->vs, (real *)c->advantage,
+                         (real *)c->entropy, 0.5f, 0.25f, 0.125f);
   return (c->sums[1] + 0.5 * c->sums[2] - 0.25 * c->sums[3] + 0.125 * c->sums[4]) / c->sums[0];
 }
 
@@ -215,7 +223,8 @@ static void test_loss_gradients(void **state) {
   random_doubles(c.advantage, COUNT, &random);
   random_doubles(c.entropy, COUNT, &random);
   c.flags[5] = c.flags[10] = 4;
-  c.v = (struct device_vtrace){.T = 3, .N = 4, .rho_clip = 1, .behaviour = c.behaviour, .reward = c.reward};
+  c.v = (struct device_vtrace){
+      .T = 3, .N = 4, .rho_clip = 1, .behaviour = c.behaviour, .reward = c.reward};
   c.v.flags = c.flags;
   c.v.log_prob = (real *)c.log_prob;
   c.v.value = (real *)c.value;
@@ -233,9 +242,9 @@ static void test_loss_gradients(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_linear_backward),      cmocka_unit_test(test_lstm_backward),
-      cmocka_unit_test(test_lstm_by_hand),         cmocka_unit_test(test_categorical_backward),
-      cmocka_unit_test(test_categorical_by_hand),  cmocka_unit_test(test_loss_gradients),
+      cmocka_unit_test(test_linear_backward),     cmocka_unit_test(test_lstm_backward),
+      cmocka_unit_test(test_lstm_by_hand),        cmocka_unit_test(test_categorical_backward),
+      cmocka_unit_test(test_categorical_by_hand), cmocka_unit_test(test_loss_gradients),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,8 @@ static void run_vtrace(struct testing *t, float *vs, float *advantage, const str
 }
 
 static void close_to(float got, double expected, double tolerance) {
-  if (!(fabs((double)got - expected) <= tolerance * (1 + fabs(expected)))) fail_msg("%.9g, not %.9g", (double)got, expected);
+  if (!(fabs((double)got - expected) <= tolerance * (1 + fabs(expected))))
+    fail_msg("%.9g, not %.9g", (double)got, expected);
 }
 
 /* ---- the published vectors: T = B = 5; column b has discount 0.9 / (b + 1) */
@@ -112,19 +113,22 @@ static double slow_vs(const struct sequence *s, const struct device_vtrace *v, i
   double sum = (double)s->value[t], weight = 1;
   for (int k = t; k < s->T && !(s->flags[k] & TRUNCATED); k++) {
     double bootstrap = discount_into(s, v, k + 1) * (double)s->value[k + 1];
-    double delta = clipped(rho_of(s, k), v->rho_clip) * (reward_of(s, v, k) + bootstrap - (double)s->value[k]);
+    double delta =
+        clipped(rho_of(s, k), v->rho_clip) * (reward_of(s, v, k) + bootstrap - (double)s->value[k]);
     sum += weight * delta;
     weight *= discount_into(s, v, k + 1) * (double)v->lambda * clipped(rho_of(s, k), v->c_clip);
   }
   return sum;
 }
 
-static void compare_with_slow(struct testing *t, const struct sequence *s, const struct device_vtrace *v) {
+static void compare_with_slow(struct testing *t, const struct sequence *s,
+                              const struct device_vtrace *v) {
   float vs[MAX_T], advantage[MAX_T];
   run_vtrace(t, vs, advantage, s, *v);
   for (int i = 0; i < s->T; i++) {
     double next = discount_into(s, v, i + 1) * slow_vs(s, v, i + 1);
-    double gain = clipped(rho_of(s, i), v->pg_rho_clip) * (reward_of(s, v, i) + next - (double)s->value[i]);
+    double gain =
+        clipped(rho_of(s, i), v->pg_rho_clip) * (reward_of(s, v, i) + next - (double)s->value[i]);
     close_to(vs[i], slow_vs(s, v, i), 1e-5);
     close_to(advantage[i], s->flags[i] & TRUNCATED ? 0 : gain, 1e-5);
   }
@@ -133,7 +137,8 @@ static void compare_with_slow(struct testing *t, const struct sequence *s, const
 static struct sequence random_sequence(uint64_t *random, int T) {
   struct sequence s = {.T = T};
   for (int t = 0; t <= T; t++) {
-    if (t < T) s.log_prob[t] = -2 * testing_uniform(random), s.behaviour[t] = -2 * testing_uniform(random);
+    if (t < T)
+      s.log_prob[t] = -2 * testing_uniform(random), s.behaviour[t] = -2 * testing_uniform(random);
     s.value[t] = 4 * testing_uniform(random) - 2;
     s.reward[t] = 4 * testing_uniform(random) - 2;
   }
@@ -188,7 +193,9 @@ static void masks_by_episode(struct testing *cpu, struct testing *ref) {
     first.T = cut;
     if (!truncated) first.value[cut] = 0;
     run_vtrace(t, vs_half, advantage_half, &first, PLAIN);
-    for (int k = 0; k < cut; k++) close_to(vs[k], (double)vs_half[k], 1e-6), close_to(advantage[k], (double)advantage_half[k], 1e-6);
+    for (int k = 0; k < cut; k++)
+      close_to(vs[k], (double)vs_half[k], 1e-6),
+          close_to(advantage[k], (double)advantage_half[k], 1e-6);
 
     int start = cut + truncated;
     memcpy(second.log_prob, s.log_prob + start, sizeof(float) * (size_t)second.T);
@@ -207,16 +214,20 @@ struct loss_arrays {
   real *vs, *advantage, *d_log_prob, *d_entropy, *d_value, *sums;
 };
 
-static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_percent, uint64_t seed) {
+static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_percent,
+                                     uint64_t seed) {
   uint64_t random = seed;
   size_t count = (size_t)T * (size_t)N, more = count + (size_t)N;
-  float *log_prob = testing_floats(&random, count, 1), *behaviour = testing_floats(&random, count, 1);
+  float *log_prob = testing_floats(&random, count, 1),
+        *behaviour = testing_floats(&random, count, 1);
   float *value = testing_floats(&random, more, 2), *reward = testing_floats(&random, more, 2);
   float *entropy = testing_floats(&random, count, 1);
   uint8_t *flags = check_alloc(more, 1);
   for (size_t i = 0; i < more; i++)
-    if (testing_below(&random, 100) < flag_percent) flags[i] = (uint8_t)(1 << testing_below(&random, 3));
-  struct device_vtrace v = {.T = T, .N = N, .discount = 0.97f, .lambda = 0.95f, .rho_clip = 1, .c_clip = 1};
+    if (testing_below(&random, 100) < flag_percent)
+      flags[i] = (uint8_t)(1 << testing_below(&random, 3));
+  struct device_vtrace v = {
+      .T = T, .N = N, .discount = 0.97f, .lambda = 0.95f, .rho_clip = 1, .c_clip = 1};
   v.pg_rho_clip = 1.1f;
   v.reward_clip = 1.5f;
   v.log_prob = testing_upload(t, log_prob, count);
@@ -229,8 +240,8 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
                           testing_room(t, count), testing_room(t, count), testing_room(t, 8)};
   const struct device_ops *ops = t->device->ops;
   ops->vtrace(t->device, a.vs, a.advantage, &v);
-  ops->vtrace_loss(t->device, a.d_log_prob, a.d_entropy, a.d_value, a.sums, &v, a.vs, a.advantage, entropy_d, 0.5f,
-                   0.01f, 0.2f);
+  ops->vtrace_loss(t->device, a.d_log_prob, a.d_entropy, a.d_value, a.sums, &v, a.vs, a.advantage,
+                   entropy_d, 0.5f, 0.01f, 0.2f);
   free(log_prob);
   free(behaviour);
   free(value);
@@ -241,7 +252,8 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
 }
 
 static void losses(struct testing *cpu, struct testing *ref) {
-  static const int shapes[][3] = {{1, 1, 0}, {1, 1, 100}, {3, 7, 20}, {20, 32, 5}, {20, 33, 10}, {5, 257, 30}, {7, 16, 100}};
+  static const int shapes[][3] = {{1, 1, 0},    {1, 1, 100},  {3, 7, 20},  {20, 32, 5},
+                                  {20, 33, 10}, {5, 257, 30}, {7, 16, 100}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     int T = shapes[i][0], N = shapes[i][1];
     size_t count = (size_t)T * (size_t)N;
@@ -264,19 +276,23 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
   static const float expected_sums[8] = {1, 0.7f, 0.125f, 0.6f, 0.2f, 2, 1.5f, 0};
   for (int k = 0; k < 2; k++) {
     struct testing *t = both[k];
-    float log_prob[] = {-0.7f, -1}, behaviour[] = {-0.5f, -1}, value[] = {2, 3, 4}, reward[] = {9, 1.75f, 9};
+    float log_prob[] = {-0.7f, -1}, behaviour[] = {-0.5f, -1}, value[] = {2, 3, 4},
+          reward[] = {9, 1.75f, 9};
     float vs[] = {2.5f, 3}, advantage[] = {1, 0}, entropy[] = {0.6f, 0.5f}, out[8];
     uint8_t flags[] = {FIRST, TRUNCATED, FIRST};
-    struct device_vtrace v = {.T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f, .behaviour = behaviour};
+    struct device_vtrace v = {
+        .T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f, .behaviour = behaviour};
     v.reward = reward;
     v.flags = flags;
     v.log_prob = testing_upload(t, log_prob, 2);
     v.value = testing_upload(t, value, 3);
-    real *d_log_prob = testing_room(t, 2), *d_entropy = testing_room(t, 2), *d_value = testing_room(t, 2);
-    real *sums = testing_room(t, 8), *vs_d = testing_upload(t, vs, 2), *advantage_d = testing_upload(t, advantage, 2);
+    real *d_log_prob = testing_room(t, 2), *d_entropy = testing_room(t, 2),
+         *d_value = testing_room(t, 2);
+    real *sums = testing_room(t, 8), *vs_d = testing_upload(t, vs, 2),
+         *advantage_d = testing_upload(t, advantage, 2);
     real *entropy_d = testing_upload(t, entropy, 2);
-    t->device->ops->vtrace_loss(t->device, d_log_prob, d_entropy, d_value, sums, &v, vs_d, advantage_d, entropy_d, 0.5f,
-                                0.01f, 0.25f);
+    t->device->ops->vtrace_loss(t->device, d_log_prob, d_entropy, d_value, sums, &v, vs_d,
+                                advantage_d, entropy_d, 0.5f, 0.01f, 0.25f);
     t->device->ops->download(t->device, out, d_log_prob, 2);
     close_to(out[0], -1.25, 1e-6), close_to(out[1], 0, 0);
     t->device->ops->download(t->device, out, d_entropy, 2);
@@ -316,9 +332,12 @@ static void test_loss_by_hand(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_published),           cmocka_unit_test(test_direct_sum),
-      cmocka_unit_test(test_masks_by_definition), cmocka_unit_test(test_masks_by_episode),
-      cmocka_unit_test(test_losses),              cmocka_unit_test(test_loss_by_hand),
+      cmocka_unit_test(test_published),
+      cmocka_unit_test(test_direct_sum),
+      cmocka_unit_test(test_masks_by_definition),
+      cmocka_unit_test(test_masks_by_episode),
+      cmocka_unit_test(test_losses),
+      cmocka_unit_test(test_loss_by_hand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+#include "common/cluster/address.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HOST_MAX = 253, SHOWN = 80 };
+
+#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+static bool is_port(const char *text) {
+  size_t length = strspn(text, "0123456789");
+  if (length == 0 || length > 5 || text[length] || text[0] == '0') return false;
+  return atoi(text) <= 65535;
+}
+
+// A name or IPv4 address of `length` characters.
+static bool is_name(const char *host, size_t length) {
+  return length > 0 && strspn(host, LETTERS_AND_DIGITS ".-_") == length;
+}
+
+// "[fe80::1%eth0]"
+static bool is_bracketed(const char *host, size_t length) {
+  if (length < 4 || host[0] != '[' || host[length - 1] != ']') return false;
+  return strspn(host + 1, LETTERS_AND_DIGITS ".:%-_") == length - 2 && memchr(host, ':', length);
+}
+
+enum status address_check(const char *text, struct error *error) {
+  const char *colon = strrchr(text, ':');
+  if (!colon || strchr(colon, ']')) {
+    return status_fail(error, STATUS_INVALID, "address '%.*s' has no port; write host:port", SHOWN, text);
+  }
+  size_t host_length = (size_t)(colon - text);
+  if (!is_port(colon + 1)) {
+    return status_fail(error, STATUS_INVALID, "address '%.*s': its port is not in 1..65535", SHOWN, text);
+  }
+  if (host_length == 0) {
+    return status_fail(error, STATUS_INVALID, "address '%.*s' has no host before its port", SHOWN, text);
+  }
+  if (host_length > HOST_MAX) {
+    return status_fail(error, STATUS_INVALID, "address '%.*s...': its host is longer than %d characters", SHOWN, text,
+                       HOST_MAX);
+  }
+  if (memchr(text, ':', host_length) && text[0] != '[') {
+    return status_fail(error, STATUS_INVALID, "address '%.*s': put an IPv6 host in brackets, [host]:port", SHOWN,
+                       text);
+  }
+  if (!is_name(text, host_length) && !is_bracketed(text, host_length)) {
+    return status_fail(error, STATUS_INVALID, "address '%.*s': its host has a character that no host name has", SHOWN,
+                       text);
+  }
+  return STATUS_OK;
+}
+
+void address_bind_all(char *text, size_t bytes, const char *address) {
+  const char *everywhere = address[0] == '[' ? "[::]" : "0.0.0.0";
+  snprintf(text, bytes, "%s%s", everywhere, strrchr(address, ':'));
+}

@@ -1,0 +1,97 @@
+/* Steps whose every value follows from (slot, life, step): the plain history that pages and FIFO are compared with. */
+#ifndef ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_HISTORY_H
+#define ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_HISTORY_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/base/random.h"
+#include "common/rpc/wire.h"
+#include "learner/experience/pages.h"
+
+struct history_step {
+  uint64_t bits;
+  int32_t action, previous_action;
+  float behaviour, reward;
+  uint8_t flags;
+  int64_t version;
+};
+
+static inline uint64_t history_bits(int slot, uint32_t life, uint64_t step) {
+  return random_bits(1, (uint32_t)slot, life, (uint32_t)step, RANDOM_TEST);
+}
+
+static inline int32_t history_action(int slot, uint32_t life, uint64_t step) {
+  return (int32_t)(history_bits(slot, life, step) >> 8 & 0xffff);
+}
+
+/* Every seventh step or so starts an episode, and the first of a life does. */
+static inline struct history_step history_step(int slot, uint32_t life, uint64_t step) {
+  uint64_t bits = history_bits(slot, life, step);
+  bool first = step == 0 || bits % 7 == 0;
+  return (struct history_step){
+      .bits = bits,
+      .action = history_action(slot, life, step),
+      .previous_action = first ? -1 : history_action(slot, life, step - 1),
+      .behaviour = (float)(bits >> 40),
+      .reward = (float)(bits >> 44 & 0xff) - 100,
+      .flags = (uint8_t)((bits & 0xfe) | (first ? STEP_FIRST : 0)),
+      .version = (int64_t)(bits >> 1),
+  };
+}
+
+static inline uint8_t history_byte(uint64_t bits, size_t i) {
+  return (uint8_t)((bits >> i % 8 * 8) + i / 8 * 31);
+}
+
+static inline double history_state(int slot, uint32_t life, uint64_t step, int i) {
+  return (double)(history_bits(slot, life, step) >> 50) + i * 0.5;
+}
+
+/* Writes the step where pages_append said: what inference does. The device has float reals. */
+static inline void history_write(struct pages *pages, const struct pages_place *place, size_t stride,
+                                 int state_size, int slot, uint32_t life, uint64_t step) {
+  if (place->row < 0) return;
+  const struct pages_rows *rows = pages_rows(pages);
+  struct history_step values = history_step(slot, life, step);
+  size_t row = (size_t)place->row, page = (size_t)place->page;
+  for (size_t i = 0; i < stride; i++)
+    rows->observation[row * stride + i] = history_byte(values.bits, i);
+  rows->action[row] = values.action;
+  rows->behaviour[row] = values.behaviour;
+  rows->reward[row] = values.reward;
+  rows->flags[row] = values.flags;
+  rows->version[row] = values.version;
+  if (!place->starts_window) return;
+  rows->start_previous_action[page] = step ? history_action(slot, life, step - 1) : -1;
+  float *state = (float *)rows->start_state + page * (size_t)state_size;
+  for (int i = 0; i < state_size; i++) state[i] = (float)history_state(slot, life, step, i);
+}
+
+static inline bool history_row_matches(const struct train_batch *batch, size_t at,
+                                       const struct history_step *step) {
+  for (size_t i = 0; i < batch->row_stride; i++)
+    if (batch->observation[at * batch->row_stride + i] != history_byte(step->bits, i)) return false;
+  return batch->action[at] == step->action && batch->previous_action[at] == step->previous_action &&
+         batch->behaviour[at] == step->behaviour && batch->reward[at] == step->reward &&
+         batch->flags[at] == step->flags && batch->version[at] == step->version;
+}
+
+/* Whether a column holds exactly its window's T+1 steps and the state before the first. */
+static inline bool history_matches(const struct train_batch *batch, int column) {
+  const struct window *window = &batch->window[column];
+  for (int t = 0; t <= batch->T; t++) {
+    struct history_step step =
+        history_step(window->slot, window->life, window->first_step + (uint64_t)t);
+    if (!history_row_matches(batch, (size_t)t * (size_t)batch->N + (size_t)column, &step))
+      return false;
+  }
+  const float *state =
+      (const float *)batch->state + (size_t)column * (size_t)batch->state_size;
+  for (int i = 0; i < batch->state_size; i++)
+    if (state[i] != (float)history_state(window->slot, window->life, window->first_step, i))
+      return false;
+  return true;
+}
+
+#endif

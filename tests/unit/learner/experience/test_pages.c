@@ -1,0 +1,379 @@
+/* Pages against plain histories (history.h) and a model that only counts, under random schedules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "tests/unit/learner/experience/history.h"
+
+enum { MAX_SLOTS = 256, MAX_PAGES = 1024, MAX_WAITING = 8, BATCH_COLUMNS = 3 };
+
+/* What the model knows of a slot: its windows that closed and were not yet released, and its pages by window. */
+struct model_slot {
+  bool alive;
+  uint32_t life;
+  uint64_t steps, phase;
+  struct window waiting[MAX_WAITING];
+  int num_waiting;
+  int *page_of; /* (pages of this life) which page holds window k */
+  int num_pages;
+};
+
+struct world {
+  struct device *device;
+  struct pages *pages;
+  struct train_batch *batch;
+  struct pages_config config;
+  struct model_slot slot[MAX_SLOTS];
+  uint64_t begun[MAX_PAGES], clock;
+  uint32_t draws, seed, life;
+  int64_t windows_gathered;
+};
+
+enum { MAX_PAGES_OF_LIFE = 20000 };
+
+static struct world *world_create(int num_slots, int T, size_t stride, int state_size, bool stagger,
+                                  int spare_pages) {
+  struct world *world = calloc(1, sizeof *world);
+  world->device = device_ref_float_create();
+  world->config = (struct pages_config){.num_slots = num_slots,
+                                        .num_pages = pages_needed(num_slots) + spare_pages,
+                                        .page_steps = T,
+                                        .row_stride = stride,
+                                        .state_size = state_size,
+                                        .stagger = stagger};
+  assert_true(num_slots <= MAX_SLOTS && world->config.num_pages <= MAX_PAGES);
+  world->pages = pages_create(world->device, &world->config);
+  world->batch = train_batch_create(world->device, T, BATCH_COLUMNS, stride, state_size);
+  for (int i = 0; i < num_slots; i++)
+    world->slot[i].page_of = malloc(MAX_PAGES_OF_LIFE * sizeof(int));
+  return world;
+}
+
+static void world_destroy(struct world *world) {
+  for (int i = 0; i < world->config.num_slots; i++) free(world->slot[i].page_of);
+  train_batch_destroy(world->device, world->batch);
+  pages_destroy(world->pages);
+  device_destroy(world->device);
+  free(world);
+}
+
+static int draw(struct world *world, int below) {
+  return (int)(random_bits(world->seed, 0, 0, world->draws++, RANDOM_TEST) % (uint64_t)below);
+}
+
+/* ---- the model */
+
+static void mark(const struct model_slot *slot, uint64_t k, bool held[MAX_PAGES], int *count) {
+  int page = slot->page_of[k];
+  *count += !held[page];
+  held[page] = true;
+}
+
+/* Marks the pages that must be held: those being filled, those of waiting windows and the ones behind. Returns how many. */
+static int model_held(const struct world *world, bool held[MAX_PAGES]) {
+  int count = 0;
+  memset(held, 0, MAX_PAGES * sizeof *held);
+  for (int i = 0; i < world->config.num_slots; i++) {
+    const struct model_slot *slot = &world->slot[i];
+    if (!slot->alive || slot->num_pages == 0) continue;
+    mark(slot, (uint64_t)slot->num_pages - 1, held, &count);
+    for (int w = 0; w < slot->num_waiting; w++) {
+      uint64_t k = (slot->waiting[w].first_step - slot->phase) / (uint64_t)world->config.page_steps;
+      mark(slot, k, held, &count);
+      mark(slot, k + 1, held, &count);
+    }
+  }
+  return count;
+}
+
+static void check_counts(const struct world *world) {
+  bool held[MAX_PAGES];
+  int count = model_held(world, held);
+  assert_int_equal(pages_held(world->pages), count);
+  assert_int_equal(pages_free(world->pages), world->config.num_pages - count);
+}
+
+/* The page that must be taken next: of those not held, the one begun longest ago. */
+static int model_next_page(const struct world *world) {
+  bool held[MAX_PAGES];
+  model_held(world, held);
+  int oldest = -1;
+  for (int i = 0; i < world->config.num_pages; i++)
+    if (!held[i] && (oldest < 0 || world->begun[i] < world->begun[oldest])) oldest = i;
+  return oldest;
+}
+
+static void end(struct world *world, int i) {
+  pages_end_life(world->pages, i);
+  world->slot[i].alive = false;
+  world->slot[i].num_waiting = 0;
+}
+
+static void begin(struct world *world, int i) {
+  struct model_slot *slot = &world->slot[i];
+  int *page_of = slot->page_of;
+  pages_begin_life(world->pages, i, ++world->life);
+  uint64_t phase = world->config.stagger ? (uint64_t)(i % world->config.page_steps) : 0;
+  *slot = (struct model_slot){.alive = true, .life = world->life, .phase = phase, .page_of = page_of};
+}
+
+/* One step of a slot: the place must be what the model says. Returns whether a window closed. */
+static bool step(struct world *world, int i) {
+  struct model_slot *slot = &world->slot[i];
+  int T = world->config.page_steps, expected = model_next_page(world);
+  struct pages_place place = pages_append(world->pages, i);
+  if (slot->steps < slot->phase) {
+    assert_true(place.row == -1 && place.page == -1 && !place.starts_window && !place.closes_window);
+    slot->steps++;
+    return false;
+  }
+  uint64_t since = slot->steps - slot->phase;
+  int offset = (int)(since % (uint64_t)T);
+  assert_int_equal(place.starts_window, offset == 0);
+  assert_int_equal(place.closes_window, offset == 0 && since > 0);
+  if (offset == 0) {
+    assert_int_equal(place.page, expected);
+    assert_true(slot->num_pages < MAX_PAGES_OF_LIFE);
+    slot->page_of[slot->num_pages++] = place.page;
+    world->begun[place.page] = ++world->clock;
+  }
+  assert_int_equal(place.page, slot->page_of[slot->num_pages - 1]);
+  assert_true(place.row == (int64_t)place.page * T + offset);
+  history_write(world->pages, &place, world->config.row_stride, world->config.state_size, i,
+                slot->life, slot->steps);
+  slot->steps++;
+  if (!place.closes_window) return false;
+
+  assert_int_equal(place.window.slot, i);
+  assert_int_equal(place.window.life, slot->life);
+  assert_true(place.window.first_step == slot->steps - 1 - (uint64_t)T);
+  assert_true(slot->num_waiting < MAX_WAITING);
+  slot->waiting[slot->num_waiting++] = place.window;
+  return true;
+}
+
+static void forget(struct model_slot *slot, int which) {
+  slot->waiting[which] = slot->waiting[--slot->num_waiting];
+}
+
+/* Gathers into one column: it holds the history's steps, the other columns are untouched. */
+static void gather(struct world *world, int i, int which) {
+  struct train_batch *batch = world->batch;
+  int column = draw(world, BATCH_COLUMNS);
+  size_t rows = (size_t)(batch->T + 1) * BATCH_COLUMNS;
+  memset(batch->observation, 0xee, rows * batch->row_stride);
+  memset(batch->action, 0xee, rows * sizeof *batch->action);
+  memset(batch->flags, 0xee, rows);
+  struct window window = world->slot[i].waiting[which];
+  pages_gather(world->pages, batch, column, &window);
+  forget(&world->slot[i], which);
+
+  assert_memory_equal(&batch->window[column], &window, sizeof window);
+  assert_true(history_matches(batch, column));
+  for (size_t at = 0; at < rows; at++) {
+    if (at % BATCH_COLUMNS == (size_t)column) continue;
+    assert_int_equal(batch->observation[at * batch->row_stride], 0xee);
+    assert_int_equal(batch->observation[(at + 1) * batch->row_stride - 1], 0xee);
+    assert_int_equal((uint32_t)batch->action[at], 0xeeeeeeee);
+    assert_int_equal(batch->flags[at], 0xee);
+  }
+  world->windows_gathered++;
+}
+
+/* ---- tests */
+
+/* Steps slots at random, the first one rarely; windows wait a while and go in any order; lives end and begin. */
+static void random_schedule(struct world *world, int operations, int patience) {
+  int num_slots = world->config.num_slots;
+  for (int n = 0; n < operations; n++) {
+    int i = draw(world, 40) == 0 ? 0 : draw(world, num_slots), what = draw(world, 1000);
+    struct model_slot *slot = &world->slot[i];
+    if (what == 0) end(world, i);
+    else if (what < 4 || !slot->alive) begin(world, i);
+    else if (slot->num_waiting > 0 && draw(world, patience) == 0)
+      gather(world, i, draw(world, slot->num_waiting));
+    else if (slot->num_waiting > 0 && what < 10) {
+      int which = draw(world, slot->num_waiting);
+      pages_release(world->pages, &slot->waiting[which]);
+      forget(slot, which);
+    } else if (slot->num_waiting < MAX_WAITING) step(world, i);
+    check_counts(world);
+  }
+}
+
+static void test_random_schedules_keep_every_step(void **state) {
+  (void)state;
+  static const struct {
+    int num_slots, T;
+    size_t stride;
+    int state_size;
+    bool stagger;
+    int spare_pages, patience;
+  } rows[] = {
+      {1, 1, 16, 0, false, 20, 3},  {1, 4, 16, 3, true, 20, 2},    {7, 5, 16, 0, true, 90, 8},
+      {7, 5, 32, 2, true, 90, 40},  {16, 20, 48, 5, true, 200, 8}, {5, 3, 7056, 1, false, 60, 8},
+      {12, 1, 16, 1, true, 150, 8},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct world *world = world_create(rows[i].num_slots, rows[i].T, rows[i].stride,
+                                       rows[i].state_size, rows[i].stagger, rows[i].spare_pages);
+    world->seed = (uint32_t)i;
+    random_schedule(world, rows[i].stride > 1000 ? 4000 : 20000, rows[i].patience);
+    assert_true(world->windows_gathered > 100);
+    world_destroy(world);
+  }
+}
+
+/* Windows gathered as they close: pages_needed is enough, in every phase, also with a slot that hardly moves. */
+static void test_pages_needed_is_enough(void **state) {
+  (void)state;
+  for (int stagger = 0; stagger < 2; stagger++) {
+    struct world *world = world_create(9, 4, 16, 1, stagger, 0);
+    for (int i = 0; i < 9; i++) begin(world, i);
+    for (int round = 0; round < 2000; round++)
+      for (int i = 0; i < 9; i++) {
+        if (i == 4 && round % 50 != 0) continue;
+        if (step(world, i)) gather(world, i, 0);
+        check_counts(world);
+      }
+    /* The slow slot kept its half-made windows: 40 steps, whole windows only. */
+    assert_int_equal(world->slot[4].steps, 40);
+    assert_int_equal(world->slot[4].num_pages, 10);
+    world_destroy(world);
+  }
+}
+
+/* One window of each slot waits until the slot's next closes: still enough, if they are released in time. */
+static void test_a_whole_round_of_windows_may_wait(void **state) {
+  (void)state;
+  struct world *world = world_create(6, 5, 16, 0, false, 0);
+  for (int i = 0; i < 6; i++) begin(world, i);
+  for (int round = 0; round < 200; round++) {
+    for (int i = 0; i < 6; i++) step(world, i);
+    if (round % 5 == 4)
+      for (int i = 5; i >= 0; i--)
+        if (world->slot[i].num_waiting) gather(world, i, 0);
+    check_counts(world);
+  }
+  assert_int_equal(world->windows_gathered, 6 * 39);
+  world_destroy(world);
+}
+
+static void test_windows_complete_evenly(void **state) {
+  (void)state;
+  static const int rows[][2] = {{1, 20}, {20, 20}, {32, 20}, {50, 20}, {64, 1}, {100, 7}, {3, 64}};
+  for (size_t n = 0; n < sizeof rows / sizeof rows[0]; n++) {
+    int num_slots = rows[n][0], T = rows[n][1];
+    struct world *world = world_create(num_slots, T, 16, 0, true, 0);
+    double mean = (double)num_slots / T;
+    for (int i = 0; i < num_slots; i++) begin(world, i);
+    for (int round = 0; round < 5 * T; round++) {
+      int closed = 0;
+      for (int i = 0; i < num_slots; i++) {
+        if (!step(world, i)) continue;
+        closed++;
+        gather(world, i, 0);
+      }
+      /* After its phase and a window, every slot has a period of T steps. */
+      if (round >= 2 * T) assert_true(fabs(closed - mean) < 1);
+    }
+    world_destroy(world);
+  }
+}
+
+/* A dead slot's pages go round like the others: every page of the pool is begun again. */
+static void test_dead_slots_age_out(void **state) {
+  (void)state;
+  struct world *world = world_create(8, 4, 16, 0, true, 0);
+  for (int i = 0; i < 8; i++) begin(world, i);
+  for (int round = 0; round < 40; round++)
+    for (int i = 0; i < 8; i++)
+      if (step(world, i)) gather(world, i, 0);
+  for (int i = 1; i < 8; i++) end(world, i);
+  check_counts(world);
+  assert_int_equal(pages_held(world->pages), 1);
+
+  uint64_t died = world->clock;
+  for (int n = 0; n < 4 * (world->config.num_pages + 1); n++)
+    if (step(world, 0)) gather(world, 0, 0);
+  for (int i = 0; i < world->config.num_pages; i++) assert_true(world->begun[i] > died);
+  world_destroy(world);
+}
+
+static void test_sizes(void **state) {
+  (void)state;
+  struct world *world = world_create(4, 20, 32, 0, true, 2);
+  assert_int_equal(pages_capacity_steps(world->pages), 10 * 20);
+  assert_int_equal(pages_observation_bytes(world->pages), 10 * 20 * 32);
+  assert_int_equal(pages_free(world->pages), 10);
+  world_destroy(world);
+}
+
+/* ---- what must not be done */
+
+enum misuse {
+  GATHER_AFTER_NEW_LIFE, RELEASE_AFTER_DEATH, GATHER_TWICE, GATHER_OPEN, APPEND_UNBORN,
+  APPEND_DEAD, NO_SUCH_SLOT, NO_SUCH_COLUMN, TOO_MANY_WAIT,
+};
+
+static void misuse(struct world *world, enum misuse what) {
+  if (what == NO_SUCH_SLOT) pages_begin_life(world->pages, 2, 1);
+  if (what == APPEND_UNBORN) pages_append(world->pages, 1);
+  begin(world, 0);
+  for (int n = 0; n < 5; n++) step(world, 0);
+  struct window window = world->slot[0].waiting[0];
+  struct window open = window;
+  open.first_step += 4;
+  if (what == GATHER_AFTER_NEW_LIFE) begin(world, 0);
+  if (what == RELEASE_AFTER_DEATH || what == APPEND_DEAD) end(world, 0);
+  if (what == APPEND_DEAD) pages_append(world->pages, 0);
+  if (what == RELEASE_AFTER_DEATH) pages_release(world->pages, &window);
+  if (what == GATHER_OPEN) pages_gather(world->pages, world->batch, 0, &open);
+  if (what == TOO_MANY_WAIT)
+    for (int n = 0; n < 100; n++) pages_append(world->pages, 0);
+  pages_gather(world->pages, world->batch, what == NO_SUCH_COLUMN ? 3 : 0, &window);
+  if (what == GATHER_TWICE) pages_gather(world->pages, world->batch, 0, &window);
+}
+
+static void test_misuse_is_a_check(void **state) {
+  (void)state;
+  for (int what = GATHER_AFTER_NEW_LIFE; what <= TOO_MANY_WAIT; what++) {
+    struct world *world = world_create(2, 4, 16, 0, false, 0);
+    pid_t child = fork();
+    if (child == 0) {
+      setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+      signal(SIGABRT, SIG_DFL);
+      fclose(stderr);
+      misuse(world, what);
+      _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    world_destroy(world);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_schedules_keep_every_step),
+      cmocka_unit_test(test_pages_needed_is_enough),
+      cmocka_unit_test(test_a_whole_round_of_windows_may_wait),
+      cmocka_unit_test(test_windows_complete_evenly),
+      cmocka_unit_test(test_dead_slots_age_out),
+      cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_misuse_is_a_check),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

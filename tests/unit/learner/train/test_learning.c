@@ -1,0 +1,162 @@
+/* Learning, without a server: the policy acts in a small memory task and trains on what it did. At the first step of an
+ * episode one of four cues is seen; at the last, the action that belongs to the cue is worth 1. Episodes of one step are a
+ * contextual bandit; longer ones need memory, so a network without it must stay at chance. */
+#include "learner/train/update.h"
+#include "tests/unit/learner/agent/fixture.h"
+
+enum { CUES = 4, T = 12, N = 16, CUE_ROW = 32 };
+
+struct task {
+  int length;
+  int cue[N], step[N];
+  int correct, answers; /* since the last reset of the counters */
+  struct stream stream;
+};
+
+struct player {
+  struct device *device;
+  struct agent *agent;
+  struct update *update;
+  struct agent_workspace *workspace;
+  struct train_batch *batch;
+  real *state;
+};
+
+static struct device_inputs cue_inputs(void) {
+  return (struct device_inputs){.row_stride = CUE_ROW,
+                                .num_tensors = 1,
+                                .tensor = {{DEVICE_FLOAT32, CUES + 1, 0}},
+                                .num_actions = CUES};
+}
+
+static void player_open(struct player *p, const char *network, const char *device) {
+  struct agent_config agent = {.network = network, .inputs = cue_inputs(), .num_layers = 1, .hidden = {16},
+                               .lstm_size = 16, .activation = ACTIVATION_TANH};
+  struct update_config update = {.T = T, .N = N, .discount = 0.95, .lambda = 1, .rho_clip = 1, .c_clip = 1,
+                                 .pg_rho_clip = 1, .baseline_cost = 0.5, .entropy_cost = 0.005,
+                                 .target_entropy = -1, .optimizer = "adam", .learning_rate = 0.01,
+                                 .learning_rate_decay = "none", .adam_beta1 = 0.9, .adam_beta2 = 0.999,
+                                 .adam_epsilon = 1e-7, .max_gradient_norm = 1, .seed = 1};
+  struct error error;
+  p->device = fixture_device(device);
+  p->agent = fixture_agent(&agent);
+  if (update_create(&p->update, p->device, p->agent, &update, &error) != STATUS_OK) fail_msg("%s", error.text);
+  p->workspace = agent_workspace_create(p->agent, p->device, N, false);
+  int S = agent_state_size(p->agent);
+  p->batch = train_batch_create(p->device, T, N, CUE_ROW, S);
+  p->state = S ? p->device->ops->alloc(p->device, (size_t)(N * S) * p->device->ops->real_bytes) : NULL;
+}
+
+static void player_close(struct player *p) {
+  if (p->state) p->device->ops->release(p->device, p->state);
+  train_batch_destroy(p->device, p->batch);
+  agent_workspace_destroy(p->workspace);
+  update_destroy(p->update);
+  agent_destroy(p->agent);
+  device_destroy(p->device);
+}
+
+static void new_episode(struct task *task, int n) {
+  task->step[n] = 0;
+  task->cue[n] = stream_below(&task->stream, CUES);
+}
+
+/* Row i is what environment n shows now; reward and end are those of the step into it. */
+static void observe(struct train_batch *batch, int i, const struct task *task, int n, float reward) {
+  float *row = (float *)(batch->observation + (size_t)i * CUE_ROW);
+  memset(row, 0, CUE_ROW);
+  if (task->step[n] == 0) row[task->cue[n]] = 1;
+  row[CUES] = task->step[n] == task->length - 1;
+  batch->reward[i] = reward;
+  batch->flags[i] = task->step[n] == 0 ? STEP_FIRST | STEP_TERMINATED : 0;
+  batch->previous_action[i] = -1;
+}
+
+/* Takes the action of row i - N and writes row i. */
+static void step(struct train_batch *batch, int i, struct task *task, int n) {
+  float reward = 0;
+  if (task->step[n]++ == task->length - 1) {
+    reward = batch->action[i - N] == (task->cue[n] + 1) % CUES;
+    task->correct += reward > 0;
+    task->answers++;
+    new_episode(task, n);
+  }
+  observe(batch, i, task, n, reward);
+}
+
+/* Actions of the rows of time t, by the policy as it is. */
+static void act(struct player *p, struct task *task, int t) {
+  struct train_batch *batch = p->batch;
+  struct device_inputs inputs = cue_inputs();
+  inputs.observation = batch->observation + (size_t)t * N * CUE_ROW;
+  inputs.previous_action = batch->previous_action + t * N;
+  inputs.reward = batch->reward + t * N;
+  inputs.flags = batch->flags + t * N;
+  struct agent_outputs out;
+  float uniform[N];
+  for (int n = 0; n < N; n++) uniform[n] = (float)stream_uniform(&task->stream);
+  agent_forward(p->workspace, &out, p->state, update_parameters(p->update), &inputs, p->state, 1, N);
+  p->device->ops->categorical_sample(p->device, batch->action + t * N, batch->behaviour + t * N, out.head, out.stride,
+                                     uniform, N, CUES);
+}
+
+/* The last row of the batch before becomes the first of this one: observed, but not acted on yet. */
+static void carry_over(struct train_batch *batch) {
+  memmove(batch->observation, batch->observation + (size_t)T * N * CUE_ROW, (size_t)N * CUE_ROW);
+  memmove(batch->reward, batch->reward + T * N, N * sizeof(float));
+  memmove(batch->flags, batch->flags + T * N, N);
+}
+
+static void play_window(struct player *p, struct task *task) {
+  struct train_batch *batch = p->batch;
+  if (p->state) p->device->ops->copy(p->device, batch->state, p->state, (size_t)(N * batch->state_size));
+  for (int t = 0; t < T; t++) {
+    act(p, task, t);
+    for (int n = 0; n < N; n++) step(batch, (t + 1) * N + n, task, n);
+  }
+}
+
+/* Share of right answers over the last fifth of the updates. */
+static double learn(const char *network, const char *device, int length, int updates) {
+  struct player p;
+  struct task task = {.length = length, .stream = {9, 0}};
+  player_open(&p, network, device);
+  for (int n = 0; n < N; n++) {
+    new_episode(&task, n);
+    observe(p.batch, n, &task, n, 0);
+    p.batch->flags[n] = STEP_FIRST;
+  }
+  for (int u = 0; u < updates; u++) {
+    if (u == updates - updates / 5) task.correct = task.answers = 0;
+    play_window(&p, &task);
+    struct update_stats stats;
+    struct error error;
+    if (update_step(p.update, p.batch, 0, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
+    carry_over(p.batch);
+  }
+  player_close(&p);
+  return (double)task.correct / task.answers;
+}
+
+static void learns_what_it_can(void **state) {
+  (void)state;
+  static const struct {
+    const char *network, *device;
+    int length, updates;
+    double least, most;
+  } table[] = {
+      {"mlp", "ref", 1, 150, 0.95, 1},  {"mlp", "cpu", 1, 150, 0.95, 1},    {"lstm", "ref", 5, 500, 0.95, 1},
+      {"lstm", "cpu", 5, 500, 0.95, 1}, {"mlp", "cpu", 5, 500, 0.15, 0.35},
+  };
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    double share = learn(table[i].network, table[i].device, table[i].length, table[i].updates);
+    print_message("%s on %s, %d steps, %d updates: %.3f right\n", table[i].network, table[i].device, table[i].length,
+                  table[i].updates, share);
+    assert_true(share >= table[i].least && share <= table[i].most);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(learns_what_it_can)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

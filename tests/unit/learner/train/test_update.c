@@ -1,0 +1,401 @@
+/* One training step and several: losses and statistics against their definition, Adam on the tests' own gradients, schedules,
+ * the entropy coefficient, and what happens to a batch with a NaN. */
+#include "tests/unit/learner/train/fixture.h"
+
+struct world {
+  struct agent_config config;
+  struct agent *agent;
+  struct device *device;
+  struct train_batch *batch;
+};
+
+static struct world world_open(const char *network, const char *device) {
+  struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH), .device = fixture_device(device)};
+  w.agent = fixture_agent(&w.config);
+  w.batch = fixture_batch(w.device, w.agent, UNROLL, COLUMNS, 2);
+  return w;
+}
+
+static void world_close(struct world *w) {
+  train_batch_destroy(w->device, w->batch);
+  device_destroy(w->device);
+  agent_destroy(w->agent);
+}
+
+static void assert_near(double got, double expected, double tolerance, const char *what) {
+  if (!(fabs(got - expected) <= tolerance * (1 + fabs(expected))))
+    fail_msg("%s: %.9g, expected %.9g", what, got, expected);
+}
+
+/* ---- losses and statistics */
+
+static void statistics_follow_their_definition(void **state) {
+  (void)state;
+  static const struct {
+    const char *network, *device;
+    double tolerance;
+  } table[] = {{"mlp", "ref_double", 1e-6}, {"lstm", "ref_double", 1e-6}, {"mlp", "ref", 2e-5},
+               {"lstm", "ref", 2e-5},       {"mlp", "cpu", 2e-5},         {"lstm", "cpu", 2e-5}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct world w = world_open(table[i].network, table[i].device);
+    struct update_config config = fixture_update_config();
+    struct update *update = fixture_update(w.device, w.agent, &config);
+    double params[MAX_P], head[(STEPS + COLUMNS) * (ACTIONS + 1)], tolerance = table[i].tolerance;
+    struct reference_targets targets;
+    for (int step = 0; step < 3; step++) {
+      fixture_saved(params, update, "params", w.agent);
+      reference_heads(head, w.device, w.agent, &w.config, params, w.batch);
+      reference_targets(&targets, &config, w.batch, head);
+      struct reference_losses expected =
+          reference_losses(&config, w.batch, head, &targets, config.entropy_cost, step);
+      struct update_stats got = fixture_step(update, w.batch, 0);
+      assert_near(got.policy_loss, expected.policy, tolerance, "policy loss");
+      assert_near(got.baseline_loss, expected.baseline, tolerance, "baseline loss");
+      assert_near(got.entropy, expected.entropy, tolerance, "entropy");
+      assert_near(got.kl, expected.kl, tolerance, "kl");
+      assert_near(got.total_loss, expected.total, tolerance, "total loss");
+      assert_near(got.value, expected.value, tolerance, "value");
+      assert_near(got.reward, expected.reward, tolerance, "reward");
+      assert_near(got.rho_clipped, expected.rho_clipped, tolerance, "share of clipped steps");
+      assert_near(got.lag_updates, expected.lag, tolerance, "lag");
+      assert_int_equal(got.steps, expected.steps);
+      assert_true(got.steps < STEPS && got.rho_clipped > 0 && got.rho_clipped < 1);
+      assert_int_equal(update_version(update), step + 1);
+    }
+    update_destroy(update);
+    world_close(&w);
+  }
+}
+
+/* Nothing of a truncated step but its value, and nothing of the last row but its observation and reward, counts. */
+static void masked_fields_do_not_count(void **state) {
+  (void)state;
+  struct world w = world_open("lstm", "ref");
+  struct update_config config = fixture_update_config();
+  struct update_stats stats[2];
+  float gradient_norm[2];
+  for (int pass = 0; pass < 2; pass++) {
+    struct update *update = fixture_update(w.device, w.agent, &config);
+    for (int i = 0; pass == 1 && i < STEPS + COLUMNS; i++) {
+      if (i < STEPS && !(w.batch->flags[i] & STEP_TRUNCATED)) continue;
+      w.batch->behaviour[i] += 1;
+      w.batch->version[i] += 5;
+      w.batch->action[i] = (w.batch->action[i] + 1) % ACTIONS;
+    }
+    stats[pass] = fixture_step(update, w.batch, 0);
+    gradient_norm[pass] = (float)stats[pass].gradient_norm;
+    update_destroy(update);
+  }
+  assert_memory_equal(&stats[0], &stats[1], sizeof(stats[0]));
+  assert_true(gradient_norm[0] == gradient_norm[1] && gradient_norm[0] > 0);
+  world_close(&w);
+}
+
+/* ---- optimiser and schedules */
+
+/* The gradient at these parameters: that of a fresh update whose Adam keeps it (beta1 = 0: m = g). */
+static void gradient_at(double *gradient, const struct world *w, const struct update_config *config,
+                        const double *params) {
+  struct update_config plain = *config;
+  plain.optimizer = "adam";
+  plain.adam_beta1 = 0;
+  plain.max_gradient_norm = 0;
+  struct update *update = fixture_update(w->device, w->agent, &plain);
+  memcpy((void *)(uintptr_t)update_parameters(update), params, update_num_parameters(update) * sizeof(double));
+  fixture_step(update, w->batch, 0);
+  fixture_saved(gradient, update, "adam/m", w->agent);
+  update_destroy(update);
+}
+
+struct adam {
+  double m[MAX_P], v[MAX_P];
+};
+
+static void adam_step(double *params, struct adam *adam, const double *gradient, const struct update_config *config,
+                      double learning_rate, int step, size_t P) {
+  double norm = 0, b1 = (float)config->adam_beta1, b2 = (float)config->adam_beta2;
+  for (size_t i = 0; i < P; i++) norm += gradient[i] * gradient[i];
+  norm = sqrt(norm);
+  double scale = config->max_gradient_norm > 0 && norm > config->max_gradient_norm ? config->max_gradient_norm / norm : 1;
+  for (size_t i = 0; i < P; i++) {
+    double g = gradient[i] * scale;
+    adam->m[i] = b1 * adam->m[i] + (1 - b1) * g;
+    adam->v[i] = b2 * adam->v[i] + (1 - b2) * g * g;
+    params[i] -= learning_rate * adam->m[i] / (1 - pow(b1, step)) /
+                 (sqrt(adam->v[i] / (1 - pow(b2, step))) + config->adam_epsilon);
+  }
+}
+
+static void several_steps_are_adam(void **state) {
+  (void)state;
+  static const struct {
+    const char *network;
+    double max_norm;
+  } table[] = {{"mlp", 0}, {"lstm", 0}, {"mlp", 0.1}, {"lstm", 0.1}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct world w = world_open(table[i].network, "ref_double");
+    struct update_config config = fixture_update_config();
+    config.max_gradient_norm = table[i].max_norm;
+    config.learning_rate_decay = "linear";
+    config.total_steps = 1000;
+    struct update *update = fixture_update(w.device, w.agent, &config);
+    size_t P = update_num_parameters(update);
+    double params[MAX_P], gradient[MAX_P];
+    static struct adam adam;
+    memset(&adam, 0, sizeof(adam));
+    memcpy(params, update_parameters(update), P * sizeof(double));
+    for (int step = 1; step <= 6; step++) {
+      fixture_fill_batch(w.device, w.batch, (uint32_t)(100 + step));
+      gradient_at(gradient, &w, &config, params);
+      adam_step(params, &adam, gradient, &config, config.learning_rate * (1 - 0.1 * step), step, P);
+      struct update_stats stats = fixture_step(update, w.batch, 100 * step);
+      assert_near(stats.learning_rate, config.learning_rate * (1 - 0.1 * step), 1e-12, "learning rate");
+      if (table[i].max_norm > 0) assert_true(stats.gradient_norm > table[i].max_norm);
+    }
+    const double *got = (const double *)update_parameters(update);
+    for (size_t k = 0; k < P; k++) assert_near(got[k], params[k], 1e-6, "parameter");
+    update_destroy(update);
+    world_close(&w);
+  }
+}
+
+static void learning_rate_ends_at_zero(void **state) {
+  (void)state;
+  struct world w = world_open("mlp", "ref");
+  struct update_config config = fixture_update_config();
+  config.learning_rate_decay = "linear";
+  config.total_steps = 100;
+  struct update *update = fixture_update(w.device, w.agent, &config);
+  assert_near(fixture_step(update, w.batch, 0).learning_rate, 0.01, 1e-12, "at the start");
+  assert_near(fixture_step(update, w.batch, 75).learning_rate, 0.0025, 1e-12, "at three quarters");
+  double before[MAX_P], after[MAX_P];
+  fixture_saved(before, update, "params", w.agent);
+  assert_true(fixture_step(update, w.batch, 100).learning_rate == 0);
+  assert_true(fixture_step(update, w.batch, 250).learning_rate == 0);
+  fixture_saved(after, update, "params", w.agent);
+  assert_memory_equal(before, after, update_num_parameters(update) * sizeof(double));
+  update_destroy(update);
+  world_close(&w);
+}
+
+/* ---- entropy coefficient */
+
+static void entropy_approaches_its_target(void **state) {
+  (void)state;
+  static const struct {
+    double target, start;
+    bool grows;
+  } table[] = {{1.05, 0.001, true}, {0.2, 0.5, false}};
+  for (size_t i = 0; i < 2; i++) {
+    struct world w = world_open("mlp", "ref");
+    struct update_config config = fixture_update_config();
+    config.target_entropy = table[i].target;
+    config.entropy_cost = table[i].start;
+    struct update *update = fixture_update(w.device, w.agent, &config);
+    /* The batch is the same every time, so the policy would get ever more certain. */
+    double first = fixture_step(update, w.batch, 0).entropy_cost;
+    struct update_stats stats = {0};
+    for (int step = 0; step < 600; step++) stats = fixture_step(update, w.batch, 0);
+    assert_near(first, table[i].start, 1e-9, "the coefficient at the start");
+    assert_true((stats.entropy_cost > first) == table[i].grows);
+    if (table[i].grows) assert_near(stats.entropy, table[i].target, 0.1, "entropy");
+    update_destroy(update);
+    world_close(&w);
+  }
+}
+
+/* p moves by Adam on speed * coefficient * (entropy - target), and stops at 20 / speed. */
+static void entropy_coefficient_follows_its_loss(void **state) {
+  (void)state;
+  struct world w = world_open("mlp", "ref");
+  struct update_config config = fixture_update_config();
+  config.target_entropy = 0.7;
+  config.entropy_adjustment_speed = 4;
+  struct update *update = fixture_update(w.device, w.agent, &config);
+  double p = log(config.entropy_cost) / 4, m = 0, v = 0;
+  for (int step = 1; step <= 5; step++) {
+    struct update_stats stats = fixture_step(update, w.batch, 0);
+    assert_near(stats.entropy_cost, exp(4 * p), 1e-9, "coefficient");
+    double plain = stats.policy_loss + 0.5 * stats.baseline_loss - exp(4 * p) * stats.entropy + 0.02 * stats.kl;
+    assert_near(stats.total_loss - plain, exp(4 * p) * (stats.entropy - 0.7), 1e-9, "its loss");
+    double g = 4 * exp(4 * p) * (stats.entropy - 0.7);
+    m = 0.9 * m + 0.1 * g;
+    v = 0.999 * v + 0.001 * g * g;
+    p -= config.learning_rate * m / (1 - pow(0.9, step)) / (sqrt(v / (1 - pow(0.999, step))) + 1e-8);
+  }
+  update_destroy(update);
+
+  /* A rate far too high: the coefficient ends at e^-20 or e^20, not at infinity. */
+  config.learning_rate = 100;
+  config.target_entropy = 1e6;
+  config.learning_rate_decay = "none";
+  update = fixture_update(w.device, w.agent, &config);
+  fixture_step(update, w.batch, 0);
+  update_save(update);
+  assert_near(*(double *)fixture_item(update, "update/entropy").data, 5, 1e-12, "largest p");
+  update_destroy(update);
+  world_close(&w);
+}
+
+/* ---- errors */
+
+static void refuses_what_makes_no_sense(void **state) {
+  (void)state;
+  struct world w = world_open("mlp", "ref");
+  struct update_config good = fixture_update_config(), bad[13];
+  for (int i = 0; i < 13; i++) bad[i] = good;
+  bad[0].T = 0;
+  bad[1].N = 0;
+  bad[2].optimizer = "sgd";
+  bad[3].learning_rate_decay = "cosine";
+  bad[4].learning_rate_decay = "linear";
+  bad[5].target_entropy = 0.5, bad[5].entropy_cost = 0;
+  bad[6].target_entropy = 0.5, bad[6].entropy_adjustment_speed = 0;
+  bad[7].adam_beta1 = 1;
+  bad[8].adam_beta2 = NAN;
+  bad[9].adam_epsilon = 0;
+  bad[10].optimizer = "rmsprop", bad[10].rmsprop_decay = 1;
+  bad[11].optimizer = "rmsprop", bad[11].rmsprop_epsilon = 0;
+  bad[12].max_gradient_norm = -1;
+  static const char *const says[] = {
+      "5 windows of 0 steps", "0 windows",     "--optimizer=sgd",        "--learning_rate_decay=cosine",
+      "--total_steps",        "--entropy_cost", "--entropy_adjustment_speed=0", "--adam_beta1=1",
+      "--adam_beta2=",        "--adam_epsilon=0", "--rmsprop_decay=1",    "--rmsprop_epsilon=0",
+      "--max_gradient_norm=-1"};
+  for (int i = 0; i < 13; i++) {
+    struct update *update;
+    struct error error = {""};
+    assert_int_equal(update_create(&update, w.device, w.agent, &bad[i], &error), STATUS_INVALID);
+    assert_null(update);
+    if (!strstr(error.text, says[i])) fail_msg("'%s' does not say '%s'", error.text, says[i]);
+  }
+  struct agent_config config = fixture_config("random", 0, ACTIVATION_NONE);
+  struct agent *random = fixture_agent(&config);
+  struct update *update;
+  struct error error;
+  assert_int_equal(update_create(&update, w.device, random, &good, &error), STATUS_INVALID);
+  agent_destroy(random);
+  world_close(&w);
+}
+
+enum poison { NAN_REWARD, INFINITE_REWARD, NAN_OBSERVATION, NAN_BEHAVIOUR, HUGE_REWARD };
+
+static void poison_batch(struct train_batch *batch, enum poison poison) {
+  int i = 2 * COLUMNS + 1;
+  batch->flags[i] = batch->flags[i - COLUMNS] = 0;
+  switch (poison) {
+    case NAN_REWARD: batch->reward[i] = NAN; break;
+    case INFINITE_REWARD: batch->reward[i] = INFINITY; break;
+    case NAN_OBSERVATION: ((float *)(batch->observation + (size_t)i * STRIDE))[1] = NAN; break;
+    case NAN_BEHAVIOUR: batch->behaviour[i] = NAN; break;
+    case HUGE_REWARD: batch->reward[i] = 3e38f; break;
+  }
+}
+
+static void a_number_that_is_not_finite_stops_the_run(void **state) {
+  (void)state;
+  static const struct {
+    enum poison poison;
+    const char *says;
+  } table[] = {{NAN_REWARD, "the mean reward is"},
+               {INFINITE_REWARD, "the mean reward is"},
+               {NAN_OBSERVATION, "the mean value is"},
+               {NAN_BEHAVIOUR, "is"},
+               {HUGE_REWARD, "loss is inf"}};
+  static const char *const networks[] = {"mlp", "lstm"}, *const devices[] = {"ref", "cpu"};
+  for (size_t i = 0; i < 4 * sizeof(table) / sizeof(table[0]); i++) {
+    struct world w = world_open(networks[i % 2], devices[i / 2 % 2]);
+    struct update_config config = fixture_update_config();
+    config.reward_clip = 0;
+    config.target_entropy = 0.5;
+    struct update *update = fixture_update(w.device, w.agent, &config);
+    double before[3][MAX_P], after[3][MAX_P];
+    static const char *const arrays[] = {"params", "adam/m", "adam/v"};
+    for (int step = 0; step < 3; step++) fixture_step(update, w.batch, 0);
+    for (int k = 0; k < 3; k++) fixture_saved(before[k], update, arrays[k], w.agent);
+    double entropy = *(double *)fixture_item(update, "update/entropy").data;
+
+    poison_batch(w.batch, table[i / 4].poison);
+    struct update_stats stats;
+    struct error error = {""};
+    assert_int_equal(update_step(update, w.batch, 0, &stats, &error), STATUS_CORRUPT);
+    if (!strstr(error.text, "update 4: ") || !strstr(error.text, table[i / 4].says))
+      fail_msg("'%s' does not say 'update 4' and '%s'", error.text, table[i / 4].says);
+    for (int k = 0; k < 3; k++) {
+      fixture_saved(after[k], update, arrays[k], w.agent);
+      assert_memory_equal(before[k], after[k], update_num_parameters(update) * sizeof(double));
+    }
+    assert_true(entropy == *(double *)fixture_item(update, "update/entropy").data);
+    assert_int_equal(update_version(update), 3);
+
+    /* And it can go on. */
+    fixture_fill_batch(w.device, w.batch, 2);
+    fixture_step(update, w.batch, 0);
+    update_destroy(update);
+    world_close(&w);
+  }
+}
+
+/* ---- memory */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static void steps_allocate_nothing(void **state) {
+  (void)state;
+  skip(); /* the sanitizer has its own allocator */
+}
+#else
+static int allocations;
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+
+void *malloc(size_t bytes) {
+  allocations++;
+  return __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes) {
+  allocations++;
+  return __libc_calloc(n, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+  allocations++;
+  return __libc_memalign(alignment, bytes);
+}
+
+static void steps_allocate_nothing(void **state) {
+  (void)state;
+  static const char *const networks[] = {"mlp", "lstm"}, *const devices[] = {"ref", "cpu"};
+  for (int i = 0; i < 4; i++) {
+    struct world w = world_open(networks[i % 2], devices[i / 2]);
+    struct update_config config = fixture_update_config();
+    int none = allocations;
+    struct update *update = fixture_update(w.device, w.agent, &config);
+    assert_true(allocations > none); /* they are counted */
+    fixture_step(update, w.batch, 0); /* a device's scratch memory grows to what is needed */
+    int before = allocations;
+    for (int step = 0; step < 10; step++) fixture_step(update, w.batch, 0);
+    update_save(update);
+    update_load(update);
+    assert_int_equal(allocations, before);
+    update_destroy(update);
+    world_close(&w);
+  }
+}
+#endif
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(statistics_follow_their_definition),
+      cmocka_unit_test(masked_fields_do_not_count),
+      cmocka_unit_test(several_steps_are_adam),
+      cmocka_unit_test(learning_rate_ends_at_zero),
+      cmocka_unit_test(entropy_approaches_its_target),
+      cmocka_unit_test(entropy_coefficient_follows_its_loss),
+      cmocka_unit_test(refuses_what_makes_no_sense),
+      cmocka_unit_test(a_number_that_is_not_finite_stops_the_run),
+      cmocka_unit_test(steps_allocate_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
