@@ -2,6 +2,10 @@
 #
 # MODE=release|asan|ubsan|tsan|fuzz|alloc|debug chooses a build; each has its own folder, so that they never mix.
 
+# make's own rules would take a list of headers (x.d) for a program to link from x.d.o.
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+
 MODE ?= release
 BUILD := build$(if $(filter-out release,$(MODE)),/$(MODE))
 CC := $(if $(filter fuzz,$(MODE)),clang,gcc)
@@ -133,6 +137,8 @@ test: all units ## build and run the unit tests, a process each
 bench-programs: all $(BENCH)
 bench: bench-programs ## every figure of the README, measured here
 	@scripts/bench.sh
+# What the system's libraries lock cannot be seen: they are not instrumented.
+tsan: export TSAN_OPTIONS := ignore_noninstrumented_modules=1 $(TSAN_OPTIONS)
 asan ubsan tsan: ## the unit tests under a sanitizer
 	@$(MAKE) --no-print-directory MODE=$@ all test
 fuzz: ## the fuzzers, FUZZ_SECONDS each (default 20)
@@ -145,7 +151,7 @@ lint: ## the rules that a script can check: includes, lengths, format
 	@scripts/lint.sh
 format: ## clang-format over all C files
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
-headers: ## every header compiles alone
+headers: $(BUILD)/gen/acorn.pb-c.h ## every header compiles alone
 	@for h in $$(git ls-files -co --exclude-standard '*.h'); do \
 	  $(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -Wno-unused -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
 info: ## what was found on this machine

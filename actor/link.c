@@ -176,6 +176,13 @@ static enum status take_lease(struct link *link, const uint8_t *bytes, size_t si
                      link->lease.num_environments, link->request.num_environments);
 }
 
+/* A finished learner ends a Join with OK and no lease, which rpc_unary reports as INTERNAL with these words; a unit test
+ * pins that the two agree. */
+static bool is_farewell(const struct rpc_result *result, size_t reply_bytes) {
+  if (result->code == RPC_OK) return reply_bytes == 0;
+  return result->code == RPC_INTERNAL && strstr(result->text, "OK without a reply");
+}
+
 /* One Join. UNAVAILABLE: it may be tried again. */
 static enum status try_join(struct link *link, int wait_ms, struct error *error) {
   size_t request_bytes, reply_bytes = 0;
@@ -183,8 +190,10 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
   struct rpc_result result = rpc_unary(link->channel, "/acorn.Acorn/Join", request, request_bytes,
                                        &reply, &reply_bytes, wait_ms);
   free(request);
-  enum status status = STATUS_DONE; // OK without a lease: there is nothing left to play
-  if (result.code == RPC_OK && reply_bytes > 0) {
+  enum status status = STATUS_DONE;
+  if (is_farewell(&result, reply_bytes)) {
+    log_debug("the learner at %s leases nothing any more: the run is over", link->address);
+  } else if (result.code == RPC_OK) {
     status = take_lease(link, reply, reply_bytes, error);
   } else if (result.code == RPC_DEADLINE_EXCEEDED) {
     status = status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms", wait_ms);

@@ -1,6 +1,9 @@
 #include "actor/options.h"
 
 #include <stddef.h>
+#include <stdio.h>
+
+#include "common/cluster/tf_config.h"
 
 #define AT(member) offsetof(struct actor_options, member)
 #define RUN "Run"
@@ -51,3 +54,34 @@ const struct option_table actor_options_table = {
     .options = rows,
     .count = sizeof(rows) / sizeof(*rows),
 };
+
+/* Sets an option that the user has left alone. */
+static enum status set_default(struct actor_options *options, const char *name, const char *value,
+                               struct error *error) {
+  if (options_given(&actor_options_table, options, name)) return STATUS_OK;
+  return options_set(&actor_options_table, options, name, value, "TF_CONFIG", error);
+}
+
+enum status actor_options_apply_tf_config(struct actor_options *options, const char *json,
+                                          struct error *error) {
+  if (!json || !json[0] || options_given(&actor_options_table, options, "learner"))
+    return STATUS_OK;
+  struct tf_config config = {0};
+  enum status status = tf_config_parse(&config, json, error);
+  if (status != STATUS_OK) return status;
+  bool evaluates = config.role == TF_ROLE_EVALUATOR;
+  if (config.role != TF_ROLE_ACTOR && !evaluates) {
+    return status_fail(error, STATUS_INVALID,
+                       "TF_CONFIG makes this task %s %d, but this program is the actor: "
+                       "deploy/run_task.sh runs the "
+                       "right program, and --learner=ADDRESS overrules TF_CONFIG",
+                       tf_role_name(config.role), config.index);
+  }
+  char task[16];
+  snprintf(task, sizeof task, "%d", config.index);
+  status = set_default(options, "learner", config.learner, error);
+  if (status == STATUS_OK) status = set_default(options, "task", task, error);
+  if (status == STATUS_OK && evaluates) status = set_default(options, "name", "evaluator", error);
+  if (status == STATUS_OK && evaluates) status = set_default(options, "role", "eval", error);
+  return status;
+}

@@ -14,10 +14,19 @@ static const struct preset presets[] = {
     {"cartpole", "total_steps", "1500k"},
     {"cartpole", "previous_action", "false"},
     {"cartpole", "previous_reward", "false"},
+    {"cartpole", "learning_rate", "0.004"},
+    {"cartpole", "learning_rate_decay", "linear"},
+    /* Values reach 100 here: unweighted, their gradient would drown the policy's in the layers they share. */
+    {"cartpole", "baseline_cost", "0.05"},
     {"catch", "total_steps", "500k"},
     {"tmaze", "total_steps", "1M"},
     {"tmaze", "network", "lstm"},
     {"tmaze", "hidden", "none"},
+    /* Long enough for a window to hold both the cue and the junction. */
+    {"tmaze", "unroll_length", "40"},
+    {"tmaze", "batch_size", "16"},
+    {"tmaze", "learning_rate", "0.004"},
+    {"tmaze", "entropy_cost", "0.005"},
 };
 
 static const struct {

@@ -100,11 +100,12 @@ static bool quota_admits(struct progress *progress, int environment) {
   return true;
 }
 
+/* In long double, so that the digits do not depend on the order in which episodes came. */
 static double window_mean(const struct window *window) {
   int n = window->count < window->room ? (int)window->count : window->room;
-  double sum = 0;
+  long double sum = 0;
   for (int i = 0; i < n; i++) sum += window->episode_return[i];
-  return n ? sum / n : NAN;
+  return n ? (double)(sum / n) : NAN;
 }
 
 void progress_add_episode(struct progress *progress, bool eval, int environment, double episode_return,
@@ -130,16 +131,16 @@ static int compare_doubles(const void *a, const void *b) {
 
 /* Fills the statistics of the n returns in the window; sorts a copy for the median. */
 static void window_statistics(struct progress_returns *out, const struct window *window, double *sorted, int n) {
-  double squares = 0, length = 0;
+  long double squares = 0, length = 0;
   memcpy(sorted, window->episode_return, (size_t)n * sizeof(double));
   qsort(sorted, (size_t)n, sizeof(double), compare_doubles);
   out->mean = window_mean(window);
   for (int i = 0; i < n; i++) {
-    squares += (sorted[i] - out->mean) * (sorted[i] - out->mean);
+    squares += ((long double)sorted[i] - out->mean) * ((long double)sorted[i] - out->mean);
     length += window->length[i];
   }
-  out->std = sqrt(squares / n);
-  out->length_mean = length / n;
+  out->std = (double)sqrtl(squares / n);
+  out->length_mean = (double)(length / n);
   out->min = sorted[0];
   out->max = sorted[n - 1];
   out->median = n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);

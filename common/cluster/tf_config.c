@@ -7,15 +7,15 @@
 #include <strings.h>
 
 #include "common/base/check.h"
-#include "common/cluster/address.h"
+#include "common/cluster/host_port.h"
 
 // The jobs that are read, in the order that numbers the tasks of a role.
 static const struct job {
   const char *name;
   enum tf_role role;
 } jobs[] = {
-    {"learner", TF_ROLE_LEARNER}, {"chief", TF_ROLE_LEARNER},       {"master", TF_ROLE_LEARNER},
-    {"actor", TF_ROLE_ACTOR},     {"worker", TF_ROLE_ACTOR},        {"evaluator", TF_ROLE_EVALUATOR},
+    {"learner", TF_ROLE_LEARNER}, {"chief", TF_ROLE_LEARNER}, {"master", TF_ROLE_LEARNER},
+    {"actor", TF_ROLE_ACTOR},     {"worker", TF_ROLE_ACTOR},  {"evaluator", TF_ROLE_EVALUATOR},
     {"ps", TF_ROLE_PS},
 };
 enum { NUM_JOBS = sizeof jobs / sizeof jobs[0] };
@@ -48,22 +48,25 @@ static const struct job *find_job(const char *name) {
   return NULL;
 }
 
-static enum status add_task(struct cluster *cluster, const struct job *job, int index, const json_t *value,
-                            struct error *error) {
+static enum status add_task(struct cluster *cluster, const struct job *job, int index,
+                            const json_t *value, struct error *error) {
   const char *address = json_string_value(value);
   if (!address) {
-    return status_fail(error, STATUS_INVALID, "TF_CONFIG: %s %d of the cluster is not a string \"host:port\"",
-                       job->name, index);
+    return status_fail(error, STATUS_INVALID,
+                       "TF_CONFIG: %s %d of the cluster is not a string \"host:port\"", job->name,
+                       index);
   }
   struct error problem;
-  if (address_check(address, &problem) != STATUS_OK) {
-    return status_fail(error, STATUS_INVALID, "TF_CONFIG: %s %d of the cluster: %s", job->name, index, problem.text);
+  if (host_port_check(address, &problem) != STATUS_OK) {
+    return status_fail(error, STATUS_INVALID, "TF_CONFIG: %s %d of the cluster: %s", job->name,
+                       index, problem.text);
   }
   cluster->task[cluster->count++] = (struct task){job, index, job->role, address};
   return STATUS_OK;
 }
 
-// A key of an index-to-address map: digits alone, without leading zeros. Negative if it is anything else.
+// A key of an index-to-address map: digits alone, without leading zeros. Negative if it is anything
+// else.
 static int read_index(const char *text) {
   size_t length = strspn(text, "0123456789");
   if (text[length] || length == 0 || length > 6 || (length > 1 && text[0] == '0')) return -1;
@@ -74,7 +77,8 @@ static int compare_index(const void *a, const void *b) {
   return ((const struct task *)a)->index - ((const struct task *)b)->index;
 }
 
-static enum status add_job(struct cluster *cluster, const struct job *job, json_t *tasks, struct error *error) {
+static enum status add_job(struct cluster *cluster, const struct job *job, json_t *tasks,
+                           struct error *error) {
   struct task *first = cluster->task + cluster->count;
   size_t i;
   const char *key;
@@ -89,7 +93,8 @@ static enum status add_job(struct cluster *cluster, const struct job *job, json_
   json_object_foreach(tasks, key, value) {
     int index = read_index(key);
     if (status == STATUS_OK && index < 0) {
-      status = status_fail(error, STATUS_INVALID, "TF_CONFIG: '%.40s' is not the index of a task; it is a key of \"%s\"",
+      status = status_fail(error, STATUS_INVALID,
+                           "TF_CONFIG: '%.40s' is not the index of a task; it is a key of \"%s\"",
                            key, job->name);
     }
     if (status == STATUS_OK) status = add_task(cluster, job, index, value, error);
@@ -111,8 +116,10 @@ static enum status read_cluster(struct cluster *cluster, const json_t *root, str
   for (int i = 0; i < NUM_JOBS; i++) {
     json_t *tasks = json_object_get(object, jobs[i].name);
     if (tasks && !json_is_array(tasks) && !json_is_object(tasks)) {
-      return status_fail(error, STATUS_INVALID, "TF_CONFIG: \"%s\" of the cluster is neither a list of \"host:port\" "
-                         "nor a map from index to \"host:port\"", jobs[i].name);
+      return status_fail(error, STATUS_INVALID,
+                         "TF_CONFIG: \"%s\" of the cluster is neither a list of \"host:port\" "
+                         "nor a map from index to \"host:port\"",
+                         jobs[i].name);
     }
     num_tasks += json_is_array(tasks) ? json_array_size(tasks) : json_object_size(tasks);
   }
@@ -127,7 +134,8 @@ static enum status read_cluster(struct cluster *cluster, const json_t *root, str
 }
 
 static int compare_address(const void *a, const void *b) {
-  return strcasecmp((*(const struct task *const *)a)->address, (*(const struct task *const *)b)->address);
+  return strcasecmp((*(const struct task *const *)a)->address,
+                    (*(const struct task *const *)b)->address);
 }
 
 // Two tasks cannot listen on the same port of the same host.
@@ -140,9 +148,10 @@ static enum status check_distinct(const struct cluster *cluster, struct error *e
   for (int i = 0; i + 1 < cluster->count && status == STATUS_OK; i++) {
     const struct task *a = sorted[i], *b = sorted[i + 1];
     if (compare_address(&sorted[i], &sorted[i + 1]) != 0) continue;
-    status = status_fail(error, STATUS_INVALID,
-                         "TF_CONFIG: %s %d and %s %d have the same address %.300s; give each task a port of its own",
-                         a->job->name, a->index, b->job->name, b->index, a->address);
+    status = status_fail(
+        error, STATUS_INVALID,
+        "TF_CONFIG: %s %d and %s %d have the same address %.300s; give each task a port of its own",
+        a->job->name, a->index, b->job->name, b->index, a->address);
   }
   free(sorted);
   return status;
@@ -168,12 +177,15 @@ static enum status appoint_learner(struct cluster *cluster, struct error *error)
   if (num_learners == 1) return STATUS_OK;
   if (num_learners > 1) {
     return status_fail(error, STATUS_UNAVAILABLE,
-                       "TF_CONFIG: the cluster has %d learners (tasks of learner, chief and master); several are not "
-                       "supported: leave one", num_learners);
+                       "TF_CONFIG: the cluster has %d learners (tasks of learner, chief and "
+                       "master); several are not "
+                       "supported: leave one",
+                       num_learners);
   }
   struct task *worker = find_task(cluster, "worker", 0);
   if (!worker) {
-    return status_fail(error, STATUS_INVALID, "TF_CONFIG: the cluster has no learner: add \"learner\": [\"host:port\"] "
+    return status_fail(error, STATUS_INVALID,
+                       "TF_CONFIG: the cluster has no learner: add \"learner\": [\"host:port\"] "
                        "(chief and master are the same), or a worker 0");
   }
   worker->role = TF_ROLE_LEARNER;
@@ -181,25 +193,31 @@ static enum status appoint_learner(struct cluster *cluster, struct error *error)
 }
 
 // Reads "task": its type, and its index within the cluster's list.
-static enum status read_task(const char **type, int *index, const json_t *root, struct error *error) {
+static enum status read_task(const char **type, int *index, const json_t *root,
+                             struct error *error) {
   const json_t *task = json_object_get(root, "task");
   if (!json_is_object(task)) {
     return status_fail(error, STATUS_INVALID,
                        "TF_CONFIG has no \"task\": give it {\"type\": \"worker\", \"index\": 0}");
   }
   *type = json_string_value(json_object_get(task, "type"));
-  if (!*type) return status_fail(error, STATUS_INVALID, "TF_CONFIG: task.type is missing; it is one of %s", known_jobs);
+  if (!*type)
+    return status_fail(error, STATUS_INVALID, "TF_CONFIG: task.type is missing; it is one of %s",
+                       known_jobs);
   if (!find_job(*type)) {
-    return status_fail(error, STATUS_INVALID, "TF_CONFIG: task.type '%.40s' is unknown; it is one of %s", *type,
+    return status_fail(error, STATUS_INVALID,
+                       "TF_CONFIG: task.type '%.40s' is unknown; it is one of %s", *type,
                        known_jobs);
   }
   const json_t *number = json_object_get(task, "index");
   if (!json_is_integer(number)) {
-    return status_fail(error, STATUS_INVALID, "TF_CONFIG: task.index is missing, or not a whole number");
+    return status_fail(error, STATUS_INVALID,
+                       "TF_CONFIG: task.index is missing, or not a whole number");
   }
   json_int_t value = json_integer_value(number);
   if (value < 0 || value > 999999) {
-    return status_fail(error, STATUS_INVALID, "TF_CONFIG: task.index %lld is out of range", (long long)value);
+    return status_fail(error, STATUS_INVALID, "TF_CONFIG: task.index %lld is out of range",
+                       (long long)value);
   }
   *index = (int)value;
   return STATUS_OK;
@@ -212,13 +230,14 @@ static int count_job(const struct cluster *cluster, const char *job) {
 }
 
 // Sets role, index and listen from the place that "task" has in the cluster.
-static enum status place_task(struct tf_config *config, const struct cluster *cluster, const char *type, int index,
-                              struct error *error) {
+static enum status place_task(struct tf_config *config, const struct cluster *cluster,
+                              const char *type, int index, struct error *error) {
   const struct task *self = find_task(cluster, type, index);
   if (self) {
     config->role = self->role;
-    for (const struct task *task = cluster->task; task < self; task++) config->index += task->role == self->role;
-    address_bind_all(config->listen, sizeof config->listen, self->address);
+    for (const struct task *task = cluster->task; task < self; task++)
+      config->index += task->role == self->role;
+    host_port_bind_all(config->listen, sizeof config->listen, self->address);
     return STATUS_OK;
   }
 
@@ -229,13 +248,15 @@ static enum status place_task(struct tf_config *config, const struct cluster *cl
     config->index = index;
     return STATUS_OK;
   }
-  return status_fail(error, STATUS_INVALID,
-                     "TF_CONFIG: task.index %d is out of range: the cluster has %d tasks of type %s and none with "
-                     "that index", index, count, type);
+  return status_fail(
+      error, STATUS_INVALID,
+      "TF_CONFIG: task.index %d is out of range: the cluster has %d tasks of type %s and none with "
+      "that index",
+      index, count, type);
 }
 
-static enum status read_document(struct tf_config *config, struct cluster *cluster, const json_t *root,
-                                 struct error *error) {
+static enum status read_document(struct tf_config *config, struct cluster *cluster,
+                                 const json_t *root, struct error *error) {
   const char *type = NULL;
   int index = 0;
   enum status status = read_cluster(cluster, root, error);
@@ -259,8 +280,8 @@ enum status tf_config_parse(struct tf_config *config, const char *text, struct e
   json_error_t problem;
   json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
   if (!root) {
-    return status_fail(error, STATUS_INVALID, "TF_CONFIG is not JSON: line %d, column %d: %s", problem.line,
-                       problem.column, problem.text);
+    return status_fail(error, STATUS_INVALID, "TF_CONFIG is not JSON: line %d, column %d: %s",
+                       problem.line, problem.column, problem.text);
   }
 
   struct cluster cluster = {NULL, 0};

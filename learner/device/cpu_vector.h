@@ -1,6 +1,6 @@
 /* Vectors of W floats for the kernel sets: GNU vector types for arithmetic, and the few operations that GNU C lacks,
  * once per instruction set. The width follows the flags this is compiled with. For cpu_kernels.c and its parts only.
- * `part` versions touch only the first n lanes of memory; the other lanes read as 0. */
+ * `part` versions touch only the first n lanes of memory, 0 < n < W; the other lanes read as 0. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_VECTOR_H
 #define ACORN_LEARNER_DEVICE_CPU_VECTOR_H
 
@@ -130,12 +130,12 @@ INLINE vf select_equal(vi a, vi b, vf x, vf y) {
 
 #else
 INLINE vf load_part(const float *x, int n) {
-  float copy[W] = {0};
-  for (int i = 0; i < n; i++) copy[i] = x[i];
-  return load(copy);
+  return (vf){x[0], n > 1 ? x[1] : 0, n > 2 ? x[2] : 0, 0};
 }
 INLINE void store_part(float *y, vf x, int n) {
-  for (int i = 0; i < n; i++) y[i] = x[i];
+  y[0] = x[0];
+  if (n > 1) y[1] = x[1];
+  if (n > 2) y[2] = x[2];
 }
 INLINE vf vmin(vf a, vf b) {
   return (vf)_mm_min_ps((__m128)a, (__m128)b);
@@ -172,11 +172,11 @@ INLINE void store_some(float *y, vf x, int n) {
 #if !defined(__AVX512F__)
 INLINE vf load_column(const float *x, int stride, int n) {
   vf y = {0};
-  for (int i = 0; i < n; i++) y[i] = x[(ptrdiff_t)i * stride];
+  for (int i = 0; i < W && i < n; i++) y[i] = x[(ptrdiff_t)i * stride];
   return y;
 }
 INLINE void store_column(float *y, int stride, vf x, int n) {
-  for (int i = 0; i < n; i++) y[(ptrdiff_t)i * stride] = x[i];
+  for (int i = 0; i < W && i < n; i++) y[(ptrdiff_t)i * stride] = x[i];
 }
 #endif
 

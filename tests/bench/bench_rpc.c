@@ -24,7 +24,7 @@
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
 
-enum { MAX_PROCS = 256, REPLY_BYTES = 64, WARM_UP_US = 500000, RUNS = 5 };
+enum { MAX_PROCS = 256, REPLY_BYTES = 64, WARM_UP_ROUNDS = 100, RUNS = 5 };
 
 struct setup {
   bool ours;
@@ -42,26 +42,26 @@ struct measured {
 static uint8_t arena[1 << 20];
 static const uint8_t answer[REPLY_BYTES];
 
-/* ---- the clock of a measurement: warm up, then count */
+/* ---- the clock of a measurement: it starts when so many messages have come that all clients are under way */
 
 struct meter {
-  int64_t begin_us, end_us; /* of the measured part */
-  int64_t cpu_us;           /* at its begin, then the difference */
-  uint64_t messages, first; /* so far; at the begin */
+  double seconds;    /* to measure */
+  uint64_t warm_up;  /* messages before that */
+  uint64_t messages; /* so far */
+  uint64_t first;    /* of them at the begin */
+  int64_t begin_us, end_us;
+  int64_t cpu_us; /* at the begin, then the difference */
   bool running;
 };
 
-static void meter_start(struct meter *meter, double seconds) {
-  *meter = (struct meter){.begin_us = clock_now_us() + WARM_UP_US};
-  meter->end_us = meter->begin_us + (int64_t)(seconds * 1e6);
-}
-
 /* True once the time is up. */
 static bool meter_tick(struct meter *meter) {
+  if (meter->messages < meter->warm_up) return false;
   int64_t now_us = clock_now_us();
-  if (!meter->running && now_us >= meter->begin_us) {
+  if (!meter->running) {
     meter->running = true;
     meter->begin_us = now_us;
+    meter->end_us = now_us + (int64_t)(meter->seconds * 1e6);
     meter->cpu_us = clock_process_cpu_us();
     meter->first = meter->messages;
   }
@@ -72,6 +72,7 @@ static bool meter_tick(struct meter *meter) {
 }
 
 static struct measured meter_result(const struct meter *meter) {
+  CHECK(meter->messages > meter->first, "no message came in the measured time");
   double messages = (double)(meter->messages - meter->first);
   return (struct measured){messages, messages / ((double)(meter->end_us - meter->begin_us) / 1e6),
                            (double)meter->cpu_us / messages};
@@ -225,7 +226,8 @@ static struct measured measure(const struct setup *setup) {
   int port_pipe[2];
   start_clients(pids, port_pipe, setup);
   pin(1);
-  struct meter meter;
+  struct meter meter = {.seconds = setup->seconds,
+                        .warm_up = (uint64_t)setup->procs * WARM_UP_ROUNDS};
   struct rpc_method method = {.path = "/bench/Play", .context = &meter, .on_message = ours_message};
   struct rpc_server_config config = {"127.0.0.1:0", 1, &method, 1, 1 << 16};
   struct bare_server bare = {0};
@@ -236,7 +238,6 @@ static struct measured measure(const struct setup *setup) {
     exit(1);
   }
   send_port(port_pipe[1], setup->ours ? rpc_server_port(server) : bare_listen(&bare), setup->procs);
-  meter_start(&meter, setup->seconds);
   if (setup->ours)
     ours_run(server, &meter);
   else

@@ -15,8 +15,8 @@
 
 #include "common/base/check.h"
 
-// Runs `fail` in a child. Returns the signal that ended it; `said` gets what it printed to stderr.
-static int run_child(void (*fail)(void), char said[2048]) {
+// Runs `failing` in a child. Returns the signal that ended it; `said` gets what it printed to stderr.
+static int run_child(void (*failing)(void), char said[2048]) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);
   pid_t child = fork();
@@ -25,7 +25,7 @@ static int run_child(void (*fail)(void), char said[2048]) {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     signal(SIGABRT, SIG_DFL);
     dup2(ends[1], STDERR_FILENO);
-    fail();
+    failing();
     _exit(0);
   }
   close(ends[1]);

@@ -47,7 +47,7 @@ static void bodies_come_back_whole(void **state) {
   free(body);
 }
 
-/* A message in more pieces than there is room for spans is still whole: 20 MB come in several hundred reads. */
+/* Exactly as large as the server allows. */
 static void a_message_near_the_bound_crosses(void **state) {
   (void)state;
   struct fixture f;

@@ -275,6 +275,21 @@ static void a_join_request_that_does_not_fit_is_refused(void **state) {
   assert_non_null(strstr(error.text, "no JoinRequest"));
 }
 
+static void an_observation_of_64_mib_is_the_largest(void **state) {
+  (void)state;
+  struct wire_join_request request = sample(), received;
+  request.space.num_tensors = 1;
+  request.space.tensor[0] = (struct wire_tensor_spec){"volume", WIRE_FLOAT32, 3, {16, 1024, 1024}};
+  for (int extra = 0; extra < 2; extra++) {
+    request.space.tensor[0].shape[0] += extra;
+    size_t size;
+    uint8_t *bytes = wire_pack_join_request(&request, &size);
+    enum status status = wire_unpack_join_request(&received, bytes, size, NULL);
+    free(bytes);
+    assert_int_equal(status, extra ? STATUS_INVALID : STATUS_OK);
+  }
+}
+
 static void damaged_join_requests_never_crash(void **state) {
   (void)state;
   struct wire_join_request request = sample(), received;
@@ -376,6 +391,7 @@ int main(void) {
       cmocka_unit_test(bad_actions_are_refused),
       cmocka_unit_test(a_join_request_crosses),
       cmocka_unit_test(a_join_request_that_does_not_fit_is_refused),
+      cmocka_unit_test(an_observation_of_64_mib_is_the_largest),
       cmocka_unit_test(damaged_join_requests_never_crash),
       cmocka_unit_test(spaces_differ_in_words),
       cmocka_unit_test(a_join_reply_crosses),

@@ -1,4 +1,4 @@
-#include "common/cluster/address.h"
+#include "common/cluster/host_port.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,34 +26,39 @@ static bool is_bracketed(const char *host, size_t length) {
   return strspn(host + 1, LETTERS_AND_DIGITS ".:%-_") == length - 2 && memchr(host, ':', length);
 }
 
-enum status address_check(const char *text, struct error *error) {
+enum status host_port_check(const char *text, struct error *error) {
   const char *colon = strrchr(text, ':');
   if (!colon || strchr(colon, ']')) {
-    return status_fail(error, STATUS_INVALID, "address '%.*s' has no port; write host:port", SHOWN, text);
+    return status_fail(error, STATUS_INVALID, "address '%.*s' has no port; write host:port", SHOWN,
+                       text);
   }
   size_t host_length = (size_t)(colon - text);
   if (!is_port(colon + 1)) {
-    return status_fail(error, STATUS_INVALID, "address '%.*s': its port is not in 1..65535", SHOWN, text);
+    return status_fail(error, STATUS_INVALID, "address '%.*s': its port is not in 1..65535", SHOWN,
+                       text);
   }
   if (host_length == 0) {
-    return status_fail(error, STATUS_INVALID, "address '%.*s' has no host before its port", SHOWN, text);
+    return status_fail(error, STATUS_INVALID, "address '%.*s' has no host before its port", SHOWN,
+                       text);
   }
   if (host_length > HOST_MAX) {
-    return status_fail(error, STATUS_INVALID, "address '%.*s...': its host is longer than %d characters", SHOWN, text,
+    return status_fail(error, STATUS_INVALID,
+                       "address '%.*s...': its host is longer than %d characters", SHOWN, text,
                        HOST_MAX);
   }
   if (memchr(text, ':', host_length) && text[0] != '[') {
-    return status_fail(error, STATUS_INVALID, "address '%.*s': put an IPv6 host in brackets, [host]:port", SHOWN,
-                       text);
+    return status_fail(error, STATUS_INVALID,
+                       "address '%.*s': put an IPv6 host in brackets, [host]:port", SHOWN, text);
   }
   if (!is_name(text, host_length) && !is_bracketed(text, host_length)) {
-    return status_fail(error, STATUS_INVALID, "address '%.*s': its host has a character that no host name has", SHOWN,
+    return status_fail(error, STATUS_INVALID,
+                       "address '%.*s': its host has a character that no host name has", SHOWN,
                        text);
   }
   return STATUS_OK;
 }
 
-void address_bind_all(char *text, size_t bytes, const char *address) {
+void host_port_bind_all(char *text, size_t bytes, const char *address) {
   const char *everywhere = address[0] == '[' ? "[::]" : "0.0.0.0";
   snprintf(text, bytes, "%s%s", everywhere, strrchr(address, ':'));
 }

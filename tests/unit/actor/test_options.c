@@ -1,0 +1,68 @@
+// What the actor takes from TF_CONFIG, and what it does not.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "actor/options.h"
+
+#define CLUSTER                                                                            \
+  "{\"cluster\": {\"chief\": [\"a:2222\"], \"worker\": [\"b:2222\", \"c:2222\"], \"ps\": " \
+  "[\"d:1\"]}, \"task\": "
+
+static const struct {
+  const char *argument; // of the command line, or NULL
+  const char *json;
+  const char *learner, *name, *role;
+  int task;
+  const char *words; // of the error, or NULL
+} cases[] = {
+    {NULL, NULL, "localhost:8686", "actor", "train", 0, NULL},
+    {NULL, "", "localhost:8686", "actor", "train", 0, NULL},
+    {NULL, CLUSTER "{\"type\": \"worker\", \"index\": 1}}", "a:2222", "actor", "train", 1, NULL},
+    {"--task=7", CLUSTER "{\"type\": \"worker\", \"index\": 1}}", "a:2222", "actor", "train", 7,
+     NULL},
+    {NULL, CLUSTER "{\"type\": \"evaluator\", \"index\": 0}}", "a:2222", "evaluator", "eval", 0,
+     NULL},
+    {"--learner=x:1", CLUSTER "{\"type\": \"chief\", \"index\": 0}}", "x:1", "actor", "train", 0,
+     NULL},
+    {NULL, CLUSTER "{\"type\": \"chief\", \"index\": 0}}", NULL, NULL, NULL, 0,
+     "learner 0, but this program is the actor"},
+    {NULL, CLUSTER "{\"type\": \"ps\", \"index\": 0}}", NULL, NULL, NULL, 0,
+     "ps 0, but this program is the actor"},
+    {NULL, CLUSTER "{\"type\": \"worker\", \"index\": 9}}", NULL, NULL, NULL, 0, "TF_CONFIG"},
+    {NULL, "{", NULL, NULL, NULL, 0, "TF_CONFIG"},
+};
+
+static void tf_config_fills_the_gaps(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    struct actor_options options;
+    struct error error = {""};
+    char *argv[] = {"actor", (char *)cases[i].argument};
+    options_init(&actor_options_table, &options);
+    assert_int_equal(options_parse(&actor_options_table, &options, cases[i].argument ? 2 : 1, argv,
+                                   NULL, NULL, &error),
+                     STATUS_OK);
+    enum status status = actor_options_apply_tf_config(&options, cases[i].json, &error);
+    if (cases[i].words) {
+      assert_int_not_equal(status, STATUS_OK);
+      assert_non_null(strstr(error.text, cases[i].words));
+    } else {
+      assert_int_equal(status, STATUS_OK);
+      assert_string_equal(options.learner, cases[i].learner);
+      assert_string_equal(options.name, cases[i].name);
+      assert_string_equal(options.role, cases[i].role);
+      assert_int_equal(options.task, cases[i].task);
+    }
+    options_deinit(&actor_options_table, &options);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(tf_config_fills_the_gaps)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

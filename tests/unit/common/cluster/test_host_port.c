@@ -1,0 +1,84 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/cluster/host_port.h"
+
+static void test_valid(void **state) {
+  (void)state;
+  static const struct {
+    const char *address, *bind;
+  } rows[] = {
+      {"localhost:1", "0.0.0.0:1"},
+      {"machine-a.example.com:2222", "0.0.0.0:2222"},
+      {"10.0.0.7:65535", "0.0.0.0:65535"},
+      {"pod_0.svc:80", "0.0.0.0:80"},
+      {"[::1]:2222", "[::]:2222"},
+      {"[fe80::1%eth0]:2222", "[::]:2222"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct error error = {""};
+    assert_int_equal(host_port_check(rows[i].address, &error), STATUS_OK);
+    char bind[64];
+    host_port_bind_all(bind, sizeof bind, rows[i].address);
+    assert_string_equal(bind, rows[i].bind);
+  }
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *address, *why;
+  } rows[] = {
+      {"", "has no port"},
+      {"machine-a", "has no port"},
+      {"[::1]", "has no port"},
+      {"a:", "not in 1..65535"},
+      {"a:0", "not in 1..65535"},
+      {"a:022", "not in 1..65535"},
+      {"a:65536", "not in 1..65535"},
+      {"a:-1", "not in 1..65535"},
+      {"a:80 ", "not in 1..65535"},
+      {"a:http", "not in 1..65535"},
+      {":80", "has no host"},
+      {"::1:80", "in brackets"},
+      {"a b:80", "a character that no host name has"},
+      {"grpc://a:80", "in brackets"},
+      {"a/b:80", "a character that no host name has"},
+      {"\x1b[2J:80", "a character that no host name has"},
+      {"[]:80", "a character that no host name has"},
+      {"[a]:80", "a character that no host name has"},
+      {"[::1:80", "a character that no host name has"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct error error = {""};
+    assert_int_equal(host_port_check(rows[i].address, &error), STATUS_INVALID);
+    if (!strstr(error.text, rows[i].why)) fail_msg("'%s': %s", rows[i].address, error.text);
+  }
+}
+
+static void test_the_longest_host(void **state) {
+  (void)state;
+  char address[300];
+  struct error error = {""};
+  memset(address, 'a', sizeof address);
+  strcpy(address + 253, ":80");
+  assert_int_equal(host_port_check(address, &error), STATUS_OK);
+  memset(address, 'a', sizeof address);
+  strcpy(address + 254, ":80");
+  assert_int_equal(host_port_check(address, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "longer than 253"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_valid),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_the_longest_host),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

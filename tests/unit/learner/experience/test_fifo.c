@@ -1,0 +1,368 @@
+/* The FIFO between an inference and a trainer thread, windows compared with their histories (history.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "learner/experience/fifo.h"
+#include "tests/unit/learner/experience/history.h"
+
+enum { SLOTS = 5, T = 4, N = 3, STRIDE = 16, STATE = 2, PATIENCE_US = 20 * 1000 * 1000 };
+
+struct world {
+  struct device *device;
+  struct pages *pages;
+  struct fifo *fifo;
+  uint64_t steps[SLOTS];
+  int next_slot;
+  atomic_int progress; /* of the thread under test */
+};
+
+static struct world *world_create(int64_t max_lag) {
+  struct world *world = calloc(1, sizeof *world);
+  world->device = device_ref_float_create();
+  struct pages_config pages = {SLOTS, pages_needed(SLOTS), T, STRIDE, STATE, true};
+  world->pages = pages_create(world->device, &pages);
+  struct fifo_config fifo = {T, N, STRIDE, STATE, max_lag};
+  world->fifo = fifo_create(world->device, &fifo);
+  for (int i = 0; i < SLOTS; i++) pages_begin_life(world->pages, i, 1);
+  return world;
+}
+
+static void world_destroy(struct world *world) {
+  fifo_destroy(world->fifo);
+  pages_destroy(world->pages);
+  device_destroy(world->device);
+  free(world);
+}
+
+/* Steps the slots in turn until a window closes. */
+static struct window next_window(struct world *world) {
+  for (;;) {
+    int slot = world->next_slot;
+    world->next_slot = (slot + 1) % SLOTS;
+    struct pages_place place = pages_append(world->pages, slot);
+    history_write(world->pages, &place, STRIDE, STATE, slot, 1, world->steps[slot]++);
+    if (place.closes_window) return place.window;
+  }
+}
+
+/* The version that the window's first step was chosen with. */
+static int64_t version_of(const struct window *window) {
+  return history_step(window->slot, window->life, window->first_step).version;
+}
+
+static bool give_next(struct world *world) {
+  struct window window = next_window(world);
+  return fifo_give(world->fifo, world->pages, &window, version_of(&window));
+}
+
+static void wait_for(atomic_int *progress, int value) {
+  int64_t limit_us = clock_now_us() + PATIENCE_US;
+  while (atomic_load(progress) < value) {
+    assert_true(clock_now_us() < limit_us);
+    clock_sleep_us(200);
+  }
+}
+
+static bool same_window(const struct window *a, const struct window *b) {
+  return a->slot == b->slot && a->life == b->life && a->first_step == b->first_step;
+}
+
+static void test_windows_come_out_in_order_and_whole(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  struct window given[N];
+  for (int batches = 0; batches < 20; batches++) {
+    for (int i = 0; i < N; i++) {
+      assert_int_equal(fifo_counters(world->fifo).open_windows, i);
+      given[i] = next_window(world);
+      int held = pages_held(world->pages);
+      bool full = fifo_give(world->fifo, world->pages, &given[i], 0);
+      assert_int_equal(full, i == N - 1);
+      assert_int_equal(pages_held(world->pages), held - 1);
+    }
+    struct train_batch *batch = fifo_take(world->fifo);
+    assert_non_null(batch);
+    assert_int_equal(batch->num_windows, N);
+    for (int i = 0; i < N; i++) {
+      assert_true(same_window(&batch->window[i], &given[i]));
+      assert_true(history_matches(batch, i));
+    }
+    fifo_release(world->fifo, batch);
+  }
+  struct fifo_counters counters = fifo_counters(world->fifo);
+  assert_int_equal(counters.windows_given, 20 * N);
+  assert_int_equal(counters.batches_taken, 20);
+  assert_int_equal(counters.windows_dropped_lag, 0);
+  assert_false(counters.full);
+  world_destroy(world);
+}
+
+static void test_old_windows_are_dropped_and_counted(void **state) {
+  (void)state;
+  static const struct {
+    int64_t max_lag, lag;
+    bool dropped;
+  } rows[] = {{0, 1000000, false}, {10, 0, false}, {10, 10, false}, {10, 11, true}, {1, 2, true}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct world *world = world_create(rows[i].max_lag);
+    struct window window = next_window(world);
+    int held = pages_held(world->pages);
+    fifo_give(world->fifo, world->pages, &window, version_of(&window) + rows[i].lag);
+    struct fifo_counters counters = fifo_counters(world->fifo);
+    assert_int_equal(counters.windows_dropped_lag, rows[i].dropped);
+    assert_int_equal(counters.windows_given, !rows[i].dropped);
+    assert_int_equal(counters.open_windows, !rows[i].dropped);
+    assert_int_equal(pages_held(world->pages), held - 1);
+
+    /* What comes next takes the dropped one's place. */
+    for (int n = rows[i].dropped ? 0 : 1; n < N; n++) assert_int_equal(give_next(world), n == N - 1);
+    struct train_batch *batch = fifo_take(world->fifo);
+    for (int n = 0; n < N; n++) assert_true(history_matches(batch, n));
+    assert_int_equal(same_window(&batch->window[0], &window), !rows[i].dropped);
+    fifo_release(world->fifo, batch);
+    world_destroy(world);
+  }
+}
+
+/* ---- two threads */
+
+enum { BATCHES = 400 };
+
+static void *train(void *argument) {
+  struct world *world = argument;
+  struct train_batch *batch;
+  uint64_t next_step[SLOTS] = {0};
+  while ((batch = fifo_take(world->fifo))) {
+    uint64_t random = random_bits(2, 0, 0, (uint32_t)atomic_load(&world->progress), RANDOM_TEST);
+    if (random % 3 == 0) clock_sleep_us((int64_t)(random >> 8 & 255));
+    for (int i = 0; i < N; i++) {
+      const struct window *window = &batch->window[i];
+      bool follows = window->first_step == next_step[window->slot] || next_step[window->slot] == 0;
+      next_step[window->slot] = window->first_step + T;
+      if (batch->num_windows != N || !follows || !history_matches(batch, i)) abort();
+    }
+    fifo_release(world->fifo, batch);
+    atomic_fetch_add(&world->progress, 1);
+  }
+  return NULL;
+}
+
+static void test_no_window_is_lost_between_two_threads(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  pthread_t trainer;
+  pthread_create(&trainer, NULL, train, world);
+  int full = 0;
+  for (uint32_t n = 0; n < BATCHES * N; n++) {
+    full += give_next(world);
+    uint64_t random = random_bits(3, 0, 0, n, RANDOM_TEST);
+    if (random % 16 == 0) clock_sleep_us((int64_t)(random >> 8 & 127));
+  }
+  fifo_drain(world->fifo);
+  assert_int_equal(fifo_counters(world->fifo).batches_taken, BATCHES);
+  assert_int_equal(fifo_counters(world->fifo).windows_given, BATCHES * N);
+  assert_int_equal(full, BATCHES);
+  fifo_close(world->fifo);
+  pthread_join(trainer, NULL);
+  assert_int_equal(atomic_load(&world->progress), BATCHES);
+  world_destroy(world);
+}
+
+/* Both batches full: inference waits, and says so, until the trainer gives one back. */
+static void *give_until_dropped(void *argument) {
+  struct world *world = argument;
+  while (atomic_load(&world->progress) < 3 * N) {
+    give_next(world);
+    atomic_fetch_add(&world->progress, 1);
+  }
+  return NULL;
+}
+
+static void wait_until_full(struct world *world) {
+  int64_t limit_us = clock_now_us() + PATIENCE_US;
+  while (!fifo_counters(world->fifo).full) {
+    assert_true(clock_now_us() < limit_us);
+    clock_sleep_us(200);
+  }
+}
+
+static void test_inference_waits_while_both_are_full(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  pthread_t inference;
+  pthread_create(&inference, NULL, give_until_dropped, world);
+  wait_until_full(world);
+  assert_int_equal(atomic_load(&world->progress), 2 * N);
+  assert_int_equal(fifo_counters(world->fifo).busy_us, 0);
+
+  struct train_batch *batch = fifo_take(world->fifo);
+  clock_sleep_us(20000);
+  struct fifo_counters counters = fifo_counters(world->fifo);
+  assert_true(counters.full);
+  assert_true(counters.busy_us >= 20000);
+  assert_true(counters.give_wait_us >= 20000);
+  assert_int_equal(counters.take_wait_us, 0);
+  assert_int_equal(atomic_load(&world->progress), 2 * N);
+
+  /* One given back: the full one is ready at once, inference goes on until both are full again or all is given. */
+  fifo_release(world->fifo, batch);
+  batch = fifo_take(world->fifo);
+  wait_for(&world->progress, 3 * N);
+  pthread_join(inference, NULL);
+  int64_t waited_us = fifo_counters(world->fifo).give_wait_us;
+  clock_sleep_us(3000);
+  assert_false(fifo_counters(world->fifo).full);
+  assert_int_equal(fifo_counters(world->fifo).give_wait_us, waited_us);
+  fifo_release(world->fifo, batch);
+  assert_int_equal(fifo_counters(world->fifo).busy_us, 0);
+  world_destroy(world);
+}
+
+static void *take_once(void *argument) {
+  struct world *world = argument;
+  struct train_batch *batch = fifo_take(world->fifo);
+  atomic_store(&world->progress, batch ? 1 : 2);
+  if (batch) fifo_release(world->fifo, batch);
+  return NULL;
+}
+
+static void test_the_trainer_waits_for_a_whole_batch(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  pthread_t trainer;
+  pthread_create(&trainer, NULL, take_once, world);
+  for (int i = 0; i < N - 1; i++) give_next(world);
+  int64_t limit_us = clock_now_us() + PATIENCE_US;
+  while (fifo_counters(world->fifo).take_wait_us < 5000) assert_true(clock_now_us() < limit_us);
+  assert_int_equal(atomic_load(&world->progress), 0);
+  assert_true(give_next(world));
+  pthread_join(trainer, NULL);
+  assert_int_equal(atomic_load(&world->progress), 1);
+  assert_int_equal(fifo_counters(world->fifo).give_wait_us, 0);
+  world_destroy(world);
+}
+
+static void *drain(void *argument) {
+  struct world *world = argument;
+  fifo_drain(world->fifo);
+  atomic_store(&world->progress, 1);
+  return NULL;
+}
+
+static void test_drain_waits_for_the_trainer(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  fifo_drain(world->fifo);
+  for (int i = 0; i < 2 * N; i++) give_next(world);
+  pthread_t inference;
+  pthread_create(&inference, NULL, drain, world);
+  for (int batches = 0; batches < 2; batches++) {
+    struct train_batch *batch = fifo_take(world->fifo);
+    clock_sleep_us(5000);
+    assert_int_equal(atomic_load(&world->progress), 0);
+    fifo_release(world->fifo, batch);
+  }
+  pthread_join(inference, NULL);
+  world_destroy(world);
+}
+
+/* ---- closing */
+
+static void test_close_wakes_the_trainer(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  pthread_t trainer;
+  pthread_create(&trainer, NULL, take_once, world);
+  give_next(world);
+  int64_t limit_us = clock_now_us() + PATIENCE_US;
+  while (fifo_counters(world->fifo).take_wait_us < 1000) assert_true(clock_now_us() < limit_us);
+  fifo_close(world->fifo);
+  pthread_join(trainer, NULL);
+  assert_int_equal(atomic_load(&world->progress), 2);
+  world_destroy(world);
+}
+
+static void test_close_wakes_inference_and_gives_drop(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  pthread_t inference;
+  pthread_create(&inference, NULL, give_until_dropped, world);
+  wait_until_full(world);
+  fifo_close(world->fifo);
+  pthread_join(inference, NULL);
+  struct fifo_counters counters = fifo_counters(world->fifo);
+  assert_false(counters.full);
+  assert_int_equal(counters.windows_given, 2 * N);
+  assert_int_equal(counters.windows_dropped_lag, 0);
+  /* Dropped windows are released: only the pages being filled are held. */
+  assert_int_equal(pages_held(world->pages), SLOTS);
+  assert_null(fifo_take(world->fifo));
+  assert_false(give_next(world));
+  fifo_drain(world->fifo);
+  world_destroy(world);
+}
+
+static void test_close_wakes_drain(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  for (int i = 0; i < N; i++) give_next(world);
+  pthread_t inference;
+  pthread_create(&inference, NULL, drain, world);
+  struct train_batch *batch = fifo_take(world->fifo);
+  clock_sleep_us(2000);
+  fifo_close(world->fifo);
+  pthread_join(inference, NULL);
+  /* The trainer ends its step after the close. */
+  assert_true(history_matches(batch, 0));
+  fifo_release(world->fifo, batch);
+  world_destroy(world);
+}
+
+static void test_a_batch_is_released_once(void **state) {
+  (void)state;
+  struct world *world = world_create(0);
+  for (int i = 0; i < N; i++) give_next(world);
+  struct train_batch *batch = fifo_take(world->fifo);
+  fifo_release(world->fifo, batch);
+  pid_t child = fork();
+  if (child == 0) {
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    signal(SIGABRT, SIG_DFL);
+    fclose(stderr);
+    fifo_release(world->fifo, batch);
+    _exit(0);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  world_destroy(world);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_windows_come_out_in_order_and_whole),
+      cmocka_unit_test(test_old_windows_are_dropped_and_counted),
+      cmocka_unit_test(test_no_window_is_lost_between_two_threads),
+      cmocka_unit_test(test_inference_waits_while_both_are_full),
+      cmocka_unit_test(test_the_trainer_waits_for_a_whole_batch),
+      cmocka_unit_test(test_drain_waits_for_the_trainer),
+      cmocka_unit_test(test_close_wakes_the_trainer),
+      cmocka_unit_test(test_close_wakes_inference_and_gives_drop),
+      cmocka_unit_test(test_close_wakes_drain),
+      cmocka_unit_test(test_a_batch_is_released_once),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

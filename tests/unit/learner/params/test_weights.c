@@ -1,0 +1,210 @@
+/* A publisher and two readers: every snapshot is whole, versions never go back, publishing never waits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "learner/params/weights.h"
+
+enum { P = 1000, READERS = 2, SNAPSHOTS = 3000 };
+
+struct world {
+  struct device *device;
+  struct weights *weights;
+  float host[P];
+  real *parameters;
+};
+
+static struct world *world_create(void) {
+  struct world *world = calloc(1, sizeof *world);
+  world->device = device_ref_float_create();
+  world->weights = weights_create(world->device, P);
+  world->parameters = world->device->ops->alloc(world->device, P * sizeof(float));
+  return world;
+}
+
+static void world_destroy(struct world *world) {
+  weights_destroy(world->weights);
+  world->device->ops->release(world->device, world->parameters);
+  device_destroy(world->device);
+  free(world);
+}
+
+/* All parameters equal the version. */
+static void publish(struct world *world, int64_t version) {
+  for (int i = 0; i < P; i++) world->host[i] = (float)version;
+  world->device->ops->upload(world->device, world->parameters, world->host, P);
+  weights_publish(world->weights, world->device, world->parameters, version);
+}
+
+static bool is_uniform(struct device *device, const real *parameters, int64_t version) {
+  float host[P];
+  device->ops->download(device, host, parameters, P);
+  for (int i = 0; i < P; i++)
+    if (host[i] != (float)version) return false;
+  return true;
+}
+
+static void test_zeros_before_the_first_publish(void **state) {
+  (void)state;
+  struct world *world = world_create();
+  int64_t version = -1;
+  assert_int_equal(weights_version(world->weights), 0);
+  const real *parameters = weights_acquire(world->weights, &version);
+  assert_int_equal(version, 0);
+  assert_true(is_uniform(world->device, parameters, 0));
+  weights_release(world->weights, parameters);
+  world_destroy(world);
+}
+
+/* The worst case: two readers on different old snapshots, a newest that nobody took, and still room to publish. */
+static void test_held_snapshots_stay_while_others_are_published(void **state) {
+  (void)state;
+  struct world *world = world_create();
+  int64_t version;
+  publish(world, 1);
+  const real *first = weights_acquire(world->weights, &version);
+  assert_int_equal(version, 1);
+  publish(world, 2);
+  const real *second = weights_acquire(world->weights, &version);
+  assert_int_equal(version, 2);
+  for (int64_t next = 3; next < 40; next++) {
+    publish(world, next);
+    assert_int_equal(weights_version(world->weights), next);
+    assert_true(is_uniform(world->device, first, 1));
+    assert_true(is_uniform(world->device, second, 2));
+  }
+  weights_release(world->weights, first);
+  first = weights_acquire(world->weights, &version);
+  assert_int_equal(version, 39);
+  assert_true(is_uniform(world->device, first, 39));
+  weights_release(world->weights, first);
+  weights_release(world->weights, second);
+  world_destroy(world);
+}
+
+static void test_two_readers_may_hold_the_same(void **state) {
+  (void)state;
+  struct world *world = world_create();
+  int64_t version;
+  publish(world, 5);
+  const real *first = weights_acquire(world->weights, &version);
+  const real *second = weights_acquire(world->weights, &version);
+  assert_ptr_equal(first, second);
+  weights_release(world->weights, first);
+  for (int64_t next = 6; next < 20; next++) publish(world, next);
+  assert_true(is_uniform(world->device, second, 5));
+  weights_release(world->weights, second);
+  world_destroy(world);
+}
+
+/* ---- threads */
+
+struct reader {
+  struct world *world;
+  atomic_bool *stopping;
+  pthread_t thread;
+  int64_t seen; /* distinct versions */
+  bool torn, went_back, version_went_back;
+};
+
+static void *read_snapshots(void *argument) {
+  struct reader *reader = argument;
+  struct device *device = device_ref_float_create();
+  int64_t last = 0, last_asked = 0;
+  while (!atomic_load(reader->stopping)) {
+    int64_t version, asked = weights_version(reader->world->weights);
+    const real *parameters = weights_acquire(reader->world->weights, &version);
+    reader->torn |= !is_uniform(device, parameters, version);
+    reader->went_back |= version < last || version < asked;
+    reader->version_went_back |= asked < last_asked;
+    reader->seen += version != last;
+    last = version;
+    last_asked = asked;
+    weights_release(reader->world->weights, parameters);
+  }
+  device_destroy(device);
+  return NULL;
+}
+
+static void test_readers_see_whole_snapshots_that_grow(void **state) {
+  (void)state;
+  struct world *world = world_create();
+  atomic_bool stopping = false;
+  struct reader reader[READERS] = {{.world = world, .stopping = &stopping},
+                                   {.world = world, .stopping = &stopping}};
+  for (int i = 0; i < READERS; i++)
+    pthread_create(&reader[i].thread, NULL, read_snapshots, &reader[i]);
+  for (int64_t version = 1; version <= SNAPSHOTS; version++) {
+    publish(world, version);
+    if (version % 64 == 0) clock_sleep_us(100);
+  }
+  atomic_store(&stopping, true);
+  for (int i = 0; i < READERS; i++) {
+    pthread_join(reader[i].thread, NULL);
+    assert_false(reader[i].torn);
+    assert_false(reader[i].went_back);
+    assert_false(reader[i].version_went_back);
+    assert_true(reader[i].seen > 10);
+  }
+  world_destroy(world);
+}
+
+/* ---- what must not be done */
+
+enum misuse { RELEASE_TWICE, RELEASE_FOREIGN, GO_BACK, TOO_MANY_READERS };
+
+static void misuse(struct world *world, enum misuse what) {
+  int64_t version;
+  publish(world, 7);
+  const real *parameters = weights_acquire(world->weights, &version);
+  if (what == RELEASE_FOREIGN) weights_release(world->weights, world->parameters);
+  if (what == GO_BACK) publish(world, 6);
+  for (int64_t next = 8; what == TOO_MANY_READERS && next < 12; next++) {
+    publish(world, next);
+    weights_acquire(world->weights, &version);
+  }
+  weights_release(world->weights, parameters);
+  if (what == RELEASE_TWICE) weights_release(world->weights, parameters);
+}
+
+static void test_misuse_is_a_check(void **state) {
+  (void)state;
+  for (int what = RELEASE_TWICE; what <= TOO_MANY_READERS; what++) {
+    struct world *world = world_create();
+    pid_t child = fork();
+    if (child == 0) {
+      setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+      signal(SIGABRT, SIG_DFL);
+      fclose(stderr);
+      misuse(world, what);
+      _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    world_destroy(world);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_zeros_before_the_first_publish),
+      cmocka_unit_test(test_held_snapshots_stay_while_others_are_published),
+      cmocka_unit_test(test_two_readers_may_hold_the_same),
+      cmocka_unit_test(test_readers_see_whole_snapshots_that_grow),
+      cmocka_unit_test(test_misuse_is_a_check),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* A run that stops and goes on is the run that never stopped: N updates on a stream of batches give the same bits as N/2,
+ * a checkpoint in a file, a new update that reads it, and N/2 more. */
+#include <dirent.h>
+#include <unistd.h>
+
+#include "tests/unit/learner/train/fixture.h"
+
+enum { UPDATES = 2000 };
+
+struct world {
+  struct agent_config config;
+  struct agent *agent;
+  struct device *device;
+  struct train_batch *batch;
+};
+
+static struct world world_open(const char *network) {
+  struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH), .device = fixture_device("ref")};
+  w.agent = fixture_agent(&w.config);
+  w.batch = fixture_batch(w.device, w.agent, UNROLL, COLUMNS, 0);
+  return w;
+}
+
+static void world_close(struct world *w) {
+  train_batch_destroy(w->device, w->batch);
+  device_destroy(w->device);
+  agent_destroy(w->agent);
+}
+
+static struct update_config config_of(const char *optimizer, double target_entropy) {
+  struct update_config config = fixture_update_config();
+  config.optimizer = optimizer;
+  config.target_entropy = target_entropy;
+  config.learning_rate = 0.002;
+  config.learning_rate_decay = "linear";
+  config.total_steps = 2 * UPDATES;
+  config.max_gradient_norm = 1;
+  return config;
+}
+
+/* Batch u of the stream is the same whoever asks for it. */
+static void train(struct update *update, struct world *w, int from, int to) {
+  for (int u = from; u < to; u++) {
+    fixture_fill_batch(w->device, w->batch, (uint32_t)(1000 + u));
+    fixture_step(update, w->batch, u);
+  }
+}
+
+static void remove_folder(const char *folder) {
+  DIR *dir = opendir(folder);
+  for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+    if (entry->d_name[0] != '.') unlink(path);
+  }
+  if (dir) closedir(dir);
+  rmdir(folder);
+}
+
+/* From one update to another through a checkpoint file. */
+static void hand_over(struct update *to, struct update *from) {
+  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
+  char folder[] = "/tmp/acorn-resume-XXXXXX";
+  int64_t updates;
+  struct error error = {""};
+  assert_non_null(mkdtemp(folder));
+  update_save(from);
+  int count = update_items(from, items);
+  enum status written = checkpoint_write(folder, update_version(from), items, count, 1, &error);
+  count = update_items(to, items);
+  enum status read = written == STATUS_OK ? checkpoint_read_newest(folder, items, count, &updates, &error) : written;
+  remove_folder(folder);
+  if (read != STATUS_OK) fail_msg("%s", error.text);
+  update_load(to);
+  assert_int_equal(updates, UPDATES / 2);
+  assert_int_equal(update_version(to), UPDATES / 2);
+}
+
+/* All items of both, which hold the whole state. */
+static void assert_same_state(struct update *a, struct update *b) {
+  struct checkpoint_item items[2][CHECKPOINT_MAX_ITEMS];
+  update_save(a);
+  update_save(b);
+  int count = update_items(a, items[0]);
+  assert_int_equal(update_items(b, items[1]), count);
+  for (int i = 0; i < count; i++) {
+    size_t bytes = checkpoint_item_bytes(&items[0][i]);
+    assert_string_equal(items[0][i].name, items[1][i].name);
+    assert_true(items[0][i].data != items[1][i].data);
+    if (memcmp(items[0][i].data, items[1][i].data, bytes) != 0) fail_msg("%s differs", items[0][i].name);
+  }
+}
+
+static void resumed_run_is_the_same_run(void **state) {
+  (void)state;
+  static const struct {
+    const char *network, *optimizer;
+    double target_entropy;
+  } table[] = {{"mlp", "adam", -1}, {"mlp", "rmsprop", -1}, {"lstm", "adam", 0.8}, {"lstm", "rmsprop", 0.8}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct world w = world_open(table[i].network);
+    struct update_config config = config_of(table[i].optimizer, table[i].target_entropy);
+    struct update *whole = fixture_update(w.device, w.agent, &config);
+    struct update *first = fixture_update(w.device, w.agent, &config);
+    config.seed++; /* the checkpoint must bring everything: initial parameters of its own would show */
+    struct update *second = fixture_update(w.device, w.agent, &config);
+    train(whole, &w, 0, UPDATES);
+    train(first, &w, 0, UPDATES / 2);
+    hand_over(second, first);
+    assert_same_state(first, second);
+    train(second, &w, UPDATES / 2, UPDATES);
+    assert_same_state(whole, second);
+    update_destroy(whole);
+    update_destroy(first);
+    update_destroy(second);
+    world_close(&w);
+  }
+}
+
+static void items_cover_the_state(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    enum checkpoint_dtype dtype;
+    int rank;
+    uint64_t shape[2];
+  } expected[] = {
+      {"params/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}},     {"params/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
+      {"params/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},        {"params/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
+      {"rmsprop/ms/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}}, {"rmsprop/ms/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
+      {"rmsprop/ms/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},    {"rmsprop/ms/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
+      {"rmsprop/mom/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}}, {"rmsprop/mom/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
+      {"rmsprop/mom/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},   {"rmsprop/mom/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
+      {"update/entropy", CHECKPOINT_FLOAT64, 1, {4, 0}},       {"update/version", CHECKPOINT_INT64, 1, {1, 0}},
+  };
+  struct world w = world_open("mlp");
+  struct update_config config = config_of("rmsprop", -1);
+  struct update *update = fixture_update(w.device, w.agent, &config);
+  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
+  assert_int_equal(update_items(update, items), sizeof(expected) / sizeof(expected[0]));
+  for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+    assert_string_equal(items[i].name, expected[i].name);
+    assert_int_equal(items[i].dtype, expected[i].dtype);
+    assert_int_equal(items[i].rank, expected[i].rank);
+    for (int k = 0; k < items[i].rank; k++) assert_int_equal(items[i].shape[k], expected[i].shape[k]);
+  }
+  update_destroy(update);
+  world_close(&w);
+}
+
+/* A checkpoint of a run with a constant coefficient does not decide where a target starts from. */
+static void a_constant_coefficient_is_not_handed_on(void **state) {
+  (void)state;
+  struct world w = world_open("mlp");
+  struct update_config constant = config_of("adam", -1), adjusted = config_of("adam", 0.8);
+  struct update *from = fixture_update(w.device, w.agent, &constant);
+  struct update *to = fixture_update(w.device, w.agent, &adjusted);
+  train(from, &w, 0, 3);
+  update_save(from);
+  update_save(to);
+  *(int64_t *)fixture_item(to, "update/version").data = *(int64_t *)fixture_item(from, "update/version").data;
+  memcpy(fixture_item(to, "update/entropy").data, fixture_item(from, "update/entropy").data, 4 * sizeof(double));
+  update_load(to);
+  assert_int_equal(update_version(to), 3);
+  struct update_stats stats = fixture_step(to, w.batch, 0);
+  assert_true(fabs(stats.entropy_cost - adjusted.entropy_cost) < 1e-9);
+  update_destroy(from);
+  update_destroy(to);
+  world_close(&w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(items_cover_the_state),
+      cmocka_unit_test(a_constant_coefficient_is_not_handed_on),
+      cmocka_unit_test(resumed_run_is_the_same_run),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
