@@ -1,4 +1,5 @@
-/* Addresses to listen on: their form, stale socket files, and why a bind failed. gRPC says none of this clearly.
+/* Addresses to listen on: their form, stale socket files, and why a bind failed. gRPC says none
+ * of this clearly.
  * Upstream: server.c. Thread: any. */
 #ifndef ACORN_COMMON_RPC_ADDRESS_H
 #define ACORN_COMMON_RPC_ADDRESS_H

@@ -1,4 +1,5 @@
-/* What the client's two kinds of call share: a blocking wait on a completion queue, and how a call ends.
+/* What the client's two kinds of call share: a blocking wait on a completion queue, and how a
+ * call ends.
  * Upstream: client.c, client_stream.c. Downstream: gRPC C core. */
 #ifndef ACORN_COMMON_RPC_CLIENT_CALL_H
 #define ACORN_COMMON_RPC_CLIENT_CALL_H

@@ -57,7 +57,8 @@ static grpc_byte_buffer *make_message(struct rpc_call *call, const void *header,
   return message;
 }
 
-/* The first exchange also opens the call; gRPC delivers no message before the initial metadata was asked for. */
+/* The first exchange also opens the call; gRPC delivers no message before the initial metadata
+ * was asked for. */
 static void start_exchange(struct rpc_call *call, grpc_byte_buffer *message) {
   grpc_op ops[4] = {
       {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message},
@@ -79,8 +80,9 @@ static void drop_call(struct rpc_call *call) {
   if (handle) grpc_call_unref(handle);
 }
 
-/* gRPC drops the body as a rule before the reply comes. Where a write is stuck in a connection whose peer is gone, that
- * takes until the keepalive ends the connection; the queue is polled meanwhile, because that is what moves gRPC on. */
+/* gRPC drops the body as a rule before the reply comes. Where a write is stuck in a connection
+ * whose peer is gone, that takes until the keepalive ends the connection; the queue is polled
+ * meanwhile, because that is what moves gRPC on. */
 static void wait_for_body(struct rpc_call *call) {
   while (atomic_load(&call->body_in_flight)) {
     struct batch never = {0};

@@ -42,7 +42,8 @@ void core_args_common(struct core_args *args, size_t max_message_bytes) {
   core_args_add(args, GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   core_args_add(args, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0); /* no limit */
   core_args_add(args, GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  /* Only "identity": a peer that compresses is refused, and nothing small can unpack to something large. */
+  /* Only "identity": a peer that compresses is refused, and nothing small can unpack to
+   * something large. */
   core_args_add(args, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   if (bound < CORE_BIG_MESSAGE_BYTES) return;
   core_args_add(args, GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);

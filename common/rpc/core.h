@@ -1,5 +1,5 @@
-/* What server and client share of gRPC's C core: its start and end, channel arguments, and bytes in and out of slices.
- * Private to common/rpc, as everything that knows grpc.h.
+/* What server and client share of gRPC's C core: its start and end, channel arguments, and bytes
+ * in and out of slices. Private to common/rpc, as everything that knows grpc.h.
  * Upstream: queue.c, stream.c, server.c, client.c. Downstream: gRPC C core. */
 #ifndef ACORN_COMMON_RPC_CORE_H
 #define ACORN_COMMON_RPC_CORE_H
@@ -22,7 +22,8 @@ enum {
   CORE_BIG_MESSAGE_BYTES = 256 << 10,
 };
 
-/* Reference counted. gRPC's own log stays silent unless GRPC_VERBOSITY is set: our errors say it better. */
+/* Reference counted. gRPC's own log stays silent unless GRPC_VERBOSITY is set: our errors say it
+ * better. */
 void core_init(void);
 void core_deinit(void);
 
@@ -35,11 +36,13 @@ struct core_args {
   size_t count;
 };
 void core_args_add(struct core_args *args, const char *key, int value);
-/* Those that both sides need: message bound, keepalive, no compression, no proxy, large reads for large messages. */
+/* Those that both sides need: message bound, keepalive, no compression, no proxy, large reads
+ * for large messages. */
 void core_args_common(struct core_args *args, size_t max_message_bytes);
 grpc_channel_args core_args_view(struct core_args *args);
 
-/* header + payload, copied into one slice. Owner: the caller destroys it, right after start_batch if it likes. */
+/* header + payload, copied into one slice. Owner: the caller destroys it, right after
+ * start_batch if it likes. */
 grpc_byte_buffer *core_bytes_copied(const void *header, size_t header_bytes, const void *payload,
                                     size_t payload_bytes);
 
@@ -54,7 +57,8 @@ struct core_message {
 void core_message_init(struct core_message *message, grpc_byte_buffer *buffer);
 void core_message_deinit(struct core_message *message);
 
-/* Starts a batch; a refusal is a programmer's error. `tag` is what the completion queue will hand out. */
+/* Starts a batch; a refusal is a programmer's error. `tag` is what the completion queue will
+ * hand out. */
 void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *tag);
 
 #endif

@@ -60,8 +60,9 @@ static grpc_completion_type run_next(struct queue *queue, gpr_timespec deadline)
   return event.type;
 }
 
-/* To look for another event is a system call if there is none (15% of a message, measured): after looks in vain, the next 1,
- * 2, 4 ... polls go without. Under load the looks succeed, and cost nothing. */
+/* To look for another event is a system call if there is none (15% of a message, measured):
+ * after looks in vain, the next 1, 2, 4 ... polls go without. Under load the looks succeed, and
+ * cost nothing. */
 static bool look_pays(struct queue *queue) {
   return queue->looks_to_skip == 0 || --queue->looks_to_skip == 0;
 }

@@ -1,9 +1,11 @@
 /* A completion queue with its tags, and the rule for when it may end.
  *
- * Every tag is a `struct op` embedded in what it belongs to; the queue's thread runs it when its event comes.
- * Invariant: gRPC aborts on a batch that is started on a queue that is shut down. So whoever may still start something holds
- * the queue (the server until its shutdown is complete, each armed accept, each call until its last event), and the queue
- * shuts down when the last hold is given back.
+ * Every tag is a `struct op` embedded in what it belongs to; the queue's thread runs it when its
+ * event comes.
+ * Invariant: gRPC aborts on a batch that is started on a queue that is shut down. So whoever may
+ * still start something holds the queue (the server until its shutdown is complete, each armed
+ * accept, each call until its last event), and the queue shuts down when the last hold is given
+ * back.
  * Upstream: server.c, stream.c. Downstream: gRPC C core. */
 #ifndef ACORN_COMMON_RPC_QUEUE_H
 #define ACORN_COMMON_RPC_QUEUE_H
@@ -34,7 +36,8 @@ struct queue {
 /* Makes a queue with one hold, the caller's. `lame` is a channel for wake_call. */
 void queue_init(struct queue *queue, grpc_channel *lame);
 
-/* Frees it; shuts it down and drains it first if it never ran. Nothing may hold it. Thread: any, after its own ended. */
+/* Frees it; shuts it down and drains it first if it never ran. Nothing may hold it. Thread: any,
+ * after its own ended. */
 void queue_deinit(struct queue *queue);
 
 /* Takes a hold; false once the last one has been given back. Thread: any. */

@@ -1,15 +1,19 @@
-/* The server's half of the gRPC wrapper. Together with client.h the only headers behind which grpc.h is known.
+/* The server's half of the gRPC wrapper. Together with client.h the only headers behind which
+ * grpc.h is known.
  *
- * A server has one or more queues. Each is driven by one thread, which calls rpc_server_poll in a loop; all callbacks of
- * a stream run on the thread of the queue that accepted it, so they need no lock among themselves.
+ * A server has one or more queues. Each is driven by one thread, which calls rpc_server_poll in
+ * a loop; all callbacks of a stream run on the thread of the queue that accepted it, so they
+ * need no lock among themselves.
  *
- * A stream is strictly alternating: one message comes in (on_message), exactly one answer goes out: rpc_stream_reply
- * (which also asks for the next message, in one gRPC batch) or rpc_stream_finish. The answer may come from any thread,
- * at any later time, also after on_close. Unary methods are the same with a single message, answered by
- * rpc_stream_finish with a payload.
+ * A stream is strictly alternating: one message comes in (on_message), exactly one answer goes
+ * out: rpc_stream_reply (which also asks for the next message, in one gRPC batch) or
+ * rpc_stream_finish. The answer may come from any thread, at any later time, also after
+ * on_close. Unary methods are the same with a single message, answered by rpc_stream_finish with
+ * a payload.
  *
- * Lifetime: a stream lives until it has been closed AND the message in hand has been answered AND its last reference is
- * given back. So a thread that holds a message may always answer it; if the peer is gone the answer goes nowhere.
+ * Lifetime: a stream lives until it has been closed AND the message in hand has been answered
+ * AND its last reference is given back. So a thread that holds a message may always answer it;
+ * if the peer is gone the answer goes nowhere.
  * Upstream: learner/serve. Downstream: gRPC C core. */
 #ifndef ACORN_COMMON_RPC_SERVER_H
 #define ACORN_COMMON_RPC_SERVER_H
@@ -42,44 +46,51 @@ enum rpc_code {
 struct rpc_server;
 struct rpc_stream;
 
-/* The application's half. The four callbacks run on the stream's queue thread; a method may leave on_open and on_close
- * NULL. `context` is the member below. */
+/* The application's half. The four callbacks run on the stream's queue thread; a method may
+ * leave on_open and on_close NULL. `context` is the member below. */
 struct rpc_method {
   const char *path; /* "/acorn.Acorn/Play" */
   void *context;
   void (*on_open)(void *context, struct rpc_stream *stream);
-  /* One message; the spans are borrowed until on_message returns. It must be answered once, now or later. */
-  void (*on_message)(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans);
-  /* The call is over: peer gone, finished or cancelled; called once, whether or not a message is in hand. */
+  /* One message; the spans are borrowed until on_message returns. It must be answered once, now
+   * or later. */
+  void (*on_message)(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                     int num_spans);
+  /* The call is over: peer gone, finished or cancelled; called once, whether or not a message is
+   * in hand. */
   void (*on_close)(void *context, struct rpc_stream *stream);
 };
 
 struct rpc_server_config {
-  const char *address;              /* "127.0.0.1:8686", "[::]:8686", "0.0.0.0:0", "unix:/path" */
-  int num_queues;                   /* >= 1 */
-  const struct rpc_method *methods; /* borrowed for the server's life; other paths get UNIMPLEMENTED */
+  const char *address; /* "127.0.0.1:8686", "[::]:8686", "0.0.0.0:0", "unix:/path" */
+  int num_queues;      /* >= 1 */
+  /* Borrowed for the server's life; other paths get UNIMPLEMENTED. */
+  const struct rpc_method *methods;
   int num_methods;
   size_t max_message_bytes; /* larger messages end their own stream with RESOURCE_EXHAUSTED */
 };
 
-/* Binds and starts to listen. Errors: INVALID (address), EXISTS (port or socket in use: two servers on one port must
- * fail; a stale socket file that nobody listens on is removed first). */
-MUST_CHECK enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_config *config,
+/* Binds and starts to listen. Errors: INVALID (address), EXISTS (port or socket in use: two
+ * servers on one port must fail; a stale socket file that nobody listens on is removed first). */
+MUST_CHECK enum status rpc_server_create(struct rpc_server **out,
+                                         const struct rpc_server_config *config,
                                          struct error *error);
 
 /* The port bound (for ":0"), or 0 on a Unix socket. */
 int rpc_server_port(const struct rpc_server *server);
 
-/* Handles events of queue `queue` until at least one was handled or `deadline_us` (clock_now_us) has passed; then those
- * that are ready without waiting, up to 64 (where looking for more keeps finding none, it looks less often: a look is a
- * system call). Returns the number handled, or -1 once the queue is shut down and drained.
+/* Handles events of queue `queue` until at least one was handled or `deadline_us` (clock_now_us)
+ * has passed; then those that are ready without waiting, up to 64 (where looking for more keeps
+ * finding none, it looks less often: a look is a system call). Returns the number handled, or -1
+ * once the queue is shut down and drained.
  * Thread: one thread per queue, always the same. */
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us);
 
 /* Makes a poll of that queue that waits return soon. Thread: any. */
 void rpc_server_wake(struct rpc_server *server, int queue);
 
-/* Refuses new calls and, once all is answered or cancelled, lets every rpc_server_poll return -1. Thread: any, once. */
+/* Refuses new calls and, once all is answered or cancelled, lets every rpc_server_poll return
+ * -1. Thread: any, once. */
 void rpc_server_shutdown(struct rpc_server *server);
 
 /* Ends every call that is still open, as if each peer had gone. After shutdown. Thread: any. */
@@ -88,18 +99,18 @@ void rpc_server_cancel_all(struct rpc_server *server);
 /* Frees it. Every queue must have returned -1. */
 void rpc_server_destroy(struct rpc_server *server);
 
-/* Answers the message in hand with header + payload (copied into one gRPC slice, no allocation of our own) and asks for
- * the next one, as one gRPC batch. Thread: any. */
-void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t header_bytes, const void *payload,
-                      size_t payload_bytes);
+/* Answers the message in hand with header + payload (copied into one gRPC slice, no allocation
+ * of our own) and asks for the next one, as one gRPC batch. Thread: any. */
+void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t header_bytes,
+                      const void *payload, size_t payload_bytes);
 
-/* Answers the message in hand by ending the stream with a code and a sentence; `payload` (may be NULL) is a unary
- * method's reply message. Thread: any. */
-void rpc_stream_finish(struct rpc_stream *stream, enum rpc_code code, const char *text, const void *payload,
-                       size_t payload_bytes);
+/* Answers the message in hand by ending the stream with a code and a sentence; `payload` (may be
+ * NULL) is a unary method's reply message. Thread: any. */
+void rpc_stream_finish(struct rpc_stream *stream, enum rpc_code code, const char *text,
+                       const void *payload, size_t payload_bytes);
 
-/* Ends a stream that has no message in hand, or from outside the flow. If a message is in hand it must still be
- * answered (the answer goes nowhere). Thread: any, with a reference held. */
+/* Ends a stream that has no message in hand, or from outside the flow. If a message is in hand
+ * it must still be answered (the answer goes nowhere). Thread: any, with a reference held. */
 void rpc_stream_cancel(struct rpc_stream *stream, enum rpc_code code, const char *text);
 
 /* References: for threads other than the stream's own that keep its pointer across callbacks. */
@@ -110,7 +121,8 @@ void rpc_stream_unref(struct rpc_stream *stream);
 void rpc_stream_set_user(struct rpc_stream *stream, void *user);
 void *rpc_stream_user(const struct rpc_stream *stream);
 
-/* The queue that owns it, and the peer's address ("ipv4:127.0.0.1:4711"; malloc'd: the caller frees it). */
+/* The queue that owns it, and the peer's address ("ipv4:127.0.0.1:4711"; malloc'd: the caller
+ * frees it). */
 int rpc_stream_queue(const struct rpc_stream *stream);
 char *rpc_stream_peer(const struct rpc_stream *stream);
 

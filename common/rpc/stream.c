@@ -135,9 +135,11 @@ static void deliver(struct rpc_stream *stream) {
   core_message_deinit(&message);
 }
 
-/* A receive has ended: with a message, with the peer's half-close, or because the call is broken. */
+/* A receive has ended: with a message, with the peer's half-close, or because the call is
+ * broken. */
 static void receive_done(struct rpc_stream *stream, bool ok) {
-  /* The read pairs with raise_events: what the answering thread did before its answer has happened before this. */
+  /* The read pairs with raise_events: what the answering thread did before its answer has
+   * happened before this. */
   CHECK(atomic_load(&stream->events) > 0, "an event of a call that is over");
   if (ok && stream->received) {
     deliver(stream);

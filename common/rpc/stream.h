@@ -1,17 +1,20 @@
-/* One call at the server, from its acceptance to its last event. The application's half of it is in server.h.
+/* One call at the server, from its acceptance to its last event. The application's half of it is
+ * in server.h.
  *
  * Two counts decide over its life:
- *   events  - gRPC batches in flight, whose events the queue's thread will run. While it is above 0 the grpc_call exists;
- *             whoever starts a batch first raises it, which fails once it was 0. Only the queue's thread lowers it; the event
- *             that brings it to 0 closes the stream: on_close, grpc_call_unref.
- *   refs    - owners of the struct: the call, the message in hand, the application's own. The last one frees it.
+ *   events  - gRPC batches in flight, whose events the queue's thread will run. While it is above
+ *             0 the grpc_call exists; whoever starts a batch first raises it, which fails once it
+ *             was 0. Only the queue's thread lowers it; the event that brings it to 0 closes the
+ *             stream: on_close, grpc_call_unref.
+ *   refs    - owners of the struct: the call, the message in hand, the application's own. The
+ *             last one frees it.
  * So an answer may come from any thread at any time: if events is 0, it goes nowhere.
  *
  *   accepted --first batch--> receiving --message--> in hand --reply--> receiving ...
  *                                 |                     |
  *                                 | half-close          | finish
  *                                 v                     v
- *                             finishing (status sent) ----> closed once the batch and the close event have both come
+ *                             finishing (status sent) ----> closed, once both events have come
  * Upstream: server.c. Downstream: queue.c. */
 #ifndef ACORN_COMMON_RPC_STREAM_H
 #define ACORN_COMMON_RPC_STREAM_H
@@ -19,8 +22,8 @@
 #include "common/rpc/queue.h"
 #include "common/rpc/server.h"
 
-/* Takes a call that was just accepted on `queue` and starts its first batches. `method` NULL: nobody serves that path, it
- * is refused. Owner: the stream frees itself. Thread: the queue's. */
+/* Takes a call that was just accepted on `queue` and starts its first batches. `method` NULL:
+ * nobody serves that path, it is refused. Owner: the stream frees itself. Thread: the queue's. */
 void stream_open(grpc_call *call, const struct rpc_method *method, struct queue *queue,
                  int queue_index);
 

@@ -1,9 +1,13 @@
-/* The messages of proto/acorn.proto as bytes, without gRPC: the hot path's two messages by hand, the rest by protobuf-c.
+/* The messages of proto/acorn.proto as bytes, without gRPC: the hot path's two messages by hand,
+ * the rest by protobuf-c.
  *
- * Steps are decoded straight from the received pieces into rows that the caller owns: any field order, unknown fields
- * skipped, any split between pieces, repeated `observation` and `flags`: the last wins; `reward` packed or not.
- * Upstream: actor/link.c, learner/serve/ingress.c. Downstream: rpc/client.h, rpc/server.h. Thread: any (no state).
- * Invariant: no input makes the decoder read or write outside what it was given; protobuf-c is its oracle in tests. */
+ * Steps are decoded straight from the received pieces into rows that the caller owns: any field
+ * order, unknown fields skipped, any split between pieces, repeated `observation` and `flags`:
+ * the last wins; `reward` packed or not.
+ * Upstream: actor/link.c, learner/serve/ingress.c. Downstream: rpc/client.h, rpc/server.h.
+ * Thread: any (no state).
+ * Invariant: no input makes the decoder read or write outside what it was given; protobuf-c is
+ * its oracle in tests. */
 #ifndef ACORN_COMMON_RPC_WIRE_H
 #define ACORN_COMMON_RPC_WIRE_H
 
@@ -13,7 +17,12 @@
 
 #include "common/base/status.h"
 
-enum { WIRE_PROTOCOL = 1, WIRE_MAX_TENSORS = 8, WIRE_MAX_EPISODE_NUMBERS = 4, WIRE_NAME_BYTES = 32 };
+enum {
+  WIRE_PROTOCOL = 1,
+  WIRE_MAX_TENSORS = 8,
+  WIRE_MAX_EPISODE_NUMBERS = 4,
+  WIRE_NAME_BYTES = 32
+};
 
 enum step_flag { STEP_FIRST = 1, STEP_TERMINATED = 2, STEP_TRUNCATED = 4, STEP_ABSENT = 8 };
 
@@ -23,7 +32,8 @@ struct wire_span {
   size_t bytes;
 };
 
-/* Where tensor i of an observation stands, on the wire (unpadded) and in a row (each tensor at a multiple of 16). */
+/* Where tensor i of an observation stands, on the wire (unpadded) and in a row (each tensor at a
+ * multiple of 16). */
 struct wire_tensor {
   size_t bytes;
   size_t wire_offset;
@@ -53,11 +63,12 @@ struct wire_episode {
   } number[WIRE_MAX_EPISODE_NUMBERS];
 };
 
-/* The destination of a decoded Steps message. All arrays belong to the caller and have room for K rows. */
+/* The destination of a decoded Steps message. All arrays belong to the caller and have room for
+ * K rows. */
 struct wire_rows {
-  uint8_t *observation; /* (K, row_stride); only the tensors' bytes are written, padding is left alone */
-  float *reward;        /* (K) */
-  uint8_t *flags;       /* (K) */
+  uint8_t *observation;          /* (K, row_stride); padding is left alone */
+  float *reward;                 /* (K) */
+  uint8_t *flags;                /* (K) */
   struct wire_episode *episodes; /* room for max_episodes */
   int max_episodes;
   /* computed by wire_decode_steps */
@@ -65,37 +76,52 @@ struct wire_rows {
   uint64_t run_id; /* 0 if not sent */
 };
 
-/* Decodes one Steps message. Checks lengths against the layout, flags against the rules of design "A step" that a
- * single message can break (unknown bits; terminated without first; truncated with first, unless terminated too, which
- * becomes terminated | first, terminated wins), and episodes' environment numbers. NaN is not its business.
- * Errors: INVALID, with a sentence that names the field and both values; the rows are then garbage. */
-MUST_CHECK enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *spans, int num_spans,
-                                         const struct wire_layout *layout, struct error *error);
+/* Decodes one Steps message. Checks lengths against the layout, flags against the rules of
+ * design "A step" that a single message can break (unknown bits; terminated without first;
+ * truncated with first, unless terminated too, which becomes terminated | first, terminated
+ * wins), and episodes' environment numbers. NaN is not its business.
+ * Errors: INVALID, with a sentence that names the field and both values; the rows are then
+ * garbage. */
+MUST_CHECK enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *spans,
+                                         int num_spans, const struct wire_layout *layout,
+                                         struct error *error);
 
-/* Reads only `run_id` of a Steps message (0 if it is not sent): the first message of a stream names its lease by it.
+/* Reads only `run_id` of a Steps message (0 if it is not sent): the first message of a stream
+ * names its lease by it.
  * Errors: INVALID if the bytes are no message at all. */
-MUST_CHECK enum status wire_peek_run_id(uint64_t *run_id, const struct wire_span *spans, int num_spans,
-                                        struct error *error);
+MUST_CHECK enum status wire_peek_run_id(uint64_t *run_id, const struct wire_span *spans,
+                                        int num_spans, struct error *error);
 
-/* Encodes everything of a Steps message up to and including the tag and length of `observation`, whose wire_bytes * K
- * bytes the caller sends right behind it. run_id 0 and episodes 0 are left out.
- * Shapes: reward (K), flags (K). Returns the bytes written. Errors: CHECK if room < wire_steps_header_bound(). */
-size_t wire_encode_steps_header(uint8_t *out, size_t room, uint64_t run_id, const float *reward, const uint8_t *flags,
-                                const struct wire_episode *episodes, int num_episodes, const struct wire_layout *layout);
+/* Encodes everything of a Steps message up to and including the tag and length of `observation`,
+ * whose wire_bytes * K bytes the caller sends right behind it. run_id 0 and episodes 0 are left
+ * out.
+ * Shapes: reward (K), flags (K). Returns the bytes written. Errors: CHECK if room <
+ * wire_steps_header_bound(). */
+size_t wire_encode_steps_header(uint8_t *out, size_t room, uint64_t run_id, const float *reward,
+                                const uint8_t *flags, const struct wire_episode *episodes,
+                                int num_episodes, const struct wire_layout *layout);
 size_t wire_steps_header_bound(int num_environments, int num_episodes);
 
-/* Encodes tag and length of an Actions message of `action_bytes` (at most 16 bytes are written); the actions follow it. */
+/* Encodes tag and length of an Actions message of `action_bytes` (at most 16 bytes are written);
+ * the actions follow it. */
 size_t wire_encode_actions_header(uint8_t out[16], size_t action_bytes);
 
-/* Copies the `action` field of an Actions message into `actions`. Errors: INVALID if it is not exactly action_bytes. */
-MUST_CHECK enum status wire_decode_actions(void *actions, size_t action_bytes, const struct wire_span *spans,
-                                           int num_spans, struct error *error);
+/* Copies the `action` field of an Actions message into `actions`. Errors: INVALID if it is not
+ * exactly action_bytes. */
+MUST_CHECK enum status wire_decode_actions(void *actions, size_t action_bytes,
+                                           const struct wire_span *spans, int num_spans,
+                                           struct error *error);
 
 /* ---- the other messages, through protobuf-c */
 
 enum wire_dtype { WIRE_UINT8 = 1, WIRE_INT32 = 2, WIRE_FLOAT32 = 3 };
 enum wire_role { WIRE_ROLE_TRAIN = 0, WIRE_ROLE_EVAL = 1 };
-enum { WIRE_MAX_RANK = 4, WIRE_MAX_BOX = 64, WIRE_MAX_ENVIRONMENTS = 65536, WIRE_MAX_PLAYER_NAME = 64 };
+enum {
+  WIRE_MAX_RANK = 4,
+  WIRE_MAX_BOX = 64,
+  WIRE_MAX_ENVIRONMENTS = 65536,
+  WIRE_MAX_PLAYER_NAME = 64
+};
 
 struct wire_tensor_spec {
   char name[WIRE_NAME_BYTES];
@@ -132,21 +158,25 @@ struct wire_join_reply {
 
 size_t wire_tensor_spec_bytes(const struct wire_tensor_spec *spec);
 int wire_action_bytes(const struct wire_space *space);
-void wire_layout_of_space(struct wire_layout *layout, const struct wire_space *space, int num_environments);
+void wire_layout_of_space(struct wire_layout *layout, const struct wire_space *space,
+                          int num_environments);
 
-/* STATUS_MISMATCH with a sentence that names the first difference and both sides' values ("observation 'state' is
- * float32[4] here, float32[6] there"). `ours` and `theirs` are the words for the two sides. */
-MUST_CHECK enum status wire_space_compare(const struct wire_space *a, const char *ours, const struct wire_space *b,
-                                          const char *theirs, struct error *error);
+/* STATUS_MISMATCH with a sentence that names the first difference and both sides' values
+ * ("observation 'state' is float32[4] here, float32[6] there"). `ours` and `theirs` are the
+ * words for the two sides. */
+MUST_CHECK enum status wire_space_compare(const struct wire_space *a, const char *ours,
+                                          const struct wire_space *b, const char *theirs,
+                                          struct error *error);
 
-/* Packing returns malloc'd bytes (*size of them), which the caller frees. Unpacking refuses what does not fit the
- * limits above with INVALID. */
+/* Packing returns malloc'd bytes (*size of them), which the caller frees. Unpacking refuses what
+ * does not fit the limits above with INVALID. */
 uint8_t *wire_pack_join_request(const struct wire_join_request *request, size_t *size);
-MUST_CHECK enum status wire_unpack_join_request(struct wire_join_request *request, const uint8_t *data, size_t size,
+MUST_CHECK enum status wire_unpack_join_request(struct wire_join_request *request,
+                                                const uint8_t *data, size_t size,
                                                 struct error *error);
 uint8_t *wire_pack_join_reply(const struct wire_join_reply *reply, size_t *size);
-MUST_CHECK enum status wire_unpack_join_reply(struct wire_join_reply *reply, const uint8_t *data, size_t size,
-                                              struct error *error);
+MUST_CHECK enum status wire_unpack_join_reply(struct wire_join_reply *reply, const uint8_t *data,
+                                              size_t size, struct error *error);
 void wire_join_reply_deinit(struct wire_join_reply *reply);
 
 struct wire_player {

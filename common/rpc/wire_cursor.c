@@ -34,14 +34,16 @@ bool wire_cursor_varint(struct wire_cursor *cursor, uint64_t *value, int max_byt
   for (int i = 0; i < max_bytes; i++) {
     uint8_t byte;
     if (!wire_cursor_read(cursor, &byte, 1)) return false;
-    /* The tenth byte of a value has room for one bit; the rest is dropped, as every other reader does. */
+    /* The tenth byte of a value has room for one bit; the rest is dropped, as every other reader
+     * does. */
     *value |= (uint64_t)(byte & 0x7f) << (7 * i);
     if (byte < 0x80) return true;
   }
   return false;
 }
 
-/* The content must lie within the message: checked once, here, so that later reads of it cannot fail. */
+/* The content must lie within the message: checked once, here, so that later reads of it cannot
+ * fail. */
 static enum status read_length(struct wire_cursor *cursor, struct wire_field *field,
                                const char *message, struct error *error) {
   uint64_t bytes;

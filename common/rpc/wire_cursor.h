@@ -1,9 +1,9 @@
-/* Reading protobuf's encoding from a message that lies in several pieces, and writing it into one. Private to
- * common/rpc/wire*.c.
+/* Reading protobuf's encoding from a message that lies in several pieces, and writing it into
+ * one. Private to common/rpc/wire*.c.
  *
- * Invariant: `left` is the number of bytes that may still be read, never more than lie ahead of the cursor; a read that
- * does not fit fails and nothing outside the pieces is touched. A sub-message is read through a copy of the cursor whose
- * `left` is the sub-message's length. */
+ * Invariant: `left` is the number of bytes that may still be read, never more than lie ahead of
+ * the cursor; a read that does not fit fails and nothing outside the pieces is touched. A
+ * sub-message is read through a copy of the cursor whose `left` is the sub-message's length. */
 #ifndef ACORN_COMMON_RPC_WIRE_CURSOR_H
 #define ACORN_COMMON_RPC_WIRE_CURSOR_H
 
@@ -32,14 +32,16 @@ struct wire_field {
 
 void wire_cursor_init(struct wire_cursor *cursor, const struct wire_span *spans, int num_spans);
 
-/* Copies the next `bytes` bytes into `out`, or steps over them (out NULL). False: the message ends before that. */
+/* Copies the next `bytes` bytes into `out`, or steps over them (out NULL). False: the message
+ * ends before that. */
 bool wire_cursor_read(struct wire_cursor *cursor, void *out, size_t bytes);
 
-/* Reads a number in base 128 of at most max_bytes bytes (10 for a value, 5 for a tag or a length). */
+/* Reads a number in base 128 of at most max_bytes bytes (10 for a value, 5 for a tag or a
+ * length). */
 bool wire_cursor_varint(struct wire_cursor *cursor, uint64_t *value, int max_bytes);
 
-/* Reads a tag and, for WIRE_BYTES, the length. Errors: INVALID (ends in mid-field, number 0, groups); the sentence starts with
- * `message` ("Steps"). */
+/* Reads a tag and, for WIRE_BYTES, the length. Errors: INVALID (ends in mid-field, number 0,
+ * groups); the sentence starts with `message` ("Steps"). */
 MUST_CHECK enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *field,
                                          const char *message, struct error *error);
 

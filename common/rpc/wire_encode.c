@@ -1,4 +1,5 @@
-/* Encoding of Steps, and both ways of Actions: all but the observation itself, which its sender adds by reference. */
+/* Encoding of Steps, and both ways of Actions: all but the observation itself, which its sender
+ * adds by reference. */
 #include "common/base/check.h"
 #include "common/rpc/wire_cursor.h"
 

@@ -23,7 +23,8 @@ static enum status read_uint32(struct wire_cursor *cursor, const struct wire_fie
   return STATUS_OK;
 }
 
-/* A name goes into metrics and file names: visible ASCII only. It ends at the first 0, as a C string does. */
+/* A name goes into metrics and file names: visible ASCII only. It ends at the first 0, as a C
+ * string does. */
 static enum status check_number_name(const char *name, struct error *error) {
   if (!memchr(name, 0, WIRE_NAME_BYTES))
     return status_fail(error, STATUS_INVALID, "Steps.episode.number.name is longer than %d bytes",

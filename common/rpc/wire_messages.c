@@ -1,5 +1,6 @@
-/* The messages off the hot path, through protobuf-c. A received one is bounded in size before it is unpacked, so that a
- * few bytes cannot ask for much memory, and copied into plain data that fits the limits of wire.h. */
+/* The messages off the hot path, through protobuf-c. A received one is bounded in size before it
+ * is unpacked, so that a few bytes cannot ask for much memory, and copied into plain data that
+ * fits the limits of wire.h. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* What an observation and an action are made of: sizes, layouts, and the comparison of two sides' spaces. */
+/* What an observation and an action are made of: sizes, layouts, and the comparison of two
+ * sides' spaces. */
 #include <stdio.h>
 #include <string.h>
 

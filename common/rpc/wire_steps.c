@@ -1,5 +1,6 @@
-/* Decoding of Steps, in two strides: one scan over the fields, which adds up rewards and episodes and remembers where the
- * last `flags` and `observation` lie; then, once their lengths are known to be right, one copy of each into its place. */
+/* Decoding of Steps, in two strides: one scan over the fields, which adds up rewards and
+ * episodes and remembers where the last `flags` and `observation` lie; then, once their lengths
+ * are known to be right, one copy of each into its place. */
 #include "common/rpc/wire_cursor.h"
 
 /* Field numbers of acorn.proto. */
@@ -97,7 +98,8 @@ static enum status scan_field(struct wire_cursor *cursor, const struct wire_fiel
 
 /* ---- the copies */
 
-/* The flags' rules that a single row can break; see "A step" in the protocol. Returns NULL if all is well. */
+/* The flags' rules that a single row can break; see "A step" in the protocol. Returns NULL if
+ * all is well. */
 static const char *flags_fault(uint8_t flags) {
   if (flags & ~(STEP_FIRST | STEP_TERMINATED | STEP_TRUNCATED | STEP_ABSENT))
     return "unknown bits are set";

@@ -12,13 +12,22 @@ static void fill(struct device *d, real *y, float value, size_t n) {
   for (size_t i = 0; i < n; i += W) store_some((float *)y + i, splat(value), lanes_left(n, i));
 }
 
-static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
-                      int n) {
-  (void)d;
+/* Few numbers per row go down the columns, W rows at a time. */
+static void copy_floats(float *y, size_t y_stride, const float *x, size_t x_stride, int B, int n) {
+  if (n < 4) {
+    for (int b = 0; b < B; b += W)
+      for (int i = 0; i < n; i++)
+        store_column(y + b * y_stride + i, (int)y_stride,
+                     load_column(x + b * x_stride + i, (int)x_stride, at_most_int(W, B - b)), at_most_int(W, B - b));
+    return;
+  }
   for (int b = 0; b < B; b++)
-    for (int i = 0; i < n; i += W)
-      store_some((float *)y + (size_t)b * y_stride + i,
-                 load_some((const float *)x + (size_t)b * x_stride + i, n - i), n - i);
+    for (int i = 0; i < n; i += W) store_some(y + b * y_stride + i, load_some(x + b * x_stride + i, n - i), n - i);
+}
+
+static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B, int n) {
+  (void)d;
+  copy_floats((float *)y, (size_t)y_stride, (const float *)x, (size_t)x_stride, B, n);
 }
 
 /* ---- inputs */
@@ -46,9 +55,19 @@ static float reward_input(const struct device_inputs *in, int b) {
   return reward > 1 ? 1 : reward < -1 ? -1 : reward;
 }
 
+static bool is_plain(const struct device_inputs *in) {
+  return in->num_tensors == 1 && in->tensor[0].dtype == DEVICE_FLOAT32 && in->row_stride % 4 == 0 &&
+         !in->use_previous_action && !in->use_reward;
+}
+
 static void embed(struct device *d, real *y_, const struct device_inputs *in, int B) {
   (void)d;
   float *y = (float *)y_;
+  if (is_plain(in)) {
+    const float *x = (const float *)(const void *)(in->observation + in->tensor[0].row_offset);
+    copy_floats(y, (size_t)in->tensor[0].count, x, in->row_stride / 4, B, in->tensor[0].count);
+    return;
+  }
   for (int b = 0; b < B; b++) {
     const uint8_t *row = in->observation + (size_t)b * in->row_stride;
     for (int k = 0; k < in->num_tensors; k++) {

@@ -22,8 +22,9 @@ enum { NONE = -1 };
 enum hold { HOLD_FILLING = 1, HOLD_OWN_WINDOW = 2, HOLD_WINDOW_BEFORE = 4 };
 
 struct page {
-  int older, newer;    /* in the slot's chain while held, in the free list while free; NONE at the ends */
-  unsigned hold;       /* enum hold; 0: free */
+  int older,
+      newer;     /* in the slot's chain while held, in the free list while free; NONE at the ends */
+  unsigned hold; /* enum hold; 0: free */
   uint64_t begun;      /* counts up over the pool; 0: never */
   uint64_t first_step; /* absolute, in its life */
 };
@@ -102,8 +103,9 @@ struct pages *pages_create(struct device *device, const struct pages_config *con
 void pages_destroy(struct pages *pages) {
   if (!pages) return;
   struct pages_rows *rows = &pages->rows;
-  void *arrays[] = {rows->observation, rows->action,  rows->behaviour,   rows->reward,
-                    rows->flags,       rows->version, rows->start_state, rows->start_previous_action};
+  void *arrays[] = {
+      rows->observation, rows->action,  rows->behaviour,   rows->reward,
+      rows->flags,       rows->version, rows->start_state, rows->start_previous_action};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
     if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
   free(pages->page);
@@ -160,10 +162,14 @@ static void insert_free(struct pages *pages, int at) {
   }
   page->older = older;
   page->newer = newer;
-  if (older != NONE) pages->page[older].newer = at;
-  else pages->free.oldest = at;
-  if (newer != NONE) pages->page[newer].older = at;
-  else pages->free.newest = at;
+  if (older != NONE)
+    pages->page[older].newer = at;
+  else
+    pages->free.oldest = at;
+  if (newer != NONE)
+    pages->page[newer].older = at;
+  else
+    pages->free.newest = at;
   pages->num_free++;
 }
 
@@ -324,9 +330,9 @@ void pages_gather(struct pages *pages, struct train_batch *batch, int column,
   copy_steps(pages, batch, column, T, (size_t)next * (size_t)T, 1, previous);
   size_t S = (size_t)config->state_size;
   if (S)
-    pages->device->ops->copy(
-        pages->device, device_at(pages->device, batch->state, (size_t)column * S),
-        device_at(pages->device, pages->rows.start_state, (size_t)at * S), S);
+    pages->device->ops->copy(pages->device,
+                             device_at(pages->device, batch->state, (size_t)column * S),
+                             device_at(pages->device, pages->rows.start_state, (size_t)at * S), S);
   batch->window[column] = *window;
   release_page(pages, window, at);
 }

@@ -1,11 +1,13 @@
-/* What our server costs above the bare C core: many client processes with one stream each play ping-pong with a server.
+/* What our server costs above the bare C core: many client processes with one stream each play
+ * ping-pong with a server.
  *
  *   bench_rpc bare|ours [--procs=16] [--bytes=64] [--seconds=3]   one measurement
- *   bench_rpc [--procs=16] [--seconds=3]                          both, interleaved, and the median of the ratios
+ *   bench_rpc [--procs=16] [--seconds=3]                          both, and the median ratios
  *
- * "bare" is the shortest server that the C core allows; "ours" is rpc_server with an answer in on_message. Both copy the
- * message into an arena and answer 64 bytes; the clients are the same. Server and clients each have a core of their own
- * where there are two. gRPC must not have started before a fork, so every measurement is a process. */
+ * "bare" is the shortest server that the C core allows; "ours" is rpc_server with an answer in
+ * on_message. Both copy the message into an arena and answer 64 bytes; the clients are the same.
+ * Server and clients each have a core of their own where there are two. gRPC must not have
+ * started before a fork, so every measurement is a process. */
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/time.h>
@@ -42,7 +44,7 @@ struct measured {
 static uint8_t arena[1 << 20];
 static const uint8_t answer[REPLY_BYTES];
 
-/* ---- the clock of a measurement: it starts when so many messages have come that all clients are under way */
+/* ---- the clock of a measurement: it starts when so many messages came that all are under way */
 
 struct meter {
   double seconds;    /* to measure */

@@ -1,6 +1,7 @@
-/* wire_decode_steps against protobuf-c: accept or refuse, and every value. The first two bytes of an input choose the layout
- * and the split into pieces, the rest is the message. A mutator of our own puts whole messages between the mutations,
- * because lengths that agree with each other are hard to find by chance. */
+/* wire_decode_steps against protobuf-c: accept or refuse, and every value. The first two bytes
+ * of an input choose the layout and the split into pieces, the rest is the message. A mutator of
+ * our own puts whole messages between the mutations, because lengths that agree with each other
+ * are hard to find by chance. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@ kill -KILL "$victim"
 replaced() { num_actors 2 && ! pids /actor | grep -qx "$victim"; }
 pass_if "an actor that is killed is started again" wait_for 5 replaced
 pass_if "the end is named" says "was killed by signal 9"
-steps() { tail -n 1 run/metrics.jsonl | sed -n 's/.*"steps": *\([0-9]*\).*/\1/p'; }
+steps() { tail -n 1 run/metrics.jsonl | sed -n 's/.*"step": *\([0-9]*\).*/\1/p'; }
 before=$(steps)
 goes_on() { [ "$(steps)" -gt "$((before + 1000))" ]; }
 pass_if "the run goes on" wait_for 10 goes_on

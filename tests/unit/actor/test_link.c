@@ -73,6 +73,7 @@ static void rows_out_actions_back(void **state) {
   learner_start(&act, 1);
   open_link(learner.address, 10000000);
   assert_int_equal(join(), STATUS_OK);
+  learner_sync();
   assert_string_equal(learner.request.name, "actor/0/0");
   assert_string_equal(learner.request.environment, "fake");
   assert_int_equal(learner.request.role, WIRE_ROLE_EVAL);
@@ -84,14 +85,17 @@ static void rows_out_actions_back(void **state) {
     assert_int_equal(exchange(), STATUS_OK);
     assert_int_equal(actions[0], 10);
     assert_int_equal(actions[1], 11);
+    learner_sync();
     // The run id is sent once.
     assert_int_equal(learner.run_id[message], message == 0 ? LEARNER_RUN_ID : 0);
     assert_int_equal(learner.flags[message][1], flags[1]);
     assert_true(learner.reward[message][0] == 0.5f && learner.reward[message][1] == -1);
     assert_memory_equal(learner.observation, observation, 8);
     assert_memory_equal(learner.observation + 16, observation + 2, 8);
+    learner_sync();
   }
   assert_int_equal(learner.num_episodes, 1);
+  learner_sync();
   flags[1] = STEP_FIRST;
   rows.num_episodes = 0;
   assert_int_equal(exchange(), STATUS_DONE);

@@ -1,5 +1,5 @@
-/* A server on threads of its own with methods that misbehave in every way a test needs, and a thread that answers what they
- * leave open. */
+/* A server on threads of its own with methods that misbehave in every way a test needs, and a
+ * thread that answers what they leave open. */
 #ifndef ACORN_TESTS_RPC_FIXTURE_H
 #define ACORN_TESTS_RPC_FIXTURE_H
 

@@ -1,5 +1,5 @@
-/* Steps messages made at random, and what protobuf-c and the documented checks say about them: the oracle of
- * wire_decode_steps, in the unit test and in the fuzzer. */
+/* Steps messages made at random, and what protobuf-c and the documented checks say about them:
+ * the oracle of wire_decode_steps, in the unit test and in the fuzzer. */
 #ifndef ACORN_TESTS_STEPS_ORACLE_H
 #define ACORN_TESTS_STEPS_ORACLE_H
 
@@ -189,7 +189,7 @@ static size_t oracle_make(uint8_t *out, const struct wire_layout *layout, uint64
   return w.size;
 }
 
-/* ---- splitting: each piece in memory of its own and of its exact size, so that a sanitizer sees a step beyond it */
+/* ---- splitting: each piece has memory of its exact size, for the sanitizers to watch */
 
 enum { ORACLE_MAX_PIECES = 64 };
 

@@ -1,4 +1,5 @@
-/* The client's half over real sockets: bytes there and back, how calls end, and waiting for a server. */
+/* The client's half over real sockets: bytes there and back, how calls end, and waiting for a
+ * server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

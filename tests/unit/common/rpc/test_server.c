@@ -1,4 +1,5 @@
-/* The server's half over real sockets: addresses, the life of streams, answers from other threads, shutdown. */
+/* The server's half over real sockets: addresses, the life of streams, answers from other
+ * threads, shutdown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,8 @@
 
 #include "rpc_fixture.h"
 
-/* A process that was forked before gRPC started; it says one thing to /test/Hold at the address it is given, and waits. */
+/* A process that was forked before gRPC started; it says one thing to /test/Hold at the address
+ * it is given, and waits. */
 static int child_pipe = -1;
 static pid_t child;
 
@@ -261,7 +263,8 @@ static void answers_race_with_cancels(void **state) {
   fixture_destroy(&f);
 }
 
-/* A finished half-close: a unary client closes its half behind its message, the server answers as for a stream. */
+/* A finished half-close: a unary client closes its half behind its message, the server answers
+ * as for a stream. */
 static void a_half_close_ends_the_stream_with_ok(void **state) {
   (void)state;
   struct fixture f;

@@ -235,7 +235,8 @@ static const struct {
     {break_protocol, "protocol is 2147483648"},
 };
 
-/* Damages the sample through the unpacked message, whose parts are the allocator's and must go back to it unchanged. */
+/* Damages the sample through the unpacked message, whose parts are the allocator's and must go
+ * back to it unchanged. */
 static enum status unpack_broken(int i, struct error *error) {
   struct wire_join_request request = sample(), received;
   size_t size;

@@ -1,4 +1,5 @@
-/* wire_steps.c and the Steps half of wire_encode.c: hand-made messages, then random ones against protobuf-c. */
+/* wire_steps.c and the Steps half of wire_encode.c: hand-made messages, then random ones against
+ * protobuf-c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
