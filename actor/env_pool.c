@@ -22,8 +22,7 @@ struct env_pool {
   struct wire_layout layout;
   size_t action_bytes;
   int64_t step_delay_us;
-  uint8_t *
-      staging; /* (row_stride), or NULL where environments can write into the wire's rows themselves */
+  uint8_t *staging; /* (row_stride), or NULL: environments write into the wire's rows */
   struct env_pool_seeds seeds;
   struct player *player; /* (K) */
   uint64_t steps;
@@ -107,7 +106,8 @@ static void unstage(struct env_pool *pool, struct env_pool_rows *rows, int k) {
   }
 }
 
-/* Environment k can no longer be trusted: a new one takes its place. The first error is the one that is told. */
+/* Environment k can no longer be trusted: a new one takes its place. The first error is the one
+ * that is told. */
 static enum status fail(struct env_pool *pool, int k, const char *what, const char *text,
                         struct error *error) {
   struct player *player = &pool->player[k];

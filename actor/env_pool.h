@@ -1,20 +1,25 @@
-/* K environments that step together, and the rows they write: row t of an environment is the observation x_t, the reward of
- * the step into x_t, and flags.
+/* K environments that step together, and the rows they write: row t of an environment is the
+ * observation x_t, the reward of the step into x_t, and flags.
  *
- *   the step into x_t      the row                                                        and then
- *   ------------------     ---------------------------------------------------------     ---------------------------
- *   ended nothing          x_t, no flags
- *   terminated             the next episode's first observation, FIRST | TERMINATED       goes on
- *   truncated              the final observation, TRUNCATED                               the next call resets: FIRST,
- *                                                                                         reward 0, its action ignored
- *   both                   as terminated
+ *   the step into x_t   the row                                              and then
+ *   -----------------   --------------------------------------------------   -----------------
+ *   ended nothing       x_t, no flags                                        goes on
+ *   terminated          the next episode's first observation,                goes on
+ *                       FIRST | TERMINATED
+ *   truncated           the final observation, TRUNCATED                     the next call
+ *                                                                            resets: FIRST,
+ *                                                                            reward 0, its
+ *                                                                            action ignored
+ *   both                as terminated
  *
- * An environment that fails (step or reset says -1) has no row to send, and nothing that could stand for one is true. So
- * the whole call fails, the environment is created anew, and the caller ends its stream and joins again: to the learner that
- * is a new life of the K environments, whose unfinished windows it drops. The lost episodes are not reported.
+ * An environment that fails (step or reset says -1) has no row to send, and nothing that could
+ * stand for one is true. So the whole call fails, the environment is created anew, and the caller
+ * ends its stream and joins again: to the learner that is a new life of the K environments, whose
+ * unfinished windows it drops. The lost episodes are not reported.
  *
  * Upstream: actor/worker.c. Downstream: envs/env.h. Thread: one per pool.
- * Invariant: after env_pool_create nothing is allocated here, except when an environment has failed. */
+ * Invariant: after env_pool_create nothing is allocated here, except when an environment has
+ * failed. */
 #ifndef ACORN_ACTOR_ENV_POOL_H
 #define ACORN_ACTOR_ENV_POOL_H
 
@@ -43,8 +48,8 @@ struct env_pool_rows {
   int num_episodes;              /* of this call */
 };
 
-/* Where the seeds of a lease come from, see JoinReply: episode e of environment k is reset with seed[k] + e * stride;
- * with a stride of 0 only the first reset is seeded. */
+/* Where the seeds of a lease come from, see JoinReply: episode e of environment k is reset with
+ * seed[k] + e * stride; with a stride of 0 only the first reset is seeded. */
 struct env_pool_seeds {
   const uint64_t *seed; /* (K), borrowed until the next env_pool_begin */
   uint64_t stride;

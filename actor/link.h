@@ -1,8 +1,9 @@
 /* One stream between an actor and the learner: Join for a lease, then Play: rows out, actions back.
  *
- * How a call ends says what to do; link_verdict is the table. An actor outlives its learner: while the learner is away,
- * link_join tries again with a back-off of 0.1 to 2 s for reconnect_us.
- * Upstream: actor/worker.c. Downstream: common/rpc/client.h. Thread: the worker's own; link_cancel any.
+ * How a call ends says what to do; link_verdict is the table. An actor outlives its learner: while
+ * the learner is away, link_join tries again with a back-off of 0.1 to 2 s for reconnect_us.
+ * Upstream: actor/worker.c. Downstream: common/rpc/client.h. Thread: the worker's own; link_cancel
+ * any.
  * Invariant: an exchange allocates nothing here. */
 #ifndef ACORN_ACTOR_LINK_H
 #define ACORN_ACTOR_LINK_H
@@ -34,18 +35,21 @@ enum link_verdict link_verdict(enum rpc_code code, int at_join);
 struct link *link_create(const struct link_config *config);
 void link_destroy(struct link *link);
 
-/* Joins and opens the stream, after closing the one before. The reply is *lease, valid until the next link_join.
- * Waits and tries again while the learner is away.
- * Errors: DONE: the run is over, or link_cancel; MISMATCH: refused; UNAVAILABLE: no learner for reconnect_us. */
+/* Joins and opens the stream, after closing the one before. The reply is *lease, valid until the
+ * next link_join. Waits and tries again while the learner is away.
+ * Errors: DONE: the run is over, or link_cancel; MISMATCH: refused; UNAVAILABLE: no learner for
+ * reconnect_us. */
 MUST_CHECK enum status link_join(struct link *link, const struct wire_join_reply **lease,
                                  struct error *error);
 
 /* Sends the rows and waits for the actions.
- * Shapes: actions: (K, action bytes). Errors: as link_join, but UNAVAILABLE: the learner is gone, join again. */
+ * Shapes: actions: (K, action bytes). Errors: as link_join, but UNAVAILABLE: the learner is gone,
+ * join again. */
 MUST_CHECK enum status link_exchange(struct link *link, void *actions,
                                      const struct env_pool_rows *rows, struct error *error);
 
-/* Makes the call that runs and all later ones return soon with DONE. Thread: any, until link_destroy. */
+/* Makes the call that runs and all later ones return soon with DONE. Thread: any, until
+ * link_destroy. */
 void link_cancel(struct link *link);
 
 #endif

@@ -198,7 +198,8 @@ static int supervise(struct app *app) {
   return EXIT_SUCCESS;
 }
 
-/* Gives the workers a moment to end their streams in good order; an environment may not let them. */
+/* Gives the workers a moment to end their streams in good order; an environment may not let them.
+ * */
 static void finish(struct app *app, int exit_code) {
   cancel_workers(app);
   int64_t deadline_us = clock_now_us() + GRACE_MS * 1000;

@@ -1,7 +1,7 @@
-/* What a worker's time goes into: the wait for actions and the stepping of environments, as histograms with buckets an
- * eighth of an octave wide (within 9 %).
- * Upstream: actor/worker.c writes, actor/main.c reads. Thread: one writes, any reads (each counter is atomic; a reader
- * may see a message half counted). */
+/* What a worker's time goes into: the wait for actions and the stepping of environments, as
+ * histograms with buckets an eighth of an octave wide (within 9 %).
+ * Upstream: actor/worker.c writes, actor/main.c reads. Thread: one writes, any reads (each counter
+ * is atomic; a reader may see a message half counted). */
 #ifndef ACORN_ACTOR_MEASURE_H
 #define ACORN_ACTOR_MEASURE_H
 
@@ -32,11 +32,12 @@ void measure_message(struct measure *measure, int64_t wait_us, uint64_t steps, i
 void measure_add(struct measure_sum *sum, struct measure *measure);
 void measure_subtract(struct measure_sum *sum, const struct measure_sum *before);
 
-/* The wait that a fraction q of the messages did not exceed. Units: microseconds; 0 if there were none. */
+/* The wait that a fraction q of the messages did not exceed. Units: microseconds; 0 if there were
+ * none. */
 int64_t measure_wait_quantile_us(const struct measure_sum *sum, double q);
 
-/* Writes "actor name=... messages=... steps=... step_us=... wait_mean_us=... wait_p50_us=... wait_p99_us=...": step_us is
- * the mean time of one environment step. */
+/* Writes "actor name=... messages=... steps=... step_us=... wait_mean_us=... wait_p50_us=...
+ * wait_p99_us=...": step_us is the mean time of one environment step. */
 void measure_line(char *out, int bytes, const char *name, const struct measure_sum *sum);
 
 #endif

@@ -66,7 +66,8 @@ static enum status play(struct worker *worker, const struct wire_join_reply *lea
   return status;
 }
 
-/* An environment that fails once in a while is replaced; one that always does would go on for ever. */
+/* An environment that fails once in a while is replaced; one that always does would go on for ever.
+ * */
 static bool fails_too_often(struct worker *worker) {
   int64_t now_us = clock_now_us();
   int64_t *oldest = &worker->failure_us[worker->num_failures % EARLIER_FAILURES];

@@ -1,4 +1,5 @@
-/* One stream's thread: its environments and its link, in a linear loop: join; reset; send rows, get actions, step.
+/* One stream's thread: its environments and its link, in a linear loop: join; reset; send rows, get
+ * actions, step.
  * Upstream: actor/main.c. Downstream: actor/env_pool.h, actor/link.h.
  * Thread: worker_create and worker_destroy by one thread; the loop runs on the worker's own. */
 #ifndef ACORN_ACTOR_WORKER_H
@@ -31,11 +32,13 @@ MUST_CHECK enum status worker_create(struct worker **out, const struct worker_co
 /* Lets the loop end as soon as the step that runs is over. Thread: any. */
 void worker_cancel(struct worker *worker);
 
-/* Whether the loop has ended; then *status is DONE (the run is over, or cancelled) or says with `error` what went wrong.
+/* Whether the loop has ended; then *status is DONE (the run is over, or cancelled) or says with
+ * `error` what went wrong.
  * Thread: any. */
 bool worker_finished(struct worker *worker, enum status *status, struct error *error);
 
-/* How long the environments have been at their present step or reset; 0 while the worker waits. Thread: any. */
+/* How long the environments have been at their present step or reset; 0 while the worker waits.
+ * Thread: any. */
 int64_t worker_stepping_us(struct worker *worker);
 
 /* The counters. Thread: any. */

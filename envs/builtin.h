@@ -1,4 +1,5 @@
-/* The environments that are compiled in. registry.c lists them; an environment's own file defines its table. */
+/* The environments that are compiled in. registry.c lists them; an environment's own file defines
+ * its table. */
 #ifndef ACORN_ENVS_BUILTIN_H
 #define ACORN_ENVS_BUILTIN_H
 
@@ -9,7 +10,8 @@ extern const struct acorn_env env_catch;
 extern const struct acorn_env env_tmaze;
 extern const struct acorn_env env_synthetic;
 
-/* For the environments' own step functions: 0, or -1 with a sentence, if `action` is not in 0..count-1. */
+/* For the environments' own step functions: 0, or -1 with a sentence, if `action` is not in
+ * 0..count-1. */
 int builtin_check_action(const char *name, int action, int count, char *error, size_t error_bytes);
 
 /* The value of option i as a whole number. */

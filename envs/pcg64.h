@@ -1,9 +1,10 @@
 /* The random numbers that Gymnasium's environments draw: numpy's default generator, bit for bit.
  *
- * PCG64 (128-bit state, XSL-RR output) seeded through SeedSequence(seed), so that reset(seed=42) here starts the same
- * episode as there. Upstream: environments. Thread: the one that uses the environment.
- * Source: O'Neill 2014, "PCG: a family of simple fast space-efficient statistically good algorithms"; SeedSequence:
- * numpy.random's bit-generator documentation. */
+ * PCG64 (128-bit state, XSL-RR output) seeded through SeedSequence(seed), so that reset(seed=42)
+ * here starts the same episode as there. Upstream: environments. Thread: the one that uses the
+ * environment.
+ * Source: O'Neill 2014, "PCG: a family of simple fast space-efficient statistically good
+ * algorithms"; SeedSequence: numpy.random's bit-generator documentation. */
 #ifndef ACORN_ENVS_PCG64_H
 #define ACORN_ENVS_PCG64_H
 

@@ -112,6 +112,7 @@ void progress_add_episode(struct progress *progress, bool eval, int environment,
                           uint32_t length) {
   const struct progress_config *config = &progress->config;
   enum stop_reason reason = STOP_NONE;
+  if (progress_stopped(progress) != STOP_NONE) return;
   pthread_mutex_lock(&progress->lock);
   struct window *window = &progress->role[eval];
   if (!eval || !config->quota_episodes || quota_admits(progress, environment)) {

@@ -49,7 +49,7 @@ int64_t progress_episodes(struct progress *progress);
 /* For a resumed run: steps and episodes before it. Call before threads start. */
 void progress_restore(struct progress *progress, int64_t steps, int64_t episodes);
 
-/* A finished episode of environment `environment` (an id of its own role). */
+/* A finished episode of environment `environment` (an id of its own role). Not counted once the run has ended. */
 void progress_add_episode(struct progress *progress, bool eval, int environment, double episode_return,
                           uint32_t length);
 

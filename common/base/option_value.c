@@ -9,8 +9,8 @@
 
 #include "common/base/check.h"
 
-// A bound from here on stands for "none".
-static const double no_bound = 9e18;
+// A bound from here on is shown as none.
+static const double no_bound = 1e15;
 
 static void *member(const struct option *option, void *config) {
   return (char *)config + option->offset;
@@ -211,8 +211,10 @@ void option_value_write(const struct option *option, const void *config, FILE *o
       fprintf(out, "%" PRId64, *(const int64_t *)value);
       return;
     case OPTION_FLOAT:
-      if (isnan(*(const double *)value)) fputs("none", out);
-      else write_float(*(const double *)value, out);
+      if (isnan(*(const double *)value))
+        fputs("none", out);
+      else
+        write_float(*(const double *)value, out);
       return;
     case OPTION_STRING:
     case OPTION_CHOICE:

@@ -1,5 +1,6 @@
-/* CartPole-v1 as Gymnasium 1.x has it, bit for bit against libm's sine and cosine: state and arithmetic in float64 in
- * Gymnasium's order of operations, the observation rounded to float32. Options: max_steps. */
+/* CartPole-v1 as Gymnasium 1.x has it, bit for bit against libm's sine and cosine: state and
+ * arithmetic in float64 in Gymnasium's order of operations, the observation rounded to float32.
+ * Options: max_steps. */
 #include "envs/cartpole/cartpole.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 #include "envs/builtin.h"
 #include "envs/pcg64.h"
 
-/* A fused multiply-add rounds once where numpy rounds twice. The default instruction set has none, but a build with
- * -march=native would bring them in silently and every trajectory would drift. */
+/* A fused multiply-add rounds once where numpy rounds twice. The default instruction set has none,
+ * but a build with -march=native would bring them in silently and every trajectory would drift. */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #else

@@ -1,4 +1,5 @@
-/* The physics of CartPole-v1, apart from episodes and rows, so that a test can compare it bit for bit. */
+/* The physics of CartPole-v1, apart from episodes and rows, so that a test can compare it bit for
+ * bit. */
 #ifndef ACORN_ENVS_CARTPOLE_CARTPOLE_H
 #define ACORN_ENVS_CARTPOLE_CARTPOLE_H
 

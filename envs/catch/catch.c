@@ -1,5 +1,6 @@
-/* Catch: a ball falls one row per step, a paddle in the bottom row must be under it when it lands. An image, a delayed
- * reward, and nothing else: the smallest test of a convolutional agent. Options: rows, columns.
+/* Catch: a ball falls one row per step, a paddle in the bottom row must be under it when it lands.
+ * An image, a delayed reward, and nothing else: the smallest test of a convolutional agent.
+ * Options: rows, columns.
  * Source: Osband et al. 2020, "Behaviour suite for reinforcement learning", Catch. */
 #include <stdlib.h>
 #include <string.h>

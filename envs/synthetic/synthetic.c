@@ -1,6 +1,7 @@
-/* A world without content, for measuring the transport and the learner: observations of a chosen size, episodes of a
- * chosen length, reward 0, and no computation beyond filling the observation with the number of the step. Nothing can be
- * learnt here. Options: bytes, actions, episode_steps. */
+/* A world without content, for measuring the transport and the learner: observations of a chosen
+ * size, episodes of a chosen length, reward 0, and no computation beyond filling the observation
+ * with the number of the step. Nothing can be learnt here. Options: bytes, actions, episode_steps.
+ * */
 #include <stdlib.h>
 #include <string.h>
 

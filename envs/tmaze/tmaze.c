@@ -1,13 +1,15 @@
-/* The T-maze, a test of memory: the first observation of an episode shows a cue, north or south; a corridor follows, and
- * at the junction at its end the arm that the cue named pays 1, the other 0. In between the cue is not to be seen, so an
- * agent without memory earns 0.5 on average. Option: length.
+/* The T-maze, a test of memory: the first observation of an episode shows a cue, north or south; a
+ * corridor follows, and at the junction at its end the arm that the cue named pays 1, the other 0.
+ * In between the cue is not to be seen, so an agent without memory earns 0.5 on average. Option:
+ * length.
  *
  *                       #N#
- *   cue > . . . . . . .  J      `length` steps east from the start to the junction J, then north or south
+ *   cue > . . . . . . .  J      `length` steps east to the junction J, then north or south
  *                       #S#
  *
- * In the corridor exactly one action, east, advances; the others stay. At the junction east and west stay. After
- * 3 x length steps the episode ends with reward 0: standing still is worth nothing, so that is a termination.
+ * In the corridor exactly one action, east, advances; the others stay. At the junction east and
+ * west stay. After 3 x length steps the episode ends with reward 0: standing still is worth
+ * nothing, so that is a termination.
  * Source: Bakker 2001, "Reinforcement learning with long short-term memory", section 4. */
 #include <stdlib.h>
 
@@ -46,8 +48,8 @@ static void *tmaze_create(const struct acorn_config *config, char *error, size_t
   return env;
 }
 
-/* Shapes: (4) = cue north, cue south, in the corridor, at the junction; each 0 or 1. The cue is there before the first
- * step only, also for an agent that stays. */
+/* Shapes: (4) = cue north, cue south, in the corridor, at the junction; each 0 or 1. The cue is
+ * there before the first step only, also for an agent that stays. */
 static void observe(const struct tmaze *env, struct acorn_row *row) {
   float *signs = row->observation[0];
   signs[0] = env->steps == 0 && env->cue == NORTH;

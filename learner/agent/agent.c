@@ -8,7 +8,9 @@
 #include "common/base/options.h"
 #include "learner/agent/network.h"
 
-enum { MAX_SIZE = 1 << 20 }; /* of one layer or tensor: keeps every product of two sizes inside an int64 */
+enum {
+  MAX_SIZE = 1 << 20
+}; /* of one layer or tensor: keeps every product of two sizes inside an int64 */
 
 static const struct network *const networks[] = {&network_mlp, &network_lstm, &network_random,
                                                  &network_scripted};
@@ -24,9 +26,9 @@ static enum status find_network(const struct network **out, const char *name, st
     if (strcmp(names[i], name) == 0) return STATUS_OK;
   }
   const char *nearest = options_nearest_word(names, NUM_NETWORKS, name);
-  return status_fail(error, STATUS_INVALID,
-                     "unknown network '%s'%s%s%s; there are mlp, lstm, random and scripted", name,
-                     nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
+  return status_fail(
+      error, STATUS_INVALID, "unknown network '%s'%s%s%s; there are mlp, lstm, random and scripted",
+      name, nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 }
 
 static enum status check_inputs(const struct device_inputs *in, struct error *error) {
@@ -35,13 +37,13 @@ static enum status check_inputs(const struct device_inputs *in, struct error *er
                        in->num_actions, MAX_SIZE);
   if (in->num_tensors < 1 || in->num_tensors > DEVICE_MAX_TENSORS)
     return status_fail(error, STATUS_INVALID,
-                       "the network: observations of %d tensors; there must be 1..%d", in->num_tensors,
-                       DEVICE_MAX_TENSORS);
+                       "the network: observations of %d tensors; there must be 1..%d",
+                       in->num_tensors, DEVICE_MAX_TENSORS);
   for (int k = 0; k < in->num_tensors; k++)
     if (in->tensor[k].count < 1 || in->tensor[k].count > MAX_SIZE)
       return status_fail(error, STATUS_INVALID,
-                         "the network: observation tensor %d has %d elements; there must be 1..%d", k,
-                         in->tensor[k].count, MAX_SIZE);
+                         "the network: observation tensor %d has %d elements; there must be 1..%d",
+                         k, in->tensor[k].count, MAX_SIZE);
   return STATUS_OK;
 }
 
@@ -65,7 +67,8 @@ static void forget_pointers(struct device_inputs *inputs) {
   inputs->flags = NULL;
 }
 
-enum status agent_create(struct agent **out, const struct agent_config *config, struct error *error) {
+enum status agent_create(struct agent **out, const struct agent_config *config,
+                         struct error *error) {
   *out = NULL;
   const struct network *network;
   enum status status = find_network(&network, config->network, error);
@@ -96,8 +99,10 @@ int agent_declare(struct agent *agent, const char *name, int rank, int rows, int
   CHECK(agent->num_parameters < AGENT_MAX_PARAMETERS, "too many parameter arrays: %s", name);
   int index = agent->num_parameters++;
   struct agent_parameter *parameter = &agent->parameter[index];
-  *parameter = (struct agent_parameter){.rank = rank, .shape = {rows, columns},
-                                        .offset = agent->total, .count = (size_t)rows * (size_t)columns};
+  *parameter = (struct agent_parameter){.rank = rank,
+                                        .shape = {rows, columns},
+                                        .offset = agent->total,
+                                        .count = (size_t)rows * (size_t)columns};
   snprintf(parameter->name, sizeof(parameter->name), "%s", name);
   agent->total += parameter->count;
   return index;
@@ -142,8 +147,8 @@ real *workspace_reals(struct agent_workspace *workspace, int per_row) {
   return memory;
 }
 
-struct agent_workspace *agent_workspace_create(const struct agent *agent, struct device *device, int rows,
-                                               bool backward) {
+struct agent_workspace *agent_workspace_create(const struct agent *agent, struct device *device,
+                                               int rows, bool backward) {
   CHECK(rows > 0, "a workspace for %d rows", rows);
   struct agent_workspace *workspace = check_alloc(1, sizeof(*workspace));
   workspace->agent = agent;
@@ -159,7 +164,8 @@ struct agent_workspace *agent_workspace_create(const struct agent *agent, struct
 void agent_workspace_destroy(struct agent_workspace *workspace) {
   if (!workspace) return;
   struct device *device = workspace->device;
-  for (int i = 0; i < workspace->num_buffers; i++) device->ops->release(device, workspace->buffer[i]);
+  for (int i = 0; i < workspace->num_buffers; i++)
+    device->ops->release(device, workspace->buffer[i]);
   free(workspace->own);
   free(workspace);
 }
@@ -167,12 +173,12 @@ void agent_workspace_destroy(struct agent_workspace *workspace) {
 /* ---- forward, backward */
 
 void agent_forward(struct agent_workspace *workspace, struct agent_outputs *out, real *state_out,
-                   const real *params, const struct device_inputs *inputs, const real *state_in, int T,
-                   int N) {
+                   const real *params, const struct device_inputs *inputs, const real *state_in,
+                   int T, int N) {
   const struct agent *agent = workspace->agent;
   struct device *device = workspace->device;
-  CHECK(T > 0 && N > 0 && (int64_t)T * N <= workspace->rows, "%d x %d rows in a workspace for %d", T, N,
-        workspace->rows);
+  CHECK(T > 0 && N > 0 && (int64_t)T * N <= workspace->rows, "%d x %d rows in a workspace for %d",
+        T, N, workspace->rows);
   CHECK(state_in || !agent->state_size, "network %s needs a state", agent->network->name);
   device->ops->embed(device, workspace->inputs, inputs, T * N);
   agent->network->forward(workspace, state_out, params, inputs, state_in, T, N);

@@ -1,9 +1,11 @@
-/* Networks: observations in, action logits and a value out. Written once against the device table; backward is the
- * forward read upwards.
+/* Networks: observations in, action logits and a value out. Written once against the device table;
+ * backward is the forward read upwards.
  *
- * A network is immutable after create and shared by all threads; what changes lives in the parameters (one flat array,
- * owned by the caller) and in a workspace (one per thread and use). Upstream: learner/serve/inference.c, learner/train.
- * Dimension letters: T steps, N sequences, A actions, H hidden size, P parameters, S reals of recurrent state. */
+ * A network is immutable after create and shared by all threads; what changes lives in the
+ * parameters (one flat array, owned by the caller) and in a workspace (one per thread and use).
+ * Upstream: learner/serve/inference.c, learner/train.
+ * Dimension letters: T steps, N sequences, A actions, H hidden size, P parameters, S reals of
+ * recurrent state. */
 #ifndef ACORN_LEARNER_AGENT_AGENT_H
 #define ACORN_LEARNER_AGENT_AGENT_H
 
@@ -12,9 +14,11 @@
 enum { AGENT_MAX_LAYERS = 4, AGENT_MAX_PARAMETERS = 32 };
 
 struct agent_config {
-  const char *network; /* "mlp", "lstm", "random" (uniform), "scripted" (CartPole: towards the angle) */
-  struct device_inputs inputs; /* pointers NULL: only the layout, num_actions and the two switches are read */
-  int num_layers;              /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
+  /* "mlp", "lstm", "random" (uniform), "scripted" (CartPole: towards the angle) */
+  const char *network;
+  /* Pointers NULL: only the layout, num_actions and the two switches are read. */
+  struct device_inputs inputs;
+  int num_layers; /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[AGENT_MAX_LAYERS];
   int lstm_size;
   enum activation activation;
@@ -40,31 +44,36 @@ struct agent_outputs {
 };
 
 /* Errors: INVALID (unknown network: names the nearest; sizes that make no sense). */
-MUST_CHECK enum status agent_create(struct agent **out, const struct agent_config *config, struct error *error);
+MUST_CHECK enum status agent_create(struct agent **out, const struct agent_config *config,
+                                    struct error *error);
 void agent_destroy(struct agent *agent);
 
 size_t agent_num_parameters(const struct agent *agent); /* P; may be 0 */
-int agent_state_size(const struct agent *agent);        /* S: h and c of each sequence; 0 without recurrence */
+/* S: h and c of each sequence; 0 without recurrence. */
+int agent_state_size(const struct agent *agent);
 int agent_num_actions(const struct agent *agent);
 const struct device_inputs *agent_inputs(const struct agent *agent); /* the layout, pointers NULL */
 const struct agent_parameter *agent_parameters(const struct agent *agent, int *count);
 
-/* Initial parameters (P floats): orthogonal-like scaled normal per layer, policy head x 0.01, value head x 1, biases 0;
- * LSTM: uniform +-1/sqrt(H). The same for the same seed on every machine. */
+/* Initial parameters (P floats): orthogonal-like scaled normal per layer, policy head x 0.01, value
+ * head x 1, biases 0; LSTM: uniform +-1/sqrt(H). The same for the same seed on every machine. */
 void agent_init_parameters(const struct agent *agent, float *host, uint64_t seed);
 
 /* Buffers for up to `rows` = T*N rows; `backward` adds what the backward needs. */
-struct agent_workspace *agent_workspace_create(const struct agent *agent, struct device *device, int rows, bool backward);
+struct agent_workspace *agent_workspace_create(const struct agent *agent, struct device *device,
+                                               int rows, bool backward);
 void agent_workspace_destroy(struct agent_workspace *workspace);
 
-/* Forward over T steps of N sequences. inputs: T*N rows, time-major. state_in, state_out: (N, S), h then c; NULL when
- * S = 0. state_out may be NULL. On `first` rows the state before the step is zero. */
-void agent_forward(struct agent_workspace *workspace, struct agent_outputs *out, real *state_out, const real *params,
-                   const struct device_inputs *inputs, const real *state_in, int T, int N);
+/* Forward over T steps of N sequences. inputs: T*N rows, time-major. state_in, state_out: (N, S), h
+ * then c; NULL when S = 0. state_out may be NULL. On `first` rows the state before the step is
+ * zero. */
+void agent_forward(struct agent_workspace *workspace, struct agent_outputs *out, real *state_out,
+                   const real *params, const struct device_inputs *inputs, const real *state_in,
+                   int T, int N);
 
-/* Gradient (P, overwritten) for dhead (T*N, A+1), which is used as scratch. Call after agent_forward of the same
- * workspace, inputs and N. T may be smaller than the forward's: the later steps then count as having no gradient, which
- * spares the work of a bootstrap step. */
+/* Gradient (P, overwritten) for dhead (T*N, A+1), which is used as scratch. Call after
+ * agent_forward of the same workspace, inputs and N. T may be smaller than the forward's: the later
+ * steps then count as having no gradient, which spares the work of a bootstrap step. */
 void agent_backward(struct agent_workspace *workspace, real *grads, const real *params, real *dhead,
                     const real *state_in, const struct device_inputs *inputs, int T, int N);
 

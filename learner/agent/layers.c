@@ -9,7 +9,8 @@ real *parameter_at(const struct agent_workspace *workspace, real *flat, int inde
   return device_at(workspace->device, flat, workspace->agent->parameter[index].offset);
 }
 
-const real *parameter_at_const(const struct agent_workspace *workspace, const real *flat, int index) {
+const real *parameter_at_const(const struct agent_workspace *workspace, const real *flat,
+                               int index) {
   return device_at_const(workspace->device, flat, workspace->agent->parameter[index].offset);
 }
 
@@ -26,8 +27,8 @@ struct dense dense_declare(struct agent *agent, const char *name, int inputs, in
   return dense;
 }
 
-void dense_init(const struct agent *agent, const struct dense *dense, float *host, uint64_t seed, int first,
-                int last, double gain) {
+void dense_init(const struct agent *agent, const struct dense *dense, float *host, uint64_t seed,
+                int first, int last, double gain) {
   float *w = host + agent->parameter[dense->weight].offset;
   float *b = host + agent->parameter[dense->bias].offset;
   double deviation = gain / sqrt(dense->inputs);
@@ -45,17 +46,17 @@ void dense_forward(struct agent_workspace *workspace, real *y, const real *param
   struct device *device = workspace->device;
   device->ops->linear_forward(device, y, x, dense->inputs,
                               parameter_at_const(workspace, params, dense->weight),
-                              parameter_at_const(workspace, params, dense->bias), dense->activation, B,
-                              dense->inputs, dense->outputs);
+                              parameter_at_const(workspace, params, dense->bias), dense->activation,
+                              B, dense->inputs, dense->outputs);
 }
 
-void dense_backward(struct agent_workspace *workspace, real *dx, real *grads, const real *params, real *dy,
-                    const real *y, const real *x, const struct dense *dense, int B) {
+void dense_backward(struct agent_workspace *workspace, real *dx, real *grads, const real *params,
+                    real *dy, const real *y, const real *x, const struct dense *dense, int B) {
   struct device *device = workspace->device;
   device->ops->linear_backward(device, dx, parameter_at(workspace, grads, dense->weight),
                                parameter_at(workspace, grads, dense->bias), dy, y, x, dense->inputs,
-                               parameter_at_const(workspace, params, dense->weight), dense->activation, B,
-                               dense->inputs, dense->outputs);
+                               parameter_at_const(workspace, params, dense->weight),
+                               dense->activation, B, dense->inputs, dense->outputs);
 }
 
 /* ---- head */
@@ -78,8 +79,8 @@ void torso_declare(struct agent *agent, struct torso *torso) {
   for (int l = 0; l < torso->num_layers; l++) {
     char name[16];
     snprintf(name, sizeof(name), "hidden%d", l);
-    torso->layer[l] =
-        dense_declare(agent, name, torso->outputs, agent->config.hidden[l], agent->config.activation);
+    torso->layer[l] = dense_declare(agent, name, torso->outputs, agent->config.hidden[l],
+                                    agent->config.activation);
     torso->outputs = agent->config.hidden[l];
   }
 }
@@ -99,15 +100,16 @@ void torso_allocate(struct agent_workspace *workspace, struct torso_buffers *buf
 }
 
 /* What layer l reads. */
-static const real *input_of(const struct agent_workspace *workspace, const struct torso_buffers *buffers,
-                            int l) {
+static const real *input_of(const struct agent_workspace *workspace,
+                            const struct torso_buffers *buffers, int l) {
   return l > 0 ? buffers->y[l - 1] : workspace->inputs;
 }
 
-void torso_forward(struct agent_workspace *workspace, struct torso_buffers *buffers, const real *params,
-                   const struct torso *torso, int B) {
+void torso_forward(struct agent_workspace *workspace, struct torso_buffers *buffers,
+                   const real *params, const struct torso *torso, int B) {
   for (int l = 0; l < torso->num_layers; l++)
-    dense_forward(workspace, buffers->y[l], params, input_of(workspace, buffers, l), &torso->layer[l], B);
+    dense_forward(workspace, buffers->y[l], params, input_of(workspace, buffers, l),
+                  &torso->layer[l], B);
 }
 
 void torso_backward(struct agent_workspace *workspace, struct torso_buffers *buffers, real *grads,
@@ -117,8 +119,8 @@ void torso_backward(struct agent_workspace *workspace, struct torso_buffers *buf
                    buffers->y[l], input_of(workspace, buffers, l), &torso->layer[l], B);
 }
 
-const real *torso_output(const struct agent_workspace *workspace, const struct torso_buffers *buffers,
-                         const struct torso *torso) {
+const real *torso_output(const struct agent_workspace *workspace,
+                         const struct torso_buffers *buffers, const struct torso *torso) {
   return input_of(workspace, buffers, torso->num_layers);
 }
 

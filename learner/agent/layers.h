@@ -1,5 +1,6 @@
-/* The parts that networks are put together from: a dense layer, and the torso of hidden layers that most begin with.
- * Private to learner/agent. Shapes: x (B, I), y (B, O); dense arrays. Thread: as in agent.h. */
+/* The parts that networks are put together from: a dense layer, and the torso of hidden layers that
+ * most begin with. Private to learner/agent. Shapes: x (B, I), y (B, O); dense arrays. Thread: as
+ * in agent.h. */
 #ifndef ACORN_LEARNER_AGENT_LAYERS_H
 #define ACORN_LEARNER_AGENT_LAYERS_H
 
@@ -15,16 +16,16 @@ struct dense {
 struct dense dense_declare(struct agent *agent, const char *name, int inputs, int outputs,
                            enum activation activation);
 
-/* Biases 0, weights normal with deviation gain / sqrt(I) in columns [first, last), which keeps the size of what goes
- * through. */
-void dense_init(const struct agent *agent, const struct dense *dense, float *host, uint64_t seed, int first,
-                int last, double gain);
+/* Biases 0, weights normal with deviation gain / sqrt(I) in columns [first, last), which keeps the
+ * size of what goes through. */
+void dense_init(const struct agent *agent, const struct dense *dense, float *host, uint64_t seed,
+                int first, int last, double gain);
 
 void dense_forward(struct agent_workspace *workspace, real *y, const real *params, const real *x,
                    const struct dense *dense, int B);
 /* dx may be NULL; dy is used as scratch. */
-void dense_backward(struct agent_workspace *workspace, real *dx, real *grads, const real *params, real *dy,
-                    const real *y, const real *x, const struct dense *dense, int B);
+void dense_backward(struct agent_workspace *workspace, real *dx, real *grads, const real *params,
+                    real *dy, const real *y, const real *x, const struct dense *dense, int B);
 
 /* The head: A logits and a value as one layer. The policy starts close to uniform. */
 struct dense head_declare(struct agent *agent, int inputs);
@@ -47,20 +48,21 @@ void torso_allocate(struct agent_workspace *workspace, struct torso_buffers *buf
                     const struct torso *torso);
 
 /* From workspace->inputs to torso_output. */
-void torso_forward(struct agent_workspace *workspace, struct torso_buffers *buffers, const real *params,
-                   const struct torso *torso, int B);
+void torso_forward(struct agent_workspace *workspace, struct torso_buffers *buffers,
+                   const real *params, const struct torso *torso, int B);
 /* From torso_gradient, which the caller has filled, to the parameters' gradients. */
 void torso_backward(struct agent_workspace *workspace, struct torso_buffers *buffers, real *grads,
                     const real *params, const struct torso *torso, int B);
 
 /* (B, outputs): the last layer's output, or the inputs without layers. */
-const real *torso_output(const struct agent_workspace *workspace, const struct torso_buffers *buffers,
-                         const struct torso *torso);
+const real *torso_output(const struct agent_workspace *workspace,
+                         const struct torso_buffers *buffers, const struct torso *torso);
 /* Where the gradient of that goes; NULL without layers: nobody needs the gradient of the inputs. */
 real *torso_gradient(const struct torso_buffers *buffers, const struct torso *torso);
 
 /* A parameter array inside a flat one. */
 real *parameter_at(const struct agent_workspace *workspace, real *flat, int index);
-const real *parameter_at_const(const struct agent_workspace *workspace, const real *flat, int index);
+const real *parameter_at_const(const struct agent_workspace *workspace, const real *flat,
+                               int index);
 
 #endif

@@ -1,6 +1,6 @@
-/* lstm: hidden layers (or none), an LSTM, then the head. The part of the gates that comes from the inputs is one matrix
- * product over all T*N rows; only the recurrent part goes step by step.
- * The state of a sequence is h, then c: S = 2H. */
+/* lstm: hidden layers (or none), an LSTM, then the head. The part of the gates that comes from the
+ * inputs is one matrix product over all T*N rows; only the recurrent part goes step by step. The
+ * state of a sequence is h, then c: S = 2H. */
 #include <math.h>
 
 #include "common/base/check.h"
@@ -40,7 +40,8 @@ static void declare(struct agent *agent) {
   lstm->head = head_declare(agent, H);
 }
 
-static void init_uniform(const struct agent *agent, int index, float *host, uint64_t seed, double limit) {
+static void init_uniform(const struct agent *agent, int index, float *host, uint64_t seed,
+                         double limit) {
   const struct agent_parameter *parameter = &agent->parameter[index];
   for (size_t i = 0; i < parameter->count; i++) {
     float uniform = random_uniform(seed, (uint32_t)index, 0, (uint32_t)i, RANDOM_PARAMETERS);
@@ -79,7 +80,8 @@ static void split_state(struct device *device, real *h, real *c, const real *sta
   device->ops->copy_rows(device, c, H, device_at_const(device, state, (size_t)H), 2 * H, N, H);
 }
 
-static void join_state(struct device *device, real *state, const real *h, const real *c, int N, int H) {
+static void join_state(struct device *device, real *state, const real *h, const real *c, int N,
+                       int H) {
   device->ops->copy_rows(device, state, 2 * H, h, H, N, H);
   device->ops->copy_rows(device, device_at(device, state, (size_t)H), 2 * H, c, H, N, H);
 }
@@ -95,25 +97,26 @@ static void forward(struct agent_workspace *workspace, real *state_out, const re
   dense_forward(workspace, own->gates, params, torso_output(workspace, &own->torso, &lstm->torso),
                 &lstm->input, B);
   device->ops->lstm_forward(device, own->h, own->c, own->gates,
-                            parameter_at_const(workspace, params, lstm->recurrent), own->h0, own->c0,
-                            inputs->flags, T, N, H);
+                            parameter_at_const(workspace, params, lstm->recurrent), own->h0,
+                            own->c0, inputs->flags, T, N, H);
   dense_forward(workspace, workspace->head, params, own->h, &lstm->head, B);
   size_t last = (size_t)(T - 1) * (size_t)N * (size_t)H;
   if (state_out)
-    join_state(device, state_out, device_at(device, own->h, last), device_at(device, own->c, last), N, H);
+    join_state(device, state_out, device_at(device, own->h, last), device_at(device, own->c, last),
+               N, H);
 }
 
-static void backward(struct agent_workspace *workspace, real *grads, const real *params, real *dhead,
-                     const struct device_inputs *inputs, int T, int N) {
+static void backward(struct agent_workspace *workspace, real *grads, const real *params,
+                     real *dhead, const struct device_inputs *inputs, int T, int N) {
   const struct lstm *lstm = workspace->agent->own;
   struct buffers *own = workspace->own;
   struct device *device = workspace->device;
   int H = workspace->agent->config.lstm_size, B = T * N;
   dense_backward(workspace, own->dh, grads, params, dhead, workspace->head, own->h, &lstm->head, B);
-  device->ops->lstm_backward(device, own->dgates, parameter_at(workspace, grads, lstm->recurrent), own->dh,
-                             own->h, own->c, own->gates,
-                             parameter_at_const(workspace, params, lstm->recurrent), own->h0, own->c0,
-                             inputs->flags, T, N, H);
+  device->ops->lstm_backward(device, own->dgates, parameter_at(workspace, grads, lstm->recurrent),
+                             own->dh, own->h, own->c, own->gates,
+                             parameter_at_const(workspace, params, lstm->recurrent), own->h0,
+                             own->c0, inputs->flags, T, N, H);
   dense_backward(workspace, torso_gradient(&own->torso, &lstm->torso), grads, params, own->dgates,
                  own->gates, torso_output(workspace, &own->torso, &lstm->torso), &lstm->input, B);
   torso_backward(workspace, &own->torso, grads, params, &lstm->torso, B);

@@ -35,13 +35,13 @@ static void forward(struct agent_workspace *workspace, real *state_out, const re
                 &mlp->head, T * N);
 }
 
-static void backward(struct agent_workspace *workspace, real *grads, const real *params, real *dhead,
-                     const struct device_inputs *inputs, int T, int N) {
+static void backward(struct agent_workspace *workspace, real *grads, const real *params,
+                     real *dhead, const struct device_inputs *inputs, int T, int N) {
   (void)inputs;
   const struct mlp *mlp = workspace->agent->own;
   struct torso_buffers *buffers = workspace->own;
-  dense_backward(workspace, torso_gradient(buffers, &mlp->torso), grads, params, dhead, workspace->head,
-                 torso_output(workspace, buffers, &mlp->torso), &mlp->head, T * N);
+  dense_backward(workspace, torso_gradient(buffers, &mlp->torso), grads, params, dhead,
+                 workspace->head, torso_output(workspace, buffers, &mlp->torso), &mlp->head, T * N);
   torso_backward(workspace, buffers, grads, params, &mlp->torso, T * N);
 }
 

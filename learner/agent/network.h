@@ -1,8 +1,10 @@
-/* What one kind of network implements: a row of operations in its own file (mlp.c, lstm.c, scripted.c), found by name in
- * agent.c. Private to learner/agent. A new kind is one more file and one more row in agent.c's table.
+/* What one kind of network implements: a row of operations in its own file (mlp.c, lstm.c,
+ * scripted.c), found by name in agent.c. Private to learner/agent. A new kind is one more file and
+ * one more row in agent.c's table.
  *
- * Thread: as in agent.h. Owner: `own` of an agent or a workspace belongs to the kind, is allocated by declare or allocate
- * with check_alloc and freed by agent.c; device memory comes from workspace_reals and is released by agent.c. */
+ * Thread: as in agent.h. Owner: `own` of an agent or a workspace belongs to the kind, is allocated
+ * by declare or allocate with check_alloc and freed by agent.c; device memory comes from
+ * workspace_reals and is released by agent.c. */
 #ifndef ACORN_LEARNER_AGENT_NETWORK_H
 #define ACORN_LEARNER_AGENT_NETWORK_H
 
@@ -12,7 +14,8 @@ struct network {
   const char *name;
   /* What this kind needs beyond what every kind needs (optional). */
   enum status (*check)(const struct agent_config *config, struct error *error);
-  /* Names the parameters in order (agent_declare), sets agent->state_size and agent->own (optional: no parameters). */
+  /* Names the parameters in order (agent_declare), sets agent->state_size and agent->own (optional:
+   * no parameters). */
   void (*declare)(struct agent *agent);
   /* Writes all parameters (optional, with declare). */
   void (*init)(const struct agent *agent, float *host, uint64_t seed);
@@ -45,11 +48,11 @@ enum { WORKSPACE_MAX_BUFFERS = 32 };
 struct agent_workspace {
   const struct agent *agent;
   struct device *device;
-  int rows;      /* capacity, T*N */
-  bool backward; /* whether there are buffers for it */
+  int rows;                 /* capacity, T*N */
+  bool backward;            /* whether there are buffers for it */
   int forward_T, forward_N; /* of the last forward */
-  real *inputs;  /* (rows, I) */
-  real *head;    /* (rows, A+1) */
+  real *inputs;             /* (rows, I) */
+  real *head;               /* (rows, A+1) */
   void *own;
   void *buffer[WORKSPACE_MAX_BUFFERS]; /* all device memory */
   int num_buffers;

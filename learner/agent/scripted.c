@@ -1,5 +1,5 @@
-/* Policies without parameters, to measure the system and to test it: random, and scripted, which plays CartPole by
- * pushing towards the side that the pole leans to. */
+/* Policies without parameters, to measure the system and to test it: random, and scripted, which
+ * plays CartPole by pushing towards the side that the pole leans to. */
 #include <string.h>
 
 #include "common/base/check.h"
@@ -11,7 +11,8 @@ static void random_forward(struct agent_workspace *workspace, real *state_out, c
                            const struct device_inputs *inputs, const real *state_in, int T, int N) {
   (void)state_out, (void)params, (void)inputs, (void)state_in;
   size_t outputs = (size_t)workspace->agent->outputs;
-  workspace->device->ops->fill(workspace->device, workspace->head, 0, (size_t)T * (size_t)N * outputs);
+  workspace->device->ops->fill(workspace->device, workspace->head, 0,
+                               (size_t)T * (size_t)N * outputs);
 }
 
 const struct network network_random = {
@@ -31,12 +32,14 @@ struct scripted {
 
 static enum status scripted_check(const struct agent_config *config, struct error *error) {
   const struct device_inputs *in = &config->inputs;
-  if (in->tensor[0].dtype == DEVICE_FLOAT32 && in->tensor[0].count > ANGLE && in->num_actions == ACTIONS)
+  if (in->tensor[0].dtype == DEVICE_FLOAT32 && in->tensor[0].count > ANGLE &&
+      in->num_actions == ACTIONS)
     return STATUS_OK;
-  return status_fail(error, STATUS_INVALID,
-                     "network scripted plays CartPole only: it needs a float32 tensor of at least %d "
-                     "elements first and %d actions; use network random here",
-                     ANGLE + 1, ACTIONS);
+  return status_fail(
+      error, STATUS_INVALID,
+      "network scripted plays CartPole only: it needs a float32 tensor of at least %d "
+      "elements first and %d actions; use network random here",
+      ANGLE + 1, ACTIONS);
 }
 
 /* One block of host memory, so that one free is enough. */
@@ -51,7 +54,8 @@ static void scripted_allocate(struct agent_workspace *workspace) {
 
 /* On the host: this policy measures everything but the network, so it need not be fast. */
 static void scripted_forward(struct agent_workspace *workspace, real *state_out, const real *params,
-                             const struct device_inputs *inputs, const real *state_in, int T, int N) {
+                             const struct device_inputs *inputs, const real *state_in, int T,
+                             int N) {
   (void)state_out, (void)params, (void)inputs, (void)state_in;
   struct device *device = workspace->device;
   struct scripted *own = workspace->own;

@@ -25,9 +25,9 @@ struct train_batch *train_batch_create(struct device *device, int T, int N, size
 
 void train_batch_destroy(struct device *device, struct train_batch *batch) {
   if (!batch) return;
-  void *arrays[] = {batch->observation, batch->action,  batch->previous_action,
-                    batch->behaviour,   batch->reward,  batch->flags,
-                    batch->version,     batch->window,  batch->state};
+  void *arrays[] = {batch->observation, batch->action, batch->previous_action,
+                    batch->behaviour,   batch->reward, batch->flags,
+                    batch->version,     batch->window, batch->state};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) device->ops->release(device, arrays[i]);
   free(batch);

@@ -1,5 +1,6 @@
 /* A training batch of N windows of T+1 steps, time-major: what experience hands to training.
- * All arrays are device memory, allocated once. Owner: the FIFO (fifo.h), lent to the trainer from take to release. */
+ * All arrays are device memory, allocated once. Owner: the FIFO (fifo.h), lent to the trainer from
+ * take to release. */
 #ifndef ACORN_LEARNER_EXPERIENCE_BATCH_H
 #define ACORN_LEARNER_EXPERIENCE_BATCH_H
 
@@ -28,7 +29,8 @@ struct train_batch {
   int num_windows;          /* filled so far; N when it is handed to the trainer */
 };
 
-struct train_batch *train_batch_create(struct device *device, int T, int N, size_t row_stride, int state_size);
+struct train_batch *train_batch_create(struct device *device, int T, int N, size_t row_stride,
+                                       int state_size);
 void train_batch_destroy(struct device *device, struct train_batch *batch);
 
 #endif

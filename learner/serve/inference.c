@@ -187,6 +187,10 @@ static void measure(struct inference *self, const struct row_batch *batch, int64
     metric_observe(self->metrics.batch_wait_us, (double)(start_us - batch->segment[i].queued_us));
 }
 
+bool inference_ended(const struct inference *self) {
+  return progress_stopped(self->progress) != STOP_NONE;
+}
+
 void inference_run(struct inference *self, struct row_batch *batch) {
   int64_t start_us = clock_now_us();
   take_newest_parameters(self);

@@ -37,6 +37,9 @@ struct inference *inference_create(const struct inference_config *config, struct
                                    const struct inference_metrics *metrics);
 void inference_destroy(struct inference *inference);
 
+/* Whether the run has ended: no further batch may run, so that a budget ends it at the same step every time. */
+bool inference_ended(const struct inference *inference);
+
 /* Runs a batch, answers its streams, files its steps, recycles it. */
 void inference_run(struct inference *inference, struct row_batch *batch);
 

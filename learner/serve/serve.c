@@ -29,6 +29,10 @@ struct serve {
   atomic_bool stopping; /* no more inference: what is queued is sent home */
 };
 
+static bool may_run(const struct serve *serve) {
+  return !atomic_load(&serve->stopping) && !inference_ended(serve->inference);
+}
+
 /* One queue and inference on one thread: a linear loop. */
 static void *run_inline(void *argument) {
   struct queue *queue = argument;
@@ -38,7 +42,7 @@ static void *run_inline(void *argument) {
     int64_t now_us = clock_now_us();
     deadline_us = now_us + QUEUE_WAIT_US;
     struct row_batch *batch;
-    while (!atomic_load(&serve->stopping) && (batch = batcher_try_take(serve->batcher, now_us, &deadline_us)))
+    while (may_run(serve) && (batch = batcher_try_take(serve->batcher, now_us, &deadline_us)))
       inference_run(serve->inference, batch);
     if (now_us >= expire_us) {
       leases_expire(serve->leases, now_us);
@@ -59,7 +63,7 @@ static void *run_queue(void *argument) {
 static void *run_inference(void *argument) {
   struct serve *serve = argument;
   struct row_batch *batch;
-  while ((batch = batcher_take(serve->batcher))) inference_run(serve->inference, batch);
+  while (may_run(serve) && (batch = batcher_take(serve->batcher))) inference_run(serve->inference, batch);
   return NULL;
 }
 

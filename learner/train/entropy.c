@@ -4,15 +4,17 @@
 
 static const double MAX_EXPONENT = 20;
 
-enum status entropy_cost_init(struct entropy_cost *cost, double entropy_cost, double target, double speed,
-                              struct error *error) {
+enum status entropy_cost_init(struct entropy_cost *cost, double entropy_cost, double target,
+                              double speed, struct error *error) {
   *cost = (struct entropy_cost){.constant = entropy_cost, .target = target, .speed = speed};
   if (target < 0) return STATUS_OK;
   if (!(entropy_cost > 0))
     return status_fail(error, STATUS_INVALID,
-                       "--target_entropy needs --entropy_cost above 0 to start from, not %g", entropy_cost);
+                       "--target_entropy needs --entropy_cost above 0 to start from, not %g",
+                       entropy_cost);
   if (!(speed > 0))
-    return status_fail(error, STATUS_INVALID, "--entropy_adjustment_speed=%g: it must be above 0", speed);
+    return status_fail(error, STATUS_INVALID, "--entropy_adjustment_speed=%g: it must be above 0",
+                       speed);
   cost->p.value = log(entropy_cost) / speed;
   return STATUS_OK;
 }

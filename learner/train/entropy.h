@@ -1,8 +1,11 @@
-/* The entropy coefficient: a constant, or adjusted so that the policy's mean entropy approaches a target.
+/* The entropy coefficient: a constant, or adjusted so that the policy's mean entropy approaches a
+ * target.
  *
- * Adjusted, the coefficient is exp(speed * p); the loss coefficient * (entropy - target), in which the entropy counts
- * as a constant, pushes p down while the entropy is above the target and up while it is below.
- * Upstream: train/update.c. Thread: the trainer's. Invariant: |p| <= 20 / speed, so the coefficient stays finite.
+ * Adjusted, the coefficient is exp(speed * p); the loss coefficient * (entropy - target), in which
+ * the entropy counts as a constant, pushes p down while the entropy is above the target and up
+ * while it is below.
+ * Upstream: train/update.c. Thread: the trainer's.
+ * Invariant: |p| <= 20 / speed, so the coefficient stays finite.
  * Source: SEED RL (Espeholt et al. 2020), its V-trace learner. */
 #ifndef ACORN_LEARNER_TRAIN_ENTROPY_H
 #define ACORN_LEARNER_TRAIN_ENTROPY_H
@@ -17,8 +20,8 @@ struct entropy_cost {
 };
 
 /* Errors: INVALID: with a target, cost and speed must be above 0. */
-MUST_CHECK enum status entropy_cost_init(struct entropy_cost *cost, double entropy_cost, double target,
-                                         double speed, struct error *error);
+MUST_CHECK enum status entropy_cost_init(struct entropy_cost *cost, double entropy_cost,
+                                         double target, double speed, struct error *error);
 
 /* The coefficient now. */
 double entropy_cost_now(const struct entropy_cost *cost);

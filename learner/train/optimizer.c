@@ -28,7 +28,8 @@ struct optimizer {
 /* A factor of a running mean: 1 would never forget, and Adam divides by 1 - beta. */
 static enum status check_decay(const char *name, double value, struct error *error) {
   if (value >= 0 && value < 1) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "--%s=%g: it must be at least 0 and below 1", name, value);
+  return status_fail(error, STATUS_INVALID, "--%s=%g: it must be at least 0 and below 1", name,
+                     value);
 }
 
 static enum status check_positive(const char *name, double value, struct error *error) {
@@ -45,8 +46,10 @@ static enum status check_adam(const struct optimizer_config *config, struct erro
 
 static enum status check_rmsprop(const struct optimizer_config *config, struct error *error) {
   enum status status = check_decay("rmsprop_decay", config->rmsprop_decay, error);
-  if (status == STATUS_OK) status = check_decay("rmsprop_momentum", config->rmsprop_momentum, error);
-  if (status == STATUS_OK) status = check_positive("rmsprop_epsilon", config->rmsprop_epsilon, error);
+  if (status == STATUS_OK)
+    status = check_decay("rmsprop_momentum", config->rmsprop_momentum, error);
+  if (status == STATUS_OK)
+    status = check_positive("rmsprop_epsilon", config->rmsprop_epsilon, error);
   return status;
 }
 
@@ -55,18 +58,18 @@ static enum status check_rmsprop(const struct optimizer_config *config, struct e
 static void apply_adam(struct optimizer *o, real *params, const real *gradient, const real *norm,
                        double learning_rate, int64_t step) {
   const struct optimizer_config *c = &o->config;
-  o->device->ops->adam(o->device, params, o->slot[0], o->slot[1], gradient, norm, (float)c->max_norm,
-                       (float)learning_rate, (float)c->adam_beta1, (float)c->adam_beta2,
-                       (float)c->adam_epsilon, step, o->P);
+  o->device->ops->adam(o->device, params, o->slot[0], o->slot[1], gradient, norm,
+                       (float)c->max_norm, (float)learning_rate, (float)c->adam_beta1,
+                       (float)c->adam_beta2, (float)c->adam_epsilon, step, o->P);
 }
 
 static void apply_rmsprop(struct optimizer *o, real *params, const real *gradient, const real *norm,
                           double learning_rate, int64_t step) {
   (void)step; /* its means start at 0 and are not corrected for it, as in IMPALA's */
   const struct optimizer_config *c = &o->config;
-  o->device->ops->rmsprop(o->device, params, o->slot[0], o->slot[1], gradient, norm, (float)c->max_norm,
-                          (float)learning_rate, (float)c->rmsprop_decay, (float)c->rmsprop_momentum,
-                          (float)c->rmsprop_epsilon, o->P);
+  o->device->ops->rmsprop(o->device, params, o->slot[0], o->slot[1], gradient, norm,
+                          (float)c->max_norm, (float)learning_rate, (float)c->rmsprop_decay,
+                          (float)c->rmsprop_momentum, (float)c->rmsprop_epsilon, o->P);
 }
 
 static const struct kind kinds[] = {
@@ -87,9 +90,11 @@ enum status optimizer_create(struct optimizer **out, struct device *device, size
   *out = NULL;
   const struct kind *kind = find_kind(config->name);
   if (!kind)
-    return status_fail(error, STATUS_INVALID, "--optimizer=%s: there are adam and rmsprop", config->name);
+    return status_fail(error, STATUS_INVALID, "--optimizer=%s: there are adam and rmsprop",
+                       config->name);
   if (!(config->max_norm >= 0))
-    return status_fail(error, STATUS_INVALID, "--max_gradient_norm=%g: it must be at least 0 (0: no clipping)",
+    return status_fail(error, STATUS_INVALID,
+                       "--max_gradient_norm=%g: it must be at least 0 (0: no clipping)",
                        config->max_norm);
   enum status status = kind->check(config, error);
   if (status != STATUS_OK) return status;
@@ -109,8 +114,8 @@ void optimizer_destroy(struct optimizer *optimizer) {
   free(optimizer);
 }
 
-void optimizer_apply(struct optimizer *optimizer, real *params, const real *gradient, const real *norm,
-                     double learning_rate, int64_t step) {
+void optimizer_apply(struct optimizer *optimizer, real *params, const real *gradient,
+                     const real *norm, double learning_rate, int64_t step) {
   optimizer->kind->apply(optimizer, params, gradient, norm, learning_rate, step);
 }
 

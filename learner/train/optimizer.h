@@ -1,7 +1,8 @@
 /* Optimisers: what turns a gradient into new parameters, and the state they keep for it.
  *
  * Upstream: train/update.c. Downstream: the device's adam and rmsprop. Thread: the trainer's.
- * Invariant: the state depends on nothing but the gradients, rates and step numbers that were applied. */
+ * Invariant: the state depends on nothing but the gradients, rates and step numbers that were
+ * applied. */
 #ifndef ACORN_LEARNER_TRAIN_OPTIMIZER_H
 #define ACORN_LEARNER_TRAIN_OPTIMIZER_H
 
@@ -18,15 +19,16 @@ enum { OPTIMIZER_SLOTS = 2 };
 
 struct optimizer;
 
-/* For P parameters; all state starts at 0. Errors: INVALID (unknown name: says which there are; a rate out of range). */
+/* For P parameters; all state starts at 0. Errors: INVALID (unknown name: says which there are; a
+ * rate out of range). */
 MUST_CHECK enum status optimizer_create(struct optimizer **out, struct device *device, size_t P,
                                         const struct optimizer_config *config, struct error *error);
 void optimizer_destroy(struct optimizer *optimizer);
 
 /* One step, in place. norm (1): of the gradient; step counts from 1.
  * Shapes: params, gradient: (P). */
-void optimizer_apply(struct optimizer *optimizer, real *params, const real *gradient, const real *norm,
-                     double learning_rate, int64_t step);
+void optimizer_apply(struct optimizer *optimizer, real *params, const real *gradient,
+                     const real *norm, double learning_rate, int64_t step);
 
 /* The state: OPTIMIZER_SLOTS arrays of P reals and their names ("adam/m"). */
 real *optimizer_slot(const struct optimizer *optimizer, int slot);

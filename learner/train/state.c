@@ -5,15 +5,17 @@
 
 #include "common/base/check.h"
 
-enum status train_state_init(struct train_state *state, struct device *device, const struct agent *agent,
-                             const struct optimizer_config *optimizer, const struct entropy_cost *entropy,
-                             uint64_t seed, struct error *error) {
+enum status train_state_init(struct train_state *state, struct device *device,
+                             const struct agent *agent, const struct optimizer_config *optimizer,
+                             const struct entropy_cost *entropy, uint64_t seed,
+                             struct error *error) {
   size_t P = agent_num_parameters(agent);
   *state = (struct train_state){.device = device, .agent = agent, .P = P, .entropy = *entropy};
   enum status status = optimizer_create(&state->optimizer, device, P, optimizer, error);
   if (status != STATUS_OK) return status;
   state->array[0] = device->ops->alloc(device, P * device->ops->real_bytes);
-  for (int i = 0; i < OPTIMIZER_SLOTS; i++) state->array[1 + i] = optimizer_slot(state->optimizer, i);
+  for (int i = 0; i < OPTIMIZER_SLOTS; i++)
+    state->array[1 + i] = optimizer_slot(state->optimizer, i);
   for (int i = 0; i < STATE_ARRAYS; i++) state->saved[i] = check_alloc(P, sizeof(float));
   agent_init_parameters(agent, state->saved[0], seed);
   device->ops->upload(device, state->array[0], state->saved[0], P);
@@ -45,12 +47,18 @@ static int array_items(struct train_state *state, int array, struct checkpoint_i
 
 int train_state_items(struct train_state *state, struct checkpoint_item *items) {
   int count = 0;
-  for (int array = 0; array < STATE_ARRAYS; array++) count += array_items(state, array, items + count);
-  items[count++] = (struct checkpoint_item){.name = "update/entropy", .dtype = CHECKPOINT_FLOAT64, .rank = 1,
+  for (int array = 0; array < STATE_ARRAYS; array++)
+    count += array_items(state, array, items + count);
+  items[count++] = (struct checkpoint_item){.name = "update/entropy",
+                                            .dtype = CHECKPOINT_FLOAT64,
+                                            .rank = 1,
                                             .shape = {sizeof(struct scalar_adam) / sizeof(double)},
                                             .data = &state->saved_entropy};
-  items[count++] = (struct checkpoint_item){.name = "update/version", .dtype = CHECKPOINT_INT64, .rank = 1,
-                                            .shape = {1}, .data = &state->saved_version};
+  items[count++] = (struct checkpoint_item){.name = "update/version",
+                                            .dtype = CHECKPOINT_INT64,
+                                            .rank = 1,
+                                            .shape = {1},
+                                            .data = &state->saved_version};
   return count;
 }
 
@@ -64,7 +72,8 @@ void train_state_save(struct train_state *state) {
 void train_state_load(struct train_state *state) {
   for (int i = 0; i < STATE_ARRAYS; i++)
     state->device->ops->upload(state->device, state->array[i], state->saved[i], state->P);
-  /* A run that never adjusted its coefficient has none to hand on: what is configured now stands. */
+  /* A run that never adjusted its coefficient has none to hand on: what is configured now stands.
+   */
   if (state->saved_entropy.steps > 0) state->entropy.p = state->saved_entropy;
   state->version = state->saved_version;
 }

@@ -1,8 +1,10 @@
-/* What a training run must keep to go on exactly where it stopped: parameters, optimiser, entropy coefficient, number of
- * updates; and its copy on the host, which a checkpoint is written from and read into.
+/* What a training run must keep to go on exactly where it stopped: parameters, optimiser, entropy
+ * coefficient, number of updates; and its copy on the host, which a checkpoint is written from and
+ * read into.
  *
- * Upstream: train/update.c only. Thread: the trainer's; the host copy may be read by another thread between a save and
- * the next one. Invariant: load after save changes no bit (on a device of floats). */
+ * Upstream: train/update.c only. Thread: the trainer's; the host copy may be read by another thread
+ * between a save and the next one. Invariant: load after save changes no bit (on a device of
+ * floats). */
 #ifndef ACORN_LEARNER_TRAIN_STATE_H
 #define ACORN_LEARNER_TRAIN_STATE_H
 
@@ -20,7 +22,7 @@ struct train_state {
   size_t P;
 
   /* the state */
-  real *array[STATE_ARRAYS];   /* (P) each; all but the parameters belong to the optimiser */
+  real *array[STATE_ARRAYS]; /* (P) each; all but the parameters belong to the optimiser */
   struct optimizer *optimizer;
   struct entropy_cost entropy;
   int64_t version; /* updates done */
@@ -33,8 +35,10 @@ struct train_state {
 
 /* Initial parameters from the seed, version 0. Errors: INVALID, and then nothing is held. */
 MUST_CHECK enum status train_state_init(struct train_state *state, struct device *device,
-                                        const struct agent *agent, const struct optimizer_config *optimizer,
-                                        const struct entropy_cost *entropy, uint64_t seed, struct error *error);
+                                        const struct agent *agent,
+                                        const struct optimizer_config *optimizer,
+                                        const struct entropy_cost *entropy, uint64_t seed,
+                                        struct error *error);
 void train_state_deinit(struct train_state *state);
 
 /* As update_items, update_save, update_load (update.h). */

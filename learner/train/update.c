@@ -35,25 +35,28 @@ struct update {
   struct agent_workspace *workspace; /* (T+1)*N rows */
 
   /* device memory of one step */
-  real *value;                           /* (T+1, N) */
-  real *log_prob, *entropy;              /* (T, N), and so all but the last */
+  real *value;              /* (T+1, N) */
+  real *log_prob, *entropy; /* (T, N), and so all but the last */
   real *vs, *advantage;
   real *d_log_prob, *d_entropy, *d_value;
-  real *d_head;                          /* (T*N, A+1) */
-  real *gradient;                        /* (P) */
-  real *scalars;                         /* (NUM_SCALARS) */
+  real *d_head;   /* (T*N, A+1) */
+  real *gradient; /* (P) */
+  real *scalars;  /* (NUM_SCALARS) */
 };
 
 /* ---- create */
 
-static enum status read_decay(enum decay *decay, const struct update_config *config, struct error *error) {
+static enum status read_decay(enum decay *decay, const struct update_config *config,
+                              struct error *error) {
   const char *name = config->learning_rate_decay;
   bool linear = strcmp(name, "linear") == 0;
   *decay = linear ? DECAY_LINEAR : DECAY_NONE;
   if (!linear && strcmp(name, "none") != 0)
-    return status_fail(error, STATUS_INVALID, "--learning_rate_decay=%s: there are none and linear", name);
+    return status_fail(error, STATUS_INVALID, "--learning_rate_decay=%s: there are none and linear",
+                       name);
   if (linear && config->total_steps <= 0)
-    return status_fail(error, STATUS_INVALID, "--learning_rate_decay=linear needs --total_steps above 0");
+    return status_fail(error, STATUS_INVALID,
+                       "--learning_rate_decay=linear needs --total_steps above 0");
   return STATUS_OK;
 }
 
@@ -61,10 +64,11 @@ static enum status check_sizes(const struct update_config *config, const struct 
                                struct error *error) {
   if (config->T < 1 || config->N < 1 || (int64_t)(config->T + 1) * config->N > INT32_MAX)
     return status_fail(error, STATUS_INVALID,
-                       "a training batch of %d windows of %d steps: both must be at least 1", config->N,
-                       config->T);
+                       "a training batch of %d windows of %d steps: both must be at least 1",
+                       config->N, config->T);
   if (agent_num_parameters(agent) == 0)
-    return status_fail(error, STATUS_INVALID, "this network has no parameters, so it cannot be trained");
+    return status_fail(error, STATUS_INVALID,
+                       "this network has no parameters, so it cannot be trained");
   return STATUS_OK;
 }
 
@@ -84,8 +88,8 @@ static enum status init_state(struct update *update, const struct update_config 
   enum status status = entropy_cost_init(&entropy, config->entropy_cost, config->target_entropy,
                                          config->entropy_adjustment_speed, error);
   if (status != STATUS_OK) return status;
-  return train_state_init(&update->state, update->device, update->agent, &optimizer, &entropy, config->seed,
-                          error);
+  return train_state_init(&update->state, update->device, update->agent, &optimizer, &entropy,
+                          config->seed, error);
 }
 
 static real *reals(const struct update *update, size_t count) {
@@ -117,7 +121,10 @@ enum status update_create(struct update **out, struct device *device, const stru
   if (status != STATUS_OK) return status;
 
   struct update *update = check_alloc(1, sizeof(*update));
-  *update = (struct update){.config = *config, .decay = decay, .device = device, .agent = agent,
+  *update = (struct update){.config = *config,
+                            .decay = decay,
+                            .device = device,
+                            .agent = agent,
                             .actions = agent_num_actions(agent)};
   update->config.optimizer = update->config.learning_rate_decay = NULL;
   status = init_state(update, config, error);
@@ -132,9 +139,9 @@ enum status update_create(struct update **out, struct device *device, const stru
 
 void update_destroy(struct update *update) {
   if (!update) return;
-  real *arrays[] = {update->value,      update->log_prob,  update->entropy, update->vs,
-                    update->advantage,  update->d_log_prob, update->d_entropy, update->d_value,
-                    update->d_head,     update->gradient,  update->scalars};
+  real *arrays[] = {update->value,     update->log_prob,   update->entropy,   update->vs,
+                    update->advantage, update->d_log_prob, update->d_entropy, update->d_value,
+                    update->d_head,    update->gradient,   update->scalars};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     update->device->ops->release(update->device, arrays[i]);
   agent_workspace_destroy(update->workspace);
@@ -144,10 +151,12 @@ void update_destroy(struct update *update) {
 
 /* ---- one step */
 
-static struct device_inputs inputs_of(const struct update *update, const struct train_batch *batch) {
+static struct device_inputs inputs_of(const struct update *update,
+                                      const struct train_batch *batch) {
   struct device_inputs inputs = *agent_inputs(update->agent);
-  CHECK(batch->T == update->config.T && batch->N == update->config.N, "a batch of %d x %d steps, not %d x %d",
-        batch->T, batch->N, update->config.T, update->config.N);
+  CHECK(batch->T == update->config.T && batch->N == update->config.N,
+        "a batch of %d x %d steps, not %d x %d", batch->T, batch->N, update->config.T,
+        update->config.N);
   CHECK(batch->row_stride == inputs.row_stride, "batch rows of %zu bytes, the network reads %zu",
         batch->row_stride, inputs.row_stride);
   inputs.observation = batch->observation;
@@ -157,7 +166,8 @@ static struct device_inputs inputs_of(const struct update *update, const struct 
   return inputs;
 }
 
-static struct device_vtrace vtrace_of(const struct update *update, const struct train_batch *batch) {
+static struct device_vtrace vtrace_of(const struct update *update,
+                                      const struct train_batch *batch) {
   const struct update_config *config = &update->config;
   return (struct device_vtrace){
       .T = config->T,
@@ -182,28 +192,31 @@ static struct agent_outputs forward(struct update *update, const struct train_ba
   const struct device_ops *ops = update->device->ops;
   int T = batch->T, N = batch->N, A = update->actions;
   struct agent_outputs out;
-  agent_forward(update->workspace, &out, NULL, update->state.array[0], inputs, batch->state, T + 1, N);
+  agent_forward(update->workspace, &out, NULL, update->state.array[0], inputs, batch->state, T + 1,
+                N);
   ops->categorical_evaluate(update->device, update->log_prob, update->entropy, out.head, out.stride,
                             batch->action, T * N, A);
-  ops->copy_rows(update->device, update->value, 1, device_at(update->device, out.head, (size_t)A), out.stride,
-                 (T + 1) * N, 1);
+  ops->copy_rows(update->device, update->value, 1, device_at(update->device, out.head, (size_t)A),
+                 out.stride, (T + 1) * N, 1);
   return out;
 }
 
 /* Targets, losses, and their gradients at the heads. */
-static void losses(struct update *update, const struct train_batch *batch, const struct agent_outputs *out) {
+static void losses(struct update *update, const struct train_batch *batch,
+                   const struct agent_outputs *out) {
   const struct device_ops *ops = update->device->ops;
   const struct update_config *config = &update->config;
   int steps = batch->T * batch->N, A = update->actions;
   struct device_vtrace vtrace = vtrace_of(update, batch);
   ops->vtrace(update->device, update->vs, update->advantage, &vtrace);
-  ops->vtrace_loss(update->device, update->d_log_prob, update->d_entropy, update->d_value, update->scalars,
-                   &vtrace, update->vs, update->advantage, update->entropy, (float)config->baseline_cost,
-                   (float)entropy_cost_now(&update->state.entropy), (float)config->kl_cost);
-  ops->categorical_backward(update->device, update->d_head, A + 1, out->head, out->stride, batch->action,
-                            update->d_log_prob, update->d_entropy, steps, A);
-  ops->copy_rows(update->device, device_at(update->device, update->d_head, (size_t)A), A + 1, update->d_value,
-                 1, steps, 1);
+  ops->vtrace_loss(update->device, update->d_log_prob, update->d_entropy, update->d_value,
+                   update->scalars, &vtrace, update->vs, update->advantage, update->entropy,
+                   (float)config->baseline_cost, (float)entropy_cost_now(&update->state.entropy),
+                   (float)config->kl_cost);
+  ops->categorical_backward(update->device, update->d_head, A + 1, out->head, out->stride,
+                            batch->action, update->d_log_prob, update->d_entropy, steps, A);
+  ops->copy_rows(update->device, device_at(update->device, update->d_head, (size_t)A), A + 1,
+                 update->d_value, 1, steps, 1);
 }
 
 static double learning_rate_at(const struct update *update, int64_t environment_steps) {
@@ -212,7 +225,8 @@ static double learning_rate_at(const struct update *update, int64_t environment_
   return update->config.learning_rate * fmin(1, fmax(0, left));
 }
 
-/* Age of the actions in updates. The batch's versions and flags are in memory that the host reads on every device. */
+/* Age of the actions in updates. The batch's versions and flags are in memory that the host reads
+ * on every device. */
 static double mean_lag(const struct update *update, const struct train_batch *batch) {
   double sum = 0, steps = 0;
   for (int i = 0; i < batch->T * batch->N; i++) {
@@ -247,30 +261,35 @@ static struct update_stats stats_of(const struct update *update, const struct tr
   return stats;
 }
 
-/* The norm is finite only if every gradient is, so this costs no pass over them. Causes come before consequences. */
+/* The norm is finite only if every gradient is, so this costs no pass over them. Causes come before
+ * consequences. */
 static enum status check_finite(const struct update *update, const struct update_stats *stats,
                                 struct error *error) {
   const struct {
     const char *name;
     double value;
   } row[] = {
-      {"mean reward", stats->reward},          {"mean value", stats->value},
-      {"mean entropy", stats->entropy},        {"mean log-probability ratio", stats->kl},
-      {"policy loss", stats->policy_loss},     {"baseline loss", stats->baseline_loss},
+      {"mean reward", stats->reward},
+      {"mean value", stats->value},
+      {"mean entropy", stats->entropy},
+      {"mean log-probability ratio", stats->kl},
+      {"policy loss", stats->policy_loss},
+      {"baseline loss", stats->baseline_loss},
       {"gradient's norm", stats->gradient_norm},
   };
   for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
     if (!isfinite(row[i].value))
-      return status_fail(error, STATUS_CORRUPT,
-                         "update %lld: the %s is %g; the parameters are as before this update. Look for "
-                         "rewards or observations that are not finite, or lower --learning_rate (now %g)",
-                         (long long)update->state.version + 1, row[i].name, row[i].value,
-                         stats->learning_rate);
+      return status_fail(
+          error, STATUS_CORRUPT,
+          "update %lld: the %s is %g; the parameters are as before this update. Look for "
+          "rewards or observations that are not finite, or lower --learning_rate (now %g)",
+          (long long)update->state.version + 1, row[i].name, row[i].value, stats->learning_rate);
   return STATUS_OK;
 }
 
-enum status update_step(struct update *update, const struct train_batch *batch, int64_t environment_steps,
-                        struct update_stats *stats, struct error *error) {
+enum status update_step(struct update *update, const struct train_batch *batch,
+                        int64_t environment_steps, struct update_stats *stats,
+                        struct error *error) {
   struct device *device = update->device;
   struct train_state *state = &update->state;
   struct device_inputs inputs = inputs_of(update, batch);
@@ -278,8 +297,8 @@ enum status update_step(struct update *update, const struct train_batch *batch, 
 
   struct agent_outputs out = forward(update, batch, &inputs);
   losses(update, batch, &out);
-  agent_backward(update->workspace, update->gradient, state->array[0], update->d_head, batch->state, &inputs,
-                 batch->T, batch->N);
+  agent_backward(update->workspace, update->gradient, state->array[0], update->d_head, batch->state,
+                 &inputs, batch->T, batch->N);
   /* reduce: with several learners the gradients are averaged here */
   device->ops->global_norm(device, norm, update->gradient, state->P);
 

@@ -17,8 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(tf_role_name(config.role), "a role");
     CHECK(config.index >= 0, "index %d", config.index);
     CHECK(strchr(config.learner, ':'), "the learner is '%s'", config.learner);
-    CHECK(config.role != TF_ROLE_ACTOR || config.index < config.num_actors, "actor %d of %d", config.index,
-          config.num_actors);
+    CHECK(config.role != TF_ROLE_ACTOR || config.index < config.num_actors, "actor %d of %d",
+          config.index, config.num_actors);
     CHECK(config.role == TF_ROLE_EVALUATOR || config.listen[0], "no address to bind");
   } else {
     CHECK(strncmp(error.text, "TF_CONFIG", 9) == 0, "the sentence is '%s'", error.text);

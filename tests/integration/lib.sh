@@ -4,7 +4,7 @@
 set -u
 tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d /tmp/acorn-test-XXXXXX)
-# Sockets of these runs lie here, so that their processes are found by their command lines.
+# Sockets of these runs lie here, and their processes are known by it.
 export XDG_RUNTIME_DIR=$work
 cd "$work" || exit 1
 failures=0
@@ -47,7 +47,7 @@ ended() {
   code=124
   for ((tick = 0; tick < ${1:-60} * 20; tick++)); do
     if ! kill -0 "$run" 2>/dev/null; then
-      wait "$run"
+      { wait "$run"; } 2>/dev/null
       code=$?
       return
     fi
@@ -72,31 +72,30 @@ wait_for() {
   return 1
 }
 
-# pids WORD: processes of this test's runs whose command has that word in it. Zombies have no
-# command line.
+# pids NAME...: the processes of this test's runs with such a program name; they are known by their
+# environment. Zombies have none.
 pids() {
-  local folder
-  for folder in /proc/[0-9]*; do
-    [[ "$(command_of "${folder#/proc/}")" =~ ^[^\ ]*$1\ .*$work ]] && echo "${folder#/proc/}"
+  local file program name
+  for file in $(grep -lsaF "XDG_RUNTIME_DIR=$work" /proc/[0-9]*/environ); do
+    program=
+    { IFS= read -r -d '' program <"${file%environ}cmdline"; } 2>/dev/null
+    for name in "$@"; do
+      if [ "${program##*/}" = "$name" ]; then basename "${file%/environ}"; fi
+    done
   done
 }
-command_of() { { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null; }
 
-num_learners() { [ "$(pids /learner | wc -l)" -eq "$1" ]; }
-num_actors() { [ "$(pids /actor | wc -l)" -eq "$1" ]; }
+num_actors() { [ "$(pids actor | wc -l)" -eq "$1" ]; }
 
 # Nothing of this test's runs is left; they are given a moment, as the last ones end on a signal.
 no_process() { wait_for 5 none_left; }
-none_left() { num_learners 0 && num_actors 0; }
+none_left() { [ -z "$(pids learner actor launch make cc1)" ]; }
 no_socket() { ! ls "$work"/acorn-* >/dev/null 2>&1; }
 
 end_all() {
   local pid
-  for pid in $(pids /learner) $(pids /actor); do kill -KILL "$pid" 2>/dev/null; done
+  for pid in $(pids launch learner actor); do kill -KILL "$pid" 2>/dev/null; done
 }
-
-# Every actor that the run has started plays.
-plays() { grep -qE '(^|[^0-9])[1-9][0-9,.kM]* steps' "$work/err"; }
 
 # value KEY: of the result line, the last one on stdout.
 value() { tail -n 1 "$work/out" | grep '^result ' | tr ' ' '\n' | sed -n "s/^$1=//p"; }

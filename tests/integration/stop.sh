@@ -33,7 +33,7 @@ for ((i = 0; i < ${STOPS:-10}; i++)); do
   signal=${signals[RANDOM % 5]} after=$((RANDOM % 2000))
   if ! one_stop "$signal" $after; then
     echo "  stop $i: SIG$signal after $after ms, ended with $code after $took ms," \
-      "learners: $(pids /learner | tr '\n' ' '), actors: $(pids /actor | tr '\n' ' ')"
+      "learners: $(pids learner | tr '\n' ' '), actors: $(pids actor | tr '\n' ' ')"
     show_run
     bad=$((bad + 1))
     end_all

@@ -1,6 +1,6 @@
-/* An environment that plays a script, for the tests of actor/: every episode is a list of step outcomes.
- * Its observation is a byte and a float, so that the float is not aligned on the wire: {episode number, 100 x episode +
- * step}. */
+/* An environment that plays a script, for the tests of actor/: every episode is a list of step
+ * outcomes. Its observation is a byte and a float, so that the float is not aligned on the wire:
+ * {episode number, 100 x episode + step}. */
 #ifndef ACORN_TESTS_UNIT_ACTOR_FAKE_ENV_H
 #define ACORN_TESTS_UNIT_ACTOR_FAKE_ENV_H
 

@@ -1,5 +1,6 @@
-/* A learner of few lines behind the real transport, for the tests of actor/: it answers Joins and Plays by a script, an act
- * per Join, and remembers what it was sent. Its thread is its own; the counters may be read at any time. */
+/* A learner of few lines behind the real transport, for the tests of actor/: it answers Joins and
+ * Plays by a script, an act per Join, and remembers what it was sent. Its thread is its own; the
+ * counters may be read at any time. */
 #ifndef ACORN_TESTS_UNIT_ACTOR_FAKE_LEARNER_H
 #define ACORN_TESTS_UNIT_ACTOR_FAKE_LEARNER_H
 
@@ -58,8 +59,8 @@ struct learner {
 
 static struct learner learner;
 
-/* Orders what the learner's thread writes and the test reads, before and after: the transport does so too, but out of the
- * thread sanitizer's sight. */
+/* Orders what the learner's thread writes and the test reads, before and after: the transport does
+ * so too, but out of the thread sanitizer's sight. */
 static inline void learner_sync(void) {
   atomic_fetch_add(&learner.gate, 1);
 }
@@ -131,6 +132,7 @@ static inline void learner_on_steps(void *context, struct rpc_stream *stream,
   atomic_fetch_add(&learner.messages, 1);
   if (act->messages == LEARNER_HOLD) {
     learner.in_hand = stream;
+    learner_sync();
     atomic_store(&learner.held, 1);
   } else if (learner.stream_messages++ == act->messages) {
     rpc_stream_finish(stream, act->end, act->end_text, NULL, 0);
@@ -168,6 +170,7 @@ static inline void learner_start(const struct learner_act *act, int num_acts) {
 
 static inline void learner_stop(void) {
   rpc_server_shutdown(learner.server);
+  learner_sync();
   if (learner.in_hand) rpc_stream_finish(learner.in_hand, RPC_UNAVAILABLE, "stopping", NULL, 0);
   rpc_server_cancel_all(learner.server);
   pthread_join(learner.thread, NULL);

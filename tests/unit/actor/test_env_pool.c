@@ -184,7 +184,8 @@ static void seeds_follow_the_lease(void **state) {
   }
 }
 
-/* A failed step ends the call with a sentence and reports no episode; a new environment begins anew. */
+/* A failed step ends the call with a sentence and reports no episode; a new environment begins
+ * anew. */
 static void a_failed_environment_is_replaced(void **state) {
   (void)state;
   open_pool("..E", 2, 0);

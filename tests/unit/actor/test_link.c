@@ -146,8 +146,8 @@ static void endings_are_told(void **state) {
   }
 }
 
-/* UNAVAILABLE and a full learner are waited for, 0.1 s, 0.2 s, ...; a learner that leases but ends every stream at once does
- * not get the short wait again. */
+/* UNAVAILABLE and a full learner are waited for, 0.1 s, 0.2 s, ...; a learner that leases but ends
+ * every stream at once does not get the short wait again. */
 static void backs_off(void **state) {
   (void)state;
   static const struct learner_act acts[] = {

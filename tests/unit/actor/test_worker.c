@@ -70,7 +70,8 @@ static void plays_until_training_is_done(void **state) {
   assert_true(fake_seed[0] == 500 && fake_seed[1] == 600 && fake_seed[2] == 501);
 }
 
-/* A learner that went away leases anew, and every environment starts a new episode with the new lease's seeds. */
+/* A learner that went away leases anew, and every environment starts a new episode with the new
+ * lease's seeds. */
 static void joins_again_after_a_restart(void **state) {
   (void)state;
   static const struct learner_act acts[] = {
@@ -101,7 +102,8 @@ static void a_refusal_is_final(void **state) {
   assert_int_equal(learner.joins, 1);
 }
 
-/* An environment that fails is replaced under a new lease; what it would have sent is never sent. */
+/* An environment that fails is replaced under a new lease; what it would have sent is never sent.
+ * */
 static void a_failing_environment_ends_the_lease(void **state) {
   (void)state;
   static const struct learner_act act = {.messages = 1000};

@@ -1,5 +1,5 @@
-/* What the tests of environments share: one instance with a row, and golden files as lines of words. Tests run from the
- * root of the repository. */
+/* What the tests of environments share: one instance with a row, and golden files as lines of
+ * words. Tests run from the root of the repository. */
 #ifndef ACORN_TESTS_UNIT_ENVS_PLAY_H
 #define ACORN_TESTS_UNIT_ENVS_PLAY_H
 
@@ -45,7 +45,8 @@ static inline void play_close(struct play *play) {
   play->instance = NULL;
 }
 
-/* `seed` may be NULL. The bytes are soiled first, so that a reset that leaves some alone is seen. */
+/* `seed` may be NULL. The bytes are soiled first, so that a reset that leaves some alone is seen.
+ * */
 static inline void play_reset(struct play *play, const uint64_t *seed) {
   memset(play->bytes, 0xa5, sizeof(play->bytes));
   assert_int_equal(
@@ -67,7 +68,8 @@ static inline void play_refuses(struct play *play, int32_t action) {
   assert_non_null(strstr(play->error, word));
 }
 
-/* Runs `line` for every line of a golden file, split into words, and checks that there were some. */
+/* Runs `line` for every line of a golden file, split into words, and checks that there were some.
+ * */
 static inline void play_golden(const char *path, void (*line)(char *const *word, int num_words)) {
   FILE *file = fopen(path, "r");
   if (!file) fail_msg("%s is missing; tests run from the root of the repository", path);

@@ -61,7 +61,8 @@ static void the_cue_pays(void **state) {
   play_close(&play);
 }
 
-/* In the corridor only east moves, at the junction neither east nor west does anything; the limit then ends it. */
+/* In the corridor only east moves, at the junction neither east nor west does anything; the limit
+ * then ends it. */
 static void staying_ends_in_nothing(void **state) {
   (void)state;
   static const struct {

@@ -15,7 +15,8 @@
 
 #include "common/base/check.h"
 
-// Runs `failing` in a child. Returns the signal that ended it; `said` gets what it printed to stderr.
+// Runs `failing` in a child. Returns the signal that ended it; `said` gets what it printed to
+// stderr.
 static int run_child(void (*failing)(void), char said[2048]) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);

@@ -1,4 +1,5 @@
-/* Vectors: RFC 3720, appendix B.4 (bytes there in the order of the wire), and the usual "123456789". */
+/* Vectors: RFC 3720, appendix B.4 (bytes there in the order of the wire), and the usual
+ * "123456789". */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +55,8 @@ static void test_pieces_give_the_checksum_of_the_whole(void **state) {
   uint32_t whole = crc32c(bytes, BYTES);
   for (size_t split = 0; split <= BYTES; split++) {
     assert_int_equal(crc32c_extend(crc32c(bytes, split), bytes + split, BYTES - split), whole);
-    assert_int_equal(crc32c_extend_tables(crc32c(bytes, split), bytes + split, BYTES - split), whole);
+    assert_int_equal(crc32c_extend_tables(crc32c(bytes, split), bytes + split, BYTES - split),
+                     whole);
   }
 }
 

@@ -1,4 +1,5 @@
-// Log lines go to a descriptor, so standard error is a pipe or a pseudo-terminal here and the test reads its other end.
+// Log lines go to a descriptor, so standard error is a pipe or a pseudo-terminal here and the test
+// reads its other end.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,7 +133,8 @@ static void test_a_live_line_is_cut_to_the_terminal(void **state) {
 }
 
 static void *write_lines(void *letter) {
-  for (int i = 0; i < 100; i++) log_info("%c%c%c%c", *(char *)letter, *(char *)letter, *(char *)letter, *(char *)letter);
+  for (int i = 0; i < 100; i++)
+    log_info("%c%c%c%c", *(char *)letter, *(char *)letter, *(char *)letter, *(char *)letter);
   return NULL;
 }
 
@@ -140,7 +142,8 @@ static void test_threads_do_not_mix_lines(void **state) {
   (void)state;
   char letters[] = "abc";
   pthread_t threads[3];
-  for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, write_lines, &letters[i]), 0);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, write_lines, &letters[i]), 0);
   for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
 
   int count = 0;

@@ -20,19 +20,28 @@ struct config {
 };
 
 static const struct option rows[] = {
-    {"total_steps", NULL, OPTION_INT, offsetof(struct config, total_steps), "1e6", 1, 1e18, NULL, "Run",
-     "environment steps to train for"},
-    {"rate", "learning_rate", OPTION_FLOAT, offsetof(struct config, rate), "6e-4", 0, 1, NULL, "Optimiser",
+    {"total_steps", NULL, OPTION_INT, offsetof(struct config, total_steps), "1e6", 1, 1e18, NULL,
+     "Run", "environment steps to train for"},
+    {"rate", "learning_rate", OPTION_FLOAT, offsetof(struct config, rate), "6e-4", 0, 1, NULL,
+     "Optimiser",
      "step size of the optimiser, which is the one number that is always worth a second run"},
-    {"seed", NULL, OPTION_INT, offsetof(struct config, seed), "-1", 0, 0, NULL, "Run", "random seed"},
-    {"offset", NULL, OPTION_INT, offsetof(struct config, offset), "0", -5, 5, NULL, "Run", "a small number"},
-    {"gamma", NULL, OPTION_FLOAT, offsetof(struct config, gamma), "0.99", 0, 0, NULL, "Optimiser", "discount"},
-    {"resume", NULL, OPTION_BOOL, offsetof(struct config, resume), "false", 0, 0, NULL, "Run", "go on"},
-    {"shuffle", NULL, OPTION_BOOL, offsetof(struct config, shuffle), "true", 0, 0, NULL, "Run", "mix"},
-    {"logdir", "job_dir", OPTION_STRING, offsetof(struct config, logdir), NULL, 0, 0, NULL, "Run", "run folder"},
-    {"device", NULL, OPTION_CHOICE, offsetof(struct config, device), "auto", 0, 0, "auto|cpu|cuda", "Run", "device"},
+    {"seed", NULL, OPTION_INT, offsetof(struct config, seed), "-1", 0, 0, NULL, "Run",
+     "random seed"},
+    {"offset", NULL, OPTION_INT, offsetof(struct config, offset), "0", -5, 5, NULL, "Run",
+     "a small number"},
+    {"gamma", NULL, OPTION_FLOAT, offsetof(struct config, gamma), "0.99", 0, 0, NULL, "Optimiser",
+     "discount"},
+    {"resume", NULL, OPTION_BOOL, offsetof(struct config, resume), "false", 0, 0, NULL, "Run",
+     "go on"},
+    {"shuffle", NULL, OPTION_BOOL, offsetof(struct config, shuffle), "true", 0, 0, NULL, "Run",
+     "mix"},
+    {"logdir", "job_dir", OPTION_STRING, offsetof(struct config, logdir), NULL, 0, 0, NULL, "Run",
+     "run folder"},
+    {"device", NULL, OPTION_CHOICE, offsetof(struct config, device), "auto", 0, 0, "auto|cpu|cuda",
+     "Run", "device"},
 };
-static const struct option_table table = {"learner", "Trains a policy.", rows, sizeof rows / sizeof rows[0]};
+static const struct option_table table = {"learner", "Trains a policy.", rows,
+                                          sizeof rows / sizeof rows[0]};
 
 static int make(void **state) {
   struct config *config = calloc(1, sizeof *config);
@@ -82,8 +91,11 @@ static void test_defaults(void **state) {
 static void test_syntax(void **state) {
   struct config *config = *state;
   struct error error = {""};
-  assert_int_equal(parse(config, "--total-steps=2M --seed 7 --resume --no_shuffle --job-dir=x --device cpu --offset -3", &error),
-                   STATUS_OK);
+  assert_int_equal(
+      parse(config,
+            "--total-steps=2M --seed 7 --resume --no_shuffle --job-dir=x --device cpu --offset -3",
+            &error),
+      STATUS_OK);
   assert_int_equal(config->total_steps, 2000000);
   assert_int_equal(config->seed, 7);
   assert_int_equal(config->offset, -3);
@@ -95,7 +107,9 @@ static void test_syntax(void **state) {
   assert_false(options_given(&table, config, "rate"));
 
   // Later wins, also over a flag.
-  assert_int_equal(parse(config, "--seed=1 --seed=2 --resume=no --shuffle=1 --no-shuffle --logdir=", &error), STATUS_OK);
+  assert_int_equal(
+      parse(config, "--seed=1 --seed=2 --resume=no --shuffle=1 --no-shuffle --logdir=", &error),
+      STATUS_OK);
   assert_int_equal(config->seed, 2);
   assert_false(config->resume);
   assert_false(config->shuffle);
@@ -108,21 +122,38 @@ static void test_numbers(void **state) {
     const char *text;
     int64_t value;
   } good[] = {
-      {"0", 0}, {"-12", -12}, {"500k", 500000}, {"2M", 2000000}, {"1G", 1000000000}, {"1e6", 1000000},
-      {"1.5k", 1500}, {"1.1M", 1100000}, {"2.5e1", 25}, {"+3", 3}, {"007", 7}, {"4.0", 4},
-      {"9007199254740993", 9007199254740993}, {"9223372036854775807", INT64_MAX}, {"-9223372036854775808", INT64_MIN},
+      {"0", 0},
+      {"-12", -12},
+      {"500k", 500000},
+      {"2M", 2000000},
+      {"1G", 1000000000},
+      {"1e6", 1000000},
+      {"1.5k", 1500},
+      {"1.1M", 1100000},
+      {"2.5e1", 25},
+      {"+3", 3},
+      {"007", 7},
+      {"4.0", 4},
+      {"9007199254740993", 9007199254740993},
+      {"9223372036854775807", INT64_MAX},
+      {"-9223372036854775808", INT64_MIN},
   };
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
     struct error error = {""};
-    if (options_set(&table, config, "seed", good[i].text, "", &error) != STATUS_OK) fail_msg("%s", error.text);
-    if (config->seed != good[i].value) fail_msg("%s is read as %lld", good[i].text, (long long)config->seed);
+    if (options_set(&table, config, "seed", good[i].text, "", &error) != STATUS_OK)
+      fail_msg("%s", error.text);
+    if (config->seed != good[i].value)
+      fail_msg("%s is read as %lld", good[i].text, (long long)config->seed);
   }
-  static const char *const bad[] = {"", " 1", "1.5", "0.5", "1e-1", "1.0001k", "abc", "1x", "1kk", "1 000", "0x10", "nan",
-                                    "inf", "1e400", "9223372036854775808", "1e19", "k", "-", "1e", "12345.678"};
+  static const char *const bad[] = {"",        " 1",  "1.5", "0.5",   "1e-1",
+                                    "1.0001k", "abc", "1x",  "1kk",   "1 000",
+                                    "0x10",    "nan", "inf", "1e400", "9223372036854775808",
+                                    "1e19",    "k",   "-",   "1e",    "12345.678"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     struct error error = {""};
     config->seed = 42;
-    if (options_set(&table, config, "seed", bad[i], "", &error) != STATUS_INVALID) fail_msg("'%s' is taken", bad[i]);
+    if (options_set(&table, config, "seed", bad[i], "", &error) != STATUS_INVALID)
+      fail_msg("'%s' is taken", bad[i]);
     assert_int_equal(config->seed, 42);
   }
 }
@@ -181,7 +212,9 @@ static void test_file(void **state) {
   struct config *config = *state;
   struct error error = {""};
   char path[64], line[128];
-  write_file(path, "# a comment\n\n  total-steps = 5k # and another\nlogdir=runs/a#b\n\tdevice = \"cpu\" # quoted\nseed = 1");
+  write_file(path,
+             "# a comment\n\n  total-steps = 5k # and another\nlogdir=runs/a#b\n\tdevice = \"cpu\" "
+             "# quoted\nseed = 1");
   // The command line wins wherever it stands.
   snprintf(line, sizeof line, "--seed=9 --config %s", path);
   if (parse(config, line, &error) != STATUS_OK) fail_msg("%s", error.text);
@@ -217,8 +250,9 @@ static void test_bad_files(void **state) {
 
 static void test_written_options_read_back(void **state) {
   struct config *config = *state;
-  static const char *const strings[] = {"", "plain", " spaces ", "a # b", "#", "say \"hi\"", "\"", "back\\slash", "\\n",
-                                        "two\nlines", "a = b", "\"q\\\" # x"};
+  static const char *const strings[] = {"",    "plain",      " spaces ", "a # b",
+                                        "#",   "say \"hi\"", "\"",       "back\\slash",
+                                        "\\n", "two\nlines", "a = b",    "\"q\\\" # x"};
   for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
     struct error error = {""};
     assert_int_equal(options_set(&table, config, "logdir", strings[i], "", &error), STATUS_OK);
@@ -254,8 +288,8 @@ static void test_help(void **state) {
       "Trains a policy.\n"
       "\n"
       "Run:\n"
-      "  --total_steps=N           environment steps to train for (default 1e6; at least\n"
-      "                            1)\n"
+      "  --total_steps=N           environment steps to train for (default 1e6; at\n"
+      "                            least 1)\n"
       "  --seed=N                  random seed (default -1)\n"
       "  --offset=N                a small number (default 0; -5..5)\n"
       "  --resume                  go on\n"
@@ -265,8 +299,8 @@ static void test_help(void **state) {
       "\n"
       "Optimiser:\n"
       "  --rate=X                  step size of the optimiser, which is the one number\n"
-      "                            that is always worth a second run (default 6e-4; 0..1;\n"
-      "                            also --learning_rate)\n"
+      "                            that is always worth a second run (default 6e-4;\n"
+      "                            0..1; also --learning_rate)\n"
       "  --gamma=X                 discount (default 0.99)\n"
       "\n"
       "General:\n";
@@ -300,9 +334,18 @@ static void test_nearest(void **state) {
   static const struct {
     const char *typed, *nearest;
   } cases[] = {
-      {"cartpol", "cartpole"}, {"CartPole", "cartpole"}, {"catrpole", "cartpole"}, {"cacth", "catch"},
-      {"tmaz", "tmaze"},       {"ata", "atari"},         {"gmy", "gym"},           {"y", NULL},
-      {"", NULL},              {"football", NULL},       {"cart-pole", "cartpole"}, {"ab", NULL},
+      {"cartpol", "cartpole"},
+      {"CartPole", "cartpole"},
+      {"catrpole", "cartpole"},
+      {"cacth", "catch"},
+      {"tmaz", "tmaze"},
+      {"ata", "atari"},
+      {"gmy", "gym"},
+      {"y", NULL},
+      {"", NULL},
+      {"football", NULL},
+      {"cart-pole", "cartpole"},
+      {"ab", NULL},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const char *nearest = options_nearest_word(words, 6, cases[i].typed);
@@ -332,18 +375,12 @@ static void test_nearest_over_tables(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH_CONFIG(test_defaults),
-      WITH_CONFIG(test_syntax),
-      WITH_CONFIG(test_numbers),
-      WITH_CONFIG(test_refused),
-      WITH_CONFIG(test_positional),
-      WITH_CONFIG(test_file),
-      WITH_CONFIG(test_bad_files),
-      WITH_CONFIG(test_written_options_read_back),
-      WITH_CONFIG(test_help_is_asked_for),
-      cmocka_unit_test(test_help),
-      cmocka_unit_test(test_nearest),
-      cmocka_unit_test(test_nearest_over_tables),
+      WITH_CONFIG(test_defaults),          WITH_CONFIG(test_syntax),
+      WITH_CONFIG(test_numbers),           WITH_CONFIG(test_refused),
+      WITH_CONFIG(test_positional),        WITH_CONFIG(test_file),
+      WITH_CONFIG(test_bad_files),         WITH_CONFIG(test_written_options_read_back),
+      WITH_CONFIG(test_help_is_asked_for), cmocka_unit_test(test_help),
+      cmocka_unit_test(test_nearest),      cmocka_unit_test(test_nearest_over_tables),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

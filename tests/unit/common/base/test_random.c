@@ -83,8 +83,10 @@ static void test_normal_has_its_moments(void **state) {
 
 static void test_streams_differ(void **state) {
   (void)state;
-  assert_true(random_normal(7, 1, 0, RANDOM_PARAMETERS) != random_normal(7, 2, 0, RANDOM_PARAMETERS));
-  assert_true(random_normal(7, 1, 0, RANDOM_PARAMETERS) != random_normal(8, 1, 0, RANDOM_PARAMETERS));
+  assert_true(random_normal(7, 1, 0, RANDOM_PARAMETERS) !=
+              random_normal(7, 2, 0, RANDOM_PARAMETERS));
+  assert_true(random_normal(7, 1, 0, RANDOM_PARAMETERS) !=
+              random_normal(8, 1, 0, RANDOM_PARAMETERS));
   assert_true(random_bits(7, 1, 0, 0, RANDOM_ACTION) != random_bits(7, 1, 0, 0, RANDOM_ENV_SEED));
 }
 

@@ -14,7 +14,7 @@ static void test_every_status_has_a_sentence(void **state) {
   assert_string_equal(status_name(STATUS_CORRUPT), "damaged data");
   assert_string_equal(status_name(STATUS_DONE), "done");
   assert_string_equal(status_name((enum status)(STATUS_DONE + 1)), "unknown status");
-  assert_string_equal(status_name((enum status)-1), "unknown status");
+  assert_string_equal(status_name((enum status) - 1), "unknown status");
 }
 
 static void test_fail_writes_and_returns(void **state) {

@@ -13,12 +13,9 @@ static void test_valid(void **state) {
   static const struct {
     const char *address, *bind;
   } rows[] = {
-      {"localhost:1", "0.0.0.0:1"},
-      {"machine-a.example.com:2222", "0.0.0.0:2222"},
-      {"10.0.0.7:65535", "0.0.0.0:65535"},
-      {"pod_0.svc:80", "0.0.0.0:80"},
-      {"[::1]:2222", "[::]:2222"},
-      {"[fe80::1%eth0]:2222", "[::]:2222"},
+      {"localhost:1", "0.0.0.0:1"},        {"machine-a.example.com:2222", "0.0.0.0:2222"},
+      {"10.0.0.7:65535", "0.0.0.0:65535"}, {"pod_0.svc:80", "0.0.0.0:80"},
+      {"[::1]:2222", "[::]:2222"},         {"[fe80::1%eth0]:2222", "[::]:2222"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct error error = {""};

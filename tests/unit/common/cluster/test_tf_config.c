@@ -40,7 +40,10 @@ static void test_roles(void **state) {
       {CHIEF_CLUSTER, "worker", 1, {TF_ROLE_ACTOR, 1, 2, 1, "c:1", "0.0.0.0:2"}},
       {CHIEF_CLUSTER, "evaluator", 0, {TF_ROLE_EVALUATOR, 0, 2, 1, "c:1", "0.0.0.0:1"}},
       {CHIEF_CLUSTER, "ps", 0, {TF_ROLE_PS, 0, 2, 1, "c:1", "0.0.0.0:1"}},
-      {"{'master': ['m:5'], 'worker': ['w:1']}", "master", 0, {TF_ROLE_LEARNER, 0, 1, 0, "m:5", "0.0.0.0:5"}},
+      {"{'master': ['m:5'], 'worker': ['w:1']}",
+       "master",
+       0,
+       {TF_ROLE_LEARNER, 0, 1, 0, "m:5", "0.0.0.0:5"}},
       {WORKER_CLUSTER, "worker", 0, {TF_ROLE_LEARNER, 0, 2, 0, "a:1", "0.0.0.0:1"}},
       {WORKER_CLUSTER, "worker", 1, {TF_ROLE_ACTOR, 0, 2, 0, "a:1", "0.0.0.0:1"}},
       {WORKER_CLUSTER, "worker", 2, {TF_ROLE_ACTOR, 1, 2, 0, "a:1", "0.0.0.0:1"}},
@@ -56,7 +59,9 @@ static void test_roles(void **state) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     char text[1024];
-    snprintf(text, sizeof text, "{'cluster': %s, 'task': {'type': '%s', 'index': %d, 'trial': 'x'}, 'environment': 'cloud'}",
+    snprintf(text, sizeof text,
+             "{'cluster': %s, 'task': {'type': '%s', 'index': %d, 'trial': 'x'}, 'environment': "
+             "'cloud'}",
              rows[i].cluster, rows[i].type, rows[i].index);
     struct tf_config config;
     struct error error = {""};
@@ -86,30 +91,51 @@ static void test_refused(void **state) {
       {"[]", STATUS_INVALID, "no \"cluster\""},
       {"{" TASK("worker", "0") "}", STATUS_INVALID, "no \"cluster\""},
       {"{'cluster': " WORKER_CLUSTER "}", STATUS_INVALID, "no \"task\""},
-      {"{'cluster': " WORKER_CLUSTER ", 'task': {'index': 0}}", STATUS_INVALID, "task.type is missing"},
-      {"{'cluster': " WORKER_CLUSTER ", 'task': {'type': 'worker'}}", STATUS_INVALID, "task.index is missing"},
-      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "'0'") "}", STATUS_INVALID, "not a whole number"},
-      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "1.5") "}", STATUS_INVALID, "not a whole number"},
-      {"{'cluster': " WORKER_CLUSTER ", " TASK("boss", "0") "}", STATUS_INVALID, "'boss' is unknown; it is one of"},
-      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "3") "}", STATUS_INVALID, "3 is out of range: the cluster has 3 tasks"},
-      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "-1") "}", STATUS_INVALID, "-1 is out of range"},
-      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "4294967296") "}", STATUS_INVALID, "out of range"},
-      {"{'cluster': " WORKER_CLUSTER ", " TASK("chief", "0") "}", STATUS_INVALID, "has 0 tasks of type chief"},
-      {"{'cluster': " CHIEF_CLUSTER ", " TASK("evaluator", "1") "}", STATUS_INVALID, "1 is out of range"},
-      {"{'cluster': " SPARSE_CLUSTER ", " TASK("worker", "1") "}", STATUS_INVALID, "1 is out of range"},
+      {"{'cluster': " WORKER_CLUSTER ", 'task': {'index': 0}}", STATUS_INVALID,
+       "task.type is missing"},
+      {"{'cluster': " WORKER_CLUSTER ", 'task': {'type': 'worker'}}", STATUS_INVALID,
+       "task.index is missing"},
+      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "'0'") "}", STATUS_INVALID,
+       "not a whole number"},
+      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "1.5") "}", STATUS_INVALID,
+       "not a whole number"},
+      {"{'cluster': " WORKER_CLUSTER ", " TASK("boss", "0") "}", STATUS_INVALID,
+       "'boss' is unknown; it is one of"},
+      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "3") "}", STATUS_INVALID,
+       "3 is out of range: the cluster has 3 tasks"},
+      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "-1") "}", STATUS_INVALID,
+       "-1 is out of range"},
+      {"{'cluster': " WORKER_CLUSTER ", " TASK("worker", "4294967296") "}", STATUS_INVALID,
+       "out of range"},
+      {"{'cluster': " WORKER_CLUSTER ", " TASK("chief", "0") "}", STATUS_INVALID,
+       "has 0 tasks of type chief"},
+      {"{'cluster': " CHIEF_CLUSTER ", " TASK("evaluator", "1") "}", STATUS_INVALID,
+       "1 is out of range"},
+      {"{'cluster': " SPARSE_CLUSTER ", " TASK("worker", "1") "}", STATUS_INVALID,
+       "1 is out of range"},
       {"{'cluster': {'worker': ['a:1', 'b:1', 'A:1']}, " TASK("worker", "0") "}", STATUS_INVALID,
        "have the same address"},
-      {"{'cluster': {'chief': ['a:1'], 'ps': ['a:1']}, " TASK("ps", "0") "}", STATUS_INVALID, "chief 0 and ps 0 have the same"},
-      {"{'cluster': {'worker': ['a:1', 'b']}, " TASK("worker", "0") "}", STATUS_INVALID, "worker 1 of the cluster: address 'b' has no port"},
-      {"{'cluster': {'worker': ['a:1', 5]}, " TASK("worker", "0") "}", STATUS_INVALID, "worker 1 of the cluster is not a string"},
+      {"{'cluster': {'chief': ['a:1'], 'ps': ['a:1']}, " TASK("ps", "0") "}", STATUS_INVALID,
+       "chief 0 and ps 0 have the same"},
+      {"{'cluster': {'worker': ['a:1', 'b']}, " TASK("worker", "0") "}", STATUS_INVALID,
+       "worker 1 of the cluster: address 'b' has no port"},
+      {"{'cluster': {'worker': ['a:1', 5]}, " TASK("worker", "0") "}", STATUS_INVALID,
+       "worker 1 of the cluster is not a string"},
       {"{'cluster': {'worker': 'a:1'}, " TASK("worker", "0") "}", STATUS_INVALID, "neither a list"},
-      {"{'cluster': {'worker': {'x': 'a:1'}}, " TASK("worker", "0") "}", STATUS_INVALID, "'x' is not the index"},
-      {"{'cluster': {'worker': {'01': 'a:1'}}, " TASK("worker", "0") "}", STATUS_INVALID, "'01' is not the index"},
-      {"{'cluster': {'worker': {'5000000000': 'a:1'}}, " TASK("worker", "0") "}", STATUS_INVALID, "is not the index"},
-      {"{'cluster': {'actor': ['a:1']}, " TASK("actor", "0") "}", STATUS_INVALID, "the cluster has no learner"},
-      {"{'cluster': {'worker': {'1': 'a:1'}}, " TASK("worker", "1") "}", STATUS_INVALID, "the cluster has no learner"},
-      {"{'cluster': {'chief': ['a:1', 'b:1']}, " TASK("chief", "0") "}", STATUS_UNAVAILABLE, "2 learners"},
-      {"{'cluster': {'chief': ['a:1'], 'learner': ['b:1']}, " TASK("chief", "0") "}", STATUS_UNAVAILABLE, "2 learners"},
+      {"{'cluster': {'worker': {'x': 'a:1'}}, " TASK("worker", "0") "}", STATUS_INVALID,
+       "'x' is not the index"},
+      {"{'cluster': {'worker': {'01': 'a:1'}}, " TASK("worker", "0") "}", STATUS_INVALID,
+       "'01' is not the index"},
+      {"{'cluster': {'worker': {'5000000000': 'a:1'}}, " TASK("worker", "0") "}", STATUS_INVALID,
+       "is not the index"},
+      {"{'cluster': {'actor': ['a:1']}, " TASK("actor", "0") "}", STATUS_INVALID,
+       "the cluster has no learner"},
+      {"{'cluster': {'worker': {'1': 'a:1'}}, " TASK("worker", "1") "}", STATUS_INVALID,
+       "the cluster has no learner"},
+      {"{'cluster': {'chief': ['a:1', 'b:1']}, " TASK("chief", "0") "}", STATUS_UNAVAILABLE,
+       "2 learners"},
+      {"{'cluster': {'chief': ['a:1'], 'learner': ['b:1']}, " TASK("chief", "0") "}",
+       STATUS_UNAVAILABLE, "2 learners"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct tf_config config;
@@ -126,11 +152,12 @@ static void test_distinct_addresses(void **state) {
   (void)state;
   struct tf_config config;
   struct error error = {""};
-  assert_int_equal(parse(&config,
-                         "{'cluster': {'worker': ['machine-a.example.com:2222', 'machine-b.example.com:2222'],"
-                         " 'ps': ['machine-a.example.com:2221']}, 'task': {'type': 'worker', 'index': 1}}",
-                         &error),
-                   STATUS_OK);
+  assert_int_equal(
+      parse(&config,
+            "{'cluster': {'worker': ['machine-a.example.com:2222', 'machine-b.example.com:2222'],"
+            " 'ps': ['machine-a.example.com:2221']}, 'task': {'type': 'worker', 'index': 1}}",
+            &error),
+      STATUS_OK);
   assert_int_equal(config.role, TF_ROLE_ACTOR);
   assert_string_equal(config.learner, "machine-a.example.com:2222");
 }

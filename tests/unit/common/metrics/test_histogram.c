@@ -105,8 +105,8 @@ static void test_a_lost_maximum(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      FIXED(test_resolution), FIXED(test_quantiles), FIXED(test_odd_values), FIXED(test_intervals),
-      FIXED(test_a_lost_maximum),
+      FIXED(test_resolution), FIXED(test_quantiles),      FIXED(test_odd_values),
+      FIXED(test_intervals),  FIXED(test_a_lost_maximum),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

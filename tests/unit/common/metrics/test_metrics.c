@@ -80,8 +80,9 @@ static void test_what_was_never_set_is_null(void **state) {
   metrics_gauge(metrics, "train/loss", "loss");
   metrics_histogram(metrics, "serve/wait_us", "wait");
   json_t *line = write_and_read(metrics, 0, NAN);
-  static const char *const names[] = {"seconds", "train/loss", "serve/wait_us/mean", "serve/wait_us/p50",
-                                      "serve/wait_us/p99", "serve/wait_us/max"};
+  static const char *const names[] = {
+      "seconds",           "train/loss",        "serve/wait_us/mean",
+      "serve/wait_us/p50", "serve/wait_us/p99", "serve/wait_us/max"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     assert_true(json_is_null(json_object_get(line, names[i])));
   }
@@ -197,7 +198,8 @@ static void test_threads(void **state) {
                           .histogram = metrics_histogram(metrics, "histogram", ""),
                           .num_running = NUM_THREADS};
   pthread_t threads[NUM_THREADS];
-  for (int i = 0; i < NUM_THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, update, &shared), 0);
+  for (int i = 0; i < NUM_THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, update, &shared), 0);
 
   int64_t observed = 0;
   bool is_last = false;

@@ -1,5 +1,5 @@
-/* What the tests of networks and of training share: a small world of observations, networks for it, random batches, and
- * the networks once more in plain double arithmetic, one row at a time. */
+/* What the tests of networks and of training share: a small world of observations, networks for it,
+ * random batches, and the networks once more in plain double arithmetic, one row at a time. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_AGENT_FIXTURE_H
 #define ACORN_TESTS_UNIT_LEARNER_AGENT_FIXTURE_H
 
@@ -32,7 +32,8 @@ static inline struct device_inputs fixture_inputs(void) {
                                 .use_reward = true};
 }
 
-static inline struct agent_config fixture_config(const char *network, int num_layers, enum activation act) {
+static inline struct agent_config fixture_config(const char *network, int num_layers,
+                                                 enum activation act) {
   return (struct agent_config){.network = network,
                                .inputs = fixture_inputs(),
                                .num_layers = num_layers,
@@ -75,7 +76,8 @@ static inline int stream_below(struct stream *stream, int n) {
 
 /* ---- batches */
 
-/* One column: lives of a few steps that end by termination or by truncation, all fields as experience would fill them. */
+/* One column: lives of a few steps that end by termination or by truncation, all fields as
+ * experience would fill them. */
 static inline void fixture_fill_column(struct train_batch *batch, int n, struct stream *stream) {
   int after_truncation = 0;
   for (int t = 0; t <= batch->T; t++) {
@@ -100,7 +102,8 @@ static inline void fixture_fill_column(struct train_batch *batch, int n, struct 
 }
 
 /* Random states go through `upload`, so that they are the same on every device. */
-static inline void fixture_fill_batch(struct device *device, struct train_batch *batch, uint32_t seed) {
+static inline void fixture_fill_batch(struct device *device, struct train_batch *batch,
+                                      uint32_t seed) {
   struct stream stream = {seed, 0};
   for (int n = 0; n < batch->N; n++) fixture_fill_column(batch, n, &stream);
   for (int i = 0; i < batch->N * batch->state_size; i++) {
@@ -110,8 +113,8 @@ static inline void fixture_fill_batch(struct device *device, struct train_batch 
   batch->num_windows = batch->N;
 }
 
-static inline struct train_batch *fixture_batch(struct device *device, const struct agent *agent, int T, int N,
-                                                uint32_t seed) {
+static inline struct train_batch *fixture_batch(struct device *device, const struct agent *agent,
+                                                int T, int N, uint32_t seed) {
   struct train_batch *batch = train_batch_create(device, T, N, STRIDE, agent_state_size(agent));
   fixture_fill_batch(device, batch, seed);
   return batch;
@@ -129,7 +132,8 @@ static inline struct device_inputs fixture_batch_inputs(const struct agent *agen
 
 /* ---- the networks in double */
 
-static inline const double *reference_parameter(const struct agent *agent, const double *params, const char *name) {
+static inline const double *reference_parameter(const struct agent *agent, const double *params,
+                                                const char *name) {
   int count;
   const struct agent_parameter *parameter = agent_parameters(agent, &count);
   for (int i = 0; i < count; i++)
@@ -143,14 +147,15 @@ static inline int reference_embed(double *x, const struct device_inputs *in, int
   int I = 0;
   for (int k = 0; k < FLOATS; k++) x[I++] = ((const float *)bytes)[k];
   for (int k = 0; k < BYTES; k++) x[I++] = bytes[16 + k] / 255.0;
-  for (int a = 0; in->use_previous_action && a < ACTIONS; a++) x[I++] = in->previous_action[row] == a ? 1 : 0;
+  for (int a = 0; in->use_previous_action && a < ACTIONS; a++)
+    x[I++] = in->previous_action[row] == a ? 1 : 0;
   if (in->use_reward) x[I++] = in->flags[row] & STEP_FIRST ? 0 : fmax(-1, fmin(1, in->reward[row]));
   return I;
 }
 
 /* x (I) becomes act(x w + b) (O). */
-static inline int reference_dense(double *x, const struct agent *agent, const double *params, const char *name,
-                                  enum activation act, int I, int O) {
+static inline int reference_dense(double *x, const struct agent *agent, const double *params,
+                                  const char *name, enum activation act, int I, int O) {
   char full[32];
   double y[MAX_WIDTH];
   snprintf(full, sizeof(full), "%s/w", name);
@@ -172,8 +177,8 @@ static inline double reference_sigmoid(double x) {
 }
 
 /* x (I) becomes h (H); state (2H) moves on by one step. */
-static inline int reference_lstm(double *x, double *state, const struct agent *agent, const double *params, int I,
-                                 int H) {
+static inline int reference_lstm(double *x, double *state, const struct agent *agent,
+                                 const double *params, int I, int H) {
   const double *wh = reference_parameter(agent, params, "lstm/wh");
   double *h = state, *c = state + H;
   reference_dense(x, agent, params, "lstm", ACTIVATION_NONE, I, 4 * H);

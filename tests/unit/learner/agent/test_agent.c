@@ -1,4 +1,5 @@
-/* Networks: what is refused, the parameter table, initial parameters, forward against plain double arithmetic. */
+/* Networks: what is refused, the parameter table, initial parameters, forward against plain double
+ * arithmetic. */
 #include "tests/unit/learner/agent/fixture.h"
 
 /* ---- create */
@@ -35,15 +36,17 @@ static void refuses_what_makes_no_sense(void **state) {
     struct error error = {""};
     assert_int_equal(agent_create(&agent, &config, &error), STATUS_INVALID);
     assert_null(agent);
-    if (!strstr(error.text, table[i].says)) fail_msg("'%s' does not say '%s'", error.text, table[i].says);
+    if (!strstr(error.text, table[i].says))
+      fail_msg("'%s' does not say '%s'", error.text, table[i].says);
   }
 }
 
 static void names_its_parameters(void **state) {
   (void)state;
   static const struct agent_parameter expected[] = {
-      {"hidden0/w", 2, {9, 6}, 0, 54}, {"hidden0/b", 1, {6, 1}, 54, 6},  {"lstm/w", 2, {6, 20}, 60, 120},
-      {"lstm/b", 1, {20, 1}, 180, 20}, {"lstm/wh", 2, {5, 20}, 200, 100}, {"head/w", 2, {5, 4}, 300, 20},
+      {"hidden0/w", 2, {9, 6}, 0, 54},   {"hidden0/b", 1, {6, 1}, 54, 6},
+      {"lstm/w", 2, {6, 20}, 60, 120},   {"lstm/b", 1, {20, 1}, 180, 20},
+      {"lstm/wh", 2, {5, 20}, 200, 100}, {"head/w", 2, {5, 4}, 300, 20},
       {"head/b", 1, {4, 1}, 320, 4},
   };
   struct agent_config config = fixture_config("lstm", 1, ACTIVATION_RELU);
@@ -72,7 +75,8 @@ struct moments {
 };
 
 /* Over columns [first, last) of one parameter. */
-static struct moments moments_of(const struct agent *agent, const float *host, const char *name, int first, int last) {
+static struct moments moments_of(const struct agent *agent, const float *host, const char *name,
+                                 int first, int last) {
   int count;
   const struct agent_parameter *p = agent_parameters(agent, &count);
   while (strcmp(p->name, name) != 0) p++;
@@ -94,11 +98,11 @@ static void initial_parameters_have_their_sizes(void **state) {
     int first, last;
     double deviation, largest; /* 0: any */
   } table[] = {
-      {"hidden0/w", 0, 0, 0.4714, 0},          /* sqrt(2 / 9) */
-      {"hidden1/w", 0, 0, 0.0884, 0},          /* sqrt(2 / 256) */
-      {"lstm/w", 0, 0, 0.0510, 0.08839},       /* 1 / sqrt(128), over sqrt(3) for the deviation */
+      {"hidden0/w", 0, 0, 0.4714, 0},    /* sqrt(2 / 9) */
+      {"hidden1/w", 0, 0, 0.0884, 0},    /* sqrt(2 / 256) */
+      {"lstm/w", 0, 0, 0.0510, 0.08839}, /* 1 / sqrt(128), over sqrt(3) for the deviation */
       {"lstm/wh", 0, 0, 0.0510, 0.08839},
-      {"head/w", 0, ACTIONS, 0.000884, 0},     /* 0.01 / sqrt(128) */
+      {"head/w", 0, ACTIONS, 0.000884, 0}, /* 0.01 / sqrt(128) */
       {"head/w", ACTIONS, ACTIONS + 1, 0.0884, 0},
   };
   struct agent_config config = fixture_config("lstm", 2, ACTIVATION_TANH);
@@ -109,7 +113,8 @@ static void initial_parameters_have_their_sizes(void **state) {
   agent_init_parameters(agent, host, 7);
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct moments m = moments_of(agent, host, table[i].name, table[i].first, table[i].last);
-    double tolerance = table[i].first == ACTIONS ? 0.2 : 0.08; /* a few deviations of the estimate */
+    double tolerance =
+        table[i].first == ACTIONS ? 0.2 : 0.08; /* a few deviations of the estimate */
     assert_true(fabs(m.deviation / table[i].deviation - 1) < tolerance);
     assert_true(fabs(m.mean) < 0.3 * table[i].deviation);
     if (table[i].largest > 0) assert_true(m.largest <= table[i].largest);
@@ -146,12 +151,19 @@ struct case_ {
 };
 
 static const struct case_ cases[] = {
-    {"mlp", 0, ACTIVATION_NONE, true, true},   {"mlp", 1, ACTIVATION_RELU, true, true},
-    {"mlp", 4, ACTIVATION_TANH, false, true},  {"mlp", 2, ACTIVATION_TANH, true, false},
-    {"lstm", 0, ACTIVATION_NONE, true, true},  {"lstm", 2, ACTIVATION_RELU, true, true},
+    {"mlp", 0, ACTIVATION_NONE, true, true},    {"mlp", 1, ACTIVATION_RELU, true, true},
+    {"mlp", 4, ACTIVATION_TANH, false, true},   {"mlp", 2, ACTIVATION_TANH, true, false},
+    {"lstm", 0, ACTIVATION_NONE, true, true},   {"lstm", 2, ACTIVATION_RELU, true, true},
     {"lstm", 1, ACTIVATION_TANH, false, false},
 };
-enum { NUM_CASES = sizeof(cases) / sizeof(cases[0]), T = 6, N = 4, ROWS = T * N, MAX_STATE = 16, MAX_P = 2000 };
+enum {
+  NUM_CASES = sizeof(cases) / sizeof(cases[0]),
+  T = 6,
+  N = 4,
+  ROWS = T * N,
+  MAX_STATE = 16,
+  MAX_P = 2000
+};
 
 struct world {
   struct agent_config config;
@@ -208,13 +220,15 @@ static void forward_is_the_plain_computation(void **state) {
     /* A workspace larger than needed, and the state moved on in place. */
     struct agent_workspace *workspace = agent_workspace_create(w.agent, w.device, ROWS + 5, false);
     struct agent_outputs out;
-    agent_forward(workspace, &out, S ? w.batch->state : NULL, w.params, &w.inputs, w.batch->state, T, N);
+    agent_forward(workspace, &out, S ? w.batch->state : NULL, w.params, &w.inputs, w.batch->state,
+                  T, N);
     assert_int_equal(out.stride, ACTIONS + 1);
     w.device->ops->download(w.device, got, out.head, ROWS * (ACTIONS + 1));
     for (int k = 0; k < ROWS * (ACTIONS + 1); k++)
       assert_true(fabs(got[k] - head[k]) < devices[i % 3].tolerance * (1 + fabs(head[k])));
     if (S) w.device->ops->download(w.device, state_got, w.batch->state, (size_t)(N * S));
-    for (int k = 0; k < N * S; k++) assert_true(fabs(state_got[k] - moving[k]) < devices[i % 3].tolerance);
+    for (int k = 0; k < N * S; k++)
+      assert_true(fabs(state_got[k] - moving[k]) < devices[i % 3].tolerance);
     agent_workspace_destroy(workspace);
     world_close(&w);
   }
@@ -239,8 +253,10 @@ static void unrolled_equals_step_by_step(void **state) {
     struct agent_workspace *single = agent_workspace_create(w.agent, w.device, N, false);
     struct agent_outputs all, one;
     double moved[2][N * MAX_STATE];
-    size_t row = N * (ACTIONS + 1) * sizeof(double), bytes = (size_t)(N * agent_state_size(w.agent)) * sizeof(double);
-    agent_forward(unrolled, &all, bytes ? (real *)moved[0] : NULL, w.params, &w.inputs, w.batch->state, T, N);
+    size_t row = N * (ACTIONS + 1) * sizeof(double),
+           bytes = (size_t)(N * agent_state_size(w.agent)) * sizeof(double);
+    agent_forward(unrolled, &all, bytes ? (real *)moved[0] : NULL, w.params, &w.inputs,
+                  w.batch->state, T, N);
     for (int t = 0; t < T; t++) {
       struct device_inputs step = step_of(&w.inputs, t);
       agent_forward(single, &one, w.batch->state, w.params, &step, w.batch->state, 1, N);
@@ -281,8 +297,12 @@ static void scripted_pushes_towards_the_angle(void **state) {
   static const float angle[] = {-0.1f, 0.1f, 0, -1e-30f};
   static const int action[] = {0, 1, 1, 0};
   struct agent_config config = {.network = "scripted",
-                                .inputs = {.row_stride = 16, .num_tensors = 1, .tensor = {{DEVICE_FLOAT32, 4, 0}},
-                                           .num_actions = 2, .use_previous_action = true, .use_reward = true}};
+                                .inputs = {.row_stride = 16,
+                                           .num_tensors = 1,
+                                           .tensor = {{DEVICE_FLOAT32, 4, 0}},
+                                           .num_actions = 2,
+                                           .use_previous_action = true,
+                                           .use_reward = true}};
   struct agent *agent = fixture_agent(&config);
   struct device *device = fixture_device("ref");
   struct train_batch *batch = train_batch_create(device, 1, 4, 16, 0);

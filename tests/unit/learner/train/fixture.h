@@ -1,5 +1,5 @@
-/* What the tests of training share: updates on the small world of the agents' fixture, and the V-trace loss once more,
- * from its definition (a sum over the future of every step) in double. */
+/* What the tests of training share: updates on the small world of the agents' fixture, and the
+ * V-trace loss once more, from its definition (a sum over the future of every step) in double. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
 #define ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
 
@@ -38,15 +38,18 @@ static inline struct update *fixture_update(struct device *device, const struct 
                                             const struct update_config *config) {
   struct update *update;
   struct error error;
-  if (update_create(&update, device, agent, config, &error) != STATUS_OK) fail_msg("%s", error.text);
+  if (update_create(&update, device, agent, config, &error) != STATUS_OK)
+    fail_msg("%s", error.text);
   return update;
 }
 
-static inline struct update_stats fixture_step(struct update *update, const struct train_batch *batch,
+static inline struct update_stats fixture_step(struct update *update,
+                                               const struct train_batch *batch,
                                                int64_t environment_steps) {
   struct update_stats stats;
   struct error error;
-  if (update_step(update, batch, environment_steps, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
+  if (update_step(update, batch, environment_steps, &stats, &error) != STATUS_OK)
+    fail_msg("%s", error.text);
   return stats;
 }
 
@@ -61,7 +64,8 @@ static inline struct checkpoint_item fixture_item(struct update *update, const c
 }
 
 /* Saves, and gathers the flat array whose items start with `prefix` ("adam/m"). */
-static inline void fixture_saved(double *flat, struct update *update, const char *prefix, const struct agent *agent) {
+static inline void fixture_saved(double *flat, struct update *update, const char *prefix,
+                                 const struct agent *agent) {
   int count;
   const struct agent_parameter *parameter = agent_parameters(agent, &count);
   update_save(update);
@@ -93,20 +97,24 @@ static inline double reference_log_prob(const double *logits, int action) {
 
 static inline double reference_entropy(const double *logits) {
   double entropy = 0;
-  for (int a = 0; a < ACTIONS; a++) entropy -= exp(reference_log_prob(logits, a)) * reference_log_prob(logits, a);
+  for (int a = 0; a < ACTIONS; a++)
+    entropy -= exp(reference_log_prob(logits, a)) * reference_log_prob(logits, a);
   return entropy;
 }
 
-static inline double reference_reward(const struct update_config *config, const struct train_batch *b, int i) {
+static inline double reference_reward(const struct update_config *config,
+                                      const struct train_batch *b, int i) {
   double reward = b->reward[i + b->N];
-  return config->reward_clip > 0 ? fmax(-config->reward_clip, fmin(config->reward_clip, reward)) : reward;
+  return config->reward_clip > 0 ? fmax(-config->reward_clip, fmin(config->reward_clip, reward))
+                                 : reward;
 }
 
 static inline double reference_rho(const struct train_batch *b, const double *head, int i) {
   return exp(reference_log_prob(head + i * (ACTIONS + 1), b->action[i]) - b->behaviour[i]);
 }
 
-static inline double reference_discount(const struct update_config *config, const struct train_batch *b, int i) {
+static inline double reference_discount(const struct update_config *config,
+                                        const struct train_batch *b, int i) {
   return b->flags[i + b->N] & STEP_TERMINATED ? 0 : (float)config->discount;
 }
 
@@ -114,9 +122,10 @@ static inline double reference_value(const double *head, int i) {
   return head[i * (ACTIONS + 1) + ACTIONS];
 }
 
-/* vs_s = V_s + sum over u >= s of (product of discount_i lambda min(c, rho_i), s <= i < u) delta_u; the sum ends before a
- * truncated step. Espeholt et al. 2018, eq. 1. */
-static inline void reference_targets(struct reference_targets *out, const struct update_config *config,
+/* vs_s = V_s + sum over u >= s of (product of discount_i lambda min(c, rho_i), s <= i < u) delta_u;
+ * the sum ends before a truncated step. Espeholt et al. 2018, eq. 1. */
+static inline void reference_targets(struct reference_targets *out,
+                                     const struct update_config *config,
                                      const struct train_batch *b, const double *head) {
   int T = b->T, N = b->N;
   for (int i = 0; i < (T + 1) * N; i++) {
@@ -124,26 +133,32 @@ static inline void reference_targets(struct reference_targets *out, const struct
     double factor = 1;
     for (int u = i; u < T * N && !(b->flags[u] & STEP_TRUNCATED); u += N) {
       double rho = reference_rho(b, head, u), discount = reference_discount(config, b, u);
-      double delta = reference_reward(config, b, u) + discount * reference_value(head, u + N) - reference_value(head, u);
+      double delta = reference_reward(config, b, u) + discount * reference_value(head, u + N) -
+                     reference_value(head, u);
       out->vs[i] += factor * fmin((float)config->rho_clip, rho) * delta;
       factor *= discount * (float)config->lambda * fmin((float)config->c_clip, rho);
     }
   }
   for (int i = 0; i < T * N; i++) {
-    double target = reference_reward(config, b, i) + reference_discount(config, b, i) * out->vs[i + N];
-    out->advantage[i] = fmin((float)config->pg_rho_clip, reference_rho(b, head, i)) * (target - reference_value(head, i));
+    double target =
+        reference_reward(config, b, i) + reference_discount(config, b, i) * out->vs[i + N];
+    out->advantage[i] = fmin((float)config->pg_rho_clip, reference_rho(b, head, i)) *
+                        (target - reference_value(head, i));
     if (b->flags[i] & STEP_TRUNCATED) out->advantage[i] = 0;
   }
 }
 
 /* Means over the steps that are not truncated; the targets are constants. */
-static inline struct reference_losses reference_losses(const struct update_config *config, const struct train_batch *b,
-                                                       const double *head, const struct reference_targets *targets,
+static inline struct reference_losses reference_losses(const struct update_config *config,
+                                                       const struct train_batch *b,
+                                                       const double *head,
+                                                       const struct reference_targets *targets,
                                                        double entropy_cost, int64_t version) {
   struct reference_losses sum = {.steps = 0};
   for (int i = 0; i < b->T * b->N; i++) {
     if (b->flags[i] & STEP_TRUNCATED) continue;
-    double log_prob = reference_log_prob(head + i * (ACTIONS + 1), b->action[i]), value = reference_value(head, i);
+    double log_prob = reference_log_prob(head + i * (ACTIONS + 1), b->action[i]),
+           value = reference_value(head, i);
     sum.steps++;
     sum.policy -= log_prob * targets->advantage[i];
     sum.baseline += 0.5 * (targets->vs[i] - value) * (targets->vs[i] - value);
@@ -157,7 +172,8 @@ static inline struct reference_losses reference_losses(const struct update_confi
   double *member[] = {&sum.policy, &sum.baseline, &sum.entropy,     &sum.kl,
                       &sum.value,  &sum.reward,   &sum.rho_clipped, &sum.lag};
   for (size_t k = 0; k < sizeof(member) / sizeof(member[0]); k++) *member[k] /= sum.steps;
-  sum.total = sum.policy + config->baseline_cost * sum.baseline - entropy_cost * sum.entropy + config->kl_cost * sum.kl;
+  sum.total = sum.policy + config->baseline_cost * sum.baseline - entropy_cost * sum.entropy +
+              config->kl_cost * sum.kl;
   return sum;
 }
 

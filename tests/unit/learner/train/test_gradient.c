@@ -1,5 +1,6 @@
-/* The gradient of the whole loss against central finite differences, in double: every parameter of every network. The loss
- * is the tests' own (plain forward, V-trace from its definition), so forward, losses and backward are checked at once. */
+/* The gradient of the whole loss against central finite differences, in double: every parameter of
+ * every network. The loss is the tests' own (plain forward, V-trace from its definition), so
+ * forward, losses and backward are checked at once. */
 #include "tests/unit/learner/train/fixture.h"
 
 static const struct {
@@ -8,11 +9,13 @@ static const struct {
   enum activation activation;
   uint32_t seed;
 } cases[] = {
-    {"mlp", 0, ACTIVATION_NONE, 1}, {"mlp", 1, ACTIVATION_RELU, 2},  {"mlp", 3, ACTIVATION_TANH, 3},
-    {"lstm", 0, ACTIVATION_NONE, 4}, {"lstm", 1, ACTIVATION_TANH, 5}, {"lstm", 2, ACTIVATION_RELU, 6},
+    {"mlp", 0, ACTIVATION_NONE, 1},  {"mlp", 1, ACTIVATION_RELU, 2},
+    {"mlp", 3, ACTIVATION_TANH, 3},  {"lstm", 0, ACTIVATION_NONE, 4},
+    {"lstm", 1, ACTIVATION_TANH, 5}, {"lstm", 2, ACTIVATION_RELU, 6},
 };
 
-/* The batch must have what makes gradients go wrong: terminations and truncations inside its windows. */
+/* The batch must have what makes gradients go wrong: terminations and truncations inside its
+ * windows. */
 static void check_has_borders(const struct train_batch *batch) {
   int terminated = 0, truncated = 0;
   for (int i = COLUMNS; i < STEPS; i++) {
@@ -40,8 +43,10 @@ static double loss_at(const struct problem *p, const double *params) {
 /* Parameters large enough that all units are at work; also written where the update reads them. */
 static void randomise(double *params, const struct update *update, uint32_t seed) {
   struct stream stream = {seed, 1000000};
-  for (size_t i = 0; i < update_num_parameters(update); i++) params[i] = stream_between(&stream, -0.8, 0.8);
-  memcpy((void *)(uintptr_t)update_parameters(update), params, update_num_parameters(update) * sizeof(double));
+  for (size_t i = 0; i < update_num_parameters(update); i++)
+    params[i] = stream_between(&stream, -0.8, 0.8);
+  memcpy((void *)(uintptr_t)update_parameters(update), params,
+         update_num_parameters(update) * sizeof(double));
 }
 
 /* With beta1 = 0 Adam's m is the gradient. */
@@ -71,16 +76,18 @@ static void check_gradient(struct problem *p, uint32_t seed) {
     double difference = (above - loss_at(p, params)) / (2 * e);
     params[i] = at;
     if (fabs(difference - gradient[i]) > 1e-6 * fmax(fabs(difference), 1e-3 * largest))
-      fail_msg("seed %u, parameter %zu: finite difference %.10g, gradient %.10g", seed, i, difference, gradient[i]);
+      fail_msg("seed %u, parameter %zu: finite difference %.10g, gradient %.10g", seed, i,
+               difference, gradient[i]);
   }
 }
 
 static void gradients_match_finite_differences(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    struct problem p = {.config = fixture_config(cases[i].network, cases[i].num_layers, cases[i].activation),
-                        .device = fixture_device("ref_double"),
-                        .update = fixture_update_config()};
+    struct problem p = {
+        .config = fixture_config(cases[i].network, cases[i].num_layers, cases[i].activation),
+        .device = fixture_device("ref_double"),
+        .update = fixture_update_config()};
     p.update.adam_beta1 = 0;
     p.agent = fixture_agent(&p.config);
     p.batch = fixture_batch(p.device, p.agent, UNROLL, COLUMNS, cases[i].seed);

@@ -1,6 +1,7 @@
-/* Learning, without a server: the policy acts in a small memory task and trains on what it did. At the first step of an
- * episode one of four cues is seen; at the last, the action that belongs to the cue is worth 1. Episodes of one step are a
- * contextual bandit; longer ones need memory, so a network without it must stay at chance. */
+/* Learning, without a server: the policy acts in a small memory task and trains on what it did. At
+ * the first step of an episode one of four cues is seen; at the last, the action that belongs to
+ * the cue is worth 1. Episodes of one step are a contextual bandit; longer ones need memory, so a
+ * network without it must stay at chance. */
 #include "learner/train/update.h"
 #include "tests/unit/learner/agent/fixture.h"
 
@@ -30,21 +31,40 @@ static struct device_inputs cue_inputs(void) {
 }
 
 static void player_open(struct player *p, const char *network, const char *device) {
-  struct agent_config agent = {.network = network, .inputs = cue_inputs(), .num_layers = 1, .hidden = {16},
-                               .lstm_size = 16, .activation = ACTIVATION_TANH};
-  struct update_config update = {.T = T, .N = N, .discount = 0.95, .lambda = 1, .rho_clip = 1, .c_clip = 1,
-                                 .pg_rho_clip = 1, .baseline_cost = 0.5, .entropy_cost = 0.005,
-                                 .target_entropy = -1, .optimizer = "adam", .learning_rate = 0.01,
-                                 .learning_rate_decay = "none", .adam_beta1 = 0.9, .adam_beta2 = 0.999,
-                                 .adam_epsilon = 1e-7, .max_gradient_norm = 1, .seed = 1};
+  struct agent_config agent = {.network = network,
+                               .inputs = cue_inputs(),
+                               .num_layers = 1,
+                               .hidden = {16},
+                               .lstm_size = 16,
+                               .activation = ACTIVATION_TANH};
+  struct update_config update = {.T = T,
+                                 .N = N,
+                                 .discount = 0.95,
+                                 .lambda = 1,
+                                 .rho_clip = 1,
+                                 .c_clip = 1,
+                                 .pg_rho_clip = 1,
+                                 .baseline_cost = 0.5,
+                                 .entropy_cost = 0.005,
+                                 .target_entropy = -1,
+                                 .optimizer = "adam",
+                                 .learning_rate = 0.01,
+                                 .learning_rate_decay = "none",
+                                 .adam_beta1 = 0.9,
+                                 .adam_beta2 = 0.999,
+                                 .adam_epsilon = 1e-7,
+                                 .max_gradient_norm = 1,
+                                 .seed = 1};
   struct error error;
   p->device = fixture_device(device);
   p->agent = fixture_agent(&agent);
-  if (update_create(&p->update, p->device, p->agent, &update, &error) != STATUS_OK) fail_msg("%s", error.text);
+  if (update_create(&p->update, p->device, p->agent, &update, &error) != STATUS_OK)
+    fail_msg("%s", error.text);
   p->workspace = agent_workspace_create(p->agent, p->device, N, false);
   int S = agent_state_size(p->agent);
   p->batch = train_batch_create(p->device, T, N, CUE_ROW, S);
-  p->state = S ? p->device->ops->alloc(p->device, (size_t)(N * S) * p->device->ops->real_bytes) : NULL;
+  p->state =
+      S ? p->device->ops->alloc(p->device, (size_t)(N * S) * p->device->ops->real_bytes) : NULL;
 }
 
 static void player_close(struct player *p) {
@@ -62,7 +82,8 @@ static void new_episode(struct task *task, int n) {
 }
 
 /* Row i is what environment n shows now; reward and end are those of the step into it. */
-static void observe(struct train_batch *batch, int i, const struct task *task, int n, float reward) {
+static void observe(struct train_batch *batch, int i, const struct task *task, int n,
+                    float reward) {
   float *row = (float *)(batch->observation + (size_t)i * CUE_ROW);
   memset(row, 0, CUE_ROW);
   if (task->step[n] == 0) row[task->cue[n]] = 1;
@@ -95,12 +116,14 @@ static void act(struct player *p, struct task *task, int t) {
   struct agent_outputs out;
   float uniform[N];
   for (int n = 0; n < N; n++) uniform[n] = (float)stream_uniform(&task->stream);
-  agent_forward(p->workspace, &out, p->state, update_parameters(p->update), &inputs, p->state, 1, N);
-  p->device->ops->categorical_sample(p->device, batch->action + t * N, batch->behaviour + t * N, out.head, out.stride,
-                                     uniform, N, CUES);
+  agent_forward(p->workspace, &out, p->state, update_parameters(p->update), &inputs, p->state, 1,
+                N);
+  p->device->ops->categorical_sample(p->device, batch->action + t * N, batch->behaviour + t * N,
+                                     out.head, out.stride, uniform, N, CUES);
 }
 
-/* The last row of the batch before becomes the first of this one: observed, but not acted on yet. */
+/* The last row of the batch before becomes the first of this one: observed, but not acted on yet.
+ */
 static void carry_over(struct train_batch *batch) {
   memmove(batch->observation, batch->observation + (size_t)T * N * CUE_ROW, (size_t)N * CUE_ROW);
   memmove(batch->reward, batch->reward + T * N, N * sizeof(float));
@@ -109,7 +132,8 @@ static void carry_over(struct train_batch *batch) {
 
 static void play_window(struct player *p, struct task *task) {
   struct train_batch *batch = p->batch;
-  if (p->state) p->device->ops->copy(p->device, batch->state, p->state, (size_t)(N * batch->state_size));
+  if (p->state)
+    p->device->ops->copy(p->device, batch->state, p->state, (size_t)(N * batch->state_size));
   for (int t = 0; t < T; t++) {
     act(p, task, t);
     for (int n = 0; n < N; n++) step(batch, (t + 1) * N + n, task, n);
@@ -145,13 +169,14 @@ static void learns_what_it_can(void **state) {
     int length, updates;
     double least, most;
   } table[] = {
-      {"mlp", "ref", 1, 150, 0.95, 1},  {"mlp", "cpu", 1, 150, 0.95, 1},    {"lstm", "ref", 5, 500, 0.95, 1},
-      {"lstm", "cpu", 5, 500, 0.95, 1}, {"mlp", "cpu", 5, 500, 0.15, 0.35},
+      {"mlp", "ref", 1, 150, 0.95, 1},    {"mlp", "cpu", 1, 150, 0.95, 1},
+      {"lstm", "ref", 5, 500, 0.95, 1},   {"lstm", "cpu", 5, 500, 0.95, 1},
+      {"mlp", "cpu", 5, 500, 0.15, 0.35},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     double share = learn(table[i].network, table[i].device, table[i].length, table[i].updates);
-    print_message("%s on %s, %d steps, %d updates: %.3f right\n", table[i].network, table[i].device, table[i].length,
-                  table[i].updates, share);
+    print_message("%s on %s, %d steps, %d updates: %.3f right\n", table[i].network, table[i].device,
+                  table[i].length, table[i].updates, share);
     assert_true(share >= table[i].least && share <= table[i].most);
   }
 }

@@ -48,7 +48,8 @@ static void upload(struct device *device, real *y, const double *x) {
 }
 
 /* Gradient and norm of one step to the device; returns the factor by which max_norm shrinks it. */
-static double give_gradient(struct device *device, real *gradient, real *norm, double g[P], int step, double max_norm) {
+static double give_gradient(struct device *device, real *gradient, real *norm, double g[P],
+                            int step, double max_norm) {
   double squares = 0;
   for (int i = 0; i < P; i++) g[i] = (float)gradient_of(step, i), squares += g[i] * g[i];
   upload(device, gradient, g);
@@ -78,7 +79,8 @@ static void steps_follow_their_formulas(void **state) {
     upload(device, (real *)params, start);
     int clipped = 0;
     for (int step = 1; step <= STEPS; step++) {
-      double scale = give_gradient(device, (real *)gradient, (real *)&norm, g, step, config.max_norm);
+      double scale =
+          give_gradient(device, (real *)gradient, (real *)&norm, g, step, config.max_norm);
       clipped += scale < 1;
       for (int i = 0; i < P; i++) table[row].reference(&r[i], g[i] * scale, 0.03, step);
       optimizer_apply(optimizer, (real *)params, (real *)gradient, (real *)&norm, 0.03, step);
@@ -97,7 +99,8 @@ static void steps_follow_their_formulas(void **state) {
 
 static void names_its_state(void **state) {
   (void)state;
-  static const char *const names[2][3] = {{"adam", "adam/m", "adam/v"}, {"rmsprop", "rmsprop/ms", "rmsprop/mom"}};
+  static const char *const names[2][3] = {{"adam", "adam/m", "adam/v"},
+                                          {"rmsprop", "rmsprop/ms", "rmsprop/mom"}};
   for (int k = 0; k < 2; k++) {
     struct device *device = device_ref_float_create();
     struct optimizer_config config = rates;

@@ -1,5 +1,5 @@
-/* A run that stops and goes on is the run that never stopped: N updates on a stream of batches give the same bits as N/2,
- * a checkpoint in a file, a new update that reads it, and N/2 more. */
+/* A run that stops and goes on is the run that never stopped: N updates on a stream of batches give
+ * the same bits as N/2, a checkpoint in a file, a new update that reads it, and N/2 more. */
 #include <dirent.h>
 #include <unistd.h>
 
@@ -15,7 +15,8 @@ struct world {
 };
 
 static struct world world_open(const char *network) {
-  struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH), .device = fixture_device("ref")};
+  struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
+                    .device = fixture_device("ref")};
   w.agent = fixture_agent(&w.config);
   w.batch = fixture_batch(w.device, w.agent, UNROLL, COLUMNS, 0);
   return w;
@@ -68,7 +69,9 @@ static void hand_over(struct update *to, struct update *from) {
   int count = update_items(from, items);
   enum status written = checkpoint_write(folder, update_version(from), items, count, 1, &error);
   count = update_items(to, items);
-  enum status read = written == STATUS_OK ? checkpoint_read_newest(folder, items, count, &updates, &error) : written;
+  enum status read = written == STATUS_OK
+                         ? checkpoint_read_newest(folder, items, count, &updates, &error)
+                         : written;
   remove_folder(folder);
   if (read != STATUS_OK) fail_msg("%s", error.text);
   update_load(to);
@@ -87,7 +90,8 @@ static void assert_same_state(struct update *a, struct update *b) {
     size_t bytes = checkpoint_item_bytes(&items[0][i]);
     assert_string_equal(items[0][i].name, items[1][i].name);
     assert_true(items[0][i].data != items[1][i].data);
-    if (memcmp(items[0][i].data, items[1][i].data, bytes) != 0) fail_msg("%s differs", items[0][i].name);
+    if (memcmp(items[0][i].data, items[1][i].data, bytes) != 0)
+      fail_msg("%s differs", items[0][i].name);
   }
 }
 
@@ -96,13 +100,15 @@ static void resumed_run_is_the_same_run(void **state) {
   static const struct {
     const char *network, *optimizer;
     double target_entropy;
-  } table[] = {{"mlp", "adam", -1}, {"mlp", "rmsprop", -1}, {"lstm", "adam", 0.8}, {"lstm", "rmsprop", 0.8}};
+  } table[] = {
+      {"mlp", "adam", -1}, {"mlp", "rmsprop", -1}, {"lstm", "adam", 0.8}, {"lstm", "rmsprop", 0.8}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(table[i].network);
     struct update_config config = config_of(table[i].optimizer, table[i].target_entropy);
     struct update *whole = fixture_update(w.device, w.agent, &config);
     struct update *first = fixture_update(w.device, w.agent, &config);
-    config.seed++; /* the checkpoint must bring everything: initial parameters of its own would show */
+    config.seed++; /* the checkpoint must bring everything: initial parameters of its own would show
+                    */
     struct update *second = fixture_update(w.device, w.agent, &config);
     train(whole, &w, 0, UPDATES);
     train(first, &w, 0, UPDATES / 2);
@@ -125,13 +131,20 @@ static void items_cover_the_state(void **state) {
     int rank;
     uint64_t shape[2];
   } expected[] = {
-      {"params/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}},     {"params/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
-      {"params/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},        {"params/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
-      {"rmsprop/ms/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}}, {"rmsprop/ms/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
-      {"rmsprop/ms/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},    {"rmsprop/ms/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
-      {"rmsprop/mom/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}}, {"rmsprop/mom/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
-      {"rmsprop/mom/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},   {"rmsprop/mom/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
-      {"update/entropy", CHECKPOINT_FLOAT64, 1, {4, 0}},       {"update/version", CHECKPOINT_INT64, 1, {1, 0}},
+      {"params/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}},
+      {"params/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
+      {"params/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},
+      {"params/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
+      {"rmsprop/ms/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}},
+      {"rmsprop/ms/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
+      {"rmsprop/ms/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},
+      {"rmsprop/ms/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
+      {"rmsprop/mom/hidden0/w", CHECKPOINT_FLOAT32, 2, {9, 6}},
+      {"rmsprop/mom/hidden0/b", CHECKPOINT_FLOAT32, 1, {6, 0}},
+      {"rmsprop/mom/head/w", CHECKPOINT_FLOAT32, 2, {6, 4}},
+      {"rmsprop/mom/head/b", CHECKPOINT_FLOAT32, 1, {4, 0}},
+      {"update/entropy", CHECKPOINT_FLOAT64, 1, {4, 0}},
+      {"update/version", CHECKPOINT_INT64, 1, {1, 0}},
   };
   struct world w = world_open("mlp");
   struct update_config config = config_of("rmsprop", -1);
@@ -142,7 +155,8 @@ static void items_cover_the_state(void **state) {
     assert_string_equal(items[i].name, expected[i].name);
     assert_int_equal(items[i].dtype, expected[i].dtype);
     assert_int_equal(items[i].rank, expected[i].rank);
-    for (int k = 0; k < items[i].rank; k++) assert_int_equal(items[i].shape[k], expected[i].shape[k]);
+    for (int k = 0; k < items[i].rank; k++)
+      assert_int_equal(items[i].shape[k], expected[i].shape[k]);
   }
   update_destroy(update);
   world_close(&w);
@@ -158,8 +172,10 @@ static void a_constant_coefficient_is_not_handed_on(void **state) {
   train(from, &w, 0, 3);
   update_save(from);
   update_save(to);
-  *(int64_t *)fixture_item(to, "update/version").data = *(int64_t *)fixture_item(from, "update/version").data;
-  memcpy(fixture_item(to, "update/entropy").data, fixture_item(from, "update/entropy").data, 4 * sizeof(double));
+  *(int64_t *)fixture_item(to, "update/version").data =
+      *(int64_t *)fixture_item(from, "update/version").data;
+  memcpy(fixture_item(to, "update/entropy").data, fixture_item(from, "update/entropy").data,
+         4 * sizeof(double));
   update_load(to);
   assert_int_equal(update_version(to), 3);
   struct update_stats stats = fixture_step(to, w.batch, 0);

@@ -1,5 +1,5 @@
-/* One training step and several: losses and statistics against their definition, Adam on the tests' own gradients, schedules,
- * the entropy coefficient, and what happens to a batch with a NaN. */
+/* One training step and several: losses and statistics against their definition, Adam on the tests'
+ * own gradients, schedules, the entropy coefficient, and what happens to a batch with a NaN. */
 #include "tests/unit/learner/train/fixture.h"
 
 struct world {
@@ -10,7 +10,8 @@ struct world {
 };
 
 static struct world world_open(const char *network, const char *device) {
-  struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH), .device = fixture_device(device)};
+  struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
+                    .device = fixture_device(device)};
   w.agent = fixture_agent(&w.config);
   w.batch = fixture_batch(w.device, w.agent, UNROLL, COLUMNS, 2);
   return w;
@@ -67,7 +68,8 @@ static void statistics_follow_their_definition(void **state) {
   }
 }
 
-/* Nothing of a truncated step but its value, and nothing of the last row but its observation and reward, counts. */
+/* Nothing of a truncated step but its value, and nothing of the last row but its observation and
+ * reward, counts. */
 static void masked_fields_do_not_count(void **state) {
   (void)state;
   struct world w = world_open("lstm", "ref");
@@ -93,7 +95,8 @@ static void masked_fields_do_not_count(void **state) {
 
 /* ---- optimiser and schedules */
 
-/* The gradient at these parameters: that of a fresh update whose Adam keeps it (beta1 = 0: m = g). */
+/* The gradient at these parameters: that of a fresh update whose Adam keeps it (beta1 = 0: m = g).
+ */
 static void gradient_at(double *gradient, const struct world *w, const struct update_config *config,
                         const double *params) {
   struct update_config plain = *config;
@@ -101,7 +104,8 @@ static void gradient_at(double *gradient, const struct world *w, const struct up
   plain.adam_beta1 = 0;
   plain.max_gradient_norm = 0;
   struct update *update = fixture_update(w->device, w->agent, &plain);
-  memcpy((void *)(uintptr_t)update_parameters(update), params, update_num_parameters(update) * sizeof(double));
+  memcpy((void *)(uintptr_t)update_parameters(update), params,
+         update_num_parameters(update) * sizeof(double));
   fixture_step(update, w->batch, 0);
   fixture_saved(gradient, update, "adam/m", w->agent);
   update_destroy(update);
@@ -111,12 +115,15 @@ struct adam {
   double m[MAX_P], v[MAX_P];
 };
 
-static void adam_step(double *params, struct adam *adam, const double *gradient, const struct update_config *config,
-                      double learning_rate, int step, size_t P) {
+static void adam_step(double *params, struct adam *adam, const double *gradient,
+                      const struct update_config *config, double learning_rate, int step,
+                      size_t P) {
   double norm = 0, b1 = (float)config->adam_beta1, b2 = (float)config->adam_beta2;
   for (size_t i = 0; i < P; i++) norm += gradient[i] * gradient[i];
   norm = sqrt(norm);
-  double scale = config->max_gradient_norm > 0 && norm > config->max_gradient_norm ? config->max_gradient_norm / norm : 1;
+  double scale = config->max_gradient_norm > 0 && norm > config->max_gradient_norm
+                     ? config->max_gradient_norm / norm
+                     : 1;
   for (size_t i = 0; i < P; i++) {
     double g = gradient[i] * scale;
     adam->m[i] = b1 * adam->m[i] + (1 - b1) * g;
@@ -149,7 +156,8 @@ static void several_steps_are_adam(void **state) {
       gradient_at(gradient, &w, &config, params);
       adam_step(params, &adam, gradient, &config, config.learning_rate * (1 - 0.1 * step), step, P);
       struct update_stats stats = fixture_step(update, w.batch, 100 * step);
-      assert_near(stats.learning_rate, config.learning_rate * (1 - 0.1 * step), 1e-12, "learning rate");
+      assert_near(stats.learning_rate, config.learning_rate * (1 - 0.1 * step), 1e-12,
+                  "learning rate");
       if (table[i].max_norm > 0) assert_true(stats.gradient_norm > table[i].max_norm);
     }
     const double *got = (const double *)update_parameters(update);
@@ -216,12 +224,14 @@ static void entropy_coefficient_follows_its_loss(void **state) {
   for (int step = 1; step <= 5; step++) {
     struct update_stats stats = fixture_step(update, w.batch, 0);
     assert_near(stats.entropy_cost, exp(4 * p), 1e-9, "coefficient");
-    double plain = stats.policy_loss + 0.5 * stats.baseline_loss - exp(4 * p) * stats.entropy + 0.02 * stats.kl;
+    double plain = stats.policy_loss + 0.5 * stats.baseline_loss - exp(4 * p) * stats.entropy +
+                   0.02 * stats.kl;
     assert_near(stats.total_loss - plain, exp(4 * p) * (stats.entropy - 0.7), 1e-9, "its loss");
     double g = 4 * exp(4 * p) * (stats.entropy - 0.7);
     m = 0.9 * m + 0.1 * g;
     v = 0.999 * v + 0.001 * g * g;
-    p -= config.learning_rate * m / (1 - pow(0.9, step)) / (sqrt(v / (1 - pow(0.999, step))) + 1e-8);
+    p -=
+        config.learning_rate * m / (1 - pow(0.9, step)) / (sqrt(v / (1 - pow(0.999, step))) + 1e-8);
   }
   update_destroy(update);
 
@@ -257,11 +267,19 @@ static void refuses_what_makes_no_sense(void **state) {
   bad[10].optimizer = "rmsprop", bad[10].rmsprop_decay = 1;
   bad[11].optimizer = "rmsprop", bad[11].rmsprop_epsilon = 0;
   bad[12].max_gradient_norm = -1;
-  static const char *const says[] = {
-      "5 windows of 0 steps", "0 windows",     "--optimizer=sgd",        "--learning_rate_decay=cosine",
-      "--total_steps",        "--entropy_cost", "--entropy_adjustment_speed=0", "--adam_beta1=1",
-      "--adam_beta2=",        "--adam_epsilon=0", "--rmsprop_decay=1",    "--rmsprop_epsilon=0",
-      "--max_gradient_norm=-1"};
+  static const char *const says[] = {"5 windows of 0 steps",
+                                     "0 windows",
+                                     "--optimizer=sgd",
+                                     "--learning_rate_decay=cosine",
+                                     "--total_steps",
+                                     "--entropy_cost",
+                                     "--entropy_adjustment_speed=0",
+                                     "--adam_beta1=1",
+                                     "--adam_beta2=",
+                                     "--adam_epsilon=0",
+                                     "--rmsprop_decay=1",
+                                     "--rmsprop_epsilon=0",
+                                     "--max_gradient_norm=-1"};
   for (int i = 0; i < 13; i++) {
     struct update *update;
     struct error error = {""};
@@ -284,11 +302,21 @@ static void poison_batch(struct train_batch *batch, enum poison poison) {
   int i = 2 * COLUMNS + 1;
   batch->flags[i] = batch->flags[i - COLUMNS] = 0;
   switch (poison) {
-    case NAN_REWARD: batch->reward[i] = NAN; break;
-    case INFINITE_REWARD: batch->reward[i] = INFINITY; break;
-    case NAN_OBSERVATION: ((float *)(batch->observation + (size_t)i * STRIDE))[1] = NAN; break;
-    case NAN_BEHAVIOUR: batch->behaviour[i] = NAN; break;
-    case HUGE_REWARD: batch->reward[i] = 3e38f; break;
+    case NAN_REWARD:
+      batch->reward[i] = NAN;
+      break;
+    case INFINITE_REWARD:
+      batch->reward[i] = INFINITY;
+      break;
+    case NAN_OBSERVATION:
+      ((float *)(batch->observation + (size_t)i * STRIDE))[1] = NAN;
+      break;
+    case NAN_BEHAVIOUR:
+      batch->behaviour[i] = NAN;
+      break;
+    case HUGE_REWARD:
+      batch->reward[i] = 3e38f;
+      break;
   }
 }
 
@@ -372,7 +400,7 @@ static void steps_allocate_nothing(void **state) {
     struct update_config config = fixture_update_config();
     int none = allocations;
     struct update *update = fixture_update(w.device, w.agent, &config);
-    assert_true(allocations > none); /* they are counted */
+    assert_true(allocations > none);  /* they are counted */
     fixture_step(update, w.batch, 0); /* a device's scratch memory grows to what is needed */
     int before = allocations;
     for (int step = 0; step < 10; step++) fixture_step(update, w.batch, 0);
