@@ -1,12 +1,14 @@
-/* The environment ABI: what an environment written in C, or a plugin compiled by a third party, is to Acorn.
+/* The environment ABI: what an environment written in C, or a plugin compiled by a third party, is
+ * to Acorn.
  *
- * An environment is one struct of functions, `acorn_env`. One instance is one world; instances share nothing, and each is
- * used by one thread at a time. The caller owns the row that an instance writes: observation, reward, ending. The
- * caller also resets: after a step that ended the episode, the next call is reset.
+ * An environment is one struct of functions, `acorn_env`. One instance is one world; instances
+ * share nothing, and each is used by one thread at a time. The caller owns the row that an instance
+ * writes: observation, reward, ending. The caller also resets: after a step that ended the episode,
+ * the next call is reset.
  *
- * A plugin is a shared object that exports `const struct acorn_env acorn_environment`. Structs carry their size, so that
- * members may be added at their ends without breaking what was compiled before.
- * Dependencies: none but the C standard headers. */
+ * A plugin is a shared object that exports `const struct acorn_env acorn_environment`. Structs
+ * carry their size, so that members may be added at their ends without breaking what was compiled
+ * before. Dependencies: none but the C standard headers. */
 #ifndef ACORN_ENVS_ENV_H
 #define ACORN_ENVS_ENV_H
 
@@ -77,16 +79,20 @@ struct acorn_env {
   const struct acorn_option *options;
   int num_options;
 
-  /* Describes observations and actions for these options. Returns 0, or -1 with a sentence in `error`. */
-  int (*space)(struct acorn_space *space, const struct acorn_config *config, char *error, size_t error_bytes);
+  /* Describes observations and actions for these options. Returns 0, or -1 with a sentence in
+   * `error`. */
+  int (*space)(struct acorn_space *space, const struct acorn_config *config, char *error,
+               size_t error_bytes);
   /* One instance; the first call after it is reset. NULL with a sentence in `error` on failure. */
   void *(*create)(const struct acorn_config *config, char *error, size_t error_bytes);
-  /* Starts an episode and writes its first observation. `seed` may be NULL: then the instance's generator goes on.
-   * Returns 0, or -1 with a sentence in `error`. */
-  int (*reset)(void *env, const uint64_t *seed, struct acorn_row *row, char *error, size_t error_bytes);
-  /* One step with `action` (int32 or float32[box]); writes the observation after it, reward, terminated, truncated.
-   * Returns 0, or -1 with a sentence in `error`. */
-  int (*step)(void *env, const void *action, struct acorn_row *row, char *error, size_t error_bytes);
+  /* Starts an episode and writes its first observation. `seed` may be NULL: then the instance's
+   * generator goes on. Returns 0, or -1 with a sentence in `error`. */
+  int (*reset)(void *env, const uint64_t *seed, struct acorn_row *row, char *error,
+               size_t error_bytes);
+  /* One step with `action` (int32 or float32[box]); writes the observation after it, reward,
+   * terminated, truncated. Returns 0, or -1 with a sentence in `error`. */
+  int (*step)(void *env, const void *action, struct acorn_row *row, char *error,
+              size_t error_bytes);
   void (*destroy)(void *env);
 };
 

@@ -8,16 +8,17 @@
 #include "envs/env.h"
 
 /* The environment of that name. Errors: NOT_FOUND, with the nearest name and the list of all. */
-MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *name, struct error *error);
+MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *name,
+                                     struct error *error);
 
 /* All of them, NULL-terminated, for help texts. */
 const struct acorn_env *const *registry_all(void);
 
 /* Reads a JSON object of options ("" or "{}": all defaults) into a configuration.
- * Owner: the caller, with registry_config_deinit. Errors: INVALID: bad JSON, unknown option (with the nearest), a value
- * out of its range. */
-MUST_CHECK enum status registry_config(struct acorn_config *out, const struct acorn_env *env, const char *json,
-                                       struct error *error);
+ * Owner: the caller, with registry_config_deinit. Errors: INVALID: bad JSON, unknown option (with
+ * the nearest), a value out of its range. */
+MUST_CHECK enum status registry_config(struct acorn_config *out, const struct acorn_env *env,
+                                       const char *json, struct error *error);
 void registry_config_deinit(struct acorn_config *config);
 
 /* The space of that environment in the wire's terms. */

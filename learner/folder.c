@@ -22,7 +22,8 @@ static enum status make_folders(const char *path, struct error *error) {
     char end = *p;
     *p = '\0';
     if (mkdir(part, 0777) != 0 && errno != EEXIST)
-      return status_fail(error, STATUS_IO, "cannot create the folder %s: %s", part, strerror(errno));
+      return status_fail(error, STATUS_IO, "cannot create the folder %s: %s", part,
+                         strerror(errno));
     if (end == '\0') return STATUS_OK;
     *p = end;
   }
@@ -50,13 +51,14 @@ static enum status take_lock(struct folder *folder, struct error *error) {
   if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) return STATUS_OK;
   close(folder->lock);
   folder->lock = -1;
-  return status_fail(error, STATUS_EXISTS,
-                     "the run folder %s is in use by another learner: stop that one, or choose another --logdir",
-                     folder->path);
+  return status_fail(
+      error, STATUS_EXISTS,
+      "the run folder %s is in use by another learner: stop that one, or choose another --logdir",
+      folder->path);
 }
 
-enum status folder_open(struct folder *folder, const char *path, const char *env, const char *agent, bool resume,
-                        struct error *error) {
+enum status folder_open(struct folder *folder, const char *path, const char *env, const char *agent,
+                        bool resume, struct error *error) {
   char fresh[512];
   folder->lock = -1;
   if (!path[0]) {
@@ -75,7 +77,8 @@ enum status folder_open(struct folder *folder, const char *path, const char *env
   if (!folder->held_run || resume) return STATUS_OK;
   folder_close(folder);
   return status_fail(error, STATUS_EXISTS,
-                     "the run folder %s holds a run already: continue it with --resume, or choose another --logdir",
+                     "the run folder %s holds a run already: continue it with --resume, or choose "
+                     "another --logdir",
                      folder->path);
 }
 
@@ -85,7 +88,8 @@ enum status folder_open_read_only(struct folder *folder, const char *path, struc
   enum status status = set_paths(folder, path, error);
   if (status != STATUS_OK) return status;
   if (!exists_in(folder, "config.txt"))
-    return status_fail(error, STATUS_NOT_FOUND, "%s holds no run: there is no config.txt in it", path);
+    return status_fail(error, STATUS_NOT_FOUND, "%s holds no run: there is no config.txt in it",
+                       path);
   return STATUS_OK;
 }
 

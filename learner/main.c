@@ -1,4 +1,5 @@
-/* The learner: options, the control loop (signals, timers, checkpoint files), the result. What it controls is in run.h. */
+/* The learner: options, the control loop (signals, timers, checkpoint files), the result. What it
+ * controls is in run.h. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,8 @@ static void loop_init(struct app *app) {
 static void loop_start(struct app *app) {
   uint64_t checkpoint_ms = (uint64_t)(app->options.checkpoint_secs * 1000);
   uv_timer_start(&app->tick, on_tick, TICK_MS, TICK_MS);
-  if (app->run.trains && checkpoint_ms) uv_timer_start(&app->checkpoint, on_checkpoint_due, checkpoint_ms, checkpoint_ms);
+  if (app->run.trains && checkpoint_ms)
+    uv_timer_start(&app->checkpoint, on_checkpoint_due, checkpoint_ms, checkpoint_ms);
   uv_signal_start(&app->interrupt, on_signal, SIGINT);
   uv_signal_start(&app->terminate, on_signal, SIGTERM);
   uv_signal_start(&app->hangup, on_signal, SIGHUP);
@@ -133,7 +135,8 @@ static enum status parse(struct app *app, int argc, char **argv, struct error *e
   const struct option_table *table = &learner_options_table;
   enum status status = options_parse(table, &app->options, argc, argv, NULL, NULL, error);
   if (status != STATUS_OK) return status;
-  bool plays_run = strcmp(app->options.mode, "evaluate") == 0 && strcmp(app->options.agent, "vtrace") == 0;
+  bool plays_run =
+      strcmp(app->options.mode, "evaluate") == 0 && strcmp(app->options.agent, "vtrace") == 0;
   if (!plays_run || !app->options.logdir[0]) return STATUS_OK;
   /* An evaluated run brings its own options; the command line wins over them. */
   char path[1024];
@@ -148,15 +151,18 @@ static enum status parse(struct app *app, int argc, char **argv, struct error *e
 /* Without --listen a cluster's TF_CONFIG says where to listen. */
 static enum status apply_tf_config(struct app *app, struct error *error) {
   const char *json = getenv("TF_CONFIG");
-  if (!json || !json[0] || options_given(&learner_options_table, &app->options, "listen")) return STATUS_OK;
+  if (!json || !json[0] || options_given(&learner_options_table, &app->options, "listen"))
+    return STATUS_OK;
   struct tf_config config = {0};
   enum status status = tf_config_parse(&config, json, error);
   if (status != STATUS_OK) return status;
   if (config.role != TF_ROLE_LEARNER)
-    return status_fail(error, STATUS_INVALID,
-                       "TF_CONFIG makes this task %s %d, but this program is the learner: run build/actor here",
-                       tf_role_name(config.role), config.index);
-  return options_set(&learner_options_table, &app->options, "listen", config.listen, "TF_CONFIG", error);
+    return status_fail(
+        error, STATUS_INVALID,
+        "TF_CONFIG makes this task %s %d, but this program is the learner: run build/actor here",
+        tf_role_name(config.role), config.index);
+  return options_set(&learner_options_table, &app->options, "listen", config.listen, "TF_CONFIG",
+                     error);
 }
 
 static enum status read_options(struct app *app, int argc, char **argv, struct error *error) {
@@ -194,9 +200,9 @@ static void write_config(const struct app *app) {
 static void announce(const struct app *app) {
   const struct run *run = &app->run;
   int port = serve_port(run->serve);
-  log_info("%s %s, seed %lld, on %s; %zu parameters; listening on %s%s%.0d", app->options.env, app->options.agent,
-           (long long)app->options.seed, device_describe(run->inference_device), agent_num_parameters(run->agent),
-           app->options.listen, port ? ", port " : "", port);
+  log_info("%s %s, seed %lld, on %s; %zu parameters; listening on %s%s%.0d", app->options.env,
+           app->options.agent, (long long)app->options.seed, device_describe(run->inference_device),
+           agent_num_parameters(run->agent), app->options.listen, port ? ", port " : "", port);
   if (run->folder.path[0]) log_info("run folder %s", run->folder.path);
 }
 
@@ -205,7 +211,8 @@ static void announce(const struct app *app) {
 /* Runs until it is told to stop; then the last checkpoint and the result. Returns the exit code. */
 static int run_to_end(struct app *app, int64_t start_us) {
   struct error error;
-  if (report_open(&app->report, &app->run, start_us, &error) != STATUS_OK) log_warn("%s", error.text);
+  if (report_open(&app->report, &app->run, start_us, &error) != STATUS_OK)
+    log_warn("%s", error.text);
   announce(app);
   loop_start(app);
   uv_run(app->loop, UV_RUN_DEFAULT);
@@ -215,8 +222,10 @@ static int run_to_end(struct app *app, int64_t start_us) {
   int64_t end_us = clock_now_us();
   if (app->run.trains) {
     struct trainer_report trainer = trainer_report(app->run.trainer);
-    if (trainer.status != STATUS_OK) log_error("%s", trainer.error.text);
-    else if (run_write_checkpoint(&app->run, &error) != STATUS_OK) log_error("no final checkpoint: %s", error.text);
+    if (trainer.status != STATUS_OK)
+      log_error("%s", trainer.error.text);
+    else if (run_write_checkpoint(&app->run, &error) != STATUS_OK)
+      log_error("no final checkpoint: %s", error.text);
   }
   int code = report_result(&app->report, end_us);
   report_close(&app->report);

@@ -3,15 +3,15 @@
 #include <string.h>
 
 #define AT(member) offsetof(struct learner_options, member)
-#define BOOL(name, member, fallback, group, help)                                                  \
+#define BOOL(name, member, fallback, group, help) \
   { name, NULL, OPTION_BOOL, AT(member), fallback, 0, 0, NULL, group, help }
-#define INT(name, member, fallback, min, max, group, help)                                         \
+#define INT(name, member, fallback, min, max, group, help) \
   { name, NULL, OPTION_INT, AT(member), fallback, min, max, NULL, group, help }
-#define FLOAT(name, member, fallback, min, max, group, help)                                       \
+#define FLOAT(name, member, fallback, min, max, group, help) \
   { name, NULL, OPTION_FLOAT, AT(member), fallback, min, max, NULL, group, help }
-#define STRING(name, member, fallback, group, help)                                                \
+#define STRING(name, member, fallback, group, help) \
   { name, NULL, OPTION_STRING, AT(member), fallback, 0, 0, NULL, group, help }
-#define CHOICE(name, member, fallback, choices, group, help)                                       \
+#define CHOICE(name, member, fallback, choices, group, help) \
   { name, NULL, OPTION_CHOICE, AT(member), fallback, 0, 0, choices, group, help }
 
 #define RUN "Run"
@@ -23,7 +23,8 @@
 
 static const struct option rows[] = {
     STRING("env", env, "cartpole", RUN, "environment: cartpole, catch, tmaze or synthetic"),
-    STRING("env_args", env_args, "{}", RUN, "options of the environment, as JSON: {\"length\": 50}"),
+    STRING("env_args", env_args, "{}", RUN,
+           "options of the environment, as JSON: {\"length\": 50}"),
     CHOICE("agent", agent, "vtrace", "vtrace|random|scripted", RUN,
            "algorithm; random and scripted act without learning"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
@@ -46,7 +47,8 @@ static const struct option rows[] = {
 
     STRING("listen", listen, "localhost:8686", SERVING, "HOST:PORT or unix:PATH"),
     INT("num_envs", num_envs, "4", 1, 65536, SERVING, "training environments expected in all"),
-    INT("num_eval_envs", num_eval_envs, "16", 0, 65536, SERVING, "room for evaluation environments"),
+    INT("num_eval_envs", num_eval_envs, "16", 0, 65536, SERVING,
+        "room for evaluation environments"),
     INT("max_envs", max_envs, "0", 0, 65536, SERVING,
         "training environments that may join; 0: twice num_envs"),
     INT("queues", queues, "0", 0, 64, SERVING,
@@ -56,15 +58,20 @@ static const struct option rows[] = {
     INT("max_wait_us", max_wait_us, "5000", 0, 10000000, SERVING,
         "a row waits no longer than this for its batch to fill"),
     INT("late_us", late_us, "0", 0, 600000000, SERVING,
-        "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 ms"),
+        "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 "
+        "ms"),
 
-    CHOICE("network", network, "mlp", "mlp|lstm", NETWORK, "what stands between observation and policy"),
-    STRING("hidden", hidden, "64,64", NETWORK, "sizes of the hidden layers (before the LSTM), or none"),
+    CHOICE("network", network, "mlp", "mlp|lstm", NETWORK,
+           "what stands between observation and policy"),
+    STRING("hidden", hidden, "64,64", NETWORK,
+           "sizes of the hidden layers (before the LSTM), or none"),
     CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK, "of the hidden layers"),
     INT("lstm_size", lstm_size, "64", 1, 4096, NETWORK, "units of the LSTM"),
     BOOL("previous_action", previous_action, "true", NETWORK, "the previous action is an input"),
-    BOOL("previous_reward", previous_reward, "true", NETWORK, "the reward into the step is an input"),
-    CHOICE("device", device, "cpu", "cpu|ref|ref_double", NETWORK, "what computes; ref is slow and exact"),
+    BOOL("previous_reward", previous_reward, "true", NETWORK,
+         "the reward into the step is an input"),
+    CHOICE("device", device, "cpu", "cpu|ref|ref_double", NETWORK,
+           "what computes; ref is slow and exact"),
     CHOICE("precision", precision, "float32", "float32", NETWORK, "of the arithmetic"),
 
     INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM, "steps T of a training window"),
@@ -73,7 +80,8 @@ static const struct option rows[] = {
         "drop windows that began this many updates ago; 0: keep all"),
     FLOAT("discount", discount, "0.99", 0, 1, ALGORITHM, "gamma"),
     FLOAT("lambda", lambda, "1", 0, 1, ALGORITHM, "lambda of the trace"),
-    FLOAT("rho_clip", rho_clip, "1", 0, 1e9, ALGORITHM, "clip of the value target's importance weight"),
+    FLOAT("rho_clip", rho_clip, "1", 0, 1e9, ALGORITHM,
+          "clip of the value target's importance weight"),
     FLOAT("c_clip", c_clip, "1", 0, 1e9, ALGORITHM, "clip of the trace's importance weight"),
     FLOAT("pg_rho_clip", pg_rho_clip, "1", 0, 1e9, ALGORITHM,
           "clip of the policy gradient's importance weight"),
@@ -87,7 +95,8 @@ static const struct option rows[] = {
           "speed of that adjustment"),
     FLOAT("kl_cost", kl_cost, "0", 0, 1e6, ALGORITHM, "weight of KL(behaviour, policy)"),
 
-    CHOICE("optimizer", optimizer, "adam", "adam|rmsprop", OPTIMISER, "optimiser; rmsprop is IMPALA's"),
+    CHOICE("optimizer", optimizer, "adam", "adam|rmsprop", OPTIMISER,
+           "optimiser; rmsprop is IMPALA's"),
     FLOAT("learning_rate", learning_rate, "0.001", 0, 100, OPTIMISER, "learning rate"),
     CHOICE("learning_rate_decay", learning_rate_decay, "none", "none|linear", OPTIMISER,
            "linear: to 0 at total_steps"),
@@ -109,9 +118,11 @@ static const struct option rows[] = {
 
 const struct option_table learner_options_table = {
     .program = "learner",
-    .about = "Serves actions to actors, trains on what they send, keeps the parameters.\n"
-             "Options that are left alone get values that suit the environment; the run folder's config.txt\n"
-             "shows what they came to.",
+    .about =
+        "Serves actions to actors, trains on what they send, keeps the parameters.\n"
+        "Options that are left alone get values that suit the environment; the run folder's "
+        "config.txt\n"
+        "shows what they came to.",
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };

@@ -1,5 +1,6 @@
-/* The learner's options: one struct, one table (options.c), and the defaults that depend on the environment (presets).
- * Upstream: learner/main.c, deploy/launch.c (routes flags by the table). Thread: start only. */
+/* The learner's options: one struct, one table (options.c), and the defaults that depend on the
+ * environment (presets). Upstream: learner/main.c, deploy/launch.c (routes flags by the table).
+ * Thread: start only. */
 #ifndef ACORN_LEARNER_OPTIONS_H
 #define ACORN_LEARNER_OPTIONS_H
 
@@ -46,12 +47,13 @@ struct learner_options {
 
 extern const struct option_table learner_options_table;
 
-/* Gives the options that the user left alone the values that suit the environment ("cartpole": a small network and a
- * short budget). Call after parsing. */
+/* Gives the options that the user left alone the values that suit the environment ("cartpole": a
+ * small network and a short budget). Call after parsing. */
 void learner_options_apply_preset(struct learner_options *options);
 
 /* What options cannot say one by one: sizes that contradict each other. Errors: INVALID. */
-MUST_CHECK enum status learner_options_check(const struct learner_options *options, struct error *error);
+MUST_CHECK enum status learner_options_check(const struct learner_options *options,
+                                             struct error *error);
 
 /* Environments per actor that run_local.sh uses when none is given. */
 int learner_default_envs_per_actor(const char *env);

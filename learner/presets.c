@@ -16,7 +16,8 @@ static const struct preset presets[] = {
     {"cartpole", "previous_reward", "false"},
     {"cartpole", "learning_rate", "0.004"},
     {"cartpole", "learning_rate_decay", "linear"},
-    /* Values reach 100 here: unweighted, their gradient would drown the policy's in the layers they share. */
+    /* Values reach 100 here: unweighted, their gradient would drown the policy's in the layers they
+       share. */
     {"cartpole", "baseline_cost", "0.05"},
     {"catch", "total_steps", "500k"},
     {"tmaze", "total_steps", "1M"},
@@ -50,12 +51,15 @@ void learner_options_apply_preset(struct learner_options *options) {
 enum status learner_options_check(const struct learner_options *options, struct error *error) {
   int64_t max = options->max_envs ? options->max_envs : 2 * options->num_envs;
   if (max < options->num_envs)
-    return status_fail(error, STATUS_INVALID,
-                       "--max_envs=%lld is less than --num_envs=%lld: leave it out, or give it at least that",
-                       (long long)max, (long long)options->num_envs);
-  if (strcmp(options->mode, "evaluate") == 0 && strcmp(options->agent, "vtrace") == 0 && !options->logdir[0])
-    return status_fail(error, STATUS_INVALID,
-                       "--mode=evaluate needs --logdir=RUN: the run folder whose newest checkpoint is played");
+    return status_fail(
+        error, STATUS_INVALID,
+        "--max_envs=%lld is less than --num_envs=%lld: leave it out, or give it at least that",
+        (long long)max, (long long)options->num_envs);
+  if (strcmp(options->mode, "evaluate") == 0 && strcmp(options->agent, "vtrace") == 0 &&
+      !options->logdir[0])
+    return status_fail(
+        error, STATUS_INVALID,
+        "--mode=evaluate needs --logdir=RUN: the run folder whose newest checkpoint is played");
   return STATUS_OK;
 }
 

@@ -20,14 +20,15 @@ struct progress {
   _Atomic int64_t steps;
   _Atomic int reason; /* enum stop_reason */
   pthread_mutex_t lock;
-  struct window role[2];  /* guarded by lock: training, evaluation */
-  double *sorted;         /* guarded by lock: scratch for the median, as large as the larger window */
-  int64_t before;         /* episodes before a resume */
-  int64_t *played;        /* (E) evaluate mode: episodes counted of each environment */
+  struct window role[2]; /* guarded by lock: training, evaluation */
+  double *sorted;  /* guarded by lock: scratch for the median, as large as the larger window */
+  int64_t before;  /* episodes before a resume */
+  int64_t *played; /* (E) evaluate mode: episodes counted of each environment */
 };
 
 const char *stop_reason_name(enum stop_reason reason) {
-  static const char *const names[] = {"none", "total_steps", "target_return", "episodes", "signal", "error"};
+  static const char *const names[] = {"none",     "total_steps", "target_return",
+                                      "episodes", "signal",      "error"};
   return names[reason];
 }
 
@@ -50,7 +51,8 @@ struct progress *progress_create(const struct progress_config *config) {
   int eval_room = config->quota_episodes ? (int)config->quota_episodes : PROGRESS_WINDOW;
   window_create(&progress->role[0], PROGRESS_WINDOW);
   window_create(&progress->role[1], eval_room);
-  progress->sorted = check_alloc((size_t)(eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW), sizeof(double));
+  progress->sorted = check_alloc(
+      (size_t)(eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW), sizeof(double));
   progress->played = check_alloc((size_t)config->quota_environments + 1, sizeof(int64_t));
   return progress;
 }
@@ -108,8 +110,8 @@ static double window_mean(const struct window *window) {
   return n ? (double)(sum / n) : NAN;
 }
 
-void progress_add_episode(struct progress *progress, bool eval, int environment, double episode_return,
-                          uint32_t length) {
+void progress_add_episode(struct progress *progress, bool eval, int environment,
+                          double episode_return, uint32_t length) {
   const struct progress_config *config = &progress->config;
   enum stop_reason reason = STOP_NONE;
   if (progress_stopped(progress) != STOP_NONE) return;
@@ -118,8 +120,10 @@ void progress_add_episode(struct progress *progress, bool eval, int environment,
   if (!eval || !config->quota_episodes || quota_admits(progress, environment)) {
     window_add(window, episode_return, length);
     bool enough = window->count >= PROGRESS_WINDOW && eval == config->target_over_eval;
-    if (eval && config->quota_episodes && window->count >= config->quota_episodes) reason = STOP_EPISODES;
-    else if (enough && window_mean(window) >= config->target_return) reason = STOP_TARGET_RETURN;
+    if (eval && config->quota_episodes && window->count >= config->quota_episodes)
+      reason = STOP_EPISODES;
+    else if (enough && window_mean(window) >= config->target_return)
+      reason = STOP_TARGET_RETURN;
   }
   pthread_mutex_unlock(&progress->lock);
   if (reason != STOP_NONE) progress_stop(progress, reason);
@@ -131,7 +135,8 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 /* Fills the statistics of the n returns in the window; sorts a copy for the median. */
-static void window_statistics(struct progress_returns *out, const struct window *window, double *sorted, int n) {
+static void window_statistics(struct progress_returns *out, const struct window *window,
+                              double *sorted, int n) {
   long double squares = 0, length = 0;
   memcpy(sorted, window->episode_return, (size_t)n * sizeof(double));
   qsort(sorted, (size_t)n, sizeof(double), compare_doubles);
@@ -148,7 +153,8 @@ static void window_statistics(struct progress_returns *out, const struct window 
 }
 
 struct progress_returns progress_returns(struct progress *progress, bool eval) {
-  struct progress_returns out = {.mean = NAN, .std = NAN, .min = NAN, .max = NAN, .median = NAN, .length_mean = NAN};
+  struct progress_returns out = {
+      .mean = NAN, .std = NAN, .min = NAN, .max = NAN, .median = NAN, .length_mean = NAN};
   pthread_mutex_lock(&progress->lock);
   const struct window *window = &progress->role[eval];
   out.count = window->count + (eval ? 0 : progress->before);

@@ -1,9 +1,10 @@
 /* How far the run is: environment steps, finished episodes, and whether and why it ends.
  *
- * Scores, evaluation and --target_return come only from the episodes that actors report. In evaluate mode each environment
- * has a quota, so that short episodes are not counted more often than long ones: environment i of E plays the episodes
- * i, i + E, i + 2E, ... of the requested number, and what it plays beyond is not counted.
- * Threads: any; guarded by one mutex, except the step counter (atomic). */
+ * Scores, evaluation and --target_return come only from the episodes that actors report. In
+ * evaluate mode each environment has a quota, so that short episodes are not counted more often
+ * than long ones: environment i of E plays the episodes i, i + E, i + 2E, ... of the requested
+ * number, and what it plays beyond is not counted. Threads: any; guarded by one mutex, except the
+ * step counter (atomic). */
 #ifndef ACORN_LEARNER_PROGRESS_H
 #define ACORN_LEARNER_PROGRESS_H
 
@@ -13,7 +14,14 @@
 
 enum { PROGRESS_WINDOW = 100 };
 
-enum stop_reason { STOP_NONE, STOP_TOTAL_STEPS, STOP_TARGET_RETURN, STOP_EPISODES, STOP_SIGNAL, STOP_ERROR };
+enum stop_reason {
+  STOP_NONE,
+  STOP_TOTAL_STEPS,
+  STOP_TARGET_RETURN,
+  STOP_EPISODES,
+  STOP_SIGNAL,
+  STOP_ERROR
+};
 
 /* "total_steps", "target_return", "episodes", "signal", "error". */
 const char *stop_reason_name(enum stop_reason reason);
@@ -49,9 +57,10 @@ int64_t progress_episodes(struct progress *progress);
 /* For a resumed run: steps and episodes before it. Call before threads start. */
 void progress_restore(struct progress *progress, int64_t steps, int64_t episodes);
 
-/* A finished episode of environment `environment` (an id of its own role). Not counted once the run has ended. */
-void progress_add_episode(struct progress *progress, bool eval, int environment, double episode_return,
-                          uint32_t length);
+/* A finished episode of environment `environment` (an id of its own role). Not counted once the run
+ * has ended. */
+void progress_add_episode(struct progress *progress, bool eval, int environment,
+                          double episode_return, uint32_t length);
 
 struct progress_returns progress_returns(struct progress *progress, bool eval);
 

@@ -1,5 +1,5 @@
-/* What a user sees of a run: the live line, the reason when nothing moves, metrics.jsonl, the result line.
- * Thread: main. */
+/* What a user sees of a run: the live line, the reason when nothing moves, metrics.jsonl, the
+ * result line. Thread: main. */
 #ifndef ACORN_LEARNER_REPORT_H
 #define ACORN_LEARNER_REPORT_H
 
@@ -19,10 +19,12 @@ struct report {
 };
 
 /* Opens <run folder>/metrics.jsonl for appending unless there is no folder or metrics are off. */
-MUST_CHECK enum status report_open(struct report *report, struct run *run, int64_t start_us, struct error *error);
+MUST_CHECK enum status report_open(struct report *report, struct run *run, int64_t start_us,
+                                   struct error *error);
 /* Called a few times a second: writes what is due. */
 void report_tick(struct report *report, int64_t now_us);
-/* The last lines: figures of an evaluation, then "result env=... reason=..." on stdout. Returns the exit code. */
+/* The last lines: figures of an evaluation, then "result env=... reason=..." on stdout. Returns the
+ * exit code. */
 int report_result(struct report *report, int64_t now_us);
 void report_close(struct report *report);
 

@@ -23,7 +23,8 @@ static enum status find_space(struct run *run, struct error *error) {
   status = registry_space(&run->space, env, &config, error);
   registry_config_deinit(&config);
   if (status == STATUS_OK && !run->space.discrete)
-    status = status_fail(error, STATUS_INVALID, "environment '%s' has continuous actions; agent '%s' needs discrete ones",
+    status = status_fail(error, STATUS_INVALID,
+                         "environment '%s' has continuous actions; agent '%s' needs discrete ones",
                          run->options->env, run->options->agent);
   return status;
 }
@@ -50,16 +51,19 @@ static void describe_inputs(struct run *run) {
 /* ---- the network */
 
 /* "64,64" or "none". */
-static enum status parse_hidden(struct agent_config *config, const char *text, struct error *error) {
+static enum status parse_hidden(struct agent_config *config, const char *text,
+                                struct error *error) {
   config->num_layers = 0;
   if (strcmp(text, "none") == 0 || !text[0]) return STATUS_OK;
   for (const char *p = text;; p++) {
     char *end;
     long size = strtol(p, &end, 10);
     if (end == p || size < 1 || size > 65536 || (*end && *end != ','))
-      return status_fail(error, STATUS_INVALID, "--hidden=%s: sizes separated by commas (64,64), or none", text);
+      return status_fail(error, STATUS_INVALID,
+                         "--hidden=%s: sizes separated by commas (64,64), or none", text);
     if (config->num_layers == AGENT_MAX_LAYERS)
-      return status_fail(error, STATUS_INVALID, "--hidden=%s: at most %d layers", text, AGENT_MAX_LAYERS);
+      return status_fail(error, STATUS_INVALID, "--hidden=%s: at most %d layers", text,
+                         AGENT_MAX_LAYERS);
     config->hidden[config->num_layers++] = (int)size;
     p = end;
     if (!*p) return STATUS_OK;
@@ -69,11 +73,11 @@ static enum status parse_hidden(struct agent_config *config, const char *text, s
 static enum status make_agent(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   bool learns = strcmp(options->agent, "vtrace") == 0;
-  struct agent_config config = {.network = learns ? options->network : options->agent,
-                                .inputs = run->inputs,
-                                .lstm_size = (int)options->lstm_size,
-                                .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU
-                                                                                       : ACTIVATION_TANH};
+  struct agent_config config = {
+      .network = learns ? options->network : options->agent,
+      .inputs = run->inputs,
+      .lstm_size = (int)options->lstm_size,
+      .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   enum status status = parse_hidden(&config, options->hidden, error);
   if (status == STATUS_OK) status = agent_create(&run->agent, &config, error);
   if (status == STATUS_OK) status = device_create(&run->inference_device, options->device, error);
@@ -86,15 +90,31 @@ static enum status make_agent(struct run *run, struct error *error) {
 /* ---- training */
 
 static struct update_config update_config(const struct learner_options *o) {
-  return (struct update_config){
-      .T = (int)o->unroll_length, .N = (int)o->batch_size, .discount = o->discount, .lambda = o->lambda,
-      .rho_clip = o->rho_clip, .c_clip = o->c_clip, .pg_rho_clip = o->pg_rho_clip, .reward_clip = o->reward_clip,
-      .baseline_cost = o->baseline_cost, .entropy_cost = o->entropy_cost, .kl_cost = o->kl_cost,
-      .target_entropy = o->target_entropy, .entropy_adjustment_speed = o->entropy_adjustment_speed,
-      .optimizer = o->optimizer, .learning_rate = o->learning_rate, .learning_rate_decay = o->learning_rate_decay,
-      .total_steps = o->total_steps, .adam_beta1 = o->adam_beta1, .adam_beta2 = o->adam_beta2,
-      .adam_epsilon = o->adam_epsilon, .rmsprop_decay = o->rmsprop_decay, .rmsprop_momentum = o->rmsprop_momentum,
-      .rmsprop_epsilon = o->rmsprop_epsilon, .max_gradient_norm = o->max_gradient_norm, .seed = (uint64_t)o->seed};
+  return (struct update_config){.T = (int)o->unroll_length,
+                                .N = (int)o->batch_size,
+                                .discount = o->discount,
+                                .lambda = o->lambda,
+                                .rho_clip = o->rho_clip,
+                                .c_clip = o->c_clip,
+                                .pg_rho_clip = o->pg_rho_clip,
+                                .reward_clip = o->reward_clip,
+                                .baseline_cost = o->baseline_cost,
+                                .entropy_cost = o->entropy_cost,
+                                .kl_cost = o->kl_cost,
+                                .target_entropy = o->target_entropy,
+                                .entropy_adjustment_speed = o->entropy_adjustment_speed,
+                                .optimizer = o->optimizer,
+                                .learning_rate = o->learning_rate,
+                                .learning_rate_decay = o->learning_rate_decay,
+                                .total_steps = o->total_steps,
+                                .adam_beta1 = o->adam_beta1,
+                                .adam_beta2 = o->adam_beta2,
+                                .adam_epsilon = o->adam_epsilon,
+                                .rmsprop_decay = o->rmsprop_decay,
+                                .rmsprop_momentum = o->rmsprop_momentum,
+                                .rmsprop_epsilon = o->rmsprop_epsilon,
+                                .max_gradient_norm = o->max_gradient_norm,
+                                .seed = (uint64_t)o->seed};
 }
 
 static void make_experience(struct run *run) {
@@ -107,19 +127,23 @@ static void make_experience(struct run *run) {
                                .state_size = state,
                                .stagger = true};
   run->pages = pages_create(run->inference_device, &pages);
-  struct fifo_config fifo = {T, (int)options->batch_size, run->inputs.row_stride, state, options->max_lag};
+  struct fifo_config fifo = {T, (int)options->batch_size, run->inputs.row_stride, state,
+                             options->max_lag};
   run->fifo = fifo_create(run->inference_device, &fifo);
 }
 
-/* The update holds the parameters, so evaluation needs it too; the rest only when something is trained. */
-static enum status make_training(struct run *run, const struct run_callbacks *callbacks, struct error *error) {
+/* The update holds the parameters, so evaluation needs it too; the rest only when something is
+ * trained. */
+static enum status make_training(struct run *run, const struct run_callbacks *callbacks,
+                                 struct error *error) {
   if (agent_num_parameters(run->agent) == 0) return STATUS_OK;
   struct update_config config = update_config(run->options);
   enum status status = update_create(&run->update, run->trainer_device, run->agent, &config, error);
   if (status != STATUS_OK) return status;
   if (run->trains) make_experience(run);
   struct trainer_config trainer = {callbacks->on_saved, callbacks->context};
-  run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->fifo, run->weights, run->progress);
+  run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->fifo, run->weights,
+                                run->progress);
   trainer_set_counter(run->trainer, TRAINER_SEED, run->options->seed);
   return STATUS_OK;
 }
@@ -130,15 +154,17 @@ static enum status load(struct run *run, struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   int64_t updates;
   int count = trainer_items(run->trainer, items);
-  enum status status = checkpoint_read_newest(run->folder.checkpoints, items, count, &updates, error);
+  enum status status =
+      checkpoint_read_newest(run->folder.checkpoints, items, count, &updates, error);
   if (status != STATUS_OK) return status;
   trainer_load(run->trainer);
-  log_info("%s the checkpoint of update %lld in %s", run->evaluates ? "playing" : "resuming from", (long long)updates,
-           run->folder.path);
+  log_info("%s the checkpoint of update %lld in %s", run->evaluates ? "playing" : "resuming from",
+           (long long)updates, run->folder.path);
   if (run->evaluates) return STATUS_OK;
   progress_restore(run->progress, trainer_counter(run->trainer, TRAINER_STEPS),
                    trainer_counter(run->trainer, TRAINER_EPISODES));
-  trainer_set_counter(run->trainer, TRAINER_RESTARTS, trainer_counter(run->trainer, TRAINER_RESTARTS) + 1);
+  trainer_set_counter(run->trainer, TRAINER_RESTARTS,
+                      trainer_counter(run->trainer, TRAINER_RESTARTS) + 1);
   run->resumed = true;
   return STATUS_OK;
 }
@@ -148,7 +174,8 @@ static enum status load_if_wanted(struct run *run, struct error *error) {
   if (!run->trainer || (!run->options->resume && !run->evaluates)) return STATUS_OK;
   enum status status = load(run, error);
   if (status == STATUS_NOT_FOUND && !run->evaluates) {
-    if (run->folder.held_run) log_warn("no checkpoint in %s yet: the run starts anew", run->folder.checkpoints);
+    if (run->folder.held_run)
+      log_warn("no checkpoint in %s yet: the run starts anew", run->folder.checkpoints);
     return STATUS_OK;
   }
   return status;
@@ -157,8 +184,8 @@ static enum status load_if_wanted(struct run *run, struct error *error) {
 static enum status write_items(struct run *run, struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   int count = trainer_items(run->trainer, items);
-  return checkpoint_write(run->folder.checkpoints, trainer_saved_updates(run->trainer), items, count,
-                          (int)run->options->checkpoints_kept, error);
+  return checkpoint_write(run->folder.checkpoints, trainer_saved_updates(run->trainer), items,
+                          count, (int)run->options->checkpoints_kept, error);
 }
 
 enum status run_write_saved(struct run *run, struct error *error) {
@@ -176,11 +203,12 @@ static void make_serving(struct run *run) {
   const struct learner_options *options = run->options;
   int slots = run->num_train_slots + run->num_eval_slots;
   uint32_t restarts = run->trainer ? (uint32_t)trainer_counter(run->trainer, TRAINER_RESTARTS) : 0;
-  struct leases_config leases = {.max_train = run->num_train_slots,
-                                 .max_eval = run->num_eval_slots,
-                                 .seed = (uint64_t)options->seed,
-                                 .first_life = restarts << 16,
-                                 .deterministic_envs = options->deterministic ? (int)options->num_envs : 0};
+  struct leases_config leases = {
+      .max_train = run->num_train_slots,
+      .max_eval = run->num_eval_slots,
+      .seed = (uint64_t)options->seed,
+      .first_life = restarts << 16,
+      .deterministic_envs = options->deterministic ? (int)options->num_envs : 0};
   if (run->evaluates) {
     leases.seed_base = (uint64_t)options->seed;
     leases.seed_stride = (uint64_t)options->num_envs;
@@ -188,13 +216,14 @@ static void make_serving(struct run *run) {
   run->leases = leases_create(&leases);
 
   /* Room for each environment's row, and as much again for rows of actors that died. */
-  struct batcher_config batcher = {.max_clients = slots,
-                                   .max_rows = 2 * slots,
-                                   .row_stride = run->inputs.row_stride,
-                                   .target_rows = (int)options->target_rows,
-                                   .max_wait_us = options->max_wait_us,
-                                   .late_us = options->late_us,
-                                   .barrier_rows = options->deterministic ? (int)options->num_envs : 0};
+  struct batcher_config batcher = {
+      .max_clients = slots,
+      .max_rows = 2 * slots,
+      .row_stride = run->inputs.row_stride,
+      .target_rows = (int)options->target_rows,
+      .max_wait_us = options->max_wait_us,
+      .late_us = options->late_us,
+      .barrier_rows = options->deterministic ? (int)options->num_envs : 0};
   run->batcher = batcher_create(&batcher);
 
   struct ingress_config ingress = {.environment = options->env,
@@ -206,44 +235,50 @@ static void make_serving(struct run *run) {
                                    .deterministic = options->deterministic};
   run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);
 
-  struct inference_config inference = {.num_slots = slots,
-                                       .num_train_slots = run->num_train_slots,
-                                       .max_rows = batcher.max_rows,
-                                       .seed = (uint64_t)options->seed,
-                                       .greedy_eval = !run->evaluates || strcmp(options->policy, "greedy") == 0,
-                                       .lockstep = options->deterministic,
-                                       .count_eval_steps = run->evaluates};
-  run->inference = inference_create(&inference, run->inference_device, run->agent, &run->inputs, run->weights,
-                                    run->batcher, run->pages, run->fifo, run->progress, &run->inference_metrics);
+  struct inference_config inference = {
+      .num_slots = slots,
+      .num_train_slots = run->num_train_slots,
+      .max_rows = batcher.max_rows,
+      .seed = (uint64_t)options->seed,
+      .greedy_eval = !run->evaluates || strcmp(options->policy, "greedy") == 0,
+      .lockstep = options->deterministic,
+      .count_eval_steps = run->evaluates};
+  run->inference =
+      inference_create(&inference, run->inference_device, run->agent, &run->inputs, run->weights,
+                       run->batcher, run->pages, run->fifo, run->progress, &run->inference_metrics);
 }
 
 /* ---- */
 
 static void make_progress(struct run *run, const struct run_callbacks *callbacks) {
   const struct learner_options *options = run->options;
-  struct progress_config config = {.total_steps = run->evaluates ? 0 : options->total_steps,
-                                   .target_return = options->target_return,
-                                   .quota_episodes = run->evaluates ? options->episodes : 0,
-                                   .quota_environments = run->evaluates ? (int)options->num_envs : 0,
-                                   .on_stop = callbacks->on_stop,
-                                   .context = callbacks->context};
+  struct progress_config config = {
+      .total_steps = run->evaluates ? 0 : options->total_steps,
+      .target_return = options->target_return,
+      .quota_episodes = run->evaluates ? options->episodes : 0,
+      .quota_environments = run->evaluates ? (int)options->num_envs : 0,
+      .on_stop = callbacks->on_stop,
+      .context = callbacks->context};
   run->progress = progress_create(&config);
 }
 
 static enum status open_folder(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   if (!run->evaluates)
-    return folder_open(&run->folder, options->logdir, options->env, options->agent, options->resume, error);
-  if (strcmp(options->agent, "vtrace") == 0) return folder_open_read_only(&run->folder, options->logdir, error);
+    return folder_open(&run->folder, options->logdir, options->env, options->agent, options->resume,
+                       error);
+  if (strcmp(options->agent, "vtrace") == 0)
+    return folder_open_read_only(&run->folder, options->logdir, error);
   return STATUS_OK;
 }
 
-enum status run_create(struct run *run, const struct learner_options *options, const struct run_callbacks *callbacks,
-                       struct error *error) {
+enum status run_create(struct run *run, const struct learner_options *options,
+                       const struct run_callbacks *callbacks, struct error *error) {
   *run = (struct run){.options = options, .folder.lock = -1};
   run->evaluates = strcmp(options->mode, "evaluate") == 0;
   run->trains = !run->evaluates && strcmp(options->agent, "vtrace") == 0;
-  run->num_train_slots = run->evaluates ? 0 : (int)(options->max_envs ? options->max_envs : 2 * options->num_envs);
+  run->num_train_slots =
+      run->evaluates ? 0 : (int)(options->max_envs ? options->max_envs : 2 * options->num_envs);
   run->num_eval_slots = (int)(run->evaluates ? options->num_envs : options->num_eval_envs);
 
   enum status status = find_space(run, error);
@@ -262,11 +297,12 @@ enum status run_create(struct run *run, const struct learner_options *options, c
 
 enum status run_start(struct run *run, struct error *error) {
   size_t slots = (size_t)(run->num_train_slots + run->num_eval_slots);
-  struct serve_config config = {.listen = run->options->listen,
-                                .queues = (int)run->options->queues,
-                                .max_message_bytes = ingress_max_message_bytes(&run->space, (int)slots)};
-  enum status status =
-      serve_start(&run->serve, &config, run->ingress, run->leases, run->batcher, run->inference, error);
+  struct serve_config config = {
+      .listen = run->options->listen,
+      .queues = (int)run->options->queues,
+      .max_message_bytes = ingress_max_message_bytes(&run->space, (int)slots)};
+  enum status status = serve_start(&run->serve, &config, run->ingress, run->leases, run->batcher,
+                                   run->inference, error);
   if (status == STATUS_OK && run->trains) trainer_start(run->trainer);
   return status;
 }

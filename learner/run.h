@@ -23,7 +23,8 @@ struct run {
   struct agent *agent;
   struct progress *progress;
   struct weights *weights;
-  struct update *update;   /* the next four: NULL unless it trains (update: unless there is a network) */
+  struct update
+      *update; /* the next four: NULL unless it trains (update: unless there is a network) */
   struct pages *pages;
   struct fifo *fifo;
   struct trainer *trainer;
@@ -45,17 +46,19 @@ struct run_callbacks {
   void *context;
 };
 
-/* Makes everything, loads the checkpoint when there is one to resume or evaluate. Errors: what the user can mend. */
+/* Makes everything, loads the checkpoint when there is one to resume or evaluate. Errors: what the
+ * user can mend. */
 MUST_CHECK enum status run_create(struct run *run, const struct learner_options *options,
                                   const struct run_callbacks *callbacks, struct error *error);
 /* Starts the trainer, then the server. */
 MUST_CHECK enum status run_start(struct run *run, struct error *error);
 
-/* Stops in the order of design 8: refuse Joins; the trainer ends its step; the FIFO closes; last replies; streams end;
- * calls are cancelled; queues drain. */
+/* Stops in the order of design 8: refuse Joins; the trainer ends its step; the FIFO closes; last
+ * replies; streams end; calls are cancelled; queues drain. */
 void run_stop(struct run *run);
 
-/* Writes a checkpoint of the present state (the trainer must not run), or of the buffer that on_saved announced. */
+/* Writes a checkpoint of the present state (the trainer must not run), or of the buffer that
+ * on_saved announced. */
 MUST_CHECK enum status run_write_checkpoint(struct run *run, struct error *error);
 MUST_CHECK enum status run_write_saved(struct run *run, struct error *error);
 

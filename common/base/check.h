@@ -1,4 +1,5 @@
-/* Programmer's errors: CHECK is always compiled in; it prints the expression, file and line, and aborts. */
+/* Programmer's errors: CHECK is always compiled in; it prints the expression, file and line, and
+ * aborts. */
 #ifndef ACORN_COMMON_BASE_CHECK_H
 #define ACORN_COMMON_BASE_CHECK_H
 
@@ -6,14 +7,15 @@
 
 #include "common/base/status.h"
 
-#define CHECK(condition, ...)                                                                      \
-  do {                                                                                             \
-    if (__builtin_expect(!(condition), 0)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
+#define CHECK(condition, ...)                                    \
+  do {                                                           \
+    if (__builtin_expect(!(condition), 0))                       \
+      check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
   } while (0)
 
 /* Prints "FILE:LINE: CHECK(condition) failed: message" to stderr and aborts. */
-_Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+_Noreturn void check_failed(const char *file, int line, const char *condition, const char *format,
+                            ...) PRINTF_LIKE(4, 5);
 
 /* Zeroed memory of count x size bytes, aligned to 64; running out of memory at start is a CHECK.
  * Owner: the caller, with free(). */

@@ -1,4 +1,5 @@
-/* Monotonic time. Units: microseconds since an arbitrary start, the same for all threads of a machine. Thread: any. */
+/* Monotonic time. Units: microseconds since an arbitrary start, the same for all threads of a
+ * machine. Thread: any. */
 #ifndef ACORN_COMMON_BASE_CLOCK_H
 #define ACORN_COMMON_BASE_CLOCK_H
 

@@ -1,4 +1,5 @@
-/* Log lines on stderr: "12.345 learner: message", seconds since the process started. Thread: any; a line is one write. */
+/* Log lines on stderr: "12.345 learner: message", seconds since the process started. Thread: any; a
+ * line is one write. */
 #ifndef ACORN_COMMON_BASE_LOG_H
 #define ACORN_COMMON_BASE_LOG_H
 
@@ -6,10 +7,12 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
-/* Sets the name that starts every line and the lowest level that is printed. Call once, before threads start. */
+/* Sets the name that starts every line and the lowest level that is printed. Call once, before
+ * threads start. */
 void log_init(const char *name, enum log_level lowest);
 
-/* Prints one line; a newline is added. LOG_WARN and LOG_ERROR lines carry the word "warning:" or "error:". */
+/* Prints one line; a newline is added. LOG_WARN and LOG_ERROR lines carry the word "warning:" or
+ * "error:". */
 void log_line(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
@@ -17,8 +20,8 @@ void log_line(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 #define log_warn(...) log_line(LOG_WARN, __VA_ARGS__)
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 
-/* A live line: on a terminal it stays at the bottom and is redrawn in place, log lines scroll above it; elsewhere it is
- * printed as an ordinary line. An empty text removes it. */
+/* A live line: on a terminal it stays at the bottom and is redrawn in place, log lines scroll above
+ * it; elsewhere it is printed as an ordinary line. An empty text removes it. */
 void log_live(const char *text);
 
 #endif

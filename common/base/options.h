@@ -1,10 +1,10 @@
-/* Command-line options: one table, a row each; parsing, --help, --config files and the effective configuration all come
- * from it.
+/* Command-line options: one table, a row each; parsing, --help, --config files and the effective
+ * configuration all come from it.
  *
- * Syntax: --name=value, --name value, --flag and --no_flag for booleans, --config=FILE (lines "name = value", # starts a
- * comment), also --kebab-case. Later wins; the command line wins over the file. Large numbers may be written 1e6, 500k, 2M.
- * A wrong name is an error that names the nearest right one; a value out of range names the range.
- * Thread: one, at start. */
+ * Syntax: --name=value, --name value, --flag and --no_flag for booleans, --config=FILE (lines "name
+ * = value", # starts a comment), also --kebab-case. Later wins; the command line wins over the
+ * file. Large numbers may be written 1e6, 500k, 2M. A wrong name is an error that names the nearest
+ * right one; a value out of range names the range. Thread: one, at start. */
 #ifndef ACORN_COMMON_BASE_OPTIONS_H
 #define ACORN_COMMON_BASE_OPTIONS_H
 
@@ -38,7 +38,8 @@ struct option {
 
 enum { OPTIONS_MAX = 256 };
 
-/* Which rows the user set. The first member of every configuration struct. Read-only outside options.c. */
+/* Which rows the user set. The first member of every configuration struct. Read-only outside
+ * options.c. */
 struct options_given {
   uint8_t row[OPTIONS_MAX];
 };
@@ -50,23 +51,28 @@ struct option_table {
   int count;
 };
 
-/* Fills every member with its default. Owner: strings are on the heap, options_deinit frees them. */
+/* Fills every member with its default. Owner: strings are on the heap, options_deinit frees them.
+ */
 void options_init(const struct option_table *table, void *config);
 void options_deinit(const struct option_table *table, void *config);
 
-/* Reads argv[1..]; what follows "--" alone and anything that does not start with "--" is an error here, unless
- * `positional` (room for argc pointers) is given: then such words are collected there, `num_positional` of them.
- * Errors: INVALID. STATUS_DONE: --help was asked for and has been printed to stdout. */
-MUST_CHECK enum status options_parse(const struct option_table *table, void *config, int argc, char **argv,
-                                     const char **positional, int *num_positional, struct error *error);
+/* Reads argv[1..]; what follows "--" alone and anything that does not start with "--" is an error
+ * here, unless `positional` (room for argc pointers) is given: then such words are collected there,
+ * `num_positional` of them. Errors: INVALID. STATUS_DONE: --help was asked for and has been printed
+ * to stdout. */
+MUST_CHECK enum status options_parse(const struct option_table *table, void *config, int argc,
+                                     char **argv, const char **positional, int *num_positional,
+                                     struct error *error);
 
-/* Sets one option by name, as if typed. `where` ("--config file x, line 3") starts the error sentence; may be "". */
-MUST_CHECK enum status options_set(const struct option_table *table, void *config, const char *name, const char *value,
-                                   const char *where, struct error *error);
+/* Sets one option by name, as if typed. `where` ("--config file x, line 3") starts the error
+ * sentence; may be "". */
+MUST_CHECK enum status options_set(const struct option_table *table, void *config, const char *name,
+                                   const char *value, const char *where, struct error *error);
 
-/* Reads a file of "name = value" lines. A string may stand in double quotes, with the escapes \" \\ and \n. */
-MUST_CHECK enum status options_read_file(const struct option_table *table, void *config, const char *path,
-                                         struct error *error);
+/* Reads a file of "name = value" lines. A string may stand in double quotes, with the escapes \"
+ * \\ and \n. */
+MUST_CHECK enum status options_read_file(const struct option_table *table, void *config,
+                                         const char *path, struct error *error);
 
 /* The row with that name, alias or kebab-case spelling; NULL if there is none. */
 const struct option *options_find(const struct option_table *table, const char *name);
@@ -75,13 +81,16 @@ const struct option *options_find(const struct option_table *table, const char *
 bool options_given(const struct option_table *table, const void *config, const char *name);
 
 /* The name nearest to `name` in one or several tables (edit distance); NULL if none is near. */
-const char *options_nearest(const struct option_table *const *tables, int num_tables, const char *name);
+const char *options_nearest(const struct option_table *const *tables, int num_tables,
+                            const char *name);
 
-/* Prints the help, grouped; or every option as "name = value", which options_read_file reads back. */
+/* Prints the help, grouped; or every option as "name = value", which options_read_file reads back.
+ */
 void options_help(const struct option_table *table, FILE *out);
 void options_write(const struct option_table *table, const void *config, FILE *out);
 
-/* The nearest of several words to one, for other error sentences ("unknown environment 'cartpol'; did you mean ..."). */
+/* The nearest of several words to one, for other error sentences ("unknown environment 'cartpol';
+ * did you mean ..."). */
 const char *options_nearest_word(const char *const *words, int count, const char *word);
 
 #endif

@@ -1,12 +1,13 @@
-/* Counter-based random numbers: the same (seed, environment, life, step, purpose) gives the same number on every device,
- * in any order and on any thread. There is no state to save.
- * Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3": Philox4x32 with 10 rounds. */
+/* Counter-based random numbers: the same (seed, environment, life, step, purpose) gives the same
+ * number on every device, in any order and on any thread. There is no state to save. Source: Salmon
+ * et al. 2011, "Parallel random numbers: as easy as 1, 2, 3": Philox4x32 with 10 rounds. */
 #ifndef ACORN_COMMON_BASE_RANDOM_H
 #define ACORN_COMMON_BASE_RANDOM_H
 
 #include <stdint.h>
 
-/* What a number is for; each purpose is a stream of its own. Never renumber: recorded runs depend on them. */
+/* What a number is for; each purpose is a stream of its own. Never renumber: recorded runs depend
+ * on them. */
 enum random_purpose {
   RANDOM_ACTION = 1,
   RANDOM_ENV_SEED = 2,
@@ -18,11 +19,15 @@ enum random_purpose {
 /* One block of four 32-bit numbers. */
 void random_philox4x32(uint32_t out[4], const uint32_t counter[4], uint64_t key);
 
-/* 64 random bits for (seed, environment, life, step, purpose); counter = {step, life, environment, purpose}. */
-uint64_t random_bits(uint64_t seed, uint32_t environment, uint32_t life, uint32_t step, enum random_purpose purpose);
+/* 64 random bits for (seed, environment, life, step, purpose); counter = {step, life, environment,
+ * purpose}. */
+uint64_t random_bits(uint64_t seed, uint32_t environment, uint32_t life, uint32_t step,
+                     enum random_purpose purpose);
 
-/* Uniform in [0, 1) on a grid of 2^-24: exact in float, so that every device draws the same action. */
-float random_uniform(uint64_t seed, uint32_t environment, uint32_t life, uint32_t step, enum random_purpose purpose);
+/* Uniform in [0, 1) on a grid of 2^-24: exact in float, so that every device draws the same action.
+ */
+float random_uniform(uint64_t seed, uint32_t environment, uint32_t life, uint32_t step,
+                     enum random_purpose purpose);
 
 /* Standard normal, by Box and Muller, for parameter i of stream `stream`. */
 double random_normal(uint64_t seed, uint32_t stream, uint32_t i, enum random_purpose purpose);

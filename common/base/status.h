@@ -1,23 +1,23 @@
 /* Errors of the world: what went wrong, as a code for the program and a sentence for the person.
  *
- * Every function that can fail for a reason outside the program (a peer, a file, an option, a message) returns a
- * `enum status` and fills a `struct error` with a sentence that says what was wrong, where, and what to do.
- * A programmer's mistake is CHECK's (check.h); a device failure is fatal. The three never mix.
- * Thread: any. */
+ * Every function that can fail for a reason outside the program (a peer, a file, an option, a
+ * message) returns a `enum status` and fills a `struct error` with a sentence that says what was
+ * wrong, where, and what to do. A programmer's mistake is CHECK's (check.h); a device failure is
+ * fatal. The three never mix. Thread: any. */
 #ifndef ACORN_COMMON_BASE_STATUS_H
 #define ACORN_COMMON_BASE_STATUS_H
 
 /* X(name, sentence) */
-#define STATUS_LIST(X)                                                                             \
-  X(OK, "ok")                                                                                      \
-  X(INVALID, "invalid argument")                                                                   \
-  X(NOT_FOUND, "not found")                                                                        \
-  X(EXISTS, "already there")                                                                       \
-  X(MISMATCH, "does not match")                                                                    \
-  X(EXHAUSTED, "no room left")                                                                     \
-  X(UNAVAILABLE, "unavailable")                                                                    \
-  X(CORRUPT, "damaged data")                                                                       \
-  X(IO, "input/output error")                                                                      \
+#define STATUS_LIST(X)           \
+  X(OK, "ok")                    \
+  X(INVALID, "invalid argument") \
+  X(NOT_FOUND, "not found")      \
+  X(EXISTS, "already there")     \
+  X(MISMATCH, "does not match")  \
+  X(EXHAUSTED, "no room left")   \
+  X(UNAVAILABLE, "unavailable")  \
+  X(CORRUPT, "damaged data")     \
+  X(IO, "input/output error")    \
   X(DONE, "done")
 
 enum status {
@@ -37,8 +37,8 @@ struct error {
 /* The general sentence of a status ("invalid argument"). Never NULL. */
 const char *status_name(enum status status);
 
-/* Writes the sentence into `error` (may be NULL) and returns `status`, so that a failure is one line:
- * `return status_fail(error, STATUS_INVALID, "--port: %d is not in 1..65535", port);` */
+/* Writes the sentence into `error` (may be NULL) and returns `status`, so that a failure is one
+ * line: `return status_fail(error, STATUS_INVALID, "--port: %d is not in 1..65535", port);` */
 MUST_CHECK enum status status_fail(struct error *error, enum status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

@@ -77,7 +77,7 @@ void torso_declare(struct agent *agent, struct torso *torso) {
   torso->num_layers = agent->config.num_layers;
   torso->outputs = agent->inputs_size;
   for (int l = 0; l < torso->num_layers; l++) {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof(name), "hidden%d", l);
     torso->layer[l] = dense_declare(agent, name, torso->outputs, agent->config.hidden[l],
                                     agent->config.activation);

@@ -1,16 +1,18 @@
-/* The table of operations that networks, losses and optimisers are written against. Three implementations: ref.c (naive
- * loops, the oracle, compiled for float and for double), cpu.c (blocked vector kernels), and a GPU plugin.
+/* The table of operations that networks, losses and optimisers are written against. Three
+ * implementations: ref.c (naive loops, the oracle, compiled for float and for double), cpu.c
+ * (blocked vector kernels), and a GPU plugin.
  *
- * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so that nobody reads a
- * device array by accident: upload and download convert from and to float (or double), device_at does the arithmetic.
- * Arrays are dense, row-major, 64-byte aligned at their allocation; outputs come first, then inputs, then sizes. Outputs
- * are overwritten unless a comment says "adds to". Outputs and inputs may not overlap unless a comment says "in place".
+ * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so
+ * that nobody reads a device array by accident: upload and download convert from and to float (or
+ * double), device_at does the arithmetic. Arrays are dense, row-major, 64-byte aligned at their
+ * allocation; outputs come first, then inputs, then sizes. Outputs are overwritten unless a comment
+ * says "adds to". Outputs and inputs may not overlap unless a comment says "in place".
  *
- * Dimension letters: B rows (of an inference batch, or T*N of a training batch), I inputs, O outputs, H hidden size,
- * A actions, T time steps, N sequences, P parameters.
- * Thread: one `struct device` per thread (it holds that thread's scratch memory); memory may be shared between devices of
- * the same kind. Errors: a device failure is fatal.
- * Upstream: learner/agent, learner/train, learner/serve/inference.c. */
+ * Dimension letters: B rows (of an inference batch, or T*N of a training batch), I inputs, O
+ * outputs, H hidden size, A actions, T time steps, N sequences, P parameters. Thread: one `struct
+ * device` per thread (it holds that thread's scratch memory); memory may be shared between devices
+ * of the same kind. Errors: a device failure is fatal. Upstream: learner/agent, learner/train,
+ * learner/serve/inference.c. */
 #ifndef ACORN_LEARNER_DEVICE_DEVICE_H
 #define ACORN_LEARNER_DEVICE_DEVICE_H
 
@@ -45,7 +47,8 @@ struct device_inputs {
   bool use_previous_action, use_reward;
 };
 
-/* Number of inputs that embed writes per row: elements of all tensors, A if use_previous_action, 1 if use_reward. */
+/* Number of inputs that embed writes per row: elements of all tensors, A if use_previous_action, 1
+ * if use_reward. */
 int device_inputs_size(const struct device_inputs *in);
 
 /* Arguments of the V-trace operation; time-major (T, N) unless noted. */
@@ -81,68 +84,74 @@ struct device_ops {
   void (*copy_rows)(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                     int n);
 
-  /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32 and float32 as they
-   * are), one-hot previous action (zeros for -1), reward clipped to [-1, 1] (0 on a first row). */
+  /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32
+   * and float32 as they are), one-hot previous action (zeros for -1), reward clipped to [-1, 1] (0
+   * on a first row). */
   void (*embed)(struct device *d, real *y, const struct device_inputs *in, int B);
 
   /* ---- linear layer, w (I, O), b (O) */
   /* y (B, O) = act(x (B, I) w + b); x rows are x_stride reals apart. */
   void (*linear_forward)(struct device *d, real *y, const real *x, int x_stride, const real *w,
                          const real *b, enum activation act, int B, int I, int O);
-  /* dw (I, O) and db (O) are overwritten; dx (B, I) may be NULL. dy (B, O) is turned in place into the gradient before
-   * the activation (y: the forward's output). */
+  /* dw (I, O) and db (O) are overwritten; dx (B, I) may be NULL. dy (B, O) is turned in place into
+   * the gradient before the activation (y: the forward's output). */
   void (*linear_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
                           const real *x, int x_stride, const real *w, enum activation act, int B,
                           int I, int O);
 
-  /* ---- LSTM over T steps of N sequences; gate order i, f, g (cell), o; 1.0 is added to the forget gate inside.
-   * gates (T, N, 4H): in: x_t Wx + b; out: the activated gates, kept for backward. h, c (T, N, H): outputs of every step.
-   * wh (H, 4H). h0, c0 (N, H). reset (T, N): where bit 0 (1, first) is set the state before the step is zero. */
+  /* ---- LSTM over T steps of N sequences; gate order i, f, g (cell), o; 1.0 is added to the forget
+   * gate inside. gates (T, N, 4H): in: x_t Wx + b; out: the activated gates, kept for backward. h,
+   * c (T, N, H): outputs of every step. wh (H, 4H). h0, c0 (N, H). reset (T, N): where bit 0 (1,
+   * first) is set the state before the step is zero. */
   void (*lstm_forward)(struct device *d, real *h, real *c, real *gates, const real *wh,
                        const real *h0, const real *c0, const uint8_t *reset, int T, int N, int H);
-  /* dgates (T, N, 4H): gradient with respect to x_t Wx + b. dwh (H, 4H) overwritten. dh (T, N, H): gradient from above;
-   * used as scratch. Nothing flows into h0, c0 (they are data). */
+  /* dgates (T, N, 4H): gradient with respect to x_t Wx + b. dwh (H, 4H) overwritten. dh (T, N, H):
+   * gradient from above; used as scratch. Nothing flows into h0, c0 (they are data). */
   void (*lstm_backward)(struct device *d, real *dgates, real *dwh, real *dh, const real *h,
                         const real *c, const real *gates, const real *wh, const real *h0,
                         const real *c0, const uint8_t *reset, int T, int N, int H);
 
   /* ---- categorical distribution over A actions; logits rows are `stride` reals apart */
-  /* uniform (B) in [0,1): inverse of the cumulative distribution in order of actions; a negative uniform: the argmax
-   * (lowest index wins). action (B), log_prob (B) of that action under the softmax. */
+  /* uniform (B) in [0,1): inverse of the cumulative distribution in order of actions; a negative
+   * uniform: the argmax (lowest index wins). action (B), log_prob (B) of that action under the
+   * softmax. */
   void (*categorical_sample)(struct device *d, int32_t *action, float *log_prob, const real *logits,
                              int stride, const float *uniform, int B, int A);
   /* log_prob (B) of the given actions, entropy (B). Actions out of range count as 0. */
   void (*categorical_evaluate)(struct device *d, real *log_prob, real *entropy, const real *logits,
                                int stride, const int32_t *action, int B, int A);
-  /* dlogits (rows dstride apart) = d_log_prob (B) * d log_prob/d logits + d_entropy (B) * d entropy/d logits. */
+  /* dlogits (rows dstride apart) = d_log_prob (B) * d log_prob/d logits + d_entropy (B) * d
+   * entropy/d logits. */
   void (*categorical_backward)(struct device *d, real *dlogits, int dstride, const real *logits,
                                int stride, const int32_t *action, const real *d_log_prob,
                                const real *d_entropy, int B, int A);
 
-  /* ---- V-trace: vs, advantage (T, N). Step t is masked (vs = V, advantage = 0, the trace stops) where row t is
-   * truncated; the discount into t+1 is 0 iff row t+1 is terminated.
-   * Source: Espeholt et al. 2018, eq. 1, computed backwards (remark 1). */
+  /* ---- V-trace: vs, advantage (T, N). Step t is masked (vs = V, advantage = 0, the trace stops)
+   * where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated. Source:
+   * Espeholt et al. 2018, eq. 1, computed backwards (remark 1). */
   void (*vtrace)(struct device *d, real *vs, real *advantage, const struct device_vtrace *v);
 
-  /* ---- the V-trace losses' gradients at the heads, means over the unmasked steps (flags without TRUNCATED) of (T, N).
-   * d_log_prob (T*N) = scale * (-advantage - kl_cost), d_entropy (T*N) = -scale * entropy_cost,
-   * d_value (T*N) = scale * baseline_cost * (V - vs); 0 where masked. scale = 1 / unmasked steps (0 if none).
-   * sums (8): [0] unmasked steps, [1] policy loss -sum(log_prob * advantage), [2] baseline 0.5 sum (vs-V)^2,
-   * [3] sum entropy, [4] sum (behaviour - log_prob), [5] sum V, [6] sum of clipped rewards (of the steps that follow the
-   * unmasked actions), [7] number of steps with rho > rho_clip. Sums over unmasked steps, not yet divided. */
+  /* ---- the V-trace losses' gradients at the heads, means over the unmasked steps (flags without
+   * TRUNCATED) of (T, N). d_log_prob (T*N) = scale * (-advantage - kl_cost), d_entropy (T*N) =
+   * -scale * entropy_cost, d_value (T*N) = scale * baseline_cost * (V - vs); 0 where masked. scale
+   * = 1 / unmasked steps (0 if none). sums (8): [0] unmasked steps, [1] policy loss -sum(log_prob *
+   * advantage), [2] baseline 0.5 sum (vs-V)^2, [3] sum entropy, [4] sum (behaviour - log_prob), [5]
+   * sum V, [6] sum of clipped rewards (of the steps that follow the unmasked actions), [7] number
+   * of steps with rho > rho_clip. Sums over unmasked steps, not yet divided. */
   void (*vtrace_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
                       real *sums, const struct device_vtrace *v, const real *vs,
                       const real *advantage, const real *entropy, float baseline_cost,
                       float entropy_cost, float kl_cost);
 
-  /* ---- optimisers over P parameters; gradients are scaled by min(1, max_norm / norm) first (max_norm 0: not at all),
-   * norm (1) as computed by global_norm. */
+  /* ---- optimisers over P parameters; gradients are scaled by min(1, max_norm / norm) first
+   * (max_norm 0: not at all), norm (1) as computed by global_norm. */
   void (*global_norm)(struct device *d, real *norm, const real *g, size_t P);
   /* Source: Kingma and Ba 2015, algorithm 1; step counts from 1. */
   void (*adam)(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
                float max_norm, float lr, float beta1, float beta2, float epsilon, int64_t step,
                size_t P);
-  /* IMPALA's RMSProp: ms = decay ms + (1-decay) g^2; mom = momentum mom + lr g / sqrt(ms + epsilon); p -= mom. */
+  /* IMPALA's RMSProp: ms = decay ms + (1-decay) g^2; mom = momentum mom + lr g / sqrt(ms +
+   * epsilon); p -= mom. */
   void (*rmsprop)(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm,
                   float max_norm, float lr, float decay, float momentum, float epsilon, size_t P);
 };
@@ -152,8 +161,9 @@ struct device {
   const struct device_ops *ops;
 };
 
-/* A device for the calling thread. Owner: the caller. cpu picks the best kernels this machine runs; ACORN_CPU=v2|v3|v4
- * in the environment forces a set (refused with INVALID if the machine lacks it). */
+/* A device for the calling thread. Owner: the caller. cpu picks the best kernels this machine runs;
+ * ACORN_CPU=v2|v3|v4 in the environment forces a set (refused with INVALID if the machine lacks
+ * it). */
 struct device *device_ref_float_create(void);
 struct device *device_ref_double_create(void);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);

@@ -1,10 +1,12 @@
-/* From closed windows to training batches, first in, first out: crossing 2. Two batches: one open (inference gathers into
- * it), one in use (the trainer). When the open one is full and the other is free they swap roles.
+/* From closed windows to training batches, first in, first out: crossing 2. Two batches: one open
+ * (inference gathers into it), one in use (the trainer). When the open one is full and the other is
+ * free they swap roles.
  *
- * Inference waits only while both are full, that is, while the trainer computes; that wait is the back-pressure which
- * bounds the policy lag, and it is measured.
- * Threads: fifo_give, fifo_drain: inference; fifo_take, fifo_release: trainer; fifo_close and the counters: any.
- * Guarded by: one mutex, two condition variables. Gathering runs outside the lock (the open batch belongs to inference). */
+ * Inference waits only while both are full, that is, while the trainer computes; that wait is the
+ * back-pressure which bounds the policy lag, and it is measured. Threads: fifo_give, fifo_drain:
+ * inference; fifo_take, fifo_release: trainer; fifo_close and the counters: any. Guarded by: one
+ * mutex, two condition variables. Gathering runs outside the lock (the open batch belongs to
+ * inference). */
 #ifndef ACORN_LEARNER_EXPERIENCE_FIFO_H
 #define ACORN_LEARNER_EXPERIENCE_FIFO_H
 
@@ -14,7 +16,8 @@ struct fifo_config {
   int T, N;
   size_t row_stride;
   int state_size;
-  int64_t max_lag; /* windows whose first step is older than this many updates are dropped and counted; 0: never */
+  int64_t max_lag; /* windows whose first step is older than this many updates are dropped and
+                      counted; 0: never */
 };
 
 struct fifo;
@@ -22,23 +25,26 @@ struct fifo;
 struct fifo *fifo_create(struct device *device, const struct fifo_config *config);
 void fifo_destroy(struct fifo *fifo);
 
-/* Gathers a closed window into the open batch and releases it. Waits while both batches are full (returns at once when
- * closed). current_version: of the newest parameters, for max_lag. Returns true if this completed a batch. */
-bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *window, int64_t current_version);
+/* Gathers a closed window into the open batch and releases it. Waits while both batches are full
+ * (returns at once when closed). current_version: of the newest parameters, for max_lag. Returns
+ * true if this completed a batch. */
+bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *window,
+               int64_t current_version);
 
-/* The next full batch; waits for it. NULL once closed (a half-full batch is dropped). Owner: lent until fifo_release. */
+/* The next full batch; waits for it. NULL once closed (a half-full batch is dropped). Owner: lent
+ * until fifo_release. */
 struct train_batch *fifo_take(struct fifo *fifo);
 void fifo_release(struct fifo *fifo, struct train_batch *batch);
 
-/* Waits until the trainer has taken and released everything that was full (for --deterministic). Returns at once when
- * closed. */
+/* Waits until the trainer has taken and released everything that was full (for --deterministic).
+ * Returns at once when closed. */
 void fifo_drain(struct fifo *fifo);
 
 /* Ends every wait, now and later: gives drop, takes return NULL. */
 void fifo_close(struct fifo *fifo);
 
-/* Counters since the start. Units: microseconds. `busy_us`: how long the trainer has held its present batch, 0 if none;
- * `full`: inference is waiting now. */
+/* Counters since the start. Units: microseconds. `busy_us`: how long the trainer has held its
+ * present batch, 0 if none; `full`: inference is waiting now. */
 struct fifo_counters {
   int64_t windows_given, windows_dropped_lag, batches_taken;
   int64_t give_wait_us, take_wait_us;

@@ -1,17 +1,20 @@
-/* Where steps live: pages of `page_steps` consecutive steps of one slot, from one pool. A step holds its observation once.
+/* Where steps live: pages of `page_steps` consecutive steps of one slot, from one pool. A step
+ * holds its observation once.
  *
- * A slot is one environment id; a life is one lease of it. Appending a step gives the row it lives in; the caller writes
- * the row. A slot's pages form a chain. Pages begin at window starts, so page_steps is the stride between window starts
- * (V-trace: T), and a window of T+1 steps is one page and the first step of the next.
- * The first page of a life begins `phase(slot)` steps after the life does, staggered over the slots so that windows
- * complete evenly; the steps before it need no row (nothing can train on them).
+ * A slot is one environment id; a life is one lease of it. Appending a step gives the row it lives
+ * in; the caller writes the row. A slot's pages form a chain. Pages begin at window starts, so
+ * page_steps is the stride between window starts (V-trace: T), and a window of T+1 steps is one
+ * page and the first step of the next. The first page of a life begins `phase(slot)` steps after
+ * the life does, staggered over the slots so that windows complete evenly; the steps before it need
+ * no row (nothing can train on them).
  *
- * A page is *held* while it is being filled or belongs to a window that has closed and was not yet released, *free* from
- * then on. Free pages are reused oldest first (by the time they were begun), over all slots: so capacity does not
- * depend on how many slots there are, and the pages of a dead slot age out.
- * Invariant: a held page is never reused; a window that pages_append closed can be gathered until it is released or its
- * life ends, in any order; no window crosses two lives.
- * Upstream: serve/inference.c (thread: inference). Downstream: fifo.c (gathers). Source of the row layout: design 5. */
+ * A page is *held* while it is being filled or belongs to a window that has closed and was not yet
+ * released, *free* from then on. Free pages are reused oldest first (by the time they were begun),
+ * over all slots: so capacity does not depend on how many slots there are, and the pages of a dead
+ * slot age out. Invariant: a held page is never reused; a window that pages_append closed can be
+ * gathered until it is released or its life ends, in any order; no window crosses two lives.
+ * Upstream: serve/inference.c (thread: inference). Downstream: fifo.c (gathers). Source of the row
+ * layout: design 5. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
 
@@ -21,23 +24,23 @@
 
 struct pages_config {
   int num_slots;
-  int num_pages;   /* >= pages_needed(num_slots) */
-  int page_steps;  /* T */
+  int num_pages;  /* >= pages_needed(num_slots) */
+  int page_steps; /* T */
   size_t row_stride;
-  int state_size;  /* S */
-  bool stagger;    /* false: every phase is 0 (deterministic tests) */
+  int state_size; /* S */
+  bool stagger;   /* false: every phase is 0 (deterministic tests) */
 };
 
-/* Structure of arrays over all rows of the pool; row = page * page_steps + offset. Plain pointers, written by the owner
- * thread only. */
+/* Structure of arrays over all rows of the pool; row = page * page_steps + offset. Plain pointers,
+ * written by the owner thread only. */
 struct pages_rows {
-  uint8_t *observation; /* (rows, row_stride) */
-  int32_t *action;      /* (rows) */
-  float *behaviour;     /* (rows) */
-  float *reward;        /* (rows) */
-  uint8_t *flags;       /* (rows) */
-  int64_t *version;     /* (rows) */
-  real *start_state;           /* (pages, S): recurrent state before the page's first step */
+  uint8_t *observation;           /* (rows, row_stride) */
+  int32_t *action;                /* (rows) */
+  float *behaviour;               /* (rows) */
+  float *reward;                  /* (rows) */
+  uint8_t *flags;                 /* (rows) */
+  int64_t *version;               /* (rows) */
+  real *start_state;              /* (pages, S): recurrent state before the page's first step */
   int32_t *start_previous_action; /* (pages) */
 };
 
@@ -47,8 +50,10 @@ struct pages;
 struct pages_place {
   int64_t row;        /* where the step lives; -1: it is not kept (before the slot's phase) */
   int page;           /* of that row; -1 if none */
-  bool starts_window; /* first row of a page: the caller writes start_state and start_previous_action too */
-  bool closes_window; /* with this step, once its row is written, `window` is complete: gather it, then release */
+  bool starts_window; /* first row of a page: the caller writes start_state and
+                         start_previous_action too */
+  bool closes_window; /* with this step, once its row is written, `window` is complete: gather it,
+                         then release */
   struct window window;
 };
 
@@ -59,8 +64,9 @@ struct pages *pages_create(struct device *device, const struct pages_config *con
 void pages_destroy(struct pages *pages);
 const struct pages_rows *pages_rows(const struct pages *pages);
 
-/* Begins life `life` of a slot: what it held is freed, windows of the old life are gone, gathered or not (to gather or
- * release one afterwards is a CHECK; the FIFO gathers each as soon as it is closed). */
+/* Begins life `life` of a slot: what it held is freed, windows of the old life are gone, gathered
+ * or not (to gather or release one afterwards is a CHECK; the FIFO gathers each as soon as it is
+ * closed). */
 void pages_begin_life(struct pages *pages, int slot, uint32_t life);
 /* Ends it without a new one (the actor died): frees what it held. */
 void pages_end_life(struct pages *pages, int slot);
@@ -68,13 +74,16 @@ void pages_end_life(struct pages *pages, int slot);
 /* Room for the slot's next step. Never allocates memory. */
 struct pages_place pages_append(struct pages *pages, int slot);
 
-/* Copies a closed window into column `column` of the batch, previous actions derived (start_previous_action, then the
- * actions themselves; -1 on first rows), and releases the window: its full page becomes free. */
-void pages_gather(struct pages *pages, struct train_batch *batch, int column, const struct window *window);
+/* Copies a closed window into column `column` of the batch, previous actions derived
+ * (start_previous_action, then the actions themselves; -1 on first rows), and releases the window:
+ * its full page becomes free. */
+void pages_gather(struct pages *pages, struct train_batch *batch, int column,
+                  const struct window *window);
 /* Releases it without a copy. */
 void pages_release(struct pages *pages, const struct window *window);
 
-/* Bytes of observations allocated, and the number of steps that can be reached through it: for the memory figure. */
+/* Bytes of observations allocated, and the number of steps that can be reached through it: for the
+ * memory figure. */
 size_t pages_observation_bytes(const struct pages *pages);
 int64_t pages_capacity_steps(const struct pages *pages);
 /* Pages now held and free. */

@@ -1,6 +1,6 @@
-/* What the learner remembers of each environment between two steps: its life, the number of steps in it, the previous
- * action, the recurrent state. One slot per environment id.
- * Thread: inference. Upstream: serve/inference.c. */
+/* What the learner remembers of each environment between two steps: its life, the number of steps
+ * in it, the previous action, the recurrent state. One slot per environment id. Thread: inference.
+ * Upstream: serve/inference.c. */
 #ifndef ACORN_LEARNER_EXPERIENCE_SLOTS_H
 #define ACORN_LEARNER_EXPERIENCE_SLOTS_H
 
@@ -22,8 +22,9 @@ void slots_destroy(struct device *device, struct slots *slots);
 
 enum slots_life { SLOTS_SAME_LIFE, SLOTS_NEW_LIFE, SLOTS_OLD_LIFE };
 
-/* Life check of a row. A new life resets the slot: no steps, no previous action (its recurrent state is dropped by the
- * `first` flag of the row). A row of an old life, whose actor has been replaced meanwhile, is not to be used. */
+/* Life check of a row. A new life resets the slot: no steps, no previous action (its recurrent
+ * state is dropped by the `first` flag of the row). A row of an old life, whose actor has been
+ * replaced meanwhile, is not to be used. */
 enum slots_life slots_enter(struct slots *slots, int slot, uint32_t life);
 
 #endif

@@ -1,7 +1,8 @@
-/* Parameter snapshots from the trainer to inference: crossing 3. Four buffers: one for each of two readers, the newest, and
- * one that nobody holds, for the trainer to write; so publishing never waits, and a reader never sees a half-applied
- * update. (With three, two readers of old snapshots beside an untaken newest one would leave nothing to write.)
- * Threads: weights_publish: trainer; weights_acquire, weights_release: any reader, at most two at a time. */
+/* Parameter snapshots from the trainer to inference: crossing 3. Four buffers: one for each of two
+ * readers, the newest, and one that nobody holds, for the trainer to write; so publishing never
+ * waits, and a reader never sees a half-applied update. (With three, two readers of old snapshots
+ * beside an untaken newest one would leave nothing to write.) Threads: weights_publish: trainer;
+ * weights_acquire, weights_release: any reader, at most two at a time. */
 #ifndef ACORN_LEARNER_PARAMS_WEIGHTS_H
 #define ACORN_LEARNER_PARAMS_WEIGHTS_H
 
@@ -13,8 +14,10 @@ struct weights;
 struct weights *weights_create(struct device *device, size_t num_parameters);
 void weights_destroy(struct weights *weights);
 
-/* Copies P parameters into a free buffer and makes it the newest. Versions grow. `device`: the caller's own. */
-void weights_publish(struct weights *weights, struct device *device, const real *parameters, int64_t version);
+/* Copies P parameters into a free buffer and makes it the newest. Versions grow. `device`: the
+ * caller's own. */
+void weights_publish(struct weights *weights, struct device *device, const real *parameters,
+                     int64_t version);
 
 /* The newest snapshot and its version; it stays unchanged until released. */
 const real *weights_acquire(struct weights *weights, int64_t *version);

@@ -26,9 +26,9 @@ struct batcher {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool closed;
-  struct client *client;     /* (max_clients) */
+  struct client *client; /* (max_clients) */
   struct row_batch batch[2];
-  struct row_batch *filling; /* one of the two; NULL while both are in use */
+  struct row_batch *filling;    /* one of the two; NULL while both are in use */
   int live_rows, stepping_rows; /* of live clients that are not late */
   int late_clients;
   int64_t next_late_scan_us;
@@ -38,7 +38,8 @@ struct batcher {
   int64_t late_us;
 };
 
-/* Clients that came and went while a batch waited leave dead segments behind: twice as many have room. */
+/* Clients that came and went while a batch waited leave dead segments behind: twice as many have
+ * room. */
 static int max_segments(const struct batcher *batcher) {
   return 2 * batcher->config.max_clients;
 }
@@ -100,8 +101,8 @@ static bool counts(const struct client *client) {
   return client->live && !client->late;
 }
 
-void batcher_add(struct batcher *batcher, int client, int num_rows, int first_slot, uint32_t life, bool eval, bool live,
-                 int64_t now_us) {
+void batcher_add(struct batcher *batcher, int client, int num_rows, int first_slot, uint32_t life,
+                 bool eval, bool live, int64_t now_us) {
   pthread_mutex_lock(&batcher->lock);
   struct client *c = &batcher->client[client];
   CHECK(c->state == CLIENT_NONE, "client %d is already there", client);
@@ -131,7 +132,8 @@ void batcher_remove(struct batcher *batcher, int client) {
       if (c->state == CLIENT_STEPPING) batcher->stepping_rows -= c->num_rows;
     }
     if (c->late) batcher->late_clients--;
-    if (c->state == CLIENT_QUEUED && batcher->filling) kill_segment(batcher->filling, client, c->live);
+    if (c->state == CLIENT_QUEUED && batcher->filling)
+      kill_segment(batcher->filling, client, c->live);
     c->state = CLIENT_NONE;
     pthread_cond_signal(&batcher->changed);
   }
@@ -143,7 +145,8 @@ static int compare_times(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Remembers a turnaround; every TURNAROUNDS of them the bound for being late follows their median. */
+/* Remembers a turnaround; every TURNAROUNDS of them the bound for being late follows their median.
+ */
 static void note_turnaround(struct batcher *batcher, int64_t us) {
   if (batcher->config.late_us) return;
   batcher->turnaround[batcher->num_turnarounds++] = us;
@@ -170,7 +173,8 @@ static void client_answered(struct batcher *batcher, struct client *c, int64_t n
 /* ---- rows in */
 
 /* Where the client's rows stand in the batch. */
-static int place_rows(const struct batcher *batcher, struct row_batch *batch, const struct client *c) {
+static int place_rows(const struct batcher *batcher, struct row_batch *batch,
+                      const struct client *c) {
   if (!batcher->config.barrier_rows) return batch->num_rows;
   if (c->live) return c->first_slot;
   int row = batch->next_eval_row;
@@ -178,29 +182,35 @@ static int place_rows(const struct batcher *batcher, struct row_batch *batch, co
   return row;
 }
 
-struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segment, int64_t now_us) {
+struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segment,
+                                  int64_t now_us) {
   pthread_mutex_lock(&batcher->lock);
   struct client *c = &batcher->client[client];
   struct row_batch *batch = batcher->filling;
   CHECK(c->state == CLIENT_STEPPING, "client %d sent a message while one is in hand", client);
   int first_row = place_rows(batcher, batch, c);
-  if (first_row + c->num_rows > batcher->config.max_rows || batch->num_segments == max_segments(batcher)) {
+  if (first_row + c->num_rows > batcher->config.max_rows ||
+      batch->num_segments == max_segments(batcher)) {
     pthread_mutex_unlock(&batcher->lock);
     return NULL;
   }
   client_answered(batcher, c, now_us);
   *segment = batch->num_segments++;
-  batch->segment[*segment] = (struct batch_segment){
-      .client = client, .first_row = first_row, .num_rows = c->num_rows, .first_slot = c->first_slot,
-      .life = c->life, .eval = c->eval, .queued_us = now_us};
+  batch->segment[*segment] = (struct batch_segment){.client = client,
+                                                    .first_row = first_row,
+                                                    .num_rows = c->num_rows,
+                                                    .first_slot = c->first_slot,
+                                                    .life = c->life,
+                                                    .eval = c->eval,
+                                                    .queued_us = now_us};
   if (first_row + c->num_rows > batch->num_rows) batch->num_rows = first_row + c->num_rows;
   batch->uncommitted++;
   pthread_mutex_unlock(&batcher->lock);
   return batch;
 }
 
-void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segment, struct rpc_stream *stream,
-                    int64_t now_us) {
+void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segment,
+                    struct rpc_stream *stream, int64_t now_us) {
   pthread_mutex_lock(&batcher->lock);
   struct batch_segment *s = &batch->segment[segment];
   s->stream = stream;
@@ -227,7 +237,8 @@ static void scan_late(struct batcher *batcher, int64_t now_us) {
   if (now_us < batcher->next_late_scan_us || batcher->stepping_rows == 0) return;
   for (int i = 0; i < batcher->config.max_clients; i++) {
     struct client *c = &batcher->client[i];
-    if (c->state != CLIENT_STEPPING || !counts(c) || now_us - c->since_us <= batcher->late_us) continue;
+    if (c->state != CLIENT_STEPPING || !counts(c) || now_us - c->since_us <= batcher->late_us)
+      continue;
     c->late = true;
     batcher->late_clients++;
     batcher->live_rows -= c->num_rows;
@@ -236,10 +247,12 @@ static void scan_late(struct batcher *batcher, int64_t now_us) {
   batcher->next_late_scan_us = now_us + batcher->late_us / 8;
 }
 
-static bool should_run(const struct batcher *batcher, const struct row_batch *batch, int64_t now_us) {
+static bool should_run(const struct batcher *batcher, const struct row_batch *batch,
+                       int64_t now_us) {
   if (batch->uncommitted > 0 || batch->queued_rows == 0) return false;
   int barrier = batcher->config.barrier_rows;
-  if (barrier) return batch->live_rows >= barrier || (batch->live_rows == 0 && batcher->live_rows == 0);
+  if (barrier)
+    return batch->live_rows >= barrier || (batch->live_rows == 0 && batcher->live_rows == 0);
   int target = batcher->config.target_rows;
   if (!target) target = (batcher->live_rows + 1) / 2;
   return batch->queued_rows >= target || batcher->stepping_rows == 0 ||
@@ -247,7 +260,8 @@ static bool should_run(const struct batcher *batcher, const struct row_batch *ba
 }
 
 /* When time alone could change should_run. */
-static int64_t next_deadline(const struct batcher *batcher, const struct row_batch *batch, int64_t now_us) {
+static int64_t next_deadline(const struct batcher *batcher, const struct row_batch *batch,
+                             int64_t now_us) {
   int64_t deadline = now_us + FOREVER_US;
   if (batch->queued_rows == 0) return deadline;
   int64_t expiry = batch->oldest_us + batcher->config.max_wait_us;
@@ -285,8 +299,10 @@ struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int6
   pthread_mutex_lock(&batcher->lock);
   scan_late(batcher, now_us);
   struct row_batch *batch = batcher->filling;
-  if (other_is_free(batcher) && should_run(batcher, batch, now_us)) taken = take_locked(batcher);
-  else *deadline_us = next_deadline(batcher, batch, now_us);
+  if (other_is_free(batcher) && should_run(batcher, batch, now_us))
+    taken = take_locked(batcher);
+  else
+    *deadline_us = next_deadline(batcher, batch, now_us);
   pthread_mutex_unlock(&batcher->lock);
   return taken;
 }
@@ -323,7 +339,9 @@ void batcher_stepping(struct batcher *batcher, const struct row_batch *batch, in
   for (int i = 0; i < batch->num_segments; i++) {
     const struct batch_segment *s = &batch->segment[i];
     struct client *c = &batcher->client[s->client];
-    if (s->dead || c->state != CLIENT_RUNNING || c->life != s->life || c->first_slot != s->first_slot) continue;
+    if (s->dead || c->state != CLIENT_RUNNING || c->life != s->life ||
+        c->first_slot != s->first_slot)
+      continue;
     c->state = CLIENT_STEPPING;
     c->since_us = now_us;
     if (counts(c)) batcher->stepping_rows += c->num_rows;
@@ -347,8 +365,9 @@ void batcher_close(struct batcher *batcher) {
 
 struct batcher_counts batcher_counts(struct batcher *batcher) {
   pthread_mutex_lock(&batcher->lock);
-  struct batcher_counts counts = {batcher->live_rows, batcher->stepping_rows, batcher->filling->queued_rows,
-                                  batcher->late_clients, batcher->late_us};
+  struct batcher_counts counts = {batcher->live_rows, batcher->stepping_rows,
+                                  batcher->filling->queued_rows, batcher->late_clients,
+                                  batcher->late_us};
   pthread_mutex_unlock(&batcher->lock);
   return counts;
 }

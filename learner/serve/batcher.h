@@ -1,20 +1,23 @@
 /* Gathers rows until an inference batch should run: crossing 1.
  *
- * Two buffers: one fills while the other runs. A client (one stream, K rows) is *stepping* while its actor works, *queued*
- * once its rows are in the filling buffer, *running* until its answer goes out. A batch runs as soon as one holds:
+ * Two buffers: one fills while the other runs. A client (one stream, K rows) is *stepping* while
+ * its actor works, *queued* once its rows are in the filling buffer, *running* until its answer
+ * goes out. A batch runs as soon as one holds:
  *   - queued rows >= target_rows (default: half of the live rows);
  *   - no live client is stepping: nobody else can come;
  *   - the oldest row has waited max_wait_us.
- * A client that steps for longer than late_us (default 10 x the median turnaround, at least 20 ms) is *late*: not live, so
- * not waited for, until it answers. Clients added with live = false (evaluators) never count.
- * With a barrier (deterministic mode) a batch runs when exactly barrier_rows of live rows are queued, and a live client's
- * rows stand at row first_slot, so that the order of rows does not depend on who came first.
- * A message is never split. A client that is removed drops its rows. Every environment has at most one row queued and one
- * running, so a buffer with a row for each environment is exact; twice that leaves room for rows of clients that died.
+ * A client that steps for longer than late_us (default 10 x the median turnaround, at least 20 ms)
+ * is *late*: not live, so not waited for, until it answers. Clients added with live = false
+ * (evaluators) never count. With a barrier (deterministic mode) a batch runs when exactly
+ * barrier_rows of live rows are queued, and a live client's rows stand at row first_slot, so that
+ * the order of rows does not depend on who came first. A message is never split. A client that is
+ * removed drops its rows. Every environment has at most one row queued and one running, so a buffer
+ * with a row for each environment is exact; twice that leaves room for rows of clients that died.
  *
- * Threads: any; one mutex, one condition variable. The rows of a reserved segment are written outside the lock by the thread
- * that reserved it; a batch is taken only when all its segments are committed or cancelled.
- * Time comes in as an argument, so that tests run on a clock of their own. Units: microseconds. */
+ * Threads: any; one mutex, one condition variable. The rows of a reserved segment are written
+ * outside the lock by the thread that reserved it; a batch is taken only when all its segments are
+ * committed or cancelled. Time comes in as an argument, so that tests run on a clock of their own.
+ * Units: microseconds. */
 #ifndef ACORN_LEARNER_SERVE_BATCHER_H
 #define ACORN_LEARNER_SERVE_BATCHER_H
 
@@ -28,10 +31,10 @@ struct batcher_config {
   int max_clients;
   int max_rows; /* of all clients together */
   size_t row_stride;
-  int target_rows;     /* 0: half of the live rows */
+  int target_rows; /* 0: half of the live rows */
   int64_t max_wait_us;
-  int64_t late_us;     /* 0: by the median turnaround */
-  int barrier_rows;    /* 0: no barrier */
+  int64_t late_us;  /* 0: by the median turnaround */
+  int barrier_rows; /* 0: no barrier */
 };
 
 /* One message's rows in a batch: first_row .. first_row + num_rows - 1. */
@@ -46,7 +49,8 @@ struct batch_segment {
   int64_t queued_us;
 };
 
-/* Rows to run inference on. Arrays have max_rows rows; owner: batcher, lent from take to recycle. */
+/* Rows to run inference on. Arrays have max_rows rows; owner: batcher, lent from take to recycle.
+ */
 struct row_batch {
   uint8_t *observation; /* (rows, row_stride), 64-byte aligned */
   float *reward;        /* (rows) */
@@ -66,21 +70,24 @@ struct batcher *batcher_create(const struct batcher_config *config);
 void batcher_destroy(struct batcher *batcher);
 
 /* A client with K rows begins to play; live: it is waited for. */
-void batcher_add(struct batcher *batcher, int client, int num_rows, int first_slot, uint32_t life, bool eval, bool live,
-                 int64_t now_us);
+void batcher_add(struct batcher *batcher, int client, int num_rows, int first_slot, uint32_t life,
+                 bool eval, bool live, int64_t now_us);
 /* It is gone; rows it has queued are dead. */
 void batcher_remove(struct batcher *batcher, int client);
 
-/* Room for the client's message: the batch and the segment's index in it. It has none queued or running.
- * NULL if there is none, which takes many clients that died with rows queued: the client should come back. */
-struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segment, int64_t now_us);
+/* Room for the client's message: the batch and the segment's index in it. It has none queued or
+ * running. NULL if there is none, which takes many clients that died with rows queued: the client
+ * should come back. */
+struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segment,
+                                  int64_t now_us);
 /* The rows are written: they are queued. The stream is answered by whoever takes the batch. */
-void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segment, struct rpc_stream *stream,
-                    int64_t now_us);
+void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segment,
+                    struct rpc_stream *stream, int64_t now_us);
 /* The message was refused and is answered already: the segment is dead. */
 void batcher_cancel(struct batcher *batcher, struct row_batch *batch, int segment);
 
-/* The batch that should run now, or NULL; then *deadline_us is when to ask again if nothing happens. */
+/* The batch that should run now, or NULL; then *deadline_us is when to ask again if nothing
+ * happens. */
 struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int64_t *deadline_us);
 /* Waits for one; NULL once closed. Thread: inference. */
 struct row_batch *batcher_take(struct batcher *batcher);

@@ -28,7 +28,7 @@ struct inference {
   int64_t version;    /* of that snapshot */
 
   /* one row each of the batch in hand, allocated for max_rows */
-  int32_t *slot;            /* -1: not to be filed (dead, absent, of an old life, or a hole) */
+  int32_t *slot; /* -1: not to be filed (dead, absent, of an old life, or a hole) */
   int32_t *previous_action;
   float *uniform;
   int32_t *action;
@@ -38,13 +38,22 @@ struct inference {
 
 struct inference *inference_create(const struct inference_config *config, struct device *device,
                                    const struct agent *agent, const struct device_inputs *inputs,
-                                   struct weights *weights, struct batcher *batcher, struct pages *pages,
-                                   struct fifo *fifo, struct progress *progress,
+                                   struct weights *weights, struct batcher *batcher,
+                                   struct pages *pages, struct fifo *fifo,
+                                   struct progress *progress,
                                    const struct inference_metrics *metrics) {
   struct inference *self = check_alloc(1, sizeof(*self));
-  *self = (struct inference){.config = *config, .device = device, .agent = agent, .inputs = *inputs,
-                             .weights = weights, .batcher = batcher, .pages = pages, .fifo = fifo,
-                             .progress = progress, .metrics = *metrics, .version = -1};
+  *self = (struct inference){.config = *config,
+                             .device = device,
+                             .agent = agent,
+                             .inputs = *inputs,
+                             .weights = weights,
+                             .batcher = batcher,
+                             .pages = pages,
+                             .fifo = fifo,
+                             .progress = progress,
+                             .metrics = *metrics,
+                             .version = -1};
   size_t rows = (size_t)config->max_rows, state = (size_t)agent_state_size(agent);
   self->slots = slots_create(device, config->num_slots, (int)state);
   self->workspace = agent_workspace_create(agent, device, config->max_rows, false);
@@ -64,7 +73,8 @@ void inference_destroy(struct inference *self) {
   if (!self) return;
   const struct device_ops *ops = self->device->ops;
   if (self->params) weights_release(self->weights, self->params);
-  void *arrays[] = {self->previous_action, self->uniform, self->action, self->log_prob, self->state_in, self->state_out};
+  void *arrays[] = {self->previous_action, self->uniform,  self->action,
+                    self->log_prob,        self->state_in, self->state_out};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) ops->release(self->device, arrays[i]);
   free(self->slot);
@@ -84,8 +94,10 @@ static real *row_of(const struct inference *self, real *array, int row) {
   return device_at(self->device, array, (size_t)row * (size_t)self->slots->state_size);
 }
 
-/* Life check, slot reset, previous action, recurrent state and random number of one segment's rows. */
-static void enter_segment(struct inference *self, const struct row_batch *batch, const struct batch_segment *segment) {
+/* Life check, slot reset, previous action, recurrent state and random number of one segment's rows.
+ */
+static void enter_segment(struct inference *self, const struct row_batch *batch,
+                          const struct batch_segment *segment) {
   struct slots *slots = self->slots;
   bool greedy = segment->eval && self->config.greedy_eval;
   for (int i = 0; i < segment->num_rows; i++) {
@@ -99,11 +111,11 @@ static void enter_segment(struct inference *self, const struct row_batch *batch,
     if (flags & STEP_FIRST) slots->previous_action[slot] = -1;
     self->previous_action[row] = slots->previous_action[slot];
     self->uniform[row] = greedy ? -1
-                                : random_uniform(self->config.seed, (uint32_t)slot, segment->life, slots->steps[slot],
-                                                 RANDOM_ACTION);
+                                : random_uniform(self->config.seed, (uint32_t)slot, segment->life,
+                                                 slots->steps[slot], RANDOM_ACTION);
     if (slots->state_size)
-      self->device->ops->copy(self->device, row_of(self, self->state_in, row), row_of(self, slots->state, slot),
-                              (size_t)slots->state_size);
+      self->device->ops->copy(self->device, row_of(self, self->state_in, row),
+                              row_of(self, slots->state, slot), (size_t)slots->state_size);
   }
 }
 
@@ -125,9 +137,11 @@ static void choose_actions(struct inference *self, const struct row_batch *batch
   inputs.reward = batch->reward;
   inputs.flags = batch->flags;
   struct agent_outputs out;
-  agent_forward(self->workspace, &out, self->state_out, self->params, &inputs, self->state_in, 1, batch->num_rows);
-  self->device->ops->categorical_sample(self->device, self->action, self->log_prob, out.head, out.stride, self->uniform,
-                                        batch->num_rows, agent_num_actions(self->agent));
+  agent_forward(self->workspace, &out, self->state_out, self->params, &inputs, self->state_in, 1,
+                batch->num_rows);
+  self->device->ops->categorical_sample(self->device, self->action, self->log_prob, out.head,
+                                        out.stride, self->uniform, batch->num_rows,
+                                        agent_num_actions(self->agent));
 }
 
 /* The slot's memory moves on by one step. Returns whether the row needed its action. */
@@ -137,8 +151,8 @@ static bool leave_row(struct inference *self, const struct row_batch *batch, int
   slots->steps[slot]++;
   slots->previous_action[slot] = self->action[row];
   if (slots->state_size)
-    self->device->ops->copy(self->device, row_of(self, slots->state, slot), row_of(self, self->state_out, row),
-                            (size_t)slots->state_size);
+    self->device->ops->copy(self->device, row_of(self, slots->state, slot),
+                            row_of(self, self->state_out, row), (size_t)slots->state_size);
   return !(batch->flags[row] & STEP_TRUNCATED);
 }
 
@@ -148,7 +162,8 @@ static void file_row(struct inference *self, const struct row_batch *batch, int 
   size_t stride = self->inputs.row_stride;
   struct pages_place place = pages_append(self->pages, self->slot[row]);
   if (place.row < 0) return;
-  memcpy(rows->observation + (size_t)place.row * stride, batch->observation + (size_t)row * stride, stride);
+  memcpy(rows->observation + (size_t)place.row * stride, batch->observation + (size_t)row * stride,
+         stride);
   rows->action[place.row] = self->action[row];
   rows->behaviour[place.row] = self->log_prob[row];
   rows->reward[place.row] = batch->reward[row];
@@ -167,7 +182,8 @@ static void file_row(struct inference *self, const struct row_batch *batch, int 
 }
 
 /* Files the segment's rows and counts the steps that needed an action. */
-static int64_t file_segment(struct inference *self, const struct row_batch *batch, const struct batch_segment *segment) {
+static int64_t file_segment(struct inference *self, const struct row_batch *batch,
+                            const struct batch_segment *segment) {
   int64_t steps = 0;
   for (int row = segment->first_row; row < segment->first_row + segment->num_rows; row++) {
     /* A newer life of the slot may have entered with this very batch. */
@@ -179,7 +195,8 @@ static int64_t file_segment(struct inference *self, const struct row_batch *batc
   return steps;
 }
 
-static void measure(struct inference *self, const struct row_batch *batch, int64_t start_us, int64_t answered_us) {
+static void measure(struct inference *self, const struct row_batch *batch, int64_t start_us,
+                    int64_t answered_us) {
   metric_add(self->metrics.batches, 1);
   metric_observe(self->metrics.batch_rows, batch->num_rows);
   metric_observe(self->metrics.batch_run_us, (double)(answered_us - start_us));

@@ -1,7 +1,8 @@
-/* One inference batch: rows in, actions out, then the steps are filed into pages and closed windows handed to training.
- * The answers go out before the step is filed, so that actors work while the learner keeps its books.
- * Thread: inference (with one queue on a CPU: the queue's own thread).
- * Upstream: batcher.h. Downstream: experience/{slots,pages,fifo}.h; params/weights.h; learner/agent. */
+/* One inference batch: rows in, actions out, then the steps are filed into pages and closed windows
+ * handed to training. The answers go out before the step is filed, so that actors work while the
+ * learner keeps its books. Thread: inference (with one queue on a CPU: the queue's own thread).
+ * Upstream: batcher.h. Downstream: experience/{slots,pages,fifo}.h; params/weights.h;
+ * learner/agent. */
 #ifndef ACORN_LEARNER_SERVE_INFERENCE_H
 #define ACORN_LEARNER_SERVE_INFERENCE_H
 
@@ -14,13 +15,13 @@
 #include "learner/serve/batcher.h"
 
 struct inference_config {
-  int num_slots;        /* training slots, then evaluation slots */
+  int num_slots; /* training slots, then evaluation slots */
   int num_train_slots;
-  int max_rows;         /* of a batch */
+  int max_rows; /* of a batch */
   uint64_t seed;
-  bool greedy_eval;     /* evaluation rows take the argmax */
+  bool greedy_eval;      /* evaluation rows take the argmax */
   bool count_eval_steps; /* evaluate mode: their steps are the run's */
-  bool lockstep;        /* deterministic: wait for each update before going on */
+  bool lockstep;         /* deterministic: wait for each update before going on */
 };
 
 struct inference_metrics {
@@ -29,15 +30,18 @@ struct inference_metrics {
 
 struct inference;
 
-/* Borrows everything for its life. pages and fifo are NULL when nothing is trained. inputs: the layout of a row. */
+/* Borrows everything for its life. pages and fifo are NULL when nothing is trained. inputs: the
+ * layout of a row. */
 struct inference *inference_create(const struct inference_config *config, struct device *device,
                                    const struct agent *agent, const struct device_inputs *inputs,
-                                   struct weights *weights, struct batcher *batcher, struct pages *pages,
-                                   struct fifo *fifo, struct progress *progress,
+                                   struct weights *weights, struct batcher *batcher,
+                                   struct pages *pages, struct fifo *fifo,
+                                   struct progress *progress,
                                    const struct inference_metrics *metrics);
 void inference_destroy(struct inference *inference);
 
-/* Whether the run has ended: no further batch may run, so that a budget ends it at the same step every time. */
+/* Whether the run has ended: no further batch may run, so that a budget ends it at the same step
+ * every time. */
 bool inference_ended(const struct inference *inference);
 
 /* Runs a batch, answers its streams, files its steps, recycles it. */

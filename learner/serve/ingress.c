@@ -46,23 +46,28 @@ static enum status check_join(const struct ingress *self, const struct wire_join
                               struct error *error) {
   const struct ingress_config *config = &self->config;
   if (request->protocol != WIRE_PROTOCOL)
-    return status_fail(error, STATUS_MISMATCH, "protocol %d here, %d there: build actor and learner from one version",
+    return status_fail(error, STATUS_MISMATCH,
+                       "protocol %d here, %d there: build actor and learner from one version",
                        WIRE_PROTOCOL, request->protocol);
   if (strcmp(request->environment, config->environment) != 0)
     return status_fail(error, STATUS_MISMATCH,
-                       "the learner trains '%s', actor %s plays '%s': give both the same --env", config->environment,
-                       request->name, request->environment);
+                       "the learner trains '%s', actor %s plays '%s': give both the same --env",
+                       config->environment, request->name, request->environment);
   if (config->evaluate && request->role != WIRE_ROLE_EVAL)
-    return status_fail(error, STATUS_MISMATCH, "the learner evaluates and trains nobody: start actor %s with --role=eval",
+    return status_fail(error, STATUS_MISMATCH,
+                       "the learner evaluates and trains nobody: start actor %s with --role=eval",
                        request->name);
-  return wire_space_compare(&config->space, "at the learner", &request->space, "at the actor", error);
+  return wire_space_compare(&config->space, "at the learner", &request->space, "at the actor",
+                            error);
 }
 
-static void grant(struct ingress *self, struct rpc_stream *stream, const struct wire_join_request *request) {
+static void grant(struct ingress *self, struct rpc_stream *stream,
+                  const struct wire_join_request *request) {
   struct error error;
   struct lease *lease;
   struct rpc_stream *superseded;
-  enum status status = leases_join(self->leases, &lease, &superseded, request, clock_now_us(), &error);
+  enum status status =
+      leases_join(self->leases, &lease, &superseded, request, clock_now_us(), &error);
   if (superseded) {
     log_warn("%s joined again: its older stream is ended", request->name);
     rpc_stream_cancel(superseded, RPC_ABORTED, "superseded by a newer actor of the same name");
@@ -76,8 +81,8 @@ static void grant(struct ingress *self, struct rpc_stream *stream, const struct 
             lease->first_slot + lease->num_environments - 1);
   uint64_t *seeds = check_alloc((size_t)lease->num_environments, sizeof(*seeds));
   leases_seeds(self->leases, lease, seeds);
-  struct wire_join_reply reply = {lease->run_id, (uint32_t)lease->first_slot, lease->num_environments, seeds,
-                                  leases_seed_stride(self->leases)};
+  struct wire_join_reply reply = {lease->run_id, (uint32_t)lease->first_slot,
+                                  lease->num_environments, seeds, leases_seed_stride(self->leases)};
   size_t size;
   uint8_t *bytes = wire_pack_join_reply(&reply, &size);
   rpc_stream_finish(stream, RPC_OK, "", bytes, size);
@@ -86,7 +91,8 @@ static void grant(struct ingress *self, struct rpc_stream *stream, const struct 
 }
 
 /* Deterministic mode: the Join waits until all are there. */
-static void collect(struct ingress *self, struct rpc_stream *stream, const struct wire_join_request *request) {
+static void collect(struct ingress *self, struct rpc_stream *stream,
+                    const struct wire_join_request *request) {
   if (!leases_wait(self->leases, request, stream)) return;
   struct wire_join_request next;
   struct rpc_stream *waiting;
@@ -111,7 +117,8 @@ static bool refuse_when_stopping(struct ingress *self, struct rpc_stream *stream
   return true;
 }
 
-static void join_message(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans) {
+static void join_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                         int num_spans) {
   struct ingress *self = context;
   if (refuse_when_stopping(self, stream)) return;
   size_t size;
@@ -133,9 +140,10 @@ static void join_message(void *context, struct rpc_stream *stream, const struct 
 
 /* ---- Play */
 
-/* The first message of a stream: its run id names the lease. NULL if there is none; then the stream is answered. */
-static struct lease *begin_play(struct ingress *self, struct rpc_stream *stream, const struct wire_span *spans,
-                                int num_spans) {
+/* The first message of a stream: its run id names the lease. NULL if there is none; then the stream
+ * is answered. */
+static struct lease *begin_play(struct ingress *self, struct rpc_stream *stream,
+                                const struct wire_span *spans, int num_spans) {
   uint64_t run_id = 0;
   struct lease *lease;
   struct error error;
@@ -147,18 +155,19 @@ static struct lease *begin_play(struct ingress *self, struct rpc_stream *stream,
   }
   rpc_stream_set_user(stream, lease);
   bool eval = lease->role == WIRE_ROLE_EVAL;
-  batcher_add(self->batcher, lease->client, lease->num_environments, lease->first_slot, lease->life, eval,
-              !eval || self->config.evaluate, clock_now_us());
+  batcher_add(self->batcher, lease->client, lease->num_environments, lease->first_slot, lease->life,
+              eval, !eval || self->config.evaluate, clock_now_us());
   return lease;
 }
 
-static void report_episodes(struct ingress *self, const struct lease *lease, const struct wire_rows *rows) {
+static void report_episodes(struct ingress *self, const struct lease *lease,
+                            const struct wire_rows *rows) {
   bool eval = lease->role == WIRE_ROLE_EVAL;
   int first = lease->first_slot - (eval ? self->config.num_train_slots : 0);
   for (int i = 0; i < rows->num_episodes; i++) {
     const struct wire_episode *episode = &rows->episodes[i];
-    progress_add_episode(self->progress, eval, first + (int)episode->environment, episode->episode_return,
-                         episode->length);
+    progress_add_episode(self->progress, eval, first + (int)episode->environment,
+                         episode->episode_return, episode->length);
   }
 }
 
@@ -169,14 +178,16 @@ static enum status decode(struct ingress *self, struct lease *lease, struct wire
   if (status == STATUS_OK && rows->run_id != 0 && rows->run_id != lease->run_id)
     status = status_fail(error, STATUS_INVALID, "the run id changed within the stream");
   if (status == STATUS_OK)
-    status = rules_check_flags(rows->flags, rows->reward, lease->last_flags, lease->num_environments, lease->started,
-                               error);
+    status = rules_check_flags(rows->flags, rows->reward, lease->last_flags,
+                               lease->num_environments, lease->started, error);
   if (status == STATUS_OK)
-    status = rules_check_finite(rows->reward, rows->observation, &lease->layout, &self->config.space, error);
+    status = rules_check_finite(rows->reward, rows->observation, &lease->layout,
+                                &self->config.space, error);
   return status;
 }
 
-static void play_message(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans) {
+static void play_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                         int num_spans) {
   struct ingress *self = context;
   if (refuse_when_stopping(self, stream)) return;
   struct lease *lease = rpc_stream_user(stream);
@@ -186,13 +197,16 @@ static void play_message(void *context, struct rpc_stream *stream, const struct 
   int64_t now_us = clock_now_us();
   struct row_batch *batch = batcher_reserve(self->batcher, lease->client, &segment, now_us);
   if (!batch) {
-    rpc_stream_finish(stream, RPC_UNAVAILABLE, "too many dead actors' rows wait: try again", NULL, 0);
+    rpc_stream_finish(stream, RPC_UNAVAILABLE, "too many dead actors' rows wait: try again", NULL,
+                      0);
     return;
   }
   size_t first = (size_t)batch->segment[segment].first_row;
   struct wire_rows rows = {.observation = batch->observation + first * lease->layout.row_stride,
-                           .reward = batch->reward + first, .flags = batch->flags + first,
-                           .episodes = self->episodes[rpc_stream_queue(stream)], .max_episodes = self->max_episodes};
+                           .reward = batch->reward + first,
+                           .flags = batch->flags + first,
+                           .episodes = self->episodes[rpc_stream_queue(stream)],
+                           .max_episodes = self->max_episodes};
   struct error error;
   if (decode(self, lease, &rows, spans, num_spans, &error) != STATUS_OK) {
     batcher_cancel(self->batcher, batch, segment);
@@ -217,7 +231,8 @@ static void play_close(void *context, struct rpc_stream *stream) {
 
 /* ---- Status and health */
 
-static void status_message(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans) {
+static void status_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                           int num_spans) {
   struct ingress *self = context;
   (void)spans, (void)num_spans;
   int room = self->max_episodes;
@@ -236,7 +251,8 @@ static void status_message(void *context, struct rpc_stream *stream, const struc
 }
 
 /* HealthCheckResponse {status: SERVING = 1, NOT_SERVING = 2}. */
-static void health_message(void *context, struct rpc_stream *stream, const struct wire_span *spans, int num_spans) {
+static void health_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                           int num_spans) {
   struct ingress *self = context;
   (void)spans, (void)num_spans;
   const uint8_t response[] = {0x08, atomic_load(&self->stopping) ? 2 : 1};
@@ -245,8 +261,8 @@ static void health_message(void *context, struct rpc_stream *stream, const struc
 
 /* ---- */
 
-struct ingress *ingress_create(const struct ingress_config *config, struct leases *leases, struct batcher *batcher,
-                               struct progress *progress) {
+struct ingress *ingress_create(const struct ingress_config *config, struct leases *leases,
+                               struct batcher *batcher, struct progress *progress) {
   struct ingress *self = check_alloc(1, sizeof(*self));
   self->config = *config;
   self->leases = leases;
@@ -262,7 +278,8 @@ struct ingress *ingress_create(const struct ingress_config *config, struct lease
   self->method[0] = (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close};
   self->method[1] = (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, NULL};
   self->method[2] = (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL};
-  self->method[3] = (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL};
+  self->method[3] =
+      (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL};
   return self;
 }
 
@@ -285,14 +302,16 @@ void ingress_stop(struct ingress *self, enum rpc_code code, const char *text) {
   atomic_store(&self->stopping, true);
   struct wire_join_request request;
   struct rpc_stream *waiting;
-  while (leases_next_waiting(self->leases, &request, &waiting)) rpc_stream_finish(waiting, code, text, NULL, 0);
+  while (leases_next_waiting(self->leases, &request, &waiting))
+    rpc_stream_finish(waiting, code, text, NULL, 0);
 }
 
 void ingress_send_home(struct ingress *self, struct row_batch *batch) {
   reply_finish(batch, self->stop_code, self->stop_text);
 }
 
-void ingress_set_rates(struct ingress *self, uint64_t updates, double seconds, double steps_per_second) {
+void ingress_set_rates(struct ingress *self, uint64_t updates, double seconds,
+                       double steps_per_second) {
   pthread_mutex_lock(&self->lock);
   self->rates.updates = updates;
   self->rates.seconds = seconds;

@@ -1,8 +1,7 @@
-/* What the learner's service does with what arrives: Join, Play, Status, health. Rows are checked against the lease and
- * decoded straight into the filling batch.
- * A bad message ends its own stream with a sentence; nobody else notices.
- * Thread: the queue threads (all state is in leases and batcher, which are safe). Upstream: rpc/server.h.
- * Downstream: leases.h, batcher.h, progress.h. */
+/* What the learner's service does with what arrives: Join, Play, Status, health. Rows are checked
+ * against the lease and decoded straight into the filling batch. A bad message ends its own stream
+ * with a sentence; nobody else notices. Thread: the queue threads (all state is in leases and
+ * batcher, which are safe). Upstream: rpc/server.h. Downstream: leases.h, batcher.h, progress.h. */
 #ifndef ACORN_LEARNER_SERVE_INGRESS_H
 #define ACORN_LEARNER_SERVE_INGRESS_H
 
@@ -18,27 +17,30 @@ struct ingress_config {
   struct wire_space space; /* what actors must have */
   int num_train_slots;     /* evaluation slots follow */
   int num_queues;
-  bool evaluate;           /* nothing is trained: evaluators are waited for like trainers */
+  bool evaluate; /* nothing is trained: evaluators are waited for like trainers */
   bool deterministic;
 };
 
 struct ingress;
 
-struct ingress *ingress_create(const struct ingress_config *config, struct leases *leases, struct batcher *batcher,
-                               struct progress *progress);
+struct ingress *ingress_create(const struct ingress_config *config, struct leases *leases,
+                               struct batcher *batcher, struct progress *progress);
 void ingress_destroy(struct ingress *ingress);
 
 /* The service's methods, for rpc_server_create. */
 const struct rpc_method *ingress_methods(struct ingress *ingress, int *count);
 
-/* From now on every message and Join is answered with this code and sentence. RPC_OK: "training done". Thread: any. */
+/* From now on every message and Join is answered with this code and sentence. RPC_OK: "training
+ * done". Thread: any. */
 void ingress_stop(struct ingress *ingress, enum rpc_code code, const char *text);
 
-/* Answers the streams of a batch that will not run any more, with what ingress_stop said. Thread: any, after that. */
+/* Answers the streams of a batch that will not run any more, with what ingress_stop said. Thread:
+ * any, after that. */
 void ingress_send_home(struct ingress *ingress, struct row_batch *batch);
 
 /* Numbers that Status shows beside the players. Thread: any. */
-void ingress_set_rates(struct ingress *ingress, uint64_t updates, double seconds, double steps_per_second);
+void ingress_set_rates(struct ingress *ingress, uint64_t updates, double seconds,
+                       double steps_per_second);
 
 /* Largest message that a stream may send. Units: bytes. */
 size_t ingress_max_message_bytes(const struct wire_space *space, int max_environments);

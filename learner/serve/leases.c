@@ -18,10 +18,10 @@ struct leases {
   struct leases_config config; /* read-only after create */
   int num_slots;               /* max_train + max_eval */
   pthread_mutex_t lock;
-  struct lease *lease;    /* (num_slots): every lease has at least one slot */
-  uint8_t *slot_taken;    /* (num_slots) */
-  uint32_t *lives;        /* (num_slots) leases that a slot has had */
-  uint32_t joins;         /* in all, for run ids */
+  struct lease *lease;                  /* (num_slots): every lease has at least one slot */
+  uint8_t *slot_taken;                  /* (num_slots) */
+  uint32_t *lives;                      /* (num_slots) leases that a slot has had */
+  uint32_t joins;                       /* in all, for run ids */
   char (*absent)[WIRE_MAX_PLAYER_NAME]; /* (num_slots) names that left without a goodbye */
   int num_absent;
   struct waiting *waiting; /* (num_slots) */
@@ -69,7 +69,8 @@ static int find_slots(const struct leases *leases, int begin, int end, int count
 
 static struct lease *find_name(struct leases *leases, const char *name) {
   for (int i = 0; i < leases->num_slots; i++)
-    if (leases->lease[i].used && !leases->lease[i].ended && strcmp(leases->lease[i].name, name) == 0)
+    if (leases->lease[i].used && !leases->lease[i].ended &&
+        strcmp(leases->lease[i].name, name) == 0)
       return &leases->lease[i];
   return NULL;
 }
@@ -90,7 +91,8 @@ static void forget_absent(struct leases *leases, const char *name) {
 
 /* Its ids are free from now on. */
 static void free_slots(struct leases *leases, struct lease *lease) {
-  if (!lease->ended) memset(leases->slot_taken + lease->first_slot, 0, (size_t)lease->num_environments);
+  if (!lease->ended)
+    memset(leases->slot_taken + lease->first_slot, 0, (size_t)lease->num_environments);
   lease->ended = true;
 }
 
@@ -105,8 +107,8 @@ static struct rpc_stream *forget(struct leases *leases, struct lease *lease) {
   return stream;
 }
 
-/* An older lease of the name: gone at once if it never played; else its stream is handed back to be cancelled, and the
- * struct stays until that has closed. */
+/* An older lease of the name: gone at once if it never played; else its stream is handed back to be
+ * cancelled, and the struct stays until that has closed. */
 static struct rpc_stream *supersede(struct leases *leases, struct lease *old) {
   if (!old->playing) return forget(leases, old);
   free_slots(leases, old);
@@ -124,8 +126,8 @@ static uint32_t next_life(struct leases *leases, int first_slot, int count) {
   return leases->config.first_life + life;
 }
 
-static void fill_lease(struct leases *leases, struct lease *lease, const struct wire_join_request *request,
-                       int first_slot, int64_t now_us) {
+static void fill_lease(struct leases *leases, struct lease *lease,
+                       const struct wire_join_request *request, int first_slot, int64_t now_us) {
   int count = request->num_environments;
   memset(leases->slot_taken + first_slot, 1, (size_t)count);
   memcpy(lease->name, request->name, sizeof(lease->name));
@@ -134,8 +136,9 @@ static void fill_lease(struct leases *leases, struct lease *lease, const struct 
   lease->role = request->role;
   lease->life = next_life(leases, first_slot, count);
   uint64_t time_bits = (uint64_t)now_us;
-  lease->run_id = random_bits(leases->config.seed ^ time_bits, (uint32_t)first_slot, lease->life, leases->joins++,
-                              RANDOM_RUN_ID) | 1; /* never 0: that means "not sent" on the wire */
+  lease->run_id = random_bits(leases->config.seed ^ time_bits, (uint32_t)first_slot, lease->life,
+                              leases->joins++, RANDOM_RUN_ID) |
+                  1; /* never 0: that means "not sent" on the wire */
   wire_layout_of_space(&lease->layout, &request->space, count);
   lease->last_flags = check_alloc((size_t)count, 1);
   lease->started = false;
@@ -148,7 +151,8 @@ static void fill_lease(struct leases *leases, struct lease *lease, const struct 
 }
 
 enum status leases_join(struct leases *leases, struct lease **out, struct rpc_stream **superseded,
-                        const struct wire_join_request *request, int64_t now_us, struct error *error) {
+                        const struct wire_join_request *request, int64_t now_us,
+                        struct error *error) {
   bool eval = request->role == WIRE_ROLE_EVAL;
   int begin = eval ? leases->config.max_train : 0;
   int end = eval ? leases->num_slots : leases->config.max_train;
@@ -168,19 +172,21 @@ enum status leases_join(struct leases *leases, struct lease **out, struct rpc_st
     int taken = 0;
     for (int i = begin; i < end; i++) taken += leases->slot_taken[i];
     status = status_fail(error, STATUS_EXHAUSTED,
-                         "no room for %d more %s environments: %d of %d are taken; start the learner with a larger %s",
-                         request->num_environments, eval ? "evaluation" : "training", taken, end - begin,
-                         eval ? "--num_eval_envs" : "--max_envs");
+                         "no room for %d more %s environments: %d of %d are taken; start the "
+                         "learner with a larger %s",
+                         request->num_environments, eval ? "evaluation" : "training", taken,
+                         end - begin, eval ? "--num_eval_envs" : "--max_envs");
   }
   pthread_mutex_unlock(&leases->lock);
   return status;
 }
 
-enum status leases_play(struct leases *leases, struct lease **out, uint64_t run_id, struct rpc_stream *stream,
-                        struct error *error) {
-  enum status status = status_fail(error, STATUS_NOT_FOUND,
-                                   "no lease has the run id %llx: it has ended or is already playing; Join again",
-                                   (unsigned long long)run_id);
+enum status leases_play(struct leases *leases, struct lease **out, uint64_t run_id,
+                        struct rpc_stream *stream, struct error *error) {
+  enum status status =
+      status_fail(error, STATUS_NOT_FOUND,
+                  "no lease has the run id %llx: it has ended or is already playing; Join again",
+                  (unsigned long long)run_id);
   pthread_mutex_lock(&leases->lock);
   for (int i = 0; i < leases->num_slots; i++) {
     struct lease *lease = &leases->lease[i];
@@ -210,7 +216,8 @@ void leases_expire(struct leases *leases, int64_t now_us) {
   pthread_mutex_lock(&leases->lock);
   for (int i = 0; i < leases->num_slots; i++) {
     struct lease *lease = &leases->lease[i];
-    if (lease->used && !lease->playing && !lease->ended && now_us - lease->joined_us > LEASE_PLAY_WAIT_US) {
+    if (lease->used && !lease->playing && !lease->ended &&
+        now_us - lease->joined_us > LEASE_PLAY_WAIT_US) {
       log_warn("%s joined 30 s ago and never played: its lease has ended", lease->name);
       forget(leases, lease);
     }
@@ -223,9 +230,10 @@ void leases_seeds(const struct leases *leases, const struct lease *lease, uint64
   int first_of_role = lease->role == WIRE_ROLE_EVAL ? config->max_train : 0;
   for (int i = 0; i < lease->num_environments; i++) {
     int slot = lease->first_slot + i;
-    seeds[i] = config->seed_stride
-                   ? config->seed_base + (uint64_t)(slot - first_of_role)
-                   : random_bits(config->seed, (uint32_t)slot, lease->life, 0, RANDOM_ENV_SEED) >> 1;
+    seeds[i] =
+        config->seed_stride
+            ? config->seed_base + (uint64_t)(slot - first_of_role)
+            : random_bits(config->seed, (uint32_t)slot, lease->life, 0, RANDOM_ENV_SEED) >> 1;
   }
 }
 
@@ -236,8 +244,10 @@ struct leases_count leases_count(struct leases *leases) {
     const struct lease *lease = &leases->lease[i];
     if (!lease->used || lease->ended) continue;
     count.players++;
-    if (lease->role == WIRE_ROLE_EVAL) count.eval_envs += lease->num_environments;
-    else count.train_envs += lease->num_environments;
+    if (lease->role == WIRE_ROLE_EVAL)
+      count.eval_envs += lease->num_environments;
+    else
+      count.train_envs += lease->num_environments;
   }
   count.absent = leases->num_absent;
   pthread_mutex_unlock(&leases->lock);
@@ -252,7 +262,8 @@ int leases_num_slots(const struct leases *leases) {
   return leases->num_slots;
 }
 
-int leases_players(struct leases *leases, struct batcher *batcher, struct wire_player *players, int room) {
+int leases_players(struct leases *leases, struct batcher *batcher, struct wire_player *players,
+                   int room) {
   int count = 0;
   pthread_mutex_lock(&leases->lock);
   for (int i = 0; i < leases->num_slots && count < room; i++) {
@@ -285,7 +296,8 @@ static int compare_waiting(const void *a, const void *b) {
   return strverscmp(x->request.name, y->request.name);
 }
 
-bool leases_wait(struct leases *leases, const struct wire_join_request *request, struct rpc_stream *stream) {
+bool leases_wait(struct leases *leases, const struct wire_join_request *request,
+                 struct rpc_stream *stream) {
   pthread_mutex_lock(&leases->lock);
   if (leases->num_waiting < leases->num_slots) {
     leases->waiting[leases->num_waiting].request = *request;
@@ -301,7 +313,8 @@ bool leases_wait(struct leases *leases, const struct wire_join_request *request,
   return complete;
 }
 
-bool leases_next_waiting(struct leases *leases, struct wire_join_request *request, struct rpc_stream **stream) {
+bool leases_next_waiting(struct leases *leases, struct wire_join_request *request,
+                         struct rpc_stream **stream) {
   pthread_mutex_lock(&leases->lock);
   bool found = leases->next_waiting < leases->num_waiting;
   if (found) {

@@ -1,13 +1,16 @@
-/* Who plays which environments: a lease is one stream's K consecutive environment ids, from its Join to its end.
+/* Who plays which environments: a lease is one stream's K consecutive environment ids, from its
+ * Join to its end.
  *
- * Training ids are 0 .. max_train-1, evaluation ids follow; a Join gets the lowest K that are free together. A lease ends
- * with its stream, or when no Play followed the Join for 30 s. A Join with a name that is already there supersedes the
- * older lease. Each slot counts its lives: a row of an older life is never mistaken for one of the new.
- * In deterministic mode Joins are collected until all expected environments are there and then leased in the order of
- * their names, so that ids do not depend on who came first.
+ * Training ids are 0 .. max_train-1, evaluation ids follow; a Join gets the lowest K that are free
+ * together. A lease ends with its stream, or when no Play followed the Join for 30 s. A Join with a
+ * name that is already there supersedes the older lease. Each slot counts its lives: a row of an
+ * older life is never mistaken for one of the new. In deterministic mode Joins are collected until
+ * all expected environments are there and then leased in the order of their names, so that ids do
+ * not depend on who came first.
  *
- * Threads: any; one mutex. No gRPC call is made under it: what must be cancelled is handed back to the caller.
- * Upstream: ingress.c. A lease's plain members are read-only from its Join to its end. */
+ * Threads: any; one mutex. No gRPC call is made under it: what must be cancelled is handed back to
+ * the caller. Upstream: ingress.c. A lease's plain members are read-only from its Join to its end.
+ */
 #ifndef ACORN_LEARNER_SERVE_LEASES_H
 #define ACORN_LEARNER_SERVE_LEASES_H
 
@@ -23,10 +26,10 @@ enum { LEASE_PLAY_WAIT_US = 30 * 1000 * 1000 };
 struct leases_config {
   int max_train, max_eval;
   uint64_t seed;
-  uint32_t first_life;       /* lives of this process count from here: grows with every resume */
-  int deterministic_envs;    /* > 0: collect Joins until this many training environments are there */
-  uint64_t seed_base;        /* evaluate mode: environment i is seeded with seed_base + i, */
-  uint64_t seed_stride;      /* and its next episodes seed_stride further on; 0: train mode */
+  uint32_t first_life;    /* lives of this process count from here: grows with every resume */
+  int deterministic_envs; /* > 0: collect Joins until this many training environments are there */
+  uint64_t seed_base;     /* evaluate mode: environment i is seeded with seed_base + i, */
+  uint64_t seed_stride;   /* and its next episodes seed_stride further on; 0: train mode */
 };
 
 struct lease {
@@ -54,12 +57,16 @@ struct leases;
 struct leases *leases_create(const struct leases_config *config);
 void leases_destroy(struct leases *leases);
 
-/* Leases K ids. *superseded: the stream of an older lease of that name, with a reference that the caller gives back after
- * cancelling it (its on_close then calls leases_end); else NULL. Errors: EXHAUSTED, with how many are leased of how many. */
-MUST_CHECK enum status leases_join(struct leases *leases, struct lease **out, struct rpc_stream **superseded,
-                                   const struct wire_join_request *request, int64_t now_us, struct error *error);
+/* Leases K ids. *superseded: the stream of an older lease of that name, with a reference that the
+ * caller gives back after cancelling it (its on_close then calls leases_end); else NULL. Errors:
+ * EXHAUSTED, with how many are leased of how many. */
+MUST_CHECK enum status leases_join(struct leases *leases, struct lease **out,
+                                   struct rpc_stream **superseded,
+                                   const struct wire_join_request *request, int64_t now_us,
+                                   struct error *error);
 
-/* The lease of a run id whose Play begins with this stream. Errors: NOT_FOUND: unknown, ended or already playing. */
+/* The lease of a run id whose Play begins with this stream. Errors: NOT_FOUND: unknown, ended or
+ * already playing. */
 MUST_CHECK enum status leases_play(struct leases *leases, struct lease **out, uint64_t run_id,
                                    struct rpc_stream *stream, struct error *error);
 
@@ -83,14 +90,17 @@ struct leases_count {
 struct leases_count leases_count(struct leases *leases);
 
 /* Copies what Status shows of each player: at most `room`. Returns how many. */
-int leases_players(struct leases *leases, struct batcher *batcher, struct wire_player *players, int room);
+int leases_players(struct leases *leases, struct batcher *batcher, struct wire_player *players,
+                   int room);
 
 /* ---- deterministic mode: Joins that wait for the others */
 
-/* Keeps a Join whose stream will be answered later. Returns true once all expected environments are there: then
- * leases_next_waiting gives them one by one in the order of their names. */
-bool leases_wait(struct leases *leases, const struct wire_join_request *request, struct rpc_stream *stream);
-bool leases_next_waiting(struct leases *leases, struct wire_join_request *request, struct rpc_stream **stream);
+/* Keeps a Join whose stream will be answered later. Returns true once all expected environments are
+ * there: then leases_next_waiting gives them one by one in the order of their names. */
+bool leases_wait(struct leases *leases, const struct wire_join_request *request,
+                 struct rpc_stream *stream);
+bool leases_next_waiting(struct leases *leases, struct wire_join_request *request,
+                         struct rpc_stream **stream);
 /* Whether Joins are still being collected. */
 bool leases_collecting(struct leases *leases);
 

@@ -5,7 +5,8 @@
 #include "common/rpc/server.h"
 #include "learner/serve/batcher.h"
 
-/* Sends each segment its actions and asks for its next message. Shapes: action (rows, action_bytes). */
+/* Sends each segment its actions and asks for its next message. Shapes: action (rows,
+ * action_bytes). */
 void reply_actions(struct row_batch *batch, const void *action, size_t action_bytes);
 
 /* Ends each segment's stream instead, with a code and a sentence. */

@@ -25,8 +25,8 @@ static bool may_follow(uint8_t before, uint8_t now, float reward, bool started) 
   return true;
 }
 
-enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t *last_flags, int K, bool started,
-                              struct error *error) {
+enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t *last_flags, int K,
+                              bool started, struct error *error) {
   for (int i = 0; i < K; i++) {
     /* An environment that has been absent since the start has not started yet. */
     bool begun = started && !(last_flags[i] & STEP_ABSENT && last_flags[i] & STEP_FIRST);
@@ -34,18 +34,23 @@ enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t
     if (!may_follow(before, flags[i], reward[i], begun)) {
       char a[64], b[64];
       return status_fail(error, STATUS_INVALID,
-                         "environment %d: a row with %s and reward %g may not follow %s%s; the rules of a step are in "
+                         "environment %d: a row with %s and reward %g may not follow %s%s; the "
+                         "rules of a step are in "
                          "acorn.proto",
-                         i, flag_words(flags[i], a), (double)reward[i], begun ? "a row with " : "the start of the stream",
+                         i, flag_words(flags[i], a), (double)reward[i],
+                         begun ? "a row with " : "the start of the stream",
                          begun ? flag_words(before, b) : "");
     }
-    if (flags[i] & STEP_ABSENT) last_flags[i] = begun ? before | STEP_ABSENT : STEP_ABSENT | STEP_FIRST;
-    else last_flags[i] = flags[i];
+    if (flags[i] & STEP_ABSENT)
+      last_flags[i] = begun ? before | STEP_ABSENT : STEP_ABSENT | STEP_FIRST;
+    else
+      last_flags[i] = flags[i];
   }
   return STATUS_OK;
 }
 
-/* Index of the first number that is not finite, or -1. The bits are looked at in blocks without a branch. */
+/* Index of the first number that is not finite, or -1. The bits are looked at in blocks without a
+ * branch. */
 static int find_not_finite(const uint8_t *bytes, size_t count) {
   uint32_t bad = 0;
   for (size_t i = 0; i < count; i++) {
@@ -62,11 +67,13 @@ static int find_not_finite(const uint8_t *bytes, size_t count) {
   return -1;
 }
 
-enum status rules_check_finite(const float *reward, const uint8_t *rows, const struct wire_layout *layout,
-                               const struct wire_space *space, struct error *error) {
+enum status rules_check_finite(const float *reward, const uint8_t *rows,
+                               const struct wire_layout *layout, const struct wire_space *space,
+                               struct error *error) {
   int at = find_not_finite((const uint8_t *)reward, (size_t)layout->num_environments);
   if (at >= 0)
-    return status_fail(error, STATUS_INVALID, "environment %d: its reward is %g; nothing can be learned from it", at,
+    return status_fail(error, STATUS_INVALID,
+                       "environment %d: its reward is %g; nothing can be learned from it", at,
                        (double)reward[at]);
   for (int t = 0; t < layout->num_tensors; t++) {
     if (space->tensor[t].dtype != WIRE_FLOAT32) continue;
@@ -75,8 +82,8 @@ enum status rules_check_finite(const float *reward, const uint8_t *rows, const s
       at = find_not_finite(row, layout->tensor[t].bytes / 4);
       if (at >= 0)
         return status_fail(error, STATUS_INVALID,
-                           "environment %d: element %d of observation '%s' is not a finite number", i, at,
-                           space->tensor[t].name);
+                           "environment %d: element %d of observation '%s' is not a finite number",
+                           i, at, space->tensor[t].name);
     }
   }
   return STATUS_OK;

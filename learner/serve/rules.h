@@ -1,5 +1,5 @@
-/* The rules of a step that only the message before can tell, and numbers that nobody may learn from.
- * Source: design 3, "A step". Thread: any (no state of its own). */
+/* The rules of a step that only the message before can tell, and numbers that nobody may learn
+ * from. Source: design 3, "A step". Thread: any (no state of its own). */
 #ifndef ACORN_LEARNER_SERVE_RULES_H
 #define ACORN_LEARNER_SERVE_RULES_H
 
@@ -10,16 +10,19 @@
 #include "common/base/status.h"
 #include "common/rpc/wire.h"
 
-/* Checks the flags and rewards of one message against the flags before: the first row of a life is `first`; after a
- * truncated row comes a `first` row with reward 0; `first` otherwise only together with `terminated`; `absent` stands alone.
- * Then remembers the flags in last_flags. Shapes: flags, reward, last_flags (K). started: false on the first message.
- * Errors: INVALID, naming the environment and both rows' flags. */
-MUST_CHECK enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t *last_flags, int K,
-                                         bool started, struct error *error);
+/* Checks the flags and rewards of one message against the flags before: the first row of a life is
+ * `first`; after a truncated row comes a `first` row with reward 0; `first` otherwise only together
+ * with `terminated`; `absent` stands alone. Then remembers the flags in last_flags. Shapes: flags,
+ * reward, last_flags (K). started: false on the first message. Errors: INVALID, naming the
+ * environment and both rows' flags. */
+MUST_CHECK enum status rules_check_flags(const uint8_t *flags, const float *reward,
+                                         uint8_t *last_flags, int K, bool started,
+                                         struct error *error);
 
-/* Checks that rewards and float32 observations are finite. Shapes: reward (K), rows (K, row_stride).
- * Errors: INVALID, naming the environment and the tensor. */
-MUST_CHECK enum status rules_check_finite(const float *reward, const uint8_t *rows, const struct wire_layout *layout,
+/* Checks that rewards and float32 observations are finite. Shapes: reward (K), rows (K,
+ * row_stride). Errors: INVALID, naming the environment and the tensor. */
+MUST_CHECK enum status rules_check_finite(const float *reward, const uint8_t *rows,
+                                          const struct wire_layout *layout,
                                           const struct wire_space *space, struct error *error);
 
 #endif

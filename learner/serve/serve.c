@@ -63,19 +63,21 @@ static void *run_queue(void *argument) {
 static void *run_inference(void *argument) {
   struct serve *serve = argument;
   struct row_batch *batch;
-  while (may_run(serve) && (batch = batcher_take(serve->batcher))) inference_run(serve->inference, batch);
+  while (may_run(serve) && (batch = batcher_take(serve->batcher)))
+    inference_run(serve->inference, batch);
   return NULL;
 }
 
-static void start_thread(pthread_t *thread, void *(*run)(void *), void *argument, const char *name) {
+static void start_thread(pthread_t *thread, void *(*run)(void *), void *argument,
+                         const char *name) {
   int failed = pthread_create(thread, NULL, run, argument);
   CHECK(!failed, "cannot start thread %s: error %d", name, failed);
   pthread_setname_np(*thread, name);
 }
 
-enum status serve_start(struct serve **out, const struct serve_config *config, struct ingress *ingress,
-                        struct leases *leases, struct batcher *batcher, struct inference *inference,
-                        struct error *error) {
+enum status serve_start(struct serve **out, const struct serve_config *config,
+                        struct ingress *ingress, struct leases *leases, struct batcher *batcher,
+                        struct inference *inference, struct error *error) {
   struct serve *serve = check_alloc(1, sizeof(*serve));
   serve->ingress = ingress;
   serve->leases = leases;
@@ -83,7 +85,8 @@ enum status serve_start(struct serve **out, const struct serve_config *config, s
   serve->inference = inference;
   serve->inline_inference = config->queues == 0;
   serve->num_queues = config->queues ? config->queues : 1;
-  struct rpc_server_config server = {.address = config->listen, .num_queues = serve->num_queues,
+  struct rpc_server_config server = {.address = config->listen,
+                                     .num_queues = serve->num_queues,
                                      .max_message_bytes = config->max_message_bytes};
   server.methods = ingress_methods(ingress, &server.num_methods);
   enum status status = rpc_server_create(&serve->server, &server, error);
@@ -94,9 +97,11 @@ enum status serve_start(struct serve **out, const struct serve_config *config, s
   serve->queue = check_alloc((size_t)serve->num_queues, sizeof(*serve->queue));
   for (int i = 0; i < serve->num_queues; i++) {
     serve->queue[i] = (struct queue){.serve = serve, .index = i};
-    start_thread(&serve->queue[i].thread, serve->inline_inference ? run_inline : run_queue, &serve->queue[i], "queue");
+    start_thread(&serve->queue[i].thread, serve->inline_inference ? run_inline : run_queue,
+                 &serve->queue[i], "queue");
   }
-  if (!serve->inline_inference) start_thread(&serve->inference_thread, run_inference, serve, "inference");
+  if (!serve->inline_inference)
+    start_thread(&serve->inference_thread, run_inference, serve, "inference");
   *out = serve;
   return STATUS_OK;
 }
@@ -105,7 +110,8 @@ int serve_port(const struct serve *serve) {
   return rpc_server_port(serve->server);
 }
 
-/* Waits until nobody plays any more, and for those who may come back; sends home what was queued. */
+/* Waits until nobody plays any more, and for those who may come back; sends home what was queued.
+ */
 static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us) {
   int64_t start_us = clock_now_us();
   for (;;) {

@@ -1,6 +1,6 @@
-/* Serving: the gRPC server, its queue threads and the inference thread, wired to ingress, batcher and inference.
- * With queues = 0 one queue thread runs inference itself: on a CPU that saves a hand-off for every batch.
- * Upstream: learner/main.c. */
+/* Serving: the gRPC server, its queue threads and the inference thread, wired to ingress, batcher
+ * and inference. With queues = 0 one queue thread runs inference itself: on a CPU that saves a
+ * hand-off for every batch. Upstream: learner/main.c. */
 #ifndef ACORN_LEARNER_SERVE_SERVE_H
 #define ACORN_LEARNER_SERVE_SERVE_H
 
@@ -17,16 +17,18 @@ struct serve_config {
 struct serve;
 
 /* Binds and starts the threads. Borrows the rest for its life. Errors: as rpc_server_create. */
-MUST_CHECK enum status serve_start(struct serve **out, const struct serve_config *config, struct ingress *ingress,
-                                   struct leases *leases, struct batcher *batcher, struct inference *inference,
+MUST_CHECK enum status serve_start(struct serve **out, const struct serve_config *config,
+                                   struct ingress *ingress, struct leases *leases,
+                                   struct batcher *batcher, struct inference *inference,
                                    struct error *error);
 
 /* The port that was bound; 0 on a Unix socket. */
 int serve_port(const struct serve *serve);
 
-/* Says goodbye: ends the stream of every message with the code and sentence of ingress_stop (call that first), for as long
- * as players are there but at most grace_us; then cancels what is left, drains the queues and joins the threads.
- * linger: go on answering Joins for that long while players that left without a goodbye are not back. */
+/* Says goodbye: ends the stream of every message with the code and sentence of ingress_stop (call
+ * that first), for as long as players are there but at most grace_us; then cancels what is left,
+ * drains the queues and joins the threads. linger: go on answering Joins for that long while
+ * players that left without a goodbye are not back. */
 void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us);
 void serve_destroy(struct serve *serve);
 

@@ -3,8 +3,8 @@
  * read into.
  *
  * Upstream: train/update.c only. Thread: the trainer's; the host copy may be read by another thread
- * between a save and the next one. Invariant: load after save changes no bit (on a device of
- * floats). */
+ * between a save and the next one.
+ * Invariant: load after save changes no bit (on a device of floats). */
 #ifndef ACORN_LEARNER_TRAIN_STATE_H
 #define ACORN_LEARNER_TRAIN_STATE_H
 

@@ -21,7 +21,8 @@ struct trainer {
   struct progress *progress;
   pthread_t thread;
 
-  _Atomic int save_state; /* enum save_state: the buffer is the trainer's until FILLED, then main's until NONE */
+  _Atomic int save_state; /* enum save_state: the buffer is the trainer's until FILLED, then main's
+                             until NONE */
   int64_t counter[TRAINER_COUNTERS];       /* trainer's */
   int64_t saved_counter[TRAINER_COUNTERS]; /* in the buffer */
   int64_t saved_updates;
@@ -35,11 +36,16 @@ static void publish(struct trainer *trainer) {
                   update_version(trainer->update));
 }
 
-struct trainer *trainer_create(const struct trainer_config *config, struct device *device, struct update *update,
-                               struct fifo *fifo, struct weights *weights, struct progress *progress) {
+struct trainer *trainer_create(const struct trainer_config *config, struct device *device,
+                               struct update *update, struct fifo *fifo, struct weights *weights,
+                               struct progress *progress) {
   struct trainer *trainer = check_alloc(1, sizeof(*trainer));
-  *trainer = (struct trainer){.config = *config, .device = device, .update = update, .fifo = fifo,
-                              .weights = weights, .progress = progress};
+  *trainer = (struct trainer){.config = *config,
+                              .device = device,
+                              .update = update,
+                              .fifo = fifo,
+                              .weights = weights,
+                              .progress = progress};
   pthread_mutex_init(&trainer->lock, NULL);
   publish(trainer);
   return trainer;
@@ -67,11 +73,13 @@ static void save_if_requested(struct trainer *trainer) {
   trainer->config.on_saved(trainer->config.context);
 }
 
-static void report(struct trainer *trainer, const struct update_stats *stats, int64_t compute_us, enum status status,
-                   const struct error *error) {
+static void report(struct trainer *trainer, const struct update_stats *stats, int64_t compute_us,
+                   enum status status, const struct error *error) {
   pthread_mutex_lock(&trainer->lock);
-  if (status == STATUS_OK) trainer->report.stats = *stats;
-  else trainer->report.error = *error;
+  if (status == STATUS_OK)
+    trainer->report.stats = *stats;
+  else
+    trainer->report.error = *error;
   trainer->report.status = status;
   trainer->report.updates = update_version(trainer->update);
   trainer->report.trained_steps = trainer->counter[TRAINER_TRAINED_STEPS];
@@ -131,7 +139,9 @@ int trainer_items(struct trainer *trainer, struct checkpoint_item *items) {
   int count = update_items(trainer->update, items);
   CHECK(count < CHECKPOINT_MAX_ITEMS, "too many items: %d", count);
   struct checkpoint_item *item = &items[count];
-  *item = (struct checkpoint_item){.dtype = CHECKPOINT_INT64, .rank = 1, .shape = {TRAINER_COUNTERS},
+  *item = (struct checkpoint_item){.dtype = CHECKPOINT_INT64,
+                                   .rank = 1,
+                                   .shape = {TRAINER_COUNTERS},
                                    .data = trainer->saved_counter};
   snprintf(item->name, sizeof(item->name), "run/counters");
   return count + 1;

@@ -1,7 +1,7 @@
-/* The trainer thread: takes batches from the FIFO, makes updates, publishes the parameters, keeps the run's state for
- * checkpoints. A linear loop.
- * Threads: trainer_* functions are called by main, the loop runs on a thread of its own.
- * Upstream: experience/fifo.h. Downstream: params/weights.h; main (checkpoint buffers, crossing 4). */
+/* The trainer thread: takes batches from the FIFO, makes updates, publishes the parameters, keeps
+ * the run's state for checkpoints. A linear loop. Threads: trainer_* functions are called by main,
+ * the loop runs on a thread of its own. Upstream: experience/fifo.h. Downstream: params/weights.h;
+ * main (checkpoint buffers, crossing 4). */
 #ifndef ACORN_LEARNER_TRAIN_TRAINER_H
 #define ACORN_LEARNER_TRAIN_TRAINER_H
 
@@ -11,7 +11,14 @@
 #include "learner/train/update.h"
 
 /* Counters of the run that travel with the parameters. */
-enum { TRAINER_STEPS, TRAINER_EPISODES, TRAINER_RESTARTS, TRAINER_TRAINED_STEPS, TRAINER_SEED, TRAINER_COUNTERS };
+enum {
+  TRAINER_STEPS,
+  TRAINER_EPISODES,
+  TRAINER_RESTARTS,
+  TRAINER_TRAINED_STEPS,
+  TRAINER_SEED,
+  TRAINER_COUNTERS
+};
 
 struct trainer_config {
   /* Called by the trainer at a step border once a requested checkpoint buffer is filled. */
@@ -22,15 +29,17 @@ struct trainer_config {
 struct trainer;
 
 /* Publishes the initial parameters. Borrows everything for its life. */
-struct trainer *trainer_create(const struct trainer_config *config, struct device *device, struct update *update,
-                               struct fifo *fifo, struct weights *weights, struct progress *progress);
+struct trainer *trainer_create(const struct trainer_config *config, struct device *device,
+                               struct update *update, struct fifo *fifo, struct weights *weights,
+                               struct progress *progress);
 void trainer_destroy(struct trainer *trainer);
 
 void trainer_start(struct trainer *trainer);
 /* Ends after the update in hand; the FIFO must have been closed. */
 void trainer_join(struct trainer *trainer);
 
-/* Asks for a checkpoint buffer at the next step border; on_saved follows. Nothing happens while one is still in use. */
+/* Asks for a checkpoint buffer at the next step border; on_saved follows. Nothing happens while one
+ * is still in use. */
 void trainer_request_save(struct trainer *trainer);
 /* What to write, valid from on_saved until trainer_saved; the number of updates it stands for. */
 int trainer_items(struct trainer *trainer, struct checkpoint_item *items);
@@ -40,7 +49,8 @@ void trainer_release_save(struct trainer *trainer);
 /* The same at once, on the caller's thread, when the trainer does not run (at the end). */
 void trainer_save_now(struct trainer *trainer);
 
-/* After the items have been filled from a checkpoint: takes them over and publishes. Before trainer_start. */
+/* After the items have been filled from a checkpoint: takes them over and publishes. Before
+ * trainer_start. */
 void trainer_load(struct trainer *trainer);
 int64_t trainer_counter(const struct trainer *trainer, int counter);
 void trainer_set_counter(struct trainer *trainer, int counter, int64_t value);

@@ -5,22 +5,8 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/rpc/wire.h"
 #include "learner/train/state.h"
-
-/* What one download brings from the device: vtrace_loss's sums, then the gradient's norm. */
-enum scalar {
-  SUM_STEPS,
-  SUM_POLICY_LOSS,
-  SUM_BASELINE_LOSS,
-  SUM_ENTROPY,
-  SUM_KL,
-  SUM_VALUE,
-  SUM_REWARD,
-  SUM_RHO_CLIPPED,
-  GRADIENT_NORM,
-  NUM_SCALARS
-};
+#include "learner/train/update_stats.h"
 
 enum decay { DECAY_NONE, DECAY_LINEAR };
 
@@ -41,7 +27,7 @@ struct update {
   real *d_log_prob, *d_entropy, *d_value;
   real *d_head;   /* (T*N, A+1) */
   real *gradient; /* (P) */
-  real *scalars;  /* (NUM_SCALARS) */
+  real *scalars;  /* (UPDATE_SCALARS) */
 };
 
 /* ---- create */
@@ -109,7 +95,7 @@ static void allocate(struct update *update) {
   update->d_value = reals(update, steps);
   update->d_head = reals(update, steps * (size_t)(update->actions + 1));
   update->gradient = reals(update, update->state.P);
-  update->scalars = reals(update, NUM_SCALARS);
+  update->scalars = reals(update, UPDATE_SCALARS);
 }
 
 enum status update_create(struct update **out, struct device *device, const struct agent *agent,
@@ -225,66 +211,20 @@ static double learning_rate_at(const struct update *update, int64_t environment_
   return update->config.learning_rate * fmin(1, fmax(0, left));
 }
 
-/* Age of the actions in updates. The batch's versions and flags are in memory that the host reads
- * on every device. */
-static double mean_lag(const struct update *update, const struct train_batch *batch) {
-  double sum = 0, steps = 0;
-  for (int i = 0; i < batch->T * batch->N; i++) {
-    if (batch->flags[i] & STEP_TRUNCATED) continue;
-    sum += (double)(update->state.version - batch->version[i]);
-    steps += 1;
-  }
-  return steps > 0 ? sum / steps : 0;
-}
-
+/* What the step was, before anything changes. */
 static struct update_stats stats_of(const struct update *update, const struct train_batch *batch,
-                                    const float scalar[NUM_SCALARS], int64_t environment_steps) {
+                                    int64_t environment_steps) {
   const struct update_config *config = &update->config;
-  double scale = scalar[SUM_STEPS] > 0 ? 1.0 / scalar[SUM_STEPS] : 0;
-  struct update_stats stats = {
-      .policy_loss = scale * scalar[SUM_POLICY_LOSS],
-      .baseline_loss = scale * scalar[SUM_BASELINE_LOSS],
-      .entropy = scale * scalar[SUM_ENTROPY],
-      .kl = scale * scalar[SUM_KL],
-      .value = scale * scalar[SUM_VALUE],
-      .reward = scale * scalar[SUM_REWARD],
-      .rho_clipped = scale * scalar[SUM_RHO_CLIPPED],
-      .gradient_norm = scalar[GRADIENT_NORM],
-      .learning_rate = learning_rate_at(update, environment_steps),
-      .entropy_cost = entropy_cost_now(&update->state.entropy),
-      .lag_updates = mean_lag(update, batch),
-      .steps = (int64_t)scalar[SUM_STEPS],
-  };
+  const struct entropy_cost *cost = &update->state.entropy;
+  float scalar[UPDATE_SCALARS];
+  update->device->ops->download(update->device, scalar, update->scalars, UPDATE_SCALARS);
+  struct update_stats stats = update_stats_read(scalar, batch, update->state.version);
+  stats.learning_rate = learning_rate_at(update, environment_steps);
+  stats.entropy_cost = entropy_cost_now(cost);
   stats.total_loss = stats.policy_loss + config->baseline_cost * stats.baseline_loss -
                      stats.entropy_cost * stats.entropy + config->kl_cost * stats.kl +
-                     entropy_cost_loss(&update->state.entropy, stats.entropy);
+                     entropy_cost_loss(cost, stats.entropy);
   return stats;
-}
-
-/* The norm is finite only if every gradient is, so this costs no pass over them. Causes come before
- * consequences. */
-static enum status check_finite(const struct update *update, const struct update_stats *stats,
-                                struct error *error) {
-  const struct {
-    const char *name;
-    double value;
-  } row[] = {
-      {"mean reward", stats->reward},
-      {"mean value", stats->value},
-      {"mean entropy", stats->entropy},
-      {"mean log-probability ratio", stats->kl},
-      {"policy loss", stats->policy_loss},
-      {"baseline loss", stats->baseline_loss},
-      {"gradient's norm", stats->gradient_norm},
-  };
-  for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
-    if (!isfinite(row[i].value))
-      return status_fail(
-          error, STATUS_CORRUPT,
-          "update %lld: the %s is %g; the parameters are as before this update. Look for "
-          "rewards or observations that are not finite, or lower --learning_rate (now %g)",
-          (long long)update->state.version + 1, row[i].name, row[i].value, stats->learning_rate);
-  return STATUS_OK;
 }
 
 enum status update_step(struct update *update, const struct train_batch *batch,
@@ -302,10 +242,8 @@ enum status update_step(struct update *update, const struct train_batch *batch,
   /* reduce: with several learners the gradients are averaged here */
   device->ops->global_norm(device, norm, update->gradient, state->P);
 
-  float scalar[NUM_SCALARS];
-  device->ops->download(device, scalar, update->scalars, NUM_SCALARS);
-  *stats = stats_of(update, batch, scalar, environment_steps);
-  enum status status = check_finite(update, stats, error);
+  *stats = stats_of(update, batch, environment_steps);
+  enum status status = update_stats_check(stats, state->version + 1, error);
   if (status != STATUS_OK) return status;
 
   optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, stats->learning_rate,

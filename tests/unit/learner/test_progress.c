@@ -23,7 +23,8 @@ static struct progress *create(struct progress_config config) {
 
 static void stops_at_total_steps_once(void **state) {
   (void)state;
-  struct progress *progress = create((struct progress_config){.total_steps = 100, .target_return = NAN});
+  struct progress *progress =
+      create((struct progress_config){.total_steps = 100, .target_return = NAN});
   progress_add_steps(progress, 99);
   assert_int_equal(progress_stopped(progress), STOP_NONE);
   progress_add_steps(progress, 1);
@@ -61,7 +62,8 @@ static void statistics(void **state) {
   struct progress *progress = create((struct progress_config){.target_return = NAN});
   assert_true(isnan(progress_returns(progress, false).mean));
   const double returns[] = {1, 5, 3, 7};
-  for (int i = 0; i < 4; i++) progress_add_episode(progress, false, i, returns[i], (uint32_t)(10 * i));
+  for (int i = 0; i < 4; i++)
+    progress_add_episode(progress, false, i, returns[i], (uint32_t)(10 * i));
   struct progress_returns r = progress_returns(progress, false);
   assert_int_equal(r.count, 4);
   assert_int_equal(r.window, 4);
@@ -74,11 +76,12 @@ static void statistics(void **state) {
   progress_destroy(progress);
 }
 
-/* 10 episodes over 4 environments: environments 0 and 1 play three, 2 and 3 two; a fast one may not play for the others. */
+/* 10 episodes over 4 environments: environments 0 and 1 play three, 2 and 3 two; a fast one may not
+ * play for the others. */
 static void evaluation_counts_a_quota_of_each_environment(void **state) {
   (void)state;
-  struct progress *progress =
-      create((struct progress_config){.target_return = NAN, .quota_episodes = 10, .quota_environments = 4});
+  struct progress *progress = create((struct progress_config){
+      .target_return = NAN, .quota_episodes = 10, .quota_environments = 4});
   for (int i = 0; i < 50; i++) progress_add_episode(progress, true, 3, 1000, 1);
   assert_int_equal(progress_returns(progress, true).count, 2);
   const int quota[] = {3, 3, 2};

@@ -367,7 +367,7 @@ static void test_a_file_that_may_not_grow(void **state) {
 static int fill_a_small_disk(struct world *world) {
   struct error error;
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-      mount("none", world->folder, "tmpfs", 0, "size=16k") != 0)
+      mount("none", world->folder, "tmpfs", 0, "size=12k") != 0)
     return 2;
   if (try_write(world, world->folder, 1, 1, &error) != STATUS_OK) return 1;
   if (try_write(world, world->folder, 2, 1, &error) != STATUS_IO) return 1;

@@ -1,6 +1,7 @@
-/* A transport in memory: the functions of common/rpc/server.h, so that serve/ is tested without sockets. Include it in one
- * test; the linker then takes these instead of the library's. A test opens streams, puts messages in, and finds the
- * answers in the stream. Everything runs on the calling thread; a message is delivered at once. */
+/* A transport in memory: the functions of common/rpc/server.h, so that serve/ is tested without
+ * sockets. Include it in one test; the linker then takes these instead of the library's. A test
+ * opens streams, puts messages in, and finds the answers in the stream. Everything runs on the
+ * calling thread; a message is delivered at once. */
 #ifndef ACORN_TESTS_LOOPBACK_H
 #define ACORN_TESTS_LOOPBACK_H
 
@@ -25,7 +26,8 @@ struct rpc_stream {
   size_t answer_bytes;
 };
 
-static struct rpc_stream *loopback_open(const struct rpc_method *methods, int count, const char *path) {
+static struct rpc_stream *loopback_open(const struct rpc_method *methods, int count,
+                                        const char *path) {
   for (int i = 0; i < count; i++) {
     if (strcmp(methods[i].path, path) != 0) continue;
     struct rpc_stream *stream = calloc(1, sizeof(*stream));
@@ -60,8 +62,8 @@ static void loopback_free(struct rpc_stream *stream) {
   free(stream);
 }
 
-void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t header_bytes, const void *payload,
-                      size_t payload_bytes) {
+void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t header_bytes,
+                      const void *payload, size_t payload_bytes) {
   CHECK(stream->in_hand, "an answer to nothing");
   stream->in_hand = false;
   stream->replies++;
@@ -70,8 +72,8 @@ void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t head
   stream->answer_bytes = header_bytes + payload_bytes;
 }
 
-void rpc_stream_finish(struct rpc_stream *stream, enum rpc_code code, const char *text, const void *payload,
-                       size_t payload_bytes) {
+void rpc_stream_finish(struct rpc_stream *stream, enum rpc_code code, const char *text,
+                       const void *payload, size_t payload_bytes) {
   CHECK(stream->in_hand, "an answer to nothing");
   stream->in_hand = false;
   stream->finished = true;

@@ -10,7 +10,8 @@
 #include "learner/serve/batcher.h"
 
 static struct batcher_config config_of(int clients, int rows) {
-  return (struct batcher_config){.max_clients = clients, .max_rows = 2 * rows, .row_stride = 16, .max_wait_us = 5000};
+  return (struct batcher_config){
+      .max_clients = clients, .max_rows = 2 * rows, .row_stride = 16, .max_wait_us = 5000};
 }
 
 static struct rpc_stream *fake_stream(int client) {
@@ -37,7 +38,8 @@ static void finish(struct batcher *batcher, struct row_batch *batch, int64_t now
 static struct batcher *with_clients(int clients, int rows_each, int64_t now_us) {
   struct batcher_config config = config_of(clients, clients * rows_each);
   struct batcher *batcher = batcher_create(&config);
-  for (int i = 0; i < clients; i++) batcher_add(batcher, i, rows_each, i * rows_each, 1, false, true, now_us);
+  for (int i = 0; i < clients; i++)
+    batcher_add(batcher, i, rows_each, i * rows_each, 1, false, true, now_us);
   return batcher;
 }
 
@@ -203,7 +205,8 @@ static void a_barrier_orders_rows_by_slot(void **state) {
   batcher_destroy(batcher);
 }
 
-/* Clients come, send, die and return at random; a model of who must be in which batch is kept beside it. */
+/* Clients come, send, die and return at random; a model of who must be in which batch is kept
+ * beside it. */
 static void random_schedules_agree_with_a_model(void **state) {
   (void)state;
   enum { CLIENTS = 12, STEPS = 200000 };

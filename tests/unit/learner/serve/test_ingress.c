@@ -25,17 +25,24 @@ struct fixture {
 };
 
 static struct wire_space space_of(int size) {
-  return (struct wire_space){.num_tensors = 1, .tensor = {{"state", WIRE_FLOAT32, 1, {size}}}, .discrete = 2};
+  return (struct wire_space){
+      .num_tensors = 1, .tensor = {{"state", WIRE_FLOAT32, 1, {size}}}, .discrete = 2};
 }
 
 static int create_with(void **state, int deterministic_envs) {
   struct fixture *f = calloc(1, sizeof(*f));
-  struct leases_config leases = {.max_train = TRAIN, .max_eval = EVAL, .seed = 5, .deterministic_envs = deterministic_envs};
-  struct batcher_config batcher = {.max_clients = TRAIN + EVAL, .max_rows = 2 * (TRAIN + EVAL), .row_stride = 16,
+  struct leases_config leases = {
+      .max_train = TRAIN, .max_eval = EVAL, .seed = 5, .deterministic_envs = deterministic_envs};
+  struct batcher_config batcher = {.max_clients = TRAIN + EVAL,
+                                   .max_rows = 2 * (TRAIN + EVAL),
+                                   .row_stride = 16,
                                    .max_wait_us = 1000000};
   struct progress_config progress = {.target_return = NAN};
-  struct ingress_config ingress = {.environment = "cartpole", .agent = "vtrace", .space = space_of(4),
-                                   .num_train_slots = TRAIN, .num_queues = 1};
+  struct ingress_config ingress = {.environment = "cartpole",
+                                   .agent = "vtrace",
+                                   .space = space_of(4),
+                                   .num_train_slots = TRAIN,
+                                   .num_queues = 1};
   f->leases = leases_create(&leases);
   f->batcher = batcher_create(&batcher);
   f->progress = progress_create(&progress);
@@ -64,8 +71,11 @@ static int destroy(void **state) {
 }
 
 static struct wire_join_request request_of(const char *name) {
-  struct wire_join_request request = {.protocol = WIRE_PROTOCOL, .environment = "cartpole", .space = space_of(4),
-                                      .num_environments = K, .role = WIRE_ROLE_TRAIN};
+  struct wire_join_request request = {.protocol = WIRE_PROTOCOL,
+                                      .environment = "cartpole",
+                                      .space = space_of(4),
+                                      .num_environments = K,
+                                      .role = WIRE_ROLE_TRAIN};
   snprintf(request.name, sizeof(request.name), "%s", name);
   return request;
 }
@@ -86,27 +96,30 @@ static struct wire_join_reply join(struct fixture *f, const char *name) {
   assert_int_equal(stream->code, RPC_OK);
   struct wire_join_reply reply;
   struct error error;
-  assert_int_equal(wire_unpack_join_reply(&reply, stream->answer, stream->answer_bytes, &error), STATUS_OK);
+  assert_int_equal(wire_unpack_join_reply(&reply, stream->answer, stream->answer_bytes, &error),
+                   STATUS_OK);
   loopback_free(stream);
   return reply;
 }
 
 /* A refused Join: the code, and a word of the sentence. */
-static void join_refused(struct fixture *f, const struct wire_join_request *request, enum rpc_code code, const char *word) {
+static void join_refused(struct fixture *f, const struct wire_join_request *request,
+                         enum rpc_code code, const char *word) {
   struct rpc_stream *stream = send_join(f, request);
   assert_int_equal(stream->code, code);
   assert_non_null(strstr(stream->text, word));
   loopback_free(stream);
 }
 
-static void send_steps(struct rpc_stream *stream, uint64_t run_id, const uint8_t flags[K], float value,
-                       const struct wire_episode *episodes, int num_episodes) {
+static void send_steps(struct rpc_stream *stream, uint64_t run_id, const uint8_t flags[K],
+                       float value, const struct wire_episode *episodes, int num_episodes) {
   struct wire_space space = space_of(4);
   struct wire_layout layout;
   wire_layout_of_space(&layout, &space, K);
   uint8_t message[1024];
   const float reward[K] = {0, 0};
-  size_t n = wire_encode_steps_header(message, sizeof(message), run_id, reward, flags, episodes, num_episodes, &layout);
+  size_t n = wire_encode_steps_header(message, sizeof(message), run_id, reward, flags, episodes,
+                                      num_episodes, &layout);
   for (int i = 0; i < K * 4; i++) memcpy(message + n + 4 * i, &value, 4);
   loopback_send(stream, message, n + K * 16);
 }
@@ -206,7 +219,8 @@ static void evaluators_get_ids_behind_the_trainers(void **state) {
   struct rpc_stream *stream = send_join(f, &request);
   struct wire_join_reply reply;
   struct error error;
-  assert_int_equal(wire_unpack_join_reply(&reply, stream->answer, stream->answer_bytes, &error), STATUS_OK);
+  assert_int_equal(wire_unpack_join_reply(&reply, stream->answer, stream->answer_bytes, &error),
+                   STATUS_OK);
   assert_int_equal(reply.first_environment, TRAIN);
   wire_join_reply_deinit(&reply);
   loopback_free(stream);
@@ -366,7 +380,8 @@ int main(void) {
       WITH(episodes_are_reported),
       WITH(after_stop_everyone_is_sent_home),
       WITH(status_and_health_answer),
-      cmocka_unit_test_setup_teardown(deterministic_joins_are_ordered_by_name, create_deterministic, destroy),
+      cmocka_unit_test_setup_teardown(deterministic_joins_are_ordered_by_name, create_deterministic,
+                                      destroy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

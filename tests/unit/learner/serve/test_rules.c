@@ -1,4 +1,5 @@
-/* Every pair of flags that may and may not follow each other, written out; and numbers that are not finite. */
+/* Every pair of flags that may and may not follow each other, written out; and numbers that are not
+ * finite. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,8 +68,10 @@ static void the_sentence_names_the_environment(void **state) {
 
 static void numbers_must_be_finite(void **state) {
   (void)state;
-  struct wire_space space = {.num_tensors = 2, .tensor = {{"pixels", WIRE_UINT8, 1, {5}}, {"state", WIRE_FLOAT32, 1, {3}}},
-                             .discrete = 2};
+  struct wire_space space = {
+      .num_tensors = 2,
+      .tensor = {{"pixels", WIRE_UINT8, 1, {5}}, {"state", WIRE_FLOAT32, 1, {3}}},
+      .discrete = 2};
   struct wire_layout layout;
   wire_layout_of_space(&layout, &space, 2);
   _Alignas(16) uint8_t rows[2 * 64];
@@ -77,7 +80,8 @@ static void numbers_must_be_finite(void **state) {
   for (int k = 0; k < 3; k++) {
     float reward[] = {0, 1};
     memset(rows, 0xff, sizeof(rows)); /* padding and uint8 may hold anything */
-    for (int i = 0; i < 2; i++) memset(rows + (size_t)i * layout.row_stride + layout.tensor[1].row_offset, 0, 12);
+    for (int i = 0; i < 2; i++)
+      memset(rows + (size_t)i * layout.row_stride + layout.tensor[1].row_offset, 0, 12);
     assert_int_equal(rules_check_finite(reward, rows, &layout, &space, &error), STATUS_OK);
     memcpy(rows + layout.row_stride + layout.tensor[1].row_offset + 8, &bad[k], 4);
     assert_int_equal(rules_check_finite(reward, rows, &layout, &space, &error), STATUS_INVALID);
