@@ -6,10 +6,20 @@ in_tree() {
   make --no-print-directory -C "$root" "$@"
 }
 
+# A signal to the script alone is heeded after the command that is running; bash would forget it if
+# that command went on.
+end_on_signals() {
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  trap 'exit 129' HUP
+}
+end_on_signals
+
 # Ends a build that a signal meets, with everything it has started.
 end_build() {
   kill -TERM -- "-$1" 2>/dev/null
   wait
+  rm -f "$2"
   echo "stopped while building" >&2
   exit 130
 }
@@ -20,15 +30,14 @@ build() {
   in_tree -q "$@" >/dev/null 2>&1 && return
   echo "building $* ..." >&2
   mkdir -p "$root/build"
-  local log="$root/build/build-$$.log" job code=0
+  local log="$root/build/build-$$.log" code=0
+  trap 'end_build "$!" "$log"' INT TERM HUP
   set -m # a process group of its own, so that it can be ended as one
   flock "$root/build/.lock" \
     make --no-print-directory -C "$root" -j"$(nproc)" "$@" >"$log" 2>&1 </dev/null &
-  job=$!
   set +m
-  trap 'end_build $job' INT TERM HUP
-  wait $job || code=$?
-  trap - INT TERM HUP
+  wait $! || code=$?
+  end_on_signals
   if [ $code -ne 0 ]; then
     grep -vE '^  (cc|link|proto) +' "$log" | tail -n 60 >&2
     echo "the build of $* failed" >&2

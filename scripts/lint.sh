@@ -71,7 +71,7 @@ awk 'FNR == 1 {start = 0}
 # ---- format and syntax
 if command -v clang-format >/dev/null; then
   clang-format --dry-run -Werror "${c_files[@]}" 2>&1 |
-    grep -E 'error|warning' | cut -d: -f1 | sort | uniq -c |
+    grep -E ': (error|warning):' | cut -d: -f1 | sort | uniq -c |
     report "clang-format (make format mends it); lines per file"
 else
   echo "clang-format is not here (scripts/setup.sh all installs it): the format is not checked"

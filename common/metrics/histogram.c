@@ -47,24 +47,36 @@ static void raise_to(_Atomic double *max, double value) {
 void histogram_record(struct histogram *histogram, double value) {
   if (!(value > 0)) value = 0;
   atomic_fetch_add_explicit(&histogram->bucket[bucket_of(value)], 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&histogram->count, 1, memory_order_relaxed);
   add(&histogram->sum, value);
   raise_to(&histogram->max, value);
 }
 
+void histogram_total(const struct histogram *histogram, uint64_t *count, double *sum) {
+  // A reader that loses its core between two loads would pair an old count with a new sum.
+  enum { TRIES = 8 };
+  for (int i = 0; i < TRIES; i++) {
+    *sum = atomic_load(&histogram->sum);
+    *count = atomic_load(&histogram->count);
+    if (atomic_load(&histogram->sum) == *sum) return;
+  }
+}
+
 void histogram_snapshot(struct histogram *histogram, struct histogram_snapshot *snapshot) {
-  // The count is that of the buckets read, so that quantiles are whole however much is recorded
-  // meanwhile.
-  snapshot->count = 0;
+  // Quantiles are whole however much is recorded meanwhile: their count is that of the buckets
+  // read.
+  snapshot->num_bucketed = 0;
   for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
     snapshot->bucket[i] = atomic_load_explicit(&histogram->bucket[i], memory_order_relaxed);
-    snapshot->count += snapshot->bucket[i];
+    snapshot->num_bucketed += snapshot->bucket[i];
   }
-  snapshot->sum = atomic_load_explicit(&histogram->sum, memory_order_relaxed);
+  histogram_total(histogram, &snapshot->count, &snapshot->sum);
   snapshot->max = atomic_exchange_explicit(&histogram->max, 0, memory_order_relaxed);
 }
 
 void histogram_difference(struct histogram_snapshot *interval, const struct histogram_snapshot *now,
                           const struct histogram_snapshot *before) {
+  interval->num_bucketed = now->num_bucketed - before->num_bucketed;
   interval->count = now->count - before->count;
   interval->sum = now->sum - before->sum;
   interval->max = now->max;
@@ -76,10 +88,10 @@ void histogram_difference(struct histogram_snapshot *interval, const struct hist
 }
 
 double histogram_quantile(const struct histogram_snapshot *snapshot, double p) {
-  if (snapshot->count == 0) return NAN;
+  if (snapshot->num_bucketed == 0) return NAN;
 
   // The rank of the wanted value among all, from 1.
-  double rank = fmax(1, ceil(p * (double)snapshot->count));
+  double rank = fmax(1, ceil(p * (double)snapshot->num_bucketed));
   uint64_t seen = 0;
   for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
     seen += snapshot->bucket[i];

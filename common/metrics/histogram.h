@@ -22,6 +22,7 @@ enum {
 /* Zeroed memory is an empty histogram. */
 struct histogram {
   _Atomic uint64_t bucket[HISTOGRAM_BUCKETS];
+  _Atomic uint64_t count;
   _Atomic double sum;
   _Atomic double max; /* since the last snapshot */
 };
@@ -29,7 +30,8 @@ struct histogram {
 /* Plain data; zeroed memory is an empty one. */
 struct histogram_snapshot {
   uint64_t bucket[HISTOGRAM_BUCKETS];
-  uint64_t count;
+  uint64_t num_bucketed; /* what the buckets add up to: the quantiles' count */
+  uint64_t count;        /* what `sum` is the sum of: the mean's count */
   double sum;
   double max; /* of the interval; 0 if nothing was recorded */
 };
@@ -40,6 +42,9 @@ void histogram_record(struct histogram *histogram, double value);
 
 /* Takes everything recorded since the histogram was empty, except `max`, which starts anew. */
 void histogram_snapshot(struct histogram *histogram, struct histogram_snapshot *snapshot);
+
+/* Count and sum that belong together, but for values that are being recorded at this moment. */
+void histogram_total(const struct histogram *histogram, uint64_t *count, double *sum);
 
 /* interval = now - before. `max` is that of `now`. */
 void histogram_difference(struct histogram_snapshot *interval, const struct histogram_snapshot *now,

@@ -118,14 +118,11 @@ double metric_mean(const struct metric *histogram) {
   if (!histogram) return 0;
   check_kind(histogram, METRIC_HISTOGRAM);
 
-  // Sum and count of the open interval. A look in between must not take the interval's maximum
-  // away.
+  // A look in between; a snapshot would take the interval's maximum away.
   const struct intervals *intervals = histogram->intervals;
-  uint64_t count = 0;
-  for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
-    count += atomic_load_explicit(&histogram->histogram->bucket[i], memory_order_relaxed);
-  }
-  double sum = atomic_load_explicit(&histogram->histogram->sum, memory_order_relaxed);
+  uint64_t count;
+  double sum;
+  histogram_total(histogram->histogram, &count, &sum);
   if (count > intervals->before.count) {
     return (sum - intervals->before.sum) / (double)(count - intervals->before.count);
   }

@@ -51,17 +51,25 @@ static int64_t updates_of(const char *name) {
   return strcmp(name, same) == 0 ? updates : -1;
 }
 
-/* The numbers of a folder's checkpoints, the newest first. */
+/* The numbers of a folder's checkpoints, the newest first. A training run keeps few and so never
+ * allocates for them; `updates` points into the struct then, which must not be moved. */
 struct numbers {
   int64_t *updates;
   int count, room;
+  int64_t few[64];
 };
+
+static void free_numbers(struct numbers *numbers) {
+  if (numbers->updates != numbers->few) free(numbers->updates);
+}
 
 static void add_number(struct numbers *numbers, int64_t updates) {
   if (numbers->count == numbers->room) {
-    numbers->room = numbers->room ? 2 * numbers->room : 16;
-    numbers->updates = realloc(numbers->updates, (size_t)numbers->room * sizeof(int64_t));
-    CHECK(numbers->updates, "out of memory for the names of %d checkpoints", numbers->room);
+    int64_t *more = check_alloc(2 * (size_t)numbers->room, sizeof(*more));
+    memcpy(more, numbers->updates, (size_t)numbers->count * sizeof(*more));
+    free_numbers(numbers);
+    numbers->updates = more;
+    numbers->room *= 2;
   }
   numbers->updates[numbers->count++] = updates;
 }
@@ -72,7 +80,9 @@ static int newest_first(const void *a, const void *b) {
 }
 
 static enum status list_folder(struct numbers *numbers, const char *folder, struct error *error) {
-  *numbers = (struct numbers){0};
+  numbers->updates = numbers->few;
+  numbers->count = 0;
+  numbers->room = sizeof(numbers->few) / sizeof(numbers->few[0]);
   DIR *directory = opendir(folder);
   if (!directory)
     return status_fail(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
@@ -161,7 +171,7 @@ static void remove_oldest(const char *folder, int64_t updates, int keep) {
       log_warn("the old checkpoint %s cannot be removed: %s", path.text, strerror(errno));
   }
   if (status != STATUS_OK) log_warn("old checkpoints were not removed: %s", error.text);
-  free(numbers.updates);
+  free_numbers(&numbers);
 }
 
 enum status checkpoint_write(const char *folder, int64_t updates,
@@ -290,6 +300,6 @@ enum status checkpoint_read_newest(const char *folder, struct checkpoint_item *i
   enum status status = list_folder(&numbers, folder, error);
   if (status == STATUS_OK)
     status = read_first_whole(&numbers, folder, items, num_items, updates, error);
-  free(numbers.updates);
+  free_numbers(&numbers);
   return status;
 }

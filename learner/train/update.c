@@ -48,7 +48,7 @@ static enum status read_decay(enum decay *decay, const struct update_config *con
 
 static enum status check_sizes(const struct update_config *config, const struct agent *agent,
                                struct error *error) {
-  if (config->T < 1 || config->N < 1 || (int64_t)(config->T + 1) * config->N > INT32_MAX)
+  if (config->T < 1 || config->N < 1 || ((int64_t)config->T + 1) * config->N > INT32_MAX)
     return status_fail(error, STATUS_INVALID,
                        "a training batch of %d windows of %d steps: both must be at least 1",
                        config->N, config->T);

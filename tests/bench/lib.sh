@@ -30,7 +30,8 @@ ratio() {
 # row WHAT VALUE MUST: a line of the table, with a verdict. MUST is ">= x", "<= x" or "reported".
 row() {
   local verdict
-  verdict=$(awk -v v="$2" -v m="$3" 'BEGIN {split(m, p, " "); if (p[1] == ">=") print (v+0 >= p[2]+0) ? "ok" : "MISSED";
+  verdict=$(awk -v v="$2" -v m="$3" 'BEGIN {split(m, p, " ");
+    if (v !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/) print "MISSED"; else if (p[1] == ">=") print (v+0 >= p[2]+0) ? "ok" : "MISSED";
     else if (p[1] == "<=") print (v+0 <= p[2]+0) ? "ok" : "MISSED"; else print "-"}')
   printf '%-66s %12s   must %-12s %s\n' "$1" "$2" "$3" "$verdict"
   [ "$verdict" != MISSED ]

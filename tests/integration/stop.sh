@@ -20,7 +20,7 @@ one_stop() {
   run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run"
   sleep "$(printf '%d.%03d' $((milliseconds / 1000)) $((milliseconds % 1000)))"
   begin=$(date +%s%N)
-  kill "-$signal" "$run"
+  kill "-$signal" "$run" 2>/dev/null
   ended 10
   took=$((($(date +%s%N) - begin) / 1000000))
   [ $took -gt $slowest ] && slowest=$took
@@ -46,8 +46,8 @@ pass_if "${STOPS:-10} stops at random moments, each within 10 s and without an o
 # A second signal does not wait.
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run"
 wait_for 20 test -s run/metrics.jsonl
-kill -INT "$run"
-kill -INT "$run"
+kill -INT "$run" 2>/dev/null
+kill -INT "$run" 2>/dev/null
 sleep 0.02
 kill -INT "$run" 2>/dev/null
 ended 5
@@ -58,7 +58,7 @@ pass_if "and leaves no process" no_process
 # Not even a launcher that is killed leaves one.
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run2"
 wait_for 20 test -s run2/metrics.jsonl
-kill -KILL "$run"
+kill -KILL "$run" 2>/dev/null
 ended 5
 pass_if "kill -9 of the launcher leaves no process" wait_for 10 none_left
 finish

@@ -204,7 +204,7 @@ static inline void reference_forward(double *head, double *state, const struct a
     if (inputs->flags[row] & STEP_FIRST) memset(own, 0, (size_t)S * sizeof(double));
     int width = reference_embed(x, inputs, row);
     for (int l = 0; l < config->num_layers; l++) {
-      char name[16];
+      char name[24];
       snprintf(name, sizeof(name), "hidden%d", l);
       width = reference_dense(x, agent, params, name, config->activation, width, config->hidden[l]);
     }
