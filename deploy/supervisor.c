@@ -262,7 +262,6 @@ static void restart_or_give_up(struct child *actor, const char *how) {
 
 static void start_actor(struct child *actor) {
   struct supervisor *self = actor->supervisor;
-  if (actor->alive || actor->done || actor->given_up) return;
   char path[PATH_MAX], how[128];
   log_path(path, self, actor->index);
   mkdir(self->config->log_folder, 0777);

@@ -7,7 +7,7 @@
 #include "learner/device/device.h"
 
 /* Scratch memory, one piece per purpose, so that two live at a time do not meet. */
-enum cpu_scratch { SCRATCH_PANELS, SCRATCH_STATE, SCRATCH_COUNT };
+enum cpu_scratch { SCRATCH_PANELS, SCRATCH_WEIGHTS, SCRATCH_STATE, SCRATCH_COUNT };
 
 struct cpu {
   struct device device;

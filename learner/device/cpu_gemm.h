@@ -125,10 +125,9 @@ INLINE void tile_run(const struct tile *t, const int rows, const int vectors) {
       start[v] = load_some(t->bias + v * W, v == vectors - 1 ? t->tail : W);
   }
   EACH_ROW(m, rows) EACH(v, vectors) sum[m][v] = start[v];
-  if (t->start == START_C)
-    EACH_ROW(m, rows)
-    EACH(v, vectors) sum[m][v] =
-        load_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, v == vectors - 1 ? t->tail : W);
+  if (t->start == START_C) EACH_ROW(m, rows)
+  EACH(v, vectors)
+  sum[m][v] = load_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, v == vectors - 1 ? t->tail : W);
   const float *a = t->a, *b = t->b;
   const ptrdiff_t a_row = t->a_row, a_column = t->a_column, b_stride = t->b_stride;
 #pragma GCC unroll 1
@@ -141,8 +140,8 @@ INLINE void tile_run(const struct tile *t, const int rows, const int vectors) {
     }
   }
   EACH_ROW(m, rows)
-  EACH(v, vectors) store_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, sum[m][v],
-                              v == vectors - 1 ? t->tail : W);
+  EACH(v, vectors)
+  store_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, sum[m][v], v == vectors - 1 ? t->tail : W);
 }
 
 typedef void tile_function(const struct tile *t);

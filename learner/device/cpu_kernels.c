@@ -18,14 +18,17 @@ static void copy_floats(float *y, size_t y_stride, const float *x, size_t x_stri
     for (int b = 0; b < B; b += W)
       for (int i = 0; i < n; i++)
         store_column(y + b * y_stride + i, (int)y_stride,
-                     load_column(x + b * x_stride + i, (int)x_stride, at_most_int(W, B - b)), at_most_int(W, B - b));
+                     load_column(x + b * x_stride + i, (int)x_stride, at_most_int(W, B - b)),
+                     at_most_int(W, B - b));
     return;
   }
   for (int b = 0; b < B; b++)
-    for (int i = 0; i < n; i += W) store_some(y + b * y_stride + i, load_some(x + b * x_stride + i, n - i), n - i);
+    for (int i = 0; i < n; i += W)
+      store_some(y + b * y_stride + i, load_some(x + b * x_stride + i, n - i), n - i);
 }
 
-static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B, int n) {
+static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
+                      int n) {
   (void)d;
   copy_floats((float *)y, (size_t)y_stride, (const float *)x, (size_t)x_stride, B, n);
 }

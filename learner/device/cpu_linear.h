@@ -104,10 +104,12 @@ INLINE vf slope(vf y, enum activation act) {
   return 1.0f - y * y;
 }
 
-/* Columns of `vectors` vectors, the last of `tail` lanes: dy *= slope(y); db = sums of dy down the rows. */
-INLINE void turn_columns(float *db, float *dy, const float *y, enum activation act, int B, int O,
-                         const int vectors, int tail) {
+/* Columns of `vectors` vectors, the last of `tail` lanes: dy *= slope(y); db = sums of dy down the
+ * rows, or added to db. */
+INLINE void turn_columns(float *db, float *dy, const float *y, enum activation act, bool add, int B,
+                         int O, const int vectors, int tail) {
   vf sum[4] = {{0}};
+  if (add) EACH(v, vectors) sum[v] = load_some(db + v * W, v == vectors - 1 ? tail : W);
   for (int b = 0; b < B; b++, dy += O, y += O) {
     EACH(v, vectors) {
       int lanes = v == vectors - 1 ? tail : W;
@@ -122,60 +124,78 @@ INLINE void turn_columns(float *db, float *dy, const float *y, enum activation a
   EACH(v, vectors) store_some(db + v * W, sum[v], v == vectors - 1 ? tail : W);
 }
 
-static void turn_and_sum(float *db, float *dy, const float *y, enum activation act, int B, int O) {
+static void turn_and_sum(float *db, float *dy, const float *y, enum activation act, bool add, int B,
+                         int O) {
   int n = 0;
   for (; n + 4 * W <= O; n += 4 * W) {
     if (act == ACTIVATION_TANH)
-      turn_columns(db + n, dy + n, y + n, ACTIVATION_TANH, B, O, 4, W);
+      turn_columns(db + n, dy + n, y + n, ACTIVATION_TANH, add, B, O, 4, W);
     else
-      turn_columns(db + n, dy + n, y + n, act, B, O, 4, W);
+      turn_columns(db + n, dy + n, y + n, act, add, B, O, 4, W);
   }
-  for (; n < O; n += W) turn_columns(db + n, dy + n, y + n, act, B, O, 1, at_most_int(W, O - n));
+  for (; n < O; n += W)
+    turn_columns(db + n, dy + n, y + n, act, add, B, O, 1, at_most_int(W, O - n));
 }
 
-/* dw (I, O) = x^T dy. With fewer outputs than a vector has lanes: its transpose, so that vectors run along the inputs. */
-static void weight_gradient(struct device *d, float *dw, const float *dy, const float *x,
-                            int x_stride, int B, int I, int O) {
-  bool few = O < W && I > O;
-  int M = few ? O : I, N = few ? I : O, stride = few ? x_stride : O;
-  const float *b = few ? x : dy;
+/* c = x^T dy, or added to c. transposed: c (O, I) rather than (I, O). */
+static void weight_gradient(struct device *d, float *c, bool transposed, const float *dy,
+                            const float *x, int x_stride, bool add, int B, int I, int O) {
+  int M = transposed ? O : I, N = transposed ? I : O, stride = transposed ? x_stride : O;
   float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(B, N));
-  float *c = few ? cpu_scratch(d, SCRATCH_STATE, (size_t)O * I) : dw;
   gemm_run(&(struct gemm){.c = c,
                           .c_stride = N,
-                          .a = few ? dy : x,
+                          .a = transposed ? dy : x,
                           .a_row = 1,
-                          .a_column = few ? O : x_stride,
-                          .b = panels_choose(packed, b, stride, M, B, N),
+                          .a_column = transposed ? O : x_stride,
+                          .b = panels_choose(packed, transposed ? x : dy, stride, M, B, N),
                           .M = M,
                           .N = N,
-                          .K = B});
-  for (int i = 0; few && i < I; i++)
-    for (int o = 0; o < O; o++) dw[(size_t)i * O + o] = c[(size_t)o * I + i];
+                          .K = B,
+                          .accumulate = add});
 }
 
-/* dx (B, I) = dy w^T. */
-static void inputs_gradient(struct device *d, float *dx, const float *dy, const float *w, int B,
-                            int I, int O) {
-  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(O, I));
+/* dx (B, I) = dy w^T; weights: w^T packed. */
+static void inputs_gradient(float *dx, const float *dy, struct panels weights, int B, int I,
+                            int O) {
   gemm_run(&(struct gemm){.c = dx,
                           .c_stride = I,
                           .a = dy,
                           .a_row = O,
                           .a_column = 1,
-                          .b = panels_pack_transposed(packed, w, O, O, I),
+                          .b = weights,
                           .M = B,
                           .N = I,
                           .K = O});
 }
 
-static void linear_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
-                            const real *x, int x_stride, const real *w, enum activation act, int B,
-                            int I, int O) {
+/* Rows that go through all three parts together, so that they are still in the cache. */
+static int rows_at_once(int I, int O) {
+  int rows = 65536 / (I + O) / BLOCK_K * BLOCK_K;
+  return rows > BLOCK_K ? rows : BLOCK_K;
+}
+
+static void linear_backward(struct device *d, real *dx_, real *dw_, real *db, real *dy_,
+                            const real *y_, const real *x_, int x_stride, const real *w,
+                            enum activation act, int B, int I, int O) {
   unsigned state = flush_tiny();
-  turn_and_sum((float *)db, (float *)dy, (const float *)y, act, B, O);
-  weight_gradient(d, (float *)dw, (const float *)dy, (const float *)x, x_stride, B, I, O);
-  if (dx) inputs_gradient(d, (float *)dx, (const float *)dy, (const float *)w, B, I, O);
+  float *dx = (float *)dx_, *dw = (float *)dw_, *dy = (float *)dy_;
+  const float *y = (const float *)y_, *x = (const float *)x_;
+  float *packed = cpu_scratch(d, SCRATCH_WEIGHTS, panels_count(O, I));
+  struct panels weights = panels_plain(NULL, 1);
+  if (dx) weights = panels_pack_transposed(packed, (const float *)w, O, O, I);
+  /* Fewer outputs than lanes: dw's transpose, so that vectors run along the inputs. */
+  bool transposed = O < W && I > O;
+  float *c = transposed ? cpu_scratch(d, SCRATCH_STATE, (size_t)O * I) : dw;
+  for (int b = 0, rows = rows_at_once(I, O); b < B; b += rows) {
+    if (rows > B - b) rows = B - b;
+    size_t outputs = (size_t)b * O;
+    turn_and_sum((float *)db, dy + outputs, y + outputs, act, b > 0, rows, O);
+    weight_gradient(d, c, transposed, dy + outputs, x + (size_t)b * x_stride, x_stride, b > 0, rows,
+                    I, O);
+    if (dx) inputs_gradient(dx + (size_t)b * I, dy + outputs, weights, rows, I, O);
+  }
+  for (int i = 0; transposed && i < I; i++)
+    for (int o = 0; o < O; o++) dw[(size_t)i * O + o] = c[(size_t)o * I + i];
   flush_end(state);
 }
 

@@ -118,50 +118,93 @@ static void hidden_gradient(float *dh_prev, const float *dgates, struct panels w
   copy_reset_rows(dh_prev, saved, reset, N, H);
 }
 
-/* dwh (H, 4H) = sum over all steps of h_prev^T dgates, as one product. h_prev: room for (T, N, H). */
-static void recurrent_weight_gradient(struct device *d, float *dwh, float *h_prev,
-                                      const float *dgates, const float *h, const float *h0,
-                                      const uint8_t *reset, int T, int N, int H) {
-  for (int t = 0; t < T; t++)
-    copy_unless_reset(h_prev + (size_t)t * N * H, t ? h + (size_t)(t - 1) * N * H : h0,
-                      reset + (size_t)t * N, N, H);
-  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(T * N, 4 * H));
-  gemm_run(&(struct gemm){.c = dwh,
-                          .c_stride = 4 * H,
-                          .a = h_prev,
-                          .a_row = 1,
-                          .a_column = H,
-                          .b = panels_choose(packed, dgates, 4 * H, H, T * N, 4 * H),
-                          .M = H,
-                          .N = 4 * H,
-                          .K = T * N});
+/* Steps whose products with h_prev go into dwh together, while they are still in the cache. */
+static int steps_at_once(int N) {
+  return N >= BLOCK_K ? 1 : BLOCK_K / N;
 }
 
-static void lstm_backward(struct device *d, real *dgates_, real *dwh, real *dh_, const real *h,
-                          const real *c_, const real *gates_, const real *wh, const real *h0,
+/* The arrays of a backward pass. */
+struct lstm_pass {
+  float *dgates, *dwh, *dh;
+  const float *h, *c, *gates, *h0, *c0;
+  const uint8_t *reset;
+  struct panels weights;     /* Wh^T */
+  float *zeros, *dc, *saved; /* (H), (N, H), (N, H) */
+  float *h_prev;             /* (steps_at_once, N, H) */
+  int N, H;
+};
+
+/* dwh (H, 4H) += sum over steps t0 .. t1 of h_prev^T dgates, as one product; the first is not added but written. */
+static void recurrent_weight_gradient(struct device *d, const struct lstm_pass *p, bool add, int t0,
+                                      int t1) {
+  int N = p->N, H = p->H, rows = (t1 - t0) * N;
+  size_t step = (size_t)N * H;
+  for (int t = t0; t < t1; t++)
+    copy_unless_reset(p->h_prev + (t - t0) * step, t ? p->h + (t - 1) * step : p->h0,
+                      p->reset + (size_t)t * N, N, H);
+  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(rows, 4 * H));
+  const float *dgates = p->dgates + 4 * t0 * step;
+  gemm_run(&(struct gemm){.c = p->dwh,
+                          .c_stride = 4 * H,
+                          .a = p->h_prev,
+                          .a_row = 1,
+                          .a_column = H,
+                          .b = panels_choose(packed, dgates, 4 * H, H, rows, 4 * H),
+                          .M = H,
+                          .N = 4 * H,
+                          .K = rows,
+                          .accumulate = add});
+}
+
+/* Step t: dgates of t, and what flows on into dh of t - 1 and dc. */
+static void step_backward(const struct lstm_pass *p, int t) {
+  int N = p->N, H = p->H;
+  size_t step = (size_t)N * H, start = t * step;
+  const uint8_t *reset = p->reset + (size_t)t * N;
+  const float *c_prev = t ? p->c + start - step : p->c0;
+  for (int n = 0; n < N; n++) {
+    size_t row = (size_t)n * H, i = start + row;
+    bool first = reset[n] & RESET;
+    cells_backward(p->dgates + 4 * i, p->dc + row, p->dh + i, p->c + i,
+                   first ? p->zeros : c_prev + row, p->gates + 4 * i, first ? 0.0f : 1.0f, H);
+  }
+  if (t > 0)
+    hidden_gradient(p->dh + start - step, p->dgates + 4 * start, p->weights, p->saved, reset, N, H);
+}
+
+static void lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, const real *h,
+                          const real *c, const real *gates, const real *wh, const real *h0,
                           const real *c0, const uint8_t *reset, int T, int N, int H) {
   unsigned state = flush_tiny();
   size_t step = (size_t)N * H;
-  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(4 * H, H));
-  struct panels weights = panels_pack_transposed(packed, (const float *)wh, 4 * H, 4 * H, H);
-  float *zeros = cpu_scratch(d, SCRATCH_STATE, (size_t)H + step * (size_t)(T + 2));
-  float *dc = zeros + H, *saved = dc + step, *h_prev = saved + step;
+  int chunk = steps_at_once(N);
+  float *packed = cpu_scratch(d, SCRATCH_WEIGHTS, panels_count(4 * H, H));
+  float *zeros = cpu_scratch(d, SCRATCH_STATE, (size_t)H + step * (size_t)(chunk + 2));
   memset(zeros, 0, ((size_t)H + step) * sizeof *zeros);
-  for (int t = T - 1; t >= 0; t--) {
-    const uint8_t *resets = reset + (size_t)t * N;
-    const float *c = (const float *)c_ + t * step, *c_prev = t ? c - step : (const float *)c0;
-    const float *gates = (const float *)gates_ + 4 * t * step;
-    float *dgates = (float *)dgates_ + 4 * t * step, *dh = (float *)dh_ + t * step;
-    for (int n = 0; n < N; n++) {
-      size_t row = (size_t)n * H;
-      bool first = resets[n] & RESET;
-      cells_backward(dgates + 4 * row, dc + row, dh + row, c + row, first ? zeros : c_prev + row,
-                     gates + 4 * row, first ? 0.0f : 1.0f, H);
-    }
-    if (t > 0) hidden_gradient(dh - step, dgates, weights, saved, resets, N, H);
+  struct lstm_pass p = {
+      .dgates = (float *)dgates,
+      .dwh = (float *)dwh,
+      .dh = (float *)dh,
+      .h = (const float *)h,
+      .c = (const float *)c,
+      .gates = (const float *)gates,
+      .h0 = (const float *)h0,
+      .c0 = (const float *)c0,
+      .reset = reset,
+      .weights = panels_pack_transposed(packed, (const float *)wh, 4 * H, 4 * H, H),
+      .zeros = zeros,
+      .dc = zeros + H,
+      .saved = zeros + H + step,
+      .h_prev = zeros + H + 2 * step,
+      .N = N,
+      .H = H,
+  };
+  for (int t = T - 1, end = T; t >= 0; t--) {
+    step_backward(&p, t);
+    if (end - t < chunk && t > 0) continue;
+    recurrent_weight_gradient(d, &p, end < T, t, end);
+    end = t;
   }
-  recurrent_weight_gradient(d, (float *)dwh, h_prev, (const float *)dgates_, (const float *)h,
-                            (const float *)h0, reset, T, N, H);
   flush_end(state);
 }
 

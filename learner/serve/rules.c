@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* In last_flags: an environment that has been absent since the stream began. */
+enum { NOT_BEGUN = 0x80 };
+
 /* "first|truncated", for sentences. */
 static const char *flag_words(uint8_t flags, char text[64]) {
   static const char *const names[] = {"first", "terminated", "truncated", "absent"};
@@ -28,23 +31,19 @@ static bool may_follow(uint8_t before, uint8_t now, float reward, bool started) 
 enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t *last_flags, int K,
                               bool started, struct error *error) {
   for (int i = 0; i < K; i++) {
-    /* An environment that has been absent since the start has not started yet. */
-    bool begun = started && !(last_flags[i] & STEP_ABSENT && last_flags[i] & STEP_FIRST);
-    uint8_t before = last_flags[i] & (uint8_t)~STEP_ABSENT;
-    if (!may_follow(before, flags[i], reward[i], begun)) {
+    bool begun = started && !(last_flags[i] & NOT_BEGUN);
+    if (!may_follow(last_flags[i], flags[i], reward[i], begun)) {
       char a[64], b[64];
       return status_fail(error, STATUS_INVALID,
                          "environment %d: a row with %s and reward %g may not follow %s%s; the "
-                         "rules of a step are in "
-                         "acorn.proto",
+                         "rules of a step are in acorn.proto",
                          i, flag_words(flags[i], a), (double)reward[i],
                          begun ? "a row with " : "the start of the stream",
-                         begun ? flag_words(before, b) : "");
+                         begun ? flag_words(last_flags[i], b) : "");
     }
-    if (flags[i] & STEP_ABSENT)
-      last_flags[i] = begun ? before | STEP_ABSENT : STEP_ABSENT | STEP_FIRST;
-    else
-      last_flags[i] = flags[i];
+    /* What was before an absent row stays: it is as if the row were not there. */
+    if (!(flags[i] & STEP_ABSENT)) last_flags[i] = flags[i];
+    else if (!begun) last_flags[i] = NOT_BEGUN;
   }
   return STATUS_OK;
 }

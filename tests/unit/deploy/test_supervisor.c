@@ -340,10 +340,11 @@ static void a_learner_that_does_not_stop_is_killed(void **state) {
   assert_int_equal(count_of("told", "actor"), 1);
 }
 
+// It is given the time to get ready for a signal.
 static void a_stop_before_the_learner_listens_still_ends(void **state) {
   (void)state;
   struct scenario scenario = {
-      .learner = "trap 'echo learner >>told; exit 0' TERM; echo x >up; " SLEEPS,
+      .learner = "echo x >up; sleep 0.1; trap 'echo learner >>told; exit 0' TERM; " SLEEPS,
       .actor = STARTS SLEEPS,
       .num_actors = 1,
       .nobody_listens = true,
@@ -352,6 +353,14 @@ static void a_stop_before_the_learner_listens_still_ends(void **state) {
   assert_int_equal(run(&scenario), 0);
   assert_string_equal(contents("told"), "learner\n");
   assert_int_equal(count_of("started", "start"), 0);
+}
+
+static void a_learner_that_the_stop_itself_ends_has_stopped_as_told(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = SLEEPS, .actor = STARTS SLEEPS, .num_actors = 1, .signals = {SIGTERM}};
+  assert_int_equal(run(&scenario), 0);
+  assert_null(strstr(contents("said"), "error"));
 }
 
 static void an_ignored_hangup_stays_ignored(void **state) {
@@ -386,6 +395,7 @@ int main(void) {
       TEST(a_second_signal_kills),
       TEST(a_learner_that_does_not_stop_is_killed),
       TEST(a_stop_before_the_learner_listens_still_ends),
+      TEST(a_learner_that_the_stop_itself_ends_has_stopped_as_told),
       TEST(an_ignored_hangup_stays_ignored),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

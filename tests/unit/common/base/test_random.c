@@ -81,6 +81,12 @@ static void test_normal_has_its_moments(void **state) {
   }
 }
 
+// From a program of its own (Python, exact integers), so that recorded runs stay what they are.
+static void test_a_normal_number_is_pinned(void **state) {
+  (void)state;
+  assert_true(fabs(random_normal(7, 3, 5, RANDOM_PARAMETERS) - (1.904696365869931)) < 1e-14);
+}
+
 static void test_streams_differ(void **state) {
   (void)state;
   assert_true(random_normal(7, 1, 0, RANDOM_PARAMETERS) !=
@@ -97,6 +103,7 @@ int main(void) {
       cmocka_unit_test(test_bits_use_the_documented_counter),
       cmocka_unit_test(test_uniform_is_on_its_grid),
       cmocka_unit_test(test_normal_has_its_moments),
+      cmocka_unit_test(test_a_normal_number_is_pinned),
       cmocka_unit_test(test_streams_differ),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,6 +188,7 @@ static void *update(void *argument) {
 
 struct observed {
   int64_t count; // over all intervals
+  int64_t total; // since the start
   double sum;    // since the start
 };
 
@@ -195,6 +196,7 @@ static void add_observed(void *context, const struct metric_view *view) {
   struct observed *observed = context;
   if (view->kind != METRIC_HISTOGRAM) return;
   observed->count += view->count;
+  observed->total = view->total;
   observed->sum = view->value;
 }
 
@@ -211,7 +213,7 @@ static void test_threads(void **state) {
   }
 
   // Nothing is asserted before all threads are joined: a failure would free what they use.
-  struct observed observed = {0, 0};
+  struct observed observed = {0, 0, 0};
   bool is_last = false, is_sane = true;
   while (!is_last) {
     is_last = atomic_load(&shared.num_running) == 0;
@@ -222,6 +224,7 @@ static void test_threads(void **state) {
   for (int i = 0; i < NUM_THREADS; i++) pthread_join(threads[i], NULL);
   assert_true(is_sane);
   assert_int_equal(observed.count, NUM_THREADS * UPDATES);
+  assert_int_equal(observed.total, NUM_THREADS * UPDATES);
   assert_true(observed.sum == NUM_THREADS * UPDATES * 2.5);
   assert_true(metric_value(shared.counter) == NUM_THREADS * UPDATES);
   assert_true(metric_value(shared.gauge) == UPDATES - 1);

@@ -335,7 +335,9 @@ static void misuse(struct world *world, enum misuse what) {
   struct window window = world->slot[0].waiting[0];
   struct window open = window;
   open.first_step += 4;
+  /* The new life has a closed window at the same step. */
   if (what == GATHER_AFTER_NEW_LIFE) begin(world, 0);
+  for (int n = 0; what == GATHER_AFTER_NEW_LIFE && n < 5; n++) step(world, 0);
   if (what == RELEASE_AFTER_DEATH || what == APPEND_DEAD) end(world, 0);
   if (what == APPEND_DEAD) pages_append(world->pages, 0);
   if (what == RELEASE_AFTER_DEATH) pages_release(world->pages, &window);

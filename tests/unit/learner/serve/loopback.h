@@ -26,7 +26,7 @@ struct rpc_stream {
   size_t answer_bytes;
 };
 
-static struct rpc_stream *loopback_open(const struct rpc_method *methods, int count,
+static inline struct rpc_stream *loopback_open(const struct rpc_method *methods, int count,
                                         const char *path) {
   for (int i = 0; i < count; i++) {
     if (strcmp(methods[i].path, path) != 0) continue;
@@ -40,7 +40,7 @@ static struct rpc_stream *loopback_open(const struct rpc_method *methods, int co
 }
 
 /* The peer sends a message, in two pieces. */
-static void loopback_send(struct rpc_stream *stream, const void *bytes, size_t size) {
+static inline void loopback_send(struct rpc_stream *stream, const void *bytes, size_t size) {
   CHECK(!stream->in_hand && !stream->closed, "a message out of turn");
   size_t cut = size / 2;
   const struct wire_span spans[] = {{bytes, cut}, {(const uint8_t *)bytes + cut, size - cut}};
@@ -49,13 +49,13 @@ static void loopback_send(struct rpc_stream *stream, const void *bytes, size_t s
 }
 
 /* The call ends: the peer has gone, or the answer was a finish. */
-static void loopback_close(struct rpc_stream *stream) {
+static inline void loopback_close(struct rpc_stream *stream) {
   if (stream->closed) return;
   stream->closed = true;
   if (stream->method->on_close) stream->method->on_close(stream->method->context, stream);
 }
 
-static void loopback_free(struct rpc_stream *stream) {
+static inline void loopback_free(struct rpc_stream *stream) {
   loopback_close(stream);
   CHECK(!stream->in_hand, "a message was never answered");
   CHECK(stream->references == 1, "%d references left", stream->references - 1);

@@ -1,0 +1,246 @@
+/* Rows in, actions out, windows to training: what the trainer gets is what was sent and what was
+ * answered, step for step. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "learner/serve/inference.h"
+#include "tests/unit/learner/serve/loopback.h"
+
+enum { SLOTS = 4, EVAL_SLOTS = 2, T = 3, N = 2, STRIDE = 16, ACTIONS = 3 };
+
+struct fixture {
+  struct device *device;
+  struct agent *agent;
+  struct device_inputs inputs;
+  struct weights *weights;
+  struct batcher *batcher;
+  struct pages *pages;
+  struct fifo *fifo;
+  struct progress *progress;
+  struct inference *inference;
+};
+
+static int create(void **state) {
+  struct fixture *f = calloc(1, sizeof(*f));
+  struct error error;
+  assert_int_equal(device_create(&f->device, "ref", &error), STATUS_OK);
+  f->inputs = (struct device_inputs){.row_stride = STRIDE,
+                                     .num_tensors = 1,
+                                     .tensor = {{DEVICE_FLOAT32, 1, 0}},
+                                     .num_actions = ACTIONS};
+  struct agent_config agent = {.network = "random", .inputs = f->inputs};
+  assert_int_equal(agent_create(&f->agent, &agent, &error), STATUS_OK);
+  f->weights = weights_create(f->device, 0);
+  struct batcher_config batcher = {.max_clients = SLOTS + EVAL_SLOTS,
+                                   .max_rows = 2 * (SLOTS + EVAL_SLOTS),
+                                   .row_stride = STRIDE,
+                                   .max_wait_us = 1000000};
+  f->batcher = batcher_create(&batcher);
+  struct pages_config pages = {.num_slots = SLOTS,
+                               .num_pages = pages_needed(SLOTS),
+                               .page_steps = T,
+                               .row_stride = STRIDE};
+  f->pages = pages_create(f->device, &pages);
+  struct fifo_config fifo = {.T = T, .N = N, .row_stride = STRIDE};
+  f->fifo = fifo_create(f->device, &fifo);
+  struct progress_config progress = {.target_return = NAN};
+  f->progress = progress_create(&progress);
+  struct inference_config inference = {.num_slots = SLOTS + EVAL_SLOTS,
+                                       .num_train_slots = SLOTS,
+                                       .max_rows = batcher.max_rows,
+                                       .seed = 3,
+                                       .greedy_eval = true};
+  struct inference_metrics metrics = {0};
+  f->inference = inference_create(&inference, f->device, f->agent, &f->inputs, f->weights,
+                                  f->batcher, f->pages, f->fifo, f->progress, &metrics);
+  *state = f;
+  return 0;
+}
+
+static int destroy(void **state) {
+  struct fixture *f = *state;
+  inference_destroy(f->inference);
+  progress_destroy(f->progress);
+  fifo_destroy(f->fifo);
+  pages_destroy(f->pages);
+  batcher_destroy(f->batcher);
+  weights_destroy(f->weights);
+  agent_destroy(f->agent);
+  device_destroy(f->device);
+  free(f);
+  return 0;
+}
+
+/* A client of one row: its stream, and what it has sent and heard. */
+struct client {
+  int index, slot;
+  struct rpc_stream stream;
+  int steps;
+  float sent[64], reward[64];
+  uint8_t flags[64];
+  int32_t heard[64];
+};
+
+static void join(struct fixture *f, struct client *client, int index, int slot, uint32_t life,
+                 bool eval) {
+  memset(client, 0, sizeof(*client));
+  client->index = index;
+  client->slot = slot;
+  batcher_add(f->batcher, index, 1, slot, life, eval, true, 0);
+}
+
+static void send(struct fixture *f, struct client *client, uint8_t flags, int64_t now_us) {
+  int segment;
+  struct row_batch *batch = batcher_reserve(f->batcher, client->index, &segment, now_us);
+  int row = batch->segment[segment].first_row, t = client->steps++;
+  client->sent[t] = (float)(1000 * (client->slot + 1) + t);
+  client->reward[t] = flags & STEP_FIRST ? 0 : (float)t / 10;
+  client->flags[t] = flags;
+  memcpy(batch->observation + (size_t)row * STRIDE, &client->sent[t], sizeof(float));
+  batch->reward[row] = client->reward[t];
+  batch->flags[row] = flags;
+  client->stream.in_hand = true;
+  batcher_commit(f->batcher, batch, segment, &client->stream, now_us);
+}
+
+/* Runs the batch that is ready and notes the answers. */
+static void run(struct fixture *f, struct client **clients, int count, int64_t now_us) {
+  int64_t deadline;
+  struct row_batch *batch = batcher_try_take(f->batcher, now_us, &deadline);
+  assert_non_null(batch);
+  inference_run(f->inference, batch);
+  for (int i = 0; i < count; i++) {
+    struct client *client = clients[i];
+    assert_false(client->stream.in_hand);
+    assert_int_equal(client->stream.answer_bytes, 2 + 4);
+    memcpy(&client->heard[client->steps - 1], client->stream.answer + 2, 4);
+    assert_in_range(client->heard[client->steps - 1], 0, ACTIONS - 1);
+  }
+}
+
+static void check_column(const struct train_batch *batch, int n, const struct client *client,
+                         int first) {
+  assert_int_equal(batch->window[n].slot, client->slot);
+  assert_int_equal(batch->window[n].first_step, first);
+  for (int t = 0; t <= T; t++) {
+    int at = t * N + n, step = first + t;
+    float x;
+    memcpy(&x, batch->observation + (size_t)at * STRIDE, sizeof(x));
+    assert_true(x == client->sent[step]);
+    assert_true(batch->reward[at] == client->reward[step]);
+    assert_int_equal(batch->flags[at], client->flags[step]);
+    assert_int_equal(batch->action[at], client->heard[step]);
+    assert_true(fabsf(batch->behaviour[at] - logf(1.0f / ACTIONS)) < 1e-6f);
+    int32_t previous = client->flags[step] & STEP_FIRST ? -1 : client->heard[step - 1];
+    assert_int_equal(batch->previous_action[at], previous);
+  }
+}
+
+static void training_gets_what_was_sent_and_answered(void **state) {
+  struct fixture *f = *state;
+  struct client a, b, *both[] = {&a, &b};
+  join(f, &a, 0, 0, 1, false);
+  join(f, &b, 1, 1, 1, false);
+  const uint8_t flags_a[] = {STEP_FIRST, 0, STEP_FIRST | STEP_TERMINATED, 0, 0, 0, 0};
+  const uint8_t flags_b[] = {STEP_FIRST, STEP_TRUNCATED, STEP_FIRST, 0, 0, 0, 0};
+  for (int t = 0; t <= 2 * T; t++) {
+    send(f, &a, flags_a[t], t);
+    send(f, &b, flags_b[t], t);
+    run(f, both, 2, t);
+    if (t > 0 && t % T == 0) {
+      struct train_batch *batch = fifo_take(f->fifo);
+      check_column(batch, 0, &a, t - T);
+      check_column(batch, 1, &b, t - T);
+      fifo_release(f->fifo, batch);
+    }
+  }
+  /* 14 rows, one of them truncated: it needed no action. */
+  assert_int_equal(progress_steps(f->progress), 13);
+}
+
+static void rows_of_a_dead_client_are_dropped(void **state) {
+  struct fixture *f = *state;
+  struct client old, new, *one[] = {&new};
+  join(f, &old, 0, 0, 1, false);
+  send(f, &old, STEP_FIRST, 0);
+  batcher_remove(f->batcher, 0);
+  join(f, &new, 1, 0, 2, false);
+  send(f, &new, STEP_FIRST, 1);
+  run(f, one, 1, 2);
+  assert_false(old.stream.in_hand); /* answered all the same, exactly once */
+  assert_int_equal(progress_steps(f->progress), 1);
+  for (int t = 1; t <= 2 * T; t++) {
+    send(f, &new, 0, 2 + t);
+    run(f, one, 1, 2 + t);
+  }
+  struct train_batch *batch = fifo_take(f->fifo);
+  for (int n = 0; n < N; n++) {
+    assert_int_equal(batch->window[n].life, 2);
+    check_column(batch, n, &new, n * T);
+  }
+  fifo_release(f->fifo, batch);
+}
+
+static void absent_rows_are_neither_counted_nor_stored(void **state) {
+  struct fixture *f = *state;
+  struct client a, *one[] = {&a};
+  join(f, &a, 0, 0, 1, false);
+  send(f, &a, STEP_FIRST, 0);
+  run(f, one, 1, 0);
+  for (int t = 1; t < 20; t++) {
+    send(f, &a, STEP_ABSENT, t);
+    run(f, one, 1, t);
+  }
+  assert_int_equal(progress_steps(f->progress), 1);
+  assert_int_equal(fifo_counters(f->fifo).windows_given, 0);
+}
+
+static void evaluators_take_the_argmax_and_are_never_trained_on(void **state) {
+  struct fixture *f = *state;
+  struct client a, *one[] = {&a};
+  join(f, &a, 0, SLOTS, 1, true);
+  for (int t = 0; t < 30; t++) {
+    send(f, &a, t ? 0 : STEP_FIRST, t);
+    run(f, one, 1, t);
+    assert_int_equal(a.heard[t], 0); /* all logits are equal: the lowest index */
+  }
+  assert_int_equal(progress_steps(f->progress), 0);
+  assert_int_equal(fifo_counters(f->fifo).windows_given, 0);
+}
+
+/* The same life draws the same actions again; another life others. */
+static void actions_are_a_function_of_seed_slot_life_and_step(void **state) {
+  struct fixture *f = *state;
+  int32_t first[30];
+  int same = 0;
+  for (uint32_t life = 1; life <= 2; life++) {
+    struct client a, *one[] = {&a};
+    join(f, &a, 0, 0, life, false);
+    for (int t = 0; t < 30; t++) {
+      send(f, &a, t ? 0 : STEP_FIRST, t);
+      run(f, one, 1, t);
+      if (life == 1) first[t] = a.heard[t];
+      else same += a.heard[t] == first[t];
+      fifo_close(f->fifo);
+    }
+    batcher_remove(f->batcher, 0);
+  }
+  assert_in_range(same, 1, 25);
+}
+
+int main(void) {
+#define WITH(test) cmocka_unit_test_setup_teardown(test, create, destroy)
+  const struct CMUnitTest tests[] = {
+      WITH(training_gets_what_was_sent_and_answered),
+      WITH(rows_of_a_dead_client_are_dropped),
+      WITH(absent_rows_are_neither_counted_nor_stored),
+      WITH(evaluators_take_the_argmax_and_are_never_trained_on),
+      WITH(actions_are_a_function_of_seed_slot_life_and_step),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
