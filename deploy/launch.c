@@ -187,7 +187,8 @@ static void add_common_actor_words(struct launch *launch) {
   if (options_given(&learner_options_table, &launch->learner, "env_args"))
     words_add(words, word("--env_args=%s", launch->learner.env_args));
   if (launch->evaluates) words_add(words, "--role=eval");
-  /* Enough actors keep the cores busy while others wait; a second stream would only double their messages. */
+  /* Enough actors keep the cores busy while others wait; a second stream would only double their
+   * messages. */
   bool enough = launch->arguments.num_actors >= sysconf(_SC_NPROCESSORS_ONLN);
   if (enough && !options_given(&actor_options_table, &launch->actor, "streams"))
     words_add(words, "--streams=1");

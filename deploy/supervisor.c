@@ -14,6 +14,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "deploy/child.h"
 #include "deploy/probe.h"
 #include "deploy/tail.h"
 
@@ -21,28 +22,21 @@ enum { PROBE_MS = 20, TAIL_LINES = 10, EXIT_KILLED = 130, NUM_SIGNALS = 3 };
 
 struct supervisor;
 
-struct child {
+struct actor {
   struct supervisor *supervisor;
-  int index; // of the actor; LEARNER
-  char *const *command;
-  uv_process_t process;
-  bool alive;
-
-  // Actors only.
+  int index;
+  struct child child;
   uv_timer_t restart;
   uint64_t death_ms[SUPERVISOR_MAX_DEATHS]; // of the last max_deaths deaths, a ring
   int deaths;
-  bool done;     // ended for good: it was sent home
-  bool given_up; // ended for good: it died too often
+  bool given_up; // it died too often
 };
-
-enum { LEARNER = -1 };
 
 struct supervisor {
   const struct supervisor_config *config;
   uv_loop_t *loop;
   struct child learner;
-  struct child *actors; // (num_actors)
+  struct actor *actors; // (num_actors)
   uv_signal_t signals[NUM_SIGNALS];
   int num_signals;     // handled
   uv_timer_t probe;    // until the learner listens
@@ -80,13 +74,6 @@ static void clear_live_line(void) {
 #define say(...) (clear_live_line(), log_info(__VA_ARGS__))
 #define say_error(...) (clear_live_line(), log_error(__VA_ARGS__))
 
-static void describe_end(char *text, size_t bytes, int64_t exit_status, int term_signal) {
-  if (term_signal)
-    snprintf(text, bytes, "was killed by signal %d (%s)", term_signal, strsignal(term_signal));
-  else
-    snprintf(text, bytes, "ended with exit code %lld", (long long)exit_status);
-}
-
 static void log_path(char path[PATH_MAX], const struct supervisor *self, int index) {
   snprintf(path, PATH_MAX, "%s/actor-%d.log", self->config->log_folder, index);
 }
@@ -100,42 +87,15 @@ static void show_last_lines(const struct supervisor *self, int index) {
   fprintf(stderr, "----\n");
 }
 
-/* ---- children */
-
-static void on_child_exit(uv_process_t *process, int64_t exit_status, int term_signal);
-
-// Returns a libuv error, 0 if it started. `output` < 0: the learner's terminal is ours.
-static int spawn(struct child *child, int output) {
-  uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
-                                   {.flags = UV_INHERIT_FD, .data.fd = STDOUT_FILENO},
-                                   {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
-  if (output >= 0) stdio[1].data.fd = stdio[2].data.fd = output;
-  uv_process_options_t options = {.exit_cb = on_child_exit,
-                                  .file = child->command[0],
-                                  .args = (char **)child->command,
-                                  .flags = UV_PROCESS_DETACHED,
-                                  .stdio_count = 3,
-                                  .stdio = stdio};
-  child->process.data = child;
-  int result = uv_spawn(child->supervisor->loop, &child->process, &options);
-  child->alive = result == 0;
-  // A process that did not start still has an open handle.
-  if (result != 0) uv_close((uv_handle_t *)&child->process, NULL);
-  return result;
-}
-
-// The whole session: an environment may have started processes too.
-static void signal_child(const struct child *child, int signum) {
-  if (child->alive) kill(-child->process.pid, signum);
-}
+/* ---- all actors */
 
 static void signal_actors(const struct supervisor *self, int signum) {
-  for (int i = 0; i < self->config->num_actors; i++) signal_child(&self->actors[i], signum);
+  for (int i = 0; i < self->config->num_actors; i++) child_signal(&self->actors[i].child, signum);
 }
 
 static bool any_actor_alive(const struct supervisor *self) {
   for (int i = 0; i < self->config->num_actors; i++)
-    if (self->actors[i].alive) return true;
+    if (self->actors[i].child.alive) return true;
   return false;
 }
 
@@ -161,7 +121,7 @@ static void close_if_finished(struct supervisor *self) {
 static void on_kill_actors(uv_timer_t *timer) {
   const struct supervisor *self = timer->data;
   for (int i = 0; i < self->config->num_actors; i++)
-    if (self->actors[i].alive)
+    if (self->actors[i].child.alive)
       say_error("actor %d does not stop; it is killed (does its environment hang?)", i);
   signal_actors(self, SIGKILL);
 }
@@ -182,14 +142,14 @@ static void on_out_of_patience(uv_timer_t *timer) {
   const struct supervisor *self = timer->data;
   say_error("the learner has not stopped for %d s; it is killed",
             self->config->learner_stop_ms / 1000);
-  signal_child(&self->learner, SIGKILL);
+  child_signal(&self->learner, SIGKILL);
 }
 
 // The learner first: it says goodbye to the actors. Those that stay get told after a while.
 static void pass_on_stop(struct supervisor *self) {
   self->wants_stop = false;
   self->stopping = true;
-  signal_child(&self->learner, SIGTERM);
+  child_signal(&self->learner, SIGTERM);
   for (int i = 0; i < self->config->num_actors; i++) uv_timer_stop(&self->actors[i].restart);
   uv_timer_start(&self->goodbye, on_goodbye_over, (uint64_t)self->config->goodbye_ms, 0);
   uv_timer_start(&self->patience, on_out_of_patience, (uint64_t)self->config->learner_stop_ms, 0);
@@ -216,20 +176,20 @@ static void on_signal(uv_signal_t *handle, int signum) {
   self->killed = self->signalled || self->learner.alive;
   self->stopping = true;
   stop_actors(self);
-  signal_child(&self->learner, SIGKILL);
+  child_signal(&self->learner, SIGKILL);
   signal_actors(self, SIGKILL);
 }
 
 /* ---- actors */
 
-static void start_actor(struct child *actor);
+static void start_actor(struct actor *actor);
 
 static void on_restart(uv_timer_t *timer) {
   start_actor(timer->data);
 }
 
 // Whether the last max_deaths deaths, this one included, fell into one window.
-static bool died_too_often(struct child *actor) {
+static bool died_too_often(struct actor *actor) {
   const struct supervisor_config *config = actor->supervisor->config;
   uint64_t now = uv_now(actor->supervisor->loop);
   actor->death_ms[actor->deaths++ % config->max_deaths] = now;
@@ -246,7 +206,7 @@ static void stop_without_actors(struct supervisor *self) {
   request_stop(self);
 }
 
-static void restart_or_give_up(struct child *actor, const char *how) {
+static void restart_or_give_up(struct actor *actor, const char *how) {
   struct supervisor *self = actor->supervisor;
   actor->given_up = died_too_often(actor);
   if (!actor->given_up) {
@@ -260,40 +220,46 @@ static void restart_or_give_up(struct child *actor, const char *how) {
   stop_without_actors(self);
 }
 
-static void start_actor(struct child *actor) {
+static void start_actor(struct actor *actor) {
   struct supervisor *self = actor->supervisor;
   char path[PATH_MAX], how[128];
   log_path(path, self, actor->index);
   mkdir(self->config->log_folder, 0777);
   int output = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  int result = output < 0 ? uv_translate_sys_error(errno) : spawn(actor, output);
+  int result =
+      output < 0 ? uv_translate_sys_error(errno) : child_start(&actor->child, self->loop, output);
   if (output >= 0) close(output);
   if (result == 0) return;
   snprintf(how, sizeof(how), "could not start (%s)", uv_strerror(result));
   restart_or_give_up(actor, how);
 }
 
-static void on_actor_exit(struct child *actor, int64_t exit_status, int term_signal) {
+// One that ends with 0 was sent home.
+static void on_actor_end(struct child *child, int64_t exit_code, int signum) {
+  struct actor *actor = child->owner;
+  struct supervisor *self = actor->supervisor;
   char how[128];
-  describe_end(how, sizeof(how), exit_status, term_signal);
-  if (actor->supervisor->stopping) return;
-  actor->done = exit_status == 0 && term_signal == 0;
-  if (!actor->done) restart_or_give_up(actor, how);
+  child_describe_end(how, sizeof(how), exit_code, signum);
+  bool died = exit_code != 0 || signum != 0;
+  if (died && !self->stopping) restart_or_give_up(actor, how);
+  close_if_finished(self);
 }
 
 /* ---- the learner */
 
-static void on_learner_exit(struct supervisor *self, int64_t exit_status, int term_signal) {
+static void on_learner_end(struct child *child, int64_t exit_code, int signum) {
+  struct supervisor *self = child->owner;
   char how[128];
-  describe_end(how, sizeof(how), exit_status, term_signal);
+  child_describe_end(how, sizeof(how), exit_code, signum);
   // A learner that our SIGTERM met before it could handle it has stopped as it was told.
-  bool as_told = self->stopping && term_signal == SIGTERM;
-  self->exit_code = as_told ? 0 : term_signal ? 128 + term_signal : (int)exit_status;
-  if (term_signal && !as_told && !self->killed) say_error("the learner %s", how);
+  bool as_told = self->stopping && signum == SIGTERM;
+  self->exit_code = as_told ? 0 : signum ? 128 + signum : (int)exit_code;
+  if (signum && !as_told && !self->killed) say_error("the learner %s", how);
   self->stopping = true;
   uv_timer_stop(&self->probe);
   uv_timer_stop(&self->patience);
   if (any_actor_alive(self)) stop_actors(self);
+  close_if_finished(self);
 }
 
 // Runs every few milliseconds until the learner listens.
@@ -311,33 +277,19 @@ static void on_probe(uv_timer_t *timer) {
   for (int i = 0; i < self->config->num_actors; i++) start_actor(&self->actors[i]);
 }
 
-static int start_learner(struct supervisor *self) {
-  int result = spawn(&self->learner, -1);
+static void start_learner(struct supervisor *self) {
+  int result = child_start(&self->learner, self->loop, -1);
   if (result == 0) {
     uv_timer_start(&self->probe, on_probe, PROBE_MS, PROBE_MS);
-    return 0;
+    return;
   }
   say_error("cannot start %s: %s", self->config->learner[0], uv_strerror(result));
   self->stopping = true;
   self->exit_code = 1;
   close_if_finished(self);
-  return result;
 }
 
 /* ---- the loop */
-
-static void on_child_exit(uv_process_t *process, int64_t exit_status, int term_signal) {
-  struct child *child = process->data;
-  child->alive = false;
-  uv_close((uv_handle_t *)process, NULL);
-  // What it had started goes with it.
-  kill(-process->pid, SIGKILL);
-  if (child->index == LEARNER)
-    on_learner_exit(child->supervisor, exit_status, term_signal);
-  else
-    on_actor_exit(child, exit_status, term_signal);
-  close_if_finished(child->supervisor);
-}
 
 static void init_timer(struct supervisor *self, uv_timer_t *timer, void *data) {
   uv_timer_init(self->loop, timer);
@@ -365,11 +317,15 @@ static void watch_signals(struct supervisor *self) {
 
 static void init(struct supervisor *self, const struct supervisor_config *config) {
   *self = (struct supervisor){.config = config, .loop = uv_default_loop()};
-  self->learner = (struct child){.supervisor = self, .index = LEARNER, .command = config->learner};
+  self->learner =
+      (struct child){.command = config->learner, .on_end = on_learner_end, .owner = self};
   self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
   for (int i = 0; i < config->num_actors; i++) {
-    self->actors[i] = (struct child){.supervisor = self, .index = i, .command = config->actors[i]};
-    init_timer(self, &self->actors[i].restart, &self->actors[i]);
+    struct actor *actor = &self->actors[i];
+    *actor = (struct actor){.supervisor = self, .index = i};
+    actor->child =
+        (struct child){.command = config->actors[i], .on_end = on_actor_end, .owner = actor};
+    init_timer(self, &actor->restart, actor);
   }
   init_timer(self, &self->probe, self);
   init_timer(self, &self->goodbye, self);
@@ -389,7 +345,7 @@ int supervisor_run(const struct supervisor_config *config) {
         config->max_deaths);
   struct supervisor self;
   init(&self, config);
-  if (start_learner(&self) != 0) log_debug("nothing to wait for");
+  start_learner(&self);
   uv_run(self.loop, UV_RUN_DEFAULT);
   int result = uv_loop_close(self.loop);
   CHECK(result == 0, "a handle is still open: %s", uv_strerror(result));

@@ -51,10 +51,15 @@ void options_deinit(const struct option_table *table, void *config) {
 static enum status refuse_unknown(const struct option_table *table, const char *name,
                                   const char *where, struct error *error) {
   const char *nearest = options_nearest(&table, 1, name);
+  const char *colon = where[0] ? ": " : "";
+  if (!nearest) {
+    return status_fail(error, STATUS_INVALID,
+                       "%s%s--%.100s: there is no such option; --help lists them all", where, colon,
+                       name);
+  }
   return status_fail(error, STATUS_INVALID,
-                     "%s%s--%.100s: there is no such option%s%s%s; --help lists them all", where,
-                     where[0] ? ": " : "", name, nearest ? "; did you mean --" : "",
-                     nearest ? nearest : "", nearest ? "?" : "");
+                     "%s%s--%.100s: there is no such option; did you mean --%s?", where, colon,
+                     name, nearest);
 }
 
 enum status options_set(const struct option_table *table, void *config, const char *name,

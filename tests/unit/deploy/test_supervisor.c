@@ -107,7 +107,7 @@ static int supervise(const struct scenario *scenario) {
                                      .log_folder = logs};
   supervisor_defaults(&config);
   config.restart_ms = 10;
-  config.ready_ms = 200;
+  config.ready_ms = 600;
   config.goodbye_ms = 200;
   config.actor_stop_ms = 300;
   if (scenario->learner_stop_ms) config.learner_stop_ms = scenario->learner_stop_ms;

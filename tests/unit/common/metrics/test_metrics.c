@@ -168,15 +168,17 @@ static void test_a_full_disk_is_told(void **state) {
 
 // ---- several threads
 
-enum { NUM_THREADS = 4, UPDATES = 20000 };
+enum { NUM_THREADS = 4, UPDATES = 200000 };
 
 struct shared {
   struct metric *counter, *gauge, *histogram;
+  pthread_barrier_t start; // so that the threads do meet
   atomic_int num_running;
 };
 
 static void *update(void *argument) {
   struct shared *shared = argument;
+  pthread_barrier_wait(&shared->start);
   for (int i = 0; i < UPDATES; i++) {
     metric_add(shared->counter, 1);
     metric_set(shared->gauge, i);
@@ -207,6 +209,7 @@ static void test_threads(void **state) {
                           .gauge = metrics_gauge(metrics, "gauge", ""),
                           .histogram = metrics_histogram(metrics, "histogram", ""),
                           .num_running = NUM_THREADS};
+  pthread_barrier_init(&shared.start, NULL, NUM_THREADS);
   pthread_t threads[NUM_THREADS];
   for (int i = 0; i < NUM_THREADS; i++) {
     assert_int_equal(pthread_create(&threads[i], NULL, update, &shared), 0);
@@ -222,6 +225,7 @@ static void test_threads(void **state) {
     metrics_each(metrics, add_observed, &observed);
   }
   for (int i = 0; i < NUM_THREADS; i++) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&shared.start);
   assert_true(is_sane);
   assert_int_equal(observed.count, NUM_THREADS * UPDATES);
   assert_int_equal(observed.total, NUM_THREADS * UPDATES);

@@ -1,0 +1,208 @@
+/* The trainer thread: updates are published, counters travel with checkpoints, a loss that is not
+ * finite stops the run and leaves the parameters as they were. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "learner/train/trainer.h"
+
+enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 10000000 };
+
+struct fixture {
+  struct device *device;
+  struct agent *agent;
+  struct update *update;
+  struct pages *pages;
+  struct fifo *fifo;
+  struct weights *weights;
+  struct progress *progress;
+  struct trainer *trainer;
+  atomic_int saved;
+};
+
+static void count_saved(void *context) {
+  atomic_fetch_add(&((struct fixture *)context)->saved, 1);
+}
+
+static struct fixture *create(void) {
+  struct fixture *f = calloc(1, sizeof(*f));
+  struct error error;
+  assert_int_equal(device_create(&f->device, "ref", &error), STATUS_OK);
+  struct agent_config agent = {.network = "mlp",
+                               .inputs = {.row_stride = STRIDE,
+                                          .num_tensors = 1,
+                                          .tensor = {{DEVICE_FLOAT32, 4, 0}},
+                                          .num_actions = 2},
+                               .num_layers = 1,
+                               .hidden = {8}};
+  assert_int_equal(agent_create(&f->agent, &agent, &error), STATUS_OK);
+  struct update_config update = {.T = T,
+                                 .N = N,
+                                 .discount = 0.9,
+                                 .lambda = 1,
+                                 .rho_clip = 1,
+                                 .c_clip = 1,
+                                 .pg_rho_clip = 1,
+                                 .baseline_cost = 0.5,
+                                 .target_entropy = -1,
+                                 .optimizer = "adam",
+                                 .learning_rate = 0.01,
+                                 .learning_rate_decay = "none",
+                                 .adam_beta1 = 0.9,
+                                 .adam_beta2 = 0.999,
+                                 .adam_epsilon = 1e-7,
+                                 .seed = 1};
+  assert_int_equal(update_create(&f->update, f->device, f->agent, &update, &error), STATUS_OK);
+  struct pages_config pages = {
+      .num_slots = N, .num_pages = pages_needed(N), .page_steps = T, .row_stride = STRIDE};
+  f->pages = pages_create(f->device, &pages);
+  struct fifo_config fifo = {.T = T, .N = N, .row_stride = STRIDE};
+  f->fifo = fifo_create(f->device, &fifo);
+  f->weights = weights_create(f->device, agent_num_parameters(f->agent));
+  struct progress_config progress = {.target_return = NAN};
+  f->progress = progress_create(&progress);
+  struct trainer_config trainer = {count_saved, f};
+  f->trainer = trainer_create(&trainer, f->device, f->update, f->fifo, f->weights, f->progress);
+  for (int slot = 0; slot < N; slot++) pages_begin_life(f->pages, slot, 1);
+  return f;
+}
+
+static void destroy(struct fixture *f) {
+  trainer_destroy(f->trainer);
+  progress_destroy(f->progress);
+  weights_destroy(f->weights);
+  fifo_destroy(f->fifo);
+  pages_destroy(f->pages);
+  update_destroy(f->update);
+  agent_destroy(f->agent);
+  device_destroy(f->device);
+  free(f);
+}
+
+/* Steps of both slots until `batches` batches have been given. */
+static void give_batches(struct fixture *f, int batches, float reward) {
+  const struct pages_rows *rows = pages_rows(f->pages);
+  for (int step = 0; batches > 0; step++) {
+    for (int slot = 0; slot < N; slot++) {
+      struct pages_place place = pages_append(f->pages, slot);
+      rows->reward[place.row] = reward;
+      rows->behaviour[place.row] = logf(0.5f);
+      float x = (float)(step % 7) / 7;
+      memcpy(rows->observation + (size_t)place.row * STRIDE, &x, sizeof(x));
+      if (place.starts_window) rows->start_previous_action[place.page] = -1;
+      if (place.closes_window) batches -= fifo_give(f->fifo, f->pages, &place.window, 0);
+    }
+  }
+}
+
+static void wait_for_updates(struct fixture *f, int64_t updates) {
+  int64_t deadline_us = clock_now_us() + PATIENCE_US;
+  while (trainer_report(f->trainer).updates < updates) {
+    assert_true(clock_now_us() < deadline_us);
+    clock_sleep_us(100);
+  }
+}
+
+static void stop(struct fixture *f) {
+  fifo_close(f->fifo);
+  trainer_join(f->trainer);
+}
+
+static void every_batch_is_an_update_and_is_published(void **state) {
+  (void)state;
+  struct fixture *f = create();
+  assert_int_equal(weights_version(f->weights), 0);
+  trainer_start(f->trainer);
+  give_batches(f, 5, 1);
+  wait_for_updates(f, 5);
+  stop(f);
+  assert_int_equal(weights_version(f->weights), 5);
+  assert_int_equal(trainer_report(f->trainer).trained_steps, 5 * T * N);
+  int64_t version;
+  const real *published = weights_acquire(f->weights, &version);
+  assert_memory_equal(published, update_parameters(f->update),
+                      update_num_parameters(f->update) * sizeof(float));
+  weights_release(f->weights, published);
+  destroy(f);
+}
+
+static void a_requested_buffer_is_filled_once_at_a_step_border(void **state) {
+  (void)state;
+  struct fixture *f = create();
+  trainer_start(f->trainer);
+  trainer_request_save(f->trainer);
+  trainer_request_save(f->trainer);
+  give_batches(f, 3, 1);
+  wait_for_updates(f, 3);
+  stop(f);
+  assert_int_equal(f->saved, 1);
+  assert_int_equal(trainer_saved_updates(f->trainer), 1);
+  destroy(f);
+}
+
+/* The items of one trainer, copied into another of the same shape. */
+static void copy_items(struct trainer *to, struct trainer *from) {
+  struct checkpoint_item a[CHECKPOINT_MAX_ITEMS], b[CHECKPOINT_MAX_ITEMS];
+  int count = trainer_items(from, a);
+  assert_int_equal(trainer_items(to, b), count);
+  for (int i = 0; i < count; i++) memcpy(b[i].data, a[i].data, checkpoint_item_bytes(&a[i]));
+}
+
+static void counters_and_parameters_travel_together(void **state) {
+  (void)state;
+  struct fixture *f = create(), *g = create();
+  progress_add_steps(f->progress, 1234);
+  trainer_start(f->trainer);
+  give_batches(f, 4, 1);
+  wait_for_updates(f, 4);
+  stop(f);
+  trainer_save_now(f->trainer);
+  copy_items(g->trainer, f->trainer);
+  trainer_load(g->trainer);
+  assert_int_equal(trainer_counter(g->trainer, TRAINER_STEPS), 1234);
+  assert_int_equal(trainer_report(g->trainer).trained_steps, 4 * T * N);
+  assert_int_equal(weights_version(g->weights), 4);
+  assert_memory_equal(update_parameters(g->update), update_parameters(f->update),
+                      update_num_parameters(f->update) * sizeof(float));
+  destroy(f);
+  destroy(g);
+}
+
+static void a_loss_that_is_not_finite_stops_the_run(void **state) {
+  (void)state;
+  struct fixture *f = create();
+  trainer_start(f->trainer);
+  give_batches(f, 1, 1);
+  wait_for_updates(f, 1);
+  size_t bytes = update_num_parameters(f->update) * sizeof(float);
+  void *before = check_alloc(bytes, 1);
+  memcpy(before, update_parameters(f->update), bytes);
+  give_batches(f, 1, NAN);
+  int64_t deadline_us = clock_now_us() + PATIENCE_US;
+  while (progress_stopped(f->progress) == STOP_NONE) assert_true(clock_now_us() < deadline_us);
+  stop(f);
+  assert_int_equal(progress_stopped(f->progress), STOP_ERROR);
+  assert_int_equal(trainer_report(f->trainer).status, STATUS_CORRUPT);
+  assert_non_null(strstr(trainer_report(f->trainer).error.text, "update 2"));
+  assert_memory_equal(update_parameters(f->update), before, bytes);
+  free(before);
+  destroy(f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_batch_is_an_update_and_is_published),
+      cmocka_unit_test(a_requested_buffer_is_filled_once_at_a_step_border),
+      cmocka_unit_test(counters_and_parameters_travel_together),
+      cmocka_unit_test(a_loss_that_is_not_finite_stops_the_run),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
