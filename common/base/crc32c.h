@@ -1,6 +1,7 @@
 /* CRC-32C (Castagnoli), the checksum of checkpoints and of TensorBoard's event files.
  * Source: RFC 3720, appendix B.4 (its test vectors); the polynomial is 0x1EDC6F41, bits reversed,
- * both ends inverted. Thread: any. */
+ * both ends inverted.
+ * Thread: any. */
 #ifndef ACORN_COMMON_BASE_CRC32C_H
 #define ACORN_COMMON_BASE_CRC32C_H
 

@@ -1,5 +1,7 @@
-/* The CPU device's inside: what cpu.c and the kernel sets (cpu_kernels.c, compiled three times) share.
- * Upstream: device.c asks for a device; nobody else includes this but tests and benchmarks, which force a set. */
+/* The CPU device's inside: what cpu.c and the kernel sets (cpu_kernels.c, compiled three times)
+ * share.
+ * Upstream: device.c asks for a device; nobody else includes this but tests and benchmarks,
+ * which force a set. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_H
 #define ACORN_LEARNER_DEVICE_CPU_H
 
@@ -25,7 +27,8 @@ extern const struct device_ops cpu_kernels_v2, cpu_kernels_v3, cpu_kernels_v4;
  * Errors: INVALID: no such set, or the machine lacks it. */
 MUST_CHECK enum status cpu_create(struct device **out, const char *set, struct error *error);
 
-/* At least `count` floats, 64-byte aligned, not cleared; grown when a size is first seen, then kept. */
+/* At least `count` floats, 64-byte aligned, not cleared; grown when a size is first seen, then
+ * kept. */
 float *cpu_scratch(struct device *d, enum cpu_scratch purpose, size_t count);
 
 /* The operations that need no vectors: entries of every kernel set's table. */

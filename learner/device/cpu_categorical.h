@@ -1,5 +1,6 @@
-/* The categorical distribution: operations categorical_*. Part of cpu_kernels.c.
- * W rows at a time, a lane each: their logits are first turned into columns (A, W), so that the loops run over actions. */
+/* The categorical distribution: operations categorical_*. Part of cpu_kernels.c. W rows at a
+ * time, a lane each: their logits are first turned into columns (A, W), so that the loops run
+ * over actions. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_CATEGORICAL_H
 #define ACORN_LEARNER_DEVICE_CPU_CATEGORICAL_H
 
@@ -54,7 +55,8 @@ INLINE vf chosen(const float *columns, vi action, int A) {
 
 /* ---- sample */
 
-/* How many actions' cumulative probabilities do not exceed the draw: the index of the first that does. */
+/* How many actions' cumulative probabilities do not exceed the draw: the index of the first that
+ * does. */
 INLINE vi inverse_cdf(const float *exponentials, vf draw, int A) {
   vf cumulative = {0}, index = {0};
   for (int a = 0; a < A - 1; a++) {

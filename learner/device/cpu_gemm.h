@@ -1,9 +1,10 @@
-/* Matrix product: C (M, N) = act(A (M, K) B (K, N) + bias), or C += A B. One family of register tiles serves every layer:
- * A is read by broadcasts, so its strides are free; B is read by vectors from panels of PANEL columns, either in place
- * or packed. For cpu_kernels.c and its parts only.
+/* Matrix product: C (M, N) = act(A (M, K) B (K, N) + bias), or C += A B. One family of register
+ * tiles serves every layer: A is read by broadcasts, so its strides are free; B is read by
+ * vectors from panels of PANEL columns, either in place or packed. For cpu_kernels.c and its
+ * parts only.
  *
- * The loops, from outside: blocks of K (a packed panel block stays in the level-2 cache), blocks of M, panels, tiles. A tile
- * of rows x vectors of C lives in registers over one block of K. */
+ * The loops, from outside: blocks of K (a packed panel block stays in the level-2 cache), blocks
+ * of M, panels, tiles. A tile of rows x vectors of C lives in registers over one block of K. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_GEMM_H
 #define ACORN_LEARNER_DEVICE_CPU_GEMM_H
 
@@ -20,8 +21,8 @@ enum { TILE_VECTORS = 2, TILE_ROWS = 4 };
 #endif
 enum { PANEL = TILE_VECTORS * W, BLOCK_K = 256, BLOCK_M = 16 * TILE_ROWS };
 
-/* B as panels. Packed: the blocks of K one after the other, in each the panels one after the other, in each the rows;
- * the last panel's rows are padded with zeros to whole vectors. */
+/* B as panels. Packed: the blocks of K one after the other, in each the panels one after the
+ * other, in each the rows; the last panel's rows are padded with zeros to whole vectors. */
 struct panels {
   const float *data;
   int stride; /* between rows of B; 0: packed */
@@ -54,7 +55,8 @@ static inline size_t panels_count(int K, int N) {
   return (size_t)K * (size_t)whole_vectors(N);
 }
 
-/* Packs B (K, N), rows `stride` apart. Worth it where N is no multiple of W, or B is large and used often. */
+/* Packs B (K, N), rows `stride` apart. Worth it where N is no multiple of W, or B is large and
+ * used often. */
 static struct panels panels_pack(float *packed, const float *b, int stride, int K, int N) {
   float *y = packed;
   for (int k0 = 0; k0 < K; k0 += BLOCK_K)
@@ -89,8 +91,9 @@ static inline struct panels panels_plain(const float *b, int stride) {
   return (struct panels){.data = b, .stride = stride};
 }
 
-/* Packs where reading B in place would not do: ragged rows, or rows so long that the panel's lines fall on each other in
- * the cache, if there are enough rows of A (M) to pay for it. packed: room for panels_count(K, N). */
+/* Packs where reading B in place would not do: ragged rows, or rows so long that the panel's
+ * lines fall on each other in the cache, if there are enough rows of A (M) to pay for it.
+ * packed: room for panels_count(K, N). */
 static struct panels panels_choose(float *packed, const float *b, int stride, int M, int K, int N) {
   bool ragged = N % W != 0, scattered = stride >= 512 && M >= 64;
   return ragged || scattered ? panels_pack(packed, b, stride, K, N) : panels_plain(b, stride);
@@ -125,9 +128,14 @@ INLINE void tile_run(const struct tile *t, const int rows, const int vectors) {
       start[v] = load_some(t->bias + v * W, v == vectors - 1 ? t->tail : W);
   }
   EACH_ROW(m, rows) EACH(v, vectors) sum[m][v] = start[v];
-  if (t->start == START_C) EACH_ROW(m, rows)
-  EACH(v, vectors)
-  sum[m][v] = load_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, v == vectors - 1 ? t->tail : W);
+  if (t->start == START_C) {
+    EACH_ROW(m, rows) {
+      const float *c = t->c + (ptrdiff_t)m * t->c_stride;
+      EACH(v, vectors) {
+        sum[m][v] = load_some(c + v * W, v == vectors - 1 ? t->tail : W);
+      }
+    }
+  }
   const float *a = t->a, *b = t->b;
   const ptrdiff_t a_row = t->a_row, a_column = t->a_column, b_stride = t->b_stride;
 #pragma GCC unroll 1
@@ -139,9 +147,12 @@ INLINE void tile_run(const struct tile *t, const int rows, const int vectors) {
       EACH(v, vectors) sum[m][v] += x * column[v];
     }
   }
-  EACH_ROW(m, rows)
-  EACH(v, vectors)
-  store_some(t->c + (ptrdiff_t)m * t->c_stride + v * W, sum[m][v], v == vectors - 1 ? t->tail : W);
+  EACH_ROW(m, rows) {
+    float *c = t->c + (ptrdiff_t)m * t->c_stride;
+    EACH(v, vectors) {
+      store_some(c + v * W, sum[m][v], v == vectors - 1 ? t->tail : W);
+    }
+  }
 }
 
 typedef void tile_function(const struct tile *t);

@@ -1,5 +1,5 @@
-/* The CPU device's vector kernels, compiled once per instruction set (Makefile: KERNELS names the table). The story is in
- * the parts; here are the small operations and the table. */
+/* The CPU device's vector kernels, compiled once per instruction set (Makefile: KERNELS names
+ * the table). The story is in the parts; here are the small operations and the table. */
 #include "learner/device/cpu.h"
 #include "learner/device/cpu_categorical.h"
 #include "learner/device/cpu_linear.h"

@@ -5,7 +5,7 @@
 #include "learner/device/cpu.h"
 #include "learner/device/cpu_gemm.h"
 
-/* ---- few outputs (a policy and value head): one scalar product per output, vectors along the inputs */
+/* ---- few outputs (a policy and value head): a scalar product each, vectors along the inputs */
 
 /* w (I, O) as O rows of whole vectors, zeros at their ends. */
 static void narrow_pack(float *packed, const float *w, int I, int O) {

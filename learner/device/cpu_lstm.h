@@ -1,5 +1,6 @@
-/* The LSTM: operations lstm_forward and lstm_backward. Part of cpu_kernels.c.
- * Per step one product with the recurrent weights (packed once per call) onto the gates, and one pass over the cells. */
+/* The LSTM: operations lstm_forward and lstm_backward. Part of cpu_kernels.c. Per step one
+ * product with the recurrent weights (packed once per call) onto the gates, and one pass over
+ * the cells. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_LSTM_H
 #define ACORN_LEARNER_DEVICE_CPU_LSTM_H
 
@@ -77,7 +78,8 @@ static void lstm_forward(struct device *d, real *h_, real *c_, real *gates_, con
 
 /* ---- backward */
 
-/* One row's cells: dgates (4H) from dh (H); dc (H) goes from after the step to before it, or to 0 where it started. */
+/* One row's cells: dgates (4H) from dh (H); dc (H) goes from after the step to before it, or to
+ * 0 where it started. */
 static void cells_backward(float *dgates, float *dc, const float *dh, const float *c,
                            const float *c_prev, const float *gates, float keep, int H) {
   for (int j = 0; j < H; j += W) {
@@ -95,7 +97,8 @@ static void cells_backward(float *dgates, float *dc, const float *dh, const floa
   }
 }
 
-/* to = from for the rows that are reset, so that the product may run over all rows and be undone there. */
+/* to = from for the rows that are reset, so that the product may run over all rows and be undone
+ * there. */
 static void copy_reset_rows(float *to, const float *from, const uint8_t *reset, int N, int H) {
   for (int n = 0; n < N; n++)
     if (reset[n] & RESET) memcpy(to + (size_t)n * H, from + (size_t)n * H, (size_t)H * sizeof *to);
@@ -134,7 +137,8 @@ struct lstm_pass {
   int N, H;
 };
 
-/* dwh (H, 4H) += sum over steps t0 .. t1 of h_prev^T dgates, as one product; the first is not added but written. */
+/* dwh (H, 4H) += sum over steps t0 .. t1 of h_prev^T dgates, as one product; the first is not
+ * added but written. */
 static void recurrent_weight_gradient(struct device *d, const struct lstm_pass *p, bool add, int t0,
                                       int t1) {
   int N = p->N, H = p->H, rows = (t1 - t0) * N;

@@ -1,6 +1,6 @@
-/* exp, log, tanh and the logistic function of W numbers at once. NaN in, NaN out. The coefficients are our own minimax
- * fits (weighted least squares, iterated); test_cpu_math measures the errors over the whole range.
- * For cpu_kernels.c and its parts only. */
+/* exp, log, tanh and the logistic function of W numbers at once. NaN in, NaN out. The
+ * coefficients are our own minimax fits (weighted least squares, iterated); test_cpu_math
+ * measures the errors over the whole range. For cpu_kernels.c and its parts only. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_MATH_H
 #define ACORN_LEARNER_DEVICE_CPU_MATH_H
 
@@ -41,8 +41,9 @@ INLINE vf vlog(vf x) {
 #define TANH_LIMIT 8.5f /* beyond it tanh is 1 to a float's precision */
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
 
-/* n tanh (1, 2 or 4; a constant where this is expanded) in place: tanh(x) = x P(x^2) / Q(x^2), error below 4e-7.
- * The n chains run side by side, because each alone waits for its own last result; two share one division. */
+/* n tanh (1, 2 or 4; a constant where this is expanded) in place: tanh(x) = x P(x^2) / Q(x^2),
+ * error below 4e-7. The n chains run side by side, because each alone waits for its own last
+ * result; two share one division. */
 INLINE void vtanh_each(vf *y, const int n) {
   vf x[4], s[4], p[4], q[4];
   EACH(i, n) x[i] = vmax(splat(-TANH_LIMIT), vmin(splat(TANH_LIMIT), y[i]));
@@ -69,8 +70,8 @@ INLINE vf vtanh(vf x) {
   return x;
 }
 
-/* The four gates of an LSTM cell in place: logistic, logistic, tanh, logistic; 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2.
- * Absolute error below 3e-7. */
+/* The four gates of an LSTM cell in place: logistic, logistic, tanh, logistic; 1 / (1 + exp(-x))
+ * = (1 + tanh(x / 2)) / 2. Absolute error below 3e-7. */
 INLINE void vgates(vf gate[4]) {
   gate[0] *= 0.5f, gate[1] *= 0.5f, gate[3] *= 0.5f;
   vtanh_each(gate, 4);

@@ -1,4 +1,5 @@
-/* Optimisers over a flat array of parameters: operations global_norm, adam, rmsprop. Part of cpu_kernels.c. */
+/* Optimisers over a flat array of parameters: operations global_norm, adam, rmsprop. Part of
+ * cpu_kernels.c. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_OPTIMISER_H
 #define ACORN_LEARNER_DEVICE_CPU_OPTIMISER_H
 

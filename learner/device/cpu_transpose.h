@@ -4,8 +4,9 @@
 
 #include "learner/device/cpu_vector.h"
 
-/* Lane masks of one round: keep the lanes whose index lacks the bit, take the other's for the rest (first), and the
- * other way round (second). Lanes of the second vector are numbered from W. */
+/* Lane masks of one round: keep the lanes whose index lacks the bit, take the other's for the
+ * rest (first), and the other way round (second). Lanes of the second vector are numbered from
+ * W. */
 #if VECTOR_BYTES == 64
 #define LANES(f, s)                                                                           \
   (vi) {                                                                                      \
@@ -26,7 +27,8 @@
 #define LOW_LANE(i, s) ((i) & (s) ? W + (i) - (s) : (i))
 #define HIGH_LANE(i, s) ((i) & (s) ? W + (i) : (i) + (s))
 
-/* Swaps the off-diagonal quarters of every 2s x 2s block; rounds s = 1, 2, 4 ... W/2 transpose the whole. */
+/* Swaps the off-diagonal quarters of every 2s x 2s block; rounds s = 1, 2, 4 ... W/2 transpose
+ * the whole. */
 #define TRANSPOSE_ROUND(x, s)                                              \
   _Pragma("GCC unroll 16") for (int i = 0; i < W; i++) if (!(i & (s))) {   \
     vf low = __builtin_shuffle(x[i], x[i + (s)], LANES(LOW_LANE, s));      \
@@ -46,7 +48,8 @@ INLINE void transpose_registers(vf x[W]) {
 #endif
 }
 
-/* One round of adding up: lanes of `a` fall on those without bit s, lanes of `b` on those with it. */
+/* One round of adding up: lanes of `a` fall on those without bit s, lanes of `b` on those with
+ * it. */
 #define ADD_HALVES(a, b, s) \
   (__builtin_shuffle(a, b, LANES(LOW_LANE, s)) + __builtin_shuffle(a, b, LANES(HIGH_LANE, s)))
 #define SUM_ROUND(x, s) \
@@ -65,7 +68,8 @@ INLINE vf sum_each(vf x[W]) {
   return x[0];
 }
 
-/* y (columns, W) = x (rows, columns) transposed; rows, columns <= W; what rows lack is zeros in y. */
+/* y (columns, W) = x (rows, columns) transposed; rows, columns <= W; what rows lack is zeros in
+ * y. */
 static void transpose(float *y, int y_stride, const float *x, int x_stride, int rows, int columns) {
   vf block[W];
 #pragma GCC unroll 16

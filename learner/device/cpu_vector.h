@@ -1,6 +1,7 @@
-/* Vectors of W floats for the kernel sets: GNU vector types for arithmetic, and the few operations that GNU C lacks,
- * once per instruction set. The width follows the flags this is compiled with. For cpu_kernels.c and its parts only.
- * `part` versions touch only the first n lanes of memory, 0 < n < W; the other lanes read as 0. */
+/* Vectors of W floats for the kernel sets: GNU vector types for arithmetic, and the few
+ * operations that GNU C lacks, once per instruction set. The width follows the flags this is
+ * compiled with. For cpu_kernels.c and its parts only. `part` versions touch only the first n
+ * lanes of memory, 0 < n < W; the other lanes read as 0. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_VECTOR_H
 #define ACORN_LEARNER_DEVICE_CPU_VECTOR_H
 
@@ -192,8 +193,8 @@ INLINE vi load_bytes_some(const uint8_t *x, int n) {
   return n >= W ? load_bytes(x) : load_bytes_part(x, n);
 }
 
-/* Numbers below 1e-38 count as 0 until the state that this returns is given back: a moment that decays for ever would
- * otherwise make every update a hundred times slower. */
+/* Numbers below 1e-38 count as 0 until the state that this returns is given back: a moment that
+ * decays for ever would otherwise make every update a hundred times slower. */
 INLINE unsigned flush_tiny(void) {
   unsigned state = _mm_getcsr();
   _mm_setcsr(state | 0x8040);

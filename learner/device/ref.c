@@ -1,5 +1,6 @@
-/* The reference device: naive loops that read like the formulas, and the oracle that the other devices are tested
- * against. Compiled twice (Makefile): REAL is float or double, REF_DEVICE names the two symbols it exports. */
+/* The reference device: naive loops that read like the formulas, and the oracle that the other
+ * devices are tested against. Compiled twice (Makefile): REAL is float or double, REF_DEVICE
+ * names the two symbols it exports. */
 #include <stdlib.h>
 #include <string.h>
 #include <tgmath.h>
@@ -194,7 +195,8 @@ static void ref_lstm_forward(struct device *d, real *h_, real *c_, real *gates_,
     }
 }
 
-/* The cell's pointwise part backwards: dgates (4H) from dh (H); dc (H) goes from after the step to before it. */
+/* The cell's pointwise part backwards: dgates (4H) from dh (H); dc (H) goes from after the step
+ * to before it. */
 static void lstm_step_backward(REAL *dgates, REAL *dc, const REAL *dh, const REAL *c,
                                const REAL *c_prev, const REAL *gates, int H) {
   for (int j = 0; j < H; j++) {

@@ -124,7 +124,8 @@ bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *wind
     pages_release(pages, window);
     return false;
   }
-  /* The window's age is known once it is gathered; one that is too old is overwritten by the next. */
+  /* The window's age is known once it is gathered; one that is too old is overwritten by the next.
+   */
   int column = batch->num_windows;
   pages_gather(pages, batch, column, window);
   int64_t lag = current_version - batch->version[column];

@@ -3,10 +3,11 @@
  * free they swap roles.
  *
  * Inference waits only while both are full, that is, while the trainer computes; that wait is the
- * back-pressure which bounds the policy lag, and it is measured. Threads: fifo_give, fifo_drain:
- * inference; fifo_take, fifo_release: trainer; fifo_close and the counters: any. Guarded by: one
- * mutex, two condition variables. Gathering runs outside the lock (the open batch belongs to
- * inference). */
+ * back-pressure which bounds the policy lag, and it is measured.
+ * Threads: fifo_give, fifo_drain: inference; fifo_take, fifo_release: trainer; fifo_close and the
+ * counters: any.
+ * Guarded by: one mutex, two condition variables. Gathering runs outside the lock (the open batch
+ * belongs to inference). */
 #ifndef ACORN_LEARNER_EXPERIENCE_FIFO_H
 #define ACORN_LEARNER_EXPERIENCE_FIFO_H
 
@@ -31,8 +32,8 @@ void fifo_destroy(struct fifo *fifo);
 bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *window,
                int64_t current_version);
 
-/* The next full batch; waits for it. NULL once closed (a half-full batch is dropped). Owner: lent
- * until fifo_release. */
+/* The next full batch; waits for it. NULL once closed (a half-full batch is dropped).
+ * Owner: lent until fifo_release. */
 struct train_batch *fifo_take(struct fifo *fifo);
 void fifo_release(struct fifo *fifo, struct train_batch *batch);
 

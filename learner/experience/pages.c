@@ -1,13 +1,15 @@
-/* DESIGN. A page is either held, and then in the chain of its slot, or free, and then in the pool's free list; so one pair
- * of links serves both. Both lists run from older to newer by the time a page was begun.
+/* DESIGN. A page is either held, and then in the chain of its slot, or free, and then in the pool's
+ * free list; so one pair of links serves both. Both lists run from older to newer by the time a
+ * page was begun.
  *
- * Why a page is held is a set of three reasons: it is being filled, its own window waits, or the window before waits for
- * its first step. The page becomes free when the last reason goes.
+ * Why a page is held is a set of three reasons: it is being filled, its own window waits, or the
+ * window before waits for its first step. The page becomes free when the last reason goes.
  *
- * The free list is kept in order by inserting from its newer end. Windows complete about in the order in which they were
- * begun, because slots step at about the same rate: so the place is nearly always at the end, or a few pages from it. A
- * slot that is much slower than the others walks past what they have freed meanwhile, but it does so rarely, and
- * never past more pages than there are free. */
+ * The free list is kept in order by inserting from its newer end. Windows complete about in the
+ * order in which they were begun, because slots step at about the same rate: so the place is nearly
+ * always at the end, or a few pages from it. A slot that is much slower than the others walks past
+ * what they have freed meanwhile, but it does so rarely, and never past more pages than there are
+ * free. */
 #include "learner/experience/pages.h"
 
 #include <stdlib.h>
@@ -277,7 +279,8 @@ void pages_release(struct pages *pages, const struct window *window) {
   release_page(pages, window, page_of(pages, window));
 }
 
-/* `count` rows of `bytes` each, packed, to places `stride` bytes apart. A small size known to the compiler is a few moves. */
+/* `count` rows of `bytes` each, packed, to places `stride` bytes apart. A small size known to the
+ * compiler is a few moves. */
 static void copy_observations(uint8_t *restrict to, size_t stride, const uint8_t *restrict from,
                               size_t bytes, int count) {
   if (bytes == 16) {
@@ -289,8 +292,8 @@ static void copy_observations(uint8_t *restrict to, size_t stride, const uint8_t
   }
 }
 
-/* `count` rows from `row` on become the steps from `t` on of the column. `previous`: the action before them. Returns the
- * last action. */
+/* `count` rows from `row` on become the steps from `t` on of the column. `previous`: the action
+ * before them. Returns the last action. */
 static int32_t copy_steps(const struct pages *pages, struct train_batch *batch, int column, int t,
                           size_t row, int count, int32_t previous) {
   const struct pages_rows *rows = &pages->rows;

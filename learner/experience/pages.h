@@ -4,17 +4,19 @@
  * A slot is one environment id; a life is one lease of it. Appending a step gives the row it lives
  * in; the caller writes the row. A slot's pages form a chain. Pages begin at window starts, so
  * page_steps is the stride between window starts (V-trace: T), and a window of T+1 steps is one
- * page and the first step of the next. The first page of a life begins `phase(slot)` steps after
+ * page and the first step of the next.
+ * The first page of a life begins `phase(slot)` steps after
  * the life does, staggered over the slots so that windows complete evenly; the steps before it need
  * no row (nothing can train on them).
  *
  * A page is *held* while it is being filled or belongs to a window that has closed and was not yet
  * released, *free* from then on. Free pages are reused oldest first (by the time they were begun),
  * over all slots: so capacity does not depend on how many slots there are, and the pages of a dead
- * slot age out. Invariant: a held page is never reused; a window that pages_append closed can be
+ * slot age out.
+ * Invariant: a held page is never reused; a window that pages_append closed can be
  * gathered until it is released or its life ends, in any order; no window crosses two lives.
- * Upstream: serve/inference.c (thread: inference). Downstream: fifo.c (gathers). Source of the row
- * layout: design 5. */
+ * Upstream: serve/inference.c (thread: inference). Downstream: fifo.c (gathers).
+ * Source of the row layout: design 5. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
 
@@ -57,7 +59,8 @@ struct pages_place {
   struct window window;
 };
 
-/* Pages that num_slots slots can hold at the same time, so that pages_append always finds one. */
+/* Pages that num_slots slots can hold at the same time, so that pages_append always finds one:
+ * if each window is released before its slot closes the next. */
 int pages_needed(int num_slots);
 
 struct pages *pages_create(struct device *device, const struct pages_config *config);

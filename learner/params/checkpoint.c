@@ -1,6 +1,7 @@
-/* DESIGN. A checkpoint is written under one fixed temporary name, so that whatever a crashed run left there is replaced by
- * the next write. It gets its real name when all of it is on the disk, and that name is on the disk before anything older
- * is removed: at every moment, a power cut included, the newest whole checkpoint is there. */
+/* DESIGN. A checkpoint is written under one fixed temporary name, so that whatever a crashed run
+ * left there is replaced by the next write. It gets its real name when all of it is on the disk,
+ * and that name is on the disk before anything older is removed: at every moment, a power cut
+ * included, the newest whole checkpoint is there. */
 #include "learner/params/checkpoint.h"
 
 #include <dirent.h>
@@ -139,7 +140,8 @@ static bool write_file(const char *path, const struct checkpoint_item *items, in
   return done;
 }
 
-/* The new name is only safe when the folder is on the disk too; some file systems cannot say so (EINVAL). */
+/* The new name is only safe when the folder is on the disk too; some file systems cannot say so
+ * (EINVAL). */
 static bool sync_folder(const char *folder) {
   int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return false;
@@ -157,8 +159,9 @@ static enum status write_failed(const char *path, struct error *error) {
                      full ? "; make room there: the older checkpoints are as they were" : "");
 }
 
-/* Removes the oldest beyond `keep`, of those up to `updates`. Files with higher numbers are damaged ones that the run was
- * resumed without: they do not count, and are replaced when the run gets there. */
+/* Removes the oldest beyond `keep`, of those up to `updates`. Files with higher numbers are damaged
+ * ones that the run was resumed without: they do not count, and are replaced when the run gets
+ * there. */
 static void remove_oldest(const char *folder, int64_t updates, int keep) {
   struct numbers numbers;
   struct error error;
@@ -268,7 +271,8 @@ enum status checkpoint_list(const char *path, struct checkpoint_item *items, int
   return STATUS_OK;
 }
 
-/* The first that is whole. One that has gone since the folder was listed was removed by its writer, for newer ones. */
+/* The first that is whole. One that has gone since the folder was listed was removed by its writer,
+ * for newer ones. */
 static enum status read_first_whole(const struct numbers *numbers, const char *folder,
                                     struct checkpoint_item *items, int num_items, int64_t *updates,
                                     struct error *error) {

@@ -3,9 +3,12 @@
  *
  * Layout (little-endian): "ACORNCKP", u32 format, u32 number of items, then per item: u16 name
  * length, name, u8 dtype, u8 rank, u64 shape[rank], u64 bytes, u32 crc32c of the data; then u32
- * crc32c of everything before it; then the data of all items in order, each padded to 64 bytes. A
- * reader trusts nothing it has not checked. File names: checkpoint-<updates, 12 digits>.acorn in
- * the run's folder `checkpoints/`. Upstream: learner/train (what is in it), learner/main.c (when).
+ * crc32c of everything before it; then the data of all items in order. The header and the data of
+ * each item are followed by zeros up to a multiple of 64 bytes. A reader trusts nothing it has not
+ * checked: any one bit that is wrong makes the file CORRUPT.
+ * File names: checkpoint-<updates, 12 digits>.acorn in the run's folder `checkpoints/`; while it is
+ * written: checkpoint.tmp (what a crashed run left there is replaced by the next write).
+ * Upstream: learner/train (what is in it), learner/main.c (when).
  * Thread: any, one call per folder at a time. */
 #ifndef ACORN_LEARNER_PARAMS_CHECKPOINT_H
 #define ACORN_LEARNER_PARAMS_CHECKPOINT_H
@@ -40,23 +43,23 @@ struct checkpoint_item {
 size_t checkpoint_item_bytes(const struct checkpoint_item *item);
 
 /* Writes <folder>/checkpoint-<updates>.acorn and removes the oldest beyond `keep` (0: keep all)
- * once it is safely there. Errors: IO, with the path and the reason (a full disk leaves the older
- * files untouched and no temporary file). */
+ * once it is safely there. Files with higher numbers (damaged ones, that the run was resumed
+ * without) neither count nor are removed.
+ * Errors: IO, with the path and the reason (a full disk leaves the older files untouched and no
+ * temporary file). */
 MUST_CHECK enum status checkpoint_write(const char *folder, int64_t updates,
                                         const struct checkpoint_item *items, int num_items,
                                         int keep, struct error *error);
 
 /* Fills every item from one file, by name; items in the file that were not asked for are ignored.
  * Errors: NOT_FOUND, CORRUPT (with what is wrong and where), MISMATCH (an item is missing, or has
- * another dtype or shape: names both sides'). On an error the items' data may be partly overwritten
- * only if MISMATCH/CORRUPT is found after checking headers: all checksums are verified before
- * anything is written. */
+ * another dtype or shape: names both sides'), IO. After an error the items' data is as before. */
 MUST_CHECK enum status checkpoint_read(const char *path, struct checkpoint_item *items,
                                        int num_items, struct error *error);
 
 /* Reads the newest whole checkpoint of a folder; a damaged one is reported with log_warn and the
- * one before it is used. *updates: its number. Errors: NOT_FOUND if there is none; CORRUPT if all
- * are damaged; MISMATCH at once. */
+ * one before it is used. *updates: its number.
+ * Errors: NOT_FOUND if there is none; CORRUPT if all are damaged; MISMATCH and IO at once. */
 MUST_CHECK enum status checkpoint_read_newest(const char *folder, struct checkpoint_item *items,
                                               int num_items, int64_t *updates, struct error *error);
 

@@ -122,7 +122,8 @@ static void get(struct cursor *cursor, void *value, size_t bytes) {
   cursor->at += bytes;
 }
 
-/* Reads what is there; whether it makes sense is asked once the header's checksum is known to be right. */
+/* Reads what is there; whether it makes sense is asked once the header's checksum is known to be
+ * right. */
 static bool get_entry(struct cursor *cursor, struct checkpoint_entry *entry) {
   uint16_t length;
   uint8_t dtype, rank;

@@ -1,7 +1,8 @@
 /* The bytes of a checkpoint file (layout: checkpoint.h), without files: from items to a header,
- * from bytes to entries. Upstream: checkpoint.c. Thread: any (no state). Invariant:
- * checkpoint_decode accepts exactly the bytes that a writer makes: every bit of them is a magic,
- * covered by a checksum, a checksum itself, or padding that must be zero. */
+ * from bytes to entries.
+ * Upstream: checkpoint.c. Thread: any (no state).
+ * Invariant: checkpoint_decode accepts exactly the bytes that a writer makes: every bit of them is a
+ * magic, covered by a checksum, a checksum itself, or padding that must be zero. */
 #ifndef ACORN_LEARNER_PARAMS_CHECKPOINT_FORMAT_H
 #define ACORN_LEARNER_PARAMS_CHECKPOINT_FORMAT_H
 
@@ -28,16 +29,16 @@ struct checkpoint_directory {
 };
 
 /* Writes everything before the data of the first item, padding included; returns its size, a
- * multiple of 64. Reads the items' data once, for the checksums. Errors: a name that is empty, not
- * printable or there twice is a CHECK. */
+ * multiple of 64. Reads the items' data once, for the checksums.
+ * Errors: a name that is empty, not printable or there twice is a CHECK. */
 size_t checkpoint_encode_header(uint8_t header[CHECKPOINT_HEADER_ROOM],
                                 const struct checkpoint_item *items, int num_items);
 
 /* Zeros that follow `bytes` bytes, up to a multiple of 64. */
 size_t checkpoint_padding(uint64_t bytes);
 
-/* Checks everything, checksums of the data included. Errors: CORRUPT, with what is wrong and at
- * which byte. */
+/* Checks everything, checksums of the data included.
+ * Errors: CORRUPT, with what is wrong and at which byte. */
 MUST_CHECK enum status checkpoint_decode(struct checkpoint_directory *directory,
                                          const uint8_t *bytes, size_t size, struct error *error);
 

@@ -12,8 +12,8 @@ enum { READERS = 2, BUFFERS = READERS + 2 };
 struct weights {
   struct device *device; /* read-only after create, as are the arrays' addresses */
   size_t num_parameters;
-  real *array
-      [BUFFERS]; /* (P) each: written by the trainer, outside the lock, while nobody can get hold of it */
+  real *array[BUFFERS]; /* (P) each: written by the trainer, outside the lock, while nobody can get
+                           hold of it */
   _Atomic int64_t newest_version; /* of array[newest], for those who only ask */
 
   pthread_mutex_t lock; /* held for a few instructions; guards what follows */

@@ -1,5 +1,6 @@
-/* The CPU device's speed: `build/tests/bench/bench_kernels [seconds per figure]`. Prints, as medians of runs on one thread,
- * ns of one core per row for small networks' forward and training, composed directly from device operations, and GFLOP/s of products.
+/* The CPU device's speed: `build/tests/bench/bench_kernels [seconds per figure]`. Prints, as
+ * medians of runs on one thread, ns of one core per row for small networks' forward and
+ * training, composed directly from device operations, and GFLOP/s of products.
  * ACORN_CPU=v2|v3|v4 chooses the kernel set. */
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +32,8 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Median over RUNS of the nanoseconds that one call of work(context, n) takes; each run lasts about run_us. */
+/* Median over RUNS of the nanoseconds that one call of work(context, n) takes; each run lasts
+ * about run_us. */
 static double median_ns(void (*work)(void *context, int n), void *context, int n, int64_t run_us) {
   int repeats = 1;
   for (int64_t spent = 0; spent < run_us / 4; repeats *= 2) {
@@ -71,7 +73,8 @@ static real *numbers(size_t n, float scale) {
 
 /* ---- networks */
 
-/* Offsets into the flat parameters: two hidden layers and the head; the LSTM network: the LSTM and the head. */
+/* Offsets into the flat parameters: two hidden layers and the head; the LSTM network: the LSTM
+ * and the head. */
 enum {
   W1 = 0,
   B1 = W1 + I * H,

@@ -1,7 +1,7 @@
-/* What filing a step costs: nanoseconds per append, per append with its row written, and per gathered window and step.
- * The slots take turns as in inference, the windows go round the columns of a batch. CPU time of the thread, so that
- * other programs disturb it less. A window's gather is what a run that gathers costs more than one that releases.
- * Usage: bench_pages */
+/* What filing a step costs: nanoseconds per append, per append with its row written, and per
+ * gathered window and step. The slots take turns as in inference, the windows go round the columns
+ * of a batch. CPU time of the thread, so that other programs disturb it less. A window's gather is
+ * what a run that gathers costs more than one that releases. Usage: bench_pages */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,8 @@ static void write_row(const struct pages_rows *rows, const struct pages_place *p
   if (place->starts_window) rows->start_previous_action[place->page] = 1;
 }
 
-/* One step of every slot; the windows that it closes are gathered at once, or only released. Returns their number. */
+/* One step of every slot; the windows that it closes are gathered at once, or only released.
+ * Returns their number. */
 static int round_of(struct pages *pages, struct train_batch *batch, const uint8_t *observations,
                     enum work work) {
   static int column;

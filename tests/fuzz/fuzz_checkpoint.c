@@ -1,6 +1,6 @@
-/* checkpoint_parse on any bytes. A mutator of our own begins from whole files and repairs the header's checksum after a
- * mutation, or nothing behind it would ever be reached. What is accepted must be accepted again, and refused with any one
- * bit turned. */
+/* checkpoint_parse on any bytes. A mutator of our own begins from whole files and repairs the
+ * header's checksum after a mutation, or nothing behind it would ever be reached. What is accepted
+ * must be accepted again, and refused with any one bit turned. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 /* A whole file with the arrays above. */
 static size_t make(uint8_t *data, size_t max_size) {
   static uint8_t header[CHECKPOINT_HEADER_ROOM];
-  size_t size = checkpoint_encode_header(header, wanted, 2), whole = size + 2 * CHECKPOINT_ALIGNMENT;
+  size_t size = checkpoint_encode_header(header, wanted, 2),
+         whole = size + 2 * CHECKPOINT_ALIGNMENT;
   if (whole > max_size) return 0;
   memcpy(data, header, size);
   memset(data + size, 0, whole - size);
@@ -60,7 +61,8 @@ static size_t make(uint8_t *data, size_t max_size) {
   return whole;
 }
 
-/* Where the header's checksum stands, by the lengths that the entries claim; 0 if that is outside. */
+/* Where the header's checksum stands, by the lengths that the entries claim; 0 if that is outside.
+ */
 static size_t checksum_at(const uint8_t *data, size_t size) {
   uint32_t count;
   uint16_t length;

@@ -47,12 +47,12 @@ ended() {
   code=124
   for ((tick = 0; tick < ${1:-60} * 20; tick++)); do
     if ! kill -0 "$run" 2>/dev/null; then
-      { wait "$run"; } 2>/dev/null
+      wait "$run"
       code=$?
       return
     fi
     sleep 0.05
-  done
+  done 2>/dev/null # bash would announce a run that was killed
 }
 
 # refused WORDS...: a run that must end by itself, soon.

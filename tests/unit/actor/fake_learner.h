@@ -160,8 +160,8 @@ static inline void learner_start(const struct learner_act *act, int num_acts) {
   memset(&learner, 0, sizeof(learner));
   learner.act = act;
   learner.num_acts = num_acts;
-  snprintf(learner.address, sizeof(learner.address), "unix:/tmp/acorn-test-%d-%d", (int)getpid(),
-           number++);
+  snprintf(learner.address, sizeof(learner.address), "unix:/tmp/acorn-actor-test-%d-%d",
+           (int)getpid(), number++);
   struct rpc_server_config config = {learner.address, 1, methods, 2, 1 << 20};
   struct error error;
   if (rpc_server_create(&learner.server, &config, &error) != STATUS_OK) fail_msg("%s", error.text);

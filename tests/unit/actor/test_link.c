@@ -182,11 +182,11 @@ static void backs_off(void **state) {
 
 static void gives_up_in_time(void **state) {
   (void)state;
-  open_link("unix:/tmp/acorn-test-nobody", 300000);
+  open_link("unix:/tmp/acorn-actor-test-nobody", 300000);
   int64_t start_us = clock_now_us();
   assert_int_equal(join(), STATUS_UNAVAILABLE);
   assert_true(clock_now_us() - start_us < 1500000);
-  assert_non_null(strstr(error.text, "/tmp/acorn-test-nobody"));
+  assert_non_null(strstr(error.text, "/tmp/acorn-actor-test-nobody"));
   assert_non_null(strstr(error.text, "--reconnect_s"));
   link_destroy(link_);
 }

@@ -101,9 +101,9 @@ static void refused_or_without_a_learner(void **state) {
   assert_int_equal(wait_for(start(refused)), 1);
   expect_words("catch is played here");
   learner_stop();
-  const char *alone[] = {"--learner=unix:/tmp/acorn-test-nobody", "--reconnect_s=0", NULL};
+  const char *alone[] = {"--learner=unix:/tmp/acorn-actor-test-nobody", "--reconnect_s=0", NULL};
   assert_int_equal(wait_for(start(alone)), 1);
-  expect_words("/tmp/acorn-test-nobody");
+  expect_words("/tmp/acorn-actor-test-nobody");
 }
 
 /* The exit code after SIGTERM or SIGINT, which must come within a second. */
@@ -182,7 +182,7 @@ int main(int argc, char **argv) {
   char path[512];
   snprintf(path, sizeof(path), "%s", argv[0]);
   snprintf(program, sizeof(program), "%s/../../../actor", dirname(path));
-  snprintf(output_path, sizeof(output_path), "/tmp/acorn-test-out-%d", (int)getpid());
+  snprintf(output_path, sizeof(output_path), "/tmp/acorn-actor-test-out-%d", (int)getpid());
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrong_options),
       cmocka_unit_test(ends_with_the_run),

@@ -1,4 +1,5 @@
-/* What the device tests share: random arrays, arrays on a device, comparison, and the kernel sets of this machine. */
+/* What the device tests share: random arrays, arrays on a device, comparison, and the kernel
+ * sets of this machine. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_DEVICE_TESTING_H
 #define ACORN_TESTS_UNIT_LEARNER_DEVICE_TESTING_H
 
@@ -88,7 +89,8 @@ static inline void testing_compare(const char *what, struct testing *got, const 
 
 /* ---- kernel sets */
 
-/* Runs a test body for the CPU device with every kernel set that this machine runs, beside a reference device. */
+/* Runs a test body for the CPU device with every kernel set that this machine runs, beside a
+ * reference device. */
 static inline void testing_each_set(void (*body)(struct testing *cpu, struct testing *ref)) {
   static const char *const sets[] = {"v2", "v3", "v4"};
   int ran = 0;

@@ -1,4 +1,5 @@
-/* The CPU device's categorical distribution: against the reference device, exact inverse, frequencies. */
+/* The CPU device's categorical distribution: against the reference device, exact inverse,
+ * frequencies. */
 #include "tests/unit/learner/device/device_testing.h"
 
 /* Probabilities of one row, in double. */
@@ -47,7 +48,8 @@ static void samples(struct testing *cpu, struct testing *ref) {
   }
 }
 
-/* Logits log(1), log(2), log(1): the cumulative sums are 0.25, 0.75, 1, on a grid the test can stand on. */
+/* Logits log(1), log(2), log(1): the cumulative sums are 0.25, 0.75, 1, on a grid the test can
+ * stand on. */
 static void inverse_of_known_table(struct testing *cpu, struct testing *ref) {
   static const struct {
     float u;
@@ -74,7 +76,8 @@ static void inverse_of_known_table(struct testing *cpu, struct testing *ref) {
   }
 }
 
-/* Equal logits: the lowest index wins. A logit of minus infinity is never drawn, not even by u = 0. */
+/* Equal logits: the lowest index wins. A logit of minus infinity is never drawn, not even by u =
+ * 0. */
 static void ties_and_impossible_actions(struct testing *cpu, struct testing *ref) {
   struct testing *both[] = {cpu, ref};
   for (int k = 0; k < 2; k++) {
@@ -89,7 +92,8 @@ static void ties_and_impossible_actions(struct testing *cpu, struct testing *ref
   }
 }
 
-/* Chi-square of 48,000 draws over 5 actions: 4 degrees of freedom, 1 in 10^5 beyond 28.5; the seed is fixed. */
+/* Chi-square of 48,000 draws over 5 actions: 4 degrees of freedom, 1 in 10^5 beyond 28.5; the
+ * seed is fixed. */
 static void frequencies(struct testing *cpu, struct testing *ref) {
   (void)ref;
   enum { B = 480, ROUNDS = 100, A = 5 };

@@ -1,5 +1,5 @@
-/* The vector approximations, densely: against libm in double. The header is compiled here for the smallest set; the others
- * are reached through the operations that use them. */
+/* The vector approximations, densely: against libm in double. The header is compiled here for
+ * the smallest set; the others are reached through the operations that use them. */
 #include "learner/device/cpu_math.h"
 #include "tests/unit/learner/device/device_testing.h"
 

@@ -1,4 +1,5 @@
-/* Adam, RMSProp and the gradient norm on every device, against scalar computations in double written out here. */
+/* Adam, RMSProp and the gradient norm on every device, against scalar computations in double
+ * written out here. */
 #include "tests/unit/learner/device/device_testing.h"
 
 enum { STEPS = 7 };

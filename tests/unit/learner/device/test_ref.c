@@ -1,4 +1,5 @@
-/* The reference device: small cases by hand, and every backward against central finite differences in double. */
+/* The reference device: small cases by hand, and every backward against central finite
+ * differences in double. */
 #include "tests/unit/learner/device/device_testing.h"
 
 /* ---- finite differences */
@@ -8,7 +9,8 @@ struct objective {
   void *context;
 };
 
-/* gradient[i] against (f(x + h) - f(x - h)) / 2h for every element of x, to a relative error of 1e-6. */
+/* gradient[i] against (f(x + h) - f(x - h)) / 2h for every element of x, to a relative error of
+ * 1e-6. */
 static void check_gradient(const char *what, const struct objective *f, double *x,
                            const double *gradient, size_t n) {
   const double h = 1e-5;

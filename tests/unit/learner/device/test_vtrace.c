@@ -1,4 +1,5 @@
-/* V-trace on every device: SEED RL's published vectors, a direct O(T^2) sum, masks against whole episodes, the losses. */
+/* V-trace on every device: SEED RL's published vectors, a direct O(T^2) sum, masks against whole
+ * episodes, the losses. */
 #include "tests/unit/learner/device/device_testing.h"
 
 enum { FIRST = 1, TERMINATED = 2, TRUNCATED = 4 };
@@ -106,8 +107,9 @@ static double rho_of(const struct sequence *s, int t) {
   return exp((double)s->log_prob[t] - (double)s->behaviour[t]);
 }
 
-/* vs(t) = V(t) + sum over k >= t of (product of discounts and c from t to k-1) delta(k); nothing from a truncated row on,
- * because that row's action was not played: what it holds is the value of the last observation. */
+/* vs(t) = V(t) + sum over k >= t of (product of discounts and c from t to k-1) delta(k); nothing
+ * from a truncated row on, because that row's action was not played: what it holds is the value
+ * of the last observation. */
 static double slow_vs(const struct sequence *s, const struct device_vtrace *v, int t) {
   if (t == s->T) return (double)s->value[t];
   double sum = (double)s->value[t], weight = 1;
@@ -158,7 +160,7 @@ static void direct_sum(struct testing *cpu, struct testing *ref) {
   }
 }
 
-/* ---- masks: an end of either kind, or both, or a mere first row, at every position of a sequence */
+/* ---- masks: an end of either kind, or both, or a mere first row, at every position */
 
 static void masks_by_definition(struct testing *cpu, struct testing *ref) {
   enum { T = 7 };
@@ -175,8 +177,8 @@ static void masks_by_definition(struct testing *cpu, struct testing *ref) {
       }
 }
 
-/* A window that an episode's end cuts in two gives what its two halves give alone: a terminated half bootstraps from 0, a
- * truncated one from the value of its final observation. */
+/* A window that an episode's end cuts in two gives what its two halves give alone: a terminated
+ * half bootstraps from 0, a truncated one from the value of its final observation. */
 static void masks_by_episode(struct testing *cpu, struct testing *ref) {
   enum { T = 9 };
   struct testing *both[] = {cpu, ref};

@@ -1,4 +1,5 @@
-/* Steps whose every value follows from (slot, life, step): the plain history that pages and FIFO are compared with. */
+/* Steps whose every value follows from (slot, life, step): the plain history that pages and FIFO
+ * are compared with. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_HISTORY_H
 #define ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_HISTORY_H
 
@@ -49,8 +50,9 @@ static inline double history_state(int slot, uint32_t life, uint64_t step, int i
 }
 
 /* Writes the step where pages_append said: what inference does. The device has float reals. */
-static inline void history_write(struct pages *pages, const struct pages_place *place, size_t stride,
-                                 int state_size, int slot, uint32_t life, uint64_t step) {
+static inline void history_write(struct pages *pages, const struct pages_place *place,
+                                 size_t stride, int state_size, int slot, uint32_t life,
+                                 uint64_t step) {
   if (place->row < 0) return;
   const struct pages_rows *rows = pages_rows(pages);
   struct history_step values = history_step(slot, life, step);
@@ -86,8 +88,7 @@ static inline bool history_matches(const struct train_batch *batch, int column) 
     if (!history_row_matches(batch, (size_t)t * (size_t)batch->N + (size_t)column, &step))
       return false;
   }
-  const float *state =
-      (const float *)batch->state + (size_t)column * (size_t)batch->state_size;
+  const float *state = (const float *)batch->state + (size_t)column * (size_t)batch->state_size;
   for (int i = 0; i < batch->state_size; i++)
     if (state[i] != (float)history_state(window->slot, window->life, window->first_step, i))
       return false;

@@ -1,4 +1,5 @@
-/* The FIFO between an inference and a trainer thread, windows compared with their histories (history.h). */
+/* The FIFO between an inference and a trainer thread, windows compared with their histories
+ * (history.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,7 +129,8 @@ static void test_old_windows_are_dropped_and_counted(void **state) {
     assert_int_equal(pages_held(world->pages), held - 1);
 
     /* What comes next takes the dropped one's place. */
-    for (int n = rows[i].dropped ? 0 : 1; n < N; n++) assert_int_equal(give_next(world), n == N - 1);
+    for (int n = rows[i].dropped ? 0 : 1; n < N; n++)
+      assert_int_equal(give_next(world), n == N - 1);
     struct train_batch *batch = fifo_take(world->fifo);
     for (int n = 0; n < N; n++) assert_true(history_matches(batch, n));
     assert_int_equal(same_window(&batch->window[0], &window), !rows[i].dropped);
@@ -217,7 +219,8 @@ static void test_inference_waits_while_both_are_full(void **state) {
   assert_int_equal(counters.take_wait_us, 0);
   assert_int_equal(atomic_load(&world->progress), 2 * N);
 
-  /* One given back: the full one is ready at once, inference goes on until both are full again or all is given. */
+  /* One given back: the full one is ready at once, inference goes on until both are full again or
+   * all is given. */
   fifo_release(world->fifo, batch);
   batch = fifo_take(world->fifo);
   wait_for(&world->progress, 3 * N);

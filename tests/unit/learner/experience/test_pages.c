@@ -1,4 +1,5 @@
-/* Pages against plain histories (history.h) and a model that only counts, under random schedules. */
+/* Pages against plain histories (history.h) and a model that only counts, under random schedules.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@
 
 enum { MAX_SLOTS = 256, MAX_PAGES = 1024, MAX_WAITING = 8, BATCH_COLUMNS = 3 };
 
-/* What the model knows of a slot: its windows that closed and were not yet released, and its pages by window. */
+/* What the model knows of a slot: its windows that closed and were not yet released, and its pages
+ * by window. */
 struct model_slot {
   bool alive;
   uint32_t life;
@@ -80,7 +82,8 @@ static void mark(const struct model_slot *slot, uint64_t k, bool held[MAX_PAGES]
   held[page] = true;
 }
 
-/* Marks the pages that must be held: those being filled, those of waiting windows and the ones behind. Returns how many. */
+/* Marks the pages that must be held: those being filled, those of waiting windows and the ones
+ * behind. Returns how many. */
 static int model_held(const struct world *world, bool held[MAX_PAGES]) {
   int count = 0;
   memset(held, 0, MAX_PAGES * sizeof *held);
@@ -125,7 +128,8 @@ static void begin(struct world *world, int i) {
   int *page_of = slot->page_of;
   pages_begin_life(world->pages, i, ++world->life);
   uint64_t phase = world->config.stagger ? (uint64_t)(i % world->config.page_steps) : 0;
-  *slot = (struct model_slot){.alive = true, .life = world->life, .phase = phase, .page_of = page_of};
+  *slot =
+      (struct model_slot){.alive = true, .life = world->life, .phase = phase, .page_of = page_of};
 }
 
 /* One step of a slot: the place must be what the model says. Returns whether a window closed. */
@@ -134,7 +138,8 @@ static bool step(struct world *world, int i) {
   int T = world->config.page_steps, expected = model_next_page(world);
   struct pages_place place = pages_append(world->pages, i);
   if (slot->steps < slot->phase) {
-    assert_true(place.row == -1 && place.page == -1 && !place.starts_window && !place.closes_window);
+    assert_true(place.row == -1 && place.page == -1 && !place.starts_window &&
+                !place.closes_window);
     slot->steps++;
     return false;
   }
@@ -193,21 +198,25 @@ static void gather(struct world *world, int i, int which) {
 
 /* ---- tests */
 
-/* Steps slots at random, the first one rarely; windows wait a while and go in any order; lives end and begin. */
+/* Steps slots at random, the first one rarely; windows wait a while and go in any order; lives end
+ * and begin. */
 static void random_schedule(struct world *world, int operations, int patience) {
   int num_slots = world->config.num_slots;
   for (int n = 0; n < operations; n++) {
     int i = draw(world, 40) == 0 ? 0 : draw(world, num_slots), what = draw(world, 1000);
     struct model_slot *slot = &world->slot[i];
-    if (what == 0) end(world, i);
-    else if (what < 4 || !slot->alive) begin(world, i);
+    if (what == 0)
+      end(world, i);
+    else if (what < 4 || !slot->alive)
+      begin(world, i);
     else if (slot->num_waiting > 0 && draw(world, patience) == 0)
       gather(world, i, draw(world, slot->num_waiting));
     else if (slot->num_waiting > 0 && what < 10) {
       int which = draw(world, slot->num_waiting);
       pages_release(world->pages, &slot->waiting[which]);
       forget(slot, which);
-    } else if (slot->num_waiting < MAX_WAITING) step(world, i);
+    } else if (slot->num_waiting < MAX_WAITING)
+      step(world, i);
     check_counts(world);
   }
 }
@@ -235,7 +244,8 @@ static void test_random_schedules_keep_every_step(void **state) {
   }
 }
 
-/* Windows gathered as they close: pages_needed is enough, in every phase, also with a slot that hardly moves. */
+/* Windows gathered as they close: pages_needed is enough, in every phase, also with a slot that
+ * hardly moves. */
 static void test_pages_needed_is_enough(void **state) {
   (void)state;
   for (int stagger = 0; stagger < 2; stagger++) {
@@ -254,7 +264,8 @@ static void test_pages_needed_is_enough(void **state) {
   }
 }
 
-/* One window of each slot waits until the slot's next closes: still enough, if they are released in time. */
+/* One window of each slot waits until the slot's next closes: still enough, if they are released in
+ * time. */
 static void test_a_whole_round_of_windows_may_wait(void **state) {
   (void)state;
   struct world *world = world_create(6, 5, 16, 0, false, 0);
@@ -323,8 +334,15 @@ static void test_sizes(void **state) {
 /* ---- what must not be done */
 
 enum misuse {
-  GATHER_AFTER_NEW_LIFE, RELEASE_AFTER_DEATH, GATHER_TWICE, GATHER_OPEN, APPEND_UNBORN,
-  APPEND_DEAD, NO_SUCH_SLOT, NO_SUCH_COLUMN, TOO_MANY_WAIT,
+  GATHER_AFTER_NEW_LIFE,
+  RELEASE_AFTER_DEATH,
+  GATHER_TWICE,
+  GATHER_OPEN,
+  APPEND_UNBORN,
+  APPEND_DEAD,
+  NO_SUCH_SLOT,
+  NO_SUCH_COLUMN,
+  TOO_MANY_WAIT,
 };
 
 static void misuse(struct world *world, enum misuse what) {

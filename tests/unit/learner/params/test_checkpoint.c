@@ -1,4 +1,5 @@
-/* Checkpoint files in a folder of their own: what is there after a write, a failed write, a crash and damage. */
+/* Checkpoint files in a folder of their own: what is there after a write, a failed write, a crash
+ * and damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,8 +34,11 @@ static int setup(void **state) {
   struct world *world = calloc(1, sizeof *world);
   strcpy(world->folder, "/tmp/test_checkpoint.XXXXXX");
   if (!mkdtemp(world->folder)) return -1;
-  world->item[0] = (struct checkpoint_item){
-      .name = "values", .dtype = CHECKPOINT_INT64, .rank = 2, .shape = {10, 100}, .data = world->values};
+  world->item[0] = (struct checkpoint_item){.name = "values",
+                                            .dtype = CHECKPOINT_INT64,
+                                            .rank = 2,
+                                            .shape = {10, 100},
+                                            .data = world->values};
   world->item[1] = (struct checkpoint_item){
       .name = "counter", .dtype = CHECKPOINT_INT64, .rank = 0, .data = &world->counter};
   *state = world;
@@ -99,7 +103,8 @@ static enum status try_write(struct world *world, const char *folder, int64_t up
 
 static void write_one(struct world *world, int64_t updates, int keep) {
   struct error error;
-  if (try_write(world, world->folder, updates, keep, &error) != STATUS_OK) fail_msg("%s", error.text);
+  if (try_write(world, world->folder, updates, keep, &error) != STATUS_OK)
+    fail_msg("%s", error.text);
 }
 
 static void flip_bit(const struct world *world, int64_t updates, long at) {
@@ -191,7 +196,8 @@ static void test_only_the_last_ones_are_kept(void **state) {
   assert_int_equal(for_each_file(world->folder, NULL), 4);
 }
 
-/* After a resume from before a damaged one, what is written now is older by number than what is damaged. */
+/* After a resume from before a damaged one, what is written now is older by number than what is
+ * damaged. */
 static void test_the_one_just_written_is_never_removed(void **state) {
   struct world *world = *state;
   char said[4096];
@@ -213,8 +219,11 @@ static void test_the_one_just_written_is_never_removed(void **state) {
 
 static void test_other_files_are_left_alone(void **state) {
   struct world *world = *state;
-  static const char *const names[] = {"notes.txt", "checkpoint-12.acorn", "checkpoint-0000000000001.acorn",
-                                      "checkpoint-000000000007.acorn.bak", "checkpoint--00000000001.acorn",
+  static const char *const names[] = {"notes.txt",
+                                      "checkpoint-12.acorn",
+                                      "checkpoint-0000000000001.acorn",
+                                      "checkpoint-000000000007.acorn.bak",
+                                      "checkpoint--00000000001.acorn",
                                       "checkpoint- 00000000001.acorn"};
   char said[4096];
   struct error error;
@@ -231,6 +240,25 @@ static void test_other_files_are_left_alone(void **state) {
   /* Nor do they count: the two newest are there. */
   assert_true(exists(world, 8) && exists(world, 7));
   assert_int_equal(for_each_file(world->folder, NULL), 8);
+}
+
+/* More names than fit where the usual few are kept. */
+static void test_hundreds_of_checkpoints(void **state) {
+  struct world *world = *state;
+  char said[4096], path[PATH_BYTES];
+  struct error error;
+  int64_t updates;
+  write_one(world, 1000, 0);
+  for (int64_t n = 1; n <= 300; n++) {
+    path_of(path, world, n);
+    fclose(fopen(path, "w"));
+  }
+  assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
+  assert_int_equal(updates, 1000);
+  assert_string_equal(said, "");
+  write_one(world, 1001, 2);
+  assert_true(exists(world, 1000) && exists(world, 1001));
+  assert_int_equal(for_each_file(world->folder, NULL), 2);
 }
 
 static void test_a_damaged_newest_is_reported_and_passed_over(void **state) {
@@ -270,8 +298,9 @@ static void test_a_mismatch_is_not_passed_over(void **state) {
   assert_int_equal(read_newest(world, &updates, said, &error), STATUS_MISMATCH);
   assert_true(holds(world, -1));
   assert_string_equal(said, "");
-  assert_non_null(strstr(error.text, "checkpoint-000000000002.acorn does not fit: 'values' is int64 "
-                                     "(5, 100) in it, here it is int64 (10, 100)"));
+  assert_non_null(strstr(error.text,
+                         "checkpoint-000000000002.acorn does not fit: 'values' is int64 "
+                         "(5, 100) in it, here it is int64 (10, 100)"));
 }
 
 static void test_nothing_there(void **state) {
@@ -365,7 +394,8 @@ static void test_a_file_that_may_not_grow(void **state) {
   signal(SIGXFSZ, SIG_DFL);
 }
 
-/* In a child with mounts of its own. Exit 0: as it should be; 1: not; 2: nothing can be mounted here. */
+/* In a child with mounts of its own. Exit 0: as it should be; 1: not; 2: nothing can be mounted
+ * here. */
 static int fill_a_small_disk(struct world *world) {
   struct error error;
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -424,6 +454,7 @@ int main(void) {
       TEST(test_only_the_last_ones_are_kept),
       TEST(test_the_one_just_written_is_never_removed),
       TEST(test_other_files_are_left_alone),
+      TEST(test_hundreds_of_checkpoints),
       TEST(test_a_damaged_newest_is_reported_and_passed_over),
       TEST(test_a_mismatch_is_not_passed_over),
       TEST(test_nothing_there),

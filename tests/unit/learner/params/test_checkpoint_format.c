@@ -15,8 +15,18 @@ enum { ROOM = 4096, FLOATS = 3, BYTES = 5 };
 
 /* Two arrays; where the first one's entry stands in the header. */
 enum {
-  AT_MAGIC = 0, AT_FORMAT = 8, AT_COUNT = 12, AT_NAME_LENGTH = 16, AT_NAME = 18, AT_DTYPE = 19,
-  AT_RANK = 20, AT_SHAPE = 21, AT_BYTES = 29, AT_CRC = 37, AT_SECOND_NAME = 43, AT_SECOND_DTYPE = 44,
+  AT_MAGIC = 0,
+  AT_FORMAT = 8,
+  AT_COUNT = 12,
+  AT_NAME_LENGTH = 16,
+  AT_NAME = 18,
+  AT_DTYPE = 19,
+  AT_RANK = 20,
+  AT_SHAPE = 21,
+  AT_BYTES = 29,
+  AT_CRC = 37,
+  AT_SECOND_NAME = 43,
+  AT_SECOND_DTYPE = 44,
   AT_HEADER_CRC = 66,
 };
 
@@ -33,8 +43,11 @@ struct arrays {
 
 static void arrays_init(struct arrays *arrays) {
   *arrays = (struct arrays){.floats = {1.5f, -2, 3e30f}, .bytes = {0, 255, 7, 8, 9}};
-  arrays->item[0] = (struct checkpoint_item){
-      .name = "a", .dtype = CHECKPOINT_FLOAT32, .rank = 1, .shape = {FLOATS}, .data = arrays->floats};
+  arrays->item[0] = (struct checkpoint_item){.name = "a",
+                                             .dtype = CHECKPOINT_FLOAT32,
+                                             .rank = 1,
+                                             .shape = {FLOATS},
+                                             .data = arrays->floats};
   arrays->item[1] = (struct checkpoint_item){
       .name = "b", .dtype = CHECKPOINT_BYTES, .rank = 1, .shape = {BYTES}, .data = arrays->bytes};
 }
@@ -190,14 +203,29 @@ static void test_nonsense_with_a_right_checksum_is_refused(void **state) {
     uint8_t value;
     const char *says;
   } rows[] = {
-      {AT_NAME, ' ', "name"},          {AT_NAME, 0, "name"},       {AT_NAME, 200, "name"},
-      {AT_DTYPE, 0, "type 0"},         {AT_DTYPE, 9, "type 9"},    {AT_DTYPE, 255, "type 255"},
-      {AT_DTYPE, 2, "shape"},          {AT_SHAPE, 4, "shape"},     {AT_BYTES, 13, "shape"},
-      {AT_BYTES + 7, 255, "shape"},    {AT_SHAPE + 7, 64, "shape"}, {AT_SECOND_NAME, 'a', "twice"},
-      {AT_CRC, 1, "checksum"},         {AT_COUNT, 1, ""},          {AT_COUNT + 1, 1, "256"},
-      {AT_COUNT + 3, 255, "items"},    {AT_RANK, 0, ""},           {AT_RANK, 5, "damaged at"},
-      {AT_NAME_LENGTH, 64, "damaged at"}, {AT_NAME_LENGTH, 0, ""}, {AT_NAME_LENGTH + 1, 255, "damaged"},
-      {AT_FORMAT, 2, "format 2"},      {AT_MAGIC, 'B', "begin"},
+      {AT_NAME, ' ', "name"},
+      {AT_NAME, 0, "name"},
+      {AT_NAME, 200, "name"},
+      {AT_DTYPE, 0, "type 0"},
+      {AT_DTYPE, 9, "type 9"},
+      {AT_DTYPE, 255, "type 255"},
+      {AT_DTYPE, 2, "shape"},
+      {AT_SHAPE, 4, "shape"},
+      {AT_BYTES, 13, "shape"},
+      {AT_BYTES + 7, 255, "shape"},
+      {AT_SHAPE + 7, 64, "shape"},
+      {AT_SECOND_NAME, 'a', "twice"},
+      {AT_CRC, 1, "checksum"},
+      {AT_COUNT, 1, ""},
+      {AT_COUNT + 1, 1, "256"},
+      {AT_COUNT + 3, 255, "items"},
+      {AT_RANK, 0, ""},
+      {AT_RANK, 5, "damaged at"},
+      {AT_NAME_LENGTH, 64, "damaged at"},
+      {AT_NAME_LENGTH, 0, ""},
+      {AT_NAME_LENGTH + 1, 255, "damaged"},
+      {AT_FORMAT, 2, "format 2"},
+      {AT_MAGIC, 'B', "begin"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct file file;
@@ -217,7 +245,8 @@ static void test_nonsense_with_a_right_checksum_is_refused(void **state) {
 /* A shape whose product is 2^64 times a bit: it would wrap to the right number of bytes. */
 static void test_a_shape_that_wraps_is_refused(void **state) {
   (void)state;
-  struct checkpoint_item item = {.name = "w", .dtype = CHECKPOINT_FLOAT32, .rank = 2, .shape = {0, 1}};
+  struct checkpoint_item item = {
+      .name = "w", .dtype = CHECKPOINT_FLOAT32, .rank = 2, .shape = {0, 1}};
   struct file file;
   struct error error;
   encode(&file, &item, 1);

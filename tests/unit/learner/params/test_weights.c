@@ -1,4 +1,5 @@
-/* A publisher and two readers: every snapshot is whole, versions never go back, publishing never waits. */
+/* A publisher and two readers: every snapshot is whole, versions never go back, publishing never
+ * waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +69,8 @@ static void test_zeros_before_the_first_publish(void **state) {
   world_destroy(world);
 }
 
-/* The worst case: two readers on different old snapshots, a newest that nobody took, and still room to publish. */
+/* The worst case: two readers on different old snapshots, a newest that nobody took, and still room
+ * to publish. */
 static void test_held_snapshots_stay_while_others_are_published(void **state) {
   (void)state;
   struct world *world = world_create();
