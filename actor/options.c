@@ -11,7 +11,7 @@
 #define ENVIRONMENT "Environments"
 
 static const struct option rows[] = {
-    {"learner", NULL, OPTION_STRING, AT(learner), "localhost:8686", 0, 0, NULL, LEARNER,
+    {"learner", NULL, OPTION_STRING, AT(learner), "127.0.0.1:8686", 0, 0, NULL, LEARNER,
      "its address: HOST:PORT or unix:PATH; without it TF_CONFIG is asked"},
     {"name", NULL, OPTION_STRING, AT(name), "actor", 0, 0, NULL, LEARNER,
      "name of this job, as the learner shows it"},

@@ -9,7 +9,10 @@ if [ $# -eq 0 ] || [ "$1" = --help ]; then
 fi
 run=$1
 shift
-[ -f "$run/config.txt" ] || { echo "eval.sh: $run holds no run: there is no config.txt in it" >&2; exit 2; }
+if [ ! -f "$run/config.txt" ]; then
+  echo "eval.sh: $run holds no run: there is no config.txt in it" >&2
+  exit 2
+fi
 option() { sed -n "s/^$1 *= *//p" "$run/config.txt"; }
 build all
 exec "$root/build/launch" "$(option env)" "$(option agent)" 2 8 --mode=evaluate --logdir="$run" \

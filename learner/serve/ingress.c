@@ -111,16 +111,20 @@ static uint8_t *gather(const struct wire_span *spans, int num_spans, size_t *siz
   return bytes;
 }
 
-static bool refuse_when_stopping(struct ingress *self, struct rpc_stream *stream) {
+static bool refuse_when_stopping(struct ingress *self, struct rpc_stream *stream,
+                                 const void *payload) {
   if (!atomic_load(&self->stopping)) return false;
-  rpc_stream_finish(stream, self->stop_code, self->stop_text, NULL, 0);
+  rpc_stream_finish(stream, self->stop_code, self->stop_text, payload, 0);
   return true;
 }
+
+/* An empty JoinReply: no run id, nothing is leased. */
+static const char farewell[] = "";
 
 static void join_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
                          int num_spans) {
   struct ingress *self = context;
-  if (refuse_when_stopping(self, stream)) return;
+  if (refuse_when_stopping(self, stream, farewell)) return;
   size_t size;
   uint8_t *bytes = gather(spans, num_spans, &size);
   struct wire_join_request request;
@@ -189,7 +193,7 @@ static enum status decode(struct ingress *self, struct lease *lease, struct wire
 static void play_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
                          int num_spans) {
   struct ingress *self = context;
-  if (refuse_when_stopping(self, stream)) return;
+  if (refuse_when_stopping(self, stream, NULL)) return;
   struct lease *lease = rpc_stream_user(stream);
   if (!lease && !(lease = begin_play(self, stream, spans, num_spans))) return;
 
@@ -303,7 +307,7 @@ void ingress_stop(struct ingress *self, enum rpc_code code, const char *text) {
   struct wire_join_request request;
   struct rpc_stream *waiting;
   while (leases_next_waiting(self->leases, &request, &waiting))
-    rpc_stream_finish(waiting, code, text, NULL, 0);
+    rpc_stream_finish(waiting, code, text, farewell, 0);
 }
 
 void ingress_send_home(struct ingress *self, struct row_batch *batch) {

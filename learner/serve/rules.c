@@ -42,8 +42,10 @@ enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t
                          begun ? flag_words(last_flags[i], b) : "");
     }
     /* What was before an absent row stays: it is as if the row were not there. */
-    if (!(flags[i] & STEP_ABSENT)) last_flags[i] = flags[i];
-    else if (!begun) last_flags[i] = NOT_BEGUN;
+    if (!(flags[i] & STEP_ABSENT))
+      last_flags[i] = flags[i];
+    else if (!begun)
+      last_flags[i] = NOT_BEGUN;
   }
   return STATUS_OK;
 }

@@ -1,7 +1,8 @@
 /* What filing a step costs: nanoseconds per append, per append with its row written, and per
  * gathered window and step. The slots take turns as in inference, the windows go round the columns
  * of a batch. CPU time of the thread, so that other programs disturb it less. A window's gather is
- * what a run that gathers costs more than one that releases. Usage: bench_pages */
+ * what a run that gathers costs more than one that releases.
+ * Usage: bench_pages */
 #include <stdio.h>
 #include <string.h>
 

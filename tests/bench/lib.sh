@@ -5,12 +5,15 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 machine() {
-  printf '%s, %s cores, %s' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(uname -sr)"
+  local model
+  model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+  printf '%s, %s cores, %s' "$model" "$(nproc)" "$(uname -sr)"
 }
 
 # Median of the numbers on stdin.
 median() {
-  sort -g | awk '{a[NR]=$1} END {if (NR == 0) print "nan"; else if (NR % 2) print a[(NR+1)/2]; else print (a[NR/2]+a[NR/2+1])/2}'
+  sort -g | awk '{a[NR] = $1}
+    END {if (NR % 2) print a[(NR + 1) / 2]; else if (NR) print (a[NR / 2] + a[NR / 2 + 1]) / 2}'
 }
 
 # value KEY: of "key=value" words on stdin.
@@ -30,9 +33,12 @@ ratio() {
 # row WHAT VALUE MUST: a line of the table, with a verdict. MUST is ">= x", "<= x" or "reported".
 row() {
   local verdict
-  verdict=$(awk -v v="$2" -v m="$3" 'BEGIN {split(m, p, " ");
-    if (v !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/) print "MISSED"; else if (p[1] == ">=") print (v+0 >= p[2]+0) ? "ok" : "MISSED";
-    else if (p[1] == "<=") print (v+0 <= p[2]+0) ? "ok" : "MISSED"; else print "-"}')
+  verdict=$(awk -v v="$2" -v must="$3" 'BEGIN {
+    split(must, word, " ")
+    if (v !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/) print "MISSED"
+    else if (word[1] == ">=") print (v + 0 >= word[2] + 0) ? "ok" : "MISSED"
+    else if (word[1] == "<=") print (v + 0 <= word[2] + 0) ? "ok" : "MISSED"
+    else print "-"}')
   printf '%-66s %12s   must %-12s %s\n' "$1" "$2" "$3" "$verdict"
   [ "$verdict" != MISSED ]
 }

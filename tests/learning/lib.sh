@@ -9,30 +9,30 @@ value() {
   tr ' ' '\n' | sed -n "s/^$1=//p" | tail -n 1
 }
 
-# train NAME ENV ACTORS FLAGS...: prints the result line; the run folder is $work/NAME.
+# train NAME ENV FLAGS...: prints the result line of 4 actors; the run folder is $work/NAME.
 train() {
-  local name=$1 env=$2 actors=$3
-  shift 3
-  build/launch "$env" vtrace "$actors" --logdir="$work/$name" "$@" >"$work/$name.out" 2>"$work/$name.err"
-  local code=$?
+  local name=$1 env=$2
+  shift 2
+  build/launch "$env" vtrace 4 --logdir="$work/$name" "$@" >"$work/$name.out" 2>"$work/$name.err"
   tail -n 1 "$work/$name.out"
-  return $code
 }
 
-# evaluate NAME ENV FLAGS...: prints the evaluation line of the final checkpoint, 100 greedy episodes.
+# evaluate NAME ENV FLAGS...: prints the evaluation line of the final checkpoint.
 evaluate() {
   local name=$1 env=$2
   shift 2
-  build/launch "$env" vtrace 2 8 --mode=evaluate --logdir="$work/$name" --episodes=100 --seed=1000 "$@" 2>>"$work/$name.err" |
-    grep '^evaluation '
+  build/launch "$env" vtrace 2 8 --mode=evaluate --logdir="$work/$name" --episodes=100 \
+    --seed=1000 "$@" 2>>"$work/$name.err" | grep '^evaluation '
 }
 
 # check WHAT VALUE OP BOUND
 check() {
-  if awk -v v="$2" -v op="$3" -v b="$4" 'BEGIN {exit !(op == ">=" ? v + 0 >= b + 0 : v + 0 <= b + 0)}'; then
-    echo "ok      $1: $2 $3 $4"
+  if awk -v v="$2" -v op="$3" -v b="$4" 'BEGIN {
+    if (v !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/) exit 1
+    exit !(op == ">=" ? v + 0 >= b + 0 : v + 0 <= b + 0)}'; then
+    echo "ok $1: $2 $3 $4"
   else
-    echo "MISSED  $1: $2, must be $3 $4"
+    echo "MISSED $1: $2, must be $3 $4"
     failed=1
   fi
 }

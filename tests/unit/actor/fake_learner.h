@@ -98,7 +98,7 @@ static inline void learner_on_join(void *context, struct rpc_stream *stream,
   if (act->join == RPC_OK && !act->join_text) {
     learner_lease(stream, act->lease_more);
   } else {
-    rpc_stream_finish(stream, act->join, act->join_text, NULL, 0);
+    rpc_stream_finish(stream, act->join, act->join_text, act->join == RPC_OK ? "" : NULL, 0);
   }
 }
 

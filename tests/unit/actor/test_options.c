@@ -20,8 +20,8 @@ static const struct {
   int task;
   const char *words; // of the error, or NULL
 } cases[] = {
-    {NULL, NULL, "localhost:8686", "actor", "train", 0, NULL},
-    {NULL, "", "localhost:8686", "actor", "train", 0, NULL},
+    {NULL, NULL, "127.0.0.1:8686", "actor", "train", 0, NULL},
+    {NULL, "", "127.0.0.1:8686", "actor", "train", 0, NULL},
     {NULL, CLUSTER "{\"type\": \"worker\", \"index\": 1}}", "a:2222", "actor", "train", 1, NULL},
     {"--task=7", CLUSTER "{\"type\": \"worker\", \"index\": 1}}", "a:2222", "actor", "train", 7,
      NULL},

@@ -6,6 +6,7 @@
 #include <stdint.h>
 /* cmocka wants the four above first */
 #include <cmocka.h>
+#include <netdb.h>
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -92,6 +93,10 @@ static void good_addresses_work(void **state) {
   (void)state;
   struct error error;
   assert_int_equal(try_address("0.0.0.0:0", &error), STATUS_OK);
+  /* A bare machine may not know the name. */
+  struct addrinfo *found = NULL;
+  if (getaddrinfo("localhost", NULL, NULL, &found) != 0) return;
+  freeaddrinfo(found);
   assert_int_equal(try_address("localhost:0", &error), STATUS_OK);
 }
 

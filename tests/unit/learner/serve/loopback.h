@@ -5,6 +5,7 @@
 #ifndef ACORN_TESTS_LOOPBACK_H
 #define ACORN_TESTS_LOOPBACK_H
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ struct rpc_stream {
 };
 
 static inline struct rpc_stream *loopback_open(const struct rpc_method *methods, int count,
-                                        const char *path) {
+                                               const char *path) {
   for (int i = 0; i < count; i++) {
     if (strcmp(methods[i].path, path) != 0) continue;
     struct rpc_stream *stream = calloc(1, sizeof(*stream));

@@ -41,10 +41,8 @@ static int create(void **state) {
                                    .row_stride = STRIDE,
                                    .max_wait_us = 1000000};
   f->batcher = batcher_create(&batcher);
-  struct pages_config pages = {.num_slots = SLOTS,
-                               .num_pages = pages_needed(SLOTS),
-                               .page_steps = T,
-                               .row_stride = STRIDE};
+  struct pages_config pages = {
+      .num_slots = SLOTS, .num_pages = pages_needed(SLOTS), .page_steps = T, .row_stride = STRIDE};
   f->pages = pages_create(f->device, &pages);
   struct fifo_config fifo = {.T = T, .N = N, .row_stride = STRIDE};
   f->fifo = fifo_create(f->device, &fifo);
@@ -224,8 +222,10 @@ static void actions_are_a_function_of_seed_slot_life_and_step(void **state) {
     for (int t = 0; t < 30; t++) {
       send(f, &a, t ? 0 : STEP_FIRST, t);
       run(f, one, 1, t);
-      if (life == 1) first[t] = a.heard[t];
-      else same += a.heard[t] == first[t];
+      if (life == 1)
+        first[t] = a.heard[t];
+      else
+        same += a.heard[t] == first[t];
       fifo_close(f->fifo);
     }
     batcher_remove(f->batcher, 0);
