@@ -1,5 +1,5 @@
-/* Counts the allocations that our own objects make (linked with --wrap in MODE=alloc) into a file that the test maps too:
- * the path in ACORN_ALLOC_COUNT. Libraries' own allocations are not counted.
+/* Counts the allocations that our own objects make (linked with --wrap in MODE=alloc) into a file
+ * that the test maps too: the path in ACORN_ALLOC_COUNT. Libraries' own are not counted.
  * ACORN_ALLOC_TRACE=N prints a backtrace of each allocation after the N-th, to find who did it. */
 #include <execinfo.h>
 #include <fcntl.h>
