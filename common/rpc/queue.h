@@ -27,10 +27,6 @@ struct queue {
   atomic_int holds;
   atomic_bool wake_posted; /* a wake event is on its way */
   struct op wake;
-
-  /* queue thread only */
-  int vain_looks;    /* polls to go without a look after the next look in vain, 0..16 */
-  int looks_to_skip; /* polls still to go without */
 };
 
 /* Makes a queue with one hold, the caller's. `lame` is a channel for wake_call. */

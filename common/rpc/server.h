@@ -79,10 +79,10 @@ MUST_CHECK enum status rpc_server_create(struct rpc_server **out,
 /* The port bound (for ":0"), or 0 on a Unix socket. */
 int rpc_server_port(const struct rpc_server *server);
 
-/* Handles events of queue `queue` until at least one was handled or `deadline_us` (clock_now_us)
- * has passed; then those that are ready without waiting, up to 64 (where looking for more keeps
- * finding none, it looks less often: a look is a system call). Returns the number handled, or -1
- * once the queue is shut down and drained.
+/* Handles one event of queue `queue`, waiting for it until `deadline_us` (clock_now_us). One at a
+ * time, so that the caller can act on each: to look for more would be a system call whenever there
+ * is none, and those that are there are found by the next call without one. Returns the number
+ * handled, or -1 once the queue is shut down and drained.
  * Thread: one thread per queue, always the same. */
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us);
 
