@@ -104,7 +104,8 @@ static enum status start_worker(struct app *app, int stream, int num_environment
       .reconnect_us = options->reconnect_s * 1000000,
       .finished = wake_main,
   };
-  snprintf(config.request.environment, sizeof config.request.environment, "%s", app->env->name);
+  registry_identity(config.request.environment, sizeof config.request.environment, app->env,
+                    &app->env_config);
   int length = snprintf(config.request.name, sizeof config.request.name, "%s/%lld/%d",
                         options->name, (long long)options->task, stream);
   if (length >= (int)sizeof config.request.name) {

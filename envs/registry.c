@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,30 @@ enum status registry_config(struct acorn_config *out, const struct acorn_env *en
 void registry_config_deinit(struct acorn_config *config) {
   free((void *)config->option);
   *config = (struct acorn_config){0};
+}
+
+/* ---- identity */
+
+static void append(char *out, size_t bytes, const char *format, ...) PRINTF_LIKE(3, 4);
+static void append(char *out, size_t bytes, const char *format, ...) {
+  size_t used = strlen(out);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(out + used, bytes - used, format, args);
+  va_end(args);
+}
+
+void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
+                       const struct acorn_config *config) {
+  snprintf(out, bytes, "%s", env->name);
+  char before = '(';
+  for (int i = 0; i < config->num_options; i++) {
+    const struct acorn_option *option = &config->option[i];
+    if (option->value == env->options[i].value) continue;
+    append(out, bytes, "%c%s=%g", before, option->name, option->value);
+    before = ',';
+  }
+  if (before == ',') append(out, bytes, ")");
 }
 
 /* ---- space */

@@ -3,6 +3,8 @@
 #ifndef ACORN_ENVS_REGISTRY_H
 #define ACORN_ENVS_REGISTRY_H
 
+#include <stddef.h>
+
 #include "common/base/status.h"
 #include "common/rpc/wire.h"
 #include "envs/env.h"
@@ -20,6 +22,12 @@ const struct acorn_env *const *registry_all(void);
 MUST_CHECK enum status registry_config(struct acorn_config *out, const struct acorn_env *env,
                                        const char *json, struct error *error);
 void registry_config_deinit(struct acorn_config *config);
+
+/* What the learner and its actors must agree on: the name and, in parentheses, the options that
+ * differ from their defaults, in the table's order: "cartpole", "catch(rows=12,columns=7)". Cut off
+ * where `out` ends (WIRE_ENVIRONMENT_BYTES is the size to give). */
+void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
+                       const struct acorn_config *config);
 
 /* The space of that environment in the wire's terms. */
 MUST_CHECK enum status registry_space(struct wire_space *out, const struct acorn_env *env,

@@ -97,3 +97,14 @@ void folder_close(struct folder *folder) {
   if (folder->lock >= 0) close(folder->lock);
   folder->lock = -1;
 }
+
+void folder_abandon(struct folder *folder) {
+  bool owned = folder->lock >= 0;
+  folder_close(folder);
+  if (!owned || folder->held_run) return;
+  char lock[1024];
+  snprintf(lock, sizeof(lock), "%s/lock", folder->path);
+  unlink(lock);
+  rmdir(folder->checkpoints);
+  rmdir(folder->path);
+}

@@ -25,4 +25,7 @@ MUST_CHECK enum status folder_open_read_only(struct folder *folder, const char *
                                              struct error *error);
 void folder_close(struct folder *folder);
 
+/* Closes it, and removes it again if it was made for a run that did not come about. */
+void folder_abandon(struct folder *folder);
+
 #endif

@@ -47,9 +47,12 @@ static void on_stop(uv_async_t *handle) {
   uv_stop(handle->loop);
 }
 
-static void end_at_once(int signal_number) {
+/* Signals since the run has ended. */
+static volatile sig_atomic_t signals_seen;
+
+static void on_late_signal(int signal_number) {
   (void)signal_number;
-  _exit(130);
+  if (signals_seen++) _exit(130);
 }
 
 /* The first signal stops in good order, a second ends at once. */
@@ -116,15 +119,17 @@ static void loop_start(struct app *app) {
   uv_signal_start(&app->hangup, on_signal, SIGHUP);
 }
 
-/* From here on signals end the process; a checkpoint that is being written is waited for. */
+/* From here on the loop does not run: a signal cuts the goodbye short, one more ends at once. A
+ * signal that stopped the run counts. A checkpoint that is being written is waited for. */
 static void loop_finish(struct app *app) {
   uv_timer_stop(&app->tick);
   uv_timer_stop(&app->checkpoint);
+  signals_seen = progress_stopped(app->run.progress) == STOP_SIGNAL;
   uv_signal_t *signals[] = {&app->interrupt, &app->terminate, &app->hangup};
   for (int i = 0; i < 3; i++) {
     int number = signals[i]->signum;
     uv_signal_stop(signals[i]);
-    signal(number, end_at_once);
+    signal(number, on_late_signal);
   }
   while (app->writing) uv_run(app->loop, UV_RUN_ONCE);
 }
@@ -141,6 +146,10 @@ static enum status parse(struct app *app, int argc, char **argv, struct error *e
   /* An evaluated run brings its own options; the command line wins over them. */
   char path[1024];
   snprintf(path, sizeof(path), "%s/config.txt", app->options.logdir);
+  if (access(path, R_OK) != 0)
+    return status_fail(error, STATUS_NOT_FOUND,
+                       "--logdir=%s holds no run to evaluate: there is no config.txt in it",
+                       app->options.logdir);
   options_deinit(table, &app->options);
   options_init(table, &app->options);
   status = options_read_file(table, &app->options, path, error);
@@ -208,6 +217,21 @@ static void announce(const struct app *app) {
 
 /* ---- */
 
+/* Before the goodbye, which may take a while: nothing that was learned may be lost meanwhile. A run
+ * that failed keeps its last good checkpoint. */
+static bool write_last_checkpoint(struct app *app) {
+  if (!app->run.trains) return true;
+  struct trainer_report trainer = trainer_report(app->run.trainer);
+  struct error error;
+  if (trainer.status != STATUS_OK)
+    log_error("%s", trainer.error.text);
+  else if (run_write_checkpoint(&app->run, &error) != STATUS_OK)
+    log_error("no final checkpoint: %s", error.text);
+  else
+    return true;
+  return false;
+}
+
 /* Runs until it is told to stop; then the last checkpoint and the result. Returns the exit code. */
 static int run_to_end(struct app *app, int64_t start_us) {
   struct error error;
@@ -216,20 +240,14 @@ static int run_to_end(struct app *app, int64_t start_us) {
   announce(app);
   loop_start(app);
   uv_run(app->loop, UV_RUN_DEFAULT);
-  loop_finish(app);
-  run_stop(&app->run);
-
   int64_t end_us = clock_now_us();
-  if (app->run.trains) {
-    struct trainer_report trainer = trainer_report(app->run.trainer);
-    if (trainer.status != STATUS_OK)
-      log_error("%s", trainer.error.text);
-    else if (run_write_checkpoint(&app->run, &error) != STATUS_OK)
-      log_error("no final checkpoint: %s", error.text);
-  }
+  loop_finish(app);
+  run_stop_training(&app->run);
+  bool saved = write_last_checkpoint(app);
+  run_say_goodbye(&app->run, &signals_seen);
   int code = report_result(&app->report, end_us);
   report_close(&app->report);
-  return code;
+  return saved ? code : 1;
 }
 
 int main(int argc, char **argv) {
@@ -248,6 +266,7 @@ int main(int argc, char **argv) {
   }
   if (status != STATUS_OK) {
     log_error("%s", error.text);
+    folder_abandon(&app.run.folder);
     return EXIT_USAGE;
   }
   if (!app.run.evaluates) write_config(&app);

@@ -15,15 +15,22 @@ struct window {
   int64_t count;
 };
 
+/* An episode that waits to be counted; length 0: none. */
+struct kept {
+  double episode_return;
+  uint32_t length;
+};
+
 struct progress {
   struct progress_config config; /* read-only after create */
   _Atomic int64_t steps;
   _Atomic int reason; /* enum stop_reason */
   pthread_mutex_t lock;
   struct window role[2]; /* guarded by lock: training, evaluation */
-  double *sorted;  /* guarded by lock: scratch for the median, as large as the larger window */
-  int64_t before;  /* episodes before a resume */
-  int64_t *played; /* (E) evaluate mode: episodes counted of each environment */
+  double *sorted;    /* guarded by lock: scratch for the median, as large as the larger window */
+  struct kept *kept; /* (max_kept), guarded by lock */
+  int64_t before;    /* episodes before a resume */
+  int64_t *played;   /* (E) evaluate mode: episodes counted of each environment */
 };
 
 const char *stop_reason_name(enum stop_reason reason) {
@@ -53,6 +60,7 @@ struct progress *progress_create(const struct progress_config *config) {
   window_create(&progress->role[1], eval_room);
   progress->sorted = check_alloc(
       (size_t)(eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW), sizeof(double));
+  progress->kept = check_alloc((size_t)config->max_kept, sizeof(struct kept));
   progress->played = check_alloc((size_t)config->quota_environments + 1, sizeof(int64_t));
   return progress;
 }
@@ -64,6 +72,7 @@ void progress_destroy(struct progress *progress) {
     free(progress->role[role].length);
   }
   free(progress->sorted);
+  free(progress->kept);
   free(progress->played);
   pthread_mutex_destroy(&progress->lock);
   free(progress);
@@ -127,6 +136,24 @@ void progress_add_episode(struct progress *progress, bool eval, int environment,
   }
   pthread_mutex_unlock(&progress->lock);
   if (reason != STOP_NONE) progress_stop(progress, reason);
+}
+
+void progress_keep_episode(struct progress *progress, int environment, double episode_return,
+                           uint32_t length) {
+  CHECK(environment < progress->config.max_kept, "an episode of environment %d", environment);
+  pthread_mutex_lock(&progress->lock);
+  progress->kept[environment] = (struct kept){episode_return, length};
+  pthread_mutex_unlock(&progress->lock);
+}
+
+void progress_count_kept(struct progress *progress) {
+  for (int i = 0; i < progress->config.max_kept; i++) {
+    pthread_mutex_lock(&progress->lock);
+    struct kept kept = progress->kept[i];
+    progress->kept[i].length = 0;
+    pthread_mutex_unlock(&progress->lock);
+    if (kept.length) progress_add_episode(progress, false, i, kept.episode_return, kept.length);
+  }
 }
 
 static int compare_doubles(const void *a, const void *b) {

@@ -32,6 +32,7 @@ struct progress_config {
   bool target_over_eval;  /* the target and the result are over evaluation episodes */
   int64_t quota_episodes; /* evaluate mode: how many to count; 0: train mode */
   int quota_environments; /* evaluate mode: E */
+  int max_kept;           /* environments whose episodes progress_keep_episode takes */
   /* Called once, by the thread that saw it, when the run should end. */
   void (*on_stop)(void *context);
   void *context;
@@ -61,6 +62,13 @@ void progress_restore(struct progress *progress, int64_t steps, int64_t episodes
  * has ended. */
 void progress_add_episode(struct progress *progress, bool eval, int environment,
                           double episode_return, uint32_t length);
+
+/* The same for --deterministic: kept until progress_count_kept, which adds them in the order of
+ * their environments, so that it does not matter whose message came first. At most one of each of
+ * `max_kept` environments between two calls. Threads: queue; inference. */
+void progress_keep_episode(struct progress *progress, int environment, double episode_return,
+                           uint32_t length);
+void progress_count_kept(struct progress *progress);
 
 struct progress_returns progress_returns(struct progress *progress, bool eval);
 

@@ -1,8 +1,10 @@
 #include "learner/run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/log.h"
@@ -82,9 +84,7 @@ static enum status make_agent(struct run *run, struct error *error) {
   if (status == STATUS_OK) status = agent_create(&run->agent, &config, error);
   if (status == STATUS_OK) status = device_create(&run->inference_device, options->device, error);
   if (status == STATUS_OK) status = device_create(&run->trainer_device, options->device, error);
-  if (status != STATUS_OK) return status;
-  run->weights = weights_create(run->inference_device, agent_num_parameters(run->agent));
-  return STATUS_OK;
+  return status;
 }
 
 /* ---- training */
@@ -167,6 +167,27 @@ static enum status load(struct run *run, struct error *error) {
                       trainer_counter(run->trainer, TRAINER_RESTARTS) + 1);
   run->resumed = true;
   return STATUS_OK;
+}
+
+/* The folder that is continued must hold a run of the same environment and agent. */
+static enum status check_same_run(const struct run *run, struct error *error) {
+  const struct learner_options *ours = run->options;
+  if (!run->folder.held_run || !ours->resume) return STATUS_OK;
+  char path[1024];
+  snprintf(path, sizeof(path), "%s/config.txt", run->folder.path);
+  struct learner_options theirs;
+  options_init(&learner_options_table, &theirs);
+  enum status status = options_read_file(&learner_options_table, &theirs, path, error);
+  if (status == STATUS_OK &&
+      (strcmp(ours->env, theirs.env) != 0 || strcmp(ours->agent, theirs.agent) != 0 ||
+       strcmp(ours->env_args, theirs.env_args) != 0))
+    status = status_fail(error, STATUS_MISMATCH,
+                         "%s holds a run of %s %s with --env_args='%s', this one is %s %s with "
+                         "--env_args='%s': resume with the same, or choose another --logdir",
+                         run->folder.path, theirs.env, theirs.agent, theirs.env_args, ours->env,
+                         ours->agent, ours->env_args);
+  options_deinit(&learner_options_table, &theirs);
+  return status;
 }
 
 /* A resumed run without a checkpoint starts anew; an evaluated one must have one. */
@@ -257,6 +278,7 @@ static void make_progress(struct run *run, const struct run_callbacks *callbacks
       .target_return = options->target_return,
       .quota_episodes = run->evaluates ? options->episodes : 0,
       .quota_environments = run->evaluates ? (int)options->num_envs : 0,
+      .max_kept = options->deterministic ? run->num_train_slots : 0,
       .on_stop = callbacks->on_stop,
       .context = callbacks->context};
   run->progress = progress_create(&config);
@@ -272,23 +294,57 @@ static enum status open_folder(struct run *run, struct error *error) {
   return STATUS_OK;
 }
 
+/* How many environments of each kind there may be. With a barrier training rows stand at their
+ * slots, so there are exactly as many as are expected. */
+static void count_slots(struct run *run) {
+  const struct learner_options *options = run->options;
+  int64_t expected = options->num_envs;
+  run->num_eval_slots = (int)(run->evaluates ? expected : options->num_eval_envs);
+  if (run->evaluates)
+    run->num_train_slots = 0;
+  else if (options->deterministic)
+    run->num_train_slots = (int)expected;
+  else
+    run->num_train_slots = (int)(options->max_envs ? options->max_envs : 2 * expected);
+}
+
+/* What the sizes come to, so that a slip of the keyboard is a sentence and not a machine that swaps:
+ * rows of experience, training batches with their activations, and parameters with the optimiser's. */
+static enum status check_memory(const struct run *run, struct error *error) {
+  const struct learner_options *o = run->options;
+  double row = (double)run->inputs.row_stride + 64 + 8.0 * agent_state_size(run->agent);
+  double steps = (double)pages_needed(run->num_train_slots) * (double)o->unroll_length +
+                 2.0 * (double)o->batch_size * (double)(o->unroll_length + 1);
+  double activations = 64.0 * (double)(o->lstm_size + 4 * AGENT_MAX_LAYERS * 64) *
+                       (double)o->batch_size * (double)(o->unroll_length + 1) / 16;
+  double bytes = row * steps + activations + 32.0 * (double)agent_num_parameters(run->agent);
+  double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  if (bytes < 0.8 * room) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "these sizes need about %.0f GiB and the machine has %.0f: give smaller "
+                     "--batch_size, --unroll_length, --num_envs or --hidden",
+                     bytes / 0x1p30, room / 0x1p30);
+}
+
 enum status run_create(struct run *run, const struct learner_options *options,
                        const struct run_callbacks *callbacks, struct error *error) {
   *run = (struct run){.options = options, .folder.lock = -1};
   run->evaluates = strcmp(options->mode, "evaluate") == 0;
   run->trains = !run->evaluates && strcmp(options->agent, "vtrace") == 0;
-  run->num_train_slots =
-      run->evaluates ? 0 : (int)(options->max_envs ? options->max_envs : 2 * options->num_envs);
-  run->num_eval_slots = (int)(run->evaluates ? options->num_envs : options->num_eval_envs);
+  count_slots(run);
 
   enum status status = find_space(run, error);
   if (status == STATUS_OK) status = open_folder(run, error);
+  if (status == STATUS_OK) status = check_same_run(run, error);
   if (status != STATUS_OK) return status;
   describe_inputs(run);
   status = make_agent(run, error);
   if (status != STATUS_OK) return status;
+  status = check_memory(run, error);
+  if (status != STATUS_OK) return status;
   gauges_create(run);
   make_progress(run, callbacks);
+  run->weights = weights_create(run->inference_device, agent_num_parameters(run->agent));
   status = make_training(run, callbacks, error);
   if (status == STATUS_OK) status = load_if_wanted(run, error);
   if (status == STATUS_OK) make_serving(run);
@@ -321,14 +377,16 @@ static void say_why(struct run *run) {
   }
 }
 
-void run_stop(struct run *run) {
-  bool interrupted = progress_stopped(run->progress) == STOP_SIGNAL;
+void run_stop_training(struct run *run) {
   say_why(run);
-  if (run->trains) {
-    fifo_close(run->fifo);
-    trainer_join(run->trainer);
-  }
-  serve_stop(run->serve, GOODBYE_US, interrupted ? 0 : LINGER_US);
+  if (!run->trains) return;
+  fifo_close(run->fifo);
+  trainer_join(run->trainer);
+}
+
+void run_say_goodbye(struct run *run, const volatile sig_atomic_t *hurry) {
+  bool interrupted = progress_stopped(run->progress) == STOP_SIGNAL;
+  serve_stop(run->serve, GOODBYE_US, interrupted ? 0 : LINGER_US, hurry);
 }
 
 void run_destroy(struct run *run) {

@@ -3,6 +3,8 @@
 #ifndef ACORN_LEARNER_RUN_H
 #define ACORN_LEARNER_RUN_H
 
+#include <signal.h>
+
 #include "common/metrics/metrics.h"
 #include "learner/folder.h"
 #include "learner/options.h"
@@ -53,9 +55,11 @@ MUST_CHECK enum status run_create(struct run *run, const struct learner_options 
 /* Starts the trainer, then the server. */
 MUST_CHECK enum status run_start(struct run *run, struct error *error);
 
-/* Stops in the order of design 8: refuse Joins; the trainer ends its step; the FIFO closes; last
- * replies; streams end; calls are cancelled; queues drain. */
-void run_stop(struct run *run);
+/* Stops in the order of design 8. First: refuse Joins; the trainer ends its step; the FIFO closes. */
+void run_stop_training(struct run *run);
+/* Then: last replies; streams end; calls are cancelled; queues drain. Players that left without a
+ * goodbye are waited for a while, unless *hurry. */
+void run_say_goodbye(struct run *run, const volatile sig_atomic_t *hurry);
 
 /* Writes a checkpoint of the present state (the trainer must not run), or of the buffer that
  * on_saved announced. */

@@ -21,7 +21,8 @@ enum {
   WIRE_PROTOCOL = 1,
   WIRE_MAX_TENSORS = 8,
   WIRE_MAX_EPISODE_NUMBERS = 4,
-  WIRE_NAME_BYTES = 32
+  WIRE_NAME_BYTES = 32,
+  WIRE_ENVIRONMENT_BYTES = 256 /* of a name with its options, see envs/registry.h */
 };
 
 enum step_flag { STEP_FIRST = 1, STEP_TERMINATED = 2, STEP_TRUNCATED = 4, STEP_ABSENT = 8 };
@@ -142,7 +143,7 @@ struct wire_space {
 struct wire_join_request {
   int protocol;
   char name[WIRE_MAX_PLAYER_NAME];
-  char environment[WIRE_MAX_PLAYER_NAME];
+  char environment[WIRE_ENVIRONMENT_BYTES];
   struct wire_space space;
   int num_environments;
   enum wire_role role;
@@ -189,7 +190,7 @@ struct wire_player {
 };
 
 struct wire_status {
-  char environment[WIRE_MAX_PLAYER_NAME];
+  char environment[WIRE_ENVIRONMENT_BYTES];
   char agent[WIRE_NAME_BYTES];
   uint64_t environment_steps, updates;
   double seconds, steps_per_second;

@@ -218,6 +218,7 @@ bool inference_ended(const struct inference *self) {
 
 void inference_run(struct inference *self, struct row_batch *batch) {
   int64_t start_us = clock_now_us();
+  if (self->config.lockstep) progress_count_kept(self->progress);
   take_newest_parameters(self);
   enter_rows(self, batch);
   choose_actions(self, batch);

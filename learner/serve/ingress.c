@@ -36,7 +36,7 @@ struct ingress {
 static void answer_error(struct rpc_stream *stream, enum status status, const struct error *error) {
   enum rpc_code code = status == STATUS_MISMATCH    ? RPC_FAILED_PRECONDITION
                        : status == STATUS_EXHAUSTED ? RPC_RESOURCE_EXHAUSTED
-                       : status == STATUS_NOT_FOUND ? RPC_FAILED_PRECONDITION
+                       : status == STATUS_NOT_FOUND ? RPC_UNAVAILABLE
                                                     : RPC_INVALID_ARGUMENT;
   rpc_stream_finish(stream, code, error->text, NULL, 0);
 }
@@ -93,10 +93,19 @@ static void grant(struct ingress *self, struct rpc_stream *stream,
 /* Deterministic mode: the Join waits until all are there. */
 static void collect(struct ingress *self, struct rpc_stream *stream,
                     const struct wire_join_request *request) {
-  if (!leases_wait(self->leases, request, stream)) return;
+  struct rpc_stream *replaced, *waiting;
   struct wire_join_request next;
-  struct rpc_stream *waiting;
+  bool complete = leases_wait(self->leases, request, stream, &replaced);
+  if (replaced) rpc_stream_finish(replaced, RPC_ABORTED, "superseded by a newer Join", NULL, 0);
+  if (!complete) return;
   while (leases_next_waiting(self->leases, &next, &waiting)) grant(self, waiting, &next);
+}
+
+/* A Join that waits for the others loses its place with its peer. */
+static void join_close(void *context, struct rpc_stream *stream) {
+  struct ingress *self = context;
+  if (leases_forget_waiting(self->leases, stream))
+    rpc_stream_finish(stream, RPC_CANCELLED, "the peer has gone", NULL, 0);
 }
 
 /* The pieces of a small message as one; malloc'd. */
@@ -170,8 +179,12 @@ static void report_episodes(struct ingress *self, const struct lease *lease,
   int first = lease->first_slot - (eval ? self->config.num_train_slots : 0);
   for (int i = 0; i < rows->num_episodes; i++) {
     const struct wire_episode *episode = &rows->episodes[i];
-    progress_add_episode(self->progress, eval, first + (int)episode->environment,
-                         episode->episode_return, episode->length);
+    int environment = first + (int)episode->environment;
+    if (self->config.deterministic && !eval)
+      progress_keep_episode(self->progress, environment, episode->episode_return, episode->length);
+    else
+      progress_add_episode(self->progress, eval, environment, episode->episode_return,
+                           episode->length);
   }
 }
 
@@ -185,7 +198,10 @@ static enum status decode(struct ingress *self, struct lease *lease, struct wire
     status = rules_check_flags(rows->flags, rows->reward, lease->last_flags,
                                lease->num_environments, lease->started, error);
   if (status == STATUS_OK)
-    status = rules_check_finite(rows->reward, rows->observation, &lease->layout,
+    status = rules_check_episodes(rows->episodes, rows->num_episodes, rows->flags,
+                                  lease->num_environments, error);
+  if (status == STATUS_OK)
+    status = rules_check_finite(rows->flags, rows->reward, rows->observation, &lease->layout,
                                 &self->config.space, error);
   return status;
 }
@@ -280,7 +296,7 @@ struct ingress *ingress_create(const struct ingress_config *config, struct lease
   snprintf(self->rates.agent, sizeof(self->rates.agent), "%s", config->agent);
   pthread_mutex_init(&self->lock, NULL);
   self->method[0] = (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close};
-  self->method[1] = (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, NULL};
+  self->method[1] = (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close};
   self->method[2] = (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL};
   self->method[3] =
       (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL};

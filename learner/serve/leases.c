@@ -25,7 +25,7 @@ struct leases {
   char (*absent)[WIRE_MAX_PLAYER_NAME]; /* (num_slots) names that left without a goodbye */
   int num_absent;
   struct waiting *waiting; /* (num_slots) */
-  int num_waiting, next_waiting, waiting_envs;
+  int num_waiting, next_waiting;
   bool collecting;
 };
 
@@ -159,6 +159,12 @@ enum status leases_join(struct leases *leases, struct lease **out, struct rpc_st
   enum status status = STATUS_OK;
   *superseded = NULL;
 
+  if (request->num_environments > end - begin)
+    return status_fail(error, STATUS_MISMATCH,
+                       "%s asks for %d %s environments, the learner holds %d at most: give the "
+                       "actor fewer --envs, or the learner a larger %s",
+                       request->name, request->num_environments, eval ? "evaluation" : "training",
+                       end - begin, eval ? "--num_eval_envs" : "--max_envs");
   pthread_mutex_lock(&leases->lock);
   struct lease *old = find_name(leases, request->name);
   if (old) *superseded = supersede(leases, old);
@@ -296,21 +302,48 @@ static int compare_waiting(const void *a, const void *b) {
   return strverscmp(x->request.name, y->request.name);
 }
 
+/* An actor that lost patience asks again under the same name: the older Join is replaced. */
+static struct waiting *waiting_place(struct leases *leases, const char *name) {
+  for (int i = 0; i < leases->num_waiting; i++)
+    if (strcmp(leases->waiting[i].request.name, name) == 0) return &leases->waiting[i];
+  if (leases->num_waiting == leases->num_slots) return NULL;
+  struct waiting *place = &leases->waiting[leases->num_waiting++];
+  place->stream = NULL;
+  return place;
+}
+
+static int waiting_environments(const struct leases *leases) {
+  int environments = 0;
+  for (int i = 0; i < leases->num_waiting; i++)
+    if (leases->waiting[i].request.role == WIRE_ROLE_TRAIN)
+      environments += leases->waiting[i].request.num_environments;
+  return environments;
+}
+
 bool leases_wait(struct leases *leases, const struct wire_join_request *request,
-                 struct rpc_stream *stream) {
+                 struct rpc_stream *stream, struct rpc_stream **replaced) {
   pthread_mutex_lock(&leases->lock);
-  if (leases->num_waiting < leases->num_slots) {
-    leases->waiting[leases->num_waiting].request = *request;
-    leases->waiting[leases->num_waiting++].stream = stream;
-    if (request->role == WIRE_ROLE_TRAIN) leases->waiting_envs += request->num_environments;
-  }
-  bool complete = leases->waiting_envs >= leases->config.deterministic_envs;
+  struct waiting *place = waiting_place(leases, request->name);
+  *replaced = place ? place->stream : stream;
+  if (place) *place = (struct waiting){*request, stream};
+  bool complete = waiting_environments(leases) >= leases->config.deterministic_envs;
   if (complete) {
     leases->collecting = false;
     qsort(leases->waiting, (size_t)leases->num_waiting, sizeof(struct waiting), compare_waiting);
   }
   pthread_mutex_unlock(&leases->lock);
   return complete;
+}
+
+bool leases_forget_waiting(struct leases *leases, const struct rpc_stream *stream) {
+  bool found = false;
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; leases->collecting && i < leases->num_waiting && !found; i++) {
+    found = leases->waiting[i].stream == stream;
+    if (found) leases->waiting[i] = leases->waiting[--leases->num_waiting];
+  }
+  pthread_mutex_unlock(&leases->lock);
+  return found;
 }
 
 bool leases_next_waiting(struct leases *leases, struct wire_join_request *request,

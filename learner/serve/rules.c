@@ -68,28 +68,71 @@ static int find_not_finite(const uint8_t *bytes, size_t count) {
   return -1;
 }
 
-enum status rules_check_finite(const float *reward, const uint8_t *rows,
-                               const struct wire_layout *layout, const struct wire_space *space,
-                               struct error *error) {
-  int at = find_not_finite((const uint8_t *)reward, (size_t)layout->num_environments);
-  if (at >= 0)
-    return status_fail(error, STATUS_INVALID,
-                       "environment %d: its reward is %g; nothing can be learned from it", at,
-                       (double)reward[at]);
-  for (int t = 0; t < layout->num_tensors; t++) {
-    const struct wire_tensor *tensor = &layout->tensor[t];
-    if (space->tensor[t].dtype != WIRE_FLOAT32) continue;
-    /* Rows without gaps are one array: one look at all of them is enough nearly always. */
-    size_t all = (size_t)layout->num_environments * tensor->bytes / 4;
-    if (tensor->bytes == layout->row_stride && find_not_finite(rows, all) < 0) continue;
-    for (int i = 0; i < layout->num_environments; i++) {
-      const uint8_t *row = rows + (size_t)i * layout->row_stride + tensor->row_offset;
-      at = find_not_finite(row, tensor->bytes / 4);
-      if (at >= 0)
-        return status_fail(error, STATUS_INVALID,
-                           "environment %d: element %d of observation '%s' is not a finite number",
-                           i, at, space->tensor[t].name);
-    }
+/* Whether environment b's episode is also reported earlier in the message. Actors report in the order
+ * of their environments, so the first look is nearly always the only one. */
+static bool reported_before(const struct wire_episode *episodes, int at) {
+  if (at == 0 || episodes[at].environment > episodes[at - 1].environment) return false;
+  for (int i = 0; i < at; i++)
+    if (episodes[i].environment == episodes[at].environment) return true;
+  return false;
+}
+
+enum status rules_check_episodes(const struct wire_episode *episodes, int num_episodes,
+                                 const uint8_t *flags, int K, struct error *error) {
+  for (int i = 0; i < num_episodes; i++) {
+    const struct wire_episode *episode = &episodes[i];
+    int environment = (int)episode->environment;
+    if (environment >= K || !(flags[environment] & (STEP_TERMINATED | STEP_TRUNCATED)))
+      return status_fail(error, STATUS_INVALID,
+                         "environment %d reports a finished episode, but its row ends none",
+                         environment);
+    if (!isfinite(episode->episode_return))
+      return status_fail(error, STATUS_INVALID, "environment %d: the return of its episode is %g",
+                         environment, episode->episode_return);
+    if (reported_before(episodes, i))
+      return status_fail(error, STATUS_INVALID, "environment %d reports two episodes in one row",
+                         environment);
   }
   return STATUS_OK;
+}
+
+static enum status check_rewards(const uint8_t *flags, const float *reward, int K,
+                                 struct error *error) {
+  if (find_not_finite((const uint8_t *)reward, (size_t)K) < 0) return STATUS_OK;
+  for (int i = 0; i < K; i++)
+    if (!(flags[i] & STEP_ABSENT) && !isfinite(reward[i]))
+      return status_fail(error, STATUS_INVALID,
+                         "environment %d: its reward is %g; nothing can be learned from it", i,
+                         (double)reward[i]);
+  return STATUS_OK;
+}
+
+static enum status check_tensor(const uint8_t *flags, const uint8_t *rows,
+                                const struct wire_layout *layout, int t, const char *name,
+                                struct error *error) {
+  const struct wire_tensor *tensor = &layout->tensor[t];
+  size_t count = tensor->bytes / 4;
+  /* Rows without gaps are one array: one look at all of them is enough nearly always. */
+  if (tensor->bytes == layout->row_stride &&
+      find_not_finite(rows, (size_t)layout->num_environments * count) < 0)
+    return STATUS_OK;
+  for (int i = 0; i < layout->num_environments; i++) {
+    if (flags[i] & STEP_ABSENT) continue;
+    int at = find_not_finite(rows + (size_t)i * layout->row_stride + tensor->row_offset, count);
+    if (at >= 0)
+      return status_fail(error, STATUS_INVALID,
+                         "environment %d: element %d of observation '%s' is not a finite number", i,
+                         at, name);
+  }
+  return STATUS_OK;
+}
+
+enum status rules_check_finite(const uint8_t *flags, const float *reward, const uint8_t *rows,
+                               const struct wire_layout *layout, const struct wire_space *space,
+                               struct error *error) {
+  enum status status = check_rewards(flags, reward, layout->num_environments, error);
+  for (int t = 0; t < layout->num_tensors && status == STATUS_OK; t++)
+    if (space->tensor[t].dtype == WIRE_FLOAT32)
+      status = check_tensor(flags, rows, layout, t, space->tensor[t].name, error);
+  return status;
 }

@@ -112,7 +112,8 @@ int serve_port(const struct serve *serve) {
 
 /* Waits until nobody plays any more, and for those who may come back; sends home what was queued.
  */
-static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us) {
+static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us,
+                        const volatile sig_atomic_t *hurry) {
   int64_t start_us = clock_now_us();
   for (;;) {
     struct row_batch *rest = batcher_take_rest(serve->batcher);
@@ -123,17 +124,18 @@ static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us
     struct leases_count count = leases_count(serve->leases);
     int64_t waited_us = clock_now_us() - start_us;
     bool playing = count.players > 0 && waited_us < grace_us;
-    bool awaited = count.absent > 0 && waited_us < linger_us;
+    bool awaited = count.absent > 0 && waited_us < linger_us && !*hurry;
     if (!playing && !awaited) break;
     clock_sleep_us(STOP_POLL_US);
   }
 }
 
-void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us) {
+void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us,
+                const volatile sig_atomic_t *hurry) {
   atomic_store(&serve->stopping, true);
   batcher_close(serve->batcher);
   if (!serve->inline_inference) pthread_join(serve->inference_thread, NULL);
-  say_goodbye(serve, grace_us, linger_us);
+  say_goodbye(serve, grace_us, linger_us, hurry);
   rpc_server_shutdown(serve->server);
   rpc_server_cancel_all(serve->server);
   for (int i = 0; i < serve->num_queues; i++) pthread_join(serve->queue[i].thread, NULL);

@@ -4,6 +4,8 @@
 #ifndef ACORN_LEARNER_SERVE_SERVE_H
 #define ACORN_LEARNER_SERVE_SERVE_H
 
+#include <signal.h>
+
 #include "common/base/status.h"
 #include "learner/serve/inference.h"
 #include "learner/serve/ingress.h"
@@ -27,9 +29,11 @@ int serve_port(const struct serve *serve);
 
 /* Says goodbye: ends the stream of every message with the code and sentence of ingress_stop (call
  * that first), for as long as players are there but at most grace_us; then cancels what is left,
- * drains the queues and joins the threads. linger: go on answering Joins for that long while
- * players that left without a goodbye are not back. */
-void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us);
+ * drains the queues and joins the threads.
+ * linger_us: go on answering Joins for that long while players that left without a goodbye are not
+ * back. *hurry: stop lingering. */
+void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us,
+                const volatile sig_atomic_t *hurry);
 void serve_destroy(struct serve *serve);
 
 #endif

@@ -84,7 +84,7 @@ static void ends_with_the_run(void **state) {
   expect_words("actor name=actor/4 messages=50 steps=150 ");
   learner_stop();
   assert_string_equal(learner.request.name, "actor/4/0");
-  assert_string_equal(learner.request.environment, "synthetic");
+  assert_string_equal(learner.request.environment, "synthetic(actions=20)");
   assert_int_equal(learner.request.num_environments, 3);
   assert_int_equal(learner.request.role, WIRE_ROLE_EVAL);
 }

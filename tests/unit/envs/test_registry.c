@@ -70,6 +70,44 @@ static void reads_env_args(void **state) {
   }
 }
 
+/* ---- what both sides must agree on */
+
+static void identifies_by_what_differs(void **state) {
+  (void)state;
+  static const struct {
+    const char *env, *json, *identity;
+  } table[] = {
+      {"cartpole", "", "cartpole"},
+      {"tmaze", "{\"length\": 20}", "tmaze(length=20)"},
+      {"catch", "{\"columns\": 7, \"rows\": 12}", "catch(rows=12,columns=7)"},
+  };
+  for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+    const struct acorn_env *env;
+    struct acorn_config config;
+    char identity[WIRE_ENVIRONMENT_BYTES];
+    assert_int_equal(registry_find(&env, table[i].env, NULL), STATUS_OK);
+    assert_int_equal(registry_config(&config, env, table[i].json, NULL), STATUS_OK);
+    registry_identity(identity, sizeof identity, env, &config);
+    assert_string_equal(identity, table[i].identity);
+    registry_identity(identity, 8, env, &config);
+    assert_int_equal(strlen(identity), strlen(table[i].identity) < 7 ? strlen(env->name) : 7);
+    registry_config_deinit(&config);
+  }
+}
+
+static void leaves_out_a_default_that_is_written_out(void **state) {
+  (void)state;
+  const struct acorn_env *env;
+  struct acorn_config config;
+  char json[128], identity[WIRE_ENVIRONMENT_BYTES];
+  assert_int_equal(registry_find(&env, "tmaze", NULL), STATUS_OK);
+  snprintf(json, sizeof json, "{\"%s\": %g}", env->options[0].name, env->options[0].value);
+  assert_int_equal(registry_config(&config, env, json, NULL), STATUS_OK);
+  registry_identity(identity, sizeof identity, env, &config);
+  assert_string_equal(identity, "tmaze");
+  registry_config_deinit(&config);
+}
+
 /* ---- spaces that a third party may get wrong */
 
 static struct acorn_space told;
@@ -141,6 +179,8 @@ int main(void) {
       cmocka_unit_test(finds_every_environment),
       cmocka_unit_test(names_the_nearest),
       cmocka_unit_test(reads_env_args),
+      cmocka_unit_test(identifies_by_what_differs),
+      cmocka_unit_test(leaves_out_a_default_that_is_written_out),
       cmocka_unit_test(checks_spaces),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

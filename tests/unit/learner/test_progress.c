@@ -95,12 +95,33 @@ static void evaluation_counts_a_quota_of_each_environment(void **state) {
   progress_destroy(progress);
 }
 
+/* Deterministic: the order in which messages came does not show. */
+static void kept_episodes_are_counted_in_order_of_their_environments(void **state) {
+  (void)state;
+  double mean[2];
+  for (int backwards = 0; backwards < 2; backwards++) {
+    struct progress *progress =
+        create((struct progress_config){.target_return = 50, .max_kept = 150});
+    for (int i = 0; i < 150; i++) {
+      int environment = backwards ? 149 - i : i;
+      progress_keep_episode(progress, environment, environment, 1);
+    }
+    assert_int_equal(progress_returns(progress, false).count, 0);
+    progress_count_kept(progress);
+    assert_int_equal(progress_stopped(progress), STOP_TARGET_RETURN);
+    mean[backwards] = progress_returns(progress, false).mean;
+    progress_destroy(progress);
+  }
+  assert_true(mean[0] == mean[1]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(stops_at_total_steps_once),
       cmocka_unit_test(target_needs_a_hundred_episodes_of_its_role),
       cmocka_unit_test(target_is_over_the_last_hundred),
       cmocka_unit_test(statistics),
+      cmocka_unit_test(kept_episodes_are_counted_in_order_of_their_environments),
       cmocka_unit_test(evaluation_counts_a_quota_of_each_environment),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

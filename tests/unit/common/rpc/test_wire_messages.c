@@ -104,7 +104,9 @@ static struct wire_join_request sample(void) {
   struct wire_join_request request = {
       .protocol = 1,
       .name = "actor/0/1",
-      .environment = "ALE/Pong-v5",
+      .environment =
+          "ALE/Pong-v5(frame_skip=4,repeat_action_probability=0.25,"
+          "full_action_space=1,max_episode_steps=27000)",
       .space = {.num_tensors = 2,
                 .tensor = {{"screen", WIRE_UINT8, 3, {4, 84, 84}}, {"state", WIRE_FLOAT32, 1, {4}}},
                 .box = 2,
@@ -142,6 +144,11 @@ static void break_name_long(Acorn__JoinRequest *m) {
 }
 static void break_name_control(Acorn__JoinRequest *m) {
   m->name[2] = '\n';
+}
+static void break_environment_long(Acorn__JoinRequest *m) {
+  static char longer[257];
+  memset(longer, 'x', 256);
+  m->environment = longer;
 }
 static void break_environment(Acorn__JoinRequest *m) {
   m->environment[0] = (char)0xc3;
@@ -213,6 +220,7 @@ static const struct {
     {break_name, "JoinRequest.name is empty"},
     {break_name_long, "JoinRequest.name has 64 bytes, at most 63"},
     {break_name_control, "the character 10"},
+    {break_environment_long, "JoinRequest.environment has 256 bytes, at most 255"},
     {break_environment, "JoinRequest.environment has the character 195"},
     {break_no_tensor, "number of observation tensors is 0, allowed are 1..8"},
     {break_dtype, "dtype of an observation is 4"},
@@ -250,6 +258,7 @@ static enum status unpack_broken(int i, struct error *error) {
   acorn__join_request__pack(message, bytes);
   message->observation[1]->name = second.name;
   message->name = kept.name;
+  message->environment = kept.environment;
   message->action = kept.action;
   message->n_observation = kept.n_observation;
   acorn__join_request__free_unpacked(message, NULL);

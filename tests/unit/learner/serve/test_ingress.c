@@ -188,7 +188,12 @@ static void joins_that_do_not_match_are_refused_with_both_values(void **state) {
   join_refused(f, &request, RPC_FAILED_PRECONDITION, "3");
   request = request_of("actor/0/0");
   request.num_environments = TRAIN + 1;
+  join_refused(f, &request, RPC_FAILED_PRECONDITION, "8 at most");
+  struct wire_join_reply reply = join(f, "actor/1/0");
+  request = request_of("actor/2/0");
+  request.num_environments = TRAIN - 1;
   join_refused(f, &request, RPC_RESOURCE_EXHAUSTED, "no room");
+  wire_join_reply_deinit(&reply);
   struct rpc_stream *stream = loopback_open(f->methods, f->num_methods, "/acorn.Acorn/Join");
   loopback_send(stream, "\xff\xff\xff\xff", 4);
   assert_int_equal(stream->code, RPC_INVALID_ARGUMENT);
@@ -254,9 +259,9 @@ static void a_run_id_is_good_for_one_stream(void **state) {
   struct rpc_stream *stream = play(f, reply.run_id, 0);
   struct rpc_stream *twin = play(f, reply.run_id, 0);
   assert_true(twin->finished);
-  assert_int_equal(twin->code, RPC_FAILED_PRECONDITION);
+  assert_int_equal(twin->code, RPC_UNAVAILABLE);
   struct rpc_stream *stranger = play(f, 12345, 0);
-  assert_int_equal(stranger->code, RPC_FAILED_PRECONDITION);
+  assert_int_equal(stranger->code, RPC_UNAVAILABLE);
   assert_non_null(strstr(stranger->text, "Join again"));
   loopback_free(twin);
   loopback_free(stranger);
@@ -274,7 +279,7 @@ static void a_lease_without_play_expires(void **state) {
   leases_expire(f->leases, clock_now_us() + LEASE_PLAY_WAIT_US + 1000000);
   assert_int_equal(leases_count(f->leases).players, 0);
   struct rpc_stream *stream = play(f, reply.run_id, 0);
-  assert_int_equal(stream->code, RPC_FAILED_PRECONDITION);
+  assert_int_equal(stream->code, RPC_UNAVAILABLE);
   loopback_free(stream);
   wire_join_reply_deinit(&reply);
 }
@@ -365,6 +370,43 @@ static void deterministic_joins_are_ordered_by_name(void **state) {
   loopback_free(b);
 }
 
+/* An actor that lost patience and asks again, or goes, is not counted twice. */
+static void deterministic_joins_are_collected_once(void **state) {
+  struct fixture *f = *state;
+  struct wire_join_request one = request_of("actor/0/0"), two = request_of("actor/1/0");
+  struct rpc_stream *impatient = send_join(f, &one), *gone = NULL;
+  struct rpc_stream *again = send_join(f, &one);
+  assert_true(impatient->finished);
+  assert_true(again->in_hand);
+  gone = send_join(f, &two);
+  assert_int_equal(again->code, RPC_OK);
+  assert_false(again->in_hand);
+  assert_int_equal(leases_count(f->leases).train_envs, 2 * K);
+  loopback_free(impatient);
+  loopback_free(again);
+  loopback_free(gone);
+}
+
+static void a_waiting_join_goes_with_its_peer(void **state) {
+  struct fixture *f = *state;
+  struct wire_join_request one = request_of("actor/0/0"), two = request_of("actor/1/0");
+  struct rpc_stream *gone = send_join(f, &one);
+  loopback_close(gone);
+  assert_false(gone->in_hand);
+  struct rpc_stream *waits = send_join(f, &two);
+  assert_true(waits->in_hand);
+  struct rpc_stream *back = send_join(f, &one);
+  struct wire_join_reply reply;
+  struct error error;
+  assert_int_equal(wire_unpack_join_reply(&reply, back->answer, back->answer_bytes, &error),
+                   STATUS_OK);
+  assert_int_equal(reply.first_environment, 0);
+  wire_join_reply_deinit(&reply);
+  loopback_free(gone);
+  loopback_free(waits);
+  loopback_free(back);
+}
+
 int main(void) {
   log_init("test", LOG_ERROR);
 #define WITH(test) cmocka_unit_test_setup_teardown(test, create, destroy)
@@ -381,6 +423,10 @@ int main(void) {
       WITH(after_stop_everyone_is_sent_home),
       WITH(status_and_health_answer),
       cmocka_unit_test_setup_teardown(deterministic_joins_are_ordered_by_name, create_deterministic,
+                                      destroy),
+      cmocka_unit_test_setup_teardown(deterministic_joins_are_collected_once, create_deterministic,
+                                      destroy),
+      cmocka_unit_test_setup_teardown(a_waiting_join_goes_with_its_peer, create_deterministic,
                                       destroy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,16 +79,44 @@ static void numbers_must_be_finite(void **state) {
   struct error error;
   for (int k = 0; k < 3; k++) {
     float reward[] = {0, 1};
+    uint8_t flags[] = {0, 0};
     memset(rows, 0xff, sizeof(rows)); /* padding and uint8 may hold anything */
     for (int i = 0; i < 2; i++)
       memset(rows + (size_t)i * layout.row_stride + layout.tensor[1].row_offset, 0, 12);
-    assert_int_equal(rules_check_finite(reward, rows, &layout, &space, &error), STATUS_OK);
+    assert_int_equal(rules_check_finite(flags, reward, rows, &layout, &space, &error), STATUS_OK);
     memcpy(rows + layout.row_stride + layout.tensor[1].row_offset + 8, &bad[k], 4);
-    assert_int_equal(rules_check_finite(reward, rows, &layout, &space, &error), STATUS_INVALID);
+    assert_int_equal(rules_check_finite(flags, reward, rows, &layout, &space, &error),
+                     STATUS_INVALID);
     assert_non_null(strstr(error.text, "environment 1: element 2 of observation 'state'"));
     reward[1] = bad[k];
-    assert_int_equal(rules_check_finite(reward, rows, &layout, &space, &error), STATUS_INVALID);
+    assert_int_equal(rules_check_finite(flags, reward, rows, &layout, &space, &error),
+                     STATUS_INVALID);
     assert_non_null(strstr(error.text, "reward"));
+    flags[1] = STEP_ABSENT;
+    assert_int_equal(rules_check_finite(flags, reward, rows, &layout, &space, &error), STATUS_OK);
+  }
+}
+
+static void episodes_end_with_their_row(void **state) {
+  (void)state;
+  const uint8_t flags[] = {F | D, 0, C};
+  const struct {
+    struct wire_episode episode[2];
+    int count;
+    enum status status;
+  } cases[] = {
+      {{{.environment = 0}, {.environment = 2}}, 2, STATUS_OK},
+      {{{.environment = 2}, {.environment = 0}}, 2, STATUS_OK},
+      {{{.environment = 1}}, 1, STATUS_INVALID},
+      {{{.environment = 3}}, 1, STATUS_INVALID},
+      {{{.environment = 2}, {.environment = 2}}, 2, STATUS_INVALID},
+      {{{.environment = 0, .episode_return = INFINITY}}, 1, STATUS_INVALID},
+      {{{.environment = 0, .episode_return = NAN}}, 1, STATUS_INVALID},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct error error;
+    assert_int_equal(rules_check_episodes(cases[i].episode, cases[i].count, flags, 3, &error),
+                     cases[i].status);
   }
 }
 
@@ -100,6 +128,7 @@ int main(void) {
       cmocka_unit_test(absent_rows_keep_what_was_before),
       cmocka_unit_test(the_sentence_names_the_environment),
       cmocka_unit_test(numbers_must_be_finite),
+      cmocka_unit_test(episodes_end_with_their_row),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
