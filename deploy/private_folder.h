@@ -1,5 +1,8 @@
 /* A folder of this process alone, for the learner's socket and what no run folder should keep:
  * short enough for a Unix socket's path, under $XDG_RUNTIME_DIR or /tmp, and removed at the end.
+ *
+ * Its lock file is held as long as the process lives, so that the next one to make such a folder
+ * can tell one that a killed process has left, and removes it.
  * Upstream: deploy/launch.c. Thread: one. */
 #ifndef ACORN_DEPLOY_PRIVATE_FOLDER_H
 #define ACORN_DEPLOY_PRIVATE_FOLDER_H
@@ -8,7 +11,8 @@
 
 enum { PRIVATE_FOLDER_BYTES = 64 };
 
-/* Errors: IO. */
+/* Removes what ended processes of this user have left at the same place; a folder that holds
+ * anything but a socket and logs/actor-<i>.log is left alone. Errors: IO. */
 MUST_CHECK enum status private_folder_create(char path[PRIVATE_FOLDER_BYTES], struct error *error);
 
 /* Removes the folder and everything in it. */

@@ -23,6 +23,7 @@ static enum status find_space(struct run *run, struct error *error) {
   status = registry_config(&config, env, run->options->env_args, error);
   if (status != STATUS_OK) return status;
   status = registry_space(&run->space, env, &config, error);
+  registry_identity(run->identity, sizeof(run->identity), env, &config);
   registry_config_deinit(&config);
   if (status == STATUS_OK && !run->space.discrete)
     status = status_fail(error, STATUS_INVALID,
@@ -247,7 +248,7 @@ static void make_serving(struct run *run) {
       .barrier_rows = options->deterministic ? (int)options->num_envs : 0};
   run->batcher = batcher_create(&batcher);
 
-  struct ingress_config ingress = {.environment = options->env,
+  struct ingress_config ingress = {.environment = run->identity,
                                    .agent = options->agent,
                                    .space = run->space,
                                    .num_train_slots = run->num_train_slots,

@@ -19,6 +19,7 @@ struct run {
   bool evaluates; /* mode=evaluate */
   int num_train_slots, num_eval_slots;
 
+  char identity[WIRE_ENVIRONMENT_BYTES]; /* the environment with its options: "tmaze(length=20)" */
   struct wire_space space;
   struct device_inputs inputs;
   struct device *inference_device, *trainer_device;

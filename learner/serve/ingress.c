@@ -51,7 +51,8 @@ static enum status check_join(const struct ingress *self, const struct wire_join
                        WIRE_PROTOCOL, request->protocol);
   if (strcmp(request->environment, config->environment) != 0)
     return status_fail(error, STATUS_MISMATCH,
-                       "the learner trains '%s', actor %s plays '%s': give both the same --env",
+                       "the learner trains '%s', actor %s plays '%s': give both the same --env and "
+                       "--env_args",
                        config->environment, request->name, request->environment);
   if (config->evaluate && request->role != WIRE_ROLE_EVAL)
     return status_fail(error, STATUS_MISMATCH,

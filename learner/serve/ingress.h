@@ -12,7 +12,7 @@
 #include "learner/serve/leases.h"
 
 struct ingress_config {
-  const char *environment; /* name that actors must state */
+  const char *environment; /* the identity that actors must state: "tmaze(length=20)" */
   const char *agent;       /* for Status */
   struct wire_space space; /* what actors must have */
   int num_train_slots;     /* evaluation slots follow */

@@ -14,17 +14,19 @@ mark=$(wc -l <"$work/run/metrics.jsonl")
 sleep "$seconds"
 kill -INT $launch
 wait $launch
-python3 - "$work/run/metrics.jsonl" "$mark" <<'PY' | tee "$work/line"
-import json, sys
-lines = [json.loads(line) for line in open(sys.argv[1])]
-first, last = lines[int(sys.argv[2]) - 1], lines[-2]
-seconds = last["seconds"] - first["seconds"]
-rate = lambda key: (last[key] - first[key]) / seconds
-print("throughput seconds=%.1f trained_per_second=%.0f env_per_second=%.0f "
-      "updates_per_second=%.0f lag=%.2f return=%.1f" % (
-          seconds, rate("train/steps"), rate("step"), rate("train/updates"),
-          last["policy/lag_updates"], last["train/episode_return"]))
-PY
+# field NAME LINE: a number of one line of metrics.
+field() {
+  sed -n "$2p" "$work/run/metrics.jsonl" | tr ',{}' '\n' | sed -n "s|^\"$1\": *||p"
+}
+last=$(($(wc -l <"$work/run/metrics.jsonl") - 1))
+per_second() {
+  awk -v a="$(field "$1" "$mark")" -v b="$(field "$1" "$last")" \
+    -v t0="$(field seconds "$mark")" -v t1="$(field seconds "$last")" \
+    'BEGIN {printf "%.0f", (b - a) / (t1 - t0)}'
+}
+echo "throughput trained_per_second=$(per_second train/steps) env_per_second=$(per_second step)" \
+  "updates_per_second=$(per_second train/updates) lag=$(field policy/lag_updates "$last")" \
+  "return=$(field train/episode_return "$last")" | tee "$work/line"
 rate=$(value trained_per_second <"$work/line")
 echo "machine: $(machine)"
 row "CartPole, 4 x 64 environments, trained steps/s" "$rate" ">= 1000000"
