@@ -72,9 +72,9 @@ enum status actor_options_apply_tf_config(struct actor_options *options, const c
   bool evaluates = config.role == TF_ROLE_EVALUATOR;
   if (config.role != TF_ROLE_ACTOR && !evaluates) {
     return status_fail(error, STATUS_INVALID,
-                       "TF_CONFIG makes this task %s %d, but this program is the actor: "
-                       "deploy/run_task.sh runs the "
-                       "right program, and --learner=ADDRESS overrules TF_CONFIG",
+                       "TF_CONFIG makes this task %s %d, but this program is the actor: run "
+                       "build/learner for the learner and build/actor for actors and evaluators; "
+                       "--learner=ADDRESS overrules TF_CONFIG",
                        tf_role_name(config.role), config.index);
   }
   char task[16];

@@ -13,6 +13,8 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "deploy/arguments.h"
+#include "deploy/checks.h"
+#include "deploy/earlier_run.h"
 #include "deploy/private_folder.h"
 #include "deploy/probe.h"
 #include "deploy/run_folder.h"
@@ -35,6 +37,7 @@ struct launch {
   char private_folder[PRIVATE_FOLDER_BYTES];
   char run_folder[PATH_MAX]; // "": none, the run only evaluates
   bool is_new;               // the run folder has been made here
+  bool had_runs;             // there was a folder for run folders
   char log_folder[PATH_MAX];
   char address[PATH_MAX];
   char *const **actors; // (num_actors) commands
@@ -96,10 +99,32 @@ static enum status check_options(struct launch *launch, struct error *error) {
                        error);
 }
 
-static enum status check_environment(const struct launch *launch, struct error *error) {
+// Where a run stands that this one plays or continues: NULL if there can be none.
+static const char *earlier_run(struct launch *launch) {
+  const struct arguments *arguments = &launch->arguments;
+  if (!launch->evaluates && !launch->learner.resume) return NULL;
+  if (launch->learner.logdir[0]) return launch->learner.logdir;
+  bool found = !launch->evaluates && run_folder_newest(launch->run_folder, PATH_MAX, runs_folder,
+                                                       arguments->env, arguments->agent);
+  return found ? launch->run_folder : NULL;
+}
+
+// The environments of a run that is played or continued are those that it was trained on.
+static enum status take_earlier_run(struct launch *launch, struct error *error) {
+  const char *folder = earlier_run(launch);
+  if (!folder) return STATUS_OK;
+  bool given = options_given(&learner_options_table, &launch->learner, "env_args");
+  enum status status = earlier_run_take(&launch->learner, folder, error);
+  bool taken = !given && options_given(&learner_options_table, &launch->learner, "env_args");
+  if (taken) words_add(&launch->arguments.learner, word("--env_args=%s", launch->learner.env_args));
+  return status;
+}
+
+static enum status check_environment(struct launch *launch, struct error *error) {
   const struct acorn_env *env;
   struct acorn_config config;
   enum status status = registry_find(&env, launch->arguments.env, error);
+  if (status == STATUS_OK) status = take_earlier_run(launch, error);
   if (status != STATUS_OK) return status;
   status = registry_config(&config, env, launch->learner.env_args, error);
   if (status == STATUS_OK) registry_config_deinit(&config);
@@ -110,7 +135,9 @@ static enum status check(struct launch *launch, int argc, char **argv, struct er
   enum status status = arguments_parse(&launch->arguments, &learner_options_table,
                                        &actor_options_table, argc, argv, error);
   if (status != STATUS_OK || launch->arguments.help) return status;
-  status = check_options(launch, error);
+  status = checks_order(&launch->arguments, error);
+  if (status == STATUS_OK) status = check_options(launch, error);
+  if (status == STATUS_OK) status = checks_listen(launch->learner.listen, error);
   if (status != STATUS_OK) return status;
   launch->evaluates = strcmp(launch->learner.mode, "evaluate") == 0;
   launch->envs_per_actor = launch->arguments.envs_per_actor;
@@ -144,16 +171,15 @@ static enum status choose_address(struct launch *launch, struct error *error) {
       launch->address);
 }
 
-// An evaluation keeps nothing: it reads a run folder, which may be in use.
+// A run that is resumed has its folder already. An evaluation keeps nothing: it reads a run folder, which may be in use.
 static enum status choose_folders(struct launch *launch, struct error *error) {
   const struct arguments *arguments = &launch->arguments;
   char *path = launch->run_folder;
   enum status status = STATUS_OK;
   if (launch->learner.logdir[0])
     snprintf(path, sizeof(launch->run_folder), "%s", launch->learner.logdir);
-  else if (!launch->evaluates &&
-           !(launch->learner.resume &&
-             run_folder_newest(path, PATH_MAX, runs_folder, arguments->env, arguments->agent))) {
+  else if (!launch->evaluates && !path[0]) {
+    launch->had_runs = access(runs_folder, F_OK) == 0;
     status = run_folder_create(path, PATH_MAX, runs_folder, arguments->env, arguments->agent,
                                time(NULL), error);
     launch->is_new = status == STATUS_OK;
@@ -221,6 +247,11 @@ static int supervise(struct launch *launch) {
   return supervisor_run(&config);
 }
 
+// Of the folders that were made here, those stay that somebody has written to.
+static void remove_empty_folders(const struct launch *launch) {
+  if (launch->is_new && rmdir(launch->run_folder) == 0 && !launch->had_runs) rmdir(runs_folder);
+}
+
 static int fail(const struct error *error) {
   fprintf(stderr, "run_local: %s\n", error->text);
   return EXIT_USAGE;
@@ -248,7 +279,6 @@ int main(int argc, char **argv) {
   int code = status == STATUS_OK ? supervise(&launch) : fail(&error);
 
   private_folder_remove(launch.private_folder);
-  // A run that never came to writing leaves no folder: this removes only an empty one.
-  if (launch.is_new) rmdir(launch.run_folder);
+  remove_empty_folders(&launch);
   return code;
 }

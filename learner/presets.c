@@ -14,9 +14,10 @@ static const struct preset presets[] = {
     {"cartpole", "total_steps", "1500k"},
     {"cartpole", "previous_action", "false"},
     {"cartpole", "previous_reward", "false"},
-    /* Returns reach 500: the value's gradient is weighted down, or it would drown the policy's in the
-     * layers they share; the entropy bonus is in proportion to advantages of tens. With Adam's usual
-     * epsilon a solved policy, whose gradient is nearly nothing, walks at random and is lost again. */
+    /* Returns reach 500: the value's gradient is weighted down, or it would drown the policy's in
+     * the layers they share; the entropy bonus is in proportion to advantages of tens. With Adam's
+     * usual epsilon a solved policy, whose gradient is nearly nothing, walks at random and is lost
+     * again. */
     {"cartpole", "discount", "0.98"},
     {"cartpole", "lambda", "0.95"},
     {"cartpole", "baseline_cost", "0.05"},

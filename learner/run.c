@@ -309,8 +309,9 @@ static void count_slots(struct run *run) {
     run->num_train_slots = (int)(options->max_envs ? options->max_envs : 2 * expected);
 }
 
-/* What the sizes come to, so that a slip of the keyboard is a sentence and not a machine that swaps:
- * rows of experience, training batches with their activations, and parameters with the optimiser's. */
+/* What the sizes come to, so that a slip of the keyboard is a sentence and not a machine that
+ * swaps: rows of experience, training batches with their activations, parameters with the
+ * optimiser's. */
 static enum status check_memory(const struct run *run, struct error *error) {
   const struct learner_options *o = run->options;
   double row = (double)run->inputs.row_stride + 64 + 8.0 * agent_state_size(run->agent);

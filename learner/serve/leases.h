@@ -95,13 +95,14 @@ int leases_players(struct leases *leases, struct batcher *batcher, struct wire_p
 
 /* ---- deterministic mode: Joins that wait for the others */
 
-/* Keeps a Join whose stream will be answered later. *replaced: the stream of an older one of the same
- * name, or this one where there is no room, to be answered by the caller; else NULL.
- * Returns true once all expected environments are there: then leases_next_waiting gives them one by
- * one in the order of their names. */
+/* Keeps a Join whose stream will be answered later. *replaced: the stream of an older one of the
+ * same name, or this one where there is no room, to be answered by the caller; else NULL. Returns
+ * true once all expected environments are there: then leases_next_waiting gives them one by one in
+ * the order of their names. */
 bool leases_wait(struct leases *leases, const struct wire_join_request *request,
                  struct rpc_stream *stream, struct rpc_stream **replaced);
-/* The peer of a waiting Join has gone. True if the stream was waiting: then the caller answers it. */
+/* The peer of a waiting Join has gone. True if the stream was waiting: then the caller answers it.
+ */
 bool leases_forget_waiting(struct leases *leases, const struct rpc_stream *stream);
 bool leases_next_waiting(struct leases *leases, struct wire_join_request *request,
                          struct rpc_stream **stream);

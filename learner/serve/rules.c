@@ -68,8 +68,8 @@ static int find_not_finite(const uint8_t *bytes, size_t count) {
   return -1;
 }
 
-/* Whether environment b's episode is also reported earlier in the message. Actors report in the order
- * of their environments, so the first look is nearly always the only one. */
+/* Whether the environment of episode `at` has one earlier in the message too. Actors report in the
+ * order of their environments, so the first look is nearly always the only one. */
 static bool reported_before(const struct wire_episode *episodes, int at) {
   if (at == 0 || episodes[at].environment > episodes[at - 1].environment) return false;
   for (int i = 0; i < at; i++)

@@ -19,13 +19,14 @@ MUST_CHECK enum status rules_check_flags(const uint8_t *flags, const float *rewa
                                          uint8_t *last_flags, int K, bool started,
                                          struct error *error);
 
-/* Checks the episodes of one message: at most one of each environment, only where the row ended one,
- * with a return and numbers that are finite. Errors: INVALID. */
+/* Checks the episodes of one message: at most one of each environment, only where the row ended
+ * one, with a return and numbers that are finite. Errors: INVALID. */
 MUST_CHECK enum status rules_check_episodes(const struct wire_episode *episodes, int num_episodes,
                                             const uint8_t *flags, int K, struct error *error);
 
 /* Checks that rewards and float32 observations are finite; absent rows may hold anything. Shapes:
- * flags, reward (K), rows (K, row_stride). Errors: INVALID, naming the environment and the tensor. */
+ * flags, reward (K), rows (K, row_stride). Errors: INVALID, naming the environment and the tensor.
+ */
 MUST_CHECK enum status rules_check_finite(const uint8_t *flags, const float *reward,
                                           const uint8_t *rows, const struct wire_layout *layout,
                                           const struct wire_space *space, struct error *error);

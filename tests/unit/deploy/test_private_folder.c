@@ -29,7 +29,7 @@ static int teardown(void **state) {
 }
 
 static void make_file(const char *folder, const char *name) {
-  char path[256];
+  char path[512];
   snprintf(path, sizeof(path), "%s/%s", folder, name);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
@@ -37,7 +37,7 @@ static void make_file(const char *folder, const char *name) {
 }
 
 static void make_folder(const char *folder, const char *name) {
-  char path[256];
+  char path[512];
   snprintf(path, sizeof(path), "%s/%s", folder, name);
   assert_int_equal(mkdir(path, 0700), 0);
 }
@@ -123,7 +123,7 @@ static void other_names_and_folders_without_a_lock_stay(void **state) {
   static const char *const names[] = {"acorn-abc12", "acorn-abc1234", "acorn-abc-12",
                                       "bcorn-abc123", "acorn-abc123"};
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-    char path[256];
+    char path[128];
     snprintf(path, sizeof(path), "%s/%s", parent, names[i]);
     make_folder(parent, names[i]);
     // The last name is ours, but nobody has locked the folder yet.

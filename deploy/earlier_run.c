@@ -1,0 +1,35 @@
+#include "deploy/earlier_run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct option_table *const table = &learner_options_table;
+
+static enum status compare(const struct learner_options *options,
+                           const struct learner_options *earlier, const char *folder,
+                           struct error *error) {
+  if (strcmp(options->env, earlier->env) == 0 && strcmp(options->agent, earlier->agent) == 0)
+    return STATUS_OK;
+  return status_fail(error, STATUS_MISMATCH,
+                     "%.400s holds a run of %s %s, this one is of %s %s: give the words of that "
+                     "run, or another --logdir",
+                     folder, earlier->env, earlier->agent, options->env, options->agent);
+}
+
+enum status earlier_run_take(struct learner_options *options, const char *folder,
+                             struct error *error) {
+  char path[PATH_MAX];
+  int length = snprintf(path, sizeof(path), "%s/config.txt", folder);
+  if (length >= PATH_MAX || access(path, F_OK) != 0) return STATUS_OK;
+
+  struct learner_options earlier;
+  options_init(table, &earlier);
+  enum status status = options_read_file(table, &earlier, path, error);
+  if (status == STATUS_OK) status = compare(options, &earlier, folder, error);
+  if (status == STATUS_OK && !options_given(table, options, "env_args"))
+    status = options_set(table, options, "env_args", earlier.env_args, path, error);
+  options_deinit(table, &earlier);
+  return status;
+}
