@@ -180,7 +180,7 @@ void agent_forward(struct agent_workspace *workspace, struct agent_outputs *out,
   CHECK(T > 0 && N > 0 && (int64_t)T * N <= workspace->rows, "%d x %d rows in a workspace for %d",
         T, N, workspace->rows);
   CHECK(state_in || !agent->state_size, "network %s needs a state", agent->network->name);
-  device->ops->embed(device, workspace->inputs, inputs, T * N);
+  if (!agent->network->blind) device->ops->embed(device, workspace->inputs, inputs, T * N);
   agent->network->forward(workspace, state_out, params, inputs, state_in, T, N);
   workspace->forward_T = T;
   workspace->forward_N = N;

@@ -12,6 +12,7 @@
 
 struct network {
   const char *name;
+  bool blind; /* does not look at its inputs: they are not embedded for it */
   /* What this kind needs beyond what every kind needs (optional). */
   enum status (*check)(const struct agent_config *config, struct error *error);
   /* Names the parameters in order (agent_declare), sets agent->state_size and agent->own (optional:

@@ -17,6 +17,7 @@ static void random_forward(struct agent_workspace *workspace, real *state_out, c
 
 const struct network network_random = {
     .name = "random",
+    .blind = true,
     .forward = random_forward,
 };
 
