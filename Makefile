@@ -13,7 +13,7 @@ CC := $(if $(filter fuzz,$(MODE)),clang,gcc)
 WARN := -Wall -Wextra -Wpedantic -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wundef -Wvla \
         -Wimplicit-fallthrough -Werror
 FAST := -O3 -fno-math-errno -fno-trapping-math -fno-signed-zeros -ffp-contract=fast
-MODE_FLAGS_release := -O3 -g
+MODE_FLAGS_release := -O2 -g
 MODE_FLAGS_debug := -O0 -g
 MODE_FLAGS_alloc := -O2 -g
 MODE_FLAGS_asan := -O1 -g -fsanitize=address -fno-omit-frame-pointer

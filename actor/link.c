@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "actor/resolve.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -194,7 +195,9 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
   } else if (result.code == RPC_OK) {
     status = take_lease(link, reply, reply_bytes, error);
   } else if (result.code == RPC_DEADLINE_EXCEEDED) {
-    status = status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms", wait_ms);
+    status = resolve_check(link->address, error);
+    if (status == STATUS_OK)
+      status = status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms", wait_ms);
   } else if (link_verdict(result.code, 1) == LINK_RETRY) {
     status = status_fail(error, STATUS_UNAVAILABLE, "%s", *result.text ? result.text : "no answer");
   } else if (link_verdict(result.code, 1) == LINK_REFUSE) {

@@ -68,6 +68,7 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   enum status status = options_parse(&actor_options_table, options, argc, argv, NULL, NULL, error);
   if (status == STATUS_OK)
     status = actor_options_apply_tf_config(options, getenv("TF_CONFIG"), error);
+  if (status == STATUS_OK) status = actor_options_check_learner(options, error);
   if (status == STATUS_OK) status = check_streams(options, error);
   if (status == STATUS_OK) status = registry_find(&app->env, options->env, error);
   if (status == STATUS_OK)

@@ -2,7 +2,9 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "common/cluster/host_port.h"
 #include "common/cluster/tf_config.h"
 
 #define AT(member) offsetof(struct actor_options, member)
@@ -54,6 +56,20 @@ const struct option_table actor_options_table = {
     .options = rows,
     .count = sizeof(rows) / sizeof(*rows),
 };
+
+enum status actor_options_check_learner(const struct actor_options *options, struct error *error) {
+  static const char unix_prefix[] = "unix:";
+  const char *address = options->learner;
+  struct error reason = {"a socket's path is missing"};
+  size_t prefix = strlen(unix_prefix);
+  bool is_unix = strncmp(address, unix_prefix, prefix) == 0;
+  if (is_unix ? address[prefix] != '\0' : host_port_check(address, &reason) == STATUS_OK)
+    return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--learner=%.200s: %s; for example --learner=10.0.0.1:8686 or "
+                     "--learner=unix:/tmp/acorn.socket",
+                     address, reason.text);
+}
 
 /* Sets an option that the user has left alone. */
 static enum status set_default(struct actor_options *options, const char *name, const char *value,

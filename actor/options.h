@@ -33,4 +33,8 @@ extern const struct option_table actor_options_table;
 MUST_CHECK enum status actor_options_apply_tf_config(struct actor_options *options,
                                                      const char *json, struct error *error);
 
+/* Errors: INVALID: --learner is neither HOST:PORT nor unix:PATH. */
+MUST_CHECK enum status actor_options_check_learner(const struct actor_options *options,
+                                                   struct error *error);
+
 #endif

@@ -171,7 +171,8 @@ static enum status choose_address(struct launch *launch, struct error *error) {
       launch->address);
 }
 
-// A run that is resumed has its folder already. An evaluation keeps nothing: it reads a run folder, which may be in use.
+// A run that is resumed has its folder already. An evaluation keeps nothing: it reads a run folder,
+// which may be in use.
 static enum status choose_folders(struct launch *launch, struct error *error) {
   const struct arguments *arguments = &launch->arguments;
   char *path = launch->run_folder;

@@ -20,9 +20,9 @@ struct dense dense_declare(struct agent *agent, const char *name, int inputs, in
                            enum activation activation) {
   struct dense dense = {.inputs = inputs, .outputs = outputs, .activation = activation};
   char full[32];
-  snprintf(full, sizeof(full), "%s/w", name);
+  snprintf(full, sizeof(full), "%.29s/w", name);
   dense.weight = agent_declare(agent, full, 2, inputs, outputs);
-  snprintf(full, sizeof(full), "%s/b", name);
+  snprintf(full, sizeof(full), "%.29s/b", name);
   dense.bias = agent_declare(agent, full, 1, outputs, 1);
   return dense;
 }

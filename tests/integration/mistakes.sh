@@ -14,6 +14,10 @@ mistake() {
 
 mistake "an environment that does not exist" "did you mean 'cartpole'" cartpol vtrace 2
 mistake "an agent that does not exist" "vtrace" cartpole vtrase 2
+mistake "agent and environment in the wrong order" "./run_local.sh cartpole vtrace 1" \
+  vtrace cartpole 1
+mistake "an address whose port is left open" "--listen=127.0.0.1:0: name a port" \
+  cartpole vtrace 1 --listen=127.0.0.1:0
 mistake "an option that does not exist" "did you mean --total_steps" \
   cartpole vtrace 2 --total_step=100
 mistake "an option of the actors, misspelt" "did you mean --reconnect_s" \

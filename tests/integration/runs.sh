@@ -46,6 +46,23 @@ ended
 keeps() { [ "$code" -ne 0 ] && says "--resume" && [ -s "$first/config.txt" ]; }
 pass_if "a folder that holds a run is refused" keeps
 
+# The environment's options of a run stand in its folder.
+run catch vtrace 2 4 --total_steps=4k --logdir=small --env_args='{"rows": 8, "columns": 3}'
+ended
+run catch vtrace 2 4 --total_steps=8k --logdir=small --resume
+ended
+same_options() { is "$code" 0 && [ "$(value steps)" -ge 8000 ]; }
+pass_if "--resume plays the environment of the run" same_options
+run catch vtrace 2 2 --logdir=small --mode=evaluate --episodes=8
+ended
+evaluates() { is "$code" 0 && grep -q '^evaluation episodes=8 ' out; }
+pass_if "--mode=evaluate does as well" evaluates
+refused tmaze vtrace 1 --logdir=small --mode=evaluate
+differs() { is "$code" 2 && says "small holds a run of catch vtrace, this one is of $1"; }
+pass_if "a run of another environment is not evaluated" differs "tmaze vtrace"
+refused catch random 1 --logdir=small --resume
+pass_if "a run of another agent is not resumed" differs "catch random"
+
 run cartpole vtrace 1 4 --total_steps=5k --target_return=500 --logdir=missed
 ended
 pass_if "exit code 3 when the target is not reached" is "$code" 3

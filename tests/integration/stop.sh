@@ -61,4 +61,8 @@ wait_for 20 test -s run2/metrics.jsonl
 kill -KILL "$run" 2>/dev/null
 ended 5
 pass_if "kill -9 of the launcher leaves no process" wait_for 10 none_left
+run cartpole vtrace 1 4 --total_steps=2k --logdir="$work/run3"
+ended
+swept() { is "$code" 0 && no_socket; }
+pass_if "and the next run removes its private folder" swept
 finish

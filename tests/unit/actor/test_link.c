@@ -191,6 +191,14 @@ static void gives_up_in_time(void **state) {
   link_destroy(link_);
 }
 
+static void a_host_that_is_not_found_is_named(void **state) {
+  (void)state;
+  open_link("no..such:8686", 100000);
+  assert_int_equal(join(), STATUS_UNAVAILABLE);
+  assert_non_null(strstr(error.text, "the host 'no..such' cannot be found"));
+  link_destroy(link_);
+}
+
 static void a_lease_must_fit(void **state) {
   (void)state;
   static const struct learner_act act = {.lease_more = 1};
@@ -255,6 +263,7 @@ int main(void) {
       cmocka_unit_test(endings_are_told),
       cmocka_unit_test(backs_off),
       cmocka_unit_test(gives_up_in_time),
+      cmocka_unit_test(a_host_that_is_not_found_is_named),
       cmocka_unit_test(a_lease_must_fit),
       cmocka_unit_test(cancel_ends_an_exchange),
       cmocka_unit_test(cancel_ends_a_back_off),

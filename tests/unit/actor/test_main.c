@@ -58,6 +58,7 @@ static void wrong_options(void **state) {
       {"--evns=3", "envs", 2},
       {"--env=cartpol", "did you mean 'cartpole'", 2},
       {"--env_args={\"x\": 1}", "max_steps", 2},
+      {"--learner=nonsense", "--learner=nonsense: address 'nonsense' has no port", 2},
       {"--streams=2", "every stream needs an environment", 2},
       {"--role=judge", "train", 2},
   };

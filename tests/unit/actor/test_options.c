@@ -30,7 +30,7 @@ static const struct {
     {"--learner=x:1", CLUSTER "{\"type\": \"chief\", \"index\": 0}}", "x:1", "actor", "train", 0,
      NULL},
     {NULL, CLUSTER "{\"type\": \"chief\", \"index\": 0}}", NULL, NULL, NULL, 0,
-     "learner 0, but this program is the actor"},
+     "learner 0, but this program is the actor: run build/learner"},
     {NULL, CLUSTER "{\"type\": \"ps\", \"index\": 0}}", NULL, NULL, NULL, 0,
      "ps 0, but this program is the actor"},
     {NULL, CLUSTER "{\"type\": \"worker\", \"index\": 9}}", NULL, NULL, NULL, 0, "TF_CONFIG"},
@@ -62,7 +62,30 @@ static void tf_config_fills_the_gaps(void **state) {
   }
 }
 
+static void a_learner_needs_an_address(void **state) {
+  (void)state;
+  static const struct {
+    const char *learner, *words; // of the error, or NULL
+  } addresses[] = {
+      {"127.0.0.1:8686", NULL},      {"machine-a:1", NULL},
+      {"[::1]:8686", NULL},          {"unix:/tmp/x", NULL},
+      {"nonsense", "has no port"},   {"", "has no port"},
+      {"host:0", "not in 1..65535"}, {"host:port", "not in 1..65535"},
+      {"unix:", "path is missing"},
+  };
+  for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
+    struct actor_options options = {.learner = (char *)addresses[i].learner};
+    struct error error = {""};
+    enum status status = actor_options_check_learner(&options, &error);
+    assert_int_equal(status, addresses[i].words ? STATUS_INVALID : STATUS_OK);
+    if (!addresses[i].words) continue;
+    assert_non_null(strstr(error.text, addresses[i].words));
+    assert_non_null(strstr(error.text, "for example --learner=10.0.0.1:8686"));
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(tf_config_fills_the_gaps)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(tf_config_fills_the_gaps),
+                                     cmocka_unit_test(a_learner_needs_an_address)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
