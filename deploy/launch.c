@@ -250,7 +250,9 @@ static int supervise(struct launch *launch) {
 
 // Of the folders that were made here, those stay that somebody has written to.
 static void remove_empty_folders(const struct launch *launch) {
-  if (launch->is_new && rmdir(launch->run_folder) == 0 && !launch->had_runs) rmdir(runs_folder);
+  if (!launch->is_new) return;
+  rmdir(launch->run_folder); // a learner that is refused may have done so
+  if (!launch->had_runs) rmdir(runs_folder);
 }
 
 static int fail(const struct error *error) {

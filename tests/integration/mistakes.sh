@@ -32,6 +32,9 @@ mistake "what the launcher sets itself" "cannot be given here" cartpole vtrace 2
 mistake "an environment's option that does not exist" "lenght" \
   tmaze vtrace 2 --env_args='{"lenght": 20}'
 mistake "options of the environment that are no JSON" "env_args" tmaze vtrace 2 --env_args=length
+# What only the learner sees: it ends before there is anything to keep.
+mistake "sizes that contradict each other" "--max_envs=1 is less" cartpole vtrace 2 --max_envs=1
+mistake "an address that is none" "is not HOST:PORT" cartpole vtrace 2 --listen=nonsense
 mistake "no words at all" "Usage:"
 
 refused --help
