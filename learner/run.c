@@ -170,24 +170,37 @@ static enum status load(struct run *run, struct error *error) {
   return STATUS_OK;
 }
 
+/* "tmaze(length=20) vtrace": what must be the same when a run is continued. */
+static enum status describe_run(char *text, size_t bytes, const struct learner_options *options,
+                                struct error *error) {
+  const struct acorn_env *env;
+  struct acorn_config config;
+  char identity[WIRE_ENVIRONMENT_BYTES];
+  enum status status = registry_find(&env, options->env, error);
+  if (status == STATUS_OK) status = registry_config(&config, env, options->env_args, error);
+  if (status != STATUS_OK) return status;
+  registry_identity(identity, sizeof(identity), env, &config);
+  registry_config_deinit(&config);
+  snprintf(text, bytes, "%s %s", identity, options->agent);
+  return STATUS_OK;
+}
+
 /* The folder that is continued must hold a run of the same environment and agent. */
 static enum status check_same_run(const struct run *run, struct error *error) {
-  const struct learner_options *ours = run->options;
-  if (!run->folder.held_run || !ours->resume) return STATUS_OK;
-  char path[1024];
+  if (!run->folder.held_run || !run->options->resume) return STATUS_OK;
+  char path[1024], ours[512], theirs[512];
   snprintf(path, sizeof(path), "%s/config.txt", run->folder.path);
-  struct learner_options theirs;
-  options_init(&learner_options_table, &theirs);
-  enum status status = options_read_file(&learner_options_table, &theirs, path, error);
-  if (status == STATUS_OK &&
-      (strcmp(ours->env, theirs.env) != 0 || strcmp(ours->agent, theirs.agent) != 0 ||
-       strcmp(ours->env_args, theirs.env_args) != 0))
+  struct learner_options earlier;
+  options_init(&learner_options_table, &earlier);
+  enum status status = options_read_file(&learner_options_table, &earlier, path, error);
+  if (status == STATUS_OK) status = describe_run(theirs, sizeof(theirs), &earlier, error);
+  if (status == STATUS_OK) status = describe_run(ours, sizeof(ours), run->options, error);
+  if (status == STATUS_OK && strcmp(ours, theirs) != 0)
     status = status_fail(error, STATUS_MISMATCH,
-                         "%s holds a run of %s %s with --env_args='%s', this one is %s %s with "
-                         "--env_args='%s': resume with the same, or choose another --logdir",
-                         run->folder.path, theirs.env, theirs.agent, theirs.env_args, ours->env,
-                         ours->agent, ours->env_args);
-  options_deinit(&learner_options_table, &theirs);
+                         "%s holds a run of %s, this one is %s: resume with the same words, or "
+                         "choose another --logdir",
+                         run->folder.path, theirs, ours);
+  options_deinit(&learner_options_table, &earlier);
   return status;
 }
 
