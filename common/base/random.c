@@ -2,23 +2,18 @@
 
 #include <math.h>
 
-// Multipliers and Weyl increments of Philox4x32 (Salmon et al. 2011, table 2 and section 4.3).
-enum { ROUNDS = 10 };
-static const uint32_t multiplier_0 = 0xD2511F53, multiplier_1 = 0xCD9E8D57;
-static const uint32_t weyl_0 = 0x9E3779B9, weyl_1 = 0xBB67AE85;
-
 void random_philox4x32(uint32_t out[4], const uint32_t counter[4], uint64_t key) {
   uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
   uint32_t key_0 = (uint32_t)key, key_1 = (uint32_t)(key >> 32);
-  for (int round = 0; round < ROUNDS; round++) {
-    uint64_t product_0 = (uint64_t)multiplier_0 * c0;
-    uint64_t product_1 = (uint64_t)multiplier_1 * c2;
+  for (int round = 0; round < RANDOM_ROUNDS; round++) {
+    uint64_t product_0 = (uint64_t)RANDOM_MULTIPLIER_0 * c0;
+    uint64_t product_1 = (uint64_t)RANDOM_MULTIPLIER_1 * c2;
     c0 = (uint32_t)(product_1 >> 32) ^ c1 ^ key_0;
     c1 = (uint32_t)product_1;
     c2 = (uint32_t)(product_0 >> 32) ^ c3 ^ key_1;
     c3 = (uint32_t)product_0;
-    key_0 += weyl_0;
-    key_1 += weyl_1;
+    key_0 += RANDOM_WEYL_0;
+    key_1 += RANDOM_WEYL_1;
   }
   out[0] = c0;
   out[1] = c1;

@@ -16,6 +16,14 @@ enum random_purpose {
   RANDOM_TEST = 5,
 };
 
+/* Rounds, multipliers and Weyl increments of Philox4x32 (Salmon et al. 2011, table 2 and section
+ * 4.3). */
+#define RANDOM_ROUNDS 10
+#define RANDOM_MULTIPLIER_0 0xD2511F53u
+#define RANDOM_MULTIPLIER_1 0xCD9E8D57u
+#define RANDOM_WEYL_0 0x9E3779B9u
+#define RANDOM_WEYL_1 0xBB67AE85u
+
 /* One block of four 32-bit numbers. */
 void random_philox4x32(uint32_t out[4], const uint32_t counter[4], uint64_t key);
 

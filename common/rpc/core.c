@@ -1,5 +1,6 @@
 #include "common/rpc/core.h"
 
+#include <dlfcn.h>
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/impl/codegen/compression_types.h>
 #include <grpc/support/log.h>
@@ -14,8 +15,22 @@ static void drop_log_line(gpr_log_func_args *args) {
   (void)args;
 }
 
+/* Debian builds Abseil, whose locks gRPC takes dozens of times a message, with its assertions on:
+ * each lock then enters a graph in search of deadlocks. There is a switch for that, in C++ only; a
+ * build that has another name for it keeps its search. */
+static void end_deadlock_search(void) {
+  union {
+    void *symbol;
+    void (*set_mode)(int mode);
+  } abseil = {dlsym(RTLD_DEFAULT,
+                    "_ZN4absl7debian329SetMutexDeadlockDetectionModeENS0_15OnDeadlockCycleE")};
+  enum { IGNORE = 0 };
+  if (abseil.symbol) abseil.set_mode(IGNORE);
+}
+
 void core_init(void) {
   if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
+  end_deadlock_search();
   grpc_init();
 }
 

@@ -5,6 +5,7 @@
 #include "learner/device/cpu_linear.h"
 #include "learner/device/cpu_lstm.h"
 #include "learner/device/cpu_optimiser.h"
+#include "learner/device/cpu_random.h"
 #include "learner/device/cpu_vtrace.h"
 
 static void fill(struct device *d, real *y, float value, size_t n) {
@@ -102,6 +103,7 @@ const struct device_ops KERNELS = {
     .linear_backward = linear_backward,
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
+    .random_uniforms = random_uniforms,
     .categorical_sample = categorical_sample,
     .categorical_evaluate = categorical_evaluate,
     .categorical_backward = categorical_backward,

@@ -88,6 +88,13 @@ INLINE vf select_equal(vi a, vi b, vf x, vf y) {
   return (vf)_mm512_mask_blend_ps(_mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b), (__m512)y,
                                   (__m512)x);
 }
+/* Even lanes' products without sign, 64 bits each; and the odd lanes moved to even ones. */
+INLINE vi multiply_even(vi a, vi b) {
+  return (vi)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+}
+INLINE vi odd_to_even(vi a) {
+  return (vi)_mm512_srli_epi64((__m512i)a, 32);
+}
 
 /* x[0], x[stride], ... n of them, the rest 0; and back. */
 INLINE vf load_column(const float *x, int stride, int n) {
@@ -128,6 +135,13 @@ INLINE vf select_equal(vi a, vi b, vf x, vf y) {
   __m256i equal = _mm256_cmpeq_epi32((__m256i)a, (__m256i)b);
   return (vf)_mm256_blendv_ps((__m256)y, (__m256)x, (__m256)equal);
 }
+/* Even lanes' products without sign, 64 bits each; and the odd lanes moved to even ones. */
+INLINE vi multiply_even(vi a, vi b) {
+  return (vi)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+}
+INLINE vi odd_to_even(vi a) {
+  return (vi)_mm256_srli_epi64((__m256i)a, 32);
+}
 
 #else
 INLINE vf load_part(const float *x, int n) {
@@ -146,6 +160,13 @@ INLINE vf vmax(vf a, vf b) {
 }
 INLINE vf vsqrt(vf a) {
   return (vf)_mm_sqrt_ps((__m128)a);
+}
+/* Even lanes' products without sign, 64 bits each; and the odd lanes moved to even ones. */
+INLINE vi multiply_even(vi a, vi b) {
+  return (vi)_mm_mul_epu32((__m128i)a, (__m128i)b);
+}
+INLINE vi odd_to_even(vi a) {
+  return (vi)_mm_srli_epi64((__m128i)a, 32);
 }
 INLINE vf blend(vi mask, vf x, vf y) {
   return (vf)((mask & (vi)x) | (~mask & (vi)y));

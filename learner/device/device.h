@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/random.h"
 #include "common/base/status.h"
 
 typedef struct real real;
@@ -110,6 +111,12 @@ struct device_ops {
   void (*lstm_backward)(struct device *d, real *dgates, real *dwh, real *dh, const real *h,
                         const real *c, const real *gates, const real *wh, const real *h0,
                         const real *c0, const uint8_t *reset, int T, int N, int H);
+
+  /* ---- uniform (B) in [0, 1): random_uniform of environments first_environment + b, all in the
+   * same life, at their steps (B); bit for bit the same on every device. */
+  void (*random_uniforms)(struct device *d, float *uniform, uint64_t seed,
+                          uint32_t first_environment, uint32_t life, const uint32_t *step,
+                          enum random_purpose purpose, int B);
 
   /* ---- categorical distribution over A actions; logits rows are `stride` reals apart */
   /* uniform (B) in [0,1): inverse of the cumulative distribution in order of actions; a negative

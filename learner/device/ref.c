@@ -280,6 +280,14 @@ static int inverse_cdf(const REAL *logits, const struct softmax *s, REAL u, int 
   return A - 1;
 }
 
+static void ref_random_uniforms(struct device *d, float *uniform, uint64_t seed,
+                                uint32_t first_environment, uint32_t life, const uint32_t *step,
+                                enum random_purpose purpose, int B) {
+  (void)d;
+  for (int b = 0; b < B; b++)
+    uniform[b] = random_uniform(seed, first_environment + (uint32_t)b, life, step[b], purpose);
+}
+
 static void ref_categorical_sample(struct device *d, int32_t *action, float *log_prob,
                                    const real *logits_, int stride, const float *uniform, int B,
                                    int A) {
@@ -484,6 +492,7 @@ static const struct device_ops REF_OPS = {
     .linear_backward = ref_linear_backward,
     .lstm_forward = ref_lstm_forward,
     .lstm_backward = ref_lstm_backward,
+    .random_uniforms = ref_random_uniforms,
     .categorical_sample = ref_categorical_sample,
     .categorical_evaluate = ref_categorical_evaluate,
     .categorical_backward = ref_categorical_backward,

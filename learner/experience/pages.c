@@ -32,10 +32,8 @@ struct page {
 };
 
 struct slot {
-  int64_t next_row; /* of the pool */
-  int left;         /* rows left in the newest page */
-  int newest;       /* the page being filled; NONE before the first */
-  int skip;         /* steps left before the first page */
+  int newest; /* the page being filled; NONE before the first */
+  int skip;   /* steps left before the first page */
   bool alive;
   uint32_t life;
   uint64_t next_first_step; /* of the slot's next page */
@@ -69,11 +67,7 @@ static void create_rows(struct pages *pages) {
   size_t num_pages = (size_t)config->num_pages, rows = num_pages * (size_t)config->page_steps;
   struct pages_rows *to = &pages->rows;
   to->observation = ops->alloc(pages->device, rows * config->row_stride);
-  to->action = ops->alloc(pages->device, rows * sizeof(*to->action));
-  to->behaviour = ops->alloc(pages->device, rows * sizeof(*to->behaviour));
-  to->reward = ops->alloc(pages->device, rows * sizeof(*to->reward));
-  to->flags = ops->alloc(pages->device, rows * sizeof(*to->flags));
-  to->version = ops->alloc(pages->device, rows * sizeof(*to->version));
+  to->step = ops->alloc(pages->device, rows * sizeof(*to->step));
   to->start_previous_action = ops->alloc(pages->device, num_pages * sizeof(int32_t));
   if (config->state_size)
     to->start_state =
@@ -99,19 +93,19 @@ struct pages *pages_create(struct device *device, const struct pages_config *con
 
   pages->slot = check_alloc((size_t)config->num_slots, sizeof(*pages->slot));
   for (int i = 0; i < config->num_slots; i++) pages->slot[i].newest = NONE;
+  pages->rows.cursor = check_alloc((size_t)config->num_slots, sizeof(*pages->rows.cursor));
   return pages;
 }
 
 void pages_destroy(struct pages *pages) {
   if (!pages) return;
   struct pages_rows *rows = &pages->rows;
-  void *arrays[] = {
-      rows->observation, rows->action,  rows->behaviour,   rows->reward,
-      rows->flags,       rows->version, rows->start_state, rows->start_previous_action};
+  void *arrays[] = {rows->observation, rows->step, rows->start_state, rows->start_previous_action};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
     if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
   free(pages->page);
   free(pages->slot);
+  free(rows->cursor);
   free(pages);
 }
 
@@ -197,7 +191,7 @@ void pages_end_life(struct pages *pages, int slot_index) {
   struct slot *slot = slot_of(pages, slot_index);
   while (slot->newest != NONE) drop_hold(pages, slot, slot->newest, ~0u);
   slot->alive = false;
-  slot->left = 0;
+  pages->rows.cursor[slot_index].left = 0;
 }
 
 void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
@@ -225,8 +219,7 @@ static struct pages_place begin_page(struct pages *pages, int slot_index) {
                         .first_step = slot->next_first_step};
   int64_t row = (int64_t)at * T;
   slot->newest = at;
-  slot->next_row = row + 1;
-  slot->left = T - 1;
+  pages->rows.cursor[slot_index] = (struct pages_cursor){.next_row = row + 1, .left = T - 1};
   slot->next_first_step += (uint64_t)T;
 
   struct pages_place place = {.row = row, .page = at, .starts_window = true};
@@ -242,10 +235,8 @@ static struct pages_place begin_page(struct pages *pages, int slot_index) {
 
 struct pages_place pages_append(struct pages *pages, int slot_index) {
   struct slot *slot = slot_of(pages, slot_index);
-  if (slot->left > 0) {
-    slot->left--;
-    return (struct pages_place){.row = slot->next_row++, .page = slot->newest};
-  }
+  int64_t row = pages_try_append(&pages->rows, slot_index);
+  if (row >= 0) return (struct pages_place){.row = row, .page = slot->newest};
   CHECK(slot->alive, "slot %d has no life: begin one before its first step", slot_index);
   if (slot->skip == 0) return begin_page(pages, slot_index);
   slot->skip--;
@@ -304,14 +295,15 @@ static int32_t copy_steps(const struct pages *pages, struct train_batch *batch, 
   float *restrict behaviour = batch->behaviour + to, *restrict reward = batch->reward + to;
   uint8_t *restrict flags = batch->flags + to;
   int64_t *restrict version = batch->version + to;
+  const struct pages_step *step = rows->step + row;
   for (size_t i = 0; i < (size_t)count; i++) {
-    before[i * N] = rows->flags[row + i] & STEP_FIRST ? -1 : previous;
-    previous = rows->action[row + i];
+    before[i * N] = step[i].flags & STEP_FIRST ? -1 : previous;
+    previous = step[i].action;
     action[i * N] = previous;
-    behaviour[i * N] = rows->behaviour[row + i];
-    reward[i * N] = rows->reward[row + i];
-    flags[i * N] = rows->flags[row + i];
-    version[i * N] = rows->version[row + i];
+    behaviour[i * N] = step[i].behaviour;
+    reward[i * N] = step[i].reward;
+    flags[i * N] = step[i].flags;
+    version[i * N] = step[i].version;
   }
   return previous;
 }

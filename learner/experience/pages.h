@@ -33,17 +33,30 @@ struct pages_config {
   bool stagger;   /* false: every phase is 0 (deterministic tests) */
 };
 
-/* Structure of arrays over all rows of the pool; row = page * page_steps + offset. Plain pointers,
- * written by the owner thread only. */
+/* Where a slot's next step goes while its page has room. */
+struct pages_cursor {
+  int64_t next_row; /* of the pool */
+  int left;         /* rows left in the page */
+};
+
+/* A step but for its observation. Together, because steps are filed for one slot after the other,
+ * each in a page of its own: an array for each member would cost a cache line for each. */
+struct pages_step {
+  int64_t version; /* of the parameters that chose the action */
+  int32_t action;
+  float behaviour; /* log mu(action) */
+  float reward;
+  uint8_t flags;
+};
+
+/* Arrays over all rows of the pool; row = page * page_steps + offset. Plain pointers, written by
+ * the owner thread only. */
 struct pages_rows {
   uint8_t *observation;           /* (rows, row_stride) */
-  int32_t *action;                /* (rows) */
-  float *behaviour;               /* (rows) */
-  float *reward;                  /* (rows) */
-  uint8_t *flags;                 /* (rows) */
-  int64_t *version;               /* (rows) */
+  struct pages_step *step;        /* (rows) */
   real *start_state;              /* (pages, S): recurrent state before the page's first step */
   int32_t *start_previous_action; /* (pages) */
+  struct pages_cursor *cursor;    /* (slots): pages_try_append's */
 };
 
 struct pages;
@@ -76,6 +89,15 @@ void pages_end_life(struct pages *pages, int slot);
 
 /* Room for the slot's next step. Never allocates memory. */
 struct pages_place pages_append(struct pages *pages, int slot);
+
+/* The row of the slot's next step if its page has room, which is nearly always; otherwise -1, and
+ * pages_append says more. */
+static inline int64_t pages_try_append(const struct pages_rows *rows, int slot) {
+  struct pages_cursor *cursor = &rows->cursor[slot];
+  if (cursor->left == 0) return -1;
+  cursor->left--;
+  return cursor->next_row++;
+}
 
 /* Copies a closed window into column `column` of the batch, previous actions derived
  * (start_previous_action, then the actions themselves; -1 on first rows), and releases the window:

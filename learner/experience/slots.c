@@ -25,12 +25,3 @@ void slots_destroy(struct device *device, struct slots *slots) {
   free(slots->previous_action);
   free(slots);
 }
-
-enum slots_life slots_enter(struct slots *slots, int slot, uint32_t life) {
-  if (slots->life[slot] == life) return SLOTS_SAME_LIFE;
-  if (slots->life[slot] > life) return SLOTS_OLD_LIFE;
-  slots->life[slot] = life;
-  slots->steps[slot] = 0;
-  slots->previous_action[slot] = -1;
-  return SLOTS_NEW_LIFE;
-}

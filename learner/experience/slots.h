@@ -25,6 +25,13 @@ enum slots_life { SLOTS_SAME_LIFE, SLOTS_NEW_LIFE, SLOTS_OLD_LIFE };
 /* Life check of a row. A new life resets the slot: no steps, no previous action (its recurrent
  * state is dropped by the `first` flag of the row). A row of an old life, whose actor has been
  * replaced meanwhile, is not to be used. */
-enum slots_life slots_enter(struct slots *slots, int slot, uint32_t life);
+static inline enum slots_life slots_enter(struct slots *slots, int slot, uint32_t life) {
+  if (slots->life[slot] == life) return SLOTS_SAME_LIFE;
+  if (slots->life[slot] > life) return SLOTS_OLD_LIFE;
+  slots->life[slot] = life;
+  slots->steps[slot] = 0;
+  slots->previous_action[slot] = -1;
+  return SLOTS_NEW_LIFE;
+}
 
 #endif

@@ -18,6 +18,7 @@ struct inference {
   struct weights *weights;
   struct batcher *batcher;
   struct pages *pages;
+  const struct pages_rows *rows; /* of pages */
   struct fifo *fifo;
   struct progress *progress;
   struct inference_metrics metrics;
@@ -50,6 +51,7 @@ struct inference *inference_create(const struct inference_config *config, struct
                              .weights = weights,
                              .batcher = batcher,
                              .pages = pages,
+                             .rows = pages ? pages_rows(pages) : NULL,
                              .fifo = fifo,
                              .progress = progress,
                              .metrics = *metrics,
@@ -94,29 +96,36 @@ static real *row_of(const struct inference *self, real *array, int row) {
   return device_at(self->device, array, (size_t)row * (size_t)self->slots->state_size);
 }
 
-/* Life check, slot reset, previous action, recurrent state and random number of one segment's rows.
- */
+/* Life check, slot reset, previous action and recurrent state of one segment's rows. */
 static void enter_segment(struct inference *self, const struct row_batch *batch,
                           const struct batch_segment *segment) {
   struct slots *slots = self->slots;
-  bool greedy = segment->eval && self->config.greedy_eval;
+  const bool trained = self->pages && !segment->eval;
   for (int i = 0; i < segment->num_rows; i++) {
     int row = segment->first_row + i, slot = segment->first_slot + i;
     uint8_t flags = batch->flags[row];
     enum slots_life life = slots_enter(slots, slot, segment->life);
-    if (life == SLOTS_NEW_LIFE && self->pages && !segment->eval)
-      pages_begin_life(self->pages, slot, segment->life);
+    if (life == SLOTS_NEW_LIFE && trained) pages_begin_life(self->pages, slot, segment->life);
     if (life == SLOTS_OLD_LIFE || flags & STEP_ABSENT) continue;
     self->slot[row] = slot;
     if (flags & STEP_FIRST) slots->previous_action[slot] = -1;
     self->previous_action[row] = slots->previous_action[slot];
-    self->uniform[row] = greedy ? -1
-                                : random_uniform(self->config.seed, (uint32_t)slot, segment->life,
-                                                 slots->steps[slot], RANDOM_ACTION);
     if (slots->state_size)
       self->device->ops->copy(self->device, row_of(self, self->state_in, row),
                               row_of(self, slots->state, slot), (size_t)slots->state_size);
   }
+}
+
+/* A random number for each of the segment's rows, needed or not. */
+static void draw_segment(struct inference *self, const struct batch_segment *segment) {
+  float *uniform = self->uniform + segment->first_row;
+  if (segment->eval && self->config.greedy_eval) {
+    for (int i = 0; i < segment->num_rows; i++) uniform[i] = -1;
+    return;
+  }
+  self->device->ops->random_uniforms(
+      self->device, uniform, self->config.seed, (uint32_t)segment->first_slot, segment->life,
+      self->slots->steps + segment->first_slot, RANDOM_ACTION, segment->num_rows);
 }
 
 static void enter_rows(struct inference *self, const struct row_batch *batch) {
@@ -125,8 +134,11 @@ static void enter_rows(struct inference *self, const struct row_batch *batch) {
     self->previous_action[row] = -1;
     self->uniform[row] = 0;
   }
-  for (int i = 0; i < batch->num_segments; i++)
-    if (!batch->segment[i].dead) enter_segment(self, batch, &batch->segment[i]);
+  for (int i = 0; i < batch->num_segments; i++) {
+    if (batch->segment[i].dead) continue;
+    enter_segment(self, batch, &batch->segment[i]);
+    draw_segment(self, &batch->segment[i]);
+  }
 }
 
 /* Forward, then an action and its log-probability for every row. */
@@ -144,39 +156,43 @@ static void choose_actions(struct inference *self, const struct row_batch *batch
                                         agent_num_actions(self->agent));
 }
 
-/* The slot's memory moves on by one step. Returns whether the row needed its action. */
-static bool leave_row(struct inference *self, const struct row_batch *batch, int row) {
+/* The slot's memory moves on by one step. */
+static void leave_row(struct inference *self, int slot, int row) {
   struct slots *slots = self->slots;
-  int slot = self->slot[row];
   slots->steps[slot]++;
   slots->previous_action[slot] = self->action[row];
   if (slots->state_size)
     self->device->ops->copy(self->device, row_of(self, slots->state, slot),
                             row_of(self, self->state_out, row), (size_t)slots->state_size);
-  return !(batch->flags[row] & STEP_TRUNCATED);
 }
 
 /* A row is a multiple of 16 bytes, and often just that: then it is one move instead of a call. */
-static void copy_observation(uint8_t *to, const uint8_t *from, size_t bytes) {
+static inline void copy_observation(uint8_t *to, const uint8_t *from, size_t bytes) {
   if (bytes == 16)
     memcpy(to, from, 16);
   else
     memcpy(to, from, bytes);
 }
 
-/* Writes the step where pages say; a window that it closes goes to training. */
-static void file_row(struct inference *self, const struct row_batch *batch, int row) {
-  const struct pages_rows *rows = pages_rows(self->pages);
+static inline void write_step(const struct inference *self, const struct row_batch *batch, int row,
+                              int64_t to) {
+  const struct pages_rows *rows = self->rows;
   size_t stride = self->inputs.row_stride;
+  copy_observation(rows->observation + (size_t)to * stride,
+                   batch->observation + (size_t)row * stride, stride);
+  rows->step[to] = (struct pages_step){.version = self->version,
+                                       .action = self->action[row],
+                                       .behaviour = self->log_prob[row],
+                                       .reward = batch->reward[row],
+                                       .flags = batch->flags[row]};
+}
+
+/* The step begins a page, or has none yet; a window that it closes goes to training. */
+static void file_at_boundary(struct inference *self, const struct row_batch *batch, int row) {
+  const struct pages_rows *rows = self->rows;
   struct pages_place place = pages_append(self->pages, self->slot[row]);
   if (place.row < 0) return;
-  copy_observation(rows->observation + (size_t)place.row * stride,
-                   batch->observation + (size_t)row * stride, stride);
-  rows->action[place.row] = self->action[row];
-  rows->behaviour[place.row] = self->log_prob[row];
-  rows->reward[place.row] = batch->reward[row];
-  rows->flags[place.row] = batch->flags[row];
-  rows->version[place.row] = self->version;
+  write_step(self, batch, row, place.row);
   if (place.starts_window) {
     rows->start_previous_action[place.page] = self->previous_action[row];
     if (self->slots->state_size)
@@ -192,15 +208,22 @@ static void file_row(struct inference *self, const struct row_batch *batch, int 
 /* Files the segment's rows and counts the steps that needed an action. */
 static int64_t file_segment(struct inference *self, const struct row_batch *batch,
                             const struct batch_segment *segment) {
+  const bool trained = self->pages && !segment->eval;
   int64_t steps = 0;
   for (int row = segment->first_row; row < segment->first_row + segment->num_rows; row++) {
+    int slot = self->slot[row];
     /* A newer life of the slot may have entered with this very batch. */
-    if (self->slot[row] < 0 || self->slots->life[self->slot[row]] != segment->life) continue;
-    bool needed = leave_row(self, batch, row);
-    if (!segment->eval || self->config.count_eval_steps) steps += needed;
-    if (!segment->eval && self->pages) file_row(self, batch, row);
+    if (slot < 0 || self->slots->life[slot] != segment->life) continue;
+    leave_row(self, slot, row);
+    steps += !(batch->flags[row] & STEP_TRUNCATED);
+    if (!trained) continue;
+    int64_t to = pages_try_append(self->rows, slot);
+    if (to >= 0)
+      write_step(self, batch, row, to);
+    else
+      file_at_boundary(self, batch, row);
   }
-  return steps;
+  return !segment->eval || self->config.count_eval_steps ? steps : 0;
 }
 
 static void measure(struct inference *self, const struct row_batch *batch, int64_t start_us,

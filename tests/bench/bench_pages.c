@@ -17,11 +17,7 @@ static void write_row(const struct pages_rows *rows, const struct pages_place *p
   if (place->row < 0) return;
   size_t row = (size_t)place->row;
   memcpy(rows->observation + row * stride, observation, stride);
-  rows->action[row] = 1;
-  rows->behaviour[row] = -0.7f;
-  rows->reward[row] = 1;
-  rows->flags[row] = 0;
-  rows->version[row] = 7;
+  rows->step[row] = (struct pages_step){.version = 7, .action = 1, .behaviour = -0.7f, .reward = 1};
   if (place->starts_window) rows->start_previous_action[place->page] = 1;
 }
 

@@ -59,11 +59,9 @@ static inline void history_write(struct pages *pages, const struct pages_place *
   size_t row = (size_t)place->row, page = (size_t)place->page;
   for (size_t i = 0; i < stride; i++)
     rows->observation[row * stride + i] = history_byte(values.bits, i);
-  rows->action[row] = values.action;
-  rows->behaviour[row] = values.behaviour;
-  rows->reward[row] = values.reward;
-  rows->flags[row] = values.flags;
-  rows->version[row] = values.version;
+  rows->step[row] = (struct pages_step){
+      values.version, values.action, values.behaviour, values.reward, values.flags,
+  };
   if (!place->starts_window) return;
   rows->start_previous_action[page] = step ? history_action(slot, life, step - 1) : -1;
   float *state = (float *)rows->start_state + page * (size_t)state_size;

@@ -93,8 +93,7 @@ static void give_batches(struct fixture *f, int batches, float reward) {
   for (int step = 0; batches > 0; step++) {
     for (int slot = 0; slot < N; slot++) {
       struct pages_place place = pages_append(f->pages, slot);
-      rows->reward[place.row] = reward;
-      rows->behaviour[place.row] = logf(0.5f);
+      rows->step[place.row] = (struct pages_step){.reward = reward, .behaviour = logf(0.5f)};
       float x = (float)(step % 7) / 7;
       memcpy(rows->observation + (size_t)place.row * STRIDE, &x, sizeof(x));
       if (place.starts_window) rows->start_previous_action[place.page] = -1;

@@ -1,0 +1,54 @@
+/* random_uniforms of every kernel set and of the reference device: bit for bit random_uniform. */
+#include "tests/unit/learner/device/device_testing.h"
+
+#include "common/base/random.h"
+
+static const struct {
+  uint64_t seed;
+  uint32_t first_environment, life, first_step;
+  enum random_purpose purpose;
+} table[] = {
+    {0, 0, 0, 0, RANDOM_ACTION},
+    {1, 64, 3, 1000, RANDOM_ACTION},
+    {0xfedcba9876543210, 7, UINT32_MAX, UINT32_MAX - 20, RANDOM_TEST},
+    {UINT64_MAX, UINT32_MAX - 9, 0x80000000, 0x7ffffff0, RANDOM_ENV_SEED}, /* ids wrap */
+};
+
+enum { GUARD = 1 };
+
+static void expect_uniforms(struct testing *t, size_t row, int B) {
+  uint64_t random = row + 1;
+  uint32_t *step = check_alloc((size_t)B, sizeof *step);
+  float *uniform = check_alloc((size_t)B + GUARD, sizeof *uniform);
+  for (int b = 0; b < B; b++)
+    step[b] = table[row].first_step + (uint32_t)testing_below(&random, 1 << 20);
+  uniform[B] = 5;
+  t->device->ops->random_uniforms(t->device, uniform, table[row].seed, table[row].first_environment,
+                                  table[row].life, step, table[row].purpose, B);
+  for (int b = 0; b < B; b++) {
+    float expected = random_uniform(table[row].seed, table[row].first_environment + (uint32_t)b,
+                                    table[row].life, step[b], table[row].purpose);
+    assert_memory_equal(&uniform[b], &expected, sizeof expected);
+  }
+  assert_true(uniform[B] == 5);
+  free(step);
+  free(uniform);
+}
+
+static void uniforms(struct testing *cpu, struct testing *ref) {
+  for (size_t row = 0; row < sizeof table / sizeof *table; row++)
+    for (size_t i = 0; i < sizeof TESTING_SIZES / sizeof *TESTING_SIZES; i++) {
+      expect_uniforms(cpu, row, TESTING_SIZES[i]);
+      expect_uniforms(ref, row, TESTING_SIZES[i]);
+    }
+}
+
+static void test_uniforms(void **state) {
+  (void)state;
+  testing_each_set(uniforms);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_uniforms)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
