@@ -22,7 +22,7 @@ static const struct preset presets[] = {
     {"cartpole", "lambda", "0.95"},
     {"cartpole", "baseline_cost", "0.05"},
     {"cartpole", "entropy_cost", "0.1"},
-    {"cartpole", "learning_rate", "0.002"},
+    {"cartpole", "learning_rate", "0.0015"},
     {"cartpole", "learning_rate_decay", "linear"},
     {"cartpole", "adam_epsilon", "1e-3"},
     {"cartpole", "max_gradient_norm", "1"},
