@@ -28,7 +28,7 @@ echo "machine"
 row " " processor "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
 row " " memory "$(awk '/^MemTotal/ {printf "%.1f GiB", $2 / 1048576}' /proc/meminfo)"
 flags=" $(sed -n 's/^flags[^:]*: //p' /proc/cpuinfo | head -n 1) "
-for flag in avx2 avx512f amx_bf16; do
+for flag in avx2 avx512f; do
   case "$flags" in
     *" $flag "*) row "✓" "$flag" "" ;;
     *) row "✗" "$flag" "slower kernels are used" ;;
