@@ -272,7 +272,6 @@ static void make_serving(struct run *run) {
 
   struct inference_config inference = {
       .num_slots = slots,
-      .num_train_slots = run->num_train_slots,
       .max_rows = batcher.max_rows,
       .seed = (uint64_t)options->seed,
       .greedy_eval = !run->evaluates || strcmp(options->policy, "greedy") == 0,

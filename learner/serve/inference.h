@@ -16,8 +16,7 @@
 
 struct inference_config {
   int num_slots; /* training slots, then evaluation slots */
-  int num_train_slots;
-  int max_rows; /* of a batch */
+  int max_rows;  /* of a batch */
   uint64_t seed;
   bool greedy_eval;      /* evaluation rows take the argmax */
   bool count_eval_steps; /* evaluate mode: their steps are the run's */

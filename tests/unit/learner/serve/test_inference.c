@@ -49,7 +49,6 @@ static int create(void **state) {
   struct progress_config progress = {.target_return = NAN};
   f->progress = progress_create(&progress);
   struct inference_config inference = {.num_slots = SLOTS + EVAL_SLOTS,
-                                       .num_train_slots = SLOTS,
                                        .max_rows = batcher.max_rows,
                                        .seed = 3,
                                        .greedy_eval = true};
