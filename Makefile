@@ -26,7 +26,8 @@ $(error MODE=$(MODE) is not one of release debug alloc asan ubsan tsan fuzz)
 endif
 
 CPPFLAGS := -D_GNU_SOURCE -I. -I$(BUILD)/gen
-CFLAGS := -std=gnu11 $(MODE_FLAGS) -march=x86-64-v2 $(WARN) -fno-common -pthread -MMD -MP
+# Hidden: what a plugin brings with it (numpy has a random_uniform of its own) must not meet ours.
+CFLAGS := -std=gnu11 $(MODE_FLAGS) -march=x86-64-v2 $(WARN) -fno-common -fvisibility=hidden -pthread -MMD -MP
 LDFLAGS := $(filter-out -O%,$(MODE_FLAGS)) -pthread
 # --wrap counts the allocations of our own objects (tests/alloc).
 WRAP_alloc := -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=aligned_alloc
@@ -34,21 +35,26 @@ WRAP := $(WRAP_$(MODE))
 
 LIBS_rpc := -lgrpc -lgpr -lprotobuf-c
 LIBS := $(LIBS_rpc) -luv -ljansson -ldl -lm
+# The learner's alone; as needed, so that what has no kernels does not load it.
+LIBS_kernels := -Wl,--as-needed -ldnnl -lgomp -Wl,--no-as-needed
 
 # ---- sources: every .c file of a folder belongs to the folder's library; main files are programs.
 src = $(sort $(wildcard $(1)))
 BASE_SRC := $(call src,common/base/*.c common/cluster/*.c common/metrics/*.c)
 RPC_SRC := $(call src,common/rpc/*.c)
-ENVS_SRC := $(call src,envs/*.c envs/*/*.c)
+GYMNASIUM_SRC := $(call src,envs/gymnasium/*.c)
+ENVS_SRC := $(filter-out $(GYMNASIUM_SRC),$(call src,envs/*.c envs/*/*.c))
 ACTOR_SRC := $(filter-out actor/main.c,$(call src,actor/*.c))
 # Kernel files are compiled several times, see below.
 KERNEL_SRC := learner/device/cpu_kernels.c
 REF_SRC := learner/device/ref.c
 LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c))
-DEPLOY_SRC := $(filter-out deploy/launch.c,$(call src,deploy/*.c))
+AFTER_MAIN := $(foreach p,curves checkpoint interval,deploy/after/$(p).c)
+DEPLOY_SRC := $(filter-out deploy/launch.c deploy/status.c deploy/task.c $(AFTER_MAIN),$(call src,deploy/*.c deploy/after/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GEN_OBJ := $(BUILD)/obj/gen/acorn.pb-c.o
+GEN_TENSORBOARD_OBJ := $(BUILD)/obj/gen/tensorboard.pb-c.o
 KERNEL_OBJ := $(if $(wildcard $(KERNEL_SRC)),$(foreach v,v2 v3 v4,$(BUILD)/obj/learner/device/cpu_kernels_$(v).o))
 REF_OBJ := $(if $(wildcard $(REF_SRC)),$(foreach v,float double,$(BUILD)/obj/learner/device/ref_$(v).o))
 
@@ -60,7 +66,7 @@ LIB_LEARNER := $(BUILD)/liblearner.a
 LIB_DEPLOY := $(BUILD)/libdeploy.a
 ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 
-PROGRAMS := $(foreach p,learner actor launch,$(BUILD)/$(p))
+PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval,$(BUILD)/$(p))
 UNIT_SRC := $(shell find tests/unit -name 'test_*.c' 2>/dev/null | sort)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC))
 BENCH_SRC := $(call src,tests/bench/bench_*.c)
@@ -68,19 +74,41 @@ BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
 FUZZ_SRC := $(call src,tests/fuzz/fuzz_*.c)
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
 
-.PHONY: all test units bench lint format asan ubsan tsan fuzz headers info help clean bench-programs
+.PHONY: all bundle test units bench lint format asan ubsan tsan fuzz headers install info help clean bench-programs python
 .SECONDARY:
-all: $(PROGRAMS) ## the programs: learner, actor, launch
+all: $(PROGRAMS) ## the programs: learner, actor, launch, status, task, and those that look at runs
 
 $(BUILD)/learner: $(BUILD)/obj/learner/main.o $(LIB_LEARNER) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/launch: $(BUILD)/obj/deploy/launch.o $(ALL_LIBS)
+$(patsubst deploy/after/%.c,$(BUILD)/%,$(AFTER_MAIN)): $(BUILD)/%: $(BUILD)/obj/deploy/after/%.o $(ALL_LIBS)
+$(BUILD)/status: $(BUILD)/obj/deploy/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
+$(BUILD)/task: $(BUILD)/obj/deploy/task.o $(ALL_LIBS)
+# Libraries beside a program come first (make bundle). The old kind of path, rpath, also holds for what those
+# libraries load.
+BESIDE := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib'
 EXTRA_OBJ := $(if $(filter alloc,$(MODE)),$(BUILD)/obj/tests/alloc/wrap.o)
-$(PROGRAMS): $(EXTRA_OBJ)
+$(PROGRAMS): $(EXTRA_OBJ) Makefile
 	@echo "  link   $@"
-	@$(CC) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS)
+	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS) \
+	  $(if $(filter $(LIB_LEARNER),$^),$(LIBS_kernels))
 
-$(LIB_BASE): $(call obj,$(BASE_SRC))
+bundle: $(PROGRAMS) ## build/bundle/acorn: programs with their libraries, for other distributions
+	@scripts/bundle.sh $^
+
+# Environments in Python: the only part that needs python3-dev, and nothing else needs it.
+.PHONY: gymnasium
+gymnasium: $(BUILD)/gymnasium.so ## the way to environments in Python: gym:ID, atari
+GYMNASIUM_OBJ := $(call obj,$(GYMNASIUM_SRC))
+PYTHON_INCLUDE := $(firstword $(subst -I,-isystem,$(shell /usr/bin/python3-config --includes 2>/dev/null)))
+$(GYMNASIUM_OBJ): CFLAGS += -fPIC $(PYTHON_INCLUDE)
+$(BUILD)/obj/envs/gymnasium/screen.o: CFLAGS += $(if $(filter -O2,$(MODE_FLAGS)),-O3)
+$(BUILD)/obj/envs/gymnasium/interpreter.o: envs/gymnasium/adapter.py
+$(BUILD)/gymnasium.so: $(GYMNASIUM_OBJ)
+	@echo "  link   $@"
+	@$(CC) $(LDFLAGS) -shared -o $@ $^ $(shell /usr/bin/python3-config --embed --ldflags) -lm
+
+$(LIB_BASE): $(call obj,$(BASE_SRC)) $(GEN_TENSORBOARD_OBJ)
 $(LIB_RPC): $(call obj,$(RPC_SRC)) $(GEN_OBJ)
 $(LIB_ENVS): $(call obj,$(ENVS_SRC))
 $(LIB_ACTOR): $(call obj,$(ACTOR_SRC))
@@ -90,7 +118,7 @@ $(ALL_LIBS):
 	@rm -f $@
 	@ar rcs $@ $^
 
-$(BUILD)/obj/%.o: %.c | $(BUILD)/gen/acorn.pb-c.h
+$(BUILD)/obj/%.o: %.c | $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.h
 	@mkdir -p $(@D)
 	@echo "  cc     $<"
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
@@ -108,11 +136,11 @@ $(BUILD)/obj/learner/device/ref_%.o: $(REF_SRC)
 	@echo "  cc     $< ($*)"
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -DREAL=$* -DREF_DEVICE=device_ref_$* -c -o $@ $<
 
-$(BUILD)/gen/acorn.pb-c.c $(BUILD)/gen/acorn.pb-c.h &: proto/acorn.proto
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: proto/%.proto
 	@mkdir -p $(BUILD)/gen
 	@echo "  proto  $<"
-	@protoc-c --proto_path=proto --c_out=$(BUILD)/gen proto/acorn.proto
-$(GEN_OBJ): $(BUILD)/gen/acorn.pb-c.c
+	@protoc-c --proto_path=proto --c_out=$(BUILD)/gen $<
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(filter-out $(WARN),$(CFLAGS)) -c -o $@ $<
 
@@ -121,17 +149,21 @@ TEST_COMMON := $(call obj,$(call src,tests/unit/support/*.c))
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
-	@$(CC) $(LDFLAGS) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS)
+	@$(CC) $(LDFLAGS) $(WRAP_UNIT) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
 $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
-	@$(CC) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS)
+	@$(CC) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
 PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c))
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
 	@$(CC) $(filter-out -fsanitize=%,$(LDFLAGS)) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
+
+# The torture test fails each allocation and each gRPC batch of our own objects in turn.
+$(BUILD)/tests/unit/test_torture: WRAP_UNIT := $(foreach f,malloc calloc realloc aligned_alloc strdup \
+  grpc_call_start_batch,-Wl,--wrap=$(f))
 
 units: $(UNIT)
 test: all units ## build and run the unit tests, a process each
@@ -153,9 +185,18 @@ lint: ## the rules that a script can check: includes, lengths, format
 	@scripts/lint.sh
 format: ## clang-format over all C files
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
-headers: $(BUILD)/gen/acorn.pb-c.h ## every header compiles alone
-	@for h in $$(git ls-files -co --exclude-standard '*.h'); do \
-	  $(CC) $(CPPFLAGS) -std=gnu11 $(WARN) -Wno-unused -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
+headers: $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.h ## every header compiles alone
+	@for h in $$(git ls-files -co --exclude-standard '*.h' $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \
+	  $(CC) $(CPPFLAGS) $(PYTHON_INCLUDE) -std=gnu11 $(WARN) -Wno-unused -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
+python: build/python/acorn_pb2_grpc.py ## the protocol's modules for docs/python_actor.py (scripts/setup.sh python first)
+build/python/acorn_pb2_grpc.py: proto/acorn.proto
+	@mkdir -p $(@D)
+	@protoc -Iproto --plugin=protoc-gen-grpc_python="$$(command -v grpc_python_plugin)" \
+	  --python_out=$(@D) --grpc_python_out=$(@D) $<
+PREFIX ?= /usr/local
+install: ## acorn/env.h, for environments of one's own, to PREFIX/include (/usr/local)
+	@install -D -m 644 envs/env.h $(DESTDIR)$(PREFIX)/include/acorn/env.h
+	@echo "installed $(DESTDIR)$(PREFIX)/include/acorn/env.h"
 info: ## what was found on this machine
 	@scripts/info.sh
 help: ## this list

@@ -3,7 +3,14 @@
 # ...] Installs what is missing, builds, starts a learner and its actors. ./run_local.sh --help
 # lists the options.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/scripts/lib.sh"
-"$root/scripts/setup.sh"
-build all
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/scripts/lib.sh"
+# A bundle has all that is needed, and nothing to build.
+if [ -e "$root/Makefile" ]; then
+  "$root/scripts/setup.sh"
+  build all
+  case "${1:-}" in
+    gym:* | atari | football | dmlab) "$root/scripts/setup.sh" gym && build gymnasium ;;
+  esac
+  offer_plot
+fi
 exec "$root/build/launch" "$@"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "actor/crash.h"
+#include "actor/row_check.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 
@@ -14,12 +16,14 @@ struct player {
   double episode_return;
   uint32_t length; /* steps */
   int cut;         /* the last row was TRUNCATED: the next call resets */
+  int goes_on;     /* the last step ended a life, and not the game */
 };
 
 struct env_pool {
   const struct acorn_env *env;
   const struct acorn_config *env_config;
   struct wire_layout layout;
+  struct wire_space space;
   size_t action_bytes;
   int64_t step_delay_us;
   uint8_t *staging; /* (row_stride), or NULL: environments write into the wire's rows */
@@ -41,11 +45,19 @@ static int wire_is_aligned(const struct wire_layout *layout, const struct wire_s
 
 static void *create_env(const struct env_pool *pool, struct error *error) {
   char text[512] = "";
+  crash_in("create");
   void *env = pool->env->create(pool->env_config, text, sizeof text);
+  crash_in(NULL);
   if (env) return env;
   (void)!status_fail(error, STATUS_IO, "environment %s could not be created: %s", pool->env->name,
                      *text ? text : "it gave no reason");
   return NULL;
+}
+
+static void destroy_env(const struct env_pool *pool, void *env) {
+  crash_in("destroy");
+  pool->env->destroy(env);
+  crash_in(NULL);
 }
 
 enum status env_pool_create(struct env_pool **out, const struct env_pool_config *config,
@@ -54,6 +66,7 @@ enum status env_pool_create(struct env_pool **out, const struct env_pool_config 
   pool->env = config->env;
   pool->env_config = config->env_config;
   pool->layout = *config->layout;
+  pool->space = *config->space;
   pool->action_bytes = (size_t)wire_action_bytes(config->space);
   pool->step_delay_us = config->step_delay_us;
   pool->player = check_alloc((size_t)pool->layout.num_environments, sizeof *pool->player);
@@ -73,7 +86,7 @@ enum status env_pool_create(struct env_pool **out, const struct env_pool_config 
 void env_pool_destroy(struct env_pool *pool) {
   if (!pool) return;
   for (int k = 0; k < pool->layout.num_environments; k++) {
-    if (pool->player[k].env) pool->env->destroy(pool->player[k].env);
+    if (pool->player[k].env) destroy_env(pool, pool->player[k].env);
   }
   free(pool->player);
   free(pool->staging);
@@ -94,7 +107,7 @@ static struct acorn_row row_of(struct env_pool *pool, struct env_pool_rows *rows
     const struct wire_tensor *place = &pool->layout.tensor[i];
     tensor[i] = pool->staging ? pool->staging + place->row_offset : wire + place->wire_offset;
   }
-  return (struct acorn_row){.observation = tensor};
+  return (struct acorn_row){.struct_bytes = sizeof(struct acorn_row), .observation = tensor};
 }
 
 static void unstage(struct env_pool *pool, struct env_pool_rows *rows, int k) {
@@ -111,7 +124,7 @@ static void unstage(struct env_pool *pool, struct env_pool_rows *rows, int k) {
 static enum status fail(struct env_pool *pool, int k, const char *what, const char *text,
                         struct error *error) {
   struct player *player = &pool->player[k];
-  pool->env->destroy(player->env);
+  destroy_env(pool, player->env);
   player->env = create_env(pool, error);
   if (!player->env) return STATUS_IO;
   return status_fail(error, STATUS_IO,
@@ -126,15 +139,22 @@ static enum status reset(struct env_pool *pool, struct env_pool_rows *rows, int 
   void *tensor[WIRE_MAX_TENSORS];
   struct acorn_row row = row_of(pool, rows, tensor, k);
   uint64_t seed = pool->seeds.seed[k] + player->episode * pool->seeds.stride;
-  int seeded = pool->seeds.stride != 0 || player->episode == 0;
-  player->episode_return = 0;
-  player->length = 0;
+  int seeded = !player->goes_on && (pool->seeds.stride != 0 || player->episode == 0);
+  if (!player->goes_on) {
+    player->episode_return = 0;
+    player->length = 0;
+  }
   player->cut = 0;
   char text[512] = "";
-  if (pool->env->reset(player->env, seeded ? &seed : NULL, &row, text, sizeof text)) {
-    return fail(pool, k, "reset", text, error);
-  }
-  player->episode++;
+  crash_in("reset");
+  int failed = pool->env->reset(player->env, seeded ? &seed : NULL, &row, text, sizeof text);
+  crash_in(NULL);
+  if (failed) return fail(pool, k, "reset", text, error);
+  struct error fault;
+  if (row_check_reset(&row, &pool->space, &fault) != STATUS_OK)
+    return fail(pool, k, "reset", fault.text, error);
+  if (!player->goes_on) player->episode++;
+  player->goes_on = 0;
   return STATUS_OK;
 }
 
@@ -153,22 +173,39 @@ static void report_episode(struct env_pool *pool, struct env_pool_rows *rows,
   }
 }
 
+/* Steps environment k and looks at what it says. */
+static enum status play_action(struct env_pool *pool, struct acorn_row *row, const void *action,
+                               int k, struct error *error) {
+  enum status status = row_check_action(action, &pool->space, error);
+  if (status != STATUS_OK) return status;
+  char text[512];
+  text[0] = '\0';
+  crash_in("step");
+  int failed = pool->env->step(pool->player[k].env, action, row, text, sizeof text);
+  crash_in(NULL);
+  if (failed) return fail(pool, k, "step", text, error);
+  struct error fault;
+  if (row_check_step(row, &pool->space, &fault) != STATUS_OK)
+    return fail(pool, k, "step", fault.text, error);
+  return STATUS_OK;
+}
+
 /* One step of environment k, its row, and what an ending brings with it. */
 static enum status step(struct env_pool *pool, struct env_pool_rows *rows, const void *action,
                         int k, struct error *error) {
   struct player *player = &pool->player[k];
   void *tensor[WIRE_MAX_TENSORS];
   struct acorn_row row = row_of(pool, rows, tensor, k);
-  char text[512] = "";
-  if (pool->env->step(player->env, action, &row, text, sizeof text))
-    return fail(pool, k, "step", text, error);
+  enum status status = play_action(pool, &row, action, k, error);
+  if (status != STATUS_OK) return status;
   pool->steps++;
   player->length++;
   player->episode_return += row.reward;
   rows->reward[k] = row.reward;
   rows->flags[k] = 0;
 
-  if (row.terminated || row.truncated) report_episode(pool, rows, &row, k);
+  player->goes_on = row.terminated && row.goes_on;
+  if ((row.terminated || row.truncated) && !player->goes_on) report_episode(pool, rows, &row, k);
   if (row.terminated) {
     rows->flags[k] = STEP_FIRST | STEP_TERMINATED;
     return reset(pool, rows, k, error);
@@ -184,6 +221,7 @@ static enum status begin_episode(struct env_pool *pool, struct env_pool_rows *ro
                                  struct error *error) {
   rows->reward[k] = 0;
   rows->flags[k] = STEP_FIRST;
+  pool->player[k].goes_on = 0;
   return reset(pool, rows, k, error);
 }
 

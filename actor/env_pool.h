@@ -12,7 +12,8 @@
  *                                                                            action ignored
  *   both                as terminated
  *
- * An environment that fails (step or reset says -1) has no row to send, and nothing that could
+ * An environment that fails (step or reset says -1, or writes what cannot be: NaN, a flag that is
+ * none; see actor/row_check.h) has no row to send, and nothing that could
  * stand for one is true. So the whole call fails, the environment is created anew, and the caller
  * ends its stream and joins again: to the learner that is a new life of the K environments, whose
  * unfinished windows it drops. The lost episodes are not reported.
@@ -65,7 +66,8 @@ MUST_CHECK enum status env_pool_begin(struct env_pool *pool, struct env_pool_row
                                       const struct env_pool_seeds *seeds, struct error *error);
 
 /* Steps every environment with its action and writes the rows after it.
- * Shapes: actions: (K, action bytes), int32 or float32[d]. Errors: IO: begin anew. */
+ * Shapes: actions: (K, action bytes), int32 or float32[d]. Errors: IO: begin anew; MISMATCH: an
+ * action that the space does not have. */
 MUST_CHECK enum status env_pool_step(struct env_pool *pool, struct env_pool_rows *rows,
                                      const void *actions, struct error *error);
 

@@ -71,8 +71,7 @@ enum link_verdict link_verdict(enum rpc_code code, int at_join) {
 struct link *link_create(const struct link_config *config) {
   struct link *link = check_alloc(1, sizeof *link);
   int K = config->layout->num_environments;
-  link->address = strdup(config->address);
-  CHECK(link->address, "out of memory");
+  link->address = check_copy(config->address);
   link->request = *config->request;
   link->layout = *config->layout;
   link->reconnect_us = config->reconnect_us;

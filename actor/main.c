@@ -7,22 +7,27 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "actor/check_env.h"
+#include "actor/crash.h"
 #include "actor/options.h"
 #include "actor/worker.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "envs/registry.h"
 
 enum {
   EXIT_USAGE = 2,
   EXIT_SECOND_SIGNAL = 130,
+  CHECK_HANG_S = 10,
   TICK_MS = 1000,
   GRACE_MS = 500,
   GRACE_TICK_MS = 20
 };
 
 struct app {
+  pid_t parent; /* at the start */
   struct actor_options options;
   const struct acorn_env *env;
   struct acorn_config env_config;
@@ -62,6 +67,26 @@ static enum status check_streams(struct actor_options *options, struct error *er
                      (long long)options->streams, (long long)options->envs);
 }
 
+/* Seconds that a call may take. Its author waits: they are fewer than in a run. */
+static unsigned check_hang_s(const struct actor_options *options) {
+  if (options_given(&actor_options_table, options, "hang_s")) return (unsigned)options->hang_s;
+  return CHECK_HANG_S;
+}
+
+static enum status find_environment(struct app *app, struct error *error) {
+  enum status status = registry_find(&app->env, app->options.env, error);
+  if (status != STATUS_OK) return status;
+  crash_install(app->env->name);
+  status = registry_config(&app->env_config, app->env, app->options.env_args, error);
+  if (status != STATUS_OK) return status;
+  crash_in("space");
+  if (app->options.check_env) alarm(check_hang_s(&app->options));
+  status = registry_space(&app->space, app->env, &app->env_config, error);
+  alarm(0);
+  crash_in(NULL);
+  return status;
+}
+
 static enum status read_options(struct app *app, int argc, char **argv, struct error *error) {
   struct actor_options *options = &app->options;
   options_init(&actor_options_table, options);
@@ -70,22 +95,29 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
     status = actor_options_apply_tf_config(options, getenv("TF_CONFIG"), error);
   if (status == STATUS_OK) status = actor_options_check_learner(options, error);
   if (status == STATUS_OK) status = check_streams(options, error);
-  if (status == STATUS_OK) status = registry_find(&app->env, options->env, error);
-  if (status == STATUS_OK)
-    status = registry_config(&app->env_config, app->env, options->env_args, error);
-  if (status == STATUS_OK) status = registry_space(&app->space, app->env, &app->env_config, error);
+  if (status == STATUS_OK) status = find_environment(app, error);
   return status;
 }
 
-static void apply_process_options(const struct actor_options *options, pid_t parent) {
+static void apply_process_options(const struct app *app) {
+  const struct actor_options *options = &app->options;
   static const char *const levels[] = {"debug", "info", "warn", "error"};
   for (int level = LOG_DEBUG; level <= LOG_ERROR; level++) {
     if (strcmp(options->log_level, levels[level]) == 0)
       log_init(options->name, (enum log_level)level);
   }
   if (!options->exit_with_parent) return;
+  // No SIGKILL: what environments have started is to end too. One that is stopped ends as well:
+  // its process group is an orphan then, and such ones get a SIGHUP and a SIGCONT.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(EXIT_SUCCESS); // it ended before the line above
+  if (getppid() != app->parent) _exit(EXIT_SUCCESS); // it ended before the line above
+}
+
+/* Whoever started this one ends what environments have started in its process group; after its
+ * death that is left to us. */
+static void end_orphans(const struct app *app) {
+  if (app->options.exit_with_parent && getppid() != app->parent && getpgrp() == getpid())
+    kill(0, SIGKILL);
 }
 
 /* ---- workers */
@@ -143,16 +175,16 @@ static int count_running(struct app *app) {
   return running;
 }
 
-/* Says what went wrong with a worker, if something did. */
-static bool report_failure(struct app *app) {
+/* Says what went wrong with a worker, if something did. Returns the exit code for it, or 0. */
+static int report_failure(struct app *app) {
   for (int i = 0; i < app->num_workers; i++) {
     enum status status;
     struct error error;
     if (!worker_finished(app->worker[i], &status, &error) || status == STATUS_DONE) continue;
     log_error("stream %d: %s", i, error.text);
-    return true;
+    return status == STATUS_UNAVAILABLE ? ACTOR_EXIT_NO_LEARNER : EXIT_FAILURE;
   }
-  return false;
+  return EXIT_SUCCESS;
 }
 
 /* Code cannot be stopped inside its process; whoever started this one starts it again. */
@@ -193,9 +225,12 @@ static int supervise(struct app *app) {
       log_info("%s: stopping", strsignal(number));
       return EXIT_SUCCESS;
     }
-    if (report_failure(app) || report_hang(app)) return EXIT_FAILURE;
+    int failure = report_failure(app);
+    if (failure) return failure;
+    if (report_hang(app)) return EXIT_FAILURE;
   }
-  if (report_failure(app)) return EXIT_FAILURE;
+  int failure = report_failure(app);
+  if (failure) return failure;
   log_info("the learner says: training done");
   return EXIT_SUCCESS;
 }
@@ -210,6 +245,7 @@ static void finish(struct app *app, int exit_code) {
     if (number == SIGTERM || number == SIGINT) _exit(EXIT_SECOND_SIGNAL);
   }
   if (app->options.measure) print_measure(app);
+  end_orphans(app);
   if (count_running(app) > 0) _exit(exit_code);
   for (int i = 0; i < app->num_workers; i++) worker_destroy(app->worker[i]);
 }
@@ -228,16 +264,28 @@ static int run(struct app *app) {
   return exit_code;
 }
 
+/* No learner, no workers: signals end it. */
+static int check_environment(struct app *app) {
+  static char crash_stack[CRASH_STACK_BYTES];
+  pthread_sigmask(SIG_UNBLOCK, &app->signals, NULL);
+  crash_watch_thread(crash_stack);
+  setvbuf(stdout, NULL, _IOLBF, 0); // what was seen stands there when a call hangs
+  bool holds =
+      check_env(app->env, &app->env_config, &app->space, check_hang_s(&app->options), stdout);
+  return holds ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv) {
-  pid_t parent = getppid();
   static struct app app;
+  app.parent = getppid();
+  process_init();
   block_signals(&app);
   struct error error;
   enum status status = read_options(&app, argc, argv, &error);
   int exit_code = status == STATUS_DONE ? EXIT_SUCCESS : EXIT_USAGE;
   if (status == STATUS_OK) {
-    apply_process_options(&app.options, parent);
-    exit_code = run(&app);
+    apply_process_options(&app);
+    exit_code = app.options.check_env ? check_environment(&app) : run(&app);
   } else if (status != STATUS_DONE) {
     fprintf(stderr, "actor: %s\n", error.text);
   }

@@ -26,7 +26,8 @@ static const struct option rows[] = {
      "how long to look for a learner that is away"},
 
     {"env", NULL, OPTION_STRING, AT(env), "cartpole", 0, 0, NULL, ENVIRONMENT,
-     "environment: cartpole, catch, tmaze or synthetic"},
+     "environment: cartpole, catch, tmaze, synthetic, atari, gym:ID, or the path of one's own: "
+     "./my_env.so"},
     {"env_args", NULL, OPTION_STRING, AT(env_args), "{}", 0, 0, NULL, ENVIRONMENT,
      "options of the environment, as JSON: {\"length\": 50}"},
     {"envs", NULL, OPTION_INT, AT(envs), "1", 1, 65536, NULL, ENVIRONMENT,
@@ -36,7 +37,10 @@ static const struct option rows[] = {
     {"step_delay_us", NULL, OPTION_INT, AT(step_delay_us), "0", 0, 1e9, NULL, ENVIRONMENT,
      "sleep for every step, to rehearse slow simulators"},
     {"hang_s", NULL, OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, ENVIRONMENT,
-     "exit 1 if environments take longer than this for one message; 0: wait for ever"},
+     "exit 1 if environments take longer than this for one message; 0: wait for ever; with "
+     "--check_env for one call, 10 if it is not given"},
+    {"check_env", NULL, OPTION_BOOL, AT(check_env), "false", 0, 0, NULL, ENVIRONMENT,
+     "play the environment with random actions, say whether it keeps the rules, and exit (1: not)"},
 
     {"exit_with_parent", NULL, OPTION_BOOL, AT(exit_with_parent), "false", 0, 0, NULL, RUN,
      "end when the process that started this one ends"},
@@ -51,8 +55,9 @@ const struct option_table actor_options_table = {
     .about =
         "Steps environments, sends what they show to the learner and plays the actions that come "
         "back.\n"
-        "Exit code 0: the run is over, or stopped by a signal; 1: refused, or no learner; 2: wrong "
-        "options.",
+        "Exit code 0: the run is over, or stopped by a signal; 1: refused, or the environment "
+        "failed;\n"
+        "2: wrong options; 4: no learner within --reconnect_s.",
     .options = rows,
     .count = sizeof(rows) / sizeof(*rows),
 };

@@ -7,6 +7,9 @@
 
 #include "common/base/options.h"
 
+/* Exit code of an actor that has looked for its learner for --reconnect_s. */
+enum { ACTOR_EXIT_NO_LEARNER = 4 };
+
 struct actor_options {
   struct options_given given;
   char *learner; /* address */
@@ -20,6 +23,7 @@ struct actor_options {
   int64_t envs;
   int64_t step_delay_us;
   int64_t hang_s;
+  bool check_env;
   bool exit_with_parent;
   bool measure;
   char *log_level;

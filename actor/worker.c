@@ -4,11 +4,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "actor/crash.h"
 #include "actor/env_pool.h"
 #include "actor/link.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/thread.h"
 
 /* One more failure of an environment after so many within so long ends the actor. */
 enum { EARLIER_FAILURES = 4, FAILURE_WINDOW_US = 60000000 };
@@ -26,6 +28,7 @@ struct worker {
   void *actions;
   int64_t failure_us[EARLIER_FAILURES]; /* a ring: when environments failed last */
   int num_failures;
+  _Alignas(16) uint8_t crash_stack[CRASH_STACK_BYTES];
 
   /* written before `ended` */
   enum status status;
@@ -94,6 +97,8 @@ static enum status work(struct worker *worker, struct error *error) {
 
 static void *worker_main(void *context) {
   struct worker *worker = context;
+  crash_watch_thread(worker->crash_stack);
+  thread_computes();
   worker->status = work(worker, &worker->error);
   atomic_store(&worker->ended, true);
   worker->finished();
@@ -140,8 +145,7 @@ enum status worker_create(struct worker **out, const struct worker_config *confi
     return status;
   }
   worker->link = link_create(&link);
-  CHECK(pthread_create(&worker->thread, NULL, worker_main, worker) == 0, "no thread for stream %s",
-        config->request.name);
+  thread_start(&worker->thread, "worker", worker_main, worker);
   *out = worker;
   return STATUS_OK;
 }

@@ -1,5 +1,6 @@
 #include "deploy/arguments.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,8 @@
 
 enum { NAME_BYTES = 128, MAX_ENVS_PER_ACTOR = 4096, ROOM_FOR_LAUNCHER = 32 };
 
-// What the launcher decides, and what to write instead.
-static const struct {
-  const char *name, *instead;
-} reserved[] = {
+// What a run on one machine decides.
+static const struct reserved_flag run_reserved[] = {
     {"env", "the environment is the first word"},
     {"agent", "the agent is the second word"},
     {"num_envs", "it is NUM_ACTORS x ENVS_PER_ACTOR, the third and fourth word"},
@@ -19,12 +18,25 @@ static const struct {
     {"learner", "the actors connect to this run's learner; set its address with --listen"},
     {"task", "the launcher numbers the actors itself"},
     {"exit_with_parent", "it is always on here"},
+    {"check_env", "run build/actor --env=ENV --check_env"},
+    {NULL, NULL},
 };
+static const struct arguments_form run_form = {.counts_actors = true, .reserved = run_reserved};
 
 void words_add(struct words *words, char *word) {
   CHECK(words->count < ARGUMENTS_MAX_WORDS, "more than %d words", ARGUMENTS_MAX_WORDS);
   words->word[words->count++] = word;
   words->word[words->count] = NULL;
+}
+
+char *words_format(const char *format, ...) {
+  char *text;
+  va_list args;
+  va_start(args, format);
+  int length = vasprintf(&text, format, args);
+  va_end(args);
+  CHECK(length >= 0, "out of memory");
+  return text;
 }
 
 /* ---- flags */
@@ -38,28 +50,32 @@ static const struct option *find(const struct option_table *table, const char *n
 }
 
 static enum status refuse_reserved(const char *word, const struct option *option,
-                                   struct error *error) {
-  for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
-    if (strcmp(option->name, reserved[i].name) == 0)
+                                   const struct reserved_flag *reserved, struct error *error) {
+  for (; reserved->name; reserved++)
+    if (strcmp(option->name, reserved->name) == 0)
       return status_fail(error, STATUS_INVALID, "%.100s cannot be given here: %s", word,
-                         reserved[i].instead);
+                         reserved->instead);
   return STATUS_OK;
 }
 
-static enum status refuse_unknown(const struct option_table *learner,
-                                  const struct option_table *actor, const char *name,
+static enum status refuse_unknown(const struct argument_tables *tables, const char *name,
                                   struct error *error) {
-  const struct option_table *const tables[] = {learner, actor};
-  const char *nearest = options_nearest(tables, 2, name);
+  const struct option_table *const all[] = {tables->launch, tables->learner, tables->actor};
+  const char *nearest = options_nearest(all, 3, name);
   return status_fail(
       error, STATUS_INVALID, "--%.100s: there is no such option%s%s%s; --help lists them all", name,
       nearest ? "; did you mean --" : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
+static void add_flag(struct words *words, char *flag, char *value) {
+  words_add(words, flag);
+  if (value) words_add(words, value);
+}
+
 // Adds the flag at argv[*next] and, if it stands alone and needs one, the value in the next word.
-static enum status take_flag(struct arguments *arguments, const struct option_table *learner_table,
-                             const struct option_table *actor_table, int argc, char **argv,
-                             int *next, struct error *error) {
+static enum status take_flag(struct arguments *arguments, const struct arguments_form *form,
+                             const struct argument_tables *tables, int argc, char **argv, int *next,
+                             struct error *error) {
   char *word = argv[(*next)++];
   char name[NAME_BYTES];
   bool has_value = strchr(word, '=') != NULL;
@@ -67,21 +83,21 @@ static enum status take_flag(struct arguments *arguments, const struct option_ta
 
   // A file of options is the learner's: config.txt of a run folder is one.
   bool is_config = strcmp(name, "config") == 0;
-  const struct option *learner = find(learner_table, name), *actor = find(actor_table, name);
-  const struct option *option = learner ? learner : actor;
-  if (!option && !is_config) return refuse_unknown(learner_table, actor_table, name, error);
+  const struct option *learner = find(tables->learner, name), *actor = find(tables->actor, name);
+  const struct option *own = find(tables->launch, name);
+  const struct option *option = own ? own : learner ? learner : actor;
+  if (!option && !is_config) return refuse_unknown(tables, name, error);
   if (option) {
-    enum status status = refuse_reserved(word, option, error);
+    enum status status = refuse_reserved(word, option, form->reserved, error);
     if (status != STATUS_OK) return status;
   }
 
   bool takes_next =
       !has_value && *next < argc && (is_config || (option && option->type != OPTION_BOOL));
   char *value = takes_next ? argv[(*next)++] : NULL;
-  if (learner || is_config) words_add(&arguments->learner, word);
-  if ((learner || is_config) && value) words_add(&arguments->learner, value);
-  if (actor) words_add(&arguments->actor, word);
-  if (actor && value) words_add(&arguments->actor, value);
+  if (own) add_flag(&arguments->launch, word, value);
+  if (learner || is_config) add_flag(&arguments->learner, word, value);
+  if (actor) add_flag(&arguments->actor, word, value);
   return STATUS_OK;
 }
 
@@ -99,9 +115,9 @@ static enum status read_count(int *out, const char *word, const char *what, int 
                      what, word, max);
 }
 
-static enum status take_word(struct arguments *arguments, int place, const char *word,
-                             struct error *error) {
-  switch (place) {
+static enum status take_word(struct arguments *arguments, const struct arguments_form *form,
+                             int place, const char *word, struct error *error) {
+  switch (form->counts_actors || place < 2 ? place : -1) {
     case 0:
       arguments->env = word;
       return STATUS_OK;
@@ -119,13 +135,15 @@ static enum status take_word(struct arguments *arguments, int place, const char 
   }
 }
 
-static enum status check_complete(int num_words, struct error *error) {
+static enum status check_complete(const struct arguments_form *form, int num_words,
+                                  struct error *error) {
   static const char *const names[] = {"ENV", "AGENT", "NUM_ACTORS"};
-  if (num_words >= 3) return STATUS_OK;
+  if (num_words >= (form->counts_actors ? 3 : 2)) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
-                     "%s is missing: ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...], "
-                     "for example: cartpole vtrace 4",
-                     names[num_words]);
+                     "%s is missing: ENV AGENT%s [--flag=value ...], for example: cartpole "
+                     "vtrace%s",
+                     names[num_words], form->counts_actors ? " NUM_ACTORS [ENVS_PER_ACTOR]" : "",
+                     form->counts_actors ? " 4" : "");
 }
 
 static bool asks_for_help(int argc, char **argv) {
@@ -134,10 +152,11 @@ static bool asks_for_help(int argc, char **argv) {
   return false;
 }
 
-enum status arguments_parse(struct arguments *arguments, const struct option_table *learner,
-                            const struct option_table *actor, int argc, char **argv,
-                            struct error *error) {
+enum status arguments_parse_form(struct arguments *arguments, const struct arguments_form *form,
+                                 const struct argument_tables *tables, int argc, char **argv,
+                                 struct error *error) {
   *arguments = (struct arguments){.help = asks_for_help(argc, argv)};
+  words_add(&arguments->launch, NULL);
   words_add(&arguments->learner, NULL);
   words_add(&arguments->actor, NULL);
   if (arguments->help) return STATUS_OK;
@@ -151,10 +170,15 @@ enum status arguments_parse(struct arguments *arguments, const struct option_tab
     if (strcmp(argv[next], "--") == 0)
       next++;
     else if (strncmp(argv[next], "--", 2) == 0)
-      status = take_flag(arguments, learner, actor, argc, argv, &next, error);
+      status = take_flag(arguments, form, tables, argc, argv, &next, error);
     else
-      status = take_word(arguments, num_words++, argv[next++], error);
+      status = take_word(arguments, form, num_words++, argv[next++], error);
     if (status != STATUS_OK) return status;
   }
-  return check_complete(num_words, error);
+  return check_complete(form, num_words, error);
+}
+
+enum status arguments_parse(struct arguments *arguments, const struct argument_tables *tables,
+                            int argc, char **argv, struct error *error) {
+  return arguments_parse_form(arguments, &run_form, tables, argc, argv, error);
 }

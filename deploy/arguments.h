@@ -1,11 +1,11 @@
 /* The words of a run: "ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]", sorted by whom
  * they are for.
  *
- * A flag that only the learner's table knows goes to the learner, one that only the actor's knows
- * to the actors, one that both know to both. " -- " is skipped, wherever it stands. What the
- * launcher sets itself (--num_envs and the like) is refused with a sentence that says what to write
- * instead.
- * Upstream: deploy/launch.c. Thread: one, at start. */
+ * A flag of the launcher's own table stays here. One that only the learner's table knows goes to
+ * the learner, one that only the actor's knows to the actors, one that both know to both. " -- " is
+ * skipped, wherever it stands. What the launcher sets itself (--num_envs and the like) is refused
+ * with a sentence that says what to write instead.
+ * Upstream: deploy/launch.c; deploy/task.c, in a form without the counts. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_ARGUMENTS_H
 #define ACORN_DEPLOY_ARGUMENTS_H
 
@@ -28,18 +28,42 @@ struct arguments {
   int num_actors;
   int envs_per_actor; /* 0: not given */
   bool help;
-  struct words learner, actor;
+  struct words launch, learner, actor;
+};
+
+/* A flag that the launcher sets itself, and what to write instead. */
+struct reserved_flag {
+  const char *name, *instead;
+};
+
+/* How the words of a launcher look. */
+struct arguments_form {
+  bool counts_actors;                   /* NUM_ACTORS [ENVS_PER_ACTOR] follow ENV AGENT */
+  const struct reserved_flag *reserved; /* ends with a NULL name */
+};
+
+/* Whose flags are taken. */
+struct argument_tables {
+  const struct option_table *launch, *learner, *actor;
 };
 
 /* Reads argv[1..]. Values of flags are not looked at: the programs' own tables do that.
  * Errors: INVALID: a word too many or too few, not a number, an unknown flag (the sentence names
- * the nearest of both tables), a flag that the launcher sets. */
+ * the nearest of all tables), a flag that the launcher sets. */
 MUST_CHECK enum status arguments_parse(struct arguments *arguments,
-                                       const struct option_table *learner,
-                                       const struct option_table *actor, int argc, char **argv,
+                                       const struct argument_tables *tables, int argc, char **argv,
                                        struct error *error);
+
+/* The same for words of another form. */
+MUST_CHECK enum status arguments_parse_form(struct arguments *arguments,
+                                            const struct arguments_form *form,
+                                            const struct argument_tables *tables, int argc,
+                                            char **argv, struct error *error);
 
 /* Adds a word; too many are a CHECK, as arguments_parse has made sure of the room. */
 void words_add(struct words *words, char *word);
+
+/* A word made of a format; it lives as long as the program. */
+char *words_format(const char *format, ...) PRINTF_LIKE(1, 2);
 
 #endif

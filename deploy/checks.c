@@ -36,3 +36,19 @@ enum status checks_listen(const char *listen, struct error *error) {
                      "leave --listen out",
                      listen);
 }
+
+enum status checks_options(struct arguments *arguments, const char *env,
+                           struct learner_options *learner, struct actor_options *actor,
+                           struct error *error) {
+  struct words *for_learner = &arguments->learner, *for_actor = &arguments->actor;
+  options_init(&learner_options_table, learner);
+  options_init(&actor_options_table, actor);
+  words_add(for_learner, words_format("--env=%s", env));
+  words_add(for_learner, words_format("--agent=%s", arguments->agent));
+  for_learner->word[0] = for_actor->word[0] = "launch";
+  enum status status = options_parse(&learner_options_table, learner, for_learner->count,
+                                     for_learner->word, NULL, NULL, error);
+  if (status != STATUS_OK) return status;
+  return options_parse(&actor_options_table, actor, for_actor->count, for_actor->word, NULL, NULL,
+                       error);
+}

@@ -1,45 +1,114 @@
 #include "deploy/child.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-static void on_exit_of_process(uv_process_t *process, int64_t exit_code, int signum) {
-  struct child *child = process->data;
+#include "common/base/check.h"
+
+static void on_child_signal(uv_signal_t *handle, int signum) {
+  (void)signum;
+  struct child *child = handle->data;
+  int status;
+  if (!child->alive) return;
+  pid_t ended = waitpid(child->pid, &status, WNOHANG);
+  if (ended == 0 || (ended < 0 && errno == EINTR)) return;
   child->alive = false;
-  uv_close((uv_handle_t *)process, NULL);
   // What it had started goes with it.
-  kill(-process->pid, SIGKILL);
-  child->on_end(child, exit_code, signum);
+  kill(-child->pid, SIGKILL);
+  int exit_code = ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  child->on_end(child, exit_code, ended > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
+// Signals as a shell would hand them on: none of ours ignored. The exception is the one that stops
+// whoever writes to a terminal with `stty tostop` from the background.
+static void reset_signals(void) {
+  for (int signum = 1; signum < NSIG; signum++)
+    if (signum != SIGTTOU) signal(signum, SIG_DFL);
+}
+
+// stdin is empty, stdout and stderr are `output` unless it is negative, everything else is closed.
+static bool set_files(int output) {
+  int empty = open("/dev/null", O_RDONLY);
+  if (empty < 0 || dup2(empty, STDIN_FILENO) < 0) return false;
+  if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0))
+    return false;
+  return close_range(STDERR_FILENO + 1, ~0U, 0) == 0 || errno == ENOSYS;
+}
+
+// The new process, up to its program. It asks for a SIGTERM at its parent's end before anything
+// else can happen to it; if the parent has ended before that, so does it. Returns only on failure.
+//
+// A process group, not a session: the kernel shares the cores between sessions first (autogroup),
+// so that a learner in a session of its own would get the share of one actor.
+static void become(char *const *command, int output, pid_t parent) {
+  sigset_t none;
+  sigemptyset(&none);
+  reset_signals();
+  if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return;
+  if (getppid() != parent) _exit(EXIT_FAILURE);
+  if (setpgid(0, 0) != 0 || !set_files(output)) return;
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  execv(command[0], command);
+}
+
+// vfork: the parent waits until the program has been started, and sees what went wrong. Returns 0
+// or errno. Signals are blocked.
+static int spawn(struct child *child, int output) {
+  pid_t parent = getpid();
+  volatile int reason = 0;
+  child->pid = vfork();
+  if (child->pid == 0) {
+    become(child->command, output, parent);
+    reason = errno;
+    _exit(EXIT_FAILURE);
+  }
+  if (child->pid < 0) return errno;
+  if (reason) waitpid(child->pid, NULL, 0);
+  return reason;
+}
+
+// Once and for all: libuv may not be done with a handle that is closed when a child ends, by the
+// time it is started again.
+static void watch(struct child *child, uv_loop_t *loop) {
+  uv_signal_init(loop, &child->ended);
+  child->ended.data = child;
+  int result = uv_signal_start(&child->ended, on_child_signal, SIGCHLD);
+  CHECK(result == 0, "SIGCHLD cannot be watched: %s", uv_strerror(result));
+  child->watched = true;
+}
+
+// No handler runs in the child, and none here before the child is watched.
 int child_start(struct child *child, uv_loop_t *loop, int output) {
-  uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
-                                   {.flags = UV_INHERIT_FD, .data.fd = STDOUT_FILENO},
-                                   {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
-  if (output >= 0) stdio[1].data.fd = stdio[2].data.fd = output;
-  uv_process_options_t options = {.exit_cb = on_exit_of_process,
-                                  .file = child->command[0],
-                                  .args = (char **)child->command,
-                                  .flags = UV_PROCESS_DETACHED,
-                                  .stdio_count = 3,
-                                  .stdio = stdio};
-  child->process.data = child;
-  int result = uv_spawn(loop, &child->process, &options);
-  child->alive = result == 0;
-  // A process that did not start still has an open handle.
-  if (result != 0) uv_close((uv_handle_t *)&child->process, NULL);
-  return result;
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  if (!child->watched) watch(child, loop);
+  int reason = spawn(child, output);
+  child->alive = reason == 0;
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  return uv_translate_sys_error(reason);
+}
+
+void child_close(struct child *child) {
+  if (child->watched) uv_close((uv_handle_t *)&child->ended, NULL);
+  child->watched = false;
 }
 
 void child_signal(const struct child *child, int signum) {
-  if (child->alive) kill(-child->process.pid, signum);
+  if (child->alive) kill(-child->pid, signum);
 }
 
-void child_describe_end(char *text, size_t bytes, int64_t exit_code, int signum) {
+void child_describe_end(char *text, size_t bytes, int exit_code, int signum) {
   if (signum)
     snprintf(text, bytes, "was killed by signal %d (%s)", signum, strsignal(signum));
   else
-    snprintf(text, bytes, "ended with exit code %lld", (long long)exit_code);
+    snprintf(text, bytes, "ended with exit code %d", exit_code);
 }

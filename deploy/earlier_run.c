@@ -5,12 +5,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "envs/plugin.h"
+
 static const struct option_table *const table = &learner_options_table;
+
+/* The words may differ where one is a plugin's path, which can move, or where an actor said what
+ * the environment is: then the learner decides, by what the environments are. */
+static bool same_environment(const char *env, const char *earlier) {
+  return strcmp(env, earlier) == 0 || plugin_is_path(env) || plugin_is_path(earlier) ||
+         strcmp(earlier, "join") == 0;
+}
 
 static enum status compare(const struct learner_options *options,
                            const struct learner_options *earlier, const char *folder,
                            struct error *error) {
-  if (strcmp(options->env, earlier->env) == 0 && strcmp(options->agent, earlier->agent) == 0)
+  if (same_environment(options->env, earlier->env) && strcmp(options->agent, earlier->agent) == 0)
     return STATUS_OK;
   return status_fail(error, STATUS_MISMATCH,
                      "%.400s holds a run of %s %s, this one is of %s %s: give the words of that "

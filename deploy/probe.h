@@ -1,6 +1,6 @@
-/* Whether somebody listens at an address of this machine.
- * Upstream: deploy/launch.c (is it free?), deploy/supervisor.c (is the learner ready?). Thread:
- * any. */
+/* Whether somebody listens at an address.
+ * Upstream: deploy/launch.c (is it free?), deploy/supervisor.c (is the learner ready?),
+ * deploy/learner_place.c (who is it?). Thread: any. */
 #ifndef ACORN_DEPLOY_PROBE_H
 #define ACORN_DEPLOY_PROBE_H
 
@@ -10,5 +10,10 @@
  * address. A HOST that stands for all interfaces (0.0.0.0, [::]) is tried on this machine. Blocks
  * only to look HOST up. */
 bool probe_accepts(const char *address);
+
+/* The same, but does not hang up. Returns the connection's descriptor, whose reads and writes give
+ * up after `timeout_ms`, as connecting does; or -1 with errno, 0 where the host is not known.
+ * Owner: the caller closes it. */
+int probe_connect(const char *address, int timeout_ms);
 
 #endif

@@ -1,25 +1,32 @@
-/* Keeps one learner and its actors running, and ends them together.
+/* Keeps one learner and its actors running, and ends them together; or actors alone, whose learner
+ * runs on another machine.
  *
  * Starts the learner, waits until it listens, starts the actors with their output in log files, and
- * starts an actor again that crashes. Every child is the leader of a session of its own, so that a
- * terminal's Ctrl-C reaches only the supervisor, which passes it on in the right order. Invariant:
- * supervisor_run returns only when every child has been reaped.
- * Upstream: deploy/launch.c. Downstream: nobody; children find their way by their arguments.
- * Thread: one; runs the default libuv loop. */
+ * starts an actor again that crashes, unless it refuses its options (exit code 2). Every child is
+ * the leader of a process group of its own, so that a terminal's Ctrl-C reaches only the
+ * supervisor, which passes it on in the right order. Invariant: supervisor_run returns only when
+ * every child has been reaped.
+ * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
+ * arguments. Thread: one; runs the default libuv loop. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
 #define ACORN_DEPLOY_SUPERVISOR_H
 
 enum { SUPERVISOR_MAX_DEATHS = 16 };
 
 struct supervisor_config {
-  char *const *learner;       /* its command, NULL-terminated; the first word is a path */
+  char *const *learner; /* its command, NULL-terminated; the first word is a path. NULL: none */
   char *const *const *actors; /* (num_actors) commands */
   int num_actors;
+  int num_evaluators;     /* the last so many of them do not train: the run goes on without them */
   const char *address;    /* where the learner listens: HOST:PORT or unix:PATH */
-  const char *log_folder; /* made when needed; actor i appends to actor-<i>.log in it */
+  const char *log_folder; /* made when needed; actor i appends to actor-<i>.log in it,
+                              and evaluator i to evaluator-<i>.log. NULL: they write where the
+                              supervisor does */
+  int lost_exit_code;     /* an actor that ends so has looked for its learner long enough and is not
+                             started again; 0: there is no such code */
 
   int restart_ms;      /* a dead actor starts again after so long */
-  int max_deaths;      /* so many deaths ... */
+  int max_deaths;      /* so many deaths (0: no number of them) ... */
   int death_window_ms; /* ... within so long end an actor for good; at most SUPERVISOR_MAX_DEATHS */
   int ready_ms;        /* a stop waits so long for a learner that does not listen yet */
   int goodbye_ms;      /* after a stop, actors have so long to be sent home by the learner */
@@ -32,9 +39,10 @@ struct supervisor_config {
 void supervisor_defaults(struct supervisor_config *config);
 
 /* Runs until all children have ended. SIGTERM, SIGINT and SIGHUP (unless it was ignored) stop the
- * run in order; a second one kills it at once. Returns the exit code: the learner's; 128 + its
- * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
- * after a second signal. */
+ * run in order; a second one kills it at once (a repeated SIGTERM or SIGHUP within a second is
+ * still the first). Returns the exit code: the learner's; 128 + its signal if one ended it that was
+ * not asked for; 1 if it could not start or no actor is left; 130 after a second signal. Without a
+ * learner: 0 once the actors have been sent home or stopped; 1 if all were given up. */
 int supervisor_run(const struct supervisor_config *config);
 
 #endif

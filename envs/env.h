@@ -1,14 +1,28 @@
-/* The environment ABI: what an environment written in C, or a plugin compiled by a third party, is
- * to Acorn.
+/* The environment ABI, version 1: what an environment written in C or C++ is to Acorn. This header
+ * is all that a third party needs; docs/environments.md explains it with a whole example.
  *
- * An environment is one struct of functions, `acorn_env`. One instance is one world; instances
- * share nothing, and each is used by one thread at a time. The caller owns the row that an instance
- * writes: observation, reward, ending. The caller also resets: after a step that ended the episode,
- * the next call is reset.
+ * An environment is one struct of functions, `acorn_env`. A plugin is a shared object that exports
+ * one, under the name `acorn_environment`:
  *
- * A plugin is a shared object that exports `const struct acorn_env acorn_environment`. Structs
- * carry their size, so that members may be added at their ends without breaking what was compiled
- * before. Dependencies: none but the C standard headers. */
+ *     cc -shared -fPIC -I/usr/local/include my_env.c -o my_env.so
+ *     ./run_local.sh ./my_env.so vtrace 4
+ *
+ * One instance is one world. The caller resets it, steps it until an episode ends, and resets it
+ * again. It may also reset in the middle of an episode, and destroy at any time.
+ *
+ * Threads: an instance is used by one thread at a time, but several instances at once by several
+ * threads. So they share nothing that changes: no global or static variables that are written.
+ *
+ * Errors: a function that fails returns -1 (create: NULL) and writes a sentence for the user into
+ * `error`, which has room for `error_bytes` with the terminating zero (use snprintf). The caller
+ * then destroys the instance and creates another.
+ *
+ * Versions: ACORN_ENV_ABI changes when old plugins can no longer work; one compiled for another
+ * number is refused. Within a number structs only grow, at their ends. `struct_bytes` is the size
+ * of a struct on the side that made it (the plugin: acorn_env; Acorn: the others), and the other
+ * side does not touch members beyond it. So a later Acorn runs plugins of today, and this Acorn
+ * runs later plugins, without the members that it does not know. acorn_tensor and acorn_option
+ * stand in arrays and do not grow. */
 #ifndef ACORN_ENVS_ENV_H
 #define ACORN_ENVS_ENV_H
 
@@ -21,25 +35,34 @@ extern "C" {
 
 #define ACORN_ENV_ABI 1u
 
-enum { ACORN_MAX_TENSORS = 8, ACORN_MAX_RANK = 4, ACORN_MAX_BOX = 64, ACORN_MAX_NUMBERS = 4 };
+enum {
+  ACORN_MAX_TENSORS = 8,
+  ACORN_MAX_RANK = 4,
+  ACORN_MAX_BOX = 64,
+  ACORN_MAX_NUMBERS = 4,
+  ACORN_MAX_OPTIONS = 64,
+  ACORN_NAME_BYTES = 32 /* room for any name, with the terminating zero */
+};
 
 enum acorn_dtype { ACORN_UINT8 = 1, ACORN_INT32 = 2, ACORN_FLOAT32 = 3 };
 
-/* One named part of an observation, C order. */
+/* One named part of an observation, C order. Names are visible ASCII, each once. Strings in these
+ * structs are the environment's, and stay as they are for as long as it is loaded. */
 struct acorn_tensor {
   const char *name;
   enum acorn_dtype dtype;
-  int rank;
+  int rank; /* 0: a single number */
   int shape[ACORN_MAX_RANK];
 };
 
-/* What the environment looks like with its present options. */
+/* What the environment looks like with its present options. The caller has cleared it and set
+ * struct_bytes; exactly one of `discrete` and `box` must be set. */
 struct acorn_space {
   uint32_t struct_bytes;
   int num_tensors;
   struct acorn_tensor tensor[ACORN_MAX_TENSORS];
   int discrete; /* > 0: actions are int32 0..discrete-1 */
-  int box;      /* > 0: actions are float32[box] within low..high */
+  int box;      /* > 0: actions are float32[box], each within its low..high */
   float low[ACORN_MAX_BOX], high[ACORN_MAX_BOX];
 };
 
@@ -52,49 +75,76 @@ struct acorn_option {
   const char *help;
 };
 
-/* The effective options, in the order of the environment's table. */
+/* The effective options, in the order of the environment's table, checked against min, max and
+ * integer. It outlives every instance. */
 struct acorn_config {
   uint32_t struct_bytes;
   const struct acorn_option *option;
   int num_options;
+  /* ---- later than the members above */
+  const struct acorn_env *env; /* whose functions are called with this */
+  const char *json;            /* all that the user gave, as one JSON object; "{}" if nothing */
 };
 
-/* The row of one environment. observation[i] points to tensor i, aligned to its element. */
+/* The row of one environment, the caller's. observation[i] points to tensor i, aligned to its
+ * element; it may be elsewhere in every call, and holds anything before it. Every byte of every
+ * tensor must be written, and nothing behind it. The other members are 0 before each call. */
 struct acorn_row {
+  uint32_t struct_bytes;
   void *const *observation;
-  float reward;   /* of this step; reset leaves it alone */
-  int terminated; /* the world ended: nothing comes after it */
-  int truncated;  /* the episode was cut here, by a limit that the agent cannot see */
+  float reward;   /* of this step; finite; left alone by reset */
+  int terminated; /* 1: the world ended, nothing comes after it; left alone by reset */
+  int truncated;  /* 1: cut here by a limit that the agent cannot see; left alone by reset */
   /* Anything else worth a mean over finished episodes; read when the episode ends. */
   int num_numbers;
   const char *number_name[ACORN_MAX_NUMBERS];
   double number[ACORN_MAX_NUMBERS];
+  /* ---- later than the members above */
+  /* 1, with `terminated`: a life was lost and the learner is to see an end, but the game goes on:
+   * its score and length are counted further, and the next call, reset without a seed, goes on with
+   * it. */
+  int goes_on;
 };
 
 struct acorn_env {
   uint32_t abi;          /* ACORN_ENV_ABI */
   uint32_t struct_bytes; /* sizeof(struct acorn_env) */
+  /* What run folders, result lines and the learner know it by: 1..31 letters, digits, '_', '-' or
+   * '.', the first a letter or digit; not one of Acorn's own. Actors and learner must agree on
+   * it. */
   const char *name;
-  const char *about; /* one line for the list of environments */
-  const struct acorn_option *options;
+  const char *about;                  /* one line; may be NULL */
+  const struct acorn_option *options; /* (num_options); NULL if there are none */
   int num_options;
 
-  /* Describes observations and actions for these options. Returns 0, or -1 with a sentence in
-   * `error`. */
+  /* Describes observations and actions for these options, the same at every call. */
   int (*space)(struct acorn_space *space, const struct acorn_config *config, char *error,
                size_t error_bytes);
-  /* One instance; the first call after it is reset. NULL with a sentence in `error` on failure. */
+  /* One instance; the first call after it is reset. */
   void *(*create)(const struct acorn_config *config, char *error, size_t error_bytes);
-  /* Starts an episode and writes its first observation. `seed` may be NULL: then the instance's
-   * generator goes on. Returns 0, or -1 with a sentence in `error`. */
+  /* Starts an episode and writes its first observation. `seed`: the random numbers of this episode
+   * (and of those after it that get no seed) follow from it alone, so that the same seed and the
+   * same actions give the same episode, whatever the instance did before. NULL: the instance's
+   * generator goes on from where it is. */
   int (*reset)(void *env, const uint64_t *seed, struct acorn_row *row, char *error,
                size_t error_bytes);
-  /* One step with `action` (int32 or float32[box]); writes the observation after it, reward,
-   * terminated, truncated. Returns 0, or -1 with a sentence in `error`. */
+  /* One step with `action` (one int32_t, or float[box]; always within the space): writes the
+   * observation after it, reward, terminated, truncated. When an episode ends the observation is
+   * its last one, and the next call is reset. */
   int (*step)(void *env, const void *action, struct acorn_row *row, char *error,
               size_t error_bytes);
   void (*destroy)(void *env);
+  /* ---- later than the members above */
+  /* 1: the user may give options of any name and value, not only those of the table; the
+   * environment reads them in acorn_config.json and judges them in `space`. */
+  int any_option;
 };
+
+#ifdef __GNUC__
+__attribute__((visibility("default")))
+#endif
+/* What a plugin defines; Acorn itself does not. */
+extern const struct acorn_env acorn_environment;
 
 #ifdef __cplusplus
 }

@@ -9,18 +9,30 @@
 
 #include "common/base/check.h"
 #include "common/base/options.h"
+#include "envs/bridge.h"
 #include "envs/builtin.h"
+#include "envs/plugin.h"
 
 static const struct acorn_env *const environments[] = {
     &env_cartpole, &env_catch, &env_tmaze, &env_synthetic, NULL,
 };
-enum { NUM_ENVIRONMENTS = sizeof environments / sizeof *environments - 1, MAX_OPTIONS = 64 };
+enum { NUM_ENVIRONMENTS = sizeof environments / sizeof *environments - 1 };
 
 const struct acorn_env *const *registry_all(void) {
   return environments;
 }
 
-enum status registry_find(const struct acorn_env **out, const char *name, struct error *error) {
+static enum status find_plugin(const struct acorn_env **out, const char *path,
+                               struct error *error) {
+  enum status status = plugin_open(out, path, error);
+  if (status != STATUS_OK) return status;
+  struct error reason;
+  if (plugin_check(*out, environments, &reason) == STATUS_OK) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "environment %s: %s", path, reason.text);
+}
+
+static enum status find_builtin(const struct acorn_env **out, const char *name,
+                                struct error *error) {
   const char *names[NUM_ENVIRONMENTS];
   char list[512] = "";
   for (int i = 0; i < NUM_ENVIRONMENTS; i++) {
@@ -32,9 +44,23 @@ enum status registry_find(const struct acorn_env **out, const char *name, struct
   }
   *out = NULL;
   const char *nearest = options_nearest_word(names, NUM_ENVIRONMENTS, name);
-  return status_fail(error, STATUS_NOT_FOUND, "unknown environment '%s'%s%s%s; there are: %s", name,
-                     nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
-                     list);
+  return status_fail(
+      error, STATUS_NOT_FOUND,
+      "unknown environment '%s'%s%s%s; there are: %s, atari, gym:ID of Gymnasium, football, dmlab, "
+      "and the paths of one's own (./my_env.so)",
+      name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "", list);
+}
+
+enum status registry_find(const struct acorn_env **out, const char *word, struct error *error) {
+  if (bridge_is_word(word)) return bridge_open(out, word, error);
+  return plugin_is_path(word) ? find_plugin(out, word, error) : find_builtin(out, word, error);
+}
+
+char *registry_word(const char *word) {
+  char *path = plugin_is_path(word) && !bridge_is_word(word) ? realpath(word, NULL) : NULL;
+  if (!path) path = strdup(word);
+  CHECK(path, "out of memory");
+  return path;
 }
 
 /* ---- options */
@@ -52,7 +78,7 @@ static enum status unknown_option(const struct acorn_env *env, const char *name,
     return status_fail(error, STATUS_INVALID,
                        "--env_args: %s has no options, so '%s' cannot be set", env->name, name);
   }
-  const char *names[MAX_OPTIONS];
+  const char *names[ACORN_MAX_OPTIONS];
   char list[512] = "";
   for (int i = 0; i < env->num_options; i++) {
     names[i] = env->options[i].name;
@@ -88,12 +114,18 @@ static enum status set_option(struct acorn_option *option, const struct acorn_en
   return STATUS_OK;
 }
 
+/* Whether it takes names that are not in its table; an older plugin cannot say so. */
+static bool takes_any_option(const struct acorn_env *env) {
+  return env->struct_bytes > offsetof(struct acorn_env, any_option) && env->any_option;
+}
+
 static enum status set_options(struct acorn_option *option, const struct acorn_env *env,
                                json_t *object, struct error *error) {
   const char *name;
   json_t *value;
   json_object_foreach(object, name, value) {
     int i = option_index(env, name);
+    if (i < 0 && takes_any_option(env)) continue;
     if (i < 0) return unknown_option(env, name, error);
     enum status status = set_option(&option[i], env, value, error);
     if (status != STATUS_OK) return status;
@@ -103,8 +135,8 @@ static enum status set_options(struct acorn_option *option, const struct acorn_e
 
 enum status registry_config(struct acorn_config *out, const struct acorn_env *env, const char *json,
                             struct error *error) {
-  CHECK(env->num_options <= MAX_OPTIONS, "%s has %d options", env->name, env->num_options);
-  *out = (struct acorn_config){.struct_bytes = sizeof *out};
+  CHECK(env->num_options <= ACORN_MAX_OPTIONS, "%s has %d options", env->name, env->num_options);
+  *out = (struct acorn_config){.struct_bytes = sizeof *out, .env = env};
 
   json_error_t where;
   json_t *object = json_loads(*json ? json : "{}", JSON_REJECT_DUPLICATES, &where);
@@ -121,9 +153,12 @@ enum status registry_config(struct acorn_config *out, const struct acorn_env *en
   struct acorn_option *option = check_alloc((size_t)env->num_options + 1, sizeof *option);
   for (int i = 0; i < env->num_options; i++) option[i] = env->options[i];
   enum status status = set_options(option, env, object, error);
+  out->json = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+  CHECK(out->json, "out of memory");
   json_decref(object);
   if (status != STATUS_OK) {
     free(option);
+    registry_config_deinit(out);
     return status;
   }
   out->option = option;
@@ -133,6 +168,7 @@ enum status registry_config(struct acorn_config *out, const struct acorn_env *en
 
 void registry_config_deinit(struct acorn_config *config) {
   free((void *)config->option);
+  free((void *)config->json);
   *config = (struct acorn_config){0};
 }
 
@@ -150,6 +186,15 @@ static void append(char *out, size_t bytes, const char *format, ...) {
 void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
                        const struct acorn_config *config) {
   snprintf(out, bytes, "%s", env->name);
+  if (takes_any_option(env)) {
+    if (strcmp(config->json, "{}") == 0) return;
+    append(out, bytes, "(");
+    // Blanks, which only words have in a compact text, may not stand in an identity.
+    for (const char *c = config->json; *c; c++)
+      append(out, bytes, *c == ' ' ? "\\u0020" : "%c", *c);
+    append(out, bytes, ")");
+    return;
+  }
   char before = '(';
   for (int i = 0; i < config->num_options; i++) {
     const struct acorn_option *option = &config->option[i];
@@ -159,68 +204,3 @@ void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
   }
   if (before == ',') append(out, bytes, ")");
 }
-
-/* ---- space */
-
-/* What a plugin by a third party may get wrong. */
-static enum status check_space(const struct acorn_space *space, const struct acorn_env *env,
-                               struct error *error) {
-  const char *name = env->name;
-  if (space->num_tensors < 1 || space->num_tensors > ACORN_MAX_TENSORS) {
-    return status_fail(error, STATUS_INVALID,
-                       "environment %s: %d observation tensors, there may be 1..%d", name,
-                       space->num_tensors, ACORN_MAX_TENSORS);
-  }
-  if ((space->discrete > 0) == (space->box > 0) || space->box > ACORN_MAX_BOX) {
-    return status_fail(error, STATUS_INVALID,
-                       "environment %s: discrete %d and box %d actions; exactly one must be above "
-                       "0, box at most %d",
-                       name, space->discrete, space->box, ACORN_MAX_BOX);
-  }
-  for (int i = 0; i < space->num_tensors; i++) {
-    const struct acorn_tensor *tensor = &space->tensor[i];
-    int ok = tensor->name && tensor->rank >= 0 && tensor->rank <= ACORN_MAX_RANK &&
-             tensor->dtype >= ACORN_UINT8 && tensor->dtype <= ACORN_FLOAT32;
-    for (int d = 0; ok && d < tensor->rank; d++) ok = tensor->shape[d] > 0;
-    if (ok) continue;
-    return status_fail(error, STATUS_INVALID,
-                       "environment %s: observation tensor %d needs a name, a dtype, a rank of at "
-                       "most %d and a shape "
-                       "above 0",
-                       name, i, ACORN_MAX_RANK);
-  }
-  return STATUS_OK;
-}
-
-enum status registry_space(struct wire_space *out, const struct acorn_env *env,
-                           const struct acorn_config *config, struct error *error) {
-  struct acorn_space space = {.struct_bytes = sizeof space};
-  char text[512] = "";
-  if (env->space(&space, config, text, sizeof text)) {
-    return status_fail(error, STATUS_INVALID, "environment %s: %s", env->name, text);
-  }
-  enum status status = check_space(&space, env, error);
-  if (status != STATUS_OK) return status;
-
-  *out = (struct wire_space){
-      .num_tensors = space.num_tensors, .discrete = space.discrete, .box = space.box};
-  for (int i = 0; i < space.num_tensors; i++) {
-    const struct acorn_tensor *from = &space.tensor[i];
-    struct wire_tensor_spec *to = &out->tensor[i];
-    to->dtype = (enum wire_dtype)from->dtype; // the numbers are the same, see the assertions below
-    to->rank = from->rank;
-    snprintf(to->name, sizeof to->name, "%s", from->name);
-    memcpy(to->shape, from->shape, sizeof to->shape);
-  }
-  memcpy(out->low, space.low, sizeof out->low);
-  memcpy(out->high, space.high, sizeof out->high);
-  return STATUS_OK;
-}
-
-_Static_assert((int)ACORN_UINT8 == (int)WIRE_UINT8 && (int)ACORN_INT32 == (int)WIRE_INT32 &&
-                   (int)ACORN_FLOAT32 == (int)WIRE_FLOAT32,
-               "dtypes");
-_Static_assert((int)ACORN_MAX_TENSORS == (int)WIRE_MAX_TENSORS &&
-                   (int)ACORN_MAX_RANK == (int)WIRE_MAX_RANK &&
-                   (int)ACORN_MAX_BOX == (int)WIRE_MAX_BOX,
-               "sizes");

@@ -1,4 +1,5 @@
-/* The environments that are compiled in, and the ways from a name and --env_args to one of them.
+/* The environments that are compiled in, those of plugins (envs/plugin.h), and the ways from the
+ * word after --env= and from --env_args to one of them.
  * Upstream: actor, learner, deploy. Thread: any (tables are constant). */
 #ifndef ACORN_ENVS_REGISTRY_H
 #define ACORN_ENVS_REGISTRY_H
@@ -9,9 +10,15 @@
 #include "common/rpc/wire.h"
 #include "envs/env.h"
 
-/* The environment of that name. Errors: NOT_FOUND, with the nearest name and the list of all. */
-MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *name,
+/* The environment of that name, or of the plugin at that path, which is loaded. Owner: the program;
+ * it stays. Errors: NOT_FOUND, with the nearest name and the list of all, or the path; INVALID: the
+ * plugin is none (see envs/plugin.h). */
+MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *word,
                                      struct error *error);
+
+/* The word with which a process in any folder finds the same environment: a path is made absolute,
+ * a name stays. Owner: the caller, with free(). */
+char *registry_word(const char *word);
 
 /* All of them, NULL-terminated, for help texts. */
 const struct acorn_env *const *registry_all(void);
@@ -24,8 +31,9 @@ MUST_CHECK enum status registry_config(struct acorn_config *out, const struct ac
 void registry_config_deinit(struct acorn_config *config);
 
 /* What the learner and its actors must agree on: the name and, in parentheses, the options that
- * differ from their defaults, in the table's order: "cartpole", "catch(rows=12,columns=7)". Cut off
- * where `out` ends (WIRE_ENVIRONMENT_BYTES is the size to give). */
+ * differ from their defaults, in the table's order: "cartpole", "catch(rows=12,columns=7)"; where
+ * any option may be given, all that was: "atari({"game":"Breakout"})". Cut off where `out` ends
+ * (WIRE_ENVIRONMENT_BYTES is the size to give). */
 void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
                        const struct acorn_config *config);
 

@@ -2,12 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/base/log.h"
 
 static enum status too_long(const char *path, struct error *error) {
   return status_fail(error, STATUS_INVALID, "--logdir=%s: the path is too long", path);
@@ -91,6 +95,50 @@ enum status folder_open_read_only(struct folder *folder, const char *path, struc
     return status_fail(error, STATUS_NOT_FOUND, "%s holds no run: there is no config.txt in it",
                        path);
   return STATUS_OK;
+}
+
+/* So that it is good from any folder and where the port was left open: "unix:/absolute/path",
+ * "HOST:PORT". */
+static void print_address(FILE *file, const char *listen, int port) {
+  char path[PATH_MAX];
+  if (port)
+    fprintf(file, "%.*s:%d\n", (int)(strrchr(listen, ':') - listen), listen, port);
+  else
+    fprintf(file, "unix:%s\n", realpath(listen + 5, path) ? path : listen + 5);
+}
+
+enum status folder_write_address(const struct folder *folder, const char *listen, int port,
+                                 struct error *error) {
+  char path[1024];
+  snprintf(path, sizeof(path), "%s/address", folder->path);
+  FILE *file = fopen(path, "w");
+  if (file) print_address(file, listen, port);
+  if (!file || fclose(file) != 0)
+    return status_fail(error, STATUS_IO, "cannot write %s: %s", path, strerror(errno));
+  return STATUS_OK;
+}
+
+static FILE *open_environment(const struct folder *folder, const char *mode) {
+  char path[1024];
+  snprintf(path, sizeof(path), "%s/environment.txt", folder->path);
+  return fopen(path, mode);
+}
+
+void folder_write_environment(const struct folder *folder, const char *text) {
+  FILE *file = open_environment(folder, "w");
+  if (!file) {
+    log_warn("cannot write %s/environment.txt: %s", folder->path, strerror(errno));
+    return;
+  }
+  fprintf(file, "%s\n", text);
+  fclose(file);
+}
+
+void folder_read_environment(const struct folder *folder, char *text, size_t bytes) {
+  FILE *file = open_environment(folder, "r");
+  if (!file || !fgets(text, (int)bytes, file)) text[0] = '\0';
+  if (file) fclose(file);
+  text[strcspn(text, "\n")] = '\0';
 }
 
 void folder_close(struct folder *folder) {

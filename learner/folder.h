@@ -1,10 +1,11 @@
-/* The run folder: config.txt, metrics.jsonl, checkpoints/, logs/. One learner at a time owns it (a
- * lock file), and nothing in it is deleted at start: a folder that holds another run is refused
- * unless it is resumed. Thread: start and end only. */
+/* The run folder: config.txt, environment.txt, address, metrics.jsonl, checkpoints/, logs/. One
+ * learner at a time owns it (a lock file), and nothing in it is deleted at start: a folder that
+ * holds another run is refused unless it is resumed. Thread: start and end only. */
 #ifndef ACORN_LEARNER_FOLDER_H
 #define ACORN_LEARNER_FOLDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/base/status.h"
 
@@ -24,6 +25,16 @@ MUST_CHECK enum status folder_open(struct folder *folder, const char *path, cons
 MUST_CHECK enum status folder_open_read_only(struct folder *folder, const char *path,
                                              struct error *error);
 void folder_close(struct folder *folder);
+
+/* Writes where the learner listens into the file `address`, for those who want to watch the run.
+ * listen: as it was given; port: the one that was bound, 0 on a Unix socket. Errors: IO. */
+MUST_CHECK enum status folder_write_address(const struct folder *folder, const char *listen,
+                                            int port, struct error *error);
+/* environment.txt, one line: what the run's environment is, "tmaze(length=20)". config.txt does not
+ * always say that: --env may be a path, or `join`. Reading one that is not there leaves `text`
+ * empty. */
+void folder_write_environment(const struct folder *folder, const char *text);
+void folder_read_environment(const struct folder *folder, char *text, size_t bytes);
 
 /* Closes it, and removes it again if it was made for a run that did not come about. */
 void folder_abandon(struct folder *folder);

@@ -8,8 +8,13 @@
 /* Makes the registry with all metrics of the run. */
 void gauges_create(struct run *run);
 
-/* Copies what the parts know into it. Rates: per second. */
-void gauges_fill(struct run *run, const struct trainer_report *trainer, double env_steps_rate,
-                 double trained_rate);
+/* Per second; trainer_busy is a share of the time, cpu_cores may be more than 1. */
+struct gauges_rates {
+  double env_steps, trained_steps, updates, trainer_busy, cpu_cores;
+};
+
+/* Copies what the parts know into it. */
+void gauges_fill(struct run *run, const struct trainer_report *trainer,
+                 const struct gauges_rates *rates);
 
 #endif

@@ -1,5 +1,6 @@
 /* The learner: options, the control loop (signals, timers, checkpoint files), the result. What it
  * controls is in run.h. */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,16 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "common/cluster/tf_config.h"
+#include "envs/registry.h"
+#include "learner/metrics_port.h"
 #include "learner/options.h"
+#include "learner/pace.h"
 #include "learner/report.h"
 #include "learner/run.h"
 
-enum { TICK_MS = 250, EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, SAME_WISH_US = 1000 * 1000 };
 
 struct app {
   struct learner_options options;
@@ -23,12 +28,16 @@ struct app {
   struct report report;
   uv_loop_t *loop;
   uv_signal_t interrupt, terminate, hangup;
-  uv_timer_t tick, checkpoint;
+  uv_timer_t tick, serve, checkpoint;
   uv_async_t stop, saved;
   uv_work_t write;
-  bool writing; /* a checkpoint is being written by the pool */
+  struct http_server *metrics_port; /* NULL: none */
+  bool finishing;                   /* only the last checkpoint is written now */
+  bool writing;                     /* a checkpoint is being written by the pool */
   enum status write_status;
+  bool write_failed; /* the last one could not be written */
   struct error write_error;
+  char *differences; /* a resumed run's, from what it was, a line each; NULL: it is none. Heap */
 };
 
 /* ---- from other threads: wake the loop */
@@ -49,22 +58,39 @@ static void on_stop(uv_async_t *handle) {
 
 /* Signals since the run has ended. */
 static volatile sig_atomic_t signals_seen;
+static volatile int64_t first_signal_us; /* 0: there has been none */
+
+/* What stops a service signals every process of it, and so does our parent: that is one wish. */
+static bool is_repeated(int signal_number, int64_t now_us) {
+  return signal_number != SIGINT && first_signal_us && now_us - first_signal_us < SAME_WISH_US;
+}
 
 static void on_late_signal(int signal_number) {
-  (void)signal_number;
+  int64_t now_us = clock_now_us();
+  if (is_repeated(signal_number, now_us)) return;
+  if (!first_signal_us) first_signal_us = now_us;
   if (signals_seen++) _exit(130);
 }
 
 /* The first signal stops in good order, a second ends at once. */
 static void on_signal(uv_signal_t *handle, int signal_number) {
   struct app *app = handle->data;
+  if (first_signal_us) return;
+  first_signal_us = clock_now_us();
   log_info("%s: stopping; once more ends at once", strsignal(signal_number));
   progress_stop(app->run.progress, STOP_SIGNAL);
 }
 
 static void on_tick(uv_timer_t *timer) {
   struct app *app = timer->data;
-  report_tick(&app->report, clock_now_us());
+  int64_t now_us = clock_now_us();
+  report_tick(&app->report, now_us);
+  uv_timer_set_repeat(timer, pace_tick_ms(now_us - app->report.start_us));
+}
+
+static void on_serve(uv_timer_t *timer) {
+  struct app *app = timer->data;
+  serve_poll(app->run.serve);
 }
 
 static void on_checkpoint_due(uv_timer_t *timer) {
@@ -83,13 +109,16 @@ static void checkpoint_written(uv_work_t *work, int status) {
   (void)status;
   if (app->write_status != STATUS_OK)
     log_warn("no checkpoint: %s; training goes on", app->write_error.text);
+  else if (app->write_failed)
+    log_info("checkpoints are written again");
+  app->write_failed = app->write_status != STATUS_OK;
   trainer_release_save(app->run.trainer);
   app->writing = false;
 }
 
 static void on_saved(uv_async_t *handle) {
   struct app *app = handle->data;
-  if (app->writing) return;
+  if (app->writing || app->finishing) return;
   app->writing = true;
   app->write.data = app;
   uv_queue_work(app->loop, &app->write, write_checkpoint, checkpoint_written);
@@ -100,18 +129,21 @@ static void loop_init(struct app *app) {
   uv_async_init(app->loop, &app->stop, on_stop);
   uv_async_init(app->loop, &app->saved, on_saved);
   uv_timer_init(app->loop, &app->tick);
+  uv_timer_init(app->loop, &app->serve);
   uv_timer_init(app->loop, &app->checkpoint);
   uv_signal_t *signals[] = {&app->interrupt, &app->terminate, &app->hangup};
   for (int i = 0; i < 3; i++) {
     uv_signal_init(app->loop, signals[i]);
     signals[i]->data = app;
   }
-  app->saved.data = app->tick.data = app->checkpoint.data = app;
+  app->saved.data = app->tick.data = app->serve.data = app->checkpoint.data = app;
 }
 
 static void loop_start(struct app *app) {
   uint64_t checkpoint_ms = (uint64_t)(app->options.checkpoint_secs * 1000);
-  uv_timer_start(&app->tick, on_tick, TICK_MS, TICK_MS);
+  uint64_t tick_ms = pace_tick_ms(0);
+  uv_timer_start(&app->tick, on_tick, tick_ms, tick_ms);
+  uv_timer_start(&app->serve, on_serve, SERVE_POLL_MS, SERVE_POLL_MS);
   if (app->run.trains && checkpoint_ms)
     uv_timer_start(&app->checkpoint, on_checkpoint_due, checkpoint_ms, checkpoint_ms);
   uv_signal_start(&app->interrupt, on_signal, SIGINT);
@@ -123,38 +155,93 @@ static void loop_start(struct app *app) {
  * signal that stopped the run counts. A checkpoint that is being written is waited for. */
 static void loop_finish(struct app *app) {
   uv_timer_stop(&app->tick);
+  uv_timer_stop(&app->serve);
   uv_timer_stop(&app->checkpoint);
   signals_seen = progress_stopped(app->run.progress) == STOP_SIGNAL;
   uv_signal_t *signals[] = {&app->interrupt, &app->terminate, &app->hangup};
-  for (int i = 0; i < 3; i++) {
-    int number = signals[i]->signum;
-    uv_signal_stop(signals[i]);
-    signal(number, on_late_signal);
-  }
+  /* In libuv's place, which would leave the default action for a moment. */
+  for (int i = 0; i < 3; i++) signal(signals[i]->signum, on_late_signal);
+  app->finishing = true;
+  http_server_stop(app->metrics_port);
   while (app->writing) uv_run(app->loop, UV_RUN_ONCE);
 }
 
 /* ---- options */
 
+/* These say how a program is started, not what is run. */
+static const char *const options_of_start[] = {"listen",           "logdir", "resume",
+                                               "exit_with_parent", "mode",   "over"};
+enum { NUM_OPTIONS_OF_START = sizeof(options_of_start) / sizeof(options_of_start[0]) };
+
+static bool is_option_of_start(const char *name) {
+  for (int i = 0; i < NUM_OPTIONS_OF_START; i++)
+    if (strcmp(options_of_start[i], name) == 0) return true;
+  return false;
+}
+
+static void say_difference(void *context, const struct option *option, const char *earlier,
+                           const char *now) {
+  if (!is_option_of_start(option->name))
+    fprintf(context, "resuming with --%s=%s; it was %s\n", option->name, now, earlier);
+}
+
+static char *describe_differences(const struct learner_options *earlier,
+                                  const struct learner_options *now) {
+  char *text;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  CHECK(out, "out of memory for the differences of options");
+  options_compare(&learner_options_table, earlier, now, say_difference, out);
+  fclose(out);
+  return text;
+}
+
+/* Once the folder is ours: one that another learner uses is not resumed. */
+static void say_differences(struct app *app) {
+  char *rest = app->differences;
+  for (const char *line; rest && (line = strsep(&rest, "\n")) && *line;) log_info("%s", line);
+  free(app->differences);
+  app->differences = NULL;
+}
+
+/* A run that is evaluated or continued brings its own options; the command line wins over them. */
+static enum status take_options_of_run(struct app *app, const char *path, int argc, char **argv,
+                                       struct error *error) {
+  const struct option_table *table = &learner_options_table;
+  struct learner_options earlier;
+  options_init(table, &earlier);
+  enum status status = options_read_file(table, &earlier, path, error);
+  options_deinit(table, &app->options);
+  options_init(table, &app->options);
+  if (status == STATUS_OK) status = options_read_file(table, &app->options, path, error);
+  if (status == STATUS_OK)
+    status = options_parse(table, &app->options, argc, argv, NULL, NULL, error);
+  if (status == STATUS_OK && app->options.resume)
+    app->differences = describe_differences(&earlier, &app->options);
+  options_deinit(table, &earlier);
+  return status;
+}
+
 static enum status parse(struct app *app, int argc, char **argv, struct error *error) {
   const struct option_table *table = &learner_options_table;
   enum status status = options_parse(table, &app->options, argc, argv, NULL, NULL, error);
   if (status != STATUS_OK) return status;
-  bool plays_run =
-      strcmp(app->options.mode, "evaluate") == 0 && strcmp(app->options.agent, "vtrace") == 0;
-  if (!plays_run || !app->options.logdir[0]) return STATUS_OK;
-  /* An evaluated run brings its own options; the command line wins over them. */
+  bool evaluates = strcmp(app->options.mode, "evaluate") == 0;
+  bool learns = strcmp(app->options.agent, "vtrace") == 0;
+  bool wants_port = options_given(table, &app->options, "metrics_port");
+  bool has_run = evaluates ? learns : app->options.resume;
+  if (!has_run || !app->options.logdir[0]) return STATUS_OK;
   char path[1024];
   snprintf(path, sizeof(path), "%s/config.txt", app->options.logdir);
+  if (access(path, R_OK) != 0 && !evaluates) return STATUS_OK;
   if (access(path, R_OK) != 0)
     return status_fail(error, STATUS_NOT_FOUND,
                        "--logdir=%s holds no run to evaluate: there is no config.txt in it",
                        app->options.logdir);
-  options_deinit(table, &app->options);
-  options_init(table, &app->options);
-  status = options_read_file(table, &app->options, path, error);
-  if (status != STATUS_OK) return status;
-  return options_parse(table, &app->options, argc, argv, NULL, NULL, error);
+  status = take_options_of_run(app, path, argc, argv, error);
+  /* The port is the run's, which may still be training. */
+  if (evaluates && !wants_port) app->options.metrics_port = 0;
+  return status;
 }
 
 /* Without --listen a cluster's TF_CONFIG says where to listen. */
@@ -174,9 +261,20 @@ static enum status apply_tf_config(struct app *app, struct error *error) {
                      error);
 }
 
+/* config.txt must name the same plugin to a later learner in another folder. */
+static enum status make_env_absolute(struct app *app, struct error *error) {
+  char *word = registry_word(app->options.env);
+  enum status status = STATUS_OK;
+  if (strcmp(word, app->options.env) != 0)
+    status = options_set(&learner_options_table, &app->options, "env", word, "", error);
+  free(word);
+  return status;
+}
+
 static enum status read_options(struct app *app, int argc, char **argv, struct error *error) {
   options_init(&learner_options_table, &app->options);
   enum status status = parse(app, argc, argv, error);
+  if (status == STATUS_OK) status = make_env_absolute(app, error);
   if (status == STATUS_OK) status = apply_tf_config(app, error);
   if (status != STATUS_OK) return status;
   learner_options_apply_preset(&app->options);
@@ -193,23 +291,36 @@ static void apply_process_options(const struct learner_options *options) {
   if (getppid() != parent) exit(1);
 }
 
-/* The effective options, for people and for evaluation. */
+/* The effective options, for people, for evaluation and for resuming: a full disk or a crash leaves
+ * those of before. */
 static void write_config(const struct app *app) {
-  char path[1024];
+  char path[1024], temporary[1024];
   snprintf(path, sizeof(path), "%s/config.txt", app->run.folder.path);
-  FILE *file = fopen(path, "w");
-  if (!file) {
-    log_warn("cannot write %s", path);
-    return;
-  }
-  options_write(&learner_options_table, &app->options, file);
-  fclose(file);
+  snprintf(temporary, sizeof(temporary), "%s/config.tmp", app->run.folder.path);
+  FILE *file = fopen(temporary, "w");
+  if (file)
+    options_write_without(&learner_options_table, &app->options, options_of_start,
+                          NUM_OPTIONS_OF_START, file);
+  bool written = file && !ferror(file) && fflush(file) == 0;
+  int reason = errno;
+  if (file) written = fclose(file) == 0 && written;
+  if (written && rename(temporary, path) == 0) return;
+  log_warn("cannot write %s: %s", path, strerror(written ? errno : reason));
+  unlink(temporary);
+}
+
+/* For those who want to watch; the run goes on without. */
+static void write_address(const struct run *run) {
+  struct error error;
+  if (folder_write_address(&run->folder, run->options->listen, serve_port(run->serve), &error) !=
+      STATUS_OK)
+    log_warn("%s", error.text);
 }
 
 static void announce(const struct app *app) {
   const struct run *run = &app->run;
   int port = serve_port(run->serve);
-  log_info("%s %s, seed %lld, on %s; %zu parameters; listening on %s%s%.0d", app->options.env,
+  log_info("%s %s, seed %lld, on %s; %zu parameters; listening on %s%s%.0d", run->env_name,
            app->options.agent, (long long)app->options.seed, device_describe(run->inference_device),
            agent_num_parameters(run->agent), app->options.listen, port ? ", port " : "", port);
   if (run->folder.path[0]) log_info("run folder %s", run->folder.path);
@@ -254,6 +365,7 @@ int main(int argc, char **argv) {
   int64_t start_us = clock_now_us();
   static struct app app;
   struct error error;
+  process_init();
   log_init("learner", LOG_INFO);
   enum status status = read_options(&app, argc, argv, &error);
   if (status == STATUS_DONE) return 0;
@@ -262,6 +374,9 @@ int main(int argc, char **argv) {
     loop_init(&app);
     struct run_callbacks callbacks = {wake_stop, wake_saved, &app};
     status = run_create(&app.run, &app.options, &callbacks, &error);
+    if (status == STATUS_OK) say_differences(&app);
+    if (status == STATUS_OK)
+      status = metrics_port_start(&app.metrics_port, app.loop, &app.options, &app.report, &error);
     if (status == STATUS_OK) status = run_start(&app.run, &error);
   }
   if (status != STATUS_OK) {
@@ -269,7 +384,11 @@ int main(int argc, char **argv) {
     folder_abandon(&app.run.folder);
     return EXIT_USAGE;
   }
-  if (!app.run.evaluates) write_config(&app);
+  if (!app.run.evaluates) {
+    folder_write_environment(&app.run.folder, app.run.identity);
+    write_config(&app);
+    write_address(&app.run);
+  }
   int code = run_to_end(&app, start_us);
   run_destroy(&app.run);
   options_deinit(&learner_options_table, &app.options);

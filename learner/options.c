@@ -16,20 +16,30 @@
 
 #define RUN "Run"
 #define SERVING "Serving"
-#define NETWORK "Network"
-#define ALGORITHM "Algorithm (V-trace)"
-#define OPTIMISER "Optimiser"
+#define NETWORK LEARNER_OPTIONS_NETWORK
+#define ALGORITHM LEARNER_OPTIONS_ALGORITHM
+#define OPTIMISER LEARNER_OPTIONS_OPTIMISER
 #define RECORDS "Checkpoints and metrics"
 
 static const struct option rows[] = {
-    STRING("env", env, "cartpole", RUN, "environment: cartpole, catch, tmaze or synthetic"),
+    STRING(
+        "env", env, "cartpole", RUN,
+        "environment: cartpole, catch, tmaze, synthetic, atari, gym:ID, or the path of one's own: "
+        "./my_env.so; "
+        "join: what the first actor that joins says"),
     STRING("env_args", env_args, "{}", RUN,
            "options of the environment, as JSON: {\"length\": 50}"),
     CHOICE("agent", agent, "vtrace", "vtrace|random|scripted", RUN,
            "algorithm; random and scripted act without learning"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
-    CHOICE("policy", policy, "greedy", "greedy|sample", RUN, "how evaluation chooses actions"),
+    CHOICE("policy", policy, "greedy", "greedy|sample", RUN,
+           "how evaluators, and --mode=evaluate, choose actions"),
+    CHOICE("over", over, "auto", "auto|train|eval", RUN,
+           "episodes that --target_return and the result are about; auto: evaluation episodes once "
+           "there are any"),
+    STRING("checkpoint", checkpoint, "", RUN,
+           "file that --mode=evaluate plays; default: the newest whole one of --logdir"),
     {"logdir", "job_dir", OPTION_STRING, AT(logdir), "", 0, 0, NULL, RUN,
      "run folder; default runs/<env>-<agent>-<time>"},
     BOOL("resume", resume, "false", RUN, "continue the run in --logdir if it holds one"),
@@ -61,18 +71,23 @@ static const struct option rows[] = {
         "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 "
         "ms"),
 
-    CHOICE("network", network, "mlp", "mlp|lstm", NETWORK,
-           "what stands between observation and policy"),
+    CHOICE("network", network, "mlp", "mlp|lstm|impala_shallow|impala_deep|nature", NETWORK,
+           "what stands between observation and policy; the last three read one uint8 image"),
     STRING("hidden", hidden, "64,64", NETWORK,
            "sizes of the hidden layers (before the LSTM), or none"),
     CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK, "of the hidden layers"),
-    INT("lstm_size", lstm_size, "64", 1, 4096, NETWORK, "units of the LSTM"),
+    INT("lstm_size", lstm_size, "-1", -1, 4096, NETWORK,
+        "units of the LSTM, 0: none; -1: the network's: lstm 64, impala_* 256, nature 0"),
+    INT("frame_stack", frame_stack, "0", 0, 16, NETWORK,
+        "frames that a network for images sees together, newest first; 0: 4 without LSTM, else 1"),
     BOOL("previous_action", previous_action, "true", NETWORK, "the previous action is an input"),
     BOOL("previous_reward", previous_reward, "true", NETWORK,
          "the reward into the step is an input"),
     CHOICE("device", device, "cpu", "cpu|ref|ref_double", NETWORK,
            "what computes; ref is slow and exact"),
-    CHOICE("precision", precision, "float32", "float32", NETWORK, "of the arithmetic"),
+    CHOICE("precision", precision, "float32", "float32|bf16|auto", NETWORK,
+           "of convolutions and large products; parameters and sums are float32 always; auto: bf16 "
+           "with AMX"),
 
     INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM, "steps T of a training window"),
     INT("batch_size", batch_size, "32", 1, 65536, ALGORITHM, "windows N of a training batch"),
@@ -112,8 +127,15 @@ static const struct option rows[] = {
     FLOAT("checkpoint_secs", checkpoint_secs, "60", 0, 1e9, RECORDS,
           "seconds between checkpoints; 0: only at the end"),
     INT("checkpoints_kept", checkpoints_kept, "3", 1, 10000, RECORDS, "how many are kept"),
-    FLOAT("metrics_secs", metrics_secs, "1", 0, 3600, RECORDS,
-          "seconds between lines of metrics.jsonl; 0: none"),
+    FLOAT(
+        "metrics_secs", metrics_secs, "10", 0, 3600, RECORDS,
+        "seconds between lines of metrics.jsonl and events, at most: a young run writes them more "
+        "often; 0: none of both"),
+    BOOL("tensorboard", tensorboard, "true", RECORDS, "event files in the run folder"),
+    INT("metrics_port", metrics_port, "0", 0, 65535, RECORDS,
+        "serve the metrics to Prometheus at http://ADDRESS:PORT/metrics; 0: not"),
+    STRING("metrics_address", metrics_address, "127.0.0.1", RECORDS,
+           "IP address to serve them on; 0.0.0.0: on all, so guard the network"),
 };
 
 const struct option_table learner_options_table = {
@@ -126,3 +148,13 @@ const struct option_table learner_options_table = {
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };
+
+bool learner_option_is_of_experiment(const struct option *option) {
+  static const char *const groups[] = {NETWORK, ALGORITHM, OPTIMISER};
+  static const char *const names[] = {"env", "env_args", "agent"};
+  for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+    if (strcmp(option->group, groups[i]) == 0) return true;
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    if (strcmp(option->name, names[i]) == 0) return true;
+  return false;
+}

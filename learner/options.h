@@ -10,7 +10,7 @@ struct learner_options {
   struct options_given given; /* first: see options.h */
 
   /* run */
-  char *env, *env_args, *agent, *mode, *policy;
+  char *env, *env_args, *agent, *mode, *policy, *over, *checkpoint;
   char *logdir;
   bool resume;
   int64_t seed, total_steps, episodes;
@@ -25,7 +25,7 @@ struct learner_options {
 
   /* network */
   char *network, *hidden, *activation;
-  int64_t lstm_size;
+  int64_t lstm_size, frame_stack;
   bool previous_action, previous_reward;
   char *device, *precision;
 
@@ -42,14 +42,28 @@ struct learner_options {
 
   /* checkpoints and metrics */
   double checkpoint_secs, metrics_secs;
-  int64_t checkpoints_kept;
+  int64_t checkpoints_kept, metrics_port;
+  bool tensorboard;
+  char *metrics_address;
 };
 
+/* Headings of the table whose options are hyperparameters. */
+#define LEARNER_OPTIONS_NETWORK "Network"
+#define LEARNER_OPTIONS_ALGORITHM "Algorithm (V-trace)"
+#define LEARNER_OPTIONS_OPTIMISER "Optimiser"
+
 extern const struct option_table learner_options_table;
+
+/* Whether an option says what is learned and how (environment, network, algorithm, optimiser), and
+ * not where, when and for how long: runs that agree in these are seeds of one experiment. */
+bool learner_option_is_of_experiment(const struct option *option);
 
 /* Gives the options that the user left alone the values that suit the environment ("cartpole": a
  * small network and a short budget). Call after parsing. */
 void learner_options_apply_preset(struct learner_options *options);
+
+/* Whether the agent's network reads an image. */
+bool learner_options_pixels(const struct learner_options *options);
 
 /* What options cannot say one by one: sizes that contradict each other. Errors: INVALID. */
 MUST_CHECK enum status learner_options_check(const struct learner_options *options,

@@ -35,12 +35,41 @@ static const struct preset presets[] = {
     {"tmaze", "batch_size", "16"},
     {"tmaze", "learning_rate", "0.004"},
     {"tmaze", "entropy_cost", "0.005"},
+    /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam. */
+    {"atari", "total_steps", "12M"},
+    {"atari", "network", "impala_shallow"},
+    {"atari", "reward_clip", "1"},
+    {"atari", "discount", "0.99"},
+    {"atari", "entropy_cost", "0.01"},
+    {"atari", "baseline_cost", "0.5"},
+    {"atari", "learning_rate", "4.8e-4"},
+    {"atari", "learning_rate_decay", "linear"},
+    {"atari", "max_gradient_norm", "40"},
+    {"atari", "unroll_length", "20"},
+    {"atari", "batch_size", "32"},
 };
 
 static const struct {
   const char *env;
   int envs_per_actor;
-} actors[] = {{"cartpole", 16}, {"catch", 16}, {"tmaze", 16}};
+} actors[] = {{"cartpole", 16}, {"catch", 16}, {"tmaze", 16}, {"synthetic", 4}, {"atari", 8}};
+
+/* What an environment of one's own gets: one in C is fast. */
+enum { ENVS_PER_ACTOR = 16 };
+
+bool learner_options_pixels(const struct learner_options *options) {
+  return strcmp(options->agent, "vtrace") == 0 && strcmp(options->network, "mlp") != 0 &&
+         strcmp(options->network, "lstm") != 0;
+}
+
+/* What depends on the network. */
+static void apply_network_defaults(struct learner_options *options) {
+  bool lstm = strcmp(options->network, "lstm") == 0;
+  bool impala = strncmp(options->network, "impala", strlen("impala")) == 0;
+  if (options->lstm_size < 0) options->lstm_size = lstm ? 64 : impala ? 256 : 0;
+  if (options->frame_stack == 0)
+    options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
+}
 
 void learner_options_apply_preset(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
@@ -53,6 +82,7 @@ void learner_options_apply_preset(struct learner_options *options) {
     CHECK(status == STATUS_OK, "%s", error.text);
   }
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
+  apply_network_defaults(options);
 }
 
 enum status learner_options_check(const struct learner_options *options, struct error *error) {
@@ -62,6 +92,24 @@ enum status learner_options_check(const struct learner_options *options, struct 
         error, STATUS_INVALID,
         "--max_envs=%lld is less than --num_envs=%lld: leave it out, or give it at least that",
         (long long)max, (long long)options->num_envs);
+  if (options->frame_stack > 1 && !learner_options_pixels(options))
+    return status_fail(error, STATUS_INVALID,
+                       "--frame_stack=%lld: network %s does not stack frames; impala_shallow, "
+                       "impala_deep and nature do",
+                       (long long)options->frame_stack, options->network);
+  if (options->frame_stack - 1 > options->unroll_length)
+    return status_fail(error, STATUS_INVALID,
+                       "--frame_stack=%lld needs --unroll_length of at least %lld",
+                       (long long)options->frame_stack, (long long)options->frame_stack - 1);
+  if (options->checkpoint[0] && strcmp(options->mode, "evaluate") != 0)
+    return status_fail(error, STATUS_INVALID,
+                       "--checkpoint=%.300s: a named checkpoint is for --mode=evaluate; training "
+                       "goes on from the newest one, with --resume",
+                       options->checkpoint);
+  if (options->deterministic && strcmp(options->over, "eval") == 0)
+    return status_fail(error, STATUS_INVALID,
+                       "--over=eval and --deterministic exclude each other: evaluation episodes "
+                       "end when they end; leave one of the two out");
   if (strcmp(options->mode, "evaluate") == 0 && strcmp(options->agent, "vtrace") == 0 &&
       !options->logdir[0])
     return status_fail(
@@ -73,5 +121,5 @@ enum status learner_options_check(const struct learner_options *options, struct 
 int learner_default_envs_per_actor(const char *env) {
   for (size_t i = 0; i < sizeof(actors) / sizeof(actors[0]); i++)
     if (strcmp(actors[i].env, env) == 0) return actors[i].envs_per_actor;
-  return 4;
+  return ENVS_PER_ACTOR;
 }

@@ -119,6 +119,19 @@ static double window_mean(const struct window *window) {
   return n ? (double)(sum / n) : NAN;
 }
 
+/* The caller holds the lock. */
+static bool over_eval(const struct progress *progress) {
+  enum progress_over over = progress->config.over;
+  return over == OVER_EVAL || (over == OVER_AUTO && progress->role[1].count > 0);
+}
+
+bool progress_over_eval(struct progress *progress) {
+  pthread_mutex_lock(&progress->lock);
+  bool over = over_eval(progress);
+  pthread_mutex_unlock(&progress->lock);
+  return over;
+}
+
 void progress_add_episode(struct progress *progress, bool eval, int environment,
                           double episode_return, uint32_t length) {
   const struct progress_config *config = &progress->config;
@@ -128,7 +141,7 @@ void progress_add_episode(struct progress *progress, bool eval, int environment,
   struct window *window = &progress->role[eval];
   if (!eval || !config->quota_episodes || quota_admits(progress, environment)) {
     window_add(window, episode_return, length);
-    bool enough = window->count >= PROGRESS_WINDOW && eval == config->target_over_eval;
+    bool enough = window->count >= PROGRESS_WINDOW && eval == over_eval(progress);
     if (eval && config->quota_episodes && window->count >= config->quota_episodes)
       reason = STOP_EPISODES;
     else if (enough && window_mean(window) >= config->target_return)
@@ -189,6 +202,16 @@ struct progress_returns progress_returns(struct progress *progress, bool eval) {
   if (out.window) window_statistics(&out, window, progress->sorted, out.window);
   pthread_mutex_unlock(&progress->lock);
   return out;
+}
+
+int progress_last_returns(struct progress *progress, bool eval, double *returns) {
+  pthread_mutex_lock(&progress->lock);
+  const struct window *window = &progress->role[eval];
+  int room = window->room < PROGRESS_WINDOW ? window->room : PROGRESS_WINDOW;
+  int count = window->count < room ? (int)window->count : room;
+  memcpy(returns, window->episode_return, (size_t)count * sizeof(double));
+  pthread_mutex_unlock(&progress->lock);
+  return count;
 }
 
 void progress_stop(struct progress *progress, enum stop_reason reason) {

@@ -26,10 +26,17 @@ enum stop_reason {
 /* "total_steps", "target_return", "episodes", "signal", "error". */
 const char *stop_reason_name(enum stop_reason reason);
 
+/* Which episodes the target and the result are about. */
+enum progress_over {
+  OVER_TRAIN,
+  OVER_EVAL,
+  OVER_AUTO, /* evaluation episodes once one has ended, else training episodes */
+};
+
 struct progress_config {
-  int64_t total_steps;    /* 0: no limit */
-  double target_return;   /* NaN: none */
-  bool target_over_eval;  /* the target and the result are over evaluation episodes */
+  int64_t total_steps;  /* 0: no limit */
+  double target_return; /* NaN: none */
+  enum progress_over over;
   int64_t quota_episodes; /* evaluate mode: how many to count; 0: train mode */
   int quota_environments; /* evaluate mode: E */
   int max_kept;           /* environments whose episodes progress_keep_episode takes */
@@ -71,6 +78,10 @@ void progress_keep_episode(struct progress *progress, int environment, double ep
 void progress_count_kept(struct progress *progress);
 
 struct progress_returns progress_returns(struct progress *progress, bool eval);
+/* Whether the target and the result are over evaluation episodes, by now. */
+bool progress_over_eval(struct progress *progress);
+/* The returns of the last episodes, at most PROGRESS_WINDOW; returns how many, in no order. */
+int progress_last_returns(struct progress *progress, bool eval, double *returns);
 
 /* Asks the run to end; the first reason stays. */
 void progress_stop(struct progress *progress, enum stop_reason reason);

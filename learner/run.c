@@ -10,12 +10,14 @@
 #include "common/base/log.h"
 #include "envs/registry.h"
 #include "learner/gauges.h"
+#include "learner/serve/greeter.h"
 
 enum { GOODBYE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
 
 /* ---- what the environment looks like */
 
-static enum status find_space(struct run *run, struct error *error) {
+/* From the environment's own code. */
+static enum status ask_environment(struct run *run, struct error *error) {
   const struct acorn_env *env;
   struct acorn_config config;
   enum status status = registry_find(&env, run->options->env, error);
@@ -25,11 +27,29 @@ static enum status find_space(struct run *run, struct error *error) {
   status = registry_space(&run->space, env, &config, error);
   registry_identity(run->identity, sizeof(run->identity), env, &config);
   registry_config_deinit(&config);
-  if (status == STATUS_OK && !run->space.discrete)
-    status = status_fail(error, STATUS_INVALID,
-                         "environment '%s' has continuous actions; agent '%s' needs discrete ones",
-                         run->options->env, run->options->agent);
   return status;
+}
+
+/* From the first actor that joins: its environment is none that is known here. */
+static enum status ask_actor(struct run *run, struct error *error) {
+  struct wire_join_request first;
+  enum status status = greeter_wait(&first, run->options->listen, error);
+  if (status != STATUS_OK) return status;
+  run->space = first.space;
+  snprintf(run->identity, sizeof(run->identity), "%s", first.environment);
+  return STATUS_OK;
+}
+
+static enum status find_space(struct run *run, struct error *error) {
+  bool joins = strcmp(run->options->env, "join") == 0;
+  enum status status = joins ? ask_actor(run, error) : ask_environment(run, error);
+  if (status != STATUS_OK) return status;
+  snprintf(run->env_name, sizeof(run->env_name), "%.*s", (int)strcspn(run->identity, "("),
+           run->identity);
+  if (run->space.discrete) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "environment '%s' has continuous actions; agent '%s' needs discrete ones",
+                     run->env_name, run->options->agent);
 }
 
 /* How a network reads a row. */
@@ -45,10 +65,15 @@ static void describe_inputs(struct run *run) {
     inputs->tensor[i].dtype = (enum device_dtype)tensor->dtype;
     inputs->tensor[i].count = (int)(wire_tensor_spec_bytes(tensor) / element);
     inputs->tensor[i].row_offset = layout.tensor[i].row_offset;
+    if (tensor->rank != 2 && tensor->rank != 3) continue;
+    inputs->tensor[i].height = (int)tensor->shape[0];
+    inputs->tensor[i].width = (int)tensor->shape[1];
+    inputs->tensor[i].channels = tensor->rank == 3 ? (int)tensor->shape[2] : 1;
   }
   inputs->num_actions = run->space.discrete;
   inputs->use_previous_action = run->options->previous_action;
   inputs->use_reward = run->options->previous_reward;
+  inputs->stack = (int)run->options->frame_stack;
 }
 
 /* ---- the network */
@@ -83,8 +108,10 @@ static enum status make_agent(struct run *run, struct error *error) {
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   enum status status = parse_hidden(&config, options->hidden, error);
   if (status == STATUS_OK) status = agent_create(&run->agent, &config, error);
-  if (status == STATUS_OK) status = device_create(&run->inference_device, options->device, error);
-  if (status == STATUS_OK) status = device_create(&run->trainer_device, options->device, error);
+  if (status == STATUS_OK)
+    status = device_create_with(&run->inference_device, options->device, options->precision, error);
+  if (status == STATUS_OK)
+    status = device_create_with(&run->trainer_device, options->device, options->precision, error);
   return status;
 }
 
@@ -121,15 +148,23 @@ static struct update_config update_config(const struct learner_options *o) {
 static void make_experience(struct run *run) {
   const struct learner_options *options = run->options;
   int T = (int)options->unroll_length, state = agent_state_size(run->agent);
+  int footprint = run->inputs.stack - 1;
   struct pages_config pages = {.num_slots = run->num_train_slots,
-                               .num_pages = pages_needed(run->num_train_slots),
+                               .num_pages = pages_needed_stacked(run->num_train_slots, footprint),
                                .page_steps = T,
                                .row_stride = run->inputs.row_stride,
                                .state_size = state,
-                               .stagger = true};
+                               .stagger = true,
+                               .footprint = footprint};
   run->pages = pages_create(run->inference_device, &pages);
-  struct fifo_config fifo = {T, (int)options->batch_size, run->inputs.row_stride, state,
-                             options->max_lag};
+  struct fifo_config fifo = {T,
+                             (int)options->batch_size,
+                             run->inputs.row_stride,
+                             state,
+                             options->max_lag,
+                             run->fifo_wait_us,
+                             run->trainer_wait_us,
+                             footprint};
   run->fifo = fifo_create(run->inference_device, &fifo);
 }
 
@@ -142,7 +177,8 @@ static enum status make_training(struct run *run, const struct run_callbacks *ca
   enum status status = update_create(&run->update, run->trainer_device, run->agent, &config, error);
   if (status != STATUS_OK) return status;
   if (run->trains) make_experience(run);
-  struct trainer_config trainer = {callbacks->on_saved, callbacks->context};
+  struct trainer_config trainer = {callbacks->on_saved, callbacks->context, run->window_lag_updates,
+                                   run->update_us};
   run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->fifo, run->weights,
                                 run->progress);
   trainer_set_counter(run->trainer, TRAINER_SEED, run->options->seed);
@@ -155,53 +191,55 @@ static enum status load(struct run *run, struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   int64_t updates;
   int count = trainer_items(run->trainer, items);
+  const char *file = run->evaluates ? run->options->checkpoint : "";
   enum status status =
-      checkpoint_read_newest(run->folder.checkpoints, items, count, &updates, error);
+      file[0] ? checkpoint_read(file, items, count, error)
+              : checkpoint_read_newest(run->folder.checkpoints, items, count, &updates, error);
   if (status != STATUS_OK) return status;
   trainer_load(run->trainer);
-  log_info("%s the checkpoint of update %lld in %s", run->evaluates ? "playing" : "resuming from",
-           (long long)updates, run->folder.path);
+  updates = trainer_report(run->trainer).updates;
+  int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
+  log_info("%s the checkpoint of update %lld, step %lld, in %s",
+           run->evaluates ? "playing" : "resuming from", (long long)updates, (long long)steps,
+           run->folder.path);
   if (run->evaluates) return STATUS_OK;
-  progress_restore(run->progress, trainer_counter(run->trainer, TRAINER_STEPS),
-                   trainer_counter(run->trainer, TRAINER_EPISODES));
+  progress_restore(run->progress, steps, trainer_counter(run->trainer, TRAINER_EPISODES));
   trainer_set_counter(run->trainer, TRAINER_RESTARTS,
                       trainer_counter(run->trainer, TRAINER_RESTARTS) + 1);
   run->resumed = true;
   return STATUS_OK;
 }
 
-/* "tmaze(length=20) vtrace": what must be the same when a run is continued. */
-static enum status describe_run(char *text, size_t bytes, const struct learner_options *options,
-                                struct error *error) {
-  const struct acorn_env *env;
-  struct acorn_config config;
-  char identity[WIRE_ENVIRONMENT_BYTES];
-  enum status status = registry_find(&env, options->env, error);
-  if (status == STATUS_OK) status = registry_config(&config, env, options->env_args, error);
-  if (status != STATUS_OK) return status;
-  registry_identity(identity, sizeof(identity), env, &config);
-  registry_config_deinit(&config);
-  snprintf(text, bytes, "%s %s", identity, options->agent);
-  return STATUS_OK;
-}
-
 /* The folder that is continued must hold a run of the same environment and agent. */
 static enum status check_same_run(const struct run *run, struct error *error) {
   if (!run->folder.held_run || !run->options->resume) return STATUS_OK;
-  char path[1024], ours[512], theirs[512];
+  char path[1024], theirs[WIRE_ENVIRONMENT_BYTES];
   snprintf(path, sizeof(path), "%s/config.txt", run->folder.path);
+  folder_read_environment(&run->folder, theirs, sizeof(theirs));
   struct learner_options earlier;
   options_init(&learner_options_table, &earlier);
   enum status status = options_read_file(&learner_options_table, &earlier, path, error);
-  if (status == STATUS_OK) status = describe_run(theirs, sizeof(theirs), &earlier, error);
-  if (status == STATUS_OK) status = describe_run(ours, sizeof(ours), run->options, error);
-  if (status == STATUS_OK && strcmp(ours, theirs) != 0)
+  bool same_env =
+      theirs[0] ? strcmp(run->identity, theirs) == 0 : strcmp(run->options->env, earlier.env) == 0;
+  if (status == STATUS_OK && !(same_env && strcmp(run->options->agent, earlier.agent) == 0))
     status = status_fail(error, STATUS_MISMATCH,
-                         "%s holds a run of %s, this one is %s: resume with the same words, or "
-                         "choose another --logdir",
-                         run->folder.path, theirs, ours);
+                         "%s holds a run of %s %s, this one is %s %s: resume with the same words, "
+                         "or choose another --logdir",
+                         run->folder.path, theirs[0] ? theirs : earlier.env, earlier.agent,
+                         run->identity, run->options->agent);
   options_deinit(&learner_options_table, &earlier);
   return status;
+}
+
+/* A run that has had its steps ends at once, without waiting for actors. */
+static void end_if_finished(struct run *run) {
+  int64_t steps = progress_steps(run->progress), total = run->options->total_steps;
+  if (!run->resumed || steps < total) return;
+  log_info(
+      "this run is finished: it has had %lld of its %lld steps; a larger --total_steps "
+      "continues it",
+      (long long)steps, (long long)total);
+  progress_stop(run->progress, STOP_TOTAL_STEPS);
 }
 
 /* A resumed run without a checkpoint starts anew; an evaluated one must have one. */
@@ -262,7 +300,6 @@ static void make_serving(struct run *run) {
   run->batcher = batcher_create(&batcher);
 
   struct ingress_config ingress = {.environment = run->identity,
-                                   .agent = options->agent,
                                    .space = run->space,
                                    .num_train_slots = run->num_train_slots,
                                    .num_queues = options->queues ? (int)options->queues : 1,
@@ -270,13 +307,13 @@ static void make_serving(struct run *run) {
                                    .deterministic = options->deterministic};
   run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);
 
-  struct inference_config inference = {
-      .num_slots = slots,
-      .max_rows = batcher.max_rows,
-      .seed = (uint64_t)options->seed,
-      .greedy_eval = !run->evaluates || strcmp(options->policy, "greedy") == 0,
-      .lockstep = options->deterministic,
-      .count_eval_steps = run->evaluates};
+  struct inference_config inference = {.num_slots = slots,
+                                       .num_train_slots = run->num_train_slots,
+                                       .max_rows = batcher.max_rows,
+                                       .seed = (uint64_t)options->seed,
+                                       .greedy_eval = strcmp(options->policy, "greedy") == 0,
+                                       .lockstep = options->deterministic,
+                                       .count_eval_steps = run->evaluates};
   run->inference =
       inference_create(&inference, run->inference_device, run->agent, &run->inputs, run->weights,
                        run->batcher, run->pages, run->fifo, run->progress, &run->inference_metrics);
@@ -284,11 +321,20 @@ static void make_serving(struct run *run) {
 
 /* ---- */
 
+/* With --deterministic only training episodes come in an order that repeats. */
+static enum progress_over result_over(const struct run *run) {
+  const struct learner_options *options = run->options;
+  if (run->evaluates || strcmp(options->over, "eval") == 0) return OVER_EVAL;
+  bool by_itself = strcmp(options->over, "auto") == 0 && !options->deterministic;
+  return by_itself ? OVER_AUTO : OVER_TRAIN;
+}
+
 static void make_progress(struct run *run, const struct run_callbacks *callbacks) {
   const struct learner_options *options = run->options;
   struct progress_config config = {
       .total_steps = run->evaluates ? 0 : options->total_steps,
       .target_return = options->target_return,
+      .over = result_over(run),
       .quota_episodes = run->evaluates ? options->episodes : 0,
       .quota_environments = run->evaluates ? (int)options->num_envs : 0,
       .max_kept = options->deterministic ? run->num_train_slots : 0,
@@ -300,8 +346,8 @@ static void make_progress(struct run *run, const struct run_callbacks *callbacks
 static enum status open_folder(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   if (!run->evaluates)
-    return folder_open(&run->folder, options->logdir, options->env, options->agent, options->resume,
-                       error);
+    return folder_open(&run->folder, options->logdir, run->env_name, options->agent,
+                       options->resume, error);
   if (strcmp(options->agent, "vtrace") == 0)
     return folder_open_read_only(&run->folder, options->logdir, error);
   return STATUS_OK;
@@ -327,10 +373,13 @@ static void count_slots(struct run *run) {
 static enum status check_memory(const struct run *run, struct error *error) {
   const struct learner_options *o = run->options;
   double row = (double)run->inputs.row_stride + 64 + 8.0 * agent_state_size(run->agent);
-  double steps = (double)pages_needed(run->num_train_slots) * (double)o->unroll_length +
+  double steps = (double)pages_needed_stacked(run->num_train_slots, run->inputs.stack - 1) *
+                     (double)o->unroll_length +
                  2.0 * (double)o->batch_size * (double)(o->unroll_length + 1);
   double activations = 64.0 * (double)(o->lstm_size + 4 * AGENT_MAX_LAYERS * 64) *
                        (double)o->batch_size * (double)(o->unroll_length + 1) / 16;
+  activations += 4.0 * (double)agent_numbers_per_row(run->agent) * (double)o->batch_size *
+                 (double)(o->unroll_length + 1);
   double bytes = row * steps + activations + 32.0 * (double)agent_num_parameters(run->agent);
   double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   if (bytes < 0.8 * room) return STATUS_OK;
@@ -361,8 +410,20 @@ enum status run_create(struct run *run, const struct learner_options *options,
   run->weights = weights_create(run->inference_device, agent_num_parameters(run->agent));
   status = make_training(run, callbacks, error);
   if (status == STATUS_OK) status = load_if_wanted(run, error);
-  if (status == STATUS_OK) make_serving(run);
-  return status;
+  if (status != STATUS_OK) return status;
+  end_if_finished(run);
+  make_serving(run);
+  return STATUS_OK;
+}
+
+/* In the worst case every environment has an actor, and so a connection, of its own. */
+static void warn_of_few_files(int environments) {
+  int connections = rpc_server_max_connections();
+  if (environments <= connections) return;
+  log_warn(
+      "there is room for %d environments, but files for %d connections only: raise the limit "
+      "of open files (ulimit -n) if each has an actor of its own",
+      environments, connections);
 }
 
 enum status run_start(struct run *run, struct error *error) {
@@ -373,8 +434,10 @@ enum status run_start(struct run *run, struct error *error) {
       .max_message_bytes = ingress_max_message_bytes(&run->space, (int)slots)};
   enum status status = serve_start(&run->serve, &config, run->ingress, run->leases, run->batcher,
                                    run->inference, error);
-  if (status == STATUS_OK && run->trains) trainer_start(run->trainer);
-  return status;
+  if (status != STATUS_OK) return status;
+  warn_of_few_files((int)slots);
+  if (run->trains) trainer_start(run->trainer);
+  return STATUS_OK;
 }
 
 /* What actors hear: a finished run sends them home, an interrupted one lets them come back. */

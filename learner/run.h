@@ -19,6 +19,7 @@ struct run {
   bool evaluates; /* mode=evaluate */
   int num_train_slots, num_eval_slots;
 
+  char env_name[WIRE_NAME_BYTES];        /* the environment's own name: "tmaze" */
   char identity[WIRE_ENVIRONMENT_BYTES]; /* the environment with its options: "tmaze(length=20)" */
   struct wire_space space;
   struct device_inputs inputs;
@@ -39,6 +40,7 @@ struct run {
   struct metrics *metrics;
   struct gauges *gauges;
   struct inference_metrics inference_metrics;
+  struct metric *fifo_wait_us, *trainer_wait_us, *window_lag_updates, *update_us;
   bool resumed;
 };
 

@@ -1,19 +1,90 @@
 #!/usr/bin/env bash
-# Plays the newest checkpoint of a run: greedily, or with --policy=sample.
-# Usage: scripts/eval.sh RUN [--episodes=100] [--policy=greedy|sample] [--flag=value ...]
+# Plays a run's newest checkpoint, greedily and sampled, and says how well.
+#
+# Usage: scripts/eval.sh RUN|FILE [--episodes=100] [--policy=greedy|sample] [--flag=value ...]
+#
+#   RUN      a run folder: its newest whole checkpoint, in the environment that it was trained on
+#   FILE     a checkpoint file in a run folder
+#   --policy only one of the two
+#   --seed   of the first episode (default 1000); the others follow it
+#
+# Prints a table, then for each policy a line "evaluation episodes=... return_mean=... ...". The
+# 95 % interval is that of the mean, by Student's t: mean +- t * s / sqrt(n), s with n - 1.
+# For the Atari also the human-normalised mean: (mean - random) / (human - random), with the scores
+# of envs/gymnasium/atari_scores.csv. Scores are the game's own, never clipped; episodes begin with
+# 1 to 30 no-ops and are cut after 108,000 frames, unless the run's --env_args say otherwise.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-if [ $# -eq 0 ] || [ "$1" = --help ]; then
-  sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}"
-  exit $(($# == 0 ? 2 : 0))
+case "${1:---help}" in
+  --help | -h)
+    print_head
+    exit $(($# == 0 ? 2 : 0))
+    ;;
+  -*)
+    echo "eval.sh: name the run folder first; see --help" >&2
+    exit 2
+    ;;
+esac
+
+policies=(greedy sample) flags=() run=$1
+if [ -f "$run" ]; then
+  flags+=("--checkpoint=$run")
+  run=$(dirname "$(dirname "$(realpath "$run")")")
 fi
-run=$1
-shift
+for word in "${@:2}"; do
+  case "$word" in
+    --policy=*) policies=("${word#*=}") ;;
+    *) flags+=("$word") ;;
+  esac
+done
 if [ ! -f "$run/config.txt" ]; then
-  echo "eval.sh: $run holds no run: there is no config.txt in it" >&2
+  echo "eval.sh: $1 is no run folder, nor a checkpoint in one: there is no $run/config.txt" >&2
   exit 2
 fi
-option() { sed -n "s/^$1 *= *//p" "$run/config.txt"; }
+option() { sed -n "s/^$1 *= *//p" "$run/config.txt" | sed 's/^"\(.*\)"$/\1/'; }
+"$root/scripts/setup.sh"
 build all
-exec "$root/build/launch" "$(option env)" "$(option agent)" 2 8 --mode=evaluate --logdir="$run" \
-  --env_args="$(option env_args)" --seed=1000 "$@"
+case "$(option env)" in
+  gym:* | atari | football | dmlab) "$root/scripts/setup.sh" gym && build gymnasium ;;
+esac
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for policy in "${policies[@]}"; do
+  code=0
+  "$root/build/launch" "$(option env)" "$(option agent)" 2 8 --mode=evaluate --logdir="$run" \
+    --seed=1000 "${flags[@]}" --policy="$policy" >"$work/out" || code=$?
+  [ $code -eq 0 ] || exit $code
+  grep '^evaluation ' "$work/out" >>"$work/lines" && continue
+  echo "eval.sh: stopped before the first episode had ended" >&2
+  exit 1
+done
+
+awk '{
+  for (i = 2; i <= NF; i++) {split($i, part, "="); value[part[1]] = part[2]}
+  if (NR == 1)
+    printf "%-8s %8s %10s %10s %10s %10s %10s  %s\n", "policy", "episodes", "mean", "median", "std",
+      "min", "max", "95 % interval of the mean"
+  printf "%-8s %8d %10.3f %10.3f %10.3f %10.3f %10.3f  %.3f to %.3f\n", value["policy"],
+    value["episodes"], value["return_mean"], value["return_median"], value["return_std"],
+    value["return_min"], value["return_max"], value["return_ci95_low"], value["return_ci95_high"]
+}' "$work/lines"
+cat "$work/lines"
+
+# The game of an Atari run, as --env_args name it.
+game() {
+  option env_args | sed -n 's/.*"game\\*" *: *\\*"\([A-Za-z0-9_]*\).*/\1/p' | grep . || echo Pong
+}
+
+[ "$(option env)" = atari ] || exit 0
+awk -F, -v game="$(game)" '
+  function flat(name) {gsub(/_/, "", name); return tolower(name)}
+  NR == FNR {if (flat($1) == flat(game)) {random = $2; human = $3; known = 1}; next}
+  !known {exit}
+  {
+    split($0, words, " ")
+    for (i in words) {split(words[i], part, "="); value[part[1]] = part[2]}
+    mean = (value["return_mean"] - random) / (human - random)
+    printf "human_normalised game=%s policy=%s mean=%.4f random=%s human=%s\n", game,
+      value["policy"], mean, random, human
+  }' "$root/envs/gymnasium/atari_scores.csv" "$work/lines"

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# What was found on this machine: processor, system, compiler, libraries. Usage: scripts/info.sh
+# What was found on this machine: processor, system, compiler, libraries.
+# Usage: scripts/info.sh
 set -u
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+offer_help "$@"
 
 row() {
   printf '  %s %-22s %s\n' "$1" "$2" "$3"
@@ -42,6 +45,8 @@ program protoc-c "scripts/setup.sh installs it"
 for name in libgrpc-dev libprotobuf-c-dev libuv1-dev libjansson-dev; do
   package $name "scripts/setup.sh installs it"
 done
+echo "to draw learning curves (scripts/setup.sh plot)"
+program gnuplot "scripts/setup.sh plot installs it"
 echo "to test (scripts/setup.sh test)"
 package libcmocka-dev "scripts/setup.sh test installs it"
 echo "to check everything (scripts/setup.sh all)"
@@ -49,3 +54,4 @@ program git "scripts/setup.sh all installs it"
 program clang "the fuzzers need it"
 program clang-format "the format check needs it"
 package libclang-rt-14-dev "the fuzzers need it"
+package python3-numpy "the test of exported parameters needs it"

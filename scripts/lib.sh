@@ -2,6 +2,20 @@
 # shellcheck shell=bash
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# offer_help "$@": for --help as the first word the comment at the head of the script that calls.
+offer_help() {
+  case "${1:-}" in
+    --help | -h) print_head ;;
+    *) return 0 ;;
+  esac
+  exit 0
+}
+
+# That comment, of the script that was started.
+print_head() {
+  sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0"
+}
+
 in_tree() {
   make --no-print-directory -C "$root" "$@"
 }
@@ -44,4 +58,15 @@ build() {
   fi
   rm -f "$log"
   return $code
+}
+
+# Installs what draws learning curves, where that goes without questions. A run does not need it: a
+# machine that cannot have it is asked once a day.
+offer_plot() {
+  command -v gnuplot >/dev/null && return
+  local asked="$root/build/.asked_for_plot"
+  [ -z "$(find "$asked" -mmin -1440 2>/dev/null)" ] || return 0
+  "$root/scripts/setup.sh" plot </dev/null && return
+  touch "$asked"
+  echo "the run goes on without a learning curve; scripts/setup.sh plot tries again" >&2
 }

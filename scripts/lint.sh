@@ -2,6 +2,8 @@
 # The rules that a script can check: who may include whom, lengths, tabs, format, shell syntax.
 # Usage: scripts/lint.sh
 set -u
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+offer_help "$@"
 shopt -s lastpipe # the last part of a pipe may set variables
 cd "$(dirname "$0")/.." || exit 1
 failed=0
@@ -34,6 +36,12 @@ forbid() {
 # ---- who may include whom
 printf '%s\n' "${c_files[@]}" | grep -vE '^(common/rpc|tests)/' |
   xargs -r grep -nE '^ *# *include *[<"]grpc/' /dev/null | report "only common/rpc includes gRPC"
+printf '%s\n' "${c_files[@]}" | grep -vE '^(learner/device/cpu_dnnl\.c|tests/.*)$' |
+  xargs -r grep -nE '^ *# *include *[<"](oneapi|dnnl|omp\.h)' /dev/null |
+  report "only learner/device/cpu_dnnl.c includes oneDNN"
+for program in build/actor build/launch; do
+  [ -f "$program" ] && readelf -d "$program" | grep -E 'NEEDED.*(dnnl|gomp)'
+done | report "actors and the launcher load no kernels"
 forbid "common knows nothing of what is above it" common/ '(actor|learner|envs|deploy)/'
 forbid "environments know nothing of what is above them" envs/ '(actor|learner|deploy)/'
 forbid "actors know nothing of the learner and its kernels" actor/ \

@@ -1,25 +1,46 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and run (no word), to test (`test`), or to check everything as
-# CI does (`all`). Silent when all is there. Debian 12 packages only; elsewhere it says what is
-# needed.
-# Usage: scripts/setup.sh [test|all]
+# Installs what is missing to build and run (no word), to draw learning curves (`plot`), for
+# environments in Python (`gym`, `atari`), for actors in Python (`python`), to test (`test`), or to
+# check everything as CI does (`all`). Silent when all is there. Debian 12 packages, and Python's in
+# .venv; elsewhere it says what is needed.
+# Usage: scripts/setup.sh [plot|gym|atari|python|test|all]
 set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+offer_help "$@"
 
 packages=(gcc libc6-dev make libgrpc-dev libprotobuf-c-dev protobuf-c-compiler libuv1-dev
-  libjansson-dev)
-headers=(grpc/grpc.h protobuf-c/protobuf-c.h uv.h jansson.h)
+  libjansson-dev libdnnl-dev)
+headers=(grpc/grpc.h protobuf-c/protobuf-c.h uv.h jansson.h oneapi/dnnl/dnnl.h)
 programs=(gcc make protoc-c)
-case "${1:-}" in
+groups=() # of Python packages, see setup_python.sh
+what=${1:-}
+case "$what" in
   "") ;;
+  plot)
+    packages+=(gnuplot-nox)
+    programs+=(gnuplot)
+    ;;
+  gym | atari)
+    packages+=(python3-dev python3-venv)
+    headers+=(python3.11/Python.h)
+    groups=(gym)
+    ;;
   test)
-    packages+=(libcmocka-dev)
+    packages+=(libcmocka-dev python3)
+    ;;
+  python)
+    packages+=(python3 python3-grpcio python3-protobuf protobuf-compiler-grpc)
     ;;
   all)
-    packages+=(libcmocka-dev git clang clang-format libclang-rt-14-dev)
-    programs+=(git clang clang-format)
+    packages+=(libcmocka-dev python3 git clang clang-format libclang-rt-14-dev gnuplot-nox
+      python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc)
+    programs+=(git clang clang-format gnuplot)
+    # The readers of what the learner writes: promtool, and TensorBoard in .venv.
+    packages+=(prometheus python3-dev python3-venv)
+    groups=(tensorboard gym cv2)
     ;;
   *)
-    echo "setup: '$1' is neither test nor all" >&2
+    echo "setup: '$1' is none of plot, gym, atari, python, test, all" >&2
     exit 2
     ;;
 esac
@@ -55,9 +76,19 @@ say() {
   echo "setup: $*" >&2
 }
 
+# The packages are there. Without those of Python a test is skipped; where they were asked for, it
+# fails.
+finish() {
+  local group
+  for group in ${groups[@]+"${groups[@]}"}; do
+    "$(dirname "${BASH_SOURCE[0]}")/setup_python.sh" "$group" || [ "$what" = all ] || exit 1
+  done
+  exit 0
+}
+
 if ! is_debian_12; then
   parts=$(missing_parts | tr '\n' ' ')
-  [ -z "$parts" ] && exit 0
+  [ -z "$parts" ] && finish
   say "this machine lacks: $parts"
   say "packages are installed by this script on Debian 12 only; install what corresponds to these:"
   say "  ${packages[*]}"
@@ -65,7 +96,7 @@ if ! is_debian_12; then
 fi
 
 mapfile -t missing < <(missing_packages)
-[ ${#missing[@]} -eq 0 ] && exit 0
+[ ${#missing[@]} -eq 0 ] && finish
 by_hand="apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
 
 as_root=()
@@ -94,3 +125,4 @@ if ! apt "${install[@]}" && ! { apt update && apt "${install[@]}"; }; then
   say "  $by_hand"
   exit 1
 fi
+finish

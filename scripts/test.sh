@@ -5,6 +5,7 @@
 # Usage: scripts/test.sh [--all]
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+offer_help "$@"
 cd "$root" || exit 1
 all=
 case "${1:-}" in
@@ -16,6 +17,7 @@ case "${1:-}" in
     ;;
 esac
 
+[ -n "$all" ] && export SLOW_TESTS=1 # those that wait for a keepalive, or do a thing many times
 passed=0 failed=0 skipped=0
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
@@ -107,10 +109,12 @@ units release
 begin "headers and lint"
 one "every header compiles alone" make --no-print-directory headers
 one "lint" scripts/lint.sh
+one "docs/options.md is up to date" scripts/docs.sh --check
 
 begin "whole runs"
 STOPS=$([ -n "$all" ] && echo 100 || echo 10)
-export STOPS
+FAULTS=$([ -n "$all" ] && echo all)
+export STOPS FAULTS ALL=$all
 for script in tests/integration/*.sh; do
   case "$script" in */lib.sh) continue ;; esac
   check "$script" timeout -k 10 900 "$script"
@@ -126,6 +130,10 @@ else
   done
 fi
 [ -n "$all" ] || finish
+
+begin "killed actors and learners"
+one "actors killed for 20 s" timeout -k 10 300 tests/bench/kill_actors.sh 20
+one "a learner killed five times" timeout -k 10 300 tests/bench/kill_learner.sh 5
 
 for mode in asan ubsan tsan; do
   begin "unit tests, $mode"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/log.h"
 
@@ -23,6 +24,22 @@ void check_failed(const char *file, int line, const char *condition, const char 
   abort();
 }
 
+void check_give_up(const char *format, ...) {
+  char message[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  log_live("");
+  log_error("%s", message);
+  _exit(EXIT_FAILURE);
+}
+
+char *check_copy(const char *text) {
+  size_t bytes = strlen(text) + 1;
+  return memcpy(check_alloc(bytes, 1), text, bytes);
+}
+
 void *check_alloc(size_t count, size_t size) {
   CHECK(size == 0 || count <= (SIZE_MAX - ALIGNMENT) / size,
         "%zu x %zu bytes is more than memory can address", count, size);
@@ -32,6 +49,6 @@ void *check_alloc(size_t count, size_t size) {
   size_t bytes = (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   if (bytes == 0) bytes = ALIGNMENT;
   void *memory = aligned_alloc(ALIGNMENT, bytes);
-  CHECK(memory, "out of memory: %zu bytes were asked for", bytes);
+  if (!memory) check_give_up("out of memory: %zu bytes were asked for", bytes);
   return memset(memory, 0, bytes);
 }

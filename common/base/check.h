@@ -17,8 +17,16 @@
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format,
                             ...) PRINTF_LIKE(4, 5);
 
-/* Zeroed memory of count x size bytes, aligned to 64; running out of memory at start is a CHECK.
+/* The machine does not let the program go on, which is nobody's mistake: logs the sentence as an
+ * error and ends the process with exit code 1, without a core dump. Whoever started it may start it
+ * again. */
+_Noreturn void check_give_up(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* Zeroed memory of count x size bytes, aligned to 64. Gives up when there is none.
  * Owner: the caller, with free(). */
 void *check_alloc(size_t count, size_t size);
+
+/* A copy of the text, likewise. */
+char *check_copy(const char *text);
 
 #endif

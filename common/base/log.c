@@ -92,6 +92,10 @@ void log_line(enum log_level level, const char *format, ...) {
   pthread_mutex_unlock(&lock);
 }
 
+int log_live_columns(void) {
+  return is_terminal() ? terminal_columns() - 1 : 0;
+}
+
 void log_live(const char *text) {
   if (!is_terminal()) {
     if (text[0]) log_line(LOG_INFO, "%s", text);

@@ -24,4 +24,7 @@ void log_line(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
  * it; elsewhere it is printed as an ordinary line. An empty text removes it. */
 void log_live(const char *text);
 
+/* How many characters of a live line are seen; 0: standard error is no terminal, all are. */
+int log_live_columns(void);
+
 #endif

@@ -168,8 +168,7 @@ static enum status read_string(const struct option *option, char **value, const 
   if (option->type == OPTION_CHOICE && !is_choice(option->choices, text)) {
     return refuse(option, text, where, "is not one of its values", error);
   }
-  char *copy = strdup(text);
-  CHECK(copy, "out of memory for --%s", option->name);
+  char *copy = check_copy(text);
   free(*value);
   *value = copy;
   return STATUS_OK;

@@ -1,5 +1,6 @@
 /* The value of one option: from the text that a person typed to the member of a configuration
- * struct, and back. For the options*.c files only; everybody else uses options.h.
+ * struct, and back. For the options*.c files, and for who shows single options; everybody else uses
+ * options.h.
  * Thread: one, at start. */
 #ifndef ACORN_COMMON_BASE_OPTION_VALUE_H
 #define ACORN_COMMON_BASE_OPTION_VALUE_H

@@ -144,6 +144,10 @@ static enum status parse_early(const struct option_table *table, void *config, s
       options_help(table, stdout);
       return STATUS_DONE;
     }
+    if (strcmp(words.word[words.next], "--help=markdown") == 0) {
+      options_markdown(table, stdout);
+      return STATUS_DONE;
+    }
     if (!is_option(words.word[words.next])) {
       words.next++;
       continue;

@@ -46,6 +46,7 @@ struct options_given {
 
 struct option_table {
   const char *program; /* "learner" */
+  const char *words;   /* before the options in the usage line: "RUN|FILE"; NULL: none */
   const char *about;   /* a paragraph for the top of --help */
   const struct option *options;
   int count;
@@ -58,8 +59,8 @@ void options_deinit(const struct option_table *table, void *config);
 
 /* Reads argv[1..]; what follows "--" alone and anything that does not start with "--" is an error
  * here, unless `positional` (room for argc pointers) is given: then such words are collected there,
- * `num_positional` of them. Errors: INVALID. STATUS_DONE: --help was asked for and has been printed
- * to stdout. */
+ * `num_positional` of them. Errors: INVALID. STATUS_DONE: --help (or --help=markdown) was asked for
+ * and has been printed to stdout. */
 MUST_CHECK enum status options_parse(const struct option_table *table, void *config, int argc,
                                      char **argv, const char **positional, int *num_positional,
                                      struct error *error);
@@ -84,10 +85,25 @@ bool options_given(const struct option_table *table, const void *config, const c
 const char *options_nearest(const struct option_table *const *tables, int num_tables,
                             const char *name);
 
-/* Prints the help, grouped; or every option as "name = value", which options_read_file reads back.
- */
+/* Prints the help, grouped, for a terminal; or as the section of a Markdown document. */
 void options_help(const struct option_table *table, FILE *out);
+void options_markdown(const struct option_table *table, FILE *out);
+
+/* Prints every option as "name = value", which options_read_file reads back. */
 void options_write(const struct option_table *table, const void *config, FILE *out);
+
+/* The same without some rows, by name: they follow as comments. */
+void options_write_without(const struct option_table *table, const void *config,
+                           const char *const *names, int num_names, FILE *out);
+
+/* The option's value as one would type it. Owner: the caller. */
+char *options_value_text(const struct option *option, const void *config);
+
+/* Calls `differs` for every row whose values in a and b are not the same, with both as text. */
+void options_compare(const struct option_table *table, const void *a, const void *b,
+                     void (*differs)(void *context, const struct option *option, const char *a,
+                                     const char *b),
+                     void *context);
 
 /* The nearest of several words to one, for other error sentences ("unknown environment 'cartpol';
  * did you mean ..."). */

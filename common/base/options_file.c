@@ -29,8 +29,9 @@ static void cut_comment(char *text) {
 static bool unquote(char *text) {
   char *to = text, *from = text + 1;
   while (*from && *from != '"') {
-    if (*from == '\\' && from[1]) from++;
-    *to++ = *from == 'n' && from[-1] == '\\' ? '\n' : *from;
+    bool escaped = *from == '\\' && from[1];
+    if (escaped) from++;
+    *to++ = escaped && *from == 'n' ? '\n' : *from;
     from++;
   }
   if (*from != '"') return false;
@@ -105,7 +106,18 @@ static bool needs_quotes(const char *text) {
          isspace((unsigned char)text[length - 1]) || strpbrk(text, "#\"\n");
 }
 
+static bool is_among(const char *const *names, int num_names, const char *name) {
+  for (int i = 0; i < num_names; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
+
 void options_write(const struct option_table *table, const void *config, FILE *out) {
+  options_write_without(table, config, NULL, 0, out);
+}
+
+void options_write_without(const struct option_table *table, const void *config,
+                           const char *const *names, int num_names, FILE *out) {
   const char *group = "";
   for (int i = 0; i < table->count; i++) {
     // A heading where the group changes.
@@ -115,12 +127,35 @@ void options_write(const struct option_table *table, const void *config, FILE *o
       fprintf(out, "%s# %s\n", i > 0 ? "\n" : "", group);
     }
 
-    fprintf(out, "%s = ", option->name);
+    fprintf(out, "%s%s = ", is_among(names, num_names, option->name) ? "# " : "", option->name);
     const char *text = option_value_string(option, config);
     if (text && needs_quotes(text))
       write_quoted(text, out);
     else
       option_value_write(option, config, out);
     fputc('\n', out);
+  }
+}
+
+char *options_value_text(const struct option *option, const void *config) {
+  char *text = NULL;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  CHECK(out, "no memory");
+  option_value_write(option, config, out);
+  fclose(out);
+  return text;
+}
+
+void options_compare(const struct option_table *table, const void *a, const void *b,
+                     void (*differs)(void *context, const struct option *option, const char *a,
+                                     const char *b),
+                     void *context) {
+  for (int i = 0; i < table->count; i++) {
+    const struct option *option = &table->options[i];
+    char *text_a = options_value_text(option, a), *text_b = options_value_text(option, b);
+    if (strcmp(text_a, text_b) != 0) differs(context, option, text_a, text_b);
+    free(text_a);
+    free(text_b);
   }
 }

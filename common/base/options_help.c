@@ -96,7 +96,8 @@ static bool is_first_of_group(const struct option_table *table, int row) {
 }
 
 void options_help(const struct option_table *table, FILE *out) {
-  fprintf(out, "Usage: %s [--name=value ...]\n\n", table->program);
+  fprintf(out, "Usage: %s%s%s [--name=value ...]\n\n", table->program, table->words ? " " : "",
+          table->words ? table->words : "");
   if (table->about && table->about[0]) {
     print_wrapped(out, table->about, 0, 0);
     fputc('\n', out);

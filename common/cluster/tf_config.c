@@ -14,9 +14,17 @@ static const struct job {
   const char *name;
   enum tf_role role;
 } jobs[] = {
-    {"learner", TF_ROLE_LEARNER}, {"chief", TF_ROLE_LEARNER}, {"master", TF_ROLE_LEARNER},
-    {"actor", TF_ROLE_ACTOR},     {"worker", TF_ROLE_ACTOR},  {"evaluator", TF_ROLE_EVALUATOR},
+    {"learner", TF_ROLE_LEARNER},
+    {"chief", TF_ROLE_LEARNER},
+    {"master", TF_ROLE_LEARNER},
+    {"actor", TF_ROLE_ACTOR},
+    {"worker", TF_ROLE_ACTOR},
+    {"evaluator", TF_ROLE_EVALUATOR},
     {"ps", TF_ROLE_PS},
+    {"workerpool0", TF_ROLE_LEARNER},
+    {"workerpool1", TF_ROLE_ACTOR},
+    {"workerpool2", TF_ROLE_PS},
+    {"workerpool3", TF_ROLE_EVALUATOR},
 };
 enum { NUM_JOBS = sizeof jobs / sizeof jobs[0] };
 

@@ -7,8 +7,9 @@
  * of the cluster too.
  *
  * Job names and what they are: learner, chief, master: the learner. actor, worker: actors.
- * evaluator, ps: as they say. Without a learner, chief or master, worker 0 is the learner and the
- * other workers are the actors; actor tasks alone do not make a cluster. Several learners are
+ * evaluator, ps: as they say. workerpool0 to workerpool3, as Vertex AI's CLUSTER_SPEC names them:
+ * learner, actors, ps, evaluators. Without a learner, chief or master, worker 0 is the learner and
+ * the other workers are the actors; actor tasks alone do not make a cluster. Several learners are
  * refused until they are supported. An evaluator need not be in the cluster.
  * Thread: any. */
 #ifndef ACORN_COMMON_CLUSTER_TF_CONFIG_H

@@ -25,8 +25,7 @@ static double value_in(int bucket, double part) {
   return ldexp(1 + (sub + part) / (1 << SUB_BUCKET_BITS), HISTOGRAM_LOW_EXPONENT + octave);
 }
 
-// Everything below the scale, zero too, counts in the first bucket.
-static double lower_edge(int bucket) {
+double histogram_edge(int bucket) {
   return bucket == 0 ? 0 : value_in(bucket, 0);
 }
 
@@ -83,7 +82,7 @@ void histogram_difference(struct histogram_snapshot *interval, const struct hist
   for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
     interval->bucket[i] = now->bucket[i] - before->bucket[i];
     // A value that was half recorded at the snapshot before has left its maximum there.
-    if (interval->bucket[i] > 0) interval->max = fmax(interval->max, lower_edge(i));
+    if (interval->bucket[i] > 0) interval->max = fmax(interval->max, histogram_edge(i));
   }
 }
 
@@ -96,7 +95,7 @@ double histogram_quantile(const struct histogram_snapshot *snapshot, double p) {
   for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
     seen += snapshot->bucket[i];
     // The middle of a bucket may lie above the largest value in it.
-    if (seen > 0 && (double)seen >= rank) return fmin(value_in(i, 0.5), snapshot->max);
+    if (seen > 0 && (double)seen >= rank) return i == 0 ? 0 : fmin(value_in(i, 0.5), snapshot->max);
   }
   return snapshot->max;
 }

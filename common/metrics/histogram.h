@@ -19,6 +19,10 @@ enum {
   HISTOGRAM_BUCKETS = (HISTOGRAM_HIGH_EXPONENT - HISTOGRAM_LOW_EXPONENT) * 32,
 };
 
+/* The least value of bucket `bucket` in 0..HISTOGRAM_BUCKETS, which is the end of the one before;
+ * 0 for the first, where everything below the scale counts. */
+double histogram_edge(int bucket);
+
 /* Zeroed memory is an empty histogram. */
 struct histogram {
   _Atomic uint64_t bucket[HISTOGRAM_BUCKETS];

@@ -94,6 +94,12 @@ void metric_add(struct metric *counter, int64_t count) {
   atomic_fetch_add_explicit(&counter->count, count, memory_order_relaxed);
 }
 
+void metric_set_total(struct metric *counter, int64_t total) {
+  if (!counter) return;
+  check_kind(counter, METRIC_COUNTER);
+  atomic_store_explicit(&counter->count, total, memory_order_relaxed);
+}
+
 void metric_set(struct metric *gauge, double value) {
   if (!gauge) return;
   check_kind(gauge, METRIC_GAUGE);
@@ -157,6 +163,7 @@ static struct metric_view view_of(const struct metric *metric) {
   const struct histogram_snapshot *last = &metric->intervals->last;
   view.total = (int64_t)metric->intervals->before.count;
   view.value = metric->intervals->before.sum;
+  view.interval = last;
   view.count = (int64_t)last->count;
   if (last->count == 0) return view;
   view.mean = histogram_mean(last);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct histogram_snapshot;
 struct metrics;
 struct metric;
 
@@ -35,6 +36,7 @@ struct metric_view {
   /* histogram: the last closed interval */
   int64_t count;
   double mean, p50, p99, max;
+  const struct histogram_snapshot *interval; /* NULL unless it is a histogram */
 };
 
 /* An empty registry with room for `capacity` metrics. Owner: the caller, with metrics_destroy,
@@ -51,8 +53,19 @@ struct metric *metrics_histogram(struct metrics *metrics, const char *name, cons
 /* The metric with that name; NULL if there is none. */
 struct metric *metrics_find(struct metrics *metrics, const char *name);
 
+/* The parts of a histogram that are scalars: the mean by the metric's own name. X(member of the
+ * view, what is added to the name) */
+#define METRIC_HISTOGRAM_SCALARS(X) \
+  X(mean, "")                       \
+  X(p50, "/p50")                    \
+  X(p99, "/p99")                    \
+  X(max, "/max")
+enum { METRIC_NAME_BYTES = 128 };
+
 /* Updates. A NULL metric is allowed and does nothing, so that a module runs without metrics. */
 void metric_add(struct metric *counter, int64_t count);
+/* A count that somebody else keeps. */
+void metric_set_total(struct metric *counter, int64_t total);
 void metric_set(struct metric *gauge, double value);
 void metric_observe(struct metric *histogram, double value);
 
@@ -71,8 +84,8 @@ typedef void (*metrics_visit)(void *context, const struct metric_view *view);
 void metrics_each(const struct metrics *metrics, metrics_visit visit, void *context);
 
 /* Closes the interval and writes one line of JSON: "step", "seconds", then every metric by its
- * name, a histogram as NAME/mean, NAME/p50, NAME/p99 and NAME/max. NaN and infinity become null.
- * The line is flushed.
+ * name, a histogram as NAME (the mean), NAME/p50, NAME/p99 and NAME/max. NaN and infinity become
+ * null. The line is flushed.
  * Errors: 0, or -1 with errno set where the file cannot be written. */
 int metrics_write_json(struct metrics *metrics, int64_t step, double seconds, FILE *file);
 

@@ -6,8 +6,6 @@
 #include "common/base/check.h"
 #include "common/metrics/metrics.h"
 
-enum { NAME_BYTES = 128 };
-
 // JSON has no NaN and no infinity.
 static json_t *number(double value) {
   return isfinite(value) ? json_real(value) : json_null();
@@ -19,8 +17,8 @@ static void add(json_t *line, const char *name, json_t *value) {
 }
 
 static void add_part(json_t *line, const char *name, const char *part, double value) {
-  char full_name[NAME_BYTES];
-  snprintf(full_name, sizeof full_name, "%s/%s", name, part);
+  char full_name[METRIC_NAME_BYTES];
+  snprintf(full_name, sizeof full_name, "%s%s", name, part);
   add(line, full_name, number(value));
 }
 
@@ -34,10 +32,9 @@ static void add_metric(void *context, const struct metric_view *view) {
       add(line, view->name, number(view->value));
       return;
     case METRIC_HISTOGRAM:
-      add_part(line, view->name, "mean", view->mean);
-      add_part(line, view->name, "p50", view->p50);
-      add_part(line, view->name, "p99", view->p99);
-      add_part(line, view->name, "max", view->max);
+#define ADD_PART(member, part) add_part(line, view->name, part, view->member);
+      METRIC_HISTOGRAM_SCALARS(ADD_PART)
+#undef ADD_PART
       return;
   }
 }

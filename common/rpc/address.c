@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,24 +94,74 @@ static enum status prepare_tcp(const char *address, struct error *error) {
       address);
 }
 
-enum status address_prepare(const char *address, struct error *error) {
+static enum status address_prepare(const char *address, struct error *error) {
   return address_is_unix(address) ? prepare_unix(address + UNIX_PREFIX_BYTES, error)
                                   : prepare_tcp(address, error);
 }
 
-/* ---- why it failed: try it without gRPC and read errno */
+/* ---- listening */
 
-static int try_bind(const struct addrinfo *info) {
-  int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return errno;
-  int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  int result = bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, 1) == 0 ? 0 : errno;
+/* Listens on one address; *port is chosen if it is 0. Returns the socket, or -1 with errno. */
+static int listen_at(const struct sockaddr *place, socklen_t bytes) {
+  int fd = socket(place->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  int on = 1, off = 0;
+  if (place->sa_family != AF_UNIX) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (place->sa_family == AF_INET6)
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); /* [::] is IPv4 too */
+  if (bind(fd, place, bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
+  int reason = errno;
   close(fd);
-  return result;
+  errno = reason;
+  return -1;
 }
 
-static enum status explain_tcp(const char *address, struct error *error) {
+static enum status listen_unix(struct address_sockets *sockets, const char *address,
+                               struct error *error) {
+  struct sockaddr_un place = {.sun_family = AF_UNIX};
+  snprintf(place.sun_path, sizeof(place.sun_path), "%s", address + UNIX_PREFIX_BYTES);
+  int fd = listen_at((const struct sockaddr *)&place, sizeof(place));
+  if (fd < 0)
+    return status_fail(error, STATUS_INVALID,
+                       "%s: cannot make this socket (%s); does the folder exist, and may you write "
+                       "to it?",
+                       address, strerror(errno));
+  sockets->fd[sockets->count++] = fd;
+  return STATUS_OK;
+}
+
+/* The port that a socket got, in host order. */
+static int port_of(int fd) {
+  union {
+    struct sockaddr any;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
+  } place;
+  socklen_t bytes = sizeof(place);
+  if (getsockname(fd, &place.any, &bytes) != 0) return 0;
+  return ntohs(place.any.sa_family == AF_INET6 ? place.ipv6.sin6_port : place.ipv4.sin_port);
+}
+
+/* Several addresses of one host share the port that the first one got. */
+static void set_port(struct sockaddr *place, int port) {
+  if (place->sa_family == AF_INET6)
+    ((struct sockaddr_in6 *)(void *)place)->sin6_port = htons((uint16_t)port);
+  else
+    ((struct sockaddr_in *)(void *)place)->sin_port = htons((uint16_t)port);
+}
+
+static enum status explain(const char *address, int reason, struct error *error) {
+  if (reason == EADDRINUSE)
+    return status_fail(error, STATUS_EXISTS,
+                       "listen address '%s': the port is in use; stop the other program or choose "
+                       "another port (0: any free one)",
+                       address);
+  return status_fail(error, STATUS_INVALID, "listen address '%s': cannot listen there: %s", address,
+                     strerror(reason));
+}
+
+static enum status listen_tcp(struct address_sockets *sockets, const char *address,
+                              struct error *error) {
   char host[HOST_BYTES];
   const char *port = "";
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
@@ -119,21 +171,39 @@ static enum status explain_tcp(const char *address, struct error *error) {
     return status_fail(error, STATUS_INVALID, "listen address '%s': the host is unknown: %s",
                        address, gai_strerror(failure));
   int reason = 0;
-  for (const struct addrinfo *info = found; info && reason == 0; info = info->ai_next)
-    reason = try_bind(info);
+  for (const struct addrinfo *info = found; info && sockets->count < ADDRESS_MAX_SOCKETS;
+       info = info->ai_next) {
+    if (sockets->port) set_port(info->ai_addr, sockets->port);
+    int fd = listen_at(info->ai_addr, info->ai_addrlen);
+    if (fd < 0) reason = errno;
+    if (fd < 0 && reason == EADDRINUSE) break;
+    if (fd < 0) continue; /* a host may have an address of a family that this machine lacks */
+    sockets->fd[sockets->count++] = fd;
+    sockets->port = port_of(fd);
+  }
   freeaddrinfo(found);
-  if (reason == EADDRINUSE)
-    return status_fail(error, STATUS_EXISTS,
-                       "listen address '%s': the port is in use; stop the other program or choose "
-                       "another port (0: any free one)",
-                       address);
-  return status_fail(error, STATUS_INVALID, "listen address '%s': cannot listen there: %s", address,
-                     reason ? strerror(reason) : "refused by gRPC");
+  if (sockets->count > 0 && reason != EADDRINUSE) return STATUS_OK;
+  address_close(sockets);
+  return explain(address, reason, error);
 }
 
-enum status address_explain(const char *address, struct error *error) {
-  if (!address_is_unix(address)) return explain_tcp(address, error);
-  return status_fail(error, STATUS_INVALID,
-                     "%s: cannot make this socket; does the folder exist, and may you write to it?",
-                     address);
+enum status address_listen(struct address_sockets *sockets, const char *address,
+                           struct error *error) {
+  sockets->count = sockets->port = 0;
+  enum status status = address_prepare(address, error);
+  if (status != STATUS_OK) return status;
+  return address_is_unix(address) ? listen_unix(sockets, address, error)
+                                  : listen_tcp(sockets, address, error);
+}
+
+void address_close(struct address_sockets *sockets) {
+  for (int i = 0; i < sockets->count; i++) {
+    struct sockaddr_un place = {0};
+    socklen_t bytes = sizeof(place);
+    if (getsockname(sockets->fd[i], (struct sockaddr *)&place, &bytes) == 0 &&
+        place.sun_family == AF_UNIX)
+      unlink(place.sun_path);
+    close(sockets->fd[i]);
+  }
+  sockets->count = 0;
 }

@@ -1,5 +1,4 @@
-/* Addresses to listen on: their form, stale socket files, and why a bind failed. gRPC says none
- * of this clearly.
+/* Addresses to listen on: their form, stale socket files, the sockets, and why there are none.
  * Upstream: server.c. Thread: any. */
 #ifndef ACORN_COMMON_RPC_ADDRESS_H
 #define ACORN_COMMON_RPC_ADDRESS_H
@@ -8,13 +7,23 @@
 
 #include "common/base/status.h"
 
+enum { ADDRESS_MAX_SOCKETS = 8 };
+
+/* The sockets of one address: a host name may stand for several. */
+struct address_sockets {
+  int fd[ADDRESS_MAX_SOCKETS];
+  int count;
+  int port; /* that was bound; 0 on a Unix socket */
+};
+
 bool address_is_unix(const char *address);
 
-/* Checks "HOST:PORT", "[IPV6]:PORT" or "unix:PATH", and clears a stale socket file away.
- * Errors: INVALID; EXISTS if somebody listens on that socket. */
-MUST_CHECK enum status address_prepare(const char *address, struct error *error);
+/* Listens on "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; a stale socket file is cleared away. The
+ * sockets do not block. Errors: INVALID; EXISTS: somebody listens there. */
+MUST_CHECK enum status address_listen(struct address_sockets *sockets, const char *address,
+                                      struct error *error);
 
-/* The sentence for a bind that gRPC refused. Never STATUS_OK. */
-MUST_CHECK enum status address_explain(const char *address, struct error *error);
+/* Closes them, and removes the socket file. */
+void address_close(struct address_sockets *sockets);
 
 #endif

@@ -8,8 +8,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/base/check.h"
+#include "common/rpc/steady.h"
 
 static void drop_log_line(gpr_log_func_args *args) {
   (void)args;
@@ -28,9 +30,19 @@ static void end_deadlock_search(void) {
   if (abseil.symbol) abseil.set_mode(IGNORE);
 }
 
+/* A connection is a file descriptor: as many as the system lets us have. */
+static void raise_file_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void core_init(void) {
+  raise_file_limit();
   if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
   end_deadlock_search();
+  steady_init();
   grpc_init();
 }
 
@@ -60,7 +72,11 @@ void core_args_common(struct core_args *args, size_t max_message_bytes) {
   /* Only "identity": a peer that compresses is refused, and nothing small can unpack to
    * something large. */
   core_args_add(args, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
-  if (bound < CORE_BIG_MESSAGE_BYTES) return;
+  if (bound < CORE_BIG_MESSAGE_BYTES) {
+    /* What is read at once is parsed at once: thousands of calls, from a peer that resets them. */
+    core_args_add(args, GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 64 << 10);
+    return;
+  }
   core_args_add(args, GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
   core_args_add(args, GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 8 << 20);
   core_args_add(args, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
@@ -109,5 +125,6 @@ void core_message_deinit(struct core_message *message) {
 
 void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *tag) {
   grpc_call_error result = grpc_call_start_batch(call, ops, count, tag, NULL);
-  CHECK(result == GRPC_CALL_OK, "%s", grpc_call_error_to_string(result));
+  if (result != GRPC_CALL_OK)
+    check_give_up("gRPC refused an operation: %s", grpc_call_error_to_string(result));
 }

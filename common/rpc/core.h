@@ -19,7 +19,7 @@ enum {
   CORE_KEEPALIVE_MS = 10000,
   /* Generous: a learner that computes on its queue's thread answers pings late. */
   CORE_KEEPALIVE_TIMEOUT_MS = 30000,
-  CORE_BIG_MESSAGE_BYTES = 256 << 10,
+  CORE_BIG_MESSAGE_BYTES = 4 << 20,
 };
 
 /* Reference counted. gRPC's own log stays silent unless GRPC_VERBOSITY is set: our errors say it
@@ -57,8 +57,8 @@ struct core_message {
 void core_message_init(struct core_message *message, grpc_byte_buffer *buffer);
 void core_message_deinit(struct core_message *message);
 
-/* Starts a batch; a refusal is a programmer's error. `tag` is what the completion queue will
- * hand out. */
+/* Starts a batch; gives up if gRPC refuses it: the call could never be ended. `tag` is what the
+ * completion queue will hand out. */
 void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *tag);
 
 #endif

@@ -13,8 +13,16 @@ static void wake_done(struct op *op, bool ok) {
   queue_release(queue);
 }
 
-void queue_init(struct queue *queue, grpc_channel *lame) {
-  queue->cq = grpc_completion_queue_create_for_next(NULL);
+static grpc_completion_queue *create_cq(bool listens) {
+  if (listens) return grpc_completion_queue_create_for_next(NULL);
+  grpc_completion_queue_attributes attributes = {GRPC_CQ_CURRENT_VERSION, GRPC_CQ_NEXT,
+                                                 GRPC_CQ_NON_LISTENING, NULL};
+  return grpc_completion_queue_create(grpc_completion_queue_factory_lookup(&attributes),
+                                      &attributes, NULL);
+}
+
+void queue_init(struct queue *queue, grpc_channel *lame, bool listens) {
+  queue->cq = create_cq(listens);
   queue->wake.run = wake_done;
   atomic_init(&queue->wake_posted, false);
   atomic_init(&queue->holds, 1);

@@ -29,8 +29,9 @@ struct queue {
   struct op wake;
 };
 
-/* Makes a queue with one hold, the caller's. `lame` is a channel for wake_call. */
-void queue_init(struct queue *queue, grpc_channel *lame);
+/* Makes a queue with one hold, the caller's. `lame` is a channel for wake_call. `listens`: new
+ * connections are accepted by whoever polls it. */
+void queue_init(struct queue *queue, grpc_channel *lame, bool listens);
 
 /* Frees it; shuts it down and drains it first if it never ran. Nothing may hold it. Thread: any,
  * after its own ended. */

@@ -1,21 +1,26 @@
 #include "common/rpc/server.h"
 
-#include <grpc/grpc_security.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
-#include "common/rpc/address.h"
+#include "common/base/clock.h"
+#include "common/rpc/acceptor.h"
 #include "common/rpc/stream.h"
 
-/* One queue with the accept that is always armed on it. */
-struct listener {
-  struct queue queue;
+enum { IDLE_CONNECTION_MS = 60000, MAX_CALLS_OF_A_CONNECTION = 1024 };
+
+/* An accept that is always armed: one on each queue for any call, and one on the control queue for
+ * each method of its own. */
+struct accept {
   struct op accepted;
   struct rpc_server *server;
-  int index;
+  struct stream_home *listener;
+  const struct rpc_method *method; /* of the control queue, registered; else NULL */
+  void *registered;
   /* written by gRPC until the accept's event */
   grpc_call *call;
   grpc_call_details details;
+  gpr_timespec deadline;
   grpc_metadata_array metadata;
 };
 
@@ -23,25 +28,38 @@ struct rpc_server {
   struct rpc_server_config config; /* read-only; .address is not kept */
   grpc_server *server;
   grpc_channel *lame; /* carries the queues' wake calls */
-  struct listener *listeners;
+  struct stream_home
+      *listeners;         /* (num_listeners): the control queue is the last, if there is one */
+  struct accept *accepts; /* (num_accepts) */
+  int num_listeners, num_accepts;
+  struct acceptor *acceptor;
+  struct intake *intake;
   int port;
+  atomic_int open_calls;
   struct op stopped; /* gRPC's shutdown is complete */
 };
 
 /* ---- accepting */
 
-static void arm(struct listener *listener) {
-  grpc_call_details_init(&listener->details);
-  grpc_metadata_array_init(&listener->metadata);
-  grpc_call_error result = grpc_server_request_call(
-      listener->server->server, &listener->call, &listener->details, &listener->metadata,
-      listener->queue.cq, listener->queue.cq, &listener->accepted);
+static void arm(struct accept *accept) {
+  grpc_completion_queue *cq = accept->listener->queue.cq;
+  grpc_server *server = accept->server->server;
+  grpc_call_error result;
+  grpc_metadata_array_init(&accept->metadata);
+  grpc_call_details_init(&accept->details);
+  if (accept->method)
+    result = grpc_server_request_registered_call(server, accept->registered, &accept->call,
+                                                 &accept->deadline, &accept->metadata, NULL, cq, cq,
+                                                 &accept->accepted);
+  else
+    result = grpc_server_request_call(server, &accept->call, &accept->details, &accept->metadata,
+                                      cq, cq, &accept->accepted);
   CHECK(result == GRPC_CALL_OK, "%s", grpc_call_error_to_string(result));
 }
 
-static void disarm(struct listener *listener) {
-  grpc_call_details_destroy(&listener->details);
-  grpc_metadata_array_destroy(&listener->metadata);
+static void disarm(struct accept *accept) {
+  grpc_call_details_destroy(&accept->details);
+  grpc_metadata_array_destroy(&accept->metadata);
 }
 
 static const struct rpc_method *find_method(const struct rpc_server *server, grpc_slice path) {
@@ -52,17 +70,21 @@ static const struct rpc_method *find_method(const struct rpc_server *server, grp
 }
 
 static void accepted(struct op *op, bool ok) {
-  struct listener *listener = (struct listener *)((char *)op - offsetof(struct listener, accepted));
+  struct accept *accept = (struct accept *)((char *)op - offsetof(struct accept, accepted));
+  struct stream_home *listener = accept->listener;
   if (!ok) { /* shutting down: there is no call */
-    disarm(listener);
+    disarm(accept);
     queue_release(&listener->queue);
     return;
   }
-  grpc_call *call = listener->call;
-  const struct rpc_method *method = find_method(listener->server, listener->details.method);
-  disarm(listener);
-  arm(listener);
-  stream_open(call, method, &listener->queue, listener->index);
+  grpc_call *call = accept->call;
+  const struct rpc_method *method =
+      accept->method ? accept->method : find_method(accept->server, accept->details.method);
+  disarm(accept);
+  arm(accept);
+  int max_calls = accept->server->config.max_calls;
+  stream_open(call, method, listener,
+              max_calls > 0 && atomic_load(&accept->server->open_calls) >= max_calls);
 }
 
 /* ---- life */
@@ -71,45 +93,71 @@ static void stopped(struct op *op, bool ok) {
   (void)ok;
   struct rpc_server *server =
       (struct rpc_server *)((char *)op - offsetof(struct rpc_server, stopped));
-  for (int i = 0; i < server->config.num_queues; i++) queue_release(&server->listeners[i].queue);
+  for (int i = 0; i < server->num_listeners; i++) queue_release(&server->listeners[i].queue);
+}
+
+static int count_control_methods(const struct rpc_server_config *config) {
+  int count = 0;
+  for (int i = 0; i < config->num_methods; i++) count += config->methods[i].control;
+  return count;
 }
 
 static void create_queues(struct rpc_server *server) {
+  bool control = count_control_methods(&server->config) > 0;
   server->lame = grpc_lame_client_channel_create("", GRPC_STATUS_UNAVAILABLE, "not a channel");
-  server->listeners = check_alloc((size_t)server->config.num_queues, sizeof(*server->listeners));
-  for (int i = 0; i < server->config.num_queues; i++) {
-    struct listener *listener = &server->listeners[i];
-    listener->server = server;
+  server->num_listeners = server->config.num_queues + control;
+  server->listeners = check_alloc((size_t)server->num_listeners, sizeof(*server->listeners));
+  for (int i = 0; i < server->num_listeners; i++) {
+    struct stream_home *listener = &server->listeners[i];
     listener->index = i;
-    listener->accepted.run = accepted;
-    queue_init(&listener->queue, server->lame);
+    listener->open_calls = &server->open_calls;
+    listener->intake = server->intake;
+    queue_init(&listener->queue, server->lame, i < server->config.num_queues);
     grpc_server_register_completion_queue(server->server, listener->queue.cq, NULL);
+  }
+}
+
+static struct accept *add_accept(struct rpc_server *server, int listener) {
+  struct accept *accept = &server->accepts[server->num_accepts++];
+  accept->accepted.run = accepted;
+  accept->server = server;
+  accept->listener = &server->listeners[listener];
+  return accept;
+}
+
+/* gRPC wants to know its methods before it starts. */
+static void create_accepts(struct rpc_server *server) {
+  const struct rpc_server_config *config = &server->config;
+  size_t count = (size_t)(config->num_queues + count_control_methods(config));
+  server->accepts = check_alloc(count, sizeof(*server->accepts));
+  for (int i = 0; i < config->num_queues; i++) add_accept(server, i);
+  for (int i = 0; i < config->num_methods; i++) {
+    if (!config->methods[i].control) continue;
+    struct accept *accept = add_accept(server, config->num_queues);
+    accept->method = &config->methods[i];
+    accept->registered = grpc_server_register_method(server->server, config->methods[i].path, NULL,
+                                                     GRPC_SRM_PAYLOAD_NONE, 0);
+    CHECK(accept->registered, "two methods are named %s", config->methods[i].path);
   }
 }
 
 static grpc_server *create_server(size_t max_message_bytes) {
   struct core_args args = {.count = 0};
   core_args_common(&args, max_message_bytes);
-  core_args_add(&args, GRPC_ARG_ALLOW_REUSEPORT, 0); /* a second server on the port must fail */
   core_args_add(&args, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                 CORE_KEEPALIVE_MS / 2);
+  core_args_add(&args, GRPC_ARG_MAX_CONNECTION_IDLE_MS, IDLE_CONNECTION_MS);
+  core_args_add(&args, GRPC_ARG_MAX_CONCURRENT_STREAMS, MAX_CALLS_OF_A_CONNECTION);
   grpc_channel_args view = core_args_view(&args);
   return grpc_server_create(&view, NULL);
-}
-
-static bool listen_on(struct rpc_server *server, const char *address) {
-  grpc_server_credentials *plain = grpc_insecure_server_credentials_create();
-  int port = grpc_server_add_http2_port(server->server, address, plain);
-  grpc_server_credentials_release(plain);
-  server->port = address_is_unix(address) ? 0 : port;
-  return port != 0;
 }
 
 enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_config *config,
                               struct error *error) {
   CHECK(config->num_queues >= 1, "%d queues", config->num_queues);
   *out = NULL;
-  enum status status = address_prepare(config->address, error);
+  struct address_sockets sockets;
+  enum status status = address_listen(&sockets, config->address, error);
   if (status != STATUS_OK) return status;
 
   core_init();
@@ -117,21 +165,23 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   server->config = *config;
   server->config.address = NULL;
   server->stopped.run = stopped;
+  server->intake = intake_create(acceptor_room(), config->max_message_bytes);
   server->server = create_server(config->max_message_bytes);
   create_queues(server);
-  if (!listen_on(server, config->address)) {
-    status = address_explain(config->address, error);
-    stopped(&server->stopped, true);
-    rpc_server_destroy(server);
-    return status;
-  }
+  create_accepts(server);
+  server->port = sockets.port;
   grpc_server_start(server->server);
-  for (int i = 0; i < config->num_queues; i++) {
-    CHECK(queue_hold(&server->listeners[i].queue), "a new queue has ended");
-    arm(&server->listeners[i]);
+  for (int i = 0; i < server->num_accepts; i++) {
+    CHECK(queue_hold(&server->accepts[i].listener->queue), "a new queue has ended");
+    arm(&server->accepts[i]);
   }
+  server->acceptor = acceptor_start(server->server, &sockets, server->intake);
   *out = server;
   return STATUS_OK;
+}
+
+int rpc_server_max_connections(void) {
+  return acceptor_room();
 }
 
 int rpc_server_port(const struct rpc_server *server) {
@@ -139,7 +189,9 @@ int rpc_server_port(const struct rpc_server *server) {
 }
 
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us) {
-  return queue_poll(&server->listeners[queue].queue, deadline_us);
+  struct stream_home *home = &server->listeners[queue];
+  if (home->silent_first) stream_expire_silent(home, clock_now_us());
+  return queue_poll(&home->queue, deadline_us);
 }
 
 void rpc_server_wake(struct rpc_server *server, int queue) {
@@ -147,6 +199,8 @@ void rpc_server_wake(struct rpc_server *server, int queue) {
 }
 
 void rpc_server_shutdown(struct rpc_server *server) {
+  acceptor_stop(server->acceptor);
+  server->acceptor = NULL;
   grpc_server_shutdown_and_notify(server->server, server->listeners[0].queue.cq, &server->stopped);
 }
 
@@ -156,8 +210,10 @@ void rpc_server_cancel_all(struct rpc_server *server) {
 
 void rpc_server_destroy(struct rpc_server *server) {
   grpc_server_destroy(server->server);
-  for (int i = 0; i < server->config.num_queues; i++) queue_deinit(&server->listeners[i].queue);
+  for (int i = 0; i < server->num_listeners; i++) queue_deinit(&server->listeners[i].queue);
   grpc_channel_destroy(server->lame);
+  free(server->accepts);
+  intake_destroy(server->intake);
   free(server->listeners);
   free(server);
   core_deinit();

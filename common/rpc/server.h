@@ -59,6 +59,10 @@ struct rpc_method {
   /* The call is over: peer gone, finished or cancelled; called once, whether or not a message is
    * in hand. */
   void (*on_close)(void *context, struct rpc_stream *stream);
+  /* Its calls go to the control queue only, the one behind the others (number num_queues), which a
+   * server has if it has such a method. Nobody need wait at it: whoever polls it now and then also
+   * moves the bytes of all connections while the other queues' threads are busy. */
+  bool control;
 };
 
 struct rpc_server_config {
@@ -68,13 +72,20 @@ struct rpc_server_config {
   const struct rpc_method *methods;
   int num_methods;
   size_t max_message_bytes; /* larger messages end their own stream with RESOURCE_EXHAUSTED */
+  int max_calls; /* open at a time, more are refused with RESOURCE_EXHAUSTED; 0: no limit */
 };
 
-/* Binds and starts to listen. Errors: INVALID (address), EXISTS (port or socket in use: two
- * servers on one port must fail; a stale socket file that nobody listens on is removed first). */
+/* Binds and starts to listen. A call that sends no message for 30 s, and a connection without a
+ * call for a minute, are ended; a connection that goes on sending a message beyond the limit is
+ * closed; connections beyond rpc_server_max_connections are turned away. Errors: INVALID (address),
+ * EXISTS (port or socket in use: two servers on one port must fail; a stale socket file that nobody
+ * listens on is removed first). */
 MUST_CHECK enum status rpc_server_create(struct rpc_server **out,
                                          const struct rpc_server_config *config,
                                          struct error *error);
+
+/* How many connections this process has file descriptors for. */
+int rpc_server_max_connections(void);
 
 /* The port bound (for ":0"), or 0 on a Unix socket. */
 int rpc_server_port(const struct rpc_server *server);
@@ -121,9 +132,12 @@ void rpc_stream_unref(struct rpc_stream *stream);
 void rpc_stream_set_user(struct rpc_stream *stream, void *user);
 void *rpc_stream_user(const struct rpc_stream *stream);
 
-/* The queue that owns it, and the peer's address ("ipv4:127.0.0.1:4711"; malloc'd: the caller
- * frees it). */
+/* The queue that owns it. */
 int rpc_stream_queue(const struct rpc_stream *stream);
-char *rpc_stream_peer(const struct rpc_stream *stream);
+
+/* Who is at the other end, for people: "10.0.0.7:4711", or "this machine" on a Unix socket and
+ * where the connection is gone. Thread: any, with a message in hand. */
+enum { RPC_PEER_BYTES = 80 };
+void rpc_stream_peer(const struct rpc_stream *stream, char text[RPC_PEER_BYTES]);
 
 #endif

@@ -1,17 +1,20 @@
 #include "common/rpc/stream.h"
 
 #include <grpc/support/alloc.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/rpc/intake.h"
+
+enum { SILENCE_US = 30000000 }; /* as long as a lease waits for its Play */
 
 struct rpc_stream {
   /* read-only after open */
-  const struct rpc_method *method; /* NULL: unknown path */
-  struct queue *queue;
-  int queue_index;
-  char *peer;
+  const struct rpc_method *method; /* NULL: refused */
+  struct stream_home *home;
+  int fd;          /* of its connection; -1: unknown */
   grpc_call *call; /* valid while events > 0 */
 
   atomic_int events;
@@ -20,6 +23,9 @@ struct rpc_stream {
 
   /* queue thread only */
   void *user;
+  bool silent; /* no message has come: it stands in the home's list */
+  int64_t opened_us;
+  struct rpc_stream *silent_next, *silent_before;
   grpc_byte_buffer *received; /* written by gRPC until the batch's event */
   int cancelled;              /* likewise */
   struct op opened;           /* the first batch */
@@ -32,6 +38,34 @@ struct rpc_stream {
 #define STREAM_OF(op, member) \
   ((struct rpc_stream *)((char *)(op)-offsetof(struct rpc_stream, member)))
 
+/* ---- calls that have not sent anything yet */
+
+static void silent_begin(struct rpc_stream *stream) {
+  struct stream_home *home = stream->home;
+  stream->silent = true;
+  stream->opened_us = clock_now_us();
+  stream->silent_before = home->silent_last;
+  *(home->silent_last ? &home->silent_last->silent_next : &home->silent_first) = stream;
+  home->silent_last = stream;
+}
+
+static void silent_end(struct rpc_stream *stream) {
+  struct stream_home *home = stream->home;
+  if (!stream->silent) return;
+  stream->silent = false;
+  struct rpc_stream *before = stream->silent_before, *next = stream->silent_next;
+  *(before ? &before->silent_next : &home->silent_first) = next;
+  *(next ? &next->silent_before : &home->silent_last) = before;
+}
+
+void stream_expire_silent(struct stream_home *home, int64_t now_us) {
+  struct rpc_stream *stream;
+  while ((stream = home->silent_first) && now_us - stream->opened_us > SILENCE_US) {
+    silent_end(stream);
+    rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED, "no message came for 30 s");
+  }
+}
+
 /* ---- the two counts */
 
 void rpc_stream_ref(struct rpc_stream *stream) {
@@ -40,7 +74,6 @@ void rpc_stream_ref(struct rpc_stream *stream) {
 
 void rpc_stream_unref(struct rpc_stream *stream) {
   if (atomic_fetch_sub(&stream->refs, 1) > 1) return;
-  gpr_free(stream->peer);
   free(stream);
 }
 
@@ -57,10 +90,12 @@ static void lower_events(struct rpc_stream *stream) {
   if (atomic_fetch_sub(&stream->events, 1) > 1) return;
   const struct rpc_method *method = stream->method;
   if (method && method->on_close) method->on_close(method->context, stream);
-  struct queue *queue = stream->queue;
+  struct stream_home *home = stream->home;
+  silent_end(stream);
   grpc_call_unref(stream->call);
   rpc_stream_unref(stream);
-  queue_release(queue);
+  atomic_fetch_sub(home->open_calls, 1);
+  queue_release(&home->queue);
 }
 
 /* ---- sending */
@@ -126,8 +161,10 @@ void rpc_stream_cancel(struct rpc_stream *stream, enum rpc_code code, const char
 /* The message is handed over with a reference of its own, which its answer gives back. */
 static void deliver(struct rpc_stream *stream) {
   struct core_message message;
+  intake_credit(stream->home->intake, stream->fd, grpc_byte_buffer_length(stream->received));
   core_message_init(&message, stream->received);
   stream->received = NULL;
+  silent_end(stream);
   rpc_stream_ref(stream);
   atomic_store(&stream->in_hand, true);
   const struct rpc_method *method = stream->method;
@@ -144,7 +181,11 @@ static void receive_done(struct rpc_stream *stream, bool ok) {
   if (ok && stream->received) {
     deliver(stream);
   } else if (ok && raise_events(stream)) {
-    send_status(stream, RPC_OK, "", NULL);
+    /* The peer's half-close: a goodbye, unless it never said anything. */
+    if (stream->silent)
+      send_status(stream, RPC_INVALID_ARGUMENT, "the call ended without a whole message", NULL);
+    else
+      send_status(stream, RPC_OK, "", NULL);
   } else {
     if (stream->received) grpc_byte_buffer_destroy(stream->received);
     stream->received = NULL;
@@ -184,14 +225,30 @@ static void start_close(struct rpc_stream *stream) {
   core_start_batch(stream->call, &op, 1, &stream->closed);
 }
 
-void stream_open(grpc_call *call, const struct rpc_method *method, struct queue *queue,
-                 int queue_index) {
+/* gRPC knows a connection that was handed to it as "fd:N". */
+static int descriptor_of(grpc_call *call) {
+  int fd = -1;
+  char *name = grpc_call_get_peer(call);
+  if (sscanf(name, "fd:%d", &fd) != 1) fd = -1;
+  gpr_free(name);
+  return fd;
+}
+
+static void refuse(struct rpc_stream *stream, bool full) {
+  if (full)
+    send_status(stream, RPC_RESOURCE_EXHAUSTED, "too many calls are open here", NULL);
+  else
+    send_status(stream, RPC_UNIMPLEMENTED, "no such method here", NULL);
+}
+
+void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home,
+                 bool full) {
   struct rpc_stream *stream = check_alloc(1, sizeof(*stream));
-  stream->method = method;
-  stream->queue = queue;
-  stream->queue_index = queue_index;
-  stream->peer = grpc_call_get_peer(call);
+  stream->method = full ? NULL : method;
+  stream->home = home;
   stream->call = call;
+  stream->fd = descriptor_of(call);
+  intake_credit(home->intake, stream->fd, 0);
   atomic_init(&stream->events, 2); /* the first batch and the close */
   atomic_init(&stream->refs, 1);   /* the call's */
   atomic_init(&stream->in_hand, false);
@@ -200,14 +257,17 @@ void stream_open(grpc_call *call, const struct rpc_method *method, struct queue 
   stream->finished.run = finished;
   stream->closed.run = closed;
   stream->released.run = released;
-  CHECK(queue_hold(queue), "a call on a queue that has ended");
+  atomic_fetch_add(home->open_calls, 1);
+  CHECK(queue_hold(&home->queue), "a call on a queue that has ended");
 
+  method = stream->method;
   if (method && method->on_open) method->on_open(method->context, stream);
   start_close(stream);
   if (!method) {
-    send_status(stream, RPC_UNIMPLEMENTED, "no such method here", NULL);
+    refuse(stream, full);
     return;
   }
+  silent_begin(stream);
   grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}, receive_op(stream)};
   core_start_batch(call, ops, 2, &stream->opened);
 }
@@ -223,11 +283,9 @@ void *rpc_stream_user(const struct rpc_stream *stream) {
 }
 
 int rpc_stream_queue(const struct rpc_stream *stream) {
-  return stream->queue_index;
+  return stream->home->index;
 }
 
-char *rpc_stream_peer(const struct rpc_stream *stream) {
-  char *copy = strdup(stream->peer ? stream->peer : "");
-  CHECK(copy, "out of memory");
-  return copy;
+void rpc_stream_peer(const struct rpc_stream *stream, char text[RPC_PEER_BYTES]) {
+  intake_peer(stream->fd, text);
 }

@@ -22,9 +22,23 @@
 #include "common/rpc/queue.h"
 #include "common/rpc/server.h"
 
-/* Takes a call that was just accepted on `queue` and starts its first batches. `method` NULL:
- * nobody serves that path, it is refused. Owner: the stream frees itself. Thread: the queue's. */
-void stream_open(grpc_call *call, const struct rpc_method *method, struct queue *queue,
-                 int queue_index);
+/* Where calls live: a queue, and what its thread knows of them. */
+struct stream_home {
+  struct queue queue;
+  int index;              /* of the queue */
+  atomic_int *open_calls; /* of the server */
+  struct intake *intake;  /* likewise */
+  /* calls that have sent no message yet, the oldest first; queue thread only */
+  struct rpc_stream *silent_first, *silent_last;
+};
+
+/* Takes a call that was just accepted on the home's queue and starts its first batches. It is
+ * refused if `method` is NULL (nobody serves that path) or `full`. Owner: the stream frees itself.
+ * Thread: the queue's. */
+void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home,
+                 bool full);
+
+/* Ends the calls that were opened long ago and never sent a message. Thread: the queue's. */
+void stream_expire_silent(struct stream_home *home, int64_t now_us);
 
 #endif

@@ -120,6 +120,8 @@ enum wire_role { WIRE_ROLE_TRAIN = 0, WIRE_ROLE_EVAL = 1 };
 enum {
   WIRE_MAX_RANK = 4,
   WIRE_MAX_BOX = 64,
+  WIRE_MAX_DISCRETE = 65536,
+  WIRE_MAX_OBSERVATION_BYTES = 64 << 20, /* of one environment */
   WIRE_MAX_ENVIRONMENTS = 65536,
   WIRE_MAX_PLAYER_NAME = 64
 };
@@ -169,6 +171,9 @@ MUST_CHECK enum status wire_space_compare(const struct wire_space *a, const char
                                           const struct wire_space *b, const char *theirs,
                                           struct error *error);
 
+/* The pieces of a small message as one: malloc'd bytes (*size of them), which the caller frees. */
+uint8_t *wire_gather(const struct wire_span *spans, int num_spans, size_t *size);
+
 /* Packing returns malloc'd bytes (*size of them), which the caller frees. Unpacking refuses what
  * does not fit the limits above with INVALID. */
 uint8_t *wire_pack_join_request(const struct wire_join_request *request, size_t *size);
@@ -180,23 +185,40 @@ MUST_CHECK enum status wire_unpack_join_reply(struct wire_join_reply *reply, con
                                               size_t size, struct error *error);
 void wire_join_reply_deinit(struct wire_join_reply *reply);
 
+/* ---- Status; what the members mean is said in proto/acorn.proto */
+
+/* The folder: PATH_MAX. */
+enum { WIRE_STATE_BYTES = 16, WIRE_RUN_FOLDER_BYTES = 4096, WIRE_NO_DATA_BYTES = 512 };
+
 struct wire_player {
   char name[WIRE_MAX_PLAYER_NAME];
   uint32_t first_environment;
   int num_environments;
   enum wire_role role;
   uint64_t steps;
-  const char *state; /* borrowed, a literal */
+  char state[WIRE_STATE_BYTES];
+  double steps_per_second, step_us, wait_us, silent_seconds;
+  int late_environments;
 };
 
 struct wire_status {
   char environment[WIRE_ENVIRONMENT_BYTES];
   char agent[WIRE_NAME_BYTES];
-  uint64_t environment_steps, updates;
-  double seconds, steps_per_second;
-  const struct wire_player *players; /* borrowed */
+  char run_folder[WIRE_RUN_FOLDER_BYTES];
+  char state[WIRE_STATE_BYTES];
+  char no_data[WIRE_NO_DATA_BYTES];
+  uint64_t environment_steps, total_steps, trained_steps, updates, episodes;
+  double seconds, steps_per_second, trained_steps_per_second, updates_per_second;
+  double return_mean, eval_return_mean, policy_lag_updates;
+  double batch_rows, batch_wait_us, fifo_wait, trainer_wait;
+  int expected_environments, train_environments, eval_environments, late_environments;
+  struct wire_player *players; /* (num_players); borrowed when packed, heap when unpacked */
   int num_players;
 };
 uint8_t *wire_pack_status(const struct wire_status *status, size_t *size);
+/* Text that is too long is cut off; a newer learner's fields are ignored. Errors: INVALID. */
+MUST_CHECK enum status wire_unpack_status(struct wire_status *status, const uint8_t *data,
+                                          size_t size, struct error *error);
+void wire_status_deinit(struct wire_status *status);
 
 #endif

@@ -12,9 +12,18 @@
 enum {
   MAX_JOIN_REQUEST_BYTES = 64 << 10,
   MAX_JOIN_REPLY_BYTES = 1 << 20,
-  MAX_OBSERVATION_BYTES = 64 << 20, /* of one environment */
-  MAX_DISCRETE = 65536,
 };
+
+uint8_t *wire_gather(const struct wire_span *spans, int num_spans, size_t *size) {
+  *size = 0;
+  for (int i = 0; i < num_spans; i++) *size += spans[i].bytes;
+  uint8_t *bytes = check_alloc(*size + 1, 1), *p = bytes;
+  for (int i = 0; i < num_spans; i++) {
+    memcpy(p, spans[i].data, spans[i].bytes);
+    p += spans[i].bytes;
+  }
+  return bytes;
+}
 
 /* ---- checks of received fields */
 
@@ -50,13 +59,13 @@ static enum status take_shape(struct wire_tensor_spec *spec, const Acorn__Tensor
                                    "the rank of an observation", error);
   size_t bytes = spec->dtype == WIRE_UINT8 ? 1 : 4;
   for (int i = 0; status == STATUS_OK && i < spec->rank; i++) {
-    status = take_number(&spec->shape[i], tensor->shape[i], 1, MAX_OBSERVATION_BYTES,
+    status = take_number(&spec->shape[i], tensor->shape[i], 1, WIRE_MAX_OBSERVATION_BYTES,
                          "a dimension of an observation", error);
     if (status != STATUS_OK) return status;
     bytes *= (size_t)spec->shape[i]; /* both factors are at most 2^26 */
-    if (bytes > MAX_OBSERVATION_BYTES)
+    if (bytes > WIRE_MAX_OBSERVATION_BYTES)
       return status_fail(error, STATUS_INVALID, "observation '%s' has more than %d bytes",
-                         spec->name, MAX_OBSERVATION_BYTES);
+                         spec->name, WIRE_MAX_OBSERVATION_BYTES);
   }
   return status;
 }
@@ -87,9 +96,9 @@ static enum status take_tensors(struct wire_space *space, const Acorn__JoinReque
         return status_fail(error, STATUS_INVALID, "two observations are named '%s'",
                            space->tensor[i].name);
     bytes += wire_tensor_spec_bytes(&space->tensor[i]);
-    if (bytes > MAX_OBSERVATION_BYTES)
+    if (bytes > WIRE_MAX_OBSERVATION_BYTES)
       return status_fail(error, STATUS_INVALID, "an observation has more than %d bytes",
-                         MAX_OBSERVATION_BYTES);
+                         WIRE_MAX_OBSERVATION_BYTES);
   }
   return status;
 }
@@ -118,7 +127,7 @@ static enum status take_action(struct wire_space *space, const Acorn__ActionSpac
   if (action->n_low > 0 || action->n_high > 0)
     return status_fail(error, STATUS_INVALID,
                        "the action space is discrete and a box; it must be one of them");
-  return take_number(&space->discrete, action->discrete, 1, MAX_DISCRETE,
+  return take_number(&space->discrete, action->discrete, 1, WIRE_MAX_DISCRETE,
                      "the number of discrete actions", error);
 }
 
@@ -240,41 +249,4 @@ uint8_t *wire_pack_join_reply(const struct wire_join_reply *reply, size_t *size)
 void wire_join_reply_deinit(struct wire_join_reply *reply) {
   free(reply->environment_seed);
   reply->environment_seed = NULL;
-}
-
-/* ---- StatusReply */
-
-static void fill_player(Acorn__Player *message, const struct wire_player *player) {
-  acorn__player__init(message);
-  message->name = (char *)player->name;
-  message->first_environment = player->first_environment;
-  message->num_environments = (uint32_t)player->num_environments;
-  message->role = (Acorn__Role)player->role;
-  message->steps = player->steps;
-  message->state = (char *)player->state;
-}
-
-uint8_t *wire_pack_status(const struct wire_status *status, size_t *size) {
-  size_t num_players = (size_t)status->num_players;
-  Acorn__Player *player = check_alloc(num_players + 1, sizeof(*player));
-  Acorn__Player **players = check_alloc(num_players + 1, sizeof(*players));
-  for (size_t i = 0; i < num_players; i++) {
-    fill_player(&player[i], &status->players[i]);
-    players[i] = &player[i];
-  }
-  Acorn__StatusReply message = ACORN__STATUS_REPLY__INIT;
-  message.environment = (char *)status->environment;
-  message.agent = (char *)status->agent;
-  message.environment_steps = status->environment_steps;
-  message.updates = status->updates;
-  message.seconds = status->seconds;
-  message.steps_per_second = status->steps_per_second;
-  message.n_player = num_players;
-  message.player = players;
-  *size = acorn__status_reply__get_packed_size(&message);
-  uint8_t *bytes = check_alloc(*size + 1, 1);
-  acorn__status_reply__pack(&message, bytes);
-  free(players);
-  free(player);
-  return bytes;
 }

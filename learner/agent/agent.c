@@ -12,8 +12,9 @@ enum {
   MAX_SIZE = 1 << 20
 }; /* of one layer or tensor: keeps every product of two sizes inside an int64 */
 
-static const struct network *const networks[] = {&network_mlp, &network_lstm, &network_random,
-                                                 &network_scripted};
+static const struct network *const networks[] = {
+    &network_mlp,    &network_lstm,   &network_impala_shallow, &network_impala_deep,
+    &network_nature, &network_random, &network_scripted};
 enum { NUM_NETWORKS = sizeof(networks) / sizeof(networks[0]) };
 
 /* ---- create */
@@ -26,9 +27,11 @@ static enum status find_network(const struct network **out, const char *name, st
     if (strcmp(names[i], name) == 0) return STATUS_OK;
   }
   const char *nearest = options_nearest_word(names, NUM_NETWORKS, name);
-  return status_fail(
-      error, STATUS_INVALID, "unknown network '%s'%s%s%s; there are mlp, lstm, random and scripted",
-      name, nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
+  return status_fail(error, STATUS_INVALID,
+                     "unknown network '%s'%s%s%s; there are mlp, lstm, impala_shallow, "
+                     "impala_deep, nature, random and scripted",
+                     name, nearest ? " (did you mean '" : "", nearest ? nearest : "",
+                     nearest ? "'?)" : "");
 }
 
 static enum status check_inputs(const struct device_inputs *in, struct error *error) {
@@ -65,6 +68,7 @@ static void forget_pointers(struct device_inputs *inputs) {
   inputs->previous_action = NULL;
   inputs->reward = NULL;
   inputs->flags = NULL;
+  inputs->frame = NULL;
 }
 
 enum status agent_create(struct agent **out, const struct agent_config *config,
@@ -118,6 +122,10 @@ int agent_state_size(const struct agent *agent) {
   return agent->state_size;
 }
 
+size_t agent_numbers_per_row(const struct agent *agent) {
+  return agent->network->numbers_per_row ? agent->network->numbers_per_row(agent) : 0;
+}
+
 int agent_num_actions(const struct agent *agent) {
   return agent->config.inputs.num_actions;
 }
@@ -137,14 +145,21 @@ void agent_init_parameters(const struct agent *agent, float *host, uint64_t seed
 
 /* ---- workspace */
 
-real *workspace_reals(struct agent_workspace *workspace, int per_row) {
+void *workspace_memory(struct agent_workspace *workspace, size_t bytes) {
   CHECK(workspace->num_buffers < WORKSPACE_MAX_BUFFERS, "a network with more than %d buffers",
         WORKSPACE_MAX_BUFFERS);
-  struct device *device = workspace->device;
-  size_t reals = (size_t)workspace->rows * (size_t)per_row;
-  void *memory = device->ops->alloc(device, reals * device->ops->real_bytes);
+  void *memory = workspace->device->ops->alloc(workspace->device, bytes);
   workspace->buffer[workspace->num_buffers++] = memory;
   return memory;
+}
+
+real *workspace_reals(struct agent_workspace *workspace, int per_row) {
+  size_t reals = (size_t)workspace->rows * (size_t)per_row;
+  return workspace_memory(workspace, reals * workspace->device->ops->real_bytes);
+}
+
+static bool embedded(const struct network *network) {
+  return !network->blind && !network->embeds;
 }
 
 struct agent_workspace *agent_workspace_create(const struct agent *agent, struct device *device,
@@ -155,7 +170,7 @@ struct agent_workspace *agent_workspace_create(const struct agent *agent, struct
   workspace->device = device;
   workspace->rows = rows;
   workspace->backward = backward;
-  workspace->inputs = workspace_reals(workspace, agent->inputs_size);
+  if (embedded(agent->network)) workspace->inputs = workspace_reals(workspace, agent->inputs_size);
   workspace->head = workspace_reals(workspace, agent->outputs);
   if (agent->network->allocate) agent->network->allocate(workspace);
   return workspace;
@@ -180,7 +195,7 @@ void agent_forward(struct agent_workspace *workspace, struct agent_outputs *out,
   CHECK(T > 0 && N > 0 && (int64_t)T * N <= workspace->rows, "%d x %d rows in a workspace for %d",
         T, N, workspace->rows);
   CHECK(state_in || !agent->state_size, "network %s needs a state", agent->network->name);
-  if (!agent->network->blind) device->ops->embed(device, workspace->inputs, inputs, T * N);
+  if (embedded(agent->network)) device->ops->embed(device, workspace->inputs, inputs, T * N);
   agent->network->forward(workspace, state_out, params, inputs, state_in, T, N);
   workspace->forward_T = T;
   workspace->forward_N = N;

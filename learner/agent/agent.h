@@ -11,16 +11,17 @@
 
 #include "learner/device/device.h"
 
-enum { AGENT_MAX_LAYERS = 4, AGENT_MAX_PARAMETERS = 32 };
+enum { AGENT_MAX_LAYERS = 4, AGENT_MAX_PARAMETERS = 48 };
 
 struct agent_config {
-  /* "mlp", "lstm", "random" (uniform), "scripted" (CartPole: towards the angle) */
+  /* "mlp", "lstm"; for images "impala_shallow", "impala_deep", "nature"; "random" (uniform),
+   * "scripted" (CartPole: towards the angle) */
   const char *network;
   /* Pointers NULL: only the layout, num_actions and the two switches are read. */
   struct device_inputs inputs;
   int num_layers; /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[AGENT_MAX_LAYERS];
-  int lstm_size;
+  int lstm_size; /* lstm: 1 or more; for images 0: none */
   enum activation activation;
 };
 
@@ -51,6 +52,8 @@ void agent_destroy(struct agent *agent);
 size_t agent_num_parameters(const struct agent *agent); /* P; may be 0 */
 /* S: h and c of each sequence; 0 without recurrence. */
 int agent_state_size(const struct agent *agent);
+/* About how many numbers a workspace with backward holds for each row; 0: few. */
+size_t agent_numbers_per_row(const struct agent *agent);
 int agent_num_actions(const struct agent *agent);
 const struct device_inputs *agent_inputs(const struct agent *agent); /* the layout, pointers NULL */
 const struct agent_parameter *agent_parameters(const struct agent *agent, int *count);

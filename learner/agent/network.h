@@ -1,6 +1,6 @@
 /* What one kind of network implements: a row of operations in its own file (mlp.c, lstm.c,
- * scripted.c), found by name in agent.c. Private to learner/agent. A new kind is one more file and
- * one more row in agent.c's table.
+ * pixels.c, scripted.c), found by name in agent.c. Private to learner/agent. A new kind is one
+ * more file and one more row in agent.c's table.
  *
  * Thread: as in agent.h. Owner: `own` of an agent or a workspace belongs to the kind, is allocated
  * by declare or allocate with check_alloc and freed by agent.c; device memory comes from
@@ -12,9 +12,12 @@
 
 struct network {
   const char *name;
-  bool blind; /* does not look at its inputs: they are not embedded for it */
+  bool blind;  /* does not look at its inputs: they are not embedded for it */
+  bool embeds; /* embeds its inputs by itself: they are not either */
   /* What this kind needs beyond what every kind needs (optional). */
   enum status (*check)(const struct agent_config *config, struct error *error);
+  /* Numbers that forward and backward keep for each row (optional): for an estimate of memory. */
+  size_t (*numbers_per_row)(const struct agent *agent);
   /* Names the parameters in order (agent_declare), sets agent->state_size and agent->own (optional:
    * no parameters). */
   void (*declare)(struct agent *agent);
@@ -31,6 +34,7 @@ struct network {
 };
 
 extern const struct network network_mlp, network_lstm, network_random, network_scripted;
+extern const struct network network_impala_shallow, network_impala_deep, network_nature;
 
 struct agent {
   struct agent_config config; /* inputs' pointers NULL */
@@ -44,7 +48,7 @@ struct agent {
   void *own;
 };
 
-enum { WORKSPACE_MAX_BUFFERS = 32 };
+enum { WORKSPACE_MAX_BUFFERS = 64 };
 
 struct agent_workspace {
   const struct agent *agent;
@@ -52,7 +56,7 @@ struct agent_workspace {
   int rows;                 /* capacity, T*N */
   bool backward;            /* whether there are buffers for it */
   int forward_T, forward_N; /* of the last forward */
-  real *inputs;             /* (rows, I) */
+  real *inputs;             /* (rows, I); NULL where they are not embedded */
   real *head;               /* (rows, A+1) */
   void *own;
   void *buffer[WORKSPACE_MAX_BUFFERS]; /* all device memory */
@@ -61,6 +65,9 @@ struct agent_workspace {
 
 /* Appends a parameter array of `rank` 1 or 2 (columns 1 for rank 1) and returns its index. */
 int agent_declare(struct agent *agent, const char *name, int rank, int rows, int columns);
+
+/* Device memory of the workspace, zeroed. */
+void *workspace_memory(struct agent_workspace *workspace, size_t bytes);
 
 /* Device memory for (rows of the workspace, per_row) reals, zeroed. */
 real *workspace_reals(struct agent_workspace *workspace, int per_row);

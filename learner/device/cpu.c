@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "learner/device/cpu_dnnl.h"
 
 /* The sets in order of preference. */
 static const struct kernel_set {
@@ -61,9 +62,20 @@ enum status cpu_create(struct device **out, const char *set_name, struct error *
   return STATUS_OK;
 }
 
+enum status cpu_use_bf16(struct device *d, bool automatic, struct error *error) {
+  struct cpu *cpu = (struct cpu *)d;
+  if (automatic && !cpu_dnnl_has_fast_bf16()) return STATUS_OK;
+  if (!cpu_dnnl_has_bf16())
+    return status_fail(error, STATUS_INVALID,
+                       "--precision=bf16 needs a processor with AVX-512: use float32 here");
+  cpu->bf16 = true;
+  return STATUS_OK;
+}
+
 void cpu_destroy(struct device *d) {
   struct cpu *cpu = (struct cpu *)d;
   for (int i = 0; i < SCRATCH_COUNT; i++) free(cpu->scratch[i].memory);
+  cpu_dnnl_destroy(cpu->dnnl);
   free(cpu);
 }
 

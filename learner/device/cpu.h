@@ -9,11 +9,20 @@
 #include "learner/device/device.h"
 
 /* Scratch memory, one piece per purpose, so that two live at a time do not meet. */
-enum cpu_scratch { SCRATCH_PANELS, SCRATCH_WEIGHTS, SCRATCH_STATE, SCRATCH_COUNT };
+enum cpu_scratch {
+  SCRATCH_PANELS,
+  SCRATCH_WEIGHTS,
+  SCRATCH_STATE,
+  SCRATCH_LOW_X,
+  SCRATCH_LOW_DY,
+  SCRATCH_COUNT
+};
 
 struct cpu {
   struct device device;
   const char *description;
+  bool bf16;             /* convolutions and large products read bf16 */
+  struct cpu_dnnl *dnnl; /* cpu_dnnl.c's; NULL before the first convolution */
   struct {
     float *memory;
     size_t count; /* floats */
@@ -26,6 +35,10 @@ extern const struct device_ops cpu_kernels_v2, cpu_kernels_v3, cpu_kernels_v4;
 /* set: "v2", "v3", "v4", or NULL for the best this machine runs.
  * Errors: INVALID: no such set, or the machine lacks it. */
 MUST_CHECK enum status cpu_create(struct device **out, const char *set, struct error *error);
+
+/* Makes it compute in bf16: "auto" only where the machine is much faster at it.
+ * Errors: INVALID: the machine cannot. */
+MUST_CHECK enum status cpu_use_bf16(struct device *d, bool automatic, struct error *error);
 
 /* At least `count` floats, 64-byte aligned, not cleared; grown when a size is first seen, then
  * kept. */

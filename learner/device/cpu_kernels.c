@@ -2,6 +2,7 @@
  * the table). The story is in the parts; here are the small operations and the table. */
 #include "learner/device/cpu.h"
 #include "learner/device/cpu_categorical.h"
+#include "learner/device/cpu_image.h"
 #include "learner/device/cpu_linear.h"
 #include "learner/device/cpu_lstm.h"
 #include "learner/device/cpu_optimiser.h"
@@ -101,6 +102,14 @@ const struct device_ops KERNELS = {
     .embed = embed,
     .linear_forward = linear_forward,
     .linear_backward = linear_backward,
+    .image = image,
+    .conv_forward = conv_forward,
+    .conv_backward = conv_backward,
+    .pool_forward = pool_forward,
+    .pool_backward = pool_backward,
+    .relu = relu,
+    .relu_backward = relu_backward,
+    .weights_changed = cpu_dnnl_weights_changed,
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
     .random_uniforms = random_uniforms,

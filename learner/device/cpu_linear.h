@@ -4,6 +4,7 @@
 
 #include "learner/device/cpu.h"
 #include "learner/device/cpu_gemm.h"
+#include "learner/device/cpu_low.h"
 
 /* ---- few outputs (a policy and value head): a scalar product each, vectors along the inputs */
 
@@ -77,6 +78,11 @@ static void narrow_choose(float *y, const float *x, int x_stride, const float *p
 static void linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w,
                            const real *b, enum activation act, int B, int I, int O) {
   const float *weights = (const float *)w;
+  if (low_linear(d, act, I, O)) {
+    low_linear_forward(d, (float *)y, (const float *)x, x_stride, weights, (const float *)b,
+                       act == ACTIVATION_RELU, B, I, O);
+    return;
+  }
   float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(I, O) + (size_t)O * whole_vectors(I));
   if (is_narrow(O)) {
     narrow_pack(packed, weights, I, O);
@@ -180,6 +186,12 @@ static void linear_backward(struct device *d, real *dx_, real *dw_, real *db, re
   unsigned state = flush_tiny();
   float *dx = (float *)dx_, *dw = (float *)dw_, *dy = (float *)dy_;
   const float *y = (const float *)y_, *x = (const float *)x_;
+  if (low_linear(d, act, I, O)) {
+    turn_and_sum((float *)db, dy, y, act, false, B, O);
+    low_linear_backward(d, dx, dw, dy, x, x_stride, (const float *)w, B, I, O);
+    flush_end(state);
+    return;
+  }
   float *packed = cpu_scratch(d, SCRATCH_WEIGHTS, panels_count(O, I));
   struct panels weights = panels_plain(NULL, 1);
   if (dx) weights = panels_pack_transposed(packed, (const float *)w, O, O, I);

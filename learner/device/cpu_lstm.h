@@ -6,6 +6,7 @@
 
 #include "learner/device/cpu.h"
 #include "learner/device/cpu_gemm.h"
+#include "learner/device/cpu_low.h"
 
 enum { RESET = 1 };
 
@@ -57,16 +58,19 @@ static void lstm_forward(struct device *d, real *h_, real *c_, real *gates_, con
       copy_unless_reset(kept, h_prev, reset, N, H);
       h_prev = kept;
     }
-    gemm_run(&(struct gemm){.c = gates,
-                            .c_stride = 4 * H,
-                            .a = h_prev,
-                            .a_row = H,
-                            .a_column = 1,
-                            .b = weights,
-                            .M = N,
-                            .N = 4 * H,
-                            .K = H,
-                            .accumulate = true});
+    if (low_lstm(d, H))
+      low_lstm_gates(d, gates, h_prev, (const float *)wh, N, H);
+    else
+      gemm_run(&(struct gemm){.c = gates,
+                              .c_stride = 4 * H,
+                              .a = h_prev,
+                              .a_row = H,
+                              .a_column = 1,
+                              .b = weights,
+                              .M = N,
+                              .N = 4 * H,
+                              .K = H,
+                              .accumulate = true});
     for (int n = 0; n < N; n++) {
       size_t row = (size_t)n * H;
       cells_forward(h + row, c + row, gates + 4 * row, reset[n] & RESET ? zeros : c_prev + row, H);
@@ -104,23 +108,6 @@ static void copy_reset_rows(float *to, const float *from, const uint8_t *reset, 
     if (reset[n] & RESET) memcpy(to + (size_t)n * H, from + (size_t)n * H, (size_t)H * sizeof *to);
 }
 
-/* dh of the step before += dgates Wh^T, but nothing through a reset. */
-static void hidden_gradient(float *dh_prev, const float *dgates, struct panels weights,
-                            float *saved, const uint8_t *reset, int N, int H) {
-  copy_reset_rows(saved, dh_prev, reset, N, H);
-  gemm_run(&(struct gemm){.c = dh_prev,
-                          .c_stride = H,
-                          .a = dgates,
-                          .a_row = 4 * H,
-                          .a_column = 1,
-                          .b = weights,
-                          .M = N,
-                          .N = H,
-                          .K = 4 * H,
-                          .accumulate = true});
-  copy_reset_rows(dh_prev, saved, reset, N, H);
-}
-
 /* Steps whose products with h_prev go into dwh together, while they are still in the cache. */
 static int steps_at_once(int N) {
   return N >= BLOCK_K ? 1 : BLOCK_K / N;
@@ -131,11 +118,34 @@ struct lstm_pass {
   float *dgates, *dwh, *dh;
   const float *h, *c, *gates, *h0, *c0;
   const uint8_t *reset;
+  bool low; /* in bf16: from wh itself */
+  const float *wh;
   struct panels weights;     /* Wh^T */
   float *zeros, *dc, *saved; /* (H), (N, H), (N, H) */
   float *h_prev;             /* (steps_at_once, N, H) */
   int N, H;
 };
+
+/* dh of the step before += dgates Wh^T, but nothing through a reset. */
+static void hidden_gradient(struct device *d, const struct lstm_pass *p, float *dh_prev,
+                            const float *dgates, const uint8_t *reset) {
+  int N = p->N, H = p->H;
+  copy_reset_rows(p->saved, dh_prev, reset, N, H);
+  if (p->low)
+    low_lstm_hidden(d, dh_prev, dgates, p->wh, N, H);
+  else
+    gemm_run(&(struct gemm){.c = dh_prev,
+                            .c_stride = H,
+                            .a = dgates,
+                            .a_row = 4 * H,
+                            .a_column = 1,
+                            .b = p->weights,
+                            .M = N,
+                            .N = H,
+                            .K = 4 * H,
+                            .accumulate = true});
+  copy_reset_rows(dh_prev, p->saved, reset, N, H);
+}
 
 /* dwh (H, 4H) += sum over steps t0 .. t1 of h_prev^T dgates, as one product; the first is not
  * added but written. */
@@ -146,8 +156,12 @@ static void recurrent_weight_gradient(struct device *d, const struct lstm_pass *
   for (int t = t0; t < t1; t++)
     copy_unless_reset(p->h_prev + (t - t0) * step, t ? p->h + (t - 1) * step : p->h0,
                       p->reset + (size_t)t * N, N, H);
-  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(rows, 4 * H));
   const float *dgates = p->dgates + 4 * t0 * step;
+  if (p->low) {
+    low_lstm_weights(d, p->dwh, p->h_prev, dgates, add, rows, H);
+    return;
+  }
+  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(rows, 4 * H));
   gemm_run(&(struct gemm){.c = p->dwh,
                           .c_stride = 4 * H,
                           .a = p->h_prev,
@@ -161,7 +175,7 @@ static void recurrent_weight_gradient(struct device *d, const struct lstm_pass *
 }
 
 /* Step t: dgates of t, and what flows on into dh of t - 1 and dc. */
-static void step_backward(const struct lstm_pass *p, int t) {
+static void step_backward(struct device *d, const struct lstm_pass *p, int t) {
   int N = p->N, H = p->H;
   size_t step = (size_t)N * H, start = t * step;
   const uint8_t *reset = p->reset + (size_t)t * N;
@@ -172,8 +186,7 @@ static void step_backward(const struct lstm_pass *p, int t) {
     cells_backward(p->dgates + 4 * i, p->dc + row, p->dh + i, p->c + i,
                    first ? p->zeros : c_prev + row, p->gates + 4 * i, first ? 0.0f : 1.0f, H);
   }
-  if (t > 0)
-    hidden_gradient(p->dh + start - step, p->dgates + 4 * start, p->weights, p->saved, reset, N, H);
+  if (t > 0) hidden_gradient(d, p, p->dh + start - step, p->dgates + 4 * start, reset);
 }
 
 static void lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, const real *h,
@@ -195,6 +208,8 @@ static void lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, c
       .h0 = (const float *)h0,
       .c0 = (const float *)c0,
       .reset = reset,
+      .low = low_lstm(d, H),
+      .wh = (const float *)wh,
       .weights = panels_pack_transposed(packed, (const float *)wh, 4 * H, 4 * H, H),
       .zeros = zeros,
       .dc = zeros + H,
@@ -204,7 +219,7 @@ static void lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, c
       .H = H,
   };
   for (int t = T - 1, end = T; t >= 0; t--) {
-    step_backward(&p, t);
+    step_backward(d, &p, t);
     if (end - t < chunk && t > 0) continue;
     recurrent_weight_gradient(d, &p, end < T, t, end);
     end = t;

@@ -12,11 +12,6 @@ enum {
   NORM_BLOCK = 4096
 }; /* summed in float; the blocks' sums in double, so that the size does not cost precision */
 
-/* Lanes that are left of `count` numbers from i on. */
-INLINE int lanes_left(size_t count, size_t i) {
-  return count - i < W ? (int)(count - i) : W;
-}
-
 static float block_norm2(const float *g, size_t count) {
   vf sum[4] = {{0}};
   size_t i = 0;

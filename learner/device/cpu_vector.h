@@ -214,6 +214,11 @@ INLINE vi load_bytes_some(const uint8_t *x, int n) {
   return n >= W ? load_bytes(x) : load_bytes_part(x, n);
 }
 
+/* Lanes that are left of `count` numbers from i on. */
+INLINE int lanes_left(size_t count, size_t i) {
+  return count - i < W ? (int)(count - i) : W;
+}
+
 /* Numbers below 1e-38 count as 0 until the state that this returns is given back: a moment that
  * decays for ever would otherwise make every update a hundred times slower. */
 INLINE unsigned flush_tiny(void) {

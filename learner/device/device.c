@@ -12,6 +12,33 @@ int device_inputs_size(const struct device_inputs *in) {
   return size + (in->use_previous_action ? in->num_actions : 0) + (in->use_reward ? 1 : 0);
 }
 
+/* Places of the window along a side of this length. */
+static int places(const struct device_window *window, int length) {
+  if (window->same) return (length + window->stride - 1) / window->stride;
+  return length < window->size ? 0 : (length - window->size) / window->stride + 1;
+}
+
+int device_window_rows(const struct device_window *window) {
+  return places(window, window->H);
+}
+
+int device_window_columns(const struct device_window *window) {
+  return places(window, window->W);
+}
+
+static int zeros(const struct device_window *window, int length) {
+  int reach = (places(window, length) - 1) * window->stride + window->size;
+  return window->same && reach > length ? reach - length : 0;
+}
+
+int device_window_before(const struct device_window *window, int length) {
+  return zeros(window, length) / 2;
+}
+
+int device_window_after(const struct device_window *window, int length) {
+  return zeros(window, length) - device_window_before(window, length);
+}
+
 enum status device_create(struct device **out, const char *name, struct error *error) {
   *out = NULL;
   if (strcmp(name, "cpu") == 0) {
@@ -23,6 +50,22 @@ enum status device_create(struct device **out, const char *name, struct error *e
   if (*out) return STATUS_OK;
   return status_fail(error, STATUS_INVALID, "unknown device '%s': use cpu, ref or ref_double",
                      name);
+}
+
+enum status device_create_with(struct device **out, const char *name, const char *precision,
+                               struct error *error) {
+  enum status status = device_create(out, name, error);
+  if (status != STATUS_OK || strcmp(precision, "float32") == 0) return status;
+  bool automatic = strcmp(precision, "auto") == 0;
+  if (strcmp(name, "cpu") == 0)
+    status = cpu_use_bf16(*out, automatic, error);
+  else if (!automatic)
+    status = status_fail(error, STATUS_INVALID, "--precision=%s: device %s computes in its own",
+                         precision, name);
+  if (status == STATUS_OK) return status;
+  device_destroy(*out);
+  *out = NULL;
+  return status;
 }
 
 void device_destroy(struct device *d) {

@@ -38,19 +38,39 @@ struct device_inputs {
   int num_tensors;
   struct {
     enum device_dtype dtype;
-    int count;         /* elements */
-    size_t row_offset; /* bytes from the start of the row, a multiple of 16 */
+    int count;                   /* elements */
+    size_t row_offset;           /* bytes from the start of the row, a multiple of 16 */
+    int height, width, channels; /* of an image; 0: not one */
   } tensor[DEVICE_MAX_TENSORS];
   const int32_t *previous_action; /* -1: none, as on a `first` row */
   const float *reward;            /* of the step into x_t, as received */
   const uint8_t *flags;           /* bit 0 (1): first: the reward input is 0 */
   int num_actions;
   bool use_previous_action, use_reward;
+  int stack; /* frames that image shows together; 0 counts as 1 */
+  /* (B, stack) rows of the same environment, newest first; NULL: nothing there, as before a first
+   * row. Needed by image only, and only if stack > 1. */
+  const uint8_t *const *frame;
 };
 
 /* Number of inputs that embed writes per row: elements of all tensors, A if use_previous_action, 1
  * if use_reward. */
 int device_inputs_size(const struct device_inputs *in);
+
+/* A window that moves over an image: of a convolution or of pooling. */
+struct device_window {
+  int H, W, C; /* the image that is read */
+  int O;       /* channels that are written (pooling: C) */
+  int size, stride;
+  bool same; /* zeros around it, so that there are ceil(H / stride) places (if their number is odd,
+                one more below and on the right); false: only places inside */
+};
+
+/* Rows and columns that are written, and rows of zeros above (columns on the left) and below. */
+int device_window_rows(const struct device_window *window);
+int device_window_columns(const struct device_window *window);
+int device_window_before(const struct device_window *window, int length);
+int device_window_after(const struct device_window *window, int length);
 
 /* Arguments of the V-trace operation; time-major (T, N) unless noted. */
 struct device_vtrace {
@@ -99,6 +119,33 @@ struct device_ops {
   void (*linear_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
                           const real *x, int x_stride, const real *w, enum activation act, int B,
                           int I, int O);
+
+  /* ---- images (B, H, W, C): pixel after pixel, its channels together. h, w: rows and columns that
+   * are written. */
+  /* y (B, H, W, stack * C) = tensor 0 / 255, the newest frame's channels first. */
+  void (*image)(struct device *d, real *y, const struct device_inputs *in, int B);
+  /* y (B, h, w, O) = act(convolution of x with weights (size, size, C, O) + b (O)) + residual (like
+   * y, or NULL). act: NONE or RELU, NONE with a residual. */
+  void (*conv_forward)(struct device *d, real *y, const real *x, const real *weights, const real *b,
+                       const real *residual, enum activation act,
+                       const struct device_window *window, int B);
+  /* As linear_backward, but dw and db are added to if `add`; the gradient of a residual is dy
+   * itself. */
+  void (*conv_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
+                        const real *x, const real *weights, enum activation act,
+                        const struct device_window *window, int B, bool add);
+  /* y (B, h, w, C): the largest of each window, zeros around it not counted; choice (like y):
+   * which of the window's places (row * size + column), the first of equals. */
+  void (*pool_forward)(struct device *d, real *y, uint8_t *choice, const real *x,
+                       const struct device_window *window, int B);
+  void (*pool_backward)(struct device *d, real *dx, const real *dy, const uint8_t *choice,
+                        const struct device_window *window, int B);
+  /* y = max(x, 0); dx += dy where y > 0. In place allowed. */
+  void (*relu)(struct device *d, real *y, const real *x, size_t n);
+  void (*relu_backward)(struct device *d, real *dx, const real *dy, const real *y, size_t n);
+  /* A device may keep weights in a form of its own from call to call, by their address. To be
+   * called when any may have changed. */
+  void (*weights_changed)(struct device *d);
 
   /* ---- LSTM over T steps of N sequences; gate order i, f, g (cell), o; 1.0 is added to the forget
    * gate inside. gates (T, N, 4H): in: x_t Wx + b; out: the activated gates, kept for backward. h,
@@ -174,6 +221,10 @@ struct device {
 struct device *device_ref_float_create(void);
 struct device *device_ref_double_create(void);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);
+/* precision: "float32"; "bf16" (cpu only: convolutions and large products read numbers of 8 bits
+ * precision, sums are float); "auto": bf16 where the machine is several times faster at it. */
+MUST_CHECK enum status device_create_with(struct device **out, const char *name,
+                                          const char *precision, struct error *error);
 void device_destroy(struct device *d);
 
 /* "cpu (avx512)", for people. */

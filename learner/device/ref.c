@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #undef I /* tgmath.h's imaginary unit; here I is the number of inputs */
 #include "learner/device/device.h"
+#include "learner/device/ref_image.h"
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -103,17 +104,6 @@ static void ref_embed(struct device *d, real *y_, const struct device_inputs *in
 }
 
 /* ---- linear layer */
-
-static REAL activate(enum activation act, REAL x) {
-  if (act == ACTIVATION_RELU) return x > 0 ? x : 0;
-  return act == ACTIVATION_TANH ? tanh(x) : x;
-}
-
-/* The activation's derivative, from its output. */
-static REAL slope(enum activation act, REAL y) {
-  if (act == ACTIVATION_RELU) return y > 0;
-  return act == ACTIVATION_TANH ? 1 - y * y : 1;
-}
 
 static void ref_linear_forward(struct device *d, real *y_, const real *x_, int x_stride,
                                const real *w_, const real *b_, enum activation act, int B, int I,
@@ -490,6 +480,14 @@ static const struct device_ops REF_OPS = {
     .embed = ref_embed,
     .linear_forward = ref_linear_forward,
     .linear_backward = ref_linear_backward,
+    .image = ref_image,
+    .conv_forward = ref_conv_forward,
+    .conv_backward = ref_conv_backward,
+    .pool_forward = ref_pool_forward,
+    .pool_backward = ref_pool_backward,
+    .relu = ref_relu,
+    .relu_backward = ref_relu_backward,
+    .weights_changed = ref_weights_changed,
     .lstm_forward = ref_lstm_forward,
     .lstm_backward = ref_lstm_backward,
     .random_uniforms = ref_random_uniforms,

@@ -25,12 +25,18 @@ struct train_batch {
   uint8_t *flags;           /* (T+1, N) enum step_flag */
   real *state;              /* (N, S) before the first step of each window */
   int64_t *version;         /* (T+1, N) of the parameters that chose the action */
+  int footprint;            /* steps before a window that are there too, for stacked frames */
+  uint8_t *older;           /* (footprint, N, row_stride): [k] is k + 1 steps before the first */
+  int32_t *depth;           /* (N) how many of these belong to the first step's episode */
   struct window *window;    /* (N) */
   int num_windows;          /* filled so far; N when it is handed to the trainer */
 };
 
 struct train_batch *train_batch_create(struct device *device, int T, int N, size_t row_stride,
                                        int state_size);
+/* The same with a footprint. */
+struct train_batch *train_batch_create_stacked(struct device *device, int T, int N,
+                                               size_t row_stride, int state_size, int footprint);
 void train_batch_destroy(struct device *device, struct train_batch *batch);
 
 #endif

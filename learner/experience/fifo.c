@@ -33,7 +33,8 @@ struct fifo {
 };
 
 static struct train_batch *create_batch(struct device *device, const struct fifo_config *config) {
-  return train_batch_create(device, config->T, config->N, config->row_stride, config->state_size);
+  return train_batch_create_stacked(device, config->T, config->N, config->row_stride,
+                                    config->state_size, config->footprint);
 }
 
 struct fifo *fifo_create(struct device *device, const struct fifo_config *config) {
@@ -78,8 +79,11 @@ static void begin_wait(struct wait_time *wait) {
   if (!wait->since_us) wait->since_us = clock_now_us();
 }
 
-static void end_wait(struct wait_time *wait) {
-  if (wait->since_us) wait->total_us += clock_now_us() - wait->since_us;
+static void end_wait(struct wait_time *wait, struct metric *metric) {
+  if (!wait->since_us) return;
+  int64_t waited_us = clock_now_us() - wait->since_us;
+  metric_observe(metric, (double)waited_us);
+  wait->total_us += waited_us;
   wait->since_us = 0;
 }
 
@@ -96,7 +100,7 @@ static struct train_batch *wait_for_room(struct fifo *fifo) {
     begin_wait(&fifo->give_wait);
     pthread_cond_wait(&fifo->room, &fifo->lock);
   }
-  end_wait(&fifo->give_wait);
+  end_wait(&fifo->give_wait, fifo->config.give_wait_us);
   struct train_batch *batch = fifo->closed ? NULL : fifo->open;
   pthread_mutex_unlock(&fifo->lock);
   return batch;
@@ -147,7 +151,7 @@ struct train_batch *fifo_take(struct fifo *fifo) {
     begin_wait(&fifo->take_wait);
     pthread_cond_wait(&fifo->ready, &fifo->lock);
   }
-  end_wait(&fifo->take_wait);
+  end_wait(&fifo->take_wait, fifo->config.take_wait_us);
   if (!fifo->closed) {
     batch = fifo->other;
     fifo->lent = LENT_TAKEN;

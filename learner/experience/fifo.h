@@ -11,6 +11,7 @@
 #ifndef ACORN_LEARNER_EXPERIENCE_FIFO_H
 #define ACORN_LEARNER_EXPERIENCE_FIFO_H
 
+#include "common/metrics/metrics.h"
 #include "learner/experience/pages.h"
 
 struct fifo_config {
@@ -19,6 +20,8 @@ struct fifo_config {
   int state_size;
   int64_t max_lag; /* windows whose first step is older than this many updates are dropped and
                       counted; 0: never */
+  struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL */
+  int footprint;                              /* as the pages' */
 };
 
 struct fifo;

@@ -2,8 +2,9 @@
  * free list; so one pair of links serves both. Both lists run from older to newer by the time a
  * page was begun.
  *
- * Why a page is held is a set of three reasons: it is being filled, its own window waits, or the
- * window before waits for its first step. The page becomes free when the last reason goes.
+ * Why a page is held is a set of reasons: it is being filled, its own window waits, the window
+ * before waits for its first step, or the window after begins with frames of it. The page becomes
+ * free when the last reason goes.
  *
  * The free list is kept in order by inserting from its newer end. Windows complete about in the
  * order in which they were begun, because slots step at about the same rate: so the place is nearly
@@ -21,12 +22,18 @@
 enum { NONE = -1 };
 
 /* Why a page is held, in bits. */
-enum hold { HOLD_FILLING = 1, HOLD_OWN_WINDOW = 2, HOLD_WINDOW_BEFORE = 4 };
+enum hold {
+  HOLD_FILLING = 1,
+  HOLD_OWN_WINDOW = 2,
+  HOLD_WINDOW_BEFORE = 4,
+  HOLD_WINDOW_AFTER = 8 /* only with a footprint */
+};
 
 struct page {
   int older,
       newer;     /* in the slot's chain while held, in the free list while free; NONE at the ends */
   unsigned hold; /* enum hold; 0: free */
+  bool lead;     /* holds the steps before the phase, in its last rows: no window of its own */
   uint64_t begun;      /* counts up over the pool; 0: never */
   uint64_t first_step; /* absolute, in its life */
 };
@@ -61,6 +68,11 @@ int pages_needed(int num_slots) {
   return 2 * num_slots;
 }
 
+/* And a third holds the footprint of the window that waits. */
+int pages_needed_stacked(int num_slots, int footprint) {
+  return footprint ? 3 * num_slots : pages_needed(num_slots);
+}
+
 static void create_rows(struct pages *pages) {
   const struct pages_config *config = &pages->config;
   const struct device_ops *ops = pages->device->ops;
@@ -69,6 +81,7 @@ static void create_rows(struct pages *pages) {
   to->observation = ops->alloc(pages->device, rows * config->row_stride);
   to->step = ops->alloc(pages->device, rows * sizeof(*to->step));
   to->start_previous_action = ops->alloc(pages->device, num_pages * sizeof(int32_t));
+  to->start_depth = ops->alloc(pages->device, num_pages * sizeof(int32_t));
   if (config->state_size)
     to->start_state =
         ops->alloc(pages->device, num_pages * (size_t)config->state_size * ops->real_bytes);
@@ -78,8 +91,10 @@ struct pages *pages_create(struct device *device, const struct pages_config *con
   CHECK(config->num_slots > 0 && config->page_steps > 0 && config->state_size >= 0,
         "%d slots, %d steps a page, state of %d", config->num_slots, config->page_steps,
         config->state_size);
-  CHECK(config->num_pages >= pages_needed(config->num_slots), "%d pages for %d slots",
-        config->num_pages, config->num_slots);
+  CHECK(config->num_pages >= pages_needed_stacked(config->num_slots, config->footprint),
+        "%d pages for %d slots", config->num_pages, config->num_slots);
+  CHECK(config->footprint >= 0 && config->footprint <= config->page_steps,
+        "a footprint of %d with pages of %d steps", config->footprint, config->page_steps);
   struct pages *pages = check_alloc(1, sizeof(*pages));
   *pages = (struct pages){.config = *config, .device = device, .num_free = config->num_pages};
   create_rows(pages);
@@ -100,7 +115,8 @@ struct pages *pages_create(struct device *device, const struct pages_config *con
 void pages_destroy(struct pages *pages) {
   if (!pages) return;
   struct pages_rows *rows = &pages->rows;
-  void *arrays[] = {rows->observation, rows->step, rows->start_state, rows->start_previous_action};
+  void *arrays[] = {rows->observation, rows->step, rows->start_state, rows->start_previous_action,
+                    rows->start_depth};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
     if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
   free(pages->page);
@@ -187,7 +203,8 @@ static struct slot *slot_of(struct pages *pages, int slot) {
   return &pages->slot[slot];
 }
 
-void pages_end_life(struct pages *pages, int slot_index) {
+/* Frees what the slot held. */
+static void end_life(struct pages *pages, int slot_index) {
   struct slot *slot = slot_of(pages, slot_index);
   while (slot->newest != NONE) drop_hold(pages, slot, slot->newest, ~0u);
   slot->alive = false;
@@ -195,7 +212,7 @@ void pages_end_life(struct pages *pages, int slot_index) {
 }
 
 void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
-  pages_end_life(pages, slot_index);
+  end_life(pages, slot_index);
   /* Neighbours, whose steps come in one message, get different phases. */
   int phase = pages->config.stagger ? slot_index % pages->config.page_steps : 0;
   *slot_of(pages, slot_index) = (struct slot){.newest = NONE,
@@ -206,6 +223,27 @@ void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
 }
 
 /* ---- steps */
+
+/* Where the steps before the phase go: the end of a page, so that the frames before the first
+ * window stand where those before every other stand. */
+static struct pages_place begin_lead(struct pages *pages, int slot_index) {
+  struct slot *slot = &pages->slot[slot_index];
+  int at = take_oldest_free(pages), T = pages->config.page_steps, steps = slot->skip;
+  pages->page[at] = (struct page){
+      .older = NONE, .newer = NONE, .hold = HOLD_FILLING, .lead = true, .begun = ++pages->begun};
+  int64_t row = (int64_t)at * T + (T - steps);
+  slot->newest = at;
+  slot->skip = 0;
+  pages->rows.cursor[slot_index] = (struct pages_cursor){.next_row = row + 1, .left = steps - 1};
+  return (struct pages_place){.row = row, .page = at};
+}
+
+/* The page that is full now waits for its window, and for the one that begins. */
+static void close_page(struct pages *pages, struct page *full) {
+  full->hold &= ~(unsigned)HOLD_FILLING;
+  if (!full->lead) full->hold |= HOLD_OWN_WINDOW;
+  if (pages->config.footprint) full->hold |= HOLD_WINDOW_AFTER;
+}
 
 /* Takes a page for the slot; `before`, the page that is full now, closes its window. */
 static struct pages_place begin_page(struct pages *pages, int slot_index) {
@@ -226,7 +264,8 @@ static struct pages_place begin_page(struct pages *pages, int slot_index) {
   if (before == NONE) return place;
   struct page *full = &pages->page[before];
   full->newer = at;
-  full->hold = (full->hold & ~(unsigned)HOLD_FILLING) | HOLD_OWN_WINDOW;
+  close_page(pages, full);
+  if (full->lead) return place;
   page->hold |= HOLD_WINDOW_BEFORE;
   place.closes_window = true;
   place.window = (struct window){slot_index, slot->life, full->first_step};
@@ -239,8 +278,17 @@ struct pages_place pages_append(struct pages *pages, int slot_index) {
   if (row >= 0) return (struct pages_place){.row = row, .page = slot->newest};
   CHECK(slot->alive, "slot %d has no life: begin one before its first step", slot_index);
   if (slot->skip == 0) return begin_page(pages, slot_index);
+  if (pages->config.footprint) return begin_lead(pages, slot_index);
   slot->skip--;
   return (struct pages_place){.row = NONE, .page = NONE};
+}
+
+const uint8_t *pages_observation_before(const struct pages *pages, int slot_index, int k) {
+  int64_t T = pages->config.page_steps, next = pages->rows.cursor[slot_index].next_row;
+  int at = pages->slot[slot_index].newest;
+  int64_t in_page = next - at * T;
+  int64_t row = k <= in_page ? next - k : pages->page[at].older * T + T - (k - in_page);
+  return pages->rows.observation + (size_t)row * pages->config.row_stride;
 }
 
 /* ---- windows */
@@ -261,9 +309,10 @@ static int page_of(struct pages *pages, const struct window *window) {
 
 static void release_page(struct pages *pages, const struct window *window, int at) {
   struct slot *slot = &pages->slot[window->slot];
-  int next = pages->page[at].newer;
+  int next = pages->page[at].newer, before = pages->page[at].older;
   drop_hold(pages, slot, at, HOLD_OWN_WINDOW);
   drop_hold(pages, slot, next, HOLD_WINDOW_BEFORE);
+  if (before != NONE && pages->config.footprint) drop_hold(pages, slot, before, HOLD_WINDOW_AFTER);
 }
 
 void pages_release(struct pages *pages, const struct window *window) {
@@ -308,11 +357,23 @@ static int32_t copy_steps(const struct pages *pages, struct train_batch *batch, 
   return previous;
 }
 
+/* The frames before the window in page `at`: the last ones of the page before it. */
+static void copy_footprint(const struct pages *pages, struct train_batch *batch, int column,
+                           int at) {
+  size_t bytes = batch->row_stride, N = (size_t)batch->N, T = (size_t)pages->config.page_steps;
+  int depth = batch->depth[column] = pages->rows.start_depth[at];
+  for (int k = 0; k < depth; k++) {
+    size_t row = (size_t)pages->page[at].older * T + T - 1 - (size_t)k;
+    memcpy(batch->older + ((size_t)k * N + (size_t)column) * bytes,
+           pages->rows.observation + row * bytes, bytes);
+  }
+}
+
 void pages_gather(struct pages *pages, struct train_batch *batch, int column,
                   const struct window *window) {
   const struct pages_config *config = &pages->config;
   CHECK(batch->T == config->page_steps && batch->row_stride == config->row_stride &&
-            batch->state_size == config->state_size,
+            batch->state_size == config->state_size && batch->footprint == config->footprint,
         "a batch of %d steps of %zu bytes, state of %d; pages of %d, %zu, %d", batch->T,
         batch->row_stride, batch->state_size, config->page_steps, config->row_stride,
         config->state_size);
@@ -328,6 +389,7 @@ void pages_gather(struct pages *pages, struct train_batch *batch, int column,
     pages->device->ops->copy(pages->device,
                              device_at(pages->device, batch->state, (size_t)column * S),
                              device_at(pages->device, pages->rows.start_state, (size_t)at * S), S);
+  if (config->footprint) copy_footprint(pages, batch, column, at);
   batch->window[column] = *window;
   release_page(pages, window, at);
 }

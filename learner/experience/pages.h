@@ -9,10 +9,14 @@
  * the life does, staggered over the slots so that windows complete evenly; the steps before it need
  * no row (nothing can train on them).
  *
+ * Where frames are stacked a step shows some of the steps before it: the window's *footprint*. Then
+ * every step has a row (those before the phase in the end of a page of their own), and a page stays
+ * until the window after it is released. No frame is stored twice.
+ *
  * A page is *held* while it is being filled or belongs to a window that has closed and was not yet
  * released, *free* from then on. Free pages are reused oldest first (by the time they were begun),
- * over all slots: so capacity does not depend on how many slots there are, and the pages of a dead
- * slot age out.
+ * over all slots: so capacity does not depend on how many slots there are. A slot whose actor has
+ * gone keeps what it held until its next life: pages_needed has room for that.
  * Invariant: a held page is never reused; a window that pages_append closed can be
  * gathered until it is released or its life ends, in any order; no window crosses two lives.
  * Upstream: serve/inference.c (thread: inference). Downstream: fifo.c (gathers).
@@ -31,6 +35,7 @@ struct pages_config {
   size_t row_stride;
   int state_size; /* S */
   bool stagger;   /* false: every phase is 0 (deterministic tests) */
+  int footprint;  /* steps before a window that belong to it; at most page_steps */
 };
 
 /* Where a slot's next step goes while its page has room. */
@@ -56,6 +61,7 @@ struct pages_rows {
   struct pages_step *step;        /* (rows) */
   real *start_state;              /* (pages, S): recurrent state before the page's first step */
   int32_t *start_previous_action; /* (pages) */
+  int32_t *start_depth;           /* (pages) steps before it in its episode, at most footprint */
   struct pages_cursor *cursor;    /* (slots): pages_try_append's */
 };
 
@@ -65,8 +71,8 @@ struct pages;
 struct pages_place {
   int64_t row;        /* where the step lives; -1: it is not kept (before the slot's phase) */
   int page;           /* of that row; -1 if none */
-  bool starts_window; /* first row of a page: the caller writes start_state and
-                         start_previous_action too */
+  bool starts_window; /* first row of a page: the caller writes start_state,
+                         start_previous_action and (with a footprint) start_depth too */
   bool closes_window; /* with this step, once its row is written, `window` is complete: gather it,
                          then release */
   struct window window;
@@ -75,6 +81,8 @@ struct pages_place {
 /* Pages that num_slots slots can hold at the same time, so that pages_append always finds one:
  * if each window is released before its slot closes the next. */
 int pages_needed(int num_slots);
+/* The same with a footprint: one more for each slot. */
+int pages_needed_stacked(int num_slots, int footprint);
 
 struct pages *pages_create(struct device *device, const struct pages_config *config);
 void pages_destroy(struct pages *pages);
@@ -84,8 +92,6 @@ const struct pages_rows *pages_rows(const struct pages *pages);
  * or not (to gather or release one afterwards is a CHECK; the FIFO gathers each as soon as it is
  * closed). */
 void pages_begin_life(struct pages *pages, int slot, uint32_t life);
-/* Ends it without a new one (the actor died): frees what it held. */
-void pages_end_life(struct pages *pages, int slot);
 
 /* Room for the slot's next step. Never allocates memory. */
 struct pages_place pages_append(struct pages *pages, int slot);
@@ -98,6 +104,9 @@ static inline int64_t pages_try_append(const struct pages_rows *rows, int slot) 
   cursor->left--;
   return cursor->next_row++;
 }
+
+/* The observation of the slot's k-th last step, 1 <= k <= footprint, of those that its life has. */
+const uint8_t *pages_observation_before(const struct pages *pages, int slot, int k);
 
 /* Copies a closed window into column `column` of the batch, previous actions derived
  * (start_previous_action, then the actions themselves; -1 on first rows), and releases the window:

@@ -36,11 +36,20 @@ static enum status join(struct path *path, const char *folder, const char *name,
   return status_fail(error, STATUS_IO, "the path %.200s.../%s is too long", folder, name);
 }
 
-static enum status checkpoint_path(struct path *path, const char *folder, int64_t updates,
-                                   struct error *error) {
+static enum status path_of(struct path *path, const char *folder, int64_t updates,
+                           struct error *error) {
   char name[64];
   snprintf(name, sizeof name, NAME_FORMAT, (long long)updates);
   return join(path, folder, name, error);
+}
+
+enum status checkpoint_path(char *path, size_t bytes, const char *folder, int64_t updates,
+                            struct error *error) {
+  struct path whole;
+  enum status status = path_of(&whole, folder, updates, error);
+  if (status == STATUS_OK && snprintf(path, bytes, "%s", whole.text) >= (int)bytes)
+    status = status_fail(error, STATUS_IO, "the path %.200s... is too long", whole.text);
+  return status;
 }
 
 /* The number in a checkpoint's file name; -1 for any other name. */
@@ -169,7 +178,7 @@ static void remove_oldest(const char *folder, int64_t updates, int keep) {
   enum status status = list_folder(&numbers, folder, &error);
   for (int i = 0, kept = 0; status == STATUS_OK && i < numbers.count; i++) {
     if (numbers.updates[i] > updates || kept++ < keep) continue;
-    status = checkpoint_path(&path, folder, numbers.updates[i], &error);
+    status = path_of(&path, folder, numbers.updates[i], &error);
     if (status == STATUS_OK && unlink(path.text) != 0 && errno != ENOENT)
       log_warn("the old checkpoint %s cannot be removed: %s", path.text, strerror(errno));
   }
@@ -183,7 +192,7 @@ enum status checkpoint_write(const char *folder, int64_t updates,
   CHECK(updates >= 0 && updates <= MAX_UPDATES, "update %lld", (long long)updates);
   struct path temporary, path;
   enum status status = join(&temporary, folder, TEMPORARY_NAME, error);
-  if (status == STATUS_OK) status = checkpoint_path(&path, folder, updates, error);
+  if (status == STATUS_OK) status = path_of(&path, folder, updates, error);
   if (status != STATUS_OK) return status;
 
   if (!write_file(temporary.text, items, num_items)) return write_failed(path.text, error);
@@ -281,7 +290,7 @@ static enum status read_first_whole(const struct numbers *numbers, const char *f
   for (int i = 0; i < numbers->count; i++) {
     struct path path;
     *updates = numbers->updates[i];
-    enum status status = checkpoint_path(&path, folder, *updates, error);
+    enum status status = path_of(&path, folder, *updates, error);
     if (status == STATUS_OK) status = checkpoint_read(path.text, items, num_items, &detail);
     if (status == STATUS_NOT_FOUND) continue;
     if (status == STATUS_CORRUPT) {

@@ -41,6 +41,12 @@ struct checkpoint_item {
 };
 
 size_t checkpoint_item_bytes(const struct checkpoint_item *item);
+/* "float32 (4, 64)". */
+const char *checkpoint_item_describe(const struct checkpoint_item *item, char text[128]);
+
+/* The path of the checkpoint of so many updates in a folder. Errors: IO: it is too long. */
+MUST_CHECK enum status checkpoint_path(char *path, size_t bytes, const char *folder,
+                                       int64_t updates, struct error *error);
 
 /* Writes <folder>/checkpoint-<updates>.acorn and removes the oldest beyond `keep` (0: keep all)
  * once it is safely there. Files with higher numbers (damaged ones, that the run was resumed

@@ -238,8 +238,7 @@ enum status checkpoint_decode(struct checkpoint_directory *directory, const uint
 
 /* ---- matching what is asked for */
 
-/* "float32 (4, 64)". */
-static const char *describe(const struct checkpoint_item *item, char text[128]) {
+const char *checkpoint_item_describe(const struct checkpoint_item *item, char text[128]) {
   int length = snprintf(text, 128, "%s (", dtype_name(item->dtype));
   for (int i = 0; i < item->rank; i++)
     length += snprintf(text + length, 128 - (size_t)length, "%s%llu", i ? ", " : "",
@@ -268,10 +267,11 @@ static enum status match(const struct checkpoint_directory *directory,
   const struct checkpoint_entry *entry = find(directory, item->name);
   if (!entry)
     return status_fail(error, STATUS_MISMATCH, "there is no '%s' in it, here it is %s: " ADVICE,
-                       item->name, describe(item, ours));
+                       item->name, checkpoint_item_describe(item, ours));
   if (!same_shape(&entry->item, item))
     return status_fail(error, STATUS_MISMATCH, "'%s' is %s in it, here it is %s: " ADVICE,
-                       item->name, describe(&entry->item, theirs), describe(item, ours));
+                       item->name, checkpoint_item_describe(&entry->item, theirs),
+                       checkpoint_item_describe(item, ours));
   return STATUS_OK;
 }
 

@@ -16,9 +16,12 @@ struct client {
   int num_rows, first_slot;
   uint32_t life;
   bool eval;
-  bool live; /* may be waited for */
-  bool late; /* is not, at present */
+  bool live;     /* may be waited for */
+  bool late;     /* is not, at present */
+  bool answered; /* at least once: it steps since then */
   int64_t since_us;
+  /* for Status, see struct batcher_client */
+  int64_t messages, answers, step_us, wait_us, message_us;
 };
 
 struct batcher {
@@ -60,7 +63,8 @@ static void batch_destroy(struct row_batch *batch) {
 }
 
 static void batch_clear(struct batcher *batcher, struct row_batch *batch) {
-  batch->num_segments = batch->uncommitted = batch->queued_rows = batch->live_rows = 0;
+  batch->num_segments = batch->uncommitted = batch->queued_rows = batch->live_rows =
+      batch->guest_rows = 0;
   batch->num_rows = 0;
   batch->next_eval_row = batcher->config.barrier_rows;
   batch->oldest_us = INT64_MAX;
@@ -106,7 +110,13 @@ void batcher_add(struct batcher *batcher, int client, int num_rows, int first_sl
   pthread_mutex_lock(&batcher->lock);
   struct client *c = &batcher->client[client];
   CHECK(c->state == CLIENT_NONE, "client %d is already there", client);
-  *c = (struct client){CLIENT_STEPPING, num_rows, first_slot, life, eval, live, false, now_us};
+  *c = (struct client){.state = CLIENT_STEPPING,
+                       .num_rows = num_rows,
+                       .first_slot = first_slot,
+                       .life = life,
+                       .eval = eval,
+                       .live = live,
+                       .since_us = now_us};
   if (live) {
     batcher->live_rows += num_rows;
     batcher->stepping_rows += num_rows;
@@ -159,7 +169,10 @@ static void note_turnaround(struct batcher *batcher, int64_t us) {
 
 /* The client's message is here: it no longer steps, and is no longer late. */
 static void client_answered(struct batcher *batcher, struct client *c, int64_t now_us) {
-  note_turnaround(batcher, now_us - c->since_us);
+  if (c->live) note_turnaround(batcher, now_us - c->since_us);
+  c->messages++;
+  c->step_us += now_us - c->since_us;
+  c->message_us = now_us;
   if (c->late) {
     c->late = false;
     batcher->late_clients--;
@@ -196,13 +209,15 @@ struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segm
   }
   client_answered(batcher, c, now_us);
   *segment = batch->num_segments++;
-  batch->segment[*segment] = (struct batch_segment){.client = client,
-                                                    .first_row = first_row,
-                                                    .num_rows = c->num_rows,
-                                                    .first_slot = c->first_slot,
-                                                    .life = c->life,
-                                                    .eval = c->eval,
-                                                    .queued_us = now_us};
+  batch->segment[*segment] =
+      (struct batch_segment){.client = client,
+                             .first_row = first_row,
+                             .num_rows = c->num_rows,
+                             .first_slot = c->first_slot,
+                             .life = c->life,
+                             .eval = c->eval,
+                             .queued_us = now_us,
+                             .step_us = c->answered ? now_us - c->since_us : -1};
   if (first_row + c->num_rows > batch->num_rows) batch->num_rows = first_row + c->num_rows;
   batch->uncommitted++;
   pthread_mutex_unlock(&batcher->lock);
@@ -216,7 +231,10 @@ void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segmen
   s->stream = stream;
   batch->uncommitted--;
   batch->queued_rows += s->num_rows;
-  if (batcher->client[s->client].live) batch->live_rows += s->num_rows;
+  if (batcher->client[s->client].live)
+    batch->live_rows += s->num_rows;
+  else
+    batch->guest_rows += s->num_rows;
   if (now_us < batch->oldest_us) batch->oldest_us = now_us;
   pthread_cond_signal(&batcher->changed);
   pthread_mutex_unlock(&batcher->lock);
@@ -255,7 +273,7 @@ static bool should_run(const struct batcher *batcher, const struct row_batch *ba
     return batch->live_rows >= barrier || (batch->live_rows == 0 && batcher->live_rows == 0);
   int target = batcher->config.target_rows;
   if (!target) target = (batcher->live_rows + 1) / 2;
-  return batch->queued_rows >= target || batcher->stepping_rows == 0 ||
+  return batch->queued_rows - batch->guest_rows >= target || batcher->stepping_rows == 0 ||
          now_us - batch->oldest_us >= batcher->config.max_wait_us;
 }
 
@@ -266,7 +284,8 @@ static int64_t next_deadline(const struct batcher *batcher, const struct row_bat
   if (batch->queued_rows == 0) return deadline;
   int64_t expiry = batch->oldest_us + batcher->config.max_wait_us;
   if (expiry < deadline) deadline = expiry;
-  if (batcher->next_late_scan_us < deadline) deadline = batcher->next_late_scan_us;
+  if (batcher->stepping_rows > 0 && batcher->next_late_scan_us < deadline)
+    deadline = batcher->next_late_scan_us;
   return deadline > now_us ? deadline : now_us + 1;
 }
 
@@ -343,7 +362,10 @@ void batcher_stepping(struct batcher *batcher, const struct row_batch *batch, in
         c->first_slot != s->first_slot)
       continue;
     c->state = CLIENT_STEPPING;
+    c->answered = true;
     c->since_us = now_us;
+    c->answers++;
+    c->wait_us += now_us - s->queued_us;
     if (counts(c)) batcher->stepping_rows += c->num_rows;
   }
   pthread_mutex_unlock(&batcher->lock);
@@ -372,11 +394,17 @@ struct batcher_counts batcher_counts(struct batcher *batcher) {
   return counts;
 }
 
-const char *batcher_client_state(struct batcher *batcher, int client) {
+struct batcher_client batcher_client(struct batcher *batcher, int client) {
   static const char *const names[] = {"joined", "stepping", "queued", "running"};
   pthread_mutex_lock(&batcher->lock);
   const struct client *c = &batcher->client[client];
-  const char *name = c->late ? "late" : names[c->state];
+  struct batcher_client view = {.state = c->late ? "late" : names[c->state],
+                                .late = c->late,
+                                .messages = c->messages,
+                                .answers = c->answers,
+                                .step_us = c->step_us,
+                                .wait_us = c->wait_us,
+                                .message_us = c->message_us};
   pthread_mutex_unlock(&batcher->lock);
-  return name;
+  return view;
 }

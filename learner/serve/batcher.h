@@ -3,16 +3,17 @@
  * Two buffers: one fills while the other runs. A client (one stream, K rows) is *stepping* while
  * its actor works, *queued* once its rows are in the filling buffer, *running* until its answer
  * goes out. A batch runs as soon as one holds:
- *   - queued rows >= target_rows (default: half of the live rows);
+ *   - queued rows, those of evaluators apart, >= target_rows (default: half of the live rows);
  *   - no live client is stepping: nobody else can come;
  *   - the oldest row has waited max_wait_us.
  * A client that steps for longer than late_us (default 10 x the median turnaround, at least 20 ms)
  * is *late*: not live, so not waited for, until it answers. Clients added with live = false
- * (evaluators) never count. With a barrier (deterministic mode) a batch runs when exactly
- * barrier_rows of live rows are queued, and a live client's rows stand at row first_slot, so that
- * the order of rows does not depend on who came first. A message is never split. A client that is
- * removed drops its rows. Every environment has at most one row queued and one running, so a buffer
- * with a row for each environment is exact; twice that leaves room for rows of clients that died.
+ * (evaluators) never count: their rows start no batch and go along with the next one.
+ * With a barrier (deterministic mode) a batch runs when exactly barrier_rows of live rows are
+ * queued, and a live client's rows stand at row first_slot, so that the order of rows does not
+ * depend on who came first. A message is never split. A client that is removed drops its rows.
+ * Every environment has at most one row queued and one running, so a buffer with a row for each
+ * environment is exact; twice that leaves room for rows of clients that died.
  *
  * Threads: any; one mutex, one condition variable. The rows of a reserved segment are written
  * outside the lock by the thread that reserved it; a batch is taken only when all its segments are
@@ -47,6 +48,7 @@ struct batch_segment {
   bool dead; /* its client was removed, or its message was refused: not to be filed */
   struct rpc_stream *stream; /* answered once, dead or not; NULL if it was answered already */
   int64_t queued_us;
+  int64_t step_us; /* from its answer before to this message; -1: there was none */
 };
 
 /* Rows to run inference on. Arrays have max_rows rows; owner: batcher, lent from take to recycle.
@@ -59,7 +61,7 @@ struct row_batch {
   struct batch_segment *segment; /* (num_segments), in order of rows when there is a barrier */
   int num_segments;
   /* batcher's own */
-  int uncommitted, queued_rows, live_rows, next_eval_row;
+  int uncommitted, queued_rows, live_rows, guest_rows, next_eval_row;
   int64_t oldest_us;
   bool running;
 };
@@ -107,7 +109,15 @@ struct batcher_counts {
 };
 struct batcher_counts batcher_counts(struct batcher *batcher);
 
-/* "stepping", "queued", "running", "late". */
-const char *batcher_client_state(struct batcher *batcher, int client);
+/* What one client has done since it was added. Sums are over all its messages. */
+struct batcher_client {
+  const char *state; /* "joined" (it is not there), "stepping", "queued", "running", "late" */
+  bool late;
+  int64_t messages, answers;
+  int64_t step_us;    /* from an answer to the next message */
+  int64_t wait_us;    /* from a message to its answer */
+  int64_t message_us; /* when its last message came */
+};
+struct batcher_client batcher_client(struct batcher *batcher, int client);
 
 #endif

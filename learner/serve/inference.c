@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/rpc/wire.h"
+#include "learner/experience/frames.h"
 #include "learner/experience/slots.h"
 #include "learner/serve/reply.h"
 
@@ -35,7 +36,25 @@ struct inference {
   int32_t *action;
   float *log_prob;
   real *state_in, *state_out; /* (rows, S) */
+
+  /* where frames are stacked: */
+  int footprint;         /* frames beside the newest; 0: none are */
+  const uint8_t **frame; /* (rows, footprint + 1) */
+  int *depth;            /* (slots) steps before the next one in its episode, at most footprint */
+  struct frames *frames; /* of slots without pages */
 };
+
+static void create_stacks(struct inference *self) {
+  const struct inference_config *config = &self->config;
+  self->footprint = self->inputs.stack - 1;
+  self->frame = self->device->ops->alloc(
+      self->device, (size_t)config->max_rows * (size_t)self->inputs.stack * sizeof(*self->frame));
+  self->depth = check_alloc((size_t)config->num_slots, sizeof(*self->depth));
+  int first = config->num_train_slots;
+  if (config->num_slots > first)
+    self->frames = frames_create(self->device, config->num_slots - first, self->footprint,
+                                 self->inputs.row_stride);
+}
 
 struct inference *inference_create(const struct inference_config *config, struct device *device,
                                    const struct agent *agent, const struct device_inputs *inputs,
@@ -68,6 +87,7 @@ struct inference *inference_create(const struct inference_config *config, struct
     self->state_in = device->ops->alloc(device, rows * state * device->ops->real_bytes);
     self->state_out = device->ops->alloc(device, rows * state * device->ops->real_bytes);
   }
+  if (inputs->stack > 1) create_stacks(self);
   return self;
 }
 
@@ -75,11 +95,13 @@ void inference_destroy(struct inference *self) {
   if (!self) return;
   const struct device_ops *ops = self->device->ops;
   if (self->params) weights_release(self->weights, self->params);
-  void *arrays[] = {self->previous_action, self->uniform,  self->action,
-                    self->log_prob,        self->state_in, self->state_out};
+  void *arrays[] = {self->previous_action, self->uniform,   self->action, self->log_prob,
+                    self->state_in,        self->state_out, self->frame};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) ops->release(self->device, arrays[i]);
   free(self->slot);
+  free(self->depth);
+  frames_destroy(self->device, self->frames);
   agent_workspace_destroy(self->workspace);
   slots_destroy(self->device, self->slots);
   free(self);
@@ -90,10 +112,22 @@ static void take_newest_parameters(struct inference *self) {
   if (self->params && weights_version(self->weights) == self->version) return;
   if (self->params) weights_release(self->weights, self->params);
   self->params = weights_acquire(self->weights, &self->version);
+  self->device->ops->weights_changed(self->device);
 }
 
 static real *row_of(const struct inference *self, real *array, int row) {
   return device_at(self->device, array, (size_t)row * (size_t)self->slots->state_size);
+}
+
+/* The frames that the row shows, newest first. Rows that are not played show only themselves. */
+static void stack_row(struct inference *self, const struct row_batch *batch, int row, int slot) {
+  const uint8_t **frame = self->frame + (size_t)row * (size_t)self->inputs.stack;
+  int depth = slot < 0 ? 0 : self->depth[slot], first = self->config.num_train_slots;
+  frame[0] = batch->observation + (size_t)row * self->inputs.row_stride;
+  for (int k = 1; k <= self->footprint; k++)
+    frame[k] = k > depth       ? NULL
+               : slot >= first ? frames_before(self->frames, slot - first, k)
+                               : pages_observation_before(self->pages, slot, k);
 }
 
 /* Life check, slot reset, previous action and recurrent state of one segment's rows. */
@@ -106,10 +140,12 @@ static void enter_segment(struct inference *self, const struct row_batch *batch,
     uint8_t flags = batch->flags[row];
     enum slots_life life = slots_enter(slots, slot, segment->life);
     if (life == SLOTS_NEW_LIFE && trained) pages_begin_life(self->pages, slot, segment->life);
+    if (self->depth && (life == SLOTS_NEW_LIFE || flags & STEP_FIRST)) self->depth[slot] = 0;
     if (life == SLOTS_OLD_LIFE || flags & STEP_ABSENT) continue;
     self->slot[row] = slot;
     if (flags & STEP_FIRST) slots->previous_action[slot] = -1;
     self->previous_action[row] = slots->previous_action[slot];
+    if (self->frame) stack_row(self, batch, row, slot);
     if (slots->state_size)
       self->device->ops->copy(self->device, row_of(self, self->state_in, row),
                               row_of(self, slots->state, slot), (size_t)slots->state_size);
@@ -133,6 +169,7 @@ static void enter_rows(struct inference *self, const struct row_batch *batch) {
     self->slot[row] = -1;
     self->previous_action[row] = -1;
     self->uniform[row] = 0;
+    if (self->frame) stack_row(self, batch, row, -1);
   }
   for (int i = 0; i < batch->num_segments; i++) {
     if (batch->segment[i].dead) continue;
@@ -148,12 +185,22 @@ static void choose_actions(struct inference *self, const struct row_batch *batch
   inputs.previous_action = self->previous_action;
   inputs.reward = batch->reward;
   inputs.flags = batch->flags;
+  inputs.frame = self->frame;
   struct agent_outputs out;
   agent_forward(self->workspace, &out, self->state_out, self->params, &inputs, self->state_in, 1,
                 batch->num_rows);
   self->device->ops->categorical_sample(self->device, self->action, self->log_prob, out.head,
                                         out.stride, self->uniform, batch->num_rows,
                                         agent_num_actions(self->agent));
+}
+
+/* The frame is the next one's past. */
+static void leave_frame(struct inference *self, const struct row_batch *batch, int slot, int row) {
+  if (self->depth[slot] < self->footprint) self->depth[slot]++;
+  int evaluated = slot - self->config.num_train_slots;
+  if (evaluated >= 0)
+    frames_push(self->frames, evaluated,
+                batch->observation + (size_t)row * self->inputs.row_stride);
 }
 
 /* The slot's memory moves on by one step. */
@@ -195,6 +242,7 @@ static void file_at_boundary(struct inference *self, const struct row_batch *bat
   write_step(self, batch, row, place.row);
   if (place.starts_window) {
     rows->start_previous_action[place.page] = self->previous_action[row];
+    if (self->depth) rows->start_depth[place.page] = self->depth[self->slot[row]];
     if (self->slots->state_size)
       self->device->ops->copy(self->device, row_of(self, rows->start_state, place.page),
                               row_of(self, self->state_in, row), (size_t)self->slots->state_size);
@@ -216,12 +264,12 @@ static int64_t file_segment(struct inference *self, const struct row_batch *batc
     if (slot < 0 || self->slots->life[slot] != segment->life) continue;
     leave_row(self, slot, row);
     steps += !(batch->flags[row] & STEP_TRUNCATED);
-    if (!trained) continue;
-    int64_t to = pages_try_append(self->rows, slot);
+    int64_t to = trained ? pages_try_append(self->rows, slot) : -1;
     if (to >= 0)
       write_step(self, batch, row, to);
-    else
+    else if (trained)
       file_at_boundary(self, batch, row);
+    if (self->depth) leave_frame(self, batch, slot, row);
   }
   return !segment->eval || self->config.count_eval_steps ? steps : 0;
 }
@@ -231,8 +279,14 @@ static void measure(struct inference *self, const struct row_batch *batch, int64
   metric_add(self->metrics.batches, 1);
   metric_observe(self->metrics.batch_rows, batch->num_rows);
   metric_observe(self->metrics.batch_run_us, (double)(answered_us - start_us));
-  for (int i = 0; i < batch->num_segments; i++)
-    metric_observe(self->metrics.batch_wait_us, (double)(start_us - batch->segment[i].queued_us));
+  for (int i = 0; i < batch->num_segments; i++) {
+    const struct batch_segment *segment = &batch->segment[i];
+    metric_observe(self->metrics.batch_wait_us, (double)(start_us - segment->queued_us));
+    if (segment->dead) continue;
+    metric_observe(self->metrics.actor_wait_us, (double)(answered_us - segment->queued_us));
+    if (segment->step_us >= 0)
+      metric_observe(self->metrics.actor_step_us, (double)segment->step_us);
+  }
 }
 
 bool inference_ended(const struct inference *self) {
@@ -242,6 +296,8 @@ bool inference_ended(const struct inference *self) {
 void inference_run(struct inference *self, struct row_batch *batch) {
   int64_t start_us = clock_now_us();
   if (self->config.lockstep) progress_count_kept(self->progress);
+  /* A target that is reached here ends the run, and training with it: nothing more is filed. */
+  const bool ended = self->config.lockstep && inference_ended(self);
   take_newest_parameters(self);
   enter_rows(self, batch);
   choose_actions(self, batch);
@@ -253,7 +309,7 @@ void inference_run(struct inference *self, struct row_batch *batch) {
 
   int64_t steps = 0;
   for (int i = 0; i < batch->num_segments; i++)
-    if (!batch->segment[i].dead) steps += file_segment(self, batch, &batch->segment[i]);
+    if (!batch->segment[i].dead && !ended) steps += file_segment(self, batch, &batch->segment[i]);
   batcher_recycle(self->batcher, batch);
   progress_add_steps(self->progress, steps);
 }

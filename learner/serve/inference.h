@@ -16,7 +16,8 @@
 
 struct inference_config {
   int num_slots; /* training slots, then evaluation slots */
-  int max_rows;  /* of a batch */
+  int num_train_slots;
+  int max_rows; /* of a batch */
   uint64_t seed;
   bool greedy_eval;      /* evaluation rows take the argmax */
   bool count_eval_steps; /* evaluate mode: their steps are the run's */
@@ -25,6 +26,7 @@ struct inference_config {
 
 struct inference_metrics {
   struct metric *batches, *batch_rows, *batch_wait_us, *batch_run_us;
+  struct metric *actor_step_us, *actor_wait_us; /* of each message: the actor's part, and ours */
 };
 
 struct inference;

@@ -1,6 +1,5 @@
 #include "learner/serve/ingress.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "learner/serve/refusals.h"
 #include "learner/serve/reply.h"
 #include "learner/serve/rules.h"
 
@@ -23,12 +23,14 @@ struct ingress {
   struct wire_episode **episodes; /* (num_queues) scratch of each queue thread, one for each slot */
   int max_episodes;
 
+  struct refusals refusals;
+
   atomic_bool stopping; /* then stop_code and stop_text stand */
   enum rpc_code stop_code;
   char stop_text[128];
 
-  pthread_mutex_t lock; /* guards rates */
-  struct wire_status rates;
+  const struct wire_status *status; /* of the control queue's thread, as is the next */
+  struct players *players;
 };
 
 /* ---- Join */
@@ -39,6 +41,15 @@ static void answer_error(struct rpc_stream *stream, enum status status, const st
                        : status == STATUS_NOT_FOUND ? RPC_UNAVAILABLE
                                                     : RPC_INVALID_ARGUMENT;
   rpc_stream_finish(stream, code, error->text, NULL, 0);
+}
+
+/* Refuses a peer that has no name yet. */
+static void refuse_stranger(struct ingress *self, struct rpc_stream *stream, enum refusal kind,
+                            enum status status, const struct error *error) {
+  char peer[RPC_PEER_BYTES];
+  rpc_stream_peer(stream, peer);
+  refusals_note(&self->refusals, kind, peer, error->text, clock_now_us());
+  answer_error(stream, status, error);
 }
 
 /* Protocol, environment and space, ours against theirs. */
@@ -75,7 +86,7 @@ static void grant(struct ingress *self, struct rpc_stream *stream,
     rpc_stream_unref(superseded);
   }
   if (status != STATUS_OK) {
-    answer_error(stream, status, &error);
+    refuse_stranger(self, stream, REFUSED_JOIN, status, &error);
     return;
   }
   log_debug("%s plays environments %d..%d", lease->name, lease->first_slot,
@@ -109,18 +120,6 @@ static void join_close(void *context, struct rpc_stream *stream) {
     rpc_stream_finish(stream, RPC_CANCELLED, "the peer has gone", NULL, 0);
 }
 
-/* The pieces of a small message as one; malloc'd. */
-static uint8_t *gather(const struct wire_span *spans, int num_spans, size_t *size) {
-  *size = 0;
-  for (int i = 0; i < num_spans; i++) *size += spans[i].bytes;
-  uint8_t *bytes = check_alloc(*size + 1, 1), *p = bytes;
-  for (int i = 0; i < num_spans; i++) {
-    memcpy(p, spans[i].data, spans[i].bytes);
-    p += spans[i].bytes;
-  }
-  return bytes;
-}
-
 static bool refuse_when_stopping(struct ingress *self, struct rpc_stream *stream,
                                  const void *payload) {
   if (!atomic_load(&self->stopping)) return false;
@@ -136,14 +135,13 @@ static void join_message(void *context, struct rpc_stream *stream, const struct 
   struct ingress *self = context;
   if (refuse_when_stopping(self, stream, farewell)) return;
   size_t size;
-  uint8_t *bytes = gather(spans, num_spans, &size);
+  uint8_t *bytes = wire_gather(spans, num_spans, &size);
   struct wire_join_request request;
   struct error error;
   enum status status = wire_unpack_join_request(&request, bytes, size, &error);
   if (status == STATUS_OK) status = check_join(self, &request, &error);
   if (status != STATUS_OK) {
-    log_warn("a Join was refused: %s", error.text);
-    answer_error(stream, status, &error);
+    refuse_stranger(self, stream, REFUSED_JOIN, status, &error);
   } else if (leases_collecting(self->leases)) {
     collect(self, stream, &request);
   } else {
@@ -164,7 +162,7 @@ static struct lease *begin_play(struct ingress *self, struct rpc_stream *stream,
   enum status status = wire_peek_run_id(&run_id, spans, num_spans, &error);
   if (status == STATUS_OK) status = leases_play(self->leases, &lease, run_id, stream, &error);
   if (status != STATUS_OK) {
-    answer_error(stream, status, &error);
+    refuse_stranger(self, stream, REFUSED_PLAY, status, &error);
     return NULL;
   }
   rpc_stream_set_user(stream, lease);
@@ -189,9 +187,10 @@ static void report_episodes(struct ingress *self, const struct lease *lease,
   }
 }
 
-/* Decodes and checks one message into its segment. */
+/* Decodes and checks one message into its segment. *kind: what a failure is counted as. */
 static enum status decode(struct ingress *self, struct lease *lease, struct wire_rows *rows,
-                          const struct wire_span *spans, int num_spans, struct error *error) {
+                          const struct wire_span *spans, int num_spans, enum refusal *kind,
+                          struct error *error) {
   enum status status = wire_decode_steps(rows, spans, num_spans, &lease->layout, error);
   if (status == STATUS_OK && rows->run_id != 0 && rows->run_id != lease->run_id)
     status = status_fail(error, STATUS_INVALID, "the run id changed within the stream");
@@ -201,10 +200,11 @@ static enum status decode(struct ingress *self, struct lease *lease, struct wire
   if (status == STATUS_OK)
     status = rules_check_episodes(rows->episodes, rows->num_episodes, rows->flags,
                                   lease->num_environments, error);
-  if (status == STATUS_OK)
-    status = rules_check_finite(rows->flags, rows->reward, rows->observation, &lease->layout,
-                                &self->config.space, error);
-  return status;
+  *kind = REFUSED_MESSAGE;
+  if (status != STATUS_OK) return status;
+  *kind = REFUSED_NOT_FINITE;
+  return rules_check_finite(rows->flags, rows->reward, rows->observation, &lease->layout,
+                            &self->config.space, error);
 }
 
 static void play_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
@@ -229,9 +229,10 @@ static void play_message(void *context, struct rpc_stream *stream, const struct 
                            .episodes = self->episodes[rpc_stream_queue(stream)],
                            .max_episodes = self->max_episodes};
   struct error error;
-  if (decode(self, lease, &rows, spans, num_spans, &error) != STATUS_OK) {
+  enum refusal kind;
+  if (decode(self, lease, &rows, spans, num_spans, &kind, &error) != STATUS_OK) {
     batcher_cancel(self->batcher, batch, segment);
-    log_warn("%s is ended: %s", lease->name, error.text);
+    refusals_note(&self->refusals, kind, lease->name, error.text, now_us);
     rpc_stream_finish(stream, RPC_INVALID_ARGUMENT, error.text, NULL, 0);
     return;
   }
@@ -256,19 +257,22 @@ static void status_message(void *context, struct rpc_stream *stream, const struc
                            int num_spans) {
   struct ingress *self = context;
   (void)spans, (void)num_spans;
-  int room = self->max_episodes;
-  struct wire_player *players = check_alloc((size_t)room, sizeof(*players));
-  pthread_mutex_lock(&self->lock);
-  struct wire_status status = self->rates;
-  pthread_mutex_unlock(&self->lock);
+  struct wire_status status = *self->status;
+  if (atomic_load(&self->stopping)) snprintf(status.state, sizeof(status.state), "stopping");
   status.environment_steps = (uint64_t)progress_steps(self->progress);
-  status.players = players;
-  status.num_players = leases_players(self->leases, self->batcher, players, room);
+  status.train_environments = status.eval_environments = 0;
+  status.players = players_list(self->players, &status.num_players, clock_now_us());
+  for (int i = 0; i < status.num_players; i++) {
+    const struct wire_player *player = &status.players[i];
+    bool eval = player->role == WIRE_ROLE_EVAL;
+    *(eval ? &status.eval_environments : &status.train_environments) += player->num_environments;
+    status.late_environments += player->late_environments;
+  }
   size_t size;
   uint8_t *bytes = wire_pack_status(&status, &size);
   rpc_stream_finish(stream, RPC_OK, "", bytes, size);
   free(bytes);
-  free(players);
+  free(status.players);
 }
 
 /* HealthCheckResponse {status: SERVING = 1, NOT_SERVING = 2}. */
@@ -293,14 +297,15 @@ struct ingress *ingress_create(const struct ingress_config *config, struct lease
   self->episodes = check_alloc((size_t)config->num_queues, sizeof(*self->episodes));
   for (int i = 0; i < config->num_queues; i++)
     self->episodes[i] = check_alloc((size_t)self->max_episodes, sizeof(struct wire_episode));
-  snprintf(self->rates.environment, sizeof(self->rates.environment), "%s", config->environment);
-  snprintf(self->rates.agent, sizeof(self->rates.agent), "%s", config->agent);
-  pthread_mutex_init(&self->lock, NULL);
-  self->method[0] = (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close};
-  self->method[1] = (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close};
-  self->method[2] = (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL};
+  refusals_init(&self->refusals);
+  self->method[0] =
+      (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close, false};
+  self->method[1] =
+      (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close, true};
+  self->method[2] =
+      (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL, true};
   self->method[3] =
-      (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL};
+      (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true};
   return self;
 }
 
@@ -308,7 +313,7 @@ void ingress_destroy(struct ingress *self) {
   if (!self) return;
   for (int i = 0; i < self->config.num_queues; i++) free(self->episodes[i]);
   free(self->episodes);
-  pthread_mutex_destroy(&self->lock);
+  refusals_deinit(&self->refusals);
   free(self);
 }
 
@@ -323,6 +328,7 @@ void ingress_stop(struct ingress *self, enum rpc_code code, const char *text) {
   atomic_store(&self->stopping, true);
   struct wire_join_request request;
   struct rpc_stream *waiting;
+  leases_end_collecting(self->leases); /* a stream that closes now is not answered twice */
   while (leases_next_waiting(self->leases, &request, &waiting))
     rpc_stream_finish(waiting, code, text, farewell, 0);
 }
@@ -331,13 +337,14 @@ void ingress_send_home(struct ingress *self, struct row_batch *batch) {
   reply_finish(batch, self->stop_code, self->stop_text);
 }
 
-void ingress_set_rates(struct ingress *self, uint64_t updates, double seconds,
-                       double steps_per_second) {
-  pthread_mutex_lock(&self->lock);
-  self->rates.updates = updates;
-  self->rates.seconds = seconds;
-  self->rates.steps_per_second = steps_per_second;
-  pthread_mutex_unlock(&self->lock);
+void ingress_set_status(struct ingress *self, const struct wire_status *status,
+                        struct players *players) {
+  self->status = status;
+  self->players = players;
+}
+
+int64_t ingress_refused(const struct ingress *ingress, enum refusal kind) {
+  return atomic_load_explicit(&ingress->refusals.log[kind].count, memory_order_relaxed);
 }
 
 size_t ingress_max_message_bytes(const struct wire_space *space, int max_environments) {

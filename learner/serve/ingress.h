@@ -1,7 +1,9 @@
 /* What the learner's service does with what arrives: Join, Play, Status, health. Rows are checked
  * against the lease and decoded straight into the filling batch. A bad message ends its own stream
- * with a sentence; nobody else notices. Thread: the queue threads (all state is in leases and
- * batcher, which are safe). Upstream: rpc/server.h. Downstream: leases.h, batcher.h, progress.h. */
+ * with a sentence; nobody else notices. Threads: Play: the queue threads; the others, which may not
+ * wait until inference has time: whoever polls the control queue. All state that they share is in
+ * leases and batcher.
+ * Upstream: rpc/server.h. Downstream: leases.h, batcher.h, players.h, progress.h. */
 #ifndef ACORN_LEARNER_SERVE_INGRESS_H
 #define ACORN_LEARNER_SERVE_INGRESS_H
 
@@ -10,10 +12,11 @@
 #include "learner/progress.h"
 #include "learner/serve/batcher.h"
 #include "learner/serve/leases.h"
+#include "learner/serve/players.h"
+#include "learner/serve/refusals.h"
 
 struct ingress_config {
   const char *environment; /* the identity that actors must state: "tmaze(length=20)" */
-  const char *agent;       /* for Status */
   struct wire_space space; /* what actors must have */
   int num_train_slots;     /* evaluation slots follow */
   int num_queues;
@@ -38,9 +41,14 @@ void ingress_stop(struct ingress *ingress, enum rpc_code code, const char *text)
  * any, after that. */
 void ingress_send_home(struct ingress *ingress, struct row_batch *batch);
 
-/* Numbers that Status shows beside the players. Thread: any. */
-void ingress_set_rates(struct ingress *ingress, uint64_t updates, double seconds,
-                       double steps_per_second);
+/* What Status says of the run; the players and the number of environments, which it counts itself,
+ * are added to it. Kept, not copied, and read only while the control queue is polled. Before the
+ * server starts. */
+void ingress_set_status(struct ingress *ingress, const struct wire_status *status,
+                        struct players *players);
+
+/* How many were refused so far. Thread: any. */
+int64_t ingress_refused(const struct ingress *ingress, enum refusal kind);
 
 /* Largest message that a stream may send. Units: bytes. */
 size_t ingress_max_message_bytes(const struct wire_space *space, int max_environments);

@@ -211,8 +211,9 @@ enum status leases_play(struct leases *leases, struct lease **out, uint64_t run_
 void leases_end(struct leases *leases, struct lease *lease, bool finished) {
   pthread_mutex_lock(&leases->lock);
   bool came_back = lease->ended;
+  bool looks_on = lease->role == WIRE_ROLE_EVAL && leases->config.max_train > 0;
   struct rpc_stream *stream = forget(leases, lease);
-  if (!finished && !came_back && leases->num_absent < leases->num_slots)
+  if (!finished && !came_back && !looks_on && leases->num_absent < leases->num_slots)
     memcpy(leases->absent[leases->num_absent++], lease->name, sizeof(lease->name));
   pthread_mutex_unlock(&leases->lock);
   if (stream) rpc_stream_unref(stream);
@@ -268,20 +269,22 @@ int leases_num_slots(const struct leases *leases) {
   return leases->num_slots;
 }
 
-int leases_players(struct leases *leases, struct batcher *batcher, struct wire_player *players,
-                   int room) {
+int leases_view(struct leases *leases, struct lease_view *views, int room) {
   int count = 0;
   pthread_mutex_lock(&leases->lock);
   for (int i = 0; i < leases->num_slots && count < room; i++) {
     const struct lease *lease = &leases->lease[i];
     if (!lease->used || lease->ended) continue;
-    struct wire_player *player = &players[count++];
-    memcpy(player->name, lease->name, sizeof(player->name));
-    player->first_environment = (uint32_t)lease->first_slot;
-    player->num_environments = lease->num_environments;
-    player->role = lease->role;
-    player->steps = lease->steps;
-    player->state = lease->playing ? batcher_client_state(batcher, lease->client) : "joined";
+    struct lease_view *view = &views[count++];
+    *view = (struct lease_view){.client = lease->client,
+                                .run_id = lease->run_id,
+                                .first_slot = lease->first_slot,
+                                .num_environments = lease->num_environments,
+                                .role = lease->role,
+                                .steps = lease->steps,
+                                .playing = lease->playing,
+                                .joined_us = lease->joined_us};
+    memcpy(view->name, lease->name, sizeof(view->name));
   }
   pthread_mutex_unlock(&leases->lock);
   return count;
@@ -320,6 +323,13 @@ static int waiting_environments(const struct leases *leases) {
   return environments;
 }
 
+int leases_waiting(struct leases *leases) {
+  pthread_mutex_lock(&leases->lock);
+  int environments = leases->collecting ? waiting_environments(leases) : 0;
+  pthread_mutex_unlock(&leases->lock);
+  return environments;
+}
+
 bool leases_wait(struct leases *leases, const struct wire_join_request *request,
                  struct rpc_stream *stream, struct rpc_stream **replaced) {
   pthread_mutex_lock(&leases->lock);
@@ -344,6 +354,12 @@ bool leases_forget_waiting(struct leases *leases, const struct rpc_stream *strea
   }
   pthread_mutex_unlock(&leases->lock);
   return found;
+}
+
+void leases_end_collecting(struct leases *leases) {
+  pthread_mutex_lock(&leases->lock);
+  leases->collecting = false;
+  pthread_mutex_unlock(&leases->lock);
 }
 
 bool leases_next_waiting(struct leases *leases, struct wire_join_request *request,

@@ -85,13 +85,24 @@ int leases_num_slots(const struct leases *leases);
 
 struct leases_count {
   int train_envs, eval_envs, players;
-  int absent; /* players that left without a goodbye and are not back */
+  int absent; /* players that left without a goodbye and are not back; a training run does not
+                 miss its evaluators */
 };
 struct leases_count leases_count(struct leases *leases);
 
-/* Copies what Status shows of each player: at most `room`. Returns how many. */
-int leases_players(struct leases *leases, struct batcher *batcher, struct wire_player *players,
-                   int room);
+/* A lease as others see it: a copy. */
+struct lease_view {
+  int client;
+  uint64_t run_id;
+  char name[WIRE_MAX_PLAYER_NAME];
+  int first_slot, num_environments;
+  enum wire_role role;
+  uint64_t steps;
+  bool playing;
+  int64_t joined_us;
+};
+/* Copies the leases that have not ended: at most `room`. Returns how many. */
+int leases_view(struct leases *leases, struct lease_view *views, int room);
 
 /* ---- deterministic mode: Joins that wait for the others */
 
@@ -104,9 +115,13 @@ bool leases_wait(struct leases *leases, const struct wire_join_request *request,
 /* The peer of a waiting Join has gone. True if the stream was waiting: then the caller answers it.
  */
 bool leases_forget_waiting(struct leases *leases, const struct rpc_stream *stream);
+/* From now on no stream is found waiting: those that leases_next_waiting gives are the caller's to
+ * answer. */
+void leases_end_collecting(struct leases *leases);
 bool leases_next_waiting(struct leases *leases, struct wire_join_request *request,
                          struct rpc_stream **stream);
-/* Whether Joins are still being collected. */
+/* Whether Joins are still being collected; and the training environments of those that wait. */
 bool leases_collecting(struct leases *leases);
+int leases_waiting(struct leases *leases);
 
 #endif

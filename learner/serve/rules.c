@@ -50,20 +50,31 @@ enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t
   return STATUS_OK;
 }
 
-/* Index of the first number that is not finite, or -1. The bits are looked at in blocks without a
- * branch. */
-static int find_not_finite(const uint8_t *bytes, size_t count) {
-  uint32_t bad = 0;
-  for (size_t i = 0; i < count; i++) {
-    uint32_t bits;
-    memcpy(&bits, bytes + 4 * i, 4);
-    bad |= (bits & 0x7f800000u) == 0x7f800000u;
+/* Whether x is out of bounds: NaN, infinite or too large. */
+static bool is_wild(float x) {
+  return !(fabsf(x) <= RULES_MAX_NUMBER);
+}
+
+/* Index of the first number that is out of bounds, or -1. Nearly always there is none: the bits
+ * are looked at in blocks without a branch. Without its sign, a larger number has larger bits, and
+ * NaN has the largest. */
+static int find_wild(const uint8_t *bytes, size_t count) {
+  typedef int32_t lanes __attribute__((vector_size(16)));
+  const float limit = RULES_MAX_NUMBER;
+  int32_t limit_bits;
+  memcpy(&limit_bits, &limit, sizeof(limit));
+  lanes bad = {0};
+  size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    lanes bits;
+    memcpy(&bits, bytes + 4 * i, sizeof(bits));
+    bad |= (bits & 0x7fffffff) > limit_bits;
   }
-  if (!bad) return -1;
-  for (size_t i = 0; i < count; i++) {
+  bool some = (bad[0] | bad[1] | bad[2] | bad[3]) != 0;
+  for (size_t at = some ? 0 : i; at < count; at++) {
     float x;
-    memcpy(&x, bytes + 4 * i, 4);
-    if (!isfinite(x)) return (int)i;
+    memcpy(&x, bytes + 4 * at, sizeof(x));
+    if (is_wild(x)) return (int)at;
   }
   return -1;
 }
@@ -86,9 +97,13 @@ enum status rules_check_episodes(const struct wire_episode *episodes, int num_ep
       return status_fail(error, STATUS_INVALID,
                          "environment %d reports a finished episode, but its row ends none",
                          environment);
-    if (!isfinite(episode->episode_return))
+    if (!(fabs(episode->episode_return) <= RULES_MAX_RETURN))
       return status_fail(error, STATUS_INVALID, "environment %d: the return of its episode is %g",
                          environment, episode->episode_return);
+    for (int n = 0; n < episode->num_numbers; n++)
+      if (!isfinite(episode->number[n].value))
+        return status_fail(error, STATUS_INVALID, "environment %d: '%s' of its episode is %g",
+                           environment, episode->number[n].name, episode->number[n].value);
     if (reported_before(episodes, i))
       return status_fail(error, STATUS_INVALID, "environment %d reports two episodes in one row",
                          environment);
@@ -98,12 +113,13 @@ enum status rules_check_episodes(const struct wire_episode *episodes, int num_ep
 
 static enum status check_rewards(const uint8_t *flags, const float *reward, int K,
                                  struct error *error) {
-  if (find_not_finite((const uint8_t *)reward, (size_t)K) < 0) return STATUS_OK;
+  if (find_wild((const uint8_t *)reward, (size_t)K) < 0) return STATUS_OK;
   for (int i = 0; i < K; i++)
-    if (!(flags[i] & STEP_ABSENT) && !isfinite(reward[i]))
+    if (!(flags[i] & STEP_ABSENT) && is_wild(reward[i]))
       return status_fail(error, STATUS_INVALID,
-                         "environment %d: its reward is %g; nothing can be learned from it", i,
-                         (double)reward[i]);
+                         "environment %d: its reward is %g; only numbers within +-%g can be "
+                         "learned from",
+                         i, (double)reward[i], (double)RULES_MAX_NUMBER);
   return STATUS_OK;
 }
 
@@ -114,15 +130,19 @@ static enum status check_tensor(const uint8_t *flags, const uint8_t *rows,
   size_t count = tensor->bytes / 4;
   /* Rows without gaps are one array: one look at all of them is enough nearly always. */
   if (tensor->bytes == layout->row_stride &&
-      find_not_finite(rows, (size_t)layout->num_environments * count) < 0)
+      find_wild(rows, (size_t)layout->num_environments * count) < 0)
     return STATUS_OK;
   for (int i = 0; i < layout->num_environments; i++) {
     if (flags[i] & STEP_ABSENT) continue;
-    int at = find_not_finite(rows + (size_t)i * layout->row_stride + tensor->row_offset, count);
-    if (at >= 0)
-      return status_fail(error, STATUS_INVALID,
-                         "environment %d: element %d of observation '%s' is not a finite number", i,
-                         at, name);
+    const uint8_t *row = rows + (size_t)i * layout->row_stride + tensor->row_offset;
+    int at = find_wild(row, count);
+    if (at < 0) continue;
+    float x;
+    memcpy(&x, row + 4 * (size_t)at, sizeof(x));
+    return status_fail(error, STATUS_INVALID,
+                       "environment %d: element %d of observation '%s' is %g; only numbers within "
+                       "+-%g can be learned from",
+                       i, at, name, (double)x, (double)RULES_MAX_NUMBER);
   }
   return STATUS_OK;
 }

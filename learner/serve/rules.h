@@ -10,6 +10,12 @@
 #include "common/base/status.h"
 #include "common/rpc/wire.h"
 
+/* Larger rewards and observations are refused like NaN: their squares and sums would overflow in
+ * the update, which ends a run. */
+#define RULES_MAX_NUMBER 1e9f
+/* Of an episode, likewise. */
+#define RULES_MAX_RETURN 1e18
+
 /* Checks the flags and rewards of one message against the flags before: the first row of a life is
  * `first`; after a truncated row comes a `first` row with reward 0; `first` otherwise only together
  * with `terminated`; `absent` stands alone. Then remembers the flags in last_flags. Shapes: flags,
@@ -24,7 +30,8 @@ MUST_CHECK enum status rules_check_flags(const uint8_t *flags, const float *rewa
 MUST_CHECK enum status rules_check_episodes(const struct wire_episode *episodes, int num_episodes,
                                             const uint8_t *flags, int K, struct error *error);
 
-/* Checks that rewards and float32 observations are finite; absent rows may hold anything. Shapes:
+/* Checks that rewards and float32 observations are finite and within the bound; absent rows may
+ * hold anything. Shapes:
  * flags, reward (K), rows (K, row_stride). Errors: INVALID, naming the environment and the tensor.
  */
 MUST_CHECK enum status rules_check_finite(const uint8_t *flags, const float *reward,

@@ -6,8 +6,16 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/thread.h"
 
-enum { STOP_POLL_US = 5000, QUEUE_WAIT_US = 100000, EXPIRE_US = 1000000 };
+enum {
+  STOP_POLL_US = 5000,
+  QUEUE_WAIT_US = 100000,
+  EXPIRE_US = 1000000,
+  LONG_US = 100000,
+  CONTROL_US = 5000, /* of the main loop's time for Joins and Status, every 20 ms */
+  SPARE_CALLS = 1000
+};
 
 /* A queue thread's argument. */
 struct queue {
@@ -42,8 +50,14 @@ static void *run_inline(void *argument) {
     int64_t now_us = clock_now_us();
     deadline_us = now_us + QUEUE_WAIT_US;
     struct row_batch *batch;
-    while (may_run(serve) && (batch = batcher_try_take(serve->batcher, now_us, &deadline_us)))
+    bool ran = false;
+    while (may_run(serve) && (batch = batcher_try_take(serve->batcher, now_us, &deadline_us))) {
       inference_run(serve->inference, batch);
+      ran = true;
+    }
+    /* After a wait for the trainer everybody who came meanwhile has a turn. */
+    if (ran && clock_now_us() - now_us > LONG_US)
+      while (rpc_server_poll(serve->server, queue->index, 0) > 0) continue;
     if (now_us >= expire_us) {
       leases_expire(serve->leases, now_us);
       expire_us = now_us + EXPIRE_US;
@@ -68,13 +82,6 @@ static void *run_inference(void *argument) {
   return NULL;
 }
 
-static void start_thread(pthread_t *thread, void *(*run)(void *), void *argument,
-                         const char *name) {
-  int failed = pthread_create(thread, NULL, run, argument);
-  CHECK(!failed, "cannot start thread %s: error %d", name, failed);
-  pthread_setname_np(*thread, name);
-}
-
 enum status serve_start(struct serve **out, const struct serve_config *config,
                         struct ingress *ingress, struct leases *leases, struct batcher *batcher,
                         struct inference *inference, struct error *error) {
@@ -87,7 +94,8 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
   serve->num_queues = config->queues ? config->queues : 1;
   struct rpc_server_config server = {.address = config->listen,
                                      .num_queues = serve->num_queues,
-                                     .max_message_bytes = config->max_message_bytes};
+                                     .max_message_bytes = config->max_message_bytes,
+                                     .max_calls = 4 * leases_num_slots(leases) + SPARE_CALLS};
   server.methods = ingress_methods(ingress, &server.num_methods);
   enum status status = rpc_server_create(&serve->server, &server, error);
   if (status != STATUS_OK) {
@@ -97,13 +105,19 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
   serve->queue = check_alloc((size_t)serve->num_queues, sizeof(*serve->queue));
   for (int i = 0; i < serve->num_queues; i++) {
     serve->queue[i] = (struct queue){.serve = serve, .index = i};
-    start_thread(&serve->queue[i].thread, serve->inline_inference ? run_inline : run_queue,
-                 &serve->queue[i], "queue");
+    thread_start(&serve->queue[i].thread, "queue", serve->inline_inference ? run_inline : run_queue,
+                 &serve->queue[i]);
   }
   if (!serve->inline_inference)
-    start_thread(&serve->inference_thread, run_inference, serve, "inference");
+    thread_start(&serve->inference_thread, "inference", run_inference, serve);
   *out = serve;
   return STATUS_OK;
+}
+
+void serve_poll(struct serve *serve) {
+  int64_t until_us = clock_now_us() + CONTROL_US;
+  while (rpc_server_poll(serve->server, serve->num_queues, 0) > 0 && clock_now_us() < until_us)
+    continue;
 }
 
 int serve_port(const struct serve *serve) {
@@ -126,6 +140,7 @@ static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us
     bool playing = count.players > 0 && waited_us < grace_us;
     bool awaited = count.absent > 0 && waited_us < linger_us && !*hurry;
     if (!playing && !awaited) break;
+    serve_poll(serve);
     clock_sleep_us(STOP_POLL_US);
   }
 }
@@ -138,6 +153,8 @@ void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us,
   say_goodbye(serve, grace_us, linger_us, hurry);
   rpc_server_shutdown(serve->server);
   rpc_server_cancel_all(serve->server);
+  while (rpc_server_poll(serve->server, serve->num_queues, clock_now_us() + QUEUE_WAIT_US) >= 0)
+    continue;
   for (int i = 0; i < serve->num_queues; i++) pthread_join(serve->queue[i].thread, NULL);
 }
 

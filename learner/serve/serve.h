@@ -24,6 +24,13 @@ MUST_CHECK enum status serve_start(struct serve **out, const struct serve_config
                                    struct batcher *batcher, struct inference *inference,
                                    struct error *error);
 
+/* Answers Join, Status and health. To be called every SERVE_POLL_MS. While
+ * inference waits for the trainer on the only queue's thread, it also moves the bytes of all
+ * connections: without that, who wants to join then would be told nothing until the update is
+ * over. Thread: main. */
+enum { SERVE_POLL_MS = 20 };
+void serve_poll(struct serve *serve);
+
 /* The port that was bound; 0 on a Unix socket. */
 int serve_port(const struct serve *serve);
 

@@ -10,6 +10,7 @@
 struct kind {
   const char *name;
   const char *slot[OPTIMIZER_SLOTS];
+  float first_start; /* value of the first state array before the first step */
   enum status (*check)(const struct optimizer_config *config, struct error *error);
   void (*apply)(struct optimizer *optimizer, real *params, const real *gradient, const real *norm,
                 double learning_rate, int64_t step);
@@ -65,7 +66,7 @@ static void apply_adam(struct optimizer *o, real *params, const real *gradient, 
 
 static void apply_rmsprop(struct optimizer *o, real *params, const real *gradient, const real *norm,
                           double learning_rate, int64_t step) {
-  (void)step; /* its means start at 0 and are not corrected for it, as in IMPALA's */
+  (void)step; /* its means are not corrected for where they start */
   const struct optimizer_config *c = &o->config;
   o->device->ops->rmsprop(o->device, params, o->slot[0], o->slot[1], gradient, norm,
                           (float)c->max_norm, (float)learning_rate, (float)c->rmsprop_decay,
@@ -73,8 +74,8 @@ static void apply_rmsprop(struct optimizer *o, real *params, const real *gradien
 }
 
 static const struct kind kinds[] = {
-    {"adam", {"adam/m", "adam/v"}, check_adam, apply_adam},
-    {"rmsprop", {"rmsprop/ms", "rmsprop/mom"}, check_rmsprop, apply_rmsprop},
+    {"adam", {"adam/m", "adam/v"}, 0, check_adam, apply_adam},
+    {"rmsprop", {"rmsprop/ms", "rmsprop/mom"}, 1, check_rmsprop, apply_rmsprop},
 };
 
 /* ---- create */
@@ -103,6 +104,7 @@ enum status optimizer_create(struct optimizer **out, struct device *device, size
   optimizer->config.name = kind->name;
   for (int i = 0; i < OPTIMIZER_SLOTS; i++)
     optimizer->slot[i] = device->ops->alloc(device, P * device->ops->real_bytes);
+  device->ops->fill(device, optimizer->slot[0], kind->first_start, P);
   *out = optimizer;
   return STATUS_OK;
 }

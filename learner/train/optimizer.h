@@ -19,8 +19,9 @@ enum { OPTIMIZER_SLOTS = 2 };
 
 struct optimizer;
 
-/* For P parameters; all state starts at 0. Errors: INVALID (unknown name: says which there are; a
- * rate out of range). */
+/* For P parameters. State starts at 0, but for RMSProp's mean square: 1, as in TensorFlow's
+ * RMSPropOptimizer, which IMPALA used, so that the first steps are small. Errors: INVALID (unknown
+ * name: says which there are; a rate out of range). */
 MUST_CHECK enum status optimizer_create(struct optimizer **out, struct device *device, size_t P,
                                         const struct optimizer_config *config, struct error *error);
 void optimizer_destroy(struct optimizer *optimizer);

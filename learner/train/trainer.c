@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/thread.h"
 
 enum save_state { SAVE_NONE, SAVE_REQUESTED, SAVE_FILLED };
 
@@ -87,8 +88,18 @@ static void report(struct trainer *trainer, const struct update_stats *stats, in
   pthread_mutex_unlock(&trainer->lock);
 }
 
+/* Row 0 of the time-major batch holds the windows' first steps. */
+static void measure(const struct trainer *trainer, const struct train_batch *batch,
+                    int64_t compute_us) {
+  int64_t version = update_version(trainer->update) - 1;
+  metric_observe(trainer->config.update_us, (double)compute_us);
+  for (int i = 0; i < batch->N; i++)
+    metric_observe(trainer->config.lag_updates, (double)(version - batch->version[i]));
+}
+
 static void *run(void *argument) {
   struct trainer *trainer = argument;
+  thread_computes();
   struct train_batch *batch;
   enum status status = STATUS_OK;
   while (status == STATUS_OK && (batch = fifo_take(trainer->fifo))) {
@@ -100,7 +111,9 @@ static void *run(void *argument) {
       trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
       publish(trainer);
     }
-    report(trainer, &stats, clock_now_us() - start_us, status, &error);
+    int64_t compute_us = clock_now_us() - start_us;
+    report(trainer, &stats, compute_us, status, &error);
+    measure(trainer, batch, compute_us);
     fifo_release(trainer->fifo, batch);
     save_if_requested(trainer);
   }
@@ -109,9 +122,7 @@ static void *run(void *argument) {
 }
 
 void trainer_start(struct trainer *trainer) {
-  int failed = pthread_create(&trainer->thread, NULL, run, trainer);
-  CHECK(!failed, "cannot start the trainer thread: error %d", failed);
-  pthread_setname_np(trainer->thread, "trainer");
+  thread_start(&trainer->thread, "trainer", run, trainer);
 }
 
 void trainer_join(struct trainer *trainer) {

@@ -5,6 +5,7 @@
 #ifndef ACORN_LEARNER_TRAIN_TRAINER_H
 #define ACORN_LEARNER_TRAIN_TRAINER_H
 
+#include "common/metrics/metrics.h"
 #include "learner/experience/fifo.h"
 #include "learner/params/weights.h"
 #include "learner/progress.h"
@@ -24,6 +25,8 @@ struct trainer_config {
   /* Called by the trainer at a step border once a requested checkpoint buffer is filled. */
   void (*on_saved)(void *context);
   void *context;
+  struct metric *lag_updates; /* of each window: the age of its first step; may be NULL */
+  struct metric *update_us;   /* the time that each update took; may be NULL */
 };
 
 struct trainer;

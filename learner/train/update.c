@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/rpc/wire.h"
 #include "learner/train/state.h"
 #include "learner/train/update_stats.h"
 
@@ -25,9 +26,10 @@ struct update {
   real *log_prob, *entropy; /* (T, N), and so all but the last */
   real *vs, *advantage;
   real *d_log_prob, *d_entropy, *d_value;
-  real *d_head;   /* (T*N, A+1) */
-  real *gradient; /* (P) */
-  real *scalars;  /* (UPDATE_SCALARS) */
+  real *d_head;          /* (T*N, A+1) */
+  real *gradient;        /* (P) */
+  real *scalars;         /* (UPDATE_SCALARS) */
+  const uint8_t **frame; /* (T+1, N, stack), NULL where frames are not stacked */
 };
 
 /* ---- create */
@@ -96,6 +98,10 @@ static void allocate(struct update *update) {
   update->d_head = reals(update, steps * (size_t)(update->actions + 1));
   update->gradient = reals(update, update->state.P);
   update->scalars = reals(update, UPDATE_SCALARS);
+  int stack = agent_inputs(update->agent)->stack;
+  if (stack > 1)
+    update->frame = update->device->ops->alloc(
+        update->device, (steps + N) * (size_t)stack * sizeof(*update->frame));
 }
 
 enum status update_create(struct update **out, struct device *device, const struct agent *agent,
@@ -128,6 +134,7 @@ void update_destroy(struct update *update) {
   real *arrays[] = {update->value,     update->log_prob,   update->entropy,   update->vs,
                     update->advantage, update->d_log_prob, update->d_entropy, update->d_value,
                     update->d_head,    update->gradient,   update->scalars};
+  if (update->frame) update->device->ops->release(update->device, update->frame);
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     update->device->ops->release(update->device, arrays[i]);
   agent_workspace_destroy(update->workspace);
@@ -136,6 +143,28 @@ void update_destroy(struct update *update) {
 }
 
 /* ---- one step */
+
+/* The observation of a column k steps before step t, which may be before the window. */
+static const uint8_t *frame_before(const struct train_batch *batch, int t, int n, int k) {
+  size_t N = (size_t)batch->N, row = (size_t)n;
+  if (k > t) return batch->older + ((size_t)(k - t - 1) * N + row) * batch->row_stride;
+  return batch->observation + ((size_t)(t - k) * N + row) * batch->row_stride;
+}
+
+void update_stack_frames(const uint8_t **frame, const struct train_batch *batch, int stack) {
+  CHECK(batch->footprint == stack - 1, "%d frames before a window, the network stacks %d",
+        batch->footprint, stack);
+  for (int n = 0; n < batch->N; n++) {
+    int depth = batch->depth[n];
+    for (int t = 0; t <= batch->T; t++) {
+      size_t row = (size_t)t * (size_t)batch->N + (size_t)n;
+      if (batch->flags[row] & STEP_FIRST) depth = 0;
+      for (int k = 0; k < stack; k++)
+        frame[row * (size_t)stack + (size_t)k] = k > depth ? NULL : frame_before(batch, t, n, k);
+      if (depth < stack - 1) depth++;
+    }
+  }
+}
 
 static struct device_inputs inputs_of(const struct update *update,
                                       const struct train_batch *batch) {
@@ -149,6 +178,8 @@ static struct device_inputs inputs_of(const struct update *update,
   inputs.previous_action = batch->previous_action;
   inputs.reward = batch->reward;
   inputs.flags = batch->flags;
+  inputs.frame = update->frame;
+  if (update->frame) update_stack_frames(update->frame, batch, inputs.stack);
   return inputs;
 }
 
@@ -235,6 +266,7 @@ enum status update_step(struct update *update, const struct train_batch *batch,
   struct device_inputs inputs = inputs_of(update, batch);
   real *norm = device_at(device, update->scalars, GRADIENT_NORM);
 
+  device->ops->weights_changed(device);
   struct agent_outputs out = forward(update, batch, &inputs);
   losses(update, batch, &out);
   agent_backward(update->workspace, update->gradient, state->array[0], update->d_head, batch->state,

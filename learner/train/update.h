@@ -58,6 +58,10 @@ MUST_CHECK enum status update_step(struct update *update, const struct train_bat
                                    int64_t environment_steps, struct update_stats *stats,
                                    struct error *error);
 
+/* frame (T+1, N, stack): what each step of the batch shows, newest first; NULL instead of a frame
+ * of an earlier episode. */
+void update_stack_frames(const uint8_t **frame, const struct train_batch *batch, int stack);
+
 const real *update_parameters(const struct update *update);
 size_t update_num_parameters(const struct update *update);
 int64_t update_version(const struct update *update); /* updates done so far */

@@ -14,7 +14,7 @@ count() {
   od -An -td8 "$work/$1" | tr -d ' '
 }
 batches() {
-  tail -n 1 "$work/run/metrics.jsonl" | tr ',{}' '\n' | sed -n 's/^"serve\/batches": *//p'
+  tail -n 1 "$work/run/metrics.jsonl" | tr ',{}' '\n' | sed -n 's/^"inference\/batches": *//p'
 }
 
 ACORN_ALLOC_COUNT=$work/learner $build/learner --env=cartpole --agent=vtrace --num_envs=64 \

@@ -45,7 +45,7 @@ static int round_of(struct pages *pages, struct train_batch *batch, const uint8_
 /* Units: nanoseconds per step. */
 static double time_of(struct device *device, size_t stride, int rounds, enum work work,
                       double *windows_per_step) {
-  struct pages_config config = {SLOTS, pages_needed(SLOTS), T, stride, 0, true};
+  struct pages_config config = {SLOTS, pages_needed(SLOTS), T, stride, 0, true, 0};
   struct pages *pages = pages_create(device, &config);
   struct train_batch *batch = train_batch_create(device, T, N, stride, 0);
   uint8_t *observations = device->ops->alloc(device, SLOTS * stride);

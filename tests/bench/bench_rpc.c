@@ -24,6 +24,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/rpc/client.h"
+#include "common/rpc/core.h"
 #include "common/rpc/server.h"
 
 enum { MAX_PROCS = 256, REPLY_BYTES = 64, WARM_UP_ROUNDS = 100, RUNS = 5 };
@@ -132,7 +133,7 @@ static void bare_answer(struct bare_call *call) {
 }
 
 static int bare_listen(struct bare_server *s) {
-  grpc_init();
+  core_init(); // with the switches that both sides share
   s->queue = grpc_completion_queue_create_for_next(NULL);
   s->server = grpc_server_create(NULL, NULL);
   grpc_server_register_completion_queue(s->server, s->queue, NULL);
@@ -231,7 +232,7 @@ static struct measured measure(const struct setup *setup) {
   struct meter meter = {.seconds = setup->seconds,
                         .warm_up = (uint64_t)setup->procs * WARM_UP_ROUNDS};
   struct rpc_method method = {.path = "/bench/Play", .context = &meter, .on_message = ours_message};
-  struct rpc_server_config config = {"127.0.0.1:0", 1, &method, 1, 1 << 16};
+  struct rpc_server_config config = {"127.0.0.1:0", 1, &method, 1, 1 << 16, 0};
   struct bare_server bare = {0};
   struct rpc_server *server = NULL;
   struct error error;

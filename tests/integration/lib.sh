@@ -92,6 +92,16 @@ no_process() { wait_for 5 none_left; }
 none_left() { [ -z "$(pids learner actor launch make cc1)" ]; }
 no_socket() { ! ls "$work"/acorn-* >/dev/null 2>&1; }
 
+# A port where nobody listens now; below those that the kernel gives to clients.
+free_port() {
+  local port
+  until
+    port=$((10000 + RANDOM % 20000))
+    ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null
+  do :; done
+  echo $port
+}
+
 end_all() {
   local pid
   for pid in $(pids launch learner actor); do kill -KILL "$pid" 2>/dev/null; done
@@ -101,3 +111,55 @@ end_all() {
 value() { tail -n 1 "$work/out" | grep '^result ' | tr ' ' '\n' | sed -n "s/^$1=//p"; }
 says() { grep -qF -- "$1" "$work/err"; }
 is() { [ "$1" = "$2" ]; }
+
+# ---- a learner and actors that are started by hand
+
+# learner WORDS...: in the background; its id is in $run. It listens on $address.
+address="unix:$work/by-hand"
+started=()
+learner() {
+  "$tree/build/learner" --listen="$address" "$@" >"$work/out" 2>"$work/err" </dev/null &
+  run=$!
+  started+=("$run")
+}
+
+# actor TASK WORDS...: in the background; its log is actor-TASK.log, its id is in $actor.
+actor() {
+  local task=$1
+  shift
+  "$tree/build/actor" --learner="$address" --task="$task" "$@" >>"$work/actor-$task.log" 2>&1 \
+    </dev/null &
+  actor=$!
+  started+=("$actor")
+}
+
+end_by_hand() {
+  {
+    end_all
+    wait "${started[@]}"
+  } 2>/dev/null # bash would announce those that are killed
+  started=()
+}
+
+# killed PID: kill -9, and its end.
+killed() {
+  {
+    kill -KILL "$1"
+    wait "$1"
+  } 2>/dev/null # bash would announce it
+}
+
+has_gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# metric NAME [FOLDER]: in the newest line of the metrics of run/ or that folder.
+metric() {
+  tail -n 1 "${2:-run}/metrics.jsonl" 2>/dev/null | tr ',{}' '\n' | sed -n "s|^\"$1\": *||p"
+}
+
+# whole_metric NAME [FOLDER]: without a fraction, for bash to count with; 0 if there is none.
+whole_metric() { printf '%.0f' "$(metric "$@" | grep . || echo 0)"; }
+
+# metric_passes NAME VALUE [FOLDER]: whether it is larger.
+metric_passes() {
+  awk -v a="$(metric "$1" "${3:-run}")" -v b="$2" 'BEGIN {exit !(a + 0 > b + 0)}'
+}

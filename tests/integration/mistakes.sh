@@ -43,4 +43,22 @@ help_is_complete() {
     grep -q 'reconnect_s' out
 }
 pass_if "--help shows usage, environments and all options" help_is_complete
+
+# Of each script that is started, the comment at its head, and nothing is done.
+scripts_help() {
+  local script said
+  for script in "$tree"/scripts/*.sh; do
+    case $(basename "$script") in lib.sh | status.sh) continue ;; esac
+    said=$("$script" --help 2>&1 </dev/null) && [ "$said" = "$("$script" -h 2>&1)" ] &&
+      grep -q "$(basename "$script")" <<<"$said" && ! grep -q '^#\|set -' <<<"$said" ||
+      { echo "  $script: $said" && return 1; }
+  done
+}
+pass_if "each script's --help is the comment at its head" scripts_help
+programs_name_their_words() {
+  "$tree/build/status" --help | grep -q '^Usage: status \[ADDRESS\] \[--name' &&
+    "$tree/build/checkpoint" --help | grep -q '^Usage: checkpoint RUN|FILE ' &&
+    "$tree/build/curves" --help | grep -q '^Usage: curves RUN\.\.\. '
+}
+pass_if "the usage lines name the words before the options" programs_name_their_words
 finish

@@ -73,7 +73,7 @@ reached() { is "$code" 0 && is "$(value reason)" target_return && [ -s reached/c
 pass_if "--target_return ends the run; --job-dir is the run folder" reached
 
 # Two at once, then a third one into the folder and onto the address of the first.
-port=$((20000 + $$ % 20000))
+port=$(free_port)
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir=one --listen="127.0.0.1:$port"
 one=$run
 mv err err.one

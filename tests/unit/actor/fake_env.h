@@ -4,13 +4,16 @@
 #ifndef ACORN_TESTS_UNIT_ACTOR_FAKE_ENV_H
 #define ACORN_TESTS_UNIT_ACTOR_FAKE_ENV_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "envs/env.h"
 
-/* Outcomes: '.' goes on, 'T' terminated, 'C' truncated (cut), 'B' both, 'E' the step fails. */
+/* Outcomes: '.' goes on, 'T' terminated, 'C' truncated (cut), 'B' both, 'L' terminated, and in
+ * every other episode only a life, so that the game goes on; 'E' the step fails;
+ * lies: 'N' a reward that is NaN, 'O' an observation that is, 'F' a flag that is none. */
 static const char *fake_script = "..T";
 static int fake_aligned;         /* 1: without the byte in front */
 static int fake_failing_creates; /* so many creates fail from now on */
@@ -81,8 +84,10 @@ static inline int fake_step(void *self, const void *action, struct acorn_row *ro
     return -1;
   }
   fake_observe(env, row);
-  row->reward = (float)env->step;
-  row->terminated = outcome == 'T' || outcome == 'B';
+  row->reward = outcome == 'N' ? NAN : (float)env->step;
+  if (outcome == 'O') *(float *)row->observation[!fake_aligned] = NAN;
+  row->terminated = outcome == 'F' ? 7 : outcome == 'T' || outcome == 'B' || outcome == 'L';
+  row->goes_on = outcome == 'L' && env->episode % 2 == 0;
   row->truncated = outcome == 'C' || outcome == 'B';
   row->num_numbers = 1;
   row->number_name[0] = "lives";

@@ -114,6 +114,9 @@ static const struct {
       {100, 0, 1, 0, 0},
       {101, 1, 0, 0, 0}}},
     {".B", 4, {{0, 0, 1, 0, 0}, {1, 1, 0, 0, 0}, {100, 2, 3, 2, 3}, {101, 1, 0, 0, 0}}},
+    {".L",
+     5,
+     {{0, 0, 1, 0, 0}, {1, 1, 0, 0, 0}, {100, 2, 3, 0, 0}, {101, 1, 0, 0, 0}, {200, 2, 3, 4, 6}}},
     {"T", 3, {{0, 0, 1, 0, 0}, {100, 1, 3, 1, 1}, {200, 1, 3, 1, 1}}},
     {"C",
      5,
@@ -186,6 +189,17 @@ static void seeds_follow_the_lease(void **state) {
 
 /* A failed step ends the call with a sentence and reports no episode; a new environment begins
  * anew. */
+static void a_life_takes_no_seed(void **state) {
+  (void)state;
+  open_pool("L", 1, 0);
+  begin(10);
+  for (int i = 0; i < 3; i++) assert_int_equal(step(), STATUS_OK);
+  const int64_t seeds[] = {1000, FAKE_UNSEEDED, 1010, FAKE_UNSEEDED};
+  assert_int_equal(fake_resets, 4);
+  for (int r = 0; r < 4; r++) assert_true(fake_seed[r] == seeds[r]);
+  close_pool();
+}
+
 static void a_failed_environment_is_replaced(void **state) {
   (void)state;
   open_pool("..E", 2, 0);
@@ -202,6 +216,38 @@ static void a_failed_environment_is_replaced(void **state) {
   assert_int_equal(flags[0], STEP_FIRST);
   assert_true(seen(0) == 0);   // this instance is new
   assert_true(seen(1) == 100); // the other one has gone on
+  close_pool();
+}
+
+/* What cannot be is never sent: the call fails as if the environment had said so. */
+static void a_lie_is_a_failure(void **state) {
+  (void)state;
+  static const struct {
+    const char *script, *words;
+  } cases[] = {{".N", "failed in step, after 1 steps: its reward is nan"},
+               {".O", "failed in step, after 1 steps: its observation 'step' has nan"},
+               {".F", "failed in step, after 1 steps: it set terminated to 7"}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    open_pool(cases[i].script, 2, 0);
+    begin(1);
+    assert_int_equal(step(), STATUS_OK);
+    assert_int_equal(step(), STATUS_IO);
+    if (!strstr(error.text, cases[i].words)) fail_msg("%s", error.text);
+    assert_int_equal(rows.num_episodes, 0);
+    assert_int_equal(fake_alive, 2);
+    begin(1);
+    close_pool();
+  }
+}
+
+static void an_action_that_there_is_not_is_refused(void **state) {
+  (void)state;
+  open_pool("...T", 2, 0);
+  begin(1);
+  actions[1] = 1000;
+  assert_int_equal(step(), STATUS_MISMATCH);
+  assert_non_null(strstr(error.text, "action 1000, there are 0..999"));
+  actions[1] = 0;
   close_pool();
 }
 
@@ -251,7 +297,10 @@ int main(void) {
       cmocka_unit_test(environments_keep_apart),
       cmocka_unit_test(a_cut_episode_takes_no_action),
       cmocka_unit_test(seeds_follow_the_lease),
+      cmocka_unit_test(a_life_takes_no_seed),
       cmocka_unit_test(a_failed_environment_is_replaced),
+      cmocka_unit_test(a_lie_is_a_failure),
+      cmocka_unit_test(an_action_that_there_is_not_is_refused),
       cmocka_unit_test(a_failed_reset_or_create_is_told),
       cmocka_unit_test(the_delay_is_per_step),
   };

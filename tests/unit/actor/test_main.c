@@ -103,7 +103,7 @@ static void refused_or_without_a_learner(void **state) {
   expect_words("catch is played here");
   learner_stop();
   const char *alone[] = {"--learner=unix:/tmp/acorn-actor-test-nobody", "--reconnect_s=0", NULL};
-  assert_int_equal(wait_for(start(alone)), 1);
+  assert_int_equal(wait_for(start(alone)), 4);
   expect_words("/tmp/acorn-actor-test-nobody");
 }
 

@@ -8,7 +8,8 @@
 
 #include "deploy/arguments.h"
 
-// Two small tables: "seed" is the learner's, "delay" the actor's, "verbose" both's.
+// Three small tables: "patience" is the launcher's, "seed" the learner's, "delay" the actor's,
+// "verbose" both programs'.
 struct config {
   struct options_given given;
   int64_t number;
@@ -22,8 +23,11 @@ static const struct option learner_rows[] = {INT("seed"),     INT("total_steps")
                                              INT("num_envs"), BOOL("resume"),     INT("env")};
 static const struct option actor_rows[] = {INT("delay"), BOOL("verbose"), INT("envs"), INT("task"),
                                            INT("env")};
-static const struct option_table learner_table = {"learner", "", learner_rows, 6};
-static const struct option_table actor_table = {"actor", "", actor_rows, 5};
+static const struct option launch_rows[] = {INT("patience"), BOOL("plot")};
+static const struct option_table launch_table = {"launch", NULL, "", launch_rows, 2};
+static const struct option_table learner_table = {"learner", NULL, "", learner_rows, 6};
+static const struct option_table actor_table = {"actor", NULL, "", actor_rows, 5};
+static const struct argument_tables tables = {&launch_table, &learner_table, &actor_table};
 
 enum { MAX_ARGC = 16 };
 
@@ -38,7 +42,7 @@ static enum status parse(const char *line) {
   strcpy(copy, line);
   for (char *at = strtok(copy, " "); at; at = strtok(NULL, " ")) argv[argc++] = at;
   error.text[0] = '\0';
-  return arguments_parse(&arguments, &learner_table, &actor_table, argc, argv, &error);
+  return arguments_parse(&arguments, &tables, argc, argv, &error);
 }
 
 static const char *joined(const struct words *words) {
@@ -120,6 +124,39 @@ static void mistakes_are_named(void **state) {
   }
 }
 
+static void the_launchers_own_flags_stay_here(void **state) {
+  (void)state;
+  assert_int_equal(parse("cartpole vtrace 4 --patience=3 --seed=7 --patience 4"), STATUS_OK);
+  assert_string_equal(joined(&arguments.launch), "--patience=3 --patience 4");
+  assert_string_equal(joined(&arguments.learner), "--seed=7");
+  assert_string_equal(joined(&arguments.actor), "");
+  assert_int_equal(parse("cartpole vtrace 4 --patients=3"), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "did you mean --patience?"));
+}
+
+static void another_form_has_no_counts_and_its_own_flags(void **state) {
+  (void)state;
+  static const struct reserved_flag reserved[] = {{"task", "count yourself"}, {NULL, NULL}};
+  static const struct arguments_form form = {.counts_actors = false, .reserved = reserved};
+  struct {
+    char *argv[5];
+    const char *sentence; // NULL: taken
+  } cases[] = {
+      {{"task", "catch", "random", "--num_envs=3", NULL}, NULL},
+      {{"task", "catch", NULL}, "AGENT is missing: ENV AGENT [--flag=value ...]"},
+      {{"task", "catch", "random", "4", NULL}, "'4' is one word too many"},
+      {{"task", "catch", "random", "--task=4", NULL}, "--task=4 cannot be given here: count"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    int argc = 0;
+    while (cases[i].argv[argc]) argc++;
+    enum status status =
+        arguments_parse_form(&arguments, &form, &tables, argc, cases[i].argv, &error);
+    assert_int_equal(status, cases[i].sentence ? STATUS_INVALID : STATUS_OK);
+    if (cases[i].sentence) assert_non_null(strstr(error.text, cases[i].sentence));
+  }
+}
+
 static void help_is_asked_for_anywhere(void **state) {
   (void)state;
   static const char *const lines[] = {"--help", "-h", "cartpole --help",
@@ -136,9 +173,8 @@ static void too_many_words_are_refused(void **state) {
   (void)state;
   static char *argv[ARGUMENTS_MAX_WORDS + 1] = {"launch", "cartpole", "vtrace", "4"};
   for (int i = 4; i < ARGUMENTS_MAX_WORDS; i++) argv[i] = "--verbose";
-  assert_int_equal(
-      arguments_parse(&arguments, &learner_table, &actor_table, ARGUMENTS_MAX_WORDS, argv, &error),
-      STATUS_INVALID);
+  assert_int_equal(arguments_parse(&arguments, &tables, ARGUMENTS_MAX_WORDS, argv, &error),
+                   STATUS_INVALID);
   assert_non_null(strstr(error.text, "words are too many"));
 }
 
@@ -147,6 +183,8 @@ int main(void) {
       cmocka_unit_test(flags_go_to_whom_they_belong),
       cmocka_unit_test(the_fourth_word_is_environments_per_actor),
       cmocka_unit_test(mistakes_are_named),
+      cmocka_unit_test(the_launchers_own_flags_stay_here),
+      cmocka_unit_test(another_form_has_no_counts_and_its_own_flags),
       cmocka_unit_test(help_is_asked_for_anywhere),
       cmocka_unit_test(too_many_words_are_refused),
   };

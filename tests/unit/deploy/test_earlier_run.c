@@ -83,8 +83,18 @@ static void another_run_is_refused(void **state) {
   options_deinit(table, &options);
 }
 
+/* Whether it is the same environment, the learner finds out. */
+static void a_plugin_may_have_moved(void **state) {
+  (void)state;
+  static const char earlier[] = "env = /there/meadow.so\nagent = vtrace\nenv_args = \"{}\"\n";
+  assert_int_equal(take("/here/meadow.so", NULL, earlier), STATUS_OK);
+  assert_int_equal(take("/here/meadow.so", NULL, TMAZE), STATUS_OK);
+  options_deinit(table, &options);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_plugin_may_have_moved),
       cmocka_unit_test(the_environments_options_are_taken),
       cmocka_unit_test(another_run_is_refused),
   };

@@ -29,14 +29,18 @@ static char address[128];
 static int listener = -1;
 
 struct scenario {
-  const char *learner, *actor; // scripts
+  const char *learner, *actor; // scripts; no learner: it is elsewhere
+  const char *evaluator;       // of the last actor, which is an evaluator; NULL: there is none
   int num_actors;
+  bool logs_are_shown; // by the supervisor's own output
+  int lost_exit_code;
   bool nobody_listens;
   bool ignores_hangup;
   int signals[2];      // sent in turn, each once the file `cue` holds something; 0: none
   const char *cue;     // NULL: "started"
   int learner_stop_ms; // 0: long
   int death_window_ms; // 0: long
+  bool any_deaths;     // no number of them ends an actor for good; it is started again at once
 };
 
 // ---- what scripts leave behind
@@ -97,14 +101,18 @@ static void listen_in_folder(void) {
 static int supervise(const struct scenario *scenario) {
   char *learner[] = {"/bin/sh", "-c", (char *)scenario->learner, NULL};
   char *actor[] = {"/bin/sh", "-c", (char *)scenario->actor, NULL};
+  char *evaluator[] = {"/bin/sh", "-c", (char *)scenario->evaluator, NULL};
   char *const *actors[MAX_ACTORS] = {actor, actor, actor, actor};
+  if (scenario->evaluator) actors[scenario->num_actors - 1] = evaluator;
   char logs[128];
   snprintf(logs, sizeof(logs), "%s/logs", folder);
-  struct supervisor_config config = {.learner = learner,
+  struct supervisor_config config = {.learner = scenario->learner ? learner : NULL,
                                      .actors = actors,
                                      .num_actors = scenario->num_actors,
+                                     .num_evaluators = scenario->evaluator != NULL,
                                      .address = address,
-                                     .log_folder = logs};
+                                     .log_folder = scenario->logs_are_shown ? NULL : logs,
+                                     .lost_exit_code = scenario->lost_exit_code};
   supervisor_defaults(&config);
   config.restart_ms = 10;
   config.ready_ms = 600;
@@ -112,6 +120,7 @@ static int supervise(const struct scenario *scenario) {
   config.actor_stop_ms = 300;
   if (scenario->learner_stop_ms) config.learner_stop_ms = scenario->learner_stop_ms;
   if (scenario->death_window_ms) config.death_window_ms = scenario->death_window_ms;
+  if (scenario->any_deaths) config.max_deaths = config.restart_ms = 0;
   if (scenario->ignores_hangup) signal(SIGHUP, SIG_IGN);
   if (chdir(folder) != 0 || dup2(creat("said", 0666), STDERR_FILENO) < 0) return 99;
   return supervisor_run(&config);
@@ -185,6 +194,17 @@ static void actors_are_stopped_when_the_learner_ends(void **state) {
       .num_actors = 2};
   assert_int_equal(run(&scenario), 0);
   assert_int_equal(count_of("told", "actor"), 2);
+}
+
+static void an_actor_that_refuses_its_options_is_not_started_again(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = LEARNS_UNTIL_TERM,
+                              .actor = STARTS "echo unknown option --x; exit 2",
+                              .num_actors = 2};
+  assert_int_equal(run(&scenario), 1);
+  assert_int_equal(count_of("started", "start"), 2);
+  assert_non_null(strstr(contents("said"), "actor 0 refuses its options"));
+  assert_non_null(strstr(contents("said"), "unknown option --x"));
 }
 
 static void an_actor_that_ignores_the_stop_is_killed_with_its_children(void **state) {
@@ -265,8 +285,8 @@ static void five_deaths_end_an_actor_and_the_last_actor_ends_the_run(void **stat
   assert_int_equal(count_of("started", "start"), 5);
   assert_int_equal(count_of("told", "learner"), 1);
   assert_non_null(strstr(contents("said"), "5 deaths within 60 s"));
-  // Its log is shown, and kept.
-  assert_int_equal(count_of("said", "out of memory\n"), 5);
+  // Its log is shown, a line for each of the four new starts and in the end all five, and kept.
+  assert_int_equal(count_of("said", "out of memory\n"), 4 + 5);
   assert_int_equal(count_of("logs/actor-0.log", "out of memory\n"), 5);
 }
 
@@ -281,6 +301,27 @@ static void the_others_go_on_without_an_actor_that_was_given_up(void **state) {
   assert_int_equal(count_of("told", "actor"), 1);
 }
 
+static void the_run_goes_on_without_its_evaluator(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while ! grep -q 'not starting' said; do sleep 0.02; done; sleep 0.2; exit 0",
+      .actor = "trap 'echo actor >>told; exit 0' TERM; " SLEEPS,
+      .evaluator = "echo out of luck; sleep 0.05; exit 7",
+      .num_actors = 2};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("told", "actor"), 1);
+  assert_non_null(strstr(contents("said"), "evaluator 0 ended with exit code 7; that is 5 deaths"));
+  assert_int_equal(count_of("logs/evaluator-0.log", "out of luck\n"), 5);
+}
+
+static void an_evaluator_alone_is_no_run(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = LEARNS_UNTIL_TERM, .actor = "exit 7", .evaluator = ENDS_AT_TERM, .num_actors = 2};
+  assert_int_equal(run(&scenario), 1);
+  assert_non_null(strstr(contents("said"), "no actor is left"));
+}
+
 static void deaths_that_are_far_apart_do_not_count_together(void **state) {
   (void)state;
   struct scenario scenario = {
@@ -290,6 +331,29 @@ static void deaths_that_are_far_apart_do_not_count_together(void **state) {
       .death_window_ms = 100};
   assert_int_equal(run(&scenario), 0);
   assert_true(count_of("started", "start") >= 8);
+}
+
+static void without_a_limit_an_actor_is_always_started_again(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 8 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "exit 7",
+      .num_actors = 1,
+      .any_deaths = true};
+  assert_int_equal(run(&scenario), 0);
+  assert_true(count_of("started", "start") >= 8);
+}
+
+// Several at a time, so that one ends while another one is being started again.
+static void many_deaths_at_once_are_survived(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 400 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "exit 7",
+      .num_actors = MAX_ACTORS,
+      .any_deaths = true};
+  assert_int_equal(run(&scenario), 0);
+  assert_true(count_of("started", "start") >= 400);
 }
 
 // ---- stopping
@@ -374,6 +438,50 @@ static void an_ignored_hangup_stays_ignored(void **state) {
   assert_int_equal(run(&scenario), 4);
 }
 
+// ---- without a learner
+
+static void actors_alone_end_when_all_are_sent_home(void **state) {
+  (void)state;
+  struct scenario scenario = {.actor = STARTS "[ $(wc -l <started) -ge 4 ] || exit 7; exit 0",
+                              .num_actors = 2};
+  assert_int_equal(run(&scenario), 0);
+  assert_true(count_of("started", "start") >= 4);
+}
+
+static void actors_alone_are_stopped_by_one_signal(void **state) {
+  (void)state;
+  struct scenario scenario = {.actor = ENDS_AT_TERM, .num_actors = 3, .signals = {SIGTERM}};
+  assert_int_equal(run(&scenario), 0);
+  // Those that the signal met before their trap was set have told nobody.
+  assert_true(count_of("told", "actor") >= 1);
+}
+
+static void actors_alone_that_all_die_end_with_an_error(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .actor = STARTS "echo no engine >&2; exit 7", .num_actors = 2, .logs_are_shown = true};
+  assert_int_equal(run(&scenario), 1);
+  assert_int_equal(count_of("started", "start"), 10);
+  assert_int_equal(count_of("said", "no engine"), 10);
+  assert_non_null(strstr(contents("said"), "no actor is left"));
+}
+
+static void a_lost_actor_is_not_started_again(void **state) {
+  (void)state;
+  struct scenario scenario = {.actor = STARTS "exit 4", .num_actors = 1, .lost_exit_code = 4};
+  assert_int_equal(run(&scenario), 1);
+  assert_int_equal(count_of("started", "start"), 1);
+  assert_non_null(strstr(contents("said"), "actor 0 has found no learner"));
+}
+
+static void one_of_two_was_lost_the_other_sent_home(void **state) {
+  (void)state;
+  struct scenario scenario = {.actor = "if mkdir first 2>/dev/null; then exit 4; fi; exit 0",
+                              .num_actors = 2,
+                              .lost_exit_code = 4};
+  assert_int_equal(run(&scenario), 0);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void) {
@@ -381,6 +489,7 @@ int main(void) {
       TEST(exits_with_the_learners_code),
       TEST(a_crash_of_the_learner_is_named),
       TEST(actors_are_stopped_when_the_learner_ends),
+      TEST(an_actor_that_refuses_its_options_is_not_started_again),
       TEST(an_actor_that_ignores_the_stop_is_killed_with_its_children),
       TEST(what_a_dead_actor_started_goes_with_it),
       TEST(a_learner_that_is_not_there_is_an_error),
@@ -389,7 +498,11 @@ int main(void) {
       TEST(an_actor_that_crashes_is_started_again),
       TEST(five_deaths_end_an_actor_and_the_last_actor_ends_the_run),
       TEST(the_others_go_on_without_an_actor_that_was_given_up),
+      TEST(the_run_goes_on_without_its_evaluator),
+      TEST(an_evaluator_alone_is_no_run),
       TEST(deaths_that_are_far_apart_do_not_count_together),
+      TEST(many_deaths_at_once_are_survived),
+      TEST(without_a_limit_an_actor_is_always_started_again),
       TEST(a_stop_reaches_the_learner_first),
       TEST(actors_are_told_when_the_learner_takes_long),
       TEST(a_second_signal_kills),
@@ -397,6 +510,11 @@ int main(void) {
       TEST(a_stop_before_the_learner_listens_still_ends),
       TEST(a_learner_that_the_stop_itself_ends_has_stopped_as_told),
       TEST(an_ignored_hangup_stays_ignored),
+      TEST(actors_alone_end_when_all_are_sent_home),
+      TEST(actors_alone_are_stopped_by_one_signal),
+      TEST(actors_alone_that_all_die_end_with_an_error),
+      TEST(a_lost_actor_is_not_started_again),
+      TEST(one_of_two_was_lost_the_other_sent_home),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 #include "tests/unit/envs/play.h"
 
+#include <math.h>
+
 static void finds_every_environment(void **state) {
   (void)state;
   static const char *const names[] = {"cartpole", "catch", "tmaze", "synthetic"};
@@ -95,6 +97,30 @@ static void identifies_by_what_differs(void **state) {
   }
 }
 
+static void any_option_is_kept_where_it_may_be(void **state) {
+  (void)state;
+  struct acorn_env any = {.struct_bytes = sizeof any, .name = "any", .any_option = 1};
+  struct acorn_env older = any; // from before there was such a member
+  older.struct_bytes = offsetof(struct acorn_env, any_option);
+  struct acorn_config config;
+  struct error error;
+  const char *json = "{\"word\": \"two words\", \"deep\": {\"x\": [1, 2]}}";
+  assert_int_equal(registry_config(&config, &any, json, &error), STATUS_OK);
+  assert_ptr_equal(config.env, &any);
+  assert_string_equal(config.json, "{\"deep\":{\"x\":[1,2]},\"word\":\"two words\"}");
+  char identity[WIRE_ENVIRONMENT_BYTES];
+  registry_identity(identity, sizeof identity, &any, &config);
+  assert_string_equal(identity, "any({\"deep\":{\"x\":[1,2]},\"word\":\"two\\u0020words\"})");
+  registry_config_deinit(&config);
+
+  assert_int_equal(registry_config(&config, &any, "", &error), STATUS_OK);
+  registry_identity(identity, sizeof identity, &any, &config);
+  assert_string_equal(identity, "any");
+  registry_config_deinit(&config);
+  assert_int_equal(registry_config(&config, &older, json, &error), STATUS_INVALID);
+  registry_config_deinit(&config);
+}
+
 static void leaves_out_a_default_that_is_written_out(void **state) {
   (void)state;
   const struct acorn_env *env;
@@ -126,7 +152,13 @@ static void checks_spaces(void **state) {
                                    bad_shape = {"x", ACORN_FLOAT32, 1, {0}},
                                    bad_dtype = {"x", 9, 1, {3}},
                                    no_name = {NULL, ACORN_FLOAT32, 1, {3}},
-                                   bad_rank = {"x", ACORN_FLOAT32, 5, {1, 1, 1, 1}};
+                                   bad_rank = {"x", ACORN_FLOAT32, 5, {1, 1, 1, 1}},
+                                   long_name = {"a_name_of_thirty-two_characters.",
+                                                ACORN_INT32,
+                                                0,
+                                                {0}},
+                                   blank = {"a b", ACORN_INT32, 0, {0}},
+                                   huge = {"x", ACORN_UINT8, 2, {1 << 14, (1 << 12) + 1}};
   const struct {
     struct acorn_space space;
     const char *words; // NULL: right
@@ -147,13 +179,27 @@ static void checks_spaces(void **state) {
        "exactly one"},
       {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .box = 65}, "box at most 64"},
       {{.struct_bytes = 1, .num_tensors = 1, .tensor = {bad_shape}, .discrete = 2},
-       "tensor 0 needs"},
+       "tensor 0 has a shape"},
       {{.struct_bytes = 1, .num_tensors = 1, .tensor = {bad_dtype}, .discrete = 2},
-       "tensor 0 needs"},
+       "tensor 0 has a dtype"},
       {{.struct_bytes = 1, .num_tensors = 2, .tensor = {good, no_name}, .discrete = 2},
-       "tensor 1 needs"},
+       "tensor 1 has no name"},
       {{.struct_bytes = 1, .num_tensors = 1, .tensor = {bad_rank}, .discrete = 2},
-       "tensor 0 needs"},
+       "tensor 0 has a rank"},
+      {{.struct_bytes = 1, .num_tensors = 2, .tensor = {good, good}, .discrete = 2},
+       "tensor 1 has the name of an earlier one"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {long_name}, .discrete = 2},
+       "tensor 0 has a name of more than 31"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {blank}, .discrete = 2},
+       "tensor 0 has a name that is not visible"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {huge}, .discrete = 2},
+       "tensor 0 has more than 64 MiB"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .discrete = 65537},
+       "discrete at most 65536"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .box = 1, .low = {1}, .high = {0}},
+       "action 0 of the box is in 1..0"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .box = 1, .high = {INFINITY}},
+       "action 0 of the box is in 0..inf"},
   };
   const struct acorn_env env = {.name = "theirs", .space = tell_space};
   for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
@@ -180,6 +226,7 @@ int main(void) {
       cmocka_unit_test(names_the_nearest),
       cmocka_unit_test(reads_env_args),
       cmocka_unit_test(identifies_by_what_differs),
+      cmocka_unit_test(any_option_is_kept_where_it_may_be),
       cmocka_unit_test(leaves_out_a_default_that_is_written_out),
       cmocka_unit_test(checks_spaces),
   };

@@ -57,6 +57,44 @@ static void target_is_over_the_last_hundred(void **state) {
   progress_destroy(progress);
 }
 
+static void the_target_follows_what_the_result_is_over(void **state) {
+  (void)state;
+  static const struct {
+    enum progress_over over;
+    bool trained, evaluated; /* which hundred episodes reach the target */
+    enum stop_reason reason;
+    bool over_eval;
+  } cases[] = {
+      {OVER_TRAIN, true, true, STOP_TARGET_RETURN, false},
+      {OVER_TRAIN, false, true, STOP_NONE, false},
+      {OVER_EVAL, true, false, STOP_NONE, true},
+      {OVER_EVAL, false, true, STOP_TARGET_RETURN, true},
+      {OVER_AUTO, true, false, STOP_TARGET_RETURN, false},
+      {OVER_AUTO, false, true, STOP_TARGET_RETURN, true},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct progress *progress =
+        create((struct progress_config){.target_return = 10, .over = cases[i].over});
+    for (int k = 0; k < 100 && cases[i].evaluated; k++)
+      progress_add_episode(progress, true, 0, 10, 1);
+    for (int k = 0; k < 100 && cases[i].trained; k++)
+      progress_add_episode(progress, false, 0, 10, 1);
+    assert_int_equal(progress_stopped(progress), cases[i].reason);
+    assert_int_equal(progress_over_eval(progress), cases[i].over_eval);
+    progress_destroy(progress);
+  }
+}
+
+static void one_evaluation_episode_makes_auto_wait_for_a_hundred(void **state) {
+  (void)state;
+  struct progress *progress =
+      create((struct progress_config){.target_return = 10, .over = OVER_AUTO});
+  progress_add_episode(progress, true, 0, 10, 1);
+  for (int i = 0; i < 200; i++) progress_add_episode(progress, false, 0, 1000, 1);
+  assert_int_equal(progress_stopped(progress), STOP_NONE);
+  progress_destroy(progress);
+}
+
 static void statistics(void **state) {
   (void)state;
   struct progress *progress = create((struct progress_config){.target_return = NAN});
@@ -115,14 +153,30 @@ static void kept_episodes_are_counted_in_order_of_their_environments(void **stat
   assert_true(mean[0] == mean[1]);
 }
 
+static void the_last_returns_are_handed_out(void **state) {
+  (void)state;
+  double returns[PROGRESS_WINDOW], sum = 0;
+  struct progress *progress = create((struct progress_config){.target_return = NAN});
+  assert_int_equal(progress_last_returns(progress, false, returns), 0);
+  for (int i = 0; i < 250; i++) progress_add_episode(progress, false, 0, i, 1);
+  assert_int_equal(progress_last_returns(progress, true, returns), 0);
+  assert_int_equal(progress_last_returns(progress, false, returns), PROGRESS_WINDOW);
+  for (int i = 0; i < PROGRESS_WINDOW; i++) sum += returns[i];
+  assert_true(sum / PROGRESS_WINDOW == 199.5);
+  progress_destroy(progress);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(stops_at_total_steps_once),
       cmocka_unit_test(target_needs_a_hundred_episodes_of_its_role),
       cmocka_unit_test(target_is_over_the_last_hundred),
+      cmocka_unit_test(the_target_follows_what_the_result_is_over),
+      cmocka_unit_test(one_evaluation_episode_makes_auto_wait_for_a_hundred),
       cmocka_unit_test(statistics),
       cmocka_unit_test(kept_episodes_are_counted_in_order_of_their_environments),
       cmocka_unit_test(evaluation_counts_a_quota_of_each_environment),
+      cmocka_unit_test(the_last_returns_are_handed_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

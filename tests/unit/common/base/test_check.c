@@ -63,6 +63,20 @@ static void test_a_size_that_overflows_is_a_failure(void **state) {
   assert_non_null(strstr(said, "more than memory can address"));
 }
 
+static void fail_much(void) {
+  free(check_alloc(SIZE_MAX / 4, 1));
+}
+
+static void test_without_memory_it_gives_up(void **state) {
+  (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  skip(); // a sanitizer's malloc ends the process itself
+#endif
+  char said[2048];
+  assert_int_equal(run_child(fail_much, said), 0);
+  assert_non_null(strstr(said, "error: out of memory: "));
+}
+
 static void test_true_does_nothing(void **state) {
   (void)state;
   int evaluated = 0;
@@ -87,6 +101,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_failure_says_what_and_where),
       cmocka_unit_test(test_a_size_that_overflows_is_a_failure),
+      cmocka_unit_test(test_without_memory_it_gives_up),
       cmocka_unit_test(test_true_does_nothing),
       cmocka_unit_test(test_memory_is_aligned_and_zero),
   };

@@ -40,7 +40,7 @@ static const struct option rows[] = {
     {"device", NULL, OPTION_CHOICE, offsetof(struct config, device), "auto", 0, 0, "auto|cpu|cuda",
      "Run", "device"},
 };
-static const struct option_table table = {"learner", "Trains a policy.", rows,
+static const struct option_table table = {"learner", NULL, "Trains a policy.", rows,
                                           sizeof rows / sizeof rows[0]};
 
 static int make(void **state) {
@@ -280,6 +280,51 @@ static void test_written_options_read_back(void **state) {
   }
 }
 
+static void test_rows_that_are_left_out_are_comments(void **state) {
+  struct config *config = *state, again = {0};
+  struct error error;
+  assert_int_equal(parse(config, "--seed=5 --logdir=here --rate=0.5", &error), STATUS_OK);
+  static const char *const names[] = {"logdir", "rate"};
+  char *text;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  options_write_without(&table, config, names, 2, out);
+  fclose(out);
+  assert_non_null(strstr(text, "\n# logdir = here\n"));
+  assert_non_null(strstr(text, "\n# rate = 0.5\n"));
+  assert_non_null(strstr(text, "\nseed = 5\n"));
+
+  char path[64];
+  write_file(path, text);
+  options_init(&table, &again);
+  assert_int_equal(options_read_file(&table, &again, path, &error), STATUS_OK);
+  assert_int_equal(again.seed, 5);
+  assert_false(options_given(&table, &again, "logdir"));
+  options_deinit(&table, &again);
+  unlink(path);
+  free(text);
+}
+
+static void note_difference(void *context, const struct option *option, const char *a,
+                            const char *b) {
+  char *notes = context;
+  size_t length = strlen(notes);
+  snprintf(notes + length, 256 - length, "%s %s %s;", option->name, a, b);
+}
+
+static void test_compare(void **state) {
+  struct config *config = *state, other;
+  struct error error;
+  char notes[256] = "";
+  options_init(&table, &other);
+  options_compare(&table, config, &other, note_difference, notes);
+  assert_string_equal(notes, "");
+  assert_int_equal(parse(config, "--rate=0.5 --no_shuffle --logdir=here", &error), STATUS_OK);
+  options_compare(&table, config, &other, note_difference, notes);
+  assert_string_equal(notes, "rate 0.5 0.0006;shuffle false true;logdir here ;");
+  options_deinit(&table, &other);
+}
+
 static void test_help(void **state) {
   (void)state;
   static const char expected[] =
@@ -314,8 +359,36 @@ static void test_help(void **state) {
   free(text);
 }
 
+static void test_markdown(void **state) {
+  (void)state;
+  static const struct option few[] = {
+      {"logdir", "job_dir", OPTION_STRING, 0, "", 0, 0, NULL, "Run", "default runs/<env>"},
+      {"fast", NULL, OPTION_BOOL, 0, "true", 0, 0, NULL, "Speed", "a|b"},
+      {"seed", NULL, OPTION_INT, 0, "1", 0, 9, NULL, "Run", "random seed"},
+  };
+  static const struct option_table small = {"learner", NULL, "Trains a policy.", few, 3};
+  static const char expected[] =
+      "## learner\n\nTrains a policy.\n"
+      "\n### Run\n\n"
+      "| option | default | values | meaning |\n|---|---|---|---|\n"
+      "| `--logdir`, `--job_dir` |  |  | default runs/\\<env> |\n"
+      "| `--seed` | `1` | 0..9 | random seed |\n"
+      "\n### Speed\n\n"
+      "| option | default | values | meaning |\n|---|---|---|---|\n"
+      "| `--fast` | `true` | true, false | a\\|b |\n"
+      "\n";
+  char *text;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  options_markdown(&small, out);
+  fclose(out);
+  assert_string_equal(text, expected);
+  free(text);
+}
+
 static void test_help_is_asked_for(void **state) {
-  static const char *const lines[] = {"--help", "-h", "--nonsense --help", "--seed=1 -h"};
+  static const char *const lines[] = {"--help", "-h", "--nonsense --help", "--seed=1 -h",
+                                      "--help=markdown"};
   FILE *null = fopen("/dev/null", "w");
   FILE *shown = stdout;
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -363,7 +436,7 @@ static void test_nearest(void **state) {
 static void test_nearest_over_tables(void **state) {
   (void)state;
   static const struct option more[] = {{.name = "gammas"}};
-  static const struct option_table other = {"actor", "", more, 1};
+  static const struct option_table other = {"actor", NULL, "", more, 1};
   const struct option_table *const tables[] = {&table, &other};
   assert_string_equal(options_nearest(tables, 2, "gamas"), "gammas");
   assert_string_equal(options_nearest(tables, 1, "gamas"), "gamma");
@@ -375,12 +448,21 @@ static void test_nearest_over_tables(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      WITH_CONFIG(test_defaults),          WITH_CONFIG(test_syntax),
-      WITH_CONFIG(test_numbers),           WITH_CONFIG(test_refused),
-      WITH_CONFIG(test_positional),        WITH_CONFIG(test_file),
-      WITH_CONFIG(test_bad_files),         WITH_CONFIG(test_written_options_read_back),
-      WITH_CONFIG(test_help_is_asked_for), cmocka_unit_test(test_help),
-      cmocka_unit_test(test_nearest),      cmocka_unit_test(test_nearest_over_tables),
+      WITH_CONFIG(test_defaults),
+      WITH_CONFIG(test_syntax),
+      WITH_CONFIG(test_numbers),
+      WITH_CONFIG(test_refused),
+      WITH_CONFIG(test_positional),
+      WITH_CONFIG(test_file),
+      WITH_CONFIG(test_bad_files),
+      WITH_CONFIG(test_written_options_read_back),
+      WITH_CONFIG(test_help_is_asked_for),
+      cmocka_unit_test(test_help),
+      cmocka_unit_test(test_markdown),
+      WITH_CONFIG(test_rows_that_are_left_out_are_comments),
+      WITH_CONFIG(test_compare),
+      cmocka_unit_test(test_nearest),
+      cmocka_unit_test(test_nearest_over_tables),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

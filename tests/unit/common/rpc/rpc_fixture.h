@@ -130,7 +130,7 @@ static void fixture_hold_referenced(void *context, struct rpc_stream *stream,
   fixture_hold(context, stream, spans, n);
 }
 
-static struct rpc_stream *fixture_take_held(struct fixture *f) {
+static inline struct rpc_stream *fixture_take_held(struct fixture *f) {
   pthread_mutex_lock(&f->lock);
   while (f->num_held == 0) pthread_cond_wait(&f->changed, &f->lock);
   struct rpc_stream *stream = f->held[--f->num_held];
@@ -150,25 +150,26 @@ static void *fixture_thread(void *argument) {
   return NULL;
 }
 
-static void fixture_create(struct fixture *f, const char *address, int num_queues,
-                           size_t max_message_bytes) {
+static void fixture_create_bounded(struct fixture *f, const char *address, int num_queues,
+                                   size_t max_message_bytes, int max_calls) {
   memset(f, 0, sizeof(*f));
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->changed, NULL);
   static const struct rpc_method methods[FIXTURE_METHODS] = {
-      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed},
-      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed},
-      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed},
-      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed},
-      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed},
-      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed},
-      {"/test/Bare", NULL, NULL, fixture_unary, NULL},
-      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed},
+      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
+      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false},
+      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false},
+      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false},
+      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false},
+      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed,
+       false},
+      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false},
+      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
   };
   memcpy(f->methods, methods, sizeof(methods));
   for (int i = 0; i < FIXTURE_METHODS; i++) f->methods[i].context = f;
-  struct rpc_server_config config = {address, num_queues, f->methods, FIXTURE_METHODS,
-                                     max_message_bytes};
+  struct rpc_server_config config = {address,         num_queues,        f->methods,
+                                     FIXTURE_METHODS, max_message_bytes, max_calls};
   struct error error;
   if (rpc_server_create(&f->server, &config, &error) != STATUS_OK) {
     fprintf(stderr, "%s\n", error.text);
@@ -187,6 +188,11 @@ static void fixture_create(struct fixture *f, const char *address, int num_queue
   }
 }
 
+static inline void fixture_create(struct fixture *f, const char *address, int num_queues,
+                                  size_t max_message_bytes) {
+  fixture_create_bounded(f, address, num_queues, max_message_bytes, 0);
+}
+
 /* Stops the server as the learner does; the caller's streams may still be open. */
 static void fixture_stop(struct fixture *f) {
   rpc_server_shutdown(f->server);
@@ -203,7 +209,7 @@ static void fixture_destroy(struct fixture *f) {
 }
 
 /* Waits up to 10 s for a counter to reach a value. */
-static bool fixture_reaches(atomic_int *counter, int value) {
+static inline bool fixture_reaches(atomic_int *counter, int value) {
   for (int64_t end = clock_now_us() + 10000000; atomic_load(counter) != value; clock_sleep_us(500))
     if (clock_now_us() > end) return false;
   return true;

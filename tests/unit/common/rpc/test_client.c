@@ -20,7 +20,7 @@ static void fill(uint8_t *bytes, size_t size, uint32_t seed) {
 static void bodies_come_back_whole(void **state) {
   (void)state;
   static const size_t sizes[] = {0, 1, 1000, (28 << 10) - 1, 28 << 10, 1 << 20, 8 << 20};
-  static const char *const addresses[] = {"127.0.0.1:0", "unix:/tmp/rpc_test_bodies.sock"};
+  static const char *const addresses[] = {"127.0.0.1:0", "unix:bodies.sock"};
   uint8_t *body = malloc(8 << 20);
   for (int a = 0; a < 2; a++) {
     struct fixture f;
@@ -104,7 +104,7 @@ static void *talk(void *argument) {
 
 static void sixteen_streams_on_two_queues(void **state) {
   (void)state;
-  static const char *const addresses[] = {"127.0.0.1:0", "unix:/tmp/rpc_test_streams.sock"};
+  static const char *const addresses[] = {"127.0.0.1:0", "unix:streams.sock"};
   for (int a = 0; a < 2; a++) {
     struct fixture f;
     struct talker talkers[16];
@@ -235,7 +235,7 @@ static void a_call_may_be_closed_unused(void **state) {
 static void a_dead_server_is_unavailable_at_the_first_exchange(void **state) {
   (void)state;
   static uint8_t body[1 << 20];
-  static const char *const addresses[] = {"127.0.0.1:1", "unix:/tmp/rpc_test_nobody.sock"};
+  static const char *const addresses[] = {"127.0.0.1:1", "unix:nobody.sock"};
   for (int i = 0; i < 2; i++) {
     struct rpc_channel *channel = rpc_channel_create(addresses[i], 1000);
     struct rpc_call *call = rpc_call_open(channel, "/test/Echo");
@@ -293,7 +293,7 @@ static void *start_late(void *argument) {
 
 static void a_unary_call_waits_for_its_server(void **state) {
   (void)state;
-  struct late_server late = {.address = "unix:/tmp/rpc_test_late.sock"};
+  struct late_server late = {.address = "unix:late.sock"};
   unlink(late.address + 5);
   struct rpc_channel *channel = rpc_channel_create(late.address, 1000);
   uint8_t *reply;
@@ -312,6 +312,21 @@ static void a_unary_call_waits_for_its_server(void **state) {
   fixture_destroy(&late.fixture);
 }
 
+/* The Unix sockets lie in a folder of this process. */
+static char folder[] = "/tmp/test_client_XXXXXX";
+
+static int enter_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) ? chdir(folder) : -1;
+}
+
+static int leave_folder(void **state) {
+  (void)state;
+  static const char *const sockets[] = {"bodies.sock", "streams.sock", "late.sock"};
+  for (int i = 0; i < 3; i++) unlink(sockets[i]);
+  return rmdir(folder);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bodies_come_back_whole),
@@ -325,5 +340,5 @@ int main(void) {
       cmocka_unit_test(a_server_that_goes_is_unavailable),
       cmocka_unit_test(a_unary_call_waits_for_its_server),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -46,7 +46,7 @@ static void start_child(void) {
 
 static enum status try_address(const char *address, struct error *error) {
   struct rpc_method method = {.path = "/x/Y"};
-  struct rpc_server_config config = {address, 1, &method, 1, 1000};
+  struct rpc_server_config config = {address, 1, &method, 1, 1000, 0};
   struct rpc_server *server;
   enum status status = rpc_server_create(&server, &config, error);
   if (status != STATUS_OK) return status;
@@ -185,9 +185,9 @@ static void another_thread_answers(void **state) {
   for (int answer = ANSWER_REPLY; answer <= ANSWER_CANCEL; answer++) {
     blocked_start(&b, f.address, "/test/Hold");
     struct rpc_stream *stream = fixture_take_held(&f);
-    char *peer = rpc_stream_peer(stream);
+    char peer[RPC_PEER_BYTES];
+    rpc_stream_peer(stream, peer);
     assert_non_null(strstr(peer, "127.0.0.1:"));
-    free(peer);
     if (answer == ANSWER_REPLY) rpc_stream_reply(stream, "ab", 2, "cd", 2);
     if (answer == ANSWER_FINISH)
       rpc_stream_finish(stream, RPC_FAILED_PRECONDITION, "not now", NULL, 0);
@@ -404,7 +404,7 @@ static void *wake_soon(void *server) {
 static void a_wake_ends_a_poll(void **state) {
   (void)state;
   struct rpc_method method = {.path = "/x/Y"};
-  struct rpc_server_config config = {"127.0.0.1:0", 1, &method, 1, 1000};
+  struct rpc_server_config config = {"127.0.0.1:0", 1, &method, 1, 1000, 0};
   struct rpc_server *server;
   assert_int_equal(rpc_server_create(&server, &config, NULL), STATUS_OK);
   int64_t start = clock_now_us();
@@ -428,6 +428,88 @@ static void a_wake_ends_a_poll(void **state) {
   rpc_server_destroy(server);
 }
 
+/* ---- bounds */
+
+static void calls_beyond_the_bound_are_refused(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES, 2);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_call *call[3];
+  struct rpc_result result;
+  bool ended;
+  for (int i = 0; i < 3; i++) {
+    call[i] = rpc_call_open(channel, "/test/Echo");
+    assert_int_equal(fixture_say(call[i], "hello", &result, &ended), i < 2);
+  }
+  assert_int_equal(result.code, RPC_RESOURCE_EXHAUSTED);
+  assert_non_null(strstr(result.text, "too many calls"));
+  rpc_call_close(call[2]);
+  rpc_call_close(call[0]);
+  assert_true(fixture_reaches(&f.closed, 1));
+  clock_sleep_us(50000); /* the count goes down just after on_close */
+  call[0] = rpc_call_open(channel, "/test/Echo");
+  assert_true(fixture_say(call[0], "hello", &result, &ended));
+  rpc_call_close(call[0]);
+  rpc_call_close(call[1]);
+  rpc_channel_destroy(channel);
+  fixture_destroy(&f);
+}
+
+/* A control method, called by a client on a thread of its own. */
+struct call {
+  char address[64];
+  struct rpc_result result;
+  atomic_bool done;
+};
+
+static void say_hello(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                      int num_spans) {
+  (void)context, (void)spans, (void)num_spans;
+  rpc_stream_finish(stream, RPC_OK, "", "hello", 5);
+}
+
+static void *call_control(void *argument) {
+  struct call *call = argument;
+  struct rpc_channel *channel = rpc_channel_create(call->address, 1000);
+  uint8_t *reply;
+  size_t bytes;
+  call->result = rpc_unary(channel, "/x/Control", "", 0, &reply, &bytes, 20000);
+  assert_true(!reply || (bytes == 5 && memcmp(reply, "hello", 5) == 0));
+  free(reply);
+  rpc_channel_destroy(channel);
+  atomic_store(&call->done, true);
+  return NULL;
+}
+
+/* Nobody polls the ordinary queue here: its thread may compute for a long time. */
+static void the_control_queue_answers_while_the_other_is_busy(void **state) {
+  (void)state;
+  struct rpc_method methods[] = {{.path = "/x/Y"},
+                                 {.path = "/x/Control", .on_message = say_hello, .control = true}};
+  struct rpc_server_config config = {"127.0.0.1:0", 1, methods, 2, 1000, 0};
+  struct rpc_server *server;
+  assert_int_equal(rpc_server_create(&server, &config, NULL), STATUS_OK);
+  for (int i = 0; i < 3; i++) {
+    struct call call = {.done = false};
+    snprintf(call.address, sizeof(call.address), "127.0.0.1:%d", rpc_server_port(server));
+    pthread_t thread;
+    pthread_create(&thread, NULL, call_control, &call);
+    while (!atomic_load(&call.done)) {
+      while (rpc_server_poll(server, 1, 0) > 0) continue;
+      clock_sleep_us(1000);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(call.result.code, RPC_OK);
+  }
+  rpc_server_shutdown(server);
+  int ended[2] = {0};
+  while (!ended[0] || !ended[1])
+    for (int i = 0; i < 2; i++)
+      if (!ended[i]) ended[i] = rpc_server_poll(server, i, clock_now_us() + 10000) < 0;
+  rpc_server_destroy(server);
+}
+
 int main(void) {
   start_child();
   const struct CMUnitTest tests[] = {
@@ -446,6 +528,8 @@ int main(void) {
       cmocka_unit_test(shutdown_with_messages_in_hand),
       cmocka_unit_test(shutdown_lets_open_calls_end),
       cmocka_unit_test(a_wake_ends_a_poll),
+      cmocka_unit_test(calls_beyond_the_bound_are_refused),
+      cmocka_unit_test(the_control_queue_answers_while_the_other_is_busy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

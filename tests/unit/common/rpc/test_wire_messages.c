@@ -370,30 +370,6 @@ static void a_join_reply_crosses(void **state) {
   assert_non_null(strstr(error.text, "number of seeds in JoinReply is 0"));
 }
 
-static void a_status_is_what_protobuf_c_reads(void **state) {
-  (void)state;
-  struct wire_player players[2] = {{"actor/0/0", 0, 16, WIRE_ROLE_TRAIN, 123, "stepping"},
-                                   {"eval/0/0", 16, 1, WIRE_ROLE_EVAL, 5, "late"}};
-  struct wire_status status = {"catch", "vtrace", 1000, 50, 2.5, 400.0, players, 2};
-  size_t size;
-  uint8_t *bytes = wire_pack_status(&status, &size);
-  Acorn__StatusReply *message = acorn__status_reply__unpack(NULL, size, bytes);
-  free(bytes);
-  assert_non_null(message);
-  assert_string_equal(message->environment, "catch");
-  assert_string_equal(message->agent, "vtrace");
-  assert_true(message->environment_steps == 1000 && message->updates == 50);
-  assert_true(message->seconds == 2.5 && message->steps_per_second == 400.0);
-  assert_int_equal(message->n_player, 2);
-  assert_string_equal(message->player[1]->name, "eval/0/0");
-  assert_string_equal(message->player[1]->state, "late");
-  assert_int_equal(message->player[1]->first_environment, 16);
-  assert_int_equal(message->player[1]->role, ACORN__ROLE__ROLE_EVAL);
-  assert_int_equal(message->player[0]->num_environments, 16);
-  assert_int_equal(message->player[0]->steps, 123);
-  acorn__status_reply__free_unpacked(message, NULL);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tensors_start_at_multiples_of_16),
@@ -405,7 +381,6 @@ int main(void) {
       cmocka_unit_test(damaged_join_requests_never_crash),
       cmocka_unit_test(spaces_differ_in_words),
       cmocka_unit_test(a_join_reply_crosses),
-      cmocka_unit_test(a_status_is_what_protobuf_c_reads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

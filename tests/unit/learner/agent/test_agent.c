@@ -12,7 +12,7 @@ static void refuses_what_makes_no_sense(void **state) {
     const char *says;
   } table[] = {
       {"lsmt", 2, 1, 4, 1, 8, 8, "unknown network 'lsmt' (did you mean 'lstm'?)"},
-      {"qqqqqqqq", 2, 1, 4, 1, 8, 8, "there are mlp, lstm, random and scripted"},
+      {"qqqqqqqq", 2, 1, 4, 1, 8, 8, "there are mlp, lstm, impala_shallow"},
       {"mlp", 0, 1, 4, 1, 8, 8, "0 actions"},
       {"mlp", 2, 0, 4, 1, 8, 8, "0 tensors"},
       {"mlp", 2, DEVICE_MAX_TENSORS + 1, 4, 1, 8, 8, "9 tensors"},

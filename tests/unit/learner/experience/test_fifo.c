@@ -25,6 +25,8 @@ struct world {
   struct device *device;
   struct pages *pages;
   struct fifo *fifo;
+  struct metrics *metrics;
+  struct metric *give_wait_us;
   uint64_t steps[SLOTS];
   int next_slot;
   atomic_int progress; /* of the thread under test */
@@ -33,9 +35,11 @@ struct world {
 static struct world *world_create(int64_t max_lag) {
   struct world *world = calloc(1, sizeof *world);
   world->device = device_ref_float_create();
-  struct pages_config pages = {SLOTS, pages_needed(SLOTS), T, STRIDE, STATE, true};
+  struct pages_config pages = {SLOTS, pages_needed(SLOTS), T, STRIDE, STATE, true, 0};
   world->pages = pages_create(world->device, &pages);
-  struct fifo_config fifo = {T, N, STRIDE, STATE, max_lag};
+  world->metrics = metrics_create(1);
+  world->give_wait_us = metrics_histogram(world->metrics, "fifo/wait_us", "");
+  struct fifo_config fifo = {T, N, STRIDE, STATE, max_lag, world->give_wait_us, NULL, 0};
   world->fifo = fifo_create(world->device, &fifo);
   for (int i = 0; i < SLOTS; i++) pages_begin_life(world->pages, i, 1);
   return world;
@@ -43,6 +47,7 @@ static struct world *world_create(int64_t max_lag) {
 
 static void world_destroy(struct world *world) {
   fifo_destroy(world->fifo);
+  metrics_destroy(world->metrics);
   pages_destroy(world->pages);
   device_destroy(world->device);
   free(world);
@@ -229,6 +234,8 @@ static void test_inference_waits_while_both_are_full(void **state) {
   clock_sleep_us(3000);
   assert_false(fifo_counters(world->fifo).full);
   assert_int_equal(fifo_counters(world->fifo).give_wait_us, waited_us);
+  double mean_us = metric_mean(world->give_wait_us);
+  assert_true(mean_us > 0 && mean_us <= (double)waited_us);
   fifo_release(world->fifo, batch);
   assert_int_equal(fifo_counters(world->fifo).busy_us, 0);
   world_destroy(world);

@@ -117,12 +117,6 @@ static int model_next_page(const struct world *world) {
   return oldest;
 }
 
-static void end(struct world *world, int i) {
-  pages_end_life(world->pages, i);
-  world->slot[i].alive = false;
-  world->slot[i].num_waiting = 0;
-}
-
 static void begin(struct world *world, int i) {
   struct model_slot *slot = &world->slot[i];
   int *page_of = slot->page_of;
@@ -205,9 +199,7 @@ static void random_schedule(struct world *world, int operations, int patience) {
   for (int n = 0; n < operations; n++) {
     int i = draw(world, 40) == 0 ? 0 : draw(world, num_slots), what = draw(world, 1000);
     struct model_slot *slot = &world->slot[i];
-    if (what == 0)
-      end(world, i);
-    else if (what < 4 || !slot->alive)
+    if (what < 4 || !slot->alive)
       begin(world, i);
     else if (slot->num_waiting > 0 && draw(world, patience) == 0)
       gather(world, i, draw(world, slot->num_waiting));
@@ -303,22 +295,22 @@ static void test_windows_complete_evenly(void **state) {
   }
 }
 
-/* A dead slot's pages go round like the others: every page of the pool is begun again. */
-static void test_dead_slots_age_out(void **state) {
+/* The pages of lives that ended go round like the others: every page of the pool is begun again. */
+static void test_pages_of_ended_lives_go_round(void **state) {
   (void)state;
   struct world *world = world_create(8, 4, 16, 0, true, 0);
   for (int i = 0; i < 8; i++) begin(world, i);
   for (int round = 0; round < 40; round++)
     for (int i = 0; i < 8; i++)
       if (step(world, i)) gather(world, i, 0);
-  for (int i = 1; i < 8; i++) end(world, i);
+  for (int i = 1; i < 8; i++) begin(world, i); /* and no step */
   check_counts(world);
   assert_int_equal(pages_held(world->pages), 1);
 
-  uint64_t died = world->clock;
+  uint64_t ended = world->clock;
   for (int n = 0; n < 4 * (world->config.num_pages + 1); n++)
     if (step(world, 0)) gather(world, 0, 0);
-  for (int i = 0; i < world->config.num_pages; i++) assert_true(world->begun[i] > died);
+  for (int i = 0; i < world->config.num_pages; i++) assert_true(world->begun[i] > ended);
   world_destroy(world);
 }
 
@@ -335,11 +327,10 @@ static void test_sizes(void **state) {
 
 enum misuse {
   GATHER_AFTER_NEW_LIFE,
-  RELEASE_AFTER_DEATH,
+  RELEASE_AFTER_NEW_LIFE,
   GATHER_TWICE,
   GATHER_OPEN,
   APPEND_UNBORN,
-  APPEND_DEAD,
   NO_SUCH_SLOT,
   NO_SUCH_COLUMN,
   TOO_MANY_WAIT,
@@ -356,9 +347,8 @@ static void misuse(struct world *world, enum misuse what) {
   /* The new life has a closed window at the same step. */
   if (what == GATHER_AFTER_NEW_LIFE) begin(world, 0);
   for (int n = 0; what == GATHER_AFTER_NEW_LIFE && n < 5; n++) step(world, 0);
-  if (what == RELEASE_AFTER_DEATH || what == APPEND_DEAD) end(world, 0);
-  if (what == APPEND_DEAD) pages_append(world->pages, 0);
-  if (what == RELEASE_AFTER_DEATH) pages_release(world->pages, &window);
+  if (what == RELEASE_AFTER_NEW_LIFE) begin(world, 0);
+  if (what == RELEASE_AFTER_NEW_LIFE) pages_release(world->pages, &window);
   if (what == GATHER_OPEN) pages_gather(world->pages, world->batch, 0, &open);
   if (what == TOO_MANY_WAIT)
     for (int n = 0; n < 100; n++) pages_append(world->pages, 0);
@@ -391,7 +381,7 @@ int main(void) {
       cmocka_unit_test(test_pages_needed_is_enough),
       cmocka_unit_test(test_a_whole_round_of_windows_may_wait),
       cmocka_unit_test(test_windows_complete_evenly),
-      cmocka_unit_test(test_dead_slots_age_out),
+      cmocka_unit_test(test_pages_of_ended_lives_go_round),
       cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_misuse_is_a_check),
   };

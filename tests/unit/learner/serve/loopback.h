@@ -18,6 +18,7 @@ struct rpc_stream {
   bool in_hand; /* a message waits for its answer */
   bool closed;
   int references;
+  void (*on_reply)(struct rpc_stream *stream); /* while it is answered (optional) */
   /* the last answer */
   int replies;
   bool finished, cancelled;
@@ -71,6 +72,7 @@ void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t head
   memcpy(stream->answer, header, header_bytes);
   memcpy(stream->answer + header_bytes, payload, payload_bytes);
   stream->answer_bytes = header_bytes + payload_bytes;
+  if (stream->on_reply) stream->on_reply(stream);
 }
 
 void rpc_stream_finish(struct rpc_stream *stream, enum rpc_code code, const char *text,
@@ -109,6 +111,11 @@ void *rpc_stream_user(const struct rpc_stream *stream) {
 int rpc_stream_queue(const struct rpc_stream *stream) {
   (void)stream;
   return 0;
+}
+
+void rpc_stream_peer(const struct rpc_stream *stream, char text[RPC_PEER_BYTES]) {
+  (void)stream;
+  snprintf(text, RPC_PEER_BYTES, "this machine");
 }
 
 #endif

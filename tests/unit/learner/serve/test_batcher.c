@@ -100,11 +100,11 @@ static void a_late_client_is_not_waited_for_until_it_answers(void **state) {
   /* Client 1 has stepped for longer than 20 ms: client 0 goes alone. */
   struct row_batch *batch = take(batcher, 20002);
   assert_non_null(batch);
-  assert_string_equal(batcher_client_state(batcher, 1), "late");
+  assert_string_equal(batcher_client(batcher, 1).state, "late");
   finish(batcher, batch, 20003);
   assert_int_equal(batcher_counts(batcher).live_rows, 1);
   send(batcher, 1, 30000);
-  assert_string_equal(batcher_client_state(batcher, 1), "queued");
+  assert_string_equal(batcher_client(batcher, 1).state, "queued");
   assert_int_equal(batcher_counts(batcher).live_rows, 2);
   assert_null(take(batcher, 30001));
   send(batcher, 0, 30002);
@@ -127,6 +127,98 @@ static void the_bound_for_late_follows_the_median(void **state) {
   batcher_destroy(batcher);
 }
 
+/* Ten times the middle one of 64, whatever the others are. */
+static void and_not_the_fastest_or_the_slowest(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(1, 1, 0);
+  int64_t now = 0;
+  for (int i = 0; i < 64; i++) {
+    now += i < 20 ? 1000 : i < 50 ? 3000 : 15000;
+    send(batcher, 0, now);
+    finish(batcher, take(batcher, now), now);
+  }
+  assert_int_equal(batcher_counts(batcher).late_us, 30000);
+  batcher_destroy(batcher);
+}
+
+/* At the bound itself it is not late yet; one that goes while it is late is not counted on. */
+static void late_is_past_the_bound(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(2, 2);
+  config.target_rows = 2;
+  config.late_us = 800;
+  config.max_wait_us = 1000000;
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < 2; i++) batcher_add(batcher, i, 1, i, 1, false, true, 200);
+  send(batcher, 0, 300);
+  int64_t deadline;
+  assert_null(batcher_try_take(batcher, 1000, &deadline));
+  assert_int_equal(batcher_counts(batcher).late_clients, 0);
+  assert_int_equal(deadline, 1100); /* an eighth of the bound, and so on until it is past */
+  struct row_batch *batch = take(batcher, 1100);
+  assert_non_null(batch);
+  assert_int_equal(batcher_counts(batcher).late_clients, 1);
+  finish(batcher, batch, 1101);
+  batcher_remove(batcher, 1);
+  assert_int_equal(batcher_counts(batcher).late_clients, 0);
+  assert_int_equal(batcher_counts(batcher).live_rows, 1);
+  batcher_destroy(batcher);
+}
+
+/* Half, rounded up: one of three is not enough. */
+static void half_of_an_odd_number_is_rounded_up(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(3, 1, 0);
+  send(batcher, 0, 10);
+  assert_null(take(batcher, 11));
+  send(batcher, 1, 12);
+  struct row_batch *batch = take(batcher, 13);
+  assert_non_null(batch);
+  finish(batcher, batch, 14);
+  batcher_destroy(batcher);
+}
+
+/* Behind the rows of training, one after the other. */
+static void a_barrier_puts_evaluators_behind(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(4, 8);
+  config.barrier_rows = 4;
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < 4; i++) batcher_add(batcher, i, 2, i * 2, 1, i >= 2, i < 2, 0);
+  const int order[] = {3, 1, 2, 0}, first_row[] = {0, 2, 4, 6}, client[] = {0, 1, 3, 2};
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < 4; i++) send(batcher, order[i], 10 * round + i);
+    struct row_batch *batch = take(batcher, 10 * round + 5);
+    assert_non_null(batch);
+    assert_int_equal(batch->num_rows, 8);
+    for (int i = 0; i < 4; i++) {
+      assert_int_equal(batch->segment[i].first_row, first_row[i]);
+      assert_int_equal(batch->segment[i].client, client[i]);
+    }
+    finish(batcher, batch, 10 * round + 6);
+  }
+  batcher_destroy(batcher);
+}
+
+/* Rows of a client that went do not fill up a barrier: who took its place has to come. */
+static void a_barrier_waits_for_the_living(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(3, 8);
+  config.barrier_rows = 4;
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < 2; i++) batcher_add(batcher, i, 2, i * 2, 1, false, true, 0);
+  send(batcher, 0, 1);
+  batcher_remove(batcher, 0);
+  batcher_add(batcher, 2, 2, 0, 2, false, true, 2);
+  send(batcher, 2, 3);
+  assert_null(take(batcher, 4));
+  send(batcher, 1, 5);
+  struct row_batch *batch = take(batcher, 6);
+  assert_non_null(batch);
+  finish(batcher, batch, 7);
+  batcher_destroy(batcher);
+}
+
 static void evaluators_never_count_as_live(void **state) {
   (void)state;
   struct batcher_config config = config_of(2, 16);
@@ -138,6 +230,41 @@ static void evaluators_never_count_as_live(void **state) {
   struct row_batch *batch = take(batcher, 2); /* the evaluator steps, nobody waits for it */
   assert_non_null(batch);
   finish(batcher, batch, 3);
+  batcher_destroy(batcher);
+}
+
+static void rows_of_evaluators_start_no_batch(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(3, 24);
+  struct batcher *batcher = batcher_create(&config);
+  batcher_add(batcher, 0, 4, 0, 1, false, true, 0);
+  batcher_add(batcher, 1, 4, 4, 1, false, true, 0);
+  batcher_add(batcher, 2, 16, 8, 1, true, false, 0);
+  send(batcher, 2, 1);
+  assert_null(take(batcher, 2)); /* 16 rows, none of which counts */
+  send(batcher, 0, 3);           /* half of the live rows: the evaluator's go along */
+  struct row_batch *batch = take(batcher, 4);
+  assert_non_null(batch);
+  assert_int_equal(batch->num_rows, 20);
+  finish(batcher, batch, 5);
+  send(batcher, 2, 6);
+  assert_null(take(batcher, 5005));
+  batch = take(batcher, 5006); /* they wait no longer than others */
+  assert_non_null(batch);
+  finish(batcher, batch, 5007);
+  batcher_destroy(batcher);
+}
+
+static void slow_evaluators_do_not_move_the_bound_for_late(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(1, 16);
+  struct batcher *batcher = batcher_create(&config);
+  batcher_add(batcher, 0, 8, 0, 1, true, false, 0);
+  for (int64_t now = 10000; now <= 640000; now += 10000) {
+    send(batcher, 0, now);
+    finish(batcher, take(batcher, now), now);
+  }
+  assert_int_equal(batcher_counts(batcher).late_us, 20000);
   batcher_destroy(batcher);
 }
 
@@ -154,7 +281,7 @@ static void a_removed_client_drops_its_rows(void **state) {
   batcher_add(batcher, 0, 4, 0, 2, false, true, 3);
   send(batcher, 0, 4);
   finish(batcher, batch, 5);
-  assert_string_equal(batcher_client_state(batcher, 0), "queued");
+  assert_string_equal(batcher_client(batcher, 0).state, "queued");
   batcher_destroy(batcher);
 }
 
@@ -274,7 +401,14 @@ int main(void) {
       cmocka_unit_test(runs_when_the_oldest_row_has_waited),
       cmocka_unit_test(a_late_client_is_not_waited_for_until_it_answers),
       cmocka_unit_test(the_bound_for_late_follows_the_median),
+      cmocka_unit_test(and_not_the_fastest_or_the_slowest),
+      cmocka_unit_test(late_is_past_the_bound),
+      cmocka_unit_test(half_of_an_odd_number_is_rounded_up),
+      cmocka_unit_test(a_barrier_puts_evaluators_behind),
+      cmocka_unit_test(a_barrier_waits_for_the_living),
       cmocka_unit_test(evaluators_never_count_as_live),
+      cmocka_unit_test(rows_of_evaluators_start_no_batch),
+      cmocka_unit_test(slow_evaluators_do_not_move_the_bound_for_late),
       cmocka_unit_test(a_removed_client_drops_its_rows),
       cmocka_unit_test(a_removed_running_client_does_not_step),
       cmocka_unit_test(a_cancelled_message_is_not_waited_for),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "common/base/clock.h"
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
 
@@ -23,9 +24,13 @@ struct fixture {
   struct fifo *fifo;
   struct progress *progress;
   struct inference *inference;
+  struct metrics *metrics;
+  struct inference_metrics metric;
 };
 
-static int create(void **state) {
+/* trains: false for an evaluation, which has no pages. */
+static struct fixture *open_with(const struct inference_config *config, bool trains,
+                                 int64_t max_lag) {
   struct fixture *f = calloc(1, sizeof(*f));
   struct error error;
   assert_int_equal(device_create(&f->device, "ref", &error), STATUS_OK);
@@ -43,25 +48,31 @@ static int create(void **state) {
   f->batcher = batcher_create(&batcher);
   struct pages_config pages = {
       .num_slots = SLOTS, .num_pages = pages_needed(SLOTS), .page_steps = T, .row_stride = STRIDE};
-  f->pages = pages_create(f->device, &pages);
-  struct fifo_config fifo = {.T = T, .N = N, .row_stride = STRIDE};
-  f->fifo = fifo_create(f->device, &fifo);
-  struct progress_config progress = {.target_return = NAN};
+  f->pages = trains ? pages_create(f->device, &pages) : NULL;
+  struct fifo_config fifo = {.T = T, .N = N, .row_stride = STRIDE, .max_lag = max_lag};
+  f->fifo = trains ? fifo_create(f->device, &fifo) : NULL;
+  struct progress_config progress = {.target_return = NAN, .max_kept = SLOTS};
   f->progress = progress_create(&progress);
-  struct inference_config inference = {.num_slots = SLOTS + EVAL_SLOTS,
-                                       .max_rows = batcher.max_rows,
-                                       .seed = 3,
-                                       .greedy_eval = true};
-  struct inference_metrics metrics = {0};
+  struct inference_config inference = *config;
+  inference.num_slots = SLOTS + EVAL_SLOTS;
+  inference.max_rows = batcher.max_rows;
+  inference.seed = 3;
+  f->metrics = metrics_create(2);
+  f->metric.actor_step_us = metrics_histogram(f->metrics, "actor/step_us", "");
+  f->metric.actor_wait_us = metrics_histogram(f->metrics, "actor/wait_us", "");
   f->inference = inference_create(&inference, f->device, f->agent, &f->inputs, f->weights,
-                                  f->batcher, f->pages, f->fifo, f->progress, &metrics);
-  *state = f;
+                                  f->batcher, f->pages, f->fifo, f->progress, &f->metric);
+  return f;
+}
+
+static int create(void **state) {
+  *state = open_with(&(struct inference_config){.greedy_eval = true}, true, 0);
   return 0;
 }
 
-static int destroy(void **state) {
-  struct fixture *f = *state;
+static void shut(struct fixture *f) {
   inference_destroy(f->inference);
+  metrics_destroy(f->metrics);
   progress_destroy(f->progress);
   fifo_destroy(f->fifo);
   pages_destroy(f->pages);
@@ -70,6 +81,10 @@ static int destroy(void **state) {
   agent_destroy(f->agent);
   device_destroy(f->device);
   free(f);
+}
+
+static int destroy(void **state) {
+  shut(*state);
   return 0;
 }
 
@@ -232,6 +247,123 @@ static void actions_are_a_function_of_seed_slot_life_and_step(void **state) {
   assert_in_range(same, 1, 25);
 }
 
+static void count_observed(void *context, const struct metric_view *view) {
+  int64_t *count = context;
+  count[strcmp(view->name, "actor/wait_us") == 0] = view->total;
+}
+
+/* The actor's time is from an answer to the next message, so a first message has none; ours is from
+ * a message to its answer. */
+static void the_times_of_actors_are_measured(void **state) {
+  struct fixture *f = *state;
+  struct client a, *one[] = {&a};
+  join(f, &a, 0, 0, 1, false);
+  for (int t = 0; t < 3; t++) {
+    int64_t now_us = clock_now_us();
+    send(f, &a, t ? 0 : STEP_FIRST, now_us);
+    clock_sleep_us(3000);
+    run(f, one, 1, now_us);
+    clock_sleep_us(9000);
+  }
+  int64_t count[2];
+  assert_true(metric_mean(f->metric.actor_step_us) >= 9000);
+  assert_true(metric_mean(f->metric.actor_wait_us) >= 3000);
+  assert_true(metric_mean(f->metric.actor_wait_us) < metric_mean(f->metric.actor_step_us));
+  metrics_close_interval(f->metrics);
+  metrics_each(f->metrics, count_observed, count);
+  assert_int_equal(count[0], 2);
+  assert_int_equal(count[1], 3);
+}
+
+/* An actor whose stream has not closed yet, and the one that took its place: both send into one
+ * batch. */
+static void a_slot_that_has_a_newer_life_in_the_batch_is_filed_for_that_only(void **state) {
+  struct fixture *f = *state;
+  struct client old, new, *both[] = {&old, &new}, *one[] = {&new};
+  join(f, &old, 0, 0, 1, false);
+  join(f, &new, 1, 0, 2, false);
+  send(f, &old, STEP_FIRST, 0);
+  send(f, &new, STEP_FIRST, 0);
+  run(f, both, 2, 1);
+  assert_int_equal(progress_steps(f->progress), 1);
+  batcher_remove(f->batcher, 0);
+  for (int t = 1; t <= 2 * T; t++) {
+    send(f, &new, 0, 1 + t);
+    run(f, one, 1, 1 + t);
+  }
+  struct train_batch *batch = fifo_take(f->fifo);
+  for (int n = 0; n < N; n++) check_column(batch, n, &new, n * T);
+  fifo_release(f->fifo, batch);
+}
+
+/* Four parameter versions come while the step that closes the window is answered. */
+static void publish_four(struct rpc_stream *stream) {
+  struct fixture *f = stream->user;
+  real *nothing = f->device->ops->alloc(f->device, 0);
+  weights_publish(f->weights, f->device, nothing, weights_version(f->weights) + 4);
+  f->device->ops->release(f->device, nothing);
+}
+
+static void the_lag_of_a_window_counts_to_the_newest_parameters(void **state) {
+  (void)state;
+  for (int max_lag = 3; max_lag <= 4; max_lag++) {
+    struct fixture *f = open_with(&(struct inference_config){.seed = 3}, true, max_lag);
+    struct client a, *one[] = {&a};
+    join(f, &a, 0, 0, 1, false);
+    for (int t = 0; t <= T; t++) {
+      send(f, &a, t ? 0 : STEP_FIRST, t);
+      a.stream.user = f;
+      a.stream.on_reply = t == T ? publish_four : NULL;
+      run(f, one, 1, t);
+    }
+    struct fifo_counters counters = fifo_counters(f->fifo);
+    assert_int_equal(counters.windows_dropped_lag, max_lag == 3);
+    shut(f);
+  }
+}
+
+static void play_eval(struct fixture *f, struct client *client, int steps) {
+  join(f, client, 0, SLOTS, 1, true);
+  for (int t = 0; t < steps; t++) {
+    send(f, client, t ? 0 : STEP_FIRST, t);
+    run(f, &client, 1, t);
+  }
+}
+
+/* --policy=sample; the steps of an evaluation are the run's. */
+static void an_evaluation_may_sample_and_counts_its_steps(void **state) {
+  (void)state;
+  struct fixture *f = open_with(&(struct inference_config){.count_eval_steps = true}, false, 0);
+  struct client a;
+  int greedy = 0;
+  play_eval(f, &a, 30);
+  for (int t = 0; t < 30; t++) greedy += a.heard[t] == 0;
+  assert_in_range(greedy, 1, 25);
+  assert_int_equal(progress_steps(f->progress), 30);
+  shut(f);
+}
+
+/* Deterministic: kept episodes are counted before a batch; once the run has ended a batch is
+ * answered and not filed. */
+static void lockstep_counts_episodes_first_and_files_nothing_after_the_end(void **state) {
+  (void)state;
+  struct fixture *f = open_with(&(struct inference_config){.lockstep = true}, true, 0);
+  struct client a, *one[] = {&a};
+  join(f, &a, 0, 0, 1, false);
+  send(f, &a, STEP_FIRST, 0);
+  progress_keep_episode(f->progress, 0, 5, 9);
+  assert_int_equal(progress_episodes(f->progress), 0);
+  run(f, one, 1, 0);
+  assert_int_equal(progress_episodes(f->progress), 1);
+  assert_int_equal(progress_steps(f->progress), 1);
+  progress_stop(f->progress, STOP_TARGET_RETURN);
+  assert_true(inference_ended(f->inference));
+  send(f, &a, 0, 1);
+  run(f, one, 1, 1);
+  assert_int_equal(progress_steps(f->progress), 1);
+  shut(f);
+}
+
 int main(void) {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, create, destroy)
   const struct CMUnitTest tests[] = {
@@ -240,6 +372,11 @@ int main(void) {
       WITH(absent_rows_are_neither_counted_nor_stored),
       WITH(evaluators_take_the_argmax_and_are_never_trained_on),
       WITH(actions_are_a_function_of_seed_slot_life_and_step),
+      WITH(the_times_of_actors_are_measured),
+      WITH(a_slot_that_has_a_newer_life_in_the_batch_is_filed_for_that_only),
+      cmocka_unit_test(the_lag_of_a_window_counts_to_the_newest_parameters),
+      cmocka_unit_test(an_evaluation_may_sample_and_counts_its_steps),
+      cmocka_unit_test(lockstep_counts_episodes_first_and_files_nothing_after_the_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

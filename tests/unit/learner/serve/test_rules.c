@@ -97,6 +97,37 @@ static void numbers_must_be_finite(void **state) {
   }
 }
 
+/* At every place of rows of every length, so in the blocks and behind them. */
+static void every_number_is_looked_at(void **state) {
+  (void)state;
+  static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY, 1.1e9f, -3e38f};
+  static const float good[] = {1e9f, -1e9f, 0, -0.0f, 1e-45f};
+  struct error error;
+  _Alignas(16) float rows[2 * 12];
+  for (int size = 1; size <= 9; size++) {
+    struct wire_space space = {
+        .num_tensors = 1, .tensor = {{"x", WIRE_FLOAT32, 1, {size}}}, .discrete = 2};
+    struct wire_layout layout;
+    wire_layout_of_space(&layout, &space, 2);
+    const float reward[2] = {0};
+    const uint8_t flags[2] = {0}, *bytes = (const uint8_t *)rows;
+    for (int at = 0; at < 2 * size; at++) {
+      float *x = rows + (size_t)(at / size) * (layout.row_stride / 4) + at % size;
+      memset(rows, 0, sizeof(rows));
+      for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        *x = good[i];
+        assert_int_equal(rules_check_finite(flags, reward, bytes, &layout, &space, &error),
+                         STATUS_OK);
+      }
+      for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        *x = bad[i];
+        assert_int_equal(rules_check_finite(flags, reward, bytes, &layout, &space, &error),
+                         STATUS_INVALID);
+      }
+    }
+  }
+}
+
 static void episodes_end_with_their_row(void **state) {
   (void)state;
   const uint8_t flags[] = {F | D, 0, C};
@@ -112,6 +143,9 @@ static void episodes_end_with_their_row(void **state) {
       {{{.environment = 2}, {.environment = 2}}, 2, STATUS_INVALID},
       {{{.environment = 0, .episode_return = INFINITY}}, 1, STATUS_INVALID},
       {{{.environment = 0, .episode_return = NAN}}, 1, STATUS_INVALID},
+      {{{.environment = 0, .episode_return = -1e300}}, 1, STATUS_INVALID},
+      {{{.num_numbers = 1, .number = {{"lives", 3}}}}, 1, STATUS_OK},
+      {{{.num_numbers = 1, .number = {{"lives", NAN}}}}, 1, STATUS_INVALID},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct error error;
@@ -128,6 +162,7 @@ int main(void) {
       cmocka_unit_test(absent_rows_keep_what_was_before),
       cmocka_unit_test(the_sentence_names_the_environment),
       cmocka_unit_test(numbers_must_be_finite),
+      cmocka_unit_test(every_number_is_looked_at),
       cmocka_unit_test(episodes_end_with_their_row),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,10 +63,11 @@ static void steps_follow_their_formulas(void **state) {
     const char *name;
     double max_norm;
     void (*reference)(struct reference *r, double g, double rate, int step);
-  } table[] = {{"adam", 0, adam_reference},
-               {"adam", 2, adam_reference},
-               {"rmsprop", 0, rmsprop_reference},
-               {"rmsprop", 2, rmsprop_reference}};
+    double first;
+  } table[] = {{"adam", 0, adam_reference, 0},
+               {"adam", 2, adam_reference, 0},
+               {"rmsprop", 0, rmsprop_reference, 1},
+               {"rmsprop", 2, rmsprop_reference, 1}};
   for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
     struct device *device = device_ref_double_create();
     struct optimizer_config config = rates;
@@ -75,6 +76,7 @@ static void steps_follow_their_formulas(void **state) {
     config.max_norm = table[row].max_norm;
     assert_int_equal(optimizer_create(&optimizer, device, P, &config, NULL), STATUS_OK);
     struct reference r[P] = {{0.5, 0, 0}, {-1, 0, 0}, {0, 0, 0}, {2, 0, 0}, {3, 0, 0}};
+    for (int i = 0; i < P; i++) r[i].first = table[row].first;
     double start[P] = {0.5, -1, 0, 2, 3}, g[P], params[P], gradient[P], norm;
     upload(device, (real *)params, start);
     int clipped = 0;

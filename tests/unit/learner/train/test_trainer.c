@@ -26,13 +26,15 @@ struct fixture {
   struct progress *progress;
   struct trainer *trainer;
   atomic_int saved;
+  struct metrics *metrics;
+  struct metric *lag_updates;
 };
 
 static void count_saved(void *context) {
   atomic_fetch_add(&((struct fixture *)context)->saved, 1);
 }
 
-static struct fixture *create(void) {
+static struct fixture *create_with(const char *decay) {
   struct fixture *f = calloc(1, sizeof(*f));
   struct error error;
   assert_int_equal(device_create(&f->device, "ref", &error), STATUS_OK);
@@ -55,7 +57,8 @@ static struct fixture *create(void) {
                                  .target_entropy = -1,
                                  .optimizer = "adam",
                                  .learning_rate = 0.01,
-                                 .learning_rate_decay = "none",
+                                 .learning_rate_decay = decay,
+                                 .total_steps = 1000,
                                  .adam_beta1 = 0.9,
                                  .adam_beta2 = 0.999,
                                  .adam_epsilon = 1e-7,
@@ -69,14 +72,25 @@ static struct fixture *create(void) {
   f->weights = weights_create(f->device, agent_num_parameters(f->agent));
   struct progress_config progress = {.target_return = NAN};
   f->progress = progress_create(&progress);
-  struct trainer_config trainer = {count_saved, f};
+  f->metrics = metrics_create(2);
+  struct trainer_config trainer = {
+      .on_saved = count_saved,
+      .context = f,
+      .lag_updates = metrics_histogram(f->metrics, "policy/window_lag_updates", ""),
+      .update_us = metrics_histogram(f->metrics, "train/update_us", "")};
+  f->lag_updates = trainer.lag_updates;
   f->trainer = trainer_create(&trainer, f->device, f->update, f->fifo, f->weights, f->progress);
   for (int slot = 0; slot < N; slot++) pages_begin_life(f->pages, slot, 1);
   return f;
 }
 
+static struct fixture *create(void) {
+  return create_with("none");
+}
+
 static void destroy(struct fixture *f) {
   trainer_destroy(f->trainer);
+  metrics_destroy(f->metrics);
   progress_destroy(f->progress);
   weights_destroy(f->weights);
   fifo_destroy(f->fifo);
@@ -124,6 +138,8 @@ static void every_batch_is_an_update_and_is_published(void **state) {
   wait_for_updates(f, 5);
   stop(f);
   assert_int_equal(weights_version(f->weights), 5);
+  /* All steps were taken with version 0: the windows' ages were 0 to 4. */
+  assert_true(metric_mean(f->lag_updates) == 2);
   assert_int_equal(trainer_report(f->trainer).trained_steps, 5 * T * N);
   int64_t version;
   const real *published = weights_acquire(f->weights, &version);
@@ -159,6 +175,7 @@ static void counters_and_parameters_travel_together(void **state) {
   (void)state;
   struct fixture *f = create(), *g = create();
   progress_add_steps(f->progress, 1234);
+  for (int i = 0; i < 3; i++) progress_add_episode(f->progress, false, 0, 1, 1);
   trainer_start(f->trainer);
   give_batches(f, 4, 1);
   wait_for_updates(f, 4);
@@ -167,6 +184,7 @@ static void counters_and_parameters_travel_together(void **state) {
   copy_items(g->trainer, f->trainer);
   trainer_load(g->trainer);
   assert_int_equal(trainer_counter(g->trainer, TRAINER_STEPS), 1234);
+  assert_int_equal(trainer_counter(g->trainer, TRAINER_EPISODES), 3);
   assert_int_equal(trainer_report(g->trainer).trained_steps, 4 * T * N);
   assert_int_equal(weights_version(g->weights), 4);
   assert_memory_equal(update_parameters(g->update), update_parameters(f->update),
@@ -196,12 +214,29 @@ static void a_loss_that_is_not_finite_stops_the_run(void **state) {
   destroy(f);
 }
 
+static void the_learning_rate_follows_the_steps_of_the_run(void **state) {
+  (void)state;
+  struct fixture *f = create_with("linear");
+  trainer_start(f->trainer);
+  const double rates[] = {0.01, 0.006, 0.001};
+  const int64_t steps[] = {0, 400, 500};
+  for (int i = 0; i < 3; i++) {
+    progress_add_steps(f->progress, steps[i]);
+    give_batches(f, 1, 1);
+    wait_for_updates(f, i + 1);
+    assert_true(fabs(trainer_report(f->trainer).stats.learning_rate - rates[i]) < 1e-9);
+  }
+  stop(f);
+  destroy(f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_batch_is_an_update_and_is_published),
       cmocka_unit_test(a_requested_buffer_is_filled_once_at_a_step_border),
       cmocka_unit_test(counters_and_parameters_travel_together),
       cmocka_unit_test(a_loss_that_is_not_finite_stops_the_run),
+      cmocka_unit_test(the_learning_rate_follows_the_steps_of_the_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

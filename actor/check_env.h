@@ -1,0 +1,23 @@
+/* actor --check_env: plays an environment with random actions and says whether it keeps the rules
+ * of envs/env.h: for its author, before a learner is asked to learn from it.
+ *
+ * The same seeds and actions are played several times, each time under another condition; whatever
+ * then differs has a cause that can be named: chance that does not come from the seed, bytes that
+ * are never written, something that instances share, something that reset leaves behind.
+ * Upstream: actor/main.c. Downstream: envs/env.h. Thread: main. */
+#ifndef ACORN_ACTOR_CHECK_ENV_H
+#define ACORN_ACTOR_CHECK_ENV_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "common/rpc/wire.h"
+#include "envs/env.h"
+
+/* Prints to `out` what the environment is and a line for each rule, "ok" or "FAIL". Returns whether
+ * all hold. A crash ends the process, as does a call that takes longer than hang_s (0: no limit):
+ * see crash.h. */
+bool check_env(const struct acorn_env *env, const struct acorn_config *config,
+               const struct wire_space *space, unsigned hang_s, FILE *out);
+
+#endif

@@ -1,0 +1,239 @@
+#include "actor/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "actor/crash.h"
+#include "actor/row_check.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/crc32c.h"
+#include "common/base/random.h"
+
+enum {
+  MAX_US = 2000000, /* slow environments take fewer steps */
+  GUARD_BYTES = 64,
+  GUARD = 0xEE,
+};
+
+/* ---- the guarded row */
+
+static void make_memory(struct trial *trial) {
+  size_t offset[WIRE_MAX_TENSORS], at = GUARD_BYTES;
+  for (int i = 0; i < trial->space->num_tensors; i++) {
+    offset[i] = at;
+    size_t end = at + wire_tensor_spec_bytes(&trial->space->tensor[i]) + GUARD_BYTES;
+    at = (end + 63) / 64 * 64;
+  }
+  trial->memory_bytes = at;
+  trial->memory = check_alloc(at, 1);
+  memset(trial->memory, GUARD, at);
+  for (int i = 0; i < trial->space->num_tensors; i++) trial->tensor[i] = trial->memory + offset[i];
+}
+
+static void clear_row(struct trial *trial, uint8_t fill) {
+  for (int i = 0; i < trial->space->num_tensors; i++)
+    memset(trial->tensor[i], fill, wire_tensor_spec_bytes(&trial->space->tensor[i]));
+  trial->row = (struct acorn_row){.struct_bytes = sizeof trial->row, .observation = trial->tensor};
+}
+
+/* Every byte between, before and behind the tensors is as it was. */
+static bool guards_hold(struct trial *trial) {
+  const uint8_t *at = trial->memory;
+  for (int i = 0; i <= trial->space->num_tensors; i++) {
+    bool last = i == trial->space->num_tensors;
+    const uint8_t *end = last ? trial->memory + trial->memory_bytes : trial->tensor[i];
+    for (; at < end; at++) {
+      if (*at == GUARD) continue;
+      const char *side = i == 0 ? "before" : "behind";
+      const char *name = trial->space->tensor[i == 0 ? 0 : i - 1].name;
+      (void)!status_fail(&trial->fault, STATUS_IO, "it wrote %s the observation '%s'", side, name);
+      return false;
+    }
+    if (!last) at = end + wire_tensor_spec_bytes(&trial->space->tensor[i]);
+  }
+  return true;
+}
+
+/* ---- calls, each with a limit */
+
+static void *create(struct trial *trial) {
+  char text[512] = "";
+  crash_in("create");
+  alarm(trial->hang_s);
+  void *instance = trial->env->create(trial->config, text, sizeof text);
+  crash_in(NULL);
+  if (!instance)
+    (void)!status_fail(&trial->fault, STATUS_IO, "create failed: %s",
+                       *text ? text : "it gave no reason");
+  return instance;
+}
+
+static void destroy(struct trial *trial, void *instance) {
+  crash_in("destroy");
+  alarm(trial->hang_s);
+  if (instance) trial->env->destroy(instance);
+  alarm(0);
+  crash_in(NULL);
+}
+
+static bool reset(struct trial *trial, void *instance, const uint64_t *seed, uint8_t fill) {
+  char text[512] = "";
+  clear_row(trial, fill);
+  crash_in("reset");
+  alarm(trial->hang_s);
+  int failed = trial->env->reset(instance, seed, &trial->row, text, sizeof text);
+  crash_in(NULL);
+  if (failed) {
+    (void)!status_fail(&trial->fault, STATUS_IO, "reset failed: %s",
+                       *text ? text : "it gave no reason");
+    return false;
+  }
+  return guards_hold(trial) &&
+         row_check_reset(&trial->row, trial->space, &trial->fault) == STATUS_OK;
+}
+
+static bool step(struct trial *trial, void *instance, uint8_t fill) {
+  char text[512] = "";
+  clear_row(trial, fill);
+  crash_in("step");
+  alarm(trial->hang_s);
+  int failed = trial->env->step(instance, trial->action, &trial->row, text, sizeof text);
+  crash_in(NULL);
+  if (failed) {
+    (void)!status_fail(&trial->fault, STATUS_IO, "step failed: %s",
+                       *text ? text : "it gave no reason");
+    return false;
+  }
+  return guards_hold(trial) &&
+         row_check_step(&trial->row, trial->space, &trial->fault) == STATUS_OK;
+}
+
+/* ---- one play */
+
+/* Random action number t, uniform within the space. */
+static void choose_action(struct trial *trial, int t) {
+  const struct wire_space *space = trial->space;
+  if (space->discrete) {
+    float u = random_uniform(1, 0, 0, (uint32_t)t, RANDOM_TEST);
+    int32_t chosen = (int32_t)(u * (float)space->discrete);
+    if (chosen == space->discrete) chosen--;
+    memcpy(trial->action, &chosen, sizeof chosen);
+  }
+  for (int i = 0; i < space->box; i++) {
+    float u = random_uniform(1, (uint32_t)i, 0, (uint32_t)t, RANDOM_TEST);
+    trial->action[i] = fminf(space->low[i] * (1 - u) + space->high[i] * u, space->high[i]);
+  }
+}
+
+static void add_row(struct trial *trial, struct trial_record *record) {
+  uint32_t *sum = record->sum[record->num_rows++];
+  int i = 0;
+  for (; i < trial->space->num_tensors; i++)
+    sum[i] = crc32c(trial->tensor[i], wire_tensor_spec_bytes(&trial->space->tensor[i]));
+  uint32_t rest = crc32c(&trial->row.reward, sizeof trial->row.reward);
+  rest = crc32c_extend(rest, &trial->row.terminated, sizeof trial->row.terminated);
+  sum[i] = crc32c_extend(rest, &trial->row.truncated, sizeof trial->row.truncated);
+}
+
+static void add_step(struct trial *trial, struct trial_summary *summary, double *length,
+                     double *episode_return) {
+  ++*length;
+  *episode_return += trial->row.reward;
+  if (!trial->row.terminated && !trial->row.truncated) return;
+  bool first = summary->terminated + summary->truncated == 0;
+  if (first || *episode_return < summary->lowest) summary->lowest = *episode_return;
+  if (first || *episode_return > summary->highest) summary->highest = *episode_return;
+  summary->length += *length;
+  summary->total += *episode_return;
+  if (trial->row.terminated)
+    summary->terminated++;
+  else
+    summary->truncated++;
+  *length = *episode_return = 0;
+}
+
+/* Steps of an episode that reset then has to leave behind. */
+static bool warm_up(struct trial *trial, void *instance, int steps) {
+  const uint64_t seed = 987654321;
+  bool ok = steps == 0 || reset(trial, instance, &seed, 0);
+  for (int t = 0; ok && t < steps; t++) {
+    choose_action(trial, t + 1);
+    ok = step(trial, instance, 0);
+    if (trial->row.terminated || trial->row.truncated) break;
+  }
+  return ok;
+}
+
+/* Moves the neighbour on by one step, with a row and seeds of its own. */
+static bool play_neighbour(struct trial *trial, void *neighbour, int t) {
+  const uint64_t seed = 555;
+  if (!neighbour) return true;
+  if (t == 0 || trial->row.terminated || trial->row.truncated)
+    return reset(trial, neighbour, t == 0 ? &seed : NULL, 0);
+  choose_action(trial, t + 7);
+  return step(trial, neighbour, 0);
+}
+
+/* Plays up to `steps` steps with an instance; every second episode goes on with the instance's own
+ * generator. */
+static bool play_with(struct trial *trial, void *instance, void *neighbour,
+                      struct trial_record *record, struct trial_summary *summary,
+                      const struct trial_condition *how, int steps) {
+  int64_t until_us = clock_now_us() + MAX_US;
+  double length = 0, episode_return = 0;
+  struct acorn_row other = {0};
+  uint64_t episode = 0;
+  bool ended = true;
+  if (!warm_up(trial, instance, how->warm_up)) return false;
+  for (int t = 0; t < steps; t++) {
+    uint64_t seed = how->seed + episode;
+    if (ended && !reset(trial, instance, episode % 2 ? NULL : &seed, how->fill)) return false;
+    if (ended) add_row(trial, record), episode++;
+    trial->row = other;
+    if (!play_neighbour(trial, neighbour, t)) return false;
+    other = trial->row;
+    choose_action(trial, t);
+    if (!step(trial, instance, how->fill)) return false;
+    add_row(trial, record);
+    record->num_steps++;
+    ended = trial->row.terminated || trial->row.truncated;
+    if (summary) add_step(trial, summary, &length, &episode_return);
+    if (summary && clock_now_us() > until_us) break;
+  }
+  return true;
+}
+
+bool trial_play(struct trial *trial, struct trial_record *record, struct trial_summary *summary,
+                const struct trial_condition *how, int steps) {
+  record->num_rows = record->num_steps = 0;
+  void *instance = create(trial), *neighbour = how->neighbour ? create(trial) : NULL;
+  bool ok = instance && (neighbour || !how->neighbour) &&
+            play_with(trial, instance, neighbour, record, summary, how, steps);
+  destroy(trial, instance);
+  destroy(trial, neighbour);
+  return ok;
+}
+
+/* ---- */
+
+void trial_init(struct trial *trial, const struct acorn_env *env, const struct acorn_config *config,
+                const struct wire_space *space, unsigned hang_s) {
+  *trial = (struct trial){.env = env, .config = config, .space = space, .hang_s = hang_s};
+  make_memory(trial);
+}
+
+void trial_deinit(struct trial *trial) {
+  free(trial->memory);
+}
+
+void trial_record_init(struct trial_record *record) {
+  *record = (struct trial_record){0};
+  record->sum = check_alloc(2 * TRIAL_MAX_STEPS, sizeof *record->sum);
+}
+
+void trial_record_deinit(struct trial_record *record) {
+  free(record->sum);
+}

@@ -1,0 +1,53 @@
+// --help=markdown: a section with a table for each group, as docs/options.md shows it.
+#include <string.h>
+
+#include "common/base/option_value.h"
+#include "common/base/options.h"
+
+// A bar would end the cell, and outside of code an angle bracket would start a tag.
+static void print_cell(FILE *out, const char *text, bool is_code) {
+  for (; *text; text++) {
+    if (*text == '|' || (*text == '<' && !is_code)) fputc('\\', out);
+    fputc(*text, out);
+  }
+}
+
+static void print_code(FILE *out, const char *text) {
+  if (!text || !text[0]) return;
+  fputc('`', out);
+  print_cell(out, text, true);
+  fputc('`', out);
+}
+
+static void print_option(FILE *out, const struct option *option) {
+  char allowed[400];
+  option_value_describe(option, allowed, sizeof allowed);
+  fprintf(out, "| `--%s`", option->name);
+  if (option->alias) fprintf(out, ", `--%s`", option->alias);
+  fprintf(out, " | ");
+  print_code(out, option->fallback);
+  fprintf(out, " | ");
+  print_cell(out, option->type == OPTION_BOOL ? "true, false" : allowed, false);
+  fprintf(out, " | ");
+  print_cell(out, option->help ? option->help : "", false);
+  fprintf(out, " |\n");
+}
+
+static bool starts_group(const struct option_table *table, int row) {
+  for (int i = 0; i < row; i++)
+    if (strcmp(table->options[i].group, table->options[row].group) == 0) return false;
+  return true;
+}
+
+void options_markdown(const struct option_table *table, FILE *out) {
+  fprintf(out, "## %s\n\n%s\n", table->program, table->about);
+  for (int i = 0; i < table->count; i++) {
+    if (!starts_group(table, i)) continue;
+    fprintf(out, "\n### %s\n\n", table->options[i].group);
+    fprintf(out, "| option | default | values | meaning |\n|---|---|---|---|\n");
+    for (int j = i; j < table->count; j++)
+      if (strcmp(table->options[j].group, table->options[i].group) == 0)
+        print_option(out, &table->options[j]);
+  }
+  fputc('\n', out);
+}

@@ -1,0 +1,168 @@
+#include "common/cluster/platform.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+
+static const char sagemaker[] = "SageMaker";
+
+struct platform_words platform_words(void) {
+  return (struct platform_words){
+      .tf_config = getenv("TF_CONFIG"),
+      .cluster_spec = getenv("CLUSTER_SPEC"),
+      .sm_resource_config = getenv("SM_RESOURCE_CONFIG"),
+      .sm_hosts = getenv("SM_HOSTS"),
+      .sm_current_host = getenv("SM_CURRENT_HOST"),
+      .sm_resource_file = "/opt/ml/input/config/resourceconfig.json",
+  };
+}
+
+static bool is_set(const char *text) {
+  return text && text[0];
+}
+
+// Parses, and lets the sentence of an error begin with `name`.
+static enum status parse_as(struct tf_config *config, const char *name, const char *text,
+                            struct error *error) {
+  static const char usual[] = "TF_CONFIG";
+  struct error problem = {""};
+  enum status status = tf_config_parse(config, text, &problem);
+  if (status == STATUS_OK) return STATUS_OK;
+  bool named = strncmp(problem.text, usual, strlen(usual)) == 0;
+  return status_fail(error, status, "%s%.900s", name, problem.text + (named ? strlen(usual) : 0));
+}
+
+/* ---- SageMaker */
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// The hosts' names in one order on every host, whatever the order of the list. Owner: the names are
+// the document's, the array is the caller's.
+static const char **sorted_names(const json_t *hosts) {
+  size_t count = json_array_size(hosts), i;
+  const char **names = check_alloc(count, sizeof(*names));
+  json_t *host;
+  json_array_foreach(hosts, i, host) {
+    names[i] = json_string_value(host) ? json_string_value(host) : "";
+  }
+  qsort(names, count, sizeof(*names), compare_names);
+  return names;
+}
+
+// The cluster as TF_CONFIG would have it: the first host learns, the others act.
+static json_t *describe_hosts(const json_t *hosts, const char *current, int port) {
+  const char **names = sorted_names(hosts);
+  json_t *learner = json_array(), *actor = json_array();
+  json_t *task = json_pack("{s:s, s:i}", "type", "actor", "index", -1);
+  for (size_t i = 0; i < json_array_size(hosts); i++) {
+    json_array_append_new(i == 0 ? learner : actor, json_sprintf("%s:%d", names[i], port));
+    if (strcmp(names[i], current) != 0) continue;
+    json_object_set_new(task, "type", json_string(i == 0 ? "learner" : "actor"));
+    json_object_set_new(task, "index", json_integer(i == 0 ? 0 : (json_int_t)i - 1));
+  }
+  free(names);
+  return json_pack("{s:{s:o, s:o}, s:o}", "cluster", "learner", learner, "actor", actor, "task",
+                   task);
+}
+
+static enum status parse_hosts(struct tf_config *config, const json_t *hosts, const char *current,
+                               int port, struct error *error) {
+  if (!json_is_array(hosts) || json_array_size(hosts) == 0)
+    return status_fail(error, STATUS_INVALID,
+                       "%s: the hosts are not a list of names: [\"algo-1\", \"algo-2\"]",
+                       sagemaker);
+  bool listed = false;
+  for (size_t i = 0; i < json_array_size(hosts); i++) {
+    const char *name = json_string_value(json_array_get(hosts, i));
+    listed = listed || (name && current && strcmp(name, current) == 0);
+  }
+  if (!listed)
+    return status_fail(error, STATUS_INVALID,
+                       "%s: this host (SM_CURRENT_HOST, or current_host) is '%.100s', which is not "
+                       "among the hosts",
+                       sagemaker, current ? current : "");
+  json_t *cluster = describe_hosts(hosts, current, port);
+  char *text = json_dumps(cluster, 0);
+  enum status status = parse_as(config, sagemaker, text, error);
+  free(text);
+  json_decref(cluster);
+  return status;
+}
+
+// {"current_host": "algo-1", "hosts": ["algo-1", "algo-2"], ...}
+static enum status parse_resources(struct tf_config *config, const char *name, const char *text,
+                                   int port, struct error *error) {
+  json_error_t problem;
+  json_t *root = json_loads(text, 0, &problem);
+  if (!root)
+    return status_fail(error, STATUS_INVALID, "%s is not JSON: line %d, column %d: %s", name,
+                       problem.line, problem.column, problem.text);
+  enum status status =
+      parse_hosts(config, json_object_get(root, "hosts"),
+                  json_string_value(json_object_get(root, "current_host")), port, error);
+  json_decref(root);
+  return status;
+}
+
+static enum status parse_host_list(struct tf_config *config, const struct platform_words *words,
+                                   int port, struct error *error) {
+  json_error_t problem;
+  json_t *hosts = json_loads(words->sm_hosts, 0, &problem);
+  if (!hosts)
+    return status_fail(error, STATUS_INVALID, "SM_HOSTS is not JSON: line %d, column %d: %s",
+                       problem.line, problem.column, problem.text);
+  enum status status = parse_hosts(config, hosts, words->sm_current_host, port, error);
+  json_decref(hosts);
+  return status;
+}
+
+// Owner: the caller's, heap. NULL: there is no such file.
+static char *read_file(const char *path) {
+  FILE *file = is_set(path) ? fopen(path, "r") : NULL;
+  char *text = NULL;
+  size_t bytes = 0;
+  if (!file) return NULL;
+  if (getdelim(&text, &bytes, '\0', file) < 0) {
+    free(text);
+    text = NULL;
+  }
+  fclose(file);
+  return text;
+}
+
+static enum status find_sagemaker(struct tf_config *config, const struct platform_words *words,
+                                  int port, struct error *error) {
+  if (is_set(words->sm_resource_config))
+    return parse_resources(config, "SM_RESOURCE_CONFIG", words->sm_resource_config, port, error);
+  if (is_set(words->sm_hosts)) return parse_host_list(config, words, port, error);
+  char *text = read_file(words->sm_resource_file);
+  if (!text)
+    return status_fail(error, STATUS_NOT_FOUND,
+                       "no platform has said which task this is: TF_CONFIG, CLUSTER_SPEC, "
+                       "SM_HOSTS and SM_RESOURCE_CONFIG are not set (on one machine "
+                       "./run_local.sh trains; over ssh deploy/fleet.sh does)");
+  enum status status = parse_resources(config, words->sm_resource_file, text, port, error);
+  free(text);
+  return status;
+}
+
+/* ---- */
+
+enum status platform_find(struct tf_config *config, const char **source,
+                          const struct platform_words *words, int port, struct error *error) {
+  if (is_set(words->tf_config)) {
+    *source = "TF_CONFIG";
+    return parse_as(config, *source, words->tf_config, error);
+  }
+  if (is_set(words->cluster_spec)) {
+    *source = "CLUSTER_SPEC";
+    return parse_as(config, *source, words->cluster_spec, error);
+  }
+  *source = sagemaker;
+  return find_sagemaker(config, words, port, error);
+}

@@ -1,0 +1,136 @@
+#include "common/rpc/acceptor.h"
+
+#include <errno.h>
+#include <grpc/grpc_posix.h>
+#include <grpc/grpc_security.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/thread.h"
+
+enum {
+  RESERVED_FILES = 64, /* for checkpoints, metrics and whatever else the process opens */
+  MAX_CONNECTIONS = 65536,
+  ACCEPT_AT_ONCE = 64,
+  FULL_PAUSE_US = 50000,
+  FULL_LOG_US = 10000000
+};
+
+struct acceptor {
+  grpc_server *server;
+  grpc_server_credentials *plain;
+  struct intake *intake;
+  struct address_sockets sockets;
+  int wake;  /* an eventfd: stop */
+  int room;  /* descriptors from this number on are closed */
+  int files; /* that the process may open */
+  pthread_t thread;
+  int64_t next_full_log_us; /* its thread only */
+};
+
+static int max_files(void) {
+  struct rlimit limit;
+  bool bounded = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX;
+  return bounded ? (int)limit.rlim_cur : INT_MAX;
+}
+
+int acceptor_room(void) {
+  int files = max_files();
+  int room = files > 2 * RESERVED_FILES ? files - RESERVED_FILES : files / 2;
+  return room < MAX_CONNECTIONS ? room : MAX_CONNECTIONS;
+}
+
+/* Says it once in a while: who floods the learner with connections must not fill its log too. */
+static void report_full(struct acceptor *acceptor) {
+  int64_t now_us = clock_now_us();
+  if (now_us < acceptor->next_full_log_us) return;
+  acceptor->next_full_log_us = now_us + FULL_LOG_US;
+  log_warn(
+      "no room for more connections: about %d are open, and this process may open %d files "
+      "(ulimit -n); new ones are turned away until others end",
+      acceptor->room, acceptor->files);
+}
+
+/* The lowest free number is given to each new descriptor, so the number says how many there are. */
+static void take(struct acceptor *acceptor, int fd) {
+  if (fd >= acceptor->room) {
+    close(fd);
+    report_full(acceptor);
+    return;
+  }
+  int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket, rightly */
+  intake_open(acceptor->intake, fd);
+  grpc_server_add_channel_from_fd(acceptor->server, fd, acceptor->plain);
+}
+
+/* Takes those that wait at one socket, but no more at a time than lets the thread look around. */
+static void accept_some(struct acceptor *acceptor, int socket) {
+  for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+    int fd = accept4(socket, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      take(acceptor, fd);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      report_full(acceptor);
+      clock_sleep_us(FULL_PAUSE_US);
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return; /* none is left */
+    }
+  }
+}
+
+static void *run(void *argument) {
+  struct acceptor *acceptor = argument;
+  struct pollfd watched[ADDRESS_MAX_SOCKETS + 1] = {{.fd = acceptor->wake, .events = POLLIN}};
+  int count = acceptor->sockets.count;
+  for (int i = 0; i < count; i++)
+    watched[i + 1] = (struct pollfd){.fd = acceptor->sockets.fd[i], .events = POLLIN};
+  int64_t check_us = 0;
+  while (!watched[0].revents) {
+    if (poll(watched, (nfds_t)count + 1, INTAKE_CHECK_MS) < 0) continue;
+    if (clock_now_us() >= check_us) {
+      intake_check(acceptor->intake);
+      check_us = clock_now_us() + INTAKE_CHECK_MS * 1000;
+    }
+    for (int i = 1; i <= count; i++)
+      if (watched[i].revents) accept_some(acceptor, watched[i].fd);
+  }
+  return NULL;
+}
+
+struct acceptor *acceptor_start(grpc_server *server, const struct address_sockets *sockets,
+                                struct intake *intake) {
+  struct acceptor *acceptor = check_alloc(1, sizeof(*acceptor));
+  acceptor->server = server;
+  acceptor->sockets = *sockets;
+  acceptor->intake = intake;
+  acceptor->room = acceptor_room();
+  acceptor->files = max_files();
+  acceptor->plain = grpc_insecure_server_credentials_create();
+  acceptor->wake = eventfd(0, EFD_CLOEXEC);
+  CHECK(acceptor->wake >= 0, "no eventfd");
+  thread_start(&acceptor->thread, "accept", run, acceptor);
+  return acceptor;
+}
+
+void acceptor_stop(struct acceptor *acceptor) {
+  if (!acceptor) return;
+  CHECK(eventfd_write(acceptor->wake, 1) == 0, "no eventfd");
+  pthread_join(acceptor->thread, NULL);
+  address_close(&acceptor->sockets);
+  close(acceptor->wake);
+  grpc_server_credentials_release(acceptor->plain);
+  free(acceptor);
+}

@@ -1,0 +1,423 @@
+#!/usr/bin/env bash
+# A fleet: one learner on the first host and actors on all of them, started over ssh.
+# deploy/fleet.sh --help says how; docs/fleet.md says more. Each host runs build/task with the same
+# words under a TF_CONFIG of its own; its supervisor starts dead actors again.
+set -u
+# shellcheck disable=SC2034 # deploy/fleet_host.sh uses them
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+usage() {
+  cat <<'USAGE'
+Usage: deploy/fleet.sh start  HOSTS ENV AGENT [--actors_per_host=N] [--flag=value ...]
+       deploy/fleet.sh status HOSTS
+       deploy/fleet.sh stop   HOSTS
+
+start   the learner and N actors on the first host, N actors on each of the others. With --resume:
+        only what does not run; the learner continues its run folder.
+status  each host's processes and the learner's figures; collects the logs. Exit code 0: all well.
+stop    the learner first (it writes a checkpoint), then the others; collects the logs.
+
+HOSTS is a list a,b,c or a file with a host on each line, as ssh takes them: [USER@]NAME.
+
+  --actors_per_host=N    actor processes on each host (default 1)
+  --port=P               the learner's port (default 8686); names the fleet with the first host
+  --learner_host=NAME    under which the other hosts reach the first one (default: its name)
+  --dir=FOLDER           this tree on the hosts (default: the same path as here)
+  --copy[=FOLDER]        copies the programs and their libraries to FOLDER on the hosts (default
+                         acorn-fleet in the home folder); needs nothing installed there
+  --rsh=COMMAND          how to reach a host, instead of ssh: COMMAND HOST bash -s
+  --skip_unreachable     start without the hosts that cannot be reached; default: start nothing
+  --fleet=FOLDER         what is kept here: logs and the record for status and stop (default
+                         runs/fleet-HOST-PORT)
+  other flags            as of deploy/run_task.sh --help: --envs_per_actor, --total_steps, ...
+USAGE
+}
+
+fail() {
+  echo "fleet: $*" >&2
+  exit "${code:-2}"
+}
+
+# ---- words
+
+command=${1:-}
+case "$command" in
+  start | status | stop) ;;
+  --help | -h | help)
+    usage
+    exit 0
+    ;;
+  "")
+    usage >&2
+    exit 2
+    ;;
+  *) fail "'$command' is none of start, status, stop; --help says more" ;;
+esac
+[ $# -ge 2 ] || fail "$command: HOSTS is missing; --help says more"
+hosts_word=$2
+shift 2
+
+rsh=(ssh -o BatchMode=yes -o ConnectTimeout=10)
+actors_per_host=1 port=8686 learner_host='' dir=$root copy='' skip_unreachable='' fleet=''
+env='' agent='' logdir='' resume='' words=()
+
+# Sets a variable of ours from --NAME=VALUE; false if the flag is not ours.
+take_flag() {
+  case "$1" in
+    --actors_per_host=* | --port=* | --learner_host=* | --dir=* | --copy=* | --fleet=*)
+      local name=${1%%=*}
+      printf -v "${name#--}" %s "${1#*=}"
+      ;;
+    --copy) copy=acorn-fleet ;;
+    --rsh=*) read -ra rsh <<<"${1#*=}" ;;
+    --skip_unreachable) skip_unreachable=1 ;;
+    *) return 1 ;;
+  esac
+}
+
+take_words() {
+  env='' agent='' words=()
+  local word
+  for word in "$@"; do
+    take_flag "$word" && continue
+    case "$word" in
+      --actors_per_host | --port | --learner_host | --dir | --fleet | --rsh)
+        fail "$word: write $word=VALUE" ;;
+      --resume | --resume=true) resume=1 words+=("$word") ;;
+      --logdir=* | --job_dir=* | --job-dir=*) logdir=${word#*=} ;;
+      --actors_per_worker* | --actors_on_learner*) fail "$word: --actors_per_host says how many" ;;
+      --log_folder* | --dry_run*) fail "$word cannot be given here" ;;
+      --*) words+=("$word") ;;
+      *)
+        if [ -z "$env" ]; then
+          env=$word
+        elif [ -z "$agent" ]; then
+          agent=$word
+        else
+          words+=("$word")
+        fi
+        ;;
+    esac
+  done
+}
+
+check_number() {
+  [[ $2 =~ ^[0-9]{1,5}$ ]] && [ "$2" -ge 1 ] && [ "$2" -le "$3" ] ||
+    fail "--$1=$2: a whole number from 1 to $3 is needed"
+}
+
+# ---- hosts
+
+hosts=()
+read_hosts() {
+  local text host
+  if [ -f "$hosts_word" ]; then
+    text=$(sed 's/#.*//' "$hosts_word")
+  else
+    text=${hosts_word//,/ }
+  fi
+  read -r -d '' -a hosts <<<"$text"
+  [ ${#hosts[@]} -gt 0 ] || fail "HOSTS: no host is named in '$hosts_word'"
+  for host in "${hosts[@]}"; do
+    [[ $host =~ ^[][A-Za-z0-9_.:@-]+$ && $host != -* ]] ||
+      fail "HOSTS: '$host' is neither a host nor a file"
+  done
+  local twice
+  twice=$(printf '%s\n' "${hosts[@]}" | sort | uniq -d | head -n 1)
+  [ -z "$twice" ] || fail "HOSTS: $twice stands there twice"
+}
+
+# address HOST PORT: without the user; an IPv6 address in brackets.
+address() {
+  local name=${1##*@}
+  [[ $name == *:* && $name != \[* ]] && name="[$name]"
+  echo "$name:$2"
+}
+
+# The cluster as each task is told of it; actors do not listen, their ports only tell them apart.
+tf_config() {
+  local host=$1 index=$2 list='' i task
+  for ((i = 1; i < ${#hosts[@]}; i++)); do
+    list+="${list:+, }\"$(address "${hosts[i]}" 1)\""
+  done
+  task='"learner", "index": 0'
+  [ "$index" -gt 0 ] && task="\"actor\", \"index\": $((index - 1))"
+  echo "{\"cluster\": {\"learner\": [\"$(address "${learner_host:-${hosts[0]}}" "$port")\"]," \
+    "\"actor\": [$list]}, \"task\": {\"type\": $task}}"
+}
+
+index_of() {
+  local i
+  for i in "${!hosts[@]}"; do [ "${hosts[i]}" = "$1" ] && echo "$i"; done
+}
+
+# ---- remote: the host's bash reads a script; nothing has to survive a command line
+
+# remote SECONDS HOST COMMAND...: stdin of ours follows the script if COMMAND is host_copy.
+remote() {
+  local seconds=$1 host=$2 state=.fleet/$key/$2 program=$program tf_config port=$port
+  local call=("${@:3}") index
+  index=$(index_of "$host")
+  tf_config=$(tf_config "$host" "$index")
+  [ "$index" -eq 0 ] || port=
+  {
+    declare -p host base program state tf_config words port resume
+    cat "$root/deploy/fleet_host.sh"
+    printf '%q ' "${call[@]}"
+    printf '; exit\n'
+    [ "${call[0]}" != host_copy ] || cat
+  } 2>/dev/null | timeout -k 5 "$seconds" "${rsh[@]}" "$host" bash -s
+}
+
+# each SECONDS COMMAND... -- HOST...: on all of them at once; what they say and return lies in
+# $talk/HOST.{out,err,code}.
+each() {
+  local seconds=$1 call=() host running=0
+  shift
+  while [ "$1" != -- ]; do
+    call+=("$1")
+    shift
+  done
+  shift
+  for host in "$@"; do
+    rm -f "$talk/$host".*
+    {
+      remote "$seconds" "$host" "${call[@]}" >"$talk/$host.out" 2>"$talk/$host.err" \
+        <"${archive:-/dev/null}"
+      echo $? >"$talk/$host.code"
+    } &
+    running=$((running + 1))
+    [ $((running % 32)) -ne 0 ] || wait
+  done
+  wait
+}
+
+code_of() { cat "$talk/$1.code"; }
+
+# What went wrong on a host, in one line.
+words_of() {
+  local text
+  text=$(tail -n 3 "$talk/$1.err" | tr '\n' ' ')
+  case "$(code_of "$1")" in
+    1 | 2) echo "${text:-it did not say why}" ;;
+    124 | 137) echo "cannot be reached: no answer in time. $text" ;;
+    *) echo "cannot be reached: $text" ;;
+  esac
+}
+
+# Splits hosts into `good` and those that are named on stderr, `bad`; what several of them say is
+# said once.
+sort_out() {
+  local host words_said
+  local -A who=()
+  good=() bad=()
+  for host in "$@"; do
+    if [ "$(code_of "$host")" = 0 ]; then
+      good+=("$host")
+    else
+      bad+=("$host")
+      words_said=$(words_of "$host")
+      who[$words_said]+="${who[$words_said]:+, }$host"
+    fi
+  done
+  for words_said in "${!who[@]}"; do
+    echo "fleet: ${who[$words_said]}: $words_said" >&2
+  done
+}
+
+# ---- the record of a fleet, for status and stop
+
+read_record() {
+  [ -f "$fleet/fleet.conf" ] || return 0
+  # shellcheck disable=SC1091
+  . "$fleet/fleet.conf"
+}
+
+write_record() {
+  mkdir -p "$fleet" || fail "cannot make the folder $fleet; name another with --fleet=FOLDER"
+  # -g: it is read by a function, too.
+  declare -p rsh port learner_host dir copy base program logdir | sed 's/^declare/declare -g/' \
+    >"$fleet/fleet.conf.new" && mv "$fleet/fleet.conf.new" "$fleet/fleet.conf"
+}
+
+collect_logs() {
+  local host
+  each 60 host_logs -- "$@"
+  for host in "$@"; do
+    [ "$(code_of "$host")" = 0 ] && [ -s "$talk/$host.out" ] || continue
+    mkdir -p "$fleet/logs/$host" && tar -xz -C "$fleet/logs/$host" <"$talk/$host.out"
+  done
+}
+
+# ---- start
+
+bundle_id() {
+  (cd "$1" && find build lib deploy -type f -print0 | sort -z | xargs -0 sha256sum) |
+    sha256sum | cut -c 1-12
+}
+
+# Where the programs are on the hosts; with --copy a folder named by what is in it.
+choose_program() {
+  base=$dir program=.
+  [ -n "$copy" ] || return 0
+  bundle=$root
+  [ -d "$root/lib" ] || bundle=$root/build/bundle/acorn
+  [ -x "$bundle/build/task" ] || fail "--copy: there is no bundle yet; make bundle makes it"
+  base=$copy program=acorn-$(bundle_id "$bundle")
+}
+
+copy_programs() {
+  [ -n "$copy" ] || return 0
+  each 60 host_has_copy -- "${hosts[@]}"
+  local host lacking=()
+  for host in "${hosts[@]}"; do [ "$(code_of "$host")" = 1 ] && lacking+=("$host"); done
+  [ ${#lacking[@]} -gt 0 ] || return 0
+  echo "fleet: copying the programs to ${lacking[*]}" >&2
+  local archive=$talk/archive
+  tar -C "$bundle" -czf "$archive" . || fail "cannot pack $bundle"
+  each 600 host_copy -- "${lacking[@]}"
+}
+
+# nearest WORD NAME...: prints the name that is two letters or fewer away.
+nearest() {
+  local word=$1
+  shift
+  printf '%s\n' "$@" | awk -v word="$word" '
+    function least(a, b) {return a < b ? a : b}
+    {
+      for (j = 0; j <= length($0); j++) row[j] = j
+      for (i = 1; i <= length(word); i++) {
+        corner = row[0]
+        row[0] = i
+        for (j = 1; j <= length($0); j++) {
+          cost = corner + (substr(word, i, 1) != substr($0, j, 1))
+          corner = row[j]
+          row[j] = least(cost, 1 + least(row[j], row[j - 1]))
+        }
+      }
+      if (row[length($0)] <= 2 && (best == "" || row[length($0)] < near)) {
+        best = $0
+        near = row[length($0)]
+      }
+    }
+    END {if (best != "") print best}'
+}
+
+# The hosts know the options of the programs alone; one that they refuse may be near to ours.
+refuse_own_misspelt() {
+  local word near
+  word=$(cat "$talk"/*.err | sed -n 's/.*--\([^ ]*\): there is no such option.*/\1/p' | head -n 1)
+  [ -n "$word" ] || return 0
+  near=$(nearest "${word//-/_}" actors_per_host port learner_host dir copy rsh skip_unreachable \
+    fleet)
+  [ -z "$near" ] || code=2 fail "--$word: there is no such option; did you mean --$near?"
+}
+
+# Hosts that fail stop everything, or are left out; without the first there is no fleet.
+check_hosts() {
+  each 60 host_check -- "${hosts[@]}"
+  refuse_own_misspelt
+  sort_out "${hosts[@]}"
+  [ ${#bad[@]} -gt 0 ] || return 0
+  local host code=1
+  for host in "${bad[@]}"; do
+    case "$(code_of "$host")" in 1 | 2) fail "nothing was started" ;; esac
+  done
+  [ "${bad[0]}" != "${hosts[0]}" ] ||
+    fail "nothing was started: the learner's host cannot be reached"
+  [ -n "$skip_unreachable" ] || fail "nothing was started; --skip_unreachable starts the others"
+  hosts=("${good[@]}")
+}
+
+start() {
+  [ -n "$agent" ] || fail "start: ENV AGENT is missing, for example: start a,b cartpole vtrace"
+  check_number actors_per_host "$actors_per_host" 4096
+  check_number port "$port" 65535
+  choose_program
+  [ -n "$logdir" ] || logdir=runs/$env-$agent-$(date +%Y%m%d-%H%M%S)
+  words=("$env" "$agent" "--actors_per_worker=$actors_per_host"
+    "--actors_on_learner=$actors_per_host" "--logdir=$logdir" "${words[@]}")
+  copy_programs
+  check_hosts
+  write_record
+
+  local code=1
+  each 90 host_start -- "${hosts[0]}"
+  sort_out "${hosts[0]}"
+  [ ${#bad[@]} -eq 0 ] || fail "the learner did not start; nothing else was started"
+  [ ${#hosts[@]} -eq 1 ] || each 60 host_start -- "${hosts[@]:1}"
+  [ ${#hosts[@]} -eq 1 ] || sort_out "${hosts[@]:1}"
+  echo "fleet: the learner listens at $(address "${learner_host:-${hosts[0]}}" "$port");" \
+    "$actors_per_host actors on each of ${#hosts[@]} hosts; run folder $logdir on ${hosts[0]}"
+  local which=$hosts_word
+  [ "$port" = 8686 ] || which+=" --port=$port"
+  [ "$fleet" = "runs/fleet-$key" ] || which+=" --fleet=$fleet"
+  echo "fleet: deploy/fleet.sh status $which"
+  echo "fleet: deploy/fleet.sh stop $which"
+  [ ${#bad[@]} -eq 0 ]
+}
+
+# ---- status
+
+status() {
+  local host what learners actors restarts given_up code=0
+  each 60 host_status -- "${hosts[@]}"
+  echo "fleet ${hosts[0]}:$port, run folder ${logdir:-unknown}, logs in $fleet/logs"
+  printf '%-24s %-12s %8s %7s %9s %9s\n' host state learner actors restarts 'given up'
+  for host in "${hosts[@]}"; do
+    if [ "$(code_of "$host")" != 0 ]; then
+      printf '%-24s %-12s %s\n' "$host" UNREACHABLE "$(tail -n 1 "$talk/$host.err")"
+      code=1
+      continue
+    fi
+    read -r what learners actors restarts given_up <"$talk/$host.out"
+    printf '%-24s %-12s %8s %7s %9s %9s\n' "$host" "$what" "$learners" "$actors" "$restarts" \
+      "$given_up"
+    [ "$what" = running ] || grep -qs '^result ' "$talk/${hosts[0]}.out" || code=1
+  done
+  [ "$(code_of "${hosts[0]}")" != 0 ] || tail -n +2 "$talk/${hosts[0]}.out"
+  collect_logs "${hosts[@]}"
+  return $code
+}
+
+# ---- stop
+
+stop() {
+  local code=0 goodbye=130
+  each $((goodbye + 20)) host_stop $goodbye -- "${hosts[0]}"
+  sort_out "${hosts[0]}"
+  local lost=("${bad[@]}") reached=("${good[@]}")
+  if [ ${#hosts[@]} -gt 1 ]; then
+    each 60 host_stop 10 -- "${hosts[@]:1}"
+    sort_out "${hosts[@]:1}"
+    lost+=("${bad[@]}") reached+=("${good[@]}")
+  fi
+  if [ ${#reached[@]} -gt 0 ]; then
+    collect_logs "${reached[@]}"
+    each 60 host_remove -- "${reached[@]}"
+    sort_out "${reached[@]}"
+    [ ${#bad[@]} -eq 0 ] || code=1
+  fi
+  grep -hs '^result ' "$fleet/logs/${hosts[0]}/task.log" | tail -n 1
+  echo "fleet: stopped on ${#reached[@]} of ${#hosts[@]} hosts; logs in $fleet/logs"
+  [ ${#lost[@]} -eq 0 ] && return $code
+  echo "fleet: not stopped: ${lost[*]}; call stop again when they are back (actors there end by" \
+    "themselves after --reconnect_s without a learner)" >&2
+  return 1
+}
+
+# ---- the record first, the command line over it
+
+take_words "$@"
+read_hosts
+key=${hosts[0]##*@}-$port
+[ -n "$fleet" ] || fleet=runs/fleet-$key
+base=$dir program=.
+case "$command" in
+  start) [ -z "$resume" ] || { read_record && take_words "$@"; } ;;
+  *) read_record && take_words "$@" ;;
+esac
+key=${hosts[0]##*@}-$port
+talk=$(mktemp -d) || exit 1
+trap 'rm -rf "$talk"' EXIT
+"$command"

@@ -1,0 +1,193 @@
+# One host's part of a fleet. deploy/fleet.sh sends this file through the launcher (ssh) to the bash
+# of the host, after the values that it needs:
+#   host      its name, as the user wrote it
+#   base      folder of the fleet on the host: run folders, state, and the programs
+#   program   folder that holds build/task; relative to base, or absolute
+#   state     folder of this host in this fleet, relative to base: pid, task.log, logs/actor-<i>.log
+#   tf_config, words   the task's environment and arguments
+#   port      where the learner listens, on its own host; else empty
+# Every function says what is wrong on stderr and returns 1; other codes are the launcher's.
+# shellcheck shell=bash disable=SC2154
+
+complain() {
+  echo "$*" >&2
+  return 1
+}
+
+enter() {
+  mkdir -p "$base/$state" 2>/dev/null || complain "cannot make the folder $base/$state" || return
+  cd "$base" || return 1
+  base=$PWD
+}
+
+# ---- the process of the task: its number may be another's by now, its start time is not
+
+# Prints state and start time of a process.
+process() {
+  local stat
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
+  read -ra stat <<<"${stat##*) }"
+  echo "${stat[0]} ${stat[19]}"
+}
+
+boot() { cat /proc/sys/kernel/random/boot_id; }
+
+# Whether the task runs; its process id is in $pid.
+runs() {
+  local started booted now
+  { read -r pid started booted <"$base/$state/pid"; } 2>/dev/null || return
+  [ "$booted" = "$(boot)" ] || return
+  now=$(process "$pid")
+  [ "${now#* }" = "$started" ] && [ "${now%% *}" != Z ]
+}
+
+# Prints the process ids of what the task has started.
+children() {
+  local ids=
+  runs && { read -r ids <"/proc/$pid/task/$pid/children"; } 2>/dev/null
+  printf '%s\n' $ids
+}
+
+# Prints how many of them are called so.
+count() {
+  local child program number=0
+  for child in $(children); do
+    { IFS= read -r -d '' program <"/proc/$child/cmdline"; } 2>/dev/null
+    [ "${program##*/}" = "$1" ] && number=$((number + 1))
+  done
+  echo $number
+}
+
+# until_so SECONDS COMMAND...
+until_so() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ $SECONDS -ge $end ] && return 1
+    sleep 0.1
+  done
+}
+
+# ---- start
+
+# Whether the programs can run here and take the words.
+host_check() {
+  enter || return
+  [ -x "$program/build/task" ] ||
+    complain "there is no $program/build/task under $base: build it there, share the folder," \
+      "name another with --dir=FOLDER, or use --copy" || return
+  local error
+  if ! error=$("$program/build/actor" --help 2>&1 >/dev/null); then
+    case "$error" in
+      *"shared librar"* | *GLIBC*)
+        complain "${error%%$'\n'*}: this host has not the libraries that the programs need;" \
+          "on Debian 12 scripts/setup.sh installs them, elsewhere use --copy"
+        ;;
+      *) complain "$program/build/actor does not run: $error" ;;
+    esac
+    return
+  fi
+  if runs && [ -z "$resume" ]; then
+    complain "this fleet runs here already: stop it first, or --resume to start what is missing"
+    return
+  fi
+  TF_CONFIG=$tf_config "$program/build/task" "${words[@]}" --dry_run >/dev/null
+}
+
+listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+is_up() { ! runs || listens; }
+
+host_start() {
+  enter || return
+  if runs; then
+    echo "runs already"
+    return
+  fi
+  local first_line=1
+  [ -f "$state/task.log" ] && first_line=$(($(wc -l <"$state/task.log") + 1))
+  TF_CONFIG=$tf_config setsid nohup "$program/build/task" "${words[@]}" \
+    --log_folder="$base/$state/logs" </dev/null >>"$state/task.log" 2>&1 &
+  local now
+  now=$(process $!)
+  echo "$! ${now#* } $(boot)" >"$state/pid"
+  if [ -n "$port" ]; then until_so 60 is_up; else sleep 0.3; fi
+  runs || tail -n "+$first_line" "$state/task.log" | grep -q '^result ' && return
+  tail -n "+$first_line" "$state/task.log" | tail -n 10 >&2
+  return 1
+}
+
+# ---- copy: the archive follows on stdin
+
+host_has_copy() { [ -x "$base/$program/build/task" ]; }
+
+host_copy() {
+  mkdir -p "$base" || return 1
+  local fresh
+  fresh=$(mktemp -d "$base/.copy-XXXXXX") || return 1
+  if tar -xz -C "$fresh" && chmod 755 "$fresh"; then
+    # Somebody else may have been faster, where several hosts share the folder.
+    mv -T "$fresh" "$base/$program" 2>/dev/null
+  fi
+  rm -rf "$fresh"
+  host_has_copy || complain "the programs could not be copied to $base/$program"
+}
+
+# ---- status: one line "STATE LEARNERS ACTORS RESTARTS GIVEN_UP"; then the learner's figures
+
+# What it says of itself, if it can be asked; its last words; the result, once there is one.
+figures() {
+  local log=$1
+  if [ -n "$port" ] && runs && [ -x "$program/build/status" ]; then
+    timeout 5 "$program/build/status" "127.0.0.1:$port" </dev/null 2>/dev/null && return
+  fi
+  grep -E '^result |learner: .* steps .* environments' "$log" 2>/dev/null | tail -n 1
+}
+
+host_status() {
+  if ! [ -d "$base/$state" ]; then
+    echo "none 0 0 0 0"
+    return
+  fi
+  cd "$base" && base=$PWD
+  local what=ended log=$state/task.log
+  runs && what=running
+  echo "$what $(count learner) $(count actor) $(grep -c 'starting it again' "$log" 2>/dev/null)" \
+    "$(grep -cE 'deaths within|has found no learner' "$log" 2>/dev/null)"
+  figures "$log"
+  return 0
+}
+
+# An archive of the host's logs on stdout.
+host_logs() {
+  [ -d "$base/$state" ] || return 0
+  cd "$base/$state" && tar -cz --exclude=pid .
+}
+
+# ---- stop
+
+gone() { ! runs; }
+
+# As one asks a run: in order; then at once; then without asking.
+host_stop() {
+  [ -d "$base/$state" ] || return 0
+  cd "$base" && base=$PWD
+  runs || return 0
+  local patience=$1 ids
+  ids="$pid $(children)"
+  kill -TERM "$pid"
+  until_so "$patience" gone && return
+  kill -TERM "$pid" 2>/dev/null
+  until_so 5 gone && return
+  kill -KILL $ids 2>/dev/null
+  until_so 5 gone || complain "process $pid does not end"
+}
+
+host_remove() {
+  [ -d "$base/$state" ] || return 0
+  cd "$base" || return 1
+  base=$PWD
+  runs && complain "the task still runs" && return
+  rm -rf "${state:?}"
+  rmdir -p "${state%/*}" 2>/dev/null
+  return 0
+}

@@ -1,0 +1,35 @@
+#include "deploy/options.h"
+
+#include <stddef.h>
+
+#include "deploy/supervisor.h"
+
+#define RUN "Run"
+#define ATARI "The environment atari"
+#define AT(member) offsetof(struct launch_options, member)
+
+static const struct option rows[] = {
+    {"max_deaths", NULL, OPTION_INT, AT(max_deaths), "5", 0, SUPERVISOR_MAX_DEATHS, NULL, RUN,
+     "an actor that dies so often within 60 s is not started again; 0: always start it again"},
+    {"evaluators", NULL, OPTION_INT, AT(evaluators), "0", 0, 1024, NULL, RUN,
+     "actors that play with the newest parameters, greedily, and are never trained on; with any, "
+     "--target_return and the result are about their episodes"},
+    {"eval_envs", NULL, OPTION_INT, AT(eval_envs), "0", 0, 4096, NULL, RUN,
+     "environments of each evaluator; 0: as many as an actor has"},
+    {"plot", NULL, OPTION_BOOL, AT(plot), "true", 0, 0, NULL, RUN,
+     "draw the learning curve into the run folder at the end"},
+    {"game", NULL, OPTION_STRING, AT(game), "Pong", 0, 0, NULL, ATARI,
+     "Pong, Breakout, SpaceInvaders, ...; docs/gymnasium.md has the other options of atari"},
+    {"sticky_actions", NULL, OPTION_FLOAT, AT(sticky_actions), "0", 0, 1, NULL, ATARI,
+     "probability that the emulator repeats the action before"},
+    {"resize", NULL, OPTION_CHOICE, AT(resize), "area", 0, 0, "area|linear", ATARI,
+     "how the screen becomes 84 x 84; linear is SEED RL's"},
+};
+
+const struct option_table launch_options_table = {
+    .program = "run_local.sh",
+    .about =
+        "Starts a learner and its actors, and keeps them running. It takes their options as well.",
+    .options = rows,
+    .count = sizeof(rows) / sizeof(*rows),
+};

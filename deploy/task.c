@@ -1,0 +1,122 @@
+/* One task of a cluster: what deploy/run_task.sh starts. The platform's variables say which part
+ * this task has; it runs the learner, some actors or an evaluator, or waits, until the training is
+ * over. */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "deploy/probe.h"
+#include "deploy/supervisor.h"
+#include "deploy/task_plan.h"
+
+enum { EXIT_USAGE = 2, PS_LOOK_MS = 500, PS_ANSWER_MS = 2000, PS_GONE_MS = 5000 };
+
+static void print_usage(FILE *out) {
+  fprintf(out,
+          "Usage: deploy/run_task.sh ENV AGENT [--actors_per_worker=N] [--flag=value ...]\n"
+          "                          [-- --flag=value ...]\n\n"
+          "Runs the part that this task has in training AGENT on ENV: the learner (learner, chief\n"
+          "or master; worker 0 where there is none), actors (actor or worker), or an evaluator.\n"
+          "TF_CONFIG, CLUSTER_SPEC, SM_HOSTS or SM_RESOURCE_CONFIG says which. Start every task\n"
+          "with the same words; what a platform appends may follow \" -- \".\n\n"
+          "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --total_steps=2M\n"
+          "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --dry_run\n\n");
+}
+
+static void print_help(void) {
+  print_usage(stdout);
+  options_help(&task_options_table, stdout);
+  printf("\nOptions of the learner (those of the actors follow):\n\n");
+  options_help(&learner_options_table, stdout);
+  printf("\nOptions of the actors:\n\n");
+  options_help(&actor_options_table, stdout);
+}
+
+/* ---- ps: there is nothing to serve, but the platform waits for the task */
+
+static void on_stop(int signum) {
+  (void)signum;
+  _exit(EXIT_SUCCESS);
+}
+
+static bool learner_answers(const struct task_plan *plan) {
+  int connection = probe_connect(plan->cluster.learner, PS_ANSWER_MS);
+  if (connection >= 0) close(connection);
+  return connection >= 0;
+}
+
+// Ends with the learner: once it has been there and has been gone for a while. Looking for it may
+// take a while where its machine is gone; a signal ends that, too.
+static int wait_for_learner(const struct task_plan *plan) {
+  signal(SIGTERM, on_stop);
+  signal(SIGINT, on_stop);
+  log_info("ps tasks have nothing to do here: waiting for the end of the learner at %s",
+           plan->cluster.learner);
+  int64_t seen_us = 0;
+  while (!seen_us || clock_now_us() - seen_us < PS_GONE_MS * 1000L) {
+    if (learner_answers(plan)) seen_us = clock_now_us();
+    clock_sleep_us(PS_LOOK_MS * 1000L);
+  }
+  log_info("the learner is gone");
+  return EXIT_SUCCESS;
+}
+
+/* ---- */
+
+static int supervise(const struct task_plan *plan) {
+  struct supervisor_config config = {
+      .learner = plan->learner,
+      .actors = plan->actors,
+      .num_actors = plan->num_actors,
+      .address = plan->listen,
+      .log_folder = plan->own.log_folder[0] ? plan->own.log_folder : NULL,
+      .lost_exit_code = ACTOR_EXIT_NO_LEARNER,
+  };
+  supervisor_defaults(&config);
+  config.max_deaths = (int)plan->own.max_deaths;
+  return supervisor_run(&config);
+}
+
+static enum status check_free(const struct task_plan *plan, struct error *error) {
+  if (!plan->learner || plan->own.dry_run || !probe_accepts(plan->listen)) return STATUS_OK;
+  return status_fail(error, STATUS_EXISTS,
+                     "something listens at %s already, where the learner should: stop it, or "
+                     "choose another port",
+                     plan->listen);
+}
+
+static int run(const struct task_plan *plan) {
+  log_info("%s: this task is %s %d; the learner is at %s", plan->source,
+           tf_role_name(plan->cluster.role), plan->cluster.index, plan->cluster.learner);
+  return plan->cluster.role == TF_ROLE_PS ? wait_for_learner(plan) : supervise(plan);
+}
+
+int main(int argc, char **argv) {
+  static struct task_plan plan;
+  struct error error = {""};
+  log_init("run_task", LOG_INFO);
+  if (argc == 1) {
+    print_usage(stderr);
+    return EXIT_USAGE;
+  }
+  enum status status = task_plan_parse(&plan, argc, argv, &error);
+  if (status == STATUS_OK && plan.arguments.help) {
+    print_help();
+    return EXIT_SUCCESS;
+  }
+  if (status == STATUS_OK) status = task_plan_make(&plan, &error);
+  if (status == STATUS_OK) status = check_free(&plan, &error);
+  if (status != STATUS_OK) {
+    fprintf(stderr, "run_task: %s\n", error.text);
+    return EXIT_USAGE;
+  }
+  if (!plan.own.dry_run) return run(&plan);
+  task_plan_print(&plan, stdout);
+  return EXIT_SUCCESS;
+}

@@ -1,0 +1,51 @@
+#include "envs/bridge.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool bridge_is_word(const char *word) {
+  return strncmp(word, "gym:", 4) == 0 || strcmp(word, "atari") == 0 ||
+         strcmp(word, "football") == 0 || strcmp(word, "dmlab") == 0;
+}
+
+/* In the program's folder, or, for tests, in one of those above it; the program's if in none. */
+static void find_library(char path[PATH_MAX + 32]) {
+  enum { FOLDERS = 6 };
+  char program[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = '\0';
+  char first[PATH_MAX + 32] = "";
+  for (int i = 0; i < FOLDERS; i++) {
+    char *slash = strrchr(program, '/');
+    if (!slash) break;
+    *slash = '\0';
+    snprintf(path, PATH_MAX + 32, "%s/gymnasium.so", program);
+    if (access(path, F_OK) == 0) return;
+    if (i == 0) memcpy(first, path, sizeof first);
+  }
+  memcpy(path, first, sizeof first);
+}
+
+enum status bridge_open(const struct acorn_env **out, const char *word, struct error *error) {
+  static const char advice[] = "scripts/setup.sh gym && make gymnasium";
+  char path[PATH_MAX + 32];
+  find_library(path);
+  if (access(path, F_OK) != 0)
+    return status_fail(error, STATUS_INVALID,
+                       "environment %s needs Python, and %s is not there: it is made by: %s", word,
+                       path, advice);
+  // Python's own extensions look for its functions in the whole process.
+  void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  const struct acorn_env *(*open)(const char *, char *, size_t) = NULL;
+  if (library) *(void **)&open = dlsym(library, "acorn_bridge_open");
+  if (!open)
+    return status_fail(error, STATUS_INVALID, "environment %s needs Python: %s; what helps: %s",
+                       word, dlerror(), advice);
+  char text[400] = "";
+  *out = open(word, text, sizeof text);
+  if (*out) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "environment %s: %s", word, text);
+}

@@ -1,0 +1,24 @@
+/* The way to environments in Python: gymnasium.so beside the programs, which holds an interpreter
+ * and is loaded only when such an environment is named. So programs that do without never see
+ * Python.
+ * Upstream: envs/registry.c. Downstream: envs/gymnasium/. Thread: main. */
+#ifndef ACORN_ENVS_BRIDGE_H
+#define ACORN_ENVS_BRIDGE_H
+
+#include <stdbool.h>
+
+#include "common/base/status.h"
+#include "envs/env.h"
+
+/* Whether the word after --env= names one: gym:ID, atari, football, dmlab. */
+bool bridge_is_word(const char *word);
+
+/* Owner: the program; it stays. Errors: INVALID, with what has to be installed. */
+MUST_CHECK enum status bridge_open(const struct acorn_env **out, const char *word,
+                                   struct error *error);
+
+/* What gymnasium.so exports: NULL with a sentence, or an environment that stays. */
+__attribute__((visibility("default"))) const struct acorn_env *acorn_bridge_open(
+    const char *word, char *error, size_t error_bytes);
+
+#endif

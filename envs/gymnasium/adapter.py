@@ -1,0 +1,363 @@
+"""What the bridge asks of Python: it finds packages, makes environments and says what they look
+like. Stepping them is the business of game.c and atari.c. This text is a part of gymnasium.so."""
+
+import difflib
+import json
+import sys
+import traceback
+
+SETUP = "scripts/setup.sh gym installs what is needed; ACORN_PYTHON names another Python"
+
+
+class Refusal(Exception):
+    """What the user asked for cannot be had; the message says why and what to do."""
+
+
+def explain(exception):
+    """One line for the log; where a stranger's code failed, its traceback goes before it."""
+    if isinstance(exception, Refusal):
+        return str(exception)
+    sys.stderr.write("".join(traceback.format_exception(exception)))
+    sys.stderr.flush()
+    last = traceback.format_exception_only(exception)[-1].strip()
+    return f"{' '.join(last.split())} (the traceback is in the log)"
+
+
+def module(name, oldest, instructions=SETUP):
+    """The module of that name, if it is not older than needed."""
+    try:
+        found = __import__(name)
+    except ModuleNotFoundError as missing:
+        if missing.name != name:
+            raise
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise Refusal(
+            f"the module {name} is missing in Python {version} ({sys.prefix}): {instructions}"
+        ) from None
+    has = str(getattr(found, "__version__", "0"))
+    number = tuple(int(part) for part in has.split(".")[:2] if part.isdigit())
+    if number < oldest:
+        wants = ".".join(map(str, oldest))
+        raise Refusal(f"{name} {has} is too old, {wants} is needed: {instructions}")
+    return found
+
+
+def gymnasium():
+    return module("gymnasium", (1, 0))
+
+
+def options_of(text):
+    return json.loads(text or "{}")
+
+
+# ---- observations and actions
+
+DTYPES = {"uint8": 1, "float32": 3, "float64": 3}
+INTEGERS = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+UINT8, INT32, FLOAT32 = 1, 2, 3
+
+
+def leaves_of(space, name=(), path=()):
+    """(name, dtype here, dtype there, shape, first value, how many values, path) of each tensor."""
+    spaces = gymnasium().spaces
+    title = ".".join(name) or "observation"
+    if isinstance(space, spaces.Dict):
+        parts = space.spaces.items()
+    elif isinstance(space, spaces.Tuple):
+        parts = enumerate(space.spaces)
+    elif isinstance(space, spaces.Discrete):
+        return [(title, INT32, "", (), int(space.start), int(space.n), path)]
+    elif isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
+        dtype = str(space.dtype)
+        ours = INT32 if dtype in INTEGERS else DTYPES.get(dtype)
+        if ours:
+            return [(title, ours, dtype, tuple(map(int, space.shape)), 0, 0, path)]
+        raise Refusal(
+            f"its observation '{title}' is {dtype}; uint8, integers, float32 and float64 are read"
+        )
+    else:
+        raise Refusal(
+            f"its observation '{title}' is a {type(space).__name__} space; Box, Discrete, "
+            "MultiBinary, MultiDiscrete, and Dict and Tuple of these are read: wrap the environment"
+        )
+    found = []
+    for key, part in parts:
+        found += leaves_of(part, name + (str(key),), path + (key,))
+    return found
+
+
+def actions_of(space):
+    """(first, how many)."""
+    if isinstance(space, gymnasium().spaces.Discrete):
+        return int(space.start), int(space.n)
+    raise Refusal(
+        f"its actions are a {type(space).__name__} space ({space}); Discrete is what can be "
+        "learned: wrap the environment"
+    )
+
+
+def describe(env):
+    leaves = leaves_of(env.observation_space)
+    if not 1 <= len(leaves) <= 8:
+        raise Refusal(f"its observation has {len(leaves)} parts; there may be 1 to 8")
+    for name, _, _, shape, _, _, _ in leaves:
+        if len(name) > 31:
+            raise Refusal(f"the part '{name}' of its observation has more than 31 characters")
+        if len(shape) > 4:
+            raise Refusal(f"its observation '{name}' has {len(shape)} dimensions; there may be 4")
+    return env, leaves, *actions_of(env.action_space)
+
+
+def make_gym(name, options):
+    gym = gymnasium()
+    if name.startswith("ALE/"):
+        gym.register_envs(module("ale_py", (0, 10)))
+    try:
+        return gym.make(name, disable_env_checker=True, **options)
+    except gym.error.DependencyNotInstalled as missing:
+        raise Refusal(f"{missing}: {SETUP}") from None
+    except gym.error.UnregisteredEnv as unknown:
+        near = difflib.get_close_matches(name, gym.registry, 3, 0.5)
+        hint = f"; the nearest: {', '.join(near)}" if near else ""
+        raise Refusal(f"{' '.join(str(unknown).split())}{hint}") from None
+
+
+def make(word, text):
+    """The environment after --env=, and what it looks like."""
+    kind, _, name = word.partition(":")
+    if kind == "gym":
+        return describe(make_gym(name, options_of(text)))
+    if word == "football":
+        return describe(Football(options_of(text)))
+    if word == "dmlab":
+        return describe(Lab(options_of(text)))
+    raise Refusal(f"'{word}' is none of gym:ID, atari, football, dmlab")
+
+
+# ---- the Atari
+
+
+def nearest(word, words):
+    """'; did you mean ...?', or nothing."""
+    near = difflib.get_close_matches(word, words, 1, 0.4)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def chosen(options, defaults, name):
+    """The defaults with the user's values, checked against the defaults' names and types."""
+    for key, value in options.items():
+        if key not in defaults:
+            raise Refusal(
+                f"--env_args: {name} has no option '{key}'{nearest(key, defaults)}; it has: "
+                f"{', '.join(defaults)}"
+            )
+        kind = type(defaults[key])
+        fits = isinstance(value, (int, float)) if kind is float else type(value) is kind
+        if not fits:
+            words = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+            raise Refusal(
+                f"--env_args: {name}'s option '{key}' takes {words[kind]}, not {json.dumps(value)}"
+            )
+    return {**defaults, **options}
+
+
+def within(name, value, low, high):
+    if not low <= value <= high:
+        raise Refusal(
+            f"--env_args: atari's option '{name}' is {value}, which is not in {low}..{high}"
+        )
+
+
+def flat(name):
+    return name.replace("_", "").replace("-", "").lower()
+
+
+class Atari:
+    """One emulator with a game; atari.c plays it through the methods of `emulator`."""
+
+    DEFAULTS = {
+        "game": "Pong",
+        "frame_skip": 4,
+        "noops": 30,
+        "max_frames": 108000,
+        "sticky_actions": 0.0,
+        "life_loss": False,
+        "full_actions": False,
+        "resize": "area",
+        "mode": -1,
+        "difficulty": -1,
+    }
+
+    DESCRIBED = {}
+
+    def __init__(self, text):
+        ale_py = module("ale_py", (0, 10))
+        import ale_py.roms
+        import numpy
+
+        options = chosen(options_of(text), self.DEFAULTS, "atari")
+        for name, low, high in (
+            ("frame_skip", 1, 1000),
+            ("noops", 0, 10000),
+            ("max_frames", 1, 2**31 - 1),
+            ("sticky_actions", 0, 1),
+        ):
+            within(name, options[name], low, high)
+        if options["resize"] not in ("area", "linear"):
+            raise Refusal(
+                f"--env_args: atari's option 'resize' is '{options['resize']}', not area or linear"
+            )
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.emulator = ale_py.ALEInterface()
+        self.emulator.setFloat("repeat_action_probability", float(options["sticky_actions"]))
+        self.emulator.setInt("max_num_frames_per_episode", 0)
+        self.rom = self.find(ale_py.roms, options["game"])
+        self.mode, self.difficulty = options["mode"], options["difficulty"]
+        self.actions, (height, width) = self.describe(bool(options["full_actions"]))
+        self.screens = tuple(numpy.zeros((height, width), numpy.uint8) for _ in range(2))
+        for name in ("frame_skip", "noops", "max_frames", "life_loss"):
+            setattr(self, name, int(options[name]))
+        self.has_chance = int(options["sticky_actions"] > 0)
+        self.linear = int(options["resize"] == "linear")
+
+    def describe(self, full):
+        """The actions and the size of the screen. They need the cartridge, which takes a tenth of a
+        second to put in: of many emulators with one game, only the first is asked."""
+        key = self.rom, full, self.mode, self.difficulty
+        if key not in self.DESCRIBED:
+            self.insert(0)
+            emulator = self.emulator
+            actions = emulator.getLegalActionSet() if full else emulator.getMinimalActionSet()
+            self.DESCRIBED[key] = list(actions), emulator.getScreenDims()
+        return self.DESCRIBED[key]
+
+    @staticmethod
+    def find(roms, game):
+        ids = {flat(rom): rom for rom in roms.get_all_rom_ids()}
+        rom = ids.get(flat(game))
+        path = rom and roms.get_rom_path(rom)
+        if path:
+            return str(path)
+        near = difflib.get_close_matches(flat(game), ids, 3, 0.5)
+        names = [ids[key].title().replace("_", "") for key in near]
+        hint = f"; the nearest: {', '.join(names)}" if near else ""
+        raise Refusal(f"there is no game '{game}'{hint} ({len(ids)} games are in ale-py)")
+
+    def insert(self, seed):
+        """Puts the cartridge in: the emulator's chance follows from the seed."""
+        self.emulator.setInt("random_seed", seed)
+        self.emulator.loadROM(self.rom)
+        for value, there, put in (
+            (self.mode, self.emulator.getAvailableModes, self.emulator.setMode),
+            (self.difficulty, self.emulator.getAvailableDifficulties, self.emulator.setDifficulty),
+        ):
+            if value < 0:
+                continue
+            if value not in there():
+                raise Refusal(
+                    f"--env_args: this game has the modes or difficulties {there()}, not {value}"
+                )
+            put(value)
+
+
+# ---- simulators with functions of their own, which become Gymnasium's
+
+
+class Football:
+    """Google Research Football: four planes of 72 x 96, and what SEED RL trained with."""
+
+    INSTRUCTIONS = (
+        "it is installed as https://github.com/google-research/football says, into .venv "
+        "(.venv/bin/pip install gfootball)"
+    )
+    DEFAULTS = {"game": "11_vs_11_easy_stochastic", "rewards": "scoring", "stacked": False}
+
+    def __init__(self, options):
+        module("gfootball", (), self.INSTRUCTIONS)
+        import gfootball.env
+        import numpy
+
+        options = chosen(options, self.DEFAULTS, "football")
+        self.game = gfootball.env.create_environment(
+            env_name=options["game"],
+            representation="extracted",
+            rewards=options["rewards"],
+            stacked=options["stacked"],
+        )
+        spaces = gymnasium().spaces
+        shape = tuple(map(int, self.game.observation_space.shape))
+        self.observation_space = spaces.Box(0, 255, shape, numpy.uint8)
+        self.action_space = spaces.Discrete(int(self.game.action_space.n))
+
+    def reset(self, seed=None):
+        if seed is not None:
+            self.game.seed(seed)
+        return self.game.reset(), {}
+
+    def step(self, action):
+        """Its end is the referee's whistle: the clock is a part of the game."""
+        observation, reward, done, info = self.game.step(action)
+        return observation, reward, done, False, info
+
+    def close(self):
+        self.game.close()
+
+
+class Lab:
+    """DeepMind Lab: one picture in colour, and IMPALA's nine actions."""
+
+    INSTRUCTIONS = (
+        "it is built as https://github.com/google-deepmind/lab says (docs/users/build.md and "
+        "python/pip_package), and its package installed into .venv"
+    )
+    DEFAULTS = {
+        "level": "contributed/dmlab30/explore_goal_locations_small",
+        "width": 96,
+        "height": 72,
+        "frame_skip": 4,
+    }
+    # Look right and down in pixels a frame; strafe right, go forward, fire, jump, crouch.
+    # Source: Espeholt et al. 2018, table D.2.
+    ACTIONS = (
+        (0, 0, 0, 1, 0, 0, 0),
+        (0, 0, 0, -1, 0, 0, 0),
+        (0, 0, -1, 0, 0, 0, 0),
+        (0, 0, 1, 0, 0, 0, 0),
+        (-20, 0, 0, 0, 0, 0, 0),
+        (20, 0, 0, 0, 0, 0, 0),
+        (-20, 0, 0, 1, 0, 0, 0),
+        (20, 0, 0, 1, 0, 0, 0),
+        (0, 0, 0, 0, 1, 0, 0),
+    )
+    PICTURE = "RGB_INTERLEAVED"
+
+    def __init__(self, options):
+        lab = module("deepmind_lab", (), self.INSTRUCTIONS)
+        import numpy
+
+        options = chosen(options, self.DEFAULTS, "dmlab")
+        size = {key: str(options[key]) for key in ("width", "height")}
+        self.lab = lab.Lab(options["level"], [self.PICTURE], config=size)
+        self.frame_skip = options["frame_skip"]
+        self.actions = [numpy.array(action, numpy.intc) for action in self.ACTIONS]
+        self.last = numpy.zeros((options["height"], options["width"], 3), numpy.uint8)
+        spaces = gymnasium().spaces
+        self.observation_space = spaces.Box(0, 255, self.last.shape, numpy.uint8)
+        self.action_space = spaces.Discrete(len(self.actions))
+
+    def look(self):
+        """After the end there is no picture: the last one stays."""
+        if self.lab.is_running():
+            self.last = self.lab.observations()[self.PICTURE]
+        return self.last
+
+    def reset(self, seed=None):
+        self.lab.reset(**({} if seed is None else {"seed": seed}))
+        return self.look(), {}
+
+    def step(self, action):
+        reward = self.lab.step(self.actions[action], num_steps=self.frame_skip)
+        return self.look(), reward, not self.lab.is_running(), False, {}
+
+    def close(self):
+        self.lab.close()

@@ -1,0 +1,18 @@
+/* What stands after --env= of an environment in Python, as one struct of functions.
+ * Upstream: envs/bridge.c. Downstream: game.h, atari.h. */
+#ifndef ACORN_ENVS_GYMNASIUM_BRIDGE_H
+#define ACORN_ENVS_GYMNASIUM_BRIDGE_H
+
+#include "envs/env.h"
+
+struct bridged {
+  struct acorn_env env; /* first: acorn_config.env points here */
+  char name[ACORN_NAME_BYTES];
+  char *word; /* gym:CartPole-v1 */
+};
+
+static inline const char *bridged_word(const struct acorn_config *config) {
+  return ((const struct bridged *)config->env)->word;
+}
+
+#endif

@@ -1,0 +1,191 @@
+#include "envs/gymnasium/game.h"
+
+#include <stdlib.h>
+
+#include "envs/gymnasium/bridge.h"
+#include "envs/gymnasium/tensors.h"
+
+struct game {
+  PyObject *env, *step, *reset;
+  PyObject *seed_name;    /* ("seed",) */
+  PyObject **action;      /* (num_actions), what step gets */
+  long long first_action; /* what 0 stands for */
+  int num_actions;
+  struct leaf leaf[ACORN_MAX_TENSORS];
+  int num_leaves;
+};
+
+/* ---- make */
+
+static int read_leaves(struct game *game, PyObject *leaves) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(leaves); i++) {
+    if (leaf_init(&game->leaf[i], PyList_GET_ITEM(leaves, i))) return -1;
+    game->num_leaves++;
+  }
+  return 0;
+}
+
+static int make_actions(struct game *game) {
+  game->action = calloc((size_t)game->num_actions, sizeof *game->action);
+  for (int i = 0; game->action && i < game->num_actions; i++) {
+    game->action[i] = PyLong_FromLongLong(game->first_action + i);
+    if (!game->action[i]) return -1;
+  }
+  return game->action ? 0 : -1;
+}
+
+/* With Python's lock. -1 with an exception set. */
+static int make(struct game *game, const struct acorn_config *config) {
+  PyObject *made = PyObject_CallFunction(interpreter_adapter("make"), "ss", bridged_word(config),
+                                         config->json ? config->json : "{}");
+  PyObject *env, *leaves;
+  int failed = !made || !PyArg_ParseTuple(made, "OO!Li", &env, &PyList_Type, &leaves,
+                                          &game->first_action, &game->num_actions);
+  if (!failed) {
+    game->env = Py_NewRef(env);
+    game->step = PyObject_GetAttrString(env, "step");
+    game->reset = PyObject_GetAttrString(env, "reset");
+    game->seed_name = Py_BuildValue("(s)", "seed");
+    failed = !game->step || !game->reset || !game->seed_name || read_leaves(game, leaves) ||
+             make_actions(game);
+  }
+  Py_XDECREF(made);
+  return failed ? -1 : 0;
+}
+
+static void close_env(PyObject *env) {
+  PyObject *result = PyObject_CallMethod(env, "close", NULL);
+  char text[256];
+  if (!result) interpreter_error(text, sizeof text); // the traceback is enough
+  Py_XDECREF(result);
+}
+
+static void unmake(struct game *game) {
+  if (game->env) close_env(game->env);
+  for (int i = 0; game->action && i < game->num_actions; i++) Py_XDECREF(game->action[i]);
+  free(game->action);
+  for (int i = 0; i < game->num_leaves; i++) leaf_deinit(&game->leaf[i]);
+  Py_XDECREF(game->step);
+  Py_XDECREF(game->reset);
+  Py_XDECREF(game->seed_name);
+  Py_XDECREF(game->env);
+  free(game);
+}
+
+static void game_destroy(void *self) {
+  interpreter_enter();
+  unmake(self);
+  interpreter_leave();
+}
+
+static void *game_create(const struct acorn_config *config, char *error, size_t error_bytes) {
+  struct game *game = calloc(1, sizeof *game);
+  if (!game) return NULL;
+  interpreter_enter();
+  if (make(game, config)) {
+    interpreter_error(error, error_bytes);
+    unmake(game);
+    game = NULL;
+  }
+  interpreter_leave();
+  return game;
+}
+
+/* ---- space */
+
+/* Strings of a space live as long as the process. */
+static const char *keep(const char *text) {
+  char *copy = strdup(text);
+  return copy ? copy : "";
+}
+
+static int game_space(struct acorn_space *space, const struct acorn_config *config, char *error,
+                      size_t error_bytes) {
+  struct game *game = game_create(config, error, error_bytes);
+  if (!game) return -1;
+  space->num_tensors = game->num_leaves;
+  for (int i = 0; i < game->num_leaves; i++) {
+    space->tensor[i] = game->leaf[i].tensor;
+    space->tensor[i].name = keep(game->leaf[i].name);
+  }
+  space->discrete = game->num_actions;
+  game_destroy(game);
+  return 0;
+}
+
+/* ---- play */
+
+static int write_row(struct game *game, PyObject *observation, struct acorn_row *row) {
+  for (int i = 0; i < game->num_leaves; i++)
+    if (leaf_write(&game->leaf[i], observation, row->observation[i])) return -1;
+  return 0;
+}
+
+static int expect_tuple(PyObject *result, Py_ssize_t size, const char *what) {
+  if (PyTuple_Check(result) && PyTuple_GET_SIZE(result) == size) return 0;
+  PyErr_Format(PyExc_TypeError, "it is no environment of Gymnasium 1: %s", what);
+  return -1;
+}
+
+/* Gymnasium's environments take any whole number of 64 bits; what wraps them (numpy's old
+ * generators, simulators) often takes 31. */
+static PyObject *call_reset(struct game *game, const uint64_t *seed) {
+  if (!seed) return PyObject_CallNoArgs(game->reset);
+  PyObject *number = PyLong_FromUnsignedLongLong(*seed & 0x7fffffffu);
+  PyObject *result = number ? PyObject_Vectorcall(game->reset, &number, 0, game->seed_name) : NULL;
+  Py_XDECREF(number);
+  return result;
+}
+
+static int reset(struct game *game, const uint64_t *seed, struct acorn_row *row) {
+  PyObject *result = call_reset(game, seed);
+  if (!result) return -1;
+  int failed = expect_tuple(result, 2, "reset does not return (observation, info)") ||
+               write_row(game, PyTuple_GET_ITEM(result, 0), row);
+  Py_DECREF(result);
+  return failed ? -1 : 0;
+}
+
+static int game_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error,
+                      size_t error_bytes) {
+  interpreter_enter();
+  int failed = reset(self, seed, row) ? interpreter_error(error, error_bytes) : 0;
+  interpreter_leave();
+  return failed;
+}
+
+static int read_step(struct game *game, PyObject *result, struct acorn_row *row) {
+  if (expect_tuple(result, 5,
+                   "step does not return (observation, reward, terminated, truncated, info)") ||
+      write_row(game, PyTuple_GET_ITEM(result, 0), row))
+    return -1;
+  row->reward = (float)PyFloat_AsDouble(PyTuple_GET_ITEM(result, 1));
+  if (PyErr_Occurred()) return -1;
+  row->terminated = PyObject_IsTrue(PyTuple_GET_ITEM(result, 2));
+  row->truncated = PyObject_IsTrue(PyTuple_GET_ITEM(result, 3));
+  return row->terminated < 0 || row->truncated < 0 ? -1 : 0;
+}
+
+static int game_step(void *self, const void *action, struct acorn_row *row, char *error,
+                     size_t error_bytes) {
+  struct game *game = self;
+  interpreter_enter();
+  PyObject *result = PyObject_CallOneArg(game->step, game->action[*(const int32_t *)action]);
+  int failed = !result || read_step(game, result, row);
+  Py_XDECREF(result);
+  if (failed) interpreter_error(error, error_bytes);
+  interpreter_leave();
+  return failed ? -1 : 0;
+}
+
+const struct acorn_env game_functions = {
+    .abi = ACORN_ENV_ABI,
+    .struct_bytes = sizeof(struct acorn_env),
+    .about = "an environment in Python",
+    .any_option = 1,
+    .space = game_space,
+    .create = game_create,
+    .reset = game_reset,
+    .step = game_step,
+    .destroy = game_destroy,
+};

@@ -1,0 +1,146 @@
+/* The reference device's activations and images. Part of ref.c, which is compiled for each REAL.
+ * Sums run over the places of the window that lie inside the image; the zeros around it add
+ * nothing. */
+#ifndef ACORN_LEARNER_DEVICE_REF_IMAGE_H
+#define ACORN_LEARNER_DEVICE_REF_IMAGE_H
+
+#include <string.h>
+#include <tgmath.h>
+
+#include "common/base/check.h"
+#undef I /* tgmath.h's imaginary unit */
+#include "learner/device/device.h"
+
+#ifndef REAL
+#define REAL double
+#endif
+
+static REAL activate(enum activation act, REAL x) {
+  if (act == ACTIVATION_RELU) return x > 0 ? x : 0;
+  return act == ACTIVATION_TANH ? tanh(x) : x;
+}
+
+/* The activation's derivative, from its output. */
+static REAL slope(enum activation act, REAL y) {
+  if (act == ACTIVATION_RELU) return y > 0;
+  return act == ACTIVATION_TANH ? 1 - y * y : 1;
+}
+
+static void ref_image(struct device *d, real *y_, const struct device_inputs *in, int B) {
+  (void)d;
+  REAL *y = (REAL *)y_;
+  int stack = in->stack > 1 ? in->stack : 1, C = in->tensor[0].channels;
+  int pixels = in->tensor[0].height * in->tensor[0].width;
+  for (int b = 0; b < B; b++)
+    for (int p = 0; p < pixels; p++)
+      for (int k = 0; k < stack; k++) {
+        const uint8_t *row = stack > 1 ? in->frame[(size_t)b * stack + k]
+                                       : in->observation + (size_t)b * in->row_stride;
+        for (int c = 0; c < C; c++)
+          *y++ = row ? (REAL)row[in->tensor[0].row_offset + (size_t)p * C + c] / (REAL)255 : 0;
+      }
+}
+
+/* One place of a window: where its pixel is in the image read, -1 if outside. */
+static ptrdiff_t pixel_at(const struct device_window *v, int b, int row, int column, int place) {
+  int y = row * v->stride - device_window_before(v, v->H) + place / v->size;
+  int x = column * v->stride - device_window_before(v, v->W) + place % v->size;
+  if (y < 0 || y >= v->H || x < 0 || x >= v->W) return -1;
+  return ((ptrdiff_t)b * v->H + y) * v->W + x;
+}
+
+/* Runs the body with out (index of the pixel written), place and in (index of the pixel read) for
+ * every pair that meets. */
+#define EACH_PLACE(v, B)                                                          \
+  for (int b_ = 0, out = 0, in; b_ < (B); b_++)                                   \
+    for (int row_ = 0; row_ < device_window_rows(v); row_++)                      \
+      for (int column_ = 0; column_ < device_window_columns(v); column_++, out++) \
+        for (int place = 0; place < (v)->size * (v)->size; place++)               \
+          if ((in = (int)pixel_at(v, b_, row_, column_, place)) >= 0)
+
+static size_t pixels_written(const struct device_window *v, int B) {
+  return (size_t)B * (size_t)device_window_rows(v) * (size_t)device_window_columns(v);
+}
+
+static void ref_conv_forward(struct device *d, real *y_, const real *x_, const real *w_,
+                             const real *bias, const real *residual, enum activation act,
+                             const struct device_window *v, int B) {
+  (void)d;
+  CHECK(act != ACTIVATION_TANH && !(act && residual), "a convolution with activation %d", act);
+  REAL *y = (REAL *)y_;
+  const REAL *x = (const REAL *)x_, *w = (const REAL *)w_;
+  size_t C = (size_t)v->C, O = (size_t)v->O, n = pixels_written(v, B) * O;
+  for (size_t i = 0; i < n; i++) y[i] = ((const REAL *)bias)[i % O];
+  EACH_PLACE(v, B)
+  for (size_t c = 0; c < C; c++)
+    for (size_t o = 0; o < O; o++)
+      y[(size_t)out * O + o] += x[(size_t)in * C + c] * w[((size_t)place * C + c) * O + o];
+  for (size_t i = 0; i < n; i++) y[i] = activate(act, y[i]);
+  for (size_t i = 0; residual && i < n; i++) y[i] += ((const REAL *)residual)[i];
+}
+
+static void ref_conv_backward(struct device *d, real *dx_, real *dw_, real *db_, real *dy_,
+                              const real *y, const real *x_, const real *w_, enum activation act,
+                              const struct device_window *v, int B, bool add) {
+  (void)d;
+  REAL *dx = (REAL *)dx_, *dw = (REAL *)dw_, *db = (REAL *)db_, *dy = (REAL *)dy_;
+  const REAL *x = (const REAL *)x_, *w = (const REAL *)w_;
+  size_t C = (size_t)v->C, O = (size_t)v->O, n = pixels_written(v, B) * O;
+  if (!add) memset(db, 0, O * sizeof(REAL));
+  if (!add) memset(dw, 0, (size_t)(v->size * v->size) * C * O * sizeof(REAL));
+  if (dx) memset(dx, 0, (size_t)B * (size_t)v->H * (size_t)v->W * C * sizeof(REAL));
+  for (size_t i = 0; i < n; i++) {
+    dy[i] *= slope(act, ((const REAL *)y)[i]);
+    db[i % O] += dy[i];
+  }
+  EACH_PLACE(v, B) for (size_t c = 0; c < C; c++) for (size_t o = 0; o < O; o++) {
+    size_t weight = ((size_t)place * C + c) * O + o;
+    dw[weight] += dy[(size_t)out * O + o] * x[(size_t)in * C + c];
+    if (dx) dx[(size_t)in * C + c] += dy[(size_t)out * O + o] * w[weight];
+  }
+}
+
+static void ref_pool_forward(struct device *d, real *y_, uint8_t *choice, const real *x_,
+                             const struct device_window *v, int B) {
+  (void)d;
+  REAL *y = (REAL *)y_;
+  const REAL *x = (const REAL *)x_;
+  size_t C = (size_t)v->C, n = pixels_written(v, B) * C;
+  for (size_t i = 0; i < n; i++) y[i] = (REAL)-INFINITY;
+  EACH_PLACE(v, B) for (size_t c = 0; c < C; c++) {
+    size_t i = (size_t)out * C + c;
+    if (x[(size_t)in * C + c] <= y[i]) continue;
+    y[i] = x[(size_t)in * C + c];
+    choice[i] = (uint8_t)place;
+  }
+}
+
+static void ref_pool_backward(struct device *d, real *dx_, const real *dy_, const uint8_t *choice,
+                              const struct device_window *v, int B) {
+  (void)d;
+  REAL *dx = (REAL *)dx_;
+  const REAL *dy = (const REAL *)dy_;
+  size_t C = (size_t)v->C;
+  memset(dx, 0, (size_t)B * (size_t)v->H * (size_t)v->W * C * sizeof(REAL));
+  EACH_PLACE(v, B) for (size_t c = 0; c < C; c++) {
+    size_t i = (size_t)out * C + c;
+    if (choice[i] == place) dx[(size_t)in * C + c] += dy[i];
+  }
+}
+
+static void ref_relu(struct device *d, real *y, const real *x, size_t n) {
+  (void)d;
+  for (size_t i = 0; i < n; i++) ((REAL *)y)[i] = activate(ACTIVATION_RELU, ((const REAL *)x)[i]);
+}
+
+static void ref_relu_backward(struct device *d, real *dx, const real *dy, const real *y, size_t n) {
+  (void)d;
+  for (size_t i = 0; i < n; i++)
+    if (((const REAL *)y)[i] > 0) ((REAL *)dx)[i] += ((const REAL *)dy)[i];
+}
+
+static void ref_weights_changed(struct device *d) {
+  (void)d;
+}
+
+#endif

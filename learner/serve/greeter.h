@@ -1,0 +1,17 @@
+/* For a learner that does not know its environment (--env=join): waits for the first Join and takes
+ * the environment's name, observations and actions from it. Actors are told to come back; by then
+ * the learner has a network that fits.
+ * Upstream: learner/run.c. Downstream: common/rpc/server.h. Thread: main, before anything else
+ * runs. */
+#ifndef ACORN_LEARNER_SERVE_GREETER_H
+#define ACORN_LEARNER_SERVE_GREETER_H
+
+#include "common/base/status.h"
+#include "common/rpc/wire.h"
+
+/* Listens at `address` until a Join has come that is one, then leaves the address free again.
+ * Errors: as rpc_server_create; INVALID: port 0, which actors could not be told. */
+MUST_CHECK enum status greeter_wait(struct wire_join_request *first, const char *address,
+                                    struct error *error);
+
+#endif

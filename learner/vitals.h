@@ -1,0 +1,32 @@
+/* The figures that an operator sees, kept up to date in one place: what Status answers, what the
+ * live line shows, and why nothing is trained. Thread: main, which also polls the control queue.
+ * Upstream: report.c. Downstream: silence.h; serve/ingress.h (Status), serve/players.h. */
+#ifndef ACORN_LEARNER_VITALS_H
+#define ACORN_LEARNER_VITALS_H
+
+#include "learner/run.h"
+#include "learner/silence.h"
+
+struct vitals {
+  struct run *run;
+  struct wire_status status; /* its players are listed when they are asked for */
+  struct players *players;
+  struct silence silence;
+  double cpu_cores; /* that the process used in the last interval */
+  int64_t start_us;
+  /* at the end of the last interval */
+  int64_t interval_us, updates, steps, trained_steps, cpu_us;
+  struct fifo_counters fifo;
+  /* when something was last trained */
+  int64_t windows_dropped;
+  int64_t explained_us; /* when the cause was last looked for */
+};
+
+/* From now on Status is answered from it. */
+void vitals_open(struct vitals *vitals, struct run *run, int64_t start_us);
+void vitals_close(struct vitals *vitals);
+
+/* Brings it up to date; says why nothing is trained when that is due. */
+void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us);
+
+#endif

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Makes build/bundle/acorn: the programs and the shared libraries that they need, for machines that
+# have not Debian 12's; and build/bundle/acorn.tar.gz of it. The programs find the libraries beside
+# themselves, by a path relative to their own ($ORIGIN/../lib); libc is the machine's own.
+# Usage: scripts/bundle.sh PROGRAM...; `make bundle` calls it.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+offer_help "$@"
+[ $# -gt 0 ] || { echo "bundle.sh: name the programs, as make bundle does" >&2; exit 2; }
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bundle=build/bundle/acorn
+# What belongs to libc comes with the machine's loader; mixing versions would end badly.
+libc='^(ld-linux.*|lib(c|m|dl|pthread|rt|resolv|util|anl|mvec)\.so\..*|linux-vdso.*)$'
+
+# Prints the paths of the libraries that a program loads, libc's left out.
+libraries() {
+  ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | while read -r name path; do
+    if [[ ! $name =~ $libc ]]; then echo "$path"; fi
+  done
+}
+
+# Prints the newest version of libc that any of these files asks for.
+needed_libc() {
+  local file
+  for file in "$@"; do objdump -T "$file"; done | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1
+}
+
+# Copies what the packages of these libraries say of their authors and terms.
+copy_terms() {
+  local path package
+  for path in "$@"; do
+    package=$(dpkg -S "$(realpath "$path")" 2>/dev/null | head -n 1 | cut -d : -f 1) || true
+    [ -e "/usr/share/doc/$package/copyright" ] || continue
+    cp "/usr/share/doc/$package/copyright" "$bundle/lib/terms/$package"
+  done
+}
+
+rm -rf "$bundle"
+mkdir -p "$bundle/build" "$bundle/lib/terms" "$bundle/deploy" "$bundle/scripts"
+cp "$@" "$bundle/build"
+mapfile -t paths < <(libraries "$@")
+cp -L "${paths[@]}" "$bundle/lib"
+strip "$bundle"/build/* "$bundle"/lib/*.so*
+copy_terms "${paths[@]}"
+cp deploy/*.sh "$bundle/deploy"
+cp scripts/lib.sh "$bundle/scripts"
+cp run_local.sh LICENSE "$bundle"
+needs=$(needed_libc "$bundle"/build/* "$bundle"/lib/*.so*)
+echo "needs ${needs/_/ } or newer, x86-64-v2; the libraries in lib/ come from $(
+  . /etc/os-release
+  echo "$PRETTY_NAME"
+)" >"$bundle/README"
+cat >>"$bundle/README" <<'TEXT'
+run_local.sh, deploy/run_task.sh and deploy/fleet.sh work from here. The scripts that look at a run
+(status, plot, eval, seeds, checkpoint) are in the source tree alone; build/status RUN and
+build/checkpoint RUN do without them: --help says more.
+TEXT
+tar -C build/bundle -czf build/bundle/acorn.tar.gz acorn
+echo "$bundle: $(du -sh "$bundle" | cut -f 1), ${#paths[@]} libraries;" \
+  "$(head -n 1 "$bundle/README")"

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# What is in a checkpoint: version, steps, size, names and shapes of its arrays, and the
+# hyperparameters of its run. Every checksum is verified; a damaged file is an error that says what
+# is damaged and where.
+#
+# Usage: scripts/checkpoint.sh RUN|FILE [--npz=FILE.npz]
+#
+#   RUN      a run folder: its newest whole checkpoint
+#   FILE     a checkpoint file
+#   --npz    write the parameters instead, each array under its name, for numpy.load
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+case "${1:---help}" in
+  --help | -h)
+    print_head
+    exit $(($# == 0 ? 2 : 0))
+    ;;
+esac
+"$root/scripts/setup.sh"
+build all
+exec "$root/build/checkpoint" "$@"

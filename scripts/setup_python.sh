@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Puts Python packages from PyPI into .venv; silent when they are there.
+# Usage: scripts/setup_python.sh GROUP (setup.sh calls it)
+#   gym          Gymnasium with its Box2D environments, and ale-py with the games of the Atari
+#   tensorboard  for the test that reads a run's event files with it
+#   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
+set -u
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+offer_help "$@"
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+python=.venv/bin/python
+case "${1:-}" in
+  gym)
+    packages=(gymnasium==1.4.0 ale-py==0.12.1 numpy==2.4.6 box2d==2.3.10 pygame-ce==2.5.8)
+    without="environments in Python cannot be run"
+    ;;
+  tensorboard)
+    packages=('tensorboard>=2.16,<3')
+    without="its test will be skipped"
+    ;;
+  cv2)
+    packages=(opencv-python-headless==5.0.0.93)
+    without="the tests that compare with Gymnasium's preprocessing will be skipped"
+    ;;
+  *)
+    echo "setup_python: '${1:-}' is none of gym, tensorboard, cv2" >&2
+    exit 2
+    ;;
+esac
+
+# Whether they are installed, in these versions where one is named.
+are_there() {
+  [ -x "$python" ] && "$python" - "${packages[@]}" <<'END' 2>/dev/null
+import re, sys
+from importlib.metadata import version
+for package in sys.argv[1:]:
+    name, pinned = re.match(r"([\w-]+)(?:==(.*))?", package).groups()
+    if pinned not in (None, version(name)):
+        sys.exit(1)
+END
+}
+
+are_there && exit 0
+echo "setup: installing ${packages[*]} into .venv" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# The interpreter is the system's, for which libpython is there.
+if ! { [ -x "$python" ] || /usr/bin/python3 -m venv .venv; } >"$log" 2>&1 ||
+  ! "$python" -m pip install --quiet "${packages[@]}" >>"$log" 2>&1; then
+  tail -n 5 "$log" >&2
+  echo "setup: ${packages[*]} could not be installed (above): $without" >&2
+  exit 1
+fi

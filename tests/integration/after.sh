@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# After a run: its learning curve, plots of known numbers, evaluation, checkpoints and their export,
+# several seeds.
+. "$(dirname "$0")/lib.sh"
+scripts=$tree/scripts
+near() { awk -v a="$1" -v b="$2" -v e="$3" 'BEGIN {exit !(a != "" && a - b <= e && b - a <= e)}'; }
+
+# call COMMAND...: its output in out and err, its exit code in $code.
+call() {
+  code=0
+  "$@" >out 2>err </dev/null || code=$?
+}
+fails() { [ "$code" -ne 0 ] && says "$1"; }
+
+# ---- the curve of a run
+run cartpole vtrace 2 8 --total_steps=100k --seed=3 --logdir=run
+ended
+is_png() { [ "$(head -c 8 "$1" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ]; }
+if command -v gnuplot >/dev/null; then
+  drawn() { is "$code" 0 && is_png run/learning_curve.png && says "run/learning_curve.png"; }
+  pass_if "a run draws its learning curve and says where" drawn
+else
+  echo "SKIP a run draws its learning curve: gnuplot cannot be installed here"
+fi
+is_last() { is "$(value reason)" total_steps && is "$(wc -l <out)" 1; }
+pass_if "the result line stays the last on stdout" is_last
+dense() {
+  awk '{match($0, /"seconds":[0-9.]+/); t = substr($0, RSTART + 10, RLENGTH - 10)}
+    END {exit !(NR >= 20 * (t < 2 ? t : 2))}' run/metrics.jsonl
+}
+pass_if "a young run writes its metrics often" dense
+run cartpole vtrace 1 4 --total_steps=10k --no_plot --logdir=plain
+ended
+no_curve() { is "$code" 0 && [ ! -e plain/learning_curve.png ] && ! says "learning curve"; }
+pass_if "--no_plot draws none" no_curve
+
+# A machine that has no gnuplot and cannot have it: all programs but that, and a broken apt-get.
+mkdir bin
+ln -s /usr/bin/* /usr/local/bin/* bin/ 2>/dev/null
+ln -sf "$(command -v gcc)" bin/gcc
+rm -f bin/gnuplot bin/apt-get bin/dpkg-query bin/sudo
+printf '#!/bin/sh\necho no network; exit 100\n' >bin/apt-get
+printf '#!/bin/sh\n/usr/bin/dpkg-query "$@" | grep -v gnuplot\n' >bin/dpkg-query
+chmod +x bin/apt-get bin/dpkg-query
+rm -f "$tree/build/.asked_for_plot"
+without_gnuplot() {
+  PATH=$work/bin run cartpole vtrace 1 4 --total_steps=10k --target_return=500 --logdir="$1"
+  ended
+  is "$code" 3 && is "$(value reason)" total_steps && says "no learning curve: gnuplot is missing"
+}
+asked() { without_gnuplot bare && says "without a learning curve"; }
+pass_if "a machine that cannot have gnuplot trains and keeps its exit code" asked
+asked_once() { without_gnuplot bare2 && ! says "without a learning curve"; }
+pass_if "it is asked once" asked_once
+rm -f "$tree/build/.asked_for_plot"
+
+# ---- plots of known numbers
+# make_run FOLDER LEARNING_RATE STEP:RETURN...
+make_run() {
+  local folder=$1 pair step
+  mkdir -p "$folder"
+  printf 'env = cartpole\nagent = vtrace\nlearning_rate = %s\n' "$2" >"$folder/config.txt"
+  for pair in "${@:3}"; do
+    step=${pair%:*}
+    echo "{\"step\":$step,\"seconds\":$((step / 10)),\"train/episode_return\":${pair#*:}}"
+  done >"$folder/metrics.jsonl"
+}
+make_run known/a 0.1 0:null 100:0 300:200
+make_run known/b 0.1 0:0 200:100 400:100
+make_run known/c 0.5 0:7 50:9
+call "$scripts/plot.sh" known --data
+# From 100 to 300: at 100 the runs have 0 and 50, at 200 100 and 100, at 300 200 and 100.
+known_numbers() {
+  is "$code" 0 && grep -qx '# cartpole vtrace learning_rate=0.1, 2 runs' out &&
+    grep -qx '100 25 0 50' out && grep -qx '150 62.5 50 75' out && grep -qx '200 100 100 100' out &&
+    grep -qx '300 150 100 200' out && is "$(grep -c '^[12]' out)" 200 &&
+    grep -qx '# cartpole vtrace learning_rate=0.5, 1 run' out && grep -qx '50 9 9 9' out
+}
+pass_if "runs of one experiment are one curve: mean and range on a common grid" known_numbers
+call "$scripts/plot.sh" known/a known/b --data --x=seconds --band=interval
+interval() { awk '$1 == 10 {found = $2 == 25 && $4 > 342 && $4 < 343} END {exit !found}' out; }
+pass_if "seconds, and the interval of the mean" interval
+if command -v gnuplot >/dev/null; then
+  call "$scripts/plot.sh" known --out="two curves.png"
+  width() { od -An -tu1 -j18 -N2 "$1" | awk '{print $1 * 256 + $2}'; }
+  picture() { is "$code" 0 && is_png "two curves.png" && is "$(width "two curves.png")" 1200; }
+  pass_if "a picture of several runs" picture
+fi
+make_run cut/a 0.1 0:0 100:100
+make_run cut/b 0.1 0:0 400:100
+call "$scripts/plot.sh" cut --data
+pass_if "a run that cuts the curve short is named" \
+  says "ends at 100 steps with its shortest run, cut/a"
+call "$scripts/plot.sh" known --out=curves.pdf
+pass_if "what is no PNG is refused" fails "--out=curves.pdf: it draws PNG alone"
+call "$scripts/plot.sh" known --out=nowhere/curves.png
+no_folder() { fails "there is no folder nowhere" && is "$(wc -l <err)" 1; }
+pass_if "and a folder that is not there" no_folder
+call "$scripts/plot.sh" known --y=train/nothing --data
+pass_if "a metric that is not there is named, with those that are" fails "train/episode_return"
+call "$scripts/plot.sh" nowhere
+pass_if "so is a folder without a run" fails "nowhere holds no run"
+call "$scripts/plot.sh" run --outt=x
+pass_if "and an option that does not exist" fails "--outt=x is no option"
+
+# ---- evaluation
+call "$scripts/eval.sh" run --episodes=20
+both() {
+  is "$code" 0 && grep -q '^evaluation episodes=20 .* policy=greedy$' out &&
+    grep -q '^evaluation episodes=20 .* policy=sample$' out && grep -q '^greedy  *20 ' out
+}
+pass_if "eval.sh plays greedily and sampled" both
+greedy=$(grep 'policy=greedy$' out | tr ' ' '\n' | sed -n 's/^return_mean=//p')
+file=$(echo run/checkpoints/*)
+call "$scripts/eval.sh" "$file" --episodes=20 --policy=greedy
+one_file() {
+  is "$code" 0 && grep -q "return_mean=$greedy " out && is "$(grep -c ^evaluation out)" 1
+}
+pass_if "a checkpoint file is played as well" one_file
+# 500 episodes, mean 41.698 and standard deviation 8.3894 known exactly: +- 1.9647 s / sqrt(500).
+call "$tree/build/launch" cartpole scripted 2 4 --mode=evaluate --seed=0 --episodes=500 \
+  --env_args='{"max_steps": 200}'
+ci() { sed -n "s/.* return_ci95_$1=\([0-9.]*\) .*/\1/p" out; }
+known_interval() { near "$(ci low)" 40.96011 0.0005 && near "$(ci high)" 42.43589 0.0005; }
+pass_if "the interval of a known sample" known_interval
+call "$tree/build/launch" cartpole vtrace 1 --checkpoint="$file"
+pass_if "a run that trains takes no checkpoint file" fails "is for --mode=evaluate"
+mkdir -p empty/checkpoints && cp run/config.txt empty/
+call "$scripts/eval.sh" empty
+pass_if "a run without a checkpoint is an error" fails "there is no checkpoint in empty/checkpoints"
+call "$scripts/eval.sh" nonsense
+pass_if "so is what is no run" fails "nonsense is no run folder"
+call "$scripts/eval.sh" out
+pass_if "or no checkpoint" fails "there is no ${PWD%/*}/config.txt"
+
+# ---- checkpoints
+call "$scripts/checkpoint.sh" run
+described() {
+  is "$code" 0 && grep -q '^params/hidden0/w  *256  float32 (4, 64)$' out &&
+    grep -q "^checkpoint  *$file$" out && grep -q '^  learning_rate = 0.0015$' out &&
+    grep -q '^steps  *10[0-9]* of the environments' out && grep -q '^seed  *3$' out
+}
+pass_if "checkpoint.sh shows arrays, counters and hyperparameters" described
+python=
+for candidate in python3 /usr/bin/python3; do
+  "$candidate" -c 'import numpy' 2>/dev/null && python=$candidate && break
+done
+call "$scripts/checkpoint.sh" run --npz=run.npz
+if [ -n "$python" ]; then
+  call "$python" "$tree/tests/integration/npz.py" "$file" run.npz 1000 20
+  pass_if "numpy loads what the learner saved" is "$(head -n 1 out)" equal
+  numpys=$(tail -n 1 out)
+  pass_if "and plays like the learner: $numpys, $greedy" near "$numpys" "$greedy" 5
+else
+  echo "SKIP numpy loads what the learner saved: there is no numpy (scripts/setup.sh all)"
+fi
+cp "$file" damaged.acorn
+printf '\377' | dd of=damaged.acorn bs=1 seek=2500 conv=notrunc 2>/dev/null
+call "$scripts/checkpoint.sh" damaged.acorn
+pass_if "a damaged array is named" fails "the data of 'params/hidden1/w'"
+head -c 1000 "$file" >cut.acorn
+call "$scripts/checkpoint.sh" cut.acorn
+pass_if "so is a cut file" fails "cut short"
+call "$scripts/checkpoint.sh" empty
+pass_if "and a folder without any" fails "there is no checkpoint in"
+
+# ---- seeds
+call "$scripts/seeds.sh" cartpole vtrace 1,2 --actors=1 --envs_per_actor=8 --total_steps=20k
+table() {
+  is "$code" 0 && grep -q '^1  *200[0-9]* .* train  total_steps$' out && grep -q '^mean  ' out &&
+    grep -q '^95 % high  ' out && [ -s runs/cartpole-vtrace-seeds/seed-2/result.txt ]
+}
+pass_if "seeds.sh runs each seed and sums them up" table
+cp out first
+call "$scripts/seeds.sh" cartpole vtrace 1..2 --actors=1 --envs_per_actor=8 --total_steps=20k
+again() { is "$code" 0 && cmp -s out first && says "seed 1: has finished before"; }
+pass_if "a seed that has finished is not run again" again
+call "$scripts/seeds.sh" cartpole vtrace 1..2 --actors=1 --envs_per_actor=8 --total_steps=30k
+pass_if "other flags are another experiment" fails "holds seeds of another experiment"
+call "$scripts/seeds.sh" cartpole vtrace 1..2 --jobs=2 --actors=1 --dir=miss --total_steps=5k \
+  --target_return=500
+pass_if "a missed target is exit code 3" is "$code" 3
+call "$scripts/seeds.sh" cartpole vtrace 1..3 --dir=bad --hidden=x
+refused_seeds() { is "$code" 2 && says "--hidden" && [ ! -s out ] && [ ! -e bad ]; }
+pass_if "wrong options end it at once and leave no folder" refused_seeds
+
+env --default-signal=INT,HUP "$scripts/seeds.sh" cartpole vtrace 1..2 --actors=1 --dir=stop \
+  --total_steps=1e9 >out 2>err </dev/null &
+run=$!
+wait_for 20 test -s stop/seed-1/metrics.jsonl
+kill -TERM $run
+ended 10
+stopped() {
+  is "$code" 130 && [ ! -e stop/seed-1/result.txt ] && [ ! -e stop/seed-2 ] && no_process
+}
+pass_if "a signal stops it in good order" stopped
+kept() { [ -s "$(echo stop/seed-1/checkpoints/*)" ]; }
+pass_if "with a checkpoint to go on from" kept
+finish

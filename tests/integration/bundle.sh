@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# The bundle: its programs load their libraries from it, and it trains where none are installed.
+. "$(dirname "$0")/lib.sh"
+bundle=$tree/build/bundle/acorn
+unset LD_LIBRARY_PATH
+
+made() { make --no-print-directory -C "$tree" bundle >out 2>err; }
+pass_if "make bundle" made
+
+# Every library but those of libc itself.
+elsewhere() {
+  ldd "$bundle"/build/* | awk '$2 == "=>" {print $1, $3}' | sort -u |
+    grep -vE '^lib(c|m|dl|pthread|rt|resolv)\.so|^linux-vdso' | grep -vF " $bundle/"
+}
+none_elsewhere() { [ -s "$bundle/lib/libgrpc.so.29" ] && ! elsewhere; }
+pass_if "every library comes from the bundle" none_elsewhere
+
+mkdir unpacked
+tar -C unpacked -xzf "$bundle.tar.gz"
+train() { # in: the folder of the bundle, and what goes before the command
+  "${@:2}" "$1/build/launch" cartpole vtrace 2 8 --total_steps=100k --listen=127.0.0.1:"$port" \
+    --logdir=/tmp/run >out 2>err </dev/null
+}
+
+# ---- a root with libc alone
+
+make_root() {
+  local path
+  mkdir -p root/proc root/tmp root/dev root/opt
+  : >root/dev/null
+  for path in $(ldd "$bundle"/build/learner | grep -oE '/\S*/(ld-linux|lib[cm]\.)\S*'); do
+    mkdir -p "root${path%/*}"
+    cp -L "$path" "root$path"
+  done
+  cp -r unpacked/acorn root/opt
+}
+make_root
+user=()
+[ "$(id -u)" = 0 ] || user=(--user --map-root-user)
+# In namespaces of its own: nothing of it is left afterwards.
+inside() {
+  unshare "${user[@]}" --mount --pid --fork --kill-child bash -c '
+    mount -t proc proc root/proc && mount --bind /dev root/dev && exec chroot root "$@"' - "$@"
+}
+if ! unshare "${user[@]}" --mount --pid --fork mount -t proc proc root/proc >out 2>err; then
+  echo "SKIP the bundle in an empty root: $(tail -n 1 err)"
+  finish
+fi
+port=$((20000 + RANDOM % 12000))
+train /opt/acorn inside
+trained() { grep -q '^result env=cartpole .*reason=total_steps' out; }
+pass_if "it trains in a root that holds libc alone" trained
+rm -r root/opt/acorn/lib
+broken() { ! inside /opt/acorn/build/actor --help >out 2>err && grep -q 'shared libraries' err; }
+pass_if "which it does not without its libraries" broken
+finish

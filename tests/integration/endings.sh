@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Ends that come from outside: stops that arrive twice, readers that go away, descriptors that are
+# closed; and what a continued run keeps, down to the recurrent state stored with a window.
+. "$(dirname "$0")/lib.sh"
+
+endless=(cartpole vtrace 2 8 --total_steps=1e12)
+has_result() { is "$(value reason)" signal && [ -n "$(ls "$1"/checkpoints)" ]; }
+
+# ---- a stop that arrives twice is one wish
+
+run "${endless[@]}" --logdir=twice
+wait_for 20 metric_passes step 1000 twice
+kill -TERM "$run"
+kill -TERM "$run"
+ended
+pass_if "SIGTERM twice in a moment stops in good order" has_result twice
+pass_if "with exit code 0" is "$code" 0
+
+run "${endless[@]}" --logdir=service
+wait_for 20 metric_passes step 1000 service
+kill -TERM $(pids launch learner actor)
+ended
+pass_if "SIGTERM to every process stops in good order" has_result service
+
+timeout --preserve-status 1.5 "$tree/run_local.sh" "${endless[@]}" --logdir=timeout >out 2>err
+pass_if "a run under timeout leaves its result" has_result timeout
+pass_if "and no process" no_process
+
+# ---- nobody reads what is said
+
+"$tree/run_local.sh" cartpole vtrace 2 8 --total_steps=100k --logdir=pipe 2>&1 | head -n 1 >out
+wait_for 20 none_left
+reached() { [ "$(whole_metric step "$1")" -ge 100000 ] && [ -n "$(ls "$1"/checkpoints)" ]; }
+pass_if "a reader that goes away does not end the run" reached pipe
+"$tree/run_local.sh" cartpole vtrace 2 8 --total_steps=20k --logdir=closed <&- >&- 2>&-
+code=$?
+closed_works() { is $code 0 && [ -n "$(ls closed/checkpoints)" ]; }
+pass_if "closed descriptors do no harm" closed_works
+"$tree/run_local.sh" cartpole vtrace 2 8 --total_steps=20k --logdir=full >/dev/full 2>err
+code=$?
+full_is_said() { is $code 1 && says "cannot write the result" && [ -n "$(ls full/checkpoints)" ]; }
+pass_if "a result that cannot be written is an error" full_is_said
+
+# ---- --deterministic
+
+learner --env=cartpole --num_envs=8 --deterministic --logdir=waiting
+actor 0 --env=cartpole --envs=4
+sleep 0.7
+kill -TERM "$run"
+ended 10
+pass_if "a learner that collects Joins stops in good order" is "$code" 0
+end_by_hand
+for i in 1 2 3; do
+  run cartpole vtrace 2 8 --deterministic --total_steps=200k --target_return=60 --logdir="same-$i"
+  ended
+done
+sums() { cksum same-*/checkpoints/* | cut -d' ' -f1,2 | sort -u | wc -l; }
+pass_if "a target ends the same deterministic run at the same update" is "$(sums)" 1
+
+# ---- continuing keeps the run's options
+
+run cartpole vtrace 2 8 --total_steps=20k --logdir=own --hidden=32,32 --discount=0.9 --seed=7
+ended
+sed '/total_steps/d; /^#/d' own/config.txt >before
+run cartpole vtrace 2 8 --total_steps=40k --logdir=own --resume --entropy_cost=0.02
+ended
+keeps_options() {
+  sed '/total_steps/d; /^#/d' own/config.txt | diff before - >changes
+  is "$code" 0 && is "$(grep -c '^[<>]' changes)" 2 && grep -q '> entropy_cost = 0.02' changes &&
+    says "resuming with --entropy_cost=0.02; it was 0.1"
+}
+pass_if "--resume keeps the run's options, but for those that are given" keeps_options
+run cartpole vtrace 2 8 --config=own/config.txt --logdir=copy --total_steps=4k
+ended
+copies() { is "$code" 0 && grep -q '^hidden = 32,32' copy/config.txt; }
+pass_if "a run's config.txt is a --config for another run" copies
+
+decays() {
+  metric_passes learning_rate 0 copy && ! metric_passes learning_rate 3e-4 copy
+}
+pass_if "a linear decay reaches the end with the budget" decays
+
+# ---- what the learner trains on is what inference saw: with parameters that stand still, the
+# policy of a stored window is the behaviour policy, to the last bit. A wrong recurrent state,
+# previous action or reset shows here.
+for run_of in "tmaze --network=lstm" "cartpole --network=lstm --unroll_length=7" "catch"; do
+  read -ra words <<<"$run_of"
+  name=still-${words[0]}
+  run "${words[0]}" vtrace 2 8 "${words[@]:1}" --total_steps=100k --logdir="$name"
+  ended
+  run "${words[0]}" vtrace 2 8 --total_steps=130k --logdir="$name" --resume --learning_rate=0
+  ended
+  kl() { metric policy/kl "$name"; }
+  pass_if "$run_of: trained windows are what was played" is "$(kl)" 0.0
+done
+finish

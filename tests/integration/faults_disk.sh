@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# A full disk: training goes on and says so, checkpoints and metrics are written again when there is
+# room, and nothing that was there is harmed. Needs root, for a small file system of its own.
+. "$(dirname "$0")/lib.sh"
+
+disk=$work/disk
+mkdir "$disk"
+if ! mount -t tmpfs -o size=2m acorn-test "$disk" 2>/dev/null; then
+  echo "SKIP a full disk: no file system can be mounted here (root only)"
+  finish
+fi
+trap 'end_by_hand; umount -l "$disk"; rm -rf "$work"' EXIT
+
+fill() { cat /dev/zero >"$disk/filler" 2>/dev/null; }
+number_of() { echo $((10#$(basename "$1" .acorn | cut -d- -f2))); }
+newest() { find "$disk/run/checkpoints" -name '*.acorn' 2>/dev/null | sort | tail -n 1; }
+has_newer() { [ "$(newest)" != "$1" ]; }
+grows() { [ "$(stat -c %s "$disk/run/metrics.jsonl")" -gt "$1" ]; }
+# Metrics are not written now: the actor says whether it still gets actions, which it would not for
+# long without training.
+plays() {
+  kill -USR1 "$actor"
+  sleep 0.5
+  kill -USR1 "$actor"
+  sleep 0.1
+  [ "$(tail -n 1 actor-0.log | tr ' ' '\n' | sed -n 's/^steps=//p')" -gt 500 ]
+}
+
+learner --env=cartpole --num_envs=4 --logdir="$disk/run" --metrics_secs=0.25 --checkpoint_secs=0.3 \
+  --total_steps=1e9
+learner=$run
+actor 0 --env=cartpole --envs=4 --streams=1
+wait_for 20 has_newer ""
+fill
+pass_if "a full disk: the learner says that checkpoints cannot be written" wait_for 10 says \
+  "No space left on device; make room there: the older checkpoints are as they were"
+pass_if "and that metrics cannot" wait_for 10 says "metrics.jsonl: No space left on device"
+pass_if "training goes on" wait_for 10 plays
+old=$(newest) size=$(stat -c %s "$disk/run/metrics.jsonl")
+pass_if "no half of a checkpoint is left" [ ! -e "$disk/run/checkpoints/checkpoint.tmp" ]
+# More than once only where room came and went, as when half a checkpoint was removed.
+seldom() { [ "$(grep -c "cannot write .*metrics.jsonl" err)" -le 4 ]; }
+pass_if "of the metrics it is said, and not repeated" seldom
+
+# A learner that resumes meanwhile reads everything and harms nothing.
+killed "$learner"
+cp "$disk/run/config.txt" config
+learner --env=cartpole --num_envs=4 --logdir="$disk/run" --metrics_secs=0.25 --checkpoint_secs=0.3 \
+  --total_steps=1e9 --resume
+learner=$run
+resumed() { says "resuming from the checkpoint of update $(number_of "$old"),"; }
+pass_if "a run is resumed on a full disk" wait_for 10 resumed
+wait_for 10 says "no checkpoint:"
+pass_if "and it plays" wait_for 10 plays
+pass_if "its configuration is as it was" cmp -s config "$disk/run/config.txt"
+
+rm "$disk/filler"
+pass_if "with room again checkpoints are written" wait_for 10 has_newer "$old"
+pass_if "which is said" wait_for 5 says "checkpoints are written again"
+pass_if "and metrics are" wait_for 10 grows "$size"
+pass_if "which is said too" wait_for 5 says "metrics.jsonl is written again"
+whole_lines() { ! grep -v '^{"step":.*}$' "$disk/run/metrics.jsonl"; }
+pass_if "every line of them is whole" whole_lines
+
+# At the end: no last checkpoint is an error.
+fill
+kill -TERM "$learner"
+ended 10
+no_last() { is "$code" 1 && says "no final checkpoint" && is "$(value reason)" signal; }
+pass_if "a disk that is full at the end: exit code 1, named, with the result line" no_last
+finish

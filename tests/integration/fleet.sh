@@ -1,0 +1,248 @@
+#!/usr/bin/env bash
+# Fleets of real processes on 127.0.0.1 to 127.0.0.5, by a launcher that runs a host's part here;
+# with ALL=1 (scripts/test.sh --all) also in network namespaces with addresses of their own.
+. "$(dirname "$0")/lib.sh"
+fleet=$tree/deploy/fleet.sh
+mkdir base
+ln -s "$tree/build" base/build
+
+# As ssh does: the words are joined and read by the host's shell. A host with a file down-HOST
+# cannot be reached.
+cat >rsh <<'EOF'
+#!/usr/bin/env bash
+host=$1
+shift
+if [ -e "${0%/*}/down-$host" ]; then
+  echo "connect to host $host: no route" >&2
+  exit 255
+fi
+export TEST_HOST=$host
+exec bash -c "$*"
+EOF
+chmod +x rsh
+
+# fleet WORDS...: its exit code is then in $code, its words in out and err.
+fleet() {
+  "$fleet" "$@" >"$work/out" 2>"$work/err" </dev/null
+  code=$?
+}
+start() { fleet start "$@" "--rsh=$rsh" "--dir=$work/base" --envs_per_actor=4; }
+
+# pids_on HOST NAME: processes of a host with such a program name.
+pids_on() {
+  local pid
+  for pid in $(pids "$2"); do
+    grep -qsaF "TEST_HOST=$1" "/proc/$pid/environ" && echo "$pid"
+  done
+}
+on_hosts() { # COUNT NAME HOST...: so many processes on each
+  local number=$1 name=$2 host
+  for host in "${@:3}"; do
+    [ "$(pids_on "$host" "$name" | wc -l)" -eq "$number" ] || return
+  done
+}
+metrics() { cat "base/$1/metrics.jsonl" 2>/dev/null; } # RUN_FOLDER
+# full RUN_FOLDER ENVIRONMENTS [LINES]: so many play, by the last of more than LINES lines
+full() {
+  [ "$(metrics "$1" | wc -l)" -gt "${3:-0}" ] &&
+    is "$(whole_metric serve/environments "base/$1")" "$2"
+}
+ok() { is "$code" 0; }
+no_state() { ! [ -e base/.fleet ]; }
+none_left() { [ -z "$(pids learner actor launch task)" ]; }
+printed() { grep -qF -- "$1" "$work/out"; }
+
+# ---- mistakes start nothing
+
+rsh=$work/rsh port=$(free_port)
+hosts=127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5
+refuses() { ! ok && says "$1" && none_left; }
+start 127.0.0.1,127.0.0.1 cartpole vtrace
+pass_if "a host that stands there twice" refuses "127.0.0.1 stands there twice"
+start "$hosts" cartpole
+pass_if "no agent" refuses "ENV AGENT is missing"
+start "$hosts" cartpole vtrace --total_step=5 "--port=$port"
+pass_if "a flag that does not exist, named by the hosts" refuses "did you mean --total_steps"
+once() { is "$(grep -c 'no such option' err)" 1 && ! says "host is missing" && refuses "$1"; }
+pass_if "once for all of them" once "127.0.0.4, 127.0.0.5: run_task: --total_step: there is"
+start "$hosts" cartpole vtrace --actors_per_hots=2 "--port=$port"
+pass_if "also one of the fleet's own" once "did you mean --actors_per_host?"
+fleet start 127.0.0.1 cartpole vtrace "--rsh=$rsh" "--dir=$work/nowhere"
+pass_if "a host without the programs" refuses "there is no ./build/task under"
+touch down-127.0.0.2
+start "$hosts" cartpole vtrace "--port=$port"
+pass_if "a host that cannot be reached is named, nothing starts" \
+  refuses "127.0.0.2: cannot be reached: connect to host 127.0.0.2: no route"
+rm down-127.0.0.2
+
+# ---- a fleet of five hosts
+
+folder="runs/it's \"a\" \$HOME *  ; run"
+start "$hosts" cartpole vtrace "--port=$port" --total_steps=1e9 --step_delay_us=3000 \
+  "--logdir=$folder"
+pass_if "a fleet starts on five hosts" ok
+whole_commands() {
+  printed "fleet.sh status $hosts --port=$port" && printed "fleet.sh stop $hosts --port=$port"
+}
+pass_if "and says how to look after it" whole_commands
+pass_if "all its environments play" wait_for 20 full "$folder" 20
+one_each() { on_hosts 1 actor ${hosts//,/ } && on_hosts 1 learner 127.0.0.1; }
+pass_if "one actor on each host, the learner on the first" one_each
+pass_if "quotes and blanks arrive as they were typed" test -f "base/$folder/config.txt"
+fleet status "$hosts" "--port=$port"
+shows() { ok && is "$(grep -c '^127.0.0..* running ' out)" 5 && grep -q '[0-9] environments' out; }
+pass_if "status shows five hosts and the learner's figures" shows
+
+victim=$(pids_on 127.0.0.3 actor)
+kill -KILL "$victim"
+replaced() { on_hosts 1 actor 127.0.0.3 && [ "$(pids_on 127.0.0.3 actor)" != "$victim" ]; }
+pass_if "an actor that is killed comes back where it was" wait_for 10 replaced
+pass_if "and plays" wait_for 20 full "$folder" 20 "$(metrics "$folder" | wc -l)"
+start "$hosts" cartpole vtrace "--port=$port"
+runs_already() {
+  ! ok && says "runs here already" && ! says "host is missing" && one_each
+}
+pass_if "the same fleet is not started twice" runs_already
+
+# ---- a second one on the same hosts
+
+other=$(free_port)
+start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$other" --actors_per_host=2 --target_return=450 \
+  --total_steps=4M
+pass_if "a second fleet starts beside it" ok
+over() { fleet status 127.0.0.1,127.0.0.2 "--port=$other" && ok && printed 'result env=cartpole'; }
+over_by_itself() { over && ! printed running; }
+pass_if "it trains to its end" wait_for 60 over_by_itself
+pass_if "and solves CartPole" printed "reason=target_return"
+fleet stop 127.0.0.1,127.0.0.2 "--port=$other"
+stopped() { ok && printed 'result env=cartpole' && ! [ -e "base/.fleet/127.0.0.1-$other" ]; }
+pass_if "its logs are collected" stopped
+pass_if "the first one has not noticed" one_each
+
+# ---- the learner dies, and goes on by --resume
+
+before=$(pids_on 127.0.0.2 actor) lines=$(metrics "$folder" | wc -l)
+kill -KILL "$(pids_on 127.0.0.1 learner)"
+noticed() { fleet status "$hosts" "--port=$port" && ! ok && printed ended; }
+ended_there() { on_hosts 0 task 127.0.0.1; }
+pass_if "the learner's end ends its host's part" wait_for 10 ended_there
+pass_if "status says so" noticed
+start "$hosts" cartpole vtrace "--port=$port" --total_steps=1e9 --step_delay_us=3000 --resume
+pass_if "the same command with --resume starts the learner" ok
+pass_if "actors rejoin by themselves" wait_for 30 full "$folder" 20 "$lines"
+pass_if "those of the other hosts are the same" is "$(pids_on 127.0.0.2 actor)" "$before"
+one_folder() { ! ls base/runs | grep -v '^cartpole-vtrace' | grep -qvxF "${folder#*/}"; }
+pass_if "in the same run folder" one_folder
+
+# ---- a host is lost
+
+touch down-127.0.0.5
+fleet status "$hosts" "--port=$port"
+lost() { ! ok && printed "UNREACHABLE  connect to host 127.0.0.5: no route"; }
+pass_if "status names a lost host" lost
+fleet stop "$hosts" "--port=$port"
+named() { ! ok && says "not stopped: 127.0.0.5"; }
+pass_if "stop names it" named
+pass_if "and stops the others" wait_for 5 on_hosts 0 task 127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.4
+rm down-127.0.0.5
+fleet stop "$hosts" "--port=$port"
+pass_if "once it is back, stop finishes" ok
+pass_if "no process is left" wait_for 10 none_left
+pass_if "and no state" no_state
+collected() { ls "runs/fleet-127.0.0.1-$port/logs"/*/task.log | wc -l; }
+pass_if "the logs of all hosts are here" is "$(collected)" 5
+
+touch down-127.0.0.2
+printf '%s\n' '# first the learner' 127.0.0.1 127.0.0.2 '127.0.0.3 # an actor' >hosts
+start hosts cartpole vtrace "--port=$port" --total_steps=1e9 --skip_unreachable
+without() { ok && says "127.0.0.2: cannot be reached" && on_hosts 1 actor 127.0.0.1 127.0.0.3; }
+pass_if "--skip_unreachable starts the others of a hosts file" without
+rm down-127.0.0.2
+fleet stop hosts "--port=$port"
+pass_if "which stop as usual" ok
+pass_if "nothing is left" wait_for 10 none_left
+
+# ---- copied programs: hosts that have nothing but bash and tar
+
+make --no-print-directory -C "$tree" bundle >out 2>err
+fleet start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" "--rsh=$rsh" \
+  "--copy=$work/a copy" --envs_per_actor=4 --total_steps=100k
+pass_if "--copy brings the programs" ok
+from_copy() {
+  ls "a copy"/acorn-*/lib/libgrpc.so.* >/dev/null && ! ls -d "a copy"/.copy-* 2>/dev/null
+}
+pass_if "and their libraries" from_copy
+copied_over() { fleet status 127.0.0.1,127.0.0.2 "--port=$port" && printed 'reason=total_steps'; }
+pass_if "they train to the end" wait_for 30 copied_over
+fleet stop 127.0.0.1,127.0.0.2 "--port=$port"
+pass_if "and stop as usual" ok
+
+[ -n "${ALL:-}" ] || finish
+
+# ---- hosts of their own: network namespaces that a bridge joins
+
+prefix=acorn-$$
+if ! ip netns add "$prefix-hub" 2>/dev/null; then
+  echo "SKIP fleets in network namespaces: ip netns needs root and the right to make them"
+  finish
+fi
+# shellcheck disable=SC2317 # the trap calls it
+remove_namespaces() {
+  local name
+  end_all
+  for name in $(ip netns list | sed -n "s/^\($prefix-[^ ]*\).*/\1/p"); do ip netns del "$name"; done
+}
+trap 'remove_namespaces; rm -rf "$work"' EXIT
+
+# add_host ADDRESS NUMBER
+add_host() {
+  local name=$prefix-$1
+  ip netns add "$name" &&
+    ip -n "$prefix-hub" link add "port$2" type veth peer name eth0 netns "$name" &&
+    ip -n "$prefix-hub" link set "port$2" master bridge up &&
+    ip -n "$name" addr add "$1/24" dev eth0 &&
+    ip -n "$name" link set eth0 up && ip -n "$name" link set lo up
+}
+make_hosts() {
+  local i
+  ip -n "$prefix-hub" link add bridge type bridge && ip -n "$prefix-hub" link set bridge up &&
+    for i in 1 2 3 4; do add_host "10.86.86.$i" "$i" || return; done
+}
+if ! make_hosts 2>err; then
+  echo "SKIP fleets in network namespaces: $(tail -n 1 err)"
+  finish
+fi
+cat >rsh-namespace <<EOF
+#!/usr/bin/env bash
+host=\$1
+shift
+export TEST_HOST=\$host
+exec ip netns exec "$prefix-\$host" bash -c "\$*"
+EOF
+chmod +x rsh-namespace
+
+rsh=$work/rsh-namespace hosts=10.86.86.1,10.86.86.2,10.86.86.3,10.86.86.4
+folder=runs/namespaces
+start "$hosts" cartpole vtrace --actors_per_host=2 --total_steps=1e9 "--logdir=$folder"
+pass_if "a fleet starts on four hosts with networks of their own" ok
+pass_if "all environments play" wait_for 30 full "$folder" 32
+for pid in $(pids_on 10.86.86.3 actor); do kill -KILL "$pid"; done
+lines=$(($(metrics "$folder" | wc -l) + 1))
+both_back() { on_hosts 2 actor 10.86.86.3 && full "$folder" 32 "$lines"; }
+pass_if "all actors of a host die and come back" wait_for 20 both_back
+kill -KILL $(pids_on 10.86.86.4 task) $(pids_on 10.86.86.4 actor)
+pass_if "a host loses everything: the others go on" wait_for 20 full "$folder" 24
+fleet status "$hosts"
+pass_if "status says so" printed "10.86.86.4               ended"
+start "$hosts" cartpole vtrace --actors_per_host=2 --total_steps=1e9 --resume
+pass_if "--resume starts what is missing" wait_for 30 full "$folder" 32
+kill -KILL "$(pids_on 10.86.86.1 learner)"
+wait_for 10 on_hosts 0 task 10.86.86.1
+start "$hosts" cartpole vtrace --actors_per_host=2 --resume --target_return=475 --total_steps=20M
+pass_if "the learner is killed and goes on by --resume" ok
+solved() { fleet status "$hosts" && printed "reason=target_return"; }
+pass_if "CartPole is solved over the network" wait_for 120 solved
+fleet stop "$hosts"
+pass_if "stop finds everything over" ok
+pass_if "nothing is left" wait_for 10 none_left
+finish

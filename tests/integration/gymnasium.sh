@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Environments in Python: the bridge against Gymnasium itself, whole runs, and what is said where
+# something is missing or goes wrong. Without Python's packages all of it is skipped.
+. "$(dirname "$0")/lib.sh"
+. "$tree/scripts/lib.sh"
+python=$tree/.venv/bin/python
+helpers=$tree/tests/integration/gymnasium
+program=$tree/build/actor
+
+has_bridge() { build gymnasium >"$work/err" 2>&1 && has_module ale_py && has_module gymnasium; }
+has_module() { "$python" -c "import $1" 2>/dev/null; }
+if ! has_bridge; then
+  echo "SKIP environments in Python: there is no Gymnasium here (scripts/setup.sh gym)"
+  exit 0
+fi
+export PYTHONPATH=$helpers
+
+# compared FILE: its own lines, PASS and FAIL.
+compared() {
+  "$python" "$helpers/$1.py" 2>"$work/err"
+  local code=$?
+  [ $code -eq 0 ] || failures=$((failures + 1))
+  [ $code -le 1 ] || pass_if "$1.py runs to its end" false
+}
+compared games
+if has_module cv2; then
+  compared atari_frames
+else
+  echo "SKIP the Atari against AtariPreprocessing: there is no OpenCV here (scripts/setup.sh all)"
+fi
+
+# ---- they keep the rules
+checked() { "$program" --env="$1" --check_env "${@:2}" >"$work/out" 2>"$work/err"; }
+keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 5; }
+pass_if "gym:CartPole-v1 keeps the rules" keeps_rules gym:CartPole-v1
+pass_if "every kind of observation too" keeps_rules gym:zoo:Everything-v0 --env_args='{"length": 7}'
+pass_if "the Atari too" keeps_rules atari --env_args='{"max_frames": 400, "life_loss": true}'
+
+# ---- whole runs
+trained() { is "$code" 0 && is "$(value env)" "$1" && is "$(value reason)" "$2"; }
+run gym:CartPole-v1 vtrace 2 --total_steps=1M --target_return=100
+ended 60
+pass_if "gym:CartPole-v1 learns" trained gym-CartPole-v1 target_return
+run gym:CartPole-v1 vtrace 1 --mode=evaluate --logdir="$(echo runs/gym-*)" --episodes=5
+ended 30
+pass_if "its run is evaluated" is "$code" 0
+run atari vtrace 2 1 --total_steps=300 --env_args='{"game": "Breakout", "max_frames": 100}'
+ended 60
+pass_if "atari runs, with its options" trained atari total_steps
+
+# A learner without Python.
+learner --env=join --num_envs=2 --total_steps=2000 --logdir="$work/run"
+wait_for 10 says "waiting at"
+actor 0 --env=gym:CartPole-v1 --envs=2
+ended 30
+pass_if "a learner needs no Python with --env=join" trained gym-CartPole-v1 total_steps
+
+# ---- faults in a run
+wrong() { run gym:zoo:Wrong-v0 vtrace 1 1 --env_args="{\"what\": \"$1\"}" --streams=1 "${@:2}"; }
+logged() { grep -qF -- "$1" "$work"/run/logs/actor-0.log; }
+end_by_hand
+rm -rf "$work/run"
+wrong step --total_steps=100k --logdir="$work/run"
+goes_on() { logged "RuntimeError: the lamp broke" && logged "joining again"; }
+wait_for 20 goes_on
+pass_if "an exception: its traceback is in the log, and the environment is made anew" \
+  eval 'goes_on && logged "line" && logged "raise RuntimeError(\"the lamp broke\")"'
+kill -INT "$run" 2>/dev/null
+ended 20
+for what in nan "nan reward"; do
+  rm -rf "$work/run"
+  wrong "$what" --max_deaths=1 --logdir="$work/run"
+  ended 30
+  named() { ! is "$code" 0 && grep -q "has nan\|is nan" "$work/err"; }
+  pass_if "$what is named and ends the run" named
+done
+rm -rf "$work/run"
+wrong hang --hang_s=1 --max_deaths=1 --logdir="$work/run"
+ended 30
+pass_if "one that hangs is named and ended" \
+  eval '! is "$code" 0 && says "environment gym-zoo-Wrong-v0 hangs"'
+
+# ---- what is missing or too old
+refuses() {
+  local words=$1
+  shift
+  ! "$@" --check_env >"$work/out" 2>"$work/err" && says "$words"
+}
+mkdir alone
+cp "$program" alone/
+pass_if "no bridge" refuses "scripts/setup.sh gym && make gymnasium" alone/actor --env=atari
+cp "$tree/build/gymnasium.so" alone/
+sed -i 's/libpython3/libpython0/' alone/gymnasium.so
+pass_if "no libpython" refuses "scripts/setup.sh gym && make gymnasium" alone/actor --env=atari
+no_packages() { ACORN_PYTHON=/usr/bin/python3 PYTHONNOUSERSITE=1 "$program" "$@"; }
+if ! /usr/bin/python3 -c 'import gymnasium' 2>/dev/null; then
+  pass_if "no Gymnasium" refuses "the module gymnasium is missing" no_packages --env=gym:X-v0
+  pass_if "no ale-py" refuses "the module ale_py is missing" no_packages --env=atari
+fi
+mkdir -p old/gymnasium old/ale_py
+echo '__version__ = "0.21.0"' | tee old/gymnasium/__init__.py >old/ale_py/__init__.py
+old() { PYTHONPATH=$PWD/old "$program" "$@"; }
+pass_if "an old Gymnasium" refuses "gymnasium 0.21.0 is too old, 1.0 is needed" old --env=gym:X-v0
+sed -i 's/0.21/0.8/' old/ale_py/__init__.py
+pass_if "an old ale-py" refuses "ale_py 0.8.0 is too old, 0.10 is needed" old --env=atari
+refused atari vtrace 1 --env_args='{"game": "Brakout"}'
+pass_if "an unknown game names the nearest" eval 'is "$code" 2 && says "the nearest: Breakout"'
+refused atari vtrace 1 --game=Brakout
+pass_if "by --game as well" eval 'is "$code" 2 && says "the nearest: Breakout"'
+refused cartpole vtrace 1 --game=Pong
+pass_if "--game is refused for others" eval 'is "$code" 2 && says "an option of the environment"'
+run atari vtrace 1 1 --total_steps=60 --game=Breakout --resize=linear --logdir="$work/words" \
+  --env_args='{"max_frames": 100}'
+ended 60
+all_words='atari({"game":"Breakout","max_frames":100,"resize":"linear"})'
+pass_if "--game and --env_args go together" is "$(cat "$work/words/environment.txt")" "$all_words"
+finish

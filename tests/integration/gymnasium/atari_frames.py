@@ -1,0 +1,165 @@
+"""The Atari of the bridge against Gymnasium's AtariPreprocessing, frame by frame: 3 games x 1,000
+steps of random actions. Then what that cannot show: no-ops, the cap on frames, lives, resizing by
+OpenCV's linear rule. Prints PASS or FAIL for each."""
+
+import sys
+
+import ale_py
+import gymnasium
+import numpy as np
+from bridge import Failed, Player
+from gymnasium.wrappers import AtariPreprocessing
+
+failures = 0
+gymnasium.register_envs(ale_py)
+ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+
+# Our sums over areas are exact and halves are rounded up; OpenCV sums float32 products and rounds
+# halves to even. So a pixel may differ by one.
+LARGEST_DIFFERENCE = 1
+
+
+def report(name, fine, words=""):
+    global failures
+    failures += not fine
+    print(f"{'PASS' if fine else 'FAIL'} {name} {words}".rstrip())
+
+
+def reference(game, **options):
+    env = gymnasium.make(f"ALE/{game}-v5", frameskip=1, repeat_action_probability=0.0)
+    return AtariPreprocessing(env, noop_max=0, frame_skip=4, **options)
+
+
+def compare(game):
+    ours, theirs = Player("atari", game=game, noops=0), reference(game)
+    random = np.random.default_rng(1)
+    picture, largest, differing, endings = ours.reset(1)["screen"], 0, 0, 0
+    expected = theirs.reset(seed=1)[0]
+    same = ours.space.discrete == theirs.action_space.n
+    for _ in range(1000):
+        difference = np.abs(picture.astype(int) - expected)
+        largest, differing = max(largest, difference.max()), differing + (difference > 0).sum()
+        action = int(random.integers(ours.space.discrete))
+        _, reward, terminated, truncated, _ = ours.step(action)
+        expected, *rest, _ = theirs.step(action)
+        same &= [reward, terminated, truncated] == rest
+        if terminated or truncated:
+            endings += 1
+            ours.reset()
+            expected = theirs.reset()[0]
+    ours.close()
+    report(
+        f"{game}: 1,000 steps as AtariPreprocessing has them", same and largest <= LARGEST_DIFFERENCE,
+        f"(rewards and ends {'equal' if same else 'DIFFER'}, {endings} ends; largest difference of a pixel "
+        f"{largest}, {differing} of {1000 * 84 * 84} pixels differ)",
+    )
+
+
+def episode(player, action=0):
+    """Steps, score, whether it was cut."""
+    steps, score = 0, 0
+    while True:
+        _, reward, terminated, truncated, goes_on = player.step(action)
+        steps, score = steps + 1, score + reward
+        if goes_on:
+            player.reset()
+        elif terminated or truncated:
+            return steps, score, truncated
+
+
+def cap():
+    player = Player("atari", game="Breakout", noops=0, max_frames=402)
+    player.reset(1)
+    report("an episode is cut after its frames", episode(player) == (101, 0, True))
+    player.reset()
+    report("and the next one begins anew", episode(player) == (101, 0, True))
+    player.close()
+
+
+def noops():
+    """Their number shows in the length of an episode that is cut."""
+    player = Player("atari", noops=30, frame_skip=1, max_frames=100)
+    lengths = []
+    for seed in range(60):
+        player.reset(seed)
+        lengths.append(episode(player)[0])
+    player.close()
+    inside = min(lengths) >= 70 and max(lengths) <= 99
+    report("1 to 30 no-ops", inside and len(set(lengths)) > 20, f"({len(set(lengths))} lengths)")
+
+
+def lives():
+    """A lost life ends what the learner sees, and not the game: score and length stay."""
+    scores = []
+    for life_loss in (False, True):
+        player = Player("atari", game="SpaceInvaders", noops=0, life_loss=life_loss)
+        player.reset(1)
+        ends = 0
+        steps = score = 0
+        while True:
+            _, reward, terminated, _, goes_on = player.step(1)
+            steps, score, ends = steps + 1, score + reward, ends + terminated
+            if terminated and not goes_on:
+                break
+            if goes_on:
+                player.reset()
+        player.close()
+        scores.append((score, ends))
+    whole, by_lives = scores
+    fine = whole[1] == 1 and by_lives[1] == 3 and by_lives[0] == whole[0] > 0
+    report("life_loss shows 3 ends in a game, and the same score", fine, f"({scores})")
+
+
+def linear():
+    import cv2
+
+    player = Player("atari", game="Qbert", noops=0, resize="linear")
+    frame = player.reset(1)["screen"]
+    ale = ale_py.ALEInterface()
+    ale.loadROM(ale_py.roms.get_rom_path("qbert"))
+    ale.reset_game()
+    expected = cv2.resize(ale.getScreenGrayscale(), (84, 84), interpolation=cv2.INTER_LINEAR)
+    difference = np.abs(frame.astype(int) - expected).max()
+    # OpenCV cuts bits off between its two passes.
+    report("resize=linear is OpenCV's INTER_LINEAR", difference <= 1, f"(largest difference {difference})")
+    player.close()
+
+
+def refusals():
+    for options, words in (
+        ({"game": "Brakout"}, "the nearest: Breakout"),
+        ({"gamme": "Pong"}, "did you mean 'game'"),
+        ({"frame_skip": "4"}, "takes a whole number"),
+        ({"sticky_actions": 2.0}, "is not in 0..1"),
+        ({"resize": "cubic"}, "not area or linear"),
+        ({"mode": 99}, "not 99"),
+    ):
+        try:
+            Player("atari", **options)
+            said = "nothing"
+        except Failed as failed:
+            said = str(failed)
+        report(f"atari refuses {options}", words in said, "" if words in said else said)
+
+
+def chance():
+    """Sticky actions follow from the seed."""
+    frames = []
+    for seed in (1, 1, 2):
+        player = Player("atari", game="Breakout", noops=0, sticky_actions=0.25)
+        player.reset(seed)
+        frames.append([player.step(t % 4)[0]["screen"].copy() for t in range(60)])
+        player.close()
+    report("sticky actions follow from the seed", np.array_equal(frames[0], frames[1]))
+    report("and differ with it", not np.array_equal(frames[0], frames[2]))
+
+
+for name in ("Pong", "Breakout", "SpaceInvaders"):
+    compare(name)
+cap()
+noops()
+lives()
+linear()
+chance()
+refusals()
+sys.exit(failures > 0)

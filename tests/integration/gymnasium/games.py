@@ -1,0 +1,145 @@
+"""What the bridge makes of Gymnasium's environments: every kind of observation, ends, seeds,
+CartPole and Acrobot step by step against Gymnasium, and each fault by its sentence. Prints PASS or
+FAIL for each."""
+
+import os
+import sys
+
+import gymnasium
+import numpy as np
+from bridge import Failed, Player
+
+failures = 0
+
+
+def report(name, fine, words=""):
+    global failures
+    failures += not fine
+    print(f"{'PASS' if fine else 'FAIL'} {name} {'' if fine else words}".rstrip())
+
+
+def everything():
+    player = Player("gym:zoo:Everything-v0", length=3)
+    seen = {name: array.copy() for name, array in player.reset(5).items()}
+    expected = {
+        "image": np.array([[0, 2, 4], [6, 8, 10]], np.uint8),
+        "place": np.array([0, -0.5], np.float32),
+        "speed": np.float32(np.random.Generator(np.random.PCG64(np.random.SeedSequence(5))).random()),
+        "big": np.array([-7], np.int32),
+        "room": np.int32(0),
+        "keys": np.array([1, 0, 0], np.int32),
+        "pair.0": np.array([0, 2], np.int32),
+        "pair.1": np.int32(8),
+    }
+    same = {name: np.array_equal(seen[name], expected[name]) for name in expected}
+    fine = all(same.values()) and set(seen) == set(expected)
+    fine &= all(seen[name].dtype == expected[name].dtype for name in expected)
+    report("observations of every kind become named tensors", fine, f"{same} {seen}")
+
+    seen, reward, *_ = player.step(2)
+    fine = reward == 1 and seen["big"] == 1 - 7 and seen["image"][1, 2] == 11 and seen["room"] == 1
+    report("actions begin where their space does", fine and player.space.discrete == 3, f"{reward} {seen}")
+    ends = [player.step(0)[2:4] for _ in range(2)]
+    report("terminated comes with the last observation",
+           ends == [(False, False), (True, False)] and seen["place"][0] == 3 / 8, str(ends))
+    player.close()
+    player = Player("gym:zoo:Everything-v0", length=1, cut=True)
+    player.reset(1)
+    report("truncated is kept apart", player.step(0)[2:4] == (False, True))
+    player.close()
+
+
+def follow(name, **options):
+    """Equal observations, rewards and ends, for 2,000 steps and seeds of all sizes."""
+    ours, theirs = Player(f"gym:{name}", **options), gymnasium.make(name, **options)
+    random = np.random.default_rng(2)
+    seed, same = 42, True
+    picture, expected = ours.reset(seed)["observation"], theirs.reset(seed=seed)[0]
+    for t in range(2000):
+        same &= np.array_equal(picture, expected)
+        action = int(random.integers(ours.space.discrete))
+        _, *our_rest, _ = ours.step(action)
+        expected, reward, *ends, _ = theirs.step(action)
+        same &= our_rest == [np.float32(reward), *ends] and np.array_equal(picture, expected)
+        if any(ends):
+            ours.reset()
+            expected = theirs.reset()[0]
+    ours.close()
+    report(f"{name} {options or ''} is Gymnasium's, step by step", same)
+
+
+def refuses(name, words, word, **options):
+    try:
+        player = Player(word, **options)
+        player.reset(1)
+        for _ in range(5):
+            player.step(0)
+        said = "nothing"
+    except Failed as failed:
+        said = str(failed)
+    report(name, words in said, f"said: {said}")
+
+
+def faults():
+    wrong = "gym:zoo:Wrong-v0"
+    for what, words in (
+        ("make", "RuntimeError: no such level (the traceback is in the log)"),
+        ("reset", "RuntimeError: the door is shut"),
+        ("step", "RuntimeError: the lamp broke"),
+        ("exit", "SystemExit: 7"),
+        ("old", "reset does not return (observation, info)"),
+        ("four", "step does not return (observation, reward, terminated, truncated, info)"),
+        ("shape", "'observation' is float32[3], the space says float32[2]"),
+        ("dtype", "'observation' is float64[2], the space says float32[2]"),
+        ("list", "'observation' is a list, the space says an array of float32"),
+        ("no reward", "TypeError: must be real number, not NoneType"),
+    ):
+        refuses(f"an environment that does wrong: {what}", words, wrong, what=what)
+    strange = "gym:zoo:Strange-v0"
+    refuses("continuous actions", "its actions are a Box space", strange, action="box")
+    refuses("actions of several numbers", "its actions are a MultiDiscrete space", strange, action="multi")
+    refuses("text", "its observation 'words' is a Text space", strange, observation="text")
+    refuses("half precision", "its observation 'observation' is float16", strange, observation="half")
+    refuses("too many parts", "its observation has 9 parts", strange, observation="many")
+    refuses("too many dimensions", "has 5 dimensions", strange, observation="deep")
+    refuses("an unknown ID", "the nearest: CartPole-v1", "gym:CartPool-v1")
+    refuses("an option that it does not have", "unexpected keyword argument 'gravit'", "gym:LunarLander-v3",
+            gravit=-8)
+    refuses("an unknown module", "No module named 'nowhere'", "gym:nowhere:X-v0")
+
+
+def simulators():
+    """Against modules of the same API, in the folder fake/."""
+    for word, instructions in (("football", "github.com/google-research/football"),
+                               ("dmlab", "github.com/google-deepmind/lab")):
+        refuses(f"{word} says where it is to be had", instructions, word)
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake"))
+
+    player = Player("football", game="academy_empty_goal", stacked=True)
+    first = player.reset(9)["observation"].copy()
+    seen, reward, terminated, truncated, _ = player.step(18)
+    fine = player.space.discrete == 19 and first.shape == (72, 96, 16) and first[0, 0, 0] == 9
+    fine &= seen["observation"][0, 0, 0] == 18 and (reward, terminated, truncated) == (-1, True, False)
+    report("football is played through gfootball's functions", fine)
+    player.close()
+
+    player = Player("dmlab", width=8, height=4)
+    first = player.reset(9)["observation"].copy()
+    seen, reward, *ends, _ = player.step(6)
+    fine = player.space.discrete == 9 and first.shape == (4, 8, 3) and first[0, 0, 0] == 9
+    # Look left and go forward, four frames, in one number.
+    fine &= seen["observation"][0, 0, 0] == 119 and reward == 4 and ends == [False, False]
+    last = seen["observation"].copy()
+    seen, _, *ends, _ = player.step(0)
+    fine &= ends == [True, False] and np.array_equal(seen["observation"], last)
+    report("dmlab is played through deepmind_lab's functions", fine)
+    player.close()
+
+
+everything()
+follow("CartPole-v1")
+follow("Acrobot-v1")
+follow("LunarLander-v3", gravity=-8)
+faults()
+simulators()
+sys.exit(failures > 0)

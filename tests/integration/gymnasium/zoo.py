@@ -1,0 +1,116 @@
+"""Environments for the tests: one with every kind of observation, and those that do wrong."""
+
+import time
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Everything(gymnasium.Env):
+    """Episodes of `length` steps; what is seen tells the step, the seed and the last action."""
+
+    observation_space = spaces.Dict(
+        {
+            "image": spaces.Box(0, 255, (2, 3), np.uint8),
+            "place": spaces.Box(-1, 1, (2,), np.float64),
+            "speed": spaces.Box(-1, 1, (), np.float32),
+            "big": spaces.Box(-9, 9, (1,), np.int64),
+            "room": spaces.Discrete(5, start=3),
+            "keys": spaces.MultiBinary(3),
+            "pair": spaces.Tuple((spaces.MultiDiscrete([4, 4]), spaces.Discrete(9))),
+        }
+    )
+    action_space = spaces.Discrete(3, start=-1)
+
+    def __init__(self, length=4, cut=False):
+        self.length, self.cut = length, cut
+
+    def look(self):
+        image = np.arange(12, dtype=np.uint8).reshape(2, 6)[:, ::2] + self.t  # not contiguous
+        return {
+            "image": image,
+            "place": np.array([self.t / 8, -0.5]),
+            "speed": np.float32(self.chance),
+            "big": np.array([self.action - 7]),
+            "room": np.int64(3 + self.t % 5),
+            "keys": np.array([1, 0, self.t % 2], np.int8),
+            "pair": (np.array([self.t % 4, 2]), 8),
+        }
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.action, self.chance = 0, 0, self.np_random.random()
+        return self.look(), {}
+
+    def step(self, action):
+        self.t, self.action = self.t + 1, action
+        ends = self.t == self.length
+        return self.look(), float(action), ends and not self.cut, ends and self.cut, {}
+
+
+class Wrong(gymnasium.Env):
+    """Does `what` in its third step."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    right = np.zeros(2, np.float32)
+
+    def __init__(self, what):
+        self.what = what
+        if what == "make":
+            raise RuntimeError("no such level")
+        self.t = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if self.what == "reset":
+            raise RuntimeError("the door is shut")
+        return (self.right, {}) if self.what != "old" else self.right
+
+    def step(self, action):
+        self.t += 1
+        result = [self.right, 0.0, self.t % 9 == 0, False, {}]
+        if self.t % 50 != 3:
+            return tuple(result)
+        if self.what == "step":
+            raise RuntimeError("the lamp broke")
+        if self.what == "exit":
+            raise SystemExit(7)
+        if self.what == "hang":
+            time.sleep(1000)
+        if self.what == "four":
+            return tuple(result[:4])
+        if self.what in ("nan reward", "no reward"):
+            result[1] = float("nan") if self.what == "nan reward" else None
+        result[0] = {
+            "shape": np.zeros(3, np.float32),
+            "dtype": np.zeros(2),
+            "list": [0.0, 0.0],
+            "nan": np.array([0, np.nan], np.float32),
+        }.get(self.what, self.right)
+        return tuple(result)
+
+
+class Strange(gymnasium.Env):
+    """Spaces that are not read."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, action=None, observation=None):
+        self.action_space = {
+            "box": spaces.Box(-1, 1, (2,)),
+            "multi": spaces.MultiDiscrete([2, 2]),
+        }.get(action, self.action_space)
+        self.observation_space = {
+            "text": spaces.Dict({"words": spaces.Text(5)}),
+            "half": spaces.Box(-1, 1, (2,), np.float16),
+            "many": spaces.Tuple([spaces.Discrete(2)] * 9),
+            "deep": spaces.Box(-1, 1, (1, 1, 1, 1, 2)),
+        }.get(observation, self.observation_space)
+
+
+gymnasium.register("Everything-v0", Everything)
+gymnasium.register("Wrong-v0", Wrong)
+gymnasium.register("Strange-v0", Strange)

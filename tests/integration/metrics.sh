@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# What a run writes for others to read: TensorBoard's event files as TensorBoard reads them, the
+# page for Prometheus as promtool checks it, and what happens when there is no room for either.
+. "$(dirname "$0")/lib.sh"
+
+skip() { echo "SKIP $1: $2"; }
+
+event_files() { ls "$1" | grep -c '^events.out.tfevents'; }
+
+# scrape PATH: the response, without carriage returns.
+scrape() {
+  local answer
+  exec 3<>"/dev/tcp/127.0.0.1/$port" || return
+  printf 'GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n' "$1" >&3
+  answer=$(tr -d '\r' <&3)
+  exec 3>&-
+  printf '%s\n' "$answer"
+}
+page() { scrape /metrics 2>/dev/null | sed '1,/^$/d' >"$work/text"; }
+figure() { sed -n "s/^$1 //p" "$work/text"; }
+
+# ---- event files
+run cartpole vtrace 2 8 --total_steps=150k --logdir=run --metrics_secs=0.1
+ended
+pass_if "a run writes one event file" is "$(event_files run)" 1
+run cartpole vtrace 2 8 --total_steps=300k --logdir=run --metrics_secs=0.1 --resume
+ended
+pass_if "a resumed run begins another" is "$(event_files run)" 2
+python=$tree/.venv/bin/python
+if "$python" -c 'import tensorboard' 2>/dev/null; then
+  "$python" "$tree/tests/integration/read_events.py" run 2 >"$work/read" 2>"$work/err" ||
+    failures=$((failures + 1))
+  cat "$work/read"
+  pass_if "TensorBoard's reader runs to its end" is "$(grep -cE '^(PASS|FAIL) ' "$work/read")" 5
+else
+  skip "TensorBoard reads the event files" "it is not installed (scripts/setup.sh all does that)"
+fi
+
+run cartpole vtrace 1 4 --total_steps=10k --logdir=without --tensorboard=false
+ended
+without() { is "$code" 0 && is "$(event_files without)" 0 && [ -s without/metrics.jsonl ]; }
+pass_if "--tensorboard=false writes none" without
+run cartpole vtrace 1 4 --total_steps=10k --logdir=nothing --metrics_secs=0
+ended
+nothing() { is "$code" 0 && is "$(event_files nothing)" 0 && [ ! -e nothing/metrics.jsonl ]; }
+pass_if "--metrics_secs=0 writes no metrics at all" nothing
+
+# A bound on the size of files stands for a full disk.
+(
+  trap '' XFSZ
+  ulimit -f 24
+  exec "$tree/build/learner" --env=cartpole --num_envs=8 --total_steps=100k --logdir=full \
+    --metrics_secs=0.05 --listen="unix:$work/socket"
+) >"$work/out" 2>"$work/err" </dev/null &
+run=$!
+"$tree/build/actor" --env=cartpole --envs=8 --learner="unix:$work/socket" >"$work/actor" 2>&1 &
+ended
+goes_on() {
+  is "$(value reason)" total_steps && [ "$(value steps)" -ge 100000 ] &&
+    [ "$(grep -c 'tfevents.*training goes on' "$work/err")" -le 2 ] && says "training goes on"
+}
+pass_if "a disk without room for events is said, not repeated, and training goes on" goes_on
+
+# ---- the page for Prometheus
+port=$(free_port)
+run cartpole vtrace 2 8 --total_steps=1e9 --logdir=page --metrics_port="$port"
+# Until it plays, and an interval has been closed.
+plays() { page && [ "$(figure acorn_train_env_steps_total)" -gt 0 ] && [ -s page/metrics.jsonl ]; }
+pass_if "the page shows a run that plays" wait_for 20 plays 2>/dev/null
+page
+if command -v promtool >/dev/null; then
+  checks() { [ -s "$work/text" ] && promtool check metrics <"$work/text" >"$work/err" 2>&1; }
+  pass_if "promtool finds nothing wrong with it" checks
+else
+  skip "promtool checks the page" "it is not installed (scripts/setup.sh all does that)"
+fi
+# Names of metrics.jsonl, a histogram by its mean.
+names() {
+  tail -n 1 page/metrics.jsonl | grep -o '"[a-z][^"]*":' | tr -d '":' |
+    grep -vE '^(step|seconds)$|/(p50|p99|max)$'
+}
+# all_names CONDITION: it holds of every name, and there are as many as there should be.
+all_names() {
+  local name found=0 failed=0
+  for name in $(names); do
+    found=$((found + 1))
+    "$1" "$name" || { echo "  $name is missing" && failed=1; }
+  done
+  is $failed 0 && [ $found -gt 40 ]
+}
+on_page() {
+  local name
+  name=acorn_$(sed -E 's|_us$|_seconds|; s|/total$||; s|/|_|g' <<<"$1")
+  grep -qE "^$name(_total|_count)? " "$work/text"
+}
+documented() { grep -qF "| \`$1\`" "$tree/docs/operations.md"; }
+pass_if "every metric of metrics.jsonl is on it" all_names on_page
+pass_if "docs/operations.md explains every one" all_names documented
+labels() { grep -qF 'acorn_run_info{env="cartpole",agent="vtrace",seed="1"' "$work/text"; }
+pass_if "it says which run it is" labels
+not_found() { scrape /else | head -n 1 | grep -q ' 404 '; }
+pass_if "another path is not found" not_found
+one=$run
+refused cartpole vtrace 1 4 --total_steps=10k --logdir=busy --metrics_port="$port"
+busy() {
+  is "$code" 2 && says "--metrics_port: port $port of 127.0.0.1 is in use" && [ ! -e busy ]
+}
+pass_if "a port in use is refused, and no folder is left" busy
+refused cartpole vtrace 1 4 --logdir=busy --metrics_port="$port" --metrics_address=here
+pass_if "an address that is none is refused" says "'here' is no IP address"
+pass_if "the first run goes on" kill -0 "$one"
+run=$one
+kill -INT "$run"
+ended 20
+pass_if "a run with a page stops on a signal" is "$code" 0
+closed() { ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+pass_if "the port is closed then" closed
+pass_if "nothing is left" no_process
+finish

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# An environment of one's own: the example of docs/environments.md, compiled with nothing but the
+# installed header, checked and trained; and what is said about those that are wrong.
+. "$(dirname "$0")/lib.sh"
+actor=$tree/build/actor
+include=$work/prefix/include
+
+make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
+mkdir empty && cd empty || exit 1
+sed -n '/^```c$/,/^```$/{/^```/d;p}' "$tree/docs/environments.md" >meadow.c
+
+# so SOURCE OUTPUT FLAGS...
+so() {
+  local source=$1 output=$2
+  shift 2
+  cc -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -shared -fPIC -I"$include" "$@" "$source" \
+    -o "$output" 2>>"$work/err"
+}
+
+pass_if "the example of docs/environments.md compiles alone" so meadow.c meadow.so
+# ---- checked and trained
+checked() {
+  "$actor" --env="$1" --check_env "${@:2}" >"$work/out" 2>"$work/err"
+}
+keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 5; }
+pass_if "the example keeps the rules" keeps_rules ./meadow.so
+pass_if "with other options too" keeps_rules meadow.so --env_args='{"size": 3, "max_steps": 1}'
+
+cat >coin.cc <<'END'
+#include <acorn/env.h>
+namespace {
+struct coin {
+  uint64_t random;
+};
+int space(acorn_space *space, const acorn_config *, char *, size_t) {
+  space->num_tensors = 1;
+  space->tensor[0].name = "side";
+  space->tensor[0].dtype = ACORN_INT32;
+  space->discrete = 2;
+  return 0;
+}
+void *create(const acorn_config *, char *, size_t) { return new coin(); }
+int reset(void *self, const uint64_t *seed, acorn_row *row, char *, size_t) {
+  coin *env = static_cast<coin *>(self);
+  if (seed) env->random = *seed;
+  env->random = env->random * 6364136223846793005u + 1;
+  *static_cast<int32_t *>(row->observation[0]) = static_cast<int32_t>(env->random >> 63);
+  return 0;
+}
+int step(void *self, const void *action, acorn_row *row, char *error, size_t error_bytes) {
+  row->terminated = 1;
+  row->reward = static_cast<float>(*static_cast<const int32_t *>(action));
+  return reset(self, 0, row, error, error_bytes);
+}
+void destroy(void *self) { delete static_cast<coin *>(self); }
+}
+const acorn_env acorn_environment = {ACORN_ENV_ABI, sizeof(acorn_env), "coin", 0,    0,      0,
+                                     space,         create,            reset,  step, destroy,
+                                     0};
+END
+cplusplus() {
+  c++ -std=c++98 -Wall -Wextra -Wpedantic -Werror -Wno-long-long -fvisibility=hidden -shared \
+    -fPIC -I"$include" coin.cc -o coin.so 2>>"$work/err" && keeps_rules ./coin.so
+}
+if command -v c++ >/dev/null; then
+  pass_if "one in C++98, with hidden symbols" cplusplus
+else
+  echo "SKIP one in C++98: there is no c++ here"
+fi
+
+run ./meadow.so vtrace 2 --total_steps=2M --target_return=0.8 --seed=1
+ended 60
+trained() {
+  is "$code" 0 && is "$(value env)" meadow && is "$(value reason)" target_return &&
+    ls -d runs/meadow-vtrace-* >/dev/null &&
+    says "16 environments per actor (the fourth word), 2000000 steps"
+}
+pass_if "it trains to a return of 0.8 by its relative path" trained
+
+# The plugin has moved, and the run is played from another folder.
+folder=$(echo "$PWD"/runs/meadow-vtrace-*)
+mkdir moved && mv meadow.so moved/ && cd moved || exit 1
+run ./meadow.so vtrace 1 --mode=evaluate --logdir="$folder" --episodes=50
+ended 30
+plays() { is "$code" 0 && is "$(value env)" meadow && is "$(value over)" eval; }
+pass_if "its run is evaluated with the plugin elsewhere" plays
+run ./meadow.so vtrace 1 --logdir="$folder" --resume --target_return=none --total_steps=1000
+ended 30
+pass_if "and resumed" is "$code" 0
+run ./meadow.so vtrace 1 --logdir="$folder" --resume --env_args='{"size": 9}'
+ended 30
+other_options() { is "$code" 2 && says "holds a run of meadow vtrace, this one is meadow(size=9)"; }
+pass_if "but not with other options" other_options
+cd .. && mv moved/meadow.so . || exit 1
+
+# ---- what cannot be loaded
+refuses() {
+  local words=$1
+  shift
+  refused "$@"
+  is "$code" 2 && says "$words" && no_socket
+}
+echo 'int x;' >no_symbol.c
+so no_symbol.c no_symbol.so
+so meadow.c other_abi.so -D'ACORN_ENV_ABI_TOLD=7' -include /dev/stdin <<'END'
+#include <acorn/env.h>
+#undef ACORN_ENV_ABI
+#define ACORN_ENV_ABI 7
+END
+pass_if "a file that is not there" refuses "environment ./meadows.so: No such file" \
+  ./meadows.so vtrace 1
+pass_if "a C file" refuses "meadow.c is not a shared object" ./meadow.c vtrace 1
+pass_if "no acorn_environment" refuses "exports no acorn_environment" ./no_symbol.so vtrace 1
+pass_if "another version" refuses "for version 7 of env.h and this Acorn has version 1" \
+  ./other_abi.so vtrace 1
+pass_if "an option that it does not have" refuses "did you mean 'holes'" \
+  ./meadow.so vtrace 1 --env_args='{"hole": 1}'
+
+# ---- liars: the example with one line changed
+# liar NAME SED: NAME.so.
+liar() {
+  sed "$2" meadow.c >"$1.c"
+  cmp -s meadow.c "$1.c" && echo "FAIL $1: the example has no such line" && failures=1
+  so "$1.c" "$1.so" -w || { echo "FAIL $1 does not compile" && failures=1; }
+}
+catches() { ! checked "./$1.so" && grep -qE "^FAIL .*$2" "$work/out"; }
+
+liar forgets 's/  env->steps = 0;//'
+liar chance 's/if (seed) env->random = \*seed;/(void)seed;/'
+liar leaves 's/i < 9; i++/i < 8; i++/'
+liar beyond 's/i < 9; i++/i < 10; i++/'
+liar nan 's/out->reward = /out->reward = env->steps == 5 ? 0.0f \/ (float)(at_home * 0) : /'
+liar flag 's/out->terminated = at_home || lost;/out->terminated = 2 * (at_home || lost);/'
+liar shares 's/^struct meadow {/static uint64_t shared;\n&/
+  s/= env->random +=/= shared +=/; s/env->random = \*seed/shared = *seed/'
+pass_if "check_env: reset forgets" catches forgets "reset starts afresh.*an ending differs"
+pass_if "check_env: chance that no seed rules" catches chance "the same seed|reset starts afresh"
+pass_if "check_env: a byte unwritten" catches leaves "every byte.*'around' differs"
+pass_if "check_env: a byte too many" catches beyond "wrote behind the observation 'around'"
+pass_if "check_env: a reward that is NaN" catches nan "its reward is -?nan"
+pass_if "check_env: a flag that is none" catches flag "set terminated to 2, which is neither"
+pass_if "check_env: shared state" catches shares "instances share nothing"
+
+# ---- the same in a run: named, given up, never learned from
+gives_up() {
+  ! is "$code" 0 && ! is "$code" 124 && says "$1" && says "2 deaths within 60 s"
+}
+run ./nan.so vtrace 1 2 --max_deaths=2
+ended 30
+pass_if "a run names NaN and gives up" gives_up "failed in step, after 4 steps: its reward is"
+
+liar crashes 's/  env->steps++;/  if (++env->steps > 5) *(volatile int *)0 = 1;/'
+dies_named() {
+  checked ./crashes.so
+  [ $? -gt 128 ] && says "environment meadow crashed in step (SIGSEGV)"
+} 2>/dev/null
+pass_if "check_env names a crash" dies_named
+liar hangs 's/  env->steps++;/  if (++env->steps > 5) for (;;) {}/'
+hang_named() {
+  timeout 20 "$actor" --env=./hangs.so --check_env --hang_s=1 >"$work/out" 2>"$work/err"
+  is $? 1 && says "environment meadow hangs in step" && grep -q observation "$work/out"
+}
+pass_if "check_env names a hang, after what it has seen" hang_named
+run ./crashes.so vtrace 1 2 --max_deaths=2
+ended 30
+pass_if "a run names a crash and gives up" gives_up "environment meadow crashed in step (SIGSEGV)"
+
+# ---- a learner that has no such file
+"$tree/build/learner" --env=join --listen="unix:$work/socket" --num_envs=16 --logdir="$work/told" \
+  --total_steps=2M --target_return=0 >"$work/out" 2>"$work/err" </dev/null &
+run=$!
+wait_for 10 says "waiting at unix:$work/socket"
+for task in 0 1; do
+  "$actor" --env=./meadow.so --envs=8 --task=$task --learner="unix:$work/socket" \
+    >"$work/actor$task" 2>&1 </dev/null &
+done
+ended 60
+told() {
+  is "$code" 0 && is "$(value env)" meadow && is "$(value reason)" target_return &&
+    is "$(cat "$work/told/environment.txt")" meadow
+}
+pass_if "--env=join takes the environment from the first actor and trains on it" told
+"$tree/build/learner" --env=join --listen=127.0.0.1:0 >"$work/out" 2>"$work/err"
+pass_if "--env=join wants a port" says "name a port with --env=join"
+finish

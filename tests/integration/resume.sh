@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Runs that are continued: after their end, after Ctrl-C, after a crash before and after the first
+# checkpoint, twice in a row, from a damaged checkpoint; what they keep.
+. "$(dirname "$0")/lib.sh"
+
+steps_of() { sed -n 's/^{"step":\([0-9]*\),.*/\1/p' "$1"; }
+seconds_of() { sed -n 's/^{"step":[0-9]*,"seconds":\([0-9.]*\),.*/\1/p' "$1"; }
+never_back() { sort -c -g "$1"; }
+
+# Whole lines only, whose steps and seconds never go back.
+metrics_continue() {
+  cp run/metrics.jsonl now
+  steps_of now >steps
+  seconds_of now >seconds
+  is "$(wc -l <steps)" "$(wc -l <now)" && never_back steps && never_back seconds
+}
+checkpoints() { find run/checkpoints -name 'checkpoint-*.acorn' 2>/dev/null | sort; }
+has_checkpoints() { [ "$(checkpoints | wc -l)" -ge "$1" ]; }
+number_of() { echo $((10#$(basename "$1" .acorn | cut -d- -f2))); }
+
+# play WORDS...: the run with its one actor.
+play() {
+  learner --env=cartpole --num_envs=4 --logdir=run --metrics_secs=0.25 --checkpoint_secs=0.3 "$@"
+  actor 0 --env=cartpole --envs=4 --streams=1
+}
+crash() {
+  killed "$run"
+  end_by_hand
+}
+
+# ---- before the first checkpoint
+
+play --total_steps=1e9 --checkpoint_secs=1000
+wait_for 20 metric_passes step 1000
+crash
+play --total_steps=1e9 --resume
+pass_if "a run that crashed before its first checkpoint starts anew and says so" \
+  wait_for 10 says "the run starts anew"
+pass_if "it plays" wait_for 20 has_checkpoints 2
+pass_if "its metrics have no steps that were lost" metrics_continue
+lost_is_kept() { [ -s run/metrics.lost.jsonl ] && says "metrics.lost.jsonl"; }
+pass_if "which are kept beside them" lost_is_kept
+
+# ---- twice in a row, killed each time, once before it has written a checkpoint
+
+for round in 1 2 3; do
+  crash
+  seconds=2
+  if [ $round -eq 2 ]; then seconds=1000; fi
+  newest=$(checkpoints | tail -n 1)
+  play --total_steps=1e9 --resume --checkpoint_secs=$seconds
+  resumed() { says "resuming from the checkpoint of update $(number_of "$newest"),"; }
+  pass_if "kill $round: the newest checkpoint is resumed from" wait_for 10 resumed
+  at=$(sed -n 's/.*resuming from the checkpoint of update [0-9]*, step \([0-9]*\).*/\1/p' err)
+  pass_if "kill $round: steps go on from there" wait_for 20 metric_passes step $((at + 2000))
+  pass_if "kill $round: metrics continue" metrics_continue
+done
+
+# ---- after Ctrl-C
+
+kill -INT "$run"
+ended 10
+last=$(value steps) episodes=$(value episodes)
+end_by_hand
+play --total_steps=$((last + 20000)) --resume
+ended
+after_stop() {
+  says "step $last, in run" && is "$code" 0 && is "$(value reason)" total_steps &&
+    [ "$(value steps)" -ge $((last + 20000)) ] && [ "$(value episodes)" -gt "$episodes" ]
+}
+pass_if "after Ctrl-C not one step is lost" after_stop
+# Its seconds are this learner's own: steps per second are those that it has made in them.
+own_seconds() {
+  awk -v steps="$(value steps)" -v before="$last" -v seconds="$(value seconds)" \
+    -v sps="$(value sps)" 'BEGIN {
+      rate = (steps - before) / seconds
+      exit !(sps > 0.9 * rate - 1 && sps < 1.1 * rate + 1)}'
+}
+pass_if "the result line counts the resumed part's seconds, and all steps" own_seconds
+pass_if "metrics continue" metrics_continue
+
+# ---- after its end: at once, without actors
+
+end_by_hand
+total=$(value steps) lines=$(wc -l <run/metrics.jsonl)
+learner --env=cartpole --num_envs=4 --logdir=run --total_steps=$((last + 20000)) --resume
+ended 3
+finished() {
+  is "$code" 0 && says "this run is finished" && is "$(value steps)" "$total" &&
+    is "$(value reason)" total_steps
+}
+pass_if "a finished run ends at once, with exit code 0" finished
+pass_if "and adds nothing to its metrics" is "$(wc -l <run/metrics.jsonl)" "$lines"
+run cartpole vtrace 1 4 --logdir=run --total_steps=$((last + 20000)) --resume
+ended 20
+pass_if "so does ./run_local.sh" finished
+
+# ---- checkpoints that are damaged
+
+play --total_steps=1e9 --resume --checkpoint_secs=0.2
+wait_for 20 has_checkpoints 3
+crash
+mapfile -t files < <(checkpoints)
+newest=${files[-1]} second=${files[-2]} third=${files[-3]}
+truncate -s $(($(stat -c %s "$newest") / 2)) "$newest"
+# One bit of the other.
+byte=$(od -An -tu1 -j5000 -N1 "$second")
+printf "%b" "\\x$(printf %x $((byte ^ 16)))" |
+  dd of="$second" bs=1 seek=5000 conv=notrunc status=none
+play --total_steps=1e9 --resume
+one_before() {
+  says "resuming from the checkpoint of update $(number_of "$third")," &&
+    says "$newest is damaged" && says "$second is damaged"
+}
+pass_if "half a checkpoint and one with a wrong bit: both named, the one before them is used" \
+  wait_for 10 one_before
+pass_if "the run goes on from it" wait_for 20 metric_passes train/updates "$(number_of "$third")"
+pass_if "metrics continue" metrics_continue
+crash
+
+# None is whole.
+for file in $(checkpoints); do truncate -s 100 "$file"; done
+contents() { find run -type f ! -name lock -exec sha256sum {} + | sort; }
+contents >before
+learner --env=cartpole --num_envs=4 --logdir=run --resume
+ended 10
+contents >after
+none_whole() { is "$code" 2 && says "is whole" && [ ! -s out ]; }
+pass_if "none is whole: an error that says so" none_whole
+pass_if "and nothing in the folder has changed" cmp -s before after
+finish

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Watching a run: scripts/status.sh, and the line that says why nothing is trained, for every cause
+# with real processes. All learners run at once, as each cause takes 10 s to show.
+. "$(dirname "$0")/lib.sh"
+make -C "$tree" all >/dev/null || exit 1
+
+declare -A learners actors
+# start_learner NAME WORDS...: one in the background that listens on NAME.socket; logs to NAME.err.
+start_learner() {
+  local name=$1
+  shift
+  "$tree/build/learner" --env=cartpole --listen="unix:$work/$name.socket" --total_steps=1e12 \
+    --log_level=debug "$@" >"$name.out" 2>"$name.err" &
+  learners[$name]=$!
+}
+# start_actor NAME TASK WORDS...: one for that learner.
+start_actor() {
+  local name=$1 task=$2
+  shift 2
+  "$tree/build/actor" --env=cartpole --learner="unix:$work/$name.socket" --task="$task" \
+    --streams=1 "$@" >"$name.actor-$task" 2>&1 &
+  actors[$name$task]=$!
+}
+status() { timeout 20 "$tree/build/status" "$@" >"$work/out" 2>"$work/err"; }
+shows() { grep -qE -- "$1" "$work/out"; }
+
+start_learner empty --num_envs=8 --logdir=empty
+start_learner stopped --num_envs=8 # its folder is one of runs/
+start_learner slow --num_envs=4 --logdir=slow
+start_learner partial --num_envs=8 --logdir=partial --deterministic
+start_learner judged --num_envs=8 --logdir=judged
+start_learner busy --num_envs=64 --logdir=busy --device=ref --hidden=256,256 --unroll_length=1 \
+  --batch_size=24000
+start_actor stopped 0 --envs=4
+start_actor stopped 1 --envs=4
+start_actor slow 0 --envs=4 --step_delay_us=1000000
+start_actor partial 0 --envs=4
+start_actor judged 0 --envs=4 --role=eval --step_delay_us=1000
+start_actor busy 0 --envs=64
+
+# ---- status
+
+plays() { status && shows '^actor/0/0 +[a-z]+ +4 ' && shows '^actor/1/0 +[a-z]+ +4 '; }
+pass_if "without an address the newest run in runs/ is shown, actor by actor" wait_for 10 plays
+moves() { status && shows '^trained +[1-9]' && shows '^actors +8 of 8 environments, 0 late'; }
+pass_if "what was trained, and all environments" wait_for 10 moves
+in_json() {
+  status "unix:$work/stopped.socket" --json && [ "$(wc -l <out)" -eq 1 ] &&
+    shows '"environment":"cartpole"' && shows '"name":"actor/1/0"' && shows '"step_us":[0-9.]+' &&
+    shows '"train_environments":8' && shows '"eval_return_mean":null'
+}
+pass_if "--json is one line with every figure" wait_for 10 in_json
+watches() {
+  "$tree/build/status" "unix:$work/stopped.socket" --watch=0.1 >watched 2>/dev/null &
+  sleep 1
+  kill $!
+  wait $! 2>/dev/null
+  [ "$(grep -c '^cartpole vtrace, training' watched)" -ge 3 ]
+}
+pass_if "--watch shows it again and again" watches
+by_folder() { status judged && shows ': .*/judged$'; }
+pass_if "a run folder stands for its learner" by_folder
+by_socket() { status empty.socket && shows ': .*/empty$' && shows '^actors +0 of 8'; }
+pass_if "and so does a socket" by_socket
+
+# refuses NAME CODE SENTENCE WORDS...
+refuses() {
+  local name=$1 expected=$2 sentence=$3
+  shift 3
+  status "$@"
+  code=$?
+  named() { is $code "$expected" && says "$sentence" && [ ! -s out ]; }
+  pass_if "$name" named
+}
+refuses "nobody listens" 1 "nobody listens at 127.0.0.1:1: Connection refused" 127.0.0.1:1
+refuses "no such socket" 1 "there is no such socket" "unix:$work/none"
+refuses "neither an address nor a folder" 2 "is neither an address" nonsense
+refuses "a folder without a run" 1 "holds no run" "$tree/docs"
+refuses "an option that does not exist" 2 "did you mean --watch" --wach
+refuses "two addresses" 2 "one word too many" 127.0.0.1:1 127.0.0.1:2
+
+# ---- no data, because ...
+
+kill -STOP "${actors[stopped0]}" "${actors[stopped1]}"
+# explained NAME SENTENCE: the learner has said it, once.
+explained() { [ "$(grep -c "warning: no data for [1-9][0-9]* s: .*$2" "$1.err")" -eq 1 ]; }
+pass_if "nobody connected" wait_for 20 explained empty \
+  "no actor is connected: 0 of 8 environments; they are expected at unix:$work/empty.socket"
+pass_if "only an evaluator" wait_for 20 explained judged \
+  "only evaluators are connected .*: 0 of 8 training environments"
+pass_if "--deterministic waits for the rest" wait_for 20 explained partial \
+  "waits until all 8 environments have asked to join .*: 4 have"
+pass_if "slow environments" wait_for 20 explained slow \
+  "a training batch needs 32 windows of 20 steps and has .*; the environments make [0-9.]* steps/s"
+pass_if "stopped actors" wait_for 20 explained stopped "8 of 8 environments are connected, but no \
+step has come for [1-9][0-9]* s: actor/[01]/0 (and 1 more of 2 streams) has not answered"
+pass_if "a busy trainer" wait_for 60 explained busy "the trainer has been busy with one update"
+full() { status busy && shows '^no data .*the FIFO is full: actors wait for it'; }
+pass_if "status answers while inference waits for the trainer" wait_for 40 full
+joins() { grep -q 'actor/1/0 plays' busy.err; }
+start_actor busy 1 --envs=4
+pass_if "and so does Join" wait_for 2 joins
+why() { status empty && shows '^no data +no actor is connected'; }
+pass_if "status shows why" why
+late() { status "unix:$work/stopped.socket" && shows '^actors +8 of 8 environments, 8 late'; }
+pass_if "and which environments are late" late
+
+kill -CONT "${actors[stopped0]}" "${actors[stopped1]}"
+again() { grep -q 'data again, after [1-9][0-9]* s without' stopped.err; }
+pass_if "one line when data comes again" wait_for 5 again
+few() { [ "$(grep -c 'steps .*/s ' stopped.err)" -le 8 ]; }
+pass_if "a file gets a progress line every 10 s" few
+
+# What is not needed any more; bash would announce the ends of jobs that it still knows.
+disown -a
+for name in slow partial judged busy; do kill -KILL "${learners[$name]}"; done
+
+# ---- the end
+
+kill -STOP "${learners[empty]}"
+refuses "a learner that is stopped" 1 "something listens at" "unix:$work/empty.socket" --timeout_s=1
+kill -KILL "${learners[empty]}"
+wait_for 5 has_gone "${learners[empty]}"
+refuses "a run that is over, by its folder" 1 "the run in empty is over" empty
+status "unix:$work/stopped.socket" --watch=0.2 &
+watch=$!
+sleep 1
+kill -TERM "${learners[stopped]}"
+ends() { wait $watch && says "the watch is over: nobody listens"; }
+pass_if "a watch ends with its run, in good order" ends
+wait_for 5 has_gone "${learners[stopped]}"
+refuses "and then none goes on in runs/" 1 "no run goes on in the folder runs"
+finish

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Catch drawn on 84 x 84 pixels is solved by convolutions within 300 k steps. Usage:
+# tests/learning/catch_pixels.sh [SEED ...] (default 1 2)
+set -u
+. "$(dirname "$0")/lib.sh"
+[ $# -gt 0 ] || set -- 1 2
+for seed in "$@"; do
+  line=$(train "pixels-$seed" catch --env_args='{"size": 84}' --network=impala_shallow \
+    --learning_rate=0.0005 --seed="$seed" --total_steps=300000)
+  echo "seed $seed: $line"
+  check "catch from pixels, seed $seed: return" "$(value return_mean <<<"$line")" ">=" 0.9
+done
+exit $failed

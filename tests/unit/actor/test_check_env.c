@@ -1,0 +1,149 @@
+// An environment with one fault at a time: each is found under its own name.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "actor/check_env.h"
+#include "common/rpc/wire.h"
+
+enum fault {
+  NONE,
+  CHANCE,
+  UNWRITTEN,
+  FORGETS,
+  SHARES,
+  BEFORE,
+  BEHIND,
+  NOT_A_NUMBER,
+  FAILS,
+  NO_END,
+  NO_CHANCE,
+  IN_ACTION,
+};
+static enum fault fault;
+static uint64_t shared, calls;
+static int alive;
+
+struct dice {
+  uint64_t random;
+  int steps;
+};
+
+static void *dice_create(const struct acorn_config *config, char *error, size_t error_bytes) {
+  (void)config, (void)error, (void)error_bytes;
+  alive++;
+  return calloc(1, sizeof(struct dice));
+}
+
+static void dice_destroy(void *self) {
+  alive--;
+  free(self);
+}
+
+static uint64_t draw(struct dice *env) {
+  uint64_t *random = fault == SHARES ? &shared : &env->random;
+  *random = *random * 6364136223846793005u + 1442695040888963407u;
+  return *random >> 33;
+}
+
+static void observe(struct dice *env, struct acorn_row *row) {
+  uint8_t *face = row->observation[0];
+  float *eyes = row->observation[1];
+  for (int i = 0; i < 5 - (fault == UNWRITTEN); i++) face[i] = (uint8_t)draw(env);
+  if (fault == BEFORE) face[-1] = 0;
+  if (fault == BEHIND) eyes[2] = 0;
+  eyes[0] = fault == CHANCE ? (float)calls++ : 1;
+  eyes[1] = 2;
+}
+
+static int dice_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error,
+                      size_t error_bytes) {
+  (void)error, (void)error_bytes;
+  struct dice *env = self;
+  if (seed) env->random = shared = fault == NO_CHANCE ? 1 : *seed;
+  if (!seed && fault == NO_CHANCE) env->random = 1;
+  if (fault != FORGETS) env->steps = 0;
+  observe(env, row);
+  return 0;
+}
+
+static int dice_step(void *self, const void *action, struct acorn_row *row, char *error,
+                     size_t error_bytes) {
+  struct dice *env = self;
+  const float *push = action;
+  if (push[0] < -1 || push[0] > 1 || push[1] < 3 || push[1] > 4) fault = IN_ACTION;
+  if (fault == FAILS) {
+    snprintf(error, error_bytes, "no dice");
+    return -1;
+  }
+  env->steps++;
+  observe(env, row);
+  row->reward = fault == NOT_A_NUMBER && env->steps == 3 ? 0.0f / (float)(env->steps - 3) : 1;
+  row->truncated = fault != NO_END && env->steps % 50 == 0;
+  return 0;
+}
+
+static const struct acorn_env dice = {.name = "dice",
+                                      .create = dice_create,
+                                      .reset = dice_reset,
+                                      .step = dice_step,
+                                      .destroy = dice_destroy};
+static const struct wire_space space = {
+    .num_tensors = 2,
+    .tensor = {{"face", WIRE_UINT8, 2, {5, 1}}, {"eyes", WIRE_FLOAT32, 1, {2}}},
+    .box = 2,
+    .low = {-1, 3},
+    .high = {1, 4}};
+
+static void finds_each_fault(void **state) {
+  (void)state;
+  static const struct {
+    enum fault fault;
+    bool holds;
+    const char *words;
+  } cases[] = {
+      {NONE, true, "200 (0 terminated, 200 truncated), mean length 50.0, mean return 50.000"},
+      {NONE, true, "face uint8[5,1]"},
+      {NO_END, true, "no episode ended"},
+      {NO_CHANCE, true, "another seed gives the same episodes"},
+      {CHANCE, false,
+       "FAIL  the same seed and actions give the same episodes: in row 0 the "
+       "observation 'eyes' differs"},
+      {UNWRITTEN, false,
+       "FAIL  every byte of an observation is written: in row 0 the observation "
+       "'face' differs"},
+      {FORGETS, false,
+       "FAIL  reset starts afresh in the middle of an episode: in row 37 the "
+       "reward or an ending differs"},
+      {SHARES, false, "FAIL  instances share nothing: in row 1 the observation 'face' differs"},
+      {BEFORE, false, "FAIL  rows are as they should be: it wrote before the observation 'face'"},
+      {BEHIND, false, "FAIL  rows are as they should be: it wrote behind the observation 'eyes'"},
+      {NOT_A_NUMBER, false, "FAIL  rows are as they should be: its reward is "},
+      {FAILS, false, "FAIL  rows are as they should be: step failed: no dice"},
+  };
+  const struct acorn_config config = {.struct_bytes = sizeof(config)};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    fault = cases[i].fault;
+    bool holds = check_env(&dice, &config, &space, 0, out);
+    fclose(out);
+    if (holds != cases[i].holds || !strstr(text, cases[i].words))
+      fail_msg("'%s' is not in: %s", cases[i].words, text);
+    assert_int_equal(fault, cases[i].fault); // not IN_ACTION
+    assert_int_equal(alive, 0);
+    free(text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(finds_each_fault)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/process.h"
+
+// In a child, since cmocka needs its own descriptors. Exit code 0: as it should be.
+static int end_of_child(int (*run)(void)) {
+  pid_t pid = fork();
+  if (pid == 0) _exit(run());
+  int status;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int open_what_is_closed(void) {
+  close(STDIN_FILENO);
+  close(STDERR_FILENO);
+  process_init();
+  int next = open("/dev/null", O_RDONLY);
+  if (next <= STDERR_FILENO) return 1;
+  return write(STDERR_FILENO, "x", 1) == 1 ? 0 : 2;
+}
+
+static int leave_what_is_open(void) {
+  struct stat before, after;
+  fstat(STDOUT_FILENO, &before);
+  int next = dup(STDOUT_FILENO);
+  close(next);
+  process_init();
+  fstat(STDOUT_FILENO, &after);
+  return before.st_ino == after.st_ino && dup(STDOUT_FILENO) == next ? 0 : 1;
+}
+
+static int write_to_nobody(void) {
+  int ends[2];
+  process_init();
+  if (pipe(ends) != 0) return 1;
+  close(ends[0]);
+  return write(ends[1], "x", 1) < 0 ? 0 : 2;
+}
+
+static void test_closed_descriptors_are_opened(void **state) {
+  (void)state;
+  assert_int_equal(end_of_child(open_what_is_closed), 0);
+}
+
+static void test_open_descriptors_stay(void **state) {
+  (void)state;
+  assert_int_equal(end_of_child(leave_what_is_open), 0);
+}
+
+static void test_a_reader_that_went_away_does_not_end_the_process(void **state) {
+  (void)state;
+  assert_int_equal(end_of_child(write_to_nobody), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_closed_descriptors_are_opened),
+      cmocka_unit_test(test_open_descriptors_stay),
+      cmocka_unit_test(test_a_reader_that_went_away_does_not_end_the_process),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

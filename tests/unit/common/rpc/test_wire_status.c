@@ -1,0 +1,139 @@
+/* The answer to Status there and back, against protobuf-c, and damaged. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "acorn.pb-c.h"
+#include "common/rpc/wire.h"
+
+static struct wire_player players[2] = {{.name = "actor/0/0",
+                                         .num_environments = 16,
+                                         .steps = 123,
+                                         .state = "stepping",
+                                         .steps_per_second = 1e5,
+                                         .step_us = 80,
+                                         .wait_us = 20,
+                                         .silent_seconds = 0.25},
+                                        {.name = "eval/0/0",
+                                         .first_environment = 16,
+                                         .num_environments = 1,
+                                         .role = WIRE_ROLE_EVAL,
+                                         .steps = 5,
+                                         .state = "late",
+                                         .step_us = NAN,
+                                         .late_environments = 1}};
+static const struct wire_status sent = {.environment = "catch",
+                                        .agent = "vtrace",
+                                        .run_folder = "/runs/a",
+                                        .state = "training",
+                                        .no_data = "nobody is here",
+                                        .environment_steps = 1000,
+                                        .total_steps = 5000000000,
+                                        .trained_steps = 990,
+                                        .updates = 50,
+                                        .episodes = 7,
+                                        .seconds = 2.5,
+                                        .steps_per_second = 400,
+                                        .trained_steps_per_second = 390,
+                                        .updates_per_second = 20,
+                                        .return_mean = NAN,
+                                        .eval_return_mean = -1.5,
+                                        .policy_lag_updates = 0.5,
+                                        .batch_rows = 8,
+                                        .batch_wait_us = 11,
+                                        .fifo_wait = 0.25,
+                                        .trainer_wait = 0.75,
+                                        .expected_environments = 17,
+                                        .train_environments = 16,
+                                        .eval_environments = 1,
+                                        .late_environments = 1,
+                                        .players = players,
+                                        .num_players = 2};
+
+static void it_is_what_protobuf_c_reads(void **state) {
+  (void)state;
+  size_t size;
+  uint8_t *bytes = wire_pack_status(&sent, &size);
+  Acorn__StatusReply *message = acorn__status_reply__unpack(NULL, size, bytes);
+  free(bytes);
+  assert_non_null(message);
+  assert_string_equal(message->environment, "catch");
+  assert_string_equal(message->no_data, "nobody is here");
+  assert_true(message->total_steps == 5000000000 && message->updates == 50);
+  assert_true(message->seconds == 2.5 && message->trainer_wait == 0.75);
+  assert_int_equal(message->n_player, 2);
+  assert_string_equal(message->player[1]->name, "eval/0/0");
+  assert_string_equal(message->player[1]->state, "late");
+  assert_int_equal(message->player[1]->first_environment, 16);
+  assert_int_equal(message->player[1]->role, ACORN__ROLE__ROLE_EVAL);
+  assert_int_equal(message->player[0]->num_environments, 16);
+  assert_int_equal(message->player[0]->steps, 123);
+  acorn__status_reply__free_unpacked(message, NULL);
+}
+
+/* Every number is its own: none is lost, none stands in another's place. */
+static void it_crosses(void **state) {
+  (void)state;
+  size_t size, again_size;
+  struct wire_status received;
+  uint8_t *bytes = wire_pack_status(&sent, &size);
+  assert_int_equal(wire_unpack_status(&received, bytes, size, NULL), STATUS_OK);
+  assert_string_equal(received.run_folder, "/runs/a");
+  assert_true(isnan(received.return_mean) && received.eval_return_mean == -1.5);
+  assert_int_equal(received.late_environments, 1);
+  assert_true(received.players[0].wait_us == 20 && isnan(received.players[1].step_us));
+  uint8_t *again = wire_pack_status(&received, &again_size);
+  assert_int_equal(again_size, size);
+  assert_memory_equal(again, bytes, size);
+  wire_status_deinit(&received);
+  free(again);
+  free(bytes);
+}
+
+static void names_cannot_move_the_cursor(void **state) {
+  (void)state;
+  struct wire_status evil = sent;
+  strcpy(evil.agent, "a\033[2Jb\n");
+  size_t size;
+  struct wire_status received;
+  uint8_t *bytes = wire_pack_status(&evil, &size);
+  assert_int_equal(wire_unpack_status(&received, bytes, size, NULL), STATUS_OK);
+  assert_string_equal(received.agent, "a?[2Jb?");
+  wire_status_deinit(&received);
+  free(bytes);
+}
+
+static void damaged_ones_are_refused_or_harmless(void **state) {
+  (void)state;
+  size_t size;
+  uint8_t *bytes = wire_pack_status(&sent, &size);
+  for (size_t i = 0; i < size; i++) {
+    struct wire_status received;
+    struct error error;
+    enum status status = wire_unpack_status(&received, bytes, i, &error);
+    assert_true(status == STATUS_OK || status == STATUS_INVALID);
+    wire_status_deinit(&received);
+    bytes[i] ^= 0xff;
+    status = wire_unpack_status(&received, bytes, size, &error);
+    assert_true(status == STATUS_OK || status == STATUS_INVALID);
+    wire_status_deinit(&received);
+    bytes[i] ^= 0xff;
+  }
+  free(bytes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_is_what_protobuf_c_reads),
+      cmocka_unit_test(it_crosses),
+      cmocka_unit_test(names_cannot_move_the_cursor),
+      cmocka_unit_test(damaged_ones_are_refused_or_harmless),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

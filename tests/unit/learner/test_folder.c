@@ -1,0 +1,205 @@
+/* The run folder: one owner at a time, and nothing of an earlier run is lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base/log.h"
+#include "learner/folder.h"
+
+static char base[64], run_path[128];
+static struct error error;
+
+static enum status open_run(struct folder *folder, bool resume) {
+  return folder_open(folder, run_path, "cartpole", "vtrace", resume, &error);
+}
+
+static const char *path_of(const char *name) {
+  static char path[256];
+  snprintf(path, sizeof(path), "%s/%s", run_path, name);
+  return path;
+}
+
+static bool exists(const char *name) {
+  return access(path_of(name), F_OK) == 0;
+}
+
+static void write_text(const char *name, const char *text) {
+  FILE *file = fopen(path_of(name), "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static void expect_text(const char *name, const char *expected) {
+  char text[256];
+  FILE *file = fopen(path_of(name), "r");
+  assert_non_null(file);
+  text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+  fclose(file);
+  assert_string_equal(text, expected);
+}
+
+static int setup(void **state) {
+  (void)state;
+  snprintf(base, sizeof(base), "/tmp/folder-XXXXXX");
+  if (!mkdtemp(base)) return -1;
+  snprintf(run_path, sizeof(run_path), "%s/above/run", base);
+  return chdir(base);
+}
+
+static int teardown(void **state) {
+  (void)state;
+  char command[128];
+  snprintf(command, sizeof(command), "rm -rf %s", base);
+  return chdir("/") || system(command);
+}
+
+static void what_is_above_is_made_too(void **state) {
+  (void)state;
+  struct folder folder;
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  assert_false(folder.held_run);
+  assert_string_equal(folder.path, run_path);
+  assert_true(exists("checkpoints"));
+  folder_close(&folder);
+  folder_close(&folder);
+}
+
+static void a_second_learner_is_refused(void **state) {
+  (void)state;
+  struct folder first, second;
+  assert_int_equal(open_run(&first, false), STATUS_OK);
+  assert_int_equal(open_run(&second, true), STATUS_EXISTS);
+  assert_non_null(strstr(error.text, "in use by another learner"));
+  folder_abandon(&second); /* not its own */
+  assert_true(exists("lock"));
+  folder_close(&first);
+  assert_int_equal(open_run(&second, false), STATUS_OK);
+  folder_close(&second);
+}
+
+static void an_earlier_run_is_continued_or_left_alone(void **state) {
+  (void)state;
+  struct folder folder;
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  write_text("config.txt", "env = cartpole\n");
+  folder_close(&folder);
+  assert_int_equal(open_run(&folder, false), STATUS_EXISTS);
+  assert_non_null(strstr(error.text, "--resume"));
+  assert_int_equal(open_run(&folder, true), STATUS_OK); /* the refusal has let go of the lock */
+  assert_true(folder.held_run);
+  folder_abandon(&folder);
+  expect_text("config.txt", "env = cartpole\n");
+  assert_int_equal(open_run(&folder, true), STATUS_OK);
+  folder_close(&folder);
+}
+
+static void a_run_that_did_not_come_about_leaves_nothing(void **state) {
+  (void)state;
+  struct folder folder;
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  folder_abandon(&folder);
+  assert_int_equal(access(run_path, F_OK), -1);
+}
+
+/* What somebody else put there stays. */
+static void but_what_is_not_its_own(void **state) {
+  (void)state;
+  struct folder folder;
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  write_text("notes", "mine");
+  folder_abandon(&folder);
+  expect_text("notes", "mine");
+}
+
+static void without_a_path_it_is_named_by_environment_agent_and_time(void **state) {
+  (void)state;
+  struct folder folder;
+  assert_int_equal(folder_open(&folder, "", "tmaze", "vtrace", false, &error), STATUS_OK);
+  const char *name = "runs/tmaze-vtrace-";
+  assert_memory_equal(folder.path, name, strlen(name));
+  assert_int_equal(strlen(folder.path), strlen(name) + strlen("20260102-030405"));
+  folder_abandon(&folder);
+}
+
+static void a_path_that_is_no_good_is_named(void **state) {
+  (void)state;
+  struct folder folder;
+  char path[900];
+  memset(path, 'x', sizeof(path));
+  path[sizeof(path) - 1] = '\0';
+  assert_int_equal(folder_open(&folder, path, "e", "a", false, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "too long"));
+  assert_int_equal(folder_open(&folder, "/dev/null/run", "e", "a", false, &error), STATUS_IO);
+  assert_non_null(strstr(error.text, "/dev/null"));
+  assert_int_equal(folder_open_read_only(&folder, base, &error), STATUS_NOT_FOUND);
+  assert_non_null(strstr(error.text, "no config.txt"));
+}
+
+/* To look at a run takes no lock, and leaves none. */
+static void a_run_can_be_read_while_it_is_owned(void **state) {
+  (void)state;
+  struct folder owner, reader;
+  assert_int_equal(open_run(&owner, false), STATUS_OK);
+  write_text("config.txt", "");
+  assert_int_equal(folder_open_read_only(&reader, run_path, &error), STATUS_OK);
+  assert_string_equal(reader.checkpoints, owner.checkpoints);
+  folder_abandon(&reader);
+  assert_true(exists("lock"));
+  folder_close(&owner);
+}
+
+static void the_address_is_good_from_anywhere(void **state) {
+  (void)state;
+  struct folder folder;
+  char expected[128];
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  assert_int_equal(folder_write_address(&folder, "0.0.0.0:0", 4242, &error), STATUS_OK);
+  expect_text("address", "0.0.0.0:4242\n");
+  assert_int_equal(folder_write_address(&folder, "[::1]:0", 4242, &error), STATUS_OK);
+  expect_text("address", "[::1]:4242\n");
+  fclose(fopen("socket", "w"));
+  assert_int_equal(folder_write_address(&folder, "unix:socket", 0, &error), STATUS_OK);
+  snprintf(expected, sizeof(expected), "unix:%s/socket\n", base);
+  expect_text("address", expected);
+  folder_close(&folder);
+}
+
+static void the_environment_is_one_line(void **state) {
+  (void)state;
+  struct folder folder;
+  char text[64] = "before";
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  folder_read_environment(&folder, text, sizeof(text));
+  assert_string_equal(text, "");
+  folder_write_environment(&folder, "tmaze(length=20)");
+  folder_read_environment(&folder, text, sizeof(text));
+  assert_string_equal(text, "tmaze(length=20)");
+  folder_read_environment(&folder, text, 6); /* no further than there is room */
+  assert_string_equal(text, "tmaze");
+  folder_close(&folder);
+}
+
+int main(void) {
+#define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      WITH(what_is_above_is_made_too),
+      WITH(a_second_learner_is_refused),
+      WITH(an_earlier_run_is_continued_or_left_alone),
+      WITH(a_run_that_did_not_come_about_leaves_nothing),
+      WITH(but_what_is_not_its_own),
+      WITH(without_a_path_it_is_named_by_environment_agent_and_time),
+      WITH(a_path_that_is_no_good_is_named),
+      WITH(a_run_can_be_read_while_it_is_owned),
+      WITH(the_address_is_good_from_anywhere),
+      WITH(the_environment_is_one_line),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* Defaults that depend on the environment, and options that contradict each other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "learner/options.h"
+
+static void set(struct learner_options *options, const char *name, const char *value) {
+  struct error error;
+  if (options_set(&learner_options_table, options, name, value, "", &error) != STATUS_OK)
+    fail_msg("%s", error.text);
+}
+
+static struct learner_options options_of(const char *env) {
+  struct learner_options options;
+  options_init(&learner_options_table, &options);
+  set(&options, "env", env);
+  return options;
+}
+
+static void an_environment_brings_its_own_defaults(void **state) {
+  (void)state;
+  struct learner_options cartpole = options_of("cartpole"), tmaze = options_of("tmaze");
+  learner_options_apply_preset(&cartpole);
+  learner_options_apply_preset(&tmaze);
+  assert_int_equal(cartpole.total_steps, 1500000);
+  assert_string_equal(cartpole.learning_rate_decay, "linear");
+  assert_false(cartpole.previous_action);
+  assert_int_equal(tmaze.total_steps, 1000000);
+  assert_string_equal(tmaze.network, "lstm");
+  assert_int_equal(tmaze.unroll_length, 40);
+  options_deinit(&learner_options_table, &cartpole);
+  options_deinit(&learner_options_table, &tmaze);
+}
+
+/* Even where it is the general default that was given. */
+static void what_the_user_gave_stays(void **state) {
+  (void)state;
+  struct learner_options options = options_of("cartpole"), general = options_of("cartpole");
+  set(&options, "total_steps", "77");
+  set(&options, "learning_rate_decay", general.learning_rate_decay);
+  learner_options_apply_preset(&options);
+  assert_int_equal(options.total_steps, 77);
+  assert_string_equal(options.learning_rate_decay, general.learning_rate_decay);
+  assert_string_not_equal(options.learning_rate_decay, "linear");
+  assert_int_equal(options.batch_size, general.batch_size);
+  options_deinit(&learner_options_table, &options);
+  options_deinit(&learner_options_table, &general);
+}
+
+static void another_environment_gets_a_budget_and_no_more(void **state) {
+  (void)state;
+  struct learner_options options = options_of("./mine.so"), general = options_of("./mine.so");
+  learner_options_apply_preset(&options);
+  assert_int_equal(options.total_steps, 10000000);
+  assert_string_equal(options.network, general.network);
+  assert_true(options.learning_rate == general.learning_rate);
+  options_deinit(&learner_options_table, &options);
+  options_deinit(&learner_options_table, &general);
+}
+
+static void presets_agree_with_each_other(void **state) {
+  (void)state;
+  const char *envs[] = {"cartpole", "catch", "tmaze", "synthetic", "./mine.so"};
+  for (size_t i = 0; i < sizeof(envs) / sizeof(envs[0]); i++) {
+    struct learner_options options = options_of(envs[i]);
+    struct error error;
+    learner_options_apply_preset(&options);
+    assert_int_equal(learner_options_check(&options, &error), STATUS_OK);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
+static void contradictions_are_named(void **state) {
+  (void)state;
+  const struct {
+    const char *set[3][2];
+    const char *word; /* NULL: there is none */
+  } table[] = {
+      {{{"num_envs", "8"}, {"max_envs", "7"}}, "--max_envs=7 is less than --num_envs=8"},
+      {{{"num_envs", "8"}, {"max_envs", "8"}}, NULL},
+      {{{"checkpoint", "file"}}, "--checkpoint=file"},
+      {{{"checkpoint", "file"}, {"mode", "evaluate"}, {"logdir", "run"}}, NULL},
+      {{{"over", "eval"}, {"deterministic", "true"}}, "--over=eval and --deterministic"},
+      {{{"over", "train"}, {"deterministic", "true"}}, NULL},
+      {{{"mode", "evaluate"}}, "--mode=evaluate needs --logdir=RUN"},
+      {{{"mode", "evaluate"}, {"agent", "random"}}, NULL},
+  };
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct learner_options options = options_of("catch");
+    struct error error = {.text = ""};
+    for (int k = 0; k < 3 && table[i].set[k][0]; k++)
+      set(&options, table[i].set[k][0], table[i].set[k][1]);
+    enum status status = learner_options_check(&options, &error);
+    assert_int_equal(status, table[i].word ? STATUS_INVALID : STATUS_OK);
+    if (table[i].word) assert_non_null(strstr(error.text, table[i].word));
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
+static void actors_hold_as_many_environments_as_suits_them(void **state) {
+  (void)state;
+  assert_int_equal(learner_default_envs_per_actor("cartpole"), 16);
+  assert_int_equal(learner_default_envs_per_actor("synthetic"), 4);
+  assert_int_equal(learner_default_envs_per_actor("./mine.so"), 16);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_environment_brings_its_own_defaults),
+      cmocka_unit_test(what_the_user_gave_stays),
+      cmocka_unit_test(another_environment_gets_a_budget_and_no_more),
+      cmocka_unit_test(presets_agree_with_each_other),
+      cmocka_unit_test(contradictions_are_named),
+      cmocka_unit_test(actors_hold_as_many_environments_as_suits_them),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

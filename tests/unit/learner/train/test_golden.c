@@ -1,0 +1,246 @@
+/* Whole networks for images against PyTorch in float64 (tests/golden/networks/make.py): heads, the
+ * gradient of the V-trace loss, parameters after three steps of Adam. Everything that goes in
+ * follows from a hash that make.py computes too. */
+#include "tests/unit/learner/train/fixture.h"
+
+enum { GOLDEN_A = 4, GOLDEN_T = 4, GOLDEN_N = 3, GOLDEN_ROWS = (GOLDEN_T + 1) * GOLDEN_N };
+enum {
+  STREAM_PARAMETERS = 0,
+  STREAM_IMAGES = 100,
+  STREAM_OLDER = 200,
+  STREAM_ACTIONS = 300,
+  STREAM_BEHAVIOUR = 400,
+  STREAM_REWARDS = 500,
+  STREAM_STATES = 600,
+  STREAM_PREVIOUS = 700,
+  STREAM_ELEMENTS = 700
+};
+
+static const uint8_t FLAGS[GOLDEN_ROWS] = {
+    0, STEP_FIRST, 0, 0, 0, STEP_TRUNCATED, 0, STEP_FIRST | STEP_TERMINATED, STEP_FIRST};
+
+static uint32_t hash(uint32_t stream, size_t index) {
+  uint32_t x = (uint32_t)index + stream * 0x10000000u;
+  x ^= x >> 16;
+  x *= 0x7FEB352Du;
+  x ^= x >> 15;
+  x *= 0x846CA68Bu;
+  return x ^ x >> 16;
+}
+
+/* In [-1, 1). */
+static float number(uint32_t stream, size_t index) {
+  return (float)(hash(stream, index) >> 8) * 0x1p-23f - 1;
+}
+
+/* ---- the case */
+
+struct golden {
+  FILE *file;
+  char network[32];
+  int size, stack, lstm;
+  struct agent *agent;
+  struct device *device;
+  struct train_batch *batch;
+  double tolerance;
+};
+
+static void open_agent(struct golden *g, const char *name, const char *device, double tolerance) {
+  char path[128];
+  snprintf(path, sizeof path, "tests/golden/networks/%s.txt", name);
+  *g = (struct golden){.file = fopen(path, "r"), .tolerance = tolerance};
+  if (!g->file) fail_msg("cannot read %s: run this in the tree's root", path);
+  assert_int_equal(
+      fscanf(g->file, "case %31s %d %d %d ", g->network, &g->size, &g->stack, &g->lstm), 4);
+  int pixels = g->size * g->size;
+  struct agent_config config = {
+      .network = g->network,
+      .inputs = {.row_stride = (size_t)(pixels + 15) / 16 * 16,
+                 .num_tensors = 1,
+                 .tensor = {{DEVICE_UINT8, pixels, 0, g->size, g->size, 1}},
+                 .num_actions = GOLDEN_A,
+                 .use_previous_action = true,
+                 .use_reward = true,
+                 .stack = g->stack},
+      .lstm_size = g->lstm};
+  g->agent = fixture_agent(&config);
+  g->device = fixture_device(device);
+}
+
+static void fill_images(struct golden *g) {
+  struct train_batch *b = g->batch;
+  size_t pixels = (size_t)(g->size * g->size);
+  for (size_t row = 0; row < GOLDEN_ROWS; row++)
+    for (size_t p = 0; p < pixels; p++)
+      b->observation[row * b->row_stride + p] = (uint8_t)hash(STREAM_IMAGES, row * pixels + p);
+  for (size_t row = 0; row < (size_t)b->footprint * GOLDEN_N; row++)
+    for (size_t p = 0; p < pixels; p++)
+      b->older[row * b->row_stride + p] = (uint8_t)hash(STREAM_OLDER, row * pixels + p);
+  for (int n = 0; n < GOLDEN_N; n++) b->depth[n] = n < b->footprint ? n : b->footprint;
+}
+
+static void fill_batch(struct golden *g) {
+  struct train_batch *b = g->batch =
+      train_batch_create_stacked(g->device, GOLDEN_T, GOLDEN_N, agent_inputs(g->agent)->row_stride,
+                                 agent_state_size(g->agent), g->stack - 1);
+  fill_images(g);
+  for (size_t i = 0; i < GOLDEN_ROWS; i++) {
+    b->flags[i] = FLAGS[i];
+    b->action[i] = (int32_t)(hash(STREAM_ACTIONS, i) % GOLDEN_A);
+    b->behaviour[i] = number(STREAM_BEHAVIOUR, i) - 1.5f;
+    b->reward[i] = 2 * number(STREAM_REWARDS, i);
+    b->previous_action[i] = FLAGS[i] & STEP_FIRST ? -1
+                            : i < GOLDEN_N        ? (int32_t)(hash(STREAM_PREVIOUS, i) % GOLDEN_A)
+                                                  : b->action[i - GOLDEN_N];
+  }
+  for (size_t i = 0; i < (size_t)(GOLDEN_N * b->state_size); i++) {
+    float x = number(STREAM_STATES, i);
+    g->device->ops->upload(g->device, device_at(g->device, b->state, i), &x, 1);
+  }
+}
+
+/* The deviation falls with the number of inputs, in powers of two. */
+static void set_parameters(struct golden *g, struct update *update) {
+  int count;
+  const struct agent_parameter *parameter = agent_parameters(g->agent, &count);
+  update_save(update);
+  for (int j = 0; j < count; j++) {
+    char name[64];
+    snprintf(name, sizeof name, "params/%s", parameter[j].name);
+    float *data = fixture_item(update, name).data;
+    int inputs = parameter[j].rank == 2 ? parameter[j].shape[0] : 0;
+    int power = inputs ? 1 - (31 - __builtin_clz((unsigned)inputs)) / 2 : -4;
+    for (size_t i = 0; i < parameter[j].count; i++)
+      data[i] = ldexpf(number(STREAM_PARAMETERS + (uint32_t)j, i), power);
+  }
+  update_load(update);
+}
+
+static struct update *make_update(struct golden *g, double beta1) {
+  struct update_config config = fixture_update_config();
+  config.T = GOLDEN_T;
+  config.N = GOLDEN_N;
+  config.discount = 0.9;
+  config.lambda = 0.95;
+  config.rho_clip = config.c_clip = config.pg_rho_clip = config.reward_clip = 1;
+  config.baseline_cost = 0.5;
+  config.entropy_cost = 0.01;
+  config.kl_cost = 0;
+  config.learning_rate = config.adam_epsilon = 0.001;
+  config.adam_beta1 = beta1;
+  struct update *update = fixture_update(g->device, g->agent, &config);
+  set_parameters(g, update);
+  return update;
+}
+
+/* ---- comparison */
+
+/* Every line "<word> <name> sum, sum of squares, eight elements": single elements within tolerance
+ * of the array's deviation. */
+static void compare_arrays(struct golden *g, const char *word, const double *flat) {
+  int count;
+  const struct agent_parameter *parameter = agent_parameters(g->agent, &count);
+  for (int j = 0; j < count; j++) {
+    char got_word[16], name[32];
+    double expected[10], sum = 0, squares = 0;
+    assert_int_equal(fscanf(g->file, "%15s %31s", got_word, name), 2);
+    assert_string_equal(got_word, word);
+    assert_string_equal(name, parameter[j].name);
+    for (int k = 0; k < 10; k++) assert_int_equal(fscanf(g->file, "%lf", &expected[k]), 1);
+    const double *x = flat + parameter[j].offset;
+    size_t n = parameter[j].count;
+    for (size_t i = 0; i < n; i++) {
+      sum += x[i];
+      squares += x[i] * x[i];
+    }
+    double typical = sqrt(expected[1] / (double)n) + 1e-9;
+    if (fabs(sum - expected[0]) > g->tolerance * typical * (double)n ||
+        fabs(squares - expected[1]) > g->tolerance * (expected[1] + 1e-12))
+      fail_msg("%s %s %s: sums %.10g and %.10g, expected %.10g and %.10g", g->network, word, name,
+               sum, squares, expected[0], expected[1]);
+    for (int k = 0; k < 8; k++) {
+      size_t i = hash(STREAM_ELEMENTS + (uint32_t)j, (size_t)k) % n;
+      if (fabs(x[i] - expected[2 + k]) > g->tolerance * (fabs(expected[2 + k]) + typical))
+        fail_msg("%s %s %s[%zu]: %.10g, expected %.10g", g->network, word, name, i, x[i],
+                 expected[2 + k]);
+    }
+  }
+}
+
+static void compare_heads(struct golden *g, const struct update *update) {
+  struct agent_workspace *workspace =
+      agent_workspace_create(g->agent, g->device, GOLDEN_ROWS, false);
+  struct device_inputs inputs = fixture_batch_inputs(g->agent, g->batch);
+  const uint8_t *frame[GOLDEN_ROWS * 16];
+  if (g->stack > 1) update_stack_frames(frame, g->batch, g->stack);
+  inputs.frame = frame;
+  struct agent_outputs out;
+  float head[GOLDEN_ROWS * (GOLDEN_A + 1)];
+  agent_forward(workspace, &out, NULL, update_parameters(update), &inputs, g->batch->state,
+                GOLDEN_T + 1, GOLDEN_N);
+  g->device->ops->download(g->device, head, out.head, GOLDEN_ROWS * (GOLDEN_A + 1));
+  for (int i = 0; i < GOLDEN_ROWS * (GOLDEN_A + 1); i++) {
+    double expected;
+    assert_int_equal(fscanf(g->file, i % (GOLDEN_A + 1) ? "%lf" : " head %lf", &expected), 1);
+    if (fabs(head[i] - expected) > g->tolerance * (1 + fabs(expected)))
+      fail_msg("%s, head of row %d: %.9g, expected %.9g", g->network, i / (GOLDEN_A + 1),
+               (double)head[i], expected);
+  }
+  agent_workspace_destroy(workspace);
+}
+
+static void check_case(const char *name, const char *device, double tolerance) {
+  struct golden g;
+  open_agent(&g, name, device, tolerance);
+  fill_batch(&g);
+  double *flat = calloc(agent_num_parameters(g.agent), sizeof *flat);
+
+  /* With beta1 = 0 Adam's m is the gradient. */
+  struct update *update = make_update(&g, 0);
+  compare_heads(&g, update);
+  fixture_step(update, g.batch, 0);
+  fixture_saved(flat, update, "adam/m", g.agent);
+  compare_arrays(&g, "gradient", flat);
+  update_destroy(update);
+
+  update = make_update(&g, 0.9);
+  for (int step = 0; step < 3; step++) {
+    double expected, loss = fixture_step(update, g.batch, 0).total_loss;
+    assert_int_equal(fscanf(g.file, " loss %lf", &expected), 1);
+    if (fabs(loss - expected) > g.tolerance * (1 + fabs(expected)))
+      fail_msg("%s, loss of step %d: %.9g, expected %.9g", g.network, step, loss, expected);
+  }
+  fixture_saved(flat, update, "params", g.agent);
+  compare_arrays(&g, "after", flat);
+  update_destroy(update);
+
+  free(flat);
+  fclose(g.file);
+  train_batch_destroy(g.device, g.batch);
+  device_destroy(g.device);
+  agent_destroy(g.agent);
+}
+
+static void the_cpu_computes_what_pytorch_computes(void **state) {
+  (void)state;
+  static const char *const names[] = {"impala_shallow_lstm", "impala_shallow_stack",
+                                      "nature_lstm",         "nature_stack",
+                                      "impala_deep_lstm",    "impala_deep_stack"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_case(names[i], "cpu", 1e-3);
+}
+
+/* The files hold 12 digits, what comes out of an update has a float's 7. */
+static void the_reference_computes_what_pytorch_computes(void **state) {
+  (void)state;
+  check_case("impala_shallow_lstm", "ref_double", 1e-6);
+  check_case("nature_stack", "ref_double", 1e-6);
+  check_case("impala_deep_stack", "ref_double", 1e-6);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_cpu_computes_what_pytorch_computes),
+      cmocka_unit_test(the_reference_computes_what_pytorch_computes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
