@@ -31,7 +31,7 @@ struct learner_options {
 
   /* algorithm */
   int64_t unroll_length, batch_size, max_lag;
-  double discount, lambda, rho_clip, c_clip, pg_rho_clip, reward_clip;
+  double discount, lambda, rho_clip, c_clip, pg_rho_clip, reward_scale, reward_clip;
   double baseline_cost, entropy_cost, target_entropy, entropy_adjustment_speed, kl_cost;
 
   /* optimiser */

@@ -125,6 +125,7 @@ static struct update_config update_config(const struct learner_options *o) {
                                 .rho_clip = o->rho_clip,
                                 .c_clip = o->c_clip,
                                 .pg_rho_clip = o->pg_rho_clip,
+                                .reward_scale = o->reward_scale,
                                 .reward_clip = o->reward_clip,
                                 .baseline_cost = o->baseline_cost,
                                 .entropy_cost = o->entropy_cost,

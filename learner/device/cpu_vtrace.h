@@ -7,8 +7,10 @@
 
 enum { TERMINATED = 2, TRUNCATED = 4 };
 
-INLINE vf clip_reward(vf reward, float limit) {
-  return limit > 0 ? vmax(splat(-limit), vmin(splat(limit), reward)) : reward;
+/* The rewards that are learned from, of the steps into row i and the `lanes` after it. */
+INLINE vf rewards_at(const struct device_vtrace *v, size_t i, int lanes) {
+  vf reward = v->reward_scale * load_some(v->reward + i, lanes), limit = splat(v->reward_clip);
+  return v->reward_clip > 0 ? vmax(-limit, vmin(limit, reward)) : reward;
 }
 
 /* a where the bit is clear, b where it is set. */
@@ -34,7 +36,7 @@ INLINE void vtrace_step(float *vs, float *advantage, struct trace *trace,
   vi flags = load_bytes_some(v->flags + i, lanes),
      flags_next = load_bytes_some(v->flags + next, lanes);
   vf value = load_some((const float *)v->value + i, lanes);
-  vf reward = clip_reward(load_some(v->reward + next, lanes), v->reward_clip);
+  vf reward = rewards_at(v, next, lanes);
   vf discount = unless(flags_next, TERMINATED, splat(v->discount), splat(0));
   vf rho = ratio_of(v, i, lanes);
   vf gain = vmin(splat(v->pg_rho_clip), rho) * (reward + discount * trace->vs_next - value);
@@ -79,7 +81,7 @@ INLINE void loss_step(const struct loss *loss, vf sums[8], const struct device_v
   vf value = load_some((const float *)v->value + i, lanes),
      behaviour = load_some(v->behaviour + i, lanes);
   vf error = value - load_some(loss->vs + i, lanes);
-  vf reward = clip_reward(load_some(v->reward + i + (size_t)v->N, lanes), v->reward_clip);
+  vf reward = rewards_at(v, i + (size_t)v->N, lanes);
   store_some(loss->d_log_prob + i, -scale * (advantage + loss->kl_cost), lanes);
   store_some(loss->d_entropy + i, -scale * loss->entropy_cost, lanes);
   store_some(loss->d_value + i, scale * loss->baseline * error, lanes);

@@ -77,7 +77,8 @@ struct device_vtrace {
   int T, N;
   float discount; /* gamma */
   float lambda, rho_clip, c_clip, pg_rho_clip;
-  float reward_clip;      /* rewards are clipped to +-reward_clip; 0: not at all */
+  float reward_scale;     /* what rewards are multiplied by */
+  float reward_clip;      /* then they are clipped to +-reward_clip; 0: not at all */
   const real *log_prob;   /* (T, N) log pi(a_t|x_t) of the policy that is trained */
   const float *behaviour; /* (T, N) log mu(a_t|x_t) of the policy that acted */
   const real *value;      /* (T+1, N) V(x_t) */
@@ -190,8 +191,8 @@ struct device_ops {
    * -scale * entropy_cost, d_value (T*N) = scale * baseline_cost * (V - vs); 0 where masked. scale
    * = 1 / unmasked steps (0 if none). sums (8): [0] unmasked steps, [1] policy loss -sum(log_prob *
    * advantage), [2] baseline 0.5 sum (vs-V)^2, [3] sum entropy, [4] sum (behaviour - log_prob), [5]
-   * sum V, [6] sum of clipped rewards (of the steps that follow the unmasked actions), [7] number
-   * of steps with rho > rho_clip. Sums over unmasked steps, not yet divided. */
+   * sum V, [6] sum of scaled and clipped rewards (of the steps that follow the unmasked actions),
+   * [7] number of steps with rho > rho_clip. Sums over unmasked steps, not yet divided. */
   void (*vtrace_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
                       real *sums, const struct device_vtrace *v, const real *vs,
                       const real *advantage, const real *entropy, float baseline_cost,

@@ -335,7 +335,7 @@ static void ref_categorical_backward(struct device *d, real *dlogits_, int dstri
 /* ---- V-trace */
 
 static REAL reward_after(const struct device_vtrace *v, int t, int n) {
-  REAL reward = (REAL)v->reward[(size_t)(t + 1) * v->N + n];
+  REAL reward = (REAL)v->reward_scale * (REAL)v->reward[(size_t)(t + 1) * v->N + n];
   return v->reward_clip > 0 ? clip(reward, (REAL)v->reward_clip) : reward;
 }
 

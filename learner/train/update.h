@@ -19,7 +19,8 @@ struct update_config {
   double discount;                      /* gamma */
   double lambda;                        /* 1 */
   double rho_clip, c_clip, pg_rho_clip; /* 1, 1, 1 */
-  double reward_clip;                   /* 0: off */
+  double reward_scale;                  /* times every reward */
+  double reward_clip;                   /* then to +- this; 0: off */
   double baseline_cost, entropy_cost, kl_cost;
   /* < 0: off; else the entropy coefficient is adjusted so that the mean entropy approaches it */
   double target_entropy;

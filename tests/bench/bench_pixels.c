@@ -48,6 +48,7 @@ static struct update *make_update(struct device *device, const struct agent *age
                                  .rho_clip = 1,
                                  .c_clip = 1,
                                  .pg_rho_clip = 1,
+                                 .reward_scale = 1,
                                  .reward_clip = 1,
                                  .baseline_cost = 0.5,
                                  .entropy_cost = 0.01,

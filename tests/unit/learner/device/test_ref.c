@@ -228,6 +228,7 @@ static void test_loss_gradients(void **state) {
   c.v = (struct device_vtrace){
       .T = 3, .N = 4, .rho_clip = 1, .behaviour = c.behaviour, .reward = c.reward};
   c.v.flags = c.flags;
+  c.v.reward_scale = 1;
   c.v.log_prob = (real *)c.log_prob;
   c.v.value = (real *)c.value;
   struct objective f = {loss_value, &c};

@@ -12,8 +12,12 @@ struct sequence {
   uint8_t flags[MAX_T + 1];
 };
 
-static const struct device_vtrace PLAIN = {
-    .discount = 0.9f, .lambda = 1, .rho_clip = 3.7f, .c_clip = 1, .pg_rho_clip = 2.2f};
+static const struct device_vtrace PLAIN = {.discount = 0.9f,
+                                           .lambda = 1,
+                                           .rho_clip = 3.7f,
+                                           .c_clip = 1,
+                                           .pg_rho_clip = 2.2f,
+                                           .reward_scale = 1};
 
 static void run_vtrace(struct testing *t, float *vs, float *advantage, const struct sequence *s,
                        struct device_vtrace v) {
@@ -95,7 +99,7 @@ static double clipped(double x, float limit) {
 }
 
 static double reward_of(const struct sequence *s, const struct device_vtrace *v, int t) {
-  double r = (double)s->reward[t + 1], limit = (double)v->reward_clip;
+  double r = (double)v->reward_scale * (double)s->reward[t + 1], limit = (double)v->reward_clip;
   return limit > 0 ? fmax(-limit, fmin(limit, r)) : r;
 }
 
@@ -154,6 +158,7 @@ static void direct_sum(struct testing *cpu, struct testing *ref) {
     struct device_vtrace v = PLAIN;
     v.lambda = 0.5f + 0.05f * (float)(i % 10);
     v.reward_clip = i % 3 ? 0 : 1;
+    v.reward_scale = i % 2 ? 1 : 0.6f;
     v.c_clip = 0.8f;
     compare_with_slow(cpu, &s, &v);
     compare_with_slow(ref, &s, &v);
@@ -231,6 +236,7 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
   struct device_vtrace v = {
       .T = T, .N = N, .discount = 0.97f, .lambda = 0.95f, .rho_clip = 1, .c_clip = 1};
   v.pg_rho_clip = 1.1f;
+  v.reward_scale = 1.3f;
   v.reward_clip = 1.5f;
   v.log_prob = testing_upload(t, log_prob, count);
   v.value = testing_upload(t, value, more);
@@ -284,6 +290,7 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
     uint8_t flags[] = {FIRST, TRUNCATED, FIRST};
     struct device_vtrace v = {
         .T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f, .behaviour = behaviour};
+    v.reward_scale = 0.9f; // 1.75 * 0.9 is above the clip
     v.reward = reward;
     v.flags = flags;
     v.log_prob = testing_upload(t, log_prob, 2);

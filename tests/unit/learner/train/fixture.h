@@ -16,6 +16,7 @@ static inline struct update_config fixture_update_config(void) {
                                 .rho_clip = 1.1,
                                 .c_clip = 0.9,
                                 .pg_rho_clip = 1.3,
+                                .reward_scale = 0.75,
                                 .reward_clip = 2,
                                 .baseline_cost = 0.5,
                                 .entropy_cost = 0.05,
@@ -104,7 +105,7 @@ static inline double reference_entropy(const double *logits) {
 
 static inline double reference_reward(const struct update_config *config,
                                       const struct train_batch *b, int i) {
-  double reward = b->reward[i + b->N];
+  double reward = config->reward_scale * b->reward[i + b->N];
   return config->reward_clip > 0 ? fmax(-config->reward_clip, fmin(config->reward_clip, reward))
                                  : reward;
 }

@@ -123,6 +123,7 @@ static struct update *make_update(struct golden *g, double beta1) {
   config.discount = 0.9;
   config.lambda = 0.95;
   config.rho_clip = config.c_clip = config.pg_rho_clip = config.reward_clip = 1;
+  config.reward_scale = 1;
   config.baseline_cost = 0.5;
   config.entropy_cost = 0.01;
   config.kl_cost = 0;

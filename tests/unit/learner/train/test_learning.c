@@ -37,7 +37,8 @@ static void player_open(struct player *p, const char *network, const char *devic
                                .hidden = {16},
                                .lstm_size = 16,
                                .activation = ACTIVATION_TANH};
-  struct update_config update = {.T = T,
+  struct update_config update = {.reward_scale = 1,
+                                 .T = T,
                                  .N = N,
                                  .discount = 0.95,
                                  .lambda = 1,
