@@ -13,4 +13,4 @@ if [ -e "$root/Makefile" ]; then
   esac
   offer_plot
 fi
-exec "$root/build/launch" "$@"
+hand_over "$root/build/launch" "$@"

@@ -18,4 +18,4 @@ case "${1:---help}" in
 esac
 "$root/scripts/setup.sh"
 build all
-exec "$root/build/checkpoint" "$@"
+hand_over "$root/build/checkpoint" "$@"

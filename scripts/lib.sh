@@ -29,6 +29,14 @@ end_on_signals() {
 }
 end_on_signals
 
+# hand_over PROGRAM WORDS...: goes on as that program. A signal that has come and was not heeded yet
+# ends the script before; exec with traps set would forget it.
+hand_over() {
+  trap - INT TERM HUP
+  : # where bash looks for such a signal
+  exec "$@"
+}
+
 # Ends a build that a signal meets, with everything it has started.
 end_build() {
   kill -TERM -- "-$1" 2>/dev/null

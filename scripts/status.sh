@@ -5,4 +5,4 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 build build/status
-exec "$root/build/status" "$@"
+hand_over "$root/build/status" "$@"

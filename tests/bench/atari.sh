@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Pong's frames per second, the environment alone, in two processes at once: ours over the faster of
-# ale-py without preprocessing and ale-py's vector environment. Median of rounds.
-# Usage: tests/bench/atari.sh [ROUNDS] [STEPS]
+# Pong's frames per second (four a step) over the faster of two baselines on the same cores in the
+# same run: two processes of ale-py (act x 4, two grey screens, random actions, no resize), two of
+# ale-py's vector environment. Ours: the environment alone in two processes; then the whole path,
+# 2 actors x 32 environments and a learner that trains on every step. Medians of rounds.
+# Usage: tests/bench/atari.sh [ROUNDS] [SECONDS]
 set -u
-rounds=${1:-5} steps=${2:-5000}
+rounds=${1:-3} seconds=${2:-20} steps=5000
 . "$(dirname "$0")/lib.sh"
-scripts/setup.sh atari && make -s gymnasium build/tests/bench/bench_env >/dev/null || exit 1
+scripts/setup.sh atari && make -s gymnasium all build/tests/bench/bench_env >/dev/null || exit 1
 echo "machine: $(machine)"
 
 ours() { build/tests/bench/bench_env atari '{}' "$steps" | awk '{print 4e6 / $2}'; }
@@ -17,10 +19,32 @@ two() {
   wait
   cat "$work/1" "$work/2" | awk '{sum += $1} END {print NR == 2 ? sum : "failed"}'
 }
+# whole --flag=value...: trained frames per second of a run.
+whole() {
+  rm -rf "$work/run"
+  build/launch atari vtrace 2 32 --total_steps=1e12 --metrics_secs=0.5 --logdir="$work/run" \
+    --seed=1 --no_tensorboard "$@" >"$work/out" 2>"$work/err" &
+  local launch=$! mark
+  sleep 8
+  mark=$(wc -l <"$work/run/metrics.jsonl")
+  sleep "$seconds"
+  kill -INT $launch
+  wait $launch
+  awk -v rate="$(per_second train/steps "$mark")" 'BEGIN {print 4 * rate}'
+}
+
 for ((i = 0; i < rounds; i++)); do
-  echo "$(two ours) $(two theirs act) $(two theirs vector)"
-done >"$work/rounds"
-column() { cut -d' ' -f"$1" "$work/rounds" | median; }
-echo "frames/s: ours $(column 1), ale-py act x 4 $(column 2), its vector environment $(column 3)"
-row "Pong, frames/s of the environment alone over the faster baseline" \
-  "$(awk '{print $1 / ($2 > $3 ? $2 : $3)}' "$work/rounds" | median)" "reported"
+  line="$(two theirs act) $(two theirs vector) $(two ours)"
+  line+=" $(whole --network=impala_shallow --lstm_size=256)"
+  line+=" $(whole --network=impala_shallow --lstm_size=256 --precision=float32)"
+  line+=" $(whole --network=impala_deep --lstm_size=256 --precision=bf16)"
+  echo "$line" | tee -a "$work/rounds" |
+    sed 's/^/act, vector, ours alone, shallow, shallow float32, deep bf16: /'
+done
+over() { awk -v k="$1" '{print $k / ($1 > $2 ? $1 : $2)}' "$work/rounds" | median; }
+row "Pong, frames/s of the environment alone over the faster baseline" "$(over 3)" reported
+row "Pong, impala_shallow + LSTM, whole path over the faster baseline" "$(over 4)" ">= 0.5"
+code=$?
+row "the same in float32" "$(over 5)" reported
+row "the same with impala_deep, bf16" "$(over 6)" reported
+exit $code

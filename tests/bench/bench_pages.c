@@ -1,11 +1,15 @@
-/* What filing a step costs: nanoseconds per append, per append with its row written, and per
- * gathered window and step. The slots take turns as in inference, the windows go round the columns
- * of a batch. CPU time of the thread, so that other programs disturb it less. A window's gather is
- * what a run that gathers costs more than one that releases.
+/* What filing a step costs, and holding it. Nanoseconds per append, per append with its row
+ * written, and per gathered window and step. The slots take turns as in inference, the windows go
+ * round the columns of a batch. CPU time of the thread, so that other programs disturb it less. A
+ * window's gather is what a run that gathers costs more than one that releases.
+ * Held: the bytes that a full pool allocates for observations over the steps that are in it whole,
+ * each counted once.
  * Usage: bench_pages */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "learner/experience/pages.h"
 
@@ -77,10 +81,90 @@ static void measure(struct device *device, size_t stride, int rounds) {
       stride, append, write, T + 1, window, window / (T + 1));
 }
 
+/* ---- memory */
+
+enum { OBSERVATION_BYTES = 84 * 84, REPLAY_SLOTS = 64, REPLAY_STEPS = 64000 };
+
+/* Passes allocations on and adds up their bytes. */
+struct counting_device {
+  struct device device;
+  struct device_ops ops;
+  struct device *real_one;
+  size_t bytes;
+};
+
+static void *count_alloc(struct device *device, size_t bytes) {
+  struct counting_device *self = (struct counting_device *)device;
+  self->bytes += bytes;
+  return self->real_one->ops->alloc(self->real_one, bytes);
+}
+
+/* Which step of which slot a row holds, written at both ends of the observation. */
+struct stamp {
+  int32_t slot, step;
+};
+
+static void stamp_row(uint8_t *row, struct stamp stamp) {
+  memcpy(row, &stamp, sizeof(stamp));
+  memcpy(row + OBSERVATION_BYTES - sizeof(stamp), &stamp, sizeof(stamp));
+}
+
+/* Steps whose observation is whole, however often it is there. */
+static size_t steps_held(const uint8_t *observation, size_t rows, size_t stride, size_t steps) {
+  uint8_t *seen = check_alloc(REPLAY_SLOTS * steps, 1);
+  size_t held = 0;
+  for (size_t row = 0; row < rows; row++) {
+    struct stamp first, last;
+    memcpy(&first, observation + row * stride, sizeof(first));
+    memcpy(&last, observation + row * stride + OBSERVATION_BYTES - sizeof(last), sizeof(last));
+    if (first.step == 0 || memcmp(&first, &last, sizeof(first)) != 0) continue;
+    uint8_t *mark = &seen[(size_t)first.slot * steps + (size_t)first.step];
+    held += *mark == 0;
+    *mark = 1;
+  }
+  free(seen);
+  return held;
+}
+
+/* Bytes per step of a pool for REPLAY_STEPS steps after it has been filled twice over, where
+ * `footprint` older frames are stacked. */
+static double bytes_per_step(struct device *real_one, size_t stride, int footprint) {
+  struct counting_device self = {.ops = *real_one->ops, .real_one = real_one};
+  self.device.ops = &self.ops;
+  self.ops.alloc = count_alloc;
+  int num_pages = pages_needed(REPLAY_SLOTS) + REPLAY_STEPS / T;
+  struct pages_config config = {REPLAY_SLOTS, num_pages, T, stride, 0, true, footprint};
+  struct pages *pages = pages_create(&self.device, &config);
+  const struct pages_rows *rows = pages_rows(pages);
+  size_t num_rows = (size_t)num_pages * T, steps = 2 * num_rows / REPLAY_SLOTS;
+  memset(rows->observation, 0, num_rows * stride);
+  for (int slot = 0; slot < REPLAY_SLOTS; slot++) pages_begin_life(pages, slot, 1);
+  for (size_t step = 1; step < steps; step++)
+    for (int slot = 0; slot < REPLAY_SLOTS; slot++) {
+      struct pages_place place = pages_append(pages, slot);
+      if (place.row >= 0)
+        stamp_row(rows->observation + (size_t)place.row * stride,
+                  (struct stamp){slot, (int32_t)step});
+      if (place.closes_window) pages_release(pages, &place.window);
+    }
+  size_t held = steps_held(rows->observation, num_rows, stride, steps);
+  pages_destroy(pages);
+  return (double)self.bytes / (double)held;
+}
+
+static void measure_memory(struct device *device, int footprint) {
+  double bytes = bytes_per_step(device, OBSERVATION_BYTES, footprint);
+  printf(
+      "memory of frames of %d B, stacks of %d: %.1f B a step, all records included, ratio %.4f\n",
+      OBSERVATION_BYTES, footprint + 1, bytes, bytes / OBSERVATION_BYTES);
+}
+
 int main(void) {
   struct device *device = device_ref_float_create();
   measure(device, 16, 40000);
-  measure(device, 7056, 1000);
+  measure(device, OBSERVATION_BYTES, 1000);
+  measure_memory(device, 0);
+  measure_memory(device, 3);
   device_destroy(device);
   return 0;
 }

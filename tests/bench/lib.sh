@@ -26,6 +26,20 @@ cpu_seconds() {
   awk -v hz="$(getconf CLK_TCK)" '{sub(/^.*\) /, ""); print ($12 + $13) / hz}' "/proc/$1/stat"
 }
 
+# field NAME LINE: a number of one line of the metrics of $work/run.
+field() {
+  sed -n "$2p" "$work/run/metrics.jsonl" | tr ',{}' '\n' | sed -n "s|^\"$1\": *||p"
+}
+
+# per_second NAME LINE: how fast a total has grown from line LINE to the last but one.
+per_second() {
+  local last
+  last=$(($(wc -l <"$work/run/metrics.jsonl") - 1))
+  awk -v a="$(field "$1" "$2")" -v b="$(field "$1" "$last")" \
+    -v t0="$(field seconds "$2")" -v t1="$(field seconds "$last")" \
+    'BEGIN {printf "%.0f", (b - a) / (t1 - t0)}'
+}
+
 ratio() {
   awk -v a="$1" -v b="$2" 'BEGIN {printf "%.3f", b ? a / b : 0}'
 }

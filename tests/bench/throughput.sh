@@ -27,18 +27,11 @@ sleep "$seconds"
 threads >"$work/after"
 kill -INT $launch
 wait $launch
-# field NAME LINE: a number of one line of metrics.
-field() {
-  sed -n "$2p" "$work/run/metrics.jsonl" | tr ',{}' '\n' | sed -n "s|^\"$1\": *||p"
-}
 last=$(($(wc -l <"$work/run/metrics.jsonl") - 1))
-per_second() {
-  awk -v a="$(field "$1" "$mark")" -v b="$(field "$1" "$last")" \
-    -v t0="$(field seconds "$mark")" -v t1="$(field seconds "$last")" \
-    'BEGIN {printf "%.0f", (b - a) / (t1 - t0)}'
-}
-echo "throughput trained_per_second=$(per_second train/steps) env_per_second=$(per_second step)" \
-  "updates_per_second=$(per_second train/updates) lag=$(field policy/lag_updates "$last")" \
+echo "throughput trained_per_second=$(per_second train/steps "$mark")" \
+  "env_per_second=$(per_second step "$mark")" \
+  "updates_per_second=$(per_second train/updates "$mark")" \
+  "lag=$(field policy/lag_updates "$last")" \
   "return=$(field train/episode_return "$last")" | tee "$work/line"
 steps=$(awk -v a="$(field step "$mark")" -v b="$(field step "$last")" 'BEGIN {print b - a}')
 join "$work/before" "$work/after" | awk -v steps="$steps" '{
