@@ -32,7 +32,9 @@ static const struct preset presets[] = {
     {"tmaze", "hidden", "none"},
     /* Long enough for a window to hold both the cue and the junction. */
     {"tmaze", "unroll_length", "40"},
-    {"tmaze", "batch_size", "16"},
+    {"tmaze", "batch_size", "8"},
+    /* The corridor is 10 steps long. */
+    {"tmaze", "discount", "0.95"},
     {"tmaze", "learning_rate", "0.004"},
     {"tmaze", "entropy_cost", "0.005"},
     /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam. */
@@ -47,6 +49,26 @@ static const struct preset presets[] = {
     {"atari", "max_gradient_norm", "40"},
     {"atari", "unroll_length", "20"},
     {"atari", "batch_size", "32"},
+    /* Returns of hundreds, made small; episodes of up to 1,000 steps whose best reward comes last. */
+    {"gym:LunarLander-v3", "total_steps", "5M"},
+    {"gym:LunarLander-v3", "previous_action", "false"},
+    {"gym:LunarLander-v3", "previous_reward", "false"},
+    {"gym:LunarLander-v3", "reward_scale", "0.05"},
+    {"gym:LunarLander-v3", "discount", "0.998"},
+    {"gym:LunarLander-v3", "lambda", "0.97"},
+    {"gym:LunarLander-v3", "unroll_length", "64"},
+    {"gym:LunarLander-v3", "batch_size", "16"},
+    {"gym:LunarLander-v3", "baseline_cost", "0.5"},
+    {"gym:LunarLander-v3", "entropy_cost", "0.0007"},
+    {"gym:LunarLander-v3", "learning_rate", "0.001"},
+    {"gym:LunarLander-v3", "learning_rate_decay", "linear"},
+    {"gym:LunarLander-v3", "adam_epsilon", "1e-5"},
+    {"gym:LunarLander-v3", "max_gradient_norm", "1"},
+    /* -1 for every step of up to 500. */
+    {"gym:Acrobot-v1", "total_steps", "1M"},
+    {"gym:Acrobot-v1", "reward_scale", "0.05"},
+    {"gym:Acrobot-v1", "learning_rate_decay", "linear"},
+    {"gym:CartPole-v1", "total_steps", "1500k"},
 };
 
 static const struct {
