@@ -12,7 +12,8 @@ trap 'rm -rf "$logs"' EXIT
 run_one() {
   local log=$1/${2//\//,}.log code=0
   timeout -k 5 "${UNIT_SECONDS:-120}" "$2" >"$log" 2>&1 </dev/null || code=$?
-  [ $code -eq 124 ] && echo "stopped: it ran for more than ${UNIT_SECONDS:-120} s" >>"$log"
+  [ $code -eq 124 ] &&
+    echo "stopped after ${UNIT_SECONDS:-120} s, in$(tail -n 1 "$log" | tr -d '[]')" >>"$log"
   echo "$code $2" >"$log.end"
 }
 export -f run_one

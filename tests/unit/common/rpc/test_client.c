@@ -185,38 +185,52 @@ static void unary_calls_carry_any_size(void **state) {
   fixture_destroy(&f);
 }
 
-static void *cancel_soon(void *call) {
-  clock_sleep_us(30000);
-  rpc_call_cancel(call);
+/* A call that is cancelled once the server has its message, which it never answers. */
+struct cancelled {
+  struct fixture *fixture;
+  struct rpc_call *call;
+  struct rpc_stream *held;
+};
+
+static void *cancel_when_held(void *argument) {
+  struct cancelled *cancelled = argument;
+  cancelled->held = fixture_take_held(cancelled->fixture);
+  clock_sleep_us(10000);
+  rpc_call_cancel(cancelled->call);
   return NULL;
 }
 
+static void exchange_that_is_cancelled(struct rpc_call *call, size_t body_bytes) {
+  static uint8_t body[1 << 20];
+  struct fixture_reply reply = {0};
+  bool ended;
+  struct rpc_result result =
+      rpc_exchange(call, "h", 1, body, body_bytes, fixture_receive, &reply, &ended);
+  assert_int_equal(result.code, RPC_CANCELLED);
+  assert_true(ended);
+  assert_null(reply.bytes);
+  rpc_call_cancel(call); /* harmless now */
+}
+
+/* While it waits for the answer to a small and to a large message, and before it begins. */
 static void a_cancel_ends_an_exchange(void **state) {
   (void)state;
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
   struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
-  static uint8_t body[1 << 20];
-  for (int i = 0; i < 3;
-       i++) { /* waiting for the answer, with a large body, and before it begins */
-    struct rpc_call *call = rpc_call_open(channel, "/test/Hold");
+  for (int i = 0; i < 2; i++) {
+    struct cancelled cancelled = {.fixture = &f, .call = rpc_call_open(channel, "/test/Hold")};
     pthread_t thread;
-    struct fixture_reply reply = {0};
-    bool ended;
-    if (i < 2) pthread_create(&thread, NULL, cancel_soon, call);
-    if (i == 2) rpc_call_cancel(call);
-    struct rpc_result result =
-        rpc_exchange(call, "h", 1, body, i ? sizeof(body) : 10, fixture_receive, &reply, &ended);
-    assert_int_equal(result.code, RPC_CANCELLED);
-    assert_true(ended);
-    assert_null(reply.bytes);
-    if (i < 2) {
-      pthread_join(thread, NULL);
-      rpc_stream_reply(fixture_take_held(&f), "", 0, NULL, 0);
-    }
-    rpc_call_cancel(call); /* harmless now */
-    rpc_call_close(call);
+    pthread_create(&thread, NULL, cancel_when_held, &cancelled);
+    exchange_that_is_cancelled(cancelled.call, i ? 1 << 20 : 10);
+    pthread_join(thread, NULL);
+    rpc_stream_reply(cancelled.held, "", 0, NULL, 0);
+    rpc_call_close(cancelled.call);
   }
+  struct rpc_call *call = rpc_call_open(channel, "/test/Hold");
+  rpc_call_cancel(call);
+  exchange_that_is_cancelled(call, 10);
+  rpc_call_close(call);
   rpc_channel_destroy(channel);
   fixture_destroy(&f);
 }
