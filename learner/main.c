@@ -18,7 +18,7 @@
 #include "learner/options.h"
 #include "learner/pace.h"
 #include "learner/report.h"
-#include "learner/run.h"
+#include "learner/run_checkpoint.h"
 
 enum { EXIT_USAGE = 2, SAME_WISH_US = 1000 * 1000 };
 
