@@ -22,8 +22,7 @@ struct launch_plan {
   char *env_word; /* as the programs get it: the path of a plugin is absolute */
   bool evaluates;
   int envs_per_actor;
-  char run_folder[PATH_MAX]; /* of the run that is resumed without --logdir; "": none is. launch.c
-                                chooses another's */
+  char run_folder[PATH_MAX]; /* of the run that is resumed without --logdir; "": none */
 };
 
 /* Reads ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]. Only arguments is set where help
