@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "learner/run_options.h"
+#include "tests/unit/support/temporary_folder.h"
 
-static char folder[64], logdir[128];
+static char folder[TEMPORARY_FOLDER_BYTES], logdir[128];
 static struct learner_options options;
 static char *differences;
 static struct error error;
@@ -20,8 +20,7 @@ static struct error error;
 static int setup(void **state) {
   (void)state;
   unsetenv("TF_CONFIG");
-  snprintf(folder, sizeof(folder), "/tmp/run_options-XXXXXX");
-  if (!mkdtemp(folder)) return -1;
+  temporary_folder_make(folder);
   snprintf(logdir, sizeof(logdir), "--logdir=%s", folder);
   return 0;
 }
@@ -34,11 +33,9 @@ static void forget(void) {
 
 static int teardown(void **state) {
   (void)state;
-  char path[128];
   forget();
-  snprintf(path, sizeof(path), "%s/config.txt", folder);
-  unlink(path);
-  return rmdir(folder);
+  temporary_folder_remove(folder);
+  return 0;
 }
 
 /* Reads --env=catch and the words; NULL ends them. */

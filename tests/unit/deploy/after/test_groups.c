@@ -4,37 +4,31 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "deploy/after/groups.h"
+#include "tests/unit/support/temporary_folder.h"
 
-static char folder[] = "/tmp/test_groups_XXXXXX";
+static char folder[TEMPORARY_FOLDER_BYTES];
 static struct groups groups;
 static struct error error;
 
 static int make_folder(void **state) {
   (void)state;
-  return mkdtemp(folder) ? 0 : -1;
+  temporary_folder_make(folder);
+  return 0;
 }
 
 static int remove_folder(void **state) {
-  char path[64];
   (void)state;
-  snprintf(path, sizeof(path), "%s/config.txt", folder);
-  unlink(path);
-  return rmdir(folder);
+  temporary_folder_remove(folder);
+  return 0;
 }
 
 static enum status add(const char *config) {
-  char path[64];
-  snprintf(path, sizeof(path), "%s/config.txt", folder);
-  FILE *file = fopen(path, "w");
-  fputs(config, file);
-  fclose(file);
+  temporary_folder_write(folder, "config.txt", config);
   return groups_add(&groups, folder, &error);
 }
 

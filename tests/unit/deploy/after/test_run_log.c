@@ -4,37 +4,31 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "deploy/after/run_log.h"
+#include "tests/unit/support/temporary_folder.h"
 
-static char folder[] = "/tmp/test_run_log_XXXXXX";
+static char folder[TEMPORARY_FOLDER_BYTES];
 static struct run_log run;
 static struct error error;
 
 static int make_folder(void **state) {
   (void)state;
-  return mkdtemp(folder) ? 0 : -1;
+  temporary_folder_make(folder);
+  return 0;
 }
 
 static int remove_folder(void **state) {
-  char path[64];
   (void)state;
-  snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
-  unlink(path);
-  return rmdir(folder);
+  temporary_folder_remove(folder);
+  return 0;
 }
 
 static enum status read_text(const char *text, bool seconds, const char *y) {
-  char path[64];
-  snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
-  FILE *file = fopen(path, "w");
-  fputs(text, file);
-  fclose(file);
+  temporary_folder_write(folder, "metrics.jsonl", text);
   struct run_axes axes = {seconds, y};
   run_log_deinit(&run);
   return run_log_read(&run, folder, &axes, &error);
