@@ -6,13 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-bool aborts(void (*function)(void *context), void *context) {
+bool aborts(void (*misuse)(void *subject, int what), void *subject, int what) {
   pid_t child = fork();
   if (child == 0) {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     signal(SIGABRT, SIG_DFL);
     fclose(stderr);
-    function(context);
+    misuse(subject, what);
     _exit(0);
   }
   int status;

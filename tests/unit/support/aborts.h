@@ -1,9 +1,10 @@
-/* Whether a function ends the process by a CHECK: it runs in a child process. */
+/* Whether what must not be done ends the process by a CHECK: it is done in a child process. */
 #ifndef ACORN_TESTS_SUPPORT_ABORTS_H
 #define ACORN_TESTS_SUPPORT_ABORTS_H
 
 #include <stdbool.h>
 
-bool aborts(void (*function)(void *context), void *context);
+/* misuse does the `what`-th thing that must not be done to the subject. */
+bool aborts(void (*misuse)(void *subject, int what), void *subject, int what);
 
 #endif

@@ -5,6 +5,24 @@
 
 #include "common/base/check.h"
 
+static char group_folder[TEMPORARY_FOLDER_BYTES];
+
+int temporary_folder_setup(void **state) {
+  (void)state;
+  temporary_folder_make(group_folder);
+  return 0;
+}
+
+int temporary_folder_teardown(void **state) {
+  (void)state;
+  temporary_folder_remove(group_folder);
+  return 0;
+}
+
+const char *temporary_folder(void) {
+  return group_folder;
+}
+
 void temporary_folder_make(char folder[TEMPORARY_FOLDER_BYTES]) {
   snprintf(folder, TEMPORARY_FOLDER_BYTES, "/tmp/acorn_test-XXXXXX");
   CHECK(mkdtemp(folder), "no folder in /tmp");

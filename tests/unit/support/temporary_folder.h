@@ -5,6 +5,11 @@
 
 enum { TEMPORARY_FOLDER_BYTES = 64, TEMPORARY_PATH_BYTES = 256, TEMPORARY_TEXT_BYTES = 8192 };
 
+/* A folder for a group of tests: cmocka's fixtures, and where it is. */
+int temporary_folder_setup(void **state);
+int temporary_folder_teardown(void **state);
+const char *temporary_folder(void);
+
 /* Makes an empty one. */
 void temporary_folder_make(char folder[TEMPORARY_FOLDER_BYTES]);
 /* Removes it with all that is in it. */

@@ -11,25 +11,12 @@
 #include "deploy/after/groups.h"
 #include "tests/unit/support/temporary_folder.h"
 
-static char folder[TEMPORARY_FOLDER_BYTES];
 static struct groups groups;
 static struct error error;
 
-static int make_folder(void **state) {
-  (void)state;
-  temporary_folder_make(folder);
-  return 0;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  temporary_folder_remove(folder);
-  return 0;
-}
-
 static enum status add(const char *config) {
-  temporary_folder_write(folder, "config.txt", config);
-  return groups_add(&groups, folder, &error);
+  temporary_folder_write(temporary_folder(), "config.txt", config);
+  return groups_add(&groups, temporary_folder(), &error);
 }
 
 static const char *label(int group) {
@@ -91,5 +78,5 @@ int main(void) {
       cmocka_unit_test(other_hyperparameters_are_another_group),
       cmocka_unit_test(a_folder_without_a_run_is_named),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }

@@ -11,27 +11,14 @@
 #include "deploy/after/run_log.h"
 #include "tests/unit/support/temporary_folder.h"
 
-static char folder[TEMPORARY_FOLDER_BYTES];
 static struct run_log run;
 static struct error error;
 
-static int make_folder(void **state) {
-  (void)state;
-  temporary_folder_make(folder);
-  return 0;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  temporary_folder_remove(folder);
-  return 0;
-}
-
 static enum status read_text(const char *text, bool seconds, const char *y) {
-  temporary_folder_write(folder, "metrics.jsonl", text);
+  temporary_folder_write(temporary_folder(), "metrics.jsonl", text);
   struct run_axes axes = {seconds, y};
   run_log_deinit(&run);
-  return run_log_read(&run, folder, &axes, &error);
+  return run_log_read(&run, temporary_folder(), &axes, &error);
 }
 
 static void expect(const double (*points)[2], int count) {
@@ -107,5 +94,5 @@ int main(void) {
       cmocka_unit_test(lines_that_are_none_are_left_out),
       cmocka_unit_test(mistakes_are_named),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }

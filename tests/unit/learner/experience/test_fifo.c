@@ -343,8 +343,9 @@ struct attempt {
   struct train_batch *batch;
 };
 
-static void release_again(void *context) {
-  const struct attempt *attempt = context;
+static void release_again(void *subject, int what) {
+  (void)what;
+  const struct attempt *attempt = subject;
   fifo_release(attempt->world->fifo, attempt->batch);
 }
 
@@ -354,7 +355,7 @@ static void test_a_batch_is_released_once(void **state) {
   for (int i = 0; i < N; i++) give_next(world);
   struct train_batch *batch = fifo_take(world->fifo);
   fifo_release(world->fifo, batch);
-  assert_true(aborts(release_again, &(struct attempt){world, batch}));
+  assert_true(aborts(release_again, &(struct attempt){world, batch}, 0));
   world_destroy(world);
 }
 

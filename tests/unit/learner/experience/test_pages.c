@@ -333,15 +333,8 @@ enum misuse {
   TOO_MANY_WAIT,
 };
 
-struct attempt {
-  struct world *world;
-  enum misuse what;
-};
-
-static void misuse(void *context) {
-  const struct attempt *attempt = context;
-  struct world *world = attempt->world;
-  enum misuse what = attempt->what;
+static void misuse(void *subject, int what) {
+  struct world *world = subject;
   if (what == NO_SUCH_SLOT) pages_begin_life(world->pages, 2, 1);
   if (what == APPEND_UNBORN) pages_append(world->pages, 1);
   begin(world, 0);
@@ -365,7 +358,7 @@ static void test_misuse_is_a_check(void **state) {
   (void)state;
   for (int what = GATHER_AFTER_NEW_LIFE; what <= TOO_MANY_WAIT; what++) {
     struct world *world = world_create(2, 4, 16, 0, false, 0);
-    assert_true(aborts(misuse, &(struct attempt){world, what}));
+    assert_true(aborts(misuse, world, what));
     world_destroy(world);
   }
 }

@@ -173,15 +173,8 @@ static void test_readers_see_whole_snapshots_that_grow(void **state) {
 
 enum misuse { RELEASE_TWICE, RELEASE_FOREIGN, GO_BACK, TOO_MANY_READERS };
 
-struct attempt {
-  struct world *world;
-  enum misuse what;
-};
-
-static void misuse(void *context) {
-  const struct attempt *attempt = context;
-  struct world *world = attempt->world;
-  enum misuse what = attempt->what;
+static void misuse(void *subject, int what) {
+  struct world *world = subject;
   int64_t version;
   publish(world, 7);
   const real *parameters = weights_acquire(world->weights, &version);
@@ -199,7 +192,7 @@ static void test_misuse_is_a_check(void **state) {
   (void)state;
   for (int what = RELEASE_TWICE; what <= TOO_MANY_READERS; what++) {
     struct world *world = world_create();
-    assert_true(aborts(misuse, &(struct attempt){world, what}));
+    assert_true(aborts(misuse, world, what));
     world_destroy(world);
   }
 }
