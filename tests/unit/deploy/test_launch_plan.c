@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -10,7 +11,9 @@
 #include "common/base/log.h"
 #include "deploy/launch_plan.h"
 
-static struct launch_plan plan;
+/* One for each test: words live as long as the program, and so does what holds them. */
+static struct launch_plan plans[4], *plan;
+static int num_plans;
 static struct error error;
 
 /* The words after "cartpole vtrace 2"; NULL ends them. */
@@ -22,13 +25,14 @@ static enum status parse(const char *first, ...) {
   for (const char *word = first; word; word = va_arg(words, const char *))
     argv[argc++] = (char *)word;
   va_end(words);
-  memset(&plan, 0, sizeof(plan));
-  return launch_plan_parse(&plan, argc, argv, &error);
+  assert_in_range(num_plans, 0, sizeof(plans) / sizeof(plans[0]) - 1);
+  plan = &plans[num_plans++];
+  return launch_plan_parse(plan, argc, argv, &error);
 }
 
 static bool learner_gets(const char *word) {
-  for (int i = 1; i < plan.arguments.learner.count; i++)
-    if (strcmp(plan.arguments.learner.word[i], word) == 0) return true;
+  for (int i = 1; i < plan->arguments.learner.count; i++)
+    if (strcmp(plan->arguments.learner.word[i], word) == 0) return true;
   return false;
 }
 
@@ -40,19 +44,20 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   (void)state;
-  options_deinit(&launch_options_table, &plan.own);
-  options_deinit(&learner_options_table, &plan.learner);
-  options_deinit(&actor_options_table, &plan.actor);
+  free(plan->env_word);
+  options_deinit(&launch_options_table, &plan->own);
+  options_deinit(&learner_options_table, &plan->learner);
+  options_deinit(&actor_options_table, &plan->actor);
   return 0;
 }
 
 static void an_environment_says_how_many_suit_an_actor(void **state) {
   (void)state;
   assert_int_equal(parse(NULL, NULL), STATUS_OK);
-  assert_string_equal(plan.env->name, "cartpole");
-  assert_int_equal(plan.envs_per_actor, learner_default_envs_per_actor("cartpole"));
-  assert_false(plan.evaluates);
-  assert_string_equal(plan.run_folder, "");
+  assert_string_equal(plan->env->name, "cartpole");
+  assert_int_equal(plan->envs_per_actor, learner_default_envs_per_actor("cartpole"));
+  assert_false(plan->evaluates);
+  assert_string_equal(plan->run_folder, "");
 }
 
 static void the_learner_gets_room_for_evaluators(void **state) {
