@@ -100,7 +100,9 @@ void report_tick(struct report *report, int64_t now_us) {
     report->live_us = now_us;
     live_line(report, &trainer, columns);
   }
-  if (metrics_are_due(report, now_us)) write_metrics(report, now_us);
+  /* A run that has ended has its last line from report_result. */
+  bool goes_on = progress_stopped(run->progress) == STOP_NONE;
+  if (goes_on && metrics_are_due(report, now_us)) write_metrics(report, now_us);
 }
 
 /* 3 only when the budget ended a run that was to reach a target. */

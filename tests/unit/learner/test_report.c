@@ -232,6 +232,19 @@ static void the_last_metrics_count_every_episode(void **state) {
   destroy(f);
 }
 
+/* The loop may tick once more before it hears of the end: the last line is the result's. */
+static void a_tick_after_the_end_writes_nothing(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  progress_stop(f->run.progress, STOP_TOTAL_STEPS);
+  report_tick(&f->report, START + SECOND);
+  assert_int_equal(lines_of_metrics(f), 0);
+  result(f, START + SECOND, &code);
+  assert_int_equal(lines_of_metrics(f), 1);
+  destroy(f);
+}
+
 static void metrics_can_be_off(void **state) {
   (void)state;
   struct fixture *f = create("metrics_secs", "0");
@@ -266,6 +279,7 @@ int main(void) {
       cmocka_unit_test(rates_are_over_the_time_since_they_were_last_taken),
       cmocka_unit_test(metrics_are_written_when_they_are_due),
       cmocka_unit_test(the_last_metrics_count_every_episode),
+      cmocka_unit_test(a_tick_after_the_end_writes_nothing),
       cmocka_unit_test(metrics_can_be_off),
       cmocka_unit_test(a_result_that_cannot_be_written_is_an_error),
   };
