@@ -5,7 +5,8 @@
  * the learner, one that only the actor's knows to the actors, one that both know to both. " -- " is
  * skipped, wherever it stands. What the launcher sets itself (--num_envs and the like) is refused
  * with a sentence that says what to write instead.
- * Upstream: deploy/launch.c; deploy/task.c, in a form without the counts. Thread: one, at start. */
+ * Upstream: deploy/launch_plan.c; deploy/task_plan.c, in a form without the counts. Thread: one, at
+ * start. */
 #ifndef ACORN_DEPLOY_ARGUMENTS_H
 #define ACORN_DEPLOY_ARGUMENTS_H
 

@@ -1,6 +1,6 @@
 /* --game, --sticky_actions and --resize: short ways to write --env_args for those who train on the
  * Atari.
- * Upstream: deploy/launch.c. Thread: one, at start. */
+ * Upstream: deploy/launch_plan.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_ATARI_WORDS_H
 #define ACORN_DEPLOY_ATARI_WORDS_H
 

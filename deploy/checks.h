@@ -1,5 +1,5 @@
 /* Mistakes in the words of a run that no program's own table can name.
- * Upstream: deploy/launch.c. Thread: one, at start. */
+ * Upstream: deploy/launch_plan.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_CHECKS_H
 #define ACORN_DEPLOY_CHECKS_H
 

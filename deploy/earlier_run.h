@@ -1,5 +1,5 @@
 /* What a run that plays or continues another one takes over from its folder.
- * Upstream: deploy/launch.c. Thread: one, at start. */
+ * Upstream: deploy/launch_plan.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_EARLIER_RUN_H
 #define ACORN_DEPLOY_EARLIER_RUN_H
 

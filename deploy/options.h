@@ -1,5 +1,5 @@
 /* The launcher's own options; what the learner and the actors know is theirs.
- * Upstream: deploy/launch.c. Thread: one, at start. */
+ * Upstream: deploy/launch_plan.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_OPTIONS_H
 #define ACORN_DEPLOY_OPTIONS_H
 

@@ -1,6 +1,6 @@
 /* Which folder a run writes to, when the user does not name one:
  * runs/<env>-<agent>-<YYYYmmdd-HHMMSS>[-n].
- * Upstream: deploy/launch.c. Thread: one, at start. */
+ * Upstream: deploy/launch.c, deploy/launch_plan.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_RUN_FOLDER_H
 #define ACORN_DEPLOY_RUN_FOLDER_H
 
@@ -9,6 +9,9 @@
 #include <time.h>
 
 #include "common/base/status.h"
+
+/* Where runs are, from where the user stands. */
+#define RUNS_FOLDER "runs"
 
 /* Makes the folder of a run that starts at `now`, under `runs`, and writes its path. Runs that
  * start in the same second get -1, -2, ... Errors: IO; INVALID: the path is too long. */

@@ -127,18 +127,17 @@ static double resident_bytes(void) {
 }
 
 void gauges_fill(struct run *run, const struct trainer_report *trainer,
-                 const struct gauges_rates *rates) {
+                 const struct gauges_rates *rates, const struct progress_returns *train,
+                 const struct progress_returns *eval) {
   struct gauges *gauges = run->gauges;
-  struct progress_returns train = progress_returns(run->progress, false),
-                          eval = progress_returns(run->progress, true);
   /* Right after a resume only short episodes have ended, as all began at once. */
-  bool biased = run->resumed && train.window < PROGRESS_WINDOW;
-  metric_set(gauges->episode_return, biased ? NAN : train.mean);
-  metric_set(gauges->episode_length, biased ? NAN : train.length_mean);
-  metric_set(gauges->eval_return, eval.mean);
-  metric_set(gauges->eval_length, eval.length_mean);
-  metric_set_total(gauges->episodes, train.count);
-  metric_set_total(gauges->eval_episodes, eval.count);
+  bool biased = run->resumed && train->window < PROGRESS_WINDOW;
+  metric_set(gauges->episode_return, biased ? NAN : train->mean);
+  metric_set(gauges->episode_length, biased ? NAN : train->length_mean);
+  metric_set(gauges->eval_return, eval->mean);
+  metric_set(gauges->eval_length, eval->length_mean);
+  metric_set_total(gauges->episodes, train->count);
+  metric_set_total(gauges->eval_episodes, eval->count);
   metric_set_total(gauges->env_steps, progress_steps(run->progress));
   metric_set(gauges->env_rate, rates->env_steps);
   metric_set(gauges->trained_rate, rates->trained_steps);

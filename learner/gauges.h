@@ -15,6 +15,7 @@ struct gauges_rates {
 
 /* Copies what the parts know into it. */
 void gauges_fill(struct run *run, const struct trainer_report *trainer,
-                 const struct gauges_rates *rates);
+                 const struct gauges_rates *rates, const struct progress_returns *train,
+                 const struct progress_returns *eval);
 
 #endif

@@ -1,6 +1,5 @@
-/* The learner: options, the control loop (signals, timers, checkpoint files), the result. What it
- * controls is in run.h. */
-#include <errno.h>
+/* The learner: the control loop (signals, timers, checkpoint files), the result. What it controls
+ * is in run.h. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,22 +7,20 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
-#include "common/cluster/tf_config.h"
-#include "envs/registry.h"
 #include "learner/metrics_port.h"
-#include "learner/options.h"
 #include "learner/pace.h"
 #include "learner/report.h"
-#include "learner/run.h"
+#include "learner/run_checkpoint.h"
+#include "learner/run_options.h"
 
 enum { EXIT_USAGE = 2, SAME_WISH_US = 1000 * 1000 };
 
 struct app {
   struct learner_options options;
+  char *differences; /* run_options_read's, until they are said */
   struct run run;
   struct report report;
   uv_loop_t *loop;
@@ -37,7 +34,6 @@ struct app {
   enum status write_status;
   bool write_failed; /* the last one could not be written */
   struct error write_error;
-  char *differences; /* a resumed run's, from what it was, a line each; NULL: it is none. Heap */
 };
 
 /* ---- from other threads: wake the loop */
@@ -166,120 +162,7 @@ static void loop_finish(struct app *app) {
   while (app->writing) uv_run(app->loop, UV_RUN_ONCE);
 }
 
-/* ---- options */
-
-/* These say how a program is started, not what is run. */
-static const char *const options_of_start[] = {"listen",           "logdir", "resume",
-                                               "exit_with_parent", "mode",   "over"};
-enum { NUM_OPTIONS_OF_START = sizeof(options_of_start) / sizeof(options_of_start[0]) };
-
-static bool is_option_of_start(const char *name) {
-  for (int i = 0; i < NUM_OPTIONS_OF_START; i++)
-    if (strcmp(options_of_start[i], name) == 0) return true;
-  return false;
-}
-
-static void say_difference(void *context, const struct option *option, const char *earlier,
-                           const char *now) {
-  if (!is_option_of_start(option->name))
-    fprintf(context, "resuming with --%s=%s; it was %s\n", option->name, now, earlier);
-}
-
-static char *describe_differences(const struct learner_options *earlier,
-                                  const struct learner_options *now) {
-  char *text;
-  size_t bytes;
-  FILE *out = open_memstream(&text, &bytes);
-  CHECK(out, "out of memory for the differences of options");
-  options_compare(&learner_options_table, earlier, now, say_difference, out);
-  fclose(out);
-  return text;
-}
-
-/* Once the folder is ours: one that another learner uses is not resumed. */
-static void say_differences(struct app *app) {
-  char *rest = app->differences;
-  for (const char *line; rest && (line = strsep(&rest, "\n")) && *line;) log_info("%s", line);
-  free(app->differences);
-  app->differences = NULL;
-}
-
-/* A run that is evaluated or continued brings its own options; the command line wins over them. */
-static enum status take_options_of_run(struct app *app, const char *path, int argc, char **argv,
-                                       struct error *error) {
-  const struct option_table *table = &learner_options_table;
-  struct learner_options earlier;
-  options_init(table, &earlier);
-  enum status status = options_read_file(table, &earlier, path, error);
-  options_deinit(table, &app->options);
-  options_init(table, &app->options);
-  if (status == STATUS_OK) status = options_read_file(table, &app->options, path, error);
-  if (status == STATUS_OK)
-    status = options_parse(table, &app->options, argc, argv, NULL, NULL, error);
-  if (status == STATUS_OK && app->options.resume)
-    app->differences = describe_differences(&earlier, &app->options);
-  options_deinit(table, &earlier);
-  return status;
-}
-
-static enum status parse(struct app *app, int argc, char **argv, struct error *error) {
-  const struct option_table *table = &learner_options_table;
-  enum status status = options_parse(table, &app->options, argc, argv, NULL, NULL, error);
-  if (status != STATUS_OK) return status;
-  bool evaluates = strcmp(app->options.mode, "evaluate") == 0;
-  bool learns = strcmp(app->options.agent, "vtrace") == 0;
-  bool wants_port = options_given(table, &app->options, "metrics_port");
-  bool has_run = evaluates ? learns : app->options.resume;
-  if (!has_run || !app->options.logdir[0]) return STATUS_OK;
-  char path[1024];
-  snprintf(path, sizeof(path), "%s/config.txt", app->options.logdir);
-  if (access(path, R_OK) != 0 && !evaluates) return STATUS_OK;
-  if (access(path, R_OK) != 0)
-    return status_fail(error, STATUS_NOT_FOUND,
-                       "--logdir=%s holds no run to evaluate: there is no config.txt in it",
-                       app->options.logdir);
-  status = take_options_of_run(app, path, argc, argv, error);
-  /* The port is the run's, which may still be training. */
-  if (evaluates && !wants_port) app->options.metrics_port = 0;
-  return status;
-}
-
-/* Without --listen a cluster's TF_CONFIG says where to listen. */
-static enum status apply_tf_config(struct app *app, struct error *error) {
-  const char *json = getenv("TF_CONFIG");
-  if (!json || !json[0] || options_given(&learner_options_table, &app->options, "listen"))
-    return STATUS_OK;
-  struct tf_config config = {0};
-  enum status status = tf_config_parse(&config, json, error);
-  if (status != STATUS_OK) return status;
-  if (config.role != TF_ROLE_LEARNER)
-    return status_fail(
-        error, STATUS_INVALID,
-        "TF_CONFIG makes this task %s %d, but this program is the learner: run build/actor here",
-        tf_role_name(config.role), config.index);
-  return options_set(&learner_options_table, &app->options, "listen", config.listen, "TF_CONFIG",
-                     error);
-}
-
-/* config.txt must name the same plugin to a later learner in another folder. */
-static enum status make_env_absolute(struct app *app, struct error *error) {
-  char *word = registry_word(app->options.env);
-  enum status status = STATUS_OK;
-  if (strcmp(word, app->options.env) != 0)
-    status = options_set(&learner_options_table, &app->options, "env", word, "", error);
-  free(word);
-  return status;
-}
-
-static enum status read_options(struct app *app, int argc, char **argv, struct error *error) {
-  options_init(&learner_options_table, &app->options);
-  enum status status = parse(app, argc, argv, error);
-  if (status == STATUS_OK) status = make_env_absolute(app, error);
-  if (status == STATUS_OK) status = apply_tf_config(app, error);
-  if (status != STATUS_OK) return status;
-  learner_options_apply_preset(&app->options);
-  return learner_options_check(&app->options, error);
-}
+/* ---- at the start */
 
 static void apply_process_options(const struct learner_options *options) {
   static const char *const levels[] = {"debug", "info", "warn", "error"};
@@ -289,24 +172,6 @@ static void apply_process_options(const struct learner_options *options) {
   pid_t parent = getppid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) exit(1);
-}
-
-/* The effective options, for people, for evaluation and for resuming: a full disk or a crash leaves
- * those of before. */
-static void write_config(const struct app *app) {
-  char path[1024], temporary[1024];
-  snprintf(path, sizeof(path), "%s/config.txt", app->run.folder.path);
-  snprintf(temporary, sizeof(temporary), "%s/config.tmp", app->run.folder.path);
-  FILE *file = fopen(temporary, "w");
-  if (file)
-    options_write_without(&learner_options_table, &app->options, options_of_start,
-                          NUM_OPTIONS_OF_START, file);
-  bool written = file && !ferror(file) && fflush(file) == 0;
-  int reason = errno;
-  if (file) written = fclose(file) == 0 && written;
-  if (written && rename(temporary, path) == 0) return;
-  log_warn("cannot write %s: %s", path, strerror(written ? errno : reason));
-  unlink(temporary);
 }
 
 /* For those who want to watch; the run goes on without. */
@@ -367,14 +232,14 @@ int main(int argc, char **argv) {
   struct error error;
   process_init();
   log_init("learner", LOG_INFO);
-  enum status status = read_options(&app, argc, argv, &error);
+  enum status status = run_options_read(&app.options, &app.differences, argc, argv, &error);
   if (status == STATUS_DONE) return 0;
   if (status == STATUS_OK) {
     apply_process_options(&app.options);
     loop_init(&app);
     struct run_callbacks callbacks = {wake_stop, wake_saved, &app};
     status = run_create(&app.run, &app.options, &callbacks, &error);
-    if (status == STATUS_OK) say_differences(&app);
+    if (status == STATUS_OK) run_options_say_differences(app.differences);
     if (status == STATUS_OK)
       status = metrics_port_start(&app.metrics_port, app.loop, &app.options, &app.report, &error);
     if (status == STATUS_OK) status = run_start(&app.run, &error);
@@ -386,7 +251,7 @@ int main(int argc, char **argv) {
   }
   if (!app.run.evaluates) {
     folder_write_environment(&app.run.folder, app.run.identity);
-    write_config(&app);
+    run_options_write(&app.options, app.run.folder.path);
     write_address(&app.run);
   }
   int code = run_to_end(&app, start_us);

@@ -49,7 +49,7 @@ static const struct preset presets[] = {
     {"atari", "max_gradient_norm", "40"},
     {"atari", "unroll_length", "20"},
     {"atari", "batch_size", "32"},
-    /* Returns of hundreds, made small; episodes of up to 1,000 steps whose best reward comes last. */
+    /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
     {"gym:LunarLander-v3", "total_steps", "5M"},
     {"gym:LunarLander-v3", "previous_action", "false"},
     {"gym:LunarLander-v3", "previous_reward", "false"},

@@ -27,10 +27,10 @@ struct progress {
   _Atomic int reason; /* enum stop_reason */
   pthread_mutex_t lock;
   struct window role[2]; /* guarded by lock: training, evaluation */
-  double *sorted;    /* guarded by lock: scratch for the median, as large as the larger window */
-  struct kept *kept; /* (max_kept), guarded by lock */
-  int64_t before;    /* episodes before a resume */
-  int64_t *played;   /* (E) evaluate mode: episodes counted of each environment */
+  struct kept *kept;     /* (max_kept), guarded by lock */
+  int64_t before;        /* episodes before a resume */
+  int64_t *played;       /* (E) evaluate mode: episodes counted of each environment */
+  struct window copy;    /* thread main only: of a window, as large as the larger one */
 };
 
 const char *stop_reason_name(enum stop_reason reason) {
@@ -43,6 +43,11 @@ static void window_create(struct window *window, int room) {
   window->room = room;
   window->episode_return = check_alloc((size_t)room, sizeof(double));
   window->length = check_alloc((size_t)room, sizeof(uint32_t));
+}
+
+static void window_destroy(struct window *window) {
+  free(window->episode_return);
+  free(window->length);
 }
 
 static void window_add(struct window *window, double episode_return, uint32_t length) {
@@ -58,8 +63,7 @@ struct progress *progress_create(const struct progress_config *config) {
   int eval_room = config->quota_episodes ? (int)config->quota_episodes : PROGRESS_WINDOW;
   window_create(&progress->role[0], PROGRESS_WINDOW);
   window_create(&progress->role[1], eval_room);
-  progress->sorted = check_alloc(
-      (size_t)(eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW), sizeof(double));
+  window_create(&progress->copy, eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW);
   progress->kept = check_alloc((size_t)config->max_kept, sizeof(struct kept));
   progress->played = check_alloc((size_t)config->quota_environments + 1, sizeof(int64_t));
   return progress;
@@ -67,11 +71,8 @@ struct progress *progress_create(const struct progress_config *config) {
 
 void progress_destroy(struct progress *progress) {
   if (!progress) return;
-  for (int role = 0; role < 2; role++) {
-    free(progress->role[role].episode_return);
-    free(progress->role[role].length);
-  }
-  free(progress->sorted);
+  for (int role = 0; role < 2; role++) window_destroy(&progress->role[role]);
+  window_destroy(&progress->copy);
   free(progress->kept);
   free(progress->played);
   pthread_mutex_destroy(&progress->lock);
@@ -111,9 +112,13 @@ static bool quota_admits(struct progress *progress, int environment) {
   return true;
 }
 
+static int window_size(const struct window *window) {
+  return window->count < window->room ? (int)window->count : window->room;
+}
+
 /* In long double, so that the digits do not depend on the order in which episodes came. */
 static double window_mean(const struct window *window) {
-  int n = window->count < window->room ? (int)window->count : window->room;
+  int n = window_size(window);
   long double sum = 0;
   for (int i = 0; i < n; i++) sum += window->episode_return[i];
   return n ? (double)(sum / n) : NAN;
@@ -174,13 +179,19 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Fills the statistics of the n returns in the window; sorts a copy for the median. */
-static void window_statistics(struct progress_returns *out, const struct window *window,
-                              double *sorted, int n) {
+static void window_copy(struct window *copy, const struct window *window) {
+  int n = window_size(window);
+  memcpy(copy->episode_return, window->episode_return, (size_t)n * sizeof(double));
+  memcpy(copy->length, window->length, (size_t)n * sizeof(uint32_t));
+  copy->count = n;
+}
+
+/* Fills the statistics of a window that has n > 0 returns; sorts them. */
+static void window_statistics(struct progress_returns *out, struct window *window, int n) {
   long double squares = 0, length = 0;
-  memcpy(sorted, window->episode_return, (size_t)n * sizeof(double));
-  qsort(sorted, (size_t)n, sizeof(double), compare_doubles);
+  double *sorted = window->episode_return;
   out->mean = window_mean(window);
+  qsort(sorted, (size_t)n, sizeof(double), compare_doubles);
   for (int i = 0; i < n; i++) {
     squares += ((long double)sorted[i] - out->mean) * ((long double)sorted[i] - out->mean);
     length += window->length[i];
@@ -195,12 +206,14 @@ static void window_statistics(struct progress_returns *out, const struct window 
 struct progress_returns progress_returns(struct progress *progress, bool eval) {
   struct progress_returns out = {
       .mean = NAN, .std = NAN, .min = NAN, .max = NAN, .median = NAN, .length_mean = NAN};
+  struct window *copy = &progress->copy;
   pthread_mutex_lock(&progress->lock);
-  const struct window *window = &progress->role[eval];
-  out.count = window->count + (eval ? 0 : progress->before);
-  out.window = window->count < window->room ? (int)window->count : window->room;
-  if (out.window) window_statistics(&out, window, progress->sorted, out.window);
+  window_copy(copy, &progress->role[eval]);
+  out.count = progress->role[eval].count + (eval ? 0 : progress->before);
   pthread_mutex_unlock(&progress->lock);
+  /* Queues' threads add episodes meanwhile. */
+  out.window = window_size(copy);
+  if (out.window) window_statistics(&out, copy, out.window);
   return out;
 }
 

@@ -3,8 +3,8 @@
  * Scores, evaluation and --target_return come only from the episodes that actors report. In
  * evaluate mode each environment has a quota, so that short episodes are not counted more often
  * than long ones: environment i of E plays the episodes i, i + E, i + 2E, ... of the requested
- * number, and what it plays beyond is not counted. Threads: any; guarded by one mutex, except the
- * step counter (atomic). */
+ * number, and what it plays beyond is not counted. Threads: any, where nothing else is said;
+ * guarded by one mutex, except the step counter (atomic). */
 #ifndef ACORN_LEARNER_PROGRESS_H
 #define ACORN_LEARNER_PROGRESS_H
 
@@ -77,6 +77,7 @@ void progress_keep_episode(struct progress *progress, int environment, double ep
                            uint32_t length);
 void progress_count_kept(struct progress *progress);
 
+/* Sorts, but not under the lock. Thread: main. */
 struct progress_returns progress_returns(struct progress *progress, bool eval);
 /* Whether the target and the result are over evaluation episodes, by now. */
 bool progress_over_eval(struct progress *progress);

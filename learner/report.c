@@ -44,7 +44,8 @@ static void live_line(struct report *report, const struct trainer_report *traine
   log_live(line);
 }
 
-void report_measure(struct report *report) {
+/* Copies the figures of the run into its metrics; finished episodes as the vitals know them. */
+static void fill_metrics(struct report *report) {
   struct trainer_report trainer = {0};
   if (report->run->trainer) trainer = trainer_report(report->run->trainer);
   const struct vitals *vitals = &report->vitals;
@@ -54,7 +55,12 @@ void report_measure(struct report *report) {
                                .updates = status->updates_per_second,
                                .trainer_busy = report->run->trains ? 1 - status->trainer_wait : 0,
                                .cpu_cores = vitals->cpu_cores};
-  gauges_fill(report->run, &trainer, &rates);
+  gauges_fill(report->run, &trainer, &rates, &vitals->train, &vitals->eval);
+}
+
+void report_measure(struct report *report) {
+  vitals_read_returns(&report->vitals);
+  fill_metrics(report);
 }
 
 /* Closes the metrics' interval, for metrics.jsonl, the events, and whoever asks on the port. */
@@ -63,7 +69,7 @@ static void write_metrics(struct report *report, int64_t now_us) {
   int64_t steps = progress_steps(run->progress);
   double seconds = seconds_since(report, now_us);
   report->metrics_us = now_us;
-  report_measure(report);
+  fill_metrics(report);
   if (report->metrics_file.fd >= 0)
     metrics_file_write(&report->metrics_file, run->metrics, steps, seconds);
   else
@@ -94,7 +100,9 @@ void report_tick(struct report *report, int64_t now_us) {
     report->live_us = now_us;
     live_line(report, &trainer, columns);
   }
-  if (metrics_are_due(report, now_us)) write_metrics(report, now_us);
+  /* A run that has ended has its last line from report_result. */
+  bool goes_on = progress_stopped(run->progress) == STOP_NONE;
+  if (goes_on && metrics_are_due(report, now_us)) write_metrics(report, now_us);
 }
 
 /* 3 only when the budget ended a run that was to reach a target. */
@@ -120,13 +128,14 @@ static void evaluation_line(const struct run *run, const struct progress_returns
 
 int report_result(struct report *report, int64_t now_us) {
   struct run *run = report->run;
+  vitals_read_returns(&report->vitals);
   /* Once is enough for a step: a run that was over before it began has its line. */
   if (metrics_are_wanted(report) && report->metrics_file.step != progress_steps(run->progress))
     write_metrics(report, now_us);
   log_live("");
   bool eval = progress_over_eval(run->progress);
   enum stop_reason reason = progress_stopped(run->progress);
-  struct progress_returns returns = progress_returns(run->progress, eval);
+  struct progress_returns returns = eval ? report->vitals.eval : report->vitals.train;
   double seconds = seconds_since(report, now_us);
   int64_t steps = progress_steps(run->progress);
   if (run->evaluates && returns.window) evaluation_line(run, &returns);

@@ -65,11 +65,6 @@ void run_stop_training(struct run *run);
  * goodbye are waited for a while, unless *hurry. */
 void run_say_goodbye(struct run *run, const volatile sig_atomic_t *hurry);
 
-/* Writes a checkpoint of the present state (the trainer must not run), or of the buffer that
- * on_saved announced. */
-MUST_CHECK enum status run_write_checkpoint(struct run *run, struct error *error);
-MUST_CHECK enum status run_write_saved(struct run *run, struct error *error);
-
 void run_destroy(struct run *run);
 
 #endif

@@ -54,20 +54,23 @@ void vitals_close(struct vitals *vitals) {
 
 /* ---- Status */
 
+void vitals_read_returns(struct vitals *vitals) {
+  vitals->train = progress_returns(vitals->run->progress, false);
+  vitals->eval = progress_returns(vitals->run->progress, true);
+}
+
 static void fill_progress(struct vitals *vitals, const struct trainer_report *trainer,
                           int64_t now_us) {
   struct wire_status *status = &vitals->status;
   struct run *run = vitals->run;
-  struct progress_returns train = progress_returns(run->progress, false),
-                          eval = progress_returns(run->progress, true);
   struct leases_count count = leases_count(run->leases);
   status->environment_steps = (uint64_t)progress_steps(run->progress);
   status->trained_steps = (uint64_t)trainer->trained_steps;
   status->updates = (uint64_t)trainer->updates;
-  status->episodes = (uint64_t)(run->evaluates ? eval.count : train.count);
+  status->episodes = (uint64_t)(run->evaluates ? vitals->eval.count : vitals->train.count);
   status->seconds = (double)(now_us - vitals->start_us) / SECOND_US;
-  status->return_mean = train.mean;
-  status->eval_return_mean = eval.mean;
+  status->return_mean = vitals->train.mean;
+  status->eval_return_mean = vitals->eval.mean;
   if (trainer->stats.steps) status->policy_lag_updates = trainer->stats.lag_updates;
   status->train_environments = count.train_envs;
   status->eval_environments = count.eval_envs;
@@ -163,6 +166,7 @@ static void watch_silence(struct vitals *vitals, const struct trainer_report *tr
 }
 
 void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us) {
+  vitals_read_returns(vitals);
   fill_progress(vitals, trainer, now_us);
   close_interval(vitals, trainer, now_us);
   watch_silence(vitals, trainer, now_us);

@@ -12,7 +12,8 @@ struct vitals {
   struct wire_status status; /* its players are listed when they are asked for */
   struct players *players;
   struct silence silence;
-  double cpu_cores; /* that the process used in the last interval */
+  struct progress_returns train, eval; /* of finished episodes, at the last tick */
+  double cpu_cores;                    /* that the process used in the last interval */
   int64_t start_us;
   /* at the end of the last interval */
   int64_t interval_us, updates, steps, trained_steps, cpu_us;
@@ -25,6 +26,9 @@ struct vitals {
 /* From now on Status is answered from it. */
 void vitals_open(struct vitals *vitals, struct run *run, int64_t start_us);
 void vitals_close(struct vitals *vitals);
+
+/* Reads the returns of finished episodes anew; a tick does so too. */
+void vitals_read_returns(struct vitals *vitals);
 
 /* Brings it up to date; says why nothing is trained when that is due. */
 void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us);

@@ -1,30 +1,9 @@
-/* The reference device's activations and images. Part of ref.c, which is compiled for each REAL.
- * Sums run over the places of the window that lie inside the image; the zeros around it add
- * nothing. */
+/* The reference device's images. Part of ref.c. Sums run over the places of the window that lie
+ * inside the image; the zeros around it add nothing. */
 #ifndef ACORN_LEARNER_DEVICE_REF_IMAGE_H
 #define ACORN_LEARNER_DEVICE_REF_IMAGE_H
 
-#include <string.h>
-#include <tgmath.h>
-
-#include "common/base/check.h"
-#undef I /* tgmath.h's imaginary unit */
-#include "learner/device/device.h"
-
-#ifndef REAL
-#define REAL double
-#endif
-
-static REAL activate(enum activation act, REAL x) {
-  if (act == ACTIVATION_RELU) return x > 0 ? x : 0;
-  return act == ACTIVATION_TANH ? tanh(x) : x;
-}
-
-/* The activation's derivative, from its output. */
-static REAL slope(enum activation act, REAL y) {
-  if (act == ACTIVATION_RELU) return y > 0;
-  return act == ACTIVATION_TANH ? 1 - y * y : 1;
-}
+#include "learner/device/ref.h"
 
 static void ref_image(struct device *d, real *y_, const struct device_inputs *in, int B) {
   (void)d;

@@ -14,10 +14,9 @@
 #include "learner/experience/pages.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/check.h"
-#include "common/rpc/wire.h"
+#include "learner/experience/gather.h"
 
 enum { NONE = -1 };
 
@@ -319,56 +318,6 @@ void pages_release(struct pages *pages, const struct window *window) {
   release_page(pages, window, page_of(pages, window));
 }
 
-/* `count` rows of `bytes` each, packed, to places `stride` bytes apart. A small size known to the
- * compiler is a few moves. */
-static void copy_observations(uint8_t *restrict to, size_t stride, const uint8_t *restrict from,
-                              size_t bytes, int count) {
-  if (bytes == 16) {
-    for (int i = 0; i < count; i++, to += stride, from += 16) memcpy(to, from, 16);
-  } else if (bytes == 32) {
-    for (int i = 0; i < count; i++, to += stride, from += 32) memcpy(to, from, 32);
-  } else {
-    for (int i = 0; i < count; i++, to += stride, from += bytes) memcpy(to, from, bytes);
-  }
-}
-
-/* `count` rows from `row` on become the steps from `t` on of the column. `previous`: the action
- * before them. Returns the last action. */
-static int32_t copy_steps(const struct pages *pages, struct train_batch *batch, int column, int t,
-                          size_t row, int count, int32_t previous) {
-  const struct pages_rows *rows = &pages->rows;
-  size_t N = (size_t)batch->N, to = (size_t)t * N + (size_t)column, bytes = batch->row_stride;
-  copy_observations(batch->observation + to * bytes, N * bytes, rows->observation + row * bytes,
-                    bytes, count);
-  int32_t *restrict action = batch->action + to, *restrict before = batch->previous_action + to;
-  float *restrict behaviour = batch->behaviour + to, *restrict reward = batch->reward + to;
-  uint8_t *restrict flags = batch->flags + to;
-  int64_t *restrict version = batch->version + to;
-  const struct pages_step *step = rows->step + row;
-  for (size_t i = 0; i < (size_t)count; i++) {
-    before[i * N] = step[i].flags & STEP_FIRST ? -1 : previous;
-    previous = step[i].action;
-    action[i * N] = previous;
-    behaviour[i * N] = step[i].behaviour;
-    reward[i * N] = step[i].reward;
-    flags[i * N] = step[i].flags;
-    version[i * N] = step[i].version;
-  }
-  return previous;
-}
-
-/* The frames before the window in page `at`: the last ones of the page before it. */
-static void copy_footprint(const struct pages *pages, struct train_batch *batch, int column,
-                           int at) {
-  size_t bytes = batch->row_stride, N = (size_t)batch->N, T = (size_t)pages->config.page_steps;
-  int depth = batch->depth[column] = pages->rows.start_depth[at];
-  for (int k = 0; k < depth; k++) {
-    size_t row = (size_t)pages->page[at].older * T + T - 1 - (size_t)k;
-    memcpy(batch->older + ((size_t)k * N + (size_t)column) * bytes,
-           pages->rows.observation + row * bytes, bytes);
-  }
-}
-
 void pages_gather(struct pages *pages, struct train_batch *batch, int column,
                   const struct window *window) {
   const struct pages_config *config = &pages->config;
@@ -381,15 +330,20 @@ void pages_gather(struct pages *pages, struct train_batch *batch, int column,
   int at = page_of(pages, window), next = pages->page[at].newer, T = config->page_steps;
 
   /* All rows of the window's page, then the first row of the next. */
-  int32_t previous = copy_steps(pages, batch, column, 0, (size_t)at * (size_t)T, T,
-                                pages->rows.start_previous_action[at]);
-  copy_steps(pages, batch, column, T, (size_t)next * (size_t)T, 1, previous);
+  const struct pages_rows *rows = &pages->rows;
+  int32_t previous = gather_steps(batch, rows, column, 0, (size_t)at * (size_t)T, T,
+                                  rows->start_previous_action[at]);
+  gather_steps(batch, rows, column, T, (size_t)next * (size_t)T, 1, previous);
   size_t S = (size_t)config->state_size;
   if (S)
     pages->device->ops->copy(pages->device,
                              device_at(pages->device, batch->state, (size_t)column * S),
-                             device_at(pages->device, pages->rows.start_state, (size_t)at * S), S);
-  if (config->footprint) copy_footprint(pages, batch, column, at);
+                             device_at(pages->device, rows->start_state, (size_t)at * S), S);
+  if (config->footprint) {
+    /* The frames before the window are the last ones of the page before its own. */
+    size_t end = ((size_t)pages->page[at].older + 1) * (size_t)T;
+    gather_footprint(batch, rows, column, end - 1, rows->start_depth[at]);
+  }
   batch->window[column] = *window;
   release_page(pages, window, at);
 }

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -47,37 +46,13 @@ static int max_segments(const struct batcher *batcher) {
   return 2 * batcher->config.max_clients;
 }
 
-static void batch_create(struct row_batch *batch, const struct batcher_config *config) {
-  size_t rows = (size_t)config->max_rows;
-  batch->observation = check_alloc(rows, config->row_stride);
-  batch->reward = check_alloc(rows, sizeof(float));
-  batch->flags = check_alloc(rows, 1);
-  batch->segment = check_alloc(2 * (size_t)config->max_clients, sizeof(*batch->segment));
-}
-
-static void batch_destroy(struct row_batch *batch) {
-  free(batch->observation);
-  free(batch->reward);
-  free(batch->flags);
-  free(batch->segment);
-}
-
-static void batch_clear(struct batcher *batcher, struct row_batch *batch) {
-  batch->num_segments = batch->uncommitted = batch->queued_rows = batch->live_rows =
-      batch->guest_rows = 0;
-  batch->num_rows = 0;
-  batch->next_eval_row = batcher->config.barrier_rows;
-  batch->oldest_us = INT64_MAX;
-  batch->running = false;
-}
-
 struct batcher *batcher_create(const struct batcher_config *config) {
   struct batcher *batcher = check_alloc(1, sizeof(*batcher));
   batcher->config = *config;
   batcher->client = check_alloc((size_t)config->max_clients, sizeof(*batcher->client));
   for (int i = 0; i < 2; i++) {
-    batch_create(&batcher->batch[i], config);
-    batch_clear(batcher, &batcher->batch[i]);
+    row_batch_init(&batcher->batch[i], config->max_rows, max_segments(batcher), config->row_stride);
+    row_batch_clear(&batcher->batch[i], config->barrier_rows);
   }
   batcher->filling = &batcher->batch[0];
   batcher->late_us = config->late_us ? config->late_us : LATE_MIN_US;
@@ -92,7 +67,7 @@ struct batcher *batcher_create(const struct batcher_config *config) {
 
 void batcher_destroy(struct batcher *batcher) {
   if (!batcher) return;
-  for (int i = 0; i < 2; i++) batch_destroy(&batcher->batch[i]);
+  for (int i = 0; i < 2; i++) row_batch_deinit(&batcher->batch[i]);
   free(batcher->client);
   pthread_cond_destroy(&batcher->changed);
   pthread_mutex_destroy(&batcher->lock);
@@ -124,15 +99,6 @@ void batcher_add(struct batcher *batcher, int client, int num_rows, int first_sl
   pthread_mutex_unlock(&batcher->lock);
 }
 
-static void kill_segment(struct row_batch *batch, int client, bool live) {
-  for (int i = 0; i < batch->num_segments; i++) {
-    struct batch_segment *s = &batch->segment[i];
-    if (s->client != client || s->dead) continue;
-    s->dead = true;
-    if (live) batch->live_rows -= s->num_rows;
-  }
-}
-
 void batcher_remove(struct batcher *batcher, int client) {
   pthread_mutex_lock(&batcher->lock);
   struct client *c = &batcher->client[client];
@@ -143,7 +109,7 @@ void batcher_remove(struct batcher *batcher, int client) {
     }
     if (c->late) batcher->late_clients--;
     if (c->state == CLIENT_QUEUED && batcher->filling)
-      kill_segment(batcher->filling, client, c->live);
+      row_batch_kill(batcher->filling, client, c->live);
     c->state = CLIENT_NONE;
     pthread_cond_signal(&batcher->changed);
   }
@@ -289,19 +255,13 @@ static int64_t next_deadline(const struct batcher *batcher, const struct row_bat
   return deadline > now_us ? deadline : now_us + 1;
 }
 
-static int compare_segments(const void *a, const void *b) {
-  const struct batch_segment *x = a, *y = b;
-  return x->first_row - y->first_row;
-}
-
 /* Hands out the filling batch; the other buffer, if it is free, fills from now on. */
 static struct row_batch *take_locked(struct batcher *batcher) {
   struct row_batch *batch = batcher->filling;
   batch->running = true;
   for (int i = 0; i < batch->num_segments; i++)
     if (!batch->segment[i].dead) batcher->client[batch->segment[i].client].state = CLIENT_RUNNING;
-  if (batcher->config.barrier_rows)
-    qsort(batch->segment, (size_t)batch->num_segments, sizeof(*batch->segment), compare_segments);
+  if (batcher->config.barrier_rows) row_batch_sort(batch);
   struct row_batch *other = &batcher->batch[batch == &batcher->batch[0]];
   CHECK(!other->running, "two batches run");
   batcher->filling = other;
@@ -373,7 +333,7 @@ void batcher_stepping(struct batcher *batcher, const struct row_batch *batch, in
 
 void batcher_recycle(struct batcher *batcher, struct row_batch *batch) {
   pthread_mutex_lock(&batcher->lock);
-  batch_clear(batcher, batch);
+  row_batch_clear(batch, batcher->config.barrier_rows);
   pthread_cond_signal(&batcher->changed);
   pthread_mutex_unlock(&batcher->lock);
 }

@@ -22,11 +22,7 @@
 #ifndef ACORN_LEARNER_SERVE_BATCHER_H
 #define ACORN_LEARNER_SERVE_BATCHER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-struct rpc_stream;
+#include "learner/serve/row_batch.h"
 
 struct batcher_config {
   int max_clients;
@@ -36,34 +32,6 @@ struct batcher_config {
   int64_t max_wait_us;
   int64_t late_us;  /* 0: by the median turnaround */
   int barrier_rows; /* 0: no barrier */
-};
-
-/* One message's rows in a batch: first_row .. first_row + num_rows - 1. */
-struct batch_segment {
-  int client;
-  int first_row, num_rows;
-  int first_slot; /* row i belongs to slot first_slot + i */
-  uint32_t life;
-  bool eval;
-  bool dead; /* its client was removed, or its message was refused: not to be filed */
-  struct rpc_stream *stream; /* answered once, dead or not; NULL if it was answered already */
-  int64_t queued_us;
-  int64_t step_us; /* from its answer before to this message; -1: there was none */
-};
-
-/* Rows to run inference on. Arrays have max_rows rows; owner: batcher, lent from take to recycle.
- */
-struct row_batch {
-  uint8_t *observation; /* (rows, row_stride), 64-byte aligned */
-  float *reward;        /* (rows) */
-  uint8_t *flags;       /* (rows) */
-  int num_rows;
-  struct batch_segment *segment; /* (num_segments), in order of rows when there is a barrier */
-  int num_segments;
-  /* batcher's own */
-  int uncommitted, queued_rows, live_rows, guest_rows, next_eval_row;
-  int64_t oldest_us;
-  bool running;
 };
 
 struct batcher;

@@ -1,8 +1,8 @@
 /* For a learner that does not know its environment (--env=join): waits for the first Join and takes
  * the environment's name, observations and actions from it. Actors are told to come back; by then
  * the learner has a network that fits.
- * Upstream: learner/run.c. Downstream: common/rpc/server.h. Thread: main, before anything else
- * runs. */
+ * Upstream: learner/run_environment.c. Downstream: common/rpc/server.h. Thread: main, before
+ * anything else runs. */
 #ifndef ACORN_LEARNER_SERVE_GREETER_H
 #define ACORN_LEARNER_SERVE_GREETER_H
 

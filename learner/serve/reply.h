@@ -3,7 +3,7 @@
 #define ACORN_LEARNER_SERVE_REPLY_H
 
 #include "common/rpc/server.h"
-#include "learner/serve/batcher.h"
+#include "learner/serve/row_batch.h"
 
 /* Sends each segment its actions and asks for its next message. Shapes: action (rows,
  * action_bytes). */

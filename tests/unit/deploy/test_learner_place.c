@@ -17,29 +17,20 @@
 #include <unistd.h>
 
 #include "deploy/learner_place.h"
+#include "tests/unit/support/temporary_folder.h"
 
-static char runs[] = "/tmp/learner-place-XXXXXX";
+static char runs[TEMPORARY_FOLDER_BYTES];
 
 static int create(void **state) {
   (void)state;
-  strcpy(runs + strlen(runs) - 6, "XXXXXX");
-  return mkdtemp(runs) ? 0 : -1;
+  temporary_folder_make(runs);
+  return 0;
 }
 
 static int destroy(void **state) {
   (void)state;
-  char command[128];
-  snprintf(command, sizeof(command), "rm -rf %s", runs);
-  return system(command);
-}
-
-static void write_file(const char *folder, const char *name, const char *text) {
-  char path[256];
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  fclose(file);
+  temporary_folder_remove(runs);
+  return 0;
 }
 
 /* A run folder; returns its lock, which is held if the run goes on. */
@@ -47,8 +38,8 @@ static int make_run(char path[128], const char *name, const char *address, bool 
   char lock[160];
   snprintf(path, 128, "%s/%s", runs, name);
   mkdir(path, 0777);
-  write_file(path, "config.txt", "");
-  if (address) write_file(path, "address", address);
+  temporary_folder_write(path, "config.txt", "");
+  if (address) temporary_folder_write(path, "address", address);
   snprintf(lock, sizeof(lock), "%s/lock", path);
   int fd = open(lock, O_CREAT | O_RDWR, 0666);
   if (goes_on) assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);

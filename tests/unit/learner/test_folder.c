@@ -12,8 +12,9 @@
 
 #include "common/base/log.h"
 #include "learner/folder.h"
+#include "tests/unit/support/temporary_folder.h"
 
-static char base[64], run_path[128];
+static char base[TEMPORARY_FOLDER_BYTES], run_path[128];
 static struct error error;
 
 static enum status open_run(struct folder *folder, bool resume) {
@@ -21,9 +22,7 @@ static enum status open_run(struct folder *folder, bool resume) {
 }
 
 static const char *path_of(const char *name) {
-  static char path[256];
-  snprintf(path, sizeof(path), "%s/%s", run_path, name);
-  return path;
+  return temporary_folder_path(run_path, name);
 }
 
 static bool exists(const char *name) {
@@ -31,34 +30,24 @@ static bool exists(const char *name) {
 }
 
 static void write_text(const char *name, const char *text) {
-  FILE *file = fopen(path_of(name), "w");
-  assert_non_null(file);
-  fputs(text, file);
-  fclose(file);
+  temporary_folder_write(run_path, name, text);
 }
 
 static void expect_text(const char *name, const char *expected) {
-  char text[256];
-  FILE *file = fopen(path_of(name), "r");
-  assert_non_null(file);
-  text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-  fclose(file);
-  assert_string_equal(text, expected);
+  assert_string_equal(temporary_folder_read(run_path, name), expected);
 }
 
 static int setup(void **state) {
   (void)state;
-  snprintf(base, sizeof(base), "/tmp/folder-XXXXXX");
-  if (!mkdtemp(base)) return -1;
+  temporary_folder_make(base);
   snprintf(run_path, sizeof(run_path), "%s/above/run", base);
   return chdir(base);
 }
 
 static int teardown(void **state) {
   (void)state;
-  char command[128];
-  snprintf(command, sizeof(command), "rm -rf %s", base);
-  return chdir("/") || system(command);
+  temporary_folder_remove(base);
+  return chdir("/");
 }
 
 static void what_is_above_is_made_too(void **state) {

@@ -15,34 +15,19 @@
 #include <cmocka.h>
 
 #include "learner/metrics_file.h"
+#include "tests/unit/support/temporary_folder.h"
 
-enum { FILE_BYTES = 4096 };
-
-static char folder[64];
+static char folder[TEMPORARY_FOLDER_BYTES];
 static struct metrics *metrics;
 static struct metrics_file file;
 static struct error error;
 
-static const char *path_of(const char *name) {
-  static char path[128];
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
-  return path;
-}
-
 static void write_text(const char *name, const char *text) {
-  FILE *out = fopen(path_of(name), "w");
-  assert_non_null(out);
-  fputs(text, out);
-  fclose(out);
+  temporary_folder_write(folder, name, text);
 }
 
 static void assert_text(const char *name, const char *expected) {
-  char text[FILE_BYTES];
-  FILE *in = fopen(path_of(name), "r");
-  assert_non_null(in);
-  text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
-  fclose(in);
-  assert_string_equal(text, expected);
+  assert_string_equal(temporary_folder_read(folder, name), expected);
 }
 
 static void open_at(int64_t step) {
@@ -153,19 +138,19 @@ static void a_file_that_cannot_be_made_is_an_error_and_then_nothing(void **state
 
 static int setup(void **state) {
   (void)state;
-  snprintf(folder, sizeof(folder), "/tmp/metrics-file-XXXXXX");
+  temporary_folder_make(folder);
   metrics = metrics_create(1);
   file.fd = -1;
   signal(SIGXFSZ, SIG_IGN);
-  return mkdtemp(folder) ? 0 : -1;
+  return 0;
 }
 
 static int teardown(void **state) {
   (void)state;
   metrics_file_close(&file);
   metrics_destroy(metrics);
-  unlink(path_of("metrics.jsonl"));
-  unlink(path_of("metrics.lost.jsonl"));
+  unlink(temporary_folder_path(folder, "metrics.jsonl"));
+  unlink(temporary_folder_path(folder, "metrics.lost.jsonl"));
   return rmdir(folder);
 }
 

@@ -1,5 +1,6 @@
 /* Steps, episodes, quotas and the reasons to stop. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,6 +115,30 @@ static void statistics(void **state) {
   progress_destroy(progress);
 }
 
+static void *add_many(void *progress) {
+  for (int i = 0; i < 20000; i++) progress_add_episode(progress, false, 0, i, (uint32_t)i + 1);
+  return NULL;
+}
+
+/* Every window that is read is one that was there: the last so many of the numbers in order. */
+static void returns_are_read_while_episodes_come(void **state) {
+  (void)state;
+  struct progress *progress = create((struct progress_config){.target_return = NAN});
+  pthread_t queue;
+  pthread_create(&queue, NULL, add_many, progress);
+  struct progress_returns r = {0};
+  while (r.count < 20000) {
+    r = progress_returns(progress, false);
+    if (r.window == 0) continue;
+    double newest = (double)(r.count - 1), oldest = newest - r.window + 1;
+    assert_true(r.min == oldest && r.max == newest);
+    assert_true(r.mean == (oldest + newest) / 2 && r.median == r.mean);
+    assert_true(r.length_mean == r.mean + 1);
+  }
+  pthread_join(queue, NULL);
+  progress_destroy(progress);
+}
+
 /* 10 episodes over 4 environments: environments 0 and 1 play three, 2 and 3 two; a fast one may not
  * play for the others. */
 static void evaluation_counts_a_quota_of_each_environment(void **state) {
@@ -175,6 +200,7 @@ int main(void) {
       cmocka_unit_test(one_evaluation_episode_makes_auto_wait_for_a_hundred),
       cmocka_unit_test(statistics),
       cmocka_unit_test(kept_episodes_are_counted_in_order_of_their_environments),
+      cmocka_unit_test(returns_are_read_while_episodes_come),
       cmocka_unit_test(evaluation_counts_a_quota_of_each_environment),
       cmocka_unit_test(the_last_returns_are_handed_out),
   };

@@ -209,6 +209,42 @@ static void metrics_are_written_when_they_are_due(void **state) {
   destroy(f);
 }
 
+/* Also those that ended after the last tick. */
+static void the_last_metrics_count_every_episode(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  char path[128], text[8192];
+  add_episodes(f, false, (double[]){1, 3}, 2);
+  report_tick(&f->report, START + SECOND);
+  assert_true(f->report.vitals.status.return_mean == 2);
+  progress_add_steps(f->run.progress, 10);
+  add_episodes(f, false, (double[]){11}, 1);
+  result(f, START + 2 * SECOND, &code);
+  snprintf(path, sizeof(path), "%s/run/metrics.jsonl", f->folder);
+  FILE *file = fopen(path, "r");
+  text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+  fclose(file);
+  const char *last = strchr(text, '\n') + 1;
+  assert_non_null(strstr(text, "\"train/episode_return\":2"));
+  assert_non_null(strstr(last, "\"train/episode_return\":5"));
+  assert_non_null(strstr(last, "\"train/episodes\":3"));
+  destroy(f);
+}
+
+/* The loop may tick once more before it hears of the end: the last line is the result's. */
+static void a_tick_after_the_end_writes_nothing(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  progress_stop(f->run.progress, STOP_TOTAL_STEPS);
+  report_tick(&f->report, START + SECOND);
+  assert_int_equal(lines_of_metrics(f), 0);
+  result(f, START + SECOND, &code);
+  assert_int_equal(lines_of_metrics(f), 1);
+  destroy(f);
+}
+
 static void metrics_can_be_off(void **state) {
   (void)state;
   struct fixture *f = create("metrics_secs", "0");
@@ -242,6 +278,8 @@ int main(void) {
       cmocka_unit_test(an_evaluation_without_episodes_says_nothing_of_them),
       cmocka_unit_test(rates_are_over_the_time_since_they_were_last_taken),
       cmocka_unit_test(metrics_are_written_when_they_are_due),
+      cmocka_unit_test(the_last_metrics_count_every_episode),
+      cmocka_unit_test(a_tick_after_the_end_writes_nothing),
       cmocka_unit_test(metrics_can_be_off),
       cmocka_unit_test(a_result_that_cannot_be_written_is_an_error),
   };

@@ -46,12 +46,12 @@ struct fixture_worker {
 
 /* ---- methods */
 
-static void fixture_check_thread(struct fixture *f, struct rpc_stream *stream) {
+static inline void fixture_check_thread(struct fixture *f, struct rpc_stream *stream) {
   if (!pthread_equal(f->thread_ids[rpc_stream_queue(stream)], pthread_self()))
     atomic_fetch_add(&f->wrong_thread, 1);
 }
 
-static void fixture_opened(void *context, struct rpc_stream *stream) {
+static inline void fixture_opened(void *context, struct rpc_stream *stream) {
   struct fixture *f = context;
   atomic_fetch_add(&f->opened, 1);
   fixture_check_thread(f, stream);
@@ -59,7 +59,7 @@ static void fixture_opened(void *context, struct rpc_stream *stream) {
   rpc_stream_set_user(stream, f);
 }
 
-static void fixture_closed(void *context, struct rpc_stream *stream) {
+static inline void fixture_closed(void *context, struct rpc_stream *stream) {
   struct fixture *f = context;
   fixture_check_thread(f, stream);
   if (rpc_stream_user(stream) != f) abort();
@@ -77,8 +77,8 @@ static uint8_t *fixture_gather(const struct wire_span *spans, int n, size_t *byt
   return all;
 }
 
-static void fixture_echo(void *context, struct rpc_stream *stream, const struct wire_span *spans,
-                         int n) {
+static inline void fixture_echo(void *context, struct rpc_stream *stream,
+                                const struct wire_span *spans, int n) {
   struct fixture *f = context;
   atomic_fetch_add(&f->messages, 1);
   fixture_check_thread(f, stream);
@@ -89,8 +89,8 @@ static void fixture_echo(void *context, struct rpc_stream *stream, const struct 
   free(all);
 }
 
-static void fixture_unary(void *context, struct rpc_stream *stream, const struct wire_span *spans,
-                          int n) {
+static inline void fixture_unary(void *context, struct rpc_stream *stream,
+                                 const struct wire_span *spans, int n) {
   struct fixture *f = context;
   atomic_fetch_add(&f->messages, 1);
   size_t bytes;
@@ -99,21 +99,21 @@ static void fixture_unary(void *context, struct rpc_stream *stream, const struct
   free(all);
 }
 
-static void fixture_refuse(void *context, struct rpc_stream *stream, const struct wire_span *spans,
-                           int n) {
+static inline void fixture_refuse(void *context, struct rpc_stream *stream,
+                                  const struct wire_span *spans, int n) {
   (void)context, (void)spans, (void)n;
   rpc_stream_finish(stream, RPC_INVALID_ARGUMENT, "row 3 is bad: 100% wrong\nand \"quoted\"", NULL,
                     0);
 }
 
-static void fixture_done(void *context, struct rpc_stream *stream, const struct wire_span *spans,
-                         int n) {
+static inline void fixture_done(void *context, struct rpc_stream *stream,
+                                const struct wire_span *spans, int n) {
   (void)context, (void)spans, (void)n;
   rpc_stream_finish(stream, RPC_OK, "training done", NULL, 0);
 }
 
-static void fixture_hold(void *context, struct rpc_stream *stream, const struct wire_span *spans,
-                         int n) {
+static inline void fixture_hold(void *context, struct rpc_stream *stream,
+                                const struct wire_span *spans, int n) {
   struct fixture *f = context;
   (void)spans, (void)n;
   pthread_mutex_lock(&f->lock);
@@ -124,8 +124,8 @@ static void fixture_hold(void *context, struct rpc_stream *stream, const struct 
 }
 
 /* The same, but the application keeps a reference of its own. */
-static void fixture_hold_referenced(void *context, struct rpc_stream *stream,
-                                    const struct wire_span *spans, int n) {
+static inline void fixture_hold_referenced(void *context, struct rpc_stream *stream,
+                                           const struct wire_span *spans, int n) {
   rpc_stream_ref(stream);
   fixture_hold(context, stream, spans, n);
 }
@@ -140,7 +140,7 @@ static inline struct rpc_stream *fixture_take_held(struct fixture *f) {
 
 /* ---- life */
 
-static void *fixture_thread(void *argument) {
+static inline void *fixture_thread(void *argument) {
   struct fixture_worker *worker = argument;
   struct fixture *f = worker->fixture;
   f->thread_ids[worker->queue] = pthread_self();
@@ -150,8 +150,8 @@ static void *fixture_thread(void *argument) {
   return NULL;
 }
 
-static void fixture_create_bounded(struct fixture *f, const char *address, int num_queues,
-                                   size_t max_message_bytes, int max_calls) {
+static inline void fixture_create_bounded(struct fixture *f, const char *address, int num_queues,
+                                          size_t max_message_bytes, int max_calls) {
   memset(f, 0, sizeof(*f));
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->changed, NULL);
@@ -194,7 +194,7 @@ static inline void fixture_create(struct fixture *f, const char *address, int nu
 }
 
 /* Stops the server as the learner does; the caller's streams may still be open. */
-static void fixture_stop(struct fixture *f) {
+static inline void fixture_stop(struct fixture *f) {
   rpc_server_shutdown(f->server);
   rpc_server_cancel_all(f->server);
   for (int i = 0; i < f->num_queues; i++) pthread_join(f->threads[i], NULL);
@@ -202,7 +202,7 @@ static void fixture_stop(struct fixture *f) {
   f->server = NULL;
 }
 
-static void fixture_destroy(struct fixture *f) {
+static inline void fixture_destroy(struct fixture *f) {
   if (f->server) fixture_stop(f);
   pthread_cond_destroy(&f->changed);
   pthread_mutex_destroy(&f->lock);
@@ -222,15 +222,15 @@ struct fixture_reply {
   size_t size;
 };
 
-static void fixture_receive(void *context, const struct wire_span *spans, int n) {
+static inline void fixture_receive(void *context, const struct wire_span *spans, int n) {
   struct fixture_reply *reply = context;
   free(reply->bytes);
   reply->bytes = fixture_gather(spans, n, &reply->size);
 }
 
 /* One exchange of a small text; true if a message came back. */
-static bool fixture_say(struct rpc_call *call, const char *text, struct rpc_result *result,
-                        bool *ended) {
+static inline bool fixture_say(struct rpc_call *call, const char *text, struct rpc_result *result,
+                               bool *ended) {
   struct fixture_reply reply = {0};
   *result = rpc_exchange(call, "", 0, text, strlen(text), fixture_receive, &reply, ended);
   bool came = reply.bytes != NULL;

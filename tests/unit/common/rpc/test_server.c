@@ -1,17 +1,14 @@
-/* The server's half over real sockets: addresses, the life of streams, answers from other
- * threads, shutdown. */
+/* The server's half over real sockets: the life of streams, answers from other threads, bad peers,
+ * shutdown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 /* cmocka wants the four above first */
 #include <cmocka.h>
-#include <netdb.h>
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,108 +37,6 @@ static void start_child(void) {
   bool ended;
   fixture_say(call, "hold this", &result, &ended);
   _exit(1);
-}
-
-/* ---- addresses */
-
-static enum status try_address(const char *address, struct error *error) {
-  struct rpc_method method = {.path = "/x/Y"};
-  struct rpc_server_config config = {address, 1, &method, 1, 1000, 0};
-  struct rpc_server *server;
-  enum status status = rpc_server_create(&server, &config, error);
-  if (status != STATUS_OK) return status;
-  rpc_server_shutdown(server);
-  while (rpc_server_poll(server, 0, clock_now_us() + 1000000) >= 0)
-    ;
-  rpc_server_destroy(server);
-  return STATUS_OK;
-}
-
-static void bad_addresses_are_explained(void **state) {
-  (void)state;
-  static const struct {
-    const char *address, *fault;
-  } cases[] = {
-      {"", "is not HOST:PORT"},
-      {"8686", "is not HOST:PORT"},
-      {":8686", "is not HOST:PORT"},
-      {"127.0.0.1", "is not HOST:PORT"},
-      {"127.0.0.1:", "is not HOST:PORT"},
-      {"127.0.0.1:http", "is not HOST:PORT"},
-      {"127.0.0.1:65536", "is not HOST:PORT"},
-      {"::1:8686", "is not HOST:PORT"},
-      {"no.such.host.invalid:8686", "the host is unknown"},
-      {"192.0.2.1:8686", "cannot listen there: "},
-      {"unix:", "the path has 0 bytes"},
-      {"unix:/no/such/folder/x.sock", "does the folder exist"},
-      {"unix:/tmp", "there is a file that is no socket"},
-  };
-  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    struct error error = {{0}};
-    enum status status = try_address(cases[i].address, &error);
-    if (status != STATUS_INVALID || !strstr(error.text, cases[i].fault))
-      fail_msg("%s: %d \"%s\"", cases[i].address, status, error.text);
-  }
-  char longer[200] = "unix:/tmp/";
-  memset(longer + 10, 'x', 120);
-  struct error error;
-  assert_int_equal(try_address(longer, &error), STATUS_INVALID);
-  assert_non_null(strstr(error.text, "the path has 125 bytes"));
-}
-
-static void good_addresses_work(void **state) {
-  (void)state;
-  struct error error;
-  assert_int_equal(try_address("0.0.0.0:0", &error), STATUS_OK);
-  /* A bare machine may not know the name. */
-  struct addrinfo *found = NULL;
-  if (getaddrinfo("localhost", NULL, NULL, &found) != 0) return;
-  freeaddrinfo(found);
-  assert_int_equal(try_address("localhost:0", &error), STATUS_OK);
-}
-
-static void a_port_serves_one_server(void **state) {
-  (void)state;
-  struct fixture f;
-  fixture_create(&f, "127.0.0.1:0", 1, 1000);
-  struct error error;
-  assert_int_equal(try_address(f.address, &error), STATUS_EXISTS);
-  assert_non_null(strstr(error.text, "the port is in use"));
-  fixture_destroy(&f);
-  assert_int_equal(try_address(f.address, &error), STATUS_OK);
-}
-
-static void temporary_socket(char address[128]) {
-  snprintf(address, 128, "unix:/tmp/rpc_test_%d.sock", (int)getpid());
-}
-
-static void a_socket_file_serves_one_server(void **state) {
-  (void)state;
-  char address[128];
-  temporary_socket(address);
-  struct fixture f;
-  fixture_create(&f, address, 1, 1000);
-  assert_int_equal(rpc_server_port(f.server), 0);
-  struct error error;
-  assert_int_equal(try_address(address, &error), STATUS_EXISTS);
-  assert_non_null(strstr(error.text, "another program listens there"));
-  struct stat info;
-  assert_int_equal(stat(address + 5, &info), 0);
-  fixture_destroy(&f);
-}
-
-static void a_stale_socket_file_is_removed(void **state) {
-  (void)state;
-  char address[128];
-  temporary_socket(address);
-  struct sockaddr_un place = {.sun_family = AF_UNIX};
-  strcpy(place.sun_path, address + 5);
-  unlink(place.sun_path);
-  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(place)), 0);
-  close(fd);
-  struct error error;
-  assert_int_equal(try_address(address, &error), STATUS_OK);
 }
 
 /* ---- streams */
@@ -395,39 +290,6 @@ static void shutdown_lets_open_calls_end(void **state) {
   fixture_destroy(&f);
 }
 
-static void *wake_soon(void *server) {
-  clock_sleep_us(20000);
-  rpc_server_wake(server, 0);
-  return NULL;
-}
-
-static void a_wake_ends_a_poll(void **state) {
-  (void)state;
-  struct rpc_method method = {.path = "/x/Y"};
-  struct rpc_server_config config = {"127.0.0.1:0", 1, &method, 1, 1000, 0};
-  struct rpc_server *server;
-  assert_int_equal(rpc_server_create(&server, &config, NULL), STATUS_OK);
-  int64_t start = clock_now_us();
-  assert_int_equal(rpc_server_poll(server, 0, start + 30000), 0);
-  assert_in_range(clock_now_us() - start, 29000, 5000000);
-  for (int i = 0; i < 3; i++) {
-    pthread_t thread;
-    pthread_create(&thread, NULL, wake_soon, server);
-    start = clock_now_us();
-    assert_int_equal(rpc_server_poll(server, 0, start + 20000000), 1);
-    assert_in_range(clock_now_us() - start, 10000, 10000000);
-    pthread_join(thread, NULL);
-  }
-  rpc_server_wake(server, 0);
-  rpc_server_wake(server, 0);
-  rpc_server_shutdown(server);
-  while (rpc_server_poll(server, 0, clock_now_us() + 1000000) >= 0)
-    ;
-  assert_int_equal(rpc_server_poll(server, 0, clock_now_us()), -1);
-  rpc_server_wake(server, 0); /* goes nowhere */
-  rpc_server_destroy(server);
-}
-
 /* ---- bounds */
 
 static void calls_beyond_the_bound_are_refused(void **state) {
@@ -456,69 +318,10 @@ static void calls_beyond_the_bound_are_refused(void **state) {
   fixture_destroy(&f);
 }
 
-/* A control method, called by a client on a thread of its own. */
-struct call {
-  char address[64];
-  struct rpc_result result;
-  atomic_bool done;
-};
-
-static void say_hello(void *context, struct rpc_stream *stream, const struct wire_span *spans,
-                      int num_spans) {
-  (void)context, (void)spans, (void)num_spans;
-  rpc_stream_finish(stream, RPC_OK, "", "hello", 5);
-}
-
-static void *call_control(void *argument) {
-  struct call *call = argument;
-  struct rpc_channel *channel = rpc_channel_create(call->address, 1000);
-  uint8_t *reply;
-  size_t bytes;
-  call->result = rpc_unary(channel, "/x/Control", "", 0, &reply, &bytes, 20000);
-  assert_true(!reply || (bytes == 5 && memcmp(reply, "hello", 5) == 0));
-  free(reply);
-  rpc_channel_destroy(channel);
-  atomic_store(&call->done, true);
-  return NULL;
-}
-
-/* Nobody polls the ordinary queue here: its thread may compute for a long time. */
-static void the_control_queue_answers_while_the_other_is_busy(void **state) {
-  (void)state;
-  struct rpc_method methods[] = {{.path = "/x/Y"},
-                                 {.path = "/x/Control", .on_message = say_hello, .control = true}};
-  struct rpc_server_config config = {"127.0.0.1:0", 1, methods, 2, 1000, 0};
-  struct rpc_server *server;
-  assert_int_equal(rpc_server_create(&server, &config, NULL), STATUS_OK);
-  for (int i = 0; i < 3; i++) {
-    struct call call = {.done = false};
-    snprintf(call.address, sizeof(call.address), "127.0.0.1:%d", rpc_server_port(server));
-    pthread_t thread;
-    pthread_create(&thread, NULL, call_control, &call);
-    while (!atomic_load(&call.done)) {
-      while (rpc_server_poll(server, 1, 0) > 0) continue;
-      clock_sleep_us(1000);
-    }
-    pthread_join(thread, NULL);
-    assert_int_equal(call.result.code, RPC_OK);
-  }
-  rpc_server_shutdown(server);
-  int ended[2] = {0};
-  while (!ended[0] || !ended[1])
-    for (int i = 0; i < 2; i++)
-      if (!ended[i]) ended[i] = rpc_server_poll(server, i, clock_now_us() + 10000) < 0;
-  rpc_server_destroy(server);
-}
-
 int main(void) {
   start_child();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_client_that_is_killed_closes_its_stream),
-      cmocka_unit_test(bad_addresses_are_explained),
-      cmocka_unit_test(good_addresses_work),
-      cmocka_unit_test(a_port_serves_one_server),
-      cmocka_unit_test(a_socket_file_serves_one_server),
-      cmocka_unit_test(a_stale_socket_file_is_removed),
       cmocka_unit_test(another_thread_answers),
       cmocka_unit_test(an_answer_after_the_close_goes_nowhere),
       cmocka_unit_test(answers_race_with_cancels),
@@ -527,9 +330,7 @@ int main(void) {
       cmocka_unit_test(garbage_disturbs_nobody),
       cmocka_unit_test(shutdown_with_messages_in_hand),
       cmocka_unit_test(shutdown_lets_open_calls_end),
-      cmocka_unit_test(a_wake_ends_a_poll),
       cmocka_unit_test(calls_beyond_the_bound_are_refused),
-      cmocka_unit_test(the_control_queue_answers_while_the_other_is_busy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,76 +10,59 @@
 #include <string.h>
 
 #include "acorn.pb-c.h"
-#include "common/rpc/wire.h"
+#include "tests/unit/support/status_example.h"
 
-static struct wire_player players[2] = {{.name = "actor/0/0",
-                                         .num_environments = 16,
-                                         .steps = 123,
-                                         .state = "stepping",
-                                         .steps_per_second = 1e5,
-                                         .step_us = 80,
-                                         .wait_us = 20,
-                                         .silent_seconds = 0.25},
-                                        {.name = "eval/0/0",
-                                         .first_environment = 16,
-                                         .num_environments = 1,
-                                         .role = WIRE_ROLE_EVAL,
-                                         .steps = 5,
-                                         .state = "late",
-                                         .step_us = NAN,
-                                         .late_environments = 1}};
-static const struct wire_status sent = {.environment = "catch",
-                                        .agent = "vtrace",
-                                        .run_folder = "/runs/a",
-                                        .state = "training",
-                                        .no_data = "nobody is here",
-                                        .environment_steps = 1000,
-                                        .total_steps = 5000000000,
-                                        .trained_steps = 990,
-                                        .updates = 50,
-                                        .episodes = 7,
-                                        .seconds = 2.5,
-                                        .steps_per_second = 400,
-                                        .trained_steps_per_second = 390,
-                                        .updates_per_second = 20,
-                                        .return_mean = NAN,
-                                        .eval_return_mean = -1.5,
-                                        .policy_lag_updates = 0.5,
-                                        .batch_rows = 8,
-                                        .batch_wait_us = 11,
-                                        .fifo_wait = 0.25,
-                                        .trainer_wait = 0.75,
-                                        .expected_environments = 17,
-                                        .train_environments = 16,
-                                        .eval_environments = 1,
-                                        .late_environments = 1,
-                                        .players = players,
-                                        .num_players = 2};
+static struct wire_player players[2];
+
+/* With a number in every place, all of them told apart. */
+static struct wire_status sent_status(void) {
+  struct wire_status status = status_example(players, 2);
+  strcpy(status.no_data, "nobody is here");
+  status.total_steps = 5000000000;
+  status.return_mean = NAN;
+  status.eval_return_mean = -1.5;
+  status.batch_wait_us = 11;
+  status.fifo_wait = 0.25;
+  status.expected_environments = 17;
+  status.eval_environments = 2;
+  status.late_environments = 1;
+  strcpy(players[0].state, "stepping");
+  players[0].late_environments = 0;
+  strcpy(players[1].name, "eval/0/0");
+  players[1].role = WIRE_ROLE_EVAL;
+  players[1].first_environment = 16;
+  players[1].num_environments = 1;
+  players[1].step_us = NAN;
+  players[1].late_environments = 1;
+  return status;
+}
 
 static void it_is_what_protobuf_c_reads(void **state) {
   (void)state;
+  const struct wire_status sent = sent_status();
   size_t size;
   uint8_t *bytes = wire_pack_status(&sent, &size);
   Acorn__StatusReply *message = acorn__status_reply__unpack(NULL, size, bytes);
   free(bytes);
   assert_non_null(message);
-  assert_string_equal(message->environment, "catch");
+  assert_string_equal(message->environment, "cartpole");
   assert_string_equal(message->no_data, "nobody is here");
-  assert_true(message->total_steps == 5000000000 && message->updates == 50);
-  assert_true(message->seconds == 2.5 && message->trainer_wait == 0.75);
+  assert_true(message->total_steps == 5000000000 && message->updates == 870);
+  assert_true(message->seconds == 4 && message->trainer_wait == 0.91);
   assert_int_equal(message->n_player, 2);
   assert_string_equal(message->player[1]->name, "eval/0/0");
   assert_string_equal(message->player[1]->state, "late");
   assert_int_equal(message->player[1]->first_environment, 16);
   assert_int_equal(message->player[1]->role, ACORN__ROLE__ROLE_EVAL);
   assert_int_equal(message->player[0]->num_environments, 16);
-  assert_int_equal(message->player[0]->steps, 123);
+  assert_int_equal(message->player[0]->steps, 1234567);
   acorn__status_reply__free_unpacked(message, NULL);
 }
 
 /* Every number is its own: none is lost, none stands in another's place. */
 static void it_crosses(void **state) {
   (void)state;
+  const struct wire_status sent = sent_status();
   size_t size, again_size;
   struct wire_status received;
   uint8_t *bytes = wire_pack_status(&sent, &size);
@@ -87,7 +70,7 @@ static void it_crosses(void **state) {
   assert_string_equal(received.run_folder, "/runs/a");
   assert_true(isnan(received.return_mean) && received.eval_return_mean == -1.5);
   assert_int_equal(received.late_environments, 1);
-  assert_true(received.players[0].wait_us == 20 && isnan(received.players[1].step_us));
+  assert_true(received.players[0].wait_us == 85 && isnan(received.players[1].step_us));
   uint8_t *again = wire_pack_status(&received, &again_size);
   assert_int_equal(again_size, size);
   assert_memory_equal(again, bytes, size);
@@ -98,7 +81,7 @@ static void it_crosses(void **state) {
 
 static void names_cannot_move_the_cursor(void **state) {
   (void)state;
-  struct wire_status evil = sent;
+  struct wire_status evil = sent_status();
   strcpy(evil.agent, "a\033[2Jb\n");
   size_t size;
   struct wire_status received;
@@ -111,6 +94,7 @@ static void names_cannot_move_the_cursor(void **state) {
 
 static void damaged_ones_are_refused_or_harmless(void **state) {
   (void)state;
+  const struct wire_status sent = sent_status();
   size_t size;
   uint8_t *bytes = wire_pack_status(&sent, &size);
   for (size_t i = 0; i < size; i++) {

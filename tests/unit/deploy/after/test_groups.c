@@ -4,38 +4,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "deploy/after/groups.h"
+#include "tests/unit/support/temporary_folder.h"
 
-static char folder[] = "/tmp/test_groups_XXXXXX";
 static struct groups groups;
 static struct error error;
 
-static int make_folder(void **state) {
-  (void)state;
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-  char path[64];
-  (void)state;
-  snprintf(path, sizeof(path), "%s/config.txt", folder);
-  unlink(path);
-  return rmdir(folder);
-}
-
 static enum status add(const char *config) {
-  char path[64];
-  snprintf(path, sizeof(path), "%s/config.txt", folder);
-  FILE *file = fopen(path, "w");
-  fputs(config, file);
-  fclose(file);
-  return groups_add(&groups, folder, &error);
+  temporary_folder_write(temporary_folder(), "config.txt", config);
+  return groups_add(&groups, temporary_folder(), &error);
 }
 
 static const char *label(int group) {
@@ -97,5 +78,5 @@ int main(void) {
       cmocka_unit_test(other_hyperparameters_are_another_group),
       cmocka_unit_test(a_folder_without_a_run_is_named),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }

@@ -4,40 +4,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "deploy/after/run_log.h"
+#include "tests/unit/support/temporary_folder.h"
 
-static char folder[] = "/tmp/test_run_log_XXXXXX";
 static struct run_log run;
 static struct error error;
 
-static int make_folder(void **state) {
-  (void)state;
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-  char path[64];
-  (void)state;
-  snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
-  unlink(path);
-  return rmdir(folder);
-}
-
 static enum status read_text(const char *text, bool seconds, const char *y) {
-  char path[64];
-  snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
-  FILE *file = fopen(path, "w");
-  fputs(text, file);
-  fclose(file);
+  temporary_folder_write(temporary_folder(), "metrics.jsonl", text);
   struct run_axes axes = {seconds, y};
   run_log_deinit(&run);
-  return run_log_read(&run, folder, &axes, &error);
+  return run_log_read(&run, temporary_folder(), &axes, &error);
 }
 
 static void expect(const double (*points)[2], int count) {
@@ -113,5 +94,5 @@ int main(void) {
       cmocka_unit_test(lines_that_are_none_are_left_out),
       cmocka_unit_test(mistakes_are_named),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }

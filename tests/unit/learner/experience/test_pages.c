@@ -7,15 +7,12 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/base/check.h"
 #include "tests/unit/learner/experience/history.h"
+#include "tests/unit/support/aborts.h"
 
 enum { MAX_SLOTS = 256, MAX_PAGES = 1024, MAX_WAITING = 8, BATCH_COLUMNS = 3 };
 
@@ -336,7 +333,8 @@ enum misuse {
   TOO_MANY_WAIT,
 };
 
-static void misuse(struct world *world, enum misuse what) {
+static void misuse(void *subject, int what) {
+  struct world *world = subject;
   if (what == NO_SUCH_SLOT) pages_begin_life(world->pages, 2, 1);
   if (what == APPEND_UNBORN) pages_append(world->pages, 1);
   begin(world, 0);
@@ -360,17 +358,7 @@ static void test_misuse_is_a_check(void **state) {
   (void)state;
   for (int what = GATHER_AFTER_NEW_LIFE; what <= TOO_MANY_WAIT; what++) {
     struct world *world = world_create(2, 4, 16, 0, false, 0);
-    pid_t child = fork();
-    if (child == 0) {
-      setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-      signal(SIGABRT, SIG_DFL);
-      fclose(stderr);
-      misuse(world, what);
-      _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_true(aborts(misuse, world, what));
     world_destroy(world);
   }
 }

@@ -7,16 +7,13 @@
 #include <cmocka.h>
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "learner/params/weights.h"
+#include "tests/unit/support/aborts.h"
 
 enum { P = 1000, READERS = 2, SNAPSHOTS = 3000 };
 
@@ -176,7 +173,8 @@ static void test_readers_see_whole_snapshots_that_grow(void **state) {
 
 enum misuse { RELEASE_TWICE, RELEASE_FOREIGN, GO_BACK, TOO_MANY_READERS };
 
-static void misuse(struct world *world, enum misuse what) {
+static void misuse(void *subject, int what) {
+  struct world *world = subject;
   int64_t version;
   publish(world, 7);
   const real *parameters = weights_acquire(world->weights, &version);
@@ -194,17 +192,7 @@ static void test_misuse_is_a_check(void **state) {
   (void)state;
   for (int what = RELEASE_TWICE; what <= TOO_MANY_READERS; what++) {
     struct world *world = world_create();
-    pid_t child = fork();
-    if (child == 0) {
-      setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-      signal(SIGABRT, SIG_DFL);
-      fclose(stderr);
-      misuse(world, what);
-      _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_true(aborts(misuse, world, what));
     world_destroy(world);
   }
 }

@@ -1,67 +1,32 @@
 /* Rows in, actions out, windows to training: what the trainer gets is what was sent and what was
  * answered, step for step. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-
 #include "common/base/clock.h"
-#include "learner/serve/inference.h"
-#include "tests/unit/learner/serve/loopback.h"
+#include "tests/unit/learner/serve/inference_parts.h"
 
-enum { SLOTS = 4, EVAL_SLOTS = 2, T = 3, N = 2, STRIDE = 16, ACTIONS = 3 };
+enum { SLOTS = 4, EVAL_SLOTS = 2, T = 3, N = 2 };
 
 struct fixture {
-  struct device *device;
-  struct agent *agent;
-  struct device_inputs inputs;
-  struct weights *weights;
-  struct batcher *batcher;
-  struct pages *pages;
-  struct fifo *fifo;
-  struct progress *progress;
-  struct inference *inference;
+  struct inference_parts parts;
   struct metrics *metrics;
   struct inference_metrics metric;
 };
 
-/* trains: false for an evaluation, which has no pages. */
 static struct fixture *open_with(const struct inference_config *config, bool trains,
                                  int64_t max_lag) {
   struct fixture *f = calloc(1, sizeof(*f));
-  struct error error;
-  assert_int_equal(device_create(&f->device, "ref", &error), STATUS_OK);
-  f->inputs = (struct device_inputs){.row_stride = STRIDE,
-                                     .num_tensors = 1,
-                                     .tensor = {{DEVICE_FLOAT32, 1, 0}},
-                                     .num_actions = ACTIONS};
-  struct agent_config agent = {.network = "random", .inputs = f->inputs};
-  assert_int_equal(agent_create(&f->agent, &agent, &error), STATUS_OK);
-  f->weights = weights_create(f->device, 0);
-  struct batcher_config batcher = {.max_clients = SLOTS + EVAL_SLOTS,
-                                   .max_rows = 2 * (SLOTS + EVAL_SLOTS),
-                                   .row_stride = STRIDE,
-                                   .max_wait_us = 1000000};
-  f->batcher = batcher_create(&batcher);
-  struct pages_config pages = {
-      .num_slots = SLOTS, .num_pages = pages_needed(SLOTS), .page_steps = T, .row_stride = STRIDE};
-  f->pages = trains ? pages_create(f->device, &pages) : NULL;
-  struct fifo_config fifo = {.T = T, .N = N, .row_stride = STRIDE, .max_lag = max_lag};
-  f->fifo = trains ? fifo_create(f->device, &fifo) : NULL;
-  struct progress_config progress = {.target_return = NAN, .max_kept = SLOTS};
-  f->progress = progress_create(&progress);
-  struct inference_config inference = *config;
-  inference.num_slots = SLOTS + EVAL_SLOTS;
-  inference.max_rows = batcher.max_rows;
-  inference.seed = 3;
   f->metrics = metrics_create(2);
   f->metric.actor_step_us = metrics_histogram(f->metrics, "actor/step_us", "");
   f->metric.actor_wait_us = metrics_histogram(f->metrics, "actor/wait_us", "");
-  f->inference = inference_create(&inference, f->device, f->agent, &f->inputs, f->weights,
-                                  f->batcher, f->pages, f->fifo, f->progress, &f->metric);
+  struct inference_parts_config parts = {.network = "random",
+                                         .train_slots = SLOTS,
+                                         .clients = SLOTS + EVAL_SLOTS,
+                                         .trains = trains,
+                                         .T = T,
+                                         .N = N,
+                                         .max_lag = max_lag,
+                                         .inference = *config};
+  parts.inference.seed = 3;
+  inference_parts_create(&f->parts, &parts, &f->metric);
   return f;
 }
 
@@ -71,15 +36,8 @@ static int create(void **state) {
 }
 
 static void shut(struct fixture *f) {
-  inference_destroy(f->inference);
+  inference_parts_destroy(&f->parts);
   metrics_destroy(f->metrics);
-  progress_destroy(f->progress);
-  fifo_destroy(f->fifo);
-  pages_destroy(f->pages);
-  batcher_destroy(f->batcher);
-  weights_destroy(f->weights);
-  agent_destroy(f->agent);
-  device_destroy(f->device);
   free(f);
 }
 
@@ -103,36 +61,23 @@ static void join(struct fixture *f, struct client *client, int index, int slot, 
   memset(client, 0, sizeof(*client));
   client->index = index;
   client->slot = slot;
-  batcher_add(f->batcher, index, 1, slot, life, eval, true, 0);
+  batcher_add(f->parts.batcher, index, 1, slot, life, eval, true, 0);
 }
 
 static void send(struct fixture *f, struct client *client, uint8_t flags, int64_t now_us) {
-  int segment;
-  struct row_batch *batch = batcher_reserve(f->batcher, client->index, &segment, now_us);
-  int row = batch->segment[segment].first_row, t = client->steps++;
+  int t = client->steps++;
   client->sent[t] = (float)(1000 * (client->slot + 1) + t);
   client->reward[t] = flags & STEP_FIRST ? 0 : (float)t / 10;
   client->flags[t] = flags;
-  memcpy(batch->observation + (size_t)row * STRIDE, &client->sent[t], sizeof(float));
-  batch->reward[row] = client->reward[t];
-  batch->flags[row] = flags;
-  client->stream.in_hand = true;
-  batcher_commit(f->batcher, batch, segment, &client->stream, now_us);
+  inference_parts_send(&f->parts, client->index, &client->stream, client->sent[t],
+                       client->reward[t], flags, now_us);
 }
 
 /* Runs the batch that is ready and notes the answers. */
 static void run(struct fixture *f, struct client **clients, int count, int64_t now_us) {
-  int64_t deadline;
-  struct row_batch *batch = batcher_try_take(f->batcher, now_us, &deadline);
-  assert_non_null(batch);
-  inference_run(f->inference, batch);
-  for (int i = 0; i < count; i++) {
-    struct client *client = clients[i];
-    assert_false(client->stream.in_hand);
-    assert_int_equal(client->stream.answer_bytes, 2 + 4);
-    memcpy(&client->heard[client->steps - 1], client->stream.answer + 2, 4);
-    assert_in_range(client->heard[client->steps - 1], 0, ACTIONS - 1);
-  }
+  inference_parts_run(&f->parts, now_us);
+  for (int i = 0; i < count; i++)
+    clients[i]->heard[clients[i]->steps - 1] = inference_parts_heard(&clients[i]->stream);
 }
 
 static void check_column(const struct train_batch *batch, int n, const struct client *client,
@@ -165,14 +110,14 @@ static void training_gets_what_was_sent_and_answered(void **state) {
     send(f, &b, flags_b[t], t);
     run(f, both, 2, t);
     if (t > 0 && t % T == 0) {
-      struct train_batch *batch = fifo_take(f->fifo);
+      struct train_batch *batch = fifo_take(f->parts.fifo);
       check_column(batch, 0, &a, t - T);
       check_column(batch, 1, &b, t - T);
-      fifo_release(f->fifo, batch);
+      fifo_release(f->parts.fifo, batch);
     }
   }
   /* 14 rows, one of them truncated: it needed no action. */
-  assert_int_equal(progress_steps(f->progress), 13);
+  assert_int_equal(progress_steps(f->parts.progress), 13);
 }
 
 static void rows_of_a_dead_client_are_dropped(void **state) {
@@ -180,22 +125,22 @@ static void rows_of_a_dead_client_are_dropped(void **state) {
   struct client old, new, *one[] = {&new};
   join(f, &old, 0, 0, 1, false);
   send(f, &old, STEP_FIRST, 0);
-  batcher_remove(f->batcher, 0);
+  batcher_remove(f->parts.batcher, 0);
   join(f, &new, 1, 0, 2, false);
   send(f, &new, STEP_FIRST, 1);
   run(f, one, 1, 2);
   assert_false(old.stream.in_hand); /* answered all the same, exactly once */
-  assert_int_equal(progress_steps(f->progress), 1);
+  assert_int_equal(progress_steps(f->parts.progress), 1);
   for (int t = 1; t <= 2 * T; t++) {
     send(f, &new, 0, 2 + t);
     run(f, one, 1, 2 + t);
   }
-  struct train_batch *batch = fifo_take(f->fifo);
+  struct train_batch *batch = fifo_take(f->parts.fifo);
   for (int n = 0; n < N; n++) {
     assert_int_equal(batch->window[n].life, 2);
     check_column(batch, n, &new, n * T);
   }
-  fifo_release(f->fifo, batch);
+  fifo_release(f->parts.fifo, batch);
 }
 
 static void absent_rows_are_neither_counted_nor_stored(void **state) {
@@ -208,8 +153,8 @@ static void absent_rows_are_neither_counted_nor_stored(void **state) {
     send(f, &a, STEP_ABSENT, t);
     run(f, one, 1, t);
   }
-  assert_int_equal(progress_steps(f->progress), 1);
-  assert_int_equal(fifo_counters(f->fifo).windows_given, 0);
+  assert_int_equal(progress_steps(f->parts.progress), 1);
+  assert_int_equal(fifo_counters(f->parts.fifo).windows_given, 0);
 }
 
 static void evaluators_take_the_argmax_and_are_never_trained_on(void **state) {
@@ -221,8 +166,8 @@ static void evaluators_take_the_argmax_and_are_never_trained_on(void **state) {
     run(f, one, 1, t);
     assert_int_equal(a.heard[t], 0); /* all logits are equal: the lowest index */
   }
-  assert_int_equal(progress_steps(f->progress), 0);
-  assert_int_equal(fifo_counters(f->fifo).windows_given, 0);
+  assert_int_equal(progress_steps(f->parts.progress), 0);
+  assert_int_equal(fifo_counters(f->parts.fifo).windows_given, 0);
 }
 
 /* The same life draws the same actions again; another life others. */
@@ -240,9 +185,9 @@ static void actions_are_a_function_of_seed_slot_life_and_step(void **state) {
         first[t] = a.heard[t];
       else
         same += a.heard[t] == first[t];
-      fifo_close(f->fifo);
+      fifo_close(f->parts.fifo);
     }
-    batcher_remove(f->batcher, 0);
+    batcher_remove(f->parts.batcher, 0);
   }
   assert_in_range(same, 1, 25);
 }
@@ -288,23 +233,24 @@ static void a_slot_that_has_a_newer_life_in_the_batch_is_filed_for_that_only(voi
   send(f, &old, STEP_FIRST, 0);
   send(f, &new, STEP_FIRST, 0);
   run(f, both, 2, 1);
-  assert_int_equal(progress_steps(f->progress), 1);
-  batcher_remove(f->batcher, 0);
+  assert_int_equal(progress_steps(f->parts.progress), 1);
+  batcher_remove(f->parts.batcher, 0);
   for (int t = 1; t <= 2 * T; t++) {
     send(f, &new, 0, 1 + t);
     run(f, one, 1, 1 + t);
   }
-  struct train_batch *batch = fifo_take(f->fifo);
+  struct train_batch *batch = fifo_take(f->parts.fifo);
   for (int n = 0; n < N; n++) check_column(batch, n, &new, n * T);
-  fifo_release(f->fifo, batch);
+  fifo_release(f->parts.fifo, batch);
 }
 
 /* Four parameter versions come while the step that closes the window is answered. */
 static void publish_four(struct rpc_stream *stream) {
   struct fixture *f = stream->user;
-  real *nothing = f->device->ops->alloc(f->device, 0);
-  weights_publish(f->weights, f->device, nothing, weights_version(f->weights) + 4);
-  f->device->ops->release(f->device, nothing);
+  real *nothing = f->parts.device->ops->alloc(f->parts.device, 0);
+  weights_publish(f->parts.weights, f->parts.device, nothing,
+                  weights_version(f->parts.weights) + 4);
+  f->parts.device->ops->release(f->parts.device, nothing);
 }
 
 static void the_lag_of_a_window_counts_to_the_newest_parameters(void **state) {
@@ -319,7 +265,7 @@ static void the_lag_of_a_window_counts_to_the_newest_parameters(void **state) {
       a.stream.on_reply = t == T ? publish_four : NULL;
       run(f, one, 1, t);
     }
-    struct fifo_counters counters = fifo_counters(f->fifo);
+    struct fifo_counters counters = fifo_counters(f->parts.fifo);
     assert_int_equal(counters.windows_dropped_lag, max_lag == 3);
     shut(f);
   }
@@ -342,7 +288,7 @@ static void an_evaluation_may_sample_and_counts_its_steps(void **state) {
   play_eval(f, &a, 30);
   for (int t = 0; t < 30; t++) greedy += a.heard[t] == 0;
   assert_in_range(greedy, 1, 25);
-  assert_int_equal(progress_steps(f->progress), 30);
+  assert_int_equal(progress_steps(f->parts.progress), 30);
   shut(f);
 }
 
@@ -354,16 +300,16 @@ static void lockstep_counts_episodes_first_and_files_nothing_after_the_end(void 
   struct client a, *one[] = {&a};
   join(f, &a, 0, 0, 1, false);
   send(f, &a, STEP_FIRST, 0);
-  progress_keep_episode(f->progress, 0, 5, 9);
-  assert_int_equal(progress_episodes(f->progress), 0);
+  progress_keep_episode(f->parts.progress, 0, 5, 9);
+  assert_int_equal(progress_episodes(f->parts.progress), 0);
   run(f, one, 1, 0);
-  assert_int_equal(progress_episodes(f->progress), 1);
-  assert_int_equal(progress_steps(f->progress), 1);
-  progress_stop(f->progress, STOP_TARGET_RETURN);
-  assert_true(inference_ended(f->inference));
+  assert_int_equal(progress_episodes(f->parts.progress), 1);
+  assert_int_equal(progress_steps(f->parts.progress), 1);
+  progress_stop(f->parts.progress, STOP_TARGET_RETURN);
+  assert_true(inference_ended(f->parts.inference));
   send(f, &a, 0, 1);
   run(f, one, 1, 1);
-  assert_int_equal(progress_steps(f->progress), 1);
+  assert_int_equal(progress_steps(f->parts.progress), 1);
   shut(f);
 }
 

@@ -2,19 +2,10 @@
  * gets is done over here, one row at a time, with the parameters of the version that it is stamped
  * with. Then its log-probability must be the one that was filed, and the state at a window's start
  * the one before its first step. New parameters come between batches, and while one runs. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-
 #include "common/base/random.h"
-#include "learner/serve/inference.h"
-#include "tests/unit/learner/serve/loopback.h"
+#include "tests/unit/learner/serve/inference_parts.h"
 
-enum { CLIENTS = 3, T = 4, N = 2, STRIDE = 16, ACTIONS = 3, STEPS = 50, MAX_STATE = 16, SEED = 5 };
+enum { CLIENTS = 3, T = 4, N = 2, STEPS = 50, MAX_STATE = 16, SEED = 5 };
 
 struct client {
   struct rpc_stream stream;
@@ -28,15 +19,7 @@ struct client {
 };
 
 struct fixture {
-  struct device *device;
-  struct agent *agent;
-  struct device_inputs inputs;
-  struct weights *weights;
-  struct batcher *batcher;
-  struct pages *pages;
-  struct fifo *fifo;
-  struct progress *progress;
-  struct inference *inference;
+  struct inference_parts parts;
   struct agent_workspace *workspace; /* ours, for one row */
   real *params, *state;              /* ours; state (1, S) */
   int S;
@@ -53,18 +36,18 @@ static int below(struct fixture *f, int n) {
 
 /* Parameters that can be told from those of every other version. */
 static void parameters_of(struct fixture *f, int64_t version) {
-  size_t P = agent_num_parameters(f->agent);
+  size_t P = agent_num_parameters(f->parts.agent);
   float *host = check_alloc(P, sizeof(*host));
   for (size_t i = 0; i < P; i++)
     host[i] = 4 * random_uniform((uint64_t)version, (uint32_t)i, 0, 0, RANDOM_TEST) - 2;
-  f->device->ops->upload(f->device, f->params, host, P);
+  f->parts.device->ops->upload(f->parts.device, f->params, host, P);
   free(host);
 }
 
 static void publish(struct fixture *f, int64_t version) {
   f->newest = version;
   parameters_of(f, version);
-  weights_publish(f->weights, f->device, f->params, version);
+  weights_publish(f->parts.weights, f->parts.device, f->params, version);
 }
 
 static void publish_while_answering(struct rpc_stream *stream) {
@@ -72,69 +55,41 @@ static void publish_while_answering(struct rpc_stream *stream) {
   if (f->publish_in_answers) publish(f, f->newest + 1);
 }
 
-static void create_parts(struct fixture *f) {
-  struct batcher_config batcher = {
-      .max_clients = CLIENTS, .max_rows = 2 * CLIENTS, .row_stride = STRIDE, .max_wait_us = 1000};
-  f->batcher = batcher_create(&batcher);
-  struct pages_config pages = {.num_slots = CLIENTS,
-                               .num_pages = pages_needed(CLIENTS),
-                               .page_steps = T,
-                               .row_stride = STRIDE,
-                               .state_size = f->S,
-                               .stagger = true};
-  f->pages = pages_create(f->device, &pages);
-  struct fifo_config fifo = {.T = T, .N = N, .row_stride = STRIDE, .state_size = f->S};
-  f->fifo = fifo_create(f->device, &fifo);
-  struct progress_config progress = {.target_return = NAN};
-  f->progress = progress_create(&progress);
-  f->weights = weights_create(f->device, agent_num_parameters(f->agent));
-  struct inference_config config = {.num_slots = CLIENTS, .max_rows = 2 * CLIENTS, .seed = SEED};
-  struct inference_metrics none = {NULL};
-  f->inference = inference_create(&config, f->device, f->agent, &f->inputs, f->weights, f->batcher,
-                                  f->pages, f->fifo, f->progress, &none);
-}
-
 static struct fixture *create(const char *network) {
   struct fixture *f = check_alloc(1, sizeof(*f));
-  struct error error;
-  assert_int_equal(device_create(&f->device, "ref", &error), STATUS_OK);
-  f->inputs = (struct device_inputs){.row_stride = STRIDE,
-                                     .num_tensors = 1,
-                                     .tensor = {{DEVICE_FLOAT32, 1, 0}},
-                                     .num_actions = ACTIONS,
-                                     .use_previous_action = true,
-                                     .use_reward = true};
-  struct agent_config agent = {
-      .network = network, .inputs = f->inputs, .num_layers = 1, .hidden = {6}, .lstm_size = 5};
-  assert_int_equal(agent_create(&f->agent, &agent, &error), STATUS_OK);
-  f->S = agent_state_size(f->agent);
+  struct inference_parts_config config = {.network = network,
+                                          .reads_past = true,
+                                          .train_slots = CLIENTS,
+                                          .clients = CLIENTS,
+                                          .trains = true,
+                                          .T = T,
+                                          .N = N,
+                                          .stagger = true,
+                                          .inference = {.seed = SEED}};
+  struct inference_metrics none = {NULL};
+  inference_parts_create(&f->parts, &config, &none);
+  f->S = agent_state_size(f->parts.agent);
   assert_in_range(f->S, 0, MAX_STATE);
-  size_t real_bytes = f->device->ops->real_bytes;
-  f->params = f->device->ops->alloc(f->device, agent_num_parameters(f->agent) * real_bytes);
-  f->state = f->device->ops->alloc(f->device, MAX_STATE * real_bytes);
-  f->workspace = agent_workspace_create(f->agent, f->device, 1, false);
-  create_parts(f);
+  size_t real_bytes = f->parts.device->ops->real_bytes;
+  f->params = f->parts.device->ops->alloc(f->parts.device,
+                                          agent_num_parameters(f->parts.agent) * real_bytes);
+  f->state = f->parts.device->ops->alloc(f->parts.device, MAX_STATE * real_bytes);
+  f->workspace = agent_workspace_create(f->parts.agent, f->parts.device, 1, false);
   for (int i = 0; i < CLIENTS; i++) {
     f->client[i].slot = i;
     f->client[i].stream.user = f;
     f->client[i].stream.on_reply = publish_while_answering;
-    batcher_add(f->batcher, i, 1, i, 1, false, true, 0);
+    batcher_add(f->parts.batcher, i, 1, i, 1, false, true, 0);
   }
   return f;
 }
 
 static void destroy(struct fixture *f) {
-  inference_destroy(f->inference);
-  weights_destroy(f->weights);
-  progress_destroy(f->progress);
-  fifo_destroy(f->fifo);
-  pages_destroy(f->pages);
-  batcher_destroy(f->batcher);
+  struct device *device = f->parts.device;
   agent_workspace_destroy(f->workspace);
-  f->device->ops->release(f->device, f->params);
-  f->device->ops->release(f->device, f->state);
-  agent_destroy(f->agent);
-  device_destroy(f->device);
+  device->ops->release(device, f->params);
+  device->ops->release(device, f->state);
+  inference_parts_destroy(&f->parts);
   free(f);
 }
 
@@ -146,17 +101,11 @@ static uint8_t next_flags(struct fixture *f, const struct client *client, int t)
 }
 
 static void send(struct fixture *f, struct client *client, int t) {
-  int segment;
-  struct row_batch *batch = batcher_reserve(f->batcher, client->slot, &segment, t);
-  int row = batch->segment[segment].first_row;
   client->sent[t] = (float)below(f, 1000) / 500 - 1;
   client->flags[t] = next_flags(f, client, t);
   client->reward[t] = client->flags[t] == STEP_FIRST ? 0 : (float)below(f, 100) / 50 - 1;
-  memcpy(batch->observation + (size_t)row * STRIDE, &client->sent[t], sizeof(float));
-  batch->reward[row] = client->reward[t];
-  batch->flags[row] = client->flags[t];
-  client->stream.in_hand = true;
-  batcher_commit(f->batcher, batch, segment, &client->stream, t);
+  inference_parts_send(&f->parts, client->slot, &client->stream, client->sent[t], client->reward[t],
+                       client->flags[t], t);
 }
 
 /* What was heard is where the uniform number of seed, slot, life and step falls among the
@@ -179,29 +128,27 @@ static void do_over(struct fixture *f, struct client *client, int t) {
   if (!first) memcpy(state, client->state[t], sizeof(state));
   uint8_t row[STRIDE] = {0};
   memcpy(row, &client->sent[t], sizeof(float));
-  struct device_inputs inputs = f->inputs;
+  struct device_inputs inputs = f->parts.inputs;
   inputs.observation = row;
   inputs.previous_action = &before;
   inputs.reward = &client->reward[t];
   inputs.flags = &client->flags[t];
   struct agent_outputs out;
   parameters_of(f, client->version[t]);
-  f->device->ops->upload(f->device, f->state, state, (size_t)f->S);
+  f->parts.device->ops->upload(f->parts.device, f->state, state, (size_t)f->S);
   agent_forward(f->workspace, &out, f->state, f->params, &inputs, f->state, 1, 1);
   if (t + 1 < STEPS)
-    f->device->ops->download(f->device, client->state[t + 1], f->state, (size_t)f->S);
-  f->device->ops->download(f->device, head, out.head, ACTIONS + 1);
+    f->parts.device->ops->download(f->parts.device, client->state[t + 1], f->state, (size_t)f->S);
+  f->parts.device->ops->download(f->parts.device, head, out.head, ACTIONS + 1);
   check_action(client, t, head);
 }
 
 static void run(struct fixture *f, int t) {
-  int64_t deadline, began_with = f->newest;
-  struct row_batch *batch = batcher_try_take(f->batcher, t, &deadline);
-  assert_non_null(batch);
-  inference_run(f->inference, batch);
+  int64_t began_with = f->newest;
+  inference_parts_run(&f->parts, t);
   for (int i = 0; i < CLIENTS; i++) {
     struct client *client = &f->client[i];
-    memcpy(&client->heard[t], client->stream.answer + 2, sizeof(int32_t));
+    client->heard[t] = inference_parts_heard(&client->stream);
     client->version[t] = began_with;
     do_over(f, client, t);
   }
@@ -216,8 +163,8 @@ static void check_start(struct fixture *f, const struct train_batch *batch, int 
   float state[MAX_STATE];
   if (client->flags[first] & STEP_FIRST) return; /* then the network takes none */
   size_t at = (size_t)n * (size_t)f->S;
-  f->device->ops->download(f->device, state, device_at_const(f->device, batch->state, at),
-                           (size_t)f->S);
+  f->parts.device->ops->download(f->parts.device, state,
+                                 device_at_const(f->parts.device, batch->state, at), (size_t)f->S);
   for (int i = 0; i < f->S; i++) expect_near(state[i], client->state[first][i]);
 }
 
@@ -238,7 +185,7 @@ static int check_window(struct fixture *f, const struct train_batch *batch, int 
 }
 
 static bool a_batch_is_full(struct fixture *f) {
-  struct fifo_counters counters = fifo_counters(f->fifo);
+  struct fifo_counters counters = fifo_counters(f->parts.fifo);
   return counters.windows_given / N > counters.batches_taken;
 }
 
@@ -246,9 +193,9 @@ static bool a_batch_is_full(struct fixture *f) {
 static int check_windows(struct fixture *f) {
   int within = 0;
   while (a_batch_is_full(f)) {
-    struct train_batch *batch = fifo_take(f->fifo);
+    struct train_batch *batch = fifo_take(f->parts.fifo);
     for (int n = 0; n < N; n++) within += check_window(f, batch, n);
-    fifo_release(f->fifo, batch);
+    fifo_release(f->parts.fifo, batch);
   }
   return within;
 }
@@ -265,7 +212,7 @@ static void play(const char *network, bool publish_in_answers) {
     within += check_windows(f);
   }
   assert_true(within > 10);
-  assert_in_range(fifo_counters(f->fifo).windows_given, 25, CLIENTS * STEPS / T);
+  assert_in_range(fifo_counters(f->parts.fifo).windows_given, 25, CLIENTS * STEPS / T);
   destroy(f);
 }
 

@@ -1,0 +1,208 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "deploy/say.h"
+#include "deploy/supervisor_state.h"
+#include "deploy/tail.h"
+
+enum { TAIL_LINES = 10, EXIT_USAGE = 2 };
+enum { OUR_OUTPUT = -1, NO_LOG = -2 };
+
+/* ---- words for people */
+
+static int num_trainers(const struct supervisor *self) {
+  return self->config->num_actors - self->config->num_evaluators;
+}
+
+// "actor", or "evaluator" for those that come after the actors; its number among its like.
+static const char *kind_of(const struct actor *actor) {
+  return actor->index < num_trainers(actor->supervisor) ? "actor" : "evaluator";
+}
+
+static int number_of(const struct actor *actor) {
+  int trainers = num_trainers(actor->supervisor);
+  return actor->index < trainers ? actor->index : actor->index - trainers;
+}
+
+static void log_path(char path[PATH_MAX], const struct actor *actor) {
+  snprintf(path, PATH_MAX, "%s/%s-%d.log", actor->supervisor->config->log_folder, kind_of(actor),
+           number_of(actor));
+}
+
+static void show_last_lines(const struct actor *actor) {
+  char path[PATH_MAX];
+  if (!actor->supervisor->config->log_folder) return; // they have been seen
+  log_path(path, actor);
+  say_clear_line();
+  fprintf(stderr, "---- the last lines of %s\n", path);
+  tail_print(stderr, path, TAIL_LINES);
+  fprintf(stderr, "----\n");
+}
+
+// Why it died, most likely.
+static void show_last_line(const struct actor *actor) {
+  char path[PATH_MAX];
+  if (!actor->supervisor->config->log_folder) return;
+  log_path(path, actor);
+  tail_print(stderr, path, 1);
+}
+
+/* ---- one actor */
+
+static void start_actor(struct actor *actor);
+
+static void on_restart(uv_timer_t *timer) {
+  start_actor(timer->data);
+}
+
+// Whether the last max_deaths deaths, this one included, fell into one window.
+static bool died_too_often(struct actor *actor) {
+  const struct supervisor_config *config = actor->supervisor->config;
+  uint64_t now = uv_now(actor->supervisor->loop);
+  if (config->max_deaths == 0) return false;
+  actor->death_ms[actor->deaths++ % config->max_deaths] = now;
+  if (actor->deaths < config->max_deaths) return false;
+  uint64_t oldest = actor->death_ms[actor->deaths % config->max_deaths];
+  return now - oldest <= (uint64_t)config->death_window_ms;
+}
+
+static void stop_without_actors(struct supervisor *self) {
+  for (int i = 0; i < num_trainers(self); i++)
+    if (!self->actors[i].given_up) return;
+  say_error("no actor is left%s", self->config->learner ? "; stopping the learner" : "");
+  self->no_actors = true;
+  supervisor_request_stop(self);
+}
+
+static void give_up(struct actor *actor) {
+  actor->given_up = true;
+  show_last_lines(actor);
+  stop_without_actors(actor->supervisor);
+}
+
+static void restart_or_give_up(struct actor *actor, const char *how) {
+  struct supervisor *self = actor->supervisor;
+  if (!died_too_often(actor)) {
+    say("%s %d %s; starting it again", kind_of(actor), number_of(actor), how);
+    show_last_line(actor);
+    uv_timer_start(&actor->restart, on_restart, (uint64_t)self->config->restart_ms, 0);
+    return;
+  }
+  say_error("%s %d %s; that is %d deaths within %d s: not starting it again", kind_of(actor),
+            number_of(actor), how, self->config->max_deaths, self->config->death_window_ms / 1000);
+  give_up(actor);
+}
+
+// A file of its own, or OUR_OUTPUT. NO_LOG: errno says why.
+static int open_log(const struct actor *actor) {
+  const struct supervisor *self = actor->supervisor;
+  if (!self->config->log_folder) return OUR_OUTPUT;
+  char path[PATH_MAX];
+  log_path(path, actor);
+  mkdir(self->config->log_folder, 0777);
+  int output = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  return output < 0 ? NO_LOG : output;
+}
+
+static void start_actor(struct actor *actor) {
+  struct supervisor *self = actor->supervisor;
+  char how[128];
+  int output = open_log(actor), result = output == NO_LOG ? errno : 0;
+  result = result ? uv_translate_sys_error(result) : child_start(&actor->child, self->loop, output);
+  if (output >= 0) close(output);
+  if (result == 0) return;
+  snprintf(how, sizeof(how), "could not start (%s)", uv_strerror(result));
+  restart_or_give_up(actor, how);
+}
+
+// Without a learner the work is done once the last actor has gone home.
+static void finish_without_learner(struct supervisor *self) {
+  if (self->config->learner || actors_any_alive(self)) return;
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (uv_is_active((uv_handle_t *)&self->actors[i].restart)) return;
+  self->stopping = true;
+}
+
+// One that ends with 0 was sent home.
+static void on_actor_end(struct child *child, int exit_code, int signum) {
+  struct actor *actor = child->owner;
+  struct supervisor *self = actor->supervisor;
+  char how[128];
+  child_describe_end(how, sizeof(how), exit_code, signum);
+  bool died = exit_code != 0 || signum != 0;
+  if (exit_code == EXIT_USAGE && !self->stopping) {
+    say_error("%s %d refuses its options: not starting it again", kind_of(actor), number_of(actor));
+    give_up(actor);
+  } else if (died && exit_code == self->config->lost_exit_code && !signum && !self->stopping) {
+    say_error("%s %d has found no learner: not starting it again", kind_of(actor),
+              number_of(actor));
+    give_up(actor);
+  } else if (died && !self->stopping) {
+    restart_or_give_up(actor, how);
+  }
+  finish_without_learner(self);
+  supervisor_close_if_finished(self);
+}
+
+/* ---- all of them */
+
+void actors_init(struct supervisor *self) {
+  const struct supervisor_config *config = self->config;
+  self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
+  for (int i = 0; i < config->num_actors; i++) {
+    struct actor *actor = &self->actors[i];
+    *actor = (struct actor){.supervisor = self, .index = i};
+    actor->child =
+        (struct child){.command = config->actors[i], .on_end = on_actor_end, .owner = actor};
+    uv_timer_init(self->loop, &actor->restart);
+    actor->restart.data = actor;
+  }
+}
+
+void actors_close(struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++) {
+    supervisor_close_timer(&self->actors[i].restart);
+    child_close(&self->actors[i].child);
+  }
+}
+
+void actors_start(struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++) start_actor(&self->actors[i]);
+}
+
+void actors_signal(const struct supervisor *self, int signum) {
+  for (int i = 0; i < self->config->num_actors; i++) child_signal(&self->actors[i].child, signum);
+}
+
+bool actors_any_alive(const struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (self->actors[i].child.alive) return true;
+  return false;
+}
+
+void actors_forget_restarts(struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++) uv_timer_stop(&self->actors[i].restart);
+}
+
+static void on_kill_actors(uv_timer_t *timer) {
+  const struct supervisor *self = timer->data;
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (self->actors[i].child.alive)
+      say_error("%s %d does not stop; it is killed (does its environment hang?)",
+                kind_of(&self->actors[i]), number_of(&self->actors[i]));
+  actors_signal(self, SIGKILL);
+}
+
+void actors_stop(struct supervisor *self) {
+  uv_timer_stop(&self->goodbye);
+  actors_forget_restarts(self);
+  actors_signal(self, SIGTERM);
+  if (!uv_is_active((uv_handle_t *)&self->kill))
+    uv_timer_start(&self->kill, on_kill_actors, (uint64_t)self->config->actor_stop_ms, 0);
+}

@@ -1,0 +1,63 @@
+/* What convolutions and products by oneDNN share: the engine, descriptions, and weights in forms of
+ * oneDNN's. Upstream: cpu_dnnl*.c, the only files that include oneDNN. Thread: the device's.
+ * Errors: a failure inside oneDNN is fatal. */
+#ifndef ACORN_LEARNER_DEVICE_CPU_DNNL_ENGINE_H
+#define ACORN_LEARNER_DEVICE_CPU_DNNL_ENGINE_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "common/base/check.h"
+#include "learner/device/cpu_dnnl.h"
+
+#define DNNL(call)                                                                \
+  do {                                                                            \
+    dnnl_status_t status_ = (call);                                               \
+    CHECK(status_ == dnnl_success, "oneDNN failed with status %d", (int)status_); \
+  } while (0)
+
+struct plan;    /* cpu_dnnl_conv.c's */
+struct product; /* cpu_dnnl_product.c's */
+struct kept;    /* cpu_dnnl.c's */
+
+struct cpu_dnnl {
+  dnnl_engine_t engine;
+  dnnl_stream_t stream;
+  int64_t version; /* counts weights_changed */
+  struct plan **plan;
+  int num_plans;
+  struct product **product;
+  int num_products;
+  dnnl_data_type_t type; /* of what is read */
+  struct kept *kept;
+  int num_kept;
+  /* gradients of one chunk, and of the chunks so far: weights in oneDNN's form, then the biases */
+  float *part, *sum;
+  size_t room; /* floats of each */
+};
+
+/* The device's own, made when it is first asked for. Owner: the device. */
+struct cpu_dnnl *cpu_dnnl_open(struct device *d);
+void cpu_dnnl_destroy_plans(struct cpu_dnnl *self);
+void cpu_dnnl_destroy_products(struct cpu_dnnl *self);
+
+dnnl_memory_desc_t cpu_dnnl_describe(int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                     dnnl_format_tag_t tag);
+/* Points nowhere yet. Owner: the caller. */
+dnnl_memory_t cpu_dnnl_memory(struct cpu_dnnl *self, const dnnl_memory_desc_t *form);
+/* What is done to the result before it is written: added to what was there; relu. */
+dnnl_primitive_attr_t cpu_dnnl_attributes(bool add, bool relu);
+
+/* The memory is at `data` from now on. Memories only read are not const to oneDNN. */
+void cpu_dnnl_point(dnnl_memory_t memory, const void *data);
+/* Returns when the result is there. */
+void cpu_dnnl_execute(struct cpu_dnnl *self, dnnl_primitive_t primitive,
+                      const dnnl_exec_arg_t *args, int count);
+/* to = from, between two forms of the same array. */
+void cpu_dnnl_convert(struct cpu_dnnl *self, void *to, const dnnl_memory_desc_t *to_form,
+                      const float *from, const dnnl_memory_desc_t *from_form);
+/* The weights, which lie in plain_form, in another form: made once for each version of the
+ * parameters. Owner: self, until weights_changed. */
+const void *cpu_dnnl_keep(struct cpu_dnnl *self, const dnnl_memory_desc_t *form,
+                          const float *weights, const dnnl_memory_desc_t *plain_form);
+
+#endif

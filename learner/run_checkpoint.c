@@ -1,0 +1,92 @@
+#include "learner/run_checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/log.h"
+
+/* ---- before the run */
+
+enum status run_check_same(const struct run *run, struct error *error) {
+  if (!run->folder.held_run || !run->options->resume) return STATUS_OK;
+  char path[1024], theirs[WIRE_ENVIRONMENT_BYTES];
+  snprintf(path, sizeof(path), "%s/config.txt", run->folder.path);
+  folder_read_environment(&run->folder, theirs, sizeof(theirs));
+  struct learner_options earlier;
+  options_init(&learner_options_table, &earlier);
+  enum status status = options_read_file(&learner_options_table, &earlier, path, error);
+  bool same_env =
+      theirs[0] ? strcmp(run->identity, theirs) == 0 : strcmp(run->options->env, earlier.env) == 0;
+  if (status == STATUS_OK && !(same_env && strcmp(run->options->agent, earlier.agent) == 0))
+    status = status_fail(error, STATUS_MISMATCH,
+                         "%s holds a run of %s %s, this one is %s %s: resume with the same words, "
+                         "or choose another --logdir",
+                         run->folder.path, theirs[0] ? theirs : earlier.env, earlier.agent,
+                         run->identity, run->options->agent);
+  options_deinit(&learner_options_table, &earlier);
+  return status;
+}
+
+static enum status load(struct run *run, struct error *error) {
+  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
+  int64_t updates;
+  int count = trainer_items(run->trainer, items);
+  const char *file = run->evaluates ? run->options->checkpoint : "";
+  enum status status =
+      file[0] ? checkpoint_read(file, items, count, error)
+              : checkpoint_read_newest(run->folder.checkpoints, items, count, &updates, error);
+  if (status != STATUS_OK) return status;
+  trainer_load(run->trainer);
+  updates = trainer_report(run->trainer).updates;
+  int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
+  log_info("%s the checkpoint of update %lld, step %lld, in %s",
+           run->evaluates ? "playing" : "resuming from", (long long)updates, (long long)steps,
+           run->folder.path);
+  if (run->evaluates) return STATUS_OK;
+  progress_restore(run->progress, steps, trainer_counter(run->trainer, TRAINER_EPISODES));
+  trainer_set_counter(run->trainer, TRAINER_RESTARTS,
+                      trainer_counter(run->trainer, TRAINER_RESTARTS) + 1);
+  run->resumed = true;
+  return STATUS_OK;
+}
+
+/* A run that has had its steps ends at once, without waiting for actors. */
+static void end_if_finished(struct run *run) {
+  int64_t steps = progress_steps(run->progress), total = run->options->total_steps;
+  if (!run->resumed || steps < total) return;
+  log_info(
+      "this run is finished: it has had %lld of its %lld steps; a larger --total_steps "
+      "continues it",
+      (long long)steps, (long long)total);
+  progress_stop(run->progress, STOP_TOTAL_STEPS);
+}
+
+enum status run_load_if_wanted(struct run *run, struct error *error) {
+  if (!run->trainer || (!run->options->resume && !run->evaluates)) return STATUS_OK;
+  enum status status = load(run, error);
+  if (status == STATUS_OK) end_if_finished(run);
+  if (status == STATUS_NOT_FOUND && !run->evaluates) {
+    if (run->folder.held_run)
+      log_warn("no checkpoint in %s yet: the run starts anew", run->folder.checkpoints);
+    return STATUS_OK;
+  }
+  return status;
+}
+
+/* ---- while it goes on, and at its end */
+
+static enum status write_items(struct run *run, struct error *error) {
+  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
+  int count = trainer_items(run->trainer, items);
+  return checkpoint_write(run->folder.checkpoints, trainer_saved_updates(run->trainer), items,
+                          count, (int)run->options->checkpoints_kept, error);
+}
+
+enum status run_write_saved(struct run *run, struct error *error) {
+  return write_items(run, error);
+}
+
+enum status run_write_checkpoint(struct run *run, struct error *error) {
+  trainer_save_now(run->trainer);
+  return write_items(run, error);
+}

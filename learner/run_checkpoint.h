@@ -1,0 +1,23 @@
+/* What a run keeps between two learners: its checkpoints, and whether a folder holds the same run.
+ * Upstream: run.c (before the run), main.c (writes). Downstream: params/checkpoint.h,
+ * train/trainer.h. */
+#ifndef ACORN_LEARNER_RUN_CHECKPOINT_H
+#define ACORN_LEARNER_RUN_CHECKPOINT_H
+
+#include "learner/run.h"
+
+/* The folder that is continued must hold a run of the same environment and agent. Errors: MISMATCH:
+ * it holds another; of its config.txt. */
+MUST_CHECK enum status run_check_same(const struct run *run, struct error *error);
+
+/* Loads the checkpoint of a run that is resumed or evaluated; one that has had its steps is stopped
+ * at once, without waiting for actors. A resumed run without a checkpoint starts anew, an evaluated
+ * one must have one. Thread: main, before the trainer starts. Errors: checkpoint_read's. */
+MUST_CHECK enum status run_load_if_wanted(struct run *run, struct error *error);
+
+/* Writes a checkpoint of the present state (the trainer must not run), or of the buffer that
+ * on_saved announced. Thread: any, one at a time. */
+MUST_CHECK enum status run_write_checkpoint(struct run *run, struct error *error);
+MUST_CHECK enum status run_write_saved(struct run *run, struct error *error);
+
+#endif

@@ -1,0 +1,70 @@
+#include "learner/run_environment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "envs/registry.h"
+#include "learner/serve/greeter.h"
+
+/* From the environment's own code. */
+static enum status ask_environment(struct run *run, struct error *error) {
+  const struct acorn_env *env;
+  struct acorn_config config;
+  enum status status = registry_find(&env, run->options->env, error);
+  if (status != STATUS_OK) return status;
+  status = registry_config(&config, env, run->options->env_args, error);
+  if (status != STATUS_OK) return status;
+  status = registry_space(&run->space, env, &config, error);
+  registry_identity(run->identity, sizeof(run->identity), env, &config);
+  registry_config_deinit(&config);
+  return status;
+}
+
+/* From the first actor that joins: its environment is none that is known here. */
+static enum status ask_actor(struct run *run, struct error *error) {
+  struct wire_join_request first;
+  enum status status = greeter_wait(&first, run->options->listen, error);
+  if (status != STATUS_OK) return status;
+  run->space = first.space;
+  snprintf(run->identity, sizeof(run->identity), "%s", first.environment);
+  return STATUS_OK;
+}
+
+/* How a network reads a row. */
+static void describe_inputs(struct run *run) {
+  struct wire_layout layout;
+  wire_layout_of_space(&layout, &run->space, 1);
+  struct device_inputs *inputs = &run->inputs;
+  inputs->row_stride = layout.row_stride;
+  inputs->num_tensors = run->space.num_tensors;
+  for (int i = 0; i < run->space.num_tensors; i++) {
+    const struct wire_tensor_spec *tensor = &run->space.tensor[i];
+    size_t element = tensor->dtype == WIRE_UINT8 ? 1 : 4;
+    inputs->tensor[i].dtype = (enum device_dtype)tensor->dtype;
+    inputs->tensor[i].count = (int)(wire_tensor_spec_bytes(tensor) / element);
+    inputs->tensor[i].row_offset = layout.tensor[i].row_offset;
+    if (tensor->rank != 2 && tensor->rank != 3) continue;
+    inputs->tensor[i].height = (int)tensor->shape[0];
+    inputs->tensor[i].width = (int)tensor->shape[1];
+    inputs->tensor[i].channels = tensor->rank == 3 ? (int)tensor->shape[2] : 1;
+  }
+  inputs->num_actions = run->space.discrete;
+  inputs->use_previous_action = run->options->previous_action;
+  inputs->use_reward = run->options->previous_reward;
+  inputs->stack = (int)run->options->frame_stack;
+}
+
+enum status run_find_environment(struct run *run, struct error *error) {
+  bool joins = strcmp(run->options->env, "join") == 0;
+  enum status status = joins ? ask_actor(run, error) : ask_environment(run, error);
+  if (status != STATUS_OK) return status;
+  snprintf(run->env_name, sizeof(run->env_name), "%.*s", (int)strcspn(run->identity, "("),
+           run->identity);
+  if (run->space.discrete) {
+    describe_inputs(run);
+    return STATUS_OK;
+  }
+  return status_fail(error, STATUS_INVALID,
+                     "environment '%s' has continuous actions; agent '%s' needs discrete ones",
+                     run->env_name, run->options->agent);
+}

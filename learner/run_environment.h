@@ -1,0 +1,14 @@
+/* What the run's environment is called and what its rows look like: from its own code, or from the
+ * first actor that joins.
+ * Upstream: run.c. Downstream: envs/registry.h, serve/greeter.h. Thread: main, before any other. */
+#ifndef ACORN_LEARNER_RUN_ENVIRONMENT_H
+#define ACORN_LEARNER_RUN_ENVIRONMENT_H
+
+#include "learner/run.h"
+
+/* Fills env_name, identity, space and inputs. With --env=join it waits for an actor.
+ * Errors: INVALID: there is no such environment, it does not take its options, or its actions are
+ * continuous; greeter_wait's. */
+MUST_CHECK enum status run_find_environment(struct run *run, struct error *error);
+
+#endif

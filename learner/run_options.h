@@ -1,0 +1,23 @@
+/* The options of a run as they come to hold: from the command line, from the run that is continued
+ * or evaluated, from a cluster's TF_CONFIG, from the environment's settings; and kept in the run's
+ * folder. Upstream: main.c. Downstream: options.h. Thread: main. */
+#ifndef ACORN_LEARNER_RUN_OPTIONS_H
+#define ACORN_LEARNER_RUN_OPTIONS_H
+
+#include "learner/options.h"
+
+/* Reads and checks them. *differences: what a resumed run changes, a line each; NULL: it is none.
+ * Owner: the caller, who deinits the options too, whatever comes back. DONE: it was --help, which
+ * is written. Errors: what a user can mend. */
+MUST_CHECK enum status run_options_read(struct learner_options *options, char **differences,
+                                        int argc, char **argv, struct error *error);
+
+/* Logs and frees the differences. Once the folder is ours: one that another learner uses is not
+ * resumed. */
+void run_options_say_differences(char *differences);
+
+/* Writes the effective options to config.txt in the folder, for people, for evaluation and for
+ * resuming: a full disk or a crash leaves those of before, and a warning. */
+void run_options_write(const struct learner_options *options, const char *folder);
+
+#endif

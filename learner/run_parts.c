@@ -1,0 +1,205 @@
+#include "learner/run_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the network */
+
+/* "64,64" or "none". */
+static enum status parse_hidden(struct agent_config *config, const char *text,
+                                struct error *error) {
+  config->num_layers = 0;
+  if (strcmp(text, "none") == 0 || !text[0]) return STATUS_OK;
+  for (const char *p = text;; p++) {
+    char *end;
+    long size = strtol(p, &end, 10);
+    if (end == p || size < 1 || size > 65536 || (*end && *end != ','))
+      return status_fail(error, STATUS_INVALID,
+                         "--hidden=%s: sizes separated by commas (64,64), or none", text);
+    if (config->num_layers == AGENT_MAX_LAYERS)
+      return status_fail(error, STATUS_INVALID, "--hidden=%s: at most %d layers", text,
+                         AGENT_MAX_LAYERS);
+    config->hidden[config->num_layers++] = (int)size;
+    p = end;
+    if (!*p) return STATUS_OK;
+  }
+}
+
+enum status run_make_agent(struct run *run, struct error *error) {
+  const struct learner_options *options = run->options;
+  bool learns = strcmp(options->agent, "vtrace") == 0;
+  struct agent_config config = {
+      .network = learns ? options->network : options->agent,
+      .inputs = run->inputs,
+      .lstm_size = (int)options->lstm_size,
+      .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
+  enum status status = parse_hidden(&config, options->hidden, error);
+  if (status == STATUS_OK) status = agent_create(&run->agent, &config, error);
+  if (status == STATUS_OK)
+    status = device_create_with(&run->inference_device, options->device, options->precision, error);
+  if (status == STATUS_OK)
+    status = device_create_with(&run->trainer_device, options->device, options->precision, error);
+  return status;
+}
+
+enum status run_check_memory(const struct run *run, struct error *error) {
+  const struct learner_options *o = run->options;
+  double row = (double)run->inputs.row_stride + 64 + 8.0 * agent_state_size(run->agent);
+  double steps = (double)pages_needed_stacked(run->num_train_slots, run->inputs.stack - 1) *
+                     (double)o->unroll_length +
+                 2.0 * (double)o->batch_size * (double)(o->unroll_length + 1);
+  double activations = 64.0 * (double)(o->lstm_size + 4 * AGENT_MAX_LAYERS * 64) *
+                       (double)o->batch_size * (double)(o->unroll_length + 1) / 16;
+  activations += 4.0 * (double)agent_numbers_per_row(run->agent) * (double)o->batch_size *
+                 (double)(o->unroll_length + 1);
+  double bytes = row * steps + activations + 32.0 * (double)agent_num_parameters(run->agent);
+  double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  if (bytes < 0.8 * room) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "these sizes need about %.0f GiB and the machine has %.0f: give smaller "
+                     "--batch_size, --unroll_length, --num_envs or --hidden",
+                     bytes / 0x1p30, room / 0x1p30);
+}
+
+/* ---- how far it is */
+
+/* With --deterministic only training episodes come in an order that repeats. */
+static enum progress_over result_over(const struct run *run) {
+  const struct learner_options *options = run->options;
+  if (run->evaluates || strcmp(options->over, "eval") == 0) return OVER_EVAL;
+  bool by_itself = strcmp(options->over, "auto") == 0 && !options->deterministic;
+  return by_itself ? OVER_AUTO : OVER_TRAIN;
+}
+
+void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
+  const struct learner_options *options = run->options;
+  struct progress_config config = {
+      .total_steps = run->evaluates ? 0 : options->total_steps,
+      .target_return = options->target_return,
+      .over = result_over(run),
+      .quota_episodes = run->evaluates ? options->episodes : 0,
+      .quota_environments = run->evaluates ? (int)options->num_envs : 0,
+      .max_kept = options->deterministic ? run->num_train_slots : 0,
+      .on_stop = callbacks->on_stop,
+      .context = callbacks->context};
+  run->progress = progress_create(&config);
+}
+
+/* ---- training */
+
+static struct update_config update_config(const struct learner_options *o) {
+  return (struct update_config){.T = (int)o->unroll_length,
+                                .N = (int)o->batch_size,
+                                .discount = o->discount,
+                                .lambda = o->lambda,
+                                .rho_clip = o->rho_clip,
+                                .c_clip = o->c_clip,
+                                .pg_rho_clip = o->pg_rho_clip,
+                                .reward_scale = o->reward_scale,
+                                .reward_clip = o->reward_clip,
+                                .baseline_cost = o->baseline_cost,
+                                .entropy_cost = o->entropy_cost,
+                                .kl_cost = o->kl_cost,
+                                .target_entropy = o->target_entropy,
+                                .entropy_adjustment_speed = o->entropy_adjustment_speed,
+                                .optimizer = o->optimizer,
+                                .learning_rate = o->learning_rate,
+                                .learning_rate_decay = o->learning_rate_decay,
+                                .total_steps = o->total_steps,
+                                .adam_beta1 = o->adam_beta1,
+                                .adam_beta2 = o->adam_beta2,
+                                .adam_epsilon = o->adam_epsilon,
+                                .rmsprop_decay = o->rmsprop_decay,
+                                .rmsprop_momentum = o->rmsprop_momentum,
+                                .rmsprop_epsilon = o->rmsprop_epsilon,
+                                .max_gradient_norm = o->max_gradient_norm,
+                                .seed = (uint64_t)o->seed};
+}
+
+static void make_experience(struct run *run) {
+  const struct learner_options *options = run->options;
+  int T = (int)options->unroll_length, state = agent_state_size(run->agent);
+  int footprint = run->inputs.stack - 1;
+  struct pages_config pages = {.num_slots = run->num_train_slots,
+                               .num_pages = pages_needed_stacked(run->num_train_slots, footprint),
+                               .page_steps = T,
+                               .row_stride = run->inputs.row_stride,
+                               .state_size = state,
+                               .stagger = true,
+                               .footprint = footprint};
+  run->pages = pages_create(run->inference_device, &pages);
+  struct fifo_config fifo = {T,
+                             (int)options->batch_size,
+                             run->inputs.row_stride,
+                             state,
+                             options->max_lag,
+                             run->fifo_wait_us,
+                             run->trainer_wait_us,
+                             footprint};
+  run->fifo = fifo_create(run->inference_device, &fifo);
+}
+
+enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
+                              struct error *error) {
+  if (agent_num_parameters(run->agent) == 0) return STATUS_OK;
+  struct update_config config = update_config(run->options);
+  enum status status = update_create(&run->update, run->trainer_device, run->agent, &config, error);
+  if (status != STATUS_OK) return status;
+  if (run->trains) make_experience(run);
+  struct trainer_config trainer = {callbacks->on_saved, callbacks->context, run->window_lag_updates,
+                                   run->update_us};
+  run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->fifo, run->weights,
+                                run->progress);
+  trainer_set_counter(run->trainer, TRAINER_SEED, run->options->seed);
+  return STATUS_OK;
+}
+
+/* ---- serving */
+
+void run_make_serving(struct run *run) {
+  const struct learner_options *options = run->options;
+  int slots = run->num_train_slots + run->num_eval_slots;
+  uint32_t restarts = run->trainer ? (uint32_t)trainer_counter(run->trainer, TRAINER_RESTARTS) : 0;
+  struct leases_config leases = {
+      .max_train = run->num_train_slots,
+      .max_eval = run->num_eval_slots,
+      .seed = (uint64_t)options->seed,
+      .first_life = restarts << 16,
+      .deterministic_envs = options->deterministic ? (int)options->num_envs : 0};
+  if (run->evaluates) {
+    leases.seed_base = (uint64_t)options->seed;
+    leases.seed_stride = (uint64_t)options->num_envs;
+  }
+  run->leases = leases_create(&leases);
+
+  /* Room for each environment's row, and as much again for rows of actors that died. */
+  struct batcher_config batcher = {
+      .max_clients = slots,
+      .max_rows = 2 * slots,
+      .row_stride = run->inputs.row_stride,
+      .target_rows = (int)options->target_rows,
+      .max_wait_us = options->max_wait_us,
+      .late_us = options->late_us,
+      .barrier_rows = options->deterministic ? (int)options->num_envs : 0};
+  run->batcher = batcher_create(&batcher);
+
+  struct ingress_config ingress = {.environment = run->identity,
+                                   .space = run->space,
+                                   .num_train_slots = run->num_train_slots,
+                                   .num_queues = options->queues ? (int)options->queues : 1,
+                                   .evaluate = run->evaluates,
+                                   .deterministic = options->deterministic};
+  run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);
+
+  struct inference_config inference = {.num_slots = slots,
+                                       .num_train_slots = run->num_train_slots,
+                                       .max_rows = batcher.max_rows,
+                                       .seed = (uint64_t)options->seed,
+                                       .greedy_eval = strcmp(options->policy, "greedy") == 0,
+                                       .lockstep = options->deterministic,
+                                       .count_eval_steps = run->evaluates};
+  run->inference =
+      inference_create(&inference, run->inference_device, run->agent, &run->inputs, run->weights,
+                       run->batcher, run->pages, run->fifo, run->progress, &run->inference_metrics);
+}

@@ -1,0 +1,28 @@
+/* The parts of a run, made from its options in the order of these functions: each needs what those
+ * before it made. Upstream: run.c. Downstream: the parts' own headers. Thread: main, before any
+ * other. Owner: the run; run_destroy frees them. */
+#ifndef ACORN_LEARNER_RUN_PARTS_H
+#define ACORN_LEARNER_RUN_PARTS_H
+
+#include "learner/run.h"
+
+/* The network and its two devices. Errors: INVALID: --hidden, the network or the device cannot be
+ * had so. */
+MUST_CHECK enum status run_make_agent(struct run *run, struct error *error);
+
+/* What the sizes come to, so that a slip of the keyboard is a sentence and not a machine that
+ * swaps: rows of experience, training batches with their activations, parameters with the
+ * optimiser's. Errors: INVALID: the machine has not so much memory. */
+MUST_CHECK enum status run_check_memory(const struct run *run, struct error *error);
+
+void run_make_progress(struct run *run, const struct run_callbacks *callbacks);
+
+/* The update holds the parameters, so evaluation needs it too; the rest only when something is
+ * trained. Errors: update_create's. */
+MUST_CHECK enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
+                                         struct error *error);
+
+/* Leases, batches, ingress and inference; they count on the restarts of a loaded checkpoint. */
+void run_make_serving(struct run *run);
+
+#endif

@@ -1,0 +1,47 @@
+#include "learner/serve/row_batch.h"
+
+#include <stdlib.h>
+
+#include "common/base/check.h"
+
+void row_batch_init(struct row_batch *batch, int max_rows, int max_segments, size_t row_stride) {
+  size_t rows = (size_t)max_rows;
+  batch->observation = check_alloc(rows, row_stride);
+  batch->reward = check_alloc(rows, sizeof(float));
+  batch->flags = check_alloc(rows, 1);
+  batch->segment = check_alloc((size_t)max_segments, sizeof(*batch->segment));
+}
+
+void row_batch_deinit(struct row_batch *batch) {
+  free(batch->observation);
+  free(batch->reward);
+  free(batch->flags);
+  free(batch->segment);
+}
+
+void row_batch_clear(struct row_batch *batch, int first_free_row) {
+  batch->num_segments = batch->uncommitted = batch->queued_rows = batch->live_rows =
+      batch->guest_rows = 0;
+  batch->num_rows = 0;
+  batch->next_eval_row = first_free_row;
+  batch->oldest_us = INT64_MAX;
+  batch->running = false;
+}
+
+void row_batch_kill(struct row_batch *batch, int client, bool live) {
+  for (int i = 0; i < batch->num_segments; i++) {
+    struct batch_segment *s = &batch->segment[i];
+    if (s->client != client || s->dead) continue;
+    s->dead = true;
+    if (live) batch->live_rows -= s->num_rows;
+  }
+}
+
+static int compare_segments(const void *a, const void *b) {
+  const struct batch_segment *x = a, *y = b;
+  return x->first_row - y->first_row;
+}
+
+void row_batch_sort(struct row_batch *batch) {
+  qsort(batch->segment, (size_t)batch->num_segments, sizeof(*batch->segment), compare_segments);
+}

@@ -1,0 +1,125 @@
+/* Where a server can listen, and why it cannot. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rpc_fixture.h"
+
+static enum status try_address(const char *address, struct error *error) {
+  struct rpc_method method = {.path = "/x/Y"};
+  struct rpc_server_config config = {address, 1, &method, 1, 1000, 0};
+  struct rpc_server *server;
+  enum status status = rpc_server_create(&server, &config, error);
+  if (status != STATUS_OK) return status;
+  rpc_server_shutdown(server);
+  while (rpc_server_poll(server, 0, clock_now_us() + 1000000) >= 0)
+    ;
+  rpc_server_destroy(server);
+  return STATUS_OK;
+}
+
+static void bad_addresses_are_explained(void **state) {
+  (void)state;
+  static const struct {
+    const char *address, *fault;
+  } cases[] = {
+      {"", "is not HOST:PORT"},
+      {"8686", "is not HOST:PORT"},
+      {":8686", "is not HOST:PORT"},
+      {"127.0.0.1", "is not HOST:PORT"},
+      {"127.0.0.1:", "is not HOST:PORT"},
+      {"127.0.0.1:http", "is not HOST:PORT"},
+      {"127.0.0.1:65536", "is not HOST:PORT"},
+      {"::1:8686", "is not HOST:PORT"},
+      {"no.such.host.invalid:8686", "the host is unknown"},
+      {"192.0.2.1:8686", "cannot listen there: "},
+      {"unix:", "the path has 0 bytes"},
+      {"unix:/no/such/folder/x.sock", "does the folder exist"},
+      {"unix:/tmp", "there is a file that is no socket"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct error error = {{0}};
+    enum status status = try_address(cases[i].address, &error);
+    if (status != STATUS_INVALID || !strstr(error.text, cases[i].fault))
+      fail_msg("%s: %d \"%s\"", cases[i].address, status, error.text);
+  }
+  char longer[200] = "unix:/tmp/";
+  memset(longer + 10, 'x', 120);
+  struct error error;
+  assert_int_equal(try_address(longer, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "the path has 125 bytes"));
+}
+
+static void good_addresses_work(void **state) {
+  (void)state;
+  struct error error;
+  assert_int_equal(try_address("0.0.0.0:0", &error), STATUS_OK);
+  /* A bare machine may not know the name. */
+  struct addrinfo *found = NULL;
+  if (getaddrinfo("localhost", NULL, NULL, &found) != 0) return;
+  freeaddrinfo(found);
+  assert_int_equal(try_address("localhost:0", &error), STATUS_OK);
+}
+
+static void a_port_serves_one_server(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create(&f, "127.0.0.1:0", 1, 1000);
+  struct error error;
+  assert_int_equal(try_address(f.address, &error), STATUS_EXISTS);
+  assert_non_null(strstr(error.text, "the port is in use"));
+  fixture_destroy(&f);
+  assert_int_equal(try_address(f.address, &error), STATUS_OK);
+}
+
+static void temporary_socket(char address[128]) {
+  snprintf(address, 128, "unix:/tmp/rpc_test_%d.sock", (int)getpid());
+}
+
+static void a_socket_file_serves_one_server(void **state) {
+  (void)state;
+  char address[128];
+  temporary_socket(address);
+  struct fixture f;
+  fixture_create(&f, address, 1, 1000);
+  assert_int_equal(rpc_server_port(f.server), 0);
+  struct error error;
+  assert_int_equal(try_address(address, &error), STATUS_EXISTS);
+  assert_non_null(strstr(error.text, "another program listens there"));
+  struct stat info;
+  assert_int_equal(stat(address + 5, &info), 0);
+  fixture_destroy(&f);
+}
+
+static void a_stale_socket_file_is_removed(void **state) {
+  (void)state;
+  char address[128];
+  temporary_socket(address);
+  struct sockaddr_un place = {.sun_family = AF_UNIX};
+  strcpy(place.sun_path, address + 5);
+  unlink(place.sun_path);
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(place)), 0);
+  close(fd);
+  struct error error;
+  assert_int_equal(try_address(address, &error), STATUS_OK);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(bad_addresses_are_explained),
+      cmocka_unit_test(good_addresses_work),
+      cmocka_unit_test(a_port_serves_one_server),
+      cmocka_unit_test(a_socket_file_serves_one_server),
+      cmocka_unit_test(a_stale_socket_file_is_removed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* Inference with all that it works on; a row is one number. Include it in one test. */
+#ifndef ACORN_TESTS_INFERENCE_PARTS_H
+#define ACORN_TESTS_INFERENCE_PARTS_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "learner/serve/inference.h"
+#include "tests/unit/learner/serve/loopback.h"
+
+enum { STRIDE = 16, ACTIONS = 3 };
+
+struct inference_parts {
+  struct device *device;
+  struct agent *agent;
+  struct device_inputs inputs;
+  struct weights *weights;
+  struct batcher *batcher;
+  struct pages *pages; /* NULL unless it trains */
+  struct fifo *fifo;   /* so is this */
+  struct progress *progress;
+  struct inference *inference;
+};
+
+struct inference_parts_config {
+  const char *network;
+  bool reads_past;          /* the previous action and reward */
+  int train_slots, clients; /* clients of one row each, those that do not train included */
+  bool trains;              /* false for an evaluation, which has no pages */
+  int T, N;                 /* of the training batches */
+  bool stagger;             /* the phases of windows */
+  int64_t max_lag;
+  struct inference_config inference; /* sizes are set here */
+};
+
+static inline void inference_parts_make_experience(struct inference_parts *parts,
+                                                   const struct inference_parts_config *config) {
+  int state_size = agent_state_size(parts->agent);
+  struct pages_config pages = {.num_slots = config->train_slots,
+                               .num_pages = pages_needed(config->train_slots),
+                               .page_steps = config->T,
+                               .row_stride = STRIDE,
+                               .state_size = state_size,
+                               .stagger = config->stagger};
+  struct fifo_config fifo = {.T = config->T,
+                             .N = config->N,
+                             .row_stride = STRIDE,
+                             .state_size = state_size,
+                             .max_lag = config->max_lag};
+  parts->pages = pages_create(parts->device, &pages);
+  parts->fifo = fifo_create(parts->device, &fifo);
+}
+
+/* The network is small and on the reference device. */
+static inline void inference_parts_create(struct inference_parts *parts,
+                                          const struct inference_parts_config *config,
+                                          const struct inference_metrics *metrics) {
+  struct error error;
+  *parts = (struct inference_parts){.inputs = {.row_stride = STRIDE,
+                                               .num_tensors = 1,
+                                               .tensor = {{DEVICE_FLOAT32, 1, 0}},
+                                               .num_actions = ACTIONS,
+                                               .use_previous_action = config->reads_past,
+                                               .use_reward = config->reads_past}};
+  assert_int_equal(device_create(&parts->device, "ref", &error), STATUS_OK);
+  struct agent_config agent = {.network = config->network,
+                               .inputs = parts->inputs,
+                               .num_layers = 1,
+                               .hidden = {6},
+                               .lstm_size = 5};
+  assert_int_equal(agent_create(&parts->agent, &agent, &error), STATUS_OK);
+  parts->weights = weights_create(parts->device, agent_num_parameters(parts->agent));
+  struct batcher_config batcher = {.max_clients = config->clients,
+                                   .max_rows = 2 * config->clients,
+                                   .row_stride = STRIDE,
+                                   .max_wait_us = 1000000};
+  parts->batcher = batcher_create(&batcher);
+  if (config->trains) inference_parts_make_experience(parts, config);
+  struct progress_config progress = {.target_return = NAN, .max_kept = config->train_slots};
+  parts->progress = progress_create(&progress);
+  struct inference_config inference = config->inference;
+  inference.num_slots = config->clients;
+  inference.max_rows = batcher.max_rows;
+  parts->inference =
+      inference_create(&inference, parts->device, parts->agent, &parts->inputs, parts->weights,
+                       parts->batcher, parts->pages, parts->fifo, parts->progress, metrics);
+}
+
+static inline void inference_parts_destroy(struct inference_parts *parts) {
+  inference_destroy(parts->inference);
+  progress_destroy(parts->progress);
+  fifo_destroy(parts->fifo);
+  pages_destroy(parts->pages);
+  batcher_destroy(parts->batcher);
+  weights_destroy(parts->weights);
+  agent_destroy(parts->agent);
+  device_destroy(parts->device);
+}
+
+/* A client's message of one row is queued. */
+static inline void inference_parts_send(struct inference_parts *parts, int client,
+                                        struct rpc_stream *stream, float observation, float reward,
+                                        uint8_t flags, int64_t now_us) {
+  int segment;
+  struct row_batch *batch = batcher_reserve(parts->batcher, client, &segment, now_us);
+  int row = batch->segment[segment].first_row;
+  memcpy(batch->observation + (size_t)row * STRIDE, &observation, sizeof(float));
+  batch->reward[row] = reward;
+  batch->flags[row] = flags;
+  stream->in_hand = true;
+  batcher_commit(parts->batcher, batch, segment, stream, now_us);
+}
+
+/* Runs the batch that is ready. */
+static inline void inference_parts_run(struct inference_parts *parts, int64_t now_us) {
+  int64_t deadline;
+  struct row_batch *batch = batcher_try_take(parts->batcher, now_us, &deadline);
+  assert_non_null(batch);
+  inference_run(parts->inference, batch);
+}
+
+/* The action that the stream was answered with. */
+static inline int32_t inference_parts_heard(const struct rpc_stream *stream) {
+  int32_t action;
+  assert_false(stream->in_hand);
+  assert_int_equal(stream->answer_bytes, 2 + sizeof(action));
+  memcpy(&action, stream->answer + 2, sizeof(action));
+  assert_in_range(action, 0, ACTIONS - 1);
+  return action;
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* The options of a run as they come to hold, and how they are kept for the next learner. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "learner/run_options.h"
+#include "tests/unit/support/temporary_folder.h"
+
+static char folder[TEMPORARY_FOLDER_BYTES], logdir[128];
+static struct learner_options options;
+static char *differences;
+static struct error error;
+
+static int setup(void **state) {
+  (void)state;
+  unsetenv("TF_CONFIG");
+  temporary_folder_make(folder);
+  snprintf(logdir, sizeof(logdir), "--logdir=%s", folder);
+  return 0;
+}
+
+static void forget(void) {
+  options_deinit(&learner_options_table, &options);
+  free(differences);
+  differences = NULL;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  forget();
+  temporary_folder_remove(folder);
+  return 0;
+}
+
+/* Reads --env=catch and the words; NULL ends them. */
+static enum status read_words(const char *first, ...) {
+  char *argv[16] = {(char *)"learner", (char *)"--env=catch"};
+  int argc = 2;
+  va_list words;
+  va_start(words, first);
+  for (const char *word = first; word; word = va_arg(words, const char *))
+    argv[argc++] = (char *)word;
+  va_end(words);
+  return run_options_read(&options, &differences, argc, argv, &error);
+}
+
+static void a_resumed_run_keeps_its_options_but_for_those_given(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--seed=7", "--unroll_length=5", NULL), STATUS_OK);
+  run_options_write(&options, folder);
+  forget();
+
+  assert_int_equal(
+      read_words(logdir, "--resume", "--unroll_length=9", "--listen=localhost:1234", NULL),
+      STATUS_OK);
+  assert_int_equal(options.seed, 7);
+  assert_int_equal(options.unroll_length, 9);
+  /* How it is started is no difference. */
+  assert_string_equal(differences, "resuming with --unroll_length=9; it was 5\n");
+}
+
+static void a_new_run_takes_nothing_from_the_folder(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--seed=7", NULL), STATUS_OK);
+  run_options_write(&options, folder);
+  forget();
+
+  assert_int_equal(read_words(logdir, NULL), STATUS_OK);
+  assert_int_not_equal(options.seed, 7);
+  assert_null(differences);
+}
+
+static void a_folder_without_a_run_is_not_evaluated(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--mode=evaluate", NULL), STATUS_NOT_FOUND);
+  assert_non_null(strstr(error.text, "config.txt"));
+}
+
+static void a_cluster_says_where_to_listen_unless_the_words_do(void **state) {
+  (void)state;
+  setenv("TF_CONFIG",
+         "{\"cluster\": {\"chief\": [\"a:5000\"], \"worker\": [\"b:5001\"]},"
+         " \"task\": {\"type\": \"chief\", \"index\": 0}}",
+         1);
+  assert_int_equal(read_words(NULL, NULL), STATUS_OK);
+  assert_non_null(strstr(options.listen, ":5000"));
+  forget();
+  assert_int_equal(read_words("--listen=localhost:1234", NULL), STATUS_OK);
+  assert_string_equal(options.listen, "localhost:1234");
+}
+
+static void a_task_that_is_an_actor_is_told_so(void **state) {
+  (void)state;
+  setenv("TF_CONFIG",
+         "{\"cluster\": {\"chief\": [\"a:5000\"], \"worker\": [\"b:5001\"]},"
+         " \"task\": {\"type\": \"worker\", \"index\": 0}}",
+         1);
+  assert_int_equal(read_words(NULL, NULL), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "build/actor"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_options_but_for_those_given, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_folder_without_a_run_is_not_evaluated, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_cluster_says_where_to_listen_unless_the_words_do, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(a_task_that_is_an_actor_is_told_so, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
