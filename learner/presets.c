@@ -37,18 +37,21 @@ static const struct preset presets[] = {
     {"tmaze", "discount", "0.95"},
     {"tmaze", "learning_rate", "0.004"},
     {"tmaze", "entropy_cost", "0.005"},
-    /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam. */
+    /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam, but for the
+     * batch: Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by
+     * then in batches of 8, four times as many updates. */
     {"atari", "total_steps", "12M"},
     {"atari", "network", "impala_shallow"},
     {"atari", "reward_clip", "1"},
     {"atari", "discount", "0.99"},
     {"atari", "entropy_cost", "0.01"},
     {"atari", "baseline_cost", "0.5"},
-    {"atari", "learning_rate", "4.8e-4"},
+    {"atari", "precision", "auto"},
+    {"atari", "learning_rate", "5e-4"},
     {"atari", "learning_rate_decay", "linear"},
     {"atari", "max_gradient_norm", "40"},
     {"atari", "unroll_length", "20"},
-    {"atari", "batch_size", "32"},
+    {"atari", "batch_size", "8"},
     /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
     {"gym:LunarLander-v3", "total_steps", "5M"},
     {"gym:LunarLander-v3", "previous_action", "false"},
