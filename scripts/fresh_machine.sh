@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
 # The README's two commands on a bare Debian 12: a minimal system in a temporary folder, with git
 # and certificates, and a clean clone of HEAD in it. Needs root and a network.
-# Usage: scripts/fresh_machine.sh [--keep | --first]
+# Usage: scripts/fresh_machine.sh [--keep | --first | --atari]
 #   --first  only the first command, word for word; CartPole must be solved and its curve drawn
 #            within 240 s
+#   --atari  ./run_local.sh atari vtrace 4 instead: it must begin to train on Pong by itself
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 offer_help "$@"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-keep='' first=''
+keep='' commands=two_commands.sh shown="both commands pass"
 case "${1:-}" in
   "") ;;
   --keep) keep=1 ;;
-  --first) first=1 ;;
+  --first)
+    commands=first_command.sh shown="the first command solves CartPole and draws its curve"
+    ;;
+  --atari) commands=atari_command.sh shown="Pong is trained on by one command" ;;
   *)
-    echo "usage: scripts/fresh_machine.sh [--keep | --first]" >&2
+    echo "usage: scripts/fresh_machine.sh [--keep | --first | --atari]" >&2
     exit 2
     ;;
 esac
@@ -81,8 +85,15 @@ curve=$(ls runs/cartpole-vtrace-*/learning_curve.png)
 echo "== $seconds s to a return of $return and $curve; must: 240 s, 475"
 [ "$seconds" -lt 240 ] && [ "${return%.*}" -ge 475 ]
 COMMANDS
-commands=two_commands.sh
-[ -z "$first" ] || commands=first_command.sh
+
+cat >"$machine/root/atari_command.sh" <<'COMMANDS'
+set -e
+cd /root/acorn
+start=$SECONDS
+./run_local.sh atari vtrace 4 --total_steps=20k </dev/null | tee /tmp/out
+echo "== it took $((SECONDS - start)) s"
+tail -n 1 /tmp/out | grep -q '^result env=atari agent=vtrace steps=20.* reason=total_steps'
+COMMANDS
 
 # Mounts and processes of its own: nothing stays behind.
 env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LANG=C.UTF-8 \
@@ -93,8 +104,4 @@ env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LANG=C.UTF-8 \
   mount --rbind /dev '$machine/dev'
   mount -t tmpfs tmpfs '$machine/tmp'
   exec chroot '$machine' bash /root/$commands"
-if [ -n "$first" ]; then
-  echo "the first command solves CartPole and draws its curve on a bare Debian 12"
-else
-  echo "both commands pass on a bare Debian 12"
-fi
+echo "$shown on a bare Debian 12"
