@@ -91,13 +91,14 @@ new=${out%.*}.new.${out##*.}
 trap 'rm -rf "$work" "$new"' EXIT
 set +e
 "$root/build/watch" "$run" "${flags[@]}" --hold="$fps" |
-  ffmpeg -nostdin -v error -y -f image2pipe -framerate "$fps" -c:v ppm -i - "${encode[@]}" \
+  ffmpeg -nostdin -v error -xerror -y -f image2pipe -framerate "$fps" -c:v ppm -i - "${encode[@]}" \
     "$new" >"$work/said" 2>&1
 codes=("${PIPESTATUS[@]}")
 set -e
 # 5: nobody read the pictures. Then it is ffmpeg that knows why.
 [ "${codes[0]}" -eq 0 ] || [ "${codes[0]}" -eq 5 ] || exit "${codes[0]}"
-if [ "${codes[1]}" -ne 0 ]; then
+# A disk that is full at the very end is an error that it says and exits with 0.
+if [ "${codes[1]}" -ne 0 ] || [ -s "$work/said" ]; then
   tail -n 5 "$work/said" >&2
   echo "watch.sh: ffmpeg could not make $out (above)" >&2
   exit 1
