@@ -56,7 +56,7 @@ void destroy(void *self) { delete static_cast<coin *>(self); }
 }
 const acorn_env acorn_environment = {ACORN_ENV_ABI, sizeof(acorn_env), "coin", 0,    0,      0,
                                      space,         create,            reset,  step, destroy,
-                                     0};
+                                     0,             0,                 0};
 END
 cplusplus() {
   c++ -std=c++98 -Wall -Wextra -Wpedantic -Werror -Wno-long-long -fvisibility=hidden -shared \
@@ -91,7 +91,18 @@ run ./meadow.so vtrace 1 --logdir="$folder" --resume --env_args='{"size": 9}'
 ended 30
 other_options() { is "$code" 2 && says "holds a run of meadow vtrace, this one is meadow(size=9)"; }
 pass_if "but not with other options" other_options
+# 7 x 7 fields, each 91 x 91, and the panel beside them.
+shown() {
+  "$tree/build/watch" "$folder" --env="$1" --max_steps=3 2>"$work/err" | head -n 2 | tail -n 1
+}
+pass_if "and watched" is "$(shown ./meadow.so)" "1038 678"
 cd .. && mv moved/meadow.so . || exit 1
+
+# As the header was before environments had pictures: its 3 x 3 observation is shown.
+sed 's/\.struct_bytes = .*/.struct_bytes = offsetof(struct acorn_env, any_option),/; /_render,/d' \
+  meadow.c >older.c
+so older.c older.so -Wno-unused-function
+pass_if "a plugin from before there were pictures" is "$(shown ./older.so)" "1040 680"
 
 # ---- what cannot be loaded
 refuses() {
