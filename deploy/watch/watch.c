@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "actor/crash.h"
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
@@ -118,6 +119,7 @@ static enum status open_all(struct watch *watch, const char *folder, struct erro
   enum status status = read_run(watch, folder, error);
   if (status == STATUS_OK) status = run_create(&watch->run, &watch->learner, &callbacks, error);
   if (status != STATUS_OK) return status;
+  crash_install(watch->run.env_name);
   watch->policy = policy_create(&watch->run);
   status = world_open(&watch->world, &watch->run, policy_row(watch->policy), error);
   if (status == STATUS_OK)

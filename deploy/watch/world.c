@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "actor/crash.h"
 #include "actor/row_check.h"
 #include "common/base/check.h"
 #include "envs/registry.h"
@@ -27,7 +28,9 @@ enum status world_open(struct world *world, const struct run *run, uint8_t *row,
   for (int i = 0; i < run->space.num_tensors; i++)
     world->tensor[i] = row + run->inputs.tensor[i].row_offset;
   char text[512] = "";
+  crash_in("create");
   world->instance = world->env->create(&world->config, text, sizeof(text));
+  crash_in(NULL);
   return world->instance ? STATUS_OK : fail(world, "create", text, error);
 }
 
@@ -44,8 +47,10 @@ static enum status reset(struct world *world, const uint64_t *seed, struct error
   struct acorn_row row = {.struct_bytes = sizeof(row), .observation = world->tensor};
   struct error fault;
   char text[512] = "";
-  if (world->env->reset(world->instance, seed, &row, text, sizeof(text)))
-    return fail(world, "reset", text, error);
+  crash_in("reset");
+  int failed = world->env->reset(world->instance, seed, &row, text, sizeof(text));
+  crash_in(NULL);
+  if (failed) return fail(world, "reset", text, error);
   if (row_check_reset(&row, &world->run->space, &fault) != STATUS_OK)
     return fail(world, "reset", fault.text, error);
   return STATUS_OK;
@@ -64,8 +69,10 @@ enum status world_step(struct world *world, int action, bool *ended, struct erro
   struct error fault;
   char text[512] = "";
   int32_t chosen = action;
-  if (world->env->step(world->instance, &chosen, &row, text, sizeof(text)))
-    return fail(world, "step", text, error);
+  crash_in("step");
+  int failed = world->env->step(world->instance, &chosen, &row, text, sizeof(text));
+  crash_in(NULL);
+  if (failed) return fail(world, "step", text, error);
   if (row_check_step(&row, &world->run->space, &fault) != STATUS_OK)
     return fail(world, "step", fault.text, error);
   world->steps++;
@@ -95,9 +102,10 @@ static enum status make_picture(struct world *world, int width, int height, stru
 static enum status render(struct world *world, struct acorn_picture *picture, struct error *error) {
   char text[512] = "";
   if (!registry_has(world->env, render) || !world->env->render) return STATUS_OK;
-  if (world->env->render(world->instance, picture, text, sizeof(text)))
-    return fail(world, "render", text, error);
-  return STATUS_OK;
+  crash_in("render");
+  int failed = world->env->render(world->instance, picture, text, sizeof(text));
+  crash_in(NULL);
+  return failed ? fail(world, "render", text, error) : STATUS_OK;
 }
 
 /* The first part of the observation that is an image. */

@@ -171,6 +171,11 @@ hang_named() {
   timeout 20 "$actor" --env=./hangs.so --check_env --hang_s=1 >"$work/out" 2>"$work/err"
   is $? 1 && says "environment meadow hangs in step" && grep -q observation "$work/out"
 }
+crash_watched() {
+  "$tree/build/watch" "$folder" --env=./crashes.so --episodes=100 2>"$work/err" >/dev/null
+  [ $? -gt 128 ] && says "environment meadow crashed in step (SIGSEGV)"
+} 2>/dev/null
+pass_if "and so is one that is watched" crash_watched
 pass_if "check_env names a hang, after what it has seen" hang_named
 run ./crashes.so vtrace 1 2 --max_deaths=2
 ended 30
