@@ -8,8 +8,8 @@
 #   RUN         a run folder: its newest whole checkpoint, in the environment it was trained on
 #   FILE        a checkpoint file in a run folder
 #   --out       default: play.mp4 in the run folder
-#   --seed      of the first episode; the others follow it. An episode with the same seed and policy
-#               is the one that scripts/eval.sh plays with one environment
+#   --seed      of the first episode; the others follow it. Greedy episodes are those that
+#               scripts/eval.sh plays from the same seeds
 #   --policy    greedy (default): the most probable action; sample: drawn, as in training.
 #               --greedy and --sampled are the same
 #   --fps       steps shown in a second; default: 15 for the Atari (its own speed), 4 for catch and
