@@ -40,7 +40,7 @@ LIBS_kernels := -Wl,--as-needed -ldnnl -lgomp -Wl,--no-as-needed
 
 # ---- sources: every .c file of a folder belongs to the folder's library; main files are programs.
 src = $(sort $(wildcard $(1)))
-BASE_SRC := $(call src,common/base/*.c common/cluster/*.c common/metrics/*.c)
+BASE_SRC := $(call src,common/base/*.c common/cluster/*.c common/metrics/*.c common/picture/*.c)
 RPC_SRC := $(call src,common/rpc/*.c)
 GYMNASIUM_SRC := $(call src,envs/gymnasium/*.c)
 ENVS_SRC := $(filter-out $(GYMNASIUM_SRC),$(call src,envs/*.c envs/*/*.c))
@@ -50,7 +50,8 @@ KERNEL_SRC := learner/device/cpu_kernels.c
 REF_SRC := learner/device/ref.c
 LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c))
 AFTER_MAIN := $(foreach p,curves checkpoint interval,deploy/after/$(p).c)
-DEPLOY_SRC := $(filter-out deploy/launch.c deploy/status.c deploy/task.c $(AFTER_MAIN),$(call src,deploy/*.c deploy/after/*.c))
+DEPLOY_SRC := $(filter-out deploy/launch.c deploy/status.c deploy/task.c deploy/watch/watch.c $(AFTER_MAIN), \
+  $(call src,deploy/*.c deploy/*/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GEN_OBJ := $(BUILD)/obj/gen/acorn.pb-c.o
@@ -66,7 +67,7 @@ LIB_LEARNER := $(BUILD)/liblearner.a
 LIB_DEPLOY := $(BUILD)/libdeploy.a
 ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 
-PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval,$(BUILD)/$(p))
+PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch,$(BUILD)/$(p))
 UNIT_SRC := $(shell find tests/unit -name 'test_*.c' 2>/dev/null | sort)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC))
 BENCH_SRC := $(call src,tests/bench/bench_*.c)
@@ -82,6 +83,7 @@ $(BUILD)/learner: $(BUILD)/obj/learner/main.o $(LIB_LEARNER) $(LIB_ENVS) $(LIB_R
 $(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/launch: $(BUILD)/obj/deploy/launch.o $(ALL_LIBS)
 $(patsubst deploy/after/%.c,$(BUILD)/%,$(AFTER_MAIN)): $(BUILD)/%: $(BUILD)/obj/deploy/after/%.o $(ALL_LIBS)
+$(BUILD)/watch: $(BUILD)/obj/deploy/watch/watch.o $(ALL_LIBS)
 $(BUILD)/status: $(BUILD)/obj/deploy/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/task: $(BUILD)/obj/deploy/task.o $(ALL_LIBS)
 # Libraries beside a program come first (make bundle). The old kind of path, rpath, also holds for what those

@@ -4,6 +4,7 @@
 
 #include "actor/trial.h"
 #include "common/base/clock.h"
+#include "envs/registry.h"
 
 struct check {
   struct trial trial;
@@ -110,6 +111,9 @@ static bool check_rules(struct check *check, struct trial_record *first) {
   if (!repeats(check, first, rules[0].rule, &rules[0].how)) return false;
   for (size_t i = 1; i < sizeof rules / sizeof *rules; i++)
     ok &= repeats(check, first, rules[i].rule, &rules[i].how);
+  if (registry_has(check->trial.env, render) && check->trial.env->render)
+    ok &= repeats(check, first, "pictures are whole, and drawing them changes nothing",
+                  &(struct trial_condition){.seed = 1, .fill = 0xA5, .pictures = true});
   note_chance(check, first);
   return ok;
 }

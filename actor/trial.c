@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "actor/crash.h"
+#include "actor/picture_check.h"
 #include "actor/row_check.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -16,6 +17,7 @@ enum {
   MAX_US = 2000000, /* slow environments take fewer steps */
   GUARD_BYTES = 64,
   GUARD = 0xEE,
+  MAX_PICTURES = 60, /* of a play: some take long to draw */
 };
 
 /* ---- the guarded row */
@@ -59,11 +61,11 @@ static bool guards_hold(struct trial *trial) {
 
 /* ---- calls, each with a limit */
 
-static void *create(struct trial *trial) {
+static void *create(struct trial *trial, const struct acorn_config *config) {
   char text[512] = "";
   crash_in("create");
   alarm(trial->hang_s);
-  void *instance = trial->env->create(trial->config, text, sizeof text);
+  void *instance = trial->env->create(config, text, sizeof text);
   crash_in(NULL);
   if (!instance)
     (void)!status_fail(&trial->fault, STATUS_IO, "create failed: %s",
@@ -109,6 +111,14 @@ static bool step(struct trial *trial, void *instance, uint8_t fill) {
   }
   return guards_hold(trial) &&
          row_check_step(&trial->row, trial->space, &trial->fault) == STATUS_OK;
+}
+
+static bool draw(struct trial *trial, void *instance, struct picture_check *check) {
+  crash_in("render");
+  alarm(trial->hang_s);
+  enum status status = picture_check(check, trial->env, instance, &trial->fault);
+  crash_in(NULL);
+  return status == STATUS_OK;
 }
 
 /* ---- one play */
@@ -185,6 +195,7 @@ static bool play_with(struct trial *trial, void *instance, void *neighbour,
   int64_t until_us = clock_now_us() + MAX_US;
   double length = 0, episode_return = 0;
   struct acorn_row other = {0};
+  struct picture_check pictures = {0};
   uint64_t episode = 0;
   bool ended = true;
   if (!warm_up(trial, instance, how->warm_up)) return false;
@@ -195,6 +206,7 @@ static bool play_with(struct trial *trial, void *instance, void *neighbour,
     trial->row = other;
     if (!play_neighbour(trial, neighbour, t)) return false;
     other = trial->row;
+    if (how->pictures && t < MAX_PICTURES && !draw(trial, instance, &pictures)) return false;
     choose_action(trial, t);
     if (!step(trial, instance, how->fill)) return false;
     add_row(trial, record);
@@ -209,7 +221,10 @@ static bool play_with(struct trial *trial, void *instance, void *neighbour,
 bool trial_play(struct trial *trial, struct trial_record *record, struct trial_summary *summary,
                 const struct trial_condition *how, int steps) {
   record->num_rows = record->num_steps = 0;
-  void *instance = create(trial), *neighbour = how->neighbour ? create(trial) : NULL;
+  struct acorn_config config = *trial->config;
+  config.renders = how->pictures;
+  void *instance = create(trial, &config);
+  void *neighbour = how->neighbour ? create(trial, &config) : NULL;
   bool ok = instance && (neighbour || !how->neighbour) &&
             play_with(trial, instance, neighbour, record, summary, how, steps);
   destroy(trial, instance);

@@ -31,6 +31,7 @@ struct trial_condition {
   uint8_t fill;   /* what is in the observation before it is written */
   int warm_up;    /* steps of another episode before the first reset that counts */
   bool neighbour; /* another instance plays in turns with this one */
+  bool pictures;  /* its first rows are drawn */
 };
 
 struct trial {

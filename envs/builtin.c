@@ -13,3 +13,11 @@ int builtin_check_action(const char *name, int action, int count, char *error, s
 int builtin_option(const struct acorn_config *config, int i) {
   return (int)config->option[i].value;
 }
+
+bool builtin_begin_picture(struct canvas *canvas, struct acorn_picture *picture, int width,
+                           int height) {
+  picture->width = width;
+  picture->height = height;
+  *canvas = (struct canvas){picture->pixels, width, height};
+  return picture->pixels != NULL;
+}

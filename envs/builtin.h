@@ -3,6 +3,9 @@
 #ifndef ACORN_ENVS_BUILTIN_H
 #define ACORN_ENVS_BUILTIN_H
 
+#include <stdbool.h>
+
+#include "common/picture/canvas.h"
 #include "envs/env.h"
 
 extern const struct acorn_env env_cartpole;
@@ -16,5 +19,10 @@ int builtin_check_action(const char *name, int action, int count, char *error, s
 
 /* The value of option i as a whole number. */
 int builtin_option(const struct acorn_config *config, int i);
+
+/* For the environments' own render functions: says the size; true with a canvas if the pixels are
+ * wanted too. */
+bool builtin_begin_picture(struct canvas *canvas, struct acorn_picture *picture, int width,
+                           int height);
 
 #endif

@@ -84,6 +84,8 @@ struct acorn_config {
   /* ---- later than the members above */
   const struct acorn_env *env; /* whose functions are called with this */
   const char *json;            /* all that the user gave, as one JSON object; "{}" if nothing */
+  /* ---- later than the members above */
+  int renders; /* 1: `render` will be called; what costs much for it may be made at `create` */
 };
 
 /* The row of one environment, the caller's. observation[i] points to tensor i, aligned to its
@@ -104,6 +106,13 @@ struct acorn_row {
    * its score and length are counted further, and the next call, reset without a seed, goes on with
    * it. */
   int goes_on;
+};
+
+/* A picture for people, the caller's. First it is asked for its size (pixels NULL), then drawn. */
+struct acorn_picture {
+  uint32_t struct_bytes;
+  int width, height; /* 0: there is none, as far as this instance can tell */
+  uint8_t *pixels;   /* (height, width, 3), RGB; NULL: only the size is wanted */
 };
 
 struct acorn_env {
@@ -138,6 +147,12 @@ struct acorn_env {
   /* 1: the user may give options of any name and value, not only those of the table; the
    * environment reads them in acorn_config.json and judges them in `space`. */
   int any_option;
+  /* ---- later than the members above; both may be NULL */
+  /* Draws what the world looks like now: after a reset or a step, which it does not disturb. The
+   * size is the same for the life of the instance. */
+  int (*render)(void *env, struct acorn_picture *picture, char *error, size_t error_bytes);
+  /* A word for a discrete action, "left"; NULL: none. It stays as long as the instance. */
+  const char *(*action_name)(void *env, int action);
 };
 
 #ifdef __GNUC__

@@ -114,9 +114,9 @@ static enum status set_option(struct acorn_option *option, const struct acorn_en
   return STATUS_OK;
 }
 
-/* Whether it takes names that are not in its table; an older plugin cannot say so. */
+/* Whether it takes names that are not in its table. */
 static bool takes_any_option(const struct acorn_env *env) {
-  return env->struct_bytes > offsetof(struct acorn_env, any_option) && env->any_option;
+  return registry_has(env, any_option) && env->any_option;
 }
 
 static enum status set_options(struct acorn_option *option, const struct acorn_env *env,

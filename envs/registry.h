@@ -37,6 +37,10 @@ void registry_config_deinit(struct acorn_config *config);
 void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
                        const struct acorn_config *config);
 
+/* Whether the environment has a member of acorn_env that is later than `destroy`: an older plugin
+ * may not. */
+#define registry_has(env, member) ((env)->struct_bytes > offsetof(struct acorn_env, member))
+
 /* The space of that environment in the wire's terms. */
 MUST_CHECK enum status registry_space(struct wire_space *out, const struct acorn_env *env,
                                       const struct acorn_config *config, struct error *error);

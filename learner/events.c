@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "learner/sight.h"
 
 /* What was added goes into the file, or is lost. */
 static void flush(struct events *events) {
@@ -157,6 +158,21 @@ void events_write(struct events *events, struct run *run, int64_t step, double s
   add_returns(&point, run, false, "train/episode_return/histogram");
   add_returns(&point, run, true, "eval/episode_return/histogram");
   flush(events);
+}
+
+/* ---- images */
+
+void events_write_images(struct events *events, struct run *run, double seconds) {
+  struct trainer_images images = trainer_images(run->trainer);
+  bool is_new = images.count > 0 && images.updates != events->images_updates;
+  if (!events->tensorboard || !is_new || seconds < 1.25 * events->images_s) return;
+  events->images_s = seconds;
+  events->images_updates = images.updates;
+  struct canvas picture = sight_draw(images.image, images.count, &run->inputs);
+  tensorboard_add_image(events->tensorboard, "input/observation", progress_steps(run->progress),
+                        &picture);
+  flush(events);
+  free(picture.pixels);
 }
 
 void events_close(struct events *events, struct run *run) {

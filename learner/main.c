@@ -108,6 +108,7 @@ static void checkpoint_written(uv_work_t *work, int status) {
   else if (app->write_failed)
     log_info("checkpoints are written again");
   app->write_failed = app->write_status != STATUS_OK;
+  report_checkpoint(&app->report, clock_now_us());
   trainer_release_save(app->run.trainer);
   app->writing = false;
 }
@@ -220,6 +221,7 @@ static int run_to_end(struct app *app, int64_t start_us) {
   loop_finish(app);
   run_stop_training(&app->run);
   bool saved = write_last_checkpoint(app);
+  if (app->run.trains) report_checkpoint(&app->report, clock_now_us());
   run_say_goodbye(&app->run, &signals_seen);
   int code = report_result(&app->report, end_us);
   report_close(&app->report);

@@ -105,6 +105,10 @@ void report_tick(struct report *report, int64_t now_us) {
   if (goes_on && metrics_are_due(report, now_us)) write_metrics(report, now_us);
 }
 
+void report_checkpoint(struct report *report, int64_t now_us) {
+  events_write_images(&report->events, report->run, seconds_since(report, now_us));
+}
+
 /* 3 only when the budget ended a run that was to reach a target. */
 static int exit_code(const struct run *run, enum stop_reason reason) {
   if (reason == STOP_ERROR) return 1;

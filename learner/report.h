@@ -25,6 +25,9 @@ MUST_CHECK enum status report_open(struct report *report, struct run *run, int64
 void report_tick(struct report *report, int64_t now_us);
 /* Copies the figures of the run into its metrics. */
 void report_measure(struct report *report);
+/* What belongs to a checkpoint that has been written: images of what the network sees. Before the
+ * trainer may fill its buffer again, see events_write_images. */
+void report_checkpoint(struct report *report, int64_t now_us);
 /* The last lines: figures of an evaluation, then "result env=... reason=..." on stdout. Returns the
  * exit code. */
 int report_result(struct report *report, int64_t now_us);

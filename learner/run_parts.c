@@ -147,8 +147,12 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
   enum status status = update_create(&run->update, run->trainer_device, run->agent, &config, error);
   if (status != STATUS_OK) return status;
   if (run->trains) make_experience(run);
-  struct trainer_config trainer = {callbacks->on_saved, callbacks->context, run->window_lag_updates,
-                                   run->update_us};
+  struct trainer_config trainer = {
+      .on_saved = callbacks->on_saved,
+      .context = callbacks->context,
+      .lag_updates = run->window_lag_updates,
+      .update_us = run->update_us,
+      .images = run->trains && learner_options_pixels(run->options) && run->options->tensorboard};
   run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->fifo, run->weights,
                                 run->progress);
   trainer_set_counter(run->trainer, TRAINER_SEED, run->options->seed);

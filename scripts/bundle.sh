@@ -52,7 +52,7 @@ echo "needs ${needs/_/ } or newer, x86-64-v2; the libraries in lib/ come from $(
 )" >"$bundle/README"
 cat >>"$bundle/README" <<'TEXT'
 run_local.sh, deploy/run_task.sh and deploy/fleet.sh work from here. The scripts that look at a run
-(status, plot, eval, seeds, checkpoint) are in the source tree alone; build/status RUN and
+(status, plot, watch, eval, seeds, checkpoint) are in the source tree alone; build/status RUN and
 build/checkpoint RUN do without them: --help says more.
 TEXT
 tar -C build/bundle -czf build/bundle/acorn.tar.gz acorn

@@ -26,34 +26,23 @@ case "${1:---help}" in
     ;;
 esac
 
-policies=(greedy sample) flags=() run=$1
-if [ -f "$run" ]; then
-  flags+=("--checkpoint=$run")
-  run=$(dirname "$(dirname "$(realpath "$run")")")
-fi
+policies=(greedy sample) flags=()
+take_run "$1"
+[ -z "$checkpoint" ] || flags+=("--checkpoint=$checkpoint")
 for word in "${@:2}"; do
   case "$word" in
     --policy=*) policies=("${word#*=}") ;;
     *) flags+=("$word") ;;
   esac
 done
-if [ ! -f "$run/config.txt" ]; then
-  echo "eval.sh: $1 is no run folder, nor a checkpoint in one: there is no $run/config.txt" >&2
-  exit 2
-fi
-option() { sed -n "s/^$1 *= *//p" "$run/config.txt" | sed 's/^"\(.*\)"$/\1/'; }
-"$root/scripts/setup.sh"
-build all
-case "$(option env)" in
-  gym:* | atari | football | dmlab) "$root/scripts/setup.sh" gym && build gymnasium ;;
-esac
+build_for_run
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for policy in "${policies[@]}"; do
   code=0
-  "$root/build/launch" "$(option env)" "$(option agent)" 2 8 --mode=evaluate --logdir="$run" \
-    --seed=1000 "${flags[@]}" --policy="$policy" >"$work/out" || code=$?
+  "$root/build/launch" "$(run_option env)" "$(run_option agent)" 2 8 --mode=evaluate \
+    --logdir="$run" --seed=1000 "${flags[@]}" --policy="$policy" >"$work/out" || code=$?
   [ $code -eq 0 ] || exit $code
   grep '^evaluation ' "$work/out" >>"$work/lines" && continue
   echo "eval.sh: stopped before the first episode had ended" >&2
@@ -73,10 +62,11 @@ cat "$work/lines"
 
 # The game of an Atari run, as --env_args name it.
 game() {
-  option env_args | sed -n 's/.*"game\\*" *: *\\*"\([A-Za-z0-9_]*\).*/\1/p' | grep . || echo Pong
+  run_option env_args | sed -n 's/.*"game\\*" *: *\\*"\([A-Za-z0-9_]*\).*/\1/p' | grep . ||
+    echo Pong
 }
 
-[ "$(option env)" = atari ] || exit 0
+[ "$(run_option env)" = atari ] || exit 0
 awk -F, -v game="$(game)" '
   function flat(name) {gsub(/_/, "", name); return tolower(name)}
   NR == FNR {if (flat($1) == flat(game)) {random = $2; human = $3; known = 1}; next}

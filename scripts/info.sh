@@ -47,6 +47,8 @@ for name in libgrpc-dev libprotobuf-c-dev libuv1-dev libjansson-dev; do
 done
 echo "to draw learning curves (scripts/setup.sh plot)"
 program gnuplot "scripts/setup.sh plot installs it"
+echo "to record play (scripts/setup.sh watch)"
+package ffmpeg "scripts/setup.sh watch installs it"
 echo "to test (scripts/setup.sh test)"
 package libcmocka-dev "scripts/setup.sh test installs it"
 echo "to check everything (scripts/setup.sh all)"

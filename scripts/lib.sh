@@ -68,6 +68,32 @@ build() {
   return $code
 }
 
+# take_run WORD: a run folder, or a checkpoint file in one. Sets `run`, and `checkpoint` to the file
+# or "".
+take_run() {
+  run=$1 checkpoint=
+  if [ -f "$run" ]; then
+    checkpoint=$run
+    run=$(dirname "$(dirname "$(realpath "$run")")")
+  fi
+  if [ -f "$run/config.txt" ]; then return; fi
+  echo "$(basename "$0"): $1 is no run folder, nor a checkpoint in one: there is no" \
+    "$run/config.txt" >&2
+  exit 2
+}
+
+# An option of that run.
+run_option() { sed -n "s/^$1 *= *//p" "$run/config.txt" | sed 's/^"\(.*\)"$/\1/'; }
+
+# Builds what plays that run, or an environment named otherwise, and installs what that needs.
+build_for_run() {
+  "$root/scripts/setup.sh"
+  build all
+  case "${1:-$(run_option env)}" in
+    gym:* | atari | football | dmlab) "$root/scripts/setup.sh" gym && build gymnasium ;;
+  esac
+}
+
 # Installs what draws learning curves, where that goes without questions. A run does not need it: a
 # machine that cannot have it is asked once a day.
 offer_plot() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and run (no word), to draw learning curves (`plot`), for
-# environments in Python (`gym`, `atari`), for actors in Python (`python`), to test (`test`), or to
-# check everything as CI does (`all`). Silent when all is there. Debian 12 packages, and Python's in
-# .venv; elsewhere it says what is needed.
-# Usage: scripts/setup.sh [plot|gym|atari|python|test|all]
+# Installs what is missing to build and run (no word), to draw learning curves (`plot`), to record
+# play (`watch`), for environments in Python (`gym`, `atari`), for actors in Python (`python`), to
+# test (`test`), or to check everything as CI does (`all`). Silent when all is there. Debian 12
+# packages, and Python's in .venv; elsewhere it says what is needed.
+# Usage: scripts/setup.sh [plot|watch|gym|atari|python|test|all]
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 offer_help "$@"
@@ -20,6 +20,10 @@ case "$what" in
     packages+=(gnuplot-nox)
     programs+=(gnuplot)
     ;;
+  watch)
+    packages+=(ffmpeg)
+    programs+=(ffmpeg)
+    ;;
   gym | atari)
     packages+=(python3-dev python3-venv)
     headers+=(python3.11/Python.h)
@@ -33,14 +37,14 @@ case "$what" in
     ;;
   all)
     packages+=(libcmocka-dev python3 git clang clang-format libclang-rt-14-dev gnuplot-nox
-      python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc)
-    programs+=(git clang clang-format gnuplot)
+      ffmpeg python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc)
+    programs+=(git clang clang-format gnuplot ffmpeg)
     # The readers of what the learner writes: promtool, and TensorBoard in .venv.
     packages+=(prometheus python3-dev python3-venv)
     groups=(tensorboard gym cv2)
     ;;
   *)
-    echo "setup: '$1' is none of plot, gym, atari, python, test, all" >&2
+    echo "setup: '$1' is none of plot, watch, gym, atari, python, test, all" >&2
     exit 2
     ;;
 esac

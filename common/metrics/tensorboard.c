@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/metrics/tfrecord.h"
+#include "common/picture/png.h"
 #include "tensorboard.pb-c.h"
 
 enum { FIRST_BYTES = 65536, PATH_BYTES = 1024, HOST_BYTES = 256 };
@@ -117,6 +118,23 @@ void tensorboard_add_plugin(struct tensorboard *tensorboard, const char *tag, co
   tensor.n_float_val = 1;
   tensor.float_val = &zero;
   add_tensor(tensorboard, tag, 0, &tensor, plugin, content, bytes);
+}
+
+void tensorboard_add_image(struct tensorboard *tensorboard, const char *tag, int64_t step,
+                           const struct canvas *picture) {
+  enum { RGB = 3 };
+  size_t bytes;
+  uint8_t *png = png_encode(picture, &bytes);
+  Tensorboard__Image image = TENSORBOARD__IMAGE__INIT;
+  image.height = picture->height;
+  image.width = picture->width;
+  image.colorspace = RGB;
+  image.encoded_image_string = (ProtobufCBinaryData){bytes, png};
+  Tensorboard__Summary__Value value = TENSORBOARD__SUMMARY__VALUE__INIT;
+  value.value_case = TENSORBOARD__SUMMARY__VALUE__VALUE_IMAGE;
+  value.image = &image;
+  add_value(tensorboard, tag, step, &value);
+  free(png);
 }
 
 /* ---- distributions */

@@ -16,6 +16,7 @@
 
 #include "common/base/status.h"
 #include "common/metrics/histogram.h"
+#include "common/picture/canvas.h"
 
 struct tensorboard;
 
@@ -40,6 +41,10 @@ void tensorboard_add_values(struct tensorboard *tensorboard, const char *tag, in
 /* Text, shown as Markdown. */
 void tensorboard_add_text(struct tensorboard *tensorboard, const char *tag, int64_t step,
                           const char *markdown);
+
+/* A picture. */
+void tensorboard_add_image(struct tensorboard *tensorboard, const char *tag, int64_t step,
+                           const struct canvas *picture);
 
 enum tensorboard_hparam_type {
   TENSORBOARD_STRING,

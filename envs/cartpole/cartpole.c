@@ -99,6 +99,38 @@ static int cartpole_step(void *self, const void *action, struct acorn_row *row, 
   return 0;
 }
 
+/* ---- for people */
+
+enum { WIDTH = 600, HEIGHT = 400, GROUND = 300 };
+
+/* The cart on its track, from limit to limit, and the pole in its true length. */
+static int cartpole_render(void *self, struct acorn_picture *picture, char *error,
+                           size_t error_bytes) {
+  (void)error, (void)error_bytes;
+  const struct cartpole *env = self;
+  struct canvas canvas;
+  if (!builtin_begin_picture(&canvas, picture, WIDTH, HEIGHT)) return 0;
+  const double scale = WIDTH / (2 * position_limit + 0.6), cart_width = 64, cart_height = 36;
+  double x = WIDTH / 2.0 + env->state[0] * scale, axle = GROUND - cart_height / 2 - 4;
+  double length = 2 * half_length * scale, angle = env->state[2];
+  canvas_fill(&canvas, 0xf7f7f5);
+  canvas_line(&canvas, 0, GROUND, WIDTH, GROUND, 3, 0x9a9a96);
+  for (int side = -1; side <= 1; side += 2) {
+    double limit = WIDTH / 2.0 + side * position_limit * scale;
+    canvas_line(&canvas, limit, GROUND - 12, limit, GROUND + 12, 4, 0xc0392b);
+  }
+  canvas_rectangle(&canvas, (int)lround(x - cart_width / 2), (int)lround(axle - cart_height / 2),
+                   (int)cart_width, (int)cart_height, 0x2c3e50);
+  canvas_line(&canvas, x, axle, x + length * sin(angle), axle - length * cos(angle), 12, 0xd98e3f);
+  canvas_line(&canvas, x, axle, x, axle, 12, 0x5d6d7e);
+  return 0;
+}
+
+static const char *cartpole_action_name(void *self, int action) {
+  (void)self;
+  return action == 1 ? "right" : "left";
+}
+
 const struct acorn_env env_cartpole = {
     .abi = ACORN_ENV_ABI,
     .struct_bytes = sizeof(struct acorn_env),
@@ -111,4 +143,6 @@ const struct acorn_env env_cartpole = {
     .reset = cartpole_reset,
     .step = cartpole_step,
     .destroy = free,
+    .render = cartpole_render,
+    .action_name = cartpole_action_name,
 };

@@ -103,6 +103,25 @@ static int catch_step(void *self, const void *action, struct acorn_row *row, cha
   return 0;
 }
 
+/* A pixel for each cell. */
+static int catch_render(void *self, struct acorn_picture *picture, char *error,
+                        size_t error_bytes) {
+  (void)error, (void)error_bytes;
+  const struct catch *env = self;
+  struct canvas canvas;
+  if (!builtin_begin_picture(&canvas, picture, env->columns, env->rows)) return 0;
+  canvas_fill(&canvas, 0x1d2733);
+  canvas_rectangle(&canvas, env->paddle_column, env->rows - 1, 1, 1, 0x4aa3df);
+  canvas_rectangle(&canvas, env->ball_column, env->ball_row, 1, 1, 0xf5a742);
+  return 0;
+}
+
+static const char *catch_action_name(void *self, int action) {
+  static const char *const names[NUM_ACTIONS] = {"left", "stay", "right"};
+  (void)self;
+  return names[action];
+}
+
 const struct acorn_env env_catch = {
     .abi = ACORN_ENV_ABI,
     .struct_bytes = sizeof(struct acorn_env),
@@ -115,4 +134,6 @@ const struct acorn_env env_catch = {
     .reset = catch_reset,
     .step = catch_step,
     .destroy = free,
+    .render = catch_render,
+    .action_name = catch_action_name,
 };

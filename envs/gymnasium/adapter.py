@@ -122,16 +122,42 @@ def make_gym(name, options):
         raise Refusal(f"{' '.join(str(unknown).split())}{hint}") from None
 
 
-def make(word, text):
+def make_visible(name, options):
+    """The same, so that render() gives a picture, where it can."""
+    env = make_gym(name, options)
+    if env.render_mode == "rgb_array" or "rgb_array" not in env.metadata.get("render_modes", ()):
+        return env
+    env.close()
+    return make_gym(name, {**options, "render_mode": "rgb_array"})
+
+
+def make(word, text, renders):
     """The environment after --env=, and what it looks like."""
     kind, _, name = word.partition(":")
     if kind == "gym":
-        return describe(make_gym(name, options_of(text)))
+        return describe((make_visible if renders else make_gym)(name, options_of(text)))
     if word == "football":
         return describe(Football(options_of(text)))
     if word == "dmlab":
         return describe(Lab(options_of(text)))
     raise Refusal(f"'{word}' is none of gym:ID, atari, football, dmlab")
+
+
+def picture(env):
+    """What it shows of itself, an array (height, width, 3) of bytes; None: nothing."""
+    if getattr(env, "render_mode", None) != "rgb_array":
+        return None
+    import numpy
+
+    try:
+        shown = numpy.ascontiguousarray(env.render())
+    except gymnasium().error.DependencyNotInstalled as missing:
+        raise Refusal(f"it cannot be drawn: {missing}") from None
+    if shown.dtype != numpy.uint8 or shown.ndim != 3 or shown.shape[2] != 3:
+        raise Refusal(
+            f"render() gives {shown.dtype}{list(shown.shape)}, not uint8[height,width,3]"
+        )
+    return shown
 
 
 # ---- the Atari
@@ -215,6 +241,7 @@ class Atari:
         self.mode, self.difficulty = options["mode"], options["difficulty"]
         self.actions, (height, width) = self.describe(bool(options["full_actions"]))
         self.screens = tuple(numpy.zeros((height, width), numpy.uint8) for _ in range(2))
+        self.names = [action.name.lower() for action in self.actions]
         for name in ("frame_skip", "noops", "max_frames", "life_loss"):
             setattr(self, name, int(options[name]))
         self.has_chance = int(options["sticky_actions"] > 0)

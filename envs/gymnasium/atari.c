@@ -10,6 +10,8 @@ struct atari {
   PyObject *ale;                                         /* adapter.py's Atari */
   PyObject *actions;                                     /* list: what act gets for 0.. */
   PyObject *act, *game_over, *lives, *reset_game, *grey; /* methods of the emulator */
+  PyObject *colour;                                      /* that too */
+  PyObject *names;                                       /* list: words for the actions */
   PyObject *array[2];                                    /* numpy's view of the two screens */
   Py_buffer pixels[2];
   struct screen screen;
@@ -45,6 +47,7 @@ static int take_methods(struct atari *atari) {
   atari->lives = take(emulator, "lives");
   atari->reset_game = take(emulator, "reset_game");
   atari->grey = take(emulator, "getScreenGrayscale");
+  atari->colour = take(emulator, "getScreenRGB");
   Py_XDECREF(emulator);
   return PyErr_Occurred() ? -1 : 0;
 }
@@ -71,6 +74,7 @@ static int take_screens(struct atari *atari) {
 static int make(struct atari *atari, const struct acorn_config *config) {
   atari->ale =
       PyObject_CallFunction(interpreter_adapter("Atari"), "s", config->json ? config->json : "{}");
+  atari->names = take(atari->ale, "names");
   atari->actions = take(atari->ale, "actions");
   if (!atari->actions) return -1;
   atari->num_actions = (int)PyList_GET_SIZE(atari->actions);
@@ -88,8 +92,9 @@ static void unmake(struct atari *atari) {
     if (atari->pixels[i].obj) PyBuffer_Release(&atari->pixels[i]);
     Py_XDECREF(atari->array[i]);
   }
-  PyObject *const owned[] = {atari->act,  atari->game_over, atari->lives, atari->reset_game,
-                             atari->grey, atari->actions,   atari->ale};
+  PyObject *const owned[] = {atari->act,        atari->game_over, atari->lives,
+                             atari->reset_game, atari->grey,      atari->colour,
+                             atari->names,      atari->actions,   atari->ale};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) Py_XDECREF(owned[i]);
   free(atari);
 }
@@ -248,6 +253,47 @@ static int atari_step(void *self, const void *action, struct acorn_row *row, cha
   return failed;
 }
 
+/* ---- for people: the game's own screen, as it is now */
+
+static int draw(struct atari *atari, struct acorn_picture *picture) {
+  picture->width = atari->screen.width;
+  picture->height = atari->screen.height;
+  if (!picture->pixels) return 0;
+  PyObject *shown = PyObject_CallNoArgs(atari->colour);
+  Py_buffer pixels;
+  if (!shown || PyObject_GetBuffer(shown, &pixels, PyBUF_ND)) {
+    Py_XDECREF(shown);
+    return -1;
+  }
+  size_t bytes = 3 * (size_t)picture->width * (size_t)picture->height;
+  int failed = (size_t)pixels.len != bytes;
+  if (failed)
+    PyErr_Format(PyExc_ValueError, "a screen of %zd bytes, not %zu", pixels.len, bytes);
+  else
+    memcpy(picture->pixels, pixels.buf, bytes);
+  PyBuffer_Release(&pixels);
+  Py_DECREF(shown);
+  return failed ? -1 : 0;
+}
+
+static int atari_render(void *self, struct acorn_picture *picture, char *error,
+                        size_t error_bytes) {
+  interpreter_enter();
+  int failed = draw(self, picture) ? interpreter_error(error, error_bytes) : 0;
+  interpreter_leave();
+  return failed;
+}
+
+/* The list keeps the words. */
+static const char *atari_action_name(void *self, int action) {
+  const struct atari *atari = self;
+  interpreter_enter();
+  const char *name = PyUnicode_AsUTF8(PyList_GET_ITEM(atari->names, action));
+  if (!name) PyErr_Clear();
+  interpreter_leave();
+  return name;
+}
+
 const struct acorn_env atari_functions = {
     .abi = ACORN_ENV_ABI,
     .struct_bytes = sizeof(struct acorn_env),
@@ -258,4 +304,6 @@ const struct acorn_env atari_functions = {
     .reset = atari_reset,
     .step = atari_step,
     .destroy = atari_destroy,
+    .render = atari_render,
+    .action_name = atari_action_name,
 };

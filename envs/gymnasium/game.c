@@ -1,6 +1,8 @@
 #include "envs/gymnasium/game.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "envs/gymnasium/bridge.h"
 #include "envs/gymnasium/tensors.h"
@@ -36,8 +38,9 @@ static int make_actions(struct game *game) {
 
 /* With Python's lock. -1 with an exception set. */
 static int make(struct game *game, const struct acorn_config *config) {
-  PyObject *made = PyObject_CallFunction(interpreter_adapter("make"), "ss", bridged_word(config),
-                                         config->json ? config->json : "{}");
+  int renders = config->struct_bytes > offsetof(struct acorn_config, renders) && config->renders;
+  PyObject *made = PyObject_CallFunction(interpreter_adapter("make"), "ssi", bridged_word(config),
+                                         config->json ? config->json : "{}", renders);
   PyObject *env, *leaves;
   int failed = !made || !PyArg_ParseTuple(made, "OO!Li", &env, &PyList_Type, &leaves,
                                           &game->first_action, &game->num_actions);
@@ -178,6 +181,36 @@ static int game_step(void *self, const void *action, struct acorn_row *row, char
   return failed ? -1 : 0;
 }
 
+/* ---- for people */
+
+/* What the environment's own render gives; the array is not kept. -1 with an exception set. */
+static int draw(struct game *game, struct acorn_picture *picture) {
+  PyObject *shown = PyObject_CallOneArg(interpreter_adapter("picture"), game->env);
+  Py_buffer pixels;
+  int failed = !shown || (shown != Py_None && PyObject_GetBuffer(shown, &pixels, PyBUF_ND));
+  if (!failed && shown != Py_None) {
+    int height = (int)pixels.shape[0], width = (int)pixels.shape[1];
+    failed = picture->pixels && (height != picture->height || width != picture->width);
+    if (failed)
+      PyErr_Format(PyExc_ValueError, "its picture was %d x %d and is now %d x %d", picture->width,
+                   picture->height, width, height);
+    else if (picture->pixels)
+      memcpy(picture->pixels, pixels.buf, (size_t)pixels.len);
+    picture->width = width;
+    picture->height = height;
+    PyBuffer_Release(&pixels);
+  }
+  Py_XDECREF(shown);
+  return failed ? -1 : 0;
+}
+
+static int game_render(void *self, struct acorn_picture *picture, char *error, size_t error_bytes) {
+  interpreter_enter();
+  int failed = draw(self, picture) ? interpreter_error(error, error_bytes) : 0;
+  interpreter_leave();
+  return failed;
+}
+
 const struct acorn_env game_functions = {
     .abi = ACORN_ENV_ABI,
     .struct_bytes = sizeof(struct acorn_env),
@@ -188,4 +221,5 @@ const struct acorn_env game_functions = {
     .reset = game_reset,
     .step = game_step,
     .destroy = game_destroy,
+    .render = game_render,
 };

@@ -27,6 +27,9 @@ struct trainer {
   int64_t counter[TRAINER_COUNTERS];       /* trainer's */
   int64_t saved_counter[TRAINER_COUNTERS]; /* in the buffer */
   int64_t saved_updates;
+  real *images;       /* (TRAINER_IMAGES, numbers of one); NULL: none are wanted */
+  float *saved_image; /* the same in the buffer */
+  struct trainer_images saved_images;
 
   pthread_mutex_t lock; /* guards report */
   struct trainer_report report;
@@ -48,6 +51,11 @@ struct trainer *trainer_create(const struct trainer_config *config, struct devic
                               .weights = weights,
                               .progress = progress};
   pthread_mutex_init(&trainer->lock, NULL);
+  if (config->images) {
+    size_t numbers = TRAINER_IMAGES * update_image_numbers(update);
+    trainer->images = device->ops->alloc(device, numbers * device->ops->real_bytes);
+    trainer->saved_image = check_alloc(numbers, sizeof(*trainer->saved_image));
+  }
   publish(trainer);
   return trainer;
 }
@@ -55,6 +63,8 @@ struct trainer *trainer_create(const struct trainer_config *config, struct devic
 void trainer_destroy(struct trainer *trainer) {
   if (!trainer) return;
   pthread_mutex_destroy(&trainer->lock);
+  if (trainer->images) trainer->device->ops->release(trainer->device, trainer->images);
+  free(trainer->saved_image);
   free(trainer);
 }
 
@@ -66,9 +76,21 @@ static void fill_save(struct trainer *trainer) {
   trainer->saved_updates = update_version(trainer->update);
 }
 
-/* At a step border: a checkpoint buffer, if one was asked for. */
-static void save_if_requested(struct trainer *trainer) {
-  if (atomic_load(&trainer->save_state) != SAVE_REQUESTED) return;
+static void save_images(struct trainer *trainer, const struct train_batch *batch) {
+  if (!trainer->images) return;
+  int count = update_images(trainer->update, trainer->images, batch, TRAINER_IMAGES);
+  trainer->device->ops->download(trainer->device, trainer->saved_image, trainer->images,
+                                 (size_t)count * update_image_numbers(trainer->update));
+  trainer->saved_images =
+      (struct trainer_images){trainer->saved_image, count, update_version(trainer->update)};
+}
+
+/* At a step border: a checkpoint buffer, if one was asked for. Images also after the first update,
+ * for a run that ends before a checkpoint is due; main does not read the buffer yet. */
+static void save_if_requested(struct trainer *trainer, const struct train_batch *batch) {
+  bool requested = atomic_load(&trainer->save_state) == SAVE_REQUESTED;
+  if (requested || trainer->saved_images.count == 0) save_images(trainer, batch);
+  if (!requested) return;
   fill_save(trainer);
   atomic_store(&trainer->save_state, SAVE_FILLED);
   trainer->config.on_saved(trainer->config.context);
@@ -114,8 +136,8 @@ static void *run(void *argument) {
     int64_t compute_us = clock_now_us() - start_us;
     report(trainer, &stats, compute_us, status, &error);
     measure(trainer, batch, compute_us);
+    save_if_requested(trainer, batch);
     fifo_release(trainer->fifo, batch);
-    save_if_requested(trainer);
   }
   if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);
   return NULL;
@@ -140,6 +162,10 @@ void trainer_release_save(struct trainer *trainer) {
 
 void trainer_save_now(struct trainer *trainer) {
   fill_save(trainer);
+}
+
+struct trainer_images trainer_images(const struct trainer *trainer) {
+  return trainer->saved_images;
 }
 
 int64_t trainer_saved_updates(const struct trainer *trainer) {

@@ -21,12 +21,15 @@ enum {
   TRAINER_COUNTERS
 };
 
+enum { TRAINER_IMAGES = 4 };
+
 struct trainer_config {
   /* Called by the trainer at a step border once a requested checkpoint buffer is filled. */
   void (*on_saved)(void *context);
   void *context;
   struct metric *lag_updates; /* of each window: the age of its first step; may be NULL */
   struct metric *update_us;   /* the time that each update took; may be NULL */
+  bool images;                /* the network reads an image: trainer_images shows some */
 };
 
 struct trainer;
@@ -47,6 +50,15 @@ void trainer_request_save(struct trainer *trainer);
 /* What to write, valid from on_saved until trainer_saved; the number of updates it stands for. */
 int trainer_items(struct trainer *trainer, struct checkpoint_item *items);
 int64_t trainer_saved_updates(const struct trainer *trainer);
+/* What the network saw at an update, one image of each of several windows: (count, ...) as
+ * update_images has it; count 0: none yet, or it reads no image. Taken at the first update and with
+ * each checkpoint buffer, and valid as long. */
+struct trainer_images {
+  const float *image;
+  int count;
+  int64_t updates; /* done by then */
+};
+struct trainer_images trainer_images(const struct trainer *trainer);
 /* The buffer has been written. */
 void trainer_release_save(struct trainer *trainer);
 /* The same at once, on the caller's thread, when the trainer does not run (at the end). */

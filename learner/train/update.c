@@ -183,6 +183,18 @@ static struct device_inputs inputs_of(const struct update *update,
   return inputs;
 }
 
+size_t update_image_numbers(const struct update *update) {
+  const struct device_inputs *inputs = agent_inputs(update->agent);
+  return (size_t)inputs->tensor[0].count * (size_t)(inputs->stack > 1 ? inputs->stack : 1);
+}
+
+int update_images(struct update *update, real *images, const struct train_batch *batch, int rows) {
+  struct device_inputs inputs = inputs_of(update, batch);
+  int B = rows < batch->N ? rows : batch->N;
+  update->device->ops->image(update->device, images, &inputs, B);
+  return B;
+}
+
 static struct device_vtrace vtrace_of(const struct update *update,
                                       const struct train_batch *batch) {
   const struct update_config *config = &update->config;

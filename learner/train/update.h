@@ -63,6 +63,12 @@ MUST_CHECK enum status update_step(struct update *update, const struct train_bat
  * of an earlier episode. */
 void update_stack_frames(const uint8_t **frame, const struct train_batch *batch, int stack);
 
+/* What the network reads of the first steps of up to `rows` windows: images (B, H, W, stack * C), 0
+ * to 1, the newest frame's channels first. Returns B. The agent must read an image. */
+int update_images(struct update *update, real *images, const struct train_batch *batch, int rows);
+/* Numbers of one such image. */
+size_t update_image_numbers(const struct update *update);
+
 const real *update_parameters(const struct update *update);
 size_t update_num_parameters(const struct update *update);
 int64_t update_version(const struct update *update); /* updates done so far */

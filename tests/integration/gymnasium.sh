@@ -31,7 +31,7 @@ fi
 
 # ---- they keep the rules
 checked() { "$program" --env="$1" --check_env "${@:2}" >"$work/out" 2>"$work/err"; }
-keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 5; }
+keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 6; }
 pass_if "gym:CartPole-v1 keeps the rules" keeps_rules gym:CartPole-v1
 pass_if "every kind of observation too" keeps_rules gym:zoo:Everything-v0 --env_args='{"length": 7}'
 pass_if "the Atari too" keeps_rules atari --env_args='{"max_frames": 400, "life_loss": true}'

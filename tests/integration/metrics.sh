@@ -32,6 +32,15 @@ if "$python" -c 'import tensorboard' 2>/dev/null; then
     failures=$((failures + 1))
   cat "$work/read"
   pass_if "TensorBoard's reader runs to its end" is "$(grep -cE '^(PASS|FAIL) ' "$work/read")" 5
+  run catch vtrace 1 4 --env_args='{"size": 40}' --network=nature --batch_size=4 \
+    --total_steps=3000 --checkpoint_secs=0.3 --logdir=pixels
+  ended
+  "$python" "$tree/tests/integration/read_images.py" pixels >"$work/read" 2>"$work/err" ||
+    failures=$((failures + 1))
+  cat "$work/read"
+  pass_if "it reads images, too" is "$(grep -cE '^(PASS|FAIL) ' "$work/read")" 3
+  no_images() { ! grep -qa 'input/observation' run/events.out.tfevents.*; }
+  pass_if "a network that reads no image shows none" no_images
 else
   skip "TensorBoard reads the event files" "it is not installed (scripts/setup.sh all does that)"
 fi

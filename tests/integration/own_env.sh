@@ -22,9 +22,9 @@ pass_if "the example of docs/environments.md compiles alone" so meadow.c meadow.
 checked() {
   "$actor" --env="$1" --check_env "${@:2}" >"$work/out" 2>"$work/err"
 }
-keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 5; }
-pass_if "the example keeps the rules" keeps_rules ./meadow.so
-pass_if "with other options too" keeps_rules meadow.so --env_args='{"size": 3, "max_steps": 1}'
+keeps_rules() { checked "${@:2}" && is "$(grep -c '^ok ' "$work/out")" "$1"; }
+pass_if "the example keeps the rules" keeps_rules 6 ./meadow.so
+pass_if "with other options too" keeps_rules 6 meadow.so --env_args='{"size": 3, "max_steps": 1}'
 
 cat >coin.cc <<'END'
 #include <acorn/env.h>
@@ -56,11 +56,11 @@ void destroy(void *self) { delete static_cast<coin *>(self); }
 }
 const acorn_env acorn_environment = {ACORN_ENV_ABI, sizeof(acorn_env), "coin", 0,    0,      0,
                                      space,         create,            reset,  step, destroy,
-                                     0};
+                                     0,             0,                 0};
 END
 cplusplus() {
   c++ -std=c++98 -Wall -Wextra -Wpedantic -Werror -Wno-long-long -fvisibility=hidden -shared \
-    -fPIC -I"$include" coin.cc -o coin.so 2>>"$work/err" && keeps_rules ./coin.so
+    -fPIC -I"$include" coin.cc -o coin.so 2>>"$work/err" && keeps_rules 5 ./coin.so
 }
 if command -v c++ >/dev/null; then
   pass_if "one in C++98, with hidden symbols" cplusplus
@@ -91,7 +91,18 @@ run ./meadow.so vtrace 1 --logdir="$folder" --resume --env_args='{"size": 9}'
 ended 30
 other_options() { is "$code" 2 && says "holds a run of meadow vtrace, this one is meadow(size=9)"; }
 pass_if "but not with other options" other_options
+# 7 x 7 fields, each 91 x 91, and the panel beside them.
+shown() {
+  "$tree/build/watch" "$folder" --env="$1" --max_steps=3 2>"$work/err" | head -n 2 | tail -n 1
+}
+pass_if "and watched" is "$(shown ./meadow.so)" "1038 678"
 cd .. && mv moved/meadow.so . || exit 1
+
+# As the header was before environments had pictures: its 3 x 3 observation is shown.
+sed 's/\.struct_bytes = .*/.struct_bytes = offsetof(struct acorn_env, any_option),/; /_render,/d' \
+  meadow.c >older.c
+so older.c older.so -Wno-unused-function
+pass_if "a plugin from before there were pictures" is "$(shown ./older.so)" "1040 680"
 
 # ---- what cannot be loaded
 refuses() {
@@ -160,6 +171,11 @@ hang_named() {
   timeout 20 "$actor" --env=./hangs.so --check_env --hang_s=1 >"$work/out" 2>"$work/err"
   is $? 1 && says "environment meadow hangs in step" && grep -q observation "$work/out"
 }
+crash_watched() {
+  "$tree/build/watch" "$folder" --env=./crashes.so --episodes=100 2>"$work/err" >/dev/null
+  [ $? -gt 128 ] && says "environment meadow crashed in step (SIGSEGV)"
+} 2>/dev/null
+pass_if "and so is one that is watched" crash_watched
 pass_if "check_env names a hang, after what it has seen" hang_named
 run ./crashes.so vtrace 1 2 --max_deaths=2
 ended 30

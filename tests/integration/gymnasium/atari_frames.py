@@ -55,6 +55,21 @@ def compare(game):
     )
 
 
+def colours(game):
+    """The game's own screen after steps and after a reset, and its words for the actions."""
+    ours, theirs = Player("atari", game=game, noops=0), reference(game)
+    ours.reset(1), theirs.reset(seed=1)
+    emulator, same = theirs.unwrapped.ale, True
+    for t in range(40):
+        same &= np.array_equal(ours.picture(), emulator.getScreenRGB())
+        ours.step(t % 3), theirs.step(t % 3)
+    words = [ours.env.action_name(ours.instance, a).decode() for a in range(ours.space.discrete)]
+    same &= words == [word.lower() for word in theirs.unwrapped.get_action_meanings()]
+    same &= ours.picture().shape == (210, 160, 3) and len(np.unique(ours.picture())) > 3
+    ours.close()
+    report(f"{game}: its own screen in colour, and words for its actions", same, f"{words}")
+
+
 def episode(player, action=0):
     """Steps, score, whether it was cut."""
     steps, score = 0, 0
@@ -156,6 +171,7 @@ def chance():
 
 for name in ("Pong", "Breakout", "SpaceInvaders"):
     compare(name)
+colours("Breakout")
 cap()
 noops()
 lives()

@@ -25,7 +25,13 @@ class Space(c.Structure):
 class Config(c.Structure):
     _fields_ = [
         ("struct_bytes", c.c_uint32), ("option", c.c_void_p), ("num_options", c.c_int),
-        ("env", c.c_void_p), ("json", c.c_char_p),
+        ("env", c.c_void_p), ("json", c.c_char_p), ("renders", c.c_int),
+    ]
+
+
+class Picture(c.Structure):
+    _fields_ = [
+        ("struct_bytes", c.c_uint32), ("width", c.c_int), ("height", c.c_int), ("pixels", c.c_void_p),
     ]
 
 
@@ -49,6 +55,8 @@ class Env(c.Structure):
         ("reset", c.CFUNCTYPE(c.c_int, P, c.POINTER(c.c_uint64), c.POINTER(Row), P, N)),
         ("step", c.CFUNCTYPE(c.c_int, P, P, c.POINTER(Row), P, N)),
         ("destroy", c.CFUNCTYPE(None, P)), ("any_option", c.c_int),
+        ("render", c.CFUNCTYPE(c.c_int, P, c.POINTER(Picture), P, N)),
+        ("action_name", c.CFUNCTYPE(c.c_char_p, P, c.c_int)),
     ]
 
 
@@ -64,12 +72,13 @@ library.acorn_bridge_open.argtypes = [c.c_char_p, P, N]
 class Player:
     """One instance; observations are arrays by their names."""
 
-    def __init__(self, word, **options):
+    def __init__(self, word, renders=0, **options):
         self.text = c.create_string_buffer(TEXT)
         env = library.acorn_bridge_open(word.encode(), self.text, TEXT)
         self.check(env)
         self.env = env.contents
-        self.config = Config(c.sizeof(Config), None, 0, c.addressof(self.env), json.dumps(options).encode())
+        self.config = Config(c.sizeof(Config), None, 0, c.addressof(self.env), json.dumps(options).encode(),
+                             renders)
         self.space = Space(struct_bytes=c.sizeof(Space))
         self.check(self.env.space(self.space, self.config, self.text, TEXT) == 0)
         self.instance = self.env.create(self.config, self.text, TEXT)
@@ -98,6 +107,17 @@ class Player:
         chosen = c.c_int32(action)
         self.check(self.env.step(self.instance, c.byref(chosen), row, self.text, TEXT) == 0)
         return self.observation, row.reward, bool(row.terminated), bool(row.truncated), row.goes_on
+
+    def picture(self):
+        """What is drawn, (height, width, 3); None where nothing is."""
+        picture = Picture(struct_bytes=c.sizeof(Picture))
+        self.check(self.env.render(self.instance, picture, self.text, TEXT) == 0)
+        if picture.width == 0:
+            return None
+        pixels = np.full((picture.height, picture.width, 3), 77, np.uint8)
+        picture.pixels = pixels.ctypes.data
+        self.check(self.env.render(self.instance, picture, self.text, TEXT) == 0)
+        return pixels
 
     def close(self):
         self.env.destroy(self.instance)

@@ -108,6 +108,43 @@ def faults():
     refuses("an unknown module", "No module named 'nowhere'", "gym:nowhere:X-v0")
 
 
+def pictures():
+    """What is drawn for people."""
+    ours = Player("gym:CartPole-v1", renders=1)
+    theirs = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+    ours.reset(3), theirs.reset(seed=3)
+    same = True
+    for _ in range(5):
+        picture = ours.picture()
+        same &= picture is not None and np.array_equal(picture, theirs.render())
+        ours.step(1), theirs.step(1)
+    ours.close()
+    report("CartPole draws Gymnasium's picture", same)
+
+    painter = Player("gym:zoo:Painter-v0", renders=1)
+    painter.reset(1), painter.step(0), painter.step(0)
+    report("a picture that is not contiguous", np.array_equal(painter.picture(), np.full((4, 5, 3), 2)))
+    for what, words in (
+        ("grows", "its picture was 5 x 4 and is now 6 x 4"),
+        ("grey", "render() gives uint8[4, 5], not uint8[height,width,3]"),
+        ("broken", "RuntimeError: the brush broke"),
+    ):
+        painter = Player("gym:zoo:Painter-v0", renders=1, what=what)
+        painter.reset(1)
+        try:
+            said = str(painter.picture())
+        except Failed as failed:
+            said = str(failed)
+        report(f"a picture that is wrong: {what}", words in said, f"said: {said}")
+        painter.close()
+
+    for name, renders in (("Everything", 1), ("Painter", 0)):
+        player = Player(f"gym:zoo:{name}-v0", renders=renders)
+        player.reset(1)
+        report(f"{name} with renders={renders} draws nothing", player.picture() is None)
+        player.close()
+
+
 def simulators():
     """Against modules of the same API, in the folder fake/."""
     for word, instructions in (("football", "github.com/google-research/football"),
@@ -141,5 +178,6 @@ follow("CartPole-v1")
 follow("Acrobot-v1")
 follow("LunarLander-v3", gravity=-8)
 faults()
+pictures()
 simulators()
 sys.exit(failures > 0)

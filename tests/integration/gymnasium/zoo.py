@@ -111,6 +111,27 @@ class Strange(gymnasium.Env):
         }.get(observation, self.observation_space)
 
 
+class Painter(Everything):
+    """Draws the step as a picture, or what is none."""
+
+    metadata = {"render_modes": ["human", "rgb_array"]}
+
+    def __init__(self, render_mode=None, what=""):
+        super().__init__()
+        self.render_mode, self.what, self.pictures = render_mode, what, 0
+
+    def render(self):
+        self.pictures += 1
+        if self.what == "grows":
+            return np.zeros((4, 4 + self.pictures, 3), np.uint8)
+        if self.what == "grey":
+            return np.zeros((4, 5), np.uint8)
+        if self.what == "broken":
+            raise RuntimeError("the brush broke")
+        return np.full((8, 10, 3), self.t, np.uint8)[::2, ::2]  # not contiguous
+
+
 gymnasium.register("Everything-v0", Everything)
+gymnasium.register("Painter-v0", Painter)
 gymnasium.register("Wrong-v0", Wrong)
 gymnasium.register("Strange-v0", Strange)

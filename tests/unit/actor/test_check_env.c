@@ -25,6 +25,14 @@ enum fault {
   NO_END,
   NO_CHANCE,
   IN_ACTION,
+  /* pictures */
+  PAINTS,
+  NO_PICTURE,
+  GROWS,
+  SPILLS,
+  LEAVES_PIXELS,
+  DISTURBS,
+  NO_BRUSH,
 };
 static enum fault fault;
 static uint64_t shared, calls;
@@ -89,7 +97,23 @@ static int dice_step(void *self, const void *action, struct acorn_row *row, char
   return 0;
 }
 
-static const struct acorn_env dice = {.name = "dice",
+/* 3 x 2 pixels. */
+static int dice_render(void *self, struct acorn_picture *picture, char *error, size_t error_bytes) {
+  struct dice *env = self;
+  if (fault == NO_PICTURE) return 0;
+  picture->width = fault == GROWS && env->steps == 5 ? 4 : 3;
+  picture->height = 2;
+  if (!picture->pixels) return 0;
+  for (int i = 0; i < 18 - (fault == LEAVES_PIXELS); i++) picture->pixels[i] = (uint8_t)env->steps;
+  if (fault == SPILLS) picture->pixels[18] = 0;
+  if (fault == DISTURBS) env->random++;
+  if (fault == NO_BRUSH) snprintf(error, error_bytes, "no brush");
+  return fault == NO_BRUSH ? -1 : 0;
+}
+
+static const struct acorn_env dice = {.struct_bytes = sizeof(struct acorn_env),
+                                      .name = "dice",
+                                      .render = dice_render,
                                       .create = dice_create,
                                       .reset = dice_reset,
                                       .step = dice_step,
@@ -126,6 +150,13 @@ static void finds_each_fault(void **state) {
       {BEHIND, false, "FAIL  rows are as they should be: it wrote behind the observation 'eyes'"},
       {NOT_A_NUMBER, false, "FAIL  rows are as they should be: its reward is "},
       {FAILS, false, "FAIL  rows are as they should be: step failed: no dice"},
+      {PAINTS, true, "ok    pictures are whole, and drawing them changes nothing"},
+      {NO_PICTURE, true, "ok    pictures are whole"},
+      {GROWS, false, "changes nothing: its picture was 3 x 2 and is now 4 x 2"},
+      {SPILLS, false, "changes nothing: it wrote behind its picture of 3 x 2"},
+      {LEAVES_PIXELS, false, "changes nothing: it leaves some of its picture unwritten"},
+      {DISTURBS, false, "changes nothing: in row 1 the observation 'face' differs"},
+      {NO_BRUSH, false, "changes nothing: render failed: no brush"},
   };
   const struct acorn_config config = {.struct_bytes = sizeof(config)};
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

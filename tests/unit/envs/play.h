@@ -60,6 +60,34 @@ static inline int play_step(struct play *play, int32_t action) {
   return play->env->step(play->instance, &action, &play->row, play->error, sizeof(play->error));
 }
 
+/* The picture of the present state. Nothing is written behind it, and neither asking nor drawing
+ * changes the world: the same picture comes twice. Shapes: pixels (height, width, 3). Owner: the
+ * caller, with free(). */
+static inline uint8_t *play_render(struct play *play, struct acorn_picture *picture) {
+  uint8_t *pixels[2];
+  *picture = (struct acorn_picture){.struct_bytes = sizeof(*picture)};
+  assert_int_equal(play->env->render(play->instance, picture, play->error, sizeof(play->error)), 0);
+  assert_true(picture->width > 0 && picture->height > 0);
+  size_t bytes = 3 * (size_t)picture->width * (size_t)picture->height;
+  for (int i = 0; i < 2; i++) {
+    picture->pixels = pixels[i] = malloc(bytes + 1);
+    memset(pixels[i], i, bytes);
+    pixels[i][bytes] = 0xa5;
+    assert_int_equal(play->env->render(play->instance, picture, play->error, sizeof(play->error)),
+                     0);
+    assert_int_equal(pixels[i][bytes], 0xa5);
+  }
+  assert_memory_equal(pixels[0], pixels[1], bytes);
+  free(pixels[1]);
+  return picture->pixels = pixels[0];
+}
+
+/* The colour 0xRRGGBB at (x, y). */
+static inline uint32_t play_pixel(const struct acorn_picture *picture, int x, int y) {
+  const uint8_t *pixel = picture->pixels + 3 * (y * picture->width + x);
+  return (uint32_t)pixel[0] << 16 | (uint32_t)pixel[1] << 8 | pixel[2];
+}
+
 /* Every environment refuses an action outside its space with a sentence that names it. */
 static inline void play_refuses(struct play *play, int32_t action) {
   char word[32];

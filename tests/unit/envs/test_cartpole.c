@@ -125,11 +125,45 @@ static void refuses_other_actions(void **state) {
   play_close(&play);
 }
 
+/* The mean column of what is neither background nor track, in a band of the picture. */
+static double column_of(const struct acorn_picture *picture, int top, int bottom) {
+  uint32_t nothing = play_pixel(picture, picture->width / 2, 0);
+  double sum = 0, count = 0;
+  for (int y = top; y < bottom; y++)
+    for (int x = 0; x < picture->width; x++)
+      if (play_pixel(picture, x, y) != nothing) sum += x, count++;
+  assert_true(count > 0);
+  return sum / count;
+}
+
+/* Pushed to the right, the cart goes there and the pole falls to the left. */
+static void the_picture_shows_cart_and_pole(void **state) {
+  (void)state;
+  const uint64_t seed = 1;
+  struct acorn_picture before, after;
+  play_open(&play, "cartpole", "");
+  play_reset(&play, &seed);
+  play_render(&play, &before);
+  for (int step = 0; step < 9; step++) assert_int_equal(play_step(&play, 1), 0);
+  play_render(&play, &after);
+  assert_true(column_of(&after, 270, 275) > column_of(&before, 270, 275) + 5);
+  double lean = column_of(&after, 200, 205) - column_of(&after, 250, 255);
+  assert_true(lean < -5);
+  assert_string_equal(play.env->action_name(play.instance, 0), "left");
+  assert_string_equal(play.env->action_name(play.instance, 1), "right");
+  free(before.pixels), free(after.pixels);
+  play_close(&play);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(golden_episodes),       cmocka_unit_test(seed_42),
-      cmocka_unit_test(scripted_policy_table), cmocka_unit_test(cut_after_max_steps),
-      cmocka_unit_test(falls_at_either_end),   cmocka_unit_test(refuses_other_actions),
+      cmocka_unit_test(golden_episodes),
+      cmocka_unit_test(seed_42),
+      cmocka_unit_test(scripted_policy_table),
+      cmocka_unit_test(cut_after_max_steps),
+      cmocka_unit_test(falls_at_either_end),
+      cmocka_unit_test(refuses_other_actions),
+      cmocka_unit_test(the_picture_shows_cart_and_pole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,11 +60,40 @@ static void refuses_other_actions(void **state) {
   play_close(&play);
 }
 
+/* A pixel a cell, however large the observation is: the ball where the observation has it, and the
+ * paddle, which moves as it is told. */
+static void the_picture_shows_ball_and_paddle(void **state) {
+  (void)state;
+  const uint64_t seed = 5;
+  struct acorn_picture picture;
+  play_open(&play, "catch", "{\"rows\": 4, \"columns\": 3, \"size\": 40}");
+  play_reset(&play, &seed);
+  assert_int_equal(play_step(&play, 2), 0);
+  play_render(&play, &picture);
+  assert_int_equal(picture.width, 3);
+  assert_int_equal(picture.height, 4);
+  uint32_t paddle = play_pixel(&picture, 2, 3), nothing = play_pixel(&picture, 0, 3);
+  assert_int_not_equal(paddle, nothing);
+  int balls = 0;
+  for (int y = 0; y < 4; y++)
+    for (int x = 0; x < 3; x++) {
+      uint32_t colour = play_pixel(&picture, x, y);
+      balls += colour != paddle && colour != nothing;
+      if (colour != nothing && colour != paddle)
+        assert_int_equal(play.bytes[(y * 10 + 5) * 40 + x * 40 / 3 + 5], 255);
+    }
+  assert_int_equal(balls, 1);
+  assert_string_equal(play.env->action_name(play.instance, 2), "right");
+  free(picture.pixels);
+  play_close(&play);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(golden_episodes),
       cmocka_unit_test(space),
       cmocka_unit_test(refuses_other_actions),
+      cmocka_unit_test(the_picture_shows_ball_and_paddle),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,19 @@ static void any_option_is_kept_where_it_may_be(void **state) {
   registry_config_deinit(&config);
 }
 
+/* An older plugin ends before the members that came later, and they are not looked at. */
+static void a_member_that_an_older_plugin_lacks(void **state) {
+  (void)state;
+  struct acorn_env now = {.struct_bytes = sizeof now}, older = now, oldest = now;
+  older.struct_bytes = offsetof(struct acorn_env, render);
+  oldest.struct_bytes = offsetof(struct acorn_env, any_option);
+  assert_true(registry_has(&now, any_option) && registry_has(&now, render) &&
+              registry_has(&now, action_name));
+  assert_true(registry_has(&older, any_option));
+  assert_false(registry_has(&older, render) || registry_has(&older, action_name));
+  assert_false(registry_has(&oldest, any_option));
+}
+
 static void leaves_out_a_default_that_is_written_out(void **state) {
   (void)state;
   const struct acorn_env *env;
@@ -227,6 +240,7 @@ int main(void) {
       cmocka_unit_test(reads_env_args),
       cmocka_unit_test(identifies_by_what_differs),
       cmocka_unit_test(any_option_is_kept_where_it_may_be),
+      cmocka_unit_test(a_member_that_an_older_plugin_lacks),
       cmocka_unit_test(leaves_out_a_default_that_is_written_out),
       cmocka_unit_test(checks_spaces),
   };

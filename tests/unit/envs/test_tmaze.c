@@ -89,12 +89,49 @@ static void refuses_other_actions(void **state) {
   play_close(&play);
 }
 
+/* The player's cell and the arm that pays are where they should be; a corridor of a million cells
+ * is drawn as well. */
+static void the_picture_shows_player_and_cue(void **state) {
+  (void)state;
+  struct acorn_picture picture;
+  play_open(&play, "tmaze", "{\"length\": 2}");
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    play_reset(&play, &seed);
+    float *signs = (float *)play.bytes;
+    int north = signs[0] == 1;
+    play_render(&play, &picture);
+    uint32_t player = play_pixel(&picture, 30, 50), empty = play_pixel(&picture, 50, 50);
+    assert_int_not_equal(player, empty);
+    uint32_t pays = play_pixel(&picture, 70, north ? 30 : 70);
+    assert_int_equal(play_pixel(&picture, 30, north ? 30 : 70), pays); /* the cue */
+    free(picture.pixels);
+    for (int step = 0; step < 2; step++) assert_int_equal(play_step(&play, EAST), 0);
+    play_render(&play, &picture);
+    assert_int_equal(play_pixel(&picture, 70, 50), player);
+    assert_int_equal(play_pixel(&picture, 30, 50), empty);
+    assert_int_not_equal(play_pixel(&picture, 30, north ? 30 : 70), pays);
+    free(picture.pixels);
+    assert_int_equal(play_step(&play, NORTH), 0);
+    play_render(&play, &picture);
+    assert_int_equal(play_pixel(&picture, 70, 30), player);
+    free(picture.pixels);
+  }
+  assert_string_equal(play.env->action_name(play.instance, SOUTH), "south");
+  play_close(&play);
+  play_open(&play, "tmaze", "{\"length\": 1000000}");
+  play_reset(&play, NULL);
+  free(play_render(&play, &picture));
+  assert_true(picture.width < 1000);
+  play_close(&play);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(golden_episodes),
       cmocka_unit_test(the_cue_pays),
       cmocka_unit_test(staying_ends_in_nothing),
       cmocka_unit_test(refuses_other_actions),
+      cmocka_unit_test(the_picture_shows_player_and_cue),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 
 #include "common/metrics/tensorboard.h"
 #include "common/metrics/tfrecord.h"
+#include "common/picture/png.h"
 #include "tensorboard.pb-c.h"
 
 enum { FILE_BYTES = 1 << 20, MAX_EVENTS = 200 };
@@ -135,6 +136,25 @@ static void test_hparams(void **state) {
   assert_string_equal(f->event[4]->summary->value[0]->tag, "_hparams_/session_end_info");
 }
 
+static void test_images(void **state) {
+  struct fixture *f = *state;
+  uint8_t pixels[] = {9, 8, 7, 6, 5, 4};
+  const struct canvas picture = {pixels, 2, 1};
+  tensorboard_add_image(f->tensorboard, "input/observation", 3, &picture);
+  write_and_read(f);
+  const Tensorboard__Summary__Value *value = f->event[2]->summary->value[0];
+  assert_int_equal(f->event[2]->step, 3);
+  assert_string_equal(value->tag, "input/observation");
+  assert_int_equal(value->value_case, TENSORBOARD__SUMMARY__VALUE__VALUE_IMAGE);
+  assert_int_equal(value->image->width, 2);
+  assert_int_equal(value->image->height, 1);
+  size_t bytes;
+  uint8_t *png = png_encode(&picture, &bytes);
+  assert_int_equal(value->image->encoded_image_string.len, bytes);
+  assert_memory_equal(value->image->encoded_image_string.data, png, bytes);
+  free(png);
+}
+
 static void test_what_is_no_number_is_left_out(void **state) {
   struct fixture *f = *state;
   tensorboard_add_scalar(f->tensorboard, "a", 1, NAN);
@@ -237,6 +257,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_FILE(test_known_bytes),
       WITH_FILE(test_hparams),
+      WITH_FILE(test_images),
       WITH_FILE(test_what_is_no_number_is_left_out),
       WITH_FILE(test_histograms),
       WITH_FILE(test_a_full_disk_leaves_whole_records),

@@ -15,6 +15,7 @@
 #include "learner/train/trainer.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 10000000 };
+enum { IMAGE_SIDE = 36, IMAGE_STRIDE = IMAGE_SIDE * IMAGE_SIDE };
 
 struct fixture {
   struct device *device;
@@ -34,18 +35,27 @@ static void count_saved(void *context) {
   atomic_fetch_add(&((struct fixture *)context)->saved, 1);
 }
 
-static struct fixture *create_with(const char *decay) {
+static const struct agent_config mlp = {.network = "mlp",
+                                        .inputs = {.row_stride = STRIDE,
+                                                   .num_tensors = 1,
+                                                   .tensor = {{DEVICE_FLOAT32, 4, 0}},
+                                                   .num_actions = 2},
+                                        .num_layers = 1,
+                                        .hidden = {8}};
+static const struct agent_config nature = {
+    .network = "nature",
+    .inputs = {.row_stride = IMAGE_STRIDE,
+               .num_tensors = 1,
+               .tensor = {{DEVICE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},
+               .num_actions = 2}};
+
+static struct fixture *create_with(const struct agent_config *agent, const char *decay) {
   struct fixture *f = calloc(1, sizeof(*f));
   struct error error;
-  assert_int_equal(device_create(&f->device, "ref", &error), STATUS_OK);
-  struct agent_config agent = {.network = "mlp",
-                               .inputs = {.row_stride = STRIDE,
-                                          .num_tensors = 1,
-                                          .tensor = {{DEVICE_FLOAT32, 4, 0}},
-                                          .num_actions = 2},
-                               .num_layers = 1,
-                               .hidden = {8}};
-  assert_int_equal(agent_create(&f->agent, &agent, &error), STATUS_OK);
+  bool images = agent == &nature;
+  size_t stride = agent->inputs.row_stride;
+  assert_int_equal(device_create(&f->device, images ? "cpu" : "ref", &error), STATUS_OK);
+  assert_int_equal(agent_create(&f->agent, agent, &error), STATUS_OK);
   struct update_config update = {.T = T,
                                  .N = N,
                                  .discount = 0.9,
@@ -65,9 +75,9 @@ static struct fixture *create_with(const char *decay) {
                                  .seed = 1};
   assert_int_equal(update_create(&f->update, f->device, f->agent, &update, &error), STATUS_OK);
   struct pages_config pages = {
-      .num_slots = N, .num_pages = pages_needed(N), .page_steps = T, .row_stride = STRIDE};
+      .num_slots = N, .num_pages = pages_needed(N), .page_steps = T, .row_stride = stride};
   f->pages = pages_create(f->device, &pages);
-  struct fifo_config fifo = {.T = T, .N = N, .row_stride = STRIDE};
+  struct fifo_config fifo = {.T = T, .N = N, .row_stride = stride};
   f->fifo = fifo_create(f->device, &fifo);
   f->weights = weights_create(f->device, agent_num_parameters(f->agent));
   struct progress_config progress = {.target_return = NAN};
@@ -77,7 +87,8 @@ static struct fixture *create_with(const char *decay) {
       .on_saved = count_saved,
       .context = f,
       .lag_updates = metrics_histogram(f->metrics, "policy/window_lag_updates", ""),
-      .update_us = metrics_histogram(f->metrics, "train/update_us", "")};
+      .update_us = metrics_histogram(f->metrics, "train/update_us", ""),
+      .images = images};
   f->lag_updates = trainer.lag_updates;
   f->trainer = trainer_create(&trainer, f->device, f->update, f->fifo, f->weights, f->progress);
   for (int slot = 0; slot < N; slot++) pages_begin_life(f->pages, slot, 1);
@@ -85,7 +96,11 @@ static struct fixture *create_with(const char *decay) {
 }
 
 static struct fixture *create(void) {
-  return create_with("none");
+  return create_with(&mlp, "none");
+}
+
+static struct fixture *create_for_images(void) {
+  return create_with(&nature, "none");
 }
 
 static void destroy(struct fixture *f) {
@@ -163,6 +178,62 @@ static void a_requested_buffer_is_filled_once_at_a_step_border(void **state) {
   destroy(f);
 }
 
+/* A network for images in the fixture's place: rows of 36 x 36 bytes. */
+static void give_images(struct fixture *f, uint8_t first) {
+  const struct pages_rows *rows = pages_rows(f->pages);
+  for (int batches = 1, step = 0; batches > 0; step++) {
+    for (int slot = 0; slot < N; slot++) {
+      struct pages_place place = pages_append(f->pages, slot);
+      rows->step[place.row] = (struct pages_step){.behaviour = logf(0.5f)};
+      memset(rows->observation + (size_t)place.row * IMAGE_STRIDE, first + slot, IMAGE_STRIDE);
+      if (place.starts_window) rows->start_previous_action[place.page] = -1;
+      if (place.closes_window) batches -= fifo_give(f->fifo, f->pages, &place.window, 0);
+    }
+  }
+}
+
+static void expect_images(struct fixture *f, int64_t updates, uint8_t first) {
+  struct trainer_images images = trainer_images(f->trainer);
+  assert_int_equal(images.count, N);
+  assert_int_equal(images.updates, updates);
+  for (int n = 0; n < N; n++)
+    for (int i = 0; i < IMAGE_SIDE * IMAGE_SIDE; i++)
+      assert_true(fabsf(images.image[n * IMAGE_SIDE * IMAGE_SIDE + i] - (float)(first + n) / 255) <
+                  1e-6f);
+}
+
+/* After the first update, and with each buffer, of the batch of that update. A window begins with
+ * the last step of the one before. */
+static void images_of_what_is_seen_travel_with_the_buffer(void **state) {
+  (void)state;
+  struct fixture *f = create_for_images();
+  assert_int_equal(trainer_images(f->trainer).count, 0);
+  trainer_start(f->trainer);
+  give_images(f, 10);
+  wait_for_updates(f, 1);
+  give_images(f, 20);
+  wait_for_updates(f, 2);
+  trainer_request_save(f->trainer);
+  give_images(f, 30);
+  wait_for_updates(f, 3);
+  while (f->saved == 0) clock_sleep_us(100);
+  expect_images(f, 3, 20);
+  trainer_release_save(f->trainer);
+  give_images(f, 40);
+  wait_for_updates(f, 4);
+  stop(f);
+  expect_images(f, 3, 20);
+  destroy(f);
+
+  f = create_for_images();
+  trainer_start(f->trainer);
+  give_images(f, 50);
+  wait_for_updates(f, 1);
+  stop(f);
+  expect_images(f, 1, 50);
+  destroy(f);
+}
+
 /* The items of one trainer, copied into another of the same shape. */
 static void copy_items(struct trainer *to, struct trainer *from) {
   struct checkpoint_item a[CHECKPOINT_MAX_ITEMS], b[CHECKPOINT_MAX_ITEMS];
@@ -216,7 +287,7 @@ static void a_loss_that_is_not_finite_stops_the_run(void **state) {
 
 static void the_learning_rate_follows_the_steps_of_the_run(void **state) {
   (void)state;
-  struct fixture *f = create_with("linear");
+  struct fixture *f = create_with(&mlp, "linear");
   trainer_start(f->trainer);
   const double rates[] = {0.01, 0.006, 0.001};
   const int64_t steps[] = {0, 400, 500};
@@ -234,6 +305,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_batch_is_an_update_and_is_published),
       cmocka_unit_test(a_requested_buffer_is_filled_once_at_a_step_border),
+      cmocka_unit_test(images_of_what_is_seen_travel_with_the_buffer),
       cmocka_unit_test(counters_and_parameters_travel_together),
       cmocka_unit_test(a_loss_that_is_not_finite_stops_the_run),
       cmocka_unit_test(the_learning_rate_follows_the_steps_of_the_run),

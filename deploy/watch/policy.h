@@ -1,0 +1,30 @@
+/* The run's policy for a single environment, beside the picture: the action it chooses, the
+ * probabilities it chose from, and its estimate of the value. It sees what inference in the learner
+ * sees (previous action and reward, recurrent state, stacked frames) and draws the same random
+ * numbers, so that it plays as the run's evaluation with one environment does.
+ * Upstream: deploy/watch/watch.c. Downstream: learner/agent. Thread: one. */
+#ifndef ACORN_DEPLOY_WATCH_POLICY_H
+#define ACORN_DEPLOY_WATCH_POLICY_H
+
+#include "learner/run.h"
+
+struct policy;
+
+struct policy_choice {
+  int action;
+  float value;
+  const float *probability; /* (A); the policy's, until the next call */
+};
+
+/* Borrows the run, which was made to evaluate, for its life. */
+struct policy *policy_create(struct run *run);
+void policy_destroy(struct policy *policy);
+
+/* Where the environment writes its next row. Shapes: (row_stride), as run->inputs describes it. */
+uint8_t *policy_row(struct policy *policy);
+
+/* Reads the row, with the reward of the step into it and its flags (enum step_flag), and chooses.
+ * One call for each row that a learner would get: on a truncated one the action means nothing. */
+struct policy_choice policy_act(struct policy *policy, float reward, uint8_t flags);
+
+#endif
