@@ -15,8 +15,8 @@
 enum {
   /* beyond the limit: what gRPC still answers with a sentence, and calls that were given up */
   SLACK_BYTES = 1 << 20,
-  /* forgiven at each look: an idle connection's pings and their answers, 34 bytes in 10 s. More, and
-   * a message that trickles in would never count: this is 1.7 MB a day. */
+  /* forgiven at each look: an idle connection's pings and their answers, 34 bytes in 10 s. More,
+   * and a message that trickles in would never count: this is 1.7 MB a day. */
   PING_BYTES = 4,
   FRAMING_BYTES = 512,    /* of one message or call, and one byte in 64 */
   TOTAL_BYTES = 64 << 20, /* of all connections together, or four at their limit if that is more */
