@@ -76,7 +76,10 @@ static bool metrics_are_wanted(const struct report *report) {
          report->run->options->metrics_port;
 }
 
+/* A run that is over has its last line with the result: a busy machine may tick once more before
+ * the loop ends, even where the run was over before it began. */
 static bool metrics_are_due(const struct report *report, int64_t now_us) {
+  if (progress_stopped(report->run->progress) != STOP_NONE) return false;
   double every = report->run->options->metrics_secs;
   int64_t longest_us = (int64_t)((every > 0 ? every : 1) * SECOND_US);
   return metrics_are_wanted(report) &&

@@ -209,6 +209,20 @@ static void metrics_are_written_when_they_are_due(void **state) {
   destroy(f);
 }
 
+/* A finished run that is continued has all its lines: the loop may tick before it ends. */
+static void a_run_that_is_over_gets_no_more_lines(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  progress_add_steps(f->run.progress, 5);
+  report_tick(&f->report, START + SECOND);
+  progress_stop(f->run.progress, STOP_TOTAL_STEPS);
+  report_tick(&f->report, START + 10 * SECOND);
+  result(f, START + 11 * SECOND, &code);
+  assert_int_equal(lines_of_metrics(f), 1);
+  destroy(f);
+}
+
 static void metrics_can_be_off(void **state) {
   (void)state;
   struct fixture *f = create("metrics_secs", "0");
@@ -242,6 +256,7 @@ int main(void) {
       cmocka_unit_test(an_evaluation_without_episodes_says_nothing_of_them),
       cmocka_unit_test(rates_are_over_the_time_since_they_were_last_taken),
       cmocka_unit_test(metrics_are_written_when_they_are_due),
+      cmocka_unit_test(a_run_that_is_over_gets_no_more_lines),
       cmocka_unit_test(metrics_can_be_off),
       cmocka_unit_test(a_result_that_cannot_be_written_is_an_error),
   };
