@@ -7,12 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
-
-/* A Join that waits for the others (deterministic mode). */
-struct waiting {
-  struct wire_join_request request;
-  struct rpc_stream *stream;
-};
+#include "learner/serve/waiting.h"
 
 struct leases {
   struct leases_config config; /* read-only after create */
@@ -24,8 +19,7 @@ struct leases {
   uint32_t joins;                       /* in all, for run ids */
   char (*absent)[WIRE_MAX_PLAYER_NAME]; /* (num_slots) names that left without a goodbye */
   int num_absent;
-  struct waiting *waiting; /* (num_slots) */
-  int num_waiting, next_waiting;
+  struct waiting waiting; /* deterministic mode: Joins that wait for the others */
   bool collecting;
 };
 
@@ -38,7 +32,7 @@ struct leases *leases_create(const struct leases_config *config) {
   leases->slot_taken = check_alloc(slots, 1);
   leases->lives = check_alloc(slots, sizeof(*leases->lives));
   leases->absent = check_alloc(slots, sizeof(*leases->absent));
-  leases->waiting = check_alloc(slots, sizeof(*leases->waiting));
+  waiting_init(&leases->waiting, leases->num_slots);
   leases->collecting = config->deterministic_envs > 0;
   for (int i = 0; i < leases->num_slots; i++) leases->lease[i].client = i;
   pthread_mutex_init(&leases->lock, NULL);
@@ -52,7 +46,7 @@ void leases_destroy(struct leases *leases) {
   free(leases->slot_taken);
   free(leases->lives);
   free(leases->absent);
-  free(leases->waiting);
+  waiting_deinit(&leases->waiting);
   pthread_mutex_destroy(&leases->lock);
   free(leases);
 }
@@ -348,54 +342,26 @@ bool leases_collecting(struct leases *leases) {
   return collecting;
 }
 
-/* Names like "actor/10/1" in the order of their numbers. */
-static int compare_waiting(const void *a, const void *b) {
-  const struct waiting *x = a, *y = b;
-  return strverscmp(x->request.name, y->request.name);
-}
-
-static struct waiting *find_waiting(struct leases *leases, const char *name) {
-  for (int i = 0; i < leases->num_waiting; i++)
-    if (strcmp(leases->waiting[i].request.name, name) == 0) return &leases->waiting[i];
-  return NULL;
-}
-
-/* The environments of those that wait, of one role. */
-static int waiting_environments(const struct leases *leases, enum wire_role role) {
-  int environments = 0;
-  for (int i = 0; i < leases->num_waiting; i++)
-    if (leases->waiting[i].request.role == role)
-      environments += leases->waiting[i].request.num_environments;
-  return environments;
-}
-
 int leases_waiting(struct leases *leases) {
   pthread_mutex_lock(&leases->lock);
-  int environments = leases->collecting ? waiting_environments(leases, WIRE_ROLE_TRAIN) : 0;
+  int environments =
+      leases->collecting ? waiting_environments(&leases->waiting, WIRE_ROLE_TRAIN, NULL) : 0;
   pthread_mutex_unlock(&leases->lock);
   return environments;
 }
 
-/* An actor that lost patience asks again under the same name: the older Join is replaced. */
-static enum status try_wait(struct leases *leases, struct rpc_stream **replaced,
-                            const struct wire_join_request *request, struct rpc_stream *stream,
-                            struct error *error) {
-  int begin, end, waiting = waiting_environments(leases, request->role);
+/* An actor that lost patience asks again under the same name: its older Join does not count. */
+static enum status check_waiting(const struct leases *leases,
+                                 const struct wire_join_request *request, struct error *error) {
+  int begin, end;
   range_of(leases, request->role, &begin, &end);
-  struct waiting *place = find_waiting(leases, request->name);
-  if (place && place->request.role == request->role) waiting -= place->request.num_environments;
-  if (waiting + request->num_environments > end - begin)
-    return status_fail(error, STATUS_EXHAUSTED,
-                       "no room for %d more %s environments: others that wait have asked for %d of "
-                       "%d; give the actors fewer --envs, or the learner a larger %s",
-                       request->num_environments, role_word(request), waiting, end - begin,
-                       role_option(request));
-  if (place)
-    *replaced = place->stream;
-  else
-    place = &leases->waiting[leases->num_waiting++]; /* one slot or more each: there is a place */
-  *place = (struct waiting){*request, stream};
-  return STATUS_OK;
+  int others = waiting_environments(&leases->waiting, request->role, request->name);
+  if (others + request->num_environments <= end - begin) return STATUS_OK;
+  return status_fail(error, STATUS_EXHAUSTED,
+                     "no room for %d more %s environments: others that wait have asked for %d of "
+                     "%d; give the actors fewer --envs, or the learner a larger %s",
+                     request->num_environments, role_word(request), others, end - begin,
+                     role_option(request));
 }
 
 enum status leases_wait(struct leases *leases, bool *complete, struct rpc_stream **replaced,
@@ -406,23 +372,23 @@ enum status leases_wait(struct leases *leases, bool *complete, struct rpc_stream
   enum status status = check_request(leases, request, error);
   if (status != STATUS_OK) return status;
   pthread_mutex_lock(&leases->lock);
-  status = try_wait(leases, replaced, request, stream, error);
-  *complete = waiting_environments(leases, WIRE_ROLE_TRAIN) >= leases->config.deterministic_envs;
+  status = check_waiting(leases, request, error);
+  if (status == STATUS_OK) {
+    *replaced = waiting_keep(&leases->waiting, request, stream);
+    *complete = waiting_environments(&leases->waiting, WIRE_ROLE_TRAIN, NULL) >=
+                leases->config.deterministic_envs;
+  }
   if (*complete) {
     leases->collecting = false;
-    qsort(leases->waiting, (size_t)leases->num_waiting, sizeof(struct waiting), compare_waiting);
+    waiting_sort(&leases->waiting);
   }
   pthread_mutex_unlock(&leases->lock);
   return status;
 }
 
 bool leases_forget_waiting(struct leases *leases, const struct rpc_stream *stream) {
-  bool found = false;
   pthread_mutex_lock(&leases->lock);
-  for (int i = 0; leases->collecting && i < leases->num_waiting && !found; i++) {
-    found = leases->waiting[i].stream == stream;
-    if (found) leases->waiting[i] = leases->waiting[--leases->num_waiting];
-  }
+  bool found = leases->collecting && waiting_forget(&leases->waiting, stream);
   pthread_mutex_unlock(&leases->lock);
   return found;
 }
@@ -436,11 +402,7 @@ void leases_end_collecting(struct leases *leases) {
 bool leases_next_waiting(struct leases *leases, struct wire_join_request *request,
                          struct rpc_stream **stream) {
   pthread_mutex_lock(&leases->lock);
-  bool found = leases->next_waiting < leases->num_waiting;
-  if (found) {
-    *request = leases->waiting[leases->next_waiting].request;
-    *stream = leases->waiting[leases->next_waiting++].stream;
-  }
+  bool found = waiting_next(&leases->waiting, request, stream);
   pthread_mutex_unlock(&leases->lock);
   return found;
 }
