@@ -1,8 +1,9 @@
 """Floods a learner from one process and keeps it up until the learner ends the connections.
 
-Usage: flood.py ADDRESS status | connections COUNT | unfinished COUNT. Says "ready ..." on a line of
+Usage: flood.py ADDRESS status | connections COUNT | unfinished COUNT | trickle KB_A_SECOND. Says "ready ..." on a line of
 its own once the flood is at its height, and "ended ..." when the learner has gone."""
 import os
+import select
 import selectors
 import socket
 import sys
@@ -131,12 +132,31 @@ def unfinished(count):
     wait_until_all_are_closed(held)
 
 
+def trickle(kb_a_second):
+    """Messages that are begun, piece by piece, and never finished; pings are answered."""
+    c = http2.Connection(address)
+    piece, call, left = bytes(kb_a_second * 100), None, 0
+    say("ready 1")
+    try:
+        while True:
+            if left < len(piece):
+                call, left = http2.Call(c, PLAY), 60000
+                call.send(http2.message(b"", length=left + 1))
+            call.send(piece)
+            left -= len(piece)
+            time.sleep(0.1)
+            while select.select([c.socket], [], [], 0)[0]:
+                c.handle()
+    except (OSError, http2.Ended):
+        say("ended 1")
+
+
 def main():
     kind, count = sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0
     if kind == "status":
         status()
     else:
-        {"connections": connections, "unfinished": unfinished}[kind](count)
+        {"connections": connections, "unfinished": unfinished, "trickle": trickle}[kind](count)
 
 
 main()

@@ -88,4 +88,12 @@ bounded() { [ $grown_kb -lt $((160 * 1024)) ]; }
 pass_if "670 MB of unfinished messages: less than 160 MB of them are kept" bounded
 pass_if "connections that go too far are closed, with a word" says "messages that do not end"
 over "a flood of unfinished messages"
+
+if [ -n "${SLOW_TESTS:-}" ]; then
+  begin 1024
+  flood 1 trickle 75
+  pass_if "75 KB a second of messages that never end: cut off" \
+    wait_for 60 says "messages that do not end"
+  over "a trickle of unfinished messages"
+fi
 finish
