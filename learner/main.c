@@ -247,9 +247,10 @@ int main(int argc, char **argv) {
     if (status == STATUS_OK) status = run_start(&app.run, &error);
   }
   if (status != STATUS_OK) {
-    log_error("%s", error.text);
+    /* Done: stopped while it waited for an actor to tell the environment. */
+    if (status != STATUS_DONE) log_error("%s", error.text);
     folder_abandon(&app.run.folder);
-    return EXIT_USAGE;
+    return status == STATUS_DONE ? 0 : EXIT_USAGE;
   }
   if (!app.run.evaluates) {
     folder_write_environment(&app.run.folder, app.run.identity);

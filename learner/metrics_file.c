@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/base/check.h"
@@ -47,15 +48,20 @@ static off_t find_end(struct metrics_file *file, const char *text, off_t size, i
   return end;
 }
 
-/* Returns false with errno set. */
+/* Appends lines; one that has no end gets it, so that the next ones do not run into it. Returns
+ * false with errno set, and the file as it was. */
 static bool append(const char *path, const char *text, size_t bytes) {
   int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return false;
-  ssize_t written = write(fd, text, bytes);
+  off_t before = lseek(fd, 0, SEEK_END);
+  bool is_torn = bytes > 0 && text[bytes - 1] != '\n';
+  struct iovec pieces[] = {{(void *)text, bytes}, {"\n", 1}};
+  ssize_t wanted = (ssize_t)bytes + is_torn, written = writev(fd, pieces, 1 + is_torn);
   int reason = written < 0 ? errno : ENOSPC;
+  if (written > 0 && written < wanted && ftruncate(fd, before) != 0) reason = errno;
   close(fd);
   errno = reason;
-  return written == (ssize_t)bytes;
+  return written == wanted;
 }
 
 static int count_lines(const char *text, size_t bytes) {
@@ -65,6 +71,14 @@ static int count_lines(const char *text, size_t bytes) {
     at = newline ? newline + 1 : text + bytes;
   }
   return lines;
+}
+
+/* A last line that a crash has torn cannot be read, and the next one must not be written behind
+ * it. */
+static void cut_torn_line(struct metrics_file *file, const char *text, off_t size) {
+  const char *newline = memrchr(text, '\n', (size_t)size);
+  off_t end = newline ? newline + 1 - text : 0;
+  if (end < size && ftruncate(file->fd, end) == 0) file->end = end;
 }
 
 /* Moves the lines from file->end on. */
@@ -80,6 +94,7 @@ static void set_aside(struct metrics_file *file, const char *folder, const char 
   log_warn("cannot move the metrics of lost steps to %s: %s; %s keeps them", lost, strerror(errno),
            file->path);
   file->end = size;
+  cut_torn_line(file, text, size);
 }
 
 static enum status take_up(struct metrics_file *file, const char *folder, int64_t step,

@@ -26,6 +26,7 @@ struct progress {
   _Atomic int64_t steps;
   _Atomic int reason; /* enum stop_reason */
   pthread_mutex_t lock;
+  bool closed;           /* guarded by lock: the steps stay as they are */
   struct window role[2]; /* guarded by lock: training, evaluation */
   struct kept *kept;     /* (max_kept), guarded by lock */
   int64_t before;        /* episodes before a resume */
@@ -80,9 +81,18 @@ void progress_destroy(struct progress *progress) {
 }
 
 void progress_add_steps(struct progress *progress, int64_t steps) {
+  pthread_mutex_lock(&progress->lock);
+  if (progress->closed) steps = 0;
   int64_t now = atomic_fetch_add_explicit(&progress->steps, steps, memory_order_relaxed) + steps;
+  pthread_mutex_unlock(&progress->lock);
   if (progress->config.total_steps && now >= progress->config.total_steps)
     progress_stop(progress, STOP_TOTAL_STEPS);
+}
+
+void progress_close(struct progress *progress) {
+  pthread_mutex_lock(&progress->lock);
+  progress->closed = true;
+  pthread_mutex_unlock(&progress->lock);
 }
 
 int64_t progress_steps(const struct progress *progress) {

@@ -60,6 +60,9 @@ void progress_destroy(struct progress *progress);
 /* Environment steps: rows that needed an action. Thread: inference. */
 void progress_add_steps(struct progress *progress, int64_t steps);
 int64_t progress_steps(const struct progress *progress);
+/* From now on no step is counted: the result and the last checkpoint name the same one, though a
+ * batch may still be on its way. Thread: main. */
+void progress_close(struct progress *progress);
 /* Training episodes finished, those before a resume included. */
 int64_t progress_episodes(struct progress *progress);
 /* For a resumed run: steps and episodes before it. Call before threads start. */

@@ -82,7 +82,10 @@ static bool metrics_are_wanted(const struct report *report) {
          report->run->options->metrics_port;
 }
 
+/* A run that is over has its last line with the result: a busy machine may tick once more before
+ * the loop ends, even where the run was over before it began. */
 static bool metrics_are_due(const struct report *report, int64_t now_us) {
+  if (progress_stopped(report->run->progress) != STOP_NONE) return false;
   double every = report->run->options->metrics_secs;
   int64_t longest_us = (int64_t)((every > 0 ? every : 1) * SECOND_US);
   return metrics_are_wanted(report) &&
@@ -100,9 +103,7 @@ void report_tick(struct report *report, int64_t now_us) {
     report->live_us = now_us;
     live_line(report, &trainer, columns);
   }
-  /* A run that has ended has its last line from report_result. */
-  bool goes_on = progress_stopped(run->progress) == STOP_NONE;
-  if (goes_on && metrics_are_due(report, now_us)) write_metrics(report, now_us);
+  if (metrics_are_due(report, now_us)) write_metrics(report, now_us);
 }
 
 void report_checkpoint(struct report *report, int64_t now_us) {

@@ -104,6 +104,7 @@ void run_stop_training(struct run *run) {
   if (!run->trains) return;
   fifo_close(run->fifo);
   trainer_join(run->trainer);
+  progress_close(run->progress);
 }
 
 void run_say_goodbye(struct run *run, const volatile sig_atomic_t *hurry) {

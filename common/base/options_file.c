@@ -74,10 +74,17 @@ enum status options_read_file(const struct option_table *table, void *config, co
   enum status status = STATUS_OK;
   char *line = NULL;
   size_t line_bytes = 0;
-  for (int number = 1; status == STATUS_OK && getline(&line, &line_bytes, file) >= 0; number++) {
+  ssize_t length;
+  for (int number = 1; status == STATUS_OK && (length = getline(&line, &line_bytes, file)) >= 0;
+       number++) {
     char where[400];
     snprintf(where, sizeof where, "config file %.300s, line %d", path, number);
-    status = read_line(table, config, line, where, error);
+    // What follows it would not be read.
+    if (strlen(line) != (size_t)length)
+      status = status_fail(error, STATUS_INVALID,
+                           "%s: there is a byte 0 in it: this is no text, or it is damaged", where);
+    else
+      status = read_line(table, config, line, where, error);
   }
   if (status == STATUS_OK && ferror(file)) {
     status = status_fail(error, STATUS_INVALID, "--config: cannot read '%.300s': %s", path,

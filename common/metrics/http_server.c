@@ -9,6 +9,8 @@
 #include "common/base/check.h"
 
 enum { BACKLOG = 64, LIMIT_MS = 5000, HEAD_BYTES = 256, MAX_DISCARDED_BYTES = 1 << 20 };
+// While others wait for a slot: to say a whole request, and to take the answer as well.
+enum { REQUEST_MS = 100, ANSWER_MS = 1000 };
 
 struct connection {
   struct http_server *server;
@@ -17,6 +19,7 @@ struct connection {
   uv_write_t write;
   uv_shutdown_t shutdown;
   int open_handles; // 0: free
+  uint64_t began_ms;
   bool answered;
   bool heard_all; // the peer says nothing more; it may still listen
   size_t bytes;   // of the request; once it is answered, of what has been discarded
@@ -183,13 +186,36 @@ static struct connection *free_connection(struct http_server *server) {
   return NULL;
 }
 
+// When it has to make room for one that waits.
+static uint64_t due_ms(const struct connection *connection) {
+  return connection->began_ms + (connection->answered ? ANSWER_MS : REQUEST_MS);
+}
+
+// No slot is free: the connection that is due first makes room then.
+static void make_room(struct http_server *server) {
+  struct connection *first = &server->connection[0];
+  for (int i = 0; i < HTTP_MAX_CONNECTIONS; i++) {
+    struct connection *connection = &server->connection[i];
+    if (uv_is_closing((uv_handle_t *)&connection->tcp)) return; // soon
+    if (due_ms(connection) < due_ms(first)) first = connection;
+  }
+  uint64_t now_ms = uv_now(server->listener.loop), due = due_ms(first);
+  uint64_t left_ms = due > now_ms ? due - now_ms : 0;
+  if (left_ms < uv_timer_get_due_in(&first->limit))
+    uv_timer_start(&first->limit, on_limit, left_ms, 0);
+}
+
 // Takes the connection that waits, or leaves it in the system's queue until a slot is free.
 static void accept_one(struct http_server *server) {
   struct connection *connection = free_connection(server);
   server->waiting = !connection;
-  if (!connection) return;
+  if (!connection) {
+    make_room(server);
+    return;
+  }
   connection->answered = connection->heard_all = false;
   connection->bytes = 0;
+  connection->began_ms = uv_now(server->listener.loop);
   connection->server = server;
   connection->tcp.data = connection->limit.data = connection;
   uv_tcp_init(server->listener.loop, &connection->tcp);

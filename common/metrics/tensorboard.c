@@ -1,5 +1,6 @@
 #include "common/metrics/tensorboard.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -16,6 +17,9 @@
 #include "tensorboard.pb-c.h"
 
 enum { FIRST_BYTES = 65536, PATH_BYTES = 1024, HOST_BYTES = 256 };
+
+static const char name_begin[] = "events.out.tfevents.";
+static const long long LAST_TIME = 9999999999; // that its ten digits in a name have room for
 
 struct tensorboard {
   char path[PATH_BYTES];
@@ -254,22 +258,43 @@ static void add_beginning(struct tensorboard *tensorboard, int64_t first_step) {
   add_event(tensorboard, &event);
 }
 
-// By their names files are in the order in which they were begun.
-static void choose_path(struct tensorboard *tensorboard, const char *folder) {
+// The time in the name of an event file; -1: it is none, or no such time has a successor.
+static long long time_of(const char *name) {
+  char *end;
+  if (strncmp(name, name_begin, strlen(name_begin)) != 0) return -1;
+  long long seconds = strtoll(name + strlen(name_begin), &end, 10);
+  return *end == '.' && seconds >= 0 && seconds < LAST_TIME ? seconds : -1;
+}
+
+// A second later than every file that is there, and not before now: readers take the files in the
+// order of their names, but clocks are set back, and two starts may fall into one second.
+static long long choose_time(const char *folder) {
+  long long chosen = time(NULL);
+  DIR *entries = opendir(folder);
+  if (!entries) return chosen;
+  for (const struct dirent *entry; (entry = readdir(entries));) {
+    long long earlier = time_of(entry->d_name);
+    if (chosen <= earlier) chosen = earlier + 1;
+  }
+  closedir(entries);
+  return chosen;
+}
+
+static void set_path(struct tensorboard *tensorboard, const char *folder, long long seconds) {
   char host[HOST_BYTES] = "";
   gethostname(host, sizeof(host) - 1);
-  int length = snprintf(tensorboard->path, PATH_BYTES, "%s/events.out.tfevents.%010lld.%s.%d",
-                        folder, (long long)time(NULL), host[0] ? host : "localhost", (int)getpid());
+  int length = snprintf(tensorboard->path, PATH_BYTES, "%s/%s%010lld.%s.%d", folder, name_begin,
+                        seconds, host[0] ? host : "localhost", (int)getpid());
   CHECK(length < PATH_BYTES, "the path of the event file is too long: %s", tensorboard->path);
 }
 
 enum status tensorboard_open(struct tensorboard **out, const char *folder, int64_t first_step,
                              struct error *error) {
   struct tensorboard *tensorboard = check_alloc(1, sizeof(*tensorboard));
-  choose_path(tensorboard, folder);
-  tensorboard->fd = open(tensorboard->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (tensorboard->fd >= 0) tensorboard->end = lseek(tensorboard->fd, 0, SEEK_END);
-  if (tensorboard->fd < 0 || tensorboard->end < 0) {
+  set_path(tensorboard, folder, choose_time(folder));
+  tensorboard->fd =
+      open(tensorboard->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (tensorboard->fd < 0) {
     enum status status =
         status_fail(error, STATUS_IO, "cannot write %s: %s", tensorboard->path, strerror(errno));
     tensorboard_close(tensorboard);

@@ -20,7 +20,8 @@
 
 struct tensorboard;
 
-/* Makes a new event file in `folder` for a run that stands at `first_step`.
+/* Makes a new event file in `folder` for a run that stands at `first_step`; by its name it comes
+ * after all that are there, whatever the clock says.
  * Errors: IO. Owner: the caller, with tensorboard_close, which takes NULL. */
 MUST_CHECK enum status tensorboard_open(struct tensorboard **out, const char *folder,
                                         int64_t first_step, struct error *error);

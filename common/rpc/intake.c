@@ -13,8 +13,11 @@
 #include "common/base/log.h"
 
 enum {
-  SLACK_BYTES = 1 << 20,  /* beyond the limit: what gRPC still answers with a sentence */
-  SPARE_BYTES = 16 << 10, /* forgiven at each look: pings, resets, calls that were given up */
+  /* beyond the limit: what gRPC still answers with a sentence, and calls that were given up */
+  SLACK_BYTES = 1 << 20,
+  /* forgiven at each look: an idle connection's pings and their answers, 34 bytes in 10 s. More,
+   * and a message that trickles in would never count: this is 1.7 MB a day. */
+  PING_BYTES = 4,
   FRAMING_BYTES = 512,    /* of one message or call, and one byte in 64 */
   TOTAL_BYTES = 64 << 20, /* of all connections together, or four at their limit if that is more */
 };
@@ -92,7 +95,7 @@ static void check_one(const struct intake *intake, int fd) {
   }
   uint64_t credit = atomic_load_explicit(&connection->credit, memory_order_relaxed);
   connection->pending += (int64_t)(received - connection->received_before) -
-                         (int64_t)(credit - connection->credit_before) - SPARE_BYTES;
+                         (int64_t)(credit - connection->credit_before) - PING_BYTES;
   if (connection->pending < 0) connection->pending = 0;
   connection->received_before = received;
   connection->credit_before = credit;

@@ -1,4 +1,5 @@
 /* The answer to Status, through protobuf-c. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,11 +88,35 @@ uint8_t *wire_pack_status(const struct wire_status *status, size_t *size) {
 
 /* ---- in */
 
-/* It goes to a terminal: what could move its cursor is replaced. */
+static bool follows(const uint8_t *p, int count) {
+  for (int i = 0; i < count; i++)
+    if ((p[i] & 0xc0) != 0x80) return false;
+  return true;
+}
+
+/* The bytes of the UTF-8 character here; 0 if it is none, or one that could move a cursor. */
+static int character_bytes(const uint8_t *p) {
+  if (p[0] < 0x80) return p[0] >= ' ' && p[0] != 0x7f;
+  if (p[0] >= 0xc2 && p[0] <= 0xdf)
+    return follows(p + 1, 1) && (p[0] > 0xc2 || p[1] >= 0xa0) ? 2 : 0;
+  /* neither longer than it need be, nor half of a pair, nor past the last one */
+  if ((p[0] & 0xf0) == 0xe0)
+    return follows(p + 1, 2) && (p[0] > 0xe0 || p[1] >= 0xa0) && (p[0] != 0xed || p[1] < 0xa0) ? 3
+                                                                                               : 0;
+  if (p[0] >= 0xf0 && p[0] <= 0xf4)
+    return follows(p + 1, 3) && (p[0] > 0xf0 || p[1] >= 0x90) && (p[0] < 0xf4 || p[1] < 0x90) ? 4
+                                                                                              : 0;
+  return 0;
+}
+
+/* It goes to a terminal or into JSON, and its end may be cut off: what neither can take is
+ * replaced. */
 static void take_text(char *out, size_t room, const char *text) {
   snprintf(out, room, "%s", text);
-  for (char *p = out; *p; p++)
-    if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
+  for (int bytes; *out; out += bytes ? bytes : 1) {
+    bytes = character_bytes((const uint8_t *)out);
+    if (!bytes) *out = '?';
+  }
 }
 
 static void take_player(struct wire_player *player, const Acorn__Player *message) {
@@ -117,6 +142,15 @@ static void take_status(struct wire_status *status, const Acorn__StatusReply *me
     take_player(&status->players[i], message->player[i]);
 }
 
+/* Whether what is counted on the wire without a sign fits here. */
+static bool has_counts(const struct wire_status *status) {
+  bool all = status->expected_environments >= 0 && status->train_environments >= 0 &&
+             status->eval_environments >= 0 && status->late_environments >= 0;
+  for (int i = 0; i < status->num_players; i++)
+    all &= status->players[i].num_environments >= 0 && status->players[i].late_environments >= 0;
+  return all;
+}
+
 enum status wire_unpack_status(struct wire_status *status, const uint8_t *data, size_t size,
                                struct error *error) {
   *status = (struct wire_status){0};
@@ -125,7 +159,10 @@ enum status wire_unpack_status(struct wire_status *status, const uint8_t *data, 
     return status_fail(error, STATUS_INVALID, "these %zu bytes are no StatusReply", size);
   take_status(status, message);
   acorn__status_reply__free_unpacked(message, NULL);
-  return STATUS_OK;
+  if (has_counts(status)) return STATUS_OK;
+  wire_status_deinit(status);
+  return status_fail(error, STATUS_INVALID,
+                     "a StatusReply with 2^31 environments or more: its sender is no learner");
 }
 
 void wire_status_deinit(struct wire_status *status) {

@@ -1,29 +1,19 @@
 #include "deploy/after/groups.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
-#include "common/base/option_value.h"
-
 static const struct option_table *const table = &learner_options_table;
-
-static void print_value(char text[GROUPS_LABEL_BYTES], const struct option *option,
-                        const struct learner_options *options) {
-  FILE *out = fmemopen(text, GROUPS_LABEL_BYTES, "w");
-  CHECK(out, "out of memory for a label");
-  option_value_write(option, options, out);
-  fclose(out);
-  text[GROUPS_LABEL_BYTES - 1] = '\0';
-}
 
 static bool same_value(const struct option *option, const struct learner_options *a,
                        const struct learner_options *b) {
-  char ours[GROUPS_LABEL_BYTES], theirs[GROUPS_LABEL_BYTES];
-  print_value(ours, option, a);
-  print_value(theirs, option, b);
-  return strcmp(ours, theirs) == 0;
+  char *ours = options_value_text(option, a), *theirs = options_value_text(option, b);
+  bool same = strcmp(ours, theirs) == 0;
+  free(ours);
+  free(theirs);
+  return same;
 }
 
 /* Where the learning rate decays, total_steps is what it decays over. */
@@ -92,9 +82,9 @@ void groups_label(char label[GROUPS_LABEL_BYTES], const struct groups *groups, i
   for (int i = 0; i < table->count && length < GROUPS_LABEL_BYTES; i++) {
     const struct option *option = &table->options[i];
     if (!is_of_experiment(option, own) || !tells_apart(groups, group, option)) continue;
-    char value[GROUPS_LABEL_BYTES] = "";
-    print_value(value, option, own);
+    char *value = options_value_text(option, own);
     length += (size_t)snprintf(label + length, GROUPS_LABEL_BYTES - length, " %s=%s", option->name,
                                value);
+    free(value);
   }
 }

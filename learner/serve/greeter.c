@@ -1,8 +1,10 @@
 #include "learner/serve/greeter.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -65,9 +67,33 @@ static void health_message(void *context, struct rpc_stream *stream, const struc
   rpc_stream_finish(stream, RPC_OK, "", serving, sizeof(serving));
 }
 
+/* ---- signals: the control loop, which takes them later, does not run yet */
+
+enum { NUM_SIGNALS = 3 };
+static const int signals[NUM_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+static volatile sig_atomic_t caught; /* the first one; 0: none */
+
+/* A second Ctrl-C ends at once; what stops a service may signal twice. */
+static void on_signal(int signal_number) {
+  if (caught && signal_number == SIGINT) _exit(130);
+  if (!caught) caught = signal_number;
+}
+
+static void take_signals(struct sigaction before[NUM_SIGNALS]) {
+  struct sigaction action = {.sa_handler = on_signal};
+  caught = 0;
+  for (int i = 0; i < NUM_SIGNALS; i++) sigaction(signals[i], &action, &before[i]);
+}
+
+static void give_signals_back(const struct sigaction before[NUM_SIGNALS]) {
+  for (int i = 0; i < NUM_SIGNALS; i++) sigaction(signals[i], &before[i], NULL);
+}
+
+/* ---- */
+
 static void serve(struct rpc_server *server, const struct greeter *greeter, const char *address) {
   int64_t say_us = clock_now_us();
-  while (!greeter->has_first) {
+  while (!greeter->has_first && !caught) {
     int64_t now_us = clock_now_us();
     if (now_us >= say_us) {
       log_info("waiting at %s for the first actor: it says what the environment is", address);
@@ -114,9 +140,15 @@ enum status greeter_wait(struct wire_join_request *first, const char *address,
   enum status status = rpc_server_create(&server, &config, error);
   if (status != STATUS_OK) return status;
   refusals_init(&greeter.refusals);
+  struct sigaction before[NUM_SIGNALS];
+  take_signals(before);
   serve(server, &greeter, address);
+  if (caught)
+    log_info("%s: stopping; no actor has come, so there is no run", strsignal(caught));
+  else
+    log_info("%s says: the environment is %s", first->name, first->environment);
   stop(server);
+  give_signals_back(before);
   refusals_deinit(&greeter.refusals);
-  log_info("%s says: the environment is %s", first->name, first->environment);
-  return STATUS_OK;
+  return caught ? STATUS_DONE : STATUS_OK;
 }

@@ -107,7 +107,13 @@ static void collect(struct ingress *self, struct rpc_stream *stream,
                     const struct wire_join_request *request) {
   struct rpc_stream *replaced, *waiting;
   struct wire_join_request next;
-  bool complete = leases_wait(self->leases, request, stream, &replaced);
+  struct error error;
+  bool complete;
+  enum status status = leases_wait(self->leases, &complete, &replaced, request, stream, &error);
+  if (status != STATUS_OK) {
+    refuse_stranger(self, stream, REFUSED_JOIN, status, &error);
+    return;
+  }
   if (replaced) rpc_stream_finish(replaced, RPC_ABORTED, "superseded by a newer Join", NULL, 0);
   if (!complete) return;
   while (leases_next_waiting(self->leases, &next, &waiting)) grant(self, waiting, &next);

@@ -7,12 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
-
-/* A Join that waits for the others (deterministic mode). */
-struct waiting {
-  struct wire_join_request request;
-  struct rpc_stream *stream;
-};
+#include "learner/serve/waiting.h"
 
 struct leases {
   struct leases_config config; /* read-only after create */
@@ -24,8 +19,7 @@ struct leases {
   uint32_t joins;                       /* in all, for run ids */
   char (*absent)[WIRE_MAX_PLAYER_NAME]; /* (num_slots) names that left without a goodbye */
   int num_absent;
-  struct waiting *waiting; /* (num_slots) */
-  int num_waiting, next_waiting;
+  struct waiting waiting; /* deterministic mode: Joins that wait for the others */
   bool collecting;
 };
 
@@ -38,7 +32,7 @@ struct leases *leases_create(const struct leases_config *config) {
   leases->slot_taken = check_alloc(slots, 1);
   leases->lives = check_alloc(slots, sizeof(*leases->lives));
   leases->absent = check_alloc(slots, sizeof(*leases->absent));
-  leases->waiting = check_alloc(slots, sizeof(*leases->waiting));
+  waiting_init(&leases->waiting, leases->num_slots);
   leases->collecting = config->deterministic_envs > 0;
   for (int i = 0; i < leases->num_slots; i++) leases->lease[i].client = i;
   pthread_mutex_init(&leases->lock, NULL);
@@ -52,7 +46,7 @@ void leases_destroy(struct leases *leases) {
   free(leases->slot_taken);
   free(leases->lives);
   free(leases->absent);
-  free(leases->waiting);
+  waiting_deinit(&leases->waiting);
   pthread_mutex_destroy(&leases->lock);
   free(leases);
 }
@@ -89,10 +83,13 @@ static void forget_absent(struct leases *leases, const char *name) {
   }
 }
 
+static void mark_slots(struct leases *leases, const struct lease *lease, uint8_t taken) {
+  memset(leases->slot_taken + lease->first_slot, taken, (size_t)lease->num_environments);
+}
+
 /* Its ids are free from now on. */
 static void free_slots(struct leases *leases, struct lease *lease) {
-  if (!lease->ended)
-    memset(leases->slot_taken + lease->first_slot, 0, (size_t)lease->num_environments);
+  if (!lease->ended) mark_slots(leases, lease, 0);
   lease->ended = true;
 }
 
@@ -150,39 +147,85 @@ static void fill_lease(struct leases *leases, struct lease *lease,
   lease->used = true;
 }
 
+/* The ids that a role may have. */
+static void range_of(const struct leases *leases, enum wire_role role, int *begin, int *end) {
+  *begin = role == WIRE_ROLE_EVAL ? leases->config.max_train : 0;
+  *end = role == WIRE_ROLE_EVAL ? leases->num_slots : leases->config.max_train;
+}
+
+static const char *role_word(const struct wire_join_request *request) {
+  return request->role == WIRE_ROLE_EVAL ? "evaluation" : "training";
+}
+
+static const char *role_option(const struct wire_join_request *request) {
+  return request->role == WIRE_ROLE_EVAL ? "--num_eval_envs" : "--max_envs";
+}
+
+/* Whether there could be room at all. */
+static enum status check_request(const struct leases *leases,
+                                 const struct wire_join_request *request, struct error *error) {
+  int begin, end;
+  range_of(leases, request->role, &begin, &end);
+  if (request->num_environments <= end - begin) return STATUS_OK;
+  return status_fail(error, STATUS_MISMATCH,
+                     "%s asks for %d %s environments, the learner holds %d at most: give the actor "
+                     "fewer --envs, or the learner a larger %s",
+                     request->name, request->num_environments, role_word(request), end - begin,
+                     role_option(request));
+}
+
+/* Why there is no room: `first`: the ids that would do, -1: none. */
+static enum status refuse_full(const struct leases *leases, const struct wire_join_request *request,
+                               int first, struct error *error) {
+  int begin, end, taken = 0, ending = 0;
+  for (int i = 0; i < leases->num_slots; i++)
+    ending += leases->lease[i].used && leases->lease[i].ended;
+  if (first >= 0)
+    return status_fail(error, STATUS_EXHAUSTED,
+                       "no room for %s yet: the streams of %d actors that were replaced by newer "
+                       "ones of the same name have not ended; try again",
+                       request->name, ending);
+  range_of(leases, request->role, &begin, &end);
+  for (int i = begin; i < end; i++) taken += leases->slot_taken[i];
+  bool scattered = end - begin - taken >= request->num_environments;
+  return status_fail(error, STATUS_EXHAUSTED,
+                     "no room for %d more %s environments: %d of %d are taken%s; start the learner "
+                     "with a larger %s",
+                     request->num_environments, role_word(request), taken, end - begin,
+                     scattered ? " and the others do not lie side by side" : "",
+                     role_option(request));
+}
+
+/* An older lease of the name makes room, and ends only if that is enough. */
+static enum status try_join(struct leases *leases, struct lease **out,
+                            struct rpc_stream **superseded, const struct wire_join_request *request,
+                            int64_t now_us, struct error *error) {
+  int begin, end;
+  range_of(leases, request->role, &begin, &end);
+  struct lease *old = find_name(leases, request->name);
+  if (old) mark_slots(leases, old, 0);
+  int first = find_slots(leases, begin, end, request->num_environments);
+  bool has_entry = find_unused(leases) || (old && !old->playing);
+  if (first < 0 || !has_entry) {
+    if (old) mark_slots(leases, old, 1);
+    return refuse_full(leases, request, first, error);
+  }
+  if (old) *superseded = supersede(leases, old);
+  struct lease *lease = *out = find_unused(leases);
+  CHECK(lease, "an entry that was there is gone");
+  fill_lease(leases, lease, request, first, now_us);
+  forget_absent(leases, request->name);
+  return STATUS_OK;
+}
+
 enum status leases_join(struct leases *leases, struct lease **out, struct rpc_stream **superseded,
                         const struct wire_join_request *request, int64_t now_us,
                         struct error *error) {
-  bool eval = request->role == WIRE_ROLE_EVAL;
-  int begin = eval ? leases->config.max_train : 0;
-  int end = eval ? leases->num_slots : leases->config.max_train;
-  enum status status = STATUS_OK;
   *superseded = NULL;
-
-  if (request->num_environments > end - begin)
-    return status_fail(error, STATUS_MISMATCH,
-                       "%s asks for %d %s environments, the learner holds %d at most: give the "
-                       "actor fewer --envs, or the learner a larger %s",
-                       request->name, request->num_environments, eval ? "evaluation" : "training",
-                       end - begin, eval ? "--num_eval_envs" : "--max_envs");
+  enum status status = check_request(leases, request, error);
+  if (status != STATUS_OK) return status;
   pthread_mutex_lock(&leases->lock);
-  struct lease *old = find_name(leases, request->name);
-  if (old) *superseded = supersede(leases, old);
-  int first = find_slots(leases, begin, end, request->num_environments);
-  struct lease *lease = first >= 0 ? find_unused(leases) : NULL;
-  if (lease) {
-    fill_lease(leases, lease, request, first, now_us);
-    forget_absent(leases, request->name);
-    *out = lease;
-  } else {
-    int taken = 0;
-    for (int i = begin; i < end; i++) taken += leases->slot_taken[i];
-    status = status_fail(error, STATUS_EXHAUSTED,
-                         "no room for %d more %s environments: %d of %d are taken; start the "
-                         "learner with a larger %s",
-                         request->num_environments, eval ? "evaluation" : "training", taken,
-                         end - begin, eval ? "--num_eval_envs" : "--max_envs");
-  }
+  status = try_join(leases, out, superseded, request, now_us, error);
   pthread_mutex_unlock(&leases->lock);
   return status;
 }
@@ -299,59 +342,53 @@ bool leases_collecting(struct leases *leases) {
   return collecting;
 }
 
-/* Names like "actor/10/1" in the order of their numbers. */
-static int compare_waiting(const void *a, const void *b) {
-  const struct waiting *x = a, *y = b;
-  return strverscmp(x->request.name, y->request.name);
-}
-
-/* An actor that lost patience asks again under the same name: the older Join is replaced. */
-static struct waiting *waiting_place(struct leases *leases, const char *name) {
-  for (int i = 0; i < leases->num_waiting; i++)
-    if (strcmp(leases->waiting[i].request.name, name) == 0) return &leases->waiting[i];
-  if (leases->num_waiting == leases->num_slots) return NULL;
-  struct waiting *place = &leases->waiting[leases->num_waiting++];
-  place->stream = NULL;
-  return place;
-}
-
-static int waiting_environments(const struct leases *leases) {
-  int environments = 0;
-  for (int i = 0; i < leases->num_waiting; i++)
-    if (leases->waiting[i].request.role == WIRE_ROLE_TRAIN)
-      environments += leases->waiting[i].request.num_environments;
-  return environments;
-}
-
 int leases_waiting(struct leases *leases) {
   pthread_mutex_lock(&leases->lock);
-  int environments = leases->collecting ? waiting_environments(leases) : 0;
+  int environments =
+      leases->collecting ? waiting_environments(&leases->waiting, WIRE_ROLE_TRAIN, NULL) : 0;
   pthread_mutex_unlock(&leases->lock);
   return environments;
 }
 
-bool leases_wait(struct leases *leases, const struct wire_join_request *request,
-                 struct rpc_stream *stream, struct rpc_stream **replaced) {
+/* An actor that lost patience asks again under the same name: its older Join does not count. */
+static enum status check_waiting(const struct leases *leases,
+                                 const struct wire_join_request *request, struct error *error) {
+  int begin, end;
+  range_of(leases, request->role, &begin, &end);
+  int others = waiting_environments(&leases->waiting, request->role, request->name);
+  if (others + request->num_environments <= end - begin) return STATUS_OK;
+  return status_fail(error, STATUS_EXHAUSTED,
+                     "no room for %d more %s environments: others that wait have asked for %d of "
+                     "%d; give the actors fewer --envs, or the learner a larger %s",
+                     request->num_environments, role_word(request), others, end - begin,
+                     role_option(request));
+}
+
+enum status leases_wait(struct leases *leases, bool *complete, struct rpc_stream **replaced,
+                        const struct wire_join_request *request, struct rpc_stream *stream,
+                        struct error *error) {
+  *complete = false;
+  *replaced = NULL;
+  enum status status = check_request(leases, request, error);
+  if (status != STATUS_OK) return status;
   pthread_mutex_lock(&leases->lock);
-  struct waiting *place = waiting_place(leases, request->name);
-  *replaced = place ? place->stream : stream;
-  if (place) *place = (struct waiting){*request, stream};
-  bool complete = waiting_environments(leases) >= leases->config.deterministic_envs;
-  if (complete) {
+  status = check_waiting(leases, request, error);
+  if (status == STATUS_OK) {
+    *replaced = waiting_keep(&leases->waiting, request, stream);
+    *complete = waiting_environments(&leases->waiting, WIRE_ROLE_TRAIN, NULL) >=
+                leases->config.deterministic_envs;
+  }
+  if (*complete) {
     leases->collecting = false;
-    qsort(leases->waiting, (size_t)leases->num_waiting, sizeof(struct waiting), compare_waiting);
+    waiting_sort(&leases->waiting);
   }
   pthread_mutex_unlock(&leases->lock);
-  return complete;
+  return status;
 }
 
 bool leases_forget_waiting(struct leases *leases, const struct rpc_stream *stream) {
-  bool found = false;
   pthread_mutex_lock(&leases->lock);
-  for (int i = 0; leases->collecting && i < leases->num_waiting && !found; i++) {
-    found = leases->waiting[i].stream == stream;
-    if (found) leases->waiting[i] = leases->waiting[--leases->num_waiting];
-  }
+  bool found = leases->collecting && waiting_forget(&leases->waiting, stream);
   pthread_mutex_unlock(&leases->lock);
   return found;
 }
@@ -365,11 +402,7 @@ void leases_end_collecting(struct leases *leases) {
 bool leases_next_waiting(struct leases *leases, struct wire_join_request *request,
                          struct rpc_stream **stream) {
   pthread_mutex_lock(&leases->lock);
-  bool found = leases->next_waiting < leases->num_waiting;
-  if (found) {
-    *request = leases->waiting[leases->next_waiting].request;
-    *stream = leases->waiting[leases->next_waiting++].stream;
-  }
+  bool found = waiting_next(&leases->waiting, request, stream);
   pthread_mutex_unlock(&leases->lock);
   return found;
 }

@@ -58,8 +58,9 @@ struct leases *leases_create(const struct leases_config *config);
 void leases_destroy(struct leases *leases);
 
 /* Leases K ids. *superseded: the stream of an older lease of that name, with a reference that the
- * caller gives back after cancelling it (its on_close then calls leases_end); else NULL. Errors:
- * EXHAUSTED, with how many are leased of how many. */
+ * caller gives back after cancelling it (its on_close then calls leases_end); else NULL.
+ * Errors, and then the older lease stays: MISMATCH: there could never be room. EXHAUSTED, with how
+ * many are leased of how many. */
 MUST_CHECK enum status leases_join(struct leases *leases, struct lease **out,
                                    struct rpc_stream **superseded,
                                    const struct wire_join_request *request, int64_t now_us,
@@ -107,11 +108,14 @@ int leases_view(struct leases *leases, struct lease_view *views, int room);
 /* ---- deterministic mode: Joins that wait for the others */
 
 /* Keeps a Join whose stream will be answered later. *replaced: the stream of an older one of the
- * same name, or this one where there is no room, to be answered by the caller; else NULL. Returns
- * true once all expected environments are there: then leases_next_waiting gives them one by one in
- * the order of their names. */
-bool leases_wait(struct leases *leases, const struct wire_join_request *request,
-                 struct rpc_stream *stream, struct rpc_stream **replaced);
+ * same name, to be answered by the caller; else NULL. *complete: all expected environments are
+ * there, and leases_next_waiting gives them one by one in the order of their names.
+ * Errors, and then the older one stays: MISMATCH, EXHAUSTED: as leases_join, where those that wait
+ * count. */
+MUST_CHECK enum status leases_wait(struct leases *leases, bool *complete,
+                                   struct rpc_stream **replaced,
+                                   const struct wire_join_request *request,
+                                   struct rpc_stream *stream, struct error *error);
 /* The peer of a waiting Join has gone. True if the stream was waiting: then the caller answers it.
  */
 bool leases_forget_waiting(struct leases *leases, const struct rpc_stream *stream);

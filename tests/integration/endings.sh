@@ -50,6 +50,22 @@ kill -TERM "$run"
 ended 10
 pass_if "a learner that collects Joins stops in good order" is "$code" 0
 end_by_hand
+
+# ---- a learner that waits for an actor to tell it the environment
+
+stops_waiting() {
+  : >"$work/err"
+  learner --env=join --logdir=told
+  wait_for 20 says "for the first actor"
+  kill "-$1" "$run"
+  ended 5
+  is "$code" 0 && says "stopping; no actor has come" && [ ! -e told ] && [ ! -e by-hand ]
+}
+for signal in TERM INT HUP; do
+  pass_if "--env=join, while it waits: SIG$signal ends it with a word" stops_waiting $signal
+done
+end_by_hand
+
 for i in 1 2 3; do
   run cartpole vtrace 2 8 --deterministic --total_steps=200k --target_return=60 --logdir="same-$i"
   ended

@@ -109,6 +109,15 @@ labels() { grep -qF 'acorn_run_info{env="cartpole",agent="vtrace",seed="1"' "$wo
 pass_if "it says which run it is" labels
 not_found() { scrape /else | head -n 1 | grep -q ' 404 '; }
 pass_if "another path is not found" not_found
+# Peers that say nothing take every slot, and more wait in front of the scraper.
+silent=()
+for _ in $(seq 40); do
+  exec {peer}<>"/dev/tcp/127.0.0.1/$port"
+  silent+=("$peer")
+done
+soon() { timeout 2 bash -c "$(declare -f scrape); port=$port; scrape /metrics" | grep -q ' 200 '; }
+pass_if "40 silent peers do not keep a scraper out" soon
+for peer in "${silent[@]}"; do exec {peer}>&-; done
 one=$run
 refused cartpole vtrace 1 4 --total_steps=10k --logdir=busy --metrics_port="$port"
 busy() {

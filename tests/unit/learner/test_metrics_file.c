@@ -55,7 +55,7 @@ static void a_resumed_run_sets_aside_what_it_makes_again(void **state) {
   assert_text("metrics.jsonl",
               "{\"step\":10,\"seconds\":1.5}\n{\"step\":20,\"seconds\":2}\n"
               "{\"step\":35,\"seconds\":2.5}\n");
-  assert_text("metrics.lost.jsonl", "{\"step\":30,\"seconds\":3}\n{\"step\":40,\"sec");
+  assert_text("metrics.lost.jsonl", "{\"step\":30,\"seconds\":3}\n{\"step\":40,\"sec\n");
 }
 
 static void what_is_whole_and_not_past_the_checkpoint_stays(void **state) {
@@ -96,6 +96,20 @@ static void lost_lines_of_several_resumes_are_kept(void **state) {
               "{\"step\":16,\"seconds\":2.0}\n");
 }
 
+/* A crash in the middle of a line, twice. */
+static void lines_that_were_torn_do_not_run_into_each_other(void **state) {
+  (void)state;
+  const char *text = "{\"step\":10,\"seconds\":1}\n{\"step\":20,\"se";
+  write_text("metrics.jsonl", text);
+  open_at(20);
+  metrics_file_close(&file);
+  write_text("metrics.jsonl", text);
+  open_at(20);
+  metrics_file_write(&file, metrics, 30, 1);
+  assert_text("metrics.jsonl", "{\"step\":10,\"seconds\":1}\n{\"step\":30,\"seconds\":2.0}\n");
+  assert_text("metrics.lost.jsonl", "{\"step\":20,\"se\n{\"step\":20,\"se\n");
+}
+
 static void limit_files(rlim_t bytes) {
   struct rlimit limit;
   getrlimit(RLIMIT_FSIZE, &limit);
@@ -127,6 +141,21 @@ static void without_room_to_set_them_aside_lines_stay(void **state) {
   open_at(10);
   limit_files(RLIM_INFINITY);
   assert_text("metrics.jsonl", text);
+}
+
+static void without_room_a_torn_line_goes(void **state) {
+  (void)state;
+  write_text("metrics.jsonl",
+             "{\"step\":10,\"seconds\":1}\n{\"step\":20,\"seconds\":2}\n{\"step\":3");
+  write_text("metrics.lost.jsonl", "{\"step\":5,\"seconds\":1}\n");
+  limit_files(30); // a part of what would be moved
+  open_at(10);
+  limit_files(RLIM_INFINITY);
+  metrics_file_write(&file, metrics, 15, 1);
+  assert_text("metrics.jsonl",
+              "{\"step\":10,\"seconds\":1}\n{\"step\":20,\"seconds\":2}\n"
+              "{\"step\":15,\"seconds\":2.0}\n");
+  assert_text("metrics.lost.jsonl", "{\"step\":5,\"seconds\":1}\n");
 }
 
 static void a_file_that_cannot_be_made_is_an_error_and_then_nothing(void **state) {
@@ -164,6 +193,8 @@ int main(void) {
       TEST(lost_lines_of_several_resumes_are_kept),
       TEST(a_line_that_does_not_fit_is_taken_back),
       TEST(without_room_to_set_them_aside_lines_stay),
+      TEST(without_room_a_torn_line_goes),
+      TEST(lines_that_were_torn_do_not_run_into_each_other),
       TEST(a_file_that_cannot_be_made_is_an_error_and_then_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

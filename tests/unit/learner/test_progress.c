@@ -36,6 +36,18 @@ static void stops_at_total_steps_once(void **state) {
   progress_destroy(progress);
 }
 
+static void a_closed_progress_counts_no_steps(void **state) {
+  (void)state;
+  struct progress_config config = {.total_steps = 100, .target_return = NAN};
+  struct progress *progress = progress_create(&config);
+  progress_add_steps(progress, 99);
+  progress_close(progress);
+  progress_add_steps(progress, 5);
+  assert_int_equal(progress_steps(progress), 99);
+  assert_int_equal(progress_stopped(progress), STOP_NONE);
+  progress_destroy(progress);
+}
+
 static void target_needs_a_hundred_episodes_of_its_role(void **state) {
   (void)state;
   struct progress *progress = create((struct progress_config){.target_return = 10});
@@ -194,6 +206,7 @@ static void the_last_returns_are_handed_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(stops_at_total_steps_once),
+      cmocka_unit_test(a_closed_progress_counts_no_steps),
       cmocka_unit_test(target_needs_a_hundred_episodes_of_its_role),
       cmocka_unit_test(target_is_over_the_last_hundred),
       cmocka_unit_test(the_target_follows_what_the_result_is_over),

@@ -248,6 +248,20 @@ static void test_bad_files(void **state) {
   }
 }
 
+// What follows a byte 0 would not be read, and nobody would know.
+static void test_a_file_with_a_byte_0(void **state) {
+  static const char text[] = "seed = 1\nlogdir = a\0b\nseed = 2\n";
+  struct error error = {""};
+  char path[64];
+  write_file(path, "");
+  FILE *file = fopen(path, "w");
+  fwrite(text, 1, sizeof text - 1, file);
+  fclose(file);
+  assert_int_equal(options_read_file(&table, *state, path, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, ", line 2: there is a byte 0 in it"));
+  unlink(path);
+}
+
 static void test_written_options_read_back(void **state) {
   struct config *config = *state;
   static const char *const strings[] = {"",    "plain",      " spaces ", "a # b",
@@ -455,6 +469,7 @@ int main(void) {
       WITH_CONFIG(test_positional),
       WITH_CONFIG(test_file),
       WITH_CONFIG(test_bad_files),
+      WITH_CONFIG(test_a_file_with_a_byte_0),
       WITH_CONFIG(test_written_options_read_back),
       WITH_CONFIG(test_help_is_asked_for),
       cmocka_unit_test(test_help),

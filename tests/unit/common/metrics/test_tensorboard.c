@@ -242,6 +242,46 @@ static void test_a_full_disk_leaves_whole_records(void **state) {
   assert_string_equal(f->event[2]->summary->value[0]->tag, "kept");
 }
 
+static void make_file(const struct fixture *f, const char *name) {
+  char path[128];
+  snprintf(path, sizeof(path), "%s/%s", f->folder, name);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fclose(file);
+}
+
+static void remove_file(const struct fixture *f, const char *name) {
+  char path[128];
+  snprintf(path, sizeof(path), "%s/%s", f->folder, name);
+  assert_int_equal(unlink(path), 0);
+}
+
+static const char *name_of(const struct tensorboard *tensorboard) {
+  return strrchr(tensorboard_path(tensorboard), '/') + 1;
+}
+
+/* Readers take the files by name: after one of the same second, of a clock that was ahead, of a
+ * process whose number was larger. */
+static void test_files_are_in_the_order_of_their_names(void **state) {
+  struct fixture *f = *state;
+  static const char ahead[] = "events.out.tfevents.4000000000.z.9",
+                    odd[] = "events.out.tfevents.99999999999.z.9";
+  struct tensorboard *second, *third;
+  struct error error;
+  assert_int_equal(tensorboard_open(&second, f->folder, 0, &error), STATUS_OK);
+  assert_true(strcmp(name_of(second), name_of(f->tensorboard)) > 0);
+  make_file(f, ahead);
+  make_file(f, odd);
+  assert_int_equal(tensorboard_open(&third, f->folder, 0, &error), STATUS_OK);
+  assert_int_equal(strncmp(name_of(third), "events.out.tfevents.4000000001.", 31), 0);
+  remove_file(f, ahead);
+  remove_file(f, odd);
+  remove_file(f, name_of(second));
+  remove_file(f, name_of(third));
+  tensorboard_close(second);
+  tensorboard_close(third);
+}
+
 static void test_a_folder_that_is_not_there(void **state) {
   (void)state;
   struct tensorboard *none = NULL;
@@ -260,6 +300,7 @@ int main(void) {
       WITH_FILE(test_images),
       WITH_FILE(test_what_is_no_number_is_left_out),
       WITH_FILE(test_histograms),
+      WITH_FILE(test_files_are_in_the_order_of_their_names),
       WITH_FILE(test_a_full_disk_leaves_whole_records),
       cmocka_unit_test(test_a_folder_that_is_not_there),
   };

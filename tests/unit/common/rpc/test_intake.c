@@ -38,11 +38,12 @@ static struct pair connect_pair(void) {
   return pair;
 }
 
-/* The far end sends a piece, the near one reads it. False: the connection is closed. */
-static bool cross(const struct pair *pair) {
+/* The far end sends a piece of so many bytes, the near one reads it. False: the connection is
+ * closed. */
+static bool cross_bytes(const struct pair *pair, size_t bytes) {
   static uint8_t piece[PIECE];
-  for (size_t sent = 0, received = 0; received < sizeof(piece);) {
-    size_t now = sizeof(piece) - sent < 65536 ? sizeof(piece) - sent : 65536;
+  for (size_t sent = 0, received = 0; received < bytes;) {
+    size_t now = bytes - sent < 65536 ? bytes - sent : 65536;
     if (now > 0) {
       ssize_t n = send(pair->far, piece, now, MSG_NOSIGNAL);
       if (n < 0) return false;
@@ -53,6 +54,10 @@ static bool cross(const struct pair *pair) {
     received += (size_t)n;
   }
   return true;
+}
+
+static bool cross(const struct pair *pair) {
+  return cross_bytes(pair, PIECE);
 }
 
 static void a_message_that_does_not_end_is_cut_off(void **state) {
@@ -73,6 +78,38 @@ static void a_message_that_does_not_end_is_cut_off(void **state) {
   assert_int_equal(good_pieces, 40);
   assert_in_range(bad_pieces, LIMIT / PIECE, 12); /* the limit, and 1 MB above it */
   close(bad.near), close(bad.far), close(good.near), close(good.far);
+  intake_destroy(intake);
+}
+
+/* At 80 KB/s, 16 KB from one look to the next; and at 500 bytes a second. */
+static void a_message_that_trickles_in_without_an_end_is_cut_off(void **state) {
+  (void)state;
+  static const int bytes[] = {16 << 10, 100};
+  for (int i = 0; i < 2; i++) {
+    struct intake *intake = intake_create(ROOM, LIMIT);
+    struct pair pair = connect_pair();
+    intake_open(intake, pair.near);
+    int looks = 0, most = 3 * LIMIT / bytes[i];
+    for (; looks < most && cross_bytes(&pair, (size_t)bytes[i]); looks++) intake_check(intake);
+    assert_in_range(looks, LIMIT / bytes[i], most - 1);
+    close(pair.near), close(pair.far);
+    intake_destroy(intake);
+  }
+}
+
+/* A week of keepalive: a ping, and the answer to one, every 10 s. */
+static void an_idle_connection_stays(void **state) {
+  (void)state;
+  enum { PINGS = 7 * 24 * 3600 / 10, LOOKS = 10000 / INTAKE_CHECK_MS };
+  struct intake *intake = intake_create(ROOM, 1);
+  struct pair pair = connect_pair();
+  intake_open(intake, pair.near);
+  for (int i = 0; i < PINGS; i++) {
+    assert_true(cross_bytes(&pair, 2 * 17));
+    for (int k = 0; k < LOOKS; k++) intake_check(intake);
+  }
+  assert_true(cross_bytes(&pair, 1));
+  close(pair.near), close(pair.far);
   intake_destroy(intake);
 }
 
@@ -114,6 +151,8 @@ int main(void) {
   log_init("test", LOG_ERROR);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_message_that_does_not_end_is_cut_off),
+      cmocka_unit_test(a_message_that_trickles_in_without_an_end_is_cut_off),
+      cmocka_unit_test(an_idle_connection_stays),
       cmocka_unit_test(another_file_with_the_number_is_left_alone),
       cmocka_unit_test(peers_have_names),
   };

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "acorn.pb-c.h"
@@ -92,6 +93,53 @@ static void names_cannot_move_the_cursor(void **state) {
   free(bytes);
 }
 
+/* JSON and terminals want UTF-8; what is cut off may end within a character. */
+static void texts_are_whole_characters(void **state) {
+  (void)state;
+  static const struct {
+    const char *sent, *received;
+  } cases[] = {
+      {"Z\xc3\xbcrich \xe2\x82\xac \xf0\x9f\x8c\xb0",
+       "Z\xc3\xbcrich \xe2\x82\xac \xf0\x9f\x8c\xb0"},
+      {"a\xff\x80z", "a??z"},
+      {"\xc3", "?"},
+      {"\xe2\x82", "??"},
+      {"\xc0\xafz", "??z"}, /* longer than it need be */
+      {"\xc2\x9b"
+       "2J",
+       "??2J"}, /* a control character */
+      {"\xed\xa0\x80\xe0\x80\x80", "??????"},
+      {"\xf4\x90\x80\x80\xf5", "?????"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct wire_status odd = sent_status(), received;
+    snprintf(odd.no_data, sizeof(odd.no_data), "%s", cases[i].sent);
+    size_t size;
+    uint8_t *bytes = wire_pack_status(&odd, &size);
+    assert_int_equal(wire_unpack_status(&received, bytes, size, NULL), STATUS_OK);
+    assert_string_equal(received.no_data, cases[i].received);
+    wire_status_deinit(&received);
+    free(bytes);
+  }
+}
+
+static void counts_that_do_not_fit_are_refused(void **state) {
+  (void)state;
+  struct error error;
+  for (int i = 0; i < 2; i++) {
+    struct wire_status odd = sent_status(), received;
+    struct wire_player player = odd.players[0];
+    odd.players = &player;
+    odd.num_players = 1;
+    *(i ? &odd.train_environments : &player.num_environments) = -5;
+    size_t size;
+    uint8_t *bytes = wire_pack_status(&odd, &size);
+    assert_int_equal(wire_unpack_status(&received, bytes, size, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "2^31 environments"));
+    free(bytes);
+  }
+}
+
 static void damaged_ones_are_refused_or_harmless(void **state) {
   (void)state;
   const struct wire_status sent = sent_status();
@@ -117,6 +165,8 @@ int main(void) {
       cmocka_unit_test(it_is_what_protobuf_c_reads),
       cmocka_unit_test(it_crosses),
       cmocka_unit_test(names_cannot_move_the_cursor),
+      cmocka_unit_test(texts_are_whole_characters),
+      cmocka_unit_test(counts_that_do_not_fit_are_refused),
       cmocka_unit_test(damaged_ones_are_refused_or_harmless),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,20 @@ static void other_hyperparameters_are_another_group(void **state) {
   groups_deinit(&groups);
 }
 
+/* Two long values whose beginnings are the same. */
+static void long_values_are_compared_whole(void **state) {
+  (void)state;
+  char config[1024];
+  for (int i = 0; i < 3; i++) {
+    snprintf(config, sizeof(config), "env_args = \"%0400d %d\"\n", 0, i / 2);
+    assert_int_equal(add(config), STATUS_OK);
+  }
+  assert_int_equal(groups.count, 2);
+  assert_int_equal(groups.group[1], 0);
+  assert_int_equal(strlen(label(1)), GROUPS_LABEL_BYTES - 1);
+  groups_deinit(&groups);
+}
+
 static void a_folder_without_a_run_is_named(void **state) {
   (void)state;
   assert_int_equal(groups_add(&groups, "/nowhere", &error), STATUS_INVALID);
@@ -76,6 +90,7 @@ int main(void) {
       cmocka_unit_test(seeds_are_one_group),
       cmocka_unit_test(a_decay_is_over_total_steps),
       cmocka_unit_test(other_hyperparameters_are_another_group),
+      cmocka_unit_test(long_values_are_compared_whole),
       cmocka_unit_test(a_folder_without_a_run_is_named),
   };
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);

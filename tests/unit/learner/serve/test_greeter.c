@@ -1,5 +1,6 @@
 // The first Join that is one tells the environment; every Join is answered.
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -86,6 +87,31 @@ static void learns_from_the_first_join(void **state) {
   }
 }
 
+/* Once the greeter waits: it has taken the address. */
+static void *raise_when_it_listens(void *signal_number) {
+  struct rpc_channel *channel = rpc_channel_create(address, 1 << 16);
+  while (call(channel, "/grpc.health.v1.Health/Check", "", 0).code != RPC_OK) continue;
+  rpc_channel_destroy(channel);
+  kill(getpid(), *(const int *)signal_number);
+  return NULL;
+}
+
+static void a_signal_ends_the_wait(void **state) {
+  (void)state;
+  static int signals[] = {SIGTERM, SIGINT, SIGHUP};
+  for (int i = 0; i < 3; i++) {
+    struct error error;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, raise_when_it_listens, &signals[i]), 0);
+    assert_int_equal(greeter_wait(&first, address, &error), STATUS_DONE);
+    pthread_join(thread, NULL);
+    /* The next one is not the greeter's. */
+    struct sigaction now;
+    assert_int_equal(sigaction(signals[i], NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_DFL);
+  }
+}
+
 static void wants_a_port(void **state) {
   (void)state;
   struct error error;
@@ -96,6 +122,7 @@ static void wants_a_port(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(learns_from_the_first_join),
+      cmocka_unit_test(a_signal_ends_the_wait),
       cmocka_unit_test(wants_a_port),
   };
   return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,4 +1,5 @@
-/* Who is missed when a run ends: the rest of leases is tested through ingress. */
+/* Who is missed when a run ends, and who is refused for want of room: the rest of leases is tested
+ * through ingress. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,7 @@
 #include <cmocka.h>
 
 #include "learner/serve/leases.h"
+#include "tests/unit/learner/serve/loopback.h"
 
 static const struct wire_space space = {
     .num_tensors = 1, .tensor = {{"x", WIRE_FLOAT32, 1, {4}}}, .discrete = 2};
@@ -38,10 +40,86 @@ static void an_evaluation_misses_who_plays(void **state) {
   leases_destroy(leases);
 }
 
+static struct rpc_stream stream[32], *superseded;
+static struct error error;
+
+/* The lease, or NULL and the words of the refusal in `error`. */
+static struct lease *join(struct leases *leases, const char *name, int count) {
+  struct wire_join_request request = {.space = space, .num_environments = count};
+  snprintf(request.name, sizeof(request.name), "%s", name);
+  struct lease *lease;
+  return leases_join(leases, &lease, &superseded, &request, 0, &error) == STATUS_OK ? lease : NULL;
+}
+
+static void play(struct leases *leases, struct lease *lease, struct rpc_stream *on) {
+  assert_int_equal(leases_play(leases, &lease, lease->run_id, on, &error), STATUS_OK);
+}
+
+/* A Join that asks for more than its older lease and the free ids together changes nothing. */
+static void a_refused_join_leaves_its_older_lease(void **state) {
+  (void)state;
+  struct leases *leases = leases_create(&(struct leases_config){.max_train = 6});
+  struct lease *a = join(leases, "a", 2), *b = join(leases, "b", 3);
+  play(leases, a, &stream[0]);
+  assert_null(join(leases, "a", 4));
+  assert_null(superseded);
+  assert_false(a->ended);
+  assert_non_null(strstr(error.text, "for 4 more training environments: 5 of 6 are taken; start"));
+  assert_null(join(leases, "b", 5));
+  assert_true(b->used);
+  assert_int_equal(leases_count(leases).train_envs, 5);
+  assert_null(join(leases, "c", 2));
+  assert_non_null(strstr(error.text, "5 of 6 are taken"));
+  /* One that fits where the older one was takes its ids. */
+  struct lease *newer = join(leases, "a", 2);
+  assert_non_null(newer);
+  assert_ptr_equal(superseded, &stream[0]);
+  assert_int_equal(newer->first_slot, 0);
+  rpc_stream_unref(superseded);
+  leases_end(leases, a, false);
+  leases_destroy(leases);
+}
+
+static void free_ids_that_are_apart_are_named(void **state) {
+  (void)state;
+  struct leases *leases = leases_create(&(struct leases_config){.max_train = 3});
+  struct lease *a = join(leases, "a", 1), *b = join(leases, "b", 1);
+  play(leases, a, &stream[0]);
+  assert_non_null(b);
+  leases_end(leases, a, true);
+  assert_null(join(leases, "c", 2));
+  assert_non_null(strstr(error.text, "1 of 3 are taken and the others do not lie side by side"));
+  leases_destroy(leases);
+}
+
+/* Streams of replaced actors that do not end hold all entries, while their ids are free. */
+static void entries_that_have_not_ended_are_named(void **state) {
+  (void)state;
+  enum { SLOTS = 4 };
+  struct leases *leases = leases_create(&(struct leases_config){.max_train = SLOTS});
+  struct lease *lease[SLOTS];
+  for (int i = 0; i < SLOTS; i++) {
+    lease[i] = join(leases, "a", 1);
+    assert_non_null(lease[i]);
+    if (superseded) rpc_stream_unref(superseded);
+    play(leases, lease[i], &stream[i]);
+  }
+  assert_null(join(leases, "b", 1));
+  assert_non_null(strstr(error.text, "the streams of 3 actors that were replaced"));
+  assert_null(strstr(error.text, "are taken"));
+  leases_end(leases, lease[0], false);
+  assert_non_null(join(leases, "b", 1));
+  for (int i = 1; i < SLOTS; i++) leases_end(leases, lease[i], false);
+  leases_destroy(leases);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_training_run_misses_its_actors_only),
       cmocka_unit_test(an_evaluation_misses_who_plays),
+      cmocka_unit_test(a_refused_join_leaves_its_older_lease),
+      cmocka_unit_test(free_ids_that_are_apart_are_named),
+      cmocka_unit_test(entries_that_have_not_ended_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

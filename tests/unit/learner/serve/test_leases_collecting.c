@@ -28,7 +28,22 @@ static struct wire_join_request request_of(const char *name, int count, enum wir
 static bool wait_as(struct leases *leases, const char *name, int count, enum wire_role role,
                     struct rpc_stream *stream, struct rpc_stream **replaced) {
   struct wire_join_request request = request_of(name, count, role);
-  return leases_wait(leases, &request, stream, replaced);
+  struct error error;
+  bool complete;
+  assert_int_equal(leases_wait(leases, &complete, replaced, &request, stream, &error), STATUS_OK);
+  return complete;
+}
+
+static void expect_refused(struct leases *leases, const char *name, int count, enum wire_role role,
+                           enum status expected, const char *words) {
+  struct wire_join_request request = request_of(name, count, role);
+  struct rpc_stream stream, *replaced;
+  struct error error;
+  bool complete;
+  assert_int_equal(leases_wait(leases, &complete, &replaced, &request, &stream, &error), expected);
+  assert_non_null(strstr(error.text, words));
+  assert_null(replaced);
+  assert_false(complete);
 }
 
 static void expect_next(struct leases *leases, const char *name, struct rpc_stream *expected) {
@@ -102,17 +117,26 @@ static void who_leaves_is_not_waited_for(void **state) {
   leases_destroy(leases);
 }
 
-/* One that finds no room is given back, to be answered. */
-static void there_is_room_for_as_many_as_slots(void **state) {
+/* They would be counted, and then find no room when all are there. */
+static void what_does_not_fit_is_refused_and_not_counted(void **state) {
   (void)state;
   struct leases *leases = create();
-  struct rpc_stream s[8], *replaced;
-  char name[16];
-  for (int i = 0; i < 8; i++) {
-    snprintf(name, sizeof(name), "e/%d", i);
-    assert_false(wait_as(leases, name, 1, WIRE_ROLE_EVAL, &s[i], &replaced));
-    assert_ptr_equal(replaced, i < 7 ? NULL : &s[7]);
-  }
+  struct rpc_stream s[4], *replaced;
+  expect_refused(leases, "a", ENVS + 1, WIRE_ROLE_TRAIN, STATUS_MISMATCH, "holds 5 at most");
+  assert_int_equal(leases_waiting(leases), 0);
+  assert_false(wait_as(leases, "a", 2, WIRE_ROLE_TRAIN, &s[0], &replaced));
+  assert_false(wait_as(leases, "b", 2, WIRE_ROLE_TRAIN, &s[1], &replaced));
+  expect_refused(leases, "c", 2, WIRE_ROLE_TRAIN, STATUS_EXHAUSTED, "have asked for 4 of 5");
+  expect_refused(leases, "b", 4, WIRE_ROLE_TRAIN, STATUS_EXHAUSTED, "have asked for 2 of 5");
+  assert_false(wait_as(leases, "e", 2, WIRE_ROLE_EVAL, &s[2], &replaced));
+  expect_refused(leases, "f", 1, WIRE_ROLE_EVAL, STATUS_EXHAUSTED, "--num_eval_envs");
+  assert_int_equal(leases_waiting(leases), 4);
+  assert_true(wait_as(leases, "c", 1, WIRE_ROLE_TRAIN, &s[3], &replaced));
+  expect_next(leases, "a", &s[0]);
+  expect_next(leases, "b", &s[1]);
+  expect_next(leases, "c", &s[3]);
+  expect_next(leases, "e", &s[2]);
+  expect_no_more(leases);
   leases_destroy(leases);
 }
 
@@ -185,7 +209,7 @@ int main(void) {
       cmocka_unit_test(names_are_in_the_order_of_their_numbers),
       cmocka_unit_test(who_asks_again_replaces_its_older_join),
       cmocka_unit_test(who_leaves_is_not_waited_for),
-      cmocka_unit_test(there_is_room_for_as_many_as_slots),
+      cmocka_unit_test(what_does_not_fit_is_refused_and_not_counted),
       cmocka_unit_test(the_end_of_collecting_gives_those_that_wait_to_the_caller),
       cmocka_unit_test(seeds_of_an_evaluation_are_its_environments_numbers),
       cmocka_unit_test(seeds_of_training_differ_by_slot_life_and_seed),

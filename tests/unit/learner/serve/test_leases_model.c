@@ -79,6 +79,15 @@ static void forget_entry(struct world *world, struct entry *entry) {
   entry->lease = NULL;
 }
 
+/* As if the older lease of the name (NULL: none) had ended. */
+static int lowest_free_without(struct world *world, const struct entry *old, int begin, int end,
+                               int count) {
+  for (int i = 0; old && i < old->count; i++) world->taken[old->first + i]--;
+  int first = lowest_free(world, begin, end, count);
+  for (int i = 0; old && i < old->count; i++) world->taken[old->first + i]++;
+  return first;
+}
+
 static void check_granted(struct world *world, struct entry *entry, int first, uint32_t life) {
   const struct lease *lease = entry->lease;
   assert_int_equal(lease->first_slot, first);
@@ -111,14 +120,15 @@ static void act_join(struct world *world) {
   }
 
   struct entry *old = of_name(world, name);
-  assert_ptr_equal(superseded, old && old->playing ? &old->stream : NULL);
+  int first = lowest_free_without(world, old, begin, end, count);
+  bool fits = first >= 0 && (unused_entry(world) || (old && !old->playing));
+  assert_int_equal(status, fits ? STATUS_OK : STATUS_EXHAUSTED);
+  assert_ptr_equal(superseded, fits && old && old->playing ? &old->stream : NULL);
+  if (!fits) return;
   if (superseded) rpc_stream_unref(superseded);
   if (old && old->playing) free_ids(world, old);
   if (old && !old->playing) forget_entry(world, old);
-  int first = lowest_free(world, begin, end, count);
   struct entry *entry = unused_entry(world);
-  assert_int_equal(status, first >= 0 && entry ? STATUS_OK : STATUS_EXHAUSTED);
-  if (status != STATUS_OK) return;
 
   uint32_t life = 0;
   for (int i = first; i < first + count; i++) life = world->life[i] > life ? world->life[i] : life;

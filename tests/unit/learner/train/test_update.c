@@ -212,17 +212,22 @@ static void entropy_approaches_its_target(void **state) {
   }
 }
 
-/* p moves by Adam on speed * coefficient * (entropy - target), and stops at 20 / speed. */
+/* p moves by Adam on speed * coefficient * (entropy - target), at the learning rate of the moment
+ * as every parameter does, and stops at 20 / speed. */
 static void entropy_coefficient_follows_its_loss(void **state) {
   (void)state;
   struct world w = world_open("mlp", "ref");
   struct update_config config = fixture_update_config();
   config.target_entropy = 0.7;
   config.entropy_adjustment_speed = 4;
+  config.learning_rate_decay = "linear";
+  config.total_steps = 1000;
   struct update *update = fixture_update(w.device, w.agent, &config);
   double p = log(config.entropy_cost) / 4, m = 0, v = 0;
   for (int step = 1; step <= 5; step++) {
-    struct update_stats stats = fixture_step(update, w.batch, 0);
+    int64_t environment_steps = 240 * (step - 1);
+    double rate = config.learning_rate * (1 - (double)environment_steps / 1000);
+    struct update_stats stats = fixture_step(update, w.batch, environment_steps);
     assert_near(stats.entropy_cost, exp(4 * p), 1e-9, "coefficient");
     double plain = stats.policy_loss + 0.5 * stats.baseline_loss - exp(4 * p) * stats.entropy +
                    0.02 * stats.kl;
@@ -230,8 +235,7 @@ static void entropy_coefficient_follows_its_loss(void **state) {
     double g = 4 * exp(4 * p) * (stats.entropy - 0.7);
     m = 0.9 * m + 0.1 * g;
     v = 0.999 * v + 0.001 * g * g;
-    p -=
-        config.learning_rate * m / (1 - pow(0.9, step)) / (sqrt(v / (1 - pow(0.999, step))) + 1e-8);
+    p -= rate * m / (1 - pow(0.9, step)) / (sqrt(v / (1 - pow(0.999, step))) + 1e-8);
   }
   update_destroy(update);
 

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Floods of a learner that trains CartPole with one good actor: Status calls without a pause,
+# connections that say nothing, messages that are never finished. Meanwhile it trains, its memory
+# stays bounded, and SIGTERM stops it in time, with a checkpoint.
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || { echo "SKIP floods: python3 is not here"; exit 0; }
+
+port() { sed -n 's/.*listening on [^ ]*, port \([0-9]*\).*/\1/p' "$work/err"; }
+listens() { [ -n "$(port)" ]; }
+rss_kb() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$run/status"; }
+
+# begin FILES: a learner that may have so many files open, and its actor, in full swing.
+begin() {
+  rm -rf run actor-0.log
+  : >"$work/err"
+  (
+    ulimit -n "$1"
+    exec "$tree/build/learner" --env=cartpole --num_envs=4 --listen=127.0.0.1:0 --logdir=run \
+      --total_steps=1e12 --metrics_secs=0.2
+  ) >"$work/out" 2>"$work/err" </dev/null &
+  run=$!
+  started+=("$run")
+  wait_for 20 listens
+  address=127.0.0.1:$(port)
+  actor 0 --env=cartpole --envs=4 --streams=1 --reconnect_s=5
+  wait_for 20 metric_passes train/updates 50
+}
+
+# flood NUMBER KIND...: in the background, and at its height.
+flood() {
+  local number=$1
+  shift
+  python3 "$tree/tests/hostile/flood.py" "$address" "$@" >"flood-$number" 2>&1 </dev/null &
+  floods+=($!)
+  started+=($!)
+  wait_for 30 grep -qs '^ready' "flood-$number"
+}
+floods=()
+
+trains_on() {
+  local before
+  before=$(whole_metric train/updates)
+  wait_for 10 metric_passes train/updates $((before + 20))
+}
+
+# A stop in good order, in the time that a supervisor grants.
+stops() {
+  local begin=$SECONDS
+  kill -TERM "$run"
+  ended 15
+  echo "  stopped after $((SECONDS - begin)) s"
+  is "$code" 0 && is "$(value reason)" signal && [ $((SECONDS - begin)) -le 8 ]
+}
+whole_checkpoint() { "$tree/build/checkpoint" run >checkpoint 2>&1; }
+
+# over NAME: the end of a learner that is being flooded.
+over() {
+  pass_if "$1: training goes on" trains_on
+  pass_if "$1: the good actor has not noticed" actor_is_fine
+  pass_if "$1: SIGTERM stops the learner in time" stops
+  pass_if "$1: with a checkpoint that can be read" whole_checkpoint
+  kill "${floods[@]}" 2>/dev/null
+  end_by_hand
+  floods=()
+}
+actor_is_fine() { kill -0 "$actor" && [ "$(wc -l <actor-0.log)" -le 1 ]; }
+
+begin 1024
+for number in 1 2 3; do flood $number status; done
+answered() { [ "$(cat flood-? | grep -c '^ready 3000')" -eq 3 ]; }
+pass_if "three clients that ask without a pause have had 3,000 answers each" answered
+over "a flood of Status calls"
+
+# The learner's files run out, but for the reserve that a checkpoint is written with.
+begin 256
+flood 1 connections 600
+pass_if "600 connections that say nothing: the learner says that it is full" \
+  wait_for 10 says "no room for more connections"
+over "a flood of connections"
+
+begin 1024
+before_kb=$(rss_kb)
+flood 1 unfinished 700
+sleep 1 # they are read
+grown_kb=$(($(rss_kb) - before_kb))
+echo "  670 MB of unfinished messages: the learner has grown by $((grown_kb >> 10)) MB"
+bounded() { [ $grown_kb -lt $((160 * 1024)) ]; }
+pass_if "670 MB of unfinished messages: less than 160 MB of them are kept" bounded
+pass_if "connections that go too far are closed, with a word" says "messages that do not end"
+over "a flood of unfinished messages"
+
+if [ -n "${SLOW_TESTS:-}" ]; then
+  begin 1024
+  flood 1 trickle 75
+  pass_if "75 KB a second of messages that never end: cut off" \
+    wait_for 60 says "messages that do not end"
+  over "a trickle of unfinished messages"
+fi
+finish
