@@ -53,7 +53,7 @@ static const struct preset presets[] = {
     {"atari", "unroll_length", "20"},
     {"atari", "batch_size", "8"},
     /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
-    {"gym:LunarLander-v3", "total_steps", "5M"},
+    {"gym:LunarLander-v3", "total_steps", "10M"},
     {"gym:LunarLander-v3", "previous_action", "false"},
     {"gym:LunarLander-v3", "previous_reward", "false"},
     {"gym:LunarLander-v3", "reward_scale", "0.05"},
@@ -62,7 +62,7 @@ static const struct preset presets[] = {
     {"gym:LunarLander-v3", "unroll_length", "64"},
     {"gym:LunarLander-v3", "batch_size", "16"},
     {"gym:LunarLander-v3", "baseline_cost", "0.5"},
-    {"gym:LunarLander-v3", "entropy_cost", "0.0007"},
+    {"gym:LunarLander-v3", "entropy_cost", "0.002"},
     {"gym:LunarLander-v3", "learning_rate", "0.001"},
     {"gym:LunarLander-v3", "learning_rate_decay", "linear"},
     {"gym:LunarLander-v3", "adam_epsilon", "1e-5"},
