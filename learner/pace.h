@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 /* From one line of metrics to the next, so long after the start: a hundredth of that time, but at
- * least 20 ms and at most longest_us. */
+ * least 50 ms and at most longest_us. */
 int64_t pace_metrics_us(int64_t elapsed_us, int64_t longest_us);
 
-/* From one tick of the control loop to the next: at most 250 ms. */
+/* From one tick of the control loop to the next: the same, but 20 to 250 ms. */
 uint64_t pace_tick_ms(int64_t elapsed_us);
 
 #endif
