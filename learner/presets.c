@@ -17,15 +17,16 @@ static const struct preset presets[] = {
     /* Returns reach 500: the value's gradient is weighted down, or it would drown the policy's in
      * the layers they share; the entropy bonus is in proportion to advantages of tens. With Adam's
      * usual epsilon a solved policy, whose gradient is nearly nothing, walks at random and is lost
-     * again. */
+     * again. Steps are small enough that the parameters of any moment play as the last 100 episodes
+     * did: with 0.0015, 1 and 0.95 one run in ten that had reached 475 was greedily below it. */
     {"cartpole", "discount", "0.98"},
-    {"cartpole", "lambda", "0.95"},
+    {"cartpole", "lambda", "0.9"},
     {"cartpole", "baseline_cost", "0.05"},
     {"cartpole", "entropy_cost", "0.1"},
-    {"cartpole", "learning_rate", "0.0015"},
+    {"cartpole", "learning_rate", "0.0012"},
     {"cartpole", "learning_rate_decay", "linear"},
     {"cartpole", "adam_epsilon", "1e-3"},
-    {"cartpole", "max_gradient_norm", "1"},
+    {"cartpole", "max_gradient_norm", "0.5"},
     {"catch", "total_steps", "500k"},
     {"tmaze", "total_steps", "1M"},
     {"tmaze", "network", "lstm"},
