@@ -56,9 +56,9 @@ enum link_verdict link_verdict(enum rpc_code code, int at_join) {
       return LINK_DONE;
     case RPC_UNAVAILABLE:
     case RPC_CANCELLED:
+    case RPC_DEADLINE_EXCEEDED: // one of the two was held up
       return LINK_RETRY;
-    // Nobody answered in time; or another lease has to end before there is room.
-    case RPC_DEADLINE_EXCEEDED:
+    // Another lease has to end before there is room.
     case RPC_RESOURCE_EXHAUSTED:
       return at_join ? LINK_RETRY : LINK_REFUSE;
     default:

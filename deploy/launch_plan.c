@@ -82,6 +82,7 @@ static void choose_envs_per_actor(struct launch_plan *plan) {
 static void say_assumptions(struct launch_plan *plan) {
   const char *env = plan->arguments.env;
   if (!plugin_is_path(env) && strncmp(env, "gym:", 4) != 0) return;
+  if (learner_options_has_preset(env)) return;
   learner_options_apply_preset(&plan->learner);
   log_info(
       "Acorn has no settings for %s: %d environments per actor (the fourth word), %lld steps "

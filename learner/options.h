@@ -62,6 +62,9 @@ bool learner_option_is_of_experiment(const struct option *option);
  * small network and a short budget). Call after parsing. */
 void learner_options_apply_preset(struct learner_options *options);
 
+/* Whether there are settings for that environment. */
+bool learner_options_has_preset(const char *env);
+
 /* Whether the agent's network reads an image. */
 bool learner_options_pixels(const struct learner_options *options);
 

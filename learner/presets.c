@@ -97,6 +97,12 @@ static void apply_network_defaults(struct learner_options *options) {
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
 }
 
+bool learner_options_has_preset(const char *env) {
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
+    if (strcmp(presets[i].env, env) == 0) return true;
+  return false;
+}
+
 void learner_options_apply_preset(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
     const struct preset *preset = &presets[i];

@@ -59,6 +59,23 @@ static enum status take_options_of_run(struct learner_options *options, char **d
   return status;
 }
 
+/* What is about how a run trained, or whose it is while it may still be training. */
+static const char *const not_for_evaluation[] = {"metrics_port", "deterministic", "max_envs"};
+
+enum { NOT_FOR_EVALUATION = sizeof(not_for_evaluation) / sizeof(not_for_evaluation[0]) };
+
+/* They are the general ones again, but for those that the command line gave. */
+static enum status leave_out(struct learner_options *options, const bool *given,
+                             struct error *error) {
+  const struct option_table *table = &learner_options_table;
+  static const char *const general[NOT_FOR_EVALUATION] = {"0", "false", "0"};
+  enum status status = STATUS_OK;
+  for (int i = 0; i < NOT_FOR_EVALUATION && status == STATUS_OK; i++)
+    if (!given[i])
+      status = options_set(table, options, not_for_evaluation[i], general[i], "", error);
+  return status;
+}
+
 static enum status parse(struct learner_options *options, char **differences, int argc, char **argv,
                          struct error *error) {
   const struct option_table *table = &learner_options_table;
@@ -66,7 +83,9 @@ static enum status parse(struct learner_options *options, char **differences, in
   if (status != STATUS_OK) return status;
   bool evaluates = strcmp(options->mode, "evaluate") == 0;
   bool learns = strcmp(options->agent, "vtrace") == 0;
-  bool wants_port = options_given(table, options, "metrics_port");
+  bool given[NOT_FOR_EVALUATION];
+  for (int i = 0; i < NOT_FOR_EVALUATION; i++)
+    given[i] = options_given(table, options, not_for_evaluation[i]);
   bool has_run = evaluates ? learns : options->resume;
   if (!has_run || !options->logdir[0]) return STATUS_OK;
   char path[1024];
@@ -77,9 +96,7 @@ static enum status parse(struct learner_options *options, char **differences, in
                        "--logdir=%s holds no run to evaluate: there is no config.txt in it",
                        options->logdir);
   status = take_options_of_run(options, differences, path, argc, argv, error);
-  /* The port is the run's, which may still be training. */
-  if (evaluates && !wants_port) options->metrics_port = 0;
-  return status;
+  return status == STATUS_OK && evaluates ? leave_out(options, given, error) : status;
 }
 
 /* Without --listen a cluster's TF_CONFIG says where to listen. */

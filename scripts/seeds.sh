@@ -58,8 +58,7 @@ if compgen -G "$dir/seed-*/config.txt" >/dev/null &&
   [ "$(cat "$dir/experiment.txt" 2>/dev/null)" != "$experiment" ]; then
   fail "$dir holds seeds of another experiment ($(cat "$dir/experiment.txt")): choose another --dir"
 fi
-"$root/scripts/setup.sh"
-build all
+build_for_run "$env"
 offer_plot
 mkdir -p "$dir"
 echo "$experiment" >"$dir/experiment.txt"

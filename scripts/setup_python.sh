@@ -45,7 +45,8 @@ echo "setup: installing ${packages[*]} into .venv" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # The interpreter is the system's, for which libpython is there.
-if ! { [ -x "$python" ] || /usr/bin/python3 -m venv .venv; } >"$log" 2>&1 ||
+# One that was cut short has no pip, and is made again.
+if ! { "$python" -m pip --version || /usr/bin/python3 -m venv --clear .venv; } >"$log" 2>&1 ||
   ! "$python" -m pip install --quiet "${packages[@]}" >>"$log" 2>&1; then
   tail -n 5 "$log" >&2
   echo "setup: ${packages[*]} could not be installed (above): $without" >&2

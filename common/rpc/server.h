@@ -72,7 +72,7 @@ struct rpc_server_config {
   const struct rpc_method *methods;
   int num_methods;
   size_t max_message_bytes; /* larger messages end their own stream with RESOURCE_EXHAUSTED */
-  int max_calls; /* open at a time, more are refused with RESOURCE_EXHAUSTED; 0: no limit */
+  int max_calls;            /* open at a time, more are refused with UNAVAILABLE; 0: no limit */
 };
 
 /* Binds and starts to listen. A call that sends no message for 30 s, and a connection without a

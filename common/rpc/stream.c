@@ -236,7 +236,7 @@ static int descriptor_of(grpc_call *call) {
 
 static void refuse(struct rpc_stream *stream, bool full) {
   if (full)
-    send_status(stream, RPC_RESOURCE_EXHAUSTED, "too many calls are open here", NULL);
+    send_status(stream, RPC_UNAVAILABLE, "too many calls are open here", NULL);
   else
     send_status(stream, RPC_UNIMPLEMENTED, "no such method here", NULL);
 }

@@ -1,8 +1,10 @@
 /* Plays a checkpoint in this process and writes what is to be seen, a picture for each step, to
  * stdout as PPM files one after the other. scripts/watch.sh makes a video of them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <unistd.h>
 
 #include "actor/crash.h"
@@ -48,6 +50,7 @@ static const struct option_table table = {
 
 struct watch {
   struct watch_options options;
+  FILE *pictures; /* stdout as it was */
   struct learner_options learner;
   struct run run;
   struct policy *policy;
@@ -140,11 +143,19 @@ static void close_all(struct watch *watch) {
 
 /* ---- pictures */
 
-static enum status write_frame(const struct canvas *frame, struct error *error) {
+/* stdout is for pictures alone: what an environment prints goes to stderr. */
+static enum status keep_stdout(struct watch *watch, struct error *error) {
+  int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  watch->pictures = fd < 0 ? NULL : fdopen(fd, "w");
+  if (watch->pictures && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) return STATUS_OK;
+  return status_fail(error, STATUS_UNAVAILABLE, "stdout cannot be written to: %s", strerror(errno));
+}
+
+static enum status write_frame(FILE *to, const struct canvas *frame, struct error *error) {
   size_t pixels = (size_t)frame->width * (size_t)frame->height;
-  printf("P6\n%d %d\n255\n", frame->width, frame->height);
-  fwrite(frame->pixels, 3, pixels, stdout);
-  if (fflush(stdout) == 0 && !ferror(stdout)) return STATUS_OK;
+  fprintf(to, "P6\n%d %d\n255\n", frame->width, frame->height);
+  fwrite(frame->pixels, 3, pixels, to);
+  if (fflush(to) == 0 && !ferror(to)) return STATUS_OK;
   return status_fail(error, STATUS_UNAVAILABLE, "nobody reads the pictures any more: %s",
                      strerror(errno));
 }
@@ -169,7 +180,7 @@ static enum status show(struct watch *watch, int episode, const struct policy_ch
   panel_draw(&watch->panel, &world->picture, &text, choice->value, choice->probability,
              choice->action);
   for (int64_t i = 0; status == STATUS_OK && i < (over ? watch->options.hold : 1); i++)
-    status = write_frame(&watch->panel.frame, error);
+    status = write_frame(watch->pictures, &watch->panel.frame, error);
   return status;
 }
 
@@ -204,6 +215,7 @@ static enum status run(struct watch *watch, int argc, char **argv, struct error 
   enum status status = options_parse(&table, &watch->options, argc, argv, words, &num_words, error);
   if (status == STATUS_OK && num_words != 1)
     status = status_fail(error, STATUS_INVALID, "name one run folder");
+  if (status == STATUS_OK) status = keep_stdout(watch, error);
   if (status == STATUS_OK) status = open_all(watch, words[0], error);
   free(words);
   for (int i = 0; status == STATUS_OK && i < watch->options.episodes; i++)

@@ -244,7 +244,6 @@ class Atari:
         self.names = [action.name.lower() for action in self.actions]
         for name in ("frame_skip", "noops", "max_frames", "life_loss"):
             setattr(self, name, int(options[name]))
-        self.has_chance = int(options["sticky_actions"] > 0)
         self.linear = int(options["resize"] == "linear")
 
     def describe(self, full):
@@ -258,13 +257,20 @@ class Atari:
             self.DESCRIBED[key] = list(actions), emulator.getScreenDims()
         return self.DESCRIBED[key]
 
-    @staticmethod
-    def find(roms, game):
+    # ale-py ends the process when it is given one of these.
+    NOT_EMULATED = ("combat", "joust", "maze_craze", "warlords")
+
+    @classmethod
+    def find(cls, roms, game):
         ids = {flat(rom): rom for rom in roms.get_all_rom_ids()}
         rom = ids.get(flat(game))
         path = rom and roms.get_rom_path(rom)
+        if rom in cls.NOT_EMULATED:
+            raise Refusal(f"ale-py has the game '{game}', but does not emulate its cartridge")
         if path:
             return str(path)
+        for rom in cls.NOT_EMULATED:
+            ids.pop(flat(rom), None)
         near = difflib.get_close_matches(flat(game), ids, 3, 0.5)
         names = [ids[key].title().replace("_", "") for key in near]
         hint = f"; the nearest: {', '.join(names)}" if near else ""

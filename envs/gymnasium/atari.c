@@ -18,7 +18,6 @@ struct atari {
   int num_actions;
   /* options */
   int frame_skip, max_noops, max_frames, life_loss;
-  int has_chance; /* of its own: sticky actions */
   enum screen_resize resize;
   /* this episode */
   int frames, lives_left, over;
@@ -82,7 +81,6 @@ static int make(struct atari *atari, const struct acorn_config *config) {
   atari->max_noops = take_number(atari, "noops");
   atari->max_frames = take_number(atari, "max_frames");
   atari->life_loss = take_number(atari, "life_loss");
-  atari->has_chance = take_number(atari, "has_chance");
   atari->resize = take_number(atari, "linear") ? SCREEN_LINEAR : SCREEN_AREA;
   return PyErr_Occurred() || take_methods(atari) || take_screens(atari) ? -1 : 0;
 }
@@ -177,11 +175,10 @@ static int draw_noops(struct atari *atari) {
   return 1 + (int)((x ^ (x >> 31)) % (uint64_t)atari->max_noops);
 }
 
-/* The emulator takes a seed only with a cartridge, which takes a tenth of a second; and only with
- * sticky actions has it any chance. */
+/* The emulator takes a seed only with a cartridge, which takes a tenth of a second. Also without
+ * sticky actions: after reset_game some games (Assault, BeamRider) begin otherwise than new. */
 static int seed_emulator(struct atari *atari, uint64_t seed) {
   atari->random = seed;
-  if (atari->has_game && !atari->has_chance) return 0;
   PyObject *result =
       PyObject_CallMethod(atari->ale, "insert", "K", (unsigned long long)(seed & 0x7fffffffu));
   Py_XDECREF(result);

@@ -46,12 +46,18 @@ void cpu_dnnl_weights_changed(struct device *d) {
   if (cpu->dnnl) cpu->dnnl->version++;
 }
 
+/* The sets of instructions are sets of bits, not in an order: AVX2 with VNNI is a larger number
+ * than AVX-512 with AMX. */
+bool cpu_dnnl_can(dnnl_cpu_isa_t isa) {
+  return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
+}
+
 bool cpu_dnnl_has_bf16(void) {
-  return dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core;
+  return cpu_dnnl_can(dnnl_cpu_isa_avx512_core);
 }
 
 bool cpu_dnnl_has_fast_bf16(void) {
-  return dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_amx;
+  return cpu_dnnl_can(dnnl_cpu_isa_avx512_core_amx);
 }
 
 /* ---- descriptions */

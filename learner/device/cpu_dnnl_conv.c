@@ -63,8 +63,7 @@ bool cpu_dnnl_reads_bf16(const struct device *d, const struct device_window *win
 }
 
 static struct forms forms_of(const struct device_window *v) {
-  bool blocked =
-      v->C == 1 && v->O == 16 && dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core;
+  bool blocked = v->C == 1 && v->O == 16 && cpu_dnnl_can(dnnl_cpu_isa_avx512_core);
   return blocked ? (struct forms){dnnl_nchw, dnnl_nChw16c} : (struct forms){dnnl_nhwc, dnnl_nhwc};
 }
 

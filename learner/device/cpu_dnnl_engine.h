@@ -40,6 +40,8 @@ struct cpu_dnnl *cpu_dnnl_open(struct device *d);
 void cpu_dnnl_destroy_plans(struct cpu_dnnl *self);
 void cpu_dnnl_destroy_products(struct cpu_dnnl *self);
 
+/* Whether oneDNN may use all of these instructions here. */
+bool cpu_dnnl_can(dnnl_cpu_isa_t isa);
 dnnl_memory_desc_t cpu_dnnl_describe(int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
                                      dnnl_format_tag_t tag);
 /* Points nowhere yet. Owner: the caller. */

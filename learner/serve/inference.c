@@ -140,8 +140,9 @@ static void enter_segment(struct inference *self, const struct row_batch *batch,
     uint8_t flags = batch->flags[row];
     enum slots_life life = slots_enter(slots, slot, segment->life);
     if (life == SLOTS_NEW_LIFE && trained) pages_begin_life(self->pages, slot, segment->life);
+    if (life == SLOTS_OLD_LIFE) continue;
     if (self->depth && (life == SLOTS_NEW_LIFE || flags & STEP_FIRST)) self->depth[slot] = 0;
-    if (life == SLOTS_OLD_LIFE || flags & STEP_ABSENT) continue;
+    if (flags & STEP_ABSENT) continue;
     self->slot[row] = slot;
     if (flags & STEP_FIRST) slots->previous_action[slot] = -1;
     self->previous_action[row] = slots->previous_action[slot];

@@ -268,7 +268,7 @@ void leases_expire(struct leases *leases, int64_t now_us) {
     struct lease *lease = &leases->lease[i];
     if (lease->used && !lease->playing && !lease->ended &&
         now_us - lease->joined_us > LEASE_PLAY_WAIT_US) {
-      log_warn("%s joined 30 s ago and never played: its lease has ended", lease->name);
+      log_warn("%s joined 5 minutes ago and never played: its lease has ended", lease->name);
       forget(leases, lease);
     }
   }

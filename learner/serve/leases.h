@@ -2,11 +2,11 @@
  * Join to its end.
  *
  * Training ids are 0 .. max_train-1, evaluation ids follow; a Join gets the lowest K that are free
- * together. A lease ends with its stream, or when no Play followed the Join for 30 s. A Join with a
- * name that is already there supersedes the older lease. Each slot counts its lives: a row of an
- * older life is never mistaken for one of the new. In deterministic mode Joins are collected until
- * all expected environments are there and then leased in the order of their names, so that ids do
- * not depend on who came first.
+ * together. A lease ends with its stream, or when no Play followed the Join for 5 minutes. A Join
+ * with a name that is already there supersedes the older lease. Each slot counts its lives: a row
+ * of an older life is never mistaken for one of the new. In deterministic mode Joins are collected
+ * until all expected environments are there and then leased in the order of their names, so that
+ * ids do not depend on who came first.
  *
  * Threads: any; one mutex. No gRPC call is made under it: what must be cancelled is handed back to
  * the caller. Upstream: ingress.c. A lease's plain members are read-only from its Join to its end.
@@ -21,7 +21,8 @@
 #include "common/rpc/wire.h"
 #include "learner/serve/batcher.h"
 
-enum { LEASE_PLAY_WAIT_US = 30 * 1000 * 1000 };
+/* The environments of a Join are reset before its first message, one after the other. */
+enum { LEASE_PLAY_WAIT_US = 300 * 1000 * 1000 };
 
 struct leases_config {
   int max_train, max_eval;

@@ -35,6 +35,8 @@ keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 6; }
 pass_if "gym:CartPole-v1 keeps the rules" keeps_rules gym:CartPole-v1
 pass_if "every kind of observation too" keeps_rules gym:zoo:Everything-v0 --env_args='{"length": 7}'
 pass_if "the Atari too" keeps_rules atari --env_args='{"max_frames": 400, "life_loss": true}'
+pass_if "and a game that begins otherwise after another" \
+  keeps_rules atari --env_args='{"game": "Assault", "max_frames": 2000}'
 
 # ---- whole runs
 trained() { is "$code" 0 && is "$(value env)" "$1" && is "$(value reason)" "$2"; }
@@ -107,6 +109,8 @@ refused atari vtrace 1 --env_args='{"game": "Brakout"}'
 pass_if "an unknown game names the nearest" eval 'is "$code" 2 && says "the nearest: Breakout"'
 refused atari vtrace 1 --game=Brakout
 pass_if "by --game as well" eval 'is "$code" 2 && says "the nearest: Breakout"'
+refused atari vtrace 1 --game=Combat
+pass_if "a game that ale-py cannot play" eval 'is "$code" 2 && says "does not emulate"'
 refused cartpole vtrace 1 --game=Pong
 pass_if "--game is refused for others" eval 'is "$code" 2 && says "an option of the environment"'
 run atari vtrace 1 1 --total_steps=60 --game=Breakout --resize=linear --logdir="$work/words" \

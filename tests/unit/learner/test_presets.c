@@ -33,6 +33,8 @@ static void an_environment_brings_its_own_defaults(void **state) {
   assert_int_equal(tmaze.total_steps, 1000000);
   assert_string_equal(tmaze.network, "lstm");
   assert_int_equal(tmaze.unroll_length, 40);
+  assert_true(learner_options_has_preset("gym:LunarLander-v3"));
+  assert_false(learner_options_has_preset("gym:LunarLander-v2"));
   options_deinit(&learner_options_table, &cartpole);
   options_deinit(&learner_options_table, &tmaze);
 }

@@ -183,7 +183,7 @@ static void act_close(struct world *world) {
   forget_entry(world, entry);
 }
 
-/* The one who joined 30 s ago may still come. */
+/* The one who joined so long ago may still come. */
 static void act_expire(struct world *world) {
   world->now_us += below(world, 2) ? LEASE_PLAY_WAIT_US / 3 : 1;
   leases_expire(world->leases, world->now_us);
@@ -253,8 +253,8 @@ static void random_schedules_agree_with_the_model(void **state) {
   }
 }
 
-/* 30 s to the microsecond. */
-static void a_join_without_a_play_ends_after_30_s(void **state) {
+/* The wait to the microsecond. */
+static void a_join_without_a_play_ends_in_time(void **state) {
   (void)state;
   log_init("test", LOG_ERROR);
   struct leases *leases = leases_create(&(struct leases_config){.max_train = 4});
@@ -264,9 +264,9 @@ static void a_join_without_a_play_ends_after_30_s(void **state) {
   struct error error;
   assert_int_equal(leases_join(leases, &lease, &superseded, &request, 5, &error), STATUS_OK);
   uint64_t run_id = lease->run_id;
-  leases_expire(leases, 5 + 30000000);
+  leases_expire(leases, 5 + LEASE_PLAY_WAIT_US);
   assert_int_equal(leases_count(leases).train_envs, 4);
-  leases_expire(leases, 5 + 30000001);
+  leases_expire(leases, 5 + LEASE_PLAY_WAIT_US + 1);
   assert_int_equal(leases_count(leases).train_envs, 0);
   assert_int_equal(leases_count(leases).absent, 0);
   assert_int_equal(leases_play(leases, &lease, run_id, &stream, &error), STATUS_NOT_FOUND);
@@ -276,7 +276,7 @@ static void a_join_without_a_play_ends_after_30_s(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_schedules_agree_with_the_model),
-      cmocka_unit_test(a_join_without_a_play_ends_after_30_s),
+      cmocka_unit_test(a_join_without_a_play_ends_in_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
