@@ -194,17 +194,17 @@ static void metrics_are_written_when_they_are_due(void **state) {
   (void)state;
   struct fixture *f = create(NULL, NULL);
   int code;
-  report_tick(&f->report, START + 19999);
+  report_tick(&f->report, START + 49999);
   assert_int_equal(lines_of_metrics(f), 0);
   progress_add_steps(f->run.progress, 5);
-  report_tick(&f->report, START + 20000);
+  report_tick(&f->report, START + 50000);
   assert_int_equal(lines_of_metrics(f), 1);
-  report_tick(&f->report, START + 39999);
+  report_tick(&f->report, START + 99999);
   assert_int_equal(lines_of_metrics(f), 1);
   progress_add_steps(f->run.progress, 5);
-  result(f, START + 40000, &code);
+  result(f, START + 100000, &code);
   assert_int_equal(lines_of_metrics(f), 2);
-  result(f, START + 41000, &code);
+  result(f, START + 101000, &code);
   assert_int_equal(lines_of_metrics(f), 2);
   destroy(f);
 }
