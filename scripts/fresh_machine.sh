@@ -95,7 +95,8 @@ echo "== it took $((SECONDS - start)) s"
 tail -n 1 /tmp/out | grep -q '^result env=atari agent=vtrace steps=20.* reason=total_steps'
 COMMANDS
 
-# Mounts and processes of its own: nothing stays behind.
+# Mounts and processes of its own: nothing stays behind. A session of its own, since on a machine
+# process 1 is in another than its users, which counts for who is orphaned.
 env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LANG=C.UTF-8 \
   http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" no_proxy="${no_proxy:-}" \
   unshare --mount --pid --fork --kill-child bash -ec "
@@ -103,5 +104,6 @@ env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LANG=C.UTF-8 \
   mount -t proc proc '$machine/proc'
   mount --rbind /dev '$machine/dev'
   mount -t tmpfs tmpfs '$machine/tmp'
-  exec chroot '$machine' bash /root/$commands"
+  chroot '$machine' setsid --fork --wait bash /root/$commands
+  exit" # so that bash stays process 1, which gets the orphans
 echo "$shown on a bare Debian 12"
