@@ -10,6 +10,13 @@ machine() {
   printf '%s, %s cores, %s' "$model" "$(nproc)" "$(uname -sr)"
 }
 
+# Whether this machine computes in bf16; if not, says so for the rows that want it.
+has_bf16() {
+  grep -qw avx512bw /proc/cpuinfo && return
+  echo "bf16 is not measured here: it needs a processor with AVX-512"
+  return 1
+}
+
 # Median of the numbers on stdin.
 median() {
   sort -g | awk '{a[NR] = $1}

@@ -24,6 +24,7 @@ every() {
 }
 
 for precision in "$@"; do
+  [ "$precision" != bf16 ] || has_bf16 || continue
   measure "$precision"
   ours=$(every update_us "$work/ours-$precision" | median)
   theirs=$(every best_us "$work/torch-$precision" | median)
