@@ -38,7 +38,7 @@ static float number(uint32_t stream, size_t index) {
 struct golden {
   FILE *file;
   char network[32];
-  int size, stack, lstm;
+  int size, stack, lstm, images;
   struct agent *agent;
   struct device *device;
   struct train_batch *batch;
@@ -50,8 +50,9 @@ static void open_agent(struct golden *g, const char *name, const char *device, d
   snprintf(path, sizeof path, "tests/golden/networks/%s.txt", name);
   *g = (struct golden){.file = fopen(path, "r"), .tolerance = tolerance};
   if (!g->file) fail_msg("cannot read %s: run this in the tree's root", path);
-  assert_int_equal(
-      fscanf(g->file, "case %31s %d %d %d ", g->network, &g->size, &g->stack, &g->lstm), 4);
+  assert_int_equal(fscanf(g->file, "case %31s %d %d %d %d ", g->network, &g->size, &g->stack,
+                          &g->lstm, &g->images),
+                   5);
   int pixels = g->size * g->size;
   struct agent_config config = {
       .network = g->network,
@@ -70,9 +71,10 @@ static void open_agent(struct golden *g, const char *name, const char *device, d
 static void fill_images(struct golden *g) {
   struct train_batch *b = g->batch;
   size_t pixels = (size_t)(g->size * g->size);
+  uint32_t stream = STREAM_IMAGES + (uint32_t)g->images;
   for (size_t row = 0; row < GOLDEN_ROWS; row++)
     for (size_t p = 0; p < pixels; p++)
-      b->observation[row * b->row_stride + p] = (uint8_t)hash(STREAM_IMAGES, row * pixels + p);
+      b->observation[row * b->row_stride + p] = (uint8_t)hash(stream, row * pixels + p);
   for (size_t row = 0; row < (size_t)b->footprint * GOLDEN_N; row++)
     for (size_t p = 0; p < pixels; p++)
       b->older[row * b->row_stride + p] = (uint8_t)hash(STREAM_OLDER, row * pixels + p);
@@ -138,7 +140,8 @@ static struct update *make_update(struct golden *g, double beta1) {
 
 /* Every line "<word> <name> sum, sum of squares, eight elements": single elements within tolerance
  * of the array's deviation. */
-static void compare_arrays(struct golden *g, const char *word, const double *flat) {
+static void compare_arrays(struct golden *g, const char *word, const double *flat,
+                           double tolerance) {
   int count;
   const struct agent_parameter *parameter = agent_parameters(g->agent, &count);
   for (int j = 0; j < count; j++) {
@@ -155,13 +158,13 @@ static void compare_arrays(struct golden *g, const char *word, const double *fla
       squares += x[i] * x[i];
     }
     double typical = sqrt(expected[1] / (double)n) + 1e-9;
-    if (fabs(sum - expected[0]) > g->tolerance * typical * (double)n ||
-        fabs(squares - expected[1]) > g->tolerance * (expected[1] + 1e-12))
+    if (fabs(sum - expected[0]) > tolerance * typical * (double)n ||
+        fabs(squares - expected[1]) > tolerance * (expected[1] + 1e-12))
       fail_msg("%s %s %s: sums %.10g and %.10g, expected %.10g and %.10g", g->network, word, name,
                sum, squares, expected[0], expected[1]);
     for (int k = 0; k < 8; k++) {
       size_t i = hash(STREAM_ELEMENTS + (uint32_t)j, (size_t)k) % n;
-      if (fabs(x[i] - expected[2 + k]) > g->tolerance * (fabs(expected[2 + k]) + typical))
+      if (fabs(x[i] - expected[2 + k]) > tolerance * (fabs(expected[2 + k]) + typical))
         fail_msg("%s %s %s[%zu]: %.10g, expected %.10g", g->network, word, name, i, x[i],
                  expected[2 + k]);
     }
@@ -190,7 +193,8 @@ static void compare_heads(struct golden *g, const struct update *update) {
   agent_workspace_destroy(workspace);
 }
 
-static void check_case(const char *name, const char *device, double tolerance) {
+/* jumps: how far a few jumps of the gradient may move it. */
+static void check_case(const char *name, const char *device, double tolerance, double jumps) {
   struct golden g;
   open_agent(&g, name, device, tolerance);
   fill_batch(&g);
@@ -201,7 +205,7 @@ static void check_case(const char *name, const char *device, double tolerance) {
   compare_heads(&g, update);
   fixture_step(update, g.batch, 0);
   fixture_saved(flat, update, "adam/m", g.agent);
-  compare_arrays(&g, "gradient", flat);
+  compare_arrays(&g, "gradient", flat, tolerance + jumps);
   update_destroy(update);
 
   update = make_update(&g, 0.9);
@@ -212,7 +216,7 @@ static void check_case(const char *name, const char *device, double tolerance) {
       fail_msg("%s, loss of step %d: %.9g, expected %.9g", g.network, step, loss, expected);
   }
   fixture_saved(flat, update, "params", g.agent);
-  compare_arrays(&g, "after", flat);
+  compare_arrays(&g, "after", flat, tolerance + jumps);
   update_destroy(update);
 
   free(flat);
@@ -224,23 +228,30 @@ static void check_case(const char *name, const char *device, double tolerance) {
 
 static void the_cpu_computes_what_pytorch_computes(void **state) {
   (void)state;
-  static const char *const names[] = {"impala_shallow_lstm", "impala_shallow_stack",
-                                      "nature_lstm",         "nature_stack",
-                                      "impala_deep_lstm",    "impala_deep_stack"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_case(names[i], "cpu", 1e-3);
+  static const char *const names[] = {"impala_shallow_lstm", "impala_shallow_stack", "nature_lstm",
+                                      "nature_stack", "impala_deep_stack"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_case(names[i], "cpu", 1e-4, 0);
+}
+
+/* Among two million ReLUs and windows some are so near to where the gradient jumps that float32
+ * may take another side than float64 (make.py). */
+static void the_cpu_computes_large_images_as_pytorch_does(void **state) {
+  (void)state;
+  check_case("impala_deep_lstm", "cpu", 1e-4, 0.05);
 }
 
 /* The files hold 12 digits, what comes out of an update has a float's 7. */
 static void the_reference_computes_what_pytorch_computes(void **state) {
   (void)state;
-  check_case("impala_shallow_lstm", "ref_double", 1e-6);
-  check_case("nature_stack", "ref_double", 1e-6);
-  check_case("impala_deep_stack", "ref_double", 1e-6);
+  check_case("impala_shallow_lstm", "ref_double", 1e-6, 0);
+  check_case("nature_stack", "ref_double", 1e-6, 0);
+  check_case("impala_deep_stack", "ref_double", 1e-6, 0);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_cpu_computes_what_pytorch_computes),
+      cmocka_unit_test(the_cpu_computes_large_images_as_pytorch_does),
       cmocka_unit_test(the_reference_computes_what_pytorch_computes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
