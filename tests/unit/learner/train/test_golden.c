@@ -193,10 +193,11 @@ static void compare_heads(struct golden *g, const struct update *update) {
   agent_workspace_destroy(workspace);
 }
 
-/* jumps: how far a few jumps of the gradient may move it. */
-static void check_case(const char *name, const char *device, double tolerance, double jumps) {
+/* Tolerances of the heads, of the gradient, and of what comes after the first step. */
+static void check_case(const char *name, const char *device, double heads, double gradient,
+                       double later) {
   struct golden g;
-  open_agent(&g, name, device, tolerance);
+  open_agent(&g, name, device, heads);
   fill_batch(&g);
   double *flat = calloc(agent_num_parameters(g.agent), sizeof *flat);
 
@@ -205,18 +206,18 @@ static void check_case(const char *name, const char *device, double tolerance, d
   compare_heads(&g, update);
   fixture_step(update, g.batch, 0);
   fixture_saved(flat, update, "adam/m", g.agent);
-  compare_arrays(&g, "gradient", flat, tolerance + jumps);
+  compare_arrays(&g, "gradient", flat, gradient);
   update_destroy(update);
 
   update = make_update(&g, 0.9);
   for (int step = 0; step < 3; step++) {
     double expected, loss = fixture_step(update, g.batch, 0).total_loss;
     assert_int_equal(fscanf(g.file, " loss %lf", &expected), 1);
-    if (fabs(loss - expected) > g.tolerance * (1 + fabs(expected)))
+    if (fabs(loss - expected) > (step ? later : heads) * (1 + fabs(expected)))
       fail_msg("%s, loss of step %d: %.9g, expected %.9g", g.network, step, loss, expected);
   }
   fixture_saved(flat, update, "params", g.agent);
-  compare_arrays(&g, "after", flat, tolerance + jumps);
+  compare_arrays(&g, "after", flat, later);
   update_destroy(update);
 
   free(flat);
@@ -228,30 +229,32 @@ static void check_case(const char *name, const char *device, double tolerance, d
 
 static void the_cpu_computes_what_pytorch_computes(void **state) {
   (void)state;
-  static const char *const names[] = {"impala_shallow_lstm", "impala_shallow_stack", "nature_lstm",
-                                      "nature_stack", "impala_deep_stack"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_case(names[i], "cpu", 1e-4, 0);
+  check_case("impala_shallow_lstm", "cpu", 1e-4, 1e-4, 1e-4);
+  check_case("impala_shallow_stack", "cpu", 1e-4, 1e-4, 1e-4);
+  check_case("nature_lstm", "cpu", 1e-4, 1e-4, 1e-4);
+  check_case("nature_stack", "cpu", 1e-4, 1e-4, 1e-4);
 }
 
-/* Among two million ReLUs and windows some are so near to where the gradient jumps that float32
- * may take another side than float64 (make.py). */
-static void the_cpu_computes_large_images_as_pytorch_does(void **state) {
+/* Where the gradient jumps float32 may fall on the other side than float64: at 37 x 37 after the
+ * first step, at 84 x 84 at once (make.py). */
+static void the_cpu_computes_the_deep_network_as_pytorch_does(void **state) {
   (void)state;
-  check_case("impala_deep_lstm", "cpu", 1e-4, 0.05);
+  check_case("impala_deep_stack", "cpu", 1e-4, 1e-4, 1e-2);
+  check_case("impala_deep_lstm", "cpu", 1e-4, 5e-2, 5e-2);
 }
 
 /* The files hold 12 digits, what comes out of an update has a float's 7. */
 static void the_reference_computes_what_pytorch_computes(void **state) {
   (void)state;
-  check_case("impala_shallow_lstm", "ref_double", 1e-6, 0);
-  check_case("nature_stack", "ref_double", 1e-6, 0);
-  check_case("impala_deep_stack", "ref_double", 1e-6, 0);
+  check_case("impala_shallow_lstm", "ref_double", 1e-6, 1e-6, 1e-6);
+  check_case("nature_stack", "ref_double", 1e-6, 1e-6, 1e-6);
+  check_case("impala_deep_stack", "ref_double", 1e-6, 1e-6, 1e-6);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_cpu_computes_what_pytorch_computes),
-      cmocka_unit_test(the_cpu_computes_large_images_as_pytorch_does),
+      cmocka_unit_test(the_cpu_computes_the_deep_network_as_pytorch_does),
       cmocka_unit_test(the_reference_computes_what_pytorch_computes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
