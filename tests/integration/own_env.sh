@@ -176,10 +176,19 @@ crash_watched() {
   [ $? -gt 128 ] && says "environment meadow crashed in step (SIGSEGV)"
 } 2>/dev/null
 pass_if "and so is one that is watched" crash_watched
+liar exits 's/  env->steps++;/  if (++env->steps > 5) exit(0);/'
+exit_named() {
+  checked ./exits.so
+  is $? 1 && says "environment meadow ended the process in step (exit)"
+}
+pass_if "check_env names an exit" exit_named
 pass_if "check_env names a hang, after what it has seen" hang_named
 run ./crashes.so vtrace 1 2 --max_deaths=2
 ended 30
 pass_if "a run names a crash and gives up" gives_up "environment meadow crashed in step (SIGSEGV)"
+run ./exits.so vtrace 1 2 --max_deaths=2
+ended 30
+pass_if "or an exit" gives_up "environment meadow ended the process in step (exit)"
 
 # ---- a learner that has no such file
 "$tree/build/learner" --env=join --listen="unix:$work/socket" --num_envs=16 --logdir="$work/told" \
