@@ -205,6 +205,13 @@ told() {
     is "$(cat "$work/told/environment.txt")" meadow
 }
 pass_if "--env=join takes the environment from the first actor and trains on it" told
+evaluates() { "$tree/scripts/eval.sh" "$@" --episodes=5 --policy=greedy >"$work/out" 2>"$work/err"; }
+asks_where() { ! evaluates "$work/told" && says "say where it is here, --env=./my_env.so"; }
+pass_if "eval.sh asks where that environment is here" asks_where
+told_where() {
+  evaluates "$work/told" --env=./meadow.so && grep -q '^evaluation episodes=5 ' "$work/out"
+}
+pass_if "and evaluates where it is told" told_where
 "$tree/build/learner" --env=join --listen=127.0.0.1:0 >"$work/out" 2>"$work/err"
 pass_if "--env=join wants a port" says "name a port with --env=join"
 finish
