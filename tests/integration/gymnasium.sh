@@ -131,6 +131,12 @@ pass_if "a game whose name has a dash is compared with people" \
   compared_as "game=Space-Invaders policy=greedy mean=.* random=148.0 human=1668.7"
 pass_if "--game of the evaluation says which" \
   compared_as "game=Pong policy=greedy mean=.* random=-20.7 human=14.6" --game=Pong
+is_short() { grep -qE ' length_mean=([1-4]?[0-9]|50)(\.| )' "$work/out"; }
+pass_if "and changes nothing else of the run's --env_args" is_short
+sticky() {
+  compared_as "game=Space-Invaders policy=greedy mean=.*" --sticky_actions=0.25 && is_short
+}
+pass_if "nor does --sticky_actions change the game" sticky
 pass_if "so does --env_args" \
   compared_as "game=pong policy=greedy mean=.* random=-20.7 human=14.6" \
   --env_args='{"max_frames": 200, "game": "pong"}'
