@@ -38,7 +38,12 @@ for word in "${@:2}"; do
     --env=*) env=${word#*=} ;;
     --env_args=*) env_args=${word#*=} flags+=("$word") ;;
     --game=*) game=${word#*=} flags+=("$word") ;;
-    *) flags+=("$word") ;;
+    -*) flags+=("$word") ;;
+    *)
+      echo "eval.sh: $word is one word too many: it plays one run, and options are written" \
+        "--name=value" >&2
+      exit 2
+      ;;
   esac
 done
 if [ "$env" = join ]; then

@@ -205,7 +205,9 @@ told() {
     is "$(cat "$work/told/environment.txt")" meadow
 }
 pass_if "--env=join takes the environment from the first actor and trains on it" told
-evaluates() { "$tree/scripts/eval.sh" "$@" --episodes=5 --policy=greedy >"$work/out" 2>"$work/err"; }
+evaluates() {
+  "$tree/scripts/eval.sh" "$@" --episodes=5 --policy=greedy >"$work/out" 2>"$work/err"
+}
 asks_where() { ! evaluates "$work/told" && says "say where it is here, --env=./my_env.so"; }
 pass_if "eval.sh asks where that environment is here" asks_where
 told_where() {
