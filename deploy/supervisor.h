@@ -36,7 +36,7 @@ struct supervisor_config {
   int learner_stop_ms; /* so is the learner, which has a checkpoint to write */
 };
 
-/* The usual times: restart after 0.2 s, or 10 s where the learner should have ended; five deaths in
+/* The usual times: restart after 0.2 s, or 30 s where the learner should have ended; five deaths in
  * 60 s, 3 s of goodbye, 5 s to stop, and 120 s for a checkpoint. */
 void supervisor_defaults(struct supervisor_config *config);
 
