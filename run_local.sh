@@ -6,11 +6,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/scripts/lib.sh"
 # A bundle has all that is needed, and nothing to build.
 if [ -e "$root/Makefile" ]; then
-  "$root/scripts/setup.sh"
-  build all
-  case "${1:-}" in
-    gym:* | atari | football | dmlab) "$root/scripts/setup.sh" gym && build gymnasium ;;
-  esac
+  build_for_run "${1:-none}"
   offer_plot
 fi
 hand_over "$root/build/launch" "$@"

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,14 +30,15 @@ static void append(char *line, const char *text) {
   if (used + bytes < LINE_BYTES) memcpy(line + used, text, bytes + 1);
 }
 
-static void say(const char *signal_name) {
+/* `how`: by what means; NULL: there is none. */
+static void say(const char *what_it_did, const char *how) {
   char line[LINE_BYTES] = "actor: error: environment ";
   append(line, env_name);
-  append(line, signal_name ? " crashed in " : " hangs in ");
+  append(line, what_it_did);
   append(line, doing);
-  if (signal_name) append(line, " (");
-  if (signal_name) append(line, signal_name);
-  append(line, signal_name ? ")\n" : "\n");
+  if (how) append(line, " (");
+  if (how) append(line, how);
+  append(line, how ? ")\n" : "\n");
   (void)!write(STDERR_FILENO, line, strlen(line));
 }
 
@@ -46,17 +48,25 @@ static void on_crash(int number, siginfo_t *info, void *context) {
   (void)context;
   for (int i = 0; i < NUM_CRASHES; i++) {
     if (crashes[i].number != number) continue;
-    if (doing) say(crashes[i].name);
+    if (doing) say(crashes[i].name ? " crashed in " : " hangs in ", crashes[i].name);
     if (number == SIGALRM) _exit(1);
     sigaction(number, &before[i], NULL);
     if (info->si_code <= 0) raise(number);
   }
 }
 
+/* Runs on the thread that has called exit. */
+static void on_exit_called(void) {
+  if (!doing) return;
+  say(" ended the process in ", "exit");
+  _exit(EXIT_FAILURE);
+}
+
 void crash_install(const char *name) {
   env_name = name;
   struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_ONSTACK | SA_SIGINFO};
   for (int i = 0; i < NUM_CRASHES; i++) sigaction(crashes[i].number, &action, &before[i]);
+  atexit(on_exit_called);
 }
 
 void crash_watch_thread(void *stack) {

@@ -1,12 +1,14 @@
 /* Last words of a process that an environment takes down: "environment meadow crashed in step
- * (SIGSEGV)". The process still ends by the signal, so that whoever started it sees a crash.
+ * (SIGSEGV)". The process still ends by the signal, so that whoever started it sees a crash. An
+ * environment that calls exit is named, too, and the exit code is 1 whatever it asked for: 0 would
+ * say that the run is over.
  * Upstream: actor/main.c, actor/env_pool.c, actor/check_env.c. */
 #ifndef ACORN_ACTOR_CRASH_H
 #define ACORN_ACTOR_CRASH_H
 
 enum { CRASH_STACK_BYTES = 65536 };
 
-/* Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT from here on; also SIGALRM, with which
+/* Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT and exit from here on; also SIGALRM, with which
  * alarm() limits how long environments may take: then the process exits with 1. `name` is the
  * environment's. Owner: keeps the pointer. Thread: main, once. */
 void crash_install(const char *name);

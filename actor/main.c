@@ -19,7 +19,7 @@
 
 enum {
   EXIT_USAGE = 2,
-  EXIT_SECOND_SIGNAL = 130,
+  EXIT_SIGNAL = 128, /* and its number */
   CHECK_HANG_S = 10,
   TICK_MS = 1000,
   GRACE_MS = 500,
@@ -216,14 +216,15 @@ static void print_measure(struct app *app) {
 
 /* ---- the run */
 
-/* Until the run is over, a signal comes or something fails. Returns the exit code. */
+/* Until the run is over, a signal comes or something fails. Returns the exit code: 0 only where the
+ * learner has said that the run is over. */
 static int supervise(struct app *app) {
   while (count_running(app) > 0) {
     int number = wait_signal(app, TICK_MS);
     if (number == SIGUSR1) print_measure(app);
     if (number == SIGTERM || number == SIGINT) {
       log_info("%s: stopping", strsignal(number));
-      return EXIT_SUCCESS;
+      return EXIT_SIGNAL + number;
     }
     int failure = report_failure(app);
     if (failure) return failure;
@@ -242,7 +243,7 @@ static void finish(struct app *app, int exit_code) {
   int64_t deadline_us = clock_now_us() + GRACE_MS * 1000;
   while (count_running(app) > 0 && clock_now_us() < deadline_us) {
     int number = wait_signal(app, GRACE_TICK_MS);
-    if (number == SIGTERM || number == SIGINT) _exit(EXIT_SECOND_SIGNAL);
+    if (number == SIGTERM || number == SIGINT) _exit(EXIT_SIGNAL + number);
   }
   if (app->options.measure) print_measure(app);
   end_orphans(app);

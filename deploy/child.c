@@ -13,6 +13,9 @@
 
 #include "common/base/check.h"
 
+/* Plus its number: how a program ends that a signal has stopped in good order. */
+enum { EXIT_SIGNAL = 128 };
+
 static void on_child_signal(uv_signal_t *handle, int signum) {
   (void)signum;
   struct child *child = handle->data;
@@ -109,6 +112,8 @@ void child_signal(const struct child *child, int signum) {
 void child_describe_end(char *text, size_t bytes, int exit_code, int signum) {
   if (signum)
     snprintf(text, bytes, "was killed by signal %d (%s)", signum, strsignal(signum));
+  else if (exit_code > EXIT_SIGNAL && sigabbrev_np(exit_code - EXIT_SIGNAL))
+    snprintf(text, bytes, "was stopped by SIG%s", sigabbrev_np(exit_code - EXIT_SIGNAL));
   else
     snprintf(text, bytes, "ended with exit code %d", exit_code);
 }

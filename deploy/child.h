@@ -36,7 +36,8 @@ void child_close(struct child *child);
 /* Sends a signal to its whole group; nothing if it has ended. */
 void child_signal(const struct child *child, int signum);
 
-/* "was killed by signal 11 (Segmentation fault)" or "ended with exit code 1". */
+/* "was killed by signal 11 (Segmentation fault)"; "was stopped by SIGTERM", for the exit code 143;
+ * "ended with exit code 1". */
 void child_describe_end(char *text, size_t bytes, int exit_code, int signum);
 
 #endif

@@ -46,7 +46,7 @@ static enum status take_earlier_run(struct launch_plan *plan, struct error *erro
   return status;
 }
 
-// --game and its like become part of --env_args.
+// --game and its like become part of --env_args, of the earlier run's where there is one.
 static enum status take_atari_words(struct launch_plan *plan, struct error *error) {
   char *env_args;
   enum status status =
@@ -61,10 +61,9 @@ static enum status take_atari_words(struct launch_plan *plan, struct error *erro
 static enum status check_environment(struct launch_plan *plan, struct error *error) {
   struct acorn_config config;
   struct wire_space space;
-  enum status status = take_atari_words(plan, error);
-  if (status != STATUS_OK) return status;
-  status = registry_find(&plan->env, plan->arguments.env, error);
+  enum status status = registry_find(&plan->env, plan->arguments.env, error);
   if (status == STATUS_OK) status = take_earlier_run(plan, error);
+  if (status == STATUS_OK) status = take_atari_words(plan, error);
   if (status != STATUS_OK) return status;
   status = registry_config(&config, plan->env, plan->learner.env_args, error);
   if (status != STATUS_OK) return status;

@@ -129,7 +129,18 @@ static void finish_without_learner(struct supervisor *self) {
   self->stopping = true;
 }
 
-// One that ends with 0 was sent home.
+// It says that it was sent home, but the run is not over. A learner may also take long to end, so
+// this is no death.
+static void on_learner_goes_on(uv_timer_t *timer) {
+  struct actor *actor = timer->data;
+  if (!actor->left_early)
+    say("%s %d has gone home (exit code 0), but the learner goes on; starting it again",
+        kind_of(actor), number_of(actor));
+  actor->left_early = true;
+  start_actor(actor);
+}
+
+// One that ends with 0 was sent home; the learner, if it is here, ends soon, too.
 static void on_actor_end(struct child *child, int exit_code, int signum) {
   struct actor *actor = child->owner;
   struct supervisor *self = actor->supervisor;
@@ -145,6 +156,8 @@ static void on_actor_end(struct child *child, int exit_code, int signum) {
     give_up(actor);
   } else if (died && !self->stopping) {
     restart_or_give_up(actor, how);
+  } else if (self->config->learner && !self->stopping) {
+    uv_timer_start(&actor->restart, on_learner_goes_on, (uint64_t)self->config->home_ms, 0);
   }
   finish_without_learner(self);
   supervisor_close_if_finished(self);

@@ -22,7 +22,8 @@ struct actor {
   uv_timer_t restart;
   uint64_t death_ms[SUPERVISOR_MAX_DEATHS]; /* of the last max_deaths deaths, a ring */
   int deaths;
-  bool given_up; /* it died too often */
+  bool given_up;   /* it died too often */
+  bool left_early; /* it ended with 0 while the learner went on; that has been said */
 };
 
 struct supervisor {

@@ -69,7 +69,7 @@ void live_format(char *text, size_t bytes, const struct wire_status *status,
   if (status->late_environments) add(&line, "%d late", status->late_environments);
   if (stats) add(&line, "loss %.4f", stats->total_loss);
   if (stats) add(&line, "lag %.1f", stats->lag_updates);
-  add(&line, "batch %.0f rows", status->batch_rows);
+  if (isfinite(status->batch_rows)) add(&line, "batch %.0f rows", status->batch_rows);
   if (stats) add(&line, "entropy %.3f", stats->entropy);
   if (!evaluates && isfinite(status->eval_return_mean))
     add_return(&line, "eval return", status->eval_return_mean);

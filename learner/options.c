@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "common/base/check.h"
+
 #define AT(member) offsetof(struct learner_options, member)
 #define BOOL(name, member, fallback, group, help) \
   { name, NULL, OPTION_BOOL, AT(member), fallback, 0, 0, NULL, group, help }
@@ -159,4 +161,15 @@ bool learner_option_is_of_experiment(const struct option *option) {
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     if (strcmp(option->name, names[i]) == 0) return true;
   return false;
+}
+
+void learner_options_evaluate(struct learner_options *options) {
+  static const char *const names[] = {"metrics_port", "deterministic", "max_envs"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    const struct option *option = options_find(&learner_options_table, names[i]);
+    struct error error;
+    enum status status = options_set(&learner_options_table, options, option->name,
+                                     option->fallback, "an evaluation", &error);
+    CHECK(status == STATUS_OK, "%s", error.text);
+  }
 }

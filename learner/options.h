@@ -62,6 +62,11 @@ bool learner_option_is_of_experiment(const struct option *option);
  * small network and a short budget). Call after parsing. */
 void learner_options_apply_preset(struct learner_options *options);
 
+/* Makes of a run's options those of its evaluation: how it trained, or whose it is while it may
+ * still be training, becomes general again. Call between reading config.txt and what the user
+ * gives. */
+void learner_options_evaluate(struct learner_options *options);
+
 /* Whether there are settings for that environment. */
 bool learner_options_has_preset(const char *env);
 

@@ -43,7 +43,7 @@ static char *describe_differences(const struct learner_options *earlier,
 
 /* A run that is evaluated or continued brings its own options; the command line wins over them. */
 static enum status take_options_of_run(struct learner_options *options, char **differences,
-                                       const char *path, int argc, char **argv,
+                                       const char *path, bool evaluates, int argc, char **argv,
                                        struct error *error) {
   const struct option_table *table = &learner_options_table;
   struct learner_options earlier;
@@ -52,27 +52,11 @@ static enum status take_options_of_run(struct learner_options *options, char **d
   options_deinit(table, options);
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
+  if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
   if (status == STATUS_OK) status = options_parse(table, options, argc, argv, NULL, NULL, error);
   if (status == STATUS_OK && options->resume)
     *differences = describe_differences(&earlier, options);
   options_deinit(table, &earlier);
-  return status;
-}
-
-/* What is about how a run trained, or whose it is while it may still be training. */
-static const char *const not_for_evaluation[] = {"metrics_port", "deterministic", "max_envs"};
-
-enum { NOT_FOR_EVALUATION = sizeof(not_for_evaluation) / sizeof(not_for_evaluation[0]) };
-
-/* They are the general ones again, but for those that the command line gave. */
-static enum status leave_out(struct learner_options *options, const bool *given,
-                             struct error *error) {
-  const struct option_table *table = &learner_options_table;
-  static const char *const general[NOT_FOR_EVALUATION] = {"0", "false", "0"};
-  enum status status = STATUS_OK;
-  for (int i = 0; i < NOT_FOR_EVALUATION && status == STATUS_OK; i++)
-    if (!given[i])
-      status = options_set(table, options, not_for_evaluation[i], general[i], "", error);
   return status;
 }
 
@@ -83,9 +67,6 @@ static enum status parse(struct learner_options *options, char **differences, in
   if (status != STATUS_OK) return status;
   bool evaluates = strcmp(options->mode, "evaluate") == 0;
   bool learns = strcmp(options->agent, "vtrace") == 0;
-  bool given[NOT_FOR_EVALUATION];
-  for (int i = 0; i < NOT_FOR_EVALUATION; i++)
-    given[i] = options_given(table, options, not_for_evaluation[i]);
   bool has_run = evaluates ? learns : options->resume;
   if (!has_run || !options->logdir[0]) return STATUS_OK;
   char path[1024];
@@ -95,8 +76,7 @@ static enum status parse(struct learner_options *options, char **differences, in
     return status_fail(error, STATUS_NOT_FOUND,
                        "--logdir=%s holds no run to evaluate: there is no config.txt in it",
                        options->logdir);
-  status = take_options_of_run(options, differences, path, argc, argv, error);
-  return status == STATUS_OK && evaluates ? leave_out(options, given, error) : status;
+  return take_options_of_run(options, differences, path, evaluates, argc, argv, error);
 }
 
 /* Without --listen a cluster's TF_CONFIG says where to listen. */

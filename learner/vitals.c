@@ -27,6 +27,7 @@ static void describe_run(struct wire_status *status, const struct run *run) {
   status->total_steps = run->evaluates ? 0 : (uint64_t)options->total_steps;
   status->expected_environments = (int)options->num_envs;
   status->return_mean = status->eval_return_mean = status->policy_lag_updates = NAN;
+  status->batch_rows = status->batch_wait_us = NAN;
 }
 
 /* How much was trained, as a number that grows. */
@@ -94,8 +95,9 @@ static void close_interval(struct vitals *vitals, const struct trainer_report *t
   status->trained_steps_per_second =
       (double)(trainer->trained_steps - vitals->trained_steps) / seconds;
   status->updates_per_second = (double)(trainer->updates - vitals->updates) / seconds;
-  status->batch_rows = metric_mean(run->inference_metrics.batch_rows);
-  status->batch_wait_us = metric_mean(run->inference_metrics.batch_wait_us);
+  status->batch_rows = metric_mean_since(run->inference_metrics.batch_rows, &vitals->batch_rows);
+  status->batch_wait_us =
+      metric_mean_since(run->inference_metrics.batch_wait_us, &vitals->batch_wait_us);
   if (run->fifo) {
     struct fifo_counters fifo = fifo_counters(run->fifo);
     status->fifo_wait = share(vitals->fifo.give_wait_us, fifo.give_wait_us, seconds);

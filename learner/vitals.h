@@ -18,6 +18,7 @@ struct vitals {
   /* at the end of the last interval */
   int64_t interval_us, updates, steps, trained_steps, cpu_us;
   struct fifo_counters fifo;
+  struct metric_sum batch_rows, batch_wait_us;
   /* when something was last trained */
   int64_t windows_dropped;
   int64_t explained_us; /* when the cause was last looked for */

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Plays a run's newest checkpoint, greedily and sampled, and says how well.
 #
-# Usage: scripts/eval.sh RUN|FILE [--episodes=100] [--policy=greedy|sample] [--flag=value ...]
+# Usage: scripts/eval.sh RUN|FILE [--episodes=100] [--policy=greedy|sample] [--env=PATH]
+#        [--flag=value ...]
 #
 #   RUN      a run folder: its newest whole checkpoint, in the environment that it was trained on
 #   FILE     a checkpoint file in a run folder
 #   --policy only one of the two
 #   --seed   of the first episode (default 1000); the others follow it
+#   --env    where the environment is here, if the run's is a file that lies elsewhere
 #
 # Prints a table, then for each policy a line "evaluation episodes=... return_mean=... ...". The
 # 95 % interval is that of the mean, by Student's t: mean +- t * s / sqrt(n), s with n - 1.
@@ -28,20 +30,34 @@ esac
 
 policies=(greedy sample) flags=()
 take_run "$1"
+env=$(run_option env) env_args=$(run_option env_args) game=''
 [ -z "$checkpoint" ] || flags+=("--checkpoint=$checkpoint")
 for word in "${@:2}"; do
   case "$word" in
     --policy=*) policies=("${word#*=}") ;;
-    *) flags+=("$word") ;;
+    --env=*) env=${word#*=} ;;
+    --env_args=*) env_args=${word#*=} flags+=("$word") ;;
+    --game=*) game=${word#*=} flags+=("$word") ;;
+    -*) flags+=("$word") ;;
+    *)
+      echo "eval.sh: $word is one word too many: it plays one run, and options are written" \
+        "--name=value" >&2
+      exit 2
+      ;;
   esac
 done
-build_for_run
+if [ "$env" = join ]; then
+  echo "eval.sh: $run was trained on an environment that its actors brought (--env=join): say" \
+    "where it is here, --env=./my_env.so" >&2
+  exit 2
+fi
+build_for_run "$env"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for policy in "${policies[@]}"; do
   code=0
-  "$root/build/launch" "$(run_option env)" "$(run_option agent)" 2 8 --mode=evaluate \
+  "$root/build/launch" "$env" "$(run_option agent)" 2 8 --mode=evaluate \
     --logdir="$run" --seed=1000 "${flags[@]}" --policy="$policy" >"$work/out" || code=$?
   [ $code -eq 0 ] || exit $code
   grep '^evaluation ' "$work/out" >>"$work/lines" && continue
@@ -60,15 +76,14 @@ awk '{
 }' "$work/lines"
 cat "$work/lines"
 
-# The game of an Atari run, as --env_args name it.
-game() {
-  run_option env_args | sed -n 's/.*"game\\*" *: *\\*"\([A-Za-z0-9_]*\).*/\1/p' | grep . ||
-    echo Pong
-}
-
-[ "$(run_option env)" = atari ] || exit 0
-awk -F, -v game="$(game)" '
-  function flat(name) {gsub(/_/, "", name); return tolower(name)}
+[ "$env" = atari ] || exit 0
+# --game goes before what --env_args say; the quotes in a config.txt are escaped. What none names is
+# the environment's own.
+if [ -z "$game" ]; then
+  game=$(sed -n 's/.*"game\\*" *: *\\*"\([^"\]*\).*/\1/p' <<<"$env_args")
+fi
+awk -F, -v game="${game:-Pong}" '
+  function flat(name) {gsub(/[-_]/, "", name); return tolower(name)}
   NR == FNR {if (flat($1) == flat(game)) {random = $2; human = $3; known = 1}; next}
   !known {exit}
   {

@@ -120,19 +120,17 @@ double metric_value(const struct metric *metric) {
   return (double)atomic_load_explicit(&metric->count, memory_order_relaxed);
 }
 
-double metric_mean(const struct metric *histogram) {
-  if (!histogram) return 0;
+double metric_mean_since(const struct metric *histogram, struct metric_sum *since) {
+  if (!histogram) return NAN;
   check_kind(histogram, METRIC_HISTOGRAM);
 
   // A look in between; a snapshot would take the interval's maximum away.
-  const struct intervals *intervals = histogram->intervals;
-  uint64_t count;
-  double sum;
-  histogram_total(histogram->histogram, &count, &sum);
-  if (count > intervals->before.count) {
-    return (sum - intervals->before.sum) / (double)(count - intervals->before.count);
-  }
-  return intervals->last.count > 0 ? histogram_mean(&intervals->last) : 0;
+  struct metric_sum now;
+  histogram_total(histogram->histogram, &now.count, &now.sum);
+  uint64_t count = now.count - since->count;
+  double sum = now.sum - since->sum;
+  *since = now;
+  return count > 0 ? sum / (double)count : NAN;
 }
 
 void metrics_close_interval(struct metrics *metrics) {

@@ -72,9 +72,15 @@ void metric_observe(struct metric *histogram, double value);
 /* Newest value of a counter or a gauge; NaN for a gauge that was never set, 0 for NULL. */
 double metric_value(const struct metric *metric);
 
-/* Mean of a histogram since the last closed interval or, where nothing came since, over that
- * interval; 0 if it is empty too, or NULL. Thread: the one that reports. */
-double metric_mean(const struct metric *histogram);
+/* A histogram at some moment: zeros at the start. */
+struct metric_sum {
+  uint64_t count;
+  double sum;
+};
+
+/* Mean of what a histogram has got since *since, which becomes now: for readers with an interval of
+ * their own. NaN if nothing came, or for NULL. Thread: any. */
+double metric_mean_since(const struct metric *histogram, struct metric_sum *since);
 
 /* Ends the interval of every histogram and begins the next. */
 void metrics_close_interval(struct metrics *metrics);

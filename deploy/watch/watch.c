@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <unistd.h>
 
 #include "actor/crash.h"
 #include "common/base/check.h"
@@ -75,14 +74,10 @@ static enum status read_run(struct watch *watch, const char *folder, struct erro
   snprintf(path, sizeof(path), "%s/config.txt", folder);
   snprintf(seed, sizeof(seed), "%lld", (long long)options->seed);
   enum status status = options_read_file(&learner_options_table, &watch->learner, path, error);
-  const char *const values[][2] = {{"mode", "evaluate"},
-                                   {"logdir", folder},
-                                   {"seed", seed},
-                                   {"policy", options->policy},
-                                   {"num_envs", "1"},
-                                   {"max_envs", "0"},
-                                   {"deterministic", "false"},
-                                   {"checkpoint", options->checkpoint}};
+  if (status == STATUS_OK) learner_options_evaluate(&watch->learner);
+  const char *const values[][2] = {{"mode", "evaluate"}, {"logdir", folder},
+                                   {"seed", seed},       {"policy", options->policy},
+                                   {"num_envs", "1"},    {"checkpoint", options->checkpoint}};
   for (size_t i = 0; status == STATUS_OK && i < sizeof(values) / sizeof(values[0]); i++)
     status = set(watch, values[i][0], values[i][1], error);
   if (status == STATUS_OK && options->env[0]) status = set(watch, "env", options->env, error);

@@ -35,7 +35,7 @@ compare() {
     declare -A rates=()
     for tree in "${trees[@]}"; do rates[$tree]=$(rate "$tree" "$@"); done
     echo "$what: ${rates[$here]}, earlier ${rates["$work/earlier"]}"
-    echo "$(ratio "${rates[$here]}" "${rates["$work/earlier"]}")" >>"$work/ratios"
+    ratio "${rates[$here]}" "${rates["$work/earlier"]}" >>"$work/ratios"
   done
   row "$what: steps/s over those of $commit" "$(median <"$work/ratios")" ">= 0.95"
 }

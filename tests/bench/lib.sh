@@ -48,7 +48,7 @@ per_second() {
 }
 
 ratio() {
-  awk -v a="$1" -v b="$2" 'BEGIN {printf "%.3f", b ? a / b : 0}'
+  awk -v a="$1" -v b="$2" 'BEGIN {printf "%.3f\n", b ? a / b : 0}'
 }
 
 # row WHAT VALUE MUST: a line of the table, with a verdict. MUST is ">= x", "<= x" or "reported".

@@ -48,7 +48,6 @@ for ((pair = 1; pair <= pairs; pair++)); do
     declare "rate_$state=$rate"
   done
   ratio "$rate_on" "$rate_off" >>"$work/ratios"
-  echo >>"$work/ratios"
   echo "pair $pair: on $rate_on, off $rate_off, ratio $(tail -n 1 "$work/ratios")"
 done
 echo "medians: on $(median <"$work/on"), off $(median <"$work/off") steps/s;" \

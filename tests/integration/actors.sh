@@ -15,12 +15,42 @@ before=$(steps)
 goes_on() { [ "$(steps)" -gt "$((before + 1000))" ]; }
 pass_if "the run goes on" wait_for 10 goes_on
 
+# `kill PID` is no end of the run either: the actor ends in good order, and is missed.
+stopped_ones_are_back() {
+  local pid
+  for pid in $victims; do has_gone "$pid" || return; done
+  num_actors 2
+}
+victims=$(pids actor | head -n 1)
+kill -TERM $victims
+pass_if "an actor that is stopped is started again" wait_for 5 stopped_ones_are_back
+pass_if "and who did so is named" says "was stopped by SIGTERM; starting it again"
+victims=$(pids actor)
+kill -TERM $victims
+pass_if "so are all of them at once" wait_for 5 stopped_ones_are_back
+before=$(steps)
+pass_if "and the run goes on" wait_for 10 goes_on
+
 # A learner that dies takes the actors with it.
 kill -KILL "$(pids learner)"
 ended 10
 killed() { is "$code" 137 && says "the learner was killed by signal 9"; }
 pass_if "a learner that is killed ends the run with its signal" killed
 pass_if "and its actors" no_process
+
+# What ends the run itself ends stopped actors quietly.
+run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/quiet"
+wait_for 20 test -s quiet/metrics.jsonl
+kill -INT "$run"
+ended 10
+quiet() { is "$code" 0 && is "$(value reason)" signal && ! says "starting it again"; }
+pass_if "a run that is stopped misses nobody" quiet
+run cartpole vtrace 2 4 --total_steps=300k --logdir="$work/usual"
+wait_for 20 test -s usual/metrics.jsonl
+kill -TERM $(pids actor)
+ended 60
+usual() { is "$code" 0 && is "$(value reason)" total_steps && says "was stopped by SIGTERM"; }
+pass_if "a run whose actors were stopped ends as usual" usual
 
 # One actor of two dies all the time.
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/loop"

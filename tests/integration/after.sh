@@ -130,6 +130,8 @@ call "$scripts/eval.sh" empty
 pass_if "a run without a checkpoint is an error" fails "there is no checkpoint in empty/checkpoints"
 call "$scripts/eval.sh" nonsense
 pass_if "so is what is no run" fails "nonsense is no run folder"
+call "$scripts/eval.sh" run run
+pass_if "and a second run" fails "run is one word too many: it plays one run"
 call "$scripts/eval.sh" out
 pass_if "or no checkpoint" fails "there is no ${PWD%/*}/config.txt"
 # How a run trained is no matter of its evaluation.

@@ -97,6 +97,9 @@ victim=$(pids_on 127.0.0.3 actor)
 kill -KILL "$victim"
 replaced() { on_hosts 1 actor 127.0.0.3 && [ "$(pids_on 127.0.0.3 actor)" != "$victim" ]; }
 pass_if "an actor that is killed comes back where it was" wait_for 10 replaced
+victim=$(pids_on 127.0.0.3 actor)
+kill -TERM "$victim"
+pass_if "so does one that somebody stops" wait_for 10 replaced
 pass_if "and plays" wait_for 20 full "$folder" 20 "$(metrics "$folder" | wc -l)"
 start "$hosts" cartpole vtrace "--port=$port"
 runs_already() {

@@ -118,4 +118,29 @@ run atari vtrace 1 1 --total_steps=60 --game=Breakout --resize=linear --logdir="
 ended 60
 all_words='atari({"game":"Breakout","max_frames":100,"resize":"linear"})'
 pass_if "--game and --env_args go together" is "$(cat "$work/words/environment.txt")" "$all_words"
+
+# ---- how a game's score compares with people's, whoever names the game, and however
+run atari vtrace 1 2 --total_steps=60 --batch_size=2 --unroll_length=5 --logdir="$work/people" \
+  --env_args='{"game": "Space-Invaders", "max_frames": 200}'
+ended 60
+compared_as() {
+  "$tree/scripts/eval.sh" "$work/people" --episodes=1 --policy=greedy "${@:2}" >"$work/out" \
+    2>"$work/err" && grep -q "^human_normalised $1\$" "$work/out"
+}
+pass_if "a game whose name has a dash is compared with people" \
+  compared_as "game=Space-Invaders policy=greedy mean=.* random=148.0 human=1668.7"
+pass_if "--game of the evaluation says which" \
+  compared_as "game=Pong policy=greedy mean=.* random=-20.7 human=14.6" --game=Pong
+is_short() { grep -qE ' length_mean=([1-4]?[0-9]|50)(\.| )' "$work/out"; }
+pass_if "and changes nothing else of the run's --env_args" is_short
+sticky() {
+  compared_as "game=Space-Invaders policy=greedy mean=.*" --sticky_actions=0.25 && is_short
+}
+pass_if "nor does --sticky_actions change the game" sticky
+pass_if "so does --env_args" \
+  compared_as "game=pong policy=greedy mean=.* random=-20.7 human=14.6" \
+  --env_args='{"max_frames": 200, "game": "pong"}'
+pass_if "which else means the environment's own game" \
+  compared_as "game=Pong policy=greedy mean=.* random=-20.7 human=14.6" \
+  --env_args='{"max_frames": 200}'
 finish

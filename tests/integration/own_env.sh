@@ -176,10 +176,19 @@ crash_watched() {
   [ $? -gt 128 ] && says "environment meadow crashed in step (SIGSEGV)"
 } 2>/dev/null
 pass_if "and so is one that is watched" crash_watched
+liar exits 's/  env->steps++;/  if (++env->steps > 5) exit(0);/'
+exit_named() {
+  checked ./exits.so
+  is $? 1 && says "environment meadow ended the process in step (exit)"
+}
+pass_if "check_env names an exit" exit_named
 pass_if "check_env names a hang, after what it has seen" hang_named
 run ./crashes.so vtrace 1 2 --max_deaths=2
 ended 30
 pass_if "a run names a crash and gives up" gives_up "environment meadow crashed in step (SIGSEGV)"
+run ./exits.so vtrace 1 2 --max_deaths=2
+ended 30
+pass_if "or an exit" gives_up "environment meadow ended the process in step (exit)"
 
 # ---- a learner that has no such file
 "$tree/build/learner" --env=join --listen="unix:$work/socket" --num_envs=16 --logdir="$work/told" \
@@ -196,6 +205,15 @@ told() {
     is "$(cat "$work/told/environment.txt")" meadow
 }
 pass_if "--env=join takes the environment from the first actor and trains on it" told
+evaluates() {
+  "$tree/scripts/eval.sh" "$@" --episodes=5 --policy=greedy >"$work/out" 2>"$work/err"
+}
+asks_where() { ! evaluates "$work/told" && says "say where it is here, --env=./my_env.so"; }
+pass_if "eval.sh asks where that environment is here" asks_where
+told_where() {
+  evaluates "$work/told" --env=./meadow.so && grep -q '^evaluation episodes=5 ' "$work/out"
+}
+pass_if "and evaluates where it is told" told_where
 "$tree/build/learner" --env=join --listen=127.0.0.1:0 >"$work/out" 2>"$work/err"
 pass_if "--env=join wants a port" says "name a port with --env=join"
 finish

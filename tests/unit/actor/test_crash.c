@@ -77,6 +77,28 @@ static void hang(void) {
   for (;;) pause();
 }
 
+static void leave(void) {
+  crash_in("step");
+  exit(0);
+}
+
+static void leave_in_good_order(void) {
+  crash_in("step");
+  crash_in(NULL);
+  exit(0);
+}
+
+/* The end of the process is not the environment's to decide: 0 would say that the run is over. */
+static void an_exit_is_named(void **state) {
+  (void)state;
+  int status = run_child(leave);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 1);
+  assert_non_null(strstr(said, "environment meadow ended the process in step (exit)\n"));
+  assert_int_equal(run_child(leave_in_good_order), 0);
+  assert_string_equal(said, "");
+}
+
 static void crashes_are_named(void **state) {
   (void)state;
   static const struct {
@@ -118,6 +140,7 @@ static void a_hang_ends_the_process(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(crashes_are_named),
+      cmocka_unit_test(an_exit_is_named),
       cmocka_unit_test(what_is_not_the_environments_is_not_blamed_on_it),
       cmocka_unit_test(a_hang_ends_the_process),
   };

@@ -41,6 +41,7 @@ struct scenario {
   int signals[2];      /* sent in turn, each once the file `cue` holds something; 0: none */
   const char *cue;     /* NULL: "started" */
   int learner_stop_ms; /* 0: long */
+  int home_ms;         /* 0: long */
   int death_window_ms; /* 0: long */
   bool any_deaths;     /* no number of them ends an actor for good; it is started again at once */
 };
@@ -114,6 +115,7 @@ static inline int supervise(const struct scenario *scenario) {
   config.goodbye_ms = 200;
   config.actor_stop_ms = 300;
   if (scenario->learner_stop_ms) config.learner_stop_ms = scenario->learner_stop_ms;
+  if (scenario->home_ms) config.home_ms = scenario->home_ms;
   if (scenario->death_window_ms) config.death_window_ms = scenario->death_window_ms;
   if (scenario->any_deaths) config.max_deaths = config.restart_ms = 0;
   if (scenario->ignores_hangup) signal(SIGHUP, SIG_IGN);

@@ -226,6 +226,10 @@ static void an_end_is_described(void **state) {
   assert_string_equal(text, "was killed by signal 11 (Segmentation fault)");
   child_describe_end(text, sizeof(text), 1, 0);
   assert_string_equal(text, "ended with exit code 1");
+  child_describe_end(text, sizeof(text), 128 + SIGTERM, 0);
+  assert_string_equal(text, "was stopped by SIGTERM");
+  child_describe_end(text, sizeof(text), 255, 0);
+  assert_string_equal(text, "ended with exit code 255");
 }
 
 int main(void) {

@@ -54,6 +54,10 @@ static void all_is_in_the_table(void **state) {
   assert_non_null(strstr(text, "\nno data     nobody is here\n"));
   assert_null(strstr(text, "steps/s  "));
   free(text);
+  status.batch_rows = status.batch_wait_us = NAN;
+  text = table(&status, 0, 0);
+  assert_non_null(strstr(text, "\nbatch       - rows (0% of the environments) after -;"));
+  free(text);
 }
 
 static void it_fits_a_terminal(void **state) {

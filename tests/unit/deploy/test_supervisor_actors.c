@@ -64,6 +64,42 @@ static void an_actor_that_was_sent_home_is_not_started_again(void **state) {
   assert_int_equal(count_of("started", "start"), 1);
 }
 
+// Sent home by nobody: an environment may end its process with 0. The second time is no news.
+static void an_actor_that_went_home_too_early_is_started_again(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 4 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "exit 0",
+      .num_actors = 1,
+      .home_ms = 50};
+  assert_int_equal(run(&scenario), 0);
+  assert_true(count_of("started", "start") >= 4);
+  assert_int_equal(count_of("said", "actor 0 has gone home (exit code 0), but the learner goes on"),
+                   1);
+}
+
+static void a_stop_waits_for_nobody_who_went_home(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = LEARNS_UNTIL_TERM,
+                              .actor = STARTS "exit 0",
+                              .num_actors = 1,
+                              .signals = {SIGTERM}};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("started", "start"), 1);
+  assert_null(strstr(contents("said"), "gone home"));
+}
+
+static void an_actor_that_a_signal_stopped_is_started_again(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while ! [ -s third ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "[ $(wc -l <started) -ge 2 ] || exit 143; echo x >third; " SLEEPS,
+      .num_actors = 1};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("started", "start"), 2);
+  assert_non_null(strstr(contents("said"), "actor 0 was stopped by SIGTERM; starting it again"));
+}
+
 static void an_actor_that_crashes_is_started_again(void **state) {
   (void)state;
   struct scenario scenario = {.learner = "while ! [ -s third ]; do sleep 0.02; done; exit 0",
@@ -164,6 +200,9 @@ int main(void) {
       TEST(what_a_dead_actor_started_goes_with_it),
       TEST(actors_wait_for_the_learner),
       TEST(an_actor_that_was_sent_home_is_not_started_again),
+      TEST(an_actor_that_went_home_too_early_is_started_again),
+      TEST(a_stop_waits_for_nobody_who_went_home),
+      TEST(an_actor_that_a_signal_stopped_is_started_again),
       TEST(an_actor_that_crashes_is_started_again),
       TEST(five_deaths_end_an_actor_and_the_last_actor_ends_the_run),
       TEST(the_others_go_on_without_an_actor_that_was_given_up),

@@ -53,11 +53,11 @@ static void what_there_is_none_of_is_left_out(void **state) {
   (void)state;
   struct wire_status status = run;
   char line[512];
-  status.return_mean = NAN, status.late_environments = 4;
+  status.return_mean = status.batch_rows = NAN, status.late_environments = 4;
   live_format(line, sizeof(line), &status, NULL, 0);
   assert_string_equal(line,
-                      "1.23M steps  220k/s  return -  60 of 64 environments  4 late  batch 32 "
-                      "rows  4882 episodes  cartpole vtrace");
+                      "1.23M steps  220k/s  return -  60 of 64 environments  4 late  "
+                      "4882 episodes  cartpole vtrace");
 }
 
 static void an_evaluation_shows_its_own(void **state) {

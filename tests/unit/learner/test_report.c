@@ -189,6 +189,36 @@ static void rates_are_over_the_time_since_they_were_last_taken(void **state) {
   destroy(f);
 }
 
+/* A batch of `rows`, of which each message has waited so long. */
+static void add_batch(struct fixture *f, double rows, double wait_us) {
+  metric_observe(f->run.inference_metrics.batch_rows, rows);
+  metric_observe(f->run.inference_metrics.batch_wait_us, wait_us);
+}
+
+/* Whether lines of metrics are written meanwhile, as with `metrics_secs`, or not. */
+static void check_batches(const char *metrics_secs) {
+  struct fixture *f = create("metrics_secs", metrics_secs);
+  const struct wire_status *status = &f->report.vitals.status;
+  add_batch(f, 8, 100);
+  report_tick(&f->report, START + SECOND);
+  assert_true(status->batch_rows == 8 && status->batch_wait_us == 100);
+  add_batch(f, 2, 40);
+  report_tick(&f->report, START + SECOND * 5 / 4); /* a line is due; for a mean it is too early */
+  assert_true(status->batch_rows == 8 && status->batch_wait_us == 100);
+  add_batch(f, 4, 20);
+  report_tick(&f->report, START + 2 * SECOND);
+  assert_true(status->batch_rows == 3 && status->batch_wait_us == 30);
+  report_tick(&f->report, START + 3 * SECOND);
+  assert_true(isnan(status->batch_rows) && isnan(status->batch_wait_us));
+  destroy(f);
+}
+
+static void batches_are_those_since_rates_were_last_taken(void **state) {
+  (void)state;
+  check_batches("0");
+  check_batches("0.1");
+}
+
 /* Each as soon as it is due, and the last one with the result; never twice for one step. */
 static void metrics_are_written_when_they_are_due(void **state) {
   (void)state;
@@ -277,6 +307,7 @@ int main(void) {
       cmocka_unit_test(an_evaluation_has_its_interval),
       cmocka_unit_test(an_evaluation_without_episodes_says_nothing_of_them),
       cmocka_unit_test(rates_are_over_the_time_since_they_were_last_taken),
+      cmocka_unit_test(batches_are_those_since_rates_were_last_taken),
       cmocka_unit_test(metrics_are_written_when_they_are_due),
       cmocka_unit_test(the_last_metrics_count_every_episode),
       cmocka_unit_test(a_tick_after_the_end_writes_nothing),

@@ -82,6 +82,30 @@ static void a_folder_without_a_run_is_not_evaluated(void **state) {
   assert_non_null(strstr(error.text, "config.txt"));
 }
 
+/* How it trained and whose port it has is no matter of an evaluation, unless the words say so. */
+static void an_evaluated_run_keeps_what_it_is_about(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--deterministic", "--metrics_port=9100", "--num_envs=4",
+                              "--max_envs=8", "--hidden=7", NULL),
+                   STATUS_OK);
+  run_options_write(&options, folder);
+  forget();
+
+  assert_int_equal(read_words(logdir, "--mode=evaluate", "--num_envs=16", NULL), STATUS_OK);
+  assert_string_equal(options.hidden, "7");
+  assert_false(options.deterministic);
+  assert_int_equal(options.metrics_port, 0);
+  assert_int_equal(options.max_envs, 0);
+  forget();
+
+  assert_int_equal(read_words("--max_envs=20", logdir, "--mode=evaluate", "--num_envs=16",
+                              "--metrics_port=9200", NULL),
+                   STATUS_OK);
+  assert_int_equal(options.max_envs, 20);
+  assert_int_equal(options.metrics_port, 9200);
+  assert_false(options.deterministic);
+}
+
 static void a_cluster_says_where_to_listen_unless_the_words_do(void **state) {
   (void)state;
   setenv("TF_CONFIG",
@@ -111,6 +135,7 @@ int main(void) {
                                       teardown),
       cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(a_folder_without_a_run_is_not_evaluated, setup, teardown),
+      cmocka_unit_test_setup_teardown(an_evaluated_run_keeps_what_it_is_about, setup, teardown),
       cmocka_unit_test_setup_teardown(a_cluster_says_where_to_listen_unless_the_words_do, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_task_that_is_an_actor_is_told_so, setup, teardown),

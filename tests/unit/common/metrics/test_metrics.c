@@ -92,16 +92,11 @@ static void test_what_was_never_set_is_null(void **state) {
 static void test_each_line_has_its_own_interval(void **state) {
   struct metrics *metrics = *state;
   struct metric *wait = metrics_histogram(metrics, "serve/wait_us", "wait");
-  assert_true(metric_mean(wait) == 0);
   metric_observe(wait, 1000);
-  assert_true(metric_mean(wait) == 1000);
   json_decref(write_and_read(metrics, 1, 1));
 
-  // Nothing came since: the mean of the closed interval stands.
-  assert_true(metric_mean(wait) == 1000);
   metric_observe(wait, 10);
   metric_observe(wait, 20);
-  assert_true(metric_mean(wait) == 15);
   json_t *line = write_and_read(metrics, 2, 2);
   assert_true(number_at(line, "serve/wait_us") == 15);
   assert_true(number_at(line, "serve/wait_us/max") == 20);
@@ -112,12 +107,30 @@ static void test_each_line_has_its_own_interval(void **state) {
   json_decref(line);
 }
 
+// Lines that are written meanwhile are no matter of it.
+static void test_a_reader_has_an_interval_of_its_own(void **state) {
+  struct metrics *metrics = *state;
+  struct metric *wait = metrics_histogram(metrics, "serve/wait_us", "wait");
+  struct metric_sum since = {0}, start = {0};
+  assert_true(isnan(metric_mean_since(wait, &since)));
+  metric_observe(wait, 1000);
+  assert_true(metric_mean_since(wait, &since) == 1000);
+  metric_observe(wait, 10);
+  metrics_close_interval(metrics);
+  metric_observe(wait, 20);
+  assert_true(metric_mean_since(wait, &since) == 15);
+  metrics_close_interval(metrics);
+  assert_true(isnan(metric_mean_since(wait, &since)));
+  assert_true(fabs(metric_mean_since(wait, &start) - 1030.0 / 3) < 1e-9);
+}
+
 static void test_no_metric_is_no_work(void **state) {
   (void)state;
   metric_add(NULL, 1);
   metric_set(NULL, 1);
   metric_observe(NULL, 1);
-  assert_true(metric_value(NULL) == 0 && metric_mean(NULL) == 0);
+  assert_true(metric_value(NULL) == 0);
+  assert_true(isnan(metric_mean_since(NULL, &(struct metric_sum){0})));
 }
 
 static void test_names_are_found(void **state) {
@@ -217,10 +230,12 @@ static void test_threads(void **state) {
 
   // Nothing is asserted before all threads are joined: a failure would free what they use.
   struct observed observed = {0, 0, 0};
+  struct metric_sum since = {0};
   bool is_last = false, is_sane = true;
   while (!is_last) {
     is_last = atomic_load(&shared.num_running) == 0;
-    is_sane &= metric_mean(shared.histogram) >= 0 && metric_value(shared.gauge) != -1;
+    is_sane &= !(metric_mean_since(shared.histogram, &since) < 0);
+    is_sane &= metric_value(shared.gauge) != -1;
     metrics_close_interval(metrics);
     metrics_each(metrics, add_observed, &observed);
   }
@@ -241,6 +256,7 @@ int main(void) {
       WITH_METRICS(test_line),
       WITH_METRICS(test_what_was_never_set_is_null),
       WITH_METRICS(test_each_line_has_its_own_interval),
+      WITH_METRICS(test_a_reader_has_an_interval_of_its_own),
       WITH_METRICS(test_no_metric_is_no_work),
       WITH_METRICS(test_names_are_found),
       WITH_METRICS(test_each_visits_in_order),
