@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "actor/check_env.h"
 #include "actor/crash.h"
 #include "actor/options.h"
+#include "actor/signals.h"
 #include "actor/worker.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -17,14 +17,7 @@
 #include "common/base/process.h"
 #include "envs/registry.h"
 
-enum {
-  EXIT_USAGE = 2,
-  EXIT_SECOND_SIGNAL = 130,
-  CHECK_HANG_S = 10,
-  TICK_MS = 1000,
-  GRACE_MS = 500,
-  GRACE_TICK_MS = 20
-};
+enum { EXIT_USAGE = 2, CHECK_HANG_S = 10, TICK_MS = 1000, GRACE_MS = 500, GRACE_TICK_MS = 20 };
 
 struct app {
   pid_t parent; /* at the start */
@@ -35,27 +28,7 @@ struct app {
   struct worker **worker; /* (num_workers) */
   int num_workers;
   struct measure_sum printed; /* what earlier measure lines covered */
-  sigset_t signals;
 };
-
-/* ---- signals: blocked in every thread, taken by the main one */
-
-static void wake_main(void) {
-  kill(getpid(), SIGUSR2);
-}
-
-static void block_signals(struct app *app) {
-  sigemptyset(&app->signals);
-  const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
-  for (int i = 0; i < 4; i++) sigaddset(&app->signals, numbers[i]);
-  pthread_sigmask(SIG_BLOCK, &app->signals, NULL);
-}
-
-/* The next signal, or -1 after so long. */
-static int wait_signal(const struct app *app, int ms) {
-  struct timespec limit = {ms / 1000, ms % 1000 * 1000000L};
-  return sigtimedwait(&app->signals, NULL, &limit);
-}
 
 /* ---- options */
 
@@ -135,7 +108,7 @@ static enum status start_worker(struct app *app, int stream, int num_environment
       .env_config = &app->env_config,
       .step_delay_us = options->step_delay_us,
       .reconnect_us = options->reconnect_s * 1000000,
-      .finished = wake_main,
+      .finished = signals_wake,
   };
   registry_identity(config.request.environment, sizeof config.request.environment, app->env,
                     &app->env_config);
@@ -219,7 +192,7 @@ static void print_measure(struct app *app) {
 /* Until the run is over, a signal comes or something fails. Returns the exit code. */
 static int supervise(struct app *app) {
   while (count_running(app) > 0) {
-    int number = wait_signal(app, TICK_MS);
+    int number = signals_wait(TICK_MS);
     if (number == SIGUSR1) print_measure(app);
     if (number == SIGTERM || number == SIGINT) {
       log_info("%s: stopping", strsignal(number));
@@ -241,8 +214,8 @@ static void finish(struct app *app, int exit_code) {
   cancel_workers(app);
   int64_t deadline_us = clock_now_us() + GRACE_MS * 1000;
   while (count_running(app) > 0 && clock_now_us() < deadline_us) {
-    int number = wait_signal(app, GRACE_TICK_MS);
-    if (number == SIGTERM || number == SIGINT) _exit(EXIT_SECOND_SIGNAL);
+    int number = signals_wait(GRACE_TICK_MS);
+    if (number == SIGTERM || number == SIGINT) _exit(SIGNALS_EXIT_SECOND);
   }
   if (app->options.measure) print_measure(app);
   end_orphans(app);
@@ -267,7 +240,7 @@ static int run(struct app *app) {
 /* No learner, no workers: signals end it. */
 static int check_environment(struct app *app) {
   static char crash_stack[CRASH_STACK_BYTES];
-  pthread_sigmask(SIG_UNBLOCK, &app->signals, NULL);
+  signals_stop();
   crash_watch_thread(crash_stack);
   setvbuf(stdout, NULL, _IOLBF, 0); // what was seen stands there when a call hangs
   bool holds =
@@ -279,7 +252,7 @@ int main(int argc, char **argv) {
   static struct app app;
   app.parent = getppid();
   process_init();
-  block_signals(&app);
+  signals_start();
   struct error error;
   enum status status = read_options(&app, argc, argv, &error);
   int exit_code = status == STATUS_DONE ? EXIT_SUCCESS : EXIT_USAGE;

@@ -57,6 +57,11 @@ actor 0 --env=gym:CartPole-v1 --envs=2
 ended 30
 pass_if "a learner needs no Python with --env=join" trained gym-CartPole-v1 total_steps
 
+# What inherits blocked signals would never end.
+run gym:zoo:Helped-v0 vtrace 1 1 --total_steps=300
+ended 30
+pass_if "one that starts processes can end them" trained gym-zoo-Helped-v0 total_steps
+
 # ---- faults in a run
 wrong() { run gym:zoo:Wrong-v0 vtrace 1 1 --env_args="{\"what\": \"$1\"}" --streams=1 "${@:2}"; }
 logged() { grep -qF -- "$1" "$work"/run/logs/actor-0.log; }

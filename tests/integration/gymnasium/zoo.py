@@ -1,5 +1,7 @@
 """Environments for the tests: one with every kind of observation, and those that do wrong."""
 
+import multiprocessing
+import subprocess
 import time
 
 import gymnasium
@@ -92,6 +94,38 @@ class Wrong(gymnasium.Env):
         return tuple(result)
 
 
+class Helped(gymnasium.Env):
+    """Starts processes, in the constructor and in the third step, and ends them as one does."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self):
+        self.t = 0
+        self.help()
+
+    def help(self):
+        for vfork in (True, False):
+            subprocess._USE_VFORK = vfork
+            program = subprocess.Popen(["sleep", "1000"])
+            program.terminate()
+            assert program.wait() == -15
+        fork = multiprocessing.get_context("fork").Process(target=time.sleep, args=(1000,))
+        fork.start()
+        fork.terminate()
+        fork.join()
+        assert fork.exitcode == -15
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        if self.t == 3:
+            self.help()
+        return np.zeros(2, np.float32), 0.0, self.t % 9 == 0, False, {}
+
+
 class Strange(gymnasium.Env):
     """Spaces that are not read."""
 
@@ -134,4 +168,5 @@ class Painter(Everything):
 gymnasium.register("Everything-v0", Everything)
 gymnasium.register("Painter-v0", Painter)
 gymnasium.register("Wrong-v0", Wrong)
+gymnasium.register("Helped-v0", Helped)
 gymnasium.register("Strange-v0", Strange)
