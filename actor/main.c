@@ -40,10 +40,11 @@ static enum status check_streams(struct actor_options *options, struct error *er
                      (long long)options->streams, (long long)options->envs);
 }
 
-/* Seconds that a call may take. Its author waits: they are fewer than in a run. */
-static unsigned check_hang_s(const struct actor_options *options) {
-  if (options_given(&actor_options_table, options, "hang_s")) return (unsigned)options->hang_s;
-  return CHECK_HANG_S;
+/* Seconds that a call on this thread may take, which makes the environments. Where its author waits
+ * for the check they are fewer. */
+static unsigned call_limit_s(const struct actor_options *options) {
+  bool given = options_given(&actor_options_table, options, "hang_s");
+  return options->check_env && !given ? CHECK_HANG_S : (unsigned)options->hang_s;
 }
 
 static enum status find_environment(struct app *app, struct error *error) {
@@ -52,10 +53,9 @@ static enum status find_environment(struct app *app, struct error *error) {
   crash_install(app->env->name);
   status = registry_config(&app->env_config, app->env, app->options.env_args, error);
   if (status != STATUS_OK) return status;
+  crash_limit(call_limit_s(&app->options));
   crash_in("space");
-  if (app->options.check_env) alarm(check_hang_s(&app->options));
   status = registry_space(&app->space, app->env, &app->env_config, error);
-  alarm(0);
   crash_in(NULL);
   return status;
 }
@@ -243,8 +243,7 @@ static int check_environment(struct app *app) {
   signals_stop();
   crash_watch_thread(crash_stack);
   setvbuf(stdout, NULL, _IOLBF, 0); // what was seen stands there when a call hangs
-  bool holds =
-      check_env(app->env, &app->env_config, &app->space, check_hang_s(&app->options), stdout);
+  bool holds = check_env(app->env, &app->env_config, &app->space, stdout);
   return holds ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -86,6 +86,13 @@ wrong hang --hang_s=1 --max_deaths=1 --logdir="$work/run"
 ended 30
 pass_if "one that hangs is named and ended" \
   eval '! is "$code" 0 && says "environment gym-zoo-Wrong-v0 hangs"'
+makes_hang=(--env_args='{"what": "hang in make"}' --hang_s=1)
+hangs_in_make() { is "$code" 1 && says "environment gym-zoo-Wrong-v0 hangs in space for more than 1 s"; }
+refused gym:zoo:Wrong-v0 vtrace 1 1 "${makes_hang[@]}"
+pass_if "one that hangs while it is made is named by the launcher" hangs_in_make
+timeout 20 "$program" --env=gym:zoo:Wrong-v0 "${makes_hang[@]}" >"$work/out" 2>"$work/err"
+code=$?
+pass_if "and by an actor" hangs_in_make
 
 # ---- what is missing or too old
 refuses() {

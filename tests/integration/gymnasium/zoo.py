@@ -62,6 +62,8 @@ class Wrong(gymnasium.Env):
         self.what = what
         if what == "make":
             raise RuntimeError("no such level")
+        if what == "hang in make":
+            time.sleep(1000)
         self.t = 0
 
     def reset(self, *, seed=None, options=None):
