@@ -160,17 +160,19 @@ static int report_failure(struct app *app) {
   return EXIT_SUCCESS;
 }
 
-/* Code cannot be stopped inside its process; whoever started this one starts it again. */
+/* Code cannot be stopped inside its process; whoever started this one starts it again. Streams that
+ * stand still because another one hangs are not named. */
 static bool report_hang(struct app *app) {
   int64_t limit_us = app->options.hang_s * 1000000;
+  bool hangs = false;
   for (int i = 0; limit_us && i < app->num_workers; i++) {
     int64_t us = worker_stepping_us(app->worker[i]);
-    if (us <= limit_us) continue;
+    if (us <= limit_us || worker_waits_for_turn(app->worker[i])) continue;
     log_error("environment %s hangs: stream %d has been stepping for %lld s (--hang_s=%lld)",
               app->env->name, i, (long long)(us / 1000000), (long long)app->options.hang_s);
-    return true;
+    hangs = true;
   }
-  return false;
+  return hangs;
 }
 
 /* One line for the time since the last one. */

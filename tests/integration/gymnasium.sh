@@ -86,6 +86,16 @@ wrong hang --hang_s=1 --max_deaths=1 --logdir="$work/run"
 ended 30
 pass_if "one that hangs is named and ended" \
   eval '! is "$code" 0 && says "environment gym-zoo-Wrong-v0 hangs"'
+# The first one is made to see what it looks like: the third one plays in stream 1, and the other
+# stream waits for the lock that it keeps.
+rm -rf "$work/run"
+run gym:zoo:Greedy-v0 vtrace 1 2 --env_args='{"number": 3}' --streams=2 --hang_s=1 --max_deaths=1 \
+  --logdir="$work/run"
+ended 30
+names_one() {
+  logged "hangs: stream 1 has been stepping" && ! logged "hangs: stream 0 has been stepping"
+}
+pass_if "of two streams the one that hangs is named" names_one
 makes_hang=(--env_args='{"what": "hang in make"}' --hang_s=1)
 hangs_in_make() { is "$code" 1 && says "environment gym-zoo-Wrong-v0 hangs in space for more than 1 s"; }
 refused gym:zoo:Wrong-v0 vtrace 1 1 "${makes_hang[@]}"
