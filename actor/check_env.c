@@ -119,10 +119,10 @@ static bool check_rules(struct check *check, struct trial_record *first) {
 }
 
 bool check_env(const struct acorn_env *env, const struct acorn_config *config,
-               const struct wire_space *space, unsigned hang_s, FILE *out) {
+               const struct wire_space *space, FILE *out) {
   struct check check = {.out = out};
   struct trial_record first;
-  trial_init(&check.trial, env, config, space, hang_s);
+  trial_init(&check.trial, env, config, space);
   trial_record_init(&first);
   describe(&check);
   bool ok = check_rules(&check, &first);

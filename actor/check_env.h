@@ -15,9 +15,8 @@
 #include "envs/env.h"
 
 /* Prints to `out` what the environment is and a line for each rule, "ok" or "FAIL". Returns whether
- * all hold. A crash ends the process, as does a call that takes longer than hang_s (0: no limit):
- * see crash.h. */
+ * all hold. A crash ends the process, as does a call that takes longer than crash_limit allows. */
 bool check_env(const struct acorn_env *env, const struct acorn_config *config,
-               const struct wire_space *space, unsigned hang_s, FILE *out);
+               const struct wire_space *space, FILE *out);
 
 #endif

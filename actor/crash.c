@@ -1,7 +1,9 @@
 #include "actor/crash.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,9 +21,21 @@ enum { NUM_CRASHES = sizeof crashes / sizeof *crashes };
 static const char *env_name;
 static struct sigaction before[NUM_CRASHES];
 static _Thread_local const char *doing;
+/* Of the one thread with a limit; the alarm may meet another one. */
+static _Thread_local unsigned limit_s;
+static const char *volatile limited;
+static char limit_words[48];
+
+void crash_limit(unsigned seconds) {
+  limit_s = seconds;
+  snprintf(limit_words, sizeof limit_words, " for more than %u s (--hang_s)", seconds);
+}
 
 void crash_in(const char *what) {
   doing = what;
+  if (limit_s == 0) return;
+  if (what) limited = what;
+  alarm(what ? limit_s : 0);
 }
 
 /* Nothing but write is safe in a handler. */
@@ -30,16 +44,20 @@ static void append(char *line, const char *text) {
   if (used + bytes < LINE_BYTES) memcpy(line + used, text, bytes + 1);
 }
 
-/* `how`: by what means; NULL: there is none. */
-static void say(const char *what_it_did, const char *how) {
+static void say(const char *const words[], int num_words) {
   char line[LINE_BYTES] = "actor: error: environment ";
   append(line, env_name);
-  append(line, what_it_did);
-  append(line, doing);
-  if (how) append(line, " (");
-  if (how) append(line, how);
-  append(line, how ? ")\n" : "\n");
+  for (int i = 0; i < num_words; i++) append(line, words[i]);
+  append(line, "\n");
   (void)!write(STDERR_FILENO, line, strlen(line));
+}
+
+static void say_crash(const char *signal_name) {
+  say((const char *const[]){" crashed in ", doing, " (", signal_name, ")"}, 5);
+}
+
+static void say_hang(void) {
+  say((const char *const[]){" hangs in ", limited, limit_words}, 3);
 }
 
 /* Returns into what failed, which then fails again and ends the process as it would have; a signal
@@ -48,8 +66,11 @@ static void on_crash(int number, siginfo_t *info, void *context) {
   (void)context;
   for (int i = 0; i < NUM_CRASHES; i++) {
     if (crashes[i].number != number) continue;
-    if (doing) say(crashes[i].name ? " crashed in " : " hangs in ", crashes[i].name);
-    if (number == SIGALRM) _exit(1);
+    if (number == SIGALRM) {
+      if (limited) say_hang();
+      _exit(1);
+    }
+    if (doing) say_crash(crashes[i].name);
     sigaction(number, &before[i], NULL);
     if (info->si_code <= 0) raise(number);
   }
@@ -58,12 +79,14 @@ static void on_crash(int number, siginfo_t *info, void *context) {
 /* Runs on the thread that has called exit. */
 static void on_exit_called(void) {
   if (!doing) return;
-  say(" ended the process in ", "exit");
+  say((const char *const[]){" ended the process in ", doing, " (exit)"}, 3);
   _exit(EXIT_FAILURE);
 }
 
 void crash_install(const char *name) {
+  bool installed = env_name != NULL;
   env_name = name;
+  if (installed) return;
   struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_ONSTACK | SA_SIGINFO};
   for (int i = 0; i < NUM_CRASHES; i++) sigaction(crashes[i].number, &action, &before[i]);
   atexit(on_exit_called);

@@ -2,16 +2,21 @@
  * (SIGSEGV)". The process still ends by the signal, so that whoever started it sees a crash. An
  * environment that calls exit is named, too, and the exit code is 1 whatever it asked for: 0 would
  * say that the run is over.
- * Upstream: actor/main.c, actor/env_pool.c, actor/check_env.c. */
+ * Upstream: actor/main.c, actor/env_pool.c, actor/check_env.c, deploy/launch_plan.c, deploy/watch. */
 #ifndef ACORN_ACTOR_CRASH_H
 #define ACORN_ACTOR_CRASH_H
 
 enum { CRASH_STACK_BYTES = 65536 };
 
-/* Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT and exit from here on; also SIGALRM, with which
- * alarm() limits how long environments may take: then the process exits with 1. `name` is the
- * environment's. Owner: keeps the pointer. Thread: main, once. */
+/* Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT and exit from here on, and SIGALRM for
+ * crash_limit. `name` is the environment's; a later call changes it. Owner: keeps the pointer.
+ * Thread: main. */
 void crash_install(const char *name);
+
+/* How long each of this thread's later calls of the environment, from crash_in to crash_in(NULL),
+ * may take: then the process says which one hangs and exits with 1. 0: for ever, as at the start.
+ * Thread: any, but only one: a process has one alarm. */
+void crash_limit(unsigned seconds);
 
 /* Gives this thread a stack for the handler, so that one that overflows its own can be named too.
  * Owner: keeps `stack` (CRASH_STACK_BYTES) until the thread ends. */

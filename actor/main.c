@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "actor/check_env.h"
 #include "actor/crash.h"
 #include "actor/options.h"
+#include "actor/signals.h"
 #include "actor/worker.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -17,14 +17,7 @@
 #include "common/base/process.h"
 #include "envs/registry.h"
 
-enum {
-  EXIT_USAGE = 2,
-  EXIT_SIGNAL = 128, /* and its number */
-  CHECK_HANG_S = 10,
-  TICK_MS = 1000,
-  GRACE_MS = 500,
-  GRACE_TICK_MS = 20
-};
+enum { EXIT_USAGE = 2, CHECK_HANG_S = 10, TICK_MS = 1000, GRACE_MS = 500, GRACE_TICK_MS = 20 };
 
 struct app {
   pid_t parent; /* at the start */
@@ -35,27 +28,7 @@ struct app {
   struct worker **worker; /* (num_workers) */
   int num_workers;
   struct measure_sum printed; /* what earlier measure lines covered */
-  sigset_t signals;
 };
-
-/* ---- signals: blocked in every thread, taken by the main one */
-
-static void wake_main(void) {
-  kill(getpid(), SIGUSR2);
-}
-
-static void block_signals(struct app *app) {
-  sigemptyset(&app->signals);
-  const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
-  for (int i = 0; i < 4; i++) sigaddset(&app->signals, numbers[i]);
-  pthread_sigmask(SIG_BLOCK, &app->signals, NULL);
-}
-
-/* The next signal, or -1 after so long. */
-static int wait_signal(const struct app *app, int ms) {
-  struct timespec limit = {ms / 1000, ms % 1000 * 1000000L};
-  return sigtimedwait(&app->signals, NULL, &limit);
-}
 
 /* ---- options */
 
@@ -67,10 +40,11 @@ static enum status check_streams(struct actor_options *options, struct error *er
                      (long long)options->streams, (long long)options->envs);
 }
 
-/* Seconds that a call may take. Its author waits: they are fewer than in a run. */
-static unsigned check_hang_s(const struct actor_options *options) {
-  if (options_given(&actor_options_table, options, "hang_s")) return (unsigned)options->hang_s;
-  return CHECK_HANG_S;
+/* Seconds that a call on this thread may take, which makes the environments. Where its author waits
+ * for the check they are fewer. */
+static unsigned call_limit_s(const struct actor_options *options) {
+  bool given = options_given(&actor_options_table, options, "hang_s");
+  return options->check_env && !given ? CHECK_HANG_S : (unsigned)options->hang_s;
 }
 
 static enum status find_environment(struct app *app, struct error *error) {
@@ -79,10 +53,9 @@ static enum status find_environment(struct app *app, struct error *error) {
   crash_install(app->env->name);
   status = registry_config(&app->env_config, app->env, app->options.env_args, error);
   if (status != STATUS_OK) return status;
+  crash_limit(call_limit_s(&app->options));
   crash_in("space");
-  if (app->options.check_env) alarm(check_hang_s(&app->options));
   status = registry_space(&app->space, app->env, &app->env_config, error);
-  alarm(0);
   crash_in(NULL);
   return status;
 }
@@ -135,7 +108,7 @@ static enum status start_worker(struct app *app, int stream, int num_environment
       .env_config = &app->env_config,
       .step_delay_us = options->step_delay_us,
       .reconnect_us = options->reconnect_s * 1000000,
-      .finished = wake_main,
+      .finished = signals_wake,
   };
   registry_identity(config.request.environment, sizeof config.request.environment, app->env,
                     &app->env_config);
@@ -187,17 +160,19 @@ static int report_failure(struct app *app) {
   return EXIT_SUCCESS;
 }
 
-/* Code cannot be stopped inside its process; whoever started this one starts it again. */
+/* Code cannot be stopped inside its process; whoever started this one starts it again. Streams that
+ * stand still because another one hangs are not named. */
 static bool report_hang(struct app *app) {
   int64_t limit_us = app->options.hang_s * 1000000;
+  bool hangs = false;
   for (int i = 0; limit_us && i < app->num_workers; i++) {
     int64_t us = worker_stepping_us(app->worker[i]);
-    if (us <= limit_us) continue;
+    if (us <= limit_us || worker_waits_for_turn(app->worker[i])) continue;
     log_error("environment %s hangs: stream %d has been stepping for %lld s (--hang_s=%lld)",
               app->env->name, i, (long long)(us / 1000000), (long long)app->options.hang_s);
-    return true;
+    hangs = true;
   }
-  return false;
+  return hangs;
 }
 
 /* One line for the time since the last one. */
@@ -220,11 +195,11 @@ static void print_measure(struct app *app) {
  * learner has said that the run is over. */
 static int supervise(struct app *app) {
   while (count_running(app) > 0) {
-    int number = wait_signal(app, TICK_MS);
+    int number = signals_wait(TICK_MS);
     if (number == SIGUSR1) print_measure(app);
     if (number == SIGTERM || number == SIGINT) {
       log_info("%s: stopping", strsignal(number));
-      return EXIT_SIGNAL + number;
+      return SIGNALS_EXIT + number;
     }
     int failure = report_failure(app);
     if (failure) return failure;
@@ -242,8 +217,8 @@ static void finish(struct app *app, int exit_code) {
   cancel_workers(app);
   int64_t deadline_us = clock_now_us() + GRACE_MS * 1000;
   while (count_running(app) > 0 && clock_now_us() < deadline_us) {
-    int number = wait_signal(app, GRACE_TICK_MS);
-    if (number == SIGTERM || number == SIGINT) _exit(EXIT_SIGNAL + number);
+    int number = signals_wait(GRACE_TICK_MS);
+    if (number == SIGTERM || number == SIGINT) _exit(SIGNALS_EXIT + number);
   }
   if (app->options.measure) print_measure(app);
   end_orphans(app);
@@ -268,11 +243,10 @@ static int run(struct app *app) {
 /* No learner, no workers: signals end it. */
 static int check_environment(struct app *app) {
   static char crash_stack[CRASH_STACK_BYTES];
-  pthread_sigmask(SIG_UNBLOCK, &app->signals, NULL);
+  signals_stop();
   crash_watch_thread(crash_stack);
   setvbuf(stdout, NULL, _IOLBF, 0); // what was seen stands there when a call hangs
-  bool holds =
-      check_env(app->env, &app->env_config, &app->space, check_hang_s(&app->options), stdout);
+  bool holds = check_env(app->env, &app->env_config, &app->space, stdout);
   return holds ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -280,7 +254,7 @@ int main(int argc, char **argv) {
   static struct app app;
   app.parent = getppid();
   process_init();
-  block_signals(&app);
+  signals_start();
   struct error error;
   enum status status = read_options(&app, argc, argv, &error);
   int exit_code = status == STATUS_DONE ? EXIT_SUCCESS : EXIT_USAGE;

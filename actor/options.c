@@ -36,9 +36,9 @@ static const struct option rows[] = {
      "eval: played greedily, never trained on"},
     {"step_delay_us", NULL, OPTION_INT, AT(step_delay_us), "0", 0, 1e9, NULL, ENVIRONMENT,
      "sleep for every step, to rehearse slow simulators"},
-    {"hang_s", NULL, OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, ENVIRONMENT,
-     "exit 1 if environments take longer than this for one message; 0: wait for ever; with "
-     "--check_env for one call, 10 if it is not given"},
+    {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, ENVIRONMENT,
+     "exit 1 if environments take longer than this for one message of steps, or one of them to be "
+     "made; 0: wait for ever; with --check_env for any call, 10 if it is not given"},
     {"check_env", NULL, OPTION_BOOL, AT(check_env), "false", 0, 0, NULL, ENVIRONMENT,
      "play the environment with random actions, say whether it keeps the rules, and exit (1: not)"},
 

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "actor/crash.h"
 #include "actor/picture_check.h"
@@ -59,12 +58,11 @@ static bool guards_hold(struct trial *trial) {
   return true;
 }
 
-/* ---- calls, each with a limit */
+/* ---- calls */
 
 static void *create(struct trial *trial, const struct acorn_config *config) {
   char text[512] = "";
   crash_in("create");
-  alarm(trial->hang_s);
   void *instance = trial->env->create(config, text, sizeof text);
   crash_in(NULL);
   if (!instance)
@@ -75,9 +73,7 @@ static void *create(struct trial *trial, const struct acorn_config *config) {
 
 static void destroy(struct trial *trial, void *instance) {
   crash_in("destroy");
-  alarm(trial->hang_s);
   if (instance) trial->env->destroy(instance);
-  alarm(0);
   crash_in(NULL);
 }
 
@@ -85,7 +81,6 @@ static bool reset(struct trial *trial, void *instance, const uint64_t *seed, uin
   char text[512] = "";
   clear_row(trial, fill);
   crash_in("reset");
-  alarm(trial->hang_s);
   int failed = trial->env->reset(instance, seed, &trial->row, text, sizeof text);
   crash_in(NULL);
   if (failed) {
@@ -101,7 +96,6 @@ static bool step(struct trial *trial, void *instance, uint8_t fill) {
   char text[512] = "";
   clear_row(trial, fill);
   crash_in("step");
-  alarm(trial->hang_s);
   int failed = trial->env->step(instance, trial->action, &trial->row, text, sizeof text);
   crash_in(NULL);
   if (failed) {
@@ -115,7 +109,6 @@ static bool step(struct trial *trial, void *instance, uint8_t fill) {
 
 static bool draw(struct trial *trial, void *instance, struct picture_check *check) {
   crash_in("render");
-  alarm(trial->hang_s);
   enum status status = picture_check(check, trial->env, instance, &trial->fault);
   crash_in(NULL);
   return status == STATUS_OK;
@@ -235,8 +228,8 @@ bool trial_play(struct trial *trial, struct trial_record *record, struct trial_s
 /* ---- */
 
 void trial_init(struct trial *trial, const struct acorn_env *env, const struct acorn_config *config,
-                const struct wire_space *space, unsigned hang_s) {
-  *trial = (struct trial){.env = env, .config = config, .space = space, .hang_s = hang_s};
+                const struct wire_space *space) {
+  *trial = (struct trial){.env = env, .config = config, .space = space};
   make_memory(trial);
 }
 

@@ -38,7 +38,6 @@ struct trial {
   const struct acorn_env *env;       /* borrowed */
   const struct acorn_config *config; /* borrowed */
   const struct wire_space *space;    /* borrowed */
-  unsigned hang_s;                   /* a call that takes longer ends the process; 0: none does */
   uint8_t *memory;                   /* each tensor between guards */
   size_t memory_bytes;
   void *tensor[WIRE_MAX_TENSORS];
@@ -48,7 +47,7 @@ struct trial {
 };
 
 void trial_init(struct trial *trial, const struct acorn_env *env, const struct acorn_config *config,
-                const struct wire_space *space, unsigned hang_s);
+                const struct wire_space *space);
 void trial_deinit(struct trial *trial);
 
 void trial_record_init(struct trial_record *record);

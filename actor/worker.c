@@ -7,6 +7,7 @@
 #include "actor/crash.h"
 #include "actor/env_pool.h"
 #include "actor/link.h"
+#include "actor/turn.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -21,6 +22,7 @@ struct worker {
   void (*finished)(void);
   pthread_t thread;
   atomic_int_fast64_t stepping_since_us; /* 0: waiting for the learner */
+  atomic_bool waits_for_turn;
 
   /* the thread's own */
   struct env_pool *pool;
@@ -98,6 +100,7 @@ static enum status work(struct worker *worker, struct error *error) {
 static void *worker_main(void *context) {
   struct worker *worker = context;
   crash_watch_thread(worker->crash_stack);
+  turn_watch(&worker->waits_for_turn);
   thread_computes();
   worker->status = work(worker, &worker->error);
   atomic_store(&worker->ended, true);
@@ -164,6 +167,10 @@ bool worker_finished(struct worker *worker, enum status *status, struct error *e
 int64_t worker_stepping_us(struct worker *worker) {
   int64_t since_us = atomic_load_explicit(&worker->stepping_since_us, memory_order_relaxed);
   return since_us ? clock_now_us() - since_us : 0;
+}
+
+bool worker_waits_for_turn(struct worker *worker) {
+  return atomic_load_explicit(&worker->waits_for_turn, memory_order_relaxed);
 }
 
 struct measure *worker_measure(struct worker *worker) {

@@ -41,6 +41,9 @@ bool worker_finished(struct worker *worker, enum status *status, struct error *e
  * Thread: any. */
 int64_t worker_stepping_us(struct worker *worker);
 
+/* Whether they only wait for those of another worker, see turn.h. Thread: any. */
+bool worker_waits_for_turn(struct worker *worker);
+
 /* The counters. Thread: any. */
 struct measure *worker_measure(struct worker *worker);
 

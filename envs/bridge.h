@@ -21,4 +21,8 @@ MUST_CHECK enum status bridge_open(const struct acorn_env **out, const char *wor
 __attribute__((visibility("default"))) const struct acorn_env *acorn_bridge_open(
     const char *word, char *error, size_t error_bytes);
 
+/* What the program may define for gymnasium.so to call: before a thread waits for the interpreter
+ * (1), and when it has it (0). Thread: the one that waits. */
+__attribute__((visibility("default"), weak)) void acorn_bridge_waits(int waits);
+
 #endif

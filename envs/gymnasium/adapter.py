@@ -55,6 +55,7 @@ def options_of(text):
 DTYPES = {"uint8": 1, "float32": 3, "float64": 3}
 INTEGERS = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 UINT8, INT32, FLOAT32 = 1, 2, 3
+MOST_VALUES = 2**31  # of a whole number, which becomes an int32 from 0 on
 
 
 def leaves_of(space, name=(), path=()):
@@ -66,6 +67,11 @@ def leaves_of(space, name=(), path=()):
     elif isinstance(space, spaces.Tuple):
         parts = enumerate(space.spaces)
     elif isinstance(space, spaces.Discrete):
+        if space.n > MOST_VALUES:
+            raise Refusal(
+                f"its observation '{title}' is one of {space.n} values; {MOST_VALUES} can be told "
+                "apart: wrap the environment"
+            )
         return [(title, INT32, "", (), int(space.start), int(space.n), path)]
     elif isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
         dtype = str(space.dtype)
@@ -86,9 +92,11 @@ def leaves_of(space, name=(), path=()):
     return found
 
 
-def actions_of(space):
+def actions_of(space, most):
     """(first, how many)."""
     if isinstance(space, gymnasium().spaces.Discrete):
+        if space.n > most:
+            raise Refusal(f"it has {space.n} actions; there may be {most}: wrap the environment")
         return int(space.start), int(space.n)
     raise Refusal(
         f"its actions are a {type(space).__name__} space ({space}); Discrete is what can be "
@@ -96,7 +104,7 @@ def actions_of(space):
     )
 
 
-def describe(env):
+def describe(env, most_actions):
     leaves = leaves_of(env.observation_space)
     if not 1 <= len(leaves) <= 8:
         raise Refusal(f"its observation has {len(leaves)} parts; there may be 1 to 8")
@@ -105,7 +113,7 @@ def describe(env):
             raise Refusal(f"the part '{name}' of its observation has more than 31 characters")
         if len(shape) > 4:
             raise Refusal(f"its observation '{name}' has {len(shape)} dimensions; there may be 4")
-    return env, leaves, *actions_of(env.action_space)
+    return env, leaves, *actions_of(env.action_space, most_actions)
 
 
 def make_gym(name, options):
@@ -131,16 +139,18 @@ def make_visible(name, options):
     return make_gym(name, {**options, "render_mode": "rgb_array"})
 
 
-def make(word, text, renders):
+def make(word, text, renders, most_actions):
     """The environment after --env=, and what it looks like."""
     kind, _, name = word.partition(":")
     if kind == "gym":
-        return describe((make_visible if renders else make_gym)(name, options_of(text)))
-    if word == "football":
-        return describe(Football(options_of(text)))
-    if word == "dmlab":
-        return describe(Lab(options_of(text)))
-    raise Refusal(f"'{word}' is none of gym:ID, atari, football, dmlab")
+        env = (make_visible if renders else make_gym)(name, options_of(text))
+    elif word == "football":
+        env = Football(options_of(text))
+    elif word == "dmlab":
+        env = Lab(options_of(text))
+    else:
+        raise Refusal(f"'{word}' is none of gym:ID, atari, football, dmlab")
+    return describe(env, most_actions)
 
 
 def picture(env):

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/rpc/wire.h"
 #include "envs/gymnasium/bridge.h"
 #include "envs/gymnasium/tensors.h"
 
@@ -39,8 +40,9 @@ static int make_actions(struct game *game) {
 /* With Python's lock. -1 with an exception set. */
 static int make(struct game *game, const struct acorn_config *config) {
   int renders = config->struct_bytes > offsetof(struct acorn_config, renders) && config->renders;
-  PyObject *made = PyObject_CallFunction(interpreter_adapter("make"), "ssi", bridged_word(config),
-                                         config->json ? config->json : "{}", renders);
+  PyObject *made =
+      PyObject_CallFunction(interpreter_adapter("make"), "ssii", bridged_word(config),
+                            config->json ? config->json : "{}", renders, WIRE_MAX_DISCRETE);
   PyObject *env, *leaves;
   int failed = !made || !PyArg_ParseTuple(made, "OO!Li", &env, &PyList_Type, &leaves,
                                           &game->first_action, &game->num_actions);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "envs/bridge.h"
+
 /* The text of adapter.py, with a terminating zero. */
 __asm__(
     ".section .rodata\n"
@@ -26,7 +28,9 @@ static _Thread_local PyThreadState *thread_state;
  * than the step of a small environment. */
 void interpreter_enter(void) {
   if (thread_state) {
+    if (acorn_bridge_waits) acorn_bridge_waits(1);
     PyEval_RestoreThread(thread_state);
+    if (acorn_bridge_waits) acorn_bridge_waits(0);
     return;
   }
   PyGILState_Ensure();

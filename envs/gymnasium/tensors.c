@@ -103,12 +103,14 @@ static int needs_conversion(const struct leaf *leaf) {
 static int write_whole_number(const struct leaf *leaf, PyObject *value, void *out) {
   long long number = PyLong_AsLongLong(value);
   if (number == -1 && PyErr_Occurred()) return -1;
-  if (number < leaf->first || number - leaf->first >= leaf->count) {
+  // Unsigned: the difference of two numbers of 64 bits has 65.
+  unsigned long long place = (unsigned long long)number - (unsigned long long)leaf->first;
+  if (number < leaf->first || place >= (unsigned long long)leaf->count) {
     PyErr_Format(PyExc_ValueError, "the observation '%s' is %lld, the space says %lld..%lld",
                  leaf->name, number, leaf->first, leaf->first + leaf->count - 1);
     return -1;
   }
-  *(int32_t *)out = (int32_t)(number - leaf->first);
+  *(int32_t *)out = (int32_t)place; // adapter.py refuses spaces with more
   return 0;
 }
 

@@ -5,8 +5,9 @@
  *
  * It also rehearses worlds that fail. ACORN_SYNTHETIC_FAULT=FAULT:STEPS in a process's environment
  * makes each instance there fail at its step number STEPS: "error" (it says so), "nan" (its reward
- * is none), "hang" (it never returns), "crash" (a segmentation fault), "child" (it leaves a process
- * behind and goes on). It is no option, as it is one process that fails and not the world. */
+ * is none), "hang" (it never returns; from 0 steps it hangs while it is made), "crash" (a segmentation
+ * fault), "child" (it leaves a process behind and goes on). It is no option, as it is one process
+ * that fails and not the world. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,6 +53,10 @@ static void read_fault(struct synthetic *env) {
   if (text && sscanf(text, "%7[a-z]:%ld", env->fault, &env->fault_steps) != 2) env->fault[0] = '\0';
 }
 
+static void hang(const struct synthetic *env) {
+  while (strcmp(env->fault, "hang") == 0) pause();
+}
+
 static void *synthetic_create(const struct acorn_config *config, char *error, size_t error_bytes) {
   (void)error, (void)error_bytes;
   struct synthetic *env = calloc(1, sizeof *env);
@@ -61,6 +66,7 @@ static void *synthetic_create(const struct acorn_config *config, char *error, si
   env->num_actions = builtin_option(config, 1);
   env->episode_steps = builtin_option(config, 2);
   read_fault(env);
+  if (env->fault_steps == 0) hang(env);
   return env;
 }
 
@@ -76,7 +82,7 @@ static int fail(const struct synthetic *env, struct acorn_row *row, char *error,
   if (strcmp(env->fault, "nan") == 0) row->reward = NAN;
   if (strcmp(env->fault, "crash") == 0) raise(SIGSEGV);
   if (strcmp(env->fault, "child") == 0) leave_child();
-  while (strcmp(env->fault, "hang") == 0) pause();
+  hang(env);
   if (strcmp(env->fault, "error") != 0) return 0;
   snprintf(error, error_bytes, "a fault was asked for after %ld steps", env->fault_steps);
   return -1;

@@ -201,6 +201,8 @@ else
   faulty hang:410 --hang_s=1
   fault_is_named "hangs" "$hangs"
 fi
+faulty hang:0 --env_step_s=1
+fault "hangs while it is made" "environment synthetic hangs in create" "ended with exit code 1"
 
 # ---- the launcher
 

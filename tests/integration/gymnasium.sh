@@ -57,6 +57,11 @@ actor 0 --env=gym:CartPole-v1 --envs=2
 ended 30
 pass_if "a learner needs no Python with --env=join" trained gym-CartPole-v1 total_steps
 
+# What inherits blocked signals would never end.
+run gym:zoo:Helped-v0 vtrace 1 1 --total_steps=300
+ended 30
+pass_if "one that starts processes can end them" trained gym-zoo-Helped-v0 total_steps
+
 # ---- faults in a run
 wrong() { run gym:zoo:Wrong-v0 vtrace 1 1 --env_args="{\"what\": \"$1\"}" --streams=1 "${@:2}"; }
 logged() { grep -qF -- "$1" "$work"/run/logs/actor-0.log; }
@@ -81,6 +86,23 @@ wrong hang --hang_s=1 --max_deaths=1 --logdir="$work/run"
 ended 30
 pass_if "one that hangs is named and ended" \
   eval '! is "$code" 0 && says "environment gym-zoo-Wrong-v0 hangs"'
+# The first one is made to see what it looks like: the third one plays in stream 1, and the other
+# stream waits for the lock that it keeps.
+rm -rf "$work/run"
+run gym:zoo:Greedy-v0 vtrace 1 2 --env_args='{"number": 3}' --streams=2 --hang_s=1 --max_deaths=1 \
+  --logdir="$work/run"
+ended 30
+names_one() {
+  logged "hangs: stream 1 has been stepping" && ! logged "hangs: stream 0 has been stepping"
+}
+pass_if "of two streams the one that hangs is named" names_one
+makes_hang=(--env_args='{"what": "hang in make"}' --hang_s=1)
+hangs_in_make() { is "$code" 1 && says "environment gym-zoo-Wrong-v0 hangs in space for more than 1 s"; }
+refused gym:zoo:Wrong-v0 vtrace 1 1 "${makes_hang[@]}"
+pass_if "one that hangs while it is made is named by the launcher" hangs_in_make
+timeout 20 "$program" --env=gym:zoo:Wrong-v0 "${makes_hang[@]}" >"$work/out" 2>"$work/err"
+code=$?
+pass_if "and by an actor" hangs_in_make
 
 # ---- what is missing or too old
 refuses() {

@@ -171,6 +171,27 @@ hang_named() {
   timeout 20 "$actor" --env=./hangs.so --check_env --hang_s=1 >"$work/out" 2>"$work/err"
   is $? 1 && says "environment meadow hangs in step" && grep -q observation "$work/out"
 }
+# One that starts a process with every step, and ends it as one does.
+cat >helper.h <<'END'
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void be_helped(void) {
+  pid_t helper = fork();
+  if (helper == 0) {
+    execlp("sleep", "sleep", "1000", (char *)0);
+    _exit(1);
+  }
+  kill(helper, SIGTERM);
+  waitpid(helper, 0, 0);
+}
+END
+liar helped '1i #include "helper.h"
+s/  env->steps++;/  env->steps++; be_helped();/'
+run ./helped.so vtrace 1 1 --total_steps=300
+ended 30
+pass_if "one that starts processes can end them" is "$code" 0
 crash_watched() {
   "$tree/build/watch" "$folder" --env=./crashes.so --episodes=100 2>"$work/err" >/dev/null
   [ $? -gt 128 ] && says "environment meadow crashed in step (SIGSEGV)"

@@ -25,8 +25,8 @@ def report(name, fine, words=""):
     print(f"{'PASS' if fine else 'FAIL'} {name} {words}".rstrip())
 
 
-def reference(game, **options):
-    env = gymnasium.make(f"ALE/{game}-v5", frameskip=1, repeat_action_probability=0.0)
+def reference(game, emulator={}, **options):
+    env = gymnasium.make(f"ALE/{game}-v5", frameskip=1, repeat_action_probability=0.0, **emulator)
     return AtariPreprocessing(env, noop_max=0, frame_skip=4, **options)
 
 
@@ -36,14 +36,20 @@ def compare(game):
     picture, largest, differing, endings = ours.reset(1)["screen"], 0, 0, 0
     expected = theirs.reset(seed=1)[0]
     same = ours.space.discrete == theirs.action_space.n
-    for _ in range(1000):
+
+    def look():
+        nonlocal largest, differing
         difference = np.abs(picture.astype(int) - expected)
         largest, differing = max(largest, difference.max()), differing + (difference > 0).sum()
+
+    for _ in range(1000):
+        look()
         action = int(random.integers(ours.space.discrete))
         _, reward, terminated, truncated, _ = ours.step(action)
         expected, *rest, _ = theirs.step(action)
         same &= [reward, terminated, truncated] == rest
         if terminated or truncated:
+            look()  # the last one, of a step that the end has cut short
             endings += 1
             ours.reset()
             expected = theirs.reset()[0]
@@ -53,6 +59,25 @@ def compare(game):
         f"(rewards and ends {'equal' if same else 'DIFFER'}, {endings} ends; largest difference of a pixel "
         f"{largest}, {differing} of {1000 * 84 * 84} pixels differ)",
     )
+
+
+def cut_short():
+    """The last row of an episode that is cut after 1 to 4 of a step's 4 frames, and the one before:
+    the screens that the cut step has not fetched are those of the step before."""
+    fine, words = True, []
+    for max_frames in range(41, 45):
+        ours = Player("atari", game="Breakout", noops=0, max_frames=max_frames)
+        theirs = reference("Breakout", emulator={"max_num_frames_per_episode": max_frames})
+        ours.reset(1), theirs.reset(seed=1)
+        for t in range(1, 12):
+            seen, reward, *ends, _ = ours.step(1 + t % 3)
+            expected, their_reward, *their_ends, _ = theirs.step(1 + t % 3)
+            difference = np.abs(seen["screen"].astype(int) - expected).max()
+            fine &= difference <= LARGEST_DIFFERENCE and [reward, *ends] == [their_reward, *their_ends]
+        words.append((t, ends, int(difference)))
+        fine &= ends == [False, True]
+        ours.close()
+    report("the last row of an episode that is cut within a step", fine, f"{words}")
 
 
 def colours(game):
@@ -171,6 +196,7 @@ def chance():
 
 for name in ("Pong", "Breakout", "SpaceInvaders"):
     compare(name)
+cut_short()
 colours("Breakout")
 cap()
 noops()

@@ -98,6 +98,10 @@ def faults():
     strange = "gym:zoo:Strange-v0"
     refuses("continuous actions", "its actions are a Box space", strange, action="box")
     refuses("actions of several numbers", "its actions are a MultiDiscrete space", strange, action="multi")
+    refuses("too many actions", "it has 65537 actions; there may be 65536", strange, action="many")
+    refuses("far too many", f"it has {2**62} actions; there may be 65536", strange, action="countless")
+    refuses("too many values", f"its observation 'star' is one of {2**31 + 1} values", strange,
+            observation="countless")
     refuses("text", "its observation 'words' is a Text space", strange, observation="text")
     refuses("half precision", "its observation 'observation' is float16", strange, observation="half")
     refuses("too many parts", "its observation has 9 parts", strange, observation="many")
@@ -106,6 +110,20 @@ def faults():
     refuses("an option that it does not have", "unexpected keyword argument 'gravit'", "gym:LunarLander-v3",
             gravit=-8)
     refuses("an unknown module", "No module named 'nowhere'", "gym:nowhere:X-v0")
+
+
+def stars():
+    player = Player("gym:zoo:Stars-v0")
+    first = int(player.reset(1)["observation"])
+    last = int(player.step(65535)[0]["observation"])
+    report("the largest spaces of whole numbers", (first, last) == (0, 2**31 - 1), f"{first} {last}")
+    try:
+        said = str(player.step(0)[0]["observation"])
+    except Failed as failed:
+        said = str(failed)
+    report("a number far from its space", f"'observation' is {2**63 - 1}, the space says -5..{2**31 - 6}"
+           in said, f"said: {said}")
+    player.close()
 
 
 def pictures():
@@ -178,6 +196,7 @@ follow("CartPole-v1")
 follow("Acrobot-v1")
 follow("LunarLander-v3", gravity=-8)
 faults()
+stars()
 pictures()
 simulators()
 sys.exit(failures > 0)

@@ -1,5 +1,8 @@
 """Environments for the tests: one with every kind of observation, and those that do wrong."""
 
+import ctypes
+import multiprocessing
+import subprocess
 import time
 
 import gymnasium
@@ -60,6 +63,8 @@ class Wrong(gymnasium.Env):
         self.what = what
         if what == "make":
             raise RuntimeError("no such level")
+        if what == "hang in make":
+            time.sleep(1000)
         self.t = 0
 
     def reset(self, *, seed=None, options=None):
@@ -92,6 +97,59 @@ class Wrong(gymnasium.Env):
         return tuple(result)
 
 
+class Greedy(gymnasium.Env):
+    """The last of `number` that are made hangs in its third step, and keeps Python's lock."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    made = 0
+
+    def __init__(self, number):
+        Greedy.made += 1
+        self.hangs, self.t = Greedy.made == number, 0
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        if self.t == 3 and self.hangs:
+            ctypes.PyDLL(None).sleep(1000)
+        return np.zeros(2, np.float32), 0.0, self.t % 9 == 0, False, {}
+
+
+class Helped(gymnasium.Env):
+    """Starts processes, in the constructor and in the third step, and ends them as one does."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self):
+        self.t = 0
+        self.help()
+
+    def help(self):
+        for vfork in (True, False):
+            subprocess._USE_VFORK = vfork
+            program = subprocess.Popen(["sleep", "1000"])
+            program.terminate()
+            assert program.wait() == -15
+        fork = multiprocessing.get_context("fork").Process(target=time.sleep, args=(1000,))
+        fork.start()
+        fork.terminate()
+        fork.join()
+        assert fork.exitcode == -15
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        if self.t == 3:
+            self.help()
+        return np.zeros(2, np.float32), 0.0, self.t % 9 == 0, False, {}
+
+
 class Strange(gymnasium.Env):
     """Spaces that are not read."""
 
@@ -102,13 +160,33 @@ class Strange(gymnasium.Env):
         self.action_space = {
             "box": spaces.Box(-1, 1, (2,)),
             "multi": spaces.MultiDiscrete([2, 2]),
+            "many": spaces.Discrete(65537),
+            "countless": spaces.Discrete(2**62),
         }.get(action, self.action_space)
         self.observation_space = {
             "text": spaces.Dict({"words": spaces.Text(5)}),
             "half": spaces.Box(-1, 1, (2,), np.float16),
             "many": spaces.Tuple([spaces.Discrete(2)] * 9),
             "deep": spaces.Box(-1, 1, (1, 1, 1, 1, 2)),
+            "countless": spaces.Dict({"star": spaces.Discrete(2**31 + 1)}),
         }.get(observation, self.observation_space)
+
+
+class Stars(gymnasium.Env):
+    """The largest space of whole numbers that is read, and a number in its last step but one that is
+    far from it."""
+
+    observation_space = spaces.Discrete(2**31, start=-5)
+    action_space = spaces.Discrete(65536)
+
+    def reset(self, *, seed=None, options=None):
+        self.t = 0
+        return -5, {}
+
+    def step(self, action):
+        self.t += 1
+        star = {1: 2**31 - 6, 2: 2**63 - 1}.get(self.t, -5)
+        return star, 0.0, self.t == 3, False, {}
 
 
 class Painter(Everything):
@@ -134,4 +212,7 @@ class Painter(Everything):
 gymnasium.register("Everything-v0", Everything)
 gymnasium.register("Painter-v0", Painter)
 gymnasium.register("Wrong-v0", Wrong)
+gymnasium.register("Greedy-v0", Greedy)
+gymnasium.register("Helped-v0", Helped)
+gymnasium.register("Stars-v0", Stars)
 gymnasium.register("Strange-v0", Strange)

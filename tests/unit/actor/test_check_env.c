@@ -164,7 +164,7 @@ static void finds_each_fault(void **state) {
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     fault = cases[i].fault;
-    bool holds = check_env(&dice, &config, &space, 0, out);
+    bool holds = check_env(&dice, &config, &space, out);
     fclose(out);
     if (holds != cases[i].holds || !strstr(text, cases[i].words))
       fail_msg("'%s' is not in: %s", cases[i].words, text);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,8 +73,8 @@ static void overflow(void) {
 }
 
 static void hang(void) {
+  crash_limit(1);
   crash_in("create");
-  alarm(1);
   for (;;) pause();
 }
 
@@ -97,6 +98,26 @@ static void an_exit_is_named(void **state) {
   assert_non_null(strstr(said, "environment meadow ended the process in step (exit)\n"));
   assert_int_equal(run_child(leave_in_good_order), 0);
   assert_string_equal(said, "");
+}
+
+static void hang_later(void) {
+  crash_limit(1);
+  crash_in("create");
+  crash_in(NULL);
+  sleep(2); // what is not the environment's may take as long as it wants
+  _exit(7);
+}
+
+static void *pause_for_ever(void *context) {
+  crash_in("step"); // has no limit
+  for (;;) pause();
+  return context;
+}
+
+static void hang_beside_another(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, pause_for_ever, NULL);
+  hang();
 }
 
 static void crashes_are_named(void **state) {
@@ -131,10 +152,15 @@ static void what_is_not_the_environments_is_not_blamed_on_it(void **state) {
 
 static void a_hang_ends_the_process(void **state) {
   (void)state;
-  int status = run_child(hang);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 1);
-  assert_non_null(strstr(said, "environment meadow hangs in create\n"));
+  static void (*const hangs[])(void) = {hang, hang_beside_another};
+  for (int i = 0; i < 2; i++) {
+    int status = run_child(hangs[i]);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    static const char words[] = "environment meadow hangs in create for more than 1 s (--hang_s)\n";
+    assert_non_null(strstr(said, words));
+  }
+  assert_int_equal(WEXITSTATUS(run_child(hang_later)), 7);
 }
 
 int main(void) {

@@ -160,6 +160,16 @@ static void a_hanging_environment_is_named(void **state) {
   learner_stop();
 }
 
+static void one_that_hangs_while_it_is_made_is_named(void **state) {
+  (void)state;
+  need_program();
+  setenv("ACORN_SYNTHETIC_FAULT", "hang:0", 1);
+  const char *arguments[] = {"--env=synthetic", "--env_step_s=1", NULL};
+  assert_int_equal(wait_for(start(arguments)), 1);
+  expect_words("environment synthetic hangs in create for more than 1 s (--hang_s)");
+  unsetenv("ACORN_SYNTHETIC_FAULT");
+}
+
 static void sigusr1_prints_the_time_since(void **state) {
   (void)state;
   static const struct learner_act act = {.messages = LEARNER_HOLD};
@@ -190,6 +200,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(refused_or_without_a_learner),
       cmocka_unit_test(a_signal_ends_it_within_a_second),
       cmocka_unit_test(a_hanging_environment_is_named),
+      cmocka_unit_test(one_that_hangs_while_it_is_made_is_named),
       cmocka_unit_test(sigusr1_prints_the_time_since),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
