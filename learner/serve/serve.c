@@ -130,6 +130,7 @@ static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us
                         const volatile sig_atomic_t *hurry) {
   int64_t start_us = clock_now_us();
   for (;;) {
+    serve_poll(serve); /* first: a Join that came just before the end is answered too */
     struct row_batch *rest = batcher_take_rest(serve->batcher);
     if (rest) {
       ingress_send_home(serve->ingress, rest);
@@ -140,7 +141,6 @@ static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us
     bool playing = count.players > 0 && waited_us < grace_us;
     bool awaited = count.absent > 0 && waited_us < linger_us && !*hurry;
     if (!playing && !awaited) break;
-    serve_poll(serve);
     clock_sleep_us(STOP_POLL_US);
   }
 }
