@@ -114,7 +114,7 @@ def connections(count):
     wait_until_all_are_closed(held)
 
 
-def begin_messages(c, calls=16, announced=60000, kept_back=100):
+def begin_messages(c, calls=4, announced=240000, kept_back=100):
     """Messages of which the end is missing, on calls of their own."""
     for _ in range(calls):
         call = http2.Call(c, PLAY)
