@@ -17,8 +17,8 @@ static uint8_t kind_of(const struct frames *frames) {
 static void begin_frame(struct frames *frames) {
   const uint8_t *head = frames->head;
   frames->left = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
-  uint32_t stream = (uint32_t)(head[5] & 127) << 24 | (uint32_t)head[6] << 16 |
-                    (uint32_t)head[7] << 8 | head[8];
+  uint32_t stream =
+      (uint32_t)(head[5] & 127) << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8];
   if (kind_of(frames) != CONTINUATION) frames->free_bytes = 0;
   if (kind_of(frames) == HEADERS && stream > frames->newest) {
     frames->newest = stream;

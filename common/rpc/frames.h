@@ -1,5 +1,5 @@
-/* HTTP/2 frames, read by their heads alone: how many bytes of messages a peer has sent, and how many
- * calls it has opened. What is inside is gRPC's business.
+/* HTTP/2 frames, read by their heads alone: how many bytes of messages a peer has sent, and how
+ * many calls it has opened. What is inside is gRPC's business.
  *
  * A message's bytes come in DATA frames and nowhere else; frame heads, pings, window updates and
  * header blocks of a usual size hold no memory, so they do not count, however many there are.

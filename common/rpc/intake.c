@@ -39,7 +39,7 @@ struct connection {
   uint32_t life;
   uint64_t cookie; /* the kernel's name for the socket: numbers are used again, cookies are not */
   struct frames frames;
-  uint64_t credit;  /* bytes of messages that are accounted for */
+  uint64_t credit;   /* bytes of messages that are accounted for */
   uint64_t accepted; /* calls that came out */
   int calls;         /* of these, open */
   int waiting;       /* of these, for their peer */
@@ -51,7 +51,7 @@ struct intake {
   int64_t limit_bytes;
   int limit_calls;
   struct words words;
-  atomic_int highest; /* descriptor that ever was a connection */
+  atomic_int highest;                     /* descriptor that ever was a connection */
   struct connection *_Atomic *connection; /* (room); NULL: that number never was one */
 };
 

@@ -78,12 +78,12 @@ struct rpc_server_config {
   int max_connection_calls;
 };
 
-/* Binds and starts to listen. A call that sends no message for 30 s or does not read its status for
- * 30 s, and a connection without a call for a minute, are ended; a connection that goes on sending a
- * message beyond the limit is closed; connections beyond rpc_server_max_connections are turned away.
- * While half of max_calls are open, a call waits for its peer for 1 s instead, and a connection with
- * more than 8 such calls is closed when it opens another. Errors: INVALID (address),
- * EXISTS (port or socket in use: two servers on one port must fail; a stale socket file that nobody
+/* Binds and starts to listen. A call that sends no message or does not read its status for 30 s,
+ * and a connection without a call for a minute, are ended; a connection that goes on sending a
+ * message beyond the limit is closed; connections beyond rpc_server_max_connections are turned
+ * away. While half of max_calls are open, a call waits for its peer for 1 s only, and a connection
+ * with more than 8 such calls is closed when it opens another. Errors: INVALID (address), EXISTS
+ * (port or socket in use: two servers on one port must fail; a stale socket file that nobody
  * listens on is removed first). */
 MUST_CHECK enum status rpc_server_create(struct rpc_server **out,
                                          const struct rpc_server_config *config,

@@ -32,16 +32,16 @@ struct rpc_stream {
 
   /* queue thread only */
   void *user;
-  bool spoke;   /* a message has come */
-  bool expired; /* and cancelled */
+  bool spoke;                       /* a message has come */
+  bool expired;                     /* and cancelled */
   struct rpc_stream *next, *before; /* in the home's list */
-  grpc_byte_buffer *received; /* written by gRPC until the batch's event */
-  int cancelled;              /* likewise */
-  struct op opened;           /* the first batch */
-  struct op replied;          /* a reply and the next message */
-  struct op finished;         /* the status is out */
-  struct op closed;           /* the call is over for gRPC */
-  struct op released;         /* an empty batch: brings `events` down on the queue's thread */
+  grpc_byte_buffer *received;       /* written by gRPC until the batch's event */
+  int cancelled;                    /* likewise */
+  struct op opened;                 /* the first batch */
+  struct op replied;                /* a reply and the next message */
+  struct op finished;               /* the status is out */
+  struct op closed;                 /* the call is over for gRPC */
+  struct op released;               /* an empty batch: brings `events` down on the queue's thread */
 };
 
 #define STREAM_OF(op, member) \
@@ -78,17 +78,22 @@ static bool is_scarce(const struct stream_bounds *bounds) {
   return atomic_load(&bounds->open_calls) >= bounds->max_calls / 2;
 }
 
+static void expire(struct rpc_stream *stream, bool scarce) {
+  stream->expired = true;
+  const char *why = stream->spoke ? "the answer was not read for 30 s"
+                    : scarce      ? "no message came for 1 s, and many calls are open"
+                                  : "no message came for 30 s";
+  rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED, why);
+}
+
 void stream_expire(struct stream_home *home, int64_t now_us) {
   if (now_us < home->look_us) return;
   home->look_us = now_us + LOOK_US;
-  int64_t patience_us = is_scarce(home->bounds) ? SCARCE_PATIENCE_US : PATIENCE_US;
+  bool scarce = is_scarce(home->bounds);
+  int64_t patience_us = scarce ? SCARCE_PATIENCE_US : PATIENCE_US;
   for (struct rpc_stream *stream = home->first; stream; stream = stream->next) {
     int64_t waits_us = atomic_load(&stream->waits_us);
-    if (!waits_us || now_us - waits_us <= patience_us || stream->expired) continue;
-    stream->expired = true;
-    rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED,
-                      stream->spoke ? "the answer was not read in time"
-                                    : "no message came for 30 s");
+    if (waits_us && now_us - waits_us > patience_us && !stream->expired) expire(stream, scarce);
   }
 }
 

@@ -315,8 +315,8 @@ struct ingress *ingress_create(const struct ingress_config *config, struct lease
       (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close, true, true};
   self->method[2] =
       (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL, true, false};
-  self->method[3] =
-      (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true, false};
+  self->method[3] = (struct rpc_method){
+      "/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true, false};
   return self;
 }
 

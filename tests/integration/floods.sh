@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Floods of a learner that trains CartPole with one good actor: Status calls without a pause,
 # connections that say nothing, messages that are never finished, answers that are never read.
-# Meanwhile it trains, others are served, its memory stays bounded, and SIGTERM stops it in time, with
-# a checkpoint.
+# Meanwhile it trains, others are served, its memory stays bounded, and SIGTERM stops it in time,
+# with a checkpoint.
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP floods: python3 is not here"; exit 0; }
 

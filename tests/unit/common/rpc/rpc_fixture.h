@@ -161,8 +161,8 @@ static inline void fixture_create_bounded(struct fixture *f, const char *address
       {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false, false},
       {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false, false},
       {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false, false},
-      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed,
-       false, false},
+      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed, false,
+       false},
       {"/test/Bare", NULL, NULL, fixture_unary, NULL, false, false},
       {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false, false},
   };

@@ -30,7 +30,7 @@ static struct bytes *begin(void) {
 /* The content is 0xff: it must not be taken for a head. */
 static void add(struct bytes *bytes, int kind, uint32_t stream, size_t size) {
   const uint8_t head[FRAMES_HEAD_BYTES] = {
-      (uint8_t)(size >> 16),   (uint8_t)(size >> 8),    (uint8_t)size,          (uint8_t)kind, 5,
+      (uint8_t)(size >> 16),   (uint8_t)(size >> 8),    (uint8_t)size,          (uint8_t)kind,  5,
       (uint8_t)(stream >> 24), (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
   assert_true(bytes->count + sizeof(head) + size <= ROOM);
   memcpy(bytes->data + bytes->count, head, sizeof(head));

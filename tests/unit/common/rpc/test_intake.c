@@ -69,7 +69,7 @@ enum { DATA = 0, HEADERS = 1, PING = 6 };
 static bool cross_frame(const struct pair *pair, int kind, uint32_t stream, size_t bytes) {
   static uint8_t frame[9 + PIECE];
   const uint8_t head[9] = {
-      (uint8_t)(bytes >> 16),  (uint8_t)(bytes >> 8),  (uint8_t)bytes,         (uint8_t)kind, 0,
+      (uint8_t)(bytes >> 16),  (uint8_t)(bytes >> 8),   (uint8_t)bytes,         (uint8_t)kind,  0,
       (uint8_t)(stream >> 24), (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
   memcpy(frame, head, sizeof(head));
   return cross(pair, frame, 9 + bytes);
