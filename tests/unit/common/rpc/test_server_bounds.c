@@ -149,21 +149,28 @@ static void calls_that_play_are_not_ended(void **state) {
   fixture_destroy(&f);
 }
 
+/* Of 16 calls; one that has just ended may still be counted, so the others keep away from the edge. */
 static void the_last_quarter_is_kept(void **state) {
   (void)state;
+  enum { CALLS = 16, KEPT_FROM = 12, MOST = 14 };
   struct fixture f;
-  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 4, 0);
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, CALLS, 0);
   struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
-  struct rpc_call *call[4];
+  struct rpc_call *call[MOST];
   struct rpc_result result;
   bool ended;
-  for (int i = 0; i < 4; i++) {
-    assert_int_equal(ask(&f, "/test/Unary"), i < 3 ? RPC_OK : RPC_UNAVAILABLE);
-    assert_int_equal(ask(&f, "/test/None"), i < 3 ? RPC_UNIMPLEMENTED : RPC_UNAVAILABLE);
+  for (int i = 0; i < MOST; i++) {
+    if (i == KEPT_FROM / 2) {
+      assert_int_equal(ask(&f, "/test/Unary"), RPC_OK);
+      assert_int_equal(ask(&f, "/test/None"), RPC_UNIMPLEMENTED);
+    } else if (i == KEPT_FROM) {
+      assert_int_equal(ask(&f, "/test/Unary"), RPC_UNAVAILABLE);
+      assert_int_equal(ask(&f, "/test/None"), RPC_UNAVAILABLE);
+    }
     call[i] = rpc_call_open(channel, "/test/Echo");
     assert_true(fixture_say(call[i], "hello", &result, &ended));
   }
-  for (int i = 0; i < 4; i++) rpc_call_close(call[i]);
+  for (int i = 0; i < MOST; i++) rpc_call_close(call[i]);
   rpc_channel_destroy(channel);
   fixture_destroy(&f);
 }
