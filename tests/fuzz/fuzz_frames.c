@@ -1,5 +1,5 @@
-// Any bytes are a connection; whatever pieces they come in, as much is counted as by a walk over the
-// whole.
+// Any bytes are a connection; whatever pieces they come in, as much is counted as by a walk over
+// the whole.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

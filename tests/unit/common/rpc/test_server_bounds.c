@@ -149,7 +149,7 @@ static void calls_that_play_are_not_ended(void **state) {
   fixture_destroy(&f);
 }
 
-/* Of 16 calls; one that has just ended may still be counted, so the others keep away from the edge. */
+/* One that has just ended may still be counted, so nothing here goes to the edge. */
 static void the_last_quarter_is_kept(void **state) {
   (void)state;
   enum { CALLS = 16, KEPT_FROM = 12, MOST = 14 };
