@@ -192,7 +192,9 @@ int rpc_server_port(const struct rpc_server *server) {
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us) {
   struct stream_home *home = &server->listeners[queue];
   if (home->first) stream_expire(home, clock_now_us());
-  return queue_poll(&home->queue, deadline_us);
+  int events = queue_poll(&home->queue, deadline_us);
+  if (events == 0) home->behind_us = 0;
+  return events;
 }
 
 void rpc_server_wake(struct rpc_server *server, int queue) {

@@ -87,7 +87,10 @@ static void expire(struct rpc_stream *stream, bool scarce) {
 }
 
 void stream_expire(struct stream_home *home, int64_t now_us) {
-  if (now_us < home->look_us) return;
+  /* After a long pause of this thread what has come meanwhile is taken first. */
+  if (now_us - home->polled_us > LOOK_US) home->behind_us = now_us + LOOK_US;
+  home->polled_us = now_us;
+  if (now_us < home->look_us || now_us < home->behind_us) return;
   home->look_us = now_us + LOOK_US;
   bool scarce = is_scarce(home->bounds);
   int64_t patience_us = scarce ? SCARCE_PATIENCE_US : PATIENCE_US;

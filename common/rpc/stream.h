@@ -37,6 +37,8 @@ struct stream_home {
   /* queue thread only */
   struct rpc_stream *first; /* of the open calls */
   int64_t look_us;          /* when to look for those that have waited too long */
+  int64_t polled_us;        /* the last time; */
+  int64_t behind_us;        /* until then there may be events from before it; 0: there are none */
 };
 
 /* Takes a call that was just accepted on the home's queue and starts its first batches. It is
@@ -45,7 +47,7 @@ struct stream_home {
 void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home);
 
 /* Ends the calls that have waited for their peer for too long: for a first message, or for the
- * status to be read. Thread: the queue's. */
+ * status to be read. Before every poll. Thread: the queue's. */
 void stream_expire(struct stream_home *home, int64_t now_us);
 
 #endif

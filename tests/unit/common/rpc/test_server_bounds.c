@@ -14,7 +14,7 @@
 #include "common/base/log.h"
 #include "rpc_fixture.h"
 
-enum { DATA = 0, HEADERS = 1, SETTINGS = 4, END_STREAM = 1, END_HEADERS = 4 };
+enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, END_STREAM = 1, END_HEADERS = 4 };
 
 /* ---- a peer that reads no answers */
 
@@ -40,8 +40,8 @@ static void send_frame(const struct raw *raw, int kind, int flags, uint32_t stre
   (void)sent; /* the server may have hung up */
 }
 
-/* Its streams' windows are 0, so that no message fits; a status alone would. */
-static struct raw raw_connect(const struct fixture *f) {
+/* `reads`: else its streams' windows are 0, so that no message fits; a status alone would. */
+static struct raw raw_connect_as(const struct fixture *f, bool reads) {
   static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   static const uint8_t no_window[] = {0, 4, 0, 0, 0, 0};
   struct raw raw = {.fd = socket(AF_INET, SOCK_STREAM, 0)};
@@ -50,8 +50,12 @@ static struct raw raw_connect(const struct fixture *f) {
   place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   assert_int_equal(connect(raw.fd, (struct sockaddr *)&place, sizeof(place)), 0);
   assert_int_equal(send(raw.fd, preface, sizeof(preface) - 1, MSG_NOSIGNAL), 24);
-  send_frame(&raw, SETTINGS, 0, 0, no_window, sizeof(no_window));
+  send_frame(&raw, SETTINGS, 0, 0, no_window, reads ? 0 : sizeof(no_window));
   return raw;
+}
+
+static struct raw raw_connect(const struct fixture *f) {
+  return raw_connect_as(f, false);
 }
 
 static size_t add_header(uint8_t *block, size_t at, const char *name, const char *value) {
@@ -78,11 +82,16 @@ static void raw_open(struct raw *raw, const char *path) {
   send_frame(raw, HEADERS, END_HEADERS, raw->stream, block, bytes);
 }
 
+/* One message on the newest call. */
+static void raw_say(const struct raw *raw, int flags) {
+  static const uint8_t message[] = {0, 0, 0, 0, 1, 'x'};
+  send_frame(raw, DATA, flags, raw->stream, message, sizeof(message));
+}
+
 /* A call with one message, and its end. */
 static void raw_ask(struct raw *raw, const char *path) {
-  static const uint8_t message[] = {0, 0, 0, 0, 1, 'x'};
   raw_open(raw, path);
-  send_frame(raw, DATA, END_STREAM, raw->stream, message, sizeof(message));
+  raw_say(raw, END_STREAM);
 }
 
 /* Whether the server closes the connection, within 5 s. */
@@ -93,6 +102,26 @@ static bool raw_is_closed(const struct raw *raw) {
   setsockopt(raw->fd, SOL_SOCKET, SO_RCVTIMEO, &five_s, sizeof(five_s));
   while ((n = recv(raw->fd, bytes, sizeof(bytes), 0)) > 0) continue;
   return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+static void read_exactly(const struct raw *raw, uint8_t *bytes, size_t count) {
+  for (size_t at = 0; at < count;) {
+    ssize_t n = recv(raw->fd, bytes + at, count - at, 0);
+    assert_true(n > 0);
+    at += (size_t)n;
+  }
+}
+
+/* Whether the call is answered by a message; else it is reset. */
+static bool raw_is_answered(const struct raw *raw) {
+  uint8_t head[9], payload[1024];
+  for (;;) {
+    read_exactly(raw, head, sizeof(head));
+    size_t bytes = (size_t)head[1] << 8 | head[2];
+    assert_true(bytes <= sizeof(payload));
+    read_exactly(raw, payload, bytes);
+    if (head[3] == DATA || head[3] == RST_STREAM) return head[3] == DATA;
+  }
 }
 
 /* ---- a client that behaves */
@@ -124,6 +153,32 @@ static void calls_that_wait_for_their_peer_are_ended(void **state) {
   assert_true(fixture_reaches(&f.closed, 6));
   assert_in_range(clock_now_us() - begin_us, 500000, 5000000);
   close(raw.fd);
+  fixture_destroy(&f);
+}
+
+static void sleep_long(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                       int n) {
+  (void)context, (void)spans, (void)n;
+  clock_sleep_us(2000000);
+  rpc_stream_finish(stream, RPC_OK, "", "x", 1);
+}
+
+/* A message that came in time, while the server's own thread was busy. */
+static void a_peer_is_not_blamed_for_a_busy_server(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 4, 0);
+  struct rpc_method *bare = &f.methods[6];
+  assert_string_equal(bare->path, "/test/Bare");
+  bare->on_message = sleep_long;
+  struct raw patient = raw_connect_as(&f, true), busy = raw_connect(&f);
+  raw_open(&patient, "/test/Echo");
+  assert_true(fixture_reaches(&f.opened, 1));
+  raw_ask(&busy, "/test/Bare");
+  clock_sleep_us(300000);
+  raw_say(&patient, 0);
+  assert_true(raw_is_answered(&patient));
+  close(patient.fd), close(busy.fd);
   fixture_destroy(&f);
 }
 
@@ -235,6 +290,7 @@ int main(void) {
   log_init("test", LOG_ERROR);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(calls_that_wait_for_their_peer_are_ended),
+      cmocka_unit_test(a_peer_is_not_blamed_for_a_busy_server),
       cmocka_unit_test(calls_that_play_are_not_ended),
       cmocka_unit_test(the_last_quarter_is_kept),
       cmocka_unit_test(who_holds_many_calls_is_closed_when_they_are_scarce),
