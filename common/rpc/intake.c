@@ -1,128 +1,305 @@
 #include "common/rpc/intake.h"
 
-#include <linux/tcp.h>
 #include <netdb.h>
-#include <netinet/in.h>
+#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/rpc/frames.h"
+#include "common/rpc/tap.h"
 
 enum {
   /* beyond the limit: what gRPC still answers with a sentence, and calls that were given up */
   SLACK_BYTES = 1 << 20,
-  /* forgiven at each look: an idle connection's pings and their answers, 34 bytes in 10 s. More,
-   * and a message that trickles in would never count: this is 1.7 MB a day. */
-  PING_BYTES = 4,
-  FRAMING_BYTES = 512,    /* of one message or call, and one byte in 64 */
+  PREFIX_BYTES = 5,       /* in front of every message, and not part of it */
   TOTAL_BYTES = 64 << 20, /* of all connections together, or four at their limit if that is more */
+  REASON_BYTES = 160,
+  LINES_PER_SECOND = 10 /* of the log: who comes again and again must not fill it */
 };
 
+/* What may be printed. */
+struct words {
+  pthread_mutex_t lock;
+  int64_t second; /* the present one; */
+  int lines;      /* what it has printed, */
+  int unsaid;     /* and not printed */
+};
+
+/* Made when its number is first used, kept for all connections that have it. */
 struct connection {
-  _Atomic uint64_t credit; /* bytes that are accounted for, since it was opened */
-  /* the acceptor's thread only */
+  struct tap tap; /* first */
+  pthread_mutex_t lock;
+  /* guarded by the lock */
   bool open;
-  uint64_t received_before, credit_before;
-  int64_t pending; /* received and not accounted for */
+  uint32_t life;
+  uint64_t cookie; /* the kernel's name for the socket: numbers are used again, cookies are not */
+  struct frames frames;
+  uint64_t credit;   /* bytes of messages that are accounted for */
+  uint64_t accepted; /* calls that came out */
+  int calls;         /* of these, open */
+  int waiting;       /* of these, for their peer */
 };
 
 struct intake {
+  /* read-only after create */
   int room;
   int64_t limit_bytes;
-  int highest;                   /* descriptor that ever was a connection */
-  struct connection *connection; /* (room) */
+  int limit_calls;
+  struct words words;
+  atomic_int highest;                     /* descriptor that ever was a connection */
+  struct connection *_Atomic *connection; /* (room); NULL: that number never was one */
 };
 
-struct intake *intake_create(int room, size_t limit_bytes) {
+struct intake *intake_create(int room, size_t limit_bytes, int limit_calls) {
   struct intake *intake = check_alloc(1, sizeof(*intake));
   intake->room = room;
   intake->limit_bytes = (int64_t)limit_bytes + SLACK_BYTES;
-  intake->highest = -1;
+  intake->limit_calls = limit_calls;
+  pthread_mutex_init(&intake->words.lock, NULL);
+  atomic_init(&intake->highest, -1);
   intake->connection = check_alloc((size_t)room, sizeof(*intake->connection));
   return intake;
 }
 
 void intake_destroy(struct intake *intake) {
   if (!intake) return;
+  for (int fd = 0; fd <= intake->highest; fd++) {
+    struct connection *connection = intake->connection[fd];
+    if (!connection) continue;
+    tap_end(fd, &connection->tap);
+    pthread_mutex_destroy(&connection->lock);
+    free(connection);
+  }
+  pthread_mutex_destroy(&intake->words.lock);
   free(intake->connection);
   free(intake);
 }
 
-void intake_open(struct intake *intake, int fd) {
-  struct connection *connection = &intake->connection[fd];
-  connection->open = true;
-  connection->received_before = 0;
-  connection->credit_before = atomic_load_explicit(&connection->credit, memory_order_relaxed);
-  connection->pending = 0;
+/* ---- connections */
+
+static void see(struct tap *tap, const uint8_t *data, size_t bytes) {
+  struct connection *connection = (struct connection *)tap;
+  pthread_mutex_lock(&connection->lock);
+  frames_read(&connection->frames, data, bytes);
+  pthread_mutex_unlock(&connection->lock);
+}
+
+/* The socket's cookie; 0: it is no socket any more. */
+static uint64_t cookie_of(int fd) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+static struct connection *make(struct intake *intake, int fd) {
+  struct connection *connection = check_alloc(1, sizeof(*connection));
+  connection->tap.see = see;
+  pthread_mutex_init(&connection->lock, NULL);
+  intake->connection[fd] = connection;
   if (fd > intake->highest) intake->highest = fd;
+  return connection;
 }
 
-void intake_credit(struct intake *intake, int fd, size_t bytes) {
-  if (fd < 0 || fd >= intake->room) return;
-  atomic_fetch_add_explicit(&intake->connection[fd].credit, bytes + bytes / 64 + FRAMING_BYTES,
-                            memory_order_relaxed);
+void intake_open(struct intake *intake, int fd) {
+  struct connection *connection = intake->connection[fd];
+  if (!connection) connection = make(intake, fd);
+  pthread_mutex_lock(&connection->lock);
+  connection->open = true;
+  connection->life++;
+  connection->cookie = cookie_of(fd);
+  frames_init(&connection->frames);
+  connection->credit = connection->accepted = 0;
+  connection->calls = connection->waiting = 0;
+  pthread_mutex_unlock(&connection->lock);
+  tap_begin(fd, &connection->tap);
 }
 
-/* False: it is no TCP connection any more. */
-static bool bytes_received(int fd, uint64_t *bytes) {
-  struct tcp_info info = {0};
-  socklen_t size = sizeof(info);
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  *bytes = info.tcpi_bytes_received;
-  return true;
+/* gRPC closes connections; another file may have the number since. */
+static bool is_still_open(struct connection *connection, int fd) {
+  if (connection->open && cookie_of(fd) != connection->cookie) connection->open = false;
+  return connection->open;
 }
 
-static void cut(struct connection *connection, int fd) {
+/* Bytes of messages that are not whole. */
+static int64_t pending(const struct connection *connection) {
+  return (int64_t)(connection->frames.data_bytes - connection->credit);
+}
+
+/* What this side counts ends a little after what the peer counts. */
+static bool is_too_many(const struct intake *intake, uint64_t calls) {
+  return intake->limit_calls > 0 && calls > 2 * (uint64_t)intake->limit_calls;
+}
+
+/* ---- closing */
+
+static void say(struct words *words, const char *peer, const char *why) {
+  int64_t second = clock_now_us() / 1000000;
+  pthread_mutex_lock(&words->lock);
+  int unsaid = 0;
+  if (second != words->second) {
+    unsaid = words->unsaid;
+    words->second = second;
+    words->lines = words->unsaid = 0;
+  }
+  bool print = words->lines < LINES_PER_SECOND;
+  *(print ? &words->lines : &words->unsaid) += 1;
+  pthread_mutex_unlock(&words->lock);
+  if (unsaid) log_warn("%d more connections like these were closed", unsaid);
+  if (print) log_warn("%s %s; its connection is closed", peer, why);
+}
+
+static void cut(struct intake *intake, struct connection *connection, int fd, const char *why) {
   char peer[INTAKE_PEER_BYTES];
   intake_peer(fd, peer);
-  log_warn("%s has sent %lld bytes of messages that do not end; its connection is closed", peer,
-           (long long)connection->pending);
+  say(&intake->words, peer, why);
   shutdown(fd, SHUT_RDWR);
   connection->open = false;
 }
 
-static void check_one(const struct intake *intake, int fd) {
-  struct connection *connection = &intake->connection[fd];
-  uint64_t received = 0;
-  /* gRPC closes connections; another file may have the number since. */
-  if (!bytes_received(fd, &received) || received < connection->received_before) {
-    connection->open = false;
-    return;
-  }
-  uint64_t credit = atomic_load_explicit(&connection->credit, memory_order_relaxed);
-  connection->pending += (int64_t)(received - connection->received_before) -
-                         (int64_t)(credit - connection->credit_before) - PING_BYTES;
-  if (connection->pending < 0) connection->pending = 0;
-  connection->received_before = received;
-  connection->credit_before = credit;
-  if (connection->pending <= intake->limit_bytes) return;
-  cut(connection, fd);
+static void cut_unfinished(struct intake *intake, struct connection *connection, int fd) {
+  char why[REASON_BYTES];
+  snprintf(why, sizeof(why), "has sent %lld bytes of messages that do not end",
+           (long long)pending(connection));
+  cut(intake, connection, fd, why);
 }
 
-/* The open connection with the most bytes in hand; the sum of all in *total. */
-static int largest(const struct intake *intake, int64_t *total) {
+static void cut_calls(struct intake *intake, struct connection *connection, int fd,
+                      uint64_t calls) {
+  char why[REASON_BYTES];
+  snprintf(why, sizeof(why), "has opened %llu calls at a time, %d are allowed",
+           (unsigned long long)calls, intake->limit_calls);
+  cut(intake, connection, fd, why);
+}
+
+/* ---- looking at all of them */
+
+/* A connection without a call holds nothing: what a refused or broken call left unread is gone. */
+static void settle(struct connection *connection) {
+  bool none = connection->calls == 0 && connection->accepted == connection->frames.calls;
+  if (none || pending(connection) < 0) connection->credit = connection->frames.data_bytes;
+}
+
+/* Returns the bytes that it holds from now on. */
+static int64_t check_one(struct intake *intake, struct connection *connection, int fd) {
+  if (!is_still_open(connection, fd)) return 0;
+  settle(connection);
+  int64_t bytes = pending(connection);
+  uint64_t opened = connection->frames.calls, accepted = connection->accepted;
+  if (opened > accepted && is_too_many(intake, opened - accepted))
+    cut_calls(intake, connection, fd, opened - accepted);
+  else if (bytes > intake->limit_bytes)
+    cut_unfinished(intake, connection, fd);
+  return connection->open ? bytes : 0;
+}
+
+/* The open connection with the most bytes in hand, or -1; the sum of all in *total. */
+static int look_at_all(struct intake *intake, int64_t *total) {
   int found = -1;
+  int64_t most = 0;
   *total = 0;
   for (int fd = 0; fd <= intake->highest; fd++) {
-    const struct connection *connection = &intake->connection[fd];
-    if (!connection->open) continue;
-    *total += connection->pending;
-    if (found < 0 || connection->pending > intake->connection[found].pending) found = fd;
+    struct connection *connection = intake->connection[fd];
+    if (!connection) continue;
+    pthread_mutex_lock(&connection->lock);
+    int64_t bytes = check_one(intake, connection, fd);
+    pthread_mutex_unlock(&connection->lock);
+    *total += bytes;
+    if (bytes <= most) continue;
+    most = bytes;
+    found = fd;
   }
   return found;
 }
 
 void intake_check(struct intake *intake) {
-  for (int fd = 0; fd <= intake->highest; fd++)
-    if (intake->connection[fd].open) check_one(intake, fd);
   int64_t bound = 4 * intake->limit_bytes, total;
   if (bound < TOTAL_BYTES) bound = TOTAL_BYTES;
-  for (int fd = largest(intake, &total); total > bound; fd = largest(intake, &total))
-    cut(&intake->connection[fd], fd);
+  for (int fd = look_at_all(intake, &total); total > bound; fd = look_at_all(intake, &total)) {
+    struct connection *connection = intake->connection[fd];
+    pthread_mutex_lock(&connection->lock);
+    if (is_still_open(connection, fd)) cut_unfinished(intake, connection, fd);
+    pthread_mutex_unlock(&connection->lock);
+  }
+}
+
+/* ---- calls */
+
+/* The connection with this number, locked; NULL: there is none. */
+static struct connection *lock_number(struct intake *intake, int fd) {
+  if (fd < 0 || fd >= intake->room || !intake->connection[fd]) return NULL;
+  struct connection *connection = intake->connection[fd];
+  pthread_mutex_lock(&connection->lock);
+  return connection;
+}
+
+/* The call's connection, locked; NULL: it is gone. */
+static struct connection *lock_of(struct intake *intake, struct intake_call call) {
+  struct connection *connection = lock_number(intake, call.fd);
+  if (!connection || connection->life == call.life) return connection;
+  pthread_mutex_unlock(&connection->lock);
+  return NULL;
+}
+
+struct intake_call intake_call_begin(struct intake *intake, int fd) {
+  struct connection *connection = lock_number(intake, fd);
+  if (!connection) return (struct intake_call){.fd = -1};
+  connection->accepted++;
+  connection->calls++;
+  struct intake_call call = {fd, connection->life};
+  pthread_mutex_unlock(&connection->lock);
+  return call;
+}
+
+void intake_call_end(struct intake *intake, struct intake_call call) {
+  struct connection *connection = lock_of(intake, call);
+  if (!connection) return;
+  connection->calls--;
+  pthread_mutex_unlock(&connection->lock);
+}
+
+void intake_message(struct intake *intake, struct intake_call call, size_t bytes) {
+  struct connection *connection = lock_of(intake, call);
+  if (!connection) return;
+  connection->credit += bytes + PREFIX_BYTES;
+  pthread_mutex_unlock(&connection->lock);
+}
+
+static void count_waiting(struct intake *intake, struct intake_call call, int more) {
+  struct connection *connection = lock_of(intake, call);
+  if (!connection) return;
+  connection->waiting += more;
+  pthread_mutex_unlock(&connection->lock);
+}
+
+void intake_wait_begin(struct intake *intake, struct intake_call call) {
+  count_waiting(intake, call, 1);
+}
+
+void intake_wait_end(struct intake *intake, struct intake_call call) {
+  count_waiting(intake, call, -1);
+}
+
+bool intake_close_greedy(struct intake *intake, struct intake_call call, int waiting) {
+  struct connection *connection = lock_of(intake, call);
+  if (!connection) return false;
+  bool open = is_still_open(connection, call.fd);
+  if (open && is_too_many(intake, (uint64_t)connection->calls)) {
+    cut_calls(intake, connection, call.fd, (uint64_t)connection->calls);
+  } else if (open && connection->waiting > waiting) {
+    char why[REASON_BYTES];
+    snprintf(why, sizeof(why),
+             "has %d calls that say nothing or do not read their answer, while calls are scarce",
+             connection->waiting);
+    cut(intake, connection, call.fd, why);
+  }
+  bool closed = !connection->open;
+  pthread_mutex_unlock(&connection->lock);
+  return closed;
 }
 
 void intake_peer(int fd, char text[INTAKE_PEER_BYTES]) {

@@ -1,13 +1,15 @@
 #include "common/rpc/server.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/rpc/acceptor.h"
+#include "common/rpc/intake.h"
 #include "common/rpc/stream.h"
 
-enum { IDLE_CONNECTION_MS = 60000, MAX_CALLS_OF_A_CONNECTION = 1024 };
+enum { IDLE_CONNECTION_MS = 60000 };
 
 /* An accept that is always armed: one on each queue for any call, and one on the control queue for
  * each method of its own. */
@@ -33,9 +35,8 @@ struct rpc_server {
   struct accept *accepts; /* (num_accepts) */
   int num_listeners, num_accepts;
   struct acceptor *acceptor;
-  struct intake *intake;
+  struct stream_bounds bounds;
   int port;
-  atomic_int open_calls;
   struct op stopped; /* gRPC's shutdown is complete */
 };
 
@@ -82,9 +83,7 @@ static void accepted(struct op *op, bool ok) {
       accept->method ? accept->method : find_method(accept->server, accept->details.method);
   disarm(accept);
   arm(accept);
-  int max_calls = accept->server->config.max_calls;
-  stream_open(call, method, listener,
-              max_calls > 0 && atomic_load(&accept->server->open_calls) >= max_calls);
+  stream_open(call, method, listener);
 }
 
 /* ---- life */
@@ -110,8 +109,7 @@ static void create_queues(struct rpc_server *server) {
   for (int i = 0; i < server->num_listeners; i++) {
     struct stream_home *listener = &server->listeners[i];
     listener->index = i;
-    listener->open_calls = &server->open_calls;
-    listener->intake = server->intake;
+    listener->bounds = &server->bounds;
     queue_init(&listener->queue, server->lame, i < server->config.num_queues);
     grpc_server_register_completion_queue(server->server, listener->queue.cq, NULL);
   }
@@ -141,13 +139,14 @@ static void create_accepts(struct rpc_server *server) {
   }
 }
 
-static grpc_server *create_server(size_t max_message_bytes) {
+static grpc_server *create_server(const struct rpc_server_config *config) {
   struct core_args args = {.count = 0};
-  core_args_common(&args, max_message_bytes);
+  core_args_common(&args, config->max_message_bytes);
   core_args_add(&args, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                 CORE_KEEPALIVE_MS / 2);
   core_args_add(&args, GRPC_ARG_MAX_CONNECTION_IDLE_MS, IDLE_CONNECTION_MS);
-  core_args_add(&args, GRPC_ARG_MAX_CONCURRENT_STREAMS, MAX_CALLS_OF_A_CONNECTION);
+  if (config->max_connection_calls)
+    core_args_add(&args, GRPC_ARG_MAX_CONCURRENT_STREAMS, config->max_connection_calls);
   grpc_channel_args view = core_args_view(&args);
   return grpc_server_create(&view, NULL);
 }
@@ -165,8 +164,10 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   server->config = *config;
   server->config.address = NULL;
   server->stopped.run = stopped;
-  server->intake = intake_create(acceptor_room(), config->max_message_bytes);
-  server->server = create_server(config->max_message_bytes);
+  server->bounds.intake =
+      intake_create(acceptor_room(), config->max_message_bytes, config->max_connection_calls);
+  server->bounds.max_calls = config->max_calls ? config->max_calls : INT_MAX;
+  server->server = create_server(config);
   create_queues(server);
   create_accepts(server);
   server->port = sockets.port;
@@ -175,7 +176,7 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
     CHECK(queue_hold(&server->accepts[i].listener->queue), "a new queue has ended");
     arm(&server->accepts[i]);
   }
-  server->acceptor = acceptor_start(server->server, &sockets, server->intake);
+  server->acceptor = acceptor_start(server->server, &sockets, server->bounds.intake);
   *out = server;
   return STATUS_OK;
 }
@@ -190,8 +191,10 @@ int rpc_server_port(const struct rpc_server *server) {
 
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us) {
   struct stream_home *home = &server->listeners[queue];
-  if (home->silent_first) stream_expire_silent(home, clock_now_us());
-  return queue_poll(&home->queue, deadline_us);
+  if (home->first) stream_expire(home, clock_now_us());
+  int events = queue_poll(&home->queue, deadline_us);
+  if (events == 0) home->behind_us = 0;
+  return events;
 }
 
 void rpc_server_wake(struct rpc_server *server, int queue) {
@@ -213,7 +216,7 @@ void rpc_server_destroy(struct rpc_server *server) {
   for (int i = 0; i < server->num_listeners; i++) queue_deinit(&server->listeners[i].queue);
   grpc_channel_destroy(server->lame);
   free(server->accepts);
-  intake_destroy(server->intake);
+  intake_destroy(server->bounds.intake);
   free(server->listeners);
   free(server);
   core_deinit();

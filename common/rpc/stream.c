@@ -1,6 +1,7 @@
 #include "common/rpc/stream.h"
 
 #include <grpc/support/alloc.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,61 +9,94 @@
 #include "common/base/clock.h"
 #include "common/rpc/intake.h"
 
-enum { SILENCE_US = 30000000 }; /* as long as a lease waits for its Play */
+enum {
+  PATIENCE_US = 30000000,       /* with a peer that says nothing, or does not read its status */
+  SCARCE_PATIENCE_US = 1000000, /* when half of all calls are open */
+  LOOK_US = 250000,
+  /* calls of one connection that may wait for their peer when half of all are open. Who is in
+   * earnest has none for longer than a round trip. */
+  SCARCE_WAITING = 8
+};
 
 struct rpc_stream {
   /* read-only after open */
   const struct rpc_method *method; /* NULL: refused */
   struct stream_home *home;
-  int fd;          /* of its connection; -1: unknown */
-  grpc_call *call; /* valid while events > 0 */
+  struct intake_call place; /* its connection */
+  grpc_call *call;          /* valid while events > 0 */
 
   atomic_int events;
   atomic_int refs;
-  atomic_bool in_hand; /* a message waits for its answer */
+  atomic_bool in_hand;      /* a message waits for its answer */
+  _Atomic int64_t waits_us; /* since when it waits for its peer; 0: it does not */
 
   /* queue thread only */
   void *user;
-  bool silent; /* no message has come: it stands in the home's list */
-  int64_t opened_us;
-  struct rpc_stream *silent_next, *silent_before;
-  grpc_byte_buffer *received; /* written by gRPC until the batch's event */
-  int cancelled;              /* likewise */
-  struct op opened;           /* the first batch */
-  struct op replied;          /* a reply and the next message */
-  struct op finished;         /* the status is out */
-  struct op closed;           /* the call is over for gRPC */
-  struct op released;         /* an empty batch: brings `events` down on the queue's thread */
+  bool spoke;                       /* a message has come */
+  bool expired;                     /* and cancelled */
+  struct rpc_stream *next, *before; /* in the home's list */
+  grpc_byte_buffer *received;       /* written by gRPC until the batch's event */
+  int cancelled;                    /* likewise */
+  struct op opened;                 /* the first batch */
+  struct op replied;                /* a reply and the next message */
+  struct op finished;               /* the status is out */
+  struct op closed;                 /* the call is over for gRPC */
+  struct op released;               /* an empty batch: brings `events` down on the queue's thread */
 };
 
 #define STREAM_OF(op, member) \
   ((struct rpc_stream *)((char *)(op)-offsetof(struct rpc_stream, member)))
 
-/* ---- calls that have not sent anything yet */
+/* ---- the home's list; thread: the queue's */
 
-static void silent_begin(struct rpc_stream *stream) {
+static void list_add(struct rpc_stream *stream) {
   struct stream_home *home = stream->home;
-  stream->silent = true;
-  stream->opened_us = clock_now_us();
-  stream->silent_before = home->silent_last;
-  *(home->silent_last ? &home->silent_last->silent_next : &home->silent_first) = stream;
-  home->silent_last = stream;
+  stream->next = home->first;
+  if (stream->next) stream->next->before = stream;
+  home->first = stream;
 }
 
-static void silent_end(struct rpc_stream *stream) {
-  struct stream_home *home = stream->home;
-  if (!stream->silent) return;
-  stream->silent = false;
-  struct rpc_stream *before = stream->silent_before, *next = stream->silent_next;
-  *(before ? &before->silent_next : &home->silent_first) = next;
-  *(next ? &next->silent_before : &home->silent_last) = before;
+static void list_remove(struct rpc_stream *stream) {
+  struct rpc_stream *before = stream->before, *next = stream->next;
+  *(before ? &before->next : &stream->home->first) = next;
+  if (next) next->before = before;
 }
 
-void stream_expire_silent(struct stream_home *home, int64_t now_us) {
-  struct rpc_stream *stream;
-  while ((stream = home->silent_first) && now_us - stream->opened_us > SILENCE_US) {
-    silent_end(stream);
-    rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED, "no message came for 30 s");
+/* ---- calls that wait for their peer: for its first message, or until it has read its status */
+
+static void wait_begin(struct rpc_stream *stream) {
+  if (!atomic_exchange(&stream->waits_us, clock_now_us()))
+    intake_wait_begin(stream->home->bounds->intake, stream->place);
+}
+
+static void wait_end(struct rpc_stream *stream) {
+  if (atomic_exchange(&stream->waits_us, 0))
+    intake_wait_end(stream->home->bounds->intake, stream->place);
+}
+
+static bool is_scarce(const struct stream_bounds *bounds) {
+  return atomic_load(&bounds->open_calls) >= bounds->max_calls / 2;
+}
+
+static void expire(struct rpc_stream *stream, bool scarce) {
+  stream->expired = true;
+  const char *why = stream->spoke ? "the answer was not read for 30 s"
+                    : scarce      ? "no message came for 1 s, and many calls are open"
+                                  : "no message came for 30 s";
+  rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED, why);
+}
+
+void stream_expire(struct stream_home *home, int64_t now_us) {
+  /* After a long pause of this thread what has come meanwhile is taken first. */
+  if (now_us - home->polled_us > LOOK_US) home->behind_us = now_us + LOOK_US;
+  home->polled_us = now_us;
+  if (now_us < home->look_us || now_us < home->behind_us) return;
+  home->look_us = now_us + LOOK_US;
+  bool scarce = is_scarce(home->bounds);
+  int64_t patience_us = scarce ? SCARCE_PATIENCE_US : PATIENCE_US;
+  for (struct rpc_stream *stream = home->first; stream; stream = stream->next) {
+    int64_t waits_us = atomic_load(&stream->waits_us);
+    if (waits_us && now_us - waits_us > patience_us && !stream->expired) expire(stream, scarce);
   }
 }
 
@@ -91,10 +125,12 @@ static void lower_events(struct rpc_stream *stream) {
   const struct rpc_method *method = stream->method;
   if (method && method->on_close) method->on_close(method->context, stream);
   struct stream_home *home = stream->home;
-  silent_end(stream);
+  wait_end(stream);
+  list_remove(stream);
+  intake_call_end(home->bounds->intake, stream->place);
   grpc_call_unref(stream->call);
   rpc_stream_unref(stream);
-  atomic_fetch_sub(home->open_calls, 1);
+  atomic_fetch_sub(&home->bounds->open_calls, 1);
   queue_release(&home->queue);
 }
 
@@ -117,6 +153,7 @@ static void send_status(struct rpc_stream *stream, enum rpc_code code, const cha
   status.data.send_status_from_server.status = (grpc_status_code)code;
   status.data.send_status_from_server.status_details = &details;
   ops[count++] = status;
+  wait_begin(stream);
   core_start_batch(stream->call, ops, count, &stream->finished);
   grpc_slice_unref(details);
 }
@@ -161,10 +198,12 @@ void rpc_stream_cancel(struct rpc_stream *stream, enum rpc_code code, const char
 /* The message is handed over with a reference of its own, which its answer gives back. */
 static void deliver(struct rpc_stream *stream) {
   struct core_message message;
-  intake_credit(stream->home->intake, stream->fd, grpc_byte_buffer_length(stream->received));
+  intake_message(stream->home->bounds->intake, stream->place,
+                 grpc_byte_buffer_length(stream->received));
   core_message_init(&message, stream->received);
   stream->received = NULL;
-  silent_end(stream);
+  stream->spoke = true;
+  wait_end(stream);
   rpc_stream_ref(stream);
   atomic_store(&stream->in_hand, true);
   const struct rpc_method *method = stream->method;
@@ -182,10 +221,10 @@ static void receive_done(struct rpc_stream *stream, bool ok) {
     deliver(stream);
   } else if (ok && raise_events(stream)) {
     /* The peer's half-close: a goodbye, unless it never said anything. */
-    if (stream->silent)
-      send_status(stream, RPC_INVALID_ARGUMENT, "the call ended without a whole message", NULL);
-    else
+    if (stream->spoke)
       send_status(stream, RPC_OK, "", NULL);
+    else
+      send_status(stream, RPC_INVALID_ARGUMENT, "the call ended without a whole message", NULL);
   } else {
     if (stream->received) grpc_byte_buffer_destroy(stream->received);
     stream->received = NULL;
@@ -234,6 +273,16 @@ static int descriptor_of(grpc_call *call) {
   return fd;
 }
 
+/* Whether there is no room for it. The last quarter is kept for methods that say so, and when half
+ * is in use who holds many for nothing loses them. */
+static bool is_full(const struct rpc_stream *stream, const struct rpc_method *method) {
+  struct stream_bounds *bounds = stream->home->bounds;
+  int open_calls = atomic_load(&bounds->open_calls), max_calls = bounds->max_calls;
+  int waiting = is_scarce(bounds) ? SCARCE_WAITING : INT_MAX;
+  if (intake_close_greedy(bounds->intake, stream->place, waiting)) return true;
+  return open_calls >= (method && method->reserve ? max_calls : max_calls - max_calls / 4);
+}
+
 static void refuse(struct rpc_stream *stream, bool full) {
   if (full)
     send_status(stream, RPC_UNAVAILABLE, "too many calls are open here", NULL);
@@ -241,33 +290,39 @@ static void refuse(struct rpc_stream *stream, bool full) {
     send_status(stream, RPC_UNIMPLEMENTED, "no such method here", NULL);
 }
 
-void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home,
-                 bool full) {
+static struct rpc_stream *create(grpc_call *call, struct stream_home *home) {
   struct rpc_stream *stream = check_alloc(1, sizeof(*stream));
-  stream->method = full ? NULL : method;
   stream->home = home;
   stream->call = call;
-  stream->fd = descriptor_of(call);
-  intake_credit(home->intake, stream->fd, 0);
+  stream->place = intake_call_begin(home->bounds->intake, descriptor_of(call));
   atomic_init(&stream->events, 2); /* the first batch and the close */
   atomic_init(&stream->refs, 1);   /* the call's */
   atomic_init(&stream->in_hand, false);
+  atomic_init(&stream->waits_us, 0);
   stream->opened.run = opened;
   stream->replied.run = replied;
   stream->finished.run = finished;
   stream->closed.run = closed;
   stream->released.run = released;
-  atomic_fetch_add(home->open_calls, 1);
-  CHECK(queue_hold(&home->queue), "a call on a queue that has ended");
+  return stream;
+}
 
-  method = stream->method;
+void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home) {
+  struct rpc_stream *stream = create(call, home);
+  bool full = is_full(stream, method);
+  if (full) method = NULL;
+  stream->method = method;
+  atomic_fetch_add(&home->bounds->open_calls, 1);
+  CHECK(queue_hold(&home->queue), "a call on a queue that has ended");
+  list_add(stream);
+
   if (method && method->on_open) method->on_open(method->context, stream);
   start_close(stream);
   if (!method) {
     refuse(stream, full);
     return;
   }
-  silent_begin(stream);
+  wait_begin(stream);
   grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}, receive_op(stream)};
   core_start_batch(call, ops, 2, &stream->opened);
 }
@@ -287,5 +342,5 @@ int rpc_stream_queue(const struct rpc_stream *stream) {
 }
 
 void rpc_stream_peer(const struct rpc_stream *stream, char text[RPC_PEER_BYTES]) {
-  intake_peer(stream->fd, text);
+  intake_peer(stream->place.fd, text);
 }

@@ -22,23 +22,32 @@
 #include "common/rpc/queue.h"
 #include "common/rpc/server.h"
 
+/* What all calls of a server share. */
+struct stream_bounds {
+  struct intake *intake;
+  int max_calls; /* open at a time; INT_MAX: any number */
+  atomic_int open_calls;
+};
+
 /* Where calls live: a queue, and what its thread knows of them. */
 struct stream_home {
   struct queue queue;
-  int index;              /* of the queue */
-  atomic_int *open_calls; /* of the server */
-  struct intake *intake;  /* likewise */
-  /* calls that have sent no message yet, the oldest first; queue thread only */
-  struct rpc_stream *silent_first, *silent_last;
+  int index; /* of the queue */
+  struct stream_bounds *bounds;
+  /* queue thread only */
+  struct rpc_stream *first; /* of the open calls */
+  int64_t look_us;          /* when to look for those that have waited too long */
+  int64_t polled_us;        /* the last time; */
+  int64_t behind_us;        /* until then there may be events from before it; 0: there are none */
 };
 
 /* Takes a call that was just accepted on the home's queue and starts its first batches. It is
- * refused if `method` is NULL (nobody serves that path) or `full`. Owner: the stream frees itself.
- * Thread: the queue's. */
-void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home,
-                 bool full);
+ * refused if `method` is NULL (nobody serves that path) or too many are open. Owner: the stream
+ * frees itself. Thread: the queue's. */
+void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home);
 
-/* Ends the calls that were opened long ago and never sent a message. Thread: the queue's. */
-void stream_expire_silent(struct stream_home *home, int64_t now_us);
+/* Ends the calls that have waited for their peer for too long: for a first message, or for the
+ * status to be read. Before every poll. Thread: the queue's. */
+void stream_expire(struct stream_home *home, int64_t now_us);
 
 #endif

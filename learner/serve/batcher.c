@@ -108,8 +108,7 @@ void batcher_remove(struct batcher *batcher, int client) {
       if (c->state == CLIENT_STEPPING) batcher->stepping_rows -= c->num_rows;
     }
     if (c->late) batcher->late_clients--;
-    if (c->state == CLIENT_QUEUED && batcher->filling)
-      row_batch_kill(batcher->filling, client, c->live);
+    if (c->state == CLIENT_QUEUED && batcher->filling) row_batch_kill(batcher->filling, client);
     c->state = CLIENT_NONE;
     pthread_cond_signal(&batcher->changed);
   }
@@ -182,6 +181,7 @@ struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segm
                              .first_slot = c->first_slot,
                              .life = c->life,
                              .eval = c->eval,
+                             .live = c->live,
                              .queued_us = now_us,
                              .step_us = c->answered ? now_us - c->since_us : -1};
   if (first_row + c->num_rows > batch->num_rows) batch->num_rows = first_row + c->num_rows;
@@ -193,14 +193,8 @@ struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segm
 void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segment,
                     struct rpc_stream *stream, int64_t now_us) {
   pthread_mutex_lock(&batcher->lock);
-  struct batch_segment *s = &batch->segment[segment];
-  s->stream = stream;
-  batch->uncommitted--;
-  batch->queued_rows += s->num_rows;
-  if (batcher->client[s->client].live)
-    batch->live_rows += s->num_rows;
-  else
-    batch->guest_rows += s->num_rows;
+  batch->segment[segment].stream = stream;
+  row_batch_commit(batch, segment);
   if (now_us < batch->oldest_us) batch->oldest_us = now_us;
   pthread_cond_signal(&batcher->changed);
   pthread_mutex_unlock(&batcher->lock);

@@ -15,6 +15,7 @@
 enum {
   MAX_MESSAGE_BYTES = 1 << 17,
   MAX_CALLS = 4096,
+  MAX_CONNECTION_CALLS = 128,
   POLL_US = 100000,
   GRACE_US = 1000000,
   SAY_US = 10000000
@@ -128,14 +129,15 @@ enum status greeter_wait(struct wire_join_request *first, const char *address,
                        address);
   struct greeter greeter = {.first = first};
   const struct rpc_method methods[] = {
-      {"/acorn.Acorn/Join", &greeter, NULL, join_message, NULL, false},
-      {"/grpc.health.v1.Health/Check", &greeter, NULL, health_message, NULL, false}};
+      {"/acorn.Acorn/Join", &greeter, NULL, join_message, NULL, false, true},
+      {"/grpc.health.v1.Health/Check", &greeter, NULL, health_message, NULL, false, false}};
   struct rpc_server_config config = {.address = address,
                                      .num_queues = 1,
                                      .methods = methods,
                                      .num_methods = 2,
                                      .max_message_bytes = MAX_MESSAGE_BYTES,
-                                     .max_calls = MAX_CALLS};
+                                     .max_calls = MAX_CALLS,
+                                     .max_connection_calls = MAX_CONNECTION_CALLS};
   struct rpc_server *server;
   enum status status = rpc_server_create(&server, &config, error);
   if (status != STATUS_OK) return status;

@@ -102,7 +102,18 @@ static void grant(struct ingress *self, struct rpc_stream *stream,
   free(seeds);
 }
 
-/* Deterministic mode: the Join waits until all are there. */
+static bool refuse_when_stopping(struct ingress *self, struct rpc_stream *stream,
+                                 const void *payload) {
+  if (!atomic_load(&self->stopping)) return false;
+  rpc_stream_finish(stream, self->stop_code, self->stop_text, payload, 0);
+  return true;
+}
+
+/* An empty JoinReply: no run id, nothing is leased. */
+static const char farewell[] = "";
+
+/* Deterministic mode: the Join waits until all are there. If the wait has ended meanwhile, nobody
+ * would ever answer it there. */
 static void collect(struct ingress *self, struct rpc_stream *stream,
                     const struct wire_join_request *request) {
   struct rpc_stream *replaced, *waiting;
@@ -110,6 +121,10 @@ static void collect(struct ingress *self, struct rpc_stream *stream,
   struct error error;
   bool complete;
   enum status status = leases_wait(self->leases, &complete, &replaced, request, stream, &error);
+  if (status == STATUS_DONE) {
+    if (!refuse_when_stopping(self, stream, farewell)) grant(self, stream, request);
+    return;
+  }
   if (status != STATUS_OK) {
     refuse_stranger(self, stream, REFUSED_JOIN, status, &error);
     return;
@@ -126,16 +141,6 @@ static void join_close(void *context, struct rpc_stream *stream) {
     rpc_stream_finish(stream, RPC_CANCELLED, "the peer has gone", NULL, 0);
 }
 
-static bool refuse_when_stopping(struct ingress *self, struct rpc_stream *stream,
-                                 const void *payload) {
-  if (!atomic_load(&self->stopping)) return false;
-  rpc_stream_finish(stream, self->stop_code, self->stop_text, payload, 0);
-  return true;
-}
-
-/* An empty JoinReply: no run id, nothing is leased. */
-static const char farewell[] = "";
-
 static void join_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
                          int num_spans) {
   struct ingress *self = context;
@@ -148,7 +153,7 @@ static void join_message(void *context, struct rpc_stream *stream, const struct 
   if (status == STATUS_OK) status = check_join(self, &request, &error);
   if (status != STATUS_OK) {
     refuse_stranger(self, stream, REFUSED_JOIN, status, &error);
-  } else if (leases_collecting(self->leases)) {
+  } else if (self->config.deterministic) {
     collect(self, stream, &request);
   } else {
     grant(self, stream, &request);
@@ -305,13 +310,13 @@ struct ingress *ingress_create(const struct ingress_config *config, struct lease
     self->episodes[i] = check_alloc((size_t)self->max_episodes, sizeof(struct wire_episode));
   refusals_init(&self->refusals);
   self->method[0] =
-      (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close, false};
+      (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close, false, true};
   self->method[1] =
-      (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close, true};
+      (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close, true, true};
   self->method[2] =
-      (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL, true};
-  self->method[3] =
-      (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true};
+      (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL, true, false};
+  self->method[3] = (struct rpc_method){
+      "/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true, false};
   return self;
 }
 

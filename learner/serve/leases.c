@@ -372,7 +372,8 @@ enum status leases_wait(struct leases *leases, bool *complete, struct rpc_stream
   enum status status = check_request(leases, request, error);
   if (status != STATUS_OK) return status;
   pthread_mutex_lock(&leases->lock);
-  status = check_waiting(leases, request, error);
+  status = leases->collecting ? check_waiting(leases, request, error)
+                              : status_fail(error, STATUS_DONE, "Joins wait for nobody any more");
   if (status == STATUS_OK) {
     *replaced = waiting_keep(&leases->waiting, request, stream);
     *complete = waiting_environments(&leases->waiting, WIRE_ROLE_TRAIN, NULL) >=

@@ -112,7 +112,7 @@ int leases_view(struct leases *leases, struct lease_view *views, int room);
  * same name, to be answered by the caller; else NULL. *complete: all expected environments are
  * there, and leases_next_waiting gives them one by one in the order of their names.
  * Errors, and then the older one stays: MISMATCH, EXHAUSTED: as leases_join, where those that wait
- * count. */
+ * count; DONE: Joins are not collected, or no more: the stream is the caller's to answer. */
 MUST_CHECK enum status leases_wait(struct leases *leases, bool *complete,
                                    struct rpc_stream **replaced,
                                    const struct wire_join_request *request,

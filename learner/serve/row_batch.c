@@ -28,12 +28,21 @@ void row_batch_clear(struct row_batch *batch, int first_free_row) {
   batch->running = false;
 }
 
-void row_batch_kill(struct row_batch *batch, int client, bool live) {
+void row_batch_commit(struct row_batch *batch, int segment) {
+  struct batch_segment *s = &batch->segment[segment];
+  s->committed = true;
+  batch->uncommitted--;
+  batch->queued_rows += s->num_rows;
+  if (!s->live) batch->guest_rows += s->num_rows;
+  if (s->live && !s->dead) batch->live_rows += s->num_rows;
+}
+
+void row_batch_kill(struct row_batch *batch, int client) {
   for (int i = 0; i < batch->num_segments; i++) {
     struct batch_segment *s = &batch->segment[i];
     if (s->client != client || s->dead) continue;
     s->dead = true;
-    if (live) batch->live_rows -= s->num_rows;
+    if (s->live && s->committed) batch->live_rows -= s->num_rows;
   }
 }
 

@@ -18,7 +18,9 @@ struct batch_segment {
   int first_slot; /* row i belongs to slot first_slot + i */
   uint32_t life;
   bool eval;
-  bool dead; /* its client was removed, or its message was refused: not to be filed */
+  bool live;      /* its client may be waited for */
+  bool committed; /* its rows are written, and counted */
+  bool dead;      /* its client was removed, or its message was refused: not to be filed */
   struct rpc_stream *stream; /* answered once, dead or not; NULL if it was answered already */
   int64_t queued_us;
   int64_t step_us; /* from its answer before to this message; -1: there was none */
@@ -45,8 +47,11 @@ void row_batch_deinit(struct row_batch *batch);
 /* Empties it. Rows that stand at no slot begin at `first_free_row`. */
 void row_batch_clear(struct row_batch *batch, int first_free_row);
 
-/* The client's segments are not to be filed; live: its rows were counted as such. */
-void row_batch_kill(struct row_batch *batch, int client, bool live);
+/* The segment's rows are written: they are queued, and count as live if its client still is. */
+void row_batch_commit(struct row_batch *batch, int segment);
+
+/* The client's segments are not to be filed, whether their rows are written yet or not. */
+void row_batch_kill(struct row_batch *batch, int client);
 
 /* Orders the segments by their rows. */
 void row_batch_sort(struct row_batch *batch);

@@ -14,7 +14,9 @@ enum {
   EXPIRE_US = 1000000,
   LONG_US = 100000,
   CONTROL_US = 5000, /* of the main loop's time for Joins and Status, every 20 ms */
-  SPARE_CALLS = 1000
+  /* Honest actors have a Play or a Join for each environment at most; Status and health besides. */
+  SPARE_CALLS = 1000,
+  SPARE_CONNECTION_CALLS = 64
 };
 
 /* A queue thread's argument. */
@@ -92,10 +94,12 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
   serve->inference = inference;
   serve->inline_inference = config->queues == 0;
   serve->num_queues = config->queues ? config->queues : 1;
+  int slots = leases_num_slots(leases);
   struct rpc_server_config server = {.address = config->listen,
                                      .num_queues = serve->num_queues,
                                      .max_message_bytes = config->max_message_bytes,
-                                     .max_calls = 4 * leases_num_slots(leases) + SPARE_CALLS};
+                                     .max_calls = 4 * slots + SPARE_CALLS,
+                                     .max_connection_calls = slots + SPARE_CONNECTION_CALLS};
   server.methods = ingress_methods(ingress, &server.num_methods);
   enum status status = rpc_server_create(&serve->server, &server, error);
   if (status != STATUS_OK) {
@@ -130,6 +134,7 @@ static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us
                         const volatile sig_atomic_t *hurry) {
   int64_t start_us = clock_now_us();
   for (;;) {
+    serve_poll(serve); /* first: a Join that came just before the end is answered too */
     struct row_batch *rest = batcher_take_rest(serve->batcher);
     if (rest) {
       ingress_send_home(serve->ingress, rest);
@@ -140,7 +145,6 @@ static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us
     bool playing = count.players > 0 && waited_us < grace_us;
     bool awaited = count.absent > 0 && waited_us < linger_us && !*hurry;
     if (!playing && !awaited) break;
-    serve_poll(serve);
     clock_sleep_us(STOP_POLL_US);
   }
 }

@@ -1,7 +1,8 @@
 """Floods a learner from one process and keeps it up until the learner ends the connections.
 
-Usage: flood.py ADDRESS status | connections COUNT | unfinished COUNT | trickle KB_A_SECOND. Says "ready ..." on a line of
-its own once the flood is at its height, and "ended ..." when the learner has gone."""
+Usage: flood.py ADDRESS status | connections COUNT | unfinished COUNT | trickle KB_A_SECOND | interleaved |
+unread CONNECTIONS CALLS [again]. Says "ready ..." on a line of its own once the flood is at its height, and "ended ..."
+when the learner has gone, or has closed what it should."""
 import os
 import select
 import selectors
@@ -12,7 +13,7 @@ import time
 import http2
 import messages as m
 
-CALLS_AT_ONCE, READY_CALLS = 300, 3000
+CALLS_AT_ONCE, READY_CALLS = 60, 3000
 STATUS, PLAY = "/acorn.Acorn/Status", "/acorn.Acorn/Play"
 address = sys.argv[1]
 
@@ -21,11 +22,15 @@ def say(text):
     print(text, flush=True)
 
 
-def head_of_a_call():
-    """The header block of a Status call; built once, for speed."""
-    return b"".join(http2.literal(n, v) for n, v in [
-        (":method", "POST"), (":scheme", "http"), (":path", STATUS), (":authority", "test"),
+def head_of_a_call(path=STATUS, remembered=False):
+    """The header block of a call; built once, for speed. remembered: the peer keeps it, and the next may be INDEXED."""
+    block = (http2.literal(n, v) for n, v in [
+        (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "test"),
         ("te", "trailers"), ("content-type", "application/grpc")])
+    return b"".join(b"\x40" + field[1:] if remembered else field for field in block)
+
+
+INDEXED = bytes(range(0x80 | 67, 0x80 | 61, -1))  # the same six again, in six bytes
 
 
 def ask(s, first, count, head):
@@ -109,7 +114,7 @@ def connections(count):
     wait_until_all_are_closed(held)
 
 
-def begin_messages(c, calls=16, announced=60000, kept_back=100):
+def begin_messages(c, calls=4, announced=240000, kept_back=100):
     """Messages of which the end is missing, on calls of their own."""
     for _ in range(calls):
         call = http2.Call(c, PLAY)
@@ -151,8 +156,123 @@ def trickle(kb_a_second):
         say("ended 1")
 
 
+class Reader:
+    """Reads a connection without keeping anything: windows, and how many calls have ended."""
+
+    def __init__(self, first_settings=b"", answer_settings=True):
+        self.socket = http2.connect(address)
+        self.answer_settings = answer_settings
+        self.buffer, self.window, self.ended = b"", {0: 65535}, set()
+        self.socket.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0, first_settings))
+
+    def read(self, seconds=0):
+        """What has come; waits for so long if nothing has."""
+        while select.select([self.socket], [], [], seconds)[0]:
+            data = self.socket.recv(1 << 18)
+            if not data:
+                raise http2.Ended
+            self.buffer += data
+            self.take_frames()
+            seconds = 0
+
+    def take_frames(self):
+        at, answer = 0, b""
+        while len(self.buffer) - at >= 9:
+            head = self.buffer[at:at + 9]
+            length, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+            if len(self.buffer) - at < 9 + length:
+                break
+            stream, payload = int.from_bytes(head[5:], "big"), self.buffer[at + 9:at + 9 + length]
+            if kind == http2.PING and not flags & http2.ACK:
+                answer += http2.frame(http2.PING, http2.ACK, 0, payload)
+            elif kind == http2.SETTINGS and not flags & http2.ACK and self.answer_settings:
+                answer += http2.frame(http2.SETTINGS, http2.ACK, 0)
+            elif kind == http2.WINDOW_UPDATE:
+                more = int.from_bytes(payload, "big")
+                self.window[stream] = self.window.get(stream, 65535) + more
+            elif kind == http2.RST_STREAM or kind == http2.HEADERS and flags & http2.END_STREAM:
+                self.ended.add(stream)
+            at += 9 + length
+        self.buffer = self.buffer[at:]
+        if answer:
+            self.socket.sendall(answer)
+
+
+def interleaved():
+    """Pieces of one message that never ends, and an empty call of the smallest size behind each."""
+    reader, number, piece = Reader(), 1, bytes(480)
+    sent, begun, calls = 0, time.monotonic(), 0
+    try:
+        reader.socket.sendall(
+            http2.frame(http2.HEADERS, http2.END_HEADERS, 1, head_of_a_call(PLAY)) +
+            http2.frame(http2.DATA, 0, 1, http2.message(b"", length=1 << 31)) +
+            http2.frame(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, 3,
+                        head_of_a_call("/x", remembered=True)))
+        number, calls = 5, 1
+        used = {0: 5, 1: 5}
+        say("ready 1")
+        while True:
+            out = []
+            for _ in range(30):
+                room = min(reader.window.get(s, 65535) - used[s] for s in used)
+                if room < len(piece) or calls - len(reader.ended) >= CALLS_AT_ONCE:
+                    break
+                out.append(http2.frame(http2.DATA, 0, 1, piece) + http2.frame(
+                    http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, number, INDEXED))
+                used[0] += len(piece)
+                used[1] += len(piece)
+                sent += len(piece)
+                number += 2
+                calls += 1
+            reader.socket.sendall(b"".join(out))
+            reader.read(0 if out else 1)
+    except (OSError, http2.Ended):
+        say("ended %d bytes in %.1f s" % (sent, time.monotonic() - begun))
+
+
+def ask_and_never_read(calls):
+    """Status calls whose answers have nowhere to go; a peer that does not agree to anything else."""
+    reader = Reader(first_settings=b"\0\4\0\0\0\0", answer_settings=False)
+    ask(reader.socket, 1, calls, head_of_a_call())
+    return reader
+
+
+def unread(connections, calls, again):
+    """Calls that end, and connections that are closed, are made again, if asked for."""
+    readers, closed, ended = [ask_and_never_read(calls) for _ in range(connections)], 0, 0
+    numbers = [calls] * connections
+    say("ready %d" % (connections * calls))
+    while True:
+        for i in range(connections):
+            try:
+                if not readers[i]:
+                    if not again:
+                        continue
+                    readers[i], numbers[i] = ask_and_never_read(calls), calls
+                before = len(readers[i].ended)
+                readers[i].read()
+                more = len(readers[i].ended) - before
+                ended += more
+                if again and more:
+                    ask(readers[i].socket, 2 * numbers[i] + 1, more, head_of_a_call())
+                    numbers[i] += more
+            except (OSError, http2.Ended):
+                readers[i] = None
+                closed += 1
+        if not again and (ended >= connections * calls or not any(readers)):
+            say("ended %d calls, %d connections" % (ended, closed))
+            return
+        time.sleep(0.05)
+
+
 def main():
     kind, count = sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    if kind == "unread":
+        unread(count, int(sys.argv[4]), "again" in sys.argv)
+        return
+    if kind == "interleaved":
+        interleaved()
+        return
     if kind == "status":
         status()
     else:

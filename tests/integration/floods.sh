@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Floods of a learner that trains CartPole with one good actor: Status calls without a pause,
-# connections that say nothing, messages that are never finished. Meanwhile it trains, its memory
-# stays bounded, and SIGTERM stops it in time, with a checkpoint.
+# connections that say nothing, messages that are never finished, answers that are never read.
+# Meanwhile it trains, others are served, its memory stays bounded, and SIGTERM stops it in time,
+# with a checkpoint.
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP floods: python3 is not here"; exit 0; }
 
@@ -84,10 +85,66 @@ flood 1 unfinished 700
 sleep 1 # they are read
 grown_kb=$(($(rss_kb) - before_kb))
 echo "  670 MB of unfinished messages: the learner has grown by $((grown_kb >> 10)) MB"
-bounded() { [ $grown_kb -lt $((160 * 1024)) ]; }
-pass_if "670 MB of unfinished messages: less than 160 MB of them are kept" bounded
+grown_by_less() { [ $grown_kb -lt $(($1 * 1024)) ]; }
+pass_if "670 MB of unfinished messages: less than 160 MB of them are kept" grown_by_less 160
 pass_if "connections that go too far are closed, with a word" says "messages that do not end"
 over "a flood of unfinished messages"
+
+# Empty calls between the pieces of one message: none of them makes room for more of it.
+begin 1024
+before_kb=$(rss_kb)
+flood 1 interleaved
+pass_if "a message that never ends, with calls between its pieces: cut off" \
+  wait_for 10 grep -qs '^ended' flood-1
+grown_kb=$(($(rss_kb) - before_kb))
+echo "  $(tail -n 1 flood-1): the learner has grown by $((grown_kb >> 10)) MB"
+pass_if "and less than 16 MB of it are kept" grown_by_less 16
+pass_if "with a word" says "messages that do not end"
+over "a message with calls between its pieces"
+
+answers_others() { timeout 10 "$tree/build/status" "$address" | grep -q 'cartpole vtrace'; }
+joins() {
+  actor 1 --env=cartpole --envs=1 --streams=1 --reconnect_s=5
+  wait_for 20 metric_passes serve/environments 4
+}
+
+# As many as a connection may have: ended after 30 s.
+begin 1024
+before_kb=$(rss_kb)
+begin_s=$SECONDS
+flood 1 unread 1 60
+pass_if "60 unread answers: others are answered" answers_others
+pass_if "they are ended after 30 s" wait_for 40 grep -qs '^ended 60 calls, 0 connections' flood-1
+held_s=$((SECONDS - begin_s))
+echo "  they were held for $held_s s"
+pass_if "and not before" [ $held_s -ge 28 ]
+over "unread answers"
+
+# As many as it likes, from a peer that heeds no limit: the connection is closed at once.
+begin 1024
+before_kb=$(rss_kb)
+flood 1 unread 1 5000
+pass_if "5,000 unread answers on a connection: it is closed" \
+  wait_for 10 grep -qs '^ended 0 calls, 1 connections' flood-1
+pass_if "with a word" says "calls at a time"
+grown_kb=$(($(rss_kb) - before_kb))
+echo "  the learner has grown by $((grown_kb >> 10)) MB"
+pass_if "and less than 64 MB of them are kept" grown_by_less 64
+over "5,000 unread answers"
+
+# From 40 connections, which open as many again as were ended.
+begin 1024
+before_kb=$(rss_kb)
+for number in 1 2; do flood $number unread 20 64 again; done
+pass_if "unread answers on 40 connections, again and again: others are answered" answers_others
+pass_if "a new actor joins" joins
+sleep 5
+pass_if "after 5 s others are answered" answers_others
+pass_if "connections that hold many calls are closed, with a word" says "while calls are scarce"
+grown_kb=$(($(rss_kb) - before_kb))
+echo "  the learner has grown by $((grown_kb >> 10)) MB"
+pass_if "and less than 128 MB of them are kept" grown_by_less 128
+over "unread answers on 40 connections"
 
 if [ -n "${SLOW_TESTS:-}" ]; then
   begin 1024

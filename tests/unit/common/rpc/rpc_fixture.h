@@ -144,32 +144,39 @@ static inline void *fixture_thread(void *argument) {
   struct fixture_worker *worker = argument;
   struct fixture *f = worker->fixture;
   f->thread_ids[worker->queue] = pthread_self();
-  while (rpc_server_poll(f->server, worker->queue, clock_now_us() + 10000000) >= 0)
-    ;
+  while (rpc_server_poll(f->server, worker->queue, clock_now_us() + 100000) >= 0) continue;
   free(worker);
   return NULL;
 }
 
 static inline void fixture_create_bounded(struct fixture *f, const char *address, int num_queues,
-                                          size_t max_message_bytes, int max_calls) {
+                                          size_t max_message_bytes, int max_calls,
+                                          int max_connection_calls) {
   memset(f, 0, sizeof(*f));
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->changed, NULL);
   static const struct rpc_method methods[FIXTURE_METHODS] = {
-      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
-      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false},
-      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false},
-      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false},
-      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false},
-      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed,
+      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false, true},
+      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false, false},
+      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false, false},
+      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false, false},
+      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false, false},
+      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed, false,
        false},
-      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false},
-      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
+      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false, false},
+      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false, false},
   };
   memcpy(f->methods, methods, sizeof(methods));
   for (int i = 0; i < FIXTURE_METHODS; i++) f->methods[i].context = f;
-  struct rpc_server_config config = {address,         num_queues,        f->methods,
-                                     FIXTURE_METHODS, max_message_bytes, max_calls};
+  struct rpc_server_config config = {
+      .address = address,
+      .num_queues = num_queues,
+      .methods = f->methods,
+      .num_methods = FIXTURE_METHODS,
+      .max_message_bytes = max_message_bytes,
+      .max_calls = max_calls,
+      .max_connection_calls = max_connection_calls,
+  };
   struct error error;
   if (rpc_server_create(&f->server, &config, &error) != STATUS_OK) {
     fprintf(stderr, "%s\n", error.text);
@@ -190,7 +197,7 @@ static inline void fixture_create_bounded(struct fixture *f, const char *address
 
 static inline void fixture_create(struct fixture *f, const char *address, int num_queues,
                                   size_t max_message_bytes) {
-  fixture_create_bounded(f, address, num_queues, max_message_bytes, 0);
+  fixture_create_bounded(f, address, num_queues, max_message_bytes, 0, 0);
 }
 
 /* Stops the server as the learner does; the caller's streams may still be open. */

@@ -315,6 +315,54 @@ static void a_cancelled_message_is_not_waited_for(void **state) {
   batcher_destroy(batcher);
 }
 
+/* Removed while its message is decoded, which is then refused or comes too late. */
+static void a_barrier_is_not_disturbed_by_who_goes_while_its_message_is_decoded(void **state) {
+  (void)state;
+  for (int refused = 0; refused < 2; refused++) {
+    struct batcher_config config = config_of(2, 8);
+    config.barrier_rows = 8;
+    struct batcher *batcher = batcher_create(&config);
+    for (int i = 0; i < 2; i++) batcher_add(batcher, i, 4, 4 * i, 1, false, true, 0);
+    int segment;
+    struct row_batch *batch = batcher_reserve(batcher, 0, &segment, 1);
+    batcher_remove(batcher, 0);
+    batcher_add(batcher, 0, 4, 0, 2, false, true, 2); /* the place is taken again meanwhile */
+    if (refused)
+      batcher_cancel(batcher, batch, segment);
+    else
+      batcher_commit(batcher, batch, segment, fake_stream(0), 3);
+    send(batcher, 1, 4);
+    assert_null(take(batcher, 5));
+    send(batcher, 0, 6);
+    batch = take(batcher, 7);
+    assert_non_null(batch);
+    for (int i = 0; i < 3; i++)
+      assert_int_equal(batch->segment[i].dead,
+                       batch->segment[i].client == 0 && batch->segment[i].life == 1);
+    finish(batcher, batch, 8);
+    batcher_destroy(batcher);
+  }
+}
+
+/* Nobody live is left: what an evaluator sends meanwhile is not held up. */
+static void a_barrier_that_everybody_left_lets_evaluators_pass(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(2, 8);
+  config.barrier_rows = 4;
+  struct batcher *batcher = batcher_create(&config);
+  batcher_add(batcher, 0, 4, 0, 1, false, true, 0);
+  batcher_add(batcher, 1, 2, 4, 1, true, false, 0);
+  int segment;
+  struct row_batch *batch = batcher_reserve(batcher, 0, &segment, 1);
+  batcher_remove(batcher, 0);
+  batcher_cancel(batcher, batch, segment);
+  send(batcher, 1, 2);
+  batch = take(batcher, 3);
+  assert_non_null(batch);
+  finish(batcher, batch, 4);
+  batcher_destroy(batcher);
+}
+
 static void a_barrier_orders_rows_by_slot(void **state) {
   (void)state;
   struct batcher_config config = config_of(3, 12);
@@ -412,6 +460,8 @@ int main(void) {
       cmocka_unit_test(a_removed_client_drops_its_rows),
       cmocka_unit_test(a_removed_running_client_does_not_step),
       cmocka_unit_test(a_cancelled_message_is_not_waited_for),
+      cmocka_unit_test(a_barrier_is_not_disturbed_by_who_goes_while_its_message_is_decoded),
+      cmocka_unit_test(a_barrier_that_everybody_left_lets_evaluators_pass),
       cmocka_unit_test(a_barrier_orders_rows_by_slot),
       cmocka_unit_test(random_schedules_agree_with_a_model),
   };

@@ -1,4 +1,6 @@
 /* Joins and episodes of a deterministic run: whoever comes first, the order is the same. */
+#include <pthread.h>
+
 #include "tests/unit/learner/serve/ingress_fixture.h"
 
 /* Whoever comes first, the ids follow the names. */
@@ -50,6 +52,31 @@ static void a_waiting_join_goes_with_its_peer(void **state) {
   loopback_free(back);
 }
 
+static void *stop_the_learner(void *argument) {
+  const struct fixture *f = argument;
+  ingress_stop(f->ingress, RPC_UNAVAILABLE, "the learner is stopping");
+  return NULL;
+}
+
+/* However close they come: before the stop, while it looks for those that wait, behind it. */
+static void a_join_beside_the_stop_is_answered(void **state) {
+  for (int i = 0; i < 3000; i++) {
+    create_deterministic(state);
+    struct fixture *f = *state;
+    struct wire_join_request one = request_of("actor/0/0");
+    pthread_t stop;
+    assert_int_equal(pthread_create(&stop, NULL, stop_the_learner, f), 0);
+    for (volatile int pause = i * 7 % 20000; pause > 0; pause--) continue;
+    struct rpc_stream *stream = send_join(f, &one);
+    pthread_join(stop, NULL);
+    assert_false(stream->in_hand);
+    assert_true(stream->finished);
+    assert_int_equal(stream->code, RPC_UNAVAILABLE);
+    loopback_free(stream);
+    destroy(state);
+  }
+}
+
 /* Deterministic: kept by environment until the batch runs, evaluators' counted at once. A later
  * environment whose message came first is still the later one. */
 static void deterministic_episodes_wait_for_their_batch(void **state) {
@@ -90,6 +117,7 @@ int main(void) {
       WITH(create_deterministic, deterministic_joins_are_ordered_by_name),
       WITH(create_deterministic, deterministic_joins_are_collected_once),
       WITH(create_deterministic, a_waiting_join_goes_with_its_peer),
+      cmocka_unit_test(a_join_beside_the_stop_is_answered),
       WITH(create_deterministic, deterministic_episodes_wait_for_their_batch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,16 @@ static void the_end_of_collecting_gives_those_that_wait_to_the_caller(void **sta
   leases_destroy(leases);
 }
 
+/* Nobody would find it there. */
+static void a_join_after_the_end_of_collecting_is_not_kept(void **state) {
+  (void)state;
+  struct leases *leases = create();
+  leases_end_collecting(leases);
+  expect_refused(leases, "a", 1, WIRE_ROLE_TRAIN, STATUS_DONE, "wait for nobody");
+  expect_no_more(leases);
+  leases_destroy(leases);
+}
+
 static struct lease *join(struct leases *leases, const char *name, int count, enum wire_role role) {
   struct wire_join_request request = request_of(name, count, role);
   struct lease *lease;
@@ -211,6 +221,7 @@ int main(void) {
       cmocka_unit_test(who_leaves_is_not_waited_for),
       cmocka_unit_test(what_does_not_fit_is_refused_and_not_counted),
       cmocka_unit_test(the_end_of_collecting_gives_those_that_wait_to_the_caller),
+      cmocka_unit_test(a_join_after_the_end_of_collecting_is_not_kept),
       cmocka_unit_test(seeds_of_an_evaluation_are_its_environments_numbers),
       cmocka_unit_test(seeds_of_training_differ_by_slot_life_and_seed),
   };

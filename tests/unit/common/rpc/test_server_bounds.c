@@ -1,0 +1,301 @@
+/* Calls are bounded, and nobody locks others out: a peer that opens calls by hand, and lets them
+ * wait, beside clients that behave. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "rpc_fixture.h"
+
+enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, END_STREAM = 1, END_HEADERS = 4 };
+
+/* ---- a peer that reads no answers */
+
+struct raw {
+  int fd;
+  uint32_t stream; /* of the newest call */
+};
+
+static void send_frame(const struct raw *raw, int kind, int flags, uint32_t stream,
+                       const void *payload, size_t bytes) {
+  uint8_t frame[512] = {0,
+                        (uint8_t)(bytes >> 8),
+                        (uint8_t)bytes,
+                        (uint8_t)kind,
+                        (uint8_t)flags,
+                        (uint8_t)(stream >> 24),
+                        (uint8_t)(stream >> 16),
+                        (uint8_t)(stream >> 8),
+                        (uint8_t)stream};
+  assert_true(bytes + 9 <= sizeof(frame));
+  if (bytes > 0) memcpy(frame + 9, payload, bytes);
+  ssize_t sent = send(raw->fd, frame, bytes + 9, MSG_NOSIGNAL);
+  (void)sent; /* the server may have hung up */
+}
+
+/* `reads`: else its streams' windows are 0, so that no message fits; a status alone would. */
+static struct raw raw_connect_as(const struct fixture *f, bool reads) {
+  static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  static const uint8_t no_window[] = {0, 4, 0, 0, 0, 0};
+  struct raw raw = {.fd = socket(AF_INET, SOCK_STREAM, 0)};
+  struct sockaddr_in place = {.sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)rpc_server_port(f->server))};
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  assert_int_equal(connect(raw.fd, (struct sockaddr *)&place, sizeof(place)), 0);
+  assert_int_equal(send(raw.fd, preface, sizeof(preface) - 1, MSG_NOSIGNAL), 24);
+  send_frame(&raw, SETTINGS, 0, 0, no_window, reads ? 0 : sizeof(no_window));
+  return raw;
+}
+
+static struct raw raw_connect(const struct fixture *f) {
+  return raw_connect_as(f, false);
+}
+
+static size_t add_header(uint8_t *block, size_t at, const char *name, const char *value) {
+  const char *const texts[2] = {name, value};
+  block[at++] = 0;
+  for (int i = 0; i < 2; i++) {
+    size_t length = strlen(texts[i]);
+    block[at++] = (uint8_t)length;
+    memcpy(block + at, texts[i], length);
+    at += length;
+  }
+  return at;
+}
+
+static void raw_open(struct raw *raw, const char *path) {
+  uint8_t block[256];
+  size_t bytes = add_header(block, 0, ":method", "POST");
+  bytes = add_header(block, bytes, ":scheme", "http");
+  bytes = add_header(block, bytes, ":path", path);
+  bytes = add_header(block, bytes, ":authority", "test");
+  bytes = add_header(block, bytes, "te", "trailers");
+  bytes = add_header(block, bytes, "content-type", "application/grpc");
+  raw->stream += raw->stream ? 2 : 1;
+  send_frame(raw, HEADERS, END_HEADERS, raw->stream, block, bytes);
+}
+
+/* One message on the newest call. */
+static void raw_say(const struct raw *raw, int flags) {
+  static const uint8_t message[] = {0, 0, 0, 0, 1, 'x'};
+  send_frame(raw, DATA, flags, raw->stream, message, sizeof(message));
+}
+
+/* A call with one message, and its end. */
+static void raw_ask(struct raw *raw, const char *path) {
+  raw_open(raw, path);
+  raw_say(raw, END_STREAM);
+}
+
+/* Whether the server closes the connection, within 5 s. */
+static bool raw_is_closed(const struct raw *raw) {
+  const struct timeval five_s = {.tv_sec = 5};
+  char bytes[4096];
+  ssize_t n;
+  setsockopt(raw->fd, SOL_SOCKET, SO_RCVTIMEO, &five_s, sizeof(five_s));
+  while ((n = recv(raw->fd, bytes, sizeof(bytes), 0)) > 0) continue;
+  return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+static void read_exactly(const struct raw *raw, uint8_t *bytes, size_t count) {
+  for (size_t at = 0; at < count;) {
+    ssize_t n = recv(raw->fd, bytes + at, count - at, 0);
+    assert_true(n > 0);
+    at += (size_t)n;
+  }
+}
+
+/* Whether the call is answered by a message; else it is reset. */
+static bool raw_is_answered(const struct raw *raw) {
+  uint8_t head[9], payload[1024];
+  for (;;) {
+    read_exactly(raw, head, sizeof(head));
+    size_t bytes = (size_t)head[1] << 8 | head[2];
+    assert_true(bytes <= sizeof(payload));
+    read_exactly(raw, payload, bytes);
+    if (head[3] == DATA || head[3] == RST_STREAM) return head[3] == DATA;
+  }
+}
+
+/* ---- a client that behaves */
+
+static enum rpc_code ask(const struct fixture *f, const char *path) {
+  struct rpc_channel *channel = rpc_channel_create(f->address, 1000);
+  uint8_t *reply;
+  size_t bytes;
+  struct rpc_result result = rpc_unary(channel, path, "x", 1, &reply, &bytes, 10000);
+  free(reply);
+  rpc_channel_destroy(channel);
+  return result.code;
+}
+
+/* ---- */
+
+/* Half of the calls are open, so the patience is short: what waits for its peer is ended. */
+static void calls_that_wait_for_their_peer_are_ended(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 12, 0);
+  struct raw raw = raw_connect(&f);
+  for (int i = 0; i < 3; i++) raw_ask(&raw, "/test/Unary");
+  for (int i = 0; i < 3; i++) raw_open(&raw, "/test/Unary");
+  assert_true(fixture_reaches(&f.messages, 3));
+  assert_true(fixture_reaches(&f.opened, 6));
+  assert_int_equal(atomic_load(&f.closed), 0);
+  int64_t begin_us = clock_now_us();
+  assert_true(fixture_reaches(&f.closed, 6));
+  assert_in_range(clock_now_us() - begin_us, 500000, 5000000);
+  close(raw.fd);
+  fixture_destroy(&f);
+}
+
+static void sleep_long(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                       int n) {
+  (void)context, (void)spans, (void)n;
+  clock_sleep_us(2000000);
+  rpc_stream_finish(stream, RPC_OK, "", "x", 1);
+}
+
+/* A message that came in time, while the server's own thread was busy. */
+static void a_peer_is_not_blamed_for_a_busy_server(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 4, 0);
+  struct rpc_method *bare = &f.methods[6];
+  assert_string_equal(bare->path, "/test/Bare");
+  bare->on_message = sleep_long;
+  struct raw patient = raw_connect_as(&f, true), busy = raw_connect(&f);
+  raw_open(&patient, "/test/Echo");
+  assert_true(fixture_reaches(&f.opened, 1));
+  raw_ask(&busy, "/test/Bare");
+  clock_sleep_us(300000);
+  raw_say(&patient, 0);
+  assert_true(raw_is_answered(&patient));
+  close(patient.fd), close(busy.fd);
+  fixture_destroy(&f);
+}
+
+/* A stream between two messages, or with one in hand, does not wait for its peer. */
+static void calls_that_play_are_not_ended(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 6, 0);
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
+  struct rpc_call *call[3];
+  struct rpc_result result;
+  bool ended;
+  for (int i = 0; i < 3; i++) {
+    call[i] = rpc_call_open(channel, "/test/Echo");
+    assert_true(fixture_say(call[i], "hello", &result, &ended));
+  }
+  clock_sleep_us(2500000);
+  for (int i = 0; i < 3; i++) {
+    assert_true(fixture_say(call[i], "still here", &result, &ended));
+    rpc_call_close(call[i]);
+  }
+  rpc_channel_destroy(channel);
+  fixture_destroy(&f);
+}
+
+/* One that has just ended may still be counted, so nothing here goes to the edge. */
+static void the_last_quarter_is_kept(void **state) {
+  (void)state;
+  enum { CALLS = 16, KEPT_FROM = 12, MOST = 14 };
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, CALLS, 0);
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
+  struct rpc_call *call[MOST];
+  struct rpc_result result;
+  bool ended;
+  for (int i = 0; i < MOST; i++) {
+    if (i == KEPT_FROM / 2) {
+      assert_int_equal(ask(&f, "/test/Unary"), RPC_OK);
+      assert_int_equal(ask(&f, "/test/None"), RPC_UNIMPLEMENTED);
+    } else if (i == KEPT_FROM) {
+      assert_int_equal(ask(&f, "/test/Unary"), RPC_UNAVAILABLE);
+      assert_int_equal(ask(&f, "/test/None"), RPC_UNAVAILABLE);
+    }
+    call[i] = rpc_call_open(channel, "/test/Echo");
+    assert_true(fixture_say(call[i], "hello", &result, &ended));
+  }
+  for (int i = 0; i < MOST; i++) rpc_call_close(call[i]);
+  rpc_channel_destroy(channel);
+  fixture_destroy(&f);
+}
+
+/* Who has more than 8 calls that wait for it, while half of all are open, loses all at once. */
+static void who_holds_many_calls_is_closed_when_they_are_scarce(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 16, 0);
+  struct raw raw = raw_connect(&f);
+  for (int i = 0; i < 12; i++) raw_ask(&raw, "/test/Unary");
+  assert_true(raw_is_closed(&raw));
+  assert_int_equal(ask(&f, "/test/Unary"), RPC_OK);
+  assert_true(fixture_reaches(&f.closed, atomic_load(&f.opened)));
+  close(raw.fd);
+  fixture_destroy(&f);
+}
+
+/* A peer that never agreed to the bound it was told. */
+static void a_connection_has_so_many_calls(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 0, 10);
+  struct raw raw = raw_connect(&f);
+  for (int i = 0; i < 20; i++) raw_ask(&raw, "/test/Unary");
+  assert_true(fixture_reaches(&f.messages, 20));
+  raw_ask(&raw, "/test/Unary");
+  assert_true(raw_is_closed(&raw));
+  assert_true(fixture_reaches(&f.closed, 20));
+  assert_int_equal(ask(&f, "/test/Unary"), RPC_OK);
+  close(raw.fd);
+  fixture_destroy(&f);
+}
+
+/* One that did waits until there is room. */
+static void a_client_keeps_to_the_bound_of_a_connection(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 0, 2);
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
+  struct rpc_call *call[2];
+  struct rpc_result result;
+  uint8_t *reply;
+  size_t bytes;
+  bool ended;
+  for (int i = 0; i < 2; i++) {
+    call[i] = rpc_call_open(channel, "/test/Echo");
+    assert_true(fixture_say(call[i], "hello", &result, &ended));
+  }
+  result = rpc_unary(channel, "/test/Unary", "x", 1, &reply, &bytes, 300);
+  assert_int_equal(result.code, RPC_DEADLINE_EXCEEDED);
+  rpc_call_close(call[0]);
+  result = rpc_unary(channel, "/test/Unary", "x", 1, &reply, &bytes, 10000);
+  assert_int_equal(result.code, RPC_OK);
+  free(reply);
+  rpc_call_close(call[1]);
+  rpc_channel_destroy(channel);
+  fixture_destroy(&f);
+}
+
+int main(void) {
+  log_init("test", LOG_ERROR);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(calls_that_wait_for_their_peer_are_ended),
+      cmocka_unit_test(a_peer_is_not_blamed_for_a_busy_server),
+      cmocka_unit_test(calls_that_play_are_not_ended),
+      cmocka_unit_test(the_last_quarter_is_kept),
+      cmocka_unit_test(who_holds_many_calls_is_closed_when_they_are_scarce),
+      cmocka_unit_test(a_connection_has_so_many_calls),
+      cmocka_unit_test(a_client_keeps_to_the_bound_of_a_connection),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
