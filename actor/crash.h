@@ -1,6 +1,6 @@
 /* Last words of a process that an environment takes down: "environment meadow crashed in step
  * (SIGSEGV)". The process still ends by the signal, so that whoever started it sees a crash.
- * Upstream: actor/main.c, actor/env_pool.c, actor/check_env.c, deploy/launch_plan.c, deploy/watch. */
+ * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, deploy/launch_plan.c, deploy/watch/. */
 #ifndef ACORN_ACTOR_CRASH_H
 #define ACORN_ACTOR_CRASH_H
 
