@@ -1,5 +1,5 @@
-/* Whether the environments of a thread are at work or wait for their turn. Those in Python share one
- * interpreter: when one hangs in it, the other threads stand still too, and are not to blame.
+/* Whether the environments of a thread are at work or wait for their turn. Those in Python share
+ * one interpreter: when one hangs in it, the other threads stand still too, and are not to blame.
  * envs/bridge.h's acorn_bridge_waits is defined here.
  * Upstream: gymnasium.so. Downstream: actor/worker.c. */
 #ifndef ACORN_ACTOR_TURN_H

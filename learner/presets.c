@@ -75,6 +75,7 @@ static const struct preset presets[] = {
     {"gym:CartPole-v1", "total_steps", "1500k"},
 };
 
+/* Measured: see docs/design.md, "How many environments an actor holds". */
 static const struct {
   const char *env;
   int envs_per_actor;

@@ -5,9 +5,9 @@
  *
  * It also rehearses worlds that fail. ACORN_SYNTHETIC_FAULT=FAULT:STEPS in a process's environment
  * makes each instance there fail at its step number STEPS: "error" (it says so), "nan" (its reward
- * is none), "hang" (it never returns; from 0 steps it hangs while it is made), "crash" (a segmentation
- * fault), "child" (it leaves a process behind and goes on). It is no option, as it is one process
- * that fails and not the world. */
+ * is none), "hang" (it never returns; with 0 steps it hangs while it is made), "crash" (a
+ * segmentation fault), "child" (it leaves a process behind and goes on). It is no option, as it is
+ * one process that fails and not the world. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

@@ -97,10 +97,10 @@ names_one() {
 }
 pass_if "of two streams the one that hangs is named" names_one
 makes_hang=(--env_args='{"what": "hang in make"}' --hang_s=1)
-hangs_in_make() { is "$code" 1 && says "environment gym-zoo-Wrong-v0 hangs in space for more than 1 s"; }
+hangs_in_make() { is "$code" 1 && says "gym-zoo-Wrong-v0 hangs in space for more than 1 s"; }
 refused gym:zoo:Wrong-v0 vtrace 1 1 "${makes_hang[@]}"
 pass_if "one that hangs while it is made is named by the launcher" hangs_in_make
-timeout 20 "$program" --env=gym:zoo:Wrong-v0 "${makes_hang[@]}" >"$work/out" 2>"$work/err"
+timeout -k 1 20 "$program" --env=gym:zoo:Wrong-v0 "${makes_hang[@]}" >"$work/out" 2>"$work/err"
 code=$?
 pass_if "and by an actor" hangs_in_make
 
