@@ -27,14 +27,14 @@ static _Thread_local PyThreadState *thread_state;
 /* The first time a thread comes its state is made and kept: making one at every step takes longer
  * than the step of a small environment. */
 void interpreter_enter(void) {
+  if (acorn_bridge_waits) acorn_bridge_waits(1);
   if (thread_state) {
-    if (acorn_bridge_waits) acorn_bridge_waits(1);
     PyEval_RestoreThread(thread_state);
-    if (acorn_bridge_waits) acorn_bridge_waits(0);
-    return;
+  } else {
+    PyGILState_Ensure();
+    thread_state = PyThreadState_Get();
   }
-  PyGILState_Ensure();
-  thread_state = PyThreadState_Get();
+  if (acorn_bridge_waits) acorn_bridge_waits(0);
 }
 
 void interpreter_leave(void) {
