@@ -74,6 +74,22 @@ static dnnl_memory_desc_t plain_weights(const struct shape *s) {
 
 /* ---- plans */
 
+static bool same_window(const struct device_window *a, const struct device_window *b) {
+  return a->H == b->H && a->W == b->W && a->C == b->C && a->O == b->O && a->size == b->size &&
+         a->stride == b->stride && a->same == b->same;
+}
+
+/* The chunks' gradients are added up as they are, so all have the form that oneDNN has chosen for
+ * the first one. */
+static dnnl_memory_desc_t gradient_form(const struct cpu_dnnl *self,
+                                        const struct device_window *window,
+                                        const struct shape *s) {
+  for (int i = 0; i < self->num_plans; i++)
+    if (self->plan[i]->pass == PASS_WEIGHTS && same_window(&self->plan[i]->window, window))
+      return self->plan[i]->weights_form;
+  return cpu_dnnl_describe(4, s->weights, dnnl_f32, dnnl_format_tag_any);
+}
+
 /* The operation of one pass. Backward passes are described beside the forward they belong to. */
 static dnnl_primitive_desc_t describe_pass(struct cpu_dnnl *self, const struct plan *plan,
                                            const struct shape *s) {
@@ -85,7 +101,7 @@ static dnnl_primitive_desc_t describe_pass(struct cpu_dnnl *self, const struct p
   dnnl_memory_desc_t weights = cpu_dnnl_describe(4, s->weights, low, dnnl_format_tag_any);
   dnnl_memory_desc_t written = cpu_dnnl_describe(4, plan->pass == PASS_DATA ? s->x : s->y, dnnl_f32,
                                                  plan->pass == PASS_DATA ? forms.x : forms.y);
-  dnnl_memory_desc_t gradient = cpu_dnnl_describe(4, s->weights, dnnl_f32, dnnl_format_tag_any);
+  dnnl_memory_desc_t gradient = gradient_form(self, &plan->window, s);
   dnnl_convolution_desc_t forward, backward;
   dnnl_primitive_desc_t hint, found;
   /* _direct: the automatic choice takes Winograd's, which is slower here and less exact. */
@@ -132,11 +148,6 @@ static struct plan *make_plan(struct cpu_dnnl *self, const struct plan *key) {
   self->plan = realloc(self->plan, (size_t)(self->num_plans + 1) * sizeof(struct plan *));
   CHECK(self->plan, "no memory for a plan");
   return self->plan[self->num_plans++] = plan;
-}
-
-static bool same_window(const struct device_window *a, const struct device_window *b) {
-  return a->H == b->H && a->W == b->W && a->C == b->C && a->O == b->O && a->size == b->size &&
-         a->stride == b->stride && a->same == b->same;
 }
 
 static struct plan *plan_of(struct cpu_dnnl *self, enum pass pass, bool relu,
@@ -239,7 +250,6 @@ void cpu_dnnl_backward_weights(struct device *d, const void *dy, const void *x,
 void cpu_dnnl_finish_weights(struct device *d, float *dw, float *db,
                              const struct device_window *window, bool add) {
   struct cpu_dnnl *self = cpu_dnnl_open(d);
-  /* The form is the same whatever the chunk. */
   struct plan *plan = plan_of(self, PASS_WEIGHTS, false, window, 1);
   struct shape s = shape_of(window, 1);
   dnnl_memory_desc_t plain = plain_weights(&s);
