@@ -1,4 +1,5 @@
 /* The actor: options, one worker per stream, signals. The workers do the work. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
+#include "common/base/thread.h"
 #include "envs/registry.h"
 
 enum { EXIT_USAGE = 2, CHECK_HANG_S = 10, TICK_MS = 1000, GRACE_MS = 500, GRACE_TICK_MS = 20 };
@@ -28,6 +30,7 @@ struct app {
   struct worker **worker; /* (num_workers) */
   int num_workers;
   struct measure_sum printed; /* what earlier measure lines covered */
+  bool holds;                 /* the checked environment */
 };
 
 /* ---- options */
@@ -40,8 +43,8 @@ static enum status check_streams(struct actor_options *options, struct error *er
                      (long long)options->streams, (long long)options->envs);
 }
 
-/* Seconds that a call on this thread may take, which makes the environments. Where its author waits
- * for the check they are fewer. */
+/* Seconds that a call of the environment may take. Where its author waits for the check they are
+ * fewer. */
 static unsigned call_limit_s(const struct actor_options *options) {
   bool given = options_given(&actor_options_table, options, "hang_s");
   return options->check_env && !given ? CHECK_HANG_S : (unsigned)options->hang_s;
@@ -57,6 +60,7 @@ static enum status find_environment(struct app *app, struct error *error) {
   crash_in("space");
   status = registry_space(&app->space, app->env, &app->env_config, error);
   crash_in(NULL);
+  crash_limit(0);
   return status;
 }
 
@@ -108,6 +112,7 @@ static enum status start_worker(struct app *app, int stream, int num_environment
       .env_config = &app->env_config,
       .step_delay_us = options->step_delay_us,
       .reconnect_us = options->reconnect_s * 1000000,
+      .call_limit_s = call_limit_s(options),
       .finished = signals_wake,
   };
   registry_identity(config.request.environment, sizeof config.request.environment, app->env,
@@ -240,14 +245,23 @@ static int run(struct app *app) {
   return exit_code;
 }
 
-/* No learner, no workers: signals end it. */
-static int check_environment(struct app *app) {
+static void *run_check(void *context) {
   static char crash_stack[CRASH_STACK_BYTES];
-  signals_stop();
+  struct app *app = context;
   crash_watch_thread(crash_stack);
+  crash_limit(call_limit_s(&app->options));
+  app->holds = check_env(app->env, &app->env_config, &app->space, stdout);
+  return NULL;
+}
+
+/* On a thread of its own, as in a run. No learner, no workers: signals end it. */
+static int check_environment(struct app *app) {
+  pthread_t thread;
+  signals_stop();
   setvbuf(stdout, NULL, _IOLBF, 0); // what was seen stands there when a call hangs
-  bool holds = check_env(app->env, &app->env_config, &app->space, stdout);
-  return holds ? EXIT_SUCCESS : EXIT_FAILURE;
+  thread_start(&thread, "check", run_check, app);
+  pthread_join(thread, NULL);
+  return app->holds ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv) {

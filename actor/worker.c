@@ -1,6 +1,7 @@
 #include "actor/worker.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -21,6 +22,8 @@ struct worker {
   struct measure measure;
   void (*finished)(void);
   pthread_t thread;
+  sem_t made; /* the environments are there, or `status` says why not */
+  unsigned call_limit_s;
   atomic_int_fast64_t stepping_since_us; /* 0: waiting for the learner */
   atomic_bool waits_for_turn;
 
@@ -32,10 +35,16 @@ struct worker {
   int num_failures;
   _Alignas(16) uint8_t crash_stack[CRASH_STACK_BYTES];
 
-  /* written before `ended` */
+  /* written before `made`, and again before `ended` */
   enum status status;
   struct error error;
   atomic_bool ended;
+};
+
+/* What the thread begins with; gone once the environments are made. */
+struct start {
+  struct worker *worker;
+  struct env_pool_config pool;
 };
 
 /* ---- the loop */
@@ -97,14 +106,30 @@ static enum status work(struct worker *worker, struct error *error) {
   }
 }
 
+/* Only one worker makes its environments at a time, so that the process's alarm is free. */
+static enum status make_environments(struct worker *worker, const struct env_pool_config *config) {
+  crash_limit(worker->call_limit_s);
+  enum status status = env_pool_create(&worker->pool, config, &worker->error);
+  crash_limit(0);
+  return status;
+}
+
+/* Environments may belong to the thread that made them (a database, a window, thread-local data):
+ * they are made, stepped and closed here. */
 static void *worker_main(void *context) {
-  struct worker *worker = context;
+  struct start *start = context;
+  struct worker *worker = start->worker;
   crash_watch_thread(worker->crash_stack);
   turn_watch(&worker->waits_for_turn);
   thread_computes();
+  worker->status = make_environments(worker, &start->pool);
+  bool made = worker->status == STATUS_OK;
+  sem_post(&worker->made);
+  if (!made) return NULL;
   worker->status = work(worker, &worker->error);
   atomic_store(&worker->ended, true);
   worker->finished();
+  env_pool_destroy(worker->pool);
   return NULL;
 }
 
@@ -122,7 +147,8 @@ static void create_rows(struct worker *worker, const struct wire_layout *layout,
 }
 
 static void destroy_parts(struct worker *worker) {
-  env_pool_destroy(worker->pool);
+  link_destroy(worker->link);
+  sem_destroy(&worker->made);
   free(worker->rows.observation);
   free(worker->rows.reward);
   free(worker->rows.flags);
@@ -133,24 +159,33 @@ static void destroy_parts(struct worker *worker) {
 
 enum status worker_create(struct worker **out, const struct worker_config *config,
                           struct error *error) {
+  *out = NULL;
   struct wire_layout layout;
   wire_layout_of_space(&layout, &config->request.space, config->request.num_environments);
-  struct env_pool_config pool = {config->env, config->env_config, &layout, &config->request.space,
-                                 config->step_delay_us};
   struct link_config link = {config->address, &config->request, &layout, config->reconnect_us};
 
   struct worker *worker = check_alloc(1, sizeof *worker);
+  struct start start = {
+      worker,
+      {config->env, config->env_config, &layout, &config->request.space, config->step_delay_us}};
   worker->finished = config->finished;
+  worker->call_limit_s = config->call_limit_s;
   create_rows(worker, &layout, wire_action_bytes(&config->request.space));
-  enum status status = env_pool_create(&worker->pool, &pool, error);
-  if (status != STATUS_OK) {
-    destroy_parts(worker);
-    return status;
-  }
   worker->link = link_create(&link);
-  thread_start(&worker->thread, "worker", worker_main, worker);
-  *out = worker;
-  return STATUS_OK;
+  sem_init(&worker->made, 0, 0);
+  thread_start(&worker->thread, "worker", worker_main, &start);
+  while (sem_wait(&worker->made) != 0) continue; // a signal has come
+  /* From here on the status is the thread's, unless it has ended. */
+  bool made = worker->pool != NULL;
+  if (made) {
+    *out = worker;
+    return STATUS_OK;
+  }
+  pthread_join(worker->thread, NULL);
+  enum status status = worker->status;
+  *error = worker->error;
+  destroy_parts(worker);
+  return status;
 }
 
 void worker_cancel(struct worker *worker) {
@@ -180,6 +215,5 @@ struct measure *worker_measure(struct worker *worker) {
 void worker_destroy(struct worker *worker) {
   worker_cancel(worker);
   pthread_join(worker->thread, NULL);
-  link_destroy(worker->link);
   destroy_parts(worker);
 }

@@ -1,7 +1,8 @@
 /* One stream's thread: its environments and its link, in a linear loop: join; reset; send rows, get
  * actions, step.
  * Upstream: actor/main.c. Downstream: actor/env_pool.h, actor/link.h.
- * Thread: worker_create and worker_destroy by one thread; the loop runs on the worker's own. */
+ * Thread: worker_create and worker_destroy by one thread; the loop runs on the worker's own, which
+ * also makes and closes the environments. */
 #ifndef ACORN_ACTOR_WORKER_H
 #define ACORN_ACTOR_WORKER_H
 
@@ -22,10 +23,11 @@ struct worker_config {
   const struct acorn_config *env_config; /* borrowed for the worker's life */
   int64_t step_delay_us;
   int64_t reconnect_us;
+  unsigned call_limit_s;  /* of making an environment, see crash_limit; 0: none */
   void (*finished)(void); /* called by the worker's thread once it has ended */
 };
 
-/* Creates the environments and starts the thread. Errors: IO, with the environment's sentence. */
+/* Starts the thread and returns once it has made the environments, one worker at a time. Errors: IO, with the environment's sentence. */
 MUST_CHECK enum status worker_create(struct worker **out, const struct worker_config *config,
                                      struct error *error);
 
@@ -47,7 +49,7 @@ bool worker_waits_for_turn(struct worker *worker);
 /* The counters. Thread: any. */
 struct measure *worker_measure(struct worker *worker);
 
-/* Cancels, waits for the thread and frees. */
+/* Cancels, waits until the thread has closed the environments, and frees. */
 void worker_destroy(struct worker *worker);
 
 #endif

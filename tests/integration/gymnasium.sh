@@ -62,6 +62,13 @@ run gym:zoo:Helped-v0 vtrace 1 1 --total_steps=300
 ended 30
 pass_if "one that starts processes can end them" trained gym-zoo-Helped-v0 total_steps
 
+# Made, stepped and closed by one thread.
+run gym:zoo:Bound-v0 vtrace 1 3 --streams=2 --total_steps=300
+ended 30
+pass_if "one that belongs to a thread works" trained gym-zoo-Bound-v0 total_steps
+pass_if "and is closed there" \
+  eval 'keeps_rules gym:zoo:Bound-v0 && grep -q "closed in its thread" "$work/out" "$work/err"'
+
 # ---- faults in a run
 wrong() { run gym:zoo:Wrong-v0 vtrace 1 1 --env_args="{\"what\": \"$1\"}" --streams=1 "${@:2}"; }
 # The log may not be there yet.

@@ -2,7 +2,9 @@
 
 import ctypes
 import multiprocessing
+import sqlite3
 import subprocess
+import threading
 import time
 
 import gymnasium
@@ -95,6 +97,33 @@ class Wrong(gymnasium.Env):
             "nan": np.array([0, np.nan], np.float32),
         }.get(self.what, self.right)
         return tuple(result)
+
+
+class Bound(gymnasium.Env):
+    """Works only in the thread that has made it, as a database does."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    own = threading.local()
+
+    def __init__(self):
+        self.database = sqlite3.connect(":memory:")
+        self.own.made = True
+        self.t = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.database.execute("select 1")
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        assert self.own.made
+        self.database.execute("select 1")
+        self.t += 1
+        return np.zeros(2, np.float32), 0.0, self.t % 9 == 0, False, {}
+
+    def close(self):
+        self.database.close()
+        print("closed in its thread", flush=True)
 
 
 class Greedy(gymnasium.Env):
@@ -212,6 +241,7 @@ class Painter(Everything):
 gymnasium.register("Everything-v0", Everything)
 gymnasium.register("Painter-v0", Painter)
 gymnasium.register("Wrong-v0", Wrong)
+gymnasium.register("Bound-v0", Bound)
 gymnasium.register("Greedy-v0", Greedy)
 gymnasium.register("Helped-v0", Helped)
 gymnasium.register("Stars-v0", Stars)

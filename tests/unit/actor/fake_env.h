@@ -5,6 +5,7 @@
 #define ACORN_TESTS_UNIT_ACTOR_FAKE_ENV_H
 
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ static int fake_aligned;         /* 1: without the byte in front */
 static int fake_failing_creates; /* so many creates fail from now on */
 static int fake_failing_resets;  /* so many resets fail from now on */
 static int fake_alive;           /* instances */
+static int fake_strangers;       /* calls by a thread that has not made the instance */
 static int fake_last_action;
 enum { FAKE_MAX_SEEDS = 64, FAKE_UNSEEDED = -1 };
 static int64_t fake_seed[FAKE_MAX_SEEDS]; /* of every reset so far, all instances */
@@ -27,7 +29,12 @@ static int fake_resets;
 struct fake_env {
   int episode; /* -1 before the first reset */
   int step;
+  pthread_t maker;
 };
+
+static inline void fake_look_at_thread(const struct fake_env *env) {
+  if (!pthread_equal(env->maker, pthread_self())) fake_strangers++;
+}
 
 static inline int fake_space(struct acorn_space *space, const struct acorn_config *config,
                              char *error, size_t error_bytes) {
@@ -49,6 +56,7 @@ static inline void *fake_create(const struct acorn_config *config, char *error,
   }
   struct fake_env *env = calloc(1, sizeof(*env));
   env->episode = -1;
+  env->maker = pthread_self();
   fake_alive++;
   return env;
 }
@@ -61,6 +69,7 @@ static inline void fake_observe(const struct fake_env *env, struct acorn_row *ro
 static inline int fake_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error,
                              size_t error_bytes) {
   struct fake_env *env = self;
+  fake_look_at_thread(env);
   if (fake_failing_resets > 0) {
     fake_failing_resets--;
     snprintf(error, error_bytes, "the emulator died");
@@ -77,6 +86,7 @@ static inline int fake_reset(void *self, const uint64_t *seed, struct acorn_row 
 static inline int fake_step(void *self, const void *action, struct acorn_row *row, char *error,
                             size_t error_bytes) {
   struct fake_env *env = self;
+  fake_look_at_thread(env);
   char outcome = fake_script[env->step++];
   fake_last_action = *(const int32_t *)action;
   if (outcome == 'E') {
@@ -96,6 +106,7 @@ static inline int fake_step(void *self, const void *action, struct acorn_row *ro
 }
 
 static inline void fake_destroy(void *self) {
+  fake_look_at_thread(self);
   fake_alive--;
   free(self);
 }

@@ -13,7 +13,7 @@ static void count_finished(void) {
   atomic_fetch_add(&finished, 1);
 }
 
-static struct worker *start(const char *script, int K) {
+static struct worker_config config_of(int K) {
   struct worker_config config = {
       .address = learner.address,
       .request = {.protocol = WIRE_PROTOCOL,
@@ -25,12 +25,17 @@ static struct worker *start(const char *script, int K) {
       .reconnect_us = 10000000,
       .finished = count_finished,
   };
+  assert_int_equal(registry_space(&config.request.space, &fake_env, &no_options, &error),
+                   STATUS_OK);
+  return config;
+}
+
+static struct worker *start(const char *script, int K) {
+  struct worker_config config = config_of(K);
   struct worker *worker;
   fake_script = script;
   fake_resets = 0;
   atomic_store(&finished, 0);
-  assert_int_equal(registry_space(&config.request.space, &fake_env, &no_options, &error),
-                   STATUS_OK);
   assert_int_equal(worker_create(&worker, &config, &error), STATUS_OK);
   return worker;
 }
@@ -47,6 +52,7 @@ static void close_all(struct worker *worker) {
   worker_destroy(worker);
   learner_stop();
   assert_int_equal(fake_alive, 0);
+  assert_int_equal(fake_strangers, 0); // environments may belong to the thread that made them
 }
 
 static void plays_until_training_is_done(void **state) {
@@ -118,6 +124,17 @@ static void a_failing_environment_ends_the_lease(void **state) {
   assert_int_equal(learner.num_episodes, 0);
 }
 
+static void what_cannot_be_made_is_told(void **state) {
+  (void)state;
+  struct worker_config config = config_of(2);
+  struct worker *worker = NULL;
+  fake_failing_creates = 1;
+  assert_int_equal(worker_create(&worker, &config, &error), STATUS_IO);
+  assert_non_null(strstr(error.text, "no simulator"));
+  assert_null(worker);
+  assert_int_equal(fake_alive, 0);
+}
+
 static void cancel_ends_it(void **state) {
   (void)state;
   static const struct learner_act act = {.messages = LEARNER_HOLD};
@@ -137,6 +154,7 @@ int main(void) {
       cmocka_unit_test(joins_again_after_a_restart),
       cmocka_unit_test(a_refusal_is_final),
       cmocka_unit_test(a_failing_environment_ends_the_lease),
+      cmocka_unit_test(what_cannot_be_made_is_told),
       cmocka_unit_test(cancel_ends_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
