@@ -9,7 +9,7 @@
 #include "common/rpc/intake.h"
 #include "common/rpc/stream.h"
 
-enum { IDLE_CONNECTION_MS = 60000 };
+enum { IDLE_CONNECTION_MS = 60000, HELD_US = 2000 };
 
 /* An accept that is always armed: one on each queue for any call, and one on the control queue for
  * each method of its own. */
@@ -82,8 +82,23 @@ static void accepted(struct op *op, bool ok) {
   const struct rpc_method *method =
       accept->method ? accept->method : find_method(accept->server, accept->details.method);
   disarm(accept);
-  arm(accept);
+  if (accept->method || stream_may_accept(listener, clock_now_us()))
+    arm(accept);
+  else
+    listener->held = accept;
   stream_open(call, method, listener);
+}
+
+/* Takes calls again once it may. Returns how long to wait at most. */
+static int64_t take_held(struct stream_home *home, int64_t deadline_us) {
+  int64_t now_us = clock_now_us();
+  if (stream_may_accept(home, now_us)) {
+    struct accept *accept = home->held;
+    home->held = NULL;
+    arm(accept);
+    return deadline_us;
+  }
+  return deadline_us < now_us + HELD_US ? deadline_us : now_us + HELD_US;
 }
 
 /* ---- life */
@@ -192,6 +207,7 @@ int rpc_server_port(const struct rpc_server *server) {
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us) {
   struct stream_home *home = &server->listeners[queue];
   if (home->first) stream_expire(home, clock_now_us());
+  if (home->held) deadline_us = take_held(home, deadline_us);
   int events = queue_poll(&home->queue, deadline_us);
   if (events == 0) home->behind_us = 0;
   return events;

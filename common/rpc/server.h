@@ -63,7 +63,9 @@ struct rpc_method {
    * server has if it has such a method. Nobody need wait at it: whoever polls it now and then also
    * moves the bytes of all connections while the other queues' threads are busy. */
   bool control;
-  bool reserve; /* the last quarter of max_calls is kept for its calls */
+  /* The last quarter of max_calls is kept for its calls; and as much as max_calls again for those of
+   * a control method. */
+  bool reserve;
 };
 
 struct rpc_server_config {
@@ -82,7 +84,9 @@ struct rpc_server_config {
  * and a connection without a call for a minute, are ended; a connection that goes on sending a
  * message beyond the limit is closed; connections beyond rpc_server_max_connections are turned
  * away. While half of max_calls are open, a call waits for its peer for 1 s only, and a connection
- * with more than 8 such calls is closed when it opens another. Errors: INVALID (address), EXISTS
+ * with more than 8 such calls is closed when it opens another; where there is no room, the oldest
+ * such call of the queue ends for one that comes. A queue takes 500 calls a second once half of
+ * max_calls have come at a time, those of control methods apart. Errors: INVALID (address), EXISTS
  * (port or socket in use: two servers on one port must fail; a stale socket file that nobody
  * listens on is removed first). */
 MUST_CHECK enum status rpc_server_create(struct rpc_server **out,

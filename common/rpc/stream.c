@@ -15,7 +15,10 @@ enum {
   LOOK_US = 250000,
   /* calls of one connection that may wait for their peer when half of all are open. Who is in
    * earnest has none for longer than a round trip. */
-  SCARCE_WAITING = 8
+  SCARCE_WAITING = 8,
+  MAX_OTHERS =
+      256,       /* open calls of methods for which nothing is kept: their answers may be large */
+  CALL_US = 2000 /* so often a queue takes a call, once its budget is used up */
 };
 
 struct rpc_stream {
@@ -34,6 +37,7 @@ struct rpc_stream {
   void *user;
   bool spoke;                       /* a message has come */
   bool expired;                     /* and cancelled */
+  bool other;                       /* counted in open_others */
   struct rpc_stream *next, *before; /* in the home's list */
   grpc_byte_buffer *received;       /* written by gRPC until the batch's event */
   int cancelled;                    /* likewise */
@@ -100,6 +104,42 @@ void stream_expire(struct stream_home *home, int64_t now_us) {
   }
 }
 
+/* The call of this home that has waited for the longest, or NULL. */
+static struct rpc_stream *find_oldest(const struct stream_home *home) {
+  struct rpc_stream *found = NULL;
+  int64_t since_us = INT64_MAX;
+  for (struct rpc_stream *stream = home->first; stream; stream = stream->next) {
+    int64_t waits_us = atomic_load(&stream->waits_us);
+    if (!waits_us || waits_us >= since_us || stream->expired) continue;
+    since_us = waits_us;
+    found = stream;
+  }
+  return found;
+}
+
+/* Ends a call that waits for its peer, for one that comes. Who is in earnest says something at once
+ * and is not among the oldest. False: none waits. */
+static bool make_room(const struct stream_home *home) {
+  struct rpc_stream *oldest = find_oldest(home);
+  if (!oldest) return false;
+  oldest->expired = true;
+  rpc_stream_cancel(oldest, RPC_UNAVAILABLE, "too many calls are open here");
+  return true;
+}
+
+/* A home without a bound on its calls takes them as they come. */
+bool stream_may_accept(struct stream_home *home, int64_t now_us) {
+  int max_calls = home->bounds->max_calls;
+  if (max_calls == INT_MAX) return true;
+  int64_t most_us = (int64_t)max_calls * CALL_US / 2;
+  home->budget_us += home->filled_us ? now_us - home->filled_us : most_us;
+  home->filled_us = now_us;
+  if (home->budget_us > most_us) home->budget_us = most_us;
+  if (home->budget_us < CALL_US) return false;
+  home->budget_us -= CALL_US;
+  return true;
+}
+
 /* ---- the two counts */
 
 void rpc_stream_ref(struct rpc_stream *stream) {
@@ -131,6 +171,7 @@ static void lower_events(struct rpc_stream *stream) {
   grpc_call_unref(stream->call);
   rpc_stream_unref(stream);
   atomic_fetch_sub(&home->bounds->open_calls, 1);
+  if (stream->other) atomic_fetch_sub(&home->bounds->open_others, 1);
   queue_release(&home->queue);
 }
 
@@ -273,14 +314,21 @@ static int descriptor_of(grpc_call *call) {
   return fd;
 }
 
-/* Whether there is no room for it. The last quarter is kept for methods that say so, and when half
- * is in use who holds many for nothing loses them. */
+/* Whether there is no room for it. The last quarter is kept for methods that say so, and as much
+ * again for those of them that lead in; when half is in use who holds many for nothing loses them.
+ */
 static bool is_full(const struct rpc_stream *stream, const struct rpc_method *method) {
   struct stream_bounds *bounds = stream->home->bounds;
   int open_calls = atomic_load(&bounds->open_calls), max_calls = bounds->max_calls;
   int waiting = is_scarce(bounds) ? SCARCE_WAITING : INT_MAX;
   if (intake_close_greedy(bounds->intake, stream->place, waiting)) return true;
-  return open_calls >= (method && method->reserve ? max_calls : max_calls - max_calls / 4);
+  bool full;
+  if (!method || !method->reserve)
+    full =
+        open_calls >= max_calls - max_calls / 4 || atomic_load(&bounds->open_others) >= MAX_OTHERS;
+  else
+    full = open_calls / (method->control ? 2 : 1) >= max_calls;
+  return full && !make_room(stream->home);
 }
 
 static void refuse(struct rpc_stream *stream, bool full) {
@@ -310,9 +358,11 @@ static struct rpc_stream *create(grpc_call *call, struct stream_home *home) {
 void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home) {
   struct rpc_stream *stream = create(call, home);
   bool full = is_full(stream, method);
+  stream->other = !method || !method->reserve;
   if (full) method = NULL;
   stream->method = method;
   atomic_fetch_add(&home->bounds->open_calls, 1);
+  if (stream->other) atomic_fetch_add(&home->bounds->open_others, 1);
   CHECK(queue_hold(&home->queue), "a call on a queue that has ended");
   list_add(stream);
 

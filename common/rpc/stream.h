@@ -19,6 +19,8 @@
 #ifndef ACORN_COMMON_RPC_STREAM_H
 #define ACORN_COMMON_RPC_STREAM_H
 
+#include <stdbool.h>
+
 #include "common/rpc/queue.h"
 #include "common/rpc/server.h"
 
@@ -27,6 +29,7 @@ struct stream_bounds {
   struct intake *intake;
   int max_calls; /* open at a time; INT_MAX: any number */
   atomic_int open_calls;
+  atomic_int open_others; /* of these, those of methods for which nothing is kept */
 };
 
 /* Where calls live: a queue, and what its thread knows of them. */
@@ -39,7 +42,14 @@ struct stream_home {
   int64_t look_us;          /* when to look for those that have waited too long */
   int64_t polled_us;        /* the last time; */
   int64_t behind_us;        /* until then there may be events from before it; 0: there are none */
+  int64_t budget_us;        /* of time for new calls: one takes CALL_US */
+  int64_t filled_us;        /* the last time it grew */
+  struct accept *held;      /* waits for more */
 };
+
+/* Whether one more call may be taken now; then it has been paid for. Training, which shares the
+ * thread with new calls, goes on whatever comes. Thread: the queue's. */
+bool stream_may_accept(struct stream_home *home, int64_t now_us);
 
 /* Takes a call that was just accepted on the home's queue and starts its first batches. It is
  * refused if `method` is NULL (nobody serves that path) or too many are open. Owner: the stream

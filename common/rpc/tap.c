@@ -43,23 +43,26 @@ void tap_end(int fd, const struct tap *tap) {
   pthread_rwlock_unlock(&seeing);
 }
 
-static void show(int fd, const struct msghdr *message, size_t bytes) {
+/* Whether the reader shall have it. */
+static bool show(int fd, const struct msghdr *message, size_t bytes) {
+  bool passes = true;
   pthread_rwlock_rdlock(&seeing);
   struct tap *tap = atomic_load(&watched[fd]);
-  for (size_t i = 0; tap && i < message->msg_iovlen && bytes > 0; i++) {
+  for (size_t i = 0; tap && passes && i < message->msg_iovlen && bytes > 0; i++) {
     const struct iovec *piece = &message->msg_iov[i];
     size_t now = piece->iov_len < bytes ? piece->iov_len : bytes;
-    tap->see(tap, piece->iov_base, now);
+    passes = tap->see(tap, piece->iov_base, now);
     bytes -= now;
   }
   pthread_rwlock_unlock(&seeing);
+  return passes;
 }
 
 // The gRPC core must meet it: everything else is hidden from libraries.
 __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
   ssize_t bytes = next_recvmsg()(fd, message, flags);
   bool taken = bytes > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE));
-  if (taken && fd < TAP_MAX_FILES && atomic_load_explicit(&watched[fd], memory_order_relaxed))
-    show(fd, message, (size_t)bytes);
-  return bytes;
+  if (!taken || fd >= TAP_MAX_FILES) return bytes;
+  if (!atomic_load_explicit(&watched[fd], memory_order_relaxed)) return bytes;
+  return show(fd, message, (size_t)bytes) ? bytes : 0;
 }

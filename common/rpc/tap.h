@@ -8,6 +8,7 @@
 #ifndef ACORN_COMMON_RPC_TAP_H
 #define ACORN_COMMON_RPC_TAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +17,9 @@ enum { TAP_MAX_FILES = 65536 };
 
 /* Kept from tap_begin to tap_end. */
 struct tap {
-  /* Bytes that were just read, by the thread that reads; short, and without a call to gRPC. */
-  void (*see)(struct tap *tap, const uint8_t *data, size_t bytes);
+  /* Bytes that were just read, by the thread that reads; short, and without a call to gRPC. False:
+   * gRPC shall not have them, the connection ends for it here. */
+  bool (*see)(struct tap *tap, const uint8_t *data, size_t bytes);
 };
 
 /* From now on `tap` sees what is read from that file; before the first read. */

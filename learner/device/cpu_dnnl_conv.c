@@ -82,8 +82,7 @@ static bool same_window(const struct device_window *a, const struct device_windo
 /* The chunks' gradients are added up as they are, so all have the form that oneDNN has chosen for
  * the first one. */
 static dnnl_memory_desc_t gradient_form(const struct cpu_dnnl *self,
-                                        const struct device_window *window,
-                                        const struct shape *s) {
+                                        const struct device_window *window, const struct shape *s) {
   for (int i = 0; i < self->num_plans; i++)
     if (self->plan[i]->pass == PASS_WEIGHTS && same_window(&self->plan[i]->window, window))
       return self->plan[i]->weights_form;

@@ -12,10 +12,12 @@
 #include "common/rpc/tap.h"
 
 static char seen[100];
+static bool passes = true;
 
-static void see(struct tap *tap, const uint8_t *data, size_t bytes) {
+static bool see(struct tap *tap, const uint8_t *data, size_t bytes) {
   (void)tap;
   strncat(seen, (const char *)data, bytes);
+  return passes;
 }
 
 /* Reads in two pieces; returns what recvmsg does. */
@@ -52,11 +54,16 @@ static void what_is_read_is_seen(void **state) {
   assert_int_equal(write(ends[1], "g", 1), 1);
   assert_int_equal(receive(ends[0], text, 0), 1);
   assert_string_equal(seen, "bcdefg");
+  passes = false; /* what may not pass is the end of the file */
+  assert_int_equal(write(ends[1], "xyz", 3), 3);
+  assert_int_equal(receive(ends[0], text, 0), 0);
+  assert_string_equal(seen, "bcdefgxy");
+
   tap_end(ends[0], &tap);
   assert_int_equal(write(ends[1], "h", 1), 1);
   assert_int_equal(receive(ends[0], text, 0), 1);
   assert_string_equal(text, "h");
-  assert_string_equal(seen, "bcdefg");
+  assert_string_equal(seen, "bcdefgxy");
   close(ends[0]), close(ends[1]);
 }
 
