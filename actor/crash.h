@@ -2,7 +2,7 @@
  * (SIGSEGV)". The process still ends by the signal, so that whoever started it sees a crash. An
  * environment that calls exit is named, too, and the exit code is 1 whatever it asked for: 0 would
  * say that the run is over.
- * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, deploy/launch_plan.c, deploy/watch/. */
+ * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, deploy/watch/. */
 #ifndef ACORN_ACTOR_CRASH_H
 #define ACORN_ACTOR_CRASH_H
 
