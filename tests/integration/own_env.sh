@@ -210,6 +210,28 @@ pass_if "a run names a crash and gives up" gives_up "environment meadow crashed 
 run ./exits.so vtrace 1 2 --max_deaths=2
 ended 30
 pass_if "or an exit" gives_up "environment meadow ended the process in step (exit)"
+# With a system call, so that not even the C library knows; and on a thread of its own.
+cat >leave.h <<'END'
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *leave(void *unused) {
+  syscall(SYS_exit_group, 0);
+  return unused;
+}
+static void leave_by_thread(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, leave, 0);
+  pthread_join(thread, 0);
+}
+END
+liar vanishes '1i #include "leave.h"
+s/  env->steps++;/  if (++env->steps > 5) leave_by_thread();/'
+run ./vanishes.so vtrace 1 2 --max_deaths=2
+ended 30
+pass_if "or an end with 0 that is nobody's word" \
+  gives_up "actor 0 ended by itself (exit code 0); its environment may call _exit"
 
 # ---- a learner that has no such file
 "$tree/build/learner" --env=join --listen="unix:$work/socket" --num_envs=16 --logdir="$work/told" \
