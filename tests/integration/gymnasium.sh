@@ -90,7 +90,7 @@ pass_if "one that hangs is named and ended" \
 rm -rf "$work/run"
 wrong leave --max_deaths=1 --logdir="$work/run"
 ended 30
-leaves() { ! is "$code" 0 && ! is "$code" 124 && says "ended by itself (exit code 0); its env"; }
+leaves() { ! is "$code" 0 && ! is "$code" 124 && says "ended the process in step (_exit)"; }
 pass_if "so is one that ends the process with 0 in a step" leaves
 # The first one is made to see what it looks like: the third one plays in stream 1, and the other
 # stream waits for the lock that it keeps.
