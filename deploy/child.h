@@ -29,8 +29,8 @@ struct child {
 };
 
 /* Starts the process with `output` as its stdout and stderr; a negative one: it shares ours. stdin
- * is empty, other files but `word` are closed. on_end is called by the loop when it has ended, after
- * everything in its group has been killed. Returns 0 or a libuv error. */
+ * is empty, other files but `word` are closed. on_end is called by the loop when it has ended,
+ * after everything in its group has been killed. Returns 0 or a libuv error. */
 int child_start(struct child *child, uv_loop_t *loop, int output);
 
 /* Lets the loop end. Must not be alive, and is not started again. */

@@ -3,11 +3,10 @@
  *
  * Starts the learner, waits until it listens, starts the actors with their output in log files, and
  * starts an actor again that crashes or is stopped by others, unless it refuses its options (exit
- * code 2). Only the word of actor/home.h says that the learner has sent the actor home: an exit code
- * of 0 may be the environment's. Every child is the
- * leader of a process group of its own, so that a terminal's Ctrl-C reaches only the supervisor,
- * which passes it on in the right order. Invariant: supervisor_run returns only when every child
- * has been reaped.
+ * code 2). Only the word of actor/home.h says that the learner has sent the actor home: an exit
+ * code of 0 may be the environment's. Every child is the leader of a process group of its own, so
+ * that a terminal's Ctrl-C reaches only the supervisor, which passes it on in the right order.
+ * Invariant: supervisor_run returns only when every child has been reaped.
  * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
  * arguments. Thread: one; runs the default libuv loop. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
