@@ -37,13 +37,21 @@ static void reset_signals(void) {
     if (signum != SIGTTOU) signal(signum, SIG_DFL);
 }
 
+// The file `word` becomes CHILD_WORD, and stays open in the new program. Returns the last file that
+// does.
+static int keep_word(int word) {
+  if (word == CHILD_WORD) return fcntl(word, F_SETFD, 0) == 0 ? CHILD_WORD : -1;
+  return word ? dup2(word, CHILD_WORD) : STDERR_FILENO;
+}
+
 // stdin is empty, stdout and stderr are `output` unless it is negative, everything else is closed.
-static bool set_files(int output) {
+static bool set_files(int output, int word) {
   int empty = open("/dev/null", O_RDONLY);
   if (empty < 0 || dup2(empty, STDIN_FILENO) < 0) return false;
   if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0))
     return false;
-  return close_range(STDERR_FILENO + 1, ~0U, 0) == 0 || errno == ENOSYS;
+  int last = keep_word(word);
+  return last > 0 && (close_range((unsigned)last + 1, ~0U, 0) == 0 || errno == ENOSYS);
 }
 
 // The new process, up to its program. It asks for a SIGTERM at its parent's end before anything
@@ -51,15 +59,15 @@ static bool set_files(int output) {
 //
 // A process group, not a session: the kernel shares the cores between sessions first (autogroup),
 // so that a learner in a session of its own would get the share of one actor.
-static void become(char *const *command, int output, pid_t parent) {
+static void become(const struct child *child, int output, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   reset_signals();
   if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return;
   if (getppid() != parent) _exit(EXIT_FAILURE);
-  if (setpgid(0, 0) != 0 || !set_files(output)) return;
+  if (setpgid(0, 0) != 0 || !set_files(output, child->word)) return;
   sigprocmask(SIG_SETMASK, &none, NULL);
-  execv(command[0], command);
+  execv(child->command[0], child->command);
 }
 
 // vfork: the parent waits until the program has been started, and sees what went wrong. Returns 0
@@ -69,7 +77,7 @@ static int spawn(struct child *child, int output) {
   volatile int reason = 0;
   child->pid = vfork();
   if (child->pid == 0) {
-    become(child->command, output, parent);
+    become(child, output, parent);
     reason = errno;
     _exit(EXIT_FAILURE);
   }

@@ -10,11 +10,14 @@
 #include <sys/types.h>
 #include <uv.h>
 
+enum { CHILD_WORD = 3 };
+
 struct child {
   /* Set by the owner before child_start. */
   char *const *command; /* NULL-terminated; the first word is a path */
   void (*on_end)(struct child *child, int exit_code, int signum);
   void *owner;
+  int word; /* a file that it gets as CHILD_WORD; 0: none */
 
   /* Read-only for the owner. */
   bool alive;
@@ -26,8 +29,8 @@ struct child {
 };
 
 /* Starts the process with `output` as its stdout and stderr; a negative one: it shares ours. stdin
- * is empty, other files are closed. on_end is called by the loop when it has ended, after
- * everything in its group has been killed. Returns 0 or a libuv error. */
+ * is empty, other files but `word` are closed. on_end is called by the loop when it has ended,
+ * after everything in its group has been killed. Returns 0 or a libuv error. */
 int child_start(struct child *child, uv_loop_t *loop, int output);
 
 /* Lets the loop end. Must not be alive, and is not started again. */

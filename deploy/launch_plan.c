@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "actor/crash.h"
 #include "common/base/log.h"
 #include "deploy/atari_words.h"
 #include "deploy/checks.h"
@@ -68,12 +67,8 @@ static enum status check_environment(struct launch_plan *plan, struct error *err
   if (status != STATUS_OK) return status;
   status = registry_config(&config, plan->env, plan->learner.env_args, error);
   if (status != STATUS_OK) return status;
-  // It may be made for this. Here too it must not hang or crash without a word.
-  crash_install(plan->env->name);
-  crash_limit((unsigned)plan->actor.hang_s);
-  crash_in("space");
-  status = registry_space(&space, plan->env, &config, error);
-  crash_in(NULL);
+  // It may be made for this, and may do there what an actor would die of.
+  status = registry_space_apart(&space, plan->env, &config, (unsigned)plan->actor.hang_s, error);
   registry_config_deinit(&config);
   return status;
 }

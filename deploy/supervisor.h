@@ -3,10 +3,10 @@
  *
  * Starts the learner, waits until it listens, starts the actors with their output in log files, and
  * starts an actor again that crashes or is stopped by others, unless it refuses its options (exit
- * code 2). Only the exit code 0 says that the learner has sent the actor home. Every child is the
- * leader of a process group of its own, so that a terminal's Ctrl-C reaches only the supervisor,
- * which passes it on in the right order. Invariant: supervisor_run returns only when every child
- * has been reaped.
+ * code 2). Only the word of actor/home.h says that the learner has sent the actor home: an exit
+ * code of 0 may be the environment's. Every child is the leader of a process group of its own, so
+ * that a terminal's Ctrl-C reaches only the supervisor, which passes it on in the right order.
+ * Invariant: supervisor_run returns only when every child has been reaped.
  * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
  * arguments. Thread: one; runs the default libuv loop. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
@@ -27,7 +27,7 @@ struct supervisor_config {
                              started again; 0: there is no such code */
 
   int restart_ms;      /* a dead actor starts again after so long */
-  int home_ms;         /* so does one that ended with 0, if the learner goes on for so long */
+  int home_ms;         /* so does one that was sent home, if the learner goes on for so long */
   int max_deaths;      /* so many deaths (0: no number of them) ... */
   int death_window_ms; /* ... within so long end an actor for good; at most SUPERVISOR_MAX_DEATHS */
   int ready_ms;        /* a stop waits so long for a learner that does not listen yet */

@@ -3,9 +3,12 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "actor/home.h"
 #include "common/base/check.h"
 #include "deploy/say.h"
 #include "deploy/supervisor_state.h"
@@ -113,12 +116,23 @@ static int open_log(const struct actor *actor) {
 static void start_actor(struct actor *actor) {
   struct supervisor *self = actor->supervisor;
   char how[128];
+  actor->sent_home = false;
   int output = open_log(actor), result = output == NO_LOG ? errno : 0;
   result = result ? uv_translate_sys_error(result) : child_start(&actor->child, self->loop, output);
   if (output >= 0) close(output);
   if (result == 0) return;
   snprintf(how, sizeof(how), "could not start (%s)", uv_strerror(result));
   restart_or_give_up(actor, how);
+}
+
+// What actors have said so far.
+static void hear_words(struct supervisor *self) {
+  char word[HOME_WORD_BYTES];
+  while (read(self->words[0], word, sizeof(word)) == sizeof(word)) {
+    pid_t pid = home_read(word);
+    for (int i = 0; i < self->config->num_actors; i++)
+      if (pid && self->actors[i].child.pid == pid) self->actors[i].sent_home = true;
+  }
 }
 
 // Without a learner the work is done once the last actor has gone home.
@@ -140,17 +154,21 @@ static void on_learner_goes_on(uv_timer_t *timer) {
   start_actor(actor);
 }
 
-// One that ends with 0 was sent home; the learner, if it is here, ends soon, too.
+// One that was sent home says so and ends with 0; the learner, if it is here, ends soon, too.
 static void on_actor_end(struct child *child, int exit_code, int signum) {
   struct actor *actor = child->owner;
   struct supervisor *self = actor->supervisor;
   char how[128];
   child_describe_end(how, sizeof(how), exit_code, signum);
-  bool died = exit_code != 0 || signum != 0;
+  hear_words(self);
+  bool by_itself = exit_code == 0 && signum == 0 && !actor->sent_home;
+  if (by_itself)
+    snprintf(how, sizeof(how), "ended by itself (exit code 0); its environment may call _exit");
+  bool died = exit_code != 0 || signum != 0 || by_itself;
   if (exit_code == EXIT_USAGE && !self->stopping) {
     say_error("%s %d refuses its options: not starting it again", kind_of(actor), number_of(actor));
     give_up(actor);
-  } else if (died && exit_code == self->config->lost_exit_code && !signum && !self->stopping) {
+  } else if (exit_code && exit_code == self->config->lost_exit_code && !self->stopping) {
     say_error("%s %d has found no learner: not starting it again", kind_of(actor),
               number_of(actor));
     give_up(actor);
@@ -165,14 +183,26 @@ static void on_actor_end(struct child *child, int exit_code, int signum) {
 
 /* ---- all of them */
 
+// Each of them finds it by the variable.
+static void open_words(struct supervisor *self) {
+  char number[16];
+  int result = pipe2(self->words, O_CLOEXEC | O_NONBLOCK);
+  CHECK(result == 0, "no pipe: %s", strerror(errno));
+  snprintf(number, sizeof(number), "%d", CHILD_WORD);
+  setenv(HOME_VARIABLE, number, 1);
+}
+
 void actors_init(struct supervisor *self) {
   const struct supervisor_config *config = self->config;
+  open_words(self);
   self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
   for (int i = 0; i < config->num_actors; i++) {
     struct actor *actor = &self->actors[i];
     *actor = (struct actor){.supervisor = self, .index = i};
-    actor->child =
-        (struct child){.command = config->actors[i], .on_end = on_actor_end, .owner = actor};
+    actor->child = (struct child){.command = config->actors[i],
+                                  .on_end = on_actor_end,
+                                  .owner = actor,
+                                  .word = self->words[1]};
     uv_timer_init(self->loop, &actor->restart);
     actor->restart.data = actor;
   }
@@ -183,6 +213,9 @@ void actors_close(struct supervisor *self) {
     supervisor_close_timer(&self->actors[i].restart);
     child_close(&self->actors[i].child);
   }
+  for (int i = 0; i < 2; i++)
+    if (self->words[i]) close(self->words[i]);
+  self->words[0] = self->words[1] = 0;
 }
 
 void actors_start(struct supervisor *self) {

@@ -23,7 +23,8 @@ struct actor {
   uint64_t death_ms[SUPERVISOR_MAX_DEATHS]; /* of the last max_deaths deaths, a ring */
   int deaths;
   bool given_up;   /* it died too often */
-  bool left_early; /* it ended with 0 while the learner went on; that has been said */
+  bool sent_home;  /* it has said so since its last start */
+  bool left_early; /* it was sent home while the learner went on; that has been said */
 };
 
 struct supervisor {
@@ -33,6 +34,7 @@ struct supervisor {
   struct actor *actors; /* (num_actors) */
   uv_signal_t signals[NUM_SIGNALS];
   int num_signals;     /* handled */
+  int words[2];        /* a pipe: actors that are sent home say so */
   uv_timer_t probe;    /* until the learner listens */
   uv_timer_t goodbye;  /* then the actors are told to stop */
   uv_timer_t kill;     /* then the actors are killed */

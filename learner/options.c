@@ -31,6 +31,8 @@ static const struct option rows[] = {
         "join: what the first actor that joins says"),
     STRING("env_args", env_args, "{}", RUN,
            "options of the environment, as JSON: {\"length\": 50}"),
+    {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, RUN,
+     "exit if the environment takes longer than this to say what it looks like; 0: wait for ever"},
     CHOICE("agent", agent, "vtrace", "vtrace|random|scripted", RUN,
            "algorithm; random and scripted act without learning"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,

@@ -13,7 +13,7 @@ struct learner_options {
   char *env, *env_args, *agent, *mode, *policy, *over, *checkpoint;
   char *logdir;
   bool resume;
-  int64_t seed, total_steps, episodes;
+  int64_t seed, total_steps, episodes, hang_s;
   double target_return;
   bool deterministic, exit_with_parent;
   char *log_level;

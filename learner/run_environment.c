@@ -6,7 +6,7 @@
 #include "envs/registry.h"
 #include "learner/serve/greeter.h"
 
-/* From the environment's own code. */
+/* From the environment's own code, which this process does not let in. */
 static enum status ask_environment(struct run *run, struct error *error) {
   const struct acorn_env *env;
   struct acorn_config config;
@@ -14,7 +14,8 @@ static enum status ask_environment(struct run *run, struct error *error) {
   if (status != STATUS_OK) return status;
   status = registry_config(&config, env, run->options->env_args, error);
   if (status != STATUS_OK) return status;
-  status = registry_space(&run->space, env, &config, error);
+  unsigned limit_s = (unsigned)run->options->hang_s;
+  status = registry_space_apart(&run->space, env, &config, limit_s, error);
   registry_identity(run->identity, sizeof(run->identity), env, &config);
   registry_config_deinit(&config);
   return status;

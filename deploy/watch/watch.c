@@ -118,6 +118,7 @@ static enum status open_all(struct watch *watch, const char *folder, struct erro
   if (status == STATUS_OK) status = run_create(&watch->run, &watch->learner, &callbacks, error);
   if (status != STATUS_OK) return status;
   crash_install(watch->run.env_name);
+  crash_limit((unsigned)watch->learner.hang_s);
   watch->policy = policy_create(&watch->run);
   status = world_open(&watch->world, &watch->run, policy_row(watch->policy), error);
   if (status == STATUS_OK)

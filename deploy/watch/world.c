@@ -27,6 +27,12 @@ enum status world_open(struct world *world, const struct run *run, uint8_t *row,
   world->config.renders = 1;
   for (int i = 0; i < run->space.num_tensors; i++)
     world->tensor[i] = row + run->inputs.tensor[i].row_offset;
+  // The run's space was asked for elsewhere; here, too, it comes before `create`.
+  struct wire_space space;
+  crash_in("space");
+  status = registry_space(&space, world->env, &world->config, error);
+  crash_in(NULL);
+  if (status != STATUS_OK) return status;
   char text[512] = "";
   crash_in("create");
   world->instance = world->env->create(&world->config, text, sizeof(text));
@@ -35,7 +41,9 @@ enum status world_open(struct world *world, const struct run *run, uint8_t *row,
 }
 
 void world_close(struct world *world) {
+  crash_in("destroy");
   if (world->instance) world->env->destroy(world->instance);
+  crash_in(NULL);
   registry_config_deinit(&world->config);
   free(world->picture.pixels);
   *world = (struct world){0};

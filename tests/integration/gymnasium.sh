@@ -94,6 +94,11 @@ wrong hang --hang_s=1 --max_deaths=1 --logdir="$work/run"
 ended 30
 pass_if "one that hangs is named and ended" \
   eval '! is "$code" 0 && says "environment gym-zoo-Wrong-v0 hangs"'
+rm -rf "$work/run"
+wrong leave --max_deaths=1 --logdir="$work/run"
+ended 30
+leaves() { ! is "$code" 0 && ! is "$code" 124 && says "ended the process in step (_exit)"; }
+pass_if "so is one that ends the process with 0 in a step" leaves
 # The first one is made to see what it looks like: the third one plays in stream 1, and the other
 # stream waits for the lock that it keeps.
 rm -rf "$work/run"
@@ -105,12 +110,27 @@ names_one() {
 }
 pass_if "of two streams the one that hangs is named" names_one
 makes_hang=(--env_args='{"what": "hang in make"}' --hang_s=1)
-hangs_in_make() { is "$code" 1 && says "gym-zoo-Wrong-v0 hangs in space for more than 1 s"; }
+hangs_in_make() { is "$code" "$1" && says "gym-zoo-Wrong-v0 hangs in space for more than 1 s"; }
 refused gym:zoo:Wrong-v0 vtrace 1 1 "${makes_hang[@]}"
-pass_if "one that hangs while it is made is named by the launcher" hangs_in_make
+pass_if "one that hangs while it is made is named by the launcher" hangs_in_make 2
 timeout -k 1 20 "$program" --env=gym:zoo:Wrong-v0 "${makes_hang[@]}" >"$work/out" 2>"$work/err"
 code=$?
-pass_if "and by an actor" hangs_in_make
+pass_if "and by an actor" hangs_in_make 1
+learner --env=gym:zoo:Wrong-v0 "${makes_hang[@]}"
+ended 20
+pass_if "and by a learner" hangs_in_make 2
+# ends_in_make WHAT WORDS: the launcher and the learner name the end and fail.
+ends_in_make() {
+  local words="environment gym-zoo-Wrong-v0 $2"
+  refused gym:zoo:Wrong-v0 vtrace 1 1 --env_args="{\"what\": \"$1 in make\"}" &&
+    is "$code" 2 && says "$words" || return
+  learner --env=gym:zoo:Wrong-v0 --env_args="{\"what\": \"$1 in make\"}"
+  ended 20
+  is "$code" 2 && says "$words"
+}
+pass_if "one that ends the process at once while it is made is named, too" \
+  ends_in_make leave "ended the process in space (exit code 0)"
+pass_if "and one that crashes" ends_in_make crash "crashed in space (SIGSEGV)"
 
 # ---- what is missing or too old
 refuses() {

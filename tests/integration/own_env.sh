@@ -207,9 +207,39 @@ pass_if "check_env names a hang, after what it has seen" hang_named
 run ./crashes.so vtrace 1 2 --max_deaths=2
 ended 30
 pass_if "a run names a crash and gives up" gives_up "environment meadow crashed in step (SIGSEGV)"
+liar vanishes 's/  env->steps++;/  if (++env->steps > 5) _exit(0);/; 1i #include <unistd.h>'
+vanish_named() {
+  "$@" >"$work/out" 2>"$work/err"
+  is $? 1 && says "environment meadow ended the process in step (_exit)"
+}
+pass_if "and an end without exit's handlers" vanish_named "$actor" --env=./vanishes.so --check_env
+pass_if "a watched one, too" \
+  vanish_named "$tree/build/watch" "$folder" --env=./vanishes.so --episodes=100
 run ./exits.so vtrace 1 2 --max_deaths=2
 ended 30
 pass_if "or an exit" gives_up "environment meadow ended the process in step (exit)"
+# With a system call, so that not even the C library knows; and on a thread of its own.
+cat >leave.h <<'END'
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *leave(void *unused) {
+  syscall(SYS_exit_group, 0);
+  return unused;
+}
+static void leave_by_thread(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, leave, 0);
+  pthread_join(thread, 0);
+}
+END
+liar unheard '1i #include "leave.h"
+s/  env->steps++;/  if (++env->steps > 5) leave_by_thread();/'
+run ./unheard.so vtrace 1 2 --max_deaths=2
+ended 30
+pass_if "or an end with 0 that is nobody's word" \
+  gives_up "actor 0 ended by itself (exit code 0); its environment may call _exit"
 
 # ---- a learner that has no such file
 "$tree/build/learner" --env=join --listen="unix:$work/socket" --num_envs=16 --logdir="$work/told" \

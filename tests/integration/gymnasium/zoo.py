@@ -2,6 +2,8 @@
 
 import ctypes
 import multiprocessing
+import os
+import signal
 import sqlite3
 import subprocess
 import threading
@@ -67,6 +69,10 @@ class Wrong(gymnasium.Env):
             raise RuntimeError("no such level")
         if what == "hang in make":
             time.sleep(1000)
+        if what == "leave in make":
+            os._exit(0)
+        if what == "crash in make":
+            os.kill(os.getpid(), signal.SIGSEGV)
         self.t = 0
 
     def reset(self, *, seed=None, options=None):
@@ -84,6 +90,8 @@ class Wrong(gymnasium.Env):
             raise RuntimeError("the lamp broke")
         if self.what == "exit":
             raise SystemExit(7)
+        if self.what == "leave":
+            os._exit(0)
         if self.what == "hang":
             time.sleep(1000)
         if self.what == "four":

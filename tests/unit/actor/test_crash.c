@@ -83,6 +83,27 @@ static void leave(void) {
   exit(0);
 }
 
+static void leave_at_once(void) {
+  crash_in("step");
+  _exit(0);
+}
+
+static void leave_quickly(void) {
+  crash_in("step");
+  quick_exit(0);
+}
+
+/* What it forks is its own. */
+static void let_a_helper_leave(void) {
+  crash_in("step");
+  int status;
+  pid_t helper = fork();
+  if (helper == 0) _exit(5);
+  waitpid(helper, &status, 0);
+  crash_in(NULL);
+  _exit(WEXITSTATUS(status));
+}
+
 static void leave_in_good_order(void) {
   crash_in("step");
   crash_in(NULL);
@@ -92,10 +113,22 @@ static void leave_in_good_order(void) {
 /* The end of the process is not the environment's to decide: 0 would say that the run is over. */
 static void an_exit_is_named(void **state) {
   (void)state;
-  int status = run_child(leave);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 1);
-  assert_non_null(strstr(said, "environment meadow ended the process in step (exit)\n"));
+  static const struct {
+    void (*leave)(void);
+    const char *words;
+  } cases[] = {
+      {leave, "environment meadow ended the process in step (exit)\n"},
+      {leave_at_once, "environment meadow ended the process in step (_exit)\n"},
+      {leave_quickly, "environment meadow ended the process in step (quick_exit)\n"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    int status = run_child(cases[i].leave);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_non_null(strstr(said, cases[i].words));
+  }
+  assert_int_equal(WEXITSTATUS(run_child(let_a_helper_leave)), 5);
+  assert_string_equal(said, "");
   assert_int_equal(run_child(leave_in_good_order), 0);
   assert_string_equal(said, "");
 }

@@ -219,6 +219,27 @@ static void it_inherits_nothing(void **state) {
   shut(&run);
 }
 
+static void it_gets_one_file_to_say_a_word(void **state) {
+  (void)state;
+  struct run run = {.output = tmpfile()};
+  int words[2];
+  char word[8] = "";
+  assert_int_equal(pipe2(words, O_CLOEXEC), 0);
+  char line[] = "echo word >&3; for fd in /proc/$$/fd/[4-9]; do [ -e $fd ] && exit 1; done; exit 0";
+  char *command[] = {"/bin/sh", "-c", line, NULL};
+  uv_loop_init(&run.loop);
+  run.child =
+      (struct child){.command = command, .on_end = note_end, .owner = &run, .word = words[1]};
+  assert_int_equal(child_start(&run.child, &run.loop, -1), 0);
+  finish(&run);
+  assert_int_equal(run.exit_code, 0);
+  assert_int_equal(read(words[0], word, sizeof(word) - 1), 5);
+  assert_string_equal(word, "word\n");
+  close(words[0]);
+  close(words[1]);
+  shut(&run);
+}
+
 static void an_end_is_described(void **state) {
   (void)state;
   char text[64];
@@ -241,6 +262,7 @@ int main(void) {
       cmocka_unit_test(a_signal_goes_to_the_whole_group),
       cmocka_unit_test(a_program_that_cannot_run_is_an_error),
       cmocka_unit_test(it_inherits_nothing),
+      cmocka_unit_test(it_gets_one_file_to_say_a_word),
       cmocka_unit_test(an_end_is_described),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

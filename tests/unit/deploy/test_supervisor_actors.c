@@ -38,7 +38,7 @@ static void what_a_dead_actor_started_goes_with_it(void **state) {
   struct scenario scenario = {
       .learner =
           "while ! [ -s started ]; do sleep 0.02; done; sleep 0.2; cat started >seen; exit 0",
-      .actor = "sleep 30 & echo $! >started; exit 0",
+      .actor = "sleep 30 & echo $! >started; " GOES_HOME,
       .num_actors = 1};
   assert_int_equal(run(&scenario), 0);
   assert_false(is_running(atoi(contents("seen"))));
@@ -58,18 +58,18 @@ static void an_actor_that_was_sent_home_is_not_started_again(void **state) {
   (void)state;
   struct scenario scenario = {
       .learner = "while ! [ -s started ]; do sleep 0.02; done; sleep 0.2; exit 0",
-      .actor = STARTS "exit 0",
+      .actor = STARTS GOES_HOME,
       .num_actors = 1};
   assert_int_equal(run(&scenario), 0);
   assert_int_equal(count_of("started", "start"), 1);
 }
 
-// Sent home by nobody: an environment may end its process with 0. The second time is no news.
+// The learner may take long to end. The second time is no news.
 static void an_actor_that_went_home_too_early_is_started_again(void **state) {
   (void)state;
   struct scenario scenario = {
       .learner = "while [ $(cat started | wc -l) -lt 4 ]; do sleep 0.02; done; exit 0",
-      .actor = STARTS "exit 0",
+      .actor = STARTS GOES_HOME,
       .num_actors = 1,
       .home_ms = 50};
   assert_int_equal(run(&scenario), 0);
@@ -78,10 +78,24 @@ static void an_actor_that_went_home_too_early_is_started_again(void **state) {
                    1);
 }
 
+// Sent home by nobody: an environment may end its process with 0.
+static void an_actor_that_ends_with_0_without_the_word_has_died(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = LEARNS_UNTIL_TERM, .actor = STARTS "exit 0", .num_actors = 1};
+  assert_int_equal(run(&scenario), 1);
+  assert_int_equal(count_of("started", "start"), 5);
+  assert_int_equal(count_of("said",
+                            "actor 0 ended by itself (exit code 0); its environment may "
+                            "call _exit; starting it again"),
+                   4);
+  assert_non_null(strstr(contents("said"), "5 deaths within 60 s"));
+}
+
 static void a_stop_waits_for_nobody_who_went_home(void **state) {
   (void)state;
   struct scenario scenario = {.learner = LEARNS_UNTIL_TERM,
-                              .actor = STARTS "exit 0",
+                              .actor = STARTS GOES_HOME,
                               .num_actors = 1,
                               .signals = {SIGTERM}};
   assert_int_equal(run(&scenario), 0);
@@ -201,6 +215,7 @@ int main(void) {
       TEST(actors_wait_for_the_learner),
       TEST(an_actor_that_was_sent_home_is_not_started_again),
       TEST(an_actor_that_went_home_too_early_is_started_again),
+      TEST(an_actor_that_ends_with_0_without_the_word_has_died),
       TEST(a_stop_waits_for_nobody_who_went_home),
       TEST(an_actor_that_a_signal_stopped_is_started_again),
       TEST(an_actor_that_crashes_is_started_again),
