@@ -1,5 +1,6 @@
 #include "envs/gymnasium/interpreter.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -87,6 +88,14 @@ int interpreter_start(char *error, size_t error_bytes) {
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
   char python[PATH_MAX + 32];
   find_python(python, sizeof python);
+  const char *chosen = getenv("ACORN_PYTHON");
+  if (chosen && chosen[0] && access(chosen, X_OK) != 0) {
+    snprintf(error, error_bytes,
+             "ACORN_PYTHON is %s, and no program is there (%s): name the bin/python of a virtual "
+             "environment, or unset it to use .venv",
+             chosen, strerror(errno));
+    return -1;
+  }
   bool runs = Py_IsInitialized();
   PyStatus status = runs ? PyStatus_Ok() : initialize(python);
   if (PyStatus_Exception(status)) {
@@ -121,9 +130,12 @@ int interpreter_error(char *error, size_t error_bytes) {
   PyObject *function = adapter ? interpreter_adapter("explain") : NULL;
   PyObject *text = function && value ? PyObject_CallOneArg(function, value) : NULL;
   if (!text && value) text = PyObject_Str(value); // adapter.py itself is not there
-  const char *words = text ? PyUnicode_AsUTF8(text) : NULL;
+  // Not every text of Python's is UTF-8: names of files may hold lone surrogates.
+  PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+  const char *words = bytes ? PyBytes_AsString(bytes) : NULL;
   snprintf(error, error_bytes, "%s", words ? words : "Python failed and gave no reason");
   PyErr_Clear();
+  Py_XDECREF(bytes);
   Py_XDECREF(text);
   Py_XDECREF(type);
   Py_XDECREF(value);
