@@ -2,7 +2,10 @@
 like. Stepping them is the business of game.c and atari.c. This text is a part of gymnasium.so."""
 
 import difflib
+import inspect
 import json
+import os
+import re
 import sys
 import traceback
 
@@ -116,18 +119,93 @@ def describe(env, most_actions):
     return env, leaves, *actions_of(env.action_space, most_actions)
 
 
+# ---- environments of Gymnasium
+
+
 def make_gym(name, options):
     gym = gymnasium()
+    check_id(name)
     if name.startswith("ALE/"):
         gym.register_envs(module("ale_py", (0, 10)))
     try:
         return gym.make(name, disable_env_checker=True, **options)
     except gym.error.DependencyNotInstalled as missing:
-        raise Refusal(f"{missing}: {SETUP}") from None
+        raise Refusal(what_installs(missing)) from None
     except gym.error.UnregisteredEnv as unknown:
         near = difflib.get_close_matches(name, gym.registry, 3, 0.5)
         hint = f"; the nearest: {', '.join(near)}" if near else ""
         raise Refusal(f"{' '.join(str(unknown).split())}{hint}") from None
+    except gym.error.Error as error:
+        if is_raised_by(gym.make, error):
+            raise Refusal(" ".join(str(error).split())) from None
+        raise
+    except ModuleNotFoundError as missing:
+        refuse_module(name, missing)
+        raise
+    except TypeError as error:
+        # What gym.make raises says little more than its cause.
+        refuse_options(gym, name, error.__cause__ or error)
+        raise
+
+
+def check_id(name):
+    """What Gymnasium does not check."""
+    home, colon, rest = name.rpartition(":")
+    if not rest or (colon and (not home or home.startswith(".") or ":" in home)):
+        raise Refusal(
+            f"'{name}' is no ID of Gymnasium: write gym:CartPole-v1, or gym:my_module:MyEnv-v0 for "
+            "one that a module registers"
+        )
+
+
+def is_raised_by(function, error):
+    """Whether the file of that function raised it, and no stranger's code."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and frames[-1][0].f_code.co_filename == inspect.getfile(function)
+
+
+def what_installs(missing):
+    """Gymnasium names the extra that it lacks, which scripts/setup.sh may not install."""
+    words = " ".join(str(missing).split())
+    extra = re.search(r"gymnasium\[[\w,-]+\]", words)
+    if not extra:
+        return f"{words}: {SETUP}"
+    pip = os.path.join(sys.prefix, "bin", "pip")
+    return f'{words.split(", run")[0]}; what installs it: {pip} install "{extra.group()}"'
+
+
+def refuse_module(name, missing):
+    """The module of the ID itself; one that this module misses keeps its traceback."""
+    home = name.rpartition(":")[0]
+    lacks = getattr(missing.__cause__, "name", None)
+    if lacks and (home == lacks or home.startswith(lacks + ".")):
+        raise Refusal(
+            f"there is no module '{lacks}' to import for {name}: add its folder to PYTHONPATH, or "
+            f"install it into {sys.prefix}"
+        ) from None
+
+
+def refuse_options(gym, name, error):
+    """Names that the constructor does not take; what its own code says keeps its traceback."""
+    if not is_raised_by(gym.make, error):
+        return
+    takes = names_taken(gym, name)
+    unknown = re.search("unexpected keyword argument '(.*)'", str(error))
+    near = nearest(unknown.group(1), takes) if unknown else ""
+    has = f"; it takes: {', '.join(takes)}" if takes else ""
+    raise Refusal(f"--env_args: {error}{near}{has}") from None
+
+
+def names_taken(gym, name):
+    """What the environment's constructor takes; empty where that cannot be known."""
+    create = gym.spec(name.rpartition(":")[2]).entry_point
+    try:
+        create = gym.envs.registration.load_env_creator(create) if isinstance(create, str) else create
+        parameters = inspect.signature(create).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind not in many]
 
 
 def make_visible(name, options):
@@ -162,7 +240,7 @@ def picture(env):
     try:
         shown = numpy.ascontiguousarray(env.render())
     except gymnasium().error.DependencyNotInstalled as missing:
-        raise Refusal(f"it cannot be drawn: {missing}") from None
+        raise Refusal(f"it cannot be drawn: {what_installs(missing)}") from None
     if shown.dtype != numpy.uint8 or shown.ndim != 3 or shown.shape[2] != 3:
         raise Refusal(
             f"render() gives {shown.dtype}{list(shown.shape)}, not uint8[height,width,3]"
@@ -188,7 +266,7 @@ def chosen(options, defaults, name):
                 f"{', '.join(defaults)}"
             )
         kind = type(defaults[key])
-        fits = isinstance(value, (int, float)) if kind is float else type(value) is kind
+        fits = type(value) in ((int, float) if kind is float else (kind,))
         if not fits:
             words = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
             raise Refusal(
@@ -205,7 +283,7 @@ def within(name, value, low, high):
 
 
 def flat(name):
-    return name.replace("_", "").replace("-", "").lower()
+    return re.sub("[-_ ]", "", name).lower()
 
 
 class Atari:
@@ -237,6 +315,8 @@ class Atari:
             ("noops", 0, 10000),
             ("max_frames", 1, 2**31 - 1),
             ("sticky_actions", 0, 1),
+            ("mode", -1, 2**31 - 1),
+            ("difficulty", -1, 2**31 - 1),
         ):
             within(name, options[name], low, high)
         if options["resize"] not in ("area", "linear"):
@@ -251,6 +331,8 @@ class Atari:
         self.mode, self.difficulty = options["mode"], options["difficulty"]
         self.actions, (height, width) = self.describe(bool(options["full_actions"]))
         self.screens = tuple(numpy.zeros((height, width), numpy.uint8) for _ in range(2))
+        # Not the first action: the own actions of backgammon and video_checkers have no no-op.
+        self.noop = ale_py.Action.NOOP
         self.names = [action.name.lower() for action in self.actions]
         for name in ("frame_skip", "noops", "max_frames", "life_loss"):
             setattr(self, name, int(options[name]))

@@ -122,6 +122,9 @@ if ! /usr/bin/python3 -c 'import gymnasium' 2>/dev/null; then
   pass_if "no Gymnasium" refuses "the module gymnasium is missing" no_packages --env=gym:X-v0
   pass_if "no ale-py" refuses "the module ale_py is missing" no_packages --env=atari
 fi
+nowhere() { ACORN_PYTHON=/nope/bin/python "$program" "$@"; }
+pass_if "no interpreter of that name" refuses "ACORN_PYTHON is /nope/bin/python, and no program" \
+  nowhere --env=gym:CartPole-v1
 mkdir -p old/gymnasium old/ale_py
 echo '__version__ = "0.21.0"' | tee old/gymnasium/__init__.py >old/ale_py/__init__.py
 old() { PYTHONPATH=$PWD/old "$program" "$@"; }
