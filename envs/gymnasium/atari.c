@@ -92,10 +92,9 @@ static void unmake(struct atari *atari) {
     if (atari->pixels[i].obj) PyBuffer_Release(&atari->pixels[i]);
     Py_XDECREF(atari->array[i]);
   }
-  PyObject *const owned[] = {atari->act,        atari->game_over, atari->lives,
-                             atari->reset_game, atari->grey,      atari->colour,
-                             atari->names,      atari->actions,   atari->noop,
-                             atari->ale};
+  PyObject *const owned[] = {atari->act,  atari->game_over, atari->lives, atari->reset_game,
+                             atari->grey, atari->colour,    atari->names, atari->actions,
+                             atari->noop, atari->ale};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) Py_XDECREF(owned[i]);
   free(atari);
 }

@@ -10,14 +10,17 @@
 
 #include "envs/bridge.h"
 
-/* The text of adapter.py, with a terminating zero. */
+/* The texts of adapter.py and simulators.py, with terminating zeros. */
 __asm__(
     ".section .rodata\n"
     "adapter_text:\n"
     ".incbin \"envs/gymnasium/adapter.py\"\n"
     ".byte 0\n"
+    "simulators_text:\n"
+    ".incbin \"envs/gymnasium/simulators.py\"\n"
+    ".byte 0\n"
     ".previous\n");
-extern const char adapter_text[];
+extern const char adapter_text[], simulators_text[];
 
 /* A process has one interpreter, and each thread one state in it. */
 static PyObject *adapter;
@@ -75,10 +78,21 @@ static PyStatus initialize(const char *python) {
   return status;
 }
 
-static PyObject *load_adapter(void) {
-  PyObject *code = Py_CompileString(adapter_text, "envs/gymnasium/adapter.py", Py_file_input);
-  PyObject *module = code ? PyImport_ExecCodeModule("acorn_adapter", code) : NULL;
+static PyObject *load_module(const char *name, const char *file, const char *text) {
+  PyObject *code = Py_CompileString(text, file, Py_file_input);
+  PyObject *module = code ? PyImport_ExecCodeModule(name, code) : NULL;
   Py_XDECREF(code);
+  return module;
+}
+
+/* simulators.py imports adapter.py. */
+static PyObject *load_adapter(void) {
+  PyObject *module = load_module("acorn_adapter", "envs/gymnasium/adapter.py", adapter_text);
+  PyObject *others =
+      module ? load_module("acorn_simulators", "envs/gymnasium/simulators.py", simulators_text)
+             : NULL;
+  if (!others) Py_CLEAR(module);
+  Py_XDECREF(others);
   return module;
 }
 
