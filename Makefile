@@ -105,7 +105,7 @@ GYMNASIUM_OBJ := $(call obj,$(GYMNASIUM_SRC))
 PYTHON_INCLUDE := $(firstword $(subst -I,-isystem,$(shell /usr/bin/python3-config --includes 2>/dev/null)))
 $(GYMNASIUM_OBJ): CFLAGS += -fPIC $(PYTHON_INCLUDE)
 $(BUILD)/obj/envs/gymnasium/screen.o: CFLAGS += $(if $(filter -O2,$(MODE_FLAGS)),-O3)
-$(BUILD)/obj/envs/gymnasium/interpreter.o: envs/gymnasium/adapter.py
+$(BUILD)/obj/envs/gymnasium/interpreter.o: envs/gymnasium/adapter.py envs/gymnasium/simulators.py
 $(BUILD)/gymnasium.so: $(GYMNASIUM_OBJ)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) -shared -o $@ $^ $(shell /usr/bin/python3-config --embed --ldflags) -lm

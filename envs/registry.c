@@ -31,19 +31,36 @@ static enum status find_plugin(const struct acorn_env **out, const char *path,
   return status_fail(error, STATUS_INVALID, "environment %s: %s", path, reason.text);
 }
 
+/* What was meant, of all words that --env= takes; in `text`, or NULL. What stands before a colon is
+ * compared alone: gymnasium:CartPole-v1. */
+static const char *nearest_word(char *text, size_t bytes, const char *name) {
+  static const char *const bridged[] = {"atari", "football", "dmlab"};
+  static const char *const before_colon[] = {"gym", "gymnasium"};
+  enum { NUM_BRIDGED = sizeof bridged / sizeof *bridged };
+  const char *colon = strchr(name, ':');
+  if (colon) {
+    snprintf(text, bytes, "%.*s", (int)(colon - name), name);
+    if (!options_nearest_word(before_colon, 2, text)) return NULL;
+    snprintf(text, bytes, "gym%s", colon);
+    return text;
+  }
+  const char *names[NUM_ENVIRONMENTS + NUM_BRIDGED];
+  for (int i = 0; i < NUM_ENVIRONMENTS; i++) names[i] = environments[i]->name;
+  for (int i = 0; i < NUM_BRIDGED; i++) names[NUM_ENVIRONMENTS + i] = bridged[i];
+  return options_nearest_word(names, NUM_ENVIRONMENTS + NUM_BRIDGED, name);
+}
+
 static enum status find_builtin(const struct acorn_env **out, const char *name,
                                 struct error *error) {
-  const char *names[NUM_ENVIRONMENTS];
-  char list[512] = "";
+  char list[512] = "", text[256];
   for (int i = 0; i < NUM_ENVIRONMENTS; i++) {
     *out = environments[i];
     if (strcmp((*out)->name, name) == 0) return STATUS_OK;
-    names[i] = environments[i]->name;
     size_t used = strlen(list);
-    snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", (*out)->name);
   }
   *out = NULL;
-  const char *nearest = options_nearest_word(names, NUM_ENVIRONMENTS, name);
+  const char *nearest = nearest_word(text, sizeof text, name);
   return status_fail(
       error, STATUS_NOT_FOUND,
       "unknown environment '%s'%s%s%s; there are: %s, atari, gym:ID of Gymnasium, football, dmlab, "

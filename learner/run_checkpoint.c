@@ -27,14 +27,45 @@ enum status run_check_same(const struct run *run, struct error *error) {
   return status;
 }
 
+/* How many actions the network in a checkpoint knows: its head has one output for each, and one
+ * more. 0 where that cannot be said. */
+static int num_actions_in(const char *path) {
+  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
+  struct error ignored;
+  int count;
+  if (checkpoint_list(path, items, &count, &ignored) != STATUS_OK) return 0;
+  for (int i = 0; i < count; i++)
+    if (strcmp(items[i].name, "params/head/b") == 0) return (int)items[i].shape[0] - 1;
+  return 0;
+}
+
+/* Of a checkpoint that does not fit: whether that is because the environment is another, which says
+ * more than the shape of the first part that differs. */
+static enum status blame_actions(const struct run *run, const char *file, int64_t updates,
+                                 struct error *error) {
+  char path[1024];
+  struct error ignored;
+  if (file[0])
+    snprintf(path, sizeof(path), "%s", file);
+  else if (checkpoint_path(path, sizeof(path), run->folder.checkpoints, updates, &ignored))
+    return STATUS_MISMATCH;
+  int theirs = num_actions_in(path), ours = run->space.discrete;
+  if (theirs <= 0 || theirs == ours) return STATUS_MISMATCH;
+  return status_fail(error, STATUS_MISMATCH,
+                     "the run's network has %d actions, and %s has %d: choose an environment with "
+                     "%d (%s)",
+                     theirs, run->identity, ours, theirs, path);
+}
+
 static enum status load(struct run *run, struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
-  int64_t updates;
+  int64_t updates = 0;
   int count = trainer_items(run->trainer, items);
   const char *file = run->evaluates ? run->options->checkpoint : "";
   enum status status =
       file[0] ? checkpoint_read(file, items, count, error)
               : checkpoint_read_newest(run->folder.checkpoints, items, count, &updates, error);
+  if (status == STATUS_MISMATCH) status = blame_actions(run, file, updates, error);
   if (status != STATUS_OK) return status;
   trainer_load(run->trainer);
   updates = trainer_report(run->trainer).updates;

@@ -14,7 +14,8 @@
 # 95 % interval is that of the mean, by Student's t: mean +- t * s / sqrt(n), s with n - 1.
 # For the Atari also the human-normalised mean: (mean - random) / (human - random), with the scores
 # of envs/gymnasium/atari_scores.csv. Scores are the game's own, never clipped; episodes begin with
-# 1 to 30 no-ops and are cut after 108,000 frames, unless the run's --env_args say otherwise.
+# 1 to 30 no-ops and are cut after 108,000 frames. Where --env_args (or --sticky_actions) say
+# otherwise the scores cannot be compared, and the line is left out, with a word why.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 case "${1:---help}" in
@@ -30,7 +31,7 @@ esac
 
 policies=(greedy sample) flags=()
 take_run "$1"
-env=$(run_option env) env_args=$(run_option env_args) game=''
+env=$(run_option env) env_args=$(run_option env_args) game='' sticky=''
 [ -z "$checkpoint" ] || flags+=("--checkpoint=$checkpoint")
 for word in "${@:2}"; do
   case "$word" in
@@ -38,6 +39,7 @@ for word in "${@:2}"; do
     --env=*) env=${word#*=} ;;
     --env_args=*) env_args=${word#*=} flags+=("$word") ;;
     --game=*) game=${word#*=} flags+=("$word") ;;
+    --sticky[_-]actions=*) sticky=${word#*=} flags+=("$word") ;;
     -*) flags+=("$word") ;;
     *)
       echo "eval.sh: $word is one word too many: it plays one run, and options are written" \
@@ -77,15 +79,35 @@ awk '{
 cat "$work/lines"
 
 [ "$env" = atari ] || exit 0
-# --game goes before what --env_args say; the quotes in a config.txt are escaped. What none names is
-# the environment's own.
-if [ -z "$game" ]; then
-  game=$(sed -n 's/.*"game\\*" *: *\\*"\([^"\]*\).*/\1/p' <<<"$env_args")
+# What --env_args say of an option; the quotes in a config.txt are escaped.
+setting() { sed -n 's/.*"'"$1"'\\*" *: *\\*"\{0,1\}\([^",}\]*\).*/\1/p' <<<"$env_args"; }
+
+# The words for single options go before --env_args. What none names is the environment's own.
+game=${game:-$(setting game)} sticky=${sticky:-$(setting sticky_actions)} departs=""
+while read -r name usual value; do
+  if awk -v a="${value:-$usual}" -v b="$usual" 'BEGIN {exit a + 0 == b + 0}'; then
+    departs+="${departs:+, }$name is $value, not $usual"
+  fi
+done <<END
+frame_skip 4 $(setting frame_skip)
+noops 30 $(setting noops)
+max_frames 108000 $(setting max_frames)
+sticky_actions 0 $sticky
+mode -1 $(setting mode)
+difficulty -1 $(setting difficulty)
+END
+if [ -n "$departs" ]; then
+  echo "eval.sh: no human_normalised: people and random play were scored under other rules:" \
+    "$departs" >&2
+  exit 0
 fi
 awk -F, -v game="${game:-Pong}" '
-  function flat(name) {gsub(/[-_]/, "", name); return tolower(name)}
+  function flat(name) {gsub(/[-_ ]/, "", name); return tolower(name)}
   NR == FNR {if (flat($1) == flat(game)) {random = $2; human = $3; known = 1}; next}
-  !known {exit}
+  !known {
+    print "eval.sh: no human_normalised: atari_scores.csv has no scores of " game >"/dev/stderr"
+    exit
+  }
   {
     split($0, words, " ")
     for (i in words) {split(words[i], part, "="); value[part[1]] = part[2]}

@@ -1,8 +1,12 @@
 """What the bridge asks of Python: it finds packages, makes environments and says what they look
-like. Stepping them is the business of game.c and atari.c. This text is a part of gymnasium.so."""
+like. Stepping them is the business of game.c and atari.c. This text is a part of gymnasium.so, and
+so is simulators.py."""
 
 import difflib
+import inspect
 import json
+import os
+import re
 import sys
 import traceback
 
@@ -116,18 +120,94 @@ def describe(env, most_actions):
     return env, leaves, *actions_of(env.action_space, most_actions)
 
 
+# ---- environments of Gymnasium
+
+
 def make_gym(name, options):
     gym = gymnasium()
+    check_id(name)
     if name.startswith("ALE/"):
         gym.register_envs(module("ale_py", (0, 10)))
     try:
         return gym.make(name, disable_env_checker=True, **options)
     except gym.error.DependencyNotInstalled as missing:
-        raise Refusal(f"{missing}: {SETUP}") from None
+        raise Refusal(what_installs(missing)) from None
     except gym.error.UnregisteredEnv as unknown:
         near = difflib.get_close_matches(name, gym.registry, 3, 0.5)
         hint = f"; the nearest: {', '.join(near)}" if near else ""
         raise Refusal(f"{' '.join(str(unknown).split())}{hint}") from None
+    except gym.error.Error as error:
+        if is_raised_by(gym.make, error):
+            raise Refusal(" ".join(str(error).split())) from None
+        raise
+    except ModuleNotFoundError as missing:
+        refuse_module(name, missing)
+        raise
+    except TypeError as error:
+        # What gym.make raises says little more than its cause.
+        refuse_options(gym, name, error.__cause__ or error)
+        raise
+
+
+def check_id(name):
+    """What Gymnasium does not check."""
+    home, colon, rest = name.rpartition(":")
+    if not rest or (colon and (not home or home.startswith(".") or ":" in home)):
+        raise Refusal(
+            f"'{name}' is no ID of Gymnasium: write gym:CartPole-v1, or gym:my_module:MyEnv-v0 for "
+            "one that a module registers"
+        )
+
+
+def is_raised_by(function, error):
+    """Whether the file of that function raised it, and no stranger's code."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and frames[-1][0].f_code.co_filename == inspect.getfile(function)
+
+
+def what_installs(missing):
+    """Gymnasium names the extra that it lacks, which scripts/setup.sh may not install."""
+    words = " ".join(str(missing).split())
+    extra = re.search(r"gymnasium\[[\w,-]+\]", words)
+    if not extra:
+        return f"{words}: {SETUP}"
+    pip = os.path.join(sys.prefix, "bin", "pip")
+    return f'{words.split(", run")[0]}; what installs it: {pip} install "{extra.group()}"'
+
+
+def refuse_module(name, missing):
+    """The module of the ID itself; one that this module misses keeps its traceback."""
+    home = name.rpartition(":")[0]
+    lacks = getattr(missing.__cause__, "name", None)
+    if lacks and (home == lacks or home.startswith(lacks + ".")):
+        raise Refusal(
+            f"there is no module '{lacks}' to import for {name}: add its folder to PYTHONPATH, or "
+            f"install it into {sys.prefix}"
+        ) from None
+
+
+def refuse_options(gym, name, error):
+    """Names that the constructor does not take; what its own code says keeps its traceback."""
+    if not is_raised_by(gym.make, error):
+        return
+    takes = names_taken(gym, name)
+    unknown = re.search("unexpected keyword argument '(.*)'", str(error))
+    near = nearest(unknown.group(1), takes) if unknown else ""
+    has = f"; it takes: {', '.join(takes)}" if takes else ""
+    raise Refusal(f"--env_args: {error}{near}{has}") from None
+
+
+def names_taken(gym, name):
+    """What the environment's constructor takes; empty where that cannot be known."""
+    create = gym.spec(name.rpartition(":")[2]).entry_point
+    try:
+        if isinstance(create, str):
+            create = gym.envs.registration.load_env_creator(create)
+        parameters = inspect.signature(create).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind not in many]
 
 
 def make_visible(name, options):
@@ -139,15 +219,22 @@ def make_visible(name, options):
     return make_gym(name, {**options, "render_mode": "rgb_array"})
 
 
+def simulators():
+    """They need what stands here."""
+    import acorn_simulators
+
+    return acorn_simulators
+
+
 def make(word, text, renders, most_actions):
     """The environment after --env=, and what it looks like."""
     kind, _, name = word.partition(":")
     if kind == "gym":
         env = (make_visible if renders else make_gym)(name, options_of(text))
     elif word == "football":
-        env = Football(options_of(text))
+        env = simulators().Football(options_of(text))
     elif word == "dmlab":
-        env = Lab(options_of(text))
+        env = simulators().Lab(options_of(text))
     else:
         raise Refusal(f"'{word}' is none of gym:ID, atari, football, dmlab")
     return describe(env, most_actions)
@@ -162,7 +249,7 @@ def picture(env):
     try:
         shown = numpy.ascontiguousarray(env.render())
     except gymnasium().error.DependencyNotInstalled as missing:
-        raise Refusal(f"it cannot be drawn: {missing}") from None
+        raise Refusal(f"it cannot be drawn: {what_installs(missing)}") from None
     if shown.dtype != numpy.uint8 or shown.ndim != 3 or shown.shape[2] != 3:
         raise Refusal(
             f"render() gives {shown.dtype}{list(shown.shape)}, not uint8[height,width,3]"
@@ -188,7 +275,7 @@ def chosen(options, defaults, name):
                 f"{', '.join(defaults)}"
             )
         kind = type(defaults[key])
-        fits = isinstance(value, (int, float)) if kind is float else type(value) is kind
+        fits = type(value) in ((int, float) if kind is float else (kind,))
         if not fits:
             words = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
             raise Refusal(
@@ -205,7 +292,7 @@ def within(name, value, low, high):
 
 
 def flat(name):
-    return name.replace("_", "").replace("-", "").lower()
+    return re.sub("[-_ ]", "", name).lower()
 
 
 class Atari:
@@ -237,6 +324,8 @@ class Atari:
             ("noops", 0, 10000),
             ("max_frames", 1, 2**31 - 1),
             ("sticky_actions", 0, 1),
+            ("mode", -1, 2**31 - 1),
+            ("difficulty", -1, 2**31 - 1),
         ):
             within(name, options[name], low, high)
         if options["resize"] not in ("area", "linear"):
@@ -251,6 +340,8 @@ class Atari:
         self.mode, self.difficulty = options["mode"], options["difficulty"]
         self.actions, (height, width) = self.describe(bool(options["full_actions"]))
         self.screens = tuple(numpy.zeros((height, width), numpy.uint8) for _ in range(2))
+        # Not the first action: the own actions of backgammon and video_checkers have no no-op.
+        self.noop = ale_py.Action.NOOP
         self.names = [action.name.lower() for action in self.actions]
         for name in ("frame_skip", "noops", "max_frames", "life_loss"):
             setattr(self, name, int(options[name]))
@@ -301,106 +392,3 @@ class Atari:
                     f"--env_args: this game has the modes or difficulties {there()}, not {value}"
                 )
             put(value)
-
-
-# ---- simulators with functions of their own, which become Gymnasium's
-
-
-class Football:
-    """Google Research Football: four planes of 72 x 96, and what SEED RL trained with."""
-
-    INSTRUCTIONS = (
-        "it is installed as https://github.com/google-research/football says, into .venv "
-        "(.venv/bin/pip install gfootball)"
-    )
-    DEFAULTS = {"game": "11_vs_11_easy_stochastic", "rewards": "scoring", "stacked": False}
-
-    def __init__(self, options):
-        module("gfootball", (), self.INSTRUCTIONS)
-        import gfootball.env
-        import numpy
-
-        options = chosen(options, self.DEFAULTS, "football")
-        self.game = gfootball.env.create_environment(
-            env_name=options["game"],
-            representation="extracted",
-            rewards=options["rewards"],
-            stacked=options["stacked"],
-        )
-        spaces = gymnasium().spaces
-        shape = tuple(map(int, self.game.observation_space.shape))
-        self.observation_space = spaces.Box(0, 255, shape, numpy.uint8)
-        self.action_space = spaces.Discrete(int(self.game.action_space.n))
-
-    def reset(self, seed=None):
-        if seed is not None:
-            self.game.seed(seed)
-        return self.game.reset(), {}
-
-    def step(self, action):
-        """Its end is the referee's whistle: the clock is a part of the game."""
-        observation, reward, done, info = self.game.step(action)
-        return observation, reward, done, False, info
-
-    def close(self):
-        self.game.close()
-
-
-class Lab:
-    """DeepMind Lab: one picture in colour, and IMPALA's nine actions."""
-
-    INSTRUCTIONS = (
-        "it is built as https://github.com/google-deepmind/lab says (docs/users/build.md and "
-        "python/pip_package), and its package installed into .venv"
-    )
-    DEFAULTS = {
-        "level": "contributed/dmlab30/explore_goal_locations_small",
-        "width": 96,
-        "height": 72,
-        "frame_skip": 4,
-    }
-    # Look right and down in pixels a frame; strafe right, go forward, fire, jump, crouch.
-    # Source: Espeholt et al. 2018, table D.2.
-    ACTIONS = (
-        (0, 0, 0, 1, 0, 0, 0),
-        (0, 0, 0, -1, 0, 0, 0),
-        (0, 0, -1, 0, 0, 0, 0),
-        (0, 0, 1, 0, 0, 0, 0),
-        (-20, 0, 0, 0, 0, 0, 0),
-        (20, 0, 0, 0, 0, 0, 0),
-        (-20, 0, 0, 1, 0, 0, 0),
-        (20, 0, 0, 1, 0, 0, 0),
-        (0, 0, 0, 0, 1, 0, 0),
-    )
-    PICTURE = "RGB_INTERLEAVED"
-
-    def __init__(self, options):
-        lab = module("deepmind_lab", (), self.INSTRUCTIONS)
-        import numpy
-
-        options = chosen(options, self.DEFAULTS, "dmlab")
-        size = {key: str(options[key]) for key in ("width", "height")}
-        self.lab = lab.Lab(options["level"], [self.PICTURE], config=size)
-        self.frame_skip = options["frame_skip"]
-        self.actions = [numpy.array(action, numpy.intc) for action in self.ACTIONS]
-        self.last = numpy.zeros((options["height"], options["width"], 3), numpy.uint8)
-        spaces = gymnasium().spaces
-        self.observation_space = spaces.Box(0, 255, self.last.shape, numpy.uint8)
-        self.action_space = spaces.Discrete(len(self.actions))
-
-    def look(self):
-        """After the end there is no picture: the last one stays."""
-        if self.lab.is_running():
-            self.last = self.lab.observations()[self.PICTURE]
-        return self.last
-
-    def reset(self, seed=None):
-        self.lab.reset(**({} if seed is None else {"seed": seed}))
-        return self.look(), {}
-
-    def step(self, action):
-        reward = self.lab.step(self.actions[action], num_steps=self.frame_skip)
-        return self.look(), reward, not self.lab.is_running(), False, {}
-
-    def close(self):
-        self.lab.close()

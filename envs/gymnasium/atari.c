@@ -9,6 +9,7 @@
 struct atari {
   PyObject *ale;                                         /* adapter.py's Atari */
   PyObject *actions;                                     /* list: what act gets for 0.. */
+  PyObject *noop;                                        /* what it gets for doing nothing */
   PyObject *act, *game_over, *lives, *reset_game, *grey; /* methods of the emulator */
   PyObject *colour;                                      /* that too */
   PyObject *names;                                       /* list: words for the actions */
@@ -75,7 +76,8 @@ static int make(struct atari *atari, const struct acorn_config *config) {
       PyObject_CallFunction(interpreter_adapter("Atari"), "s", config->json ? config->json : "{}");
   atari->names = take(atari->ale, "names");
   atari->actions = take(atari->ale, "actions");
-  if (!atari->actions) return -1;
+  atari->noop = take(atari->ale, "noop");
+  if (!atari->actions || !atari->noop) return -1;
   atari->num_actions = (int)PyList_GET_SIZE(atari->actions);
   atari->frame_skip = take_number(atari, "frame_skip");
   atari->max_noops = take_number(atari, "noops");
@@ -90,9 +92,9 @@ static void unmake(struct atari *atari) {
     if (atari->pixels[i].obj) PyBuffer_Release(&atari->pixels[i]);
     Py_XDECREF(atari->array[i]);
   }
-  PyObject *const owned[] = {atari->act,        atari->game_over, atari->lives,
-                             atari->reset_game, atari->grey,      atari->colour,
-                             atari->names,      atari->actions,   atari->ale};
+  PyObject *const owned[] = {atari->act,  atari->game_over, atari->lives, atari->reset_game,
+                             atari->grey, atari->colour,    atari->names, atari->actions,
+                             atari->noop, atari->ale};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) Py_XDECREF(owned[i]);
   free(atari);
 }
@@ -137,8 +139,8 @@ static int call_number(PyObject *method, PyObject *argument) {
 }
 
 /* Plays one frame; the game's reward is added. */
-static int play_frame(struct atari *atari, int action, float *reward) {
-  int got = call_number(atari->act, PyList_GET_ITEM(atari->actions, action));
+static int play_frame(struct atari *atari, PyObject *action, float *reward) {
+  int got = call_number(atari->act, action);
   atari->frames++;
   atari->over = call_number(atari->game_over, Py_False);
   *reward += (float)got;
@@ -197,7 +199,7 @@ static int new_game(struct atari *atari) {
   float ignored = 0;
   if (begin_game(atari)) return -1;
   for (int noops = draw_noops(atari); noops > 0; noops--)
-    if (play_frame(atari, 0, &ignored) || (atari->over && begin_game(atari))) return -1;
+    if (play_frame(atari, atari->noop, &ignored) || (atari->over && begin_game(atari))) return -1;
   count_lives(atari);
   return PyErr_Occurred() ? -1 : 0;
 }
@@ -224,9 +226,10 @@ static int atari_reset(void *self, const uint64_t *seed, struct acorn_row *row, 
 
 /* Of a step that ends early the screens before it stay, as in the reference. */
 static int step(struct atari *atari, int action, struct acorn_row *row) {
+  PyObject *held = PyList_GET_ITEM(atari->actions, action);
   int lost_life = 0;
   for (int t = 0; t < atari->frame_skip; t++) {
-    if (play_frame(atari, action, &row->reward)) return -1;
+    if (play_frame(atari, held, &row->reward)) return -1;
     if (atari->life_loss) lost_life = count_lives(atari);
     row->truncated = atari->frames >= atari->max_frames;
     if (atari->over || lost_life || row->truncated) break;

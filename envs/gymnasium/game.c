@@ -159,16 +159,50 @@ static int game_reset(void *self, const uint64_t *seed, struct acorn_row *row, c
   return failed;
 }
 
+static int read_reward(float *reward, PyObject *value) {
+  *reward = (float)PyFloat_AsDouble(value);
+  if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "the reward must be a real number, not %s",
+                 Py_TYPE(value)->tp_name);
+  }
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+/* 1 for True, 0 for False, -1 for what is neither: Python's, 0 and 1, and by the buffer protocol
+ * numpy's. What else Python takes for true ("False" is) would be a slip in the environment. */
+static int truth_of(PyObject *value) {
+  if (PyBool_Check(value)) return value == Py_True;
+  Py_ssize_t number = PyIndex_Check(value) ? PyNumber_AsSsize_t(value, NULL) : -1;
+  if (number == 0 || number == 1) return (int)number;
+  PyErr_Clear();
+  Py_buffer buffer;
+  int truth = -1;
+  if (PyObject_GetBuffer(value, &buffer, PyBUF_FULL_RO)) return truth;
+  if (buffer.len == 1 && buffer.format && strcmp(buffer.format, "?") == 0)
+    truth = *(const unsigned char *)buffer.buf != 0;
+  PyBuffer_Release(&buffer);
+  return truth;
+}
+
+static int read_end(int *end, PyObject *value, const char *name) {
+  *end = truth_of(value);
+  if (*end >= 0) return 0;
+  PyErr_Clear();
+  PyErr_Format(PyExc_TypeError, "'%s' must be True or False, not %.60R (%s)", name, value,
+               Py_TYPE(value)->tp_name);
+  return -1;
+}
+
 static int read_step(struct game *game, PyObject *result, struct acorn_row *row) {
   if (expect_tuple(result, 5,
                    "step does not return (observation, reward, terminated, truncated, info)") ||
-      write_row(game, PyTuple_GET_ITEM(result, 0), row))
+      write_row(game, PyTuple_GET_ITEM(result, 0), row) ||
+      read_reward(&row->reward, PyTuple_GET_ITEM(result, 1)) ||
+      read_end(&row->terminated, PyTuple_GET_ITEM(result, 2), "terminated") ||
+      read_end(&row->truncated, PyTuple_GET_ITEM(result, 3), "truncated"))
     return -1;
-  row->reward = (float)PyFloat_AsDouble(PyTuple_GET_ITEM(result, 1));
-  if (PyErr_Occurred()) return -1;
-  row->terminated = PyObject_IsTrue(PyTuple_GET_ITEM(result, 2));
-  row->truncated = PyObject_IsTrue(PyTuple_GET_ITEM(result, 3));
-  return row->terminated < 0 || row->truncated < 0 ? -1 : 0;
+  return 0;
 }
 
 static int game_step(void *self, const void *action, struct acorn_row *row, char *error,

@@ -1,5 +1,6 @@
 #include "envs/gymnasium/interpreter.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,14 +10,17 @@
 
 #include "envs/bridge.h"
 
-/* The text of adapter.py, with a terminating zero. */
+/* The texts of adapter.py and simulators.py, with terminating zeros. */
 __asm__(
     ".section .rodata\n"
     "adapter_text:\n"
     ".incbin \"envs/gymnasium/adapter.py\"\n"
     ".byte 0\n"
+    "simulators_text:\n"
+    ".incbin \"envs/gymnasium/simulators.py\"\n"
+    ".byte 0\n"
     ".previous\n");
-extern const char adapter_text[];
+extern const char adapter_text[], simulators_text[];
 
 /* A process has one interpreter, and each thread one state in it. */
 static PyObject *adapter;
@@ -74,10 +78,21 @@ static PyStatus initialize(const char *python) {
   return status;
 }
 
-static PyObject *load_adapter(void) {
-  PyObject *code = Py_CompileString(adapter_text, "envs/gymnasium/adapter.py", Py_file_input);
-  PyObject *module = code ? PyImport_ExecCodeModule("acorn_adapter", code) : NULL;
+static PyObject *load_module(const char *name, const char *file, const char *text) {
+  PyObject *code = Py_CompileString(text, file, Py_file_input);
+  PyObject *module = code ? PyImport_ExecCodeModule(name, code) : NULL;
   Py_XDECREF(code);
+  return module;
+}
+
+/* simulators.py imports adapter.py. */
+static PyObject *load_adapter(void) {
+  PyObject *module = load_module("acorn_adapter", "envs/gymnasium/adapter.py", adapter_text);
+  PyObject *others =
+      module ? load_module("acorn_simulators", "envs/gymnasium/simulators.py", simulators_text)
+             : NULL;
+  if (!others) Py_CLEAR(module);
+  Py_XDECREF(others);
   return module;
 }
 
@@ -87,6 +102,14 @@ int interpreter_start(char *error, size_t error_bytes) {
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
   char python[PATH_MAX + 32];
   find_python(python, sizeof python);
+  const char *chosen = getenv("ACORN_PYTHON");
+  if (chosen && chosen[0] && access(chosen, X_OK) != 0) {
+    snprintf(error, error_bytes,
+             "ACORN_PYTHON is %s, and no program is there (%s): name the bin/python of a virtual "
+             "environment, or unset it to use .venv",
+             chosen, strerror(errno));
+    return -1;
+  }
   bool runs = Py_IsInitialized();
   PyStatus status = runs ? PyStatus_Ok() : initialize(python);
   if (PyStatus_Exception(status)) {
@@ -121,9 +144,12 @@ int interpreter_error(char *error, size_t error_bytes) {
   PyObject *function = adapter ? interpreter_adapter("explain") : NULL;
   PyObject *text = function && value ? PyObject_CallOneArg(function, value) : NULL;
   if (!text && value) text = PyObject_Str(value); // adapter.py itself is not there
-  const char *words = text ? PyUnicode_AsUTF8(text) : NULL;
+  // Not every text of Python's is UTF-8: names of files may hold lone surrogates.
+  PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+  const char *words = bytes ? PyBytes_AsString(bytes) : NULL;
   snprintf(error, error_bytes, "%s", words ? words : "Python failed and gave no reason");
   PyErr_Clear();
+  Py_XDECREF(bytes);
   Py_XDECREF(text);
   Py_XDECREF(type);
   Py_XDECREF(value);

@@ -60,25 +60,32 @@ void leaf_deinit(struct leaf *leaf) {
 
 /* ---- numbers */
 
-#define CONVERT(type)                                                       \
-  do {                                                                      \
-    const type *x = from;                                                   \
-    for (size_t i = 0; i < count; i++) {                                    \
-      if ((int64_t)x[i] > INT32_MAX || (int64_t)x[i] < INT32_MIN) return i; \
-      to[i] = (int32_t)x[i];                                                \
-    }                                                                       \
+static int signed_fits(int64_t x) {
+  return x >= INT32_MIN && x <= INT32_MAX;
+}
+
+static int unsigned_fits(uint64_t x) {
+  return x <= INT32_MAX;
+}
+
+#define CONVERT(type, fits)              \
+  do {                                   \
+    const type *x = from;                \
+    for (size_t i = 0; i < count; i++) { \
+      if (!fits(x[i])) return i;         \
+      to[i] = (int32_t)x[i];             \
+    }                                    \
   } while (0)
 
 /* Returns the place of the first that does not fit, or count. */
 static size_t to_int32(int32_t *to, const void *from, const char *source, size_t count) {
-  if (strcmp(source, "bool") == 0) CONVERT(uint8_t);
-  if (strcmp(source, "int8") == 0) CONVERT(int8_t);
-  if (strcmp(source, "int16") == 0) CONVERT(int16_t);
-  if (strcmp(source, "uint16") == 0) CONVERT(uint16_t);
-  if (strcmp(source, "uint32") == 0) CONVERT(uint32_t);
-  if (strcmp(source, "int64") == 0) CONVERT(int64_t);
-  // A uint64 of 2^63 and more turns negative, and far below what fits.
-  if (strcmp(source, "uint64") == 0) CONVERT(uint64_t);
+  if (strcmp(source, "bool") == 0) CONVERT(uint8_t, unsigned_fits);
+  if (strcmp(source, "int8") == 0) CONVERT(int8_t, signed_fits);
+  if (strcmp(source, "int16") == 0) CONVERT(int16_t, signed_fits);
+  if (strcmp(source, "uint16") == 0) CONVERT(uint16_t, unsigned_fits);
+  if (strcmp(source, "uint32") == 0) CONVERT(uint32_t, unsigned_fits);
+  if (strcmp(source, "int64") == 0) CONVERT(int64_t, signed_fits);
+  if (strcmp(source, "uint64") == 0) CONVERT(uint64_t, unsigned_fits);
   return count;
 }
 

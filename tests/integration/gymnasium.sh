@@ -149,6 +149,9 @@ if ! /usr/bin/python3 -c 'import gymnasium' 2>/dev/null; then
   pass_if "no Gymnasium" refuses "the module gymnasium is missing" no_packages --env=gym:X-v0
   pass_if "no ale-py" refuses "the module ale_py is missing" no_packages --env=atari
 fi
+nowhere() { ACORN_PYTHON=/nope/bin/python "$program" "$@"; }
+pass_if "no interpreter of that name" refuses "ACORN_PYTHON is /nope/bin/python, and no program" \
+  nowhere --env=gym:CartPole-v1
 mkdir -p old/gymnasium old/ale_py
 echo '__version__ = "0.21.0"' | tee old/gymnasium/__init__.py >old/ale_py/__init__.py
 old() { PYTHONPATH=$PWD/old "$program" "$@"; }
@@ -171,26 +174,47 @@ pass_if "--game and --env_args go together" is "$(cat "$work/words/environment.t
 
 # ---- how a game's score compares with people's, whoever names the game, and however
 run atari vtrace 1 2 --total_steps=60 --batch_size=2 --unroll_length=5 --logdir="$work/people" \
-  --env_args='{"game": "Space-Invaders", "max_frames": 200}'
+  --env_args='{"game": "Space-Invaders"}'
 ended 60
-compared_as() {
-  "$tree/scripts/eval.sh" "$work/people" --episodes=1 --policy=greedy "${@:2}" >"$work/out" \
-    2>"$work/err" && grep -q "^human_normalised $1\$" "$work/out"
+evaluates() {
+  "$tree/scripts/eval.sh" "$work/$1" --episodes=1 --num_eval_envs=1 --policy=greedy "${@:2}" \
+    >"$work/out" 2>"$work/err"
 }
+compared_as() { evaluates people "${@:2}" && grep -q "^human_normalised $1\$" "$work/out"; }
 pass_if "a game whose name has a dash is compared with people" \
   compared_as "game=Space-Invaders policy=greedy mean=.* random=148.0 human=1668.7"
 pass_if "--game of the evaluation says which" \
   compared_as "game=Pong policy=greedy mean=.* random=-20.7 human=14.6" --game=Pong
-is_short() { grep -qE ' length_mean=([1-4]?[0-9]|50)(\.| )' "$work/out"; }
-pass_if "and changes nothing else of the run's --env_args" is_short
-sticky() {
-  compared_as "game=Space-Invaders policy=greedy mean=.*" --sticky_actions=0.25 && is_short
-}
-pass_if "nor does --sticky_actions change the game" sticky
 pass_if "so does --env_args" \
   compared_as "game=pong policy=greedy mean=.* random=-20.7 human=14.6" \
-  --env_args='{"max_frames": 200, "game": "pong"}'
+  --env_args='{"noops": 30, "game": "pong"}'
+pass_if "also with a blank in its name" \
+  compared_as "game=space invaders policy=greedy mean=.* random=148.0 human=1668.7" \
+  --env_args='{"game": "space invaders", "sticky_actions": 0.0}'
 pass_if "which else means the environment's own game" \
-  compared_as "game=Pong policy=greedy mean=.* random=-20.7 human=14.6" \
-  --env_args='{"max_frames": 200}'
+  compared_as "game=Pong policy=greedy mean=.* random=-20.7 human=14.6" --env_args='{}'
+
+# ---- and where it does not
+mkdir short
+cp -r people/. short
+sed -i '/^env_args/s/}/, \\"max_frames\\": 200}/' short/config.txt
+is_short() { grep -qE ' length_mean=([1-4]?[0-9]|50)(\.| )' "$work/out"; }
+not_compared() { # WORDS RUN OPTIONS...
+  evaluates "${@:2}" && is_short && ! grep -q "^human_normalised" "$work/out" &&
+    says "no human_normalised: " && says "$1"
+}
+pass_if "a score of other rules is not compared" \
+  not_compared "max_frames is 200, not 108000" people --env_args='{"max_frames": 200}'
+pass_if "nor one of the run's other rules, which --game does not change" \
+  not_compared "max_frames is 200, not 108000" short --game=Pong
+pass_if "nor does --sticky_actions" not_compared \
+  "max_frames is 200, not 108000, sticky_actions is 0.25, not 0" short --sticky_actions=0.25
+pass_if "every rule that differs is named" \
+  eval 'evaluates people --env_args="{\"game\": \"Pong\", \"frame_skip\": 2, \"max_frames\": 20}" &&
+    says "frame_skip is 2, not 4, max_frames is 20"'
+other_actions() {
+  ! evaluates people --game=Breakout &&
+    says "the run's network has 6 actions, and atari({\"game\":\"Breakout\"}) has 4"
+}
+pass_if "a game with another number of actions is refused by that" other_actions
 finish

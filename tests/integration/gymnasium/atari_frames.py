@@ -128,6 +128,35 @@ def noops():
     report("1 to 30 no-ops", inside and len(set(lengths)) > 20, f"({len(set(lengths))} lengths)")
 
 
+def noops_without_one():
+    """Games whose own actions have no no-op: the emulator's is played, not the first of them."""
+    for game in ("backgammon", "video_checkers", "breakout"):
+        player = Player("atari", game=game, noops=30)
+        ale = ale_py.ALEInterface()
+        ale.setFloat("repeat_action_probability", 0.0)
+        ale.setInt("random_seed", 1)
+        ale.loadROM(ale_py.roms.get_rom_path(game))
+        player.reset(1)
+        shown, same = player.picture(), False
+        ale.reset_game()
+        for _ in range(30):
+            ale.act(ale_py.Action.NOOP)
+            same |= np.array_equal(shown, ale.getScreenRGB())
+        player.close()
+        report(f"{game} begins with no-ops", same)
+
+
+def names():
+    """However they are written."""
+    for game in ("Space Invaders", "space_invaders", "Space-Invaders"):
+        try:
+            Player("atari", game=game).close()
+            said = ""
+        except Failed as failed:
+            said = str(failed)
+        report(f"the game '{game}' is found", not said, said)
+
+
 def lives():
     """A lost life ends what the learner sees, and not the game: score and length stay."""
     scores = []
@@ -173,6 +202,9 @@ def refusals():
         ({"sticky_actions": 2.0}, "is not in 0..1"),
         ({"resize": "cubic"}, "not area or linear"),
         ({"mode": 99}, "not 99"),
+        ({"mode": -7}, "'mode' is -7"),
+        ({"difficulty": -2}, "'difficulty' is -2"),
+        ({"sticky_actions": True}, "takes a number, not true"),
     ):
         try:
             Player("atari", **options)
@@ -200,6 +232,8 @@ cut_short()
 colours("Breakout")
 cap()
 noops()
+noops_without_one()
+names()
 lives()
 linear()
 chance()

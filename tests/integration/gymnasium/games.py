@@ -69,6 +69,7 @@ def follow(name, **options):
 
 
 def refuses(name, words, word, **options):
+    """Returns what is said."""
     try:
         player = Player(word, **options)
         player.reset(1)
@@ -78,6 +79,13 @@ def refuses(name, words, word, **options):
     except Failed as failed:
         said = str(failed)
     report(name, words in said, f"said: {said}")
+    return said
+
+
+def refuses_at_once(name, words, word, **options):
+    """In one sentence, without a traceback."""
+    said = refuses(name, words, word, **options)
+    report(f"{name}: without a traceback", "traceback" not in said, f"said: {said}")
 
 
 def faults():
@@ -92,7 +100,14 @@ def faults():
         ("shape", "'observation' is float32[3], the space says float32[2]"),
         ("dtype", "'observation' is float64[2], the space says float32[2]"),
         ("list", "'observation' is a list, the space says an array of float32"),
-        ("no reward", "TypeError: must be real number, not NoneType"),
+        ("words", "RuntimeError: the lamp \\udc80 broke"),
+        ("no reward", "the reward must be a real number, not NoneType"),
+        ("word reward", "the reward must be a real number, not str"),
+        ("word end", "'terminated' must be True or False, not 'False' (str)"),
+        ("no end", "'terminated' must be True or False, not None (NoneType)"),
+        ("far end", "'terminated' must be True or False, not 7 (int)"),
+        ("half end", "'terminated' must be True or False, not 0.5 (float)"),
+        ("word truncated", "'truncated' must be True or False, not 'no' (str)"),
     ):
         refuses(f"an environment that does wrong: {what}", words, wrong, what=what)
     strange = "gym:zoo:Strange-v0"
@@ -106,10 +121,51 @@ def faults():
     refuses("half precision", "its observation 'observation' is float16", strange, observation="half")
     refuses("too many parts", "its observation has 9 parts", strange, observation="many")
     refuses("too many dimensions", "has 5 dimensions", strange, observation="deep")
-    refuses("an unknown ID", "the nearest: CartPole-v1", "gym:CartPool-v1")
-    refuses("an option that it does not have", "unexpected keyword argument 'gravit'", "gym:LunarLander-v3",
-            gravit=-8)
-    refuses("an unknown module", "No module named 'nowhere'", "gym:nowhere:X-v0")
+    refuses_at_once("an unknown ID", "the nearest: CartPole-v1", "gym:CartPool-v1")
+    refuses_at_once("an ID that is out of date", "Please use `LunarLander-v3`", "gym:LunarLander-v2")
+    refuses_at_once("no ID", "'' is no ID of Gymnasium", "gym:")
+    refuses_at_once("an ID with two modules", "'a:b:X-v0' is no ID of Gymnasium", "gym:a:b:X-v0")
+    refuses_at_once("an ID with blanks", "Malformed environment ID: CartPole v1", "gym:CartPole v1")
+    refuses_at_once("an unknown module", "there is no module 'nowhere'", "gym:nowhere:X-v0")
+    refuses("a module that misses another", "No module named 'nowhere'", "gym:lame:X-v0")
+    lander = "gym:LunarLander-v3"
+    refuses_at_once("an option that it does not have", "did you mean 'gravity'?", lander, gravty=-8)
+    refuses_at_once("an option that is missing", "missing 1 required positional argument: 'what'", wrong)
+    said = refuses("an option of a wrong type", "not supported between instances", lander, gravity="x")
+    report("which its own code says: with a traceback", "traceback" in said, f"said: {said}")
+
+
+def ends():
+    """All that is True."""
+    for what in ("numpy end", "whole end", "numpy whole end", "array end"):
+        player = Player("gym:zoo:Wrong-v0", what=what)
+        player.reset(1)
+        seen = [player.step(0)[2] for _ in range(3)]
+        report(f"an end that is a {what}", seen == [False, False, True], f"{seen}")
+        player.close()
+
+
+def packages():
+    """What an environment needs, by the name of Gymnasium's extra."""
+    try:
+        import mujoco  # noqa: F401
+    except ImportError:
+        refuses_at_once("a missing MuJoCo", 'bin/pip install "gymnasium[mujoco]"', "gym:Ant-v5")
+    else:
+        print("SKIP a missing MuJoCo: it is there")
+
+
+def numbers():
+    for dtype, number in (("uint64", 2**64 - 1), ("uint64", 2**64 - 2**31), ("uint64", 2**63), ("uint64", 2**31),
+                          ("int64", 2**31), ("int64", -(2**31) - 1), ("uint32", 2**32 - 1)):
+        refuses(f"{number} of {dtype}", "has a number at place 1 that no int32 is", "gym:zoo:Numbers-v0",
+                dtype=dtype, number=str(number))
+    for dtype, number in (("uint64", 2**31 - 1), ("int64", -(2**31)), ("int8", -128), ("uint16", 65535)):
+        player = Player("gym:zoo:Numbers-v0", dtype=dtype, number=str(number))
+        player.reset(1)
+        seen = int(player.step(0)[0]["observation"][1])
+        report(f"{number} of {dtype} is carried", seen == number, f"{seen}")
+        player.close()
 
 
 def stars():
@@ -196,6 +252,9 @@ follow("CartPole-v1")
 follow("Acrobot-v1")
 follow("LunarLander-v3", gravity=-8)
 faults()
+ends()
+packages()
+numbers()
 stars()
 pictures()
 simulators()

@@ -56,6 +56,13 @@ class Everything(gymnasium.Env):
         return self.look(), float(action), ends and not self.cut, ends and self.cut, {}
 
 
+# What Wrong says of its end in the third step.
+ENDS = {
+    "word end": "False", "no end": None, "far end": 7, "half end": 0.5,
+    "numpy end": np.True_, "whole end": 1, "numpy whole end": np.int64(1), "array end": np.array(True),
+}  # fmt: skip
+
+
 class Wrong(gymnasium.Env):
     """Does `what` in its third step."""
 
@@ -88,6 +95,8 @@ class Wrong(gymnasium.Env):
             return tuple(result)
         if self.what == "step":
             raise RuntimeError("the lamp broke")
+        if self.what == "words":
+            raise RuntimeError("the lamp \udc80 broke")
         if self.what == "exit":
             raise SystemExit(7)
         if self.what == "leave":
@@ -98,6 +107,10 @@ class Wrong(gymnasium.Env):
             return tuple(result[:4])
         if self.what in ("nan reward", "no reward"):
             result[1] = float("nan") if self.what == "nan reward" else None
+        if self.what == "word reward":
+            result[1] = "1.0"
+        result[2] = ENDS.get(self.what, result[2])
+        result[3] = "no" if self.what == "word truncated" else False
         result[0] = {
             "shape": np.zeros(3, np.float32),
             "dtype": np.zeros(2),
@@ -226,6 +239,22 @@ class Stars(gymnasium.Env):
         return star, 0.0, self.t == 3, False, {}
 
 
+class Numbers(gymnasium.Env):
+    """Sees numbers that no int32 may be; in its first step that number."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, dtype, number):
+        self.observation_space = spaces.Box(0, 9, (2,), np.dtype(dtype))
+        self.number = np.array([1, int(number)], np.dtype(dtype))
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros_like(self.number), {}
+
+    def step(self, action):
+        return self.number, 0.0, False, False, {}
+
+
 class Painter(Everything):
     """Draws the step as a picture, or what is none."""
 
@@ -250,6 +279,7 @@ gymnasium.register("Everything-v0", Everything)
 gymnasium.register("Painter-v0", Painter)
 gymnasium.register("Wrong-v0", Wrong)
 gymnasium.register("Bound-v0", Bound)
+gymnasium.register("Numbers-v0", Numbers)
 gymnasium.register("Greedy-v0", Greedy)
 gymnasium.register("Helped-v0", Helped)
 gymnasium.register("Stars-v0", Stars)

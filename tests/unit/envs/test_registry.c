@@ -30,6 +30,30 @@ static void names_the_nearest(void **state) {
   assert_null(strstr(error.text, "did you mean"));
 }
 
+/* Those in Python too. */
+static void names_the_nearest_of_all(void **state) {
+  (void)state;
+  static const struct {
+    const char *word, *meant;
+  } cases[] = {
+      {"atary", "'atari'"},
+      {"Atari", "'atari'"},
+      {"footbal", "'football'"},
+      {"dmlab2", "'dmlab'"},
+      {"gymnasium:CartPole-v1", "'gym:CartPole-v1'"},
+      {"gmy:my_module:My-v0", "'gym:my_module:My-v0'"},
+      {"tmaze:3", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct acorn_env *env;
+    struct error error;
+    char words[100] = "did you mean ";
+    assert_int_equal(registry_find(&env, cases[i].word, &error), STATUS_NOT_FOUND);
+    if (cases[i].meant) strcat(words, cases[i].meant);
+    if (!cases[i].meant != !strstr(error.text, words)) fail_msg("%s", error.text);
+  }
+}
+
 /* What --env_args gives, and the words its error must hold. */
 static const struct {
   const char *env, *json;
@@ -237,6 +261,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_every_environment),
       cmocka_unit_test(names_the_nearest),
+      cmocka_unit_test(names_the_nearest_of_all),
       cmocka_unit_test(reads_env_args),
       cmocka_unit_test(identifies_by_what_differs),
       cmocka_unit_test(any_option_is_kept_where_it_may_be),

@@ -1,0 +1,3 @@
+"""A module of environments that misses another module."""
+
+import nowhere  # noqa: F401
