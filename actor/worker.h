@@ -27,7 +27,8 @@ struct worker_config {
   void (*finished)(void); /* called by the worker's thread once it has ended */
 };
 
-/* Starts the thread and returns once it has made the environments, one worker at a time. Errors: IO, with the environment's sentence. */
+/* Starts the thread and returns once it has made the environments; one worker at a time. Errors:
+ * IO, with the environment's sentence. */
 MUST_CHECK enum status worker_create(struct worker **out, const struct worker_config *config,
                                      struct error *error);
 

@@ -207,7 +207,7 @@ static void cut_calls(struct intake *intake, struct connection *connection, int 
 
 /* ---- what comes in; thread: any that polls for gRPC */
 
-/* Whether its calls may come in: before gRPC has seen them, since it makes all of a read at once. */
+/* Whether its calls may come in: before gRPC has seen them, which makes all of a read at once. */
 static bool may_open(struct connection *connection) {
   struct intake *intake = connection->intake;
   uint64_t calls = on_the_way(connection);

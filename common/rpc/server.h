@@ -63,8 +63,8 @@ struct rpc_method {
    * server has if it has such a method. Nobody need wait at it: whoever polls it now and then also
    * moves the bytes of all connections while the other queues' threads are busy. */
   bool control;
-  /* The last quarter of max_calls is kept for its calls; and as much as max_calls again for those of
-   * a control method. */
+  /* The last quarter of max_calls is kept for its calls; and max_calls again for those of a control
+   * method. */
   bool reserve;
 };
 

@@ -1,7 +1,7 @@
 """Floods a learner from one process and keeps it up until the learner ends the connections.
 
 Usage: flood.py ADDRESS status | connections COUNT | unfinished COUNT | trickle KB_A_SECOND | interleaved |
-unread CONNECTIONS CALLS [again]. Says "ready ..." on a line of its own once the flood is at its height, and "ended ..."
+unread CONNECTIONS CALLS [again] | burst TIMES CALLS | silent CONNECTIONS CALLS. Says "ready ..." on a line of its own once the flood is at its height, and "ended ..."
 when the learner has gone, or has closed what it should."""
 import os
 import select
@@ -265,10 +265,69 @@ def unread(connections, calls, again):
         time.sleep(0.05)
 
 
+def burst_once(calls):
+    """As many calls as it likes in one write, from a peer that never agrees to a limit."""
+    s = http2.connect(address, timeout=10)
+    begin = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, head_of_a_call(PLAY, remembered=True))
+    rest = (http2.frame(http2.HEADERS, http2.END_HEADERS, 2 * i + 1, INDEXED) for i in range(1, calls))
+    try:
+        s.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0) + begin + b"".join(rest))
+        while s.recv(65536):
+            pass
+    except OSError as error:
+        return not isinstance(error, TimeoutError)
+    return True
+
+
+def burst(times, calls):
+    """One after the other."""
+    closed = sum(burst_once(calls) for _ in range(times))
+    say("ready %d" % closed)
+    say("ended %d connections" % closed)
+
+
+def open_silent(reader, calls):
+    """Plays that say nothing."""
+    first = 2 * reader.opened + 1
+    heads = [INDEXED] * calls
+    if not reader.opened:
+        heads[0] = head_of_a_call(PLAY, remembered=True)
+    reader.opened += calls
+    reader.socket.sendall(b"".join(
+        http2.frame(http2.HEADERS, http2.END_HEADERS, first + 2 * i, head) for i, head in enumerate(heads)))
+
+
+def silent(connections, calls):
+    """There are always so many on each of the connections; one that is closed is made again."""
+    readers, ready = [None] * connections, False
+    while True:
+        for i in range(connections):
+            try:
+                if not readers[i]:
+                    readers[i] = Reader()
+                    readers[i].opened = 0
+                readers[i].read()
+                missing = calls - readers[i].opened + len(readers[i].ended)
+                if missing:
+                    open_silent(readers[i], missing)
+            except ConnectionRefusedError:
+                say("ended")
+                return
+            except (OSError, http2.Ended):
+                readers[i] = None
+        if not ready:
+            say("ready %d" % (connections * calls))
+            ready = True
+        time.sleep(0.01)
+
+
 def main():
     kind, count = sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0
     if kind == "unread":
         unread(count, int(sys.argv[4]), "again" in sys.argv)
+        return
+    if kind in ("burst", "silent"):
+        {"burst": burst, "silent": silent}[kind](count, int(sys.argv[4]))
         return
     if kind == "interleaved":
         interleaved()
