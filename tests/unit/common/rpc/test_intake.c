@@ -262,6 +262,78 @@ static void calls_that_wait_for_their_peer_are_counted(void **state) {
   intake_destroy(intake);
 }
 
+/* `calls` heads of calls in one read. False: the reader has not got them. */
+static bool send_burst(struct pair *pair, int calls) {
+  enum { HEAD = 9, FIELDS = 6, MOST = 100 };
+  static uint8_t frames[MOST * (HEAD + FIELDS)];
+  assert_in_range(calls, 1, MOST);
+  for (int i = 0; i < calls; i++) {
+    pair->stream += pair->stream ? 2 : 1;
+    uint8_t *frame = frames + i * (HEAD + FIELDS);
+    memset(frame, 0, HEAD + FIELDS);
+    frame[2] = FIELDS, frame[3] = HEADERS;
+    frame[7] = (uint8_t)(pair->stream >> 8), frame[8] = (uint8_t)pair->stream;
+  }
+  return cross(pair, frames, (size_t)calls * (HEAD + FIELDS));
+}
+
+/* gRPC would make a call of each before anybody could look. */
+static void a_burst_of_calls_does_not_come_in(void **state) {
+  (void)state;
+  struct intake *intake = intake_create(ROOM, LIMIT, CALLS);
+  struct pair good = open_pair(intake), bad = open_pair(intake);
+  assert_true(send_burst(&good, 2 * CALLS));
+  assert_false(send_burst(&bad, 2 * CALLS + 1));
+  assert_true(is_closed(&bad));
+  assert_false(is_closed(&good));
+  close_pair(&good), close_pair(&bad);
+  intake_destroy(intake);
+}
+
+/* 1,000 and 4 CALLS of all connections: from there on a connection may have 8 on their way. */
+static void many_connections_have_few_calls_on_their_way(void **state) {
+  (void)state;
+  enum { MANY = 1000 / (2 * CALLS) + 2 };
+  struct intake *intake = intake_create(ROOM, LIMIT, CALLS);
+  struct pair many[MANY], few = open_pair(intake), more = open_pair(intake);
+  for (int i = 0; i < MANY; i++) {
+    many[i] = open_pair(intake);
+    assert_true(send_burst(&many[i], 2 * CALLS));
+  }
+  assert_true(send_burst(&few, 8));
+  assert_false(send_burst(&more, 9));
+  for (int i = 0; i < 4 * CALLS; i++) intake_call_begin(intake, many[i / CALLS].near);
+  assert_true(send_burst(&few, 1)); /* some have come out */
+  for (int i = 0; i < MANY; i++) close_pair(&many[i]);
+  close_pair(&few), close_pair(&more);
+  intake_destroy(intake);
+}
+
+/* Those that finish messages are in earnest, whatever they hold at the moment. */
+static void of_all_the_one_that_finishes_nothing_is_cut_off(void **state) {
+  (void)state;
+  enum { HOLDERS = 37, PIECES = 7 }; /* 65 MB */
+  struct intake *intake = intake_create(ROOM, LIMIT, CALLS);
+  struct pair good = open_pair(intake), bad[HOLDERS];
+  struct intake_call call = call_on(intake, &good);
+  for (int i = 0; i < HOLDERS; i++) {
+    bad[i] = open_pair(intake);
+    call_on(intake, &bad[i]);
+    for (int k = 0; k < PIECES; k++) assert_true(send_data(&bad[i], PIECE));
+    if (i < PIECES) assert_true(send_data(&good, PIECE + 1000));
+    intake_message(intake, call, 100);
+    intake_check(intake);
+  }
+  assert_false(is_closed(&good));
+  int closed = 0;
+  for (int i = 0; i < HOLDERS; i++) closed += is_closed(&bad[i]);
+  assert_in_range(closed, 1, 3);
+  assert_true(is_closed(&bad[0]));
+  for (int i = 0; i < HOLDERS; i++) close_pair(&bad[i]);
+  close_pair(&good);
+  intake_destroy(intake);
+}
+
 /* ---- numbers that are used again */
 
 /* gRPC closes a connection and something else gets its number. */
@@ -333,6 +405,9 @@ int main(void) {
       cmocka_unit_test(a_connection_without_a_call_holds_nothing),
       cmocka_unit_test(a_call_that_is_on_its_way_is_not_forgotten),
       cmocka_unit_test(too_many_calls_close_the_connection),
+      cmocka_unit_test(a_burst_of_calls_does_not_come_in),
+      cmocka_unit_test(many_connections_have_few_calls_on_their_way),
+      cmocka_unit_test(of_all_the_one_that_finishes_nothing_is_cut_off),
       cmocka_unit_test(calls_that_wait_for_their_peer_are_counted),
       cmocka_unit_test(another_file_with_the_number_is_left_alone),
       cmocka_unit_test(a_late_end_is_not_the_next_connections),

@@ -244,6 +244,50 @@ static void who_holds_many_calls_is_closed_when_they_are_scarce(void **state) {
   fixture_destroy(&f);
 }
 
+/* Plays that say nothing fill the server from connections with few each; those that speak play. */
+static void the_oldest_that_says_nothing_makes_room(void **state) {
+  (void)state;
+  enum { CALLS = 12, PEERS = 4, EACH = CALLS / PEERS };
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, CALLS, 0);
+  struct raw raw[PEERS];
+  for (int i = 0; i < PEERS; i++) raw[i] = raw_connect(&f);
+  for (int i = 0; i < CALLS; i++) raw_open(&raw[i % PEERS], "/test/Echo");
+  assert_true(fixture_reaches(&f.opened, CALLS));
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
+  struct rpc_call *call[EACH];
+  struct rpc_result result;
+  bool ended;
+  for (int i = 0; i < EACH; i++) {
+    call[i] = rpc_call_open(channel, "/test/Echo");
+    assert_true(fixture_say(call[i], "hello", &result, &ended));
+  }
+  for (int i = 0; i < EACH; i++) rpc_call_close(call[i]);
+  rpc_channel_destroy(channel);
+  for (int i = 0; i < PEERS; i++) close(raw[i].fd);
+  fixture_destroy(&f);
+}
+
+/* 500 a second once half as many as may be open have come. */
+static void new_calls_come_at_a_bounded_rate(void **state) {
+  (void)state;
+  enum { MAX_CALLS = 20, COUNT = 210 };
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, MAX_CALLS, 0);
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
+  int64_t begin_us = clock_now_us();
+  for (int i = 0; i < COUNT; i++) {
+    uint8_t *reply;
+    size_t bytes;
+    struct rpc_result result = rpc_unary(channel, "/test/Unary", "x", 1, &reply, &bytes, 10000);
+    assert_int_equal(result.code, RPC_OK);
+    free(reply);
+  }
+  assert_true(clock_now_us() - begin_us >= (COUNT - MAX_CALLS / 2 - 1) * 2000);
+  rpc_channel_destroy(channel);
+  fixture_destroy(&f);
+}
+
 /* A peer that never agreed to the bound it was told. */
 static void a_connection_has_so_many_calls(void **state) {
   (void)state;
@@ -294,6 +338,8 @@ int main(void) {
       cmocka_unit_test(calls_that_play_are_not_ended),
       cmocka_unit_test(the_last_quarter_is_kept),
       cmocka_unit_test(who_holds_many_calls_is_closed_when_they_are_scarce),
+      cmocka_unit_test(the_oldest_that_says_nothing_makes_room),
+      cmocka_unit_test(new_calls_come_at_a_bounded_rate),
       cmocka_unit_test(a_connection_has_so_many_calls),
       cmocka_unit_test(a_client_keeps_to_the_bound_of_a_connection),
   };
