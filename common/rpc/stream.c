@@ -168,10 +168,10 @@ static void lower_events(struct rpc_stream *stream) {
   wait_end(stream);
   list_remove(stream);
   intake_call_end(home->bounds->intake, stream->place);
+  if (stream->other) atomic_fetch_sub(&home->bounds->open_others, 1);
+  atomic_fetch_sub(&home->bounds->open_calls, 1);
   grpc_call_unref(stream->call);
   rpc_stream_unref(stream);
-  atomic_fetch_sub(&home->bounds->open_calls, 1);
-  if (stream->other) atomic_fetch_sub(&home->bounds->open_others, 1);
   queue_release(&home->queue);
 }
 
