@@ -217,12 +217,14 @@ static void images_of_what_is_seen_travel_with_the_buffer(void **state) {
   give_images(f, 30);
   wait_for_updates(f, 3);
   while (f->saved == 0) clock_sleep_us(100);
-  expect_images(f, 3, 20);
+  int updates = (int)trainer_saved_updates(f->trainer);
+  assert_in_range(updates, 2, 3); // the second may have been over, but not quite
+  expect_images(f, updates, (uint8_t)(10 * (updates - 1)));
   trainer_release_save(f->trainer);
   give_images(f, 40);
   wait_for_updates(f, 4);
   stop(f);
-  expect_images(f, 3, 20);
+  expect_images(f, updates, (uint8_t)(10 * (updates - 1)));
   destroy(f);
 
   f = create_for_images();
