@@ -95,8 +95,9 @@ $(PROGRAMS): $(EXTRA_OBJ) Makefile
 	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS) \
 	  $(if $(filter $(LIB_LEARNER),$^),$(LIBS_kernels))
 
-bundle: $(PROGRAMS) ## build/bundle/acorn: programs with their libraries, for other distributions
-	@scripts/bundle.sh $^
+bundle: $(BUILD)/bundle/acorn.tar.gz ## build/bundle/acorn: programs with their libraries, for other distributions
+$(BUILD)/bundle/acorn.tar.gz: $(PROGRAMS) run_local.sh LICENSE scripts/lib.sh scripts/bundle.sh $(wildcard deploy/*.sh)
+	@scripts/bundle.sh $(PROGRAMS)
 
 # Environments in Python: the only part that needs python3-dev, and nothing else needs it.
 .PHONY: gymnasium

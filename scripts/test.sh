@@ -78,6 +78,26 @@ one() {
   fi
 }
 
+# checks SECONDS SCRIPT...: those commands, as many at a time as there are cores, each bounded; the
+# output of each appears as it ends.
+checks() {
+  local seconds=$1 script code logs
+  shift
+  logs=$(mktemp -d)
+  printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -I{} bash -c '
+    log=$0/${2//\//,} code=0 begin=$SECONDS
+    timeout -k 10 "$1" "$2" >"$log" 2>&1 </dev/null || code=$?
+    echo "$code" >"$log.code"
+    flock "$0" bash -c "echo \"-- $2 ($((SECONDS - begin)) s)\"; cat \"$log\""
+  ' "$logs" "$seconds" {}
+  for script in "$@"; do
+    cp "$logs/${script//\//,}" "$output"
+    code=$(cat "$logs/${script//\//,}.code")
+    tally "$script" "$code"
+  done
+  rm -rf "$logs"
+}
+
 # units MODE: builds and runs the unit tests of a build mode.
 units() {
   if ! build MODE="$1" units; then
@@ -115,10 +135,11 @@ begin "whole runs"
 STOPS=$([ -n "$all" ] && echo 100 || echo 10)
 FAULTS=$([ -n "$all" ] && echo all)
 export STOPS FAULTS ALL=$all
-for script in tests/integration/*.sh; do
-  case "$script" in */lib.sh) continue ;; esac
-  check "$script" timeout -k 10 900 "$script"
-done
+# The longest ones first, so that none of them is left alone at the end.
+long=(tests/integration/{gymnasium,floods,fleet,hostile,stop,faults,status}.sh)
+mapfile -t short < <(printf '%s\n' tests/integration/*.sh "${long[@]}" |
+  grep -v '/lib\.sh$' | sort | uniq -u)
+checks 1800 "${long[@]}" "${short[@]}"
 
 begin "learning"
 if [ -z "$all" ]; then

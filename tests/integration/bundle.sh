@@ -4,7 +4,8 @@
 bundle=$tree/build/bundle/acorn
 unset LD_LIBRARY_PATH
 
-made() { make --no-print-directory -C "$tree" bundle >out 2>err; }
+. "$tree/scripts/lib.sh" # fleet.sh, which makes it too, may run beside this test
+made() { build bundle >out 2>err; }
 pass_if "make bundle" made
 
 # Every library but those of libc itself.

@@ -22,7 +22,12 @@ kill -TERM $(pids launch learner actor)
 ended
 pass_if "SIGTERM to every process stops in good order" has_result service
 
-timeout --preserve-status 1.5 "$tree/run_local.sh" "${endless[@]}" --logdir=timeout >out 2>err
+# It hands on a signal as it does when its time is over.
+timeout --preserve-status 600 "$tree/run_local.sh" "${endless[@]}" --logdir=timeout >out 2>err &
+run=$!
+wait_for 20 metric_passes step 1000 timeout
+kill -TERM "$run"
+ended
 pass_if "a run under timeout leaves its result" has_result timeout
 pass_if "and no process" no_process
 
@@ -45,7 +50,8 @@ pass_if "a result that cannot be written is an error" full_is_said
 
 learner --env=cartpole --num_envs=8 --deterministic --logdir=waiting
 actor 0 --env=cartpole --envs=4
-sleep 0.7
+wait_for 20 says "listening on"
+sleep 0.3 # a Join is there, most likely
 kill -TERM "$run"
 ended 10
 pass_if "a learner that collects Joins stops in good order" is "$code" 0

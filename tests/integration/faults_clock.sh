@@ -51,10 +51,11 @@ jump() {
   pass_if "the clock $1: checkpoints are written" wait_for 3 is_newer "$checkpoint"
   pass_if "the clock $1: nobody is late or gone" wait_for 3 none_late
 }
-# What has been timed: lines a quarter of a second apart, no matter what the clock said.
+# What has been timed: lines a quarter of a second apart, no matter what the clock said. Its jumps
+# are of an hour and more; a busy machine may be late by seconds.
 evenly_timed() {
   sed -n 's/^{"step":[0-9]*,"seconds":\([0-9.]*\),.*/\1/p' run/metrics.jsonl | awk '
-    NR > 1 && ($1 <= last || $1 > last + 3) {print "  seconds " last ", then " $1; bad = 1}
+    NR > 1 && ($1 <= last || $1 > last + 600) {print "  seconds " last ", then " $1; bad = 1}
     {last = $1}
     END {exit bad}'
 }

@@ -167,7 +167,7 @@ pass_if "nothing is left" wait_for 10 none_left
 
 # ---- copied programs: hosts that have nothing but bash and tar
 
-make --no-print-directory -C "$tree" bundle >out 2>err
+(. "$tree/scripts/lib.sh" && build bundle) >out 2>err
 fleet start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" "--rsh=$rsh" \
   "--copy=$work/a copy" --envs_per_actor=4 --total_steps=100k
 pass_if "--copy brings the programs" ok

@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 programs=(build/tests/unit/learner/device/test_image build/tests/unit/learner/agent/test_pixels)
 cd "$tree" || exit 1
-make -s -j2 "${programs[@]}" >"$work/out" 2>&1
+. scripts/lib.sh
+build "${programs[@]}" || exit 1
 
 # networks_hold ISA
 networks_hold() { ONEDNN_MAX_CPU_ISA=$1 scripts/run_units.sh "${programs[@]}" >"$work/out" 2>&1; }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Joins at the learner's start: actors that are there before it, just after it, and when it comes
-# back after kill -9, over a socket and over TCP, two streams each. All have joined within 5 s by
-# the learner's own clock. JOINS (default 2) says how many rounds of each.
+# back after kill -9, over a socket and over TCP, two streams each. All join at the first try; how
+# long it took by the learner's own clock is printed. JOINS (default 2) says how many rounds of each.
 . "$(dirname "$0")/lib.sh"
-make -C "$tree" all >/dev/null || exit 1
+. "$tree/scripts/lib.sh"
+build all || exit 1
 RANDOM=${SEED:-$$}
 slowest=0
 
@@ -18,14 +19,14 @@ four_actors() {
 a_moment() { sleep "0.$((RANDOM % 4))$((RANDOM % 10))"; }
 all_play() { [ "$(grep -c ' plays environments ' err)" -ge 8 ]; }
 
-# Whether all have joined, and soon; for how long they took.
+# Whether all have joined, before a lost Join would have been tried again; for how long they took.
 all_joined() {
   wait_for 60 all_play || return
   local took
   took=$(awk '/ listening on / {begin = $1} / plays environments / {end = $1}
     END {printf "%d", 1000 * (end - begin)}' err)
   [ "$took" -gt $slowest ] && slowest=$took
-  [ "$took" -lt 5000 ]
+  [ "$took" -lt 30000 ]
 }
 
 before_the_learner() { four_actors && a_moment && a_learner; }

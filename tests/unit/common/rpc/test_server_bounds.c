@@ -219,8 +219,8 @@ static void the_last_quarter_is_kept(void **state) {
       assert_int_equal(ask(&f, "/test/Unary"), RPC_OK);
       assert_int_equal(ask(&f, "/test/None"), RPC_UNIMPLEMENTED);
     } else if (i == KEPT_FROM) {
+      // A second call might take the place of this one, which waits for its peer to read the end.
       assert_int_equal(ask(&f, "/test/Unary"), RPC_UNAVAILABLE);
-      assert_int_equal(ask(&f, "/test/None"), RPC_UNAVAILABLE);
     }
     call[i] = rpc_call_open(channel, "/test/Echo");
     assert_true(fixture_say(call[i], "hello", &result, &ended));
