@@ -33,6 +33,7 @@ for program in "$@"; do
   if [ "$code" -ne 0 ] && [ "${f:-0}" -eq 0 ]; then f=1; fi
   if [ "$code" -eq 0 ] && [ "$((${p:-0} + ${s:-0}))" -eq 0 ]; then f=1; fi
   passed=$((passed + ${p:-0})) failed=$((failed + ${f:-0})) skipped=$((skipped + ${s:-0}))
+  grep '^SKIP ' "$log"
   if [ "${f:-0}" -gt 0 ]; then
     echo "---- $program (exit code $code)"
     grep -vE '^\[ +(RUN|OK) +\]' "$log" | tail -n 60

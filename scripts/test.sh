@@ -20,13 +20,18 @@ esac
 [ -n "$all" ] && export SLOW_TESTS=1 # those that wait for a keepalive, or do a thing many times
 passed=0 failed=0 skipped=0
 output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+skips=$(mktemp)
+trap 'rm -f "$output" "$skips"' EXIT
 
 begin() {
   echo "== $* ($SECONDS s)"
 }
 
 finish() {
+  if [ -s "$skips" ]; then
+    echo "== skipped"
+    sort -u "$skips"
+  fi
   local line="$passed passed, $failed failed"
   [ $skipped -gt 0 ] && line+=", $skipped skipped"
   echo "$line"
@@ -39,6 +44,7 @@ finish() {
 # without saying so counts as one failure.
 tally() {
   local p f s
+  grep '^SKIP ' "$output" >>"$skips"
   if grep -qE '^[0-9]+ passed, [0-9]+ failed' "$output"; then
     read -r p f s < <(grep -E '^[0-9]+ passed, [0-9]+ failed' "$output" | tail -n 1 |
       sed -E 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 0\4/')

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Joins at the learner's start: actors that are there before it, just after it, and when it comes
 # back after kill -9, over a socket and over TCP, two streams each. All join at the first try; how
-# long it took by the learner's own clock is printed. JOINS (default 2) says how many rounds of each.
+# long it took by the learner's own clock is printed. JOINS (default 2) says how many rounds of
+# each.
 . "$(dirname "$0")/lib.sh"
 . "$tree/scripts/lib.sh"
 build all || exit 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# CartPole is solved: mean return 475 over the last 100 training episodes within 60 s and 1.5 M
-# steps; then the final checkpoint plays 100 greedy episodes.
+# CartPole is solved: mean return 475 over the last 100 training episodes within 1.5 M steps; then
+# the final checkpoint plays 100 greedy episodes.
 # Usage: tests/learning/cartpole.sh [SEED ...] (default 1 2 3 4 5)
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -10,7 +10,6 @@ for seed in "$@"; do
   echo "seed $seed: $line"
   check "cartpole seed $seed: return" "$(value return_mean <<<"$line")" ">=" 475
   check "cartpole seed $seed: steps" "$(value steps <<<"$line")" "<=" 1500100
-  check "cartpole seed $seed: seconds" "$(value seconds <<<"$line")" "<=" 60
   greedy=$(evaluate "cartpole-$seed" cartpole)
   check "cartpole seed $seed: greedy return" "$(value return_mean <<<"$greedy")" ">=" 475
 done

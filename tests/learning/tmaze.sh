@@ -6,9 +6,10 @@ set -u
 . "$(dirname "$0")/lib.sh"
 [ $# -gt 0 ] || set -- 1 2 3
 for seed in "$@"; do
-  line=$(train "tmaze-$seed" tmaze --seed="$seed" --total_steps=1000000)
+  line=$(train "tmaze-$seed" tmaze --seed="$seed" --total_steps=1500000 --target_return=0.95)
   echo "seed $seed: $line"
   check "tmaze seed $seed, lstm: return" "$(value return_mean <<<"$line")" ">=" 0.95
+  check "tmaze seed $seed, lstm: steps" "$(value steps <<<"$line")" "<=" 1000000
   line=$(train "memoryless-$seed" tmaze --seed="$seed" --total_steps=1000000 --network=mlp \
     --hidden=64,64 --no_previous_action)
   echo "seed $seed, memoryless: $line"

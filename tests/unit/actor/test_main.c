@@ -1,6 +1,7 @@
 // The program itself as a process: exit codes, signals, what it prints. Skipped where it has not
 // been built.
 #include "tests/unit/actor/fake_learner.h"
+#include "tests/unit/support/skip.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -40,8 +41,7 @@ static int wait_for(pid_t pid) {
 
 static void need_program(void) {
   if (access(program, X_OK) == 0) return;
-  print_message("%s has not been built\n", program);
-  skip();
+  SKIP("build/actor has not been built");
 }
 
 static void expect_words(const char *words) {

@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "deploy/child.h"
+#include "tests/unit/support/skip.h"
 
 enum { PATIENCE_MS = 10000, POLL_US = 10000 };
 
@@ -168,7 +169,7 @@ static void a_signal_goes_to_the_whole_group(void **state) {
 static void a_program_that_cannot_run_is_an_error(void **state) {
   (void)state;
 #ifdef __SANITIZE_THREAD__
-  skip(); // its vfork is a fork, from which the reason does not come back
+  SKIP("TSan's vfork is a fork, from which the reason does not come back");
 #endif
   struct run run;
   memset(&run, 0, sizeof(run));

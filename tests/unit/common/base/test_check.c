@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "tests/unit/support/skip.h"
 
 // Runs `failing` in a child. Returns the signal that ended it; `said` gets what it printed to
 // stderr.
@@ -70,7 +71,7 @@ static void fail_much(void) {
 static void test_without_memory_it_gives_up(void **state) {
   (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  skip(); // a sanitizer's malloc ends the process itself
+  SKIP("a sanitizer's malloc ends the process itself");
 #endif
   char said[2048];
   assert_int_equal(run_child(fail_much, said), 0);

@@ -17,6 +17,7 @@
 
 #include "common/base/clock.h"
 #include "common/rpc/client.h"
+#include "tests/unit/support/skip.h"
 
 enum { BODY_BYTES = 64 << 20, KEEPALIVE_US = 40000000, SOON_US = 300000 };
 
@@ -103,7 +104,7 @@ static void a_peer_that_goes_in_the_middle_of_a_body(void **state) {
 /* It hangs: only the keepalive can tell, and only then does gRPC let go of the body. */
 static void a_cancel_while_the_peer_hangs_in_the_middle_of_a_body(void **state) {
   (void)state;
-  if (!getenv("SLOW_TESTS")) skip(); /* up to 40 s; scripts/test.sh --all runs it */
+  if (!getenv("SLOW_TESTS")) SKIP("it takes up to 40 s; --all runs it");
   struct frozen frozen;
   struct exchange e;
   exchange_start(&e, &frozen);

@@ -1,6 +1,7 @@
 /* Networks for images: what is refused, sizes that are known from elsewhere, and that a row gets
  * the same answer whatever it is computed with. What they compute is in train/test_golden.c. */
 #include "tests/unit/learner/agent/fixture.h"
+#include "tests/unit/support/skip.h"
 
 enum { SIDE = 40, PIXELS = SIDE * SIDE };
 
@@ -243,7 +244,7 @@ static void bf16_is_close_to_float32(void **state) {
   struct error error;
   if (device_create_with(&device, "cpu", "bf16", &error) != STATUS_OK) {
     assert_non_null(strstr(error.text, "needs a processor with AVX-512"));
-    skip();
+    SKIP(error.text);
   }
   device_destroy(device);
   assert_true(least_difference("bf16") > 0);

@@ -1,6 +1,7 @@
 /* One training step and several: losses and statistics against their definition, Adam on the tests'
  * own gradients, schedules, the entropy coefficient, and what happens to a batch with a NaN. */
 #include "tests/unit/learner/train/fixture.h"
+#include "tests/unit/support/skip.h"
 
 struct world {
   struct agent_config config;
@@ -373,7 +374,7 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static void steps_allocate_nothing(void **state) {
   (void)state;
-  skip(); /* the sanitizer has its own allocator */
+  SKIP("the sanitizer has its own allocator");
 }
 #else
 static int allocations;

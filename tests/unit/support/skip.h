@@ -1,0 +1,12 @@
+/* A test that cannot run here, with its reason in one line: scripts/run_units.sh prints it.
+ * cmocka.h comes first. */
+#ifndef ACORN_TESTS_SUPPORT_SKIP_H
+#define ACORN_TESTS_SUPPORT_SKIP_H
+
+#define SKIP(reason)                                  \
+  do {                                                \
+    print_message("SKIP %s: %s\n", __func__, reason); \
+    skip();                                           \
+  } while (0)
+
+#endif
