@@ -4,7 +4,7 @@
 # words under a TF_CONFIG of its own; its supervisor starts dead actors again.
 set -u
 # shellcheck disable=SC2034 # deploy/fleet_host.sh uses them
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
 usage() {
   cat <<'USAGE'

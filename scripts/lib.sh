@@ -1,6 +1,6 @@
 # Helpers that scripts share. `root` is the folder of the source tree; the caller's folder stays.
 # shellcheck shell=bash
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
 # offer_help "$@": for --help as the first word the comment at the head of the script that calls.
 offer_help() {

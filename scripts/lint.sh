@@ -2,10 +2,10 @@
 # The rules that a script can check: who may include whom, lengths, tabs, format, shell syntax.
 # Usage: scripts/lint.sh
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 shopt -s lastpipe # the last part of a pipe may set variables
-cd "$(dirname "$0")/.." || exit 1
+cd "$root" || exit 1
 failed=0
 
 list() {
@@ -86,6 +86,10 @@ else
   echo "clang-format is not here (scripts/setup.sh all installs it): the format is not checked"
 fi
 for file in "${shell_files[@]}"; do bash -n "$file" 2>&1; done | report "shell syntax"
+
+# ---- shell scripts
+grep -nE 'dirname "\$(0|\{BASH_SOURCE\[0\]\})"' "${shell_files[@]}" /dev/null |
+  report 'a script finds its own folder by readlink -f "${BASH_SOURCE[0]}", for symbolic links'
 
 [ $failed -eq 0 ] && echo "lint: ${#c_files[@]} C files and ${#shell_files[@]} scripts are clean"
 exit $failed

@@ -5,7 +5,7 @@
 # packages, and Python's in .venv; elsewhere it says what is needed.
 # Usage: scripts/setup.sh [plot|watch|gym|atari|python|test|all]
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 
 packages=(gcc libc6-dev make libgrpc-dev libprotobuf-c-dev protobuf-c-compiler libuv1-dev
@@ -85,7 +85,7 @@ say() {
 finish() {
   local group
   for group in ${groups[@]+"${groups[@]}"}; do
-    "$(dirname "${BASH_SOURCE[0]}")/setup_python.sh" "$group" || [ "$what" = all ] || exit 1
+    "$root/scripts/setup_python.sh" "$group" || [ "$what" = all ] || exit 1
   done
   exit 0
 }

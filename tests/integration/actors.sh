@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Actors that die: they are started again and the run goes on; one that dies again and again is
 # given up; the last one that is given up ends the run.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run" --metrics_secs=0.2
 pass_if "a run plays" wait_for 20 test -s run/metrics.jsonl

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Evaluators in a running job: what they play is in the metrics, the target and the result are about
 # it, nothing of it is trained on; a job goes on without them; a cluster's evaluator does the same.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # The newest number of metric $1 of run folder $2; empty if it is null.
 metric() { tail -n 1 "$2/metrics.jsonl" | tr ',{}' '\n' | sed -n "s|^\"$1\":\([-0-9.e+]*\)$|\1|p"; }

@@ -2,7 +2,7 @@
 # Processes that die, all of them real: actors in mid unroll, an actor joined twice, the learner,
 # the launcher; environments that hang, crash, raise or return NaN. FAULTS=all adds what takes
 # minutes.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # ---- actors
 

@@ -3,7 +3,7 @@
 # connections that say nothing, messages that are never finished, answers that are never read.
 # Meanwhile it trains, others are served, its memory stays bounded, and SIGTERM stops it in time,
 # with a checkpoint.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP floods: python3 is not here"; exit 0; }
 
 port() { sed -n 's/.*listening on [^ ]*, port \([0-9]*\).*/\1/p' "$work/err"; }

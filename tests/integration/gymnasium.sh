@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Environments in Python: the bridge against Gymnasium itself, whole runs, and what is said where
 # something is missing or goes wrong. Without Python's packages all of it is skipped.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$tree/scripts/lib.sh"
 python=$tree/.venv/bin/python
 helpers=$tree/tests/integration/gymnasium

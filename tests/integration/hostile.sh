@@ -2,7 +2,7 @@
 # Faults that come over the wire: tests/hostile/attack.py does its worst to a real learner, which
 # trains CartPole with well-behaved actors all the while. They must not notice. Then the same again
 # and again: what the learner's memory gains by that is a leak.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP hostile: python3 is not here"; exit 0; }
 
 # The learner may have 256 files, so that a flood finds the limit; and one arena, so that the memory

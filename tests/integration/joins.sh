@@ -2,7 +2,7 @@
 # Joins at the learner's start: actors that are there before it, just after it, and when it comes
 # back after kill -9, over a socket and over TCP, two streams each. All have joined within 5 s by
 # the learner's own clock. JOINS (default 2) says how many rounds of each.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 make -C "$tree" all >/dev/null || exit 1
 RANDOM=${SEED:-$$}
 slowest=0

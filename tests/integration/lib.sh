@@ -2,7 +2,7 @@
 # they leave behind.
 # shellcheck shell=bash
 set -u
-tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+tree=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 work=$(mktemp -d /tmp/acorn-test-XXXXXX)
 # Sockets of these runs lie here, and their processes are known by it.
 export XDG_RUNTIME_DIR=$work

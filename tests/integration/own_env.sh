@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # An environment of one's own: the example of docs/environments.md, compiled with nothing but the
 # installed header, checked and trained; and what is said about those that are wrong.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 actor=$tree/build/actor
 include=$work/prefix/include
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Whole runs: the result line, exit codes, what stands in the run folder, resuming, two at once,
 # addresses and folders in use.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # How many of the words are files.
 count() {

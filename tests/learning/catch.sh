@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Catch is solved within 500 k steps. Usage: tests/learning/catch.sh [SEED ...] (default 1 2 3)
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 [ $# -gt 0 ] || set -- 1 2 3
 for seed in "$@"; do
   line=$(train "catch-$seed" catch --seed="$seed" --total_steps=500000)
