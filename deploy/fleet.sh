@@ -3,6 +3,7 @@
 # deploy/fleet.sh --help says how; docs/fleet.md says more. Each host runs build/task with the same
 # words under a TF_CONFIG of its own; its supervisor starts dead actors again.
 set -u
+export LC_ALL=C.UTF-8
 # shellcheck disable=SC2034 # deploy/fleet_host.sh uses them
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 

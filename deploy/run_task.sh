@@ -4,6 +4,7 @@
 # this task is the learner, a host of actors or an evaluator. Needs bash and the programs alone;
 # --help lists the options.
 set -eu
+export LC_ALL=C.UTF-8
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 task=$root/build/task
 if [ ! -x "$task" ]; then

@@ -30,13 +30,13 @@ case "$what" in
     groups=(gym)
     ;;
   test)
-    packages+=(libcmocka-dev python3)
+    packages+=(libcmocka-dev python3 locales)
     ;;
   python)
     packages+=(python3 python3-grpcio python3-protobuf protobuf-compiler-grpc)
     ;;
   all)
-    packages+=(libcmocka-dev python3 git clang clang-format libclang-rt-14-dev gnuplot-nox
+    packages+=(libcmocka-dev python3 locales git clang clang-format libclang-rt-14-dev gnuplot-nox
       ffmpeg python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc)
     programs+=(git clang clang-format gnuplot ffmpeg)
     # The readers of what the learner writes: promtool, and TensorBoard in .venv.

@@ -1,6 +1,7 @@
 # Helpers of the integration tests: real runs by ./run_local.sh in a folder of their own, and what
 # they leave behind.
 # shellcheck shell=bash
+export LC_ALL=C.UTF-8 # see scripts/lib.sh
 set -u
 tree=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 work=$(mktemp -d /tmp/acorn-test-XXXXXX)
