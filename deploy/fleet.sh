@@ -335,7 +335,7 @@ start() {
   check_number actors_per_host "$actors_per_host" 4096
   check_number port "$port" 65535
   choose_program
-  [ -n "$logdir" ] || logdir=runs/$env-$agent-$(date +%Y%m%d-%H%M%S)
+  [ -n "$logdir" ] || logdir=runs/$env-$agent-$(date -u +%Y%m%d-%H%M%SZ)
   words=("$env" "$agent" "--actors_per_worker=$actors_per_host"
     "--actors_on_learner=$actors_per_host" "--logdir=$logdir" "${words[@]}")
   copy_programs
