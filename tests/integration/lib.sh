@@ -37,6 +37,7 @@ show_run() {
 
 # run WORDS...: ./run_local.sh in the background, as a user would start it; its id is in $run.
 run() {
+  : >"$work/out" >"$work/err" # what waits for a line must not see those of the run before
   env --default-signal=INT,HUP "$tree/run_local.sh" "$@" >"$work/out" 2>"$work/err" </dev/null &
   run=$!
 }
