@@ -4,6 +4,7 @@
 
 #include "actor/trial.h"
 #include "common/base/clock.h"
+#include "common/base/decimal.h"
 #include "envs/registry.h"
 
 struct check {
@@ -105,7 +106,9 @@ static bool check_rules(struct check *check, struct trial_record *first) {
   struct trial_summary summary = {0};
   int64_t start_us = clock_now_us();
   bool ok = trial_play(&check->trial, first, &summary, &rules[0].how, TRIAL_MAX_STEPS);
+  locale_t before = decimal_begin();
   summarise(check, first, &summary, clock_now_us() - start_us);
+  decimal_end(before);
   if (!report(check, ok, "rows are as they should be", check->trial.fault.text)) return false;
   // What differs without a cause would differ under every condition.
   if (!repeats(check, first, rules[0].rule, &rules[0].how)) return false;
@@ -124,7 +127,9 @@ bool check_env(const struct acorn_env *env, const struct acorn_config *config,
   struct trial_record first;
   trial_init(&check.trial, env, config, space);
   trial_record_init(&first);
+  locale_t before = decimal_begin();
   describe(&check);
+  decimal_end(before);
   bool ok = check_rules(&check, &first);
   trial_record_deinit(&first);
   trial_deinit(&check.trial);

@@ -9,7 +9,7 @@
 
 #include "actor/check_env.h"
 #include "actor/crash.h"
-#include "actor/home.h"
+#include "actor/notify.h"
 #include "actor/options.h"
 #include "actor/signals.h"
 #include "actor/worker.h"
@@ -214,7 +214,7 @@ static int supervise(struct app *app) {
   int failure = report_failure(app);
   if (failure) return failure;
   log_info("the learner says: training done");
-  home_say();
+  notify_send(NOTICE_FINISHED);
   return EXIT_SUCCESS;
 }
 
@@ -270,7 +270,7 @@ int main(int argc, char **argv) {
   static struct app app;
   app.parent = getppid();
   process_init();
-  home_init();
+  notify_init();
   signals_start();
   struct error error;
   enum status status = read_options(&app, argc, argv, &error);

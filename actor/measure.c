@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "common/base/decimal.h"
+
 /* Below 16 us a bucket per microsecond, then eight per octave. */
 static int bucket_of(int64_t us) {
   if (us < 16) return us < 0 ? 0 : (int)us;
@@ -63,10 +65,12 @@ int64_t measure_wait_quantile_us(const struct measure_sum *sum, double q) {
 void measure_line(char *out, int bytes, const char *name, const struct measure_sum *sum) {
   double per_step = sum->steps ? (double)sum->step_us / (double)sum->steps : 0;
   double per_wait = sum->messages ? (double)sum->wait_us / (double)sum->messages : 0;
+  locale_t before = decimal_begin();
   snprintf(out, (size_t)bytes,
            "actor name=%s messages=%llu steps=%llu step_us=%.3f wait_mean_us=%.1f wait_p50_us=%lld "
            "wait_p99_us=%lld",
            name, (unsigned long long)sum->messages, (unsigned long long)sum->steps, per_step,
            per_wait, (long long)measure_wait_quantile_us(sum, 0.5),
            (long long)measure_wait_quantile_us(sum, 0.99));
+  decimal_end(before);
 }

@@ -8,6 +8,7 @@
 #include "actor/crash.h"
 #include "actor/env_pool.h"
 #include "actor/link.h"
+#include "actor/notify.h"
 #include "actor/turn.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -31,6 +32,7 @@ struct worker {
   struct env_pool *pool;
   struct env_pool_rows rows;
   void *actions;
+  bool stepped;                         /* the supervisor knows */
   int64_t failure_us[EARLIER_FAILURES]; /* a ring: when environments failed last */
   int num_failures;
   _Alignas(16) uint8_t crash_stack[CRASH_STACK_BYTES];
@@ -53,6 +55,12 @@ static void begin_stepping(struct worker *worker, int64_t now_us) {
   atomic_store_explicit(&worker->stepping_since_us, now_us, memory_order_relaxed);
 }
 
+/* A supervisor starts an actor that has stepped again however often it dies. */
+static void notify_first_step(struct worker *worker) {
+  if (!worker->stepped) notify_send(NOTICE_STEPPED);
+  worker->stepped = true;
+}
+
 /* Plays with one lease until it ends, which is never OK. */
 static enum status play(struct worker *worker, const struct wire_join_reply *lease,
                         struct error *error) {
@@ -71,6 +79,7 @@ static enum status play(struct worker *worker, const struct wire_join_reply *lea
     begin_stepping(worker, received_us);
     status = env_pool_step(worker->pool, &worker->rows, worker->actions, error);
 
+    if (status == STATUS_OK) notify_first_step(worker);
     int64_t stepped_us = clock_now_us();
     measure_message(&worker->measure, received_us - sent_us, env_pool_steps(worker->pool) - steps,
                     stepped_us - received_us);

@@ -3,8 +3,9 @@
 # deploy/fleet.sh --help says how; docs/fleet.md says more. Each host runs build/task with the same
 # words under a TF_CONFIG of its own; its supervisor starts dead actors again.
 set -u
+export LC_ALL=C.UTF-8
 # shellcheck disable=SC2034 # deploy/fleet_host.sh uses them
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
 usage() {
   cat <<'USAGE'
@@ -334,7 +335,7 @@ start() {
   check_number actors_per_host "$actors_per_host" 4096
   check_number port "$port" 65535
   choose_program
-  [ -n "$logdir" ] || logdir=runs/$env-$agent-$(date +%Y%m%d-%H%M%S)
+  [ -n "$logdir" ] || logdir=runs/$env-$agent-$(date -u +%Y%m%d-%H%M%SZ)
   words=("$env" "$agent" "--actors_per_worker=$actors_per_host"
     "--actors_on_learner=$actors_per_host" "--logdir=$logdir" "${words[@]}")
   copy_programs

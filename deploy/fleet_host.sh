@@ -8,6 +8,7 @@
 #   port      where the learner listens, on its own host; else empty
 # Every function says what is wrong on stderr and returns 1; other codes are the launcher's.
 # shellcheck shell=bash disable=SC2154
+export LC_ALL=C.UTF-8
 
 complain() {
   echo "$*" >&2

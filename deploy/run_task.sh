@@ -4,7 +4,8 @@
 # this task is the learner, a host of actors or an evaluator. Needs bash and the programs alone;
 # --help lists the options.
 set -eu
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export LC_ALL=C.UTF-8
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 task=$root/build/task
 if [ ! -x "$task" ]; then
   echo "run_task: $task is not there: build it (make, after scripts/setup.sh)," \

@@ -12,6 +12,7 @@
 enum { PROBE_MS = 20, EXIT_KILLED = 130, SAME_WISH_MS = 1000 };
 
 void supervisor_defaults(struct supervisor_config *config) {
+  config->backoff = backoff_usual;
   config->restart_ms = 200;
   config->home_ms = 30 * 1000;
   config->max_deaths = 5;

@@ -2,15 +2,19 @@
  * runs on another machine.
  *
  * Starts the learner, waits until it listens, starts the actors with their output in log files, and
- * starts an actor again that crashes or is stopped by others, unless it refuses its options (exit
- * code 2). Only the word of actor/home.h says that the learner has sent the actor home: an exit
- * code of 0 may be the environment's. Every child is the leader of a process group of its own, so
- * that a terminal's Ctrl-C reaches only the supervisor, which passes it on in the right order.
+ * starts an actor again that crashes or is stopped by others. One that has stepped in this run is
+ * started again for ever, with a back-off; one that never has is not after max_deaths, nor if it
+ * refuses its options (exit code 2). Only a notice of actor/notify.h tells that the learner has
+ * ended an actor's run: an exit code of 0 may be the environment's. Every child is the leader of a
+ * process group of its own, so that a terminal's Ctrl-C reaches only the supervisor, which passes
+ * it on in the right order.
  * Invariant: supervisor_run returns only when every child has been reaped.
  * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
  * arguments. Thread: one; runs the default libuv loop. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
 #define ACORN_DEPLOY_SUPERVISOR_H
+
+#include "deploy/backoff.h"
 
 enum { SUPERVISOR_MAX_DEATHS = 16 };
 
@@ -26,18 +30,20 @@ struct supervisor_config {
   int lost_exit_code;     /* an actor that ends so has looked for its learner long enough and is not
                              started again; 0: there is no such code */
 
-  int restart_ms;      /* a dead actor starts again after so long */
-  int home_ms;         /* so does one that was sent home, if the learner goes on for so long */
-  int max_deaths;      /* so many deaths (0: no number of them) ... */
-  int death_window_ms; /* ... within so long end an actor for good; at most SUPERVISOR_MAX_DEATHS */
+  struct backoff_times backoff; /* pauses before a dead actor that has stepped starts again */
+  int restart_ms; /* one that never has starts again after so long; with max_deaths 0, all do */
+  int home_ms;    /* so does one that finished, if the learner goes on for so long */
+  int max_deaths; /* so many deaths (0: no number of them) ... */
+  int death_window_ms; /* ... within so long end an actor for good that has never stepped; at most
+                          SUPERVISOR_MAX_DEATHS */
   int ready_ms;        /* a stop waits so long for a learner that does not listen yet */
   int goodbye_ms;      /* after a stop, actors have so long to be sent home by the learner */
   int actor_stop_ms;   /* an actor told to stop is killed after so long */
   int learner_stop_ms; /* so is the learner, which has a checkpoint to write */
 };
 
-/* The usual times: restart after 0.2 s, or 30 s where the learner should have ended; five deaths in
- * 60 s, 3 s of goodbye, 5 s to stop, and 120 s for a checkpoint. */
+/* The usual times: backoff_usual; restart after 0.2 s, or 30 s where the learner should have ended;
+ * five deaths in 60 s, 3 s of goodbye, 5 s to stop, and 120 s for a checkpoint. */
 void supervisor_defaults(struct supervisor_config *config);
 
 /* Runs until all children have ended. SIGTERM, SIGINT and SIGHUP (unless it was ignored) stop the

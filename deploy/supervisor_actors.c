@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "actor/home.h"
+#include "actor/notify.h"
 #include "common/base/check.h"
 #include "deploy/say.h"
 #include "deploy/supervisor_state.h"
@@ -89,8 +89,26 @@ static void give_up(struct actor *actor) {
   stop_without_actors(actor->supervisor);
 }
 
+// For how long it has worked since its last start.
+static int64_t worked_ms(const struct actor *actor) {
+  return actor->stepped_ms ? (int64_t)(uv_now(actor->supervisor->loop) - actor->stepped_ms) : 0;
+}
+
+static void restart_with_backoff(struct actor *actor, const char *how) {
+  int pause_ms =
+      backoff_next_ms(&actor->backoff, &actor->supervisor->config->backoff, worked_ms(actor));
+  say("%s %d %s; starting it again in %g s", kind_of(actor), number_of(actor), how,
+      pause_ms / 1000.0);
+  if (backoff_shows_log(&actor->backoff)) show_last_lines(actor);
+  uv_timer_start(&actor->restart, on_restart, (uint64_t)pause_ms, 0);
+}
+
 static void restart_or_give_up(struct actor *actor, const char *how) {
   struct supervisor *self = actor->supervisor;
+  if (actor->has_stepped && self->config->max_deaths > 0) {
+    restart_with_backoff(actor, how);
+    return;
+  }
   if (!died_too_often(actor)) {
     say("%s %d %s; starting it again", kind_of(actor), number_of(actor), how);
     show_last_line(actor);
@@ -116,7 +134,8 @@ static int open_log(const struct actor *actor) {
 static void start_actor(struct actor *actor) {
   struct supervisor *self = actor->supervisor;
   char how[128];
-  actor->sent_home = false;
+  actor->finished = false;
+  actor->stepped_ms = 0;
   int output = open_log(actor), result = output == NO_LOG ? errno : 0;
   result = result ? uv_translate_sys_error(result) : child_start(&actor->child, self->loop, output);
   if (output >= 0) close(output);
@@ -125,17 +144,30 @@ static void start_actor(struct actor *actor) {
   restart_or_give_up(actor, how);
 }
 
-// What actors have said so far.
-static void hear_words(struct supervisor *self) {
-  char word[HOME_WORD_BYTES];
-  while (read(self->words[0], word, sizeof(word)) == sizeof(word)) {
-    pid_t pid = home_read(word);
+static void take_notice(struct actor *actor, enum notice notice) {
+  if (notice == NOTICE_FINISHED) actor->finished = true;
+  if (notice != NOTICE_STEPPED) return;
+  actor->has_stepped = true;
+  if (!actor->stepped_ms) actor->stepped_ms = uv_now(actor->supervisor->loop);
+}
+
+// Those that actors have sent so far.
+static void read_notices(struct supervisor *self) {
+  char bytes[NOTICE_BYTES];
+  while (read(self->notices[0], bytes, sizeof(bytes)) == sizeof(bytes)) {
+    int pid;
+    enum notice notice = notify_read(&pid, bytes);
     for (int i = 0; i < self->config->num_actors; i++)
-      if (pid && self->actors[i].child.pid == pid) self->actors[i].sent_home = true;
+      if (self->actors[i].child.pid == pid) take_notice(&self->actors[i], notice);
   }
 }
 
-// Without a learner the work is done once the last actor has gone home.
+static void on_noticed(uv_poll_t *poll, int status, int events) {
+  (void)status, (void)events;
+  read_notices(poll->data);
+}
+
+// Without a learner the work is done once the last actor has finished.
 static void finish_without_learner(struct supervisor *self) {
   if (self->config->learner || actors_any_alive(self)) return;
   for (int i = 0; i < self->config->num_actors; i++)
@@ -143,8 +175,8 @@ static void finish_without_learner(struct supervisor *self) {
   self->stopping = true;
 }
 
-// It says that it was sent home, but the run is not over. A learner may also take long to end, so
-// this is no death.
+// It has finished, but the run is not over. A learner may also take long to end, so this is no
+// death.
 static void on_learner_goes_on(uv_timer_t *timer) {
   struct actor *actor = timer->data;
   if (!actor->left_early)
@@ -154,18 +186,18 @@ static void on_learner_goes_on(uv_timer_t *timer) {
   start_actor(actor);
 }
 
-// One that was sent home says so and ends with 0; the learner, if it is here, ends soon, too.
+// One that finished has sent so and ends with 0; the learner, if it is here, ends soon, too.
 static void on_actor_end(struct child *child, int exit_code, int signum) {
   struct actor *actor = child->owner;
   struct supervisor *self = actor->supervisor;
   char how[128];
   child_describe_end(how, sizeof(how), exit_code, signum);
-  hear_words(self);
-  bool by_itself = exit_code == 0 && signum == 0 && !actor->sent_home;
+  read_notices(self);
+  bool by_itself = exit_code == 0 && signum == 0 && !actor->finished;
   if (by_itself)
     snprintf(how, sizeof(how), "ended by itself (exit code 0); its environment may call _exit");
   bool died = exit_code != 0 || signum != 0 || by_itself;
-  if (exit_code == EXIT_USAGE && !self->stopping) {
+  if (exit_code == EXIT_USAGE && !actor->has_stepped && !self->stopping) {
     say_error("%s %d refuses its options: not starting it again", kind_of(actor), number_of(actor));
     give_up(actor);
   } else if (exit_code && exit_code == self->config->lost_exit_code && !self->stopping) {
@@ -183,18 +215,28 @@ static void on_actor_end(struct child *child, int exit_code, int signum) {
 
 /* ---- all of them */
 
-// Each of them finds it by the variable.
-static void open_words(struct supervisor *self) {
+// Actors find the pipe by the variable. It is read at once, so that it is never full.
+static void open_notices(struct supervisor *self) {
   char number[16];
-  int result = pipe2(self->words, O_CLOEXEC | O_NONBLOCK);
+  int result = pipe2(self->notices, O_CLOEXEC | O_NONBLOCK);
   CHECK(result == 0, "no pipe: %s", strerror(errno));
   snprintf(number, sizeof(number), "%d", CHILD_WORD);
-  setenv(HOME_VARIABLE, number, 1);
+  setenv(NOTIFY_VARIABLE, number, 1);
+  uv_poll_init(self->loop, &self->noticed, self->notices[0]);
+  self->noticed.data = self;
+  uv_poll_start(&self->noticed, UV_READABLE, on_noticed);
+}
+
+static void close_notices(struct supervisor *self) {
+  if (uv_is_closing((uv_handle_t *)&self->noticed)) return;
+  uv_close((uv_handle_t *)&self->noticed, NULL);
+  close(self->notices[0]);
+  close(self->notices[1]);
 }
 
 void actors_init(struct supervisor *self) {
   const struct supervisor_config *config = self->config;
-  open_words(self);
+  open_notices(self);
   self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
   for (int i = 0; i < config->num_actors; i++) {
     struct actor *actor = &self->actors[i];
@@ -202,7 +244,7 @@ void actors_init(struct supervisor *self) {
     actor->child = (struct child){.command = config->actors[i],
                                   .on_end = on_actor_end,
                                   .owner = actor,
-                                  .word = self->words[1]};
+                                  .word = self->notices[1]};
     uv_timer_init(self->loop, &actor->restart);
     actor->restart.data = actor;
   }
@@ -213,9 +255,7 @@ void actors_close(struct supervisor *self) {
     supervisor_close_timer(&self->actors[i].restart);
     child_close(&self->actors[i].child);
   }
-  for (int i = 0; i < 2; i++)
-    if (self->words[i]) close(self->words[i]);
-  self->words[0] = self->words[1] = 0;
+  close_notices(self);
 }
 
 void actors_start(struct supervisor *self) {

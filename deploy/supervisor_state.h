@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "deploy/backoff.h"
 #include "deploy/child.h"
 #include "deploy/supervisor.h"
 
@@ -22,9 +23,12 @@ struct actor {
   uv_timer_t restart;
   uint64_t death_ms[SUPERVISOR_MAX_DEATHS]; /* of the last max_deaths deaths, a ring */
   int deaths;
-  bool given_up;   /* it died too often */
-  bool sent_home;  /* it has said so since its last start */
-  bool left_early; /* it was sent home while the learner went on; that has been said */
+  struct backoff backoff;
+  uint64_t stepped_ms; /* when it stepped first since its last start; 0: not yet */
+  bool has_stepped;    /* ever in this run */
+  bool finished;       /* it has sent so since its last start: the learner has ended its run */
+  bool given_up;       /* it died too often, or is of no use */
+  bool left_early;     /* it finished while the learner went on; that has been reported */
 };
 
 struct supervisor {
@@ -34,7 +38,8 @@ struct supervisor {
   struct actor *actors; /* (num_actors) */
   uv_signal_t signals[NUM_SIGNALS];
   int num_signals;     /* handled */
-  int words[2];        /* a pipe: actors that are sent home say so */
+  int notices[2];      /* a pipe: see actor/notify.h */
+  uv_poll_t noticed;   /* there is one to read */
   uv_timer_t probe;    /* until the learner listens */
   uv_timer_t goodbye;  /* then the actors are told to stop */
   uv_timer_t kill;     /* then the actors are killed */

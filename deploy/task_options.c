@@ -18,7 +18,8 @@ static const struct option rows[] = {
     {"port", NULL, OPTION_INT, AT(port), "8686", 1, 65535, NULL, TASK,
      "the learner's where the platform gives none (SageMaker)"},
     {"max_deaths", NULL, OPTION_INT, AT(max_deaths), "5", 0, SUPERVISOR_MAX_DEATHS, NULL, TASK,
-     "an actor that dies so often within 60 s is not started again; 0: always start it again"},
+     "an actor that has never stepped and dies so often within 60 s is not started again; one that "
+     "has stepped always is, after 1, 2, 4 ... 60 s. 0: all always are, after 0.2 s"},
     {"log_folder", NULL, OPTION_STRING, AT(log_folder), "", 0, 0, NULL, TASK,
      "actors' logs go to files there; default: they are shown"},
     {"dry_run", NULL, OPTION_BOOL, AT(dry_run), "false", 0, 0, NULL, TASK,

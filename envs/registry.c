@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/decimal.h"
 #include "common/base/options.h"
 #include "envs/bridge.h"
 #include "envs/builtin.h"
@@ -212,6 +213,7 @@ void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
     append(out, bytes, ")");
     return;
   }
+  locale_t locale = decimal_begin();
   char before = '(';
   for (int i = 0; i < config->num_options; i++) {
     const struct acorn_option *option = &config->option[i];
@@ -220,4 +222,5 @@ void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
     before = ',';
   }
   if (before == ',') append(out, bytes, ")");
+  decimal_end(locale);
 }

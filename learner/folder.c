@@ -68,8 +68,8 @@ enum status folder_open(struct folder *folder, const char *path, const char *env
   if (!path[0]) {
     char when[32];
     time_t now = time(NULL);
-    struct tm local;
-    strftime(when, sizeof(when), "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+    struct tm utc;
+    strftime(when, sizeof(when), "%Y%m%d-%H%M%SZ", gmtime_r(&now, &utc));
     snprintf(fresh, sizeof(fresh), "runs/%s-%s-%s", env, agent, when);
     path = fresh;
   }

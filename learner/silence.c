@@ -118,7 +118,9 @@ static enum silence_cause explain_slowness(char *text, size_t bytes,
 
 enum silence_cause silence_explain(char *text, size_t bytes, const struct silence_figures *f) {
   if (f->fifo_full || f->busy_us >= f->silent_us / 2 + 1) return explain_trainer(text, bytes, f);
-  if (f->still_us >= f->silent_us / 2) return explain_stillness(text, bytes, f);
+  // An actor that crashes again and again makes a few steps now and then.
+  bool absent = take_census(f).streams == 0;
+  if (absent || f->still_us >= f->silent_us / 2) return explain_stillness(text, bytes, f);
   return explain_slowness(text, bytes, f);
 }
 

@@ -2,7 +2,7 @@
 # Every figure of the README, measured here, about 25 minutes; or those that are named.
 # Usage: scripts/bench.sh [NAME ...]
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 cd "$root" || exit 1
 all=(scripted resume allocations cartpole catch tmaze throughput transport stopped_actor streams
   metrics kill_actors kill_learner catch_pixels gym atari memory)

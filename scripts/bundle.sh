@@ -4,10 +4,10 @@
 # themselves, by a path relative to their own ($ORIGIN/../lib); libc is the machine's own.
 # Usage: scripts/bundle.sh PROGRAM...; `make bundle` calls it.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 [ $# -gt 0 ] || { echo "bundle.sh: name the programs, as make bundle does" >&2; exit 2; }
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$root"
 bundle=build/bundle/acorn
 # What belongs to libc comes with the machine's loader; mixing versions would end badly.
 libc='^(ld-linux.*|lib(c|m|dl|pthread|rt|resolv|util|anl|mvec)\.so\..*|linux-vdso.*)$'

@@ -9,7 +9,7 @@
 #   FILE     a checkpoint file
 #   --npz    write the parameters instead, each array under its name, for numpy.load
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 case "${1:---help}" in
   --help | -h)
     print_head

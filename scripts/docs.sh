@@ -3,7 +3,7 @@
 # date.
 # Usage: scripts/docs.sh [--check]
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 cd "$root"
 build all

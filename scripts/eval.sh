@@ -17,7 +17,7 @@
 # 1 to 30 no-ops and are cut after 108,000 frames. Where --env_args (or --sticky_actions) say
 # otherwise the scores cannot be compared, and the line is left out, with a word why.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 case "${1:---help}" in
   --help | -h)
     print_head

@@ -6,9 +6,9 @@
 #            within 240 s
 #   --atari  ./run_local.sh atari vtrace 4 instead: it must begin to train on Pong by itself
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$root"
 keep='' commands=two_commands.sh shown="both commands pass"
 case "${1:-}" in
   "") ;;

@@ -5,9 +5,9 @@
 # (default 20) each.
 # Usage: scripts/fuzz.sh FOLDER
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
-cd "$(dirname "$0")/.." || exit 1
+cd "$root" || exit 1
 [ -d "${1:-}" ] || { echo "fuzz.sh: name the fuzzers' folder, as make fuzz does" >&2; exit 2; }
 seconds=${FUZZ_SECONDS:-20} runs=${FUZZ_RUNS:-10000000}
 processes=2 hours=2

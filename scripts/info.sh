@@ -2,7 +2,7 @@
 # What was found on this machine: processor, system, compiler, libraries.
 # Usage: scripts/info.sh
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 
 row() {

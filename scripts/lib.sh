@@ -1,6 +1,8 @@
 # Helpers that scripts share. `root` is the folder of the source tree; the caller's folder stays.
 # shellcheck shell=bash
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# awk, printf and sort read numbers by the locale: where the decimal point is a comma, 0.55 is 0.
+export LC_ALL=C.UTF-8
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
 # offer_help "$@": for --help as the first word the comment at the head of the script that calls.
 offer_help() {

@@ -2,10 +2,10 @@
 # The rules that a script can check: who may include whom, lengths, tabs, format, shell syntax.
 # Usage: scripts/lint.sh
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 shopt -s lastpipe # the last part of a pipe may set variables
-cd "$(dirname "$0")/.." || exit 1
+cd "$root" || exit 1
 failed=0
 
 list() {
@@ -59,7 +59,6 @@ forbid "agent and device stand beside the path" \
 forbid "the environment ABI depends on nothing" envs/env.h '[a-z]*/'
 
 # ---- lengths (in characters) and tabs
-export LC_ALL=C.UTF-8
 awk 'length($0) > 100 {print FILENAME ":" FNR ": " length($0) " columns"}' \
   "${c_files[@]}" "${shell_files[@]}" | report "lines of at most 100 columns"
 grep -nP '\t' "${c_files[@]}" /dev/null | report "no tabs in C"
@@ -86,6 +85,12 @@ else
   echo "clang-format is not here (scripts/setup.sh all installs it): the format is not checked"
 fi
 for file in "${shell_files[@]}"; do bash -n "$file" 2>&1; done | report "shell syntax"
+
+# ---- shell scripts
+grep -LE '^export LC_ALL=C\.UTF-8|^\. .*/lib\.sh"$' "${shell_files[@]}" |
+  report "a script exports LC_ALL=C.UTF-8, itself or by a lib.sh: others read numbers differently"
+grep -nE 'dirname "\$(0|\{BASH_SOURCE\[0\]\})"' "${shell_files[@]}" /dev/null |
+  report 'a script finds its own folder by readlink -f "${BASH_SOURCE[0]}", for symbolic links'
 
 [ $failed -eq 0 ] && echo "lint: ${#c_files[@]} C files and ${#shell_files[@]} scripts are clean"
 exit $failed

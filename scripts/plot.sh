@@ -16,7 +16,7 @@
 # ends; between its points a run is a straight line. gnuplot draws; it is installed if it is
 # missing.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 
 out='' data='' if_possible='' flags=() words=()
 for word in "$@"; do

@@ -4,7 +4,7 @@
 # Usage: scripts/run_units.sh PROGRAM... UNIT_SECONDS (default 120) bounds each program, UNIT_JOBS
 # (default 2) says how many run at once.
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

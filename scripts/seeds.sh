@@ -14,7 +14,7 @@
 # stopped is resumed. Exit code 0: every seed has finished; 3: some missed --target_return; 1: some
 # failed; 2: wrong options; 130: stopped.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 
 fail() {
   echo "seeds.sh: $*" >&2

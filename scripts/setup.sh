@@ -5,7 +5,7 @@
 # packages, and Python's in .venv; elsewhere it says what is needed.
 # Usage: scripts/setup.sh [plot|watch|gym|atari|python|test|all]
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 
 packages=(gcc libc6-dev make libgrpc-dev libprotobuf-c-dev protobuf-c-compiler libuv1-dev
@@ -30,13 +30,13 @@ case "$what" in
     groups=(gym)
     ;;
   test)
-    packages+=(libcmocka-dev python3)
+    packages+=(libcmocka-dev python3 locales)
     ;;
   python)
     packages+=(python3 python3-grpcio python3-protobuf protobuf-compiler-grpc)
     ;;
   all)
-    packages+=(libcmocka-dev python3 git clang clang-format libclang-rt-14-dev gnuplot-nox
+    packages+=(libcmocka-dev python3 locales git clang clang-format libclang-rt-14-dev gnuplot-nox
       ffmpeg python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc)
     programs+=(git clang clang-format gnuplot ffmpeg)
     # The readers of what the learner writes: promtool, and TensorBoard in .venv.
@@ -85,7 +85,7 @@ say() {
 finish() {
   local group
   for group in ${groups[@]+"${groups[@]}"}; do
-    "$(dirname "${BASH_SOURCE[0]}")/setup_python.sh" "$group" || [ "$what" = all ] || exit 1
+    "$root/scripts/setup_python.sh" "$group" || [ "$what" = all ] || exit 1
   done
   exit 0
 }

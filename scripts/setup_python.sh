@@ -5,9 +5,9 @@
 #   tensorboard  for the test that reads a run's event files with it
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+cd "$root" || exit 1
 python=.venv/bin/python
 case "${1:-}" in
   gym)

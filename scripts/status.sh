@@ -3,6 +3,6 @@
 # folder, or a folder of them: the newest run that goes on; without it that of runs/.
 # Usage: scripts/status.sh [ADDRESS] [--watch[=SECONDS]] [--json]; --help lists the options
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 build build/status
 hand_over "$root/build/status" "$@"

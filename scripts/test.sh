@@ -4,7 +4,7 @@
 # line is "N passed, N failed[, N skipped]".
 # Usage: scripts/test.sh [--all]
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 cd "$root" || exit 1
 all=

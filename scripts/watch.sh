@@ -20,7 +20,7 @@
 # What is shown is the environment's own picture; where it draws none, an observation that is an
 # image. ffmpeg makes the video; it is installed if it is missing.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 case "${1:---help}" in
   --help | -h)
     print_head

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/decimal.h"
 
 enum { LINE_BYTES = 2048, LIVE_BYTES = 1024, DEFAULT_COLUMNS = 80 };
 
@@ -76,6 +77,7 @@ void log_line(enum log_level level, const char *format, ...) {
   if (level < log_lowest) return;
 
   char message[LINE_BYTES];
+  locale_t before = decimal_begin();
   va_list args;
   va_start(args, format);
   vsnprintf(message, sizeof message, format, args);
@@ -88,6 +90,7 @@ void log_line(enum log_level level, const char *format, ...) {
                         (double)(clock_now_us() - start_us) * 1e-6,
                         log_name ? log_name : program_invocation_short_name, words[level], message,
                         redraw ? live : "");
+  decimal_end(before);
   write_whole(line, (size_t)length);
   pthread_mutex_unlock(&lock);
 }

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "common/base/decimal.h"
+
 const char *status_name(enum status status) {
   static const char *const names[] = {
 #define STATUS_SENTENCE(name, sentence) [STATUS_##name] = sentence,
@@ -19,10 +21,12 @@ enum status status_fail(struct error *error, enum status status, const char *for
 
   // Formatted aside first: an argument may be the old text of `error` itself.
   struct error sentence;
+  locale_t before = decimal_begin();
   va_list args;
   va_start(args, format);
   vsnprintf(sentence.text, sizeof sentence.text, format, args);
   va_end(args);
+  decimal_end(before);
   *error = sentence;
   return status;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/decimal.h"
 #include "common/picture/font.h"
 
 /* All in pixels. */
@@ -192,6 +193,7 @@ void panel_draw(struct panel *panel, const struct canvas *screen, const struct p
   canvas_fill(frame, BACKGROUND);
   canvas_picture(frame, MARGIN, (frame->height - height) / 2, screen, panel->factor);
   struct pen pen = {frame, width + 2 * MARGIN, MARGIN};
+  locale_t before = decimal_begin();
   char estimate[32];
   snprintf(estimate, sizeof(estimate), "%.3f", (double)value);
   write_head(&pen, text);
@@ -199,4 +201,5 @@ void panel_draw(struct panel *panel, const struct canvas *screen, const struct p
   write_line(&pen, BRIGHT, "value", estimate);
   draw_graph(&pen, panel->past, panel->num_past);
   draw_actions(panel, &pen, probability, chosen);
+  decimal_end(before);
 }

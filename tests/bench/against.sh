@@ -6,7 +6,7 @@
 # before; the medians of their ratios.
 # Usage: tests/bench/against.sh COMMIT [PAIRS]
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 [ $# -ge 1 ] || { echo "usage: tests/bench/against.sh COMMIT [PAIRS]" >&2 && exit 2; }
 commit=$1 pairs=${2:-5} here=$PWD
 mkdir "$work/earlier"

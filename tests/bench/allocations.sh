@@ -3,7 +3,7 @@
 # none. Checkpoints and metrics are written meanwhile.
 # Usage: tests/bench/allocations.sh (builds MODE=alloc)
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 make --no-print-directory -s MODE=alloc all >/dev/null || exit 1
 build=build/alloc
 programs="learner actor-0 actor-1 actor-2 actor-3"

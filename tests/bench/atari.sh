@@ -6,7 +6,7 @@
 # Usage: tests/bench/atari.sh [ROUNDS] [SECONDS]
 set -u
 rounds=${1:-3} seconds=${2:-20} steps=5000
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 scripts/setup.sh atari && make -s gymnasium all build/tests/bench/bench_env >/dev/null || exit 1
 echo "machine: $(machine)"
 deep=bf16

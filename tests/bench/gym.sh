@@ -4,7 +4,7 @@
 # Usage: tests/bench/gym.sh [PAIRS] [STEPS]
 set -u
 pairs=${1:-7} steps=${2:-200000}
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 scripts/setup.sh gym && make -s gymnasium build/tests/bench/bench_env >/dev/null || exit 1
 echo "machine: $(machine)"
 for ((i = 0; i < pairs; i++)); do

@@ -9,7 +9,7 @@
 # and a tenth of a second for the timer.
 # Usage: tests/bench/kill_learner.sh [KILLS]
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 kills=${1:-20} interval=2
 run=$work/run address=unix:$work/socket
 pids=()

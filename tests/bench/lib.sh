@@ -1,6 +1,7 @@
 # Helpers of the benchmark scripts: the machine in one line, medians, figures out of a run's files.
 # shellcheck shell=bash
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+export LC_ALL=C.UTF-8 # see scripts/lib.sh
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

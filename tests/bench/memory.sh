@@ -7,7 +7,7 @@
 # frames, so that no frame is stored twice: in so short a pool it is a third of all.
 # Usage: tests/bench/memory.sh
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 build/tests/bench/bench_pages >"$work/pages" || exit 1
 build/tests/bench/bench_pool "$work" >"$work/pool" || exit 1
 code=0

@@ -4,7 +4,7 @@
 # after the other, each pair in the other order than the one before; the median of their ratios.
 # Usage: tests/bench/metrics.sh [PAIRS] [STEPS]
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 pairs=${1:-7}
 steps=${2:-10M}
 

@@ -4,7 +4,7 @@
 # that it comes to, each alone in its best form. PYTHON names a Python that has PyTorch (2.x);
 # without one that row is missed. Usage: tests/bench/pixels.sh [float32|bf16 ...] (default: float32)
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 python=${PYTHON:-python3}
 [ $# -gt 0 ] || set -- float32
 code=0

@@ -2,7 +2,7 @@
 # The scripted CartPole policy over 500 episodes of at most 200 steps, reset(seed = episode number),
 # through the whole path: actor, gRPC, learner, and back. The numbers are known exactly.
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 expected='return_mean=41.698 return_std=8.389445512070509 return_min=24 .*return_max=63 '
 status=0
 for actors in 1 4; do

@@ -4,7 +4,7 @@
 # and the time after, so that a machine that becomes slower or faster does not count.
 # Usage: tests/bench/stopped_actor.sh [SECONDS]
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 seconds=${1:-30}
 build/learner --env=cartpole --agent=vtrace --num_envs=16 --listen="unix:$work/socket" \
   --logdir="$work/run" --total_steps=1e12 >"$work/out" 2>"$work/err" &

@@ -4,7 +4,7 @@
 # once with 100 on each; how long actions are waited for while every environment takes STEP_MS.
 # Usage: tests/bench/streams.sh [STREAMS] [SECONDS] [STEP_MS]   (default 1000 10 50)
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 streams=${1:-1000} seconds=${2:-10} step_ms=${3:-50}
 few=20 per_process=$((streams > 2000 ? 1000 : 100))
 client=build/tests/bench/bench_streams

@@ -3,7 +3,7 @@
 # steps per second over at least 30 s, after 5 s of warm-up.
 # Usage: tests/bench/throughput.sh [SECONDS] [--flag=value ...]
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 seconds=${1:-32}
 shift || true
 build/launch cartpole vtrace 4 64 --total_steps=1e12 --logdir="$work/run" --metrics_secs=0.5 \

@@ -4,7 +4,7 @@
 # 7,000 B. Pairs in turn; the median of their ratios counts.
 # Usage: tests/bench/transport.sh [PAIRS] [SECONDS]
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 pairs=${1:-5} seconds=${2:-4}
 
 # bare BYTES: server CPU us per message of the ping-pong.

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Actors that die: they are started again and the run goes on; one that dies again and again is
-# given up; the last one that is given up ends the run.
-. "$(dirname "$0")/lib.sh"
+# started again after longer and longer pauses; one that never steps is given up, and the last one
+# that is given up ends the run.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run" --metrics_secs=0.2
 pass_if "a run plays" wait_for 20 test -s run/metrics.jsonl
 victim=$(pids actor | head -n 1)
 kill -KILL "$victim"
 replaced() { num_actors 2 && ! pids actor | grep -qx "$victim"; }
-pass_if "an actor that is killed is started again" wait_for 5 replaced
+pass_if "an actor that is killed is started again" wait_for 20 replaced
 pass_if "the end is named" says "was killed by signal 9"
 steps() { tail -n 1 run/metrics.jsonl | sed -n 's/.*"step": *\([0-9]*\).*/\1/p'; }
 before=$(steps)
@@ -23,11 +24,11 @@ stopped_ones_are_back() {
 }
 victims=$(pids actor | head -n 1)
 kill -TERM $victims
-pass_if "an actor that is stopped is started again" wait_for 5 stopped_ones_are_back
+pass_if "an actor that is stopped is started again" wait_for 20 stopped_ones_are_back
 pass_if "and who did so is named" says "was stopped by SIGTERM; starting it again"
 victims=$(pids actor)
 kill -TERM $victims
-pass_if "so are all of them at once" wait_for 5 stopped_ones_are_back
+pass_if "so are all of them at once" wait_for 20 stopped_ones_are_back
 before=$(steps)
 pass_if "and the run goes on" wait_for 10 goes_on
 
@@ -53,24 +54,48 @@ usual() { is "$code" 0 && is "$(value reason)" total_steps && says "was stopped 
 pass_if "a run whose actors were stopped ends as usual" usual
 
 # One actor of two dies all the time.
-run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/loop"
+run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run" --resume --metrics_secs=0.2
 wait_for 20 num_actors 2
-for _ in 1 2 3 4 5 6 7 8; do
+first_actor() {
+  local pid
   for pid in $(pids actor); do
-    grep -qsa -- '--task=0' "/proc/$pid/cmdline" && kill -KILL "$pid" 2>/dev/null
+    grep -qsa -- '--task=0' "/proc/$pid/cmdline" && echo "$pid"
   done
-  says "not starting it again" && break
-  sleep 0.4
-done
-pass_if "five deaths end an actor for good" says "5 deaths within 60 s: not starting it again"
-pass_if "the other one goes on" num_actors 1
-for _ in 1 2 3 4 5 6 7 8; do
-  for pid in $(pids actor); do kill -KILL "$pid" 2>/dev/null; done
-  says "no actor is left" && break
-  sleep 0.4
-done
+}
+kill_first() {
+  local pid
+  for pid in $(first_actor); do kill -KILL "$pid" 2>/dev/null; done
+  says "starting it again in 4 s"
+}
+before=$(steps)
+wait_for 20 goes_on # both have stepped
+wait_for 20 kill_first
+pauses() { sed -n 's/.*starting it again in \([0-9.]*\) s$/\1/p' "$work/err" | tr '\n' ' '; }
+pass_if "an actor that dies again and again is started again after 1, 2 and 4 s" \
+  is "$(pauses)" "1 2 4 "
+before=$(steps)
+pass_if "the other one goes on" wait_for 10 goes_on
+kill -KILL $(pids actor)
+pass_if "without any actor the run waits" \
+  wait_for 5 says "actor 1 was killed by signal 9 (Killed); starting it again in 1 s"
+pass_if "until they are back" wait_for 20 num_actors 2
+before=$(steps)
+pass_if "and goes on" wait_for 20 goes_on
+kill -INT "$run"
 ended 10
-none() { [ "$code" -ne 0 ] && [ "$code" -ne 124 ] && says "no actor is left"; }
+pass_if "and ends well" is "$code" 0
+
+# Actors that never get as far as a step: the launcher takes the programs beside it.
+mkdir bin
+cp "$tree/build/launch" bin/launch
+ln -s "$tree/build/learner" bin/learner
+printf '#!/bin/sh\necho no engine; exit 1\n' >bin/actor
+chmod +x bin/actor
+bin/launch cartpole vtrace 2 4 --logdir="$work/never" >out 2>err </dev/null &
+run=$!
+ended 20
+none() { is "$code" 1 && says "no actor is left" && says "no engine"; }
+pass_if "five deaths end one that never steps" says "5 deaths within 60 s: not starting it again"
 pass_if "without any actor the run ends with an error" none
 pass_if "and leaves no process" no_process
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # After a run: its learning curve, plots of known numbers, evaluation, checkpoints and their export,
 # several seeds.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 scripts=$tree/scripts
 near() { awk -v a="$1" -v b="$2" -v e="$3" 'BEGIN {exit !(a != "" && a - b <= e && b - a <= e)}'; }
 

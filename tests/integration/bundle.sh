@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The bundle: its programs load their libraries from it, and it trains where none are installed.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 bundle=$tree/build/bundle/acorn
 unset LD_LIBRARY_PATH
 

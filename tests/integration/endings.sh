@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ends that come from outside: stops that arrive twice, readers that go away, descriptors that are
 # closed; and what a continued run keeps, down to the recurrent state stored with a window.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 endless=(cartpole vtrace 2 8 --total_steps=1e12)
 has_result() { is "$(value reason)" signal && [ -n "$(ls "$1"/checkpoints)" ]; }

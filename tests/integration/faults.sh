@@ -2,7 +2,7 @@
 # Processes that die, all of them real: actors in mid unroll, an actor joined twice, the learner,
 # the launcher; environments that hang, crash, raise or return NaN. FAULTS=all adds what takes
 # minutes.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # ---- actors
 
@@ -150,22 +150,24 @@ faulty() {
   started+=("$run")
 }
 in_log() { grep -qF -- "$1" run/logs/actor-0.log 2>/dev/null; }
-restarted() { says "actor 0 $1" && says "starting it again"; }
+restarted() { says "actor 0 $1; starting it again in 1 s" && says "$2"; }
+again() { says "starting it again in 2 s"; }
 given_up() { says "5 deaths within 60 s: not starting it again" && says "$1"; }
 other_goes_on() {
   local before
   before=$(metric step)
-  num_actors 1 && wait_for 5 metric_passes step "$((before + 1000))" && kill -0 "$run"
+  wait_for 5 metric_passes step "$((before + 1000))" && kill -0 "$run"
 }
 
-# fault NAME SENTENCE END: named, restarted, given up after five deaths with its last words; the
-# other actor plays on, and nothing that is no number has been learned.
+# fault NAME SENTENCE END: named, restarted with its last log lines, and again after a longer pause;
+# the other actor plays on, and nothing that is no number has been learned.
 fault() {
   local name=$1 sentence=$2 end=$3
   pass_if "an environment that $name: named" wait_for 20 in_log "$sentence"
-  pass_if "an environment that $name: its actor is started again" wait_for 5 restarted "$end"
-  pass_if "an environment that $name: five deaths end it for good, with its last words" \
-    wait_for "${4:-20}" given_up "$sentence"
+  pass_if "an environment that $name: its actor is started again" \
+    wait_for 20 restarted "$end" "$sentence"
+  pass_if "an environment that $name: and again, after a longer pause" \
+    wait_for "${4:-20}" again
   pass_if "an environment that $name: the other actor goes on" other_goes_on
   kill -TERM "$run"
   ended 10
@@ -187,7 +189,8 @@ fault_is_named() {
 raises="a fault was asked for after 410 steps"
 hangs="environment synthetic hangs: stream 0 has been stepping"
 faulty crash:410
-fault "crashes" "synthetic x 4" "was killed by signal 11"
+fault "crashes" "environment synthetic crashed in step (SIGSEGV)" \
+  "was killed by signal 11 (Segmentation fault)"
 faulty nan:410
 fault "returns NaN" "nan" "ended with exit code 1"
 if [ "${FAULTS:-}" = all ]; then
@@ -201,8 +204,15 @@ else
   faulty hang:410 --hang_s=1
   fault_is_named "hangs" "$hangs"
 fi
+# An actor that never gets as far as a step.
 faulty hang:0 --env_step_s=1
-fault "hangs while it is made" "environment synthetic hangs in create" "ended with exit code 1"
+pass_if "an environment that hangs while it is made: five deaths end its actor for good" \
+  wait_for 30 given_up "environment synthetic hangs in create"
+pass_if "and the other actor goes on" other_goes_on
+kill -TERM "$run"
+ended 10
+pass_if "the run ends well" ended_well
+end_by_hand
 
 # ---- the launcher
 

@@ -2,7 +2,7 @@
 # The wall clock is set back an hour and on by a day while a run goes on: nothing may notice. A
 # preload library (wall_clock.c) moves it for the learner and its actors alone. FAULTS=all also
 # waits for keepalive to find a frozen actor after the clock was set back.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 trap 'end_by_hand; rm -rf "$work"' EXIT
 
 if ! gcc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o wall_clock.so \

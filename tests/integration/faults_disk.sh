@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A full disk: training goes on and says so, checkpoints and metrics are written again when there is
 # room, and nothing that was there is harmed. Needs root, for a small file system of its own.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 disk=$work/disk
 mkdir "$disk"

@@ -4,7 +4,7 @@
 # those that are there, and afterwards with all, and nothing has been started again. Needs root.
 # Cut for 4 s, so that TCP finds out by itself; with FAULTS=all also for 30 s and, longer than
 # keepalive waits, for 60 s.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=acorn-$$-here there=acorn-$$-there
 hosts() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fleets of real processes on 127.0.0.1 to 127.0.0.5, by a launcher that runs a host's part here;
 # with ALL=1 (scripts/test.sh --all) also in network namespaces with addresses of their own.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 fleet=$tree/deploy/fleet.sh
 mkdir base
 ln -s "$tree/build" base/build

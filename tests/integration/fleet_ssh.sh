@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A fleet over a real ssh: an sshd of this test's own, on a free port, for this user alone.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 fleet=$tree/deploy/fleet.sh
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
 if [ ! -x "$sshd" ] || ! command -v ssh >/dev/null; then

@@ -4,7 +4,7 @@
 # Meanwhile it trains, others are served, and SIGTERM stops it in good order, with a checkpoint.
 # What it keeps of a flood, and how long it takes to stop, are figures of the machine: they are
 # printed. By default three of the floods; SLOW_TESTS=1 adds the others.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP floods: python3 is not here"; exit 0; }
 
 port() { sed -n 's/.*listening on [^ ]*, port \([0-9]*\).*/\1/p' "$work/err"; }

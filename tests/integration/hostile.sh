@@ -3,7 +3,7 @@
 # trains CartPole with well-behaved actors all the while. They must not notice. Then the same again
 # and again. How long training stalled at most, and what the learner's memory gained by the second
 # round, are printed: they are figures of the machine.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP hostile: python3 is not here"; exit 0; }
 
 # The learner may have 256 files, so that a flood finds the limit; and one arena, so that the memory

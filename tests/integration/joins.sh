@@ -3,7 +3,7 @@
 # back after kill -9, over a socket and over TCP, two streams each. All join at the first try; how
 # long it took by the learner's own clock is printed. JOINS (default 2) says how many rounds of
 # each.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$tree/scripts/lib.sh"
 build all || exit 1
 RANDOM=${SEED:-$$}

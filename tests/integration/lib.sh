@@ -1,8 +1,9 @@
 # Helpers of the integration tests: real runs by ./run_local.sh in a folder of their own, and what
 # they leave behind.
 # shellcheck shell=bash
+export LC_ALL=C.UTF-8 # see scripts/lib.sh
 set -u
-tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+tree=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 work=$(mktemp -d /tmp/acorn-test-XXXXXX)
 # Sockets of these runs lie here, and their processes are known by it.
 export XDG_RUNTIME_DIR=$work
@@ -38,6 +39,7 @@ show_run() {
 
 # run WORDS...: ./run_local.sh in the background, as a user would start it; its id is in $run.
 run() {
+  : >"$work/out" >"$work/err" # what waits for a line must not see those of the run before
   env --default-signal=INT,HUP "$tree/run_local.sh" "$@" >"$work/out" 2>"$work/err" </dev/null &
   run=$!
 }

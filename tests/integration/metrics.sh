@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a run writes for others to read: TensorBoard's event files as TensorBoard reads them, the
 # page for Prometheus as promtool checks it, and what happens when there is no room for either.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 skip() { echo "SKIP $1: $2"; }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Mistakes on the command line end the run with exit code 2 and a sentence, before anything starts.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 named() { is "$code" 2 && says "$1" && [ ! -s "$work/out" ] && [ ! -e runs ] && no_socket; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # An environment of one's own: the example of docs/environments.md, compiled with nothing but the
 # installed header, checked and trained; and what is said about those that are wrong.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 actor=$tree/build/actor
 include=$work/prefix/include
 
@@ -152,13 +152,15 @@ pass_if "check_env: a reward that is NaN" catches nan "its reward is -?nan"
 pass_if "check_env: a flag that is none" catches flag "set terminated to 2, which is neither"
 pass_if "check_env: shared state" catches shares "instances share nothing"
 
-# ---- the same in a run: named, given up, never learned from
-gives_up() {
-  ! is "$code" 0 && ! is "$code" 124 && says "$1" && says "2 deaths within 60 s"
+# ---- the same in a run: named, started again, never learned from
+named_in_run() {
+  run "$1" vtrace 1 2
+  wait_for 30 says "starting it again in 1 s"
+  kill -INT "$run"
+  ended 10
+  is "$code" 0 && says "$2"
 }
-run ./nan.so vtrace 1 2 --max_deaths=2
-ended 30
-pass_if "a run names NaN and gives up" gives_up "failed in step, after 4 steps: its reward is"
+pass_if "a run names NaN" named_in_run ./nan.so "failed in step, after 4 steps: its reward is"
 
 liar crashes 's/  env->steps++;/  if (++env->steps > 5) *(volatile int *)0 = 1;/'
 dies_named() {
@@ -204,9 +206,19 @@ exit_named() {
 }
 pass_if "check_env names an exit" exit_named
 pass_if "check_env names a hang, after what it has seen" hang_named
-run ./crashes.so vtrace 1 2 --max_deaths=2
-ended 30
-pass_if "a run names a crash and gives up" gives_up "environment meadow crashed in step (SIGSEGV)"
+run ./crashes.so vtrace 1 2
+wait_for 30 says "starting it again in 8 s"
+pauses() { sed -n 's/.*starting it again in \([0-9.]*\) s$/\1/p' "$work/err" | tr '\n' ' '; }
+pass_if "an actor that crashes after some steps is started again with growing pauses" \
+  is "$(pauses)" "1 2 4 8 "
+pass_if "a run names its crash" says "environment meadow crashed in step (SIGSEGV)"
+shows_rarely() { is "$(grep -c 'the last lines of' "$work/err")" 3; }
+pass_if "and shows its log at the first, second and fourth death" shows_rarely
+waits() { num_actors 0 && is "$(pids learner | wc -l)" 1 && ! says "no actor is left"; }
+pass_if "the run goes on without any actor meanwhile" waits
+kill -INT "$run"
+ended 5
+pass_if "Ctrl-C in a pause ends it at once" is "$code" 0
 liar vanishes 's/  env->steps++;/  if (++env->steps > 5) _exit(0);/; 1i #include <unistd.h>'
 vanish_named() {
   "$@" >"$work/out" 2>"$work/err"
@@ -215,9 +227,8 @@ vanish_named() {
 pass_if "and an end without exit's handlers" vanish_named "$actor" --env=./vanishes.so --check_env
 pass_if "a watched one, too" \
   vanish_named "$tree/build/watch" "$folder" --env=./vanishes.so --episodes=100
-run ./exits.so vtrace 1 2 --max_deaths=2
-ended 30
-pass_if "or an exit" gives_up "environment meadow ended the process in step (exit)"
+pass_if "a run names an exit" \
+  named_in_run ./exits.so "environment meadow ended the process in step (exit)"
 # With a system call, so that not even the C library knows; and on a thread of its own.
 cat >leave.h <<'END'
 #define _GNU_SOURCE
@@ -236,10 +247,15 @@ static void leave_by_thread(void) {
 END
 liar unheard '1i #include "leave.h"
 s/  env->steps++;/  if (++env->steps > 5) leave_by_thread();/'
-run ./unheard.so vtrace 1 2 --max_deaths=2
+pass_if "and an end with 0 that the learner has not asked for" \
+  named_in_run ./unheard.so "actor 0 ended by itself (exit code 0); its environment may call _exit"
+# One that never gets as far as a step is given up.
+liar shut 's/  if (!env) {/  exit(3);\n&/'
+run ./shut.so vtrace 1 2
 ended 30
-pass_if "or an end with 0 that is nobody's word" \
-  gives_up "actor 0 ended by itself (exit code 0); its environment may call _exit"
+given_up() { is "$code" 1 && says "5 deaths within 60 s: not starting it again" && says "$1"; }
+pass_if "an actor that dies before its first step is given up" \
+  given_up "environment meadow ended the process in create (exit)"
 
 # ---- a learner that has no such file
 "$tree/build/learner" --env=join --listen="unix:$work/socket" --num_envs=16 --logdir="$work/told" \

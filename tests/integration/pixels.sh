@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs with networks for images: the whole way from an 84 x 84 picture to an update, with an LSTM
 # and with stacked frames, resumed and evaluated; what is refused.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 picture='{"rows": 84, "episode_steps": 30}'
 ends_well() { is "$code" 0 && [ "$(value steps)" -ge "$1" ]; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # docs/python_actor.py, with stubs made from proto/acorn.proto alone: it trains CartPole, outlives
 # its learner, goes home when the run is over, and says why it was refused.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 learner=$tree/build/learner
 address=unix:$work/socket
 declare -A actors

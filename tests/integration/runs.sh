@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Whole runs: the result line, exit codes, what stands in the run folder, resuming, two at once,
 # addresses and folders in use.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # How many of the words are files.
 count() {
@@ -33,6 +33,22 @@ resumes() {
   is "$code" 0 && [ "$(value steps)" -ge 40000 ] && says "resuming" && is "$(count runs/*)" 1
 }
 pass_if "--resume continues the newest run" resumes
+
+# The second one starts where clocks show 26 hours less, and is the newer one all the same.
+export TZ=LINT-14
+run tmaze vtrace 1 4 --total_steps=4k
+ended
+older=$(echo runs/tmaze-*)
+TZ=AOE+12
+run tmaze vtrace 1 4 --total_steps=4k
+ended
+TZ=CET-1
+run tmaze vtrace 1 4 --total_steps=8k --resume
+ended
+unset TZ
+newest=$(printf '%s\n' runs/tmaze-* | grep -vxF "$older")
+finds_newest() { is "$code" 0 && says "run folder $newest"; }
+pass_if "--resume continues the newest run after a change of the time zone" finds_newest
 
 run catch vtrace 1 4 --total_steps=4k --resume
 ended

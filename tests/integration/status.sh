@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Watching a run: scripts/status.sh, and the line that says why nothing is trained, for every cause
 # with real processes. All learners run at once, as each cause takes 10 s to show.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$tree/scripts/lib.sh"
 build all || exit 1
 gcc -std=gnu11 -O2 -Wall -Wextra -o hold_thread "$tree/tests/integration/hold_thread.c" ||

@@ -2,7 +2,7 @@
 # Stops runs at random moments, from the first millisecond on: each ends by itself with a code that
 # fits, and leaves no process and no socket; the slowest is printed. STOPS (default 10) says how
 # often; SEED repeats a sequence.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 RANDOM=${SEED:-$$}
 slowest=0
 

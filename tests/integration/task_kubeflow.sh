@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run_task.sh as Kubeflow's TFJob starts it: services' names, sparse clusters, an evaluator that the
 # cluster does not list.
-. "$(dirname "$0")/tasks/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/tasks/lib.sh"
 
 # tfjob TYPE INDEX: what the operator writes for a Chief, three Workers and a PS.
 tfjob() {

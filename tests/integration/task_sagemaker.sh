@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run_task.sh as SageMaker starts it: lists of hosts without roles or ports.
-. "$(dirname "$0")/tasks/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/tasks/lib.sh"
 
 hosts='["algo-1","algo-2","algo-10"]'
 # resources HOST: what the toolkit sets, and SageMaker writes to a file.

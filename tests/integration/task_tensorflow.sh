@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run_task.sh under a plain TF_CONFIG: roles, numbers and addresses; then a cluster of real tasks.
-. "$(dirname "$0")/tasks/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/tasks/lib.sh"
 
 # config TYPE INDEX CLUSTER
 config() { echo "{\"cluster\": $3, \"task\": {\"type\": \"$1\", \"index\": $2}}"; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run_task.sh as Vertex AI starts it: TF_CONFIG or CLUSTER_SPEC with pools, trial and job.
-. "$(dirname "$0")/tasks/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/tasks/lib.sh"
 
 host() { echo "cmle-training-workerpool$1-0123456789-$2:2222"; }
 job='"{\"worker_pool_specs\":[{\"machine_spec\":{\"machine_type\":\"n1-standard-8\"}}]}"'

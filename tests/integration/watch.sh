@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/watch.sh: what it records, that it plays as evaluation does, and what is said where
 # something is missing or wrong.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 watch=$tree/scripts/watch.sh
 
 # call COMMAND...: its output in out and err, its exit code in $code.

@@ -3,7 +3,7 @@
 # the final checkpoint plays 100 greedy episodes.
 # Usage: tests/learning/cartpole.sh [SEED ...] (default 1 2 3 4 5)
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 [ $# -gt 0 ] || set -- 1 2 3 4 5
 for seed in "$@"; do
   line=$(train "cartpole-$seed" cartpole --target_return=475 --seed="$seed" --total_steps=1500000)

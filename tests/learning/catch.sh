@@ -2,7 +2,7 @@
 # Catch is solved within 500 k steps: a mean return of 0.95 over the last 100 episodes. Usage:
 # tests/learning/catch.sh [SEED ...] (default 1 2 3)
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 [ $# -gt 0 ] || set -- 1 2 3
 for seed in "$@"; do
   line=$(train "catch-$seed" catch --seed="$seed" --total_steps=1M --target_return=0.95)

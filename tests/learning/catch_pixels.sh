@@ -2,7 +2,7 @@
 # Catch drawn on 84 x 84 pixels is solved by convolutions within 300 k steps. Usage:
 # tests/learning/catch_pixels.sh [SEED ...] (default 1 2)
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 [ $# -gt 0 ] || set -- 1 2
 for seed in "$@"; do
   line=$(train "pixels-$seed" catch --env_args='{"size": 84}' --network=impala_shallow \

@@ -1,6 +1,7 @@
 # Helpers of the learning tests: a run per seed, bounded in steps, and a line with what it reached.
 # shellcheck shell=bash
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+export LC_ALL=C.UTF-8 # see scripts/lib.sh
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0

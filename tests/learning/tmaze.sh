@@ -3,7 +3,7 @@
 # with the same budget, it cannot be (1,000 episodes tell that from luck).
 # Usage: tests/learning/tmaze.sh [SEED ...] (default 1 2 3)
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 [ $# -gt 0 ] || set -- 1 2 3
 for seed in "$@"; do
   line=$(train "tmaze-$seed" tmaze --seed="$seed" --total_steps=1500000 --target_return=0.95)

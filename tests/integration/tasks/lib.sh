@@ -1,7 +1,7 @@
 # Helpers of the tests of deploy/run_task.sh: what a task would run under a platform's variables,
 # and whole clusters of real tasks on this machine.
 # shellcheck shell=bash
-. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../lib.sh"
 run_task=$tree/deploy/run_task.sh
 # This machine's own platform, if it has one, says nothing here.
 unset TF_CONFIG CLUSTER_SPEC SM_HOSTS SM_CURRENT_HOST SM_RESOURCE_CONFIG

@@ -44,6 +44,7 @@ struct scenario {
   int home_ms;         /* 0: long */
   int death_window_ms; /* 0: long */
   bool any_deaths;     /* no number of them ends an actor for good; it is started again at once */
+  struct backoff_times backoff; /* first_ms 0: pauses of an hour */
 };
 
 /* ---- what scripts leave behind */
@@ -100,6 +101,7 @@ static inline int supervise(const struct scenario *scenario) {
   char *evaluator[] = {"/bin/sh", "-c", (char *)scenario->evaluator, NULL};
   char *const *actors[MAX_ACTORS] = {actor, actor, actor, actor};
   if (scenario->evaluator) actors[scenario->num_actors - 1] = evaluator;
+  static const struct backoff_times hours = {3600 * 1000, 3600 * 1000, 3600 * 1000};
   char logs[128];
   snprintf(logs, sizeof(logs), "%s/logs", folder);
   struct supervisor_config config = {.learner = scenario->learner ? learner : NULL,
@@ -117,6 +119,7 @@ static inline int supervise(const struct scenario *scenario) {
   if (scenario->learner_stop_ms) config.learner_stop_ms = scenario->learner_stop_ms;
   if (scenario->home_ms) config.home_ms = scenario->home_ms;
   if (scenario->death_window_ms) config.death_window_ms = scenario->death_window_ms;
+  config.backoff = scenario->backoff.first_ms ? scenario->backoff : hours;
   if (scenario->any_deaths) config.max_deaths = config.restart_ms = 0;
   if (scenario->ignores_hangup) signal(SIGHUP, SIG_IGN);
   if (chdir(folder) != 0 || dup2(creat("said", 0666), STDERR_FILENO) < 0) return 99;
@@ -156,8 +159,9 @@ static inline int teardown(void **state) {
 
 #define SLEEPS "sleep 30 & wait"
 #define STARTS "echo start >>started; "
-/* What actor/home.h says. */
-#define GOES_HOME "printf '%-15d\\n' $$ >&$ACORN_HOME_FD; exit 0"
+/* The notices of actor/notify.h. */
+#define STEPS "printf '%-14ds\\n' $$ >&$ACORN_NOTIFY_FD; "
+#define FINISHES "printf '%-14df\\n' $$ >&$ACORN_NOTIFY_FD; exit 0"
 #define ENDS_AT_TERM "trap 'echo actor >>told; exit 0' TERM; " STARTS SLEEPS
 #define LEARNS_UNTIL_TERM "trap 'echo learner >>told; sleep 0.1; exit 0' TERM; " SLEEPS
 

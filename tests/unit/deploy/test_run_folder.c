@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,8 @@ static struct error error;
 
 static int setup(void **state) {
   (void)state;
-  setenv("TZ", "UTC", 1);
+  setenv("TZ", "NPT-5:45", 1); // Kathmandu, without its file
+  tzset();
   if (private_folder_create(home, &error) != STATUS_OK) return -1;
   snprintf(runs, sizeof(runs), "%s/runs", home);
   return 0;
@@ -44,9 +46,9 @@ static void make_run(const char *name, bool holds_run) {
 
 static void a_new_folder_is_named_after_the_run_and_its_start(void **state) {
   (void)state;
-  static const char *const names[] = {"cartpole-vtrace-19700102-000001",
-                                      "cartpole-vtrace-19700102-000001-1",
-                                      "cartpole-vtrace-19700102-000001-2"};
+  static const char *const names[] = {"cartpole-vtrace-19700102-000001Z",
+                                      "cartpole-vtrace-19700102-000001Z-1",
+                                      "cartpole-vtrace-19700102-000001Z-2"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     char path[PATH_MAX], expected[256];
     snprintf(expected, sizeof(expected), "%s/%s", runs, names[i]);
@@ -77,16 +79,18 @@ static void the_newest_run_is_found_by_its_name(void **state) {
     bool holds_run;
     const char *newest; // after this folder was made; NULL: none
   } steps[] = {
-      {"cartpole-vtrace-20260101-000000", false, NULL},
-      {"cartpole-vtrace-20260101-000001", true, "cartpole-vtrace-20260101-000001"},
-      {"cartpole-vtrace-20251231-235959", true, "cartpole-vtrace-20260101-000001"},
-      {"cartpole-vtrace-20260101-000001-2", true, "cartpole-vtrace-20260101-000001-2"},
-      {"cartpole-vtrace-20260101-000001-10", true, "cartpole-vtrace-20260101-000001-10"},
-      {"cartpole-random-20270101-000000", true, "cartpole-vtrace-20260101-000001-10"},
-      {"catch-vtrace-20270101-000000", true, "cartpole-vtrace-20260101-000001-10"},
-      {"cartpole-vtrace-20270101-000000x", true, "cartpole-vtrace-20260101-000001-10"},
-      {"cartpole-vtrace-2027", true, "cartpole-vtrace-20260101-000001-10"},
-      {"cartpole-vtrace-20270101-000000-", true, "cartpole-vtrace-20260101-000001-10"},
+      {"cartpole-vtrace-20260101-000000Z", false, NULL},
+      {"cartpole-vtrace-20260101-000001Z", true, "cartpole-vtrace-20260101-000001Z"},
+      {"cartpole-vtrace-20251231-235959Z", true, "cartpole-vtrace-20260101-000001Z"},
+      {"cartpole-vtrace-20260101-000001Z-2", true, "cartpole-vtrace-20260101-000001Z-2"},
+      {"cartpole-vtrace-20260101-000001Z-10", true, "cartpole-vtrace-20260101-000001Z-10"},
+      {"cartpole-random-20270101-000000Z", true, "cartpole-vtrace-20260101-000001Z-10"},
+      {"catch-vtrace-20270101-000000Z", true, "cartpole-vtrace-20260101-000001Z-10"},
+      {"cartpole-vtrace-20270101-000000Zx", true, "cartpole-vtrace-20260101-000001Z-10"},
+      {"cartpole-vtrace-20270101-000000x", true, "cartpole-vtrace-20260101-000001Z-10"},
+      {"cartpole-vtrace-2027", true, "cartpole-vtrace-20260101-000001Z-10"},
+      {"cartpole-vtrace-20270101-000000Z-", true, "cartpole-vtrace-20260101-000001Z-10"},
+      {"cartpole-vtrace-20270101-000000-2", true, "cartpole-vtrace-20270101-000000-2"},
   };
   char path[PATH_MAX];
   assert_false(run_folder_newest(path, sizeof(path), runs, "cartpole", "vtrace"));
@@ -96,6 +100,47 @@ static void the_newest_run_is_found_by_its_name(void **state) {
     assert_int_equal(found, steps[i].newest != NULL);
     if (found) assert_string_equal(strrchr(path, '/') + 1, steps[i].newest);
   }
+}
+
+// Makes its lock, at that time in UTC.
+static void lock_at(const char *name, time_t started) {
+  char path[256];
+  snprintf(path, sizeof(path), "%s/%s/lock", runs, name);
+  fclose(fopen(path, "w"));
+  const struct timespec times[2] = {{started, 0}, {started, 0}};
+  assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void assert_newest(const char *name) {
+  char path[PATH_MAX];
+  assert_true(run_folder_newest(path, sizeof(path), runs, "cartpole", "vtrace"));
+  assert_string_equal(strrchr(path, '/') + 1, name);
+}
+
+// 1,800,000,000 is 2027-01-15, 8:00 in UTC, 13:45 in Kathmandu.
+static void names_in_local_time_are_ordered_by_their_locks(void **state) {
+  (void)state;
+  make_run("cartpole-vtrace-20270115-080000Z", true);
+  // In Kiritimati, 14 h ahead; a minute before.
+  make_run("cartpole-vtrace-20270115-215900", true);
+  lock_at("cartpole-vtrace-20270115-215900", 1800000000 - 60);
+  assert_newest("cartpole-vtrace-20270115-080000Z");
+  // In Honolulu, 10 h behind; a minute after.
+  make_run("cartpole-vtrace-20270114-220100", true);
+  lock_at("cartpole-vtrace-20270114-220100", 1800000000 + 60);
+  assert_newest("cartpole-vtrace-20270114-220100");
+}
+
+// A copy's times are those of copying: the name is left, read in the zone of today.
+static void a_lock_that_was_copied_tells_nothing(void **state) {
+  (void)state;
+  make_run("cartpole-vtrace-20270115-080000Z", true);
+  make_run("cartpole-vtrace-20270115-134400", true);
+  lock_at("cartpole-vtrace-20270115-134400", 1900000000);
+  assert_newest("cartpole-vtrace-20270115-080000Z");
+  make_run("cartpole-vtrace-20270115-134600", true);
+  lock_at("cartpole-vtrace-20270115-134600", 1900000000);
+  assert_newest("cartpole-vtrace-20270115-134600");
 }
 
 static void a_private_folder_is_short_and_goes_with_its_contents(void **state) {
@@ -131,6 +176,8 @@ int main(void) {
       TEST(a_new_folder_is_named_after_the_run_and_its_start),
       TEST(a_folder_that_cannot_be_made_is_an_error),
       TEST(the_newest_run_is_found_by_its_name),
+      TEST(names_in_local_time_are_ordered_by_their_locks),
+      TEST(a_lock_that_was_copied_tells_nothing),
       TEST(a_private_folder_is_short_and_goes_with_its_contents),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

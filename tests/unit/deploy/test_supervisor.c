@@ -123,7 +123,7 @@ static void an_ignored_hangup_stays_ignored(void **state) {
 
 static void actors_alone_end_when_all_are_sent_home(void **state) {
   (void)state;
-  struct scenario scenario = {.actor = STARTS "[ $(wc -l <started) -ge 4 ] || exit 7; " GOES_HOME,
+  struct scenario scenario = {.actor = STARTS "[ $(wc -l <started) -ge 4 ] || exit 7; " FINISHES,
                               .num_actors = 2};
   assert_int_equal(run(&scenario), 0);
   assert_true(count_of("started", "start") >= 4);
@@ -157,7 +157,7 @@ static void a_lost_actor_is_not_started_again(void **state) {
 
 static void one_of_two_was_lost_the_other_sent_home(void **state) {
   (void)state;
-  struct scenario scenario = {.actor = "if mkdir first 2>/dev/null; then exit 4; fi; " GOES_HOME,
+  struct scenario scenario = {.actor = "if mkdir first 2>/dev/null; then exit 4; fi; " FINISHES,
                               .num_actors = 2,
                               .lost_exit_code = 4};
   assert_int_equal(run(&scenario), 0);

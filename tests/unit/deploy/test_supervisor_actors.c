@@ -38,7 +38,7 @@ static void what_a_dead_actor_started_goes_with_it(void **state) {
   struct scenario scenario = {
       .learner =
           "while ! [ -s started ]; do sleep 0.02; done; sleep 0.2; cat started >seen; exit 0",
-      .actor = "sleep 30 & echo $! >started; " GOES_HOME,
+      .actor = "sleep 30 & echo $! >started; " FINISHES,
       .num_actors = 1};
   assert_int_equal(run(&scenario), 0);
   assert_false(is_running(atoi(contents("seen"))));
@@ -58,7 +58,7 @@ static void an_actor_that_was_sent_home_is_not_started_again(void **state) {
   (void)state;
   struct scenario scenario = {
       .learner = "while ! [ -s started ]; do sleep 0.02; done; sleep 0.2; exit 0",
-      .actor = STARTS GOES_HOME,
+      .actor = STARTS FINISHES,
       .num_actors = 1};
   assert_int_equal(run(&scenario), 0);
   assert_int_equal(count_of("started", "start"), 1);
@@ -69,7 +69,7 @@ static void an_actor_that_went_home_too_early_is_started_again(void **state) {
   (void)state;
   struct scenario scenario = {
       .learner = "while [ $(cat started | wc -l) -lt 4 ]; do sleep 0.02; done; exit 0",
-      .actor = STARTS GOES_HOME,
+      .actor = STARTS FINISHES,
       .num_actors = 1,
       .home_ms = 50};
   assert_int_equal(run(&scenario), 0);
@@ -95,7 +95,7 @@ static void an_actor_that_ends_with_0_without_the_word_has_died(void **state) {
 static void a_stop_waits_for_nobody_who_went_home(void **state) {
   (void)state;
   struct scenario scenario = {.learner = LEARNS_UNTIL_TERM,
-                              .actor = STARTS GOES_HOME,
+                              .actor = STARTS FINISHES,
                               .num_actors = 1,
                               .signals = {SIGTERM}};
   assert_int_equal(run(&scenario), 0);
@@ -138,6 +138,104 @@ static void five_deaths_end_an_actor_and_the_last_actor_ends_the_run(void **stat
   // Its log is shown, a line for each of the four new starts and in the end all five, and kept.
   assert_int_equal(count_of("said", "out of memory\n"), 4 + 5);
   assert_int_equal(count_of("logs/actor-0.log", "out of memory\n"), 5);
+}
+
+// ---- back-off
+
+// The pauses, in ms, in the order in which they were announced.
+static void assert_pauses(const char *expected) {
+  char pauses[1024] = "";
+  for (char *at = contents("said"); (at = strstr(at, "starting it again in ")); at++) {
+    size_t used = strlen(pauses);
+    snprintf(pauses + used, sizeof(pauses) - used, "%s%.0f", used ? " " : "",
+             1000 * strtod(at + strlen("starting it again in "), NULL));
+  }
+  assert_string_equal(pauses, expected);
+}
+
+static void one_that_has_stepped_is_started_again_with_growing_pauses(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 10 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "[ $(wc -l <started) -lt 10 ] || exec sleep 30; " STEPS "echo broken; exit 7",
+      .num_actors = 1,
+      .backoff = {4, 60, 1000000}};
+  assert_int_equal(run(&scenario), 0);
+  assert_pauses("4 8 16 32 60 60 60 60 60");
+  // The log of the 1st, 2nd, 4th and 8th death, with all that it holds by then.
+  assert_int_equal(count_of("said", "the last lines of"), 4);
+  assert_int_equal(count_of("said", "broken\n"), 1 + 2 + 4 + 8);
+}
+
+// Five deaths of one that has stepped once, whatever it does then: the disk with its packages may
+// have gone.
+static void one_that_has_stepped_once_is_not_given_up(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 8 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "case $(wc -l <started) in 1) " STEPS "exit 7;; 2) exit 2;; *) exit 1;; esac",
+      .num_actors = 1,
+      .backoff = {1, 1, 1000000}};
+  assert_int_equal(run(&scenario), 0);
+  assert_null(strstr(contents("said"), "not starting it again"));
+}
+
+// Work counts from the first step of a life: the second and third life have none.
+static void one_that_has_worked_for_long_is_started_again_soon(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 5 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "case $(wc -l <started) in 1|4) " STEPS
+                      "sleep 0.1; exit 7;;"
+                      "5) exec sleep 30;; *) sleep 0.1; exit 7;; esac",
+      .num_actors = 1,
+      .backoff = {4, 60, 50}};
+  assert_int_equal(run(&scenario), 0);
+  assert_pauses("4 8 16 4");
+}
+
+static void a_run_waits_for_actors_that_are_all_in_a_pause(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner =
+          "while ! grep -q 'actor 1 .*in 3600 s' said || ! grep -q 'actor 0 .*in 3600 s' "
+          "said; do sleep 0.02; done; sleep 0.2; echo it goes on >seen; exit 0",
+      .actor = STEPS "exit 7",
+      .num_actors = 2};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("seen", "it goes on"), 1);
+}
+
+static void a_signal_ends_a_long_pause(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = LEARNS_UNTIL_TERM,
+                              .actor = STEPS "exit 7",
+                              .num_actors = 1,
+                              .signals = {SIGINT},
+                              .cue = "said"};
+  assert_int_equal(run(&scenario), 0);
+  assert_pauses("3600000");
+  assert_int_equal(count_of("told", "learner"), 1);
+}
+
+static void a_signal_ends_a_long_pause_without_a_learner(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .actor = STEPS "exit 7", .num_actors = 2, .signals = {SIGTERM}, .cue = "said"};
+  assert_int_equal(run(&scenario), 0);
+}
+
+// 10,000 are more than the pipe has room for.
+static void notices_are_read_at_once(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while ! [ -s seen ]; do sleep 0.02; done; exit 0",
+      .actor =
+          "i=0; while [ $i -lt 10000 ]; do i=$((i + 1));"
+          "until printf '%-14ds\\n' $$ >&$ACORN_NOTIFY_FD; do sleep 0.02; done; done 2>/dev/null;"
+          "echo x >seen; " FINISHES,
+      .num_actors = 1};
+  assert_int_equal(run(&scenario), 0);
 }
 
 static void the_others_go_on_without_an_actor_that_was_given_up(void **state) {
@@ -220,6 +318,13 @@ int main(void) {
       TEST(an_actor_that_a_signal_stopped_is_started_again),
       TEST(an_actor_that_crashes_is_started_again),
       TEST(five_deaths_end_an_actor_and_the_last_actor_ends_the_run),
+      TEST(one_that_has_stepped_is_started_again_with_growing_pauses),
+      TEST(one_that_has_stepped_once_is_not_given_up),
+      TEST(one_that_has_worked_for_long_is_started_again_soon),
+      TEST(a_run_waits_for_actors_that_are_all_in_a_pause),
+      TEST(a_signal_ends_a_long_pause),
+      TEST(a_signal_ends_a_long_pause_without_a_learner),
+      TEST(notices_are_read_at_once),
       TEST(the_others_go_on_without_an_actor_that_was_given_up),
       TEST(the_run_goes_on_without_its_evaluator),
       TEST(an_evaluator_alone_is_no_run),

@@ -114,7 +114,8 @@ static void without_a_path_it_is_named_by_environment_agent_and_time(void **stat
   assert_int_equal(folder_open(&folder, "", "tmaze", "vtrace", false, &error), STATUS_OK);
   const char *name = "runs/tmaze-vtrace-";
   assert_memory_equal(folder.path, name, strlen(name));
-  assert_int_equal(strlen(folder.path), strlen(name) + strlen("20260102-030405"));
+  assert_int_equal(strlen(folder.path), strlen(name) + strlen("20260102-030405Z"));
+  assert_int_equal(folder.path[strlen(folder.path) - 1], 'Z'); // UTC
   folder_abandon(&folder);
 }
 

@@ -134,6 +134,14 @@ static void steps_come_slowly(void **state) {
   says(&f, SILENCE_DROPPED, "7 windows were older than --max_lag=1 updates and were dropped");
 }
 
+static void actors_that_keep_dying_are_absent(void **state) {
+  (void)state;
+  struct silence_figures f = figures();
+  f.still_us = SECOND;
+  says(&f, SILENCE_NOBODY,
+       "no actor is connected: 0 of 16 environments; they are expected at unix:/s");
+}
+
 /* Whatever the figures are, the sentence ends where its place does. */
 static void a_small_place_is_not_overrun(void **state) {
   (void)state;
@@ -221,6 +229,7 @@ int main(void) {
       cmocka_unit_test(inference_is_busy),
       cmocka_unit_test(the_trainer_is_busy),
       cmocka_unit_test(steps_come_slowly),
+      cmocka_unit_test(actors_that_keep_dying_are_absent),
       cmocka_unit_test(a_small_place_is_not_overrun),
       cmocka_unit_test(it_is_said_less_and_less_often),
       cmocka_unit_test(another_cause_is_said_soon),

@@ -1,0 +1,28 @@
+/* Tells the supervisor, over a pipe, that this actor has stepped its environments, or that the
+ * learner has ended its run. An environment can end the process with exit code 0 (_exit, on any
+ * thread), but it sends no such notice.
+ * Upstream: actor/main.c, actor/worker.c. Downstream: deploy/supervisor_actors.c.
+ * Thread: notify_init main, before there are others; notify_send any. */
+#ifndef ACORN_ACTOR_NOTIFY_H
+#define ACORN_ACTOR_NOTIFY_H
+
+/* The variable with the number of the pipe that a supervisor leaves open for its actors. */
+#define NOTIFY_VARIABLE "ACORN_NOTIFY_FD"
+
+/* The letter of a notice. */
+enum notice { NOTICE_NONE = 0, NOTICE_STEPPED = 's', NOTICE_FINISHED = 'f' };
+
+/* A notice on the pipe: the process id, blanks, the letter, a line feed; so many bytes, which a
+ * pipe never divides. */
+enum { NOTICE_BYTES = 16 };
+
+/* Takes the variable out of the environment, before other code sees it. */
+void notify_init(void);
+
+/* Sends a notice; does nothing if there is no pipe. */
+void notify_send(enum notice notice);
+
+/* Returns the notice in `bytes` and the process that sent it; NONE: it is not one. */
+enum notice notify_read(int *pid, const char bytes[NOTICE_BYTES]);
+
+#endif
