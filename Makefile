@@ -9,9 +9,10 @@ MAKEFLAGS += --no-builtin-rules
 MODE ?= release
 BUILD := build$(if $(filter-out release,$(MODE)),/$(MODE))
 CC := $(if $(filter fuzz,$(MODE)),clang,gcc)
+CXX := g++
 
-WARN := -Wall -Wextra -Wpedantic -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wundef -Wvla \
-        -Wimplicit-fallthrough -Werror
+WARN_BOTH := -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wimplicit-fallthrough -Werror
+WARN := $(WARN_BOTH) -Wstrict-prototypes -Wmissing-prototypes
 FAST := -O3 -fno-math-errno -fno-trapping-math -fno-signed-zeros -ffp-contract=fast
 MODE_FLAGS_release := -O2 -g
 MODE_FLAGS_debug := -O0 -g
@@ -33,7 +34,7 @@ LDFLAGS := $(filter-out -O%,$(MODE_FLAGS)) -pthread
 WRAP_alloc := -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=aligned_alloc
 WRAP := $(WRAP_$(MODE))
 
-LIBS_rpc := -lgrpc -lgpr -lprotobuf-c
+LIBS_rpc := -lgrpc -lgpr -labsl_synchronization -lprotobuf-c
 LIBS := $(LIBS_rpc) -luv -ljansson -ldl -lm
 # The learner's alone; as needed, so that what has no kernels does not load it.
 LIBS_kernels := -Wl,--as-needed -ldnnl -lgomp -Wl,--no-as-needed
@@ -42,6 +43,7 @@ LIBS_kernels := -Wl,--as-needed -ldnnl -lgomp -Wl,--no-as-needed
 src = $(sort $(wildcard $(1)))
 BASE_SRC := $(call src,common/base/*.c common/cluster/*.c common/metrics/*.c common/picture/*.c)
 RPC_SRC := $(call src,common/rpc/*.c)
+RPC_CXX_SRC := $(call src,common/rpc/*.cc)
 GYMNASIUM_SRC := $(call src,envs/gymnasium/*.c)
 ENVS_SRC := $(filter-out $(GYMNASIUM_SRC),$(call src,envs/*.c envs/*/*.c))
 ACTOR_SRC := $(filter-out actor/main.c,$(call src,actor/*.c))
@@ -111,7 +113,7 @@ $(BUILD)/gymnasium.so: $(GYMNASIUM_OBJ)
 	@$(CC) $(LDFLAGS) -shared -o $@ $^ $(shell /usr/bin/python3-config --embed --ldflags) -lm
 
 $(LIB_BASE): $(call obj,$(BASE_SRC)) $(GEN_TENSORBOARD_OBJ)
-$(LIB_RPC): $(call obj,$(RPC_SRC)) $(GEN_OBJ)
+$(LIB_RPC): $(call obj,$(RPC_SRC)) $(patsubst %.cc,$(BUILD)/obj/%.o,$(RPC_CXX_SRC)) $(GEN_OBJ)
 $(LIB_ENVS): $(call obj,$(ENVS_SRC))
 $(LIB_ACTOR): $(call obj,$(ACTOR_SRC))
 $(LIB_LEARNER): $(call obj,$(LEARNER_SRC)) $(KERNEL_OBJ) $(REF_OBJ)
@@ -124,6 +126,12 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.
 	@mkdir -p $(@D)
 	@echo "  cc     $<"
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# What a library offers in C++ alone; without the mode's sanitizers, whose C++ part is not linked.
+$(BUILD)/obj/%.o: %.cc
+	@mkdir -p $(@D)
+	@echo "  c++    $<"
+	@$(CXX) $(CPPFLAGS) -std=gnu++17 -O2 -g -march=x86-64-v2 $(WARN_BOTH) -fvisibility=hidden -pthread -MMD -MP -c -o $@ $<
 
 # The CPU kernels: one file, three instruction sets; the table is chosen at start.
 $(BUILD)/obj/learner/device/cpu_kernels_%.o: $(KERNEL_SRC)
@@ -186,7 +194,7 @@ fuzz-programs: $(FUZZ)
 lint: ## the rules that a script can check: includes, lengths, format
 	@scripts/lint.sh
 format: ## clang-format over all C files
-	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+	@git ls-files -co --exclude-standard '*.c' '*.cc' '*.h' | xargs clang-format -i
 headers: $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.h ## every header compiles alone
 	@for h in $$(git ls-files -co --exclude-standard '*.h' $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \
 	  $(CC) $(CPPFLAGS) $(PYTHON_INCLUDE) -std=gnu11 $(WARN) -Wno-unused -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"

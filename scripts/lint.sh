@@ -14,7 +14,7 @@ list() {
     if [ -f "$file" ]; then echo "$file"; fi
   done
 }
-mapfile -t c_files < <(list '*.c' '*.h' '*.cu')
+mapfile -t c_files < <(list '*.c' '*.cc' '*.h' '*.cu')
 mapfile -t shell_files < <(list '*.sh' .ci/run)
 
 # report RULE: fails if there is a line on stdin, and shows the lines.

@@ -8,10 +8,10 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 offer_help "$@"
 
-packages=(gcc libc6-dev make libgrpc-dev libprotobuf-c-dev protobuf-c-compiler libuv1-dev
+packages=(gcc g++ libc6-dev make libgrpc-dev libabsl-dev libprotobuf-c-dev protobuf-c-compiler libuv1-dev
   libjansson-dev libdnnl-dev)
 headers=(grpc/grpc.h protobuf-c/protobuf-c.h uv.h jansson.h oneapi/dnnl/dnnl.h)
-programs=(gcc make protoc-c)
+programs=(gcc g++ make protoc-c)
 groups=() # of Python packages, see setup_python.sh
 what=${1:-}
 case "$what" in
