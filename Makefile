@@ -195,8 +195,8 @@ fuzz-programs: $(FUZZ)
 
 lint: ## the rules that a script can check: includes, lengths, format
 	@scripts/lint.sh
-format: ## clang-format over all C files
-	@git ls-files -co --exclude-standard '*.c' '*.cc' '*.h' | xargs clang-format -i
+format: ## clang-format 14 over all C files
+	@scripts/lint.sh --format
 headers: $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.h ## every header compiles alone
 	@for h in $$(git ls-files -co --exclude-standard '*.h' $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \
 	  $(CC) $(CPPFLAGS) $(PYTHON_INCLUDE) -std=gnu11 $(WARN) -Wno-unused -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
