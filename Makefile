@@ -178,18 +178,20 @@ $(BUILD)/tests/unit/test_torture: WRAP_UNIT := $(foreach f,malloc calloc realloc
   grpc_call_start_batch,-Wl,--wrap=$(f))
 
 units: $(UNIT)
-test: all units ## build and run the unit tests, a process each
+# Targets with a recipe of their own install what they need; `units` wants scripts/setup.sh test.
+test: ## build and run the unit tests, a process each
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory all units
 	@scripts/run_units.sh $(UNIT)
 bench-programs: all $(BENCH)
-bench: bench-programs ## every figure of the README, measured here
+bench: ## every figure of the README, measured here
 	@scripts/bench.sh
 # What the system's libraries lock cannot be seen: they are not instrumented.
 tsan: export TSAN_OPTIONS := ignore_noninstrumented_modules=1 $(TSAN_OPTIONS)
 asan ubsan tsan: ## the unit tests under a sanitizer
-	@$(MAKE) --no-print-directory MODE=$@ all test
+	@$(MAKE) --no-print-directory MODE=$@ test
 fuzz: ## the fuzzers, FUZZ_SECONDS each (default 20)
-	@$(MAKE) --no-print-directory MODE=fuzz fuzz-programs
-	@scripts/fuzz.sh build/fuzz/tests/fuzz
+	@scripts/fuzz.sh
 .PHONY: fuzz-programs
 fuzz-programs: $(FUZZ)
 
