@@ -82,7 +82,7 @@ host_check() {
     case "$error" in
       *"shared librar"* | *GLIBC*)
         complain "${error%%$'\n'*}: this host has not the libraries that the programs need;" \
-          "on Debian 12 scripts/setup.sh installs them, elsewhere use --copy"
+          "on Debian scripts/setup.sh installs them, elsewhere use --copy"
         ;;
       *) complain "$program/build/actor does not run: $error" ;;
     esac

@@ -5,7 +5,7 @@ It plays CartPole, which the learner knows by that name. To play something else,
 CartPole and the four constants above it; for an environment that the learner does not know, start
 the learner with --env=join. docs/protocol.md has the rules in full.
 
-Needs grpcio, and the two modules that are made from the protocol's description. On Debian 12:
+Needs grpcio, and the two modules that are made from the protocol's description. On Debian:
 
     scripts/setup.sh python && make all python
     build/learner --env=cartpole --num_envs=16 --listen=127.0.0.1:8686 &

@@ -6,6 +6,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 cd "$root"
+scripts/setup.sh
 build all
 
 options() {

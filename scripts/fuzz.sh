@@ -3,12 +3,14 @@
 # build/fuzz/crashes. The decoder of Steps, which all that comes over the wire goes through, gets
 # FUZZ_RUNS inputs (default 10,000,000: about two minutes on two cores), the others FUZZ_SECONDS
 # (default 20) each.
-# Usage: scripts/fuzz.sh FOLDER
+# Usage: scripts/fuzz.sh [FOLDER]; without one they are built, and what that takes is installed
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 cd "$root" || exit 1
-[ -d "${1:-}" ] || { echo "fuzz.sh: name the fuzzers' folder, as make fuzz does" >&2; exit 2; }
+folder=${1:-build/fuzz/tests/fuzz}
+[ $# -gt 0 ] || { scripts/setup.sh fuzz && build MODE=fuzz fuzz-programs; } || exit 1
+[ -d "$folder" ] || { echo "fuzz.sh: there is no folder $folder" >&2; exit 2; }
 seconds=${FUZZ_SECONDS:-20} runs=${FUZZ_RUNS:-10000000}
 processes=2 hours=2
 crashes=build/fuzz/crashes
@@ -56,7 +58,7 @@ fuzz() {
   fi
 }
 
-for fuzzer in "$1"/fuzz_*; do
+for fuzzer in "$folder"/fuzz_*; do
   [ -x "$fuzzer" ] && [ -f "$fuzzer" ] || continue
   case $(basename "$fuzzer") in
     fuzz_wire_steps)
@@ -67,7 +69,7 @@ for fuzzer in "$1"/fuzz_*; do
   esac
 done
 if [ $((passed + failed)) -eq 0 ]; then
-  echo "FAIL there is no fuzzer in $1"
+  echo "FAIL there is no fuzzer in $folder"
   failed=1
 fi
 echo "$passed passed, $failed failed"

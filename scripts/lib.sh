@@ -63,7 +63,7 @@ build() {
   wait $! || code=$?
   end_on_signals
   if [ $code -ne 0 ]; then
-    grep -vE '^  (cc|link|proto) +' "$log" | tail -n 60 >&2
+    grep -vE '^  (cc|c\+\+|link|proto) +' "$log" | tail -n 60 >&2
     echo "the build of $* failed" >&2
   fi
   rm -f "$log"

@@ -19,9 +19,9 @@ run_one() {
 export -f run_one
 printf '%s\0' "$@" | xargs -0 -P "${UNIT_JOBS:-2}" -I{} bash -c 'run_one "$0" "$1"' "$logs" {}
 
-# The number before "test(s)" in cmocka's line about $2.
+# The number before "test(s)" in cmocka's line about $2; newer ones name the group before it.
 count() {
-  sed -n "s/^\[ *$2 *\] \([0-9]*\) test(s).*/\1/p" "$1" | tail -n 1
+  sed -n "s/^\[ *$2 *\] \([^ ]*: \)\{0,1\}\([0-9]*\) test(s).*/\2/p" "$1" | tail -n 1
 }
 
 passed=0 failed=0 skipped=0

@@ -4,5 +4,6 @@
 # Usage: scripts/status.sh [ADDRESS] [--watch[=SECONDS]] [--json]; --help lists the options
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
+"$root/scripts/setup.sh"
 build build/status
 hand_over "$root/build/status" "$@"

@@ -123,6 +123,8 @@ if [ -n "$all" ]; then scripts/setup.sh all; else scripts/setup.sh test; fi || {
   finish
 }
 
+[ -n "$all" ] || scripts/setup.sh compare || echo "the tests that need these are skipped"
+
 begin "build"
 build all || {
   failed=1

@@ -1,6 +1,5 @@
 #include "common/rpc/core.h"
 
-#include <dlfcn.h>
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/impl/codegen/compression_types.h>
 #include <grpc/support/log.h>
@@ -17,19 +16,6 @@ static void drop_log_line(gpr_log_func_args *args) {
   (void)args;
 }
 
-/* Debian builds Abseil, whose locks gRPC takes dozens of times a message, with its assertions on:
- * each lock then enters a graph in search of deadlocks. There is a switch for that, in C++ only; a
- * build that has another name for it keeps its search. */
-static void end_deadlock_search(void) {
-  union {
-    void *symbol;
-    void (*set_mode)(int mode);
-  } abseil = {dlsym(RTLD_DEFAULT,
-                    "_ZN4absl7debian329SetMutexDeadlockDetectionModeENS0_15OnDeadlockCycleE")};
-  enum { IGNORE = 0 };
-  if (abseil.symbol) abseil.set_mode(IGNORE);
-}
-
 /* A connection is a file descriptor: as many as the system lets us have. */
 static void raise_file_limit(void) {
   struct rlimit limit;
@@ -41,7 +27,7 @@ static void raise_file_limit(void) {
 void core_init(void) {
   raise_file_limit();
   if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
-  end_deadlock_search();
+  core_end_deadlock_search();
   steady_init();
   grpc_init();
 }

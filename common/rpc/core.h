@@ -26,6 +26,8 @@ enum {
  * better. */
 void core_init(void);
 void core_deinit(void);
+/* deadlock_search.cc, for core_init. */
+void core_end_deadlock_search(void);
 
 /* The moment `us` from now, which may be in the past. gRPC knows absolute times only. */
 gpr_timespec core_deadline_in_us(int64_t us);

@@ -11,9 +11,9 @@
 /* Weights in a form of oneDNN's. */
 struct kept {
   const float *plain; /* the caller's, by address */
-  dnnl_memory_desc_t plain_form;
+  const cpu_dnnl_form *plain_form;
   int64_t version; /* of the device's weights when it was made */
-  dnnl_memory_desc_t form;
+  const cpu_dnnl_form *form;
   void *memory;
 };
 
@@ -62,14 +62,7 @@ bool cpu_dnnl_has_fast_bf16(void) {
 
 /* ---- descriptions */
 
-dnnl_memory_desc_t cpu_dnnl_describe(int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
-                                     dnnl_format_tag_t tag) {
-  dnnl_memory_desc_t form;
-  DNNL(dnnl_memory_desc_init_by_tag(&form, rank, dims, type, tag));
-  return form;
-}
-
-dnnl_memory_t cpu_dnnl_memory(struct cpu_dnnl *self, const dnnl_memory_desc_t *form) {
+dnnl_memory_t cpu_dnnl_memory(struct cpu_dnnl *self, const cpu_dnnl_form *form) {
   dnnl_memory_t memory;
   DNNL(dnnl_memory_create(&memory, form, self->engine, DNNL_MEMORY_NONE));
   return memory;
@@ -80,8 +73,8 @@ dnnl_primitive_attr_t cpu_dnnl_attributes(bool add, bool relu) {
   dnnl_post_ops_t after;
   DNNL(dnnl_primitive_attr_create(&attributes));
   DNNL(dnnl_post_ops_create(&after));
-  if (add) DNNL(dnnl_post_ops_append_sum(after, 1));
-  if (relu) DNNL(dnnl_post_ops_append_eltwise(after, 1, dnnl_eltwise_relu, 0, 0));
+  if (add) DNNL(cpu_dnnl_append_sum(after));
+  if (relu) DNNL(cpu_dnnl_append_relu(after));
   DNNL(dnnl_primitive_attr_set_post_ops(attributes, after));
   DNNL(dnnl_post_ops_destroy(after));
   return attributes;
@@ -99,8 +92,8 @@ void cpu_dnnl_execute(struct cpu_dnnl *self, dnnl_primitive_t primitive,
   DNNL(dnnl_stream_wait(self->stream));
 }
 
-void cpu_dnnl_convert(struct cpu_dnnl *self, void *to, const dnnl_memory_desc_t *to_form,
-                      const float *from, const dnnl_memory_desc_t *from_form) {
+void cpu_dnnl_convert(struct cpu_dnnl *self, void *to, const cpu_dnnl_form *to_form,
+                      const float *from, const cpu_dnnl_form *from_form) {
   dnnl_primitive_desc_t found;
   dnnl_primitive_t reorder;
   DNNL(dnnl_reorder_primitive_desc_create(&found, from_form, self->engine, to_form, self->engine,
@@ -120,30 +113,30 @@ void cpu_dnnl_convert(struct cpu_dnnl *self, void *to, const dnnl_memory_desc_t 
 /* ---- weights in a form of oneDNN's */
 
 /* An entry for weights that are not kept: of an older version in the same form, or a new one. */
-static struct kept *room_to_keep(struct cpu_dnnl *self, const dnnl_memory_desc_t *form) {
+static struct kept *room_to_keep(struct cpu_dnnl *self, const cpu_dnnl_form *form) {
   for (int i = 0; i < self->num_kept; i++)
-    if (self->kept[i].version != self->version && dnnl_memory_desc_equal(&self->kept[i].form, form))
+    if (self->kept[i].version != self->version && dnnl_memory_desc_equal(self->kept[i].form, form))
       return &self->kept[i];
   self->kept = realloc(self->kept, (size_t)(self->num_kept + 1) * sizeof(struct kept));
   CHECK(self->kept, "no memory for weights");
   struct kept *kept = &self->kept[self->num_kept++];
-  *kept = (struct kept){.form = *form, .memory = check_alloc(1, dnnl_memory_desc_get_size(form))};
+  *kept = (struct kept){.form = form, .memory = check_alloc(1, dnnl_memory_desc_get_size(form))};
   return kept;
 }
 
-const void *cpu_dnnl_keep(struct cpu_dnnl *self, const dnnl_memory_desc_t *form,
-                          const float *weights, const dnnl_memory_desc_t *plain_form) {
+const void *cpu_dnnl_keep(struct cpu_dnnl *self, const cpu_dnnl_form *form, const float *weights,
+                          const cpu_dnnl_form *plain_form) {
   for (int i = 0; i < self->num_kept; i++) {
     const struct kept *kept = &self->kept[i];
     if (kept->plain == weights && kept->version == self->version &&
-        dnnl_memory_desc_equal(&kept->form, form) &&
-        dnnl_memory_desc_equal(&kept->plain_form, plain_form))
+        dnnl_memory_desc_equal(kept->form, form) &&
+        dnnl_memory_desc_equal(kept->plain_form, plain_form))
       return kept->memory;
   }
   struct kept *kept = room_to_keep(self, form);
   cpu_dnnl_convert(self, kept->memory, form, weights, plain_form);
   kept->plain = weights;
-  kept->plain_form = *plain_form;
+  kept->plain_form = plain_form;
   kept->version = self->version;
   return kept->memory;
 }

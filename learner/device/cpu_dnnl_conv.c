@@ -10,7 +10,6 @@
 #include "learner/device/cpu_dnnl_engine.h"
 
 enum { LARGEST_CHUNK = 32 };
-enum pass { PASS_FORWARD, PASS_DATA, PASS_WEIGHTS };
 
 /* How images lie in memory. With one channel, or 16, oneDNN has two names for the same bytes; for a
  * first layer of one channel and 16 outputs its kernels for the other names are a third faster. */
@@ -20,16 +19,17 @@ struct forms {
 
 /* Sizes in oneDNN's order: images (n, C, H, W), weights (O, C, size, size). */
 struct shape {
-  dnnl_dims_t x, weights, bias, y, stride, before, after;
+  dnnl_dims_t x, weights, bias, y;
+  struct cpu_dnnl_stride stride;
 };
 
 struct plan {
   struct device_window window;
   int n;
-  enum pass pass;
+  enum cpu_dnnl_pass pass;
   bool relu;
   dnnl_primitive_t primitive;
-  dnnl_memory_desc_t weights_form;
+  cpu_dnnl_form *weights_form, *plain_form; /* plain: (size, size, C, O), as the caller has them */
   dnnl_memory_t x, weights, bias, y;
 };
 
@@ -47,9 +47,9 @@ static struct shape shape_of(const struct device_window *v, int n) {
       .weights = {v->O, v->C, v->size, v->size},
       .bias = {v->O},
       .y = {n, v->O, device_window_rows(v), device_window_columns(v)},
-      .stride = {v->stride, v->stride},
-      .before = {device_window_before(v, v->H), device_window_before(v, v->W)},
-      .after = {device_window_after(v, v->H), device_window_after(v, v->W)},
+      .stride = {.step = {v->stride, v->stride},
+                 .before = {device_window_before(v, v->H), device_window_before(v, v->W)},
+                 .after = {device_window_after(v, v->H), device_window_after(v, v->W)}},
   };
 }
 
@@ -67,11 +67,6 @@ static struct forms forms_of(const struct device_window *v) {
   return blocked ? (struct forms){dnnl_nchw, dnnl_nChw16c} : (struct forms){dnnl_nhwc, dnnl_nhwc};
 }
 
-/* (size, size, C, O), as the caller has them. */
-static dnnl_memory_desc_t plain_weights(const struct shape *s) {
-  return cpu_dnnl_describe(4, s->weights, dnnl_f32, dnnl_hwio);
-}
-
 /* ---- plans */
 
 static bool same_window(const struct device_window *a, const struct device_window *b) {
@@ -81,45 +76,55 @@ static bool same_window(const struct device_window *a, const struct device_windo
 
 /* The chunks' gradients are added up as they are, so all have the form that oneDNN has chosen for
  * the first one. */
-static dnnl_memory_desc_t gradient_form(const struct cpu_dnnl *self,
-                                        const struct device_window *window, const struct shape *s) {
+static cpu_dnnl_form *gradient_form(const struct cpu_dnnl *self, const struct device_window *window,
+                                    const struct shape *s) {
   for (int i = 0; i < self->num_plans; i++)
     if (self->plan[i]->pass == PASS_WEIGHTS && same_window(&self->plan[i]->window, window))
-      return self->plan[i]->weights_form;
-  return cpu_dnnl_describe(4, s->weights, dnnl_f32, dnnl_format_tag_any);
+      return cpu_dnnl_form_copy(self->plan[i]->weights_form);
+  return cpu_dnnl_form_create(4, s->weights, dnnl_f32, dnnl_format_tag_any);
 }
 
-/* The operation of one pass. Backward passes are described beside the forward they belong to. */
-static dnnl_primitive_desc_t describe_pass(struct cpu_dnnl *self, const struct plan *plan,
-                                           const struct shape *s) {
-  struct forms forms = forms_of(&plan->window);
-  dnnl_data_type_t low = type_of(self, &plan->window);
-  dnnl_memory_desc_t x = cpu_dnnl_describe(4, s->x, low, forms.x),
-                     y = cpu_dnnl_describe(4, s->y, low, forms.y);
-  dnnl_memory_desc_t bias = cpu_dnnl_describe(1, s->bias, dnnl_f32, dnnl_a);
-  dnnl_memory_desc_t weights = cpu_dnnl_describe(4, s->weights, low, dnnl_format_tag_any);
-  dnnl_memory_desc_t written = cpu_dnnl_describe(4, plan->pass == PASS_DATA ? s->x : s->y, dnnl_f32,
-                                                 plan->pass == PASS_DATA ? forms.x : forms.y);
-  dnnl_memory_desc_t gradient = gradient_form(self, &plan->window, s);
-  dnnl_convolution_desc_t forward, backward;
-  dnnl_primitive_desc_t hint, found;
-  /* _direct: the automatic choice takes Winograd's, which is slower here and less exact. */
-  DNNL(dnnl_convolution_forward_desc_init(
-      &forward, dnnl_forward_training, dnnl_convolution_direct, &x, &weights, &bias,
-      plan->pass == PASS_FORWARD ? &written : &y, s->stride, s->before, s->after));
+/* What an operation of this pass reads is low, what it writes is float. */
+static struct cpu_dnnl_arrays describe_arrays(const struct cpu_dnnl *self,
+                                              const struct device_window *window,
+                                              const struct shape *s, enum cpu_dnnl_pass pass) {
+  struct forms forms = forms_of(window);
+  dnnl_data_type_t low = type_of(self, window);
+  return (struct cpu_dnnl_arrays){
+      .x = cpu_dnnl_form_create(4, s->x, pass == PASS_DATA ? dnnl_f32 : low, forms.x),
+      .weights = pass == PASS_WEIGHTS
+                     ? gradient_form(self, window, s)
+                     : cpu_dnnl_form_create(4, s->weights, low, dnnl_format_tag_any),
+      .bias = cpu_dnnl_form_create(1, s->bias, dnnl_f32, dnnl_a),
+      .y = cpu_dnnl_form_create(4, s->y, pass == PASS_FORWARD ? dnnl_f32 : low, forms.y),
+  };
+}
+
+/* A backward pass is described beside the forward that it belongs to, whose y is low too. */
+static dnnl_primitive_desc_t describe_backward(struct cpu_dnnl *self, const struct plan *plan,
+                                               const struct cpu_dnnl_arrays *arrays,
+                                               const struct shape *s) {
+  dnnl_primitive_desc_t forward, found;
+  struct cpu_dnnl_arrays below = describe_arrays(self, &plan->window, s, PASS_FORWARD);
+  cpu_dnnl_form_destroy(below.y);
+  below.y = cpu_dnnl_form_copy(arrays->y);
+  DNNL(cpu_dnnl_describe_convolution(&forward, PASS_FORWARD, &below, &s->stride, self->engine, NULL,
+                                     NULL));
+  DNNL(cpu_dnnl_describe_convolution(&found, plan->pass, arrays, &s->stride, self->engine, NULL,
+                                     forward));
+  DNNL(dnnl_primitive_desc_destroy(forward));
+  cpu_dnnl_arrays_deinit(&below);
+  return found;
+}
+
+static dnnl_primitive_desc_t describe_forward(struct cpu_dnnl *self, const struct plan *plan,
+                                              const struct cpu_dnnl_arrays *arrays,
+                                              const struct shape *s) {
+  dnnl_primitive_desc_t found;
   dnnl_primitive_attr_t with = cpu_dnnl_attributes(false, plan->relu);
-  DNNL(dnnl_primitive_desc_create(&hint, &forward, with, self->engine, NULL));
+  DNNL(cpu_dnnl_describe_convolution(&found, PASS_FORWARD, arrays, &s->stride, self->engine, with,
+                                     NULL));
   DNNL(dnnl_primitive_attr_destroy(with));
-  if (plan->pass == PASS_FORWARD) return hint;
-  if (plan->pass == PASS_DATA)
-    DNNL(dnnl_convolution_backward_data_desc_init(&backward, dnnl_convolution_direct, &written,
-                                                  &weights, &y, s->stride, s->before, s->after));
-  else
-    DNNL(dnnl_convolution_backward_weights_desc_init(&backward, dnnl_convolution_direct, &x,
-                                                     &gradient, &bias, &y, s->stride, s->before,
-                                                     s->after));
-  DNNL(dnnl_primitive_desc_create(&found, &backward, NULL, self->engine, hint));
-  DNNL(dnnl_primitive_desc_destroy(hint));
   return found;
 }
 
@@ -127,29 +132,27 @@ static struct plan *make_plan(struct cpu_dnnl *self, const struct plan *key) {
   struct plan *plan = check_alloc(1, sizeof(*plan));
   *plan = *key;
   struct shape s = shape_of(&plan->window, plan->n);
-  dnnl_primitive_desc_t found = describe_pass(self, plan, &s);
+  struct cpu_dnnl_arrays arrays = describe_arrays(self, &plan->window, &s, plan->pass);
+  dnnl_primitive_desc_t found = plan->pass == PASS_FORWARD
+                                    ? describe_forward(self, plan, &arrays, &s)
+                                    : describe_backward(self, plan, &arrays, &s);
   DNNL(dnnl_primitive_create(&plan->primitive, found));
   dnnl_query_t weights =
       plan->pass == PASS_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
-  plan->weights_form = *dnnl_primitive_desc_query_md(found, weights, 0);
+  plan->weights_form = cpu_dnnl_form_copy(dnnl_primitive_desc_query_md(found, weights, 0));
   DNNL(dnnl_primitive_desc_destroy(found));
-  struct forms forms = forms_of(&plan->window);
-  dnnl_data_type_t low = type_of(self, &plan->window);
-  dnnl_memory_desc_t x =
-      cpu_dnnl_describe(4, s.x, plan->pass == PASS_DATA ? dnnl_f32 : low, forms.x);
-  dnnl_memory_desc_t y =
-      cpu_dnnl_describe(4, s.y, plan->pass == PASS_FORWARD ? dnnl_f32 : low, forms.y);
-  dnnl_memory_desc_t bias = cpu_dnnl_describe(1, s.bias, dnnl_f32, dnnl_a);
-  plan->x = cpu_dnnl_memory(self, &x);
-  plan->weights = cpu_dnnl_memory(self, &plan->weights_form);
-  plan->bias = cpu_dnnl_memory(self, &bias);
-  plan->y = cpu_dnnl_memory(self, &y);
+  plan->plain_form = cpu_dnnl_form_create(4, s.weights, dnnl_f32, dnnl_hwio);
+  plan->x = cpu_dnnl_memory(self, arrays.x);
+  plan->weights = cpu_dnnl_memory(self, plan->weights_form);
+  plan->bias = cpu_dnnl_memory(self, arrays.bias);
+  plan->y = cpu_dnnl_memory(self, arrays.y);
+  cpu_dnnl_arrays_deinit(&arrays);
   self->plan = realloc(self->plan, (size_t)(self->num_plans + 1) * sizeof(struct plan *));
   CHECK(self->plan, "no memory for a plan");
   return self->plan[self->num_plans++] = plan;
 }
 
-static struct plan *plan_of(struct cpu_dnnl *self, enum pass pass, bool relu,
+static struct plan *plan_of(struct cpu_dnnl *self, enum cpu_dnnl_pass pass, bool relu,
                             const struct device_window *window, int n) {
   for (int i = 0; i < self->num_plans; i++) {
     struct plan *plan = self->plan[i];
@@ -165,6 +168,8 @@ static void destroy_plan(struct plan *plan) {
   for (int i = 0; i < 4; i++)
     if (memories[i]) dnnl_memory_destroy(memories[i]);
   dnnl_primitive_destroy(plan->primitive);
+  cpu_dnnl_form_destroy(plan->weights_form);
+  cpu_dnnl_form_destroy(plan->plain_form);
   free(plan);
 }
 
@@ -177,9 +182,7 @@ void cpu_dnnl_destroy_plans(struct cpu_dnnl *self) {
 
 static const void *weights_for(struct cpu_dnnl *self, const struct plan *plan,
                                const float *weights) {
-  struct shape s = shape_of(&plan->window, plan->n);
-  dnnl_memory_desc_t plain = plain_weights(&s);
-  return cpu_dnnl_keep(self, &plan->weights_form, weights, &plain);
+  return cpu_dnnl_keep(self, plan->weights_form, weights, plan->plain_form);
 }
 
 void cpu_dnnl_forward(struct device *d, float *y, const void *x, const float *weights,
@@ -214,7 +217,7 @@ void cpu_dnnl_backward_data(struct device *d, float *dx, const void *dy, const f
 
 /* Floats of the weights' gradient in oneDNN's form, whole cache lines. */
 static size_t form_floats(const struct plan *plan) {
-  return (dnnl_memory_desc_get_size(&plan->weights_form) + 63) / 64 * 16;
+  return (dnnl_memory_desc_get_size(plan->weights_form) + 63) / 64 * 16;
 }
 
 static void make_room(struct cpu_dnnl *self, size_t floats) {
@@ -250,11 +253,9 @@ void cpu_dnnl_finish_weights(struct device *d, float *dw, float *db,
                              const struct device_window *window, bool add) {
   struct cpu_dnnl *self = cpu_dnnl_open(d);
   struct plan *plan = plan_of(self, PASS_WEIGHTS, false, window, 1);
-  struct shape s = shape_of(window, 1);
-  dnnl_memory_desc_t plain = plain_weights(&s);
   const float *biases = self->sum + form_floats(plan);
-  cpu_dnnl_convert(self, add ? self->part : dw, &plain, self->sum, &plan->weights_form);
-  size_t weights = dnnl_memory_desc_get_size(&plain) / sizeof(float);
+  cpu_dnnl_convert(self, add ? self->part : dw, plan->plain_form, self->sum, plan->weights_form);
+  size_t weights = dnnl_memory_desc_get_size(plan->plain_form) / sizeof(float);
   for (size_t i = 0; add && i < weights; i++) dw[i] += self->part[i];
   for (int o = 0; o < window->O; o++) db[o] = biases[o] + (add ? db[o] : 0);
 }

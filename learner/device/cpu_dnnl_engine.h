@@ -4,16 +4,8 @@
 #ifndef ACORN_LEARNER_DEVICE_CPU_DNNL_ENGINE_H
 #define ACORN_LEARNER_DEVICE_CPU_DNNL_ENGINE_H
 
-#include <oneapi/dnnl/dnnl.h>
-
-#include "common/base/check.h"
 #include "learner/device/cpu_dnnl.h"
-
-#define DNNL(call)                                                                \
-  do {                                                                            \
-    dnnl_status_t status_ = (call);                                               \
-    CHECK(status_ == dnnl_success, "oneDNN failed with status %d", (int)status_); \
-  } while (0)
+#include "learner/device/cpu_dnnl_version.h"
 
 struct plan;    /* cpu_dnnl_conv.c's */
 struct product; /* cpu_dnnl_product.c's */
@@ -42,10 +34,8 @@ void cpu_dnnl_destroy_products(struct cpu_dnnl *self);
 
 /* Whether oneDNN may use all of these instructions here. */
 bool cpu_dnnl_can(dnnl_cpu_isa_t isa);
-dnnl_memory_desc_t cpu_dnnl_describe(int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
-                                     dnnl_format_tag_t tag);
 /* Points nowhere yet. Owner: the caller. */
-dnnl_memory_t cpu_dnnl_memory(struct cpu_dnnl *self, const dnnl_memory_desc_t *form);
+dnnl_memory_t cpu_dnnl_memory(struct cpu_dnnl *self, const cpu_dnnl_form *form);
 /* What is done to the result before it is written: added to what was there; relu. */
 dnnl_primitive_attr_t cpu_dnnl_attributes(bool add, bool relu);
 
@@ -55,11 +45,12 @@ void cpu_dnnl_point(dnnl_memory_t memory, const void *data);
 void cpu_dnnl_execute(struct cpu_dnnl *self, dnnl_primitive_t primitive,
                       const dnnl_exec_arg_t *args, int count);
 /* to = from, between two forms of the same array. */
-void cpu_dnnl_convert(struct cpu_dnnl *self, void *to, const dnnl_memory_desc_t *to_form,
-                      const float *from, const dnnl_memory_desc_t *from_form);
+void cpu_dnnl_convert(struct cpu_dnnl *self, void *to, const cpu_dnnl_form *to_form,
+                      const float *from, const cpu_dnnl_form *from_form);
 /* The weights, which lie in plain_form, in another form: made once for each version of the
- * parameters. Owner: self, until weights_changed. */
-const void *cpu_dnnl_keep(struct cpu_dnnl *self, const dnnl_memory_desc_t *form,
-                          const float *weights, const dnnl_memory_desc_t *plain_form);
+ * parameters. Owner: self, until weights_changed; of the forms, the caller, until self is
+ * destroyed. */
+const void *cpu_dnnl_keep(struct cpu_dnnl *self, const cpu_dnnl_form *form, const float *weights,
+                          const cpu_dnnl_form *plain_form);
 
 #endif

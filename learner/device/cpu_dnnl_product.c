@@ -10,7 +10,7 @@ enum { LARGEST_ROWS = 512 };
 struct product {
   struct cpu_dnnl_product shape;
   dnnl_primitive_t primitive;
-  dnnl_memory_desc_t b_form;
+  cpu_dnnl_form *b_form, *plain_form; /* of B: as the primitive reads it; as the caller has it */
   dnnl_memory_t a, b, bias, c;
 };
 
@@ -21,33 +21,36 @@ int cpu_dnnl_rows(int B) {
 }
 
 /* rows x columns as they lie in memory, or the other way round. */
-static dnnl_memory_desc_t matrix(int rows, int columns, dnnl_data_type_t type, bool transposed) {
+static cpu_dnnl_form *matrix(int rows, int columns, dnnl_data_type_t type, bool transposed) {
   dnnl_dims_t dims = {rows, columns};
-  return cpu_dnnl_describe(2, dims, type, transposed ? dnnl_ba : dnnl_ab);
+  return cpu_dnnl_form_create(2, dims, type, transposed ? dnnl_ba : dnnl_ab);
 }
 
 static struct product *make_product(struct cpu_dnnl *self, const struct cpu_dnnl_product *s) {
   struct product *product = check_alloc(1, sizeof(*product));
   product->shape = *s;
   dnnl_dims_t b_dims = {s->K, s->N}, bias_dims = {1, s->N};
-  dnnl_memory_desc_t a = matrix(s->M, s->K, self->type, s->a_transposed);
-  dnnl_memory_desc_t b = s->b_kept ? cpu_dnnl_describe(2, b_dims, self->type, dnnl_format_tag_any)
-                                   : matrix(s->K, s->N, self->type, false);
-  dnnl_memory_desc_t bias = cpu_dnnl_describe(2, bias_dims, dnnl_f32, dnnl_ab);
-  dnnl_memory_desc_t c = matrix(s->M, s->N, dnnl_f32, false);
-  dnnl_matmul_desc_t operation;
-  DNNL(dnnl_matmul_desc_init(&operation, &a, &b, s->bias ? &bias : NULL, &c));
+  struct cpu_dnnl_arrays arrays = {
+      .x = matrix(s->M, s->K, self->type, s->a_transposed),
+      .weights = s->b_kept ? cpu_dnnl_form_create(2, b_dims, self->type, dnnl_format_tag_any)
+                           : matrix(s->K, s->N, self->type, false),
+      .bias = s->bias ? cpu_dnnl_form_create(2, bias_dims, dnnl_f32, dnnl_ab) : NULL,
+      .y = matrix(s->M, s->N, dnnl_f32, false),
+  };
   dnnl_primitive_attr_t with = cpu_dnnl_attributes(s->add, s->relu);
   dnnl_primitive_desc_t found;
-  DNNL(dnnl_primitive_desc_create(&found, &operation, with, self->engine, NULL));
+  DNNL(cpu_dnnl_describe_product(&found, &arrays, self->engine, with));
   DNNL(dnnl_primitive_attr_destroy(with));
   DNNL(dnnl_primitive_create(&product->primitive, found));
-  product->b_form = *dnnl_primitive_desc_query_md(found, dnnl_query_weights_md, 0);
+  product->b_form =
+      cpu_dnnl_form_copy(dnnl_primitive_desc_query_md(found, dnnl_query_weights_md, 0));
   DNNL(dnnl_primitive_desc_destroy(found));
-  product->a = cpu_dnnl_memory(self, &a);
-  product->b = cpu_dnnl_memory(self, &product->b_form);
-  product->bias = cpu_dnnl_memory(self, &bias);
-  product->c = cpu_dnnl_memory(self, &c);
+  product->plain_form = matrix(s->K, s->N, dnnl_f32, s->b_transposed);
+  product->a = cpu_dnnl_memory(self, arrays.x);
+  product->b = cpu_dnnl_memory(self, product->b_form);
+  if (s->bias) product->bias = cpu_dnnl_memory(self, arrays.bias);
+  product->c = cpu_dnnl_memory(self, arrays.y);
+  cpu_dnnl_arrays_deinit(&arrays);
   self->product =
       realloc(self->product, (size_t)(self->num_products + 1) * sizeof(struct product *));
   CHECK(self->product, "no memory for a product");
@@ -68,8 +71,11 @@ static struct product *product_of(struct cpu_dnnl *self, const struct cpu_dnnl_p
 
 static void destroy_product(struct product *product) {
   dnnl_memory_t memories[] = {product->a, product->b, product->bias, product->c};
-  for (int i = 0; i < 4; i++) dnnl_memory_destroy(memories[i]);
+  for (int i = 0; i < 4; i++)
+    if (memories[i]) dnnl_memory_destroy(memories[i]);
   dnnl_primitive_destroy(product->primitive);
+  cpu_dnnl_form_destroy(product->b_form);
+  cpu_dnnl_form_destroy(product->plain_form);
   free(product);
 }
 
@@ -82,10 +88,10 @@ void cpu_dnnl_multiply(struct device *d, float *c, const void *a, const void *b,
                        const struct cpu_dnnl_product *shape) {
   struct cpu_dnnl *self = cpu_dnnl_open(d);
   struct product *product = product_of(self, shape);
-  dnnl_memory_desc_t plain = matrix(shape->K, shape->N, dnnl_f32, shape->b_transposed);
   cpu_dnnl_point(product->a, a);
-  cpu_dnnl_point(product->b, shape->b_kept ? cpu_dnnl_keep(self, &product->b_form, b, &plain) : b);
-  cpu_dnnl_point(product->bias, bias);
+  cpu_dnnl_point(product->b,
+                 shape->b_kept ? cpu_dnnl_keep(self, product->b_form, b, product->plain_form) : b);
+  if (shape->bias) cpu_dnnl_point(product->bias, bias);
   cpu_dnnl_point(product->c, c);
   dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, product->a},
                             {DNNL_ARG_WEIGHTS, product->b},

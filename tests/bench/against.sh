@@ -8,6 +8,7 @@
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 [ $# -ge 1 ] || { echo "usage: tests/bench/against.sh COMMIT [PAIRS]" >&2 && exit 2; }
+need
 commit=$1 pairs=${2:-5} here=$PWD
 mkdir "$work/earlier"
 git archive "$commit" | tar -x -C "$work/earlier" || exit 2

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Allocations in our own objects (learner and actors) over 10,000 inference batches after warm-up:
 # none. Checkpoints and metrics are written meanwhile.
-# Usage: tests/bench/allocations.sh (builds MODE=alloc)
+# Usage: tests/bench/allocations.sh
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-make --no-print-directory -s MODE=alloc all >/dev/null || exit 1
+need MODE=alloc
 build=build/alloc
 programs="learner actor-0 actor-1 actor-2 actor-3"
 

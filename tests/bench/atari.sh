@@ -7,7 +7,7 @@
 set -u
 rounds=${1:-3} seconds=${2:-20} steps=5000
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-scripts/setup.sh atari && make -s gymnasium all build/tests/bench/bench_env >/dev/null || exit 1
+scripts/setup.sh atari && need gymnasium build/tests/bench/bench_env || exit 1
 echo "machine: $(machine)"
 deep=bf16
 has_bf16 || deep=float32

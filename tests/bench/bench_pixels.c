@@ -4,7 +4,6 @@
  * time, so that other programs do not count. Prints "update_us=... frames_per_second=...
  * primitives_us=... over_primitives=...". */
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"
+#include "learner/device/cpu_dnnl_version.h"
 #include "learner/train/update.h"
 
 enum { T = 20, N = 32, A = 6, SIZE = 84, FRAMES = T * N, ROWS = (T + 1) * N };
@@ -116,10 +116,6 @@ static double update_us(void) {
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 
-#define DNNL(call) CHECK((call) == dnnl_success, "oneDNN")
-
-enum pass { FORWARD, DATA, WEIGHTS };
-
 static const dnnl_query_t FORMS[3][3] = {
     {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
     {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
@@ -129,13 +125,13 @@ static const int ARGUMENTS[3][3] = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DS
                                     {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
 
 /* Median time of the primitive on its own arrays, which are as it wants them. */
-static double run_us(dnnl_primitive_desc_t described, enum pass pass) {
+static double run_us(dnnl_primitive_desc_t described, enum cpu_dnnl_pass pass) {
   dnnl_primitive_t primitive;
   dnnl_exec_arg_t args[3];
   void *memory[3];
   DNNL(dnnl_primitive_create(&primitive, described));
   for (int i = 0; i < 3; i++) {
-    const dnnl_memory_desc_t *form = dnnl_primitive_desc_query_md(described, FORMS[pass][i], 0);
+    const cpu_dnnl_form *form = dnnl_primitive_desc_query_md(described, FORMS[pass][i], 0);
     memory[i] = check_alloc(1, dnnl_memory_desc_get_size(form));
     args[i].arg = ARGUMENTS[pass][i];
     DNNL(dnnl_memory_create(&args[i].memory, form, engine, memory[i]));
@@ -163,49 +159,39 @@ struct layer {
   bool dense;
 };
 
-static double pass_us(const struct layer *l, enum pass pass, dnnl_format_tag_t form) {
-  int out = (l->H + l->before + l->after - l->size) / l->stride + 1;
+static dnnl_status_t describe(dnnl_primitive_desc_t *found, const struct layer *l,
+                              enum cpu_dnnl_pass pass, const struct cpu_dnnl_arrays *arrays,
+                              dnnl_primitive_desc_t forward) {
+  if (l->dense) return cpu_dnnl_describe_inner_product(found, pass, arrays, engine, forward);
+  struct cpu_dnnl_stride stride = {.step = {l->stride, l->stride},
+                                   .before = {l->before, l->before},
+                                   .after = {l->after, l->after}};
+  return cpu_dnnl_describe_convolution(found, pass, arrays, &stride, engine, NULL, forward);
+}
+
+static double pass_us(const struct layer *l, enum cpu_dnnl_pass pass, dnnl_format_tag_t form) {
+  int out = (l->H + l->before + l->after - l->size) / l->stride + 1, rank = l->dense ? 2 : 4;
   dnnl_dims_t x = {l->n, l->C, l->H, l->H}, w = {l->O, l->C, l->size, l->size},
-              y = {l->n, l->O, out, out}, stride = {l->stride, l->stride},
-              before = {l->before, l->before}, after = {l->after, l->after};
+              y = {l->n, l->O, out, out};
   dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
-  int rank = l->dense ? 2 : 4;
-  dnnl_memory_desc_t xm, wm, ym;
-  DNNL(dnnl_memory_desc_init_by_tag(&xm, rank, x, type, form));
-  DNNL(dnnl_memory_desc_init_by_tag(&wm, rank, w, type, dnnl_format_tag_any));
-  DNNL(dnnl_memory_desc_init_by_tag(&ym, rank, y, type, form));
-  dnnl_convolution_desc_t conv, conv_back;
-  dnnl_inner_product_desc_t dense, dense_back;
-  const void *forward, *backward;
-  if (l->dense) {
-    DNNL(dnnl_inner_product_forward_desc_init(&dense, dnnl_forward_training, &xm, &wm, NULL, &ym));
-    if (pass == DATA) DNNL(dnnl_inner_product_backward_data_desc_init(&dense_back, &xm, &wm, &ym));
-    if (pass == WEIGHTS)
-      DNNL(dnnl_inner_product_backward_weights_desc_init(&dense_back, &xm, &wm, NULL, &ym));
-    forward = &dense;
-    backward = &dense_back;
-  } else {
-    DNNL(dnnl_convolution_forward_desc_init(&conv, dnnl_forward_training, dnnl_convolution_direct,
-                                            &xm, &wm, NULL, &ym, stride, before, after));
-    if (pass == DATA)
-      DNNL(dnnl_convolution_backward_data_desc_init(&conv_back, dnnl_convolution_direct, &xm, &wm,
-                                                    &ym, stride, before, after));
-    if (pass == WEIGHTS)
-      DNNL(dnnl_convolution_backward_weights_desc_init(&conv_back, dnnl_convolution_direct, &xm,
-                                                       &wm, NULL, &ym, stride, before, after));
-    forward = &conv;
-    backward = &conv_back;
+  struct cpu_dnnl_arrays arrays = {
+      .x = cpu_dnnl_form_create(rank, x, type, form),
+      .weights = cpu_dnnl_form_create(rank, w, type, dnnl_format_tag_any),
+      .y = cpu_dnnl_form_create(rank, y, type, form)};
+  dnnl_primitive_desc_t forward, described;
+  DNNL(describe(&forward, l, PASS_FORWARD, &arrays, NULL));
+  described = forward;
+  dnnl_status_t status = dnnl_success;
+  if (pass != PASS_FORWARD) {
+    status = describe(&described, l, pass, &arrays, forward);
+    dnnl_primitive_desc_destroy(forward);
   }
-  dnnl_primitive_desc_t hint, described;
-  DNNL(dnnl_primitive_desc_create(&hint, forward, NULL, engine, NULL));
-  if (pass == FORWARD) return run_us(hint, pass);
-  dnnl_status_t status = dnnl_primitive_desc_create(&described, backward, NULL, engine, hint);
-  dnnl_primitive_desc_destroy(hint);
+  cpu_dnnl_arrays_deinit(&arrays);
   return status == dnnl_success ? run_us(described, pass) : 1e12;
 }
 
 /* The best of: all images at once or 32 at a time, oneDNN's form or (H, W, C). */
-static double best_us(struct layer l, enum pass pass) {
+static double best_us(struct layer l, enum cpu_dnnl_pass pass) {
   double best = 1e12;
   dnnl_format_tag_t forms[] = {dnnl_format_tag_any, l.dense ? dnnl_nc : dnnl_nhwc};
   int all = l.n, parts[] = {all, l.dense ? all : 32};
@@ -223,10 +209,10 @@ static double best_us(struct layer l, enum pass pass) {
 static double layer_us(const char *name, struct layer l, bool data) {
   double forward, back = 0, weights;
   l.n = ROWS;
-  forward = best_us(l, FORWARD);
+  forward = best_us(l, PASS_FORWARD);
   l.n = FRAMES;
-  if (data) back = best_us(l, DATA);
-  weights = best_us(l, WEIGHTS);
+  if (data) back = best_us(l, PASS_DATA);
+  weights = best_us(l, PASS_WEIGHTS);
   printf("  %-10s forward %7.0f us, data %7.0f, weights %7.0f\n", name, forward, back, weights);
   return forward + back + weights;
 }
@@ -238,9 +224,9 @@ static struct layer dense(int I, int O) {
 static double recurrent_us(void) {
   struct layer l = dense(lstm, 4 * lstm);
   l.n = N;
-  double step = best_us(l, FORWARD) * (T + 1) + best_us(l, DATA) * (T - 1);
+  double step = best_us(l, PASS_FORWARD) * (T + 1) + best_us(l, PASS_DATA) * (T - 1);
   l.n = FRAMES;
-  double weights = best_us(l, WEIGHTS);
+  double weights = best_us(l, PASS_WEIGHTS);
   printf("  %-10s steps   %7.0f us, weights %7.0f\n", "recurrent", step, weights);
   return step + weights;
 }

@@ -5,7 +5,7 @@
 set -u
 pairs=${1:-7} steps=${2:-200000}
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-scripts/setup.sh gym && make -s gymnasium build/tests/bench/bench_env >/dev/null || exit 1
+scripts/setup.sh gym && need gymnasium build/tests/bench/bench_env || exit 1
 echo "machine: $(machine)"
 for ((i = 0; i < pairs; i++)); do
   ours=$(build/tests/bench/bench_env gym:CartPole-v1 '{}' "$steps" | cut -d' ' -f1)

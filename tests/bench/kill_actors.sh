@@ -10,6 +10,7 @@
 # Usage: tests/bench/kill_actors.sh [SECONDS] [--flag=value ...]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need
 seconds=${1:-300}
 shift || true
 build/launch cartpole vtrace 4 --total_steps=1e12 --logdir="$work/run" --metrics_secs=0.25 \

@@ -10,6 +10,7 @@
 # Usage: tests/bench/kill_learner.sh [KILLS]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need
 kills=${1:-20} interval=2
 run=$work/run address=unix:$work/socket
 pids=()

@@ -1,9 +1,15 @@
-# Helpers of the benchmark scripts: the machine in one line, medians, figures out of a run's files.
+# Helpers of the benchmark scripts: what they need, the machine in one line, medians, figures out of
+# a run's files.
 # shellcheck shell=bash
 export LC_ALL=C.UTF-8 # see scripts/lib.sh
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# need [TARGET...]: installs what building takes, and builds the programs of a run and these.
+need() {
+  (. scripts/lib.sh && "$root/scripts/setup.sh" && build all "$@") || exit 1
+}
 
 machine() {
   local model

@@ -8,6 +8,7 @@
 # Usage: tests/bench/memory.sh
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need build/tests/bench/bench_pages build/tests/bench/bench_pool
 build/tests/bench/bench_pages >"$work/pages" || exit 1
 build/tests/bench/bench_pool "$work" >"$work/pool" || exit 1
 code=0

@@ -5,6 +5,7 @@
 # Usage: tests/bench/metrics.sh [PAIRS] [STEPS]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need
 pairs=${1:-7}
 steps=${2:-10M}
 

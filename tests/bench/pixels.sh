@@ -5,6 +5,7 @@
 # without one that row is missed. Usage: tests/bench/pixels.sh [float32|bf16 ...] (default: float32)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need build/tests/bench/bench_pixels
 python=${PYTHON:-python3}
 [ $# -gt 0 ] || set -- float32
 code=0

@@ -3,6 +3,7 @@
 # through the whole path: actor, gRPC, learner, and back. The numbers are known exactly.
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need
 expected='return_mean=41.698 return_std=8.389445512070509 return_min=24 .*return_max=63 '
 status=0
 for actors in 1 4; do

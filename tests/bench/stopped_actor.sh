@@ -5,6 +5,7 @@
 # Usage: tests/bench/stopped_actor.sh [SECONDS]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need
 seconds=${1:-30}
 build/learner --env=cartpole --agent=vtrace --num_envs=16 --listen="unix:$work/socket" \
   --logdir="$work/run" --total_steps=1e12 >"$work/out" 2>"$work/err" &

@@ -8,7 +8,7 @@ set -u
 streams=${1:-1000} seconds=${2:-10} step_ms=${3:-50}
 few=20 per_process=$((streams > 2000 ? 1000 : 100))
 client=build/tests/bench/bench_streams
-make --no-print-directory -s all $client >/dev/null || exit 1
+need $client
 clients=()
 
 rss_kb() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$learner/status"; }

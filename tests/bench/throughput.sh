@@ -4,6 +4,7 @@
 # Usage: tests/bench/throughput.sh [SECONDS] [--flag=value ...]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need
 seconds=${1:-32}
 shift || true
 build/launch cartpole vtrace 4 64 --total_steps=1e12 --logdir="$work/run" --metrics_secs=0.5 \

@@ -5,6 +5,7 @@
 # Usage: tests/bench/transport.sh [PAIRS] [SECONDS]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+need build/tests/bench/bench_rpc
 pairs=${1:-5} seconds=${2:-4}
 
 # bare BYTES: server CPU us per message of the ping-pong.

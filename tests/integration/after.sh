@@ -159,7 +159,7 @@ if [ -n "$python" ]; then
   numpys=$(tail -n 1 out)
   pass_if "and plays like the learner: $numpys, $greedy" near "$numpys" "$greedy" 5
 else
-  echo "SKIP numpy loads what the learner saved: there is no numpy (scripts/setup.sh all)"
+  echo "SKIP numpy loads what the learner saved: there is no numpy (scripts/setup.sh compare)"
 fi
 cp "$file" damaged.acorn
 printf '\377' | dd of=damaged.acorn bs=1 seek=2500 conv=notrunc 2>/dev/null

@@ -4,7 +4,7 @@
 fleet=$tree/deploy/fleet.sh
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
 if [ ! -x "$sshd" ] || ! command -v ssh >/dev/null; then
-  echo "SKIP a fleet over ssh: sshd is not installed (Debian: openssh-server)"
+  echo "SKIP a fleet over ssh: there is no sshd (openssh-server, a service: install it by hand)"
   finish
 fi
 

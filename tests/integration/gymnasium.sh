@@ -27,7 +27,7 @@ compared games
 if has_module cv2; then
   compared atari_frames
 else
-  echo "SKIP the Atari against AtariPreprocessing: there is no OpenCV here (scripts/setup.sh all)"
+  echo "SKIP the Atari against AtariPreprocessing: there is no OpenCV (scripts/setup.sh compare)"
 fi
 
 # ---- they keep the rules

@@ -42,7 +42,7 @@ if "$python" -c 'import tensorboard' 2>/dev/null; then
   no_images() { ! grep -qa 'input/observation' run/events.out.tfevents.*; }
   pass_if "a network that reads no image shows none" no_images
 else
-  skip "TensorBoard reads the event files" "it is not installed (scripts/setup.sh all does that)"
+  skip "TensorBoard reads the event files" "it is not here (scripts/setup.sh compare)"
 fi
 
 run cartpole vtrace 1 4 --total_steps=10k --logdir=without --tensorboard=false
@@ -81,7 +81,7 @@ if command -v promtool >/dev/null; then
   checks() { [ -s "$work/text" ] && promtool check metrics <"$work/text" >"$work/err" 2>&1; }
   pass_if "promtool finds nothing wrong with it" checks
 else
-  skip "promtool checks the page" "it is not installed (scripts/setup.sh all does that)"
+  skip "promtool checks the page" "it is not here (prometheus: a service, not installed for a test)"
 fi
 # Names of metrics.jsonl, a histogram by its mean.
 names() {

@@ -30,7 +30,7 @@ make_stubs() {
 }
 
 if ! find_python; then
-  echo "SKIP python_actor: python3 has no grpc here (scripts/setup.sh all installs it)"
+  echo "SKIP python_actor: python3 has no grpc here (scripts/setup.sh compare installs it)"
   exit 0
 fi
 pass_if "without the modules it helps, and says what is needed" says_what_is_needed

@@ -5,6 +5,7 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
+(. scripts/lib.sh && "$root/scripts/setup.sh" && build all) || exit 1
 
 value() {
   tr ' ' '\n' | sed -n "s/^$1=//p" | tail -n 1

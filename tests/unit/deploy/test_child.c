@@ -213,7 +213,12 @@ static void it_inherits_nothing(void **state) {
   assert_true(sigismember(&now, SIGUSR1)); /* ours is as it was */
   assert_false(sigismember(&now, SIGCHLD));
   signal(SIGPIPE, SIG_DFL);
-  assert_string_equal(written(&run), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+  unsigned long blocked_there, ignored_there;
+  const unsigned long libc_own = 3UL << 31; /* 32 and 33: make 4.3 starts us with those ignored */
+  assert_int_equal(sscanf(written(&run), "SigBlk: %lx SigIgn: %lx", &blocked_there, &ignored_there),
+                   2);
+  assert_int_equal(blocked_there, 0);
+  assert_int_equal(ignored_there & ~libc_own, 0);
   assert_int_equal(run.signum, SIGPIPE);
   close(57);
   close(own);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 /* cmocka wants the four above first */
 #include <cmocka.h>
+#include <grpc/support/sync.h>
 #include <string.h>
 
 #include "common/rpc/core.h"
@@ -58,6 +59,20 @@ static void two_parts_become_one_slice(void **state) {
   }
 }
 
+/* gpr_mu is a lock of Abseil's; its search ends the process at two locks taken in both orders. */
+static void the_deadlock_search_is_off(void **state) {
+  (void)state;
+  gpr_mu lock[2];
+  for (int i = 0; i < 2; i++) gpr_mu_init(&lock[i]);
+  for (int first = 0; first < 2; first++) {
+    gpr_mu_lock(&lock[first]);
+    gpr_mu_lock(&lock[1 - first]);
+    gpr_mu_unlock(&lock[1 - first]);
+    gpr_mu_unlock(&lock[first]);
+  }
+  for (int i = 0; i < 2; i++) gpr_mu_destroy(&lock[i]);
+}
+
 static int setup(void **state) {
   (void)state;
   core_init();
@@ -74,6 +89,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_message_is_whole_in_any_number_of_pieces),
       cmocka_unit_test(two_parts_become_one_slice),
+      cmocka_unit_test(the_deadlock_search_is_off),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
