@@ -191,10 +191,11 @@ def refuse_options(gym, name, error):
     if not is_raised_by(gym.make, error):
         return
     takes = names_taken(gym, name)
-    unknown = re.search("unexpected keyword argument '(.*)'", str(error))
+    said = re.sub(r"\. Did you mean '\w+'\?$", "", str(error))  # Python 3.13's, for some names
+    unknown = re.search("unexpected keyword argument '(.*)'", said)
     near = nearest(unknown.group(1), takes) if unknown else ""
     has = f"; it takes: {', '.join(takes)}" if takes else ""
-    raise Refusal(f"--env_args: {error}{near}{has}") from None
+    raise Refusal(f"--env_args: {said}{near}{has}") from None
 
 
 def names_taken(gym, name):
