@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/process.h"
 #include "deploy/probe.h"
 #include "deploy/say.h"
 #include "deploy/supervisor_state.h"
@@ -146,16 +147,10 @@ static void init_timer(struct supervisor *self, uv_timer_t *timer) {
   timer->data = self;
 }
 
-// nohup's wish is respected.
-static bool is_ignored(int signum) {
-  struct sigaction action;
-  return sigaction(signum, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 static void watch_signals(struct supervisor *self) {
   static const int signums[NUM_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
   for (int i = 0; i < NUM_SIGNALS; i++) {
-    if (signums[i] == SIGHUP && is_ignored(SIGHUP)) continue;
+    if (process_ignores(signums[i])) continue;
     uv_signal_t *handle = &self->signals[self->num_signals++];
     uv_signal_init(self->loop, handle);
     handle->data = self;

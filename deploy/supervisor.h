@@ -40,11 +40,12 @@ struct supervisor_config {
  * 60 s, 3 s of goodbye, 5 s to stop, and 120 s for a checkpoint. */
 void supervisor_defaults(struct supervisor_config *config);
 
-/* Runs until all children have ended. SIGTERM, SIGINT and SIGHUP (unless it was ignored) stop the
- * run in order; a second one kills it at once (a repeated SIGTERM or SIGHUP within a second is
- * still the first). Returns the exit code: the learner's; 128 + its signal if one ended it that was
- * not asked for; 1 if it could not start or no actor is left; 130 after a second signal. Without a
- * learner: 0 once the actors have been sent home or stopped; 1 if all were given up. */
+/* Runs until all children have ended. SIGTERM stops the run in order, and so do SIGINT and SIGHUP
+ * unless they were inherited as ignored; a second signal kills it at once (a repeated SIGTERM or
+ * SIGHUP within a second is still the first). Returns the exit code: the learner's; 128 + its
+ * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
+ * after a second signal. Without a learner: 0 once the actors have been sent home or stopped; 1 if
+ * all were given up. */
 int supervisor_run(const struct supervisor_config *config);
 
 #endif

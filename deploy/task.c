@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "deploy/probe.h"
 #include "deploy/supervisor.h"
 #include "deploy/task_plan.h"
@@ -55,7 +56,7 @@ static bool learner_answers(const struct task_plan *plan) {
 // take a while where its machine is gone; a signal ends that, too.
 static int wait_for_learner(const struct task_plan *plan) {
   signal(SIGTERM, on_stop);
-  signal(SIGINT, on_stop);
+  if (!process_ignores(SIGINT)) signal(SIGINT, on_stop);
   log_info("ps tasks have nothing to do here: waiting for the end of the learner at %s",
            plan->cluster.learner);
   int64_t seen_us = 0;
@@ -100,6 +101,7 @@ static int run(const struct task_plan *plan) {
 int main(int argc, char **argv) {
   static struct task_plan plan;
   struct error error = {""};
+  process_init();
   log_init("run_task", LOG_INFO);
   if (argc == 1) {
     print_usage(stderr);

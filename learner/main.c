@@ -16,7 +16,7 @@
 #include "learner/run_checkpoint.h"
 #include "learner/run_options.h"
 
-enum { EXIT_USAGE = 2, SAME_WISH_US = 1000 * 1000 };
+enum { EXIT_USAGE = 2, SAME_WISH_US = 1000 * 1000, NUM_SIGNALS = 3 };
 
 struct app {
   struct learner_options options;
@@ -24,7 +24,8 @@ struct app {
   struct run run;
   struct report report;
   uv_loop_t *loop;
-  uv_signal_t interrupt, terminate, hangup;
+  uv_signal_t signals[NUM_SIGNALS];
+  int num_signals; /* handled */
   uv_timer_t tick, serve, checkpoint;
   uv_async_t stop, saved;
   uv_work_t write;
@@ -128,12 +129,19 @@ static void loop_init(struct app *app) {
   uv_timer_init(app->loop, &app->tick);
   uv_timer_init(app->loop, &app->serve);
   uv_timer_init(app->loop, &app->checkpoint);
-  uv_signal_t *signals[] = {&app->interrupt, &app->terminate, &app->hangup};
-  for (int i = 0; i < 3; i++) {
-    uv_signal_init(app->loop, signals[i]);
-    signals[i]->data = app;
-  }
   app->saved.data = app->tick.data = app->serve.data = app->checkpoint.data = app;
+}
+
+/* All but those that were inherited as ignored (nohup). */
+static void handle_signals(struct app *app) {
+  static const int stops[NUM_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+  for (int i = 0; i < NUM_SIGNALS; i++) {
+    if (process_ignores(stops[i])) continue;
+    uv_signal_t *handle = &app->signals[app->num_signals++];
+    uv_signal_init(app->loop, handle);
+    handle->data = app;
+    uv_signal_start(handle, on_signal, stops[i]);
+  }
 }
 
 static void loop_start(struct app *app) {
@@ -143,9 +151,7 @@ static void loop_start(struct app *app) {
   uv_timer_start(&app->serve, on_serve, SERVE_POLL_MS, SERVE_POLL_MS);
   if (app->run.trains && checkpoint_ms)
     uv_timer_start(&app->checkpoint, on_checkpoint_due, checkpoint_ms, checkpoint_ms);
-  uv_signal_start(&app->interrupt, on_signal, SIGINT);
-  uv_signal_start(&app->terminate, on_signal, SIGTERM);
-  uv_signal_start(&app->hangup, on_signal, SIGHUP);
+  handle_signals(app);
 }
 
 /* From here on the loop does not run: a signal cuts the goodbye short, one more ends at once. A
@@ -155,9 +161,8 @@ static void loop_finish(struct app *app) {
   uv_timer_stop(&app->serve);
   uv_timer_stop(&app->checkpoint);
   signals_seen = progress_stopped(app->run.progress) == STOP_SIGNAL;
-  uv_signal_t *signals[] = {&app->interrupt, &app->terminate, &app->hangup};
   /* In libuv's place, which would leave the default action for a moment. */
-  for (int i = 0; i < 3; i++) signal(signals[i]->signum, on_late_signal);
+  for (int i = 0; i < app->num_signals; i++) signal(app->signals[i].signum, on_late_signal);
   app->finishing = true;
   http_server_stop(app->metrics_port);
   while (app->writing) uv_run(app->loop, UV_RUN_ONCE);

@@ -12,3 +12,9 @@ void process_init(void) {
   if (fd > STDERR_FILENO) close(fd);
   signal(SIGPIPE, SIG_IGN);
 }
+
+bool process_ignores(int signal_number) {
+  struct sigaction action;
+  bool may_be = signal_number == SIGINT || signal_number == SIGHUP;
+  return may_be && sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}

@@ -2,9 +2,16 @@
 #ifndef ACORN_COMMON_BASE_PROCESS_H
 #define ACORN_COMMON_BASE_PROCESS_H
 
+#include <stdbool.h>
+
 /* Opens /dev/null where stdin, stdout or stderr is closed, so that no socket takes its number and
  * gets what is printed. Ignores SIGPIPE: when nobody reads what is said any more (`| head`), the
  * work goes on. */
 void process_init(void);
+
+/* Whether SIGINT or SIGHUP was inherited as ignored: nohup ignores SIGHUP, and a shell without job
+ * control ignores SIGINT for its background commands. A program that handles signals leaves such a
+ * signal ignored. False for every other signal: SIGTERM stops a process however it was started. */
+bool process_ignores(int signal_number);
 
 #endif

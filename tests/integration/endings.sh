@@ -26,6 +26,62 @@ timeout --preserve-status 1.5 "$tree/run_local.sh" "${endless[@]}" --logdir=time
 pass_if "a run under timeout leaves its result" has_result timeout
 pass_if "and no process" no_process
 
+# ---- a signal that was inherited as ignored stays ignored; SIGTERM stops all the same
+
+ignored=(env --ignore-signal=HUP,INT)
+# goes_on PID FOLDER: after both signals, and training there.
+goes_on() {
+  local before
+  kill -HUP "$1"
+  kill -INT "$1"
+  before=$(whole_metric step "$2")
+  wait_for 20 metric_passes step $((before + 2000)) "$2" && kill -0 "$1" && ! says "stopping"
+}
+stops() {
+  kill -TERM "$run"
+  ended 20
+  is "$code" 0 && is "$(value reason)" signal
+}
+"${ignored[@]}" "$tree/build/learner" --listen="$address" --env=cartpole --num_envs=8 \
+  --logdir=nohup --metrics_secs=0.25 --total_steps=1e12 >"$work/out" 2>"$work/err" </dev/null &
+run=$!
+"${ignored[@]}" "$tree/build/actor" --learner="$address" --env=cartpole --envs=8 \
+  >actor.log 2>&1 </dev/null &
+actor=$!
+started+=("$run" "$actor")
+wait_for 20 metric_passes step 1000 nohup
+pass_if "SIGHUP and SIGINT do not end a learner that inherited them as ignored" goes_on "$run" nohup
+kill -INT "$actor"
+kill -HUP "$actor"
+pass_if "nor such an actor" goes_on "$run" nohup
+pass_if "the learner stops with SIGTERM" stops
+end_by_hand
+
+"${ignored[@]}" "$tree/run_local.sh" "${endless[@]}" --logdir=launched \
+  >"$work/out" 2>"$work/err" </dev/null &
+run=$!
+wait_for 20 metric_passes step 1000 launched
+pass_if "nor ./run_local.sh, started with nohup" goes_on "$run" launched
+# What it starts handles them: its own processes are stopped as ever.
+kill -INT "$(pids learner)"
+ended 20
+stopped_inside() { is "$code" 0 && is "$(value reason)" signal && no_process; }
+pass_if "whose learner handles them, and stops with SIGINT" stopped_inside
+
+export TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"]},
+  "task": {"type": "ps", "index": 0}}'
+"${ignored[@]}" "$tree/build/task" cartpole vtrace >out 2>err </dev/null &
+run=$!
+unset TF_CONFIG
+wait_for 20 says "waiting for the end of the learner"
+kill -HUP "$run"
+kill -INT "$run"
+sleep 0.3
+pass_if "nor a ps task" kill -0 "$run"
+kill -TERM "$run"
+ended 5
+pass_if "which stops with SIGTERM" is "$code" 0
+
 # ---- nobody reads what is said
 
 "$tree/run_local.sh" cartpole vtrace 2 8 --total_steps=100k --logdir=pipe 2>&1 | head -n 1 >out

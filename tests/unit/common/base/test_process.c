@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +48,19 @@ static int write_to_nobody(void) {
   return write(ends[1], "x", 1) < 0 ? 0 : 2;
 }
 
+/* SIGINT and SIGHUP alone, and only where they are ignored. */
+static int know_what_is_ignored(void) {
+  static const int others[] = {SIGTERM, SIGUSR1, SIGPIPE};
+  for (int i = 0; i < 3; i++) signal(others[i], SIG_IGN);
+  for (int i = 0; i < 3; i++)
+    if (process_ignores(others[i])) return 1;
+  signal(SIGHUP, SIG_IGN);
+  signal(SIGINT, SIG_DFL);
+  if (!process_ignores(SIGHUP) || process_ignores(SIGINT)) return 2;
+  signal(SIGINT, SIG_IGN);
+  return process_ignores(SIGINT) ? 0 : 3;
+}
+
 static void test_closed_descriptors_are_opened(void **state) {
   (void)state;
   assert_int_equal(end_of_child(open_what_is_closed), 0);
@@ -62,11 +76,17 @@ static void test_a_reader_that_went_away_does_not_end_the_process(void **state) 
   assert_int_equal(end_of_child(write_to_nobody), 0);
 }
 
+static void test_signals_inherited_as_ignored(void **state) {
+  (void)state;
+  assert_int_equal(end_of_child(know_what_is_ignored), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_closed_descriptors_are_opened),
       cmocka_unit_test(test_open_descriptors_stay),
       cmocka_unit_test(test_a_reader_that_went_away_does_not_end_the_process),
+      cmocka_unit_test(test_signals_inherited_as_ignored),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
