@@ -1,7 +1,10 @@
 #include "common/base/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 void process_init(void) {
@@ -11,6 +14,16 @@ void process_init(void) {
   while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd > STDERR_FILENO) close(fd);
   signal(SIGPIPE, SIG_IGN);
+  process_ignore_file_limit();
+}
+
+void process_ignore_file_limit(void) {
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+enum status process_flush(struct error *error) {
+  if (fflush(stdout) == 0 && !ferror(stdout)) return STATUS_OK;
+  return status_fail(error, STATUS_IO, "cannot write to stdout: %s", strerror(errno));
 }
 
 bool process_ignores(int signal_number) {

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/option_value.h"
+#include "common/base/process.h"
 #include "deploy/after/npz.h"
 #include "learner/options.h"
 #include "learner/train/trainer.h"
@@ -214,13 +215,14 @@ static enum status run(struct checkpoint *self, struct checkpoint_options *optio
   print_summary(self);
   print_arrays(self);
   print_configuration(self);
-  return STATUS_OK;
+  return process_flush(error);
 }
 
 int main(int argc, char **argv) {
   static struct checkpoint self;
   struct checkpoint_options options;
   struct error error;
+  process_ignore_file_limit();
   log_init("checkpoint", LOG_INFO);
   options_init(&table, &options);
   enum status status = run(&self, &options, argc, argv, &error);
