@@ -62,6 +62,11 @@ const struct option_table actor_options_table = {
     .count = sizeof(rows) / sizeof(*rows),
 };
 
+int actor_num_streams(const struct actor_options *options, int envs) {
+  if (options->streams) return (int)options->streams;
+  return envs < 2 ? envs : 2;
+}
+
 enum status actor_options_check_learner(const struct actor_options *options, struct error *error) {
   static const char unix_prefix[] = "unix:";
   const char *address = options->learner;

@@ -14,6 +14,10 @@
 
 enum { SUPERVISOR_MAX_DEATHS = 16 };
 
+/* Files that its process keeps open: stdin, stdout and stderr; 7 of libuv's loop; 2 pipes that
+ * children write to; the lock of the launcher's folder. */
+enum { SUPERVISOR_FILES = 3 + 7 + 4 + 1 };
+
 struct supervisor_config {
   char *const *learner; /* its command, NULL-terminated; the first word is a path. NULL: none */
   char *const *const *actors; /* (num_actors) commands */

@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "deploy/probe.h"
@@ -113,6 +114,7 @@ int main(int argc, char **argv) {
     return EXIT_SUCCESS;
   }
   if (status == STATUS_OK) status = task_plan_make(&plan, &error);
+  if (status == STATUS_OK) status = files_check("this task", SUPERVISOR_FILES, 0, &error);
   if (status == STATUS_OK) status = check_free(&plan, &error);
   if (status != STATUS_OK) {
     fprintf(stderr, "run_task: %s\n", error.text);

@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "common/base/clock.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "learner/metrics_port.h"
@@ -235,12 +236,13 @@ static int run_to_end(struct app *app, int64_t start_us) {
 
 int main(int argc, char **argv) {
   int64_t start_us = clock_now_us();
-  static struct app app;
+  static struct app app = {.run.folder.lock = -1};
   struct error error;
   process_init();
   log_init("learner", LOG_INFO);
   enum status status = run_options_read(&app.options, &app.differences, argc, argv, &error);
   if (status == STATUS_DONE) return 0;
+  if (status == STATUS_OK) status = files_check("the learner", LEARNER_FILES, 1, &error);
   if (status == STATUS_OK) {
     apply_process_options(&app.options);
     loop_init(&app);

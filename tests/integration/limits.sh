@@ -3,6 +3,72 @@
 # ever or dies of a signal.
 . "$(dirname "$0")/lib.sh"
 
+# ---- ulimit -n, open files
+
+# few LIMIT COMMAND...: with so many open files at most.
+few() {
+  local limit=$1
+  shift
+  (
+    ulimit -n "$limit"
+    exec timeout -k 1 20 "$@"
+  ) >"$work/out" 2>"$work/err" </dev/null
+  code=$?
+}
+# refuses LIMIT WHO: the message names the limit, what is needed, and what to do.
+refuses() {
+  is $code 2 && says "a process may open $1 files here (ulimit -n), and $2 needs" &&
+    says "raise the limit (ulimit -n" && [ ! -s out ]
+}
+# Every limit works or is refused at once. The shell itself needs 8.
+each_limit() {
+  local limit
+  for limit in 8 10 12 14 16 20 24 28 31 32 33 36 40 48 64; do
+    few $limit "$tree/run_local.sh" cartpole vtrace 2 4 --streams=1 --total_steps=2k --no_plot \
+      --logdir="few-$limit"
+    if [ $code -eq 0 ]; then
+      is "$(value reason)" total_steps && continue
+    else
+      refuses $limit "this run's learner" && [ ! -e "few-$limit" ] && continue
+    fi
+    echo "  ulimit -n $limit: exit code $code"
+    return 1
+  done
+}
+pass_if "./run_local.sh under each limit of open files runs, or names the limit" each_limit
+pass_if "the last of them was enough" is $code 0
+few 16 "$tree/build/learner" --listen="$address" --logdir=few
+pass_if "so does the learner, without a folder" eval 'refuses 16 "the learner" && [ ! -e few ]'
+needs=$(sed -n 's/.* needs \([0-9]*\):.*/\1/p' err)
+own=$(sed -n 's/.*: \([0-9]*\) of its own.*/\1/p' err)
+few 16 "$tree/build/actor" --learner="$address" --envs=8 --streams=8
+pass_if "and an actor" refuses 16 "an actor"
+TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"]}, "task": {"type": "chief", "index": 0}}' \
+  few 16 "$tree/build/task" cartpole vtrace
+pass_if "and a task" refuses 16 "this task"
+
+# With no file more than it asks for, everything that opens one is on.
+port=$(free_port)
+(
+  ulimit -n "$needs"
+  exec "$tree/build/learner" --listen="127.0.0.1:$port" --num_envs=4 --logdir=exact \
+    --metrics_port="$(free_port)" --metrics_secs=0.05 --checkpoint_secs=0.05 --total_steps=1e9
+) >out 2>err </dev/null &
+run=$!
+started+=("$run")
+"$tree/build/actor" --learner="127.0.0.1:$port" --envs=4 --streams=1 >actor.log 2>&1 </dev/null &
+started+=("$!")
+writes() { [ "$(find exact/checkpoints -name '*.acorn' 2>/dev/null | wc -l)" -ge 3 ]; }
+plays() { wait_for 20 writes && metric_passes step 1000 exact && ! says "Too many open files"; }
+pass_if "a learner with exactly as many as it asks for plays and writes" plays
+# Those of this shell are not its own.
+kept() { comm -23 <(readlink "/proc/$1"/fd/* | sort) <(readlink "/proc/$$"/fd/* | sort) | wc -l; }
+pass_if "it keeps no more open than it counts" [ "$(kept "$run")" -le $((own + 1)) ]
+kill -TERM "$run"
+ended 10
+pass_if "and ends well" is "$code" 0
+end_by_hand
+
 # ---- ulimit -f, the size of files: a failed write like any other
 
 # limited COMMAND...: with files of 1 KiB at most; what it prints goes to err, through a pipe.
