@@ -29,7 +29,7 @@ struct app {
   int num_signals; /* handled */
   uv_timer_t tick, serve, checkpoint;
   uv_async_t stop, saved;
-  uv_work_t write;
+  uv_work_t write, first_work;
   struct http_server *metrics_port; /* NULL: none */
   bool finishing;                   /* only the last checkpoint is written now */
   bool writing;                     /* a checkpoint is being written by the pool */
@@ -145,7 +145,17 @@ static void handle_signals(struct app *app) {
   }
 }
 
+static void do_nothing(uv_work_t *work) {
+  (void)work;
+}
+
+static void pool_started(uv_work_t *work, int status) {
+  (void)work, (void)status;
+}
+
 static void loop_start(struct app *app) {
+  /* The pool's threads start with its first work: rather now than with something to lose. */
+  uv_queue_work(app->loop, &app->first_work, do_nothing, pool_started);
   uint64_t checkpoint_ms = (uint64_t)(app->options.checkpoint_secs * 1000);
   uint64_t tick_ms = pace_tick_ms(0);
   uv_timer_start(&app->tick, on_tick, tick_ms, tick_ms);

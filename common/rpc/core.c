@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/files.h"
 #include "common/rpc/steady.h"
+#include "common/rpc/threads.h"
 
 static void drop_log_line(gpr_log_func_args *args) {
   (void)args;
@@ -35,6 +36,7 @@ void core_init(void) {
   if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
   end_deadlock_search();
   steady_init();
+  threads_init();
   grpc_init();
 }
 

@@ -69,6 +69,77 @@ ended 10
 pass_if "and ends well" is "$code" 0
 end_by_hand
 
+# ---- ulimit -v and -u: a thread that cannot be started
+
+gcc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -o fail_thread.so \
+  "$tree/tests/integration/fail_thread.c" || exit 1
+# failing THREAD COMMAND...: its thread of that number does not start.
+failing() {
+  FAIL_THREAD=$1 LD_PRELOAD=$work/fail_thread.so timeout -k 1 10 "${@:2}"
+}
+# ends_by_name CODE LOG: exit code 1, and the reason in the log.
+ends_by_name() {
+  is "$1" 1 && grep -q "error: cannot start a thread (.*): Resource temporarily unavailable" "$2"
+}
+# Whichever it is, gRPC's and libuv's included; the last one asked for is one too many.
+each_thread_of() {
+  local program=$1 thread code
+  for ((thread = 1; thread < 40; thread++)); do
+    : >threads.err
+    "play_$program" $thread
+    code=$?
+    grep -q '^fail_thread:' threads.err || break
+    ends_by_name $code threads.err && continue
+    echo "  thread $thread: exit code $code" && cat threads.err
+    return 1
+  done
+  is $code 0 && [ $thread -gt 5 ]
+}
+words=(--env=cartpole --envs=4 --streams=2)
+play_learner() {
+  rm -rf threads
+  "$tree/build/actor" --learner="$address" "${words[@]}" >actor.log 2>&1 </dev/null &
+  local actor=$! code
+  failing "$1" "$tree/build/learner" --listen="$address" --logdir=threads --total_steps=2k \
+    >out 2>threads.err </dev/null
+  code=$?
+  killed $actor
+  return $code
+}
+play_actor() {
+  rm -rf threads
+  "$tree/build/learner" --listen="$address" --logdir=threads --total_steps=2k \
+    >out 2>err </dev/null &
+  local learner=$! code
+  failing "$1" "$tree/build/actor" --learner="$address" "${words[@]}" >threads.err 2>&1 </dev/null
+  code=$?
+  kill -TERM $learner 2>/dev/null
+  wait $learner
+  return $code
+}
+pass_if "a learner that cannot start one of its threads ends with exit code 1 and says so" \
+  each_thread_of learner
+pass_if "and so does an actor" each_thread_of actor
+# Where memory ends is by chance: it ends somehow, and soon.
+under_memory() {
+  local kb
+  for kb in 90000 146000 200000 300000 450000; do
+    rm -rf threads
+    "$tree/build/actor" --learner="$address" "${words[@]}" >actor.log 2>&1 </dev/null &
+    actor=$!
+    (
+      ulimit -v $kb
+      exec timeout -k 1 20 "$tree/build/learner" --listen="$address" --logdir=threads \
+        --total_steps=2k
+    ) >out 2>err </dev/null
+    code=$?
+    killed $actor
+    is $code 0 && continue
+    [ $code -ne 124 ] && [ $code -ne 137 ] && [ -s err ] || { echo "  $kb KB: $code"; return 1; }
+  done
+}
+pass_if "a learner with little memory runs or ends with an error, and never hangs" under_memory
+
 # ---- ulimit -f, the size of files: a failed write like any other
 
 # limited COMMAND...: with files of 1 KiB at most; what it prints goes to err, through a pipe.
