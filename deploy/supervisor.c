@@ -1,8 +1,11 @@
 #include "deploy/supervisor.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/process.h"
@@ -29,6 +32,13 @@ void supervisor_close_timer(uv_timer_t *timer) {
   if (!uv_is_closing((uv_handle_t *)timer)) uv_close((uv_handle_t *)timer, NULL);
 }
 
+static void close_learner_word(struct supervisor *self) {
+  if (!self->learner.word) return;
+  uv_close((uv_handle_t *)&self->learner_says, NULL);
+  for (int i = 0; i < 2; i++) close(self->learner_word[i]);
+  self->learner.word = 0;
+}
+
 void supervisor_close_if_finished(struct supervisor *self) {
   if (self->learner.alive || actors_any_alive(self) || !self->stopping) return;
   supervisor_close_timer(&self->probe);
@@ -36,6 +46,7 @@ void supervisor_close_if_finished(struct supervisor *self) {
   supervisor_close_timer(&self->kill);
   supervisor_close_timer(&self->patience);
   child_close(&self->learner);
+  close_learner_word(self);
   actors_close(self);
   for (int i = 0; i < self->num_signals; i++)
     if (!uv_is_closing((uv_handle_t *)&self->signals[i]))
@@ -48,9 +59,14 @@ static void on_goodbye_over(uv_timer_t *timer) {
 
 static void on_out_of_patience(uv_timer_t *timer) {
   const struct supervisor *self = timer->data;
-  say_error("the learner has not stopped for %d s; it is killed",
+  say_error("the learner has not ended %d s after the end of its run; it is killed",
             self->config->learner_stop_ms / 1000);
   child_signal(&self->learner, SIGKILL);
+}
+
+static void limit_learner(struct supervisor *self) {
+  if (uv_is_active((uv_handle_t *)&self->patience)) return;
+  uv_timer_start(&self->patience, on_out_of_patience, (uint64_t)self->config->learner_stop_ms, 0);
 }
 
 // The learner, if there is one, first: it says goodbye to the actors. Those that stay get told
@@ -66,7 +82,7 @@ static void pass_on_stop(struct supervisor *self) {
   }
   actors_forget_restarts(self);
   uv_timer_start(&self->goodbye, on_goodbye_over, (uint64_t)self->config->goodbye_ms, 0);
-  uv_timer_start(&self->patience, on_out_of_patience, (uint64_t)self->config->learner_stop_ms, 0);
+  limit_learner(self);
 }
 
 // A learner that is still starting could not stop in order: on_probe passes the wish on.
@@ -113,6 +129,23 @@ static void on_learner_end(struct child *child, int exit_code, int signum) {
   supervisor_close_if_finished(self);
 }
 
+// A run that ends by itself: from now on the learner has as long as after a stop.
+static void on_learner_says(uv_poll_t *poll, int status, int events) {
+  struct supervisor *self = poll->data;
+  (void)status, (void)events;
+  uv_poll_stop(poll);
+  if (self->learner.alive) limit_learner(self);
+}
+
+static void open_learner_word(struct supervisor *self) {
+  int result = pipe2(self->learner_word, O_CLOEXEC | O_NONBLOCK);
+  CHECK(result == 0, "no pipe: %s", strerror(errno));
+  self->learner.word = self->learner_word[1];
+  uv_poll_init(self->loop, &self->learner_says, self->learner_word[0]);
+  self->learner_says.data = self;
+  uv_poll_start(&self->learner_says, UV_READABLE, on_learner_says);
+}
+
 // Runs every few milliseconds until the learner listens.
 static void on_probe(uv_timer_t *timer) {
   struct supervisor *self = timer->data;
@@ -129,6 +162,7 @@ static void on_probe(uv_timer_t *timer) {
 }
 
 static void start_learner(struct supervisor *self) {
+  open_learner_word(self);
   int result = child_start(&self->learner, self->loop, -1);
   if (result == 0) {
     uv_timer_start(&self->probe, on_probe, PROBE_MS, PROBE_MS);

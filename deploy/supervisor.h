@@ -3,9 +3,9 @@
  *
  * Starts the learner, waits until it listens, starts the actors with their output in log files, and
  * starts an actor again that crashes or is stopped by others, unless it refuses its options (exit
- * code 2). Only the word of actor/home.h says that the learner has sent the actor home: an exit
- * code of 0 may be the environment's. Every child is the leader of a process group of its own, so
- * that a terminal's Ctrl-C reaches only the supervisor, which passes it on in the right order.
+ * code 2). Only the word of common/base/home.h says that the learner has sent the actor home: an
+ * exit code of 0 may be the environment's. Every child is the leader of a process group of its own,
+ * so that a terminal's Ctrl-C reaches only the supervisor, which passes it on in the right order.
  * Invariant: supervisor_run returns only when every child has been reaped.
  * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
  * arguments. Thread: one; runs the default libuv loop. */
@@ -37,7 +37,8 @@ struct supervisor_config {
   int ready_ms;        /* a stop waits so long for a learner that does not listen yet */
   int goodbye_ms;      /* after a stop, actors have so long to be sent home by the learner */
   int actor_stop_ms;   /* an actor told to stop is killed after so long */
-  int learner_stop_ms; /* so is the learner, which has a checkpoint to write */
+  int learner_stop_ms; /* so is the learner, which has a checkpoint to write; also one whose run
+                          has ended by itself */
 };
 
 /* The usual times: restart after 0.2 s, or 30 s where the learner should have ended; five deaths in

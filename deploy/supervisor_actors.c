@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "actor/home.h"
 #include "common/base/check.h"
+#include "common/base/home.h"
 #include "deploy/say.h"
 #include "deploy/supervisor_state.h"
 #include "deploy/tail.h"

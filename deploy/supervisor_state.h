@@ -31,14 +31,16 @@ struct supervisor {
   const struct supervisor_config *config;
   uv_loop_t *loop;
   struct child learner;
-  struct actor *actors; /* (num_actors) */
+  int learner_word[2];    /* a pipe: the learner says that its run is over */
+  uv_poll_t learner_says; /* until it has */
+  struct actor *actors;   /* (num_actors) */
   uv_signal_t signals[NUM_SIGNALS];
   int num_signals;     /* handled */
   int words[2];        /* a pipe: actors that are sent home say so */
   uv_timer_t probe;    /* until the learner listens */
   uv_timer_t goodbye;  /* then the actors are told to stop */
   uv_timer_t kill;     /* then the actors are killed */
-  uv_timer_t patience; /* then the learner is killed */
+  uv_timer_t patience; /* after a stop, or the end of the run: then the learner is killed */
 
   bool ready;       /* the learner listens */
   bool stopping;    /* the learner has been told to stop, or has ended */

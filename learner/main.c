@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/files.h"
+#include "common/base/home.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "learner/metrics_port.h"
@@ -234,6 +235,7 @@ static int run_to_end(struct app *app, int64_t start_us) {
   loop_start(app);
   uv_run(app->loop, UV_RUN_DEFAULT);
   int64_t end_us = clock_now_us();
+  home_say();
   loop_finish(app);
   run_stop_training(&app->run);
   bool saved = write_last_checkpoint(app);
@@ -249,6 +251,7 @@ int main(int argc, char **argv) {
   static struct app app = {.run.folder.lock = -1};
   struct error error;
   process_init();
+  home_init();
   log_init("learner", LOG_INFO);
   enum status status = run_options_read(&app.options, &app.differences, argc, argv, &error);
   if (status == STATUS_DONE) return 0;

@@ -156,7 +156,7 @@ static inline int teardown(void **state) {
 
 #define SLEEPS "sleep 30 & wait"
 #define STARTS "echo start >>started; "
-/* What actor/home.h says. */
+/* What common/base/home.h says. */
 #define GOES_HOME "printf '%-15d\\n' $$ >&$ACORN_HOME_FD; exit 0"
 #define ENDS_AT_TERM "trap 'echo actor >>told; exit 0' TERM; " STARTS SLEEPS
 #define LEARNS_UNTIL_TERM "trap 'echo learner >>told; sleep 0.1; exit 0' TERM; " SLEEPS

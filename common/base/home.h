@@ -1,8 +1,9 @@
-/* The word of an actor to whoever has started it that the learner has sent it home. An environment
- * can end the process with exit code 0 (_exit, on any thread), but it does not say this.
- * Upstream: actor/main.c. Downstream: deploy/supervisor_actors.c. Thread: main. */
-#ifndef ACORN_ACTOR_HOME_H
-#define ACORN_ACTOR_HOME_H
+/* Tells the supervisor, over a pipe, that the run is over: an actor, that the learner has ended its
+ * streams with "training done"; a learner, that it only has to end. An environment can end an actor
+ * with exit code 0 (_exit, on any thread), but it does not send this.
+ * Upstream: actor/main.c, learner/main.c. Downstream: deploy/supervisor*.c. Thread: main. */
+#ifndef ACORN_COMMON_BASE_HOME_H
+#define ACORN_COMMON_BASE_HOME_H
 
 /* The variable with the number of a pipe that those who want to hear the word leave open. */
 #define HOME_VARIABLE "ACORN_HOME_FD"

@@ -1,4 +1,4 @@
-#include "actor/home.h"
+#include "common/base/home.h"
 
 #include <fcntl.h>
 #include <stdio.h>
