@@ -28,10 +28,18 @@ static const struct option rows[] = {
     {"npz", NULL, OPTION_STRING, offsetof(struct checkpoint_options, npz), "", 0, 0, NULL, NULL,
      "write the parameters there, for numpy.load"},
 };
+static const struct option_exit exits[] = {
+    {"0", "every checksum is right, and what was asked for is written"},
+    {"1", "there is no checkpoint, it is damaged, or the output cannot be written"},
+    {"2", "wrong options"},
+    {NULL, NULL},
+};
+
 static const struct option_table table = {
     .program = "checkpoint",
     .words = "RUN|FILE",
     .about = "What is in the newest checkpoint of a run folder, or in a checkpoint file.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };

@@ -33,10 +33,19 @@ static const struct option rows[] = {
     {"data", NULL, OPTION_BOOL, AT(data), "false", 0, 0, NULL, NULL,
      "print the curves' points instead: x, mean, low, high"},
 };
+static const struct option_exit exits[] = {
+    {"0", "the curves are written"},
+    {"1", "the output cannot be written"},
+    {"2", "wrong options, or a run that cannot be read"},
+    {"4", "no run has two points yet"},
+    {NULL, NULL},
+};
+
 static const struct option_table table = {
     .program = "curves",
     .words = "RUN...",
     .about = "Learning curves of run folders, as a gnuplot script.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };

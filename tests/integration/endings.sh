@@ -97,6 +97,58 @@ code=$?
 full_is_said() { is $code 1 && says "cannot write the result" && [ -n "$(ls full/checkpoints)" ]; }
 pass_if "a result that cannot be written is an error" full_is_said
 
+# ---- exit codes: what --help lists is what happens
+
+# ends PROGRAM CODE WORDS...: the exit code of its help's list.
+ends() {
+  local program=$1 expected=$2 code=0
+  shift 2
+  timeout -k 1 20 "$tree/build/$program" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+  is $code "$expected" && lists "$program" "$expected"
+}
+# lists PROGRAM CODE...: each is the beginning of a line of the list, alone or with others.
+lists() {
+  local program=$1 code
+  for code in "${@:2}"; do
+    "$tree/build/$program" --help | sed -n '/^Exit codes:/,/^$/p' |
+      grep -qE "^  ([0-9, ]*, )?$code(,|  )" || { echo "  $program --help: no $code"; return 1; }
+  done
+}
+for program in learner actor launch task status checkpoint curves watch; do
+  pass_if "$program: exit code 2, wrong options, is listed" ends $program 2 --no_such_option=1
+done
+pass_if "actor: 4, no learner" ends actor 4 --learner="unix:$work/nobody" --reconnect_s=0
+pass_if "launch: 3, the target is missed" ends launch 3 cartpole vtrace 2 --total_steps=2k \
+  --target_return=500 --no_plot --logdir=missed
+pass_if "learner: 0, 1, 3 and 130 are listed" lists learner 0 1 3 130
+pass_if "checkpoint: 0" ends checkpoint 0 missed
+mkdir -p missed/empty
+cp missed/config.txt missed/empty
+pass_if "checkpoint: 1, there is none" ends checkpoint 1 missed/empty
+head -n 1 missed/metrics.jsonl >missed/empty/metrics.jsonl
+pass_if "curves: 4, nothing to draw" ends curves 4 missed/empty
+pass_if "status: 1, nobody answers" ends status 1 missed
+learner --env=cartpole --num_envs=8 --logdir=codes --total_steps=1e12 --metrics_secs=0.25
+listening=$run
+# actor_ends SIGNAL CODE
+actor_ends() {
+  local before code=0
+  before=$(whole_metric step codes)
+  actor 0 --envs=8
+  wait_for 20 metric_passes step $((before + 100)) codes
+  kill "-$1" "$actor"
+  wait "$actor" || code=$?
+  is $code "$2" && lists actor "$2"
+}
+pass_if "actor: SIGTERM, 143" actor_ends TERM 143
+pass_if "actor: SIGINT, 130" actor_ends INT 130
+pass_if "actor: 1, refused" ends actor 1 --learner="$address" --env=catch
+run=$listening
+kill -INT "$run"
+ended 10
+pass_if "learner: SIGINT, 0" is $code 0
+end_by_hand
+
 # ---- --deterministic
 
 learner --env=cartpole --num_envs=8 --deterministic --logdir=waiting
