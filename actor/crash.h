@@ -1,7 +1,7 @@
 /* Last words of a process that an environment takes down: "environment meadow crashed in step
  * (SIGSEGV)". The process still ends by the signal, so that whoever started it sees a crash. An
  * environment that calls exit or _exit is named, too, and the exit code is 1 whatever it asked for:
- * 0 would say that the run is over. On threads of its own it is not known; see actor/notify.h.
+ * 0 would say that the run is over. On threads of its own it is not known: common/base/notify.h.
  * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, deploy/watch/. */
 #ifndef ACORN_ACTOR_CRASH_H
 #define ACORN_ACTOR_CRASH_H

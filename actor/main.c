@@ -9,13 +9,14 @@
 
 #include "actor/check_env.h"
 #include "actor/crash.h"
-#include "actor/notify.h"
 #include "actor/options.h"
 #include "actor/signals.h"
 #include "actor/worker.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/base/thread.h"
 #include "envs/registry.h"
@@ -37,7 +38,7 @@ struct app {
 /* ---- options */
 
 static enum status check_streams(struct actor_options *options, struct error *error) {
-  if (options->streams == 0) options->streams = options->envs < 2 ? options->envs : 2;
+  options->streams = actor_num_streams(options, (int)options->envs);
   if (options->streams <= options->envs) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--streams=%lld is more than --envs=%lld: every stream needs an environment",
@@ -73,6 +74,8 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
     status = actor_options_apply_tf_config(options, getenv("TF_CONFIG"), error);
   if (status == STATUS_OK) status = actor_options_check_learner(options, error);
   if (status == STATUS_OK) status = check_streams(options, error);
+  if (status == STATUS_OK && !options->check_env)
+    status = files_check("an actor", ACTOR_FILES, (int)options->streams, error);
   if (status == STATUS_OK) status = find_environment(app, error);
   return status;
 }

@@ -50,17 +50,29 @@ static const struct option rows[] = {
      "what is logged"},
 };
 
+static const struct option_exit exits[] = {
+    {"0", "the learner ended the run; with --check_env: the environment keeps the rules"},
+    {"1", "the learner refused it, or the environment failed or does not keep the rules"},
+    {"2", "wrong options, an environment that cannot be made, or too few open files"},
+    {"4", "no learner answered for --reconnect_s"},
+    {"130, 143", "SIGINT or SIGTERM stopped it (128 + the signal's number)"},
+    {NULL, NULL},
+};
+
 const struct option_table actor_options_table = {
     .program = "actor",
     .about =
         "Steps environments, sends what they show to the learner and plays the actions that come "
-        "back.\n"
-        "Exit code 0: the run is over, or stopped by a signal; 1: refused, or the environment "
-        "failed;\n"
-        "2: wrong options; 4: no learner within --reconnect_s.",
+        "back.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(*rows),
 };
+
+int actor_num_streams(const struct actor_options *options, int envs) {
+  if (options->streams) return (int)options->streams;
+  return envs < 2 ? envs : 2;
+}
 
 enum status actor_options_check_learner(const struct actor_options *options, struct error *error) {
   static const char unix_prefix[] = "unix:";

@@ -10,6 +10,10 @@
 /* Exit code of an actor that has looked for its learner for --reconnect_s. */
 enum { ACTOR_EXIT_NO_LEARNER = 4 };
 
+/* Files that an actor keeps open, connections and its environments' apart: stdin, stdout and
+ * stderr; 4 of gRPC; a pipe for signals, and one end of the supervisor's. */
+enum { ACTOR_FILES = 3 + 4 + 3 };
+
 struct actor_options {
   struct options_given given;
   char *learner; /* address */
@@ -36,6 +40,9 @@ extern const struct option_table actor_options_table;
  * Errors: INVALID: as tf_config_parse, or the task is not an actor's. */
 MUST_CHECK enum status actor_options_apply_tf_config(struct actor_options *options,
                                                      const char *json, struct error *error);
+
+/* The connections of an actor with so many environments. */
+int actor_num_streams(const struct actor_options *options, int envs);
 
 /* Errors: INVALID: --learner is neither HOST:PORT nor unix:PATH. */
 MUST_CHECK enum status actor_options_check_learner(const struct actor_options *options,

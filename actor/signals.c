@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/process.h"
 
 static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
 enum { NUM_NUMBERS = sizeof numbers / sizeof *numbers };
@@ -50,6 +51,7 @@ static void handle_all(void (*handler)(int)) {
   // A thread of an environment may have a small stack of its own kind, as Go's have.
   struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART | SA_ONSTACK};
   for (int i = 0; i < NUM_NUMBERS; i++) {
+    if (process_ignores(numbers[i])) continue;
     sigaction(numbers[i], &action, NULL);
     sigaddset(&all, numbers[i]);
   }

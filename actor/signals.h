@@ -14,7 +14,8 @@
 enum { SIGNALS_EXIT = 128 };
 
 /* Handles them from here on; one that comes before signals_wait stays until then. A second SIGTERM
- * or SIGINT while the first one has not been taken ends the process.
+ * or SIGINT while the first one has not been taken ends the process. A SIGINT that was inherited as
+ * ignored stays ignored.
  * Thread: main, once, before an environment is loaded: libraries such as SDL leave signals alone
  * that have a handler. */
 void signals_start(void);

@@ -8,7 +8,7 @@
 #include "actor/crash.h"
 #include "actor/env_pool.h"
 #include "actor/link.h"
-#include "actor/notify.h"
+#include "common/base/notify.h"
 #include "actor/turn.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"

@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "deploy/child.h"
 
 enum { LIMIT_MS = 30 * 1000, NUM_SIGNALS = 3 };
@@ -13,12 +14,13 @@ struct follower {
   struct child child;
   uv_timer_t limit;
   uv_signal_t signals[NUM_SIGNALS];
+  int num_signals; /* handled */
 };
 
 static void close_all(struct follower *self) {
   child_close(&self->child);
   uv_close((uv_handle_t *)&self->limit, NULL);
-  for (int i = 0; i < NUM_SIGNALS; i++) uv_close((uv_handle_t *)&self->signals[i], NULL);
+  for (int i = 0; i < self->num_signals; i++) uv_close((uv_handle_t *)&self->signals[i], NULL);
 }
 
 static void on_end(struct child *child, int exit_code, int signum) {
@@ -47,9 +49,11 @@ void after_run(char *const *command) {
   self.limit.data = &self;
   uv_timer_start(&self.limit, on_limit, LIMIT_MS, 0);
   for (int i = 0; i < NUM_SIGNALS; i++) {
-    uv_signal_init(&loop, &self.signals[i]);
-    self.signals[i].data = &self;
-    uv_signal_start(&self.signals[i], on_signal, signums[i]);
+    if (process_ignores(signums[i])) continue;
+    uv_signal_t *handle = &self.signals[self.num_signals++];
+    uv_signal_init(&loop, handle);
+    handle->data = &self;
+    uv_signal_start(handle, on_signal, signums[i]);
   }
   int result = child_start(&self.child, &loop, STDERR_FILENO);
   if (result != 0) {

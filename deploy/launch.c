@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "deploy/after_run.h"
@@ -104,6 +105,25 @@ static enum status choose_folders(struct launch *launch, struct error *error) {
   return status;
 }
 
+/* ---- files: with too few of them actors would wait for a learner that turns them away */
+
+// Enough actors keep the cores busy while others wait; a second stream would only double their
+// messages.
+static bool has_one_stream(const struct launch *launch) {
+  bool enough = launch->plan.arguments.num_actors >= sysconf(_SC_NPROCESSORS_ONLN);
+  return enough && !options_given(&actor_options_table, &launch->plan.actor, "streams");
+}
+
+static enum status check_files(const struct launch *launch, struct error *error) {
+  const struct launch_plan *plan = &launch->plan;
+  int streams = has_one_stream(launch) ? 1 : actor_num_streams(&plan->actor, plan->envs_per_actor);
+  int connections = plan->arguments.num_actors * streams + (int)plan->own.evaluators;
+  enum status status = files_check("this run's learner", LEARNER_FILES, connections, error);
+  if (status == STATUS_OK) status = files_check("an actor", ACTOR_FILES, streams, error);
+  if (status == STATUS_OK) status = files_check("the launcher", SUPERVISOR_FILES, 0, error);
+  return status;
+}
+
 /* ---- commands */
 
 static char *const *learner_command(struct launch *launch) {
@@ -126,11 +146,7 @@ static void add_common_actor_words(struct launch *launch) {
   if (options_given(&learner_options_table, &launch->plan.learner, "env_args"))
     words_add(words, word("--env_args=%s", launch->plan.learner.env_args));
   if (launch->plan.evaluates) words_add(words, "--role=eval");
-  /* Enough actors keep the cores busy while others wait; a second stream would only double their
-   * messages. */
-  bool enough = launch->plan.arguments.num_actors >= sysconf(_SC_NPROCESSORS_ONLN);
-  if (enough && !options_given(&actor_options_table, &launch->plan.actor, "streams"))
-    words_add(words, "--streams=1");
+  if (has_one_stream(launch)) words_add(words, "--streams=1");
   words_add(words, "--exit_with_parent");
 }
 
@@ -218,7 +234,8 @@ int main(int argc, char **argv) {
     return 0;
   }
 
-  enum status status = programs_folder(launch.programs, &error);
+  enum status status = check_files(&launch, &error);
+  if (status == STATUS_OK) status = programs_folder(launch.programs, &error);
   if (status == STATUS_OK) status = private_folder_create(launch.private_folder, &error);
   if (status != STATUS_OK) return fail(&error);
   status = choose_address(&launch, &error);

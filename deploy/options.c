@@ -27,10 +27,22 @@ static const struct option rows[] = {
      "how the screen becomes 84 x 84; linear is SEED RL's"},
 };
 
+static const struct option_exit exits[] = {
+    {"0", "the run is over, or a signal stopped it in order"},
+    {"1", "the run failed, or no actor is left"},
+    {"2", "wrong options, or a run folder, address or limit that does not let it start"},
+    {"3", "the budget ended before --target_return was reached"},
+    {"129, 130, 143", "a signal stopped it before there was a learner (128 + the signal's number)"},
+    {"130", "a second signal ended the run at once"},
+    {"128 + N", "signal N ended the learner"},
+    {NULL, NULL},
+};
+
 const struct option_table launch_options_table = {
     .program = "run_local.sh",
     .about =
         "Starts a learner and its actors, and keeps them running. It takes their options as well.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(*rows),
 };

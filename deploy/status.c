@@ -34,15 +34,21 @@ static const struct option rows[] = {
      "seconds to wait for an answer"},
 };
 
+static const struct option_exit exits[] = {
+    {"0", "a learner answered, and with --watch until its run was over"},
+    {"1", "no learner answers, or the output cannot be written"},
+    {"2", "wrong options"},
+    {NULL, NULL},
+};
+
 static const struct option_table table = {
     .program = "status",
     .words = "[ADDRESS]",
     .about =
         "What scripts/status.sh starts: shows what a running learner does. "
         "ADDRESS is HOST:PORT, unix:PATH or a run folder of this machine, or a folder of them: the "
-        "newest run that goes on is shown; without it that of runs/. Exit code 0: it was shown; 1: "
-        "no learner answers; "
-        "2: wrong options.",
+        "newest run that goes on is shown; without it that of runs/.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };

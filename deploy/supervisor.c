@@ -1,10 +1,15 @@
 #include "deploy/supervisor.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/process.h"
 #include "deploy/probe.h"
 #include "deploy/say.h"
 #include "deploy/supervisor_state.h"
@@ -29,6 +34,13 @@ void supervisor_close_timer(uv_timer_t *timer) {
   if (!uv_is_closing((uv_handle_t *)timer)) uv_close((uv_handle_t *)timer, NULL);
 }
 
+static void close_notices(struct supervisor *self) {
+  if (uv_is_closing((uv_handle_t *)&self->noticed)) return;
+  uv_close((uv_handle_t *)&self->noticed, NULL);
+  close(self->notices[0]);
+  close(self->notices[1]);
+}
+
 void supervisor_close_if_finished(struct supervisor *self) {
   if (self->learner.alive || actors_any_alive(self) || !self->stopping) return;
   supervisor_close_timer(&self->probe);
@@ -36,6 +48,7 @@ void supervisor_close_if_finished(struct supervisor *self) {
   supervisor_close_timer(&self->kill);
   supervisor_close_timer(&self->patience);
   child_close(&self->learner);
+  close_notices(self);
   actors_close(self);
   for (int i = 0; i < self->num_signals; i++)
     if (!uv_is_closing((uv_handle_t *)&self->signals[i]))
@@ -48,9 +61,14 @@ static void on_goodbye_over(uv_timer_t *timer) {
 
 static void on_out_of_patience(uv_timer_t *timer) {
   const struct supervisor *self = timer->data;
-  say_error("the learner has not stopped for %d s; it is killed",
+  say_error("the learner has not ended %d s after the end of its run; it is killed",
             self->config->learner_stop_ms / 1000);
   child_signal(&self->learner, SIGKILL);
+}
+
+static void limit_learner(struct supervisor *self) {
+  if (uv_is_active((uv_handle_t *)&self->patience)) return;
+  uv_timer_start(&self->patience, on_out_of_patience, (uint64_t)self->config->learner_stop_ms, 0);
 }
 
 // The learner, if there is one, first: it says goodbye to the actors. Those that stay get told
@@ -66,7 +84,7 @@ static void pass_on_stop(struct supervisor *self) {
   }
   actors_forget_restarts(self);
   uv_timer_start(&self->goodbye, on_goodbye_over, (uint64_t)self->config->goodbye_ms, 0);
-  uv_timer_start(&self->patience, on_out_of_patience, (uint64_t)self->config->learner_stop_ms, 0);
+  limit_learner(self);
 }
 
 // A learner that is still starting could not stop in order: on_probe passes the wish on.
@@ -113,6 +131,39 @@ static void on_learner_end(struct child *child, int exit_code, int signum) {
   supervisor_close_if_finished(self);
 }
 
+/* ---- notices */
+
+void supervisor_read_notices(struct supervisor *self) {
+  char bytes[NOTICE_BYTES];
+  while (read(self->notices[0], bytes, sizeof(bytes)) == sizeof(bytes)) {
+    int pid;
+    enum notice notice = notify_read(&pid, bytes);
+    actors_take_notice(self, pid, notice);
+    // A run that has ended by itself: from now on the learner has as long as after a stop.
+    if (self->learner.alive && self->learner.pid == pid && notice == NOTICE_FINISHED)
+      limit_learner(self);
+  }
+}
+
+static void on_noticed(uv_poll_t *poll, int status, int events) {
+  (void)status, (void)events;
+  supervisor_read_notices(poll->data);
+}
+
+// Children find the pipe by the variable. It is read at once, so that it is never full.
+static void open_notices(struct supervisor *self) {
+  char number[16];
+  int result = pipe2(self->notices, O_CLOEXEC | O_NONBLOCK);
+  CHECK(result == 0, "no pipe: %s", strerror(errno));
+  snprintf(number, sizeof(number), "%d", CHILD_WORD);
+  setenv(NOTIFY_VARIABLE, number, 1);
+  uv_poll_init(self->loop, &self->noticed, self->notices[0]);
+  self->noticed.data = self;
+  uv_poll_start(&self->noticed, UV_READABLE, on_noticed);
+}
+
+/* ---- the learner's start */
+
 // Runs every few milliseconds until the learner listens.
 static void on_probe(uv_timer_t *timer) {
   struct supervisor *self = timer->data;
@@ -147,16 +198,10 @@ static void init_timer(struct supervisor *self, uv_timer_t *timer) {
   timer->data = self;
 }
 
-// nohup's wish is respected.
-static bool is_ignored(int signum) {
-  struct sigaction action;
-  return sigaction(signum, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 static void watch_signals(struct supervisor *self) {
   static const int signums[NUM_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
   for (int i = 0; i < NUM_SIGNALS; i++) {
-    if (signums[i] == SIGHUP && is_ignored(SIGHUP)) continue;
+    if (process_ignores(signums[i])) continue;
     uv_signal_t *handle = &self->signals[self->num_signals++];
     uv_signal_init(self->loop, handle);
     handle->data = self;
@@ -168,8 +213,11 @@ static void watch_signals(struct supervisor *self) {
 
 static void init(struct supervisor *self, const struct supervisor_config *config) {
   *self = (struct supervisor){.config = config, .loop = uv_default_loop()};
-  self->learner =
-      (struct child){.command = config->learner, .on_end = on_learner_end, .owner = self};
+  open_notices(self);
+  self->learner = (struct child){.command = config->learner,
+                                 .on_end = on_learner_end,
+                                 .owner = self,
+                                 .word = self->notices[1]};
   actors_init(self);
   init_timer(self, &self->probe);
   init_timer(self, &self->goodbye);

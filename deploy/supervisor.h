@@ -4,10 +4,10 @@
  * Starts the learner, waits until it listens, starts the actors with their output in log files, and
  * starts an actor again that crashes or is stopped by others. One that has stepped in this run is
  * started again for ever, with a back-off; one that never has is not after max_deaths, nor if it
- * refuses its options (exit code 2). Only a notice of actor/notify.h tells that the learner has
- * ended an actor's run: an exit code of 0 may be the environment's. Every child is the leader of a
- * process group of its own, so that a terminal's Ctrl-C reaches only the supervisor, which passes
- * it on in the right order.
+ * refuses its options (exit code 2). Only a notice of common/base/notify.h tells that the learner
+ * has ended an actor's run: an exit code of 0 may be the environment's. Every child is the leader
+ * of a process group of its own, so that a terminal's Ctrl-C reaches only the supervisor, which
+ * passes it on in the right order.
  * Invariant: supervisor_run returns only when every child has been reaped.
  * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
  * arguments. Thread: one; runs the default libuv loop. */
@@ -17,6 +17,10 @@
 #include "deploy/backoff.h"
 
 enum { SUPERVISOR_MAX_DEATHS = 16 };
+
+/* Files that its process keeps open: stdin, stdout and stderr; 7 of libuv's loop; a pipe that
+ * children write to; the lock of the launcher's folder. */
+enum { SUPERVISOR_FILES = 3 + 7 + 2 + 1 };
 
 struct supervisor_config {
   char *const *learner; /* its command, NULL-terminated; the first word is a path. NULL: none */
@@ -39,18 +43,20 @@ struct supervisor_config {
   int ready_ms;        /* a stop waits so long for a learner that does not listen yet */
   int goodbye_ms;      /* after a stop, actors have so long to be sent home by the learner */
   int actor_stop_ms;   /* an actor told to stop is killed after so long */
-  int learner_stop_ms; /* so is the learner, which has a checkpoint to write */
+  int learner_stop_ms; /* so is the learner, which has a checkpoint to write; also one whose run
+                          has ended by itself */
 };
 
 /* The usual times: backoff_usual; restart after 0.2 s, or 30 s where the learner should have ended;
  * five deaths in 60 s, 3 s of goodbye, 5 s to stop, and 120 s for a checkpoint. */
 void supervisor_defaults(struct supervisor_config *config);
 
-/* Runs until all children have ended. SIGTERM, SIGINT and SIGHUP (unless it was ignored) stop the
- * run in order; a second one kills it at once (a repeated SIGTERM or SIGHUP within a second is
- * still the first). Returns the exit code: the learner's; 128 + its signal if one ended it that was
- * not asked for; 1 if it could not start or no actor is left; 130 after a second signal. Without a
- * learner: 0 once the actors have been sent home or stopped; 1 if all were given up. */
+/* Runs until all children have ended. SIGTERM stops the run in order, and so do SIGINT and SIGHUP
+ * unless they were inherited as ignored; a second signal kills it at once (a repeated SIGTERM or
+ * SIGHUP within a second is still the first). Returns the exit code: the learner's; 128 + its
+ * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
+ * after a second signal. Without a learner: 0 once the actors have been sent home or stopped; 1 if
+ * all were given up. */
 int supervisor_run(const struct supervisor_config *config);
 
 #endif

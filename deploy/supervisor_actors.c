@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "actor/notify.h"
 #include "common/base/check.h"
 #include "deploy/say.h"
 #include "deploy/supervisor_state.h"
@@ -144,27 +143,15 @@ static void start_actor(struct actor *actor) {
   restart_or_give_up(actor, how);
 }
 
-static void take_notice(struct actor *actor, enum notice notice) {
-  if (notice == NOTICE_FINISHED) actor->finished = true;
-  if (notice != NOTICE_STEPPED) return;
-  actor->has_stepped = true;
-  if (!actor->stepped_ms) actor->stepped_ms = uv_now(actor->supervisor->loop);
-}
-
-// Those that actors have sent so far.
-static void read_notices(struct supervisor *self) {
-  char bytes[NOTICE_BYTES];
-  while (read(self->notices[0], bytes, sizeof(bytes)) == sizeof(bytes)) {
-    int pid;
-    enum notice notice = notify_read(&pid, bytes);
-    for (int i = 0; i < self->config->num_actors; i++)
-      if (self->actors[i].child.pid == pid) take_notice(&self->actors[i], notice);
+void actors_take_notice(struct supervisor *self, int pid, enum notice notice) {
+  for (int i = 0; i < self->config->num_actors; i++) {
+    struct actor *actor = &self->actors[i];
+    if (actor->child.pid != pid) continue;
+    if (notice == NOTICE_FINISHED) actor->finished = true;
+    if (notice != NOTICE_STEPPED) continue;
+    actor->has_stepped = true;
+    if (!actor->stepped_ms) actor->stepped_ms = uv_now(self->loop);
   }
-}
-
-static void on_noticed(uv_poll_t *poll, int status, int events) {
-  (void)status, (void)events;
-  read_notices(poll->data);
 }
 
 // Without a learner the work is done once the last actor has finished.
@@ -192,7 +179,7 @@ static void on_actor_end(struct child *child, int exit_code, int signum) {
   struct supervisor *self = actor->supervisor;
   char how[128];
   child_describe_end(how, sizeof(how), exit_code, signum);
-  read_notices(self);
+  supervisor_read_notices(self);
   bool by_itself = exit_code == 0 && signum == 0 && !actor->finished;
   if (by_itself)
     snprintf(how, sizeof(how), "ended by itself (exit code 0); its environment may call _exit");
@@ -215,28 +202,8 @@ static void on_actor_end(struct child *child, int exit_code, int signum) {
 
 /* ---- all of them */
 
-// Actors find the pipe by the variable. It is read at once, so that it is never full.
-static void open_notices(struct supervisor *self) {
-  char number[16];
-  int result = pipe2(self->notices, O_CLOEXEC | O_NONBLOCK);
-  CHECK(result == 0, "no pipe: %s", strerror(errno));
-  snprintf(number, sizeof(number), "%d", CHILD_WORD);
-  setenv(NOTIFY_VARIABLE, number, 1);
-  uv_poll_init(self->loop, &self->noticed, self->notices[0]);
-  self->noticed.data = self;
-  uv_poll_start(&self->noticed, UV_READABLE, on_noticed);
-}
-
-static void close_notices(struct supervisor *self) {
-  if (uv_is_closing((uv_handle_t *)&self->noticed)) return;
-  uv_close((uv_handle_t *)&self->noticed, NULL);
-  close(self->notices[0]);
-  close(self->notices[1]);
-}
-
 void actors_init(struct supervisor *self) {
   const struct supervisor_config *config = self->config;
-  open_notices(self);
   self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
   for (int i = 0; i < config->num_actors; i++) {
     struct actor *actor = &self->actors[i];
@@ -255,7 +222,6 @@ void actors_close(struct supervisor *self) {
     supervisor_close_timer(&self->actors[i].restart);
     child_close(&self->actors[i].child);
   }
-  close_notices(self);
 }
 
 void actors_start(struct supervisor *self) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "common/base/notify.h"
 #include "deploy/backoff.h"
 #include "deploy/child.h"
 #include "deploy/supervisor.h"
@@ -38,12 +39,12 @@ struct supervisor {
   struct actor *actors; /* (num_actors) */
   uv_signal_t signals[NUM_SIGNALS];
   int num_signals;     /* handled */
-  int notices[2];      /* a pipe: see actor/notify.h */
+  int notices[2];      /* a pipe: see common/base/notify.h */
   uv_poll_t noticed;   /* there is one to read */
   uv_timer_t probe;    /* until the learner listens */
   uv_timer_t goodbye;  /* then the actors are told to stop */
   uv_timer_t kill;     /* then the actors are killed */
-  uv_timer_t patience; /* then the learner is killed */
+  uv_timer_t patience; /* after a stop, or the end of the run: then the learner is killed */
 
   bool ready;       /* the learner listens */
   bool stopping;    /* the learner has been told to stop, or has ended */
@@ -68,7 +69,13 @@ void actors_forget_restarts(struct supervisor *self);
 /* Tells them to stop; those that do not are killed after a while. */
 void actors_stop(struct supervisor *self);
 
+/* What an actor's process has sent; does nothing if `pid` is none of them. */
+void actors_take_notice(struct supervisor *self, int pid, enum notice notice);
+
 /* ---- supervisor.c's */
+
+/* Takes the notices that children have sent so far. */
+void supervisor_read_notices(struct supervisor *self);
 
 /* Stops the run in order, once the learner can. */
 void supervisor_request_stop(struct supervisor *self);

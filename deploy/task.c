@@ -10,7 +10,9 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "deploy/probe.h"
 #include "deploy/supervisor.h"
 #include "deploy/task_plan.h"
@@ -55,7 +57,7 @@ static bool learner_answers(const struct task_plan *plan) {
 // take a while where its machine is gone; a signal ends that, too.
 static int wait_for_learner(const struct task_plan *plan) {
   signal(SIGTERM, on_stop);
-  signal(SIGINT, on_stop);
+  if (!process_ignores(SIGINT)) signal(SIGINT, on_stop);
   log_info("ps tasks have nothing to do here: waiting for the end of the learner at %s",
            plan->cluster.learner);
   int64_t seen_us = 0;
@@ -100,6 +102,7 @@ static int run(const struct task_plan *plan) {
 int main(int argc, char **argv) {
   static struct task_plan plan;
   struct error error = {""};
+  process_init();
   log_init("run_task", LOG_INFO);
   if (argc == 1) {
     print_usage(stderr);
@@ -111,6 +114,7 @@ int main(int argc, char **argv) {
     return EXIT_SUCCESS;
   }
   if (status == STATUS_OK) status = task_plan_make(&plan, &error);
+  if (status == STATUS_OK) status = files_check("this task", SUPERVISOR_FILES, 0, &error);
   if (status == STATUS_OK) status = check_free(&plan, &error);
   if (status != STATUS_OK) {
     fprintf(stderr, "run_task: %s\n", error.text);

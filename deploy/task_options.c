@@ -26,9 +26,20 @@ static const struct option rows[] = {
      "print what this task would run, and exit"},
 };
 
+static const struct option_exit exits[] = {
+    {"0", "the training is over, or a signal stopped this task in order"},
+    {"1", "the learner failed, or no actor of this task is left"},
+    {"2", "wrong options, or an address or limit that does not let it start"},
+    {"3", "the learner's budget ended before --target_return was reached"},
+    {"130", "a second signal ended it at once"},
+    {"128 + N", "signal N ended the learner"},
+    {NULL, NULL},
+};
+
 const struct option_table task_options_table = {
     .program = "run_task",
     .about = "",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };

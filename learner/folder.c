@@ -126,12 +126,9 @@ static FILE *open_environment(const struct folder *folder, const char *mode) {
 
 void folder_write_environment(const struct folder *folder, const char *text) {
   FILE *file = open_environment(folder, "w");
-  if (!file) {
+  if (file) fprintf(file, "%s\n", text);
+  if (!file || fclose(file) != 0)
     log_warn("cannot write %s/environment.txt: %s", folder->path, strerror(errno));
-    return;
-  }
-  fprintf(file, "%s\n", text);
-  fclose(file);
 }
 
 void folder_read_environment(const struct folder *folder, char *text, size_t bytes) {

@@ -8,7 +8,9 @@
 #include <uv.h>
 
 #include "common/base/clock.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/notify.h"
 #include "common/base/process.h"
 #include "learner/metrics_port.h"
 #include "learner/pace.h"
@@ -16,7 +18,7 @@
 #include "learner/run_checkpoint.h"
 #include "learner/run_options.h"
 
-enum { EXIT_USAGE = 2, SAME_WISH_US = 1000 * 1000 };
+enum { EXIT_USAGE = 2, SAME_WISH_US = 1000 * 1000, NUM_SIGNALS = 3 };
 
 struct app {
   struct learner_options options;
@@ -24,10 +26,11 @@ struct app {
   struct run run;
   struct report report;
   uv_loop_t *loop;
-  uv_signal_t interrupt, terminate, hangup;
+  uv_signal_t signals[NUM_SIGNALS];
+  int num_signals; /* handled */
   uv_timer_t tick, serve, checkpoint;
   uv_async_t stop, saved;
-  uv_work_t write;
+  uv_work_t write, first_work;
   struct http_server *metrics_port; /* NULL: none */
   bool finishing;                   /* only the last checkpoint is written now */
   bool writing;                     /* a checkpoint is being written by the pool */
@@ -128,24 +131,39 @@ static void loop_init(struct app *app) {
   uv_timer_init(app->loop, &app->tick);
   uv_timer_init(app->loop, &app->serve);
   uv_timer_init(app->loop, &app->checkpoint);
-  uv_signal_t *signals[] = {&app->interrupt, &app->terminate, &app->hangup};
-  for (int i = 0; i < 3; i++) {
-    uv_signal_init(app->loop, signals[i]);
-    signals[i]->data = app;
-  }
   app->saved.data = app->tick.data = app->serve.data = app->checkpoint.data = app;
 }
 
+/* All but those that were inherited as ignored (nohup). */
+static void handle_signals(struct app *app) {
+  static const int stops[NUM_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+  for (int i = 0; i < NUM_SIGNALS; i++) {
+    if (process_ignores(stops[i])) continue;
+    uv_signal_t *handle = &app->signals[app->num_signals++];
+    uv_signal_init(app->loop, handle);
+    handle->data = app;
+    uv_signal_start(handle, on_signal, stops[i]);
+  }
+}
+
+static void do_nothing(uv_work_t *work) {
+  (void)work;
+}
+
+static void pool_started(uv_work_t *work, int status) {
+  (void)work, (void)status;
+}
+
 static void loop_start(struct app *app) {
+  /* The pool's threads start with its first work: rather now than with something to lose. */
+  uv_queue_work(app->loop, &app->first_work, do_nothing, pool_started);
   uint64_t checkpoint_ms = (uint64_t)(app->options.checkpoint_secs * 1000);
   uint64_t tick_ms = pace_tick_ms(0);
   uv_timer_start(&app->tick, on_tick, tick_ms, tick_ms);
   uv_timer_start(&app->serve, on_serve, SERVE_POLL_MS, SERVE_POLL_MS);
   if (app->run.trains && checkpoint_ms)
     uv_timer_start(&app->checkpoint, on_checkpoint_due, checkpoint_ms, checkpoint_ms);
-  uv_signal_start(&app->interrupt, on_signal, SIGINT);
-  uv_signal_start(&app->terminate, on_signal, SIGTERM);
-  uv_signal_start(&app->hangup, on_signal, SIGHUP);
+  handle_signals(app);
 }
 
 /* From here on the loop does not run: a signal cuts the goodbye short, one more ends at once. A
@@ -155,9 +173,8 @@ static void loop_finish(struct app *app) {
   uv_timer_stop(&app->serve);
   uv_timer_stop(&app->checkpoint);
   signals_seen = progress_stopped(app->run.progress) == STOP_SIGNAL;
-  uv_signal_t *signals[] = {&app->interrupt, &app->terminate, &app->hangup};
   /* In libuv's place, which would leave the default action for a moment. */
-  for (int i = 0; i < 3; i++) signal(signals[i]->signum, on_late_signal);
+  for (int i = 0; i < app->num_signals; i++) signal(app->signals[i].signum, on_late_signal);
   app->finishing = true;
   http_server_stop(app->metrics_port);
   while (app->writing) uv_run(app->loop, UV_RUN_ONCE);
@@ -218,6 +235,7 @@ static int run_to_end(struct app *app, int64_t start_us) {
   loop_start(app);
   uv_run(app->loop, UV_RUN_DEFAULT);
   int64_t end_us = clock_now_us();
+  notify_send(NOTICE_FINISHED);
   loop_finish(app);
   run_stop_training(&app->run);
   bool saved = write_last_checkpoint(app);
@@ -230,12 +248,14 @@ static int run_to_end(struct app *app, int64_t start_us) {
 
 int main(int argc, char **argv) {
   int64_t start_us = clock_now_us();
-  static struct app app;
+  static struct app app = {.run.folder.lock = -1};
   struct error error;
   process_init();
+  notify_init();
   log_init("learner", LOG_INFO);
   enum status status = run_options_read(&app.options, &app.differences, argc, argv, &error);
   if (status == STATUS_DONE) return 0;
+  if (status == STATUS_OK) status = files_check("the learner", LEARNER_FILES, 1, &error);
   if (status == STATUS_OK) {
     apply_process_options(&app.options);
     loop_init(&app);

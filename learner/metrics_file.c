@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/base/append.h"
 #include "common/base/check.h"
 #include "common/base/log.h"
 
@@ -55,13 +55,12 @@ static bool append(const char *path, const char *text, size_t bytes) {
   if (fd < 0) return false;
   off_t before = lseek(fd, 0, SEEK_END);
   bool is_torn = bytes > 0 && text[bytes - 1] != '\n';
-  struct iovec pieces[] = {{(void *)text, bytes}, {"\n", 1}};
-  ssize_t wanted = (ssize_t)bytes + is_torn, written = writev(fd, pieces, 1 + is_torn);
-  int reason = written < 0 ? errno : ENOSPC;
-  if (written > 0 && written < wanted && ftruncate(fd, before) != 0) reason = errno;
+  bool written =
+      append_whole(fd, text, bytes, before) && (!is_torn || append_whole(fd, "\n", 1, before));
+  int reason = errno;
   close(fd);
   errno = reason;
-  return written == wanted;
+  return written;
 }
 
 static int count_lines(const char *text, size_t bytes) {
@@ -125,17 +124,6 @@ enum status metrics_file_open(struct metrics_file *file, const char *folder, int
 
 /* ---- lines */
 
-/* One write, so that a crash leaves a whole line or none. Returns false with errno set, and the
- * file as it was. */
-static bool write_line(struct metrics_file *file, const char *line, size_t bytes) {
-  ssize_t written = write(file->fd, line, bytes);
-  if (written == (ssize_t)bytes) return true;
-  int reason = written < 0 ? errno : ENOSPC;
-  if (written > 0 && ftruncate(file->fd, file->end) != 0) reason = errno;
-  errno = reason;
-  return false;
-}
-
 static void say_change(const struct metrics_file *file, bool written) {
   if (!written)
     log_warn("cannot write %s: %s; training goes on without it", file->path, strerror(errno));
@@ -154,7 +142,8 @@ void metrics_file_write(struct metrics_file *file, struct metrics *metrics, int6
   failed |= fclose(memory);
   CHECK(!failed, "out of memory for a line of metrics");
 
-  bool written = write_line(file, line, bytes);
+  /* One write where there is room, so that a crash leaves a whole line or none. */
+  bool written = append_whole(file->fd, line, bytes, file->end);
   if (written == file->failing) say_change(file, written);
   file->failing = !written;
   if (written) {

@@ -144,6 +144,17 @@ static const struct option rows[] = {
            "IP address to serve them on; 0.0.0.0: on all, so guard the network"),
 };
 
+static const struct option_exit exits[] = {
+    {"0", "the run is over, or a signal stopped it in order"},
+    {"1",
+     "the run failed, or its last checkpoint or result could not be written; the log has the "
+     "reason"},
+    {"2", "wrong options, or a run folder, address or limit that does not let it start"},
+    {"3", "the budget ended before --target_return was reached"},
+    {"130", "a second signal ended it before it had stopped"},
+    {NULL, NULL},
+};
+
 const struct option_table learner_options_table = {
     .program = "learner",
     .about =
@@ -151,6 +162,7 @@ const struct option_table learner_options_table = {
         "Options that are left alone get values that suit the environment; the run folder's "
         "config.txt\n"
         "shows what they came to.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };

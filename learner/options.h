@@ -6,6 +6,11 @@
 
 #include "common/base/options.h"
 
+/* Files that a learner keeps open, connections apart: stdin, stdout and stderr; 7 of libuv's loop;
+ * 4 of gRPC; the run folder's lock, metrics.jsonl and events; up to 2 sockets that listen for
+ * actors with an eventfd beside them, 1 for metrics; 1 to the supervisor. */
+enum { LEARNER_FILES = 3 + 7 + 4 + 3 + 4 + 1 };
+
 struct learner_options {
   struct options_given given; /* first: see options.h */
 

@@ -63,7 +63,7 @@ enum status run_create(struct run *run, const struct learner_options *options,
 
 /* In the worst case every environment has an actor, and so a connection, of its own. */
 static void warn_of_few_files(int environments) {
-  int connections = rpc_server_max_connections();
+  int connections = rpc_server_max_connections(LEARNER_FILES);
   if (environments <= connections) return;
   log_warn(
       "there is room for %d environments, but files for %d connections only: raise the limit "

@@ -41,34 +41,31 @@ static char *describe_differences(const struct learner_options *earlier,
 
 /* ---- read */
 
-/* A run that is evaluated or continued brings its own options; the command line wins over them. */
-static enum status take_options_of_run(struct learner_options *options, char **differences,
-                                       const char *path, bool evaluates, int argc, char **argv,
-                                       struct error *error) {
+/* A run that is evaluated or continued brings its own options; the command line wins over them.
+ * *earlier: its own alone. */
+static enum status take_options_of_run(struct learner_options *options,
+                                       struct learner_options *earlier, const char *path,
+                                       bool evaluates, int argc, char **argv, struct error *error) {
   const struct option_table *table = &learner_options_table;
-  struct learner_options earlier;
-  options_init(table, &earlier);
-  enum status status = options_read_file(table, &earlier, path, error);
+  enum status status = options_read_file(table, earlier, path, error);
   options_deinit(table, options);
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
   if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
   if (status == STATUS_OK) status = options_parse(table, options, argc, argv, NULL, NULL, error);
-  if (status == STATUS_OK && options->resume)
-    *differences = describe_differences(&earlier, options);
-  options_deinit(table, &earlier);
   return status;
 }
 
-static enum status parse(struct learner_options *options, char **differences, int argc, char **argv,
-                         struct error *error) {
+/* *has_run: options were taken of a run with a network. */
+static enum status parse(struct learner_options *options, struct learner_options *earlier,
+                         bool *has_run, int argc, char **argv, struct error *error) {
   const struct option_table *table = &learner_options_table;
   enum status status = options_parse(table, options, argc, argv, NULL, NULL, error);
   if (status != STATUS_OK) return status;
   bool evaluates = strcmp(options->mode, "evaluate") == 0;
   bool learns = strcmp(options->agent, "vtrace") == 0;
-  bool has_run = evaluates ? learns : options->resume;
-  if (!has_run || !options->logdir[0]) return STATUS_OK;
+  bool wants_run = evaluates ? learns : options->resume;
+  if (!wants_run || !options->logdir[0]) return STATUS_OK;
   char path[1024];
   snprintf(path, sizeof(path), "%s/config.txt", options->logdir);
   if (access(path, R_OK) != 0 && !evaluates) return STATUS_OK;
@@ -76,7 +73,31 @@ static enum status parse(struct learner_options *options, char **differences, in
     return status_fail(error, STATUS_NOT_FOUND,
                        "--logdir=%s holds no run to evaluate: there is no config.txt in it",
                        options->logdir);
-  return take_options_of_run(options, differences, path, evaluates, argc, argv, error);
+  *has_run = true;
+  return take_options_of_run(options, earlier, path, evaluates, argc, argv, error);
+}
+
+/* What the arrays of a checkpoint depend on must be as it was. The kind of network comes first: the
+ * sizes follow from it. */
+static enum status check_same_network(const struct learner_options *earlier,
+                                      const struct learner_options *now, struct error *error) {
+  static const char *const names[] = {"network",     "hidden",          "lstm_size",
+                                      "frame_stack", "previous_action", "previous_reward",
+                                      "optimizer"};
+  enum status status = STATUS_OK;
+  bool learns = strcmp(earlier->agent, "vtrace") == 0 && strcmp(now->agent, "vtrace") == 0;
+  for (size_t i = 0; learns && status == STATUS_OK && i < sizeof(names) / sizeof(names[0]); i++) {
+    const struct option *option = options_find(&learner_options_table, names[i]);
+    char *before = options_value_text(option, earlier), *after = options_value_text(option, now);
+    if (strcmp(before, after) != 0)
+      status = status_fail(error, STATUS_MISMATCH,
+                           "--%s=%s: the run in %s has --%s=%s, and its checkpoints fit nothing "
+                           "else: leave --%s out, or begin a new run with another --logdir",
+                           names[i], after, now->logdir, names[i], before, names[i]);
+    free(before);
+    free(after);
+  }
+  return status;
 }
 
 /* Without --listen a cluster's TF_CONFIG says where to listen. */
@@ -107,14 +128,24 @@ static enum status make_env_absolute(struct learner_options *options, struct err
 
 enum status run_options_read(struct learner_options *options, char **differences, int argc,
                              char **argv, struct error *error) {
+  struct learner_options earlier;
+  bool has_run = false;
   *differences = NULL;
   options_init(&learner_options_table, options);
-  enum status status = parse(options, differences, argc, argv, error);
+  options_init(&learner_options_table, &earlier);
+  enum status status = parse(options, &earlier, &has_run, argc, argv, error);
+  if (status == STATUS_OK && has_run && options->resume)
+    *differences = describe_differences(&earlier, options);
   if (status == STATUS_OK) status = make_env_absolute(options, error);
   if (status == STATUS_OK) status = apply_tf_config(options, error);
-  if (status != STATUS_OK) return status;
-  learner_options_apply_preset(options);
-  return learner_options_check(options, error);
+  if (status == STATUS_OK) {
+    learner_options_apply_preset(options);
+    learner_options_apply_preset(&earlier);
+    if (has_run) status = check_same_network(&earlier, options, error);
+  }
+  if (status == STATUS_OK) status = learner_options_check(options, error);
+  options_deinit(&learner_options_table, &earlier);
+  return status;
 }
 
 /* ---- said and written */

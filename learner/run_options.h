@@ -8,7 +8,8 @@
 
 /* Reads and checks them. *differences: what a resumed run changes, a line each; NULL: it is none.
  * Owner: the caller, who deinits the options too, whatever comes back. DONE: it was --help, which
- * is written. Errors: what a user can mend. */
+ * is written. Errors: MISMATCH: another network or optimiser than that of the run which is
+ * continued or evaluated; else what a user can mend. */
 MUST_CHECK enum status run_options_read(struct learner_options *options, char **differences,
                                         int argc, char **argv, struct error *error);
 

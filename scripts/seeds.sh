@@ -5,7 +5,7 @@
 # Usage: scripts/seeds.sh ENV AGENT SEEDS [--jobs=1] [--actors=4] [--envs_per_actor=N]
 #        [--dir=FOLDER] [--flag=value ...]
 #
-#   SEEDS    1..5 or 1,2,7
+#   SEEDS    1..5 or 1,2,7; from 0 to 9000000000000000
 #   --jobs   so many runs at a time
 #   --dir    default: runs/ENV-AGENT-seeds; the runs are FOLDER/seed-1, ...
 #   --flag   any option of ./run_local.sh
@@ -23,7 +23,7 @@ fail() {
 
 # ---- what to run
 
-words=() flags=() jobs=1 actors=4 envs='' dir=''
+words=() seeds=() flags=() jobs=1 actors=4 envs='' dir=''
 for word in "$@"; do
   case "$word" in
     --help | -h) print_head; exit 0 ;;
@@ -40,15 +40,26 @@ done
 [[ "$jobs" =~ ^[1-9][0-9]{0,2}$ ]] || fail "--jobs=$jobs: a number from 1 on is needed"
 env=${words[0]} agent=${words[1]}
 
-if [[ "${words[2]}" =~ ^([0-9]{1,9})\.\.([0-9]{1,9})$ ]]; then
-  first=$((10#${BASH_REMATCH[1]})) last=$((10#${BASH_REMATCH[2]}))
-  [ $first -le $last ] || fail "${words[2]}: the first seed is larger than the last"
+largest=9000000000000000 # --seed's
+refuse_seeds() { fail "${words[2]}: seeds are from 0 to $largest, written 1..5 or 1,2,7"; }
+# seed WORD: the number, if it is a seed.
+seed() {
+  [[ "$1" =~ ^0*([0-9]{1,16})$ ]] && [ "${BASH_REMATCH[1]}" -le $largest ] &&
+    echo "${BASH_REMATCH[1]}"
+}
+if [[ "${words[2]}" =~ ^([0-9]+)\.\.([0-9]+)$ ]]; then
+  first=$(seed "${BASH_REMATCH[1]}") && last=$(seed "${BASH_REMATCH[2]}") || refuse_seeds
+  [ "$first" -le "$last" ] || fail "${words[2]}: the first seed is larger than the last"
   [ $((last - first)) -lt 1000 ] || fail "${words[2]}: more than 1000 seeds"
-  mapfile -t seeds < <(seq $first $last)
-elif [[ "${words[2]}" =~ ^[0-9]{1,15}(,[0-9]{1,15})*$ ]]; then
-  mapfile -t seeds < <(tr , '\n' <<<"${words[2]}" | sort -nu)
+  for ((number = first; number <= last; number++)); do seeds+=("$number"); done
+elif [[ "${words[2]}" =~ ^[0-9]+(,[0-9]+)*$ ]]; then
+  for word in ${words[2]//,/ }; do
+    number=$(seed "$word") || refuse_seeds
+    seeds+=("$number")
+  done
+  mapfile -t seeds < <(printf '%s\n' "${seeds[@]}" | sort -nu)
 else
-  fail "${words[2]}: seeds are written 1..5 or 1,2,7"
+  refuse_seeds
 fi
 
 # One folder holds one experiment.

@@ -9,8 +9,8 @@
 
 #include "common/base/check.h"
 
-// A bound from here on is shown as none.
-static const double no_bound = 1e15;
+// A bound from here on is shown as none: whole numbers below it are exact.
+static const double no_bound = 0x1p53;
 
 static void *member(const struct option *option, void *config) {
   return (char *)config + option->offset;
@@ -29,8 +29,8 @@ static bool has_range(const struct option *option) {
 }
 
 static void print_bound(char *text, size_t bytes, double bound) {
-  bool is_short_integer = bound == rint(bound) && fabs(bound) < 1e15;
-  snprintf(text, bytes, is_short_integer ? "%.0f" : "%g", bound);
+  bool is_integer = bound == rint(bound) && fabs(bound) < no_bound;
+  snprintf(text, bytes, is_integer ? "%.0f" : "%g", bound);
 }
 
 void option_value_describe(const struct option *option, char *text, size_t bytes) {

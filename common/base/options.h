@@ -44,10 +44,16 @@ struct options_given {
   uint8_t row[OPTIONS_MAX];
 };
 
+/* "3", "the budget ended before the target" */
+struct option_exit {
+  const char *code, *meaning;
+};
+
 struct option_table {
   const char *program; /* "learner" */
   const char *words;   /* before the options in the usage line: "RUN|FILE"; NULL: none */
   const char *about;   /* a paragraph for the top of --help */
+  const struct option_exit *exits; /* how the program ends; the last code is NULL. NULL: not said */
   const struct option *options;
   int count;
 };

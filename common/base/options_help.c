@@ -95,6 +95,13 @@ static bool is_first_of_group(const struct option_table *table, int row) {
   return true;
 }
 
+static void print_exits(FILE *out, const struct option_exit *exits) {
+  if (!exits) return;
+  fprintf(out, "Exit codes:\n");
+  for (; exits->code; exits++) print_entry(out, exits->code, exits->meaning);
+  fputc('\n', out);
+}
+
 void options_help(const struct option_table *table, FILE *out) {
   fprintf(out, "Usage: %s%s%s [--name=value ...]\n\n", table->program, table->words ? " " : "",
           table->words ? table->words : "");
@@ -121,6 +128,7 @@ void options_help(const struct option_table *table, FILE *out) {
   }
   print_entry(out, "--help", "show this text and exit");
   fputc('\n', out);
+  print_exits(out, table->exits);
   print_wrapped(
       out,
       "Numbers may be written 1e6, 500k or 2M. A dash in a name is the same as an underscore. "

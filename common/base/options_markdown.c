@@ -39,6 +39,16 @@ static bool starts_group(const struct option_table *table, int row) {
   return true;
 }
 
+static void print_exits(const struct option_exit *exits, FILE *out) {
+  if (!exits) return;
+  fprintf(out, "\n### Exit codes\n\n| code | meaning |\n|---|---|\n");
+  for (; exits->code; exits++) {
+    fprintf(out, "| %s | ", exits->code);
+    print_cell(out, exits->meaning, false);
+    fprintf(out, " |\n");
+  }
+}
+
 void options_markdown(const struct option_table *table, FILE *out) {
   fprintf(out, "## %s\n\n%s\n", table->program, table->about);
   for (int i = 0; i < table->count; i++) {
@@ -49,5 +59,6 @@ void options_markdown(const struct option_table *table, FILE *out) {
       if (strcmp(table->options[j].group, table->options[i].group) == 0)
         print_option(out, &table->options[j]);
   }
+  print_exits(table->exits, out);
   fputc('\n', out);
 }

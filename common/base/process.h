@@ -2,9 +2,26 @@
 #ifndef ACORN_COMMON_BASE_PROCESS_H
 #define ACORN_COMMON_BASE_PROCESS_H
 
+#include <stdbool.h>
+
+#include "common/base/status.h"
+
 /* Opens /dev/null where stdin, stdout or stderr is closed, so that no socket takes its number and
  * gets what is printed. Ignores SIGPIPE: when nobody reads what is said any more (`| head`), the
- * work goes on. */
+ * work goes on. Ignores SIGXFSZ: a file that reaches its size limit (ulimit -f) is a failed write,
+ * which the writer reports. */
 void process_init(void);
+
+/* The last of these alone, for a program whose output goes to a pipe or a file and that ends with
+ * its reader. */
+void process_ignore_file_limit(void);
+
+/* Flushes stdout. Errors: IO: some of what was printed could not be written, with the reason. */
+MUST_CHECK enum status process_flush(struct error *error);
+
+/* Whether SIGINT or SIGHUP was inherited as ignored: nohup ignores SIGHUP, and a shell without job
+ * control ignores SIGINT for its background commands. A program that handles signals leaves such a
+ * signal ignored. False for every other signal: SIGTERM stops a process however it was started. */
+bool process_ignores(int signal_number);
 
 #endif

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/append.h"
 #include "common/base/check.h"
 #include "common/metrics/tfrecord.h"
 #include "common/picture/png.h"
@@ -320,12 +321,8 @@ enum status tensorboard_write(struct tensorboard *tensorboard, struct error *err
   size_t bytes = tensorboard->bytes;
   tensorboard->bytes = 0;
   if (bytes == 0) return STATUS_OK;
-  ssize_t written = write(tensorboard->fd, tensorboard->added, bytes);
-  if (written == (ssize_t)bytes) {
-    tensorboard->end += written;
-    return STATUS_OK;
-  }
-  int reason = written < 0 ? errno : ENOSPC;
-  if (written > 0 && ftruncate(tensorboard->fd, tensorboard->end) != 0) reason = errno;
-  return status_fail(error, STATUS_IO, "cannot write %s: %s", tensorboard->path, strerror(reason));
+  if (!append_whole(tensorboard->fd, tensorboard->added, bytes, tensorboard->end))
+    return status_fail(error, STATUS_IO, "cannot write %s: %s", tensorboard->path, strerror(errno));
+  tensorboard->end += (off_t)bytes;
+  return STATUS_OK;
 }

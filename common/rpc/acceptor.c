@@ -3,24 +3,22 @@
 #include <errno.h>
 #include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
-#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/thread.h"
 
 enum {
-  RESERVED_FILES = 64, /* for checkpoints, metrics and whatever else the process opens */
   MAX_CONNECTIONS = 65536,
   ACCEPT_AT_ONCE = 64,
   FULL_PAUSE_US = 50000,
@@ -39,15 +37,8 @@ struct acceptor {
   int64_t next_full_log_us; /* its thread only */
 };
 
-static int max_files(void) {
-  struct rlimit limit;
-  bool bounded = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX;
-  return bounded ? (int)limit.rlim_cur : INT_MAX;
-}
-
 int acceptor_room(void) {
-  int files = max_files();
-  int room = files > 2 * RESERVED_FILES ? files - RESERVED_FILES : files / 2;
+  int room = files_room(files_limit());
   return room < MAX_CONNECTIONS ? room : MAX_CONNECTIONS;
 }
 
@@ -117,7 +108,7 @@ struct acceptor *acceptor_start(grpc_server *server, const struct address_socket
   acceptor->sockets = *sockets;
   acceptor->intake = intake;
   acceptor->room = acceptor_room();
-  acceptor->files = max_files();
+  acceptor->files = files_limit();
   acceptor->plain = grpc_insecure_server_credentials_create();
   acceptor->wake = eventfd(0, EFD_CLOEXEC);
   CHECK(acceptor->wake >= 0, "no eventfd");

@@ -7,28 +7,22 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "common/base/check.h"
+#include "common/base/files.h"
 #include "common/rpc/steady.h"
+#include "common/rpc/threads.h"
 
 static void drop_log_line(gpr_log_func_args *args) {
   (void)args;
 }
 
-/* A connection is a file descriptor: as many as the system lets us have. */
-static void raise_file_limit(void) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 void core_init(void) {
-  raise_file_limit();
+  files_limit(); /* raised: a connection is a file descriptor */
   if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
   core_end_deadlock_search();
   steady_init();
+  threads_init();
   grpc_init();
 }
 

@@ -196,8 +196,9 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   return STATUS_OK;
 }
 
-int rpc_server_max_connections(void) {
-  return acceptor_room();
+int rpc_server_max_connections(int files) {
+  int connections = acceptor_room() - files;
+  return connections > 0 ? connections : 0;
 }
 
 int rpc_server_port(const struct rpc_server *server) {

@@ -93,8 +93,8 @@ MUST_CHECK enum status rpc_server_create(struct rpc_server **out,
                                          const struct rpc_server_config *config,
                                          struct error *error);
 
-/* How many connections this process has file descriptors for. */
-int rpc_server_max_connections(void);
+/* How many connections this process has file descriptors for, beside `files` that it keeps open. */
+int rpc_server_max_connections(int files);
 
 /* The port bound (for ":0"), or 0 on a Unix socket. */
 int rpc_server_port(const struct rpc_server *server);

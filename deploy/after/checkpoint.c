@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/option_value.h"
+#include "common/base/process.h"
 #include "deploy/after/npz.h"
 #include "learner/options.h"
 #include "learner/train/trainer.h"
@@ -27,10 +28,18 @@ static const struct option rows[] = {
     {"npz", NULL, OPTION_STRING, offsetof(struct checkpoint_options, npz), "", 0, 0, NULL, NULL,
      "write the parameters there, for numpy.load"},
 };
+static const struct option_exit exits[] = {
+    {"0", "every checksum is right, and what was asked for is written"},
+    {"1", "there is no checkpoint, it is damaged, or the output cannot be written"},
+    {"2", "wrong options"},
+    {NULL, NULL},
+};
+
 static const struct option_table table = {
     .program = "checkpoint",
     .words = "RUN|FILE",
     .about = "What is in the newest checkpoint of a run folder, or in a checkpoint file.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };
@@ -214,13 +223,14 @@ static enum status run(struct checkpoint *self, struct checkpoint_options *optio
   print_summary(self);
   print_arrays(self);
   print_configuration(self);
-  return STATUS_OK;
+  return process_flush(error);
 }
 
 int main(int argc, char **argv) {
   static struct checkpoint self;
   struct checkpoint_options options;
   struct error error;
+  process_ignore_file_limit();
   log_init("checkpoint", LOG_INFO);
   options_init(&table, &options);
   enum status status = run(&self, &options, argc, argv, &error);

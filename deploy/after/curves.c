@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "deploy/after/figure.h"
 #include "deploy/after/groups.h"
 
@@ -32,10 +33,19 @@ static const struct option rows[] = {
     {"data", NULL, OPTION_BOOL, AT(data), "false", 0, 0, NULL, NULL,
      "print the curves' points instead: x, mean, low, high"},
 };
+static const struct option_exit exits[] = {
+    {"0", "the curves are written"},
+    {"1", "the output cannot be written"},
+    {"2", "wrong options, or a run that cannot be read"},
+    {"4", "no run has two points yet"},
+    {NULL, NULL},
+};
+
 static const struct option_table table = {
     .program = "curves",
     .words = "RUN...",
     .about = "Learning curves of run folders, as a gnuplot script.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };
@@ -107,7 +117,7 @@ static const char *describe_metric(const char *name) {
   return name;
 }
 
-static void write_figure(const struct curves *self) {
+static enum status write_figure(const struct curves *self, struct error *error) {
   bool range = strcmp(self->options.band, "range") == 0;
   const char *title = self->num_lines == 1 ? self->label[0] : "Learning curves";
   struct figure figure = {
@@ -121,6 +131,7 @@ static void write_figure(const struct curves *self) {
     figure_write_data(&figure, stdout);
   else
     figure_write_script(&figure, stdout);
+  return process_flush(error);
 }
 
 static enum status run(struct curves *self, int argc, char **argv, struct error *error) {
@@ -141,13 +152,18 @@ static enum status run(struct curves *self, int argc, char **argv, struct error 
 int main(int argc, char **argv) {
   static struct curves self;
   struct error error;
+  process_ignore_file_limit();
   log_init("plot", LOG_INFO);
   options_init(&table, &self.options);
   enum status status = run(&self, argc, argv, &error);
   int code = status == STATUS_OK || status == STATUS_DONE ? 0 : EXIT_USAGE;
-  if (code != 0) fprintf(stderr, "plot: %s\n", error.text);
-  if (status == STATUS_OK && self.num_lines == 0) code = EXIT_NOTHING;
-  if (status == STATUS_OK && self.num_lines > 0) write_figure(&self);
+  if (status == STATUS_OK && self.num_lines == 0) {
+    code = EXIT_NOTHING;
+  } else if (status == STATUS_OK) {
+    status = write_figure(&self, &error);
+    if (status != STATUS_OK) code = EXIT_FAILURE;
+  }
+  if (code == EXIT_USAGE || code == EXIT_FAILURE) fprintf(stderr, "plot: %s\n", error.text);
 
   for (int i = 0; i < self.num_lines; i++) curve_deinit(&self.line[i].curve);
   for (int i = 0; i < self.groups.num_runs; i++) run_log_deinit(&self.log[i]);

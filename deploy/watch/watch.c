@@ -39,10 +39,18 @@ static const struct option rows[] = {
     {"env_args", NULL, OPTION_STRING, AT(env_args), "", 0, 0, NULL, NULL,
      "other options of the environment than the run's, as JSON"},
 };
+static const struct option_exit exits[] = {
+    {"0", "every episode was played"},
+    {"2", "wrong options, or a run or environment that cannot be played or watched"},
+    {"5", "the reader of the pictures has ended"},
+    {NULL, NULL},
+};
+
 static const struct option_table table = {
     .program = "watch",
     .words = "RUN",
     .about = "Plays the checkpoint of a run folder and writes pictures to stdout.",
+    .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
 };

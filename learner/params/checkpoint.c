@@ -162,10 +162,13 @@ static bool sync_folder(const char *folder) {
 }
 
 static enum status write_failed(const char *path, struct error *error) {
-  bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  const char *advice = "";
+  if (errno == ENOSPC || errno == EDQUOT)
+    advice = "; make room there: the older checkpoints are as they were";
+  if (errno == EFBIG)
+    advice = "; raise the limit of file sizes (ulimit -f): the older checkpoints are as they were";
   return status_fail(error, STATUS_IO, "the checkpoint %s cannot be written: %s%s", path,
-                     strerror(errno),
-                     full ? "; make room there: the older checkpoints are as they were" : "");
+                     strerror(errno), advice);
 }
 
 /* Removes the oldest beyond `keep`, of those up to `updates`. Files with higher numbers are damaged

@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "common/rpc/server.h"
 #include "envs/plugin.h"
 #include "learner/serve/refusals.h"
@@ -83,7 +84,8 @@ static void on_signal(int signal_number) {
 static void take_signals(struct sigaction before[NUM_SIGNALS]) {
   struct sigaction action = {.sa_handler = on_signal};
   caught = 0;
-  for (int i = 0; i < NUM_SIGNALS; i++) sigaction(signals[i], &action, &before[i]);
+  for (int i = 0; i < NUM_SIGNALS; i++)
+    sigaction(signals[i], process_ignores(signals[i]) ? NULL : &action, &before[i]);
 }
 
 static void give_signals_back(const struct sigaction before[NUM_SIGNALS]) {

@@ -10,7 +10,8 @@
 #include "common/rpc/wire.h"
 
 /* Listens at `address` until a Join has come that is one, then leaves the address free again.
- * SIGINT, SIGTERM and SIGHUP end the wait meanwhile: DONE, once that has been said.
+ * SIGTERM ends the wait meanwhile, and so do SIGINT and SIGHUP unless they were inherited as
+ * ignored: DONE, once that has been logged.
  * Errors: as rpc_server_create; INVALID: port 0, which actors could not be told. */
 MUST_CHECK enum status greeter_wait(struct wire_join_request *first, const char *address,
                                     struct error *error);

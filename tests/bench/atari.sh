@@ -30,7 +30,7 @@ whole() {
   sleep 8
   mark=$(wc -l <"$work/run/metrics.jsonl")
   sleep "$seconds"
-  kill -INT $launch
+  kill -TERM $launch
   wait $launch
   awk -v rate="$(per_second train/steps "$mark")" 'BEGIN {print 4 * rate}'
 }

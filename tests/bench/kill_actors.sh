@@ -37,7 +37,7 @@ while [ $SECONDS -lt $end ] && kill -0 $launch 2>/dev/null; do
     kill -9 "${actors[RANDOM % ${#actors[@]}]}" 2>/dev/null && kills=$((kills + 1))
   fi
 done
-kill -INT $launch 2>/dev/null
+kill -TERM $launch 2>/dev/null
 wait $launch
 code=$?
 

@@ -26,7 +26,7 @@ mark=$(wc -l <"$work/run/metrics.jsonl")
 threads >"$work/before"
 sleep "$seconds"
 threads >"$work/after"
-kill -INT $launch
+kill -TERM $launch
 wait $launch
 last=$(($(wc -l <"$work/run/metrics.jsonl") - 1))
 echo "throughput trained_per_second=$(per_second train/steps "$mark")" \

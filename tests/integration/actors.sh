@@ -11,9 +11,8 @@ kill -KILL "$victim"
 replaced() { num_actors 2 && ! pids actor | grep -qx "$victim"; }
 pass_if "an actor that is killed is started again" wait_for 20 replaced
 pass_if "the end is named" says "was killed by signal 9"
-steps() { tail -n 1 run/metrics.jsonl | sed -n 's/.*"step": *\([0-9]*\).*/\1/p'; }
-before=$(steps)
-goes_on() { [ "$(steps)" -gt "$((before + 1000))" ]; }
+before=$(whole_metric step)
+goes_on() { metric_passes step $((before + 1000)); }
 pass_if "the run goes on" wait_for 10 goes_on
 
 # `kill PID` is no end of the run either: the actor ends in good order, and is missed.
@@ -29,7 +28,7 @@ pass_if "and who did so is named" says "was stopped by SIGTERM; starting it agai
 victims=$(pids actor)
 kill -TERM $victims
 pass_if "so are all of them at once" wait_for 20 stopped_ones_are_back
-before=$(steps)
+before=$(whole_metric step)
 pass_if "and the run goes on" wait_for 10 goes_on
 
 # A learner that dies takes the actors with it.
@@ -67,19 +66,19 @@ kill_first() {
   for pid in $(first_actor); do kill -KILL "$pid" 2>/dev/null; done
   says "starting it again in 4 s"
 }
-before=$(steps)
+before=$(whole_metric step)
 wait_for 20 goes_on # both have stepped
 wait_for 20 kill_first
 pauses() { sed -n 's/.*starting it again in \([0-9.]*\) s$/\1/p' "$work/err" | tr '\n' ' '; }
 pass_if "an actor that dies again and again is started again after 1, 2 and 4 s" \
   is "$(pauses)" "1 2 4 "
-before=$(steps)
+before=$(whole_metric step)
 pass_if "the other one goes on" wait_for 10 goes_on
 kill -KILL $(pids actor)
 pass_if "without any actor the run waits" \
   wait_for 5 says "actor 1 was killed by signal 9 (Killed); starting it again in 1 s"
 pass_if "until they are back" wait_for 20 num_actors 2
-before=$(steps)
+before=$(whole_metric step)
 pass_if "and goes on" wait_for 20 goes_on
 kill -INT "$run"
 ended 10

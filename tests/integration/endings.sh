@@ -31,6 +31,62 @@ ended
 pass_if "a run under timeout leaves its result" has_result timeout
 pass_if "and no process" no_process
 
+# ---- a signal that was inherited as ignored stays ignored; SIGTERM stops all the same
+
+ignored=(env --ignore-signal=HUP,INT)
+# goes_on PID FOLDER: after both signals, and training there.
+goes_on() {
+  local before
+  kill -HUP "$1"
+  kill -INT "$1"
+  before=$(whole_metric step "$2")
+  wait_for 20 metric_passes step $((before + 2000)) "$2" && kill -0 "$1" && ! says "stopping"
+}
+stops() {
+  kill -TERM "$run"
+  ended 20
+  is "$code" 0 && is "$(value reason)" signal
+}
+"${ignored[@]}" "$tree/build/learner" --listen="$address" --env=cartpole --num_envs=8 \
+  --logdir=nohup --metrics_secs=0.25 --total_steps=1e12 >"$work/out" 2>"$work/err" </dev/null &
+run=$!
+"${ignored[@]}" "$tree/build/actor" --learner="$address" --env=cartpole --envs=8 \
+  >actor.log 2>&1 </dev/null &
+actor=$!
+started+=("$run" "$actor")
+wait_for 20 metric_passes step 1000 nohup
+pass_if "SIGHUP and SIGINT do not end a learner that inherited them as ignored" goes_on "$run" nohup
+kill -INT "$actor"
+kill -HUP "$actor"
+pass_if "nor such an actor" goes_on "$run" nohup
+pass_if "the learner stops with SIGTERM" stops
+end_by_hand
+
+"${ignored[@]}" "$tree/run_local.sh" "${endless[@]}" --logdir=launched \
+  >"$work/out" 2>"$work/err" </dev/null &
+run=$!
+wait_for 20 metric_passes step 1000 launched
+pass_if "nor ./run_local.sh, started with nohup" goes_on "$run" launched
+# What it starts handles them: its own processes are stopped as ever.
+kill -INT "$(pids learner)"
+ended 20
+stopped_inside() { is "$code" 0 && is "$(value reason)" signal && no_process; }
+pass_if "whose learner handles them, and stops with SIGINT" stopped_inside
+
+export TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"]},
+  "task": {"type": "ps", "index": 0}}'
+"${ignored[@]}" "$tree/build/task" cartpole vtrace >out 2>err </dev/null &
+run=$!
+unset TF_CONFIG
+wait_for 20 says "waiting for the end of the learner"
+kill -HUP "$run"
+kill -INT "$run"
+sleep 0.3
+pass_if "nor a ps task" kill -0 "$run"
+kill -TERM "$run"
+ended 5
+pass_if "which stops with SIGTERM" is "$code" 0
+
 # ---- nobody reads what is said
 
 "$tree/run_local.sh" cartpole vtrace 2 8 --total_steps=100k --logdir=pipe 2>&1 | head -n 1 >out
@@ -45,6 +101,58 @@ pass_if "closed descriptors do no harm" closed_works
 code=$?
 full_is_said() { is $code 1 && says "cannot write the result" && [ -n "$(ls full/checkpoints)" ]; }
 pass_if "a result that cannot be written is an error" full_is_said
+
+# ---- exit codes: what --help lists is what happens
+
+# ends PROGRAM CODE WORDS...: the exit code of its help's list.
+ends() {
+  local program=$1 expected=$2 code=0
+  shift 2
+  timeout -k 1 20 "$tree/build/$program" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+  is $code "$expected" && lists "$program" "$expected"
+}
+# lists PROGRAM CODE...: each is the beginning of a line of the list, alone or with others.
+lists() {
+  local program=$1 code
+  for code in "${@:2}"; do
+    "$tree/build/$program" --help | sed -n '/^Exit codes:/,/^$/p' |
+      grep -qE "^  ([0-9, ]*, )?$code(,|  )" || { echo "  $program --help: no $code"; return 1; }
+  done
+}
+for program in learner actor launch task status checkpoint curves watch; do
+  pass_if "$program: exit code 2, wrong options, is listed" ends $program 2 --no_such_option=1
+done
+pass_if "actor: 4, no learner" ends actor 4 --learner="unix:$work/nobody" --reconnect_s=0
+pass_if "launch: 3, the target is missed" ends launch 3 cartpole vtrace 2 --total_steps=2k \
+  --target_return=500 --no_plot --logdir=missed
+pass_if "learner: 0, 1, 3 and 130 are listed" lists learner 0 1 3 130
+pass_if "checkpoint: 0" ends checkpoint 0 missed
+mkdir -p missed/empty
+cp missed/config.txt missed/empty
+pass_if "checkpoint: 1, there is none" ends checkpoint 1 missed/empty
+head -n 1 missed/metrics.jsonl >missed/empty/metrics.jsonl
+pass_if "curves: 4, nothing to draw" ends curves 4 missed/empty
+pass_if "status: 1, nobody answers" ends status 1 missed
+learner --env=cartpole --num_envs=8 --logdir=codes --total_steps=1e12 --metrics_secs=0.25
+listening=$run
+# actor_ends SIGNAL CODE
+actor_ends() {
+  local before code=0
+  before=$(whole_metric step codes)
+  actor 0 --envs=8
+  wait_for 20 metric_passes step $((before + 100)) codes
+  kill "-$1" "$actor"
+  wait "$actor" || code=$?
+  is $code "$2" && lists actor "$2"
+}
+pass_if "actor: SIGTERM, 143" actor_ends TERM 143
+pass_if "actor: SIGINT, 130" actor_ends INT 130
+pass_if "actor: 1, refused" ends actor 1 --learner="$address" --env=catch
+run=$listening
+kill -INT "$run"
+ended 10
+pass_if "learner: SIGINT, 0" is $code 0
+end_by_hand
 
 # ---- --deterministic
 

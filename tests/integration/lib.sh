@@ -122,7 +122,8 @@ is() { [ "$1" = "$2" ]; }
 address="unix:$work/by-hand"
 started=()
 learner() {
-  "$tree/build/learner" --listen="$address" "$@" >"$work/out" 2>"$work/err" </dev/null &
+  env --default-signal=INT,HUP "$tree/build/learner" --listen="$address" "$@" \
+    >"$work/out" 2>"$work/err" </dev/null &
   run=$!
   started+=("$run")
 }
@@ -131,8 +132,8 @@ learner() {
 actor() {
   local task=$1
   shift
-  "$tree/build/actor" --learner="$address" --task="$task" "$@" >>"$work/actor-$task.log" 2>&1 \
-    </dev/null &
+  env --default-signal=INT,HUP "$tree/build/actor" --learner="$address" --task="$task" "$@" \
+    >>"$work/actor-$task.log" 2>&1 </dev/null &
   actor=$!
   started+=("$actor")
 }

@@ -24,6 +24,10 @@ mistake "an option of the actors, misspelt" "did you mean --reconnect_s" \
   cartpole vtrace 2 --reconect_s=1
 mistake "a value out of its range" "--num_eval_envs" cartpole vtrace 2 --num_eval_envs=-1
 mistake "a value that is no number" "--seed" cartpole vtrace 2 --seed=seven
+for seed in -1 9000000000000001; do
+  mistake "a seed of $seed: both limits are named" \
+    "--seed: '$seed' is out of range; allowed: 0..9000000000000000" cartpole vtrace 2 --seed=$seed
+done
 mistake "an option without its value" "--seed" cartpole vtrace 2 --seed
 mistake "a number of actors that is none" "NUM_ACTORS" cartpole vtrace two
 mistake "a word too many" "one word too many" cartpole vtrace 2 16 17
@@ -61,4 +65,10 @@ programs_name_their_words() {
     "$tree/build/curves" --help | grep -q '^Usage: curves RUN\.\.\. '
 }
 pass_if "the usage lines name the words before the options" programs_name_their_words
+for seeds in 9000000000000001 -1 1..99999999999999999 7,99999999999999999 1,,2 seven; do
+  code=0
+  "$tree/scripts/seeds.sh" cartpole vtrace "$seeds" >out 2>err || code=$?
+  pass_if "scripts/seeds.sh with $seeds: both limits are named" \
+    named "$seeds: seeds are from 0 to 9000000000000000, written 1..5 or 1,2,7"
+done
 finish

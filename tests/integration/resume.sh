@@ -95,6 +95,22 @@ run cartpole vtrace 1 4 --logdir=run --total_steps=$((last + 20000)) --resume
 ended 20
 pass_if "so does ./run_local.sh" finished
 
+# ---- with another network: the option is named before anything that follows from it
+
+contents() { find run -type f ! -name lock -exec sha256sum {} + | sort; }
+contents >before
+# other OPTION=VALUE ITS_VALUE WORDS...: refused, with both values.
+other() {
+  refused cartpole vtrace 1 4 --logdir=run --total_steps=1e9 "--$1" "${@:3}"
+  is "$code" 2 && says "--$1: the run in run has --${1%%=*}=$2, and its checkpoints fit nothing" &&
+    contents | cmp -s before - && [ ! -s out ]
+}
+pass_if "--resume with another --network names it and both values" other network=lstm mlp --resume
+pass_if "with other sizes it names those" other hidden=32,32 64,64 --resume
+# The layer that is left fits its part of the checkpoint.
+pass_if "with a layer less, too" other hidden=64 64,64 --resume
+pass_if "so does an evaluation" other network=lstm mlp --mode=evaluate
+
 # ---- checkpoints that are damaged
 
 play --total_steps=1e9 --resume --checkpoint_secs=0.2
@@ -120,7 +136,6 @@ crash
 
 # None is whole.
 for file in $(checkpoints); do truncate -s 100 "$file"; done
-contents() { find run -type f ! -name lock -exec sha256sum {} + | sort; }
 contents >before
 learner --env=cartpole --num_envs=4 --logdir=run --resume
 ended 10

@@ -159,7 +159,7 @@ static inline int teardown(void **state) {
 
 #define SLEEPS "sleep 30 & wait"
 #define STARTS "echo start >>started; "
-/* The notices of actor/notify.h. */
+/* The notices of common/base/notify.h. */
 #define STEPS "printf '%-14ds\\n' $$ >&$ACORN_NOTIFY_FD; "
 #define FINISHES "printf '%-14df\\n' $$ >&$ACORN_NOTIFY_FD; exit 0"
 #define ENDS_AT_TERM "trap 'echo actor >>told; exit 0' TERM; " STARTS SLEEPS

@@ -24,9 +24,9 @@ static const struct option learner_rows[] = {INT("seed"),     INT("total_steps")
 static const struct option actor_rows[] = {INT("delay"), BOOL("verbose"), INT("envs"), INT("task"),
                                            INT("env")};
 static const struct option launch_rows[] = {INT("patience"), BOOL("plot")};
-static const struct option_table launch_table = {"launch", NULL, "", launch_rows, 2};
-static const struct option_table learner_table = {"learner", NULL, "", learner_rows, 6};
-static const struct option_table actor_table = {"actor", NULL, "", actor_rows, 5};
+static const struct option_table launch_table = {"launch", NULL, "", NULL, launch_rows, 2};
+static const struct option_table learner_table = {"learner", NULL, "", NULL, learner_rows, 6};
+static const struct option_table actor_table = {"actor", NULL, "", NULL, actor_rows, 5};
 static const struct argument_tables tables = {&launch_table, &learner_table, &actor_table};
 
 enum { MAX_ARGC = 16 };

@@ -85,6 +85,28 @@ static void a_learner_that_does_not_stop_is_killed(void **state) {
   assert_int_equal(count_of("told", "actor"), 1);
 }
 
+// One that hangs after its result line would otherwise hold the launcher for ever.
+static void a_learner_that_does_not_end_after_its_run_is_killed(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner =
+                                  "echo x >>started; printf '%-14df\\n' $$ >&$ACORN_NOTIFY_FD; "
+                                  "while :; do sleep 0.05; done",
+                              .actor = ENDS_AT_TERM,
+                              .num_actors = 1,
+                              .learner_stop_ms = 300};
+  assert_int_equal(run(&scenario), 128 + SIGKILL);
+  assert_non_null(strstr(contents("said"), "has not ended 0 s after the end of its run"));
+}
+
+static void a_learner_that_ends_after_its_run_keeps_its_code(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = "printf '%-14df\\n' $$ >&$ACORN_NOTIFY_FD; exit 3",
+                              .actor = SLEEPS,
+                              .num_actors = 1,
+                              .learner_stop_ms = 5000};
+  assert_int_equal(run(&scenario), 3);
+}
+
 // It is given the time to get ready for a signal.
 static void a_stop_before_the_learner_listens_still_ends(void **state) {
   (void)state;
@@ -172,6 +194,8 @@ int main(void) {
       TEST(actors_are_told_when_the_learner_takes_long),
       TEST(a_second_signal_kills),
       TEST(a_learner_that_does_not_stop_is_killed),
+      TEST(a_learner_that_does_not_end_after_its_run_is_killed),
+      TEST(a_learner_that_ends_after_its_run_keeps_its_code),
       TEST(a_stop_before_the_learner_listens_still_ends),
       TEST(a_learner_that_the_stop_itself_ends_has_stopped_as_told),
       TEST(an_ignored_hangup_stays_ignored),

@@ -65,6 +65,35 @@ static void a_resumed_run_keeps_its_options_but_for_those_given(void **state) {
   assert_string_equal(differences, "resuming with --unroll_length=9; it was 5\n");
 }
 
+/* The kind of network before the sizes that follow from it, both values, and what to do. */
+static void a_resumed_run_keeps_its_network(void **state) {
+  (void)state;
+  static const struct {
+    const char *word, *says;
+  } cases[] = {
+      {"--network=lstm", "--network=lstm: the run in "},
+      {"--network=impala_deep", "has --network=mlp, and its checkpoints fit nothing else"},
+      {"--network=nature", "leave --network out, or begin a new run with another --logdir"},
+      {"--hidden=64", "--hidden=64: "},
+      {"--lstm_size=7", "has --lstm_size=0, "},
+      {"--frame_stack=4", "--frame_stack=4: "},
+      {"--no_previous_action", "has --previous_action=true, "},
+      {"--no_previous_reward", "has --previous_reward=true, "},
+      {"--optimizer=rmsprop", "has --optimizer=adam, "}};
+  assert_int_equal(read_words(logdir, "--hidden=64,64", NULL), STATUS_OK);
+  run_options_write(&options, folder);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    forget();
+    assert_int_equal(read_words(logdir, "--resume", cases[i].word, NULL), STATUS_MISMATCH);
+    if (!strstr(error.text, cases[i].says)) fail_msg("it says: %s", error.text);
+    forget();
+    assert_int_equal(read_words(logdir, "--mode=evaluate", cases[i].word, NULL), STATUS_MISMATCH);
+  }
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--network=mlp", "--lstm_size=-1", NULL),
+                   STATUS_OK);
+}
+
 static void a_new_run_takes_nothing_from_the_folder(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, "--seed=7", NULL), STATUS_OK);
@@ -133,6 +162,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_options_but_for_those_given, setup,
                                       teardown),
+      cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
       cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(a_folder_without_a_run_is_not_evaluated, setup, teardown),
       cmocka_unit_test_setup_teardown(an_evaluated_run_keeps_what_it_is_about, setup, teardown),

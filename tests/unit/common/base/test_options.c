@@ -40,8 +40,8 @@ static const struct option rows[] = {
     {"device", NULL, OPTION_CHOICE, offsetof(struct config, device), "auto", 0, 0, "auto|cpu|cuda",
      "Run", "device"},
 };
-static const struct option_table table = {"learner", NULL, "Trains a policy.", rows,
-                                          sizeof rows / sizeof rows[0]};
+static const struct option_table table = {"learner", NULL, "Trains a policy.",
+                                          NULL,      rows, sizeof rows / sizeof rows[0]};
 
 static int make(void **state) {
   struct config *config = calloc(1, sizeof *config);
@@ -380,7 +380,8 @@ static void test_markdown(void **state) {
       {"fast", NULL, OPTION_BOOL, 0, "true", 0, 0, NULL, "Speed", "a|b"},
       {"seed", NULL, OPTION_INT, 0, "1", 0, 9, NULL, "Run", "random seed"},
   };
-  static const struct option_table small = {"learner", NULL, "Trains a policy.", few, 3};
+  static const struct option_exit exits[] = {{"0", "it is over"}, {"3", "a|b"}, {NULL, NULL}};
+  static const struct option_table small = {"learner", NULL, "Trains a policy.", exits, few, 3};
   static const char expected[] =
       "## learner\n\nTrains a policy.\n"
       "\n### Run\n\n"
@@ -390,6 +391,7 @@ static void test_markdown(void **state) {
       "\n### Speed\n\n"
       "| option | default | values | meaning |\n|---|---|---|---|\n"
       "| `--fast` | `true` | true, false | a\\|b |\n"
+      "\n### Exit codes\n\n| code | meaning |\n|---|---|\n| 0 | it is over |\n| 3 | a\\|b |\n"
       "\n";
   char *text;
   size_t bytes;
@@ -397,6 +399,14 @@ static void test_markdown(void **state) {
   options_markdown(&small, out);
   fclose(out);
   assert_string_equal(text, expected);
+  free(text);
+  out = open_memstream(&text, &bytes);
+  options_help(&small, out);
+  fclose(out);
+  assert_non_null(strstr(text,
+                         "\nExit codes:\n"
+                         "  0                         it is over\n"
+                         "  3                         a|b\n\n"));
   free(text);
 }
 
@@ -450,7 +460,7 @@ static void test_nearest(void **state) {
 static void test_nearest_over_tables(void **state) {
   (void)state;
   static const struct option more[] = {{.name = "gammas"}};
-  static const struct option_table other = {"actor", NULL, "", more, 1};
+  static const struct option_table other = {"actor", NULL, "", NULL, more, 1};
   const struct option_table *const tables[] = {&table, &other};
   assert_string_equal(options_nearest(tables, 2, "gamas"), "gammas");
   assert_string_equal(options_nearest(tables, 1, "gamas"), "gamma");

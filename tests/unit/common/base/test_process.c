@@ -4,7 +4,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +53,36 @@ static int write_to_nobody(void) {
   return write(ends[1], "x", 1) < 0 ? 0 : 2;
 }
 
+static int write_beyond_the_limit(void) {
+  char name[] = "/tmp/test_process.XXXXXX";
+  int fd = mkstemp(name);
+  unlink(name);
+  process_init();
+  if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){1, 1}) != 0 || write(fd, "xy", 2) != 1) return 1;
+  return write(fd, "z", 1) < 0 && errno == EFBIG ? 0 : 2;
+}
+
+/* SIGINT and SIGHUP alone, and only where they are ignored. */
+static int know_what_is_ignored(void) {
+  static const int others[] = {SIGTERM, SIGUSR1, SIGPIPE};
+  for (int i = 0; i < 3; i++) signal(others[i], SIG_IGN);
+  for (int i = 0; i < 3; i++)
+    if (process_ignores(others[i])) return 1;
+  signal(SIGHUP, SIG_IGN);
+  signal(SIGINT, SIG_DFL);
+  if (!process_ignores(SIGHUP) || process_ignores(SIGINT)) return 2;
+  signal(SIGINT, SIG_IGN);
+  return process_ignores(SIGINT) ? 0 : 3;
+}
+
+static int flush_what_was_lost(void) {
+  struct error error = {""};
+  if (!freopen("/dev/full", "w", stdout)) return 1;
+  printf("lost");
+  if (process_flush(&error) != STATUS_IO) return 2;
+  return strcmp(error.text, "cannot write to stdout: No space left on device") == 0 ? 0 : 3;
+}
+
 static void test_closed_descriptors_are_opened(void **state) {
   (void)state;
   assert_int_equal(end_of_child(open_what_is_closed), 0);
@@ -62,11 +98,29 @@ static void test_a_reader_that_went_away_does_not_end_the_process(void **state) 
   assert_int_equal(end_of_child(write_to_nobody), 0);
 }
 
+static void test_a_file_at_its_size_limit_is_an_error(void **state) {
+  (void)state;
+  assert_int_equal(end_of_child(write_beyond_the_limit), 0);
+}
+
+static void test_signals_inherited_as_ignored(void **state) {
+  (void)state;
+  assert_int_equal(end_of_child(know_what_is_ignored), 0);
+}
+
+static void test_output_that_is_lost_is_an_error(void **state) {
+  (void)state;
+  assert_int_equal(end_of_child(flush_what_was_lost), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_closed_descriptors_are_opened),
       cmocka_unit_test(test_open_descriptors_stay),
       cmocka_unit_test(test_a_reader_that_went_away_does_not_end_the_process),
+      cmocka_unit_test(test_a_file_at_its_size_limit_is_an_error),
+      cmocka_unit_test(test_signals_inherited_as_ignored),
+      cmocka_unit_test(test_output_that_is_lost_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

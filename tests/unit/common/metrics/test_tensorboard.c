@@ -236,6 +236,7 @@ static void test_a_full_disk_leaves_whole_records(void **state) {
   setrlimit(RLIMIT_FSIZE, &before);
   assert_int_equal(cut, STATUS_IO);
   assert_non_null(strstr(error.text, tensorboard_path(f->tensorboard)));
+  assert_non_null(strstr(error.text, "File too large"));
   tensorboard_add_scalar(f->tensorboard, "kept", 101, 1);
   write_and_read(f);
   assert_int_equal(f->num_events, 3);

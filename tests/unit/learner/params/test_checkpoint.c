@@ -388,7 +388,8 @@ static void test_a_file_that_may_not_grow(void **state) {
     enum status status = try_write(world, world->folder, 2, 1, &error);
     setrlimit(RLIMIT_FSIZE, &limit);
     assert_int_equal(status, STATUS_IO);
-    assert_non_null(strstr(error.text, "File too large; make room there"));
+    assert_non_null(
+        strstr(error.text, "File too large; raise the limit of file sizes (ulimit -f)"));
     assert_int_equal(for_each_file(world->folder, NULL), 1);
     assert_true(exists(world, 1));
   }

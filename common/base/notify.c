@@ -1,4 +1,4 @@
-#include "actor/notify.h"
+#include "common/base/notify.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-/* Tells the supervisor, over a pipe, that this actor has stepped its environments, or that the
- * learner has ended its run. An environment can end the process with exit code 0 (_exit, on any
- * thread), but it sends no such notice.
- * Upstream: actor/main.c, actor/worker.c. Downstream: deploy/supervisor_actors.c.
+/* Tells the supervisor, over a pipe: an actor, that it has stepped its environments, or that the
+ * learner has ended its run; a learner, that its run is over and it only has to end. An environment
+ * can end an actor with exit code 0 (_exit, on any thread), but it sends no such notice.
+ * Upstream: actor/main.c, actor/worker.c, learner/main.c. Downstream: deploy/supervisor.c.
  * Thread: notify_init main, before there are others; notify_send any. */
-#ifndef ACORN_ACTOR_NOTIFY_H
-#define ACORN_ACTOR_NOTIFY_H
+#ifndef ACORN_COMMON_BASE_NOTIFY_H
+#define ACORN_COMMON_BASE_NOTIFY_H
 
 /* The variable with the number of the pipe that a supervisor leaves open for its actors. */
 #define NOTIFY_VARIABLE "ACORN_NOTIFY_FD"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "actor/notify.h"
+#include "common/base/notify.h"
 
 static void what_is_sent_can_be_read(void **state) {
   (void)state;

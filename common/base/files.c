@@ -1,0 +1,35 @@
+#include "common/base/files.h"
+
+#include <limits.h>
+#include <sys/resource.h>
+
+enum { MIN_RESERVE = 8, MAX_RESERVE = 64, RESERVED_PART = 4, ENOUGH = 1024 };
+
+int files_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return INT_MAX;
+  if (limit.rlim_cur < limit.rlim_max) {
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = before;
+  }
+  return limit.rlim_cur < INT_MAX ? (int)limit.rlim_cur : INT_MAX;
+}
+
+int files_room(int limit) {
+  int reserve = limit / RESERVED_PART;
+  if (reserve < MIN_RESERVE) reserve = MIN_RESERVE;
+  if (reserve > MAX_RESERVE) reserve = MAX_RESERVE;
+  return limit > reserve ? limit - reserve : 0;
+}
+
+enum status files_check(const char *who, int own, int connections, struct error *error) {
+  int limit = files_limit(), kept = own + connections, needed = kept;
+  if (files_room(limit) >= kept) return STATUS_OK;
+  while (files_room(needed) < kept) needed++;
+  return status_fail(
+      error, STATUS_EXHAUSTED,
+      "a process may open %d files here (ulimit -n), and %s needs %d: %d of its own, %d for "
+      "connections and %d in reserve; raise the limit (ulimit -n %d)",
+      limit, who, needed, own, connections, needed - kept, needed > ENOUGH ? needed : ENOUGH);
+}

@@ -1,0 +1,19 @@
+/* The limit of open files (ulimit -n): raises it, and refuses to start below what is needed.
+ * Upstream: the mains, common/rpc. Thread: any. */
+#ifndef ACORN_COMMON_BASE_FILES_H
+#define ACORN_COMMON_BASE_FILES_H
+
+#include "common/base/status.h"
+
+/* Raises the limit as far as the system allows, and returns it; INT_MAX: there is none. */
+int files_limit(void);
+
+/* How many of `limit` files a process may keep open. The others are a reserve for files that are
+ * open for a moment: checkpoints, logs, host names, scrapes of metrics. */
+int files_room(int limit);
+
+/* `who` ("the learner") keeps `own` files open and so many connections.
+ * Errors: EXHAUSTED: the limit is too low; names it and what is needed. */
+MUST_CHECK enum status files_check(const char *who, int own, int connections, struct error *error);
+
+#endif
