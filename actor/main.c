@@ -21,7 +21,15 @@
 #include "common/base/thread.h"
 #include "envs/registry.h"
 
-enum { EXIT_USAGE = 2, CHECK_HANG_S = 10, TICK_MS = 1000, GRACE_MS = 500, GRACE_TICK_MS = 20 };
+enum {
+  EXIT_USAGE = 2,
+  CHECK_HANG_S = 10,
+  TICK_MS = 1000,
+  GRACE_MS = 500,
+  GRACE_TICK_MS = 20,
+  NUM_THREADS = 16, /* its own and gRPC's, rather too many */
+  END_S = 10        /* to end in */
+};
 
 struct app {
   pid_t parent; /* at the start */
@@ -76,6 +84,7 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   if (status == STATUS_OK) status = check_streams(options, error);
   if (status == STATUS_OK && !options->check_env)
     status = files_check("an actor", ACTOR_FILES, (int)options->streams, error);
+  if (status == STATUS_OK && !options->check_env) status = thread_check(NUM_THREADS, error);
   if (status == STATUS_OK) status = find_environment(app, error);
   return status;
 }
@@ -224,6 +233,7 @@ static int supervise(struct app *app) {
 /* Gives the workers a moment to end their streams in good order; an environment may not let them.
  * */
 static void finish(struct app *app, int exit_code) {
+  process_end_within(END_S, exit_code);
   cancel_workers(app);
   int64_t deadline_us = clock_now_us() + GRACE_MS * 1000;
   while (count_running(app) > 0 && clock_now_us() < deadline_us) {

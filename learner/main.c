@@ -12,13 +12,20 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/process.h"
+#include "common/base/thread.h"
 #include "learner/metrics_port.h"
 #include "learner/pace.h"
 #include "learner/report.h"
 #include "learner/run_checkpoint.h"
 #include "learner/run_options.h"
 
-enum { EXIT_USAGE = 2, SAME_WISH_US = 1000 * 1000, NUM_SIGNALS = 3 };
+enum {
+  EXIT_USAGE = 2,
+  SAME_WISH_US = 1000 * 1000,
+  NUM_SIGNALS = 3,
+  NUM_THREADS = 24, /* its own, gRPC's and libuv's, rather too many */
+  END_S = 10        /* to end in, once the result has been printed */
+};
 
 struct app {
   struct learner_options options;
@@ -256,6 +263,7 @@ int main(int argc, char **argv) {
   enum status status = run_options_read(&app.options, &app.differences, argc, argv, &error);
   if (status == STATUS_DONE) return 0;
   if (status == STATUS_OK) status = files_check("the learner", LEARNER_FILES, 1, &error);
+  if (status == STATUS_OK) status = thread_check(NUM_THREADS, &error);
   if (status == STATUS_OK) {
     apply_process_options(&app.options);
     loop_init(&app);
@@ -278,6 +286,7 @@ int main(int argc, char **argv) {
     write_address(&app.run);
   }
   int code = run_to_end(&app, start_us);
+  process_end_within(END_S, code);
   run_destroy(&app.run);
   options_deinit(&learner_options_table, &app.options);
   return code;

@@ -16,6 +16,10 @@ void process_init(void);
  * its reader. */
 void process_ignore_file_limit(void);
 
+/* The work is done and saved: after so many seconds the process ends with `exit_code`, if it has
+ * not ended by itself. Libraries may wait at their end for a thread that they could not start. */
+void process_end_within(int seconds, int exit_code);
+
 /* Flushes stdout. Errors: IO: some of what was printed could not be written, with the reason. */
 MUST_CHECK enum status process_flush(struct error *error);
 

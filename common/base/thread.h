@@ -4,13 +4,16 @@
 
 #include <pthread.h>
 
-/* Starts run(argument) in a thread that tools show as `name`, cut to 15 characters. Errors: gives
- * up, see below; nothing runs without its threads. */
-void thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
+#include "common/base/status.h"
 
-/* Ends the process (check_give_up) because a thread could not be started. `name`: its own, or that
- * of the library which wants it; error: an errno. */
-_Noreturn void thread_give_up(const char *name, int error);
+/* Whether `count` threads can be started beside those that run: does so, and ends them. Libraries
+ * lose what a thread was for that could not be started, so a program asks before it loads work on
+ * them. Errors: EXHAUSTED: names the limits. */
+MUST_CHECK enum status thread_check(int count, struct error *error);
+
+/* Starts run(argument) in a thread that tools show as `name`, cut to 15 characters. Errors: gives
+ * up (check_give_up); nothing runs without its threads. */
+void thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 
 /* The calling thread computes: it keeps its share of the cores, but when it wakes up it does not
  * interrupt a thread that has not said so. Where a learner shares its cores with actors, its

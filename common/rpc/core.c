@@ -11,7 +11,6 @@
 #include "common/base/check.h"
 #include "common/base/files.h"
 #include "common/rpc/steady.h"
-#include "common/rpc/threads.h"
 
 static void drop_log_line(gpr_log_func_args *args) {
   (void)args;
@@ -22,7 +21,6 @@ void core_init(void) {
   if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
   core_end_deadlock_search();
   steady_init();
-  threads_init();
   grpc_init();
 }
 
