@@ -8,6 +8,7 @@
 #include "common/metrics/metrics.h"
 #include "learner/folder.h"
 #include "learner/options.h"
+#include "learner/params/checkpoint.h"
 #include "learner/progress.h"
 #include "learner/serve/serve.h"
 #include "learner/train/trainer.h"
@@ -41,6 +42,7 @@ struct run {
   struct gauges *gauges;
   struct inference_metrics inference_metrics;
   struct metric *fifo_wait_us, *trainer_wait_us, *window_lag_updates, *update_us;
+  struct checkpoint_kept kept; /* of the thread that writes checkpoints */
   bool resumed;
 };
 

@@ -41,14 +41,7 @@ static int num_actions_in(const char *path) {
 
 /* Of a checkpoint that does not fit: whether that is because the environment is another, which says
  * more than the shape of the first part that differs. */
-static enum status blame_actions(const struct run *run, const char *file, int64_t updates,
-                                 struct error *error) {
-  char path[1024];
-  struct error ignored;
-  if (file[0])
-    snprintf(path, sizeof(path), "%s", file);
-  else if (checkpoint_path(path, sizeof(path), run->folder.checkpoints, updates, &ignored))
-    return STATUS_MISMATCH;
+static enum status blame_actions(const struct run *run, const char *path, struct error *error) {
   int theirs = num_actions_in(path), ours = run->space.discrete;
   if (theirs <= 0 || theirs == ours) return STATUS_MISMATCH;
   return status_fail(error, STATUS_MISMATCH,
@@ -57,18 +50,43 @@ static enum status blame_actions(const struct run *run, const char *file, int64_
                      theirs, run->identity, ours, theirs, path);
 }
 
+static bool has_item(const struct checkpoint_item *items, int count, const char *name) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(items[i].name, name) == 0) return true;
+  return false;
+}
+
+/* A network that is a part of the checkpoint's would fit, too, and play nonsense. */
+static enum status check_no_other_parameters(const char *path, const struct checkpoint_item *items,
+                                             int count, struct error *error) {
+  static const char prefix[] = "params/";
+  struct checkpoint_item theirs[CHECKPOINT_MAX_ITEMS];
+  int num_theirs;
+  enum status status = checkpoint_list(path, theirs, &num_theirs, error);
+  for (int i = 0; status == STATUS_OK && i < num_theirs; i++)
+    if (strncmp(theirs[i].name, prefix, strlen(prefix)) == 0 &&
+        !has_item(items, count, theirs[i].name))
+      status = status_fail(error, STATUS_MISMATCH,
+                           "the checkpoint %s does not fit: '%s' is in it, which the network here "
+                           "does not have: use the options that it was written with",
+                           path, theirs[i].name);
+  return status;
+}
+
 static enum status load(struct run *run, struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
-  int64_t updates = 0;
+  char path[CHECKPOINT_PATH_BYTES];
   int count = trainer_items(run->trainer, items);
   const char *file = run->evaluates ? run->options->checkpoint : "";
+  snprintf(path, sizeof(path), "%s", file);
   enum status status =
       file[0] ? checkpoint_read(file, items, count, error)
-              : checkpoint_read_newest(run->folder.checkpoints, items, count, &updates, error);
-  if (status == STATUS_MISMATCH) status = blame_actions(run, file, updates, error);
+              : checkpoint_read_newest(run->folder.checkpoints, items, count, path, error);
+  if (status == STATUS_MISMATCH) status = blame_actions(run, path, error);
+  if (status == STATUS_OK) status = check_no_other_parameters(path, items, count, error);
   if (status != STATUS_OK) return status;
   trainer_load(run->trainer);
-  updates = trainer_report(run->trainer).updates;
+  int64_t updates = trainer_report(run->trainer).updates;
   int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
   log_info("%s the checkpoint of update %lld, step %lld, in %s",
            run->evaluates ? "playing" : "resuming from", (long long)updates, (long long)steps,
@@ -109,8 +127,9 @@ enum status run_load_if_wanted(struct run *run, struct error *error) {
 static enum status write_items(struct run *run, struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   int count = trainer_items(run->trainer, items);
+  run->kept.count = (int)run->options->checkpoints_kept;
   return checkpoint_write(run->folder.checkpoints, trainer_saved_updates(run->trainer), items,
-                          count, (int)run->options->checkpoints_kept, error);
+                          count, &run->kept, error);
 }
 
 enum status run_write_saved(struct run *run, struct error *error) {

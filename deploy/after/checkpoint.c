@@ -57,12 +57,9 @@ struct checkpoint {
 static enum status find_newest(struct checkpoint *self, const char *folder, struct error *error) {
   char inner[PATH_MAX];
   struct stat about;
-  int64_t updates;
   snprintf(inner, sizeof(inner), "%s/checkpoints", folder);
   const char *where = stat(inner, &about) == 0 ? inner : folder;
-  enum status status = checkpoint_read_newest(where, NULL, 0, &updates, error);
-  if (status != STATUS_OK) return status;
-  return checkpoint_path(self->path, sizeof(self->path), where, updates, error);
+  return checkpoint_read_newest(where, NULL, 0, self->path, error);
 }
 
 /* RUN/checkpoints/FILE: two parts up, if a run is there. */
@@ -139,7 +136,7 @@ static void print_summary(const struct checkpoint *self) {
   printf("written         %s\n", when);
   printf("size            %lld bytes, every checksum is right\n", (long long)self->about.st_size);
   printf("format          %d\n", CHECKPOINT_FORMAT);
-  printf("version         %" PRId64 " (updates)\n", integer(self, "update/version", 0));
+  printf("version         %" PRId64 " (updates)\n", integer(self, CHECKPOINT_VERSION, 0));
   printf("steps           %" PRId64 " of the environments, %" PRId64 " trained on\n",
          counter(self, TRAINER_STEPS), counter(self, TRAINER_TRAINED_STEPS));
   printf("episodes        %" PRId64 "\n", counter(self, TRAINER_EPISODES));

@@ -221,13 +221,42 @@ static enum status get_data(struct cursor *cursor, struct checkpoint_entry *entr
   return skip_padding(cursor, error);
 }
 
+/* Where the data of each entry is, from `at` on. */
+static enum status place_entries(struct checkpoint_directory *directory, uint64_t *end, uint64_t at,
+                                 struct error *error) {
+  for (int i = 0; i < directory->count; i++) {
+    struct checkpoint_entry *entry = &directory->entry[i];
+    entry->at = at;
+    if (entry->bytes > INT64_MAX - at - CHECKPOINT_ALIGNMENT)
+      return status_fail(error, STATUS_CORRUPT, "item '%s' has %llu bytes, more than a file holds",
+                         entry->item.name, (unsigned long long)entry->bytes);
+    at += entry->bytes + checkpoint_padding(entry->bytes);
+  }
+  *end = at;
+  return STATUS_OK;
+}
+
+static enum status decode_header(struct cursor *cursor, struct checkpoint_directory *directory,
+                                 uint64_t *end, struct error *error) {
+  enum status status = get_header(cursor, directory, error);
+  for (int i = 0; status == STATUS_OK && i < directory->count; i++)
+    status = check_entry(directory, i, error);
+  if (status == STATUS_OK) status = skip_padding(cursor, error);
+  if (status == STATUS_OK) status = place_entries(directory, end, cursor->at, error);
+  return status;
+}
+
+enum status checkpoint_decode_header(struct checkpoint_directory *directory, uint64_t *end,
+                                     const uint8_t *bytes, size_t size, struct error *error) {
+  struct cursor cursor = {.bytes = bytes, .size = size};
+  return decode_header(&cursor, directory, end, error);
+}
+
 enum status checkpoint_decode(struct checkpoint_directory *directory, const uint8_t *bytes,
                               size_t size, struct error *error) {
   struct cursor cursor = {.bytes = bytes, .size = size};
-  enum status status = get_header(&cursor, directory, error);
-  for (int i = 0; status == STATUS_OK && i < directory->count; i++)
-    status = check_entry(directory, i, error);
-  if (status == STATUS_OK) status = skip_padding(&cursor, error);
+  uint64_t end;
+  enum status status = decode_header(&cursor, directory, &end, error);
   for (int i = 0; status == STATUS_OK && i < directory->count; i++)
     status = get_data(&cursor, &directory->entry[i], error);
   if (status == STATUS_OK && cursor.at != size)

@@ -15,12 +15,12 @@ enum {
   CHECKPOINT_HEADER_ROOM = 16 + CHECKPOINT_MAX_ITEMS * 112 + 4 + CHECKPOINT_ALIGNMENT,
 };
 
-/* One array of a file. `data` points into the bytes that were decoded; item.data is NULL. */
+/* One array of a file. item.data is NULL. */
 struct checkpoint_entry {
   struct checkpoint_item item;
-  uint64_t bytes;
+  uint64_t bytes, at; /* of its data, in the file */
   uint32_t crc;
-  const uint8_t *data;
+  const uint8_t *data; /* in the bytes that were decoded; NULL: only the header was */
 };
 
 struct checkpoint_directory {
@@ -36,6 +36,13 @@ size_t checkpoint_encode_header(uint8_t header[CHECKPOINT_HEADER_ROOM],
 
 /* Zeros that follow `bytes` bytes, up to a multiple of 64. */
 size_t checkpoint_padding(uint64_t bytes);
+
+/* Checks the header, which the file's first `size` bytes hold if it is one. *end: where the data
+ * ends, and the file should.
+ * Errors: CORRUPT, with what is wrong and at which byte. */
+MUST_CHECK enum status checkpoint_decode_header(struct checkpoint_directory *directory,
+                                                uint64_t *end, const uint8_t *bytes, size_t size,
+                                                struct error *error);
 
 /* Checks everything, checksums of the data included.
  * Errors: CORRUPT, with what is wrong and at which byte. */

@@ -54,7 +54,7 @@ int train_state_items(struct train_state *state, struct checkpoint_item *items) 
                                             .rank = 1,
                                             .shape = {sizeof(struct scalar_adam) / sizeof(double)},
                                             .data = &state->saved_entropy};
-  items[count++] = (struct checkpoint_item){.name = "update/version",
+  items[count++] = (struct checkpoint_item){.name = CHECKPOINT_VERSION,
                                             .dtype = CHECKPOINT_INT64,
                                             .rank = 1,
                                             .shape = {1},

@@ -132,10 +132,46 @@ pass_if "half a checkpoint and one with a wrong bit: both named, the one before 
   wait_for 10 one_before
 pass_if "the run goes on from it" wait_for 20 metric_passes train/updates "$(number_of "$third")"
 pass_if "metrics continue" metrics_continue
+# Three are kept, and there were three: these two are none of them any more.
+aside() { [ -s "$newest.aside-1" ] && [ -s "$second.aside-1" ] && has_checkpoints 3; }
+pass_if "the damaged ones are set aside, and do not count towards those that are kept" \
+  wait_for 20 aside
+pass_if "which is logged" says "it does not count, and is not removed"
+crash
+
+# ---- checkpoints by other names, and what is no file
+
+mapfile -t files < <(checkpoints)
+newest=$(number_of "${files[-1]}")
+mv "${files[0]}" run/checkpoints/checkpoint-000999999999.acorn
+mkfifo run/checkpoints/checkpoint-000999999998.acorn
+ln -s /dev/zero run/checkpoints/checkpoint-000999999997.acorn
+ln -s checkpoint-000999999996.acorn run/checkpoints/checkpoint-000999999996.acorn
+mkdir run/checkpoints/checkpoint-000999999995.acorn
+shown() {
+  timeout 10 "$tree/build/checkpoint" run >out 2>err &&
+    grep -q "^version  *$newest (updates)" out && grep -q "^checkpoint .*${files[-1]}" out
+}
+pass_if "the content of a checkpoint says which is the newest, not its name" shown
+no_regular_file() { says "checkpoint-00099999999$1.acorn is damaged: it is no regular file"; }
+pass_if "a FIFO, a device and a folder are named and not waited for" \
+  eval 'no_regular_file 8 && no_regular_file 7 && no_regular_file 5'
+pass_if "so is a link in a circle" says "Too many levels of symbolic links"
+learner --mode=evaluate --num_envs=4 --episodes=4 --logdir=run
+actor 0 --env=cartpole --envs=4 --streams=1 --role=eval
+ended 20
+evaluates() { is "$code" 0 && says "playing the checkpoint of update $newest,"; }
+pass_if "an evaluation plays the same one" evaluates
+end_by_hand
+play --total_steps=1e9 --resume
+goes_on() { says "resuming from the checkpoint of update $newest,"; }
+pass_if "and a resumed run goes on from it" wait_for 10 goes_on
+replaced() { [ ! -e run/checkpoints/checkpoint-000999999999.acorn ] && has_checkpoints 3; }
+pass_if "the one of the wrong name is the first to be removed" wait_for 20 replaced
 crash
 
 # None is whole.
-for file in $(checkpoints); do truncate -s 100 "$file"; done
+find run/checkpoints -type f -name 'checkpoint-*.acorn' -exec truncate -s 100 {} +
 contents >before
 learner --env=cartpole --num_envs=4 --logdir=run --resume
 ended 10

@@ -16,10 +16,13 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "learner/params/checkpoint.h"
 #include "tests/unit/support/skip.h"
 
@@ -41,7 +44,7 @@ static int setup(void **state) {
                                             .shape = {10, 100},
                                             .data = world->values};
   world->item[1] = (struct checkpoint_item){
-      .name = "counter", .dtype = CHECKPOINT_INT64, .rank = 0, .data = &world->counter};
+      .name = CHECKPOINT_VERSION, .dtype = CHECKPOINT_INT64, .rank = 0, .data = &world->counter};
   *state = world;
   return 0;
 }
@@ -62,7 +65,7 @@ static int for_each_file(const char *folder, void (*visit)(const char *path)) {
 }
 
 static void remove_file(const char *path) {
-  unlink(path);
+  remove(path);
 }
 
 static int teardown(void **state) {
@@ -97,9 +100,10 @@ static bool holds(const struct world *world, int64_t updates) {
 
 static enum status try_write(struct world *world, const char *folder, int64_t updates, int keep,
                              struct error *error) {
+  struct checkpoint_kept kept = {.count = keep};
   fill(world, updates);
   error->text[0] = '\0';
-  return checkpoint_write(folder, updates, world->item, 2, keep, error);
+  return checkpoint_write(folder, updates, world->item, 2, &kept, error);
 }
 
 static void write_one(struct world *world, int64_t updates, int keep) {
@@ -120,16 +124,34 @@ static void flip_bit(const struct world *world, int64_t updates, long at) {
   fclose(file);
 }
 
-/* What `read_newest` gives, and what it said on stderr meanwhile. */
+/* Whether what had the name of so many updates was set aside. */
+static bool is_aside(const struct world *world, int64_t updates) {
+  char path[PATH_BYTES], aside[PATH_BYTES + 16];
+  struct stat about;
+  path_of(path, world, updates);
+  snprintf(aside, sizeof aside, "%s.aside-1", path);
+  return lstat(aside, &about) == 0;
+}
+
+static void rename_file(const struct world *world, int64_t from, int64_t to) {
+  char old_path[PATH_BYTES], new_path[PATH_BYTES];
+  path_of(old_path, world, from);
+  path_of(new_path, world, to);
+  assert_int_equal(rename(old_path, new_path), 0);
+}
+
+/* What `read_newest` gives, and what it said on stderr meanwhile. *updates: of its content. */
 static enum status read_newest(struct world *world, int64_t *updates, char said[4096],
                                struct error *error) {
+  char read_path[CHECKPOINT_PATH_BYTES];
   char path[PATH_BYTES] = "/tmp/test_checkpoint_log.XXXXXX";
   int log = mkstemp(path), terminal = dup(STDERR_FILENO);
   unlink(path);
   dup2(log, STDERR_FILENO);
   fill(world, -1);
   error->text[0] = '\0';
-  enum status status = checkpoint_read_newest(world->folder, world->item, 2, updates, error);
+  enum status status = checkpoint_read_newest(world->folder, world->item, 2, read_path, error);
+  *updates = world->counter;
   dup2(terminal, STDERR_FILENO);
   ssize_t length = pread(log, said, 4095, 0);
   said[length > 0 ? length : 0] = '\0';
@@ -167,7 +189,7 @@ static void test_list_names_what_is_there(void **state) {
   assert_int_equal(items[0].rank, 2);
   assert_int_equal(items[0].shape[1], 100);
   assert_null(items[0].data);
-  assert_string_equal(items[1].name, "counter");
+  assert_string_equal(items[1].name, CHECKPOINT_VERSION);
   assert_int_equal(items[1].rank, 0);
   flip_bit(world, 1, 300);
   assert_int_equal(checkpoint_list(path, items, &count, &error), STATUS_CORRUPT);
@@ -209,13 +231,171 @@ static void test_the_one_just_written_is_never_removed(void **state) {
   assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
   assert_int_equal(updates, 20);
   write_one(world, 25, 1);
-  assert_true(exists(world, 25) && exists(world, 30) && !exists(world, 20));
+  assert_true(exists(world, 25) && !exists(world, 20) && is_aside(world, 30));
   assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
   assert_int_equal(updates, 25);
+  assert_string_equal(said, "");
   write_one(world, 30, 1);
   assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
   assert_int_equal(updates, 30);
+  assert_true(is_aside(world, 30));
+  assert_int_equal(for_each_file(world->folder, NULL), 2);
+}
+
+/* ---- what files hold, and what they are called */
+
+static void test_the_content_says_what_is_newest(void **state) {
+  struct world *world = *state;
+  char said[4096];
+  struct error error;
+  int64_t updates;
+  for (int64_t n = 10; n <= 30; n += 10) write_one(world, n, 0);
+  rename_file(world, 10, 999);
+  assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
+  assert_int_equal(updates, 30);
+  assert_string_equal(said, "");
+  /* It is the oldest, so that it goes first. */
+  write_one(world, 40, 3);
+  assert_true(exists(world, 40) && exists(world, 30) && exists(world, 20) && !exists(world, 999));
+
+  rename_file(world, 40, 5);
+  assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
+  assert_int_equal(updates, 40);
+  assert_non_null(strstr(said, "checkpoint-000000000005.acorn is of update 40, whatever"));
+}
+
+/* Whole ones that are kept are not displaced by damaged ones, of which none is lost. */
+static void test_damaged_files_do_not_count(void **state) {
+  struct world *world = *state;
+  char said[4096];
+  struct error error;
+  int64_t updates;
+  for (int64_t n = 10; n <= 50; n += 10) write_one(world, n, 0);
+  flip_bit(world, 30, 500); /* its data; then its header; then its end */
+  flip_bit(world, 40, 20);
+  char path[PATH_BYTES];
+  path_of(path, world, 50);
+  assert_int_equal(truncate(path, 700), 0);
+  assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
+  assert_int_equal(updates, 20);
+  write_one(world, 60, 3);
+  assert_true(exists(world, 60) && exists(world, 20) && exists(world, 10));
+  for (int64_t n = 30; n <= 50; n += 10) assert_true(!exists(world, n) && is_aside(world, n));
+  write_one(world, 70, 3);
+  assert_true(exists(world, 70) && exists(world, 60) && exists(world, 20) && !exists(world, 10));
+  assert_int_equal(for_each_file(world->folder, NULL), 6);
+}
+
+/* While a run goes on: files that it has written are looked at again once they change. */
+static void test_a_file_that_is_damaged_later_does_not_count(void **state) {
+  struct world *world = *state;
+  struct checkpoint_kept kept = {.count = 2};
+  struct error error;
+  for (int64_t n = 1; n <= 5; n++) {
+    fill(world, n);
+    clock_sleep_us(20000); /* the time of a change has steps of some milliseconds */
+    if (n == 5) flip_bit(world, 4, 500);
+    assert_int_equal(checkpoint_write(world->folder, n, world->item, 2, &kept, &error), STATUS_OK);
+    assert_true(n == 1 || exists(world, n == 5 ? 3 : n - 1));
+    assert_int_equal(for_each_file(world->folder, NULL), n == 1 ? 1 : n == 5 ? 3 : 2);
+  }
+  assert_true(is_aside(world, 4));
+}
+
+/* What has the name that is written now is not replaced, unless it is that update. */
+static void test_a_name_that_is_taken(void **state) {
+  struct world *world = *state;
+  char said[4096], path[PATH_BYTES];
+  struct error error;
+  int64_t updates;
+  write_one(world, 10, 0);
+  write_one(world, 10, 0);
   assert_int_equal(for_each_file(world->folder, NULL), 1);
+  flip_bit(world, 10, 300);
+  write_one(world, 10, 0);
+  write_one(world, 20, 0);
+  rename_file(world, 20, 30); /* whole, but of another update */
+  write_one(world, 30, 0);
+  path_of(path, world, 40);
+  assert_int_equal(mkdir(path, 0755), 0);
+  write_one(world, 40, 0);
+  for (int64_t n = 10; n <= 40; n += 10) assert_true(n == 20 || is_aside(world, n));
+  assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
+  assert_int_equal(updates, 40);
+  assert_string_equal(said, "");
+}
+
+static void make_fifo(const char *path) {
+  assert_int_equal(mkfifo(path, 0644), 0);
+}
+static void make_folder(const char *path) {
+  assert_int_equal(mkdir(path, 0755), 0);
+}
+static void make_loop(const char *path) {
+  assert_int_equal(symlink(path, path), 0);
+}
+static void make_device(const char *path) {
+  assert_int_equal(symlink("/dev/zero", path), 0);
+}
+static void make_socket(const char *path) {
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
+  assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+  close(fd);
+}
+
+/* Whatever is called like a checkpoint: nothing waits for it. */
+static void test_only_regular_files_are_read(void **state) {
+  struct world *world = *state;
+  static void (*const make[])(const char *path) = {make_fifo, make_folder, make_loop, make_device,
+                                                   make_socket};
+  char said[4096], path[PATH_BYTES];
+  struct error error;
+  int64_t updates;
+  alarm(20);
+  for (size_t i = 0; i < sizeof(make) / sizeof(make[0]); i++) {
+    write_one(world, 1, 0);
+    path_of(path, world, 2);
+    make[i](path);
+    assert_int_equal(checkpoint_read(path, world->item, 2, &error), STATUS_CORRUPT);
+    assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
+    assert_int_equal(updates, 1);
+    assert_non_null(strstr(said, "checkpoint-000000000002.acorn"));
+    if (make[i] != make_loop) assert_non_null(strstr(said, "it is no regular file"));
+    write_one(world, 3, 1);
+    assert_true(exists(world, 3) && !exists(world, 1) && is_aside(world, 2));
+    for_each_file(world->folder, remove_file);
+  }
+  alarm(0);
+}
+
+static void test_a_link_to_a_whole_file_is_one(void **state) {
+  struct world *world = *state;
+  char said[4096], path[PATH_BYTES];
+  struct error error;
+  int64_t updates;
+  write_one(world, 1, 0);
+  path_of(path, world, 2);
+  assert_int_equal(symlink("checkpoint-000000000001.acorn", path), 0);
+  assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
+  assert_int_equal(updates, 1);
+}
+
+/* It is neither read nor is there memory for it. */
+static void test_a_file_that_is_too_long_is_not_read(void **state) {
+  struct world *world = *state;
+  char path[PATH_BYTES];
+  struct error error;
+  write_one(world, 1, 0);
+  path_of(path, world, 1);
+  alarm(20);
+  if (truncate(path, (off_t)1 << 40) != 0) skip();
+  assert_int_equal(checkpoint_read(path, world->item, 2, &error), STATUS_CORRUPT);
+  assert_non_null(strstr(error.text, "bytes follow its end"));
+  write_one(world, 2, 1);
+  assert_true(is_aside(world, 1));
+  alarm(0);
 }
 
 static void test_other_files_are_left_alone(void **state) {
@@ -246,14 +426,16 @@ static void test_other_files_are_left_alone(void **state) {
 /* More names than fit where the usual few are kept. */
 static void test_hundreds_of_checkpoints(void **state) {
   struct world *world = *state;
-  char said[4096], path[PATH_BYTES];
+  char said[4096], path[PATH_BYTES], first[PATH_BYTES];
   struct error error;
   int64_t updates;
-  write_one(world, 1000, 0);
-  for (int64_t n = 1; n <= 300; n++) {
+  write_one(world, 1, 0);
+  path_of(first, world, 1);
+  for (int64_t n = 2; n <= 300; n++) {
     path_of(path, world, n);
-    fclose(fopen(path, "w"));
+    assert_int_equal(link(first, path), 0);
   }
+  write_one(world, 1000, 0);
   assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
   assert_int_equal(updates, 1000);
   assert_string_equal(said, "");
@@ -306,7 +488,7 @@ static void test_a_mismatch_is_not_passed_over(void **state) {
 
 static void test_nothing_there(void **state) {
   struct world *world = *state;
-  char said[4096], path[PATH_BYTES];
+  char said[4096], path[CHECKPOINT_PATH_BYTES];
   struct error error;
   int64_t updates;
   assert_int_equal(read_newest(world, &updates, said, &error), STATUS_NOT_FOUND);
@@ -314,10 +496,10 @@ static void test_nothing_there(void **state) {
   path_of(path, world, 7);
   assert_int_equal(checkpoint_read(path, world->item, 2, &error), STATUS_NOT_FOUND);
   assert_non_null(strstr(error.text, path));
-  assert_int_equal(checkpoint_read_newest("/no/such/folder", world->item, 2, &updates, &error),
+  assert_int_equal(checkpoint_read_newest("/no/such/folder", world->item, 2, path, &error),
                    STATUS_NOT_FOUND);
   /* A folder in the place of a file. */
-  assert_int_equal(checkpoint_read(world->folder, world->item, 2, &error), STATUS_IO);
+  assert_int_equal(checkpoint_read(world->folder, world->item, 2, &error), STATUS_CORRUPT);
 }
 
 /* ---- crashes and failed writes */
@@ -452,6 +634,13 @@ int main(void) {
       TEST(test_the_newest_is_read),
       TEST(test_only_the_last_ones_are_kept),
       TEST(test_the_one_just_written_is_never_removed),
+      TEST(test_the_content_says_what_is_newest),
+      TEST(test_damaged_files_do_not_count),
+      TEST(test_a_file_that_is_damaged_later_does_not_count),
+      TEST(test_a_name_that_is_taken),
+      TEST(test_only_regular_files_are_read),
+      TEST(test_a_link_to_a_whole_file_is_one),
+      TEST(test_a_file_that_is_too_long_is_not_read),
       TEST(test_other_files_are_left_alone),
       TEST(test_hundreds_of_checkpoints),
       TEST(test_a_damaged_newest_is_reported_and_passed_over),

@@ -1,0 +1,20 @@
+/* One checkpoint file on the disk: written whole or not at all, read only if it is a regular file.
+ * Upstream: checkpoint.c; checkpoint_read and checkpoint_list (checkpoint.h) are here too.
+ * Downstream: checkpoint_format.h. Thread: any (no state). */
+#ifndef ACORN_LEARNER_PARAMS_CHECKPOINT_FILE_H
+#define ACORN_LEARNER_PARAMS_CHECKPOINT_FILE_H
+
+#include <stdbool.h>
+
+#include "learner/params/checkpoint.h"
+
+/* A whole file at `path`, synced to the disk, or none. Returns false with errno set. */
+bool checkpoint_file_write(const char *path, const struct checkpoint_item *items, int num_items);
+
+/* The update that its content is the state of (CHECKPOINT_VERSION), from its header and those few
+ * bytes alone: the other arrays are not read. *updates: -1: it has no such number.
+ * Errors: as checkpoint_read. */
+MUST_CHECK enum status checkpoint_file_version(int64_t *updates, const char *path,
+                                               struct error *error);
+
+#endif
