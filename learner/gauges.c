@@ -44,6 +44,7 @@ enum { MAX_METRICS = 64 };
   X(dropped, counter, "fifo/windows_dropped", "windows dropped for their lag")                    \
   X(envs, gauge, "serve/environments", "training environments connected")                         \
   X(eval_envs, gauge, "serve/eval_environments", "evaluation environments connected")             \
+  X(lost, counter, "serve/streams_lost", "streams of training actors that ended before the run")  \
   X(live_rows, gauge, "batch/live_rows", "environments that batches wait for")                    \
   X(late, gauge, "batch/late_streams", "streams that are not waited for")                         \
   X(resident, gauge, "process/resident_bytes", "memory of the learner")                           \
@@ -151,6 +152,7 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
   struct batcher_counts batcher = batcher_counts(run->batcher);
   metric_set(gauges->envs, count.train_envs);
   metric_set(gauges->eval_envs, count.eval_envs);
+  metric_set_total(gauges->lost, count.lost);
   metric_set(gauges->live_rows, batcher.live_rows);
   metric_set(gauges->late, batcher.late_clients);
   metric_set(gauges->late_us, (double)batcher.late_us);

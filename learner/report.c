@@ -131,6 +131,14 @@ static void evaluation_line(const struct run *run, const struct progress_returns
       run->options->policy);
 }
 
+/* Whoever compares results must not overlook it. */
+static void warn_of_irregular(struct report *report) {
+  bool is_known = report->vitals.is_irregular;
+  vitals_check_repeatable(&report->vitals);
+  if (is_known)
+    log_warn("this run is not repeatable: an actor left before its end (serve/streams_lost)");
+}
+
 int report_result(struct report *report, int64_t now_us) {
   struct run *run = report->run;
   vitals_read_returns(&report->vitals);
@@ -138,6 +146,7 @@ int report_result(struct report *report, int64_t now_us) {
   if (metrics_are_wanted(report) && report->metrics_file.step != progress_steps(run->progress))
     write_metrics(report, now_us);
   log_live("");
+  warn_of_irregular(report);
   bool eval = progress_over_eval(run->progress);
   enum stop_reason reason = progress_stopped(run->progress);
   struct progress_returns returns = eval ? report->vitals.eval : report->vitals.train;

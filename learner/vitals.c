@@ -167,9 +167,23 @@ static void watch_silence(struct vitals *vitals, const struct trainer_report *tr
   }
 }
 
+/* ---- --deterministic */
+
+void vitals_check_repeatable(struct vitals *vitals) {
+  if (!vitals->run->options->deterministic || vitals->is_irregular) return;
+  struct leases_count count = leases_count(vitals->run->leases);
+  if (count.lost == 0) return;
+  log_warn(
+      "%s has left before the end of the run: the same seed does not give this run again, in spite "
+      "of --deterministic",
+      count.first_lost);
+  vitals->is_irregular = true;
+}
+
 void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us) {
   vitals_read_returns(vitals);
   fill_progress(vitals, trainer, now_us);
   close_interval(vitals, trainer, now_us);
   watch_silence(vitals, trainer, now_us);
+  vitals_check_repeatable(vitals);
 }

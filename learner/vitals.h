@@ -22,6 +22,7 @@ struct vitals {
   /* when something was last trained */
   int64_t windows_dropped;
   int64_t explained_us; /* when the cause was last looked for */
+  bool is_irregular;    /* --deterministic: an actor has gone, and that has been logged */
 };
 
 /* From now on Status is answered from it. */
@@ -30,6 +31,10 @@ void vitals_close(struct vitals *vitals);
 
 /* Reads the returns of finished episodes anew; a tick does so too. */
 void vitals_read_returns(struct vitals *vitals);
+
+/* With --deterministic: warns once an actor has left before the end of the run, which the seed does
+ * not give again then. A tick does so too. */
+void vitals_check_repeatable(struct vitals *vitals);
 
 /* Brings it up to date; says why nothing is trained when that is due. */
 void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us);

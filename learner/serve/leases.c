@@ -19,6 +19,8 @@ struct leases {
   uint32_t joins;                       /* in all, for run ids */
   char (*absent)[WIRE_MAX_PLAYER_NAME]; /* (num_slots) names that left without a goodbye */
   int num_absent;
+  int64_t lost; /* training leases that ended before the run; and the first one's name */
+  char first_lost[WIRE_MAX_PLAYER_NAME];
   struct waiting waiting; /* deterministic mode: Joins that wait for the others */
   bool collecting;
 };
@@ -87,6 +89,12 @@ static void mark_slots(struct leases *leases, const struct lease *lease, uint8_t
   memset(leases->slot_taken + lease->first_slot, taken, (size_t)lease->num_environments);
 }
 
+/* A training lease ends before the run does. */
+static void note_lost(struct leases *leases, const struct lease *lease) {
+  if (lease->role != WIRE_ROLE_TRAIN) return;
+  if (leases->lost++ == 0) memcpy(leases->first_lost, lease->name, sizeof(lease->name));
+}
+
 /* Its ids are free from now on. */
 static void free_slots(struct leases *leases, struct lease *lease) {
   if (!lease->ended) mark_slots(leases, lease, 0);
@@ -107,6 +115,7 @@ static struct rpc_stream *forget(struct leases *leases, struct lease *lease) {
 /* An older lease of the name: gone at once if it never played; else its stream is handed back to be
  * cancelled, and the struct stays until that has closed. */
 static struct rpc_stream *supersede(struct leases *leases, struct lease *old) {
+  note_lost(leases, old);
   if (!old->playing) return forget(leases, old);
   free_slots(leases, old);
   rpc_stream_ref(old->stream);
@@ -255,6 +264,7 @@ void leases_end(struct leases *leases, struct lease *lease, bool finished) {
   pthread_mutex_lock(&leases->lock);
   bool came_back = lease->ended;
   bool looks_on = lease->role == WIRE_ROLE_EVAL && leases->config.max_train > 0;
+  if (!finished && !came_back) note_lost(leases, lease);
   struct rpc_stream *stream = forget(leases, lease);
   if (!finished && !came_back && !looks_on && leases->num_absent < leases->num_slots)
     memcpy(leases->absent[leases->num_absent++], lease->name, sizeof(lease->name));
@@ -269,6 +279,7 @@ void leases_expire(struct leases *leases, int64_t now_us) {
     if (lease->used && !lease->playing && !lease->ended &&
         now_us - lease->joined_us > LEASE_PLAY_WAIT_US) {
       log_warn("%s joined 5 minutes ago and never played: its lease has ended", lease->name);
+      note_lost(leases, lease);
       forget(leases, lease);
     }
   }
@@ -300,6 +311,8 @@ struct leases_count leases_count(struct leases *leases) {
       count.train_envs += lease->num_environments;
   }
   count.absent = leases->num_absent;
+  count.lost = leases->lost;
+  memcpy(count.first_lost, leases->first_lost, sizeof(count.first_lost));
   pthread_mutex_unlock(&leases->lock);
   return count;
 }

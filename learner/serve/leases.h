@@ -87,8 +87,10 @@ int leases_num_slots(const struct leases *leases);
 
 struct leases_count {
   int train_envs, eval_envs, players;
-  int absent; /* players that left without a goodbye and are not back; a training run does not
+  int absent;   /* players that left without a goodbye and are not back; a training run does not
                  miss its evaluators */
+  int64_t lost; /* training leases that have ended before the run, in all */
+  char first_lost[WIRE_MAX_PLAYER_NAME];
 };
 struct leases_count leases_count(struct leases *leases);
 

@@ -186,6 +186,20 @@ for i in 1 2 3; do
 done
 sums() { cksum same-*/checkpoints/* | cut -d' ' -f1,2 | sort -u | wc -l; }
 pass_if "a target ends the same deterministic run at the same update" is "$(sums)" 1
+irregular() { says "the same seed does not give this run again"; }
+pass_if "which is repeatable" eval '! irregular && ! says "not repeatable"'
+run cartpole vtrace 2 8 --deterministic --total_steps=1e12 --metrics_secs=0.1 --logdir=irregular
+wait_for 20 metric_passes step 1000 irregular
+kill -KILL "$(pids actor | head -n 1)"
+pass_if "an actor that dies: the run is not repeatable any more, which is logged" \
+  wait_for 20 irregular
+before=$(whole_metric step irregular)
+wait_for 20 metric_passes step $((before + 1000)) irregular
+pass_if "it goes on, and its metrics count it" metric_passes serve/streams_lost 0 irregular
+kill -TERM "$run"
+ended
+said_again() { is "$(grep -c "does not give this run again" err)" 1 && says "not repeatable"; }
+pass_if "at the end it is said again" said_again
 
 # ---- continuing keeps the run's options
 

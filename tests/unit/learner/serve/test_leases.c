@@ -113,8 +113,34 @@ static void entries_that_have_not_ended_are_named(void **state) {
   leases_destroy(leases);
 }
 
+/* Evaluators, and actors that the run sends home, are not lost. */
+static void training_leases_that_end_before_the_run_are_counted(void **state) {
+  (void)state;
+  struct leases *leases = leases_create(&(struct leases_config){.max_train = 8, .max_eval = 4});
+  missed_after(leases, WIRE_ROLE_EVAL);
+  assert_int_equal(leases_count(leases).lost, 0);
+  leases_end(leases, join(leases, "home/0/0", 2), true);
+  assert_int_equal(leases_count(leases).lost, 0);
+  leases_end(leases, join(leases, "dead/0/0", 2), false);
+  assert_int_equal(leases_count(leases).lost, 1);
+  /* One that another of its name replaces, and whose stream closes later. */
+  struct lease *old = join(leases, "twice/0/0", 2);
+  play(leases, old, &stream[0]);
+  struct lease *new = join(leases, "twice/0/0", 2);
+  assert_int_equal(leases_count(leases).lost, 2);
+  leases_end(leases, old, false);
+  assert_int_equal(leases_count(leases).lost, 2);
+  leases_end(leases, new, true);
+  join(leases, "silent/0/0", 2);
+  leases_expire(leases, LEASE_PLAY_WAIT_US + 1);
+  assert_int_equal(leases_count(leases).lost, 3);
+  assert_string_equal(leases_count(leases).first_lost, "dead/0/0");
+  leases_destroy(leases);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(training_leases_that_end_before_the_run_are_counted),
       cmocka_unit_test(a_training_run_misses_its_actors_only),
       cmocka_unit_test(an_evaluation_misses_who_plays),
       cmocka_unit_test(a_refused_join_leaves_its_older_lease),
