@@ -27,8 +27,7 @@ enum {
   TICK_MS = 1000,
   GRACE_MS = 500,
   GRACE_TICK_MS = 20,
-  NUM_THREADS = 16, /* its own and gRPC's, rather too many */
-  END_S = 10        /* to end in */
+  END_S = 3 /* to end in; a supervisor waits for 5 */
 };
 
 struct app {
@@ -84,7 +83,6 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   if (status == STATUS_OK) status = check_streams(options, error);
   if (status == STATUS_OK && !options->check_env)
     status = files_check("an actor", ACTOR_FILES, (int)options->streams, error);
-  if (status == STATUS_OK && !options->check_env) status = thread_check(NUM_THREADS, error);
   if (status == STATUS_OK) status = find_environment(app, error);
   return status;
 }

@@ -10,8 +10,8 @@
 
 static const struct option rows[] = {
     {"max_deaths", NULL, OPTION_INT, AT(max_deaths), "5", 0, SUPERVISOR_MAX_DEATHS, NULL, RUN,
-     "an actor that has never stepped and dies so often within 60 s is not started again; one that "
-     "has stepped always is, after 1, 2, 4 ... 60 s. 0: all always are, after 0.2 s"},
+     "deaths within 60 s after which an actor that has never stepped is given up; one that has "
+     "stepped is restarted each time, after 1, 2, 4 ... 60 s. 0: restart any actor after 0.2 s"},
     {"evaluators", NULL, OPTION_INT, AT(evaluators), "0", 0, 1024, NULL, RUN,
      "actors that play with the newest parameters, greedily, and are never trained on; with any, "
      "--target_return and the result are about their episodes"},

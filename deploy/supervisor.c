@@ -61,7 +61,7 @@ static void on_goodbye_over(uv_timer_t *timer) {
 
 static void on_out_of_patience(uv_timer_t *timer) {
   const struct supervisor *self = timer->data;
-  say_error("the learner has not ended %d s after the end of its run; it is killed",
+  say_error("the learner has not ended for %d s after its run or a stop; it is killed",
             self->config->learner_stop_ms / 1000);
   child_signal(&self->learner, SIGKILL);
 }

@@ -23,7 +23,7 @@ enum {
   EXIT_USAGE = 2,
   SAME_WISH_US = 1000 * 1000,
   NUM_SIGNALS = 3,
-  NUM_THREADS = 24, /* its own, gRPC's and libuv's, rather too many */
+  NUM_THREADS = 16, /* its own, gRPC's and libuv's */
   END_S = 10        /* to end in, once the result has been printed */
 };
 
@@ -131,6 +131,14 @@ static void on_saved(uv_async_t *handle) {
   uv_queue_work(app->loop, &app->write, write_checkpoint, checkpoint_written);
 }
 
+static void do_nothing(uv_work_t *work) {
+  (void)work;
+}
+
+static void pool_started(uv_work_t *work, int status) {
+  (void)work, (void)status;
+}
+
 static void loop_init(struct app *app) {
   app->loop = uv_default_loop();
   uv_async_init(app->loop, &app->stop, on_stop);
@@ -139,6 +147,9 @@ static void loop_init(struct app *app) {
   uv_timer_init(app->loop, &app->serve);
   uv_timer_init(app->loop, &app->checkpoint);
   app->saved.data = app->tick.data = app->serve.data = app->checkpoint.data = app;
+  /* The pool's threads start with its first work, and libuv aborts where they cannot: so before
+   * anything else takes memory. */
+  uv_queue_work(app->loop, &app->first_work, do_nothing, pool_started);
 }
 
 /* All but those that were inherited as ignored (nohup). */
@@ -153,17 +164,7 @@ static void handle_signals(struct app *app) {
   }
 }
 
-static void do_nothing(uv_work_t *work) {
-  (void)work;
-}
-
-static void pool_started(uv_work_t *work, int status) {
-  (void)work, (void)status;
-}
-
 static void loop_start(struct app *app) {
-  /* The pool's threads start with its first work: rather now than with something to lose. */
-  uv_queue_work(app->loop, &app->first_work, do_nothing, pool_started);
   uint64_t checkpoint_ms = (uint64_t)(app->options.checkpoint_secs * 1000);
   uint64_t tick_ms = pace_tick_ms(0);
   uv_timer_start(&app->tick, on_tick, tick_ms, tick_ms);
@@ -242,10 +243,10 @@ static int run_to_end(struct app *app, int64_t start_us) {
   loop_start(app);
   uv_run(app->loop, UV_RUN_DEFAULT);
   int64_t end_us = clock_now_us();
-  notify_send(NOTICE_FINISHED);
   loop_finish(app);
   run_stop_training(&app->run);
   bool saved = write_last_checkpoint(app);
+  notify_send(NOTICE_FINISHED); /* nothing is lost from here on */
   if (app->run.trains) report_checkpoint(&app->report, clock_now_us());
   run_say_goodbye(&app->run, &signals_seen);
   int code = report_result(&app->report, end_us);

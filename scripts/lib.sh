@@ -4,6 +4,8 @@
 export LC_ALL=C.UTF-8
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
+started_as=$(readlink -f "$0") # before the script goes to another folder
+
 # offer_help "$@": for --help as the first word the comment at the head of the script that calls.
 offer_help() {
   case "${1:-}" in
@@ -15,7 +17,7 @@ offer_help() {
 
 # That comment, of the script that was started.
 print_head() {
-  sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0"
+  sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$started_as"
 }
 
 in_tree() {

@@ -21,16 +21,18 @@ void process_ignore_file_limit(void) {
   signal(SIGXFSZ, SIG_IGN);
 }
 
+static char late_line[128];
 static volatile sig_atomic_t late_exit_code;
 
 static void on_late(int signal_number) {
-  static const char text[] = "not ended by itself after its work: ending now\n";
   (void)signal_number;
-  (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+  (void)!write(STDERR_FILENO, late_line, strlen(late_line));
   _exit(late_exit_code);
 }
 
 void process_end_within(int seconds, int exit_code) {
+  snprintf(late_line, sizeof(late_line), "%s: %d s after its work it has not ended: ending it\n",
+           program_invocation_short_name, seconds);
   late_exit_code = exit_code;
   signal(SIGALRM, on_late);
   alarm((unsigned)seconds);

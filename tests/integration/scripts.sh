@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The scripts themselves: they work through a symbolic link from any folder.
+# The scripts themselves: they work through a symbolic link, by a relative path, from any folder.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # ---- symbolic links, as in ~/bin
@@ -10,15 +10,15 @@ same_help() {
 }
 for script in "$tree"/run_local.sh "$tree"/scripts/*.sh "$tree"/deploy/*.sh; do
   [ -x "$script" ] || continue # a library
-  link=$work/bin/$(basename "$script" .sh)
-  ln -s "$script" "$link"
+  link=../bin/$(basename "$script" .sh) # as seen from elsewhere/
+  ln -s "$script" "bin/${link##*/}"
   pass_if "$(basename "$link") --help, by a symbolic link" same_help "$script" "$link"
 done
 
 run catch vtrace 1 4 --total_steps=4k --logdir="$work/run" --seed=1
 ended
 evaluates() {
-  (cd elsewhere && "$work/bin/eval" "$work/run" --episodes=4 >"$work/out" 2>"$work/err") &&
+  (cd elsewhere && ../bin/eval "$work/run" --episodes=4 >"$work/out" 2>"$work/err") &&
     is "$(grep -c '^evaluation episodes=4 ' out)" 2
 }
 pass_if "eval.sh plays a run, by a symbolic link" evaluates

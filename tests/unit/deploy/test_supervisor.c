@@ -95,7 +95,7 @@ static void a_learner_that_does_not_end_after_its_run_is_killed(void **state) {
                               .num_actors = 1,
                               .learner_stop_ms = 300};
   assert_int_equal(run(&scenario), 128 + SIGKILL);
-  assert_non_null(strstr(contents("said"), "has not ended 0 s after the end of its run"));
+  assert_non_null(strstr(contents("said"), "has not ended for 0 s after its run"));
 }
 
 static void a_learner_that_ends_after_its_run_keeps_its_code(void **state) {
