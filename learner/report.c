@@ -131,7 +131,7 @@ static void evaluation_line(const struct run *run, const struct progress_returns
       run->options->policy);
 }
 
-/* Whoever compares results must not overlook it. */
+/* Again at the end: results of such a run cannot be compared with its repetition. */
 static void warn_of_irregular(struct report *report) {
   bool is_known = report->vitals.is_irregular;
   vitals_check_repeatable(&report->vitals);

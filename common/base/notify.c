@@ -15,7 +15,7 @@ void notify_init(void) {
   const char *text = getenv(NOTIFY_VARIABLE);
   struct stat what;
   int fd = text ? atoi(text) : -1;
-  // Nobody else's file is written to where the variable has come from farther away.
+  // Only to a pipe: the variable may have been inherited from farther away.
   if (fd > STDERR_FILENO && fstat(fd, &what) == 0 && S_ISFIFO(what.st_mode)) {
     pipe_end = fd;
     fcntl(fd, F_SETFD, FD_CLOEXEC);

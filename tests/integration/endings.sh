@@ -198,8 +198,8 @@ wait_for 20 metric_passes step $((before + 1000)) irregular
 pass_if "it goes on, and its metrics count it" metric_passes serve/streams_lost 0 irregular
 kill -TERM "$run"
 ended
-said_again() { is "$(grep -c "does not give this run again" err)" 1 && says "not repeatable"; }
-pass_if "at the end it is said again" said_again
+logged_again() { is "$(grep -c "does not give this run again" err)" 1 && says "not repeatable"; }
+pass_if "at the end it is logged again" logged_again
 
 # ---- continuing keeps the run's options
 

@@ -1,5 +1,5 @@
 /* Lets the thread number $FAIL_THREAD that a program starts fail, as under a limit of memory or of
- * processes, and says so on stderr. For LD_PRELOAD. Upstream: limits.sh. */
+ * processes, and reports it on stderr. For LD_PRELOAD. Upstream: limits.sh. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
