@@ -91,7 +91,7 @@ static const struct option rows[] = {
            "what computes; ref is slow and exact"),
     CHOICE("precision", precision, "float32", "float32|bf16|auto", NETWORK,
            "of convolutions and large products; parameters and sums are float32 always; auto: bf16 "
-           "with AMX"),
+           "with AVX512_BF16 or AMX"),
 
     INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM, "steps T of a training window"),
     INT("batch_size", batch_size, "32", 1, 65536, ALGORITHM, "windows N of a training batch"),

@@ -46,13 +46,12 @@ enum status run_make_agent(struct run *run, struct error *error) {
 enum status run_check_memory(const struct run *run, struct error *error) {
   const struct learner_options *o = run->options;
   double row = (double)run->inputs.row_stride + 64 + 8.0 * agent_state_size(run->agent);
+  double batch = run->trains ? (double)o->batch_size * (double)(o->unroll_length + 1) : 0;
   double steps = (double)pages_needed_stacked(run->num_train_slots, run->inputs.stack - 1) *
                      (double)o->unroll_length +
-                 2.0 * (double)o->batch_size * (double)(o->unroll_length + 1);
-  double activations = 64.0 * (double)(o->lstm_size + 4 * AGENT_MAX_LAYERS * 64) *
-                       (double)o->batch_size * (double)(o->unroll_length + 1) / 16;
-  activations += 4.0 * (double)agent_numbers_per_row(run->agent) * (double)o->batch_size *
-                 (double)(o->unroll_length + 1);
+                 2.0 * batch;
+  double activations = 64.0 * (double)(o->lstm_size + 4 * AGENT_MAX_LAYERS * 64) * batch / 16;
+  activations += 4.0 * (double)agent_numbers_per_row(run->agent) * batch;
   double bytes = row * steps + activations + 32.0 * (double)agent_num_parameters(run->agent);
   double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   if (bytes < 0.8 * room) return STATUS_OK;
@@ -144,6 +143,7 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
                               struct error *error) {
   if (agent_num_parameters(run->agent) == 0) return STATUS_OK;
   struct update_config config = update_config(run->options);
+  if (run->evaluates) config.T = config.N = 1; /* it only holds the parameters */
   enum status status = update_create(&run->update, run->trainer_device, run->agent, &config, error);
   if (status != STATUS_OK) return status;
   if (run->trains) make_experience(run);

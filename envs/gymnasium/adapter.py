@@ -60,10 +60,25 @@ DTYPES = {"uint8": 1, "float32": 3, "float64": 3}
 INTEGERS = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 UINT8, INT32, FLOAT32 = 1, 2, 3
 MOST_VALUES = 2**31  # of a whole number, which becomes an int32 from 0 on
+MOST_PLACES = 4096  # of choices that become one-hot
+
+
+def is_one_hot(choices):
+    """Numbers that name something are one-hot: as numbers, near ones would look alike."""
+    return 0 < sum(count for _, count in choices) <= MOST_PLACES
+
+
+def choices_of(space):
+    """(first value, how many) of each number of a MultiDiscrete space."""
+    counts = space.nvec.flatten().tolist()
+    starts = getattr(space, "start", None)
+    starts = [0] * len(counts) if starts is None else starts.flatten().tolist()
+    return tuple(zip(starts, counts))
 
 
 def leaves_of(space, name=(), path=()):
-    """(name, dtype here, dtype there, shape, first value, how many values, path) of each tensor."""
+    """(name, dtype here, dtype there, shape there, choices, path) of each tensor. With choices and
+    uint8 it is one-hot here."""
     spaces = gymnasium().spaces
     title = ".".join(name) or "observation"
     if isinstance(space, spaces.Dict):
@@ -76,12 +91,16 @@ def leaves_of(space, name=(), path=()):
                 f"its observation '{title}' is one of {space.n} values; {MOST_VALUES} can be told "
                 "apart: wrap the environment"
             )
-        return [(title, INT32, "", (), int(space.start), int(space.n), path)]
+        choices = ((int(space.start), int(space.n)),)
+        return [(title, UINT8 if is_one_hot(choices) else INT32, "", (), choices, path)]
+    elif isinstance(space, spaces.MultiDiscrete) and is_one_hot(choices_of(space)):
+        shape = tuple(map(int, space.shape))
+        return [(title, UINT8, str(space.dtype), shape, choices_of(space), path)]
     elif isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
         dtype = str(space.dtype)
         ours = INT32 if dtype in INTEGERS else DTYPES.get(dtype)
         if ours:
-            return [(title, ours, dtype, tuple(map(int, space.shape)), 0, 0, path)]
+            return [(title, ours, dtype, tuple(map(int, space.shape)), (), path)]
         raise Refusal(
             f"its observation '{title}' is {dtype}; uint8, integers, float32 and float64 are read"
         )
@@ -112,7 +131,7 @@ def describe(env, most_actions):
     leaves = leaves_of(env.observation_space)
     if not 1 <= len(leaves) <= 8:
         raise Refusal(f"its observation has {len(leaves)} parts; there may be 1 to 8")
-    for name, _, _, shape, _, _, _ in leaves:
+    for name, _, _, shape, _, _ in leaves:
         if len(name) > 31:
             raise Refusal(f"the part '{name}' of its observation has more than 31 characters")
         if len(shape) > 4:

@@ -31,31 +31,68 @@ static const char *dtype_of(const Py_buffer *buffer) {
 
 /* ---- descriptions */
 
+static int is_one_hot(const struct leaf *leaf) {
+  return leaf->num_choices && leaf->tensor.dtype == ACORN_UINT8;
+}
+
+static int read_shape(struct leaf *leaf, PyObject *shape) {
+  leaf->rank = (int)PyTuple_GET_SIZE(shape);
+  leaf->elements = 1;
+  for (int d = 0; d < leaf->rank; d++) {
+    long size = PyLong_AsLong(PyTuple_GET_ITEM(shape, d));
+    leaf->shape[d] = size > INT_MAX ? INT_MAX : (int)size;
+    leaf->elements *= (size_t)leaf->shape[d];
+  }
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_choices(struct leaf *leaf, PyObject *choices) {
+  int count = (int)PyTuple_GET_SIZE(choices);
+  leaf->choice = PyMem_Calloc((size_t)count + 1, sizeof *leaf->choice);
+  if (!leaf->choice) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (int i = 0; i < count; i++) {
+    struct choice *choice = &leaf->choice[i];
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(choices, i), "LL", &choice->first, &choice->count))
+      return -1;
+  }
+  leaf->num_choices = count;
+  return 0;
+}
+
+/* What it is here: as there, or one-hot, a place for each value of each choice. */
+static void describe_tensor(struct leaf *leaf, int dtype) {
+  struct acorn_tensor *tensor = &leaf->tensor;
+  tensor->name = leaf->name;
+  tensor->dtype = (enum acorn_dtype)dtype;
+  tensor->rank = is_one_hot(leaf) ? 1 : leaf->rank;
+  if (!is_one_hot(leaf)) memcpy(tensor->shape, leaf->shape, sizeof leaf->shape);
+  for (int i = 0; is_one_hot(leaf) && i < leaf->num_choices; i++)
+    tensor->shape[0] += (int)leaf->choice[i].count;
+}
+
 int leaf_init(struct leaf *leaf, PyObject *description) {
   const char *name, *source;
   int dtype;
-  PyObject *shape, *path;
+  PyObject *shape, *choices, *path;
   *leaf = (struct leaf){0};
-  if (!PyArg_ParseTuple(description, "sisO!LLO!", &name, &dtype, &source, &PyTuple_Type, &shape,
-                        &leaf->first, &leaf->count, &PyTuple_Type, &path))
+  if (!PyArg_ParseTuple(description, "sisO!O!O!", &name, &dtype, &source, &PyTuple_Type, &shape,
+                        &PyTuple_Type, &choices, &PyTuple_Type, &path))
     return -1;
   snprintf(leaf->name, sizeof leaf->name, "%s", name);
   snprintf(leaf->source, sizeof leaf->source, "%s", source);
-  leaf->tensor.name = leaf->name;
-  leaf->tensor.dtype = (enum acorn_dtype)dtype;
-  leaf->tensor.rank = (int)PyTuple_GET_SIZE(shape);
-  leaf->elements = 1;
-  for (int d = 0; d < leaf->tensor.rank; d++) {
-    long size = PyLong_AsLong(PyTuple_GET_ITEM(shape, d));
-    leaf->tensor.shape[d] = size > INT_MAX ? INT_MAX : (int)size;
-    leaf->elements *= (size_t)leaf->tensor.shape[d];
-  }
   leaf->path = Py_NewRef(path);
-  return PyErr_Occurred() ? -1 : 0;
+  if (read_shape(leaf, shape) || read_choices(leaf, choices)) return -1;
+  describe_tensor(leaf, dtype);
+  return 0;
 }
 
 void leaf_deinit(struct leaf *leaf) {
   Py_CLEAR(leaf->path);
+  PyMem_Free(leaf->choice);
+  leaf->choice = NULL;
 }
 
 /* ---- numbers */
@@ -80,6 +117,8 @@ static int unsigned_fits(uint64_t x) {
 /* Returns the place of the first that does not fit, or count. */
 static size_t to_int32(int32_t *to, const void *from, const char *source, size_t count) {
   if (strcmp(source, "bool") == 0) CONVERT(uint8_t, unsigned_fits);
+  if (strcmp(source, "uint8") == 0) CONVERT(uint8_t, unsigned_fits);
+  if (strcmp(source, "int32") == 0) CONVERT(int32_t, signed_fits);
   if (strcmp(source, "int8") == 0) CONVERT(int8_t, signed_fits);
   if (strcmp(source, "int16") == 0) CONVERT(int16_t, signed_fits);
   if (strcmp(source, "uint16") == 0) CONVERT(uint16_t, unsigned_fits);
@@ -107,18 +146,57 @@ static int needs_conversion(const struct leaf *leaf) {
   return strcmp(leaf->source, same[leaf->tensor.dtype]) != 0;
 }
 
+/* ---- choices: numbers that name something */
+
+/* The place of a number among its values; -1 with an exception set. */
+static long long place_of(const struct leaf *leaf, int i, long long number) {
+  const struct choice *choice = &leaf->choice[i];
+  // Unsigned: the difference of two numbers of 64 bits has 65.
+  unsigned long long place = (unsigned long long)number - (unsigned long long)choice->first;
+  if (number >= choice->first && place < (unsigned long long)choice->count) return (long long)place;
+  char where[32] = "";
+  if (leaf->num_choices > 1) snprintf(where, sizeof where, " at place %d", i);
+  PyErr_Format(PyExc_ValueError, "the observation '%s' is %lld%s, the space says %lld..%lld",
+               leaf->name, number, where, choice->first, choice->first + choice->count - 1);
+  return -1;
+}
+
+/* 255, which a network reads as 1, at the value's place of each choice. */
+static int write_one_hot(const struct leaf *leaf, const int32_t *number, uint8_t *out) {
+  memset(out, 0, (size_t)leaf->tensor.shape[0]);
+  for (int i = 0; i < leaf->num_choices; out += leaf->choice[i++].count) {
+    long long place = place_of(leaf, i, number[i]);
+    if (place < 0) return -1;
+    out[place] = UINT8_MAX;
+  }
+  return 0;
+}
+
+/* Of a Discrete space: one-hot, or its place where there are too many values. */
 static int write_whole_number(const struct leaf *leaf, PyObject *value, void *out) {
   long long number = PyLong_AsLongLong(value);
   if (number == -1 && PyErr_Occurred()) return -1;
-  // Unsigned: the difference of two numbers of 64 bits has 65.
-  unsigned long long place = (unsigned long long)number - (unsigned long long)leaf->first;
-  if (number < leaf->first || place >= (unsigned long long)leaf->count) {
-    PyErr_Format(PyExc_ValueError, "the observation '%s' is %lld, the space says %lld..%lld",
-                 leaf->name, number, leaf->first, leaf->first + leaf->count - 1);
+  long long place = place_of(leaf, 0, number);
+  if (place < 0) return -1;
+  if (!is_one_hot(leaf)) {
+    *(int32_t *)out = (int32_t)place; // adapter.py refuses spaces with more
+    return 0;
+  }
+  memset(out, 0, (size_t)leaf->tensor.shape[0]);
+  ((uint8_t *)out)[place] = UINT8_MAX;
+  return 0;
+}
+
+/* Of a MultiDiscrete space. */
+static int write_numbers(const struct leaf *leaf, const void *from, void *out) {
+  int32_t *number = PyMem_Malloc((leaf->elements + 1) * sizeof *number);
+  if (!number) {
+    PyErr_NoMemory();
     return -1;
   }
-  *(int32_t *)out = (int32_t)place; // adapter.py refuses spaces with more
-  return 0;
+  int failed = convert(leaf, from, number) || write_one_hot(leaf, number, out);
+  PyMem_Free(number);
+  return failed ? -1 : 0;
 }
 
 /* ---- arrays */
@@ -129,9 +207,9 @@ static void append(char *text, size_t bytes, const char *format, long long numbe
 }
 
 static int is_as_described(const struct leaf *leaf, const Py_buffer *buffer) {
-  if (buffer->ndim != leaf->tensor.rank || strcmp(dtype_of(buffer), leaf->source) != 0) return 0;
+  if (buffer->ndim != leaf->rank || strcmp(dtype_of(buffer), leaf->source) != 0) return 0;
   for (int d = 0; d < buffer->ndim; d++)
-    if (buffer->shape[d] != leaf->tensor.shape[d]) return 0;
+    if (buffer->shape[d] != leaf->shape[d]) return 0;
   return 1;
 }
 
@@ -139,13 +217,14 @@ static void say_mismatch(const struct leaf *leaf, const Py_buffer *buffer) {
   char is[128] = "", should[128] = "";
   for (int d = 0; d < buffer->ndim; d++)
     append(is, sizeof is, d ? ",%lld" : "%lld", buffer->shape[d]);
-  for (int d = 0; d < leaf->tensor.rank; d++)
-    append(should, sizeof should, d ? ",%lld" : "%lld", leaf->tensor.shape[d]);
+  for (int d = 0; d < leaf->rank; d++)
+    append(should, sizeof should, d ? ",%lld" : "%lld", leaf->shape[d]);
   PyErr_Format(PyExc_TypeError, "the observation '%s' is %s[%s], the space says %s[%s]", leaf->name,
                dtype_of(buffer), is, leaf->source, should);
 }
 
 static int write_contiguous(const struct leaf *leaf, const void *from, size_t bytes, void *out) {
+  if (is_one_hot(leaf)) return write_numbers(leaf, from, out);
   if (needs_conversion(leaf)) return convert(leaf, from, out);
   memcpy(out, from, bytes);
   return 0;

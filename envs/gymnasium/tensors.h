@@ -6,14 +6,21 @@
 #include "envs/env.h"
 #include "envs/gymnasium/interpreter.h"
 
+/* A number from `first` on that is one of `count` values. */
+struct choice {
+  long long first, count;
+};
+
 /* One tensor, as adapter.py's leaves_of describes it. */
 struct leaf {
   char name[ACORN_NAME_BYTES];
   char source[16]; /* the dtype that Python's object must have; "": a whole number */
+  int rank, shape[ACORN_MAX_RANK]; /* of Python's object */
+  size_t elements;                 /* likewise */
   struct acorn_tensor tensor;
-  size_t elements;
-  long long first, count; /* of a whole number: what becomes 0, and how many values there are */
-  PyObject *path;         /* keys from the observation to this part; owned */
+  struct choice *choice; /* (num_choices) of numbers that name something; owned */
+  int num_choices;       /* 0: an array of numbers */
+  PyObject *path;        /* keys from the observation to this part; owned */
 };
 
 /* Reads one description. 0, or -1 with an exception set. */

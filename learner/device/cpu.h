@@ -36,7 +36,7 @@ extern const struct device_ops cpu_kernels_v2, cpu_kernels_v3, cpu_kernels_v4;
  * Errors: INVALID: no such set, or the machine lacks it. */
 MUST_CHECK enum status cpu_create(struct device **out, const char *set, struct error *error);
 
-/* Makes it compute in bf16: "auto" only where the machine is much faster at it.
+/* Makes it compute in bf16: "auto" only where the machine is faster at it.
  * Errors: INVALID: the machine cannot. */
 MUST_CHECK enum status cpu_use_bf16(struct device *d, bool automatic, struct error *error);
 

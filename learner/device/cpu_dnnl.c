@@ -57,7 +57,7 @@ bool cpu_dnnl_has_bf16(void) {
 }
 
 bool cpu_dnnl_has_fast_bf16(void) {
-  return cpu_dnnl_can(dnnl_cpu_isa_avx512_core_amx);
+  return cpu_dnnl_can(dnnl_cpu_isa_avx512_core_bf16); /* a part of what AMX brings */
 }
 
 /* ---- descriptions */

@@ -37,7 +37,8 @@ void cpu_dnnl_backward_weights(struct device *d, const void *dy, const void *x,
 void cpu_dnnl_finish_weights(struct device *d, float *dw, float *db,
                              const struct device_window *window, bool add);
 
-/* Whether bf16 can be computed with at all, and whether it is several times faster (AMX). */
+/* Whether bf16 can be computed with at all, and whether there are instructions for its products
+ * (AVX512_BF16, AMX), which make it faster than float32. */
 bool cpu_dnnl_has_bf16(void);
 bool cpu_dnnl_has_fast_bf16(void);
 

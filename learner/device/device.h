@@ -223,7 +223,7 @@ struct device *device_ref_float_create(void);
 struct device *device_ref_double_create(void);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);
 /* precision: "float32"; "bf16" (cpu only: convolutions and large products read numbers of 8 bits
- * precision, sums are float); "auto": bf16 where the machine is several times faster at it. */
+ * precision, sums are float); "auto": bf16 where the machine is faster at it. */
 MUST_CHECK enum status device_create_with(struct device **out, const char *name,
                                           const char *precision, struct error *error);
 void device_destroy(struct device *d);

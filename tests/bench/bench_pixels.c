@@ -33,8 +33,8 @@ static struct train_batch *make_batch(struct device *device, const struct agent 
     b->action[i] = (int32_t)(bits % A);
     b->behaviour[i] = -1.8f;
     b->reward[i] = (float)(bits >> 8 & 1);
-    b->flags[i] = bits >> 16 % 50 == 0 ? 3 : 0; /* an episode ends now and then */
-    b->previous_action[i] = b->flags[i] ? -1 : (int32_t)(bits >> 32) % A;
+    b->flags[i] = (bits >> 16) % 50 == 0 ? 3 : 0; /* an episode ends now and then */
+    b->previous_action[i] = b->flags[i] ? -1 : (int32_t)((bits >> 32) % A);
   }
   b->num_windows = N;
   return b;

@@ -48,6 +48,11 @@ pass_if "gym:CartPole-v1 learns" trained gym-CartPole-v1 target_return
 run gym:CartPole-v1 vtrace 1 --mode=evaluate --logdir="$(echo runs/gym-*)" --episodes=5
 ended 30
 pass_if "its run is evaluated" is "$code" 0
+# As a number the field that it shows leads to 0.04.
+run gym:FrozenLake-v1 vtrace 2 16 --total_steps=2M --target_return=0.4
+ended 60
+pass_if "gym:FrozenLake-v1 learns, whose observation names a field" \
+  trained gym-FrozenLake-v1 target_return
 run atari vtrace 2 1 --total_steps=300 --env_args='{"game": "Breakout", "max_frames": 100}'
 ended 60
 pass_if "atari runs, with its options" trained atari total_steps

@@ -34,6 +34,20 @@ run synthetic vtrace 1 4 --env_args='{"rows": 40, "columns": 40}' --network=impa
 ended
 pass_if "impala_deep trains" ends_well 400
 
+# With the default batch a trainer of this network holds more than a gigabyte.
+run catch vtrace 1 2 --env_args='{"size": 84}' --network=impala_deep --batch_size=2 \
+  --total_steps=100 --logdir=deep
+ended
+run catch vtrace 1 2 --mode=evaluate --logdir=deep --batch_size=32 --episodes=1000000 \
+  --env_args='{"size": 84}'
+peak_kb() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$(pids learner)/status"; }
+wait_for 20 eval '[ -n "$(pids actor)" ]'
+sleep 1
+holds_little() { [ "$(peak_kb)" -gt 0 ] && [ "$(peak_kb)" -lt 500000 ]; }
+pass_if "an evaluation has no room for training: $(($(peak_kb) >> 10)) MB" holds_little
+kill -TERM "$run"
+ended
+
 # Parameters that do not change: training must see what inference saw, frame for frame, or the two
 # policies would differ.
 kl() {

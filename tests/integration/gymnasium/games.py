@@ -26,10 +26,10 @@ def everything():
         "place": np.array([0, -0.5], np.float32),
         "speed": np.float32(np.random.Generator(np.random.PCG64(np.random.SeedSequence(5))).random()),
         "big": np.array([-7], np.int32),
-        "room": np.int32(0),
+        "room": np.array([255, 0, 0, 0, 0], np.uint8),
         "keys": np.array([1, 0, 0], np.int32),
-        "pair.0": np.array([0, 2], np.int32),
-        "pair.1": np.int32(8),
+        "pair.0": np.array([255, 0, 0, 0, 0, 0, 255, 0], np.uint8),
+        "pair.1": np.array([0] * 8 + [255], np.uint8),
     }
     same = {name: np.array_equal(seen[name], expected[name]) for name in expected}
     fine = all(same.values()) and set(seen) == set(expected)
@@ -37,7 +37,7 @@ def everything():
     report("observations of every kind become named tensors", fine, f"{same} {seen}")
 
     seen, reward, *_ = player.step(2)
-    fine = reward == 1 and seen["big"] == 1 - 7 and seen["image"][1, 2] == 11 and seen["room"] == 1
+    fine = reward == 1 and seen["big"] == 1 - 7 and seen["image"][1, 2] == 11 and seen["room"].tolist() == [0, 255, 0, 0, 0]
     report("actions begin where their space does", fine and player.space.discrete == 3, f"{reward} {seen}")
     ends = [player.step(0)[2:4] for _ in range(2)]
     report("terminated comes with the last observation",
@@ -182,6 +182,27 @@ def stars():
     player.close()
 
 
+def choices():
+    player = Player("gym:zoo:Choices-v0")
+    first = player.reset(1)["observation"].tolist()
+    report("choices are one-hot, from their first values on",
+           first == [255, 0, 0] + [255, 0] + [255, 0] + [255, 0, 0, 0], f"{first}")
+    seen = player.step(2 * 8 + 3)[0]["observation"].tolist()
+    report("and each has a place", seen == [0, 0, 255] + [0, 255] + [0, 255] + [0, 0, 0, 255], f"{seen}")
+    try:
+        said = str(player.step(4)[0]["observation"])
+    except Failed as failed:
+        said = str(failed)
+    report("a choice that there is not", "'observation' is 9 at place 3, the space says 5..8" in said,
+           f"said: {said}")
+    player.close()
+    player = Player("gym:zoo:Choices-v0", large=True)
+    player.reset(1)
+    seen = player.step(7)[0]["observation"].tolist()
+    report("choices with many values stay numbers", seen == [[1, 0], [1, 12]], f"{seen}")
+    player.close()
+
+
 def pictures():
     """What is drawn for people."""
     ours = Player("gym:CartPole-v1", renders=1)
@@ -256,6 +277,7 @@ ends()
 packages()
 numbers()
 stars()
+choices()
 pictures()
 simulators()
 sys.exit(failures > 0)

@@ -222,6 +222,24 @@ class Strange(gymnasium.Env):
         }.get(observation, self.observation_space)
 
 
+class Choices(gymnasium.Env):
+    """Numbers that name something: what the action asks for, counted from the first values."""
+
+    action_space = spaces.Discrete(24)
+
+    def __init__(self, large=False):
+        counts = np.array([[3, 2], [2, 5000 if large else 4]])
+        self.start = np.array([[1, -1], [0, 5]])
+        self.observation_space = spaces.MultiDiscrete(counts, start=self.start)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.start.copy(), {}
+
+    def step(self, action):
+        return self.start + [[action // 8, 1], [1, action % 8]], 0.0, False, False, {}
+
+
 class Stars(gymnasium.Env):
     """The largest space of whole numbers that is read, and a number in its last step but one that is
     far from it."""
@@ -282,5 +300,6 @@ gymnasium.register("Bound-v0", Bound)
 gymnasium.register("Numbers-v0", Numbers)
 gymnasium.register("Greedy-v0", Greedy)
 gymnasium.register("Helped-v0", Helped)
+gymnasium.register("Choices-v0", Choices)
 gymnasium.register("Stars-v0", Stars)
 gymnasium.register("Strange-v0", Strange)
