@@ -16,7 +16,7 @@ struct check {
 
 static void describe(const struct check *check) {
   static const char *const dtypes[] = {"", "uint8", "int32", "float32"};
-  const struct wire_space *space = check->trial.space;
+  const struct space *space = check->trial.space;
   FILE *out = check->out;
   fprintf(out, "environment %s: %s\n", check->trial.env->name,
           check->trial.env->about ? check->trial.env->about : "it says nothing about itself");
@@ -122,7 +122,7 @@ static bool check_rules(struct check *check, struct trial_record *first) {
 }
 
 bool check_env(const struct acorn_env *env, const struct acorn_config *config,
-               const struct wire_space *space, FILE *out) {
+               const struct space *space, FILE *out) {
   struct check check = {.out = out};
   struct trial_record first;
   trial_init(&check.trial, env, config, space);

@@ -17,6 +17,6 @@
 /* Prints to `out` what the environment is and a line for each rule, "ok" or "FAIL". Returns whether
  * all hold. A crash ends the process, as does a call that takes longer than crash_limit allows. */
 bool check_env(const struct acorn_env *env, const struct acorn_config *config,
-               const struct wire_space *space, FILE *out);
+               const struct space *space, FILE *out);
 
 #endif

@@ -23,7 +23,7 @@ struct env_pool {
   const struct acorn_env *env;
   const struct acorn_config *env_config;
   struct wire_layout layout;
-  struct wire_space space;
+  struct space space;
   size_t action_bytes;
   int64_t step_delay_us;
   uint8_t *staging; /* (row_stride), or NULL: environments write into the wire's rows */
@@ -35,9 +35,9 @@ struct env_pool {
 /* ---- create */
 
 /* The wire has no padding, so that a float32 behind five uint8 is not aligned there. */
-static int wire_is_aligned(const struct wire_layout *layout, const struct wire_space *space) {
+static int wire_is_aligned(const struct wire_layout *layout, const struct space *space) {
   for (int i = 0; i < space->num_tensors; i++) {
-    size_t element = space->tensor[i].dtype == WIRE_UINT8 ? 1 : 4;
+    size_t element = space->tensor[i].dtype == DTYPE_UINT8 ? 1 : 4;
     if (layout->tensor[i].wire_offset % element || layout->wire_bytes % element) return 0;
   }
   return 1;
@@ -67,7 +67,7 @@ enum status env_pool_create(struct env_pool **out, const struct env_pool_config 
   pool->env_config = config->env_config;
   pool->layout = *config->layout;
   pool->space = *config->space;
-  pool->action_bytes = (size_t)wire_action_bytes(config->space);
+  pool->action_bytes = (size_t)space_action_bytes(config->space);
   pool->step_delay_us = config->step_delay_us;
   pool->player = check_alloc((size_t)pool->layout.num_environments, sizeof *pool->player);
   if (!wire_is_aligned(config->layout, config->space))
@@ -101,7 +101,7 @@ uint64_t env_pool_steps(const struct env_pool *pool) {
 
 /* Where environment k writes: straight into its row on the wire, if that is aligned. */
 static struct acorn_row row_of(struct env_pool *pool, struct env_pool_rows *rows,
-                               void *tensor[WIRE_MAX_TENSORS], int k) {
+                               void *tensor[SPACE_MAX_TENSORS], int k) {
   uint8_t *wire = rows->observation + (size_t)k * pool->layout.wire_bytes;
   for (int i = 0; i < pool->layout.num_tensors; i++) {
     const struct wire_tensor *place = &pool->layout.tensor[i];
@@ -136,7 +136,7 @@ static enum status fail(struct env_pool *pool, int k, const char *what, const ch
 static enum status reset(struct env_pool *pool, struct env_pool_rows *rows, int k,
                          struct error *error) {
   struct player *player = &pool->player[k];
-  void *tensor[WIRE_MAX_TENSORS];
+  void *tensor[SPACE_MAX_TENSORS];
   struct acorn_row row = row_of(pool, rows, tensor, k);
   uint64_t seed = pool->seeds.seed[k] + player->episode * pool->seeds.stride;
   int seeded = !player->goes_on && (pool->seeds.stride != 0 || player->episode == 0);
@@ -194,7 +194,7 @@ static enum status play_action(struct env_pool *pool, struct acorn_row *row, con
 static enum status step(struct env_pool *pool, struct env_pool_rows *rows, const void *action,
                         int k, struct error *error) {
   struct player *player = &pool->player[k];
-  void *tensor[WIRE_MAX_TENSORS];
+  void *tensor[SPACE_MAX_TENSORS];
   struct acorn_row row = row_of(pool, rows, tensor, k);
   enum status status = play_action(pool, &row, action, k, error);
   if (status != STATUS_OK) return status;

@@ -36,7 +36,7 @@ struct env_pool_config {
   const struct acorn_env *env;           /* borrowed for the pool's life */
   const struct acorn_config *env_config; /* borrowed for the pool's life */
   const struct wire_layout *layout;      /* copied; its num_environments is K */
-  const struct wire_space *space;        /* copied */
+  const struct space *space;             /* copied */
   int64_t step_delay_us; /* sleep for every environment step, to rehearse slow simulators */
 };
 

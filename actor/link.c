@@ -76,7 +76,7 @@ struct link *link_create(const struct link_config *config) {
   link->layout = *config->layout;
   link->reconnect_us = config->reconnect_us;
   link->observation_bytes = config->layout->wire_bytes * (size_t)K;
-  link->action_bytes = (size_t)wire_action_bytes(&config->request->space) * (size_t)K;
+  link->action_bytes = (size_t)space_action_bytes(&config->request->space) * (size_t)K;
   link->header_room = wire_steps_header_bound(K, K);
   link->header = check_alloc(link->header_room, 1);
   link->channel = rpc_channel_create(config->address, link->observation_bytes + link->header_room +

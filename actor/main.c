@@ -35,7 +35,7 @@ struct app {
   struct actor_options options;
   const struct acorn_env *env;
   struct acorn_config env_config;
-  struct wire_space space;
+  struct space space;
   struct worker **worker; /* (num_workers) */
   int num_workers;
   struct measure_sum printed; /* what earlier measure lines covered */

@@ -19,13 +19,13 @@ static size_t first_not_finite(const float *x, size_t count) {
   return i;
 }
 
-static enum status check_observation(const struct acorn_row *row, const struct wire_space *space,
+static enum status check_observation(const struct acorn_row *row, const struct space *space,
                                      struct error *error) {
   for (int i = 0; i < space->num_tensors; i++) {
-    const struct wire_tensor_spec *tensor = &space->tensor[i];
-    if (tensor->dtype != WIRE_FLOAT32) continue;
+    const struct space_tensor *tensor = &space->tensor[i];
+    if (tensor->dtype != DTYPE_FLOAT32) continue;
     const float *x = row->observation[i];
-    size_t count = wire_tensor_spec_bytes(tensor) / sizeof *x, at = first_not_finite(x, count);
+    size_t count = space_tensor_bytes(tensor) / sizeof *x, at = first_not_finite(x, count);
     if (at == count) continue;
     return status_fail(error, STATUS_IO, "its observation '%s' has %g at place %zu of %zu",
                        tensor->name, (double)x[at], at, count);
@@ -59,7 +59,7 @@ static enum status check_flag(int flag, const char *name, struct error *error) {
   return status_fail(error, STATUS_IO, "it set %s to %d, which is neither 0 nor 1", name, flag);
 }
 
-enum status row_check_step(const struct acorn_row *row, const struct wire_space *space,
+enum status row_check_step(const struct acorn_row *row, const struct space *space,
                            struct error *error) {
   if (!isfinite(row->reward))
     return status_fail(error, STATUS_IO, "its reward is %g", (double)row->reward);
@@ -72,7 +72,7 @@ enum status row_check_step(const struct acorn_row *row, const struct wire_space 
   return status;
 }
 
-enum status row_check_reset(const struct acorn_row *row, const struct wire_space *space,
+enum status row_check_reset(const struct acorn_row *row, const struct space *space,
                             struct error *error) {
   if (row->terminated || row->truncated || row->reward != 0) {
     return status_fail(error, STATUS_IO,
@@ -81,8 +81,7 @@ enum status row_check_reset(const struct acorn_row *row, const struct wire_space
   return check_observation(row, space, error);
 }
 
-enum status row_check_action(const void *action, const struct wire_space *space,
-                             struct error *error) {
+enum status row_check_action(const void *action, const struct space *space, struct error *error) {
   if (space->discrete) {
     int32_t chosen = *(const int32_t *)action;
     if (chosen >= 0 && chosen < space->discrete) return STATUS_OK;

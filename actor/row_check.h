@@ -11,15 +11,15 @@
 /* After a step that returned 0: reward, observation and numbers are finite, terminated and
  * truncated 0 or 1. row->observation is aligned. Errors: IO, a sentence without the environment's
  * name. */
-MUST_CHECK enum status row_check_step(const struct acorn_row *row, const struct wire_space *space,
+MUST_CHECK enum status row_check_step(const struct acorn_row *row, const struct space *space,
                                       struct error *error);
 
 /* After a reset that returned 0: the observation is finite, and nothing has ended. Errors: IO. */
-MUST_CHECK enum status row_check_reset(const struct acorn_row *row, const struct wire_space *space,
+MUST_CHECK enum status row_check_reset(const struct acorn_row *row, const struct space *space,
                                        struct error *error);
 
 /* Whether the learner's action is within the space. Errors: MISMATCH. */
-MUST_CHECK enum status row_check_action(const void *action, const struct wire_space *space,
+MUST_CHECK enum status row_check_action(const void *action, const struct space *space,
                                         struct error *error);
 
 #endif

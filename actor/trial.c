@@ -22,10 +22,10 @@ enum {
 /* ---- the guarded row */
 
 static void make_memory(struct trial *trial) {
-  size_t offset[WIRE_MAX_TENSORS], at = GUARD_BYTES;
+  size_t offset[SPACE_MAX_TENSORS], at = GUARD_BYTES;
   for (int i = 0; i < trial->space->num_tensors; i++) {
     offset[i] = at;
-    size_t end = at + wire_tensor_spec_bytes(&trial->space->tensor[i]) + GUARD_BYTES;
+    size_t end = at + space_tensor_bytes(&trial->space->tensor[i]) + GUARD_BYTES;
     at = (end + 63) / 64 * 64;
   }
   trial->memory_bytes = at;
@@ -36,7 +36,7 @@ static void make_memory(struct trial *trial) {
 
 static void clear_row(struct trial *trial, uint8_t fill) {
   for (int i = 0; i < trial->space->num_tensors; i++)
-    memset(trial->tensor[i], fill, wire_tensor_spec_bytes(&trial->space->tensor[i]));
+    memset(trial->tensor[i], fill, space_tensor_bytes(&trial->space->tensor[i]));
   trial->row = (struct acorn_row){.struct_bytes = sizeof trial->row, .observation = trial->tensor};
 }
 
@@ -53,7 +53,7 @@ static bool guards_hold(struct trial *trial) {
       (void)!status_fail(&trial->fault, STATUS_IO, "it wrote %s the observation '%s'", side, name);
       return false;
     }
-    if (!last) at = end + wire_tensor_spec_bytes(&trial->space->tensor[i]);
+    if (!last) at = end + space_tensor_bytes(&trial->space->tensor[i]);
   }
   return true;
 }
@@ -118,7 +118,7 @@ static bool draw(struct trial *trial, void *instance, struct picture_check *chec
 
 /* Random action number t, uniform within the space. */
 static void choose_action(struct trial *trial, int t) {
-  const struct wire_space *space = trial->space;
+  const struct space *space = trial->space;
   if (space->discrete) {
     float u = random_uniform(1, 0, 0, (uint32_t)t, RANDOM_TEST);
     int32_t chosen = (int32_t)(u * (float)space->discrete);
@@ -135,7 +135,7 @@ static void add_row(struct trial *trial, struct trial_record *record) {
   uint32_t *sum = record->sum[record->num_rows++];
   int i = 0;
   for (; i < trial->space->num_tensors; i++)
-    sum[i] = crc32c(trial->tensor[i], wire_tensor_spec_bytes(&trial->space->tensor[i]));
+    sum[i] = crc32c(trial->tensor[i], space_tensor_bytes(&trial->space->tensor[i]));
   uint32_t rest = crc32c(&trial->row.reward, sizeof trial->row.reward);
   rest = crc32c_extend(rest, &trial->row.terminated, sizeof trial->row.terminated);
   sum[i] = crc32c_extend(rest, &trial->row.truncated, sizeof trial->row.truncated);
@@ -228,7 +228,7 @@ bool trial_play(struct trial *trial, struct trial_record *record, struct trial_s
 /* ---- */
 
 void trial_init(struct trial *trial, const struct acorn_env *env, const struct acorn_config *config,
-                const struct wire_space *space) {
+                const struct space *space) {
   *trial = (struct trial){.env = env, .config = config, .space = space};
   make_memory(trial);
 }

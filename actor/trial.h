@@ -11,7 +11,7 @@
 #include "common/rpc/wire.h"
 #include "envs/env.h"
 
-enum { TRIAL_MAX_STEPS = 10000, TRIAL_SUMS = WIRE_MAX_TENSORS + 1 };
+enum { TRIAL_MAX_STEPS = 10000, TRIAL_SUMS = SPACE_MAX_TENSORS + 1 };
 
 /* What a play saw, as checksums of each row, resets and steps in order: of each tensor, then of
  * the rest of the row. */
@@ -37,17 +37,17 @@ struct trial_condition {
 struct trial {
   const struct acorn_env *env;       /* borrowed */
   const struct acorn_config *config; /* borrowed */
-  const struct wire_space *space;    /* borrowed */
+  const struct space *space;         /* borrowed */
   uint8_t *memory;                   /* each tensor between guards */
   size_t memory_bytes;
-  void *tensor[WIRE_MAX_TENSORS];
+  void *tensor[SPACE_MAX_TENSORS];
   struct acorn_row row;
-  float action[WIRE_MAX_BOX]; /* or an int32 */
-  struct error fault;         /* the first rule that was broken */
+  float action[SPACE_MAX_BOX]; /* or an int32 */
+  struct error fault;          /* the first rule that was broken */
 };
 
 void trial_init(struct trial *trial, const struct acorn_env *env, const struct acorn_config *config,
-                const struct wire_space *space);
+                const struct space *space);
 void trial_deinit(struct trial *trial);
 
 void trial_record_init(struct trial_record *record);

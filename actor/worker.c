@@ -179,7 +179,7 @@ enum status worker_create(struct worker **out, const struct worker_config *confi
       {config->env, config->env_config, &layout, &config->request.space, config->step_delay_us}};
   worker->finished = config->finished;
   worker->call_limit_s = config->call_limit_s;
-  create_rows(worker, &layout, wire_action_bytes(&config->request.space));
+  create_rows(worker, &layout, space_action_bytes(&config->request.space));
   worker->link = link_create(&link);
   sem_init(&worker->made, 0, 0);
   thread_start(&worker->thread, "worker", worker_main, &start);

@@ -60,7 +60,7 @@ static enum status take_atari_words(struct launch_plan *plan, struct error *erro
 
 static enum status check_environment(struct launch_plan *plan, struct error *error) {
   struct acorn_config config;
-  struct wire_space space;
+  struct space space;
   enum status status = registry_find(&plan->env, plan->arguments.env, error);
   if (status == STATUS_OK) status = take_earlier_run(plan, error);
   if (status == STATUS_OK) status = take_atari_words(plan, error);

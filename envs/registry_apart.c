@@ -22,7 +22,7 @@ struct answer {
   volatile bool given; /* last: an environment may end its process with any exit code */
   enum status status;
   struct error error;
-  struct wire_space space;
+  struct space space;
 };
 
 /* The child. It gets a copy of what its parent has not written yet, and leaves that to it. */
@@ -78,7 +78,7 @@ static enum status await(const struct answer *answer, const struct acorn_env *en
                      limit_s);
 }
 
-enum status registry_space_apart(struct wire_space *out, const struct acorn_env *env,
+enum status registry_space_apart(struct space *out, const struct acorn_env *env,
                                  const struct acorn_config *config, unsigned limit_s,
                                  struct error *error) {
   struct answer *shared =

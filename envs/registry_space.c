@@ -21,17 +21,17 @@ static const char *tensor_fault(const struct acorn_space *space, int i) {
     if (tensor->shape[d] < 1) return "has a shape with a number below 1";
     bytes *= tensor->shape[d];
   }
-  return bytes > WIRE_MAX_OBSERVATION_BYTES ? "has more than 64 MiB" : NULL;
+  return bytes > SPACE_MAX_OBSERVATION_BYTES ? "has more than 64 MiB" : NULL;
 }
 
 static enum status check_actions(const struct acorn_space *space, const char *name,
                                  struct error *error) {
   if ((space->discrete > 0) == (space->box > 0) || space->box > ACORN_MAX_BOX ||
-      space->discrete > WIRE_MAX_DISCRETE) {
+      space->discrete > SPACE_MAX_DISCRETE) {
     return status_fail(error, STATUS_INVALID,
                        "environment %s: discrete %d and box %d actions; exactly one must be above "
                        "0, discrete at most %d, box at most %d",
-                       name, space->discrete, space->box, WIRE_MAX_DISCRETE, ACORN_MAX_BOX);
+                       name, space->discrete, space->box, SPACE_MAX_DISCRETE, ACORN_MAX_BOX);
   }
   for (int i = 0; i < space->box; i++) {
     if (isfinite(space->low[i]) && isfinite(space->high[i]) && space->low[i] <= space->high[i])
@@ -60,7 +60,7 @@ static enum status check_space(const struct acorn_space *space, const struct aco
   return check_actions(space, env->name, error);
 }
 
-enum status registry_space(struct wire_space *out, const struct acorn_env *env,
+enum status registry_space(struct space *out, const struct acorn_env *env,
                            const struct acorn_config *config, struct error *error) {
   struct acorn_space space = {.struct_bytes = sizeof space};
   char text[512] = "";
@@ -71,12 +71,12 @@ enum status registry_space(struct wire_space *out, const struct acorn_env *env,
   enum status status = check_space(&space, env, error);
   if (status != STATUS_OK) return status;
 
-  *out = (struct wire_space){
+  *out = (struct space){
       .num_tensors = space.num_tensors, .discrete = space.discrete, .box = space.box};
   for (int i = 0; i < space.num_tensors; i++) {
     const struct acorn_tensor *from = &space.tensor[i];
-    struct wire_tensor_spec *to = &out->tensor[i];
-    to->dtype = (enum wire_dtype)from->dtype; // the numbers are the same, see the assertions below
+    struct space_tensor *to = &out->tensor[i];
+    to->dtype = (enum dtype)from->dtype; // the numbers are the same, see the assertions below
     to->rank = from->rank;
     snprintf(to->name, sizeof to->name, "%s", from->name);
     memcpy(to->shape, from->shape, sizeof to->shape);
@@ -86,12 +86,12 @@ enum status registry_space(struct wire_space *out, const struct acorn_env *env,
   return STATUS_OK;
 }
 
-_Static_assert((int)ACORN_UINT8 == (int)WIRE_UINT8 && (int)ACORN_INT32 == (int)WIRE_INT32 &&
-                   (int)ACORN_FLOAT32 == (int)WIRE_FLOAT32,
+_Static_assert((int)ACORN_UINT8 == (int)DTYPE_UINT8 && (int)ACORN_INT32 == (int)DTYPE_INT32 &&
+                   (int)ACORN_FLOAT32 == (int)DTYPE_FLOAT32,
                "dtypes");
-_Static_assert((int)ACORN_MAX_TENSORS == (int)WIRE_MAX_TENSORS &&
-                   (int)ACORN_MAX_RANK == (int)WIRE_MAX_RANK &&
-                   (int)ACORN_MAX_BOX == (int)WIRE_MAX_BOX &&
+_Static_assert((int)ACORN_MAX_TENSORS == (int)SPACE_MAX_TENSORS &&
+                   (int)ACORN_MAX_RANK == (int)SPACE_MAX_RANK &&
+                   (int)ACORN_MAX_BOX == (int)SPACE_MAX_BOX &&
                    (int)ACORN_MAX_NUMBERS == (int)WIRE_MAX_EPISODE_NUMBERS &&
                    (int)ACORN_NAME_BYTES == (int)WIRE_NAME_BYTES,
                "sizes");

@@ -13,9 +13,9 @@
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/base/thread.h"
-#include "learner/metrics_port.h"
-#include "learner/pace.h"
-#include "learner/report.h"
+#include "learner/report/metrics_port.h"
+#include "learner/report/pace.h"
+#include "learner/report/report.h"
 #include "learner/run_checkpoint.h"
 #include "learner/run_options.h"
 
@@ -213,7 +213,7 @@ static void announce(const struct app *app) {
   int port = serve_port(run->serve);
   log_info("%s %s, seed %lld, on %s; %zu parameters; listening on %s%s%.0d", run->env_name,
            app->options.agent, (long long)app->options.seed, device_describe(run->inference_device),
-           agent_num_parameters(run->agent), app->options.listen, port ? ", port " : "", port);
+           network_num_parameters(run->network), app->options.listen, port ? ", port " : "", port);
   if (run->folder.path[0]) log_info("run folder %s", run->folder.path);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "learner/gauges.h"
+#include "learner/report/gauges.h"
 #include "learner/run_checkpoint.h"
 #include "learner/run_environment.h"
 #include "learner/run_parts.h"
@@ -52,7 +52,7 @@ enum status run_create(struct run *run, const struct learner_options *options,
   if (status != STATUS_OK) return status;
   gauges_create(run);
   run_make_progress(run, callbacks);
-  run->weights = weights_create(run->inference_device, agent_num_parameters(run->agent));
+  run->weights = weights_create(run->inference_device, network_num_parameters(run->network));
   status = run_make_training(run, callbacks, error);
   if (status == STATUS_OK) status = run_load_if_wanted(run, error);
   if (status == STATUS_OK) run_make_serving(run);
@@ -124,7 +124,7 @@ void run_destroy(struct run *run) {
   if (run->update) update_destroy(run->update);
   if (run->weights) weights_destroy(run->weights);
   progress_destroy(run->progress);
-  if (run->agent) agent_destroy(run->agent);
+  if (run->network) network_destroy(run->network);
   if (run->trainer_device) device_destroy(run->trainer_device);
   if (run->inference_device) device_destroy(run->inference_device);
   if (run->metrics) metrics_destroy(run->metrics);

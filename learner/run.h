@@ -9,7 +9,7 @@
 #include "learner/folder.h"
 #include "learner/options.h"
 #include "learner/params/checkpoint.h"
-#include "learner/progress.h"
+#include "learner/report/progress.h"
 #include "learner/serve/serve.h"
 #include "learner/train/trainer.h"
 
@@ -22,10 +22,10 @@ struct run {
 
   char env_name[WIRE_NAME_BYTES];        /* the environment's own name: "tmaze" */
   char identity[WIRE_ENVIRONMENT_BYTES]; /* the environment with its options: "tmaze(length=20)" */
-  struct wire_space space;
+  struct space space;
   struct device_inputs inputs;
   struct device *inference_device, *trainer_device;
-  struct agent *agent;
+  struct network *network;
   struct progress *progress;
   struct weights *weights;
   struct update

@@ -39,10 +39,9 @@ static void describe_inputs(struct run *run) {
   inputs->row_stride = layout.row_stride;
   inputs->num_tensors = run->space.num_tensors;
   for (int i = 0; i < run->space.num_tensors; i++) {
-    const struct wire_tensor_spec *tensor = &run->space.tensor[i];
-    size_t element = tensor->dtype == WIRE_UINT8 ? 1 : 4;
-    inputs->tensor[i].dtype = (enum device_dtype)tensor->dtype;
-    inputs->tensor[i].count = (int)(wire_tensor_spec_bytes(tensor) / element);
+    const struct space_tensor *tensor = &run->space.tensor[i];
+    inputs->tensor[i].dtype = tensor->dtype;
+    inputs->tensor[i].count = (int)(space_tensor_bytes(tensor) / dtype_bytes(tensor->dtype));
     inputs->tensor[i].row_offset = layout.tensor[i].row_offset;
     if (tensor->rank != 2 && tensor->rank != 3) continue;
     inputs->tensor[i].height = (int)tensor->shape[0];

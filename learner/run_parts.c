@@ -7,7 +7,7 @@
 /* ---- the network */
 
 /* "64,64" or "none". */
-static enum status parse_hidden(struct agent_config *config, const char *text,
+static enum status parse_hidden(struct network_config *config, const char *text,
                                 struct error *error) {
   config->num_layers = 0;
   if (strcmp(text, "none") == 0 || !text[0]) return STATUS_OK;
@@ -17,9 +17,9 @@ static enum status parse_hidden(struct agent_config *config, const char *text,
     if (end == p || size < 1 || size > 65536 || (*end && *end != ','))
       return status_fail(error, STATUS_INVALID,
                          "--hidden=%s: sizes separated by commas (64,64), or none", text);
-    if (config->num_layers == AGENT_MAX_LAYERS)
+    if (config->num_layers == NETWORK_MAX_LAYERS)
       return status_fail(error, STATUS_INVALID, "--hidden=%s: at most %d layers", text,
-                         AGENT_MAX_LAYERS);
+                         NETWORK_MAX_LAYERS);
     config->hidden[config->num_layers++] = (int)size;
     p = end;
     if (!*p) return STATUS_OK;
@@ -29,13 +29,13 @@ static enum status parse_hidden(struct agent_config *config, const char *text,
 enum status run_make_agent(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   bool learns = strcmp(options->agent, "vtrace") == 0;
-  struct agent_config config = {
+  struct network_config config = {
       .network = learns ? options->network : options->agent,
       .inputs = run->inputs,
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   enum status status = parse_hidden(&config, options->hidden, error);
-  if (status == STATUS_OK) status = agent_create(&run->agent, &config, error);
+  if (status == STATUS_OK) status = network_create(&run->network, &config, error);
   if (status == STATUS_OK)
     status = device_create_with(&run->inference_device, options->device, options->precision, error);
   if (status == STATUS_OK)
@@ -45,14 +45,14 @@ enum status run_make_agent(struct run *run, struct error *error) {
 
 enum status run_check_memory(const struct run *run, struct error *error) {
   const struct learner_options *o = run->options;
-  double row = (double)run->inputs.row_stride + 64 + 8.0 * agent_state_size(run->agent);
+  double row = (double)run->inputs.row_stride + 64 + 8.0 * network_state_size(run->network);
   double batch = run->trains ? (double)o->batch_size * (double)(o->unroll_length + 1) : 0;
   double steps = (double)pages_needed_stacked(run->num_train_slots, run->inputs.stack - 1) *
                      (double)o->unroll_length +
                  2.0 * batch;
-  double activations = 64.0 * (double)(o->lstm_size + 4 * AGENT_MAX_LAYERS * 64) * batch / 16;
-  activations += 4.0 * (double)agent_numbers_per_row(run->agent) * batch;
-  double bytes = row * steps + activations + 32.0 * (double)agent_num_parameters(run->agent);
+  double activations = 64.0 * (double)(o->lstm_size + 4 * NETWORK_MAX_LAYERS * 64) * batch / 16;
+  activations += 4.0 * (double)network_numbers_per_row(run->network) * batch;
+  double bytes = row * steps + activations + 32.0 * (double)network_num_parameters(run->network);
   double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   if (bytes < 0.8 * room) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
@@ -118,7 +118,7 @@ static struct update_config update_config(const struct learner_options *o) {
 
 static void make_experience(struct run *run) {
   const struct learner_options *options = run->options;
-  int T = (int)options->unroll_length, state = agent_state_size(run->agent);
+  int T = (int)options->unroll_length, state = network_state_size(run->network);
   int footprint = run->inputs.stack - 1;
   struct pages_config pages = {.num_slots = run->num_train_slots,
                                .num_pages = pages_needed_stacked(run->num_train_slots, footprint),
@@ -141,10 +141,11 @@ static void make_experience(struct run *run) {
 
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
                               struct error *error) {
-  if (agent_num_parameters(run->agent) == 0) return STATUS_OK;
+  if (network_num_parameters(run->network) == 0) return STATUS_OK;
   struct update_config config = update_config(run->options);
   if (run->evaluates) config.T = config.N = 1; /* it only holds the parameters */
-  enum status status = update_create(&run->update, run->trainer_device, run->agent, &config, error);
+  enum status status =
+      update_create(&run->update, run->trainer_device, run->network, &config, error);
   if (status != STATUS_OK) return status;
   if (run->trains) make_experience(run);
   struct trainer_config trainer = {
@@ -204,6 +205,6 @@ void run_make_serving(struct run *run) {
                                        .lockstep = options->deterministic,
                                        .count_eval_steps = run->evaluates};
   run->inference =
-      inference_create(&inference, run->inference_device, run->agent, &run->inputs, run->weights,
+      inference_create(&inference, run->inference_device, run->network, &run->inputs, run->weights,
                        run->batcher, run->pages, run->fifo, run->progress, &run->inference_metrics);
 }

@@ -4,7 +4,7 @@
  * wait in the system's queue), a bound on the request's bytes, a time limit on each connection
  * from its first moment to its last. While another one waits the limit is shorter, shortest for
  * those that have not said what they want: silent peers do not keep a scraper out.
- * Upstream: learner/metrics_port.c. Thread: the loop's.
+ * Upstream: learner/report/metrics_port.c. Thread: the loop's.
  * Invariant: a connection's slot is free when both of its handles are closed, not before. */
 #ifndef ACORN_COMMON_METRICS_HTTP_SERVER_H
 #define ACORN_COMMON_METRICS_HTTP_SERVER_H

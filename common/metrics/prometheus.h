@@ -4,7 +4,7 @@
  * _total, and nothing else does (loss/total: acorn_loss); microseconds become seconds
  * (batch/wait_us: acorn_batch_wait_seconds). A histogram is a summary: its quantiles are those of
  * the last closed interval, sum and count those since the start.
- * Upstream: learner/metrics_port.c. Thread: the one that reports. */
+ * Upstream: learner/report/metrics_port.c. Thread: the one that reports. */
 #ifndef ACORN_COMMON_METRICS_PROMETHEUS_H
 #define ACORN_COMMON_METRICS_PROMETHEUS_H
 

@@ -4,7 +4,7 @@
  * A run has one file for each time it was started; a reader joins them, and drops from the older
  * ones what lies past the step at which a newer one starts. Nothing allocates in the steady
  * state: the memory grows to the largest write.
- * Upstream: learner/events.c. Downstream: a run folder.
+ * Upstream: learner/report/events.c. Downstream: a run folder.
  * Thread: the one that reports.
  * Invariant: the file is whole records; one that a full disk has cut is taken back. */
 #ifndef ACORN_COMMON_METRICS_TENSORBOARD_H

@@ -15,17 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/space.h"
 #include "common/base/status.h"
+#include "common/base/step.h"
 
 enum {
   WIRE_PROTOCOL = 1,
-  WIRE_MAX_TENSORS = 8,
   WIRE_MAX_EPISODE_NUMBERS = 4,
-  WIRE_NAME_BYTES = 32,
+  WIRE_NAME_BYTES = SPACE_NAME_BYTES,
   WIRE_ENVIRONMENT_BYTES = 256 /* of a name with its options, see envs/registry.h */
 };
-
-enum step_flag { STEP_FIRST = 1, STEP_TERMINATED = 2, STEP_TRUNCATED = 4, STEP_ABSENT = 8 };
 
 /* A piece of a received message. Borrowed. */
 struct wire_span {
@@ -45,7 +44,7 @@ struct wire_tensor {
 struct wire_layout {
   int num_environments; /* K */
   int num_tensors;
-  struct wire_tensor tensor[WIRE_MAX_TENSORS];
+  struct wire_tensor tensor[SPACE_MAX_TENSORS];
   size_t wire_bytes; /* of one environment's observation in a message */
   size_t row_stride; /* bytes from one row to the next: a multiple of 16 */
 };
@@ -115,38 +114,14 @@ MUST_CHECK enum status wire_decode_actions(void *actions, size_t action_bytes,
 
 /* ---- the other messages, through protobuf-c */
 
-enum wire_dtype { WIRE_UINT8 = 1, WIRE_INT32 = 2, WIRE_FLOAT32 = 3 };
 enum wire_role { WIRE_ROLE_TRAIN = 0, WIRE_ROLE_EVAL = 1 };
-enum {
-  WIRE_MAX_RANK = 4,
-  WIRE_MAX_BOX = 64,
-  WIRE_MAX_DISCRETE = 65536,
-  WIRE_MAX_OBSERVATION_BYTES = 64 << 20, /* of one environment */
-  WIRE_MAX_ENVIRONMENTS = 65536,
-  WIRE_MAX_PLAYER_NAME = 64
-};
-
-struct wire_tensor_spec {
-  char name[WIRE_NAME_BYTES];
-  enum wire_dtype dtype;
-  int rank;
-  int shape[WIRE_MAX_RANK];
-};
-
-/* What an environment looks like from outside. Plain data, compared field by field. */
-struct wire_space {
-  int num_tensors;
-  struct wire_tensor_spec tensor[WIRE_MAX_TENSORS];
-  int discrete; /* number of actions, or 0 for a box */
-  int box;      /* dimensions of a box, or 0 */
-  float low[WIRE_MAX_BOX], high[WIRE_MAX_BOX];
-};
+enum { WIRE_MAX_ENVIRONMENTS = 65536, WIRE_MAX_PLAYER_NAME = 64 };
 
 struct wire_join_request {
   int protocol;
   char name[WIRE_MAX_PLAYER_NAME];
   char environment[WIRE_ENVIRONMENT_BYTES];
-  struct wire_space space;
+  struct space space;
   int num_environments;
   enum wire_role role;
 };
@@ -159,17 +134,8 @@ struct wire_join_reply {
   uint64_t episode_seed_stride;
 };
 
-size_t wire_tensor_spec_bytes(const struct wire_tensor_spec *spec);
-int wire_action_bytes(const struct wire_space *space);
-void wire_layout_of_space(struct wire_layout *layout, const struct wire_space *space,
+void wire_layout_of_space(struct wire_layout *layout, const struct space *space,
                           int num_environments);
-
-/* STATUS_MISMATCH with a sentence that names the first difference and both sides' values
- * ("observation 'state' is float32[4] here, float32[6] there"). `ours` and `theirs` are the
- * words for the two sides. */
-MUST_CHECK enum status wire_space_compare(const struct wire_space *a, const char *ours,
-                                          const struct wire_space *b, const char *theirs,
-                                          struct error *error);
 
 /* The pieces of a small message as one: malloc'd bytes (*size of them), which the caller frees. */
 uint8_t *wire_gather(const struct wire_span *spans, int num_spans, size_t *size);

@@ -53,40 +53,40 @@ static enum status take_number(int *out, uint64_t value, uint64_t min, uint64_t 
   return STATUS_OK;
 }
 
-static enum status take_shape(struct wire_tensor_spec *spec, const Acorn__Tensor *tensor,
+static enum status take_shape(struct space_tensor *spec, const Acorn__Tensor *tensor,
                               struct error *error) {
-  enum status status = take_number(&spec->rank, tensor->n_shape, 0, WIRE_MAX_RANK,
+  enum status status = take_number(&spec->rank, tensor->n_shape, 0, SPACE_MAX_RANK,
                                    "the rank of an observation", error);
-  size_t bytes = spec->dtype == WIRE_UINT8 ? 1 : 4;
+  size_t bytes = spec->dtype == DTYPE_UINT8 ? 1 : 4;
   for (int i = 0; status == STATUS_OK && i < spec->rank; i++) {
-    status = take_number(&spec->shape[i], tensor->shape[i], 1, WIRE_MAX_OBSERVATION_BYTES,
+    status = take_number(&spec->shape[i], tensor->shape[i], 1, SPACE_MAX_OBSERVATION_BYTES,
                          "a dimension of an observation", error);
     if (status != STATUS_OK) return status;
     bytes *= (size_t)spec->shape[i]; /* both factors are at most 2^26 */
-    if (bytes > WIRE_MAX_OBSERVATION_BYTES)
+    if (bytes > SPACE_MAX_OBSERVATION_BYTES)
       return status_fail(error, STATUS_INVALID, "observation '%s' has more than %d bytes",
-                         spec->name, WIRE_MAX_OBSERVATION_BYTES);
+                         spec->name, SPACE_MAX_OBSERVATION_BYTES);
   }
   return status;
 }
 
-static enum status take_tensor(struct wire_tensor_spec *spec, const Acorn__Tensor *tensor,
+static enum status take_tensor(struct space_tensor *spec, const Acorn__Tensor *tensor,
                                struct error *error) {
   enum status status =
       take_name(spec->name, sizeof(spec->name), tensor->name, "the name of an observation", error);
   int dtype = 0;
   if (status == STATUS_OK)
-    status = take_number(&dtype, (uint32_t)tensor->dtype, WIRE_UINT8, WIRE_FLOAT32,
+    status = take_number(&dtype, (uint32_t)tensor->dtype, DTYPE_UINT8, DTYPE_FLOAT32,
                          "the dtype of an observation", error);
   if (status != STATUS_OK) return status;
-  spec->dtype = (enum wire_dtype)dtype;
+  spec->dtype = (enum dtype)dtype;
   return take_shape(spec, tensor, error);
 }
 
-static enum status take_tensors(struct wire_space *space, const Acorn__JoinRequest *message,
+static enum status take_tensors(struct space *space, const Acorn__JoinRequest *message,
                                 struct error *error) {
-  enum status status = take_number(&space->num_tensors, message->n_observation, 1, WIRE_MAX_TENSORS,
-                                   "the number of observation tensors", error);
+  enum status status = take_number(&space->num_tensors, message->n_observation, 1,
+                                   SPACE_MAX_TENSORS, "the number of observation tensors", error);
   size_t bytes = 0;
   for (int i = 0; status == STATUS_OK && i < space->num_tensors; i++) {
     status = take_tensor(&space->tensor[i], message->observation[i], error);
@@ -95,20 +95,20 @@ static enum status take_tensors(struct wire_space *space, const Acorn__JoinReque
       if (strcmp(space->tensor[i].name, space->tensor[j].name) == 0)
         return status_fail(error, STATUS_INVALID, "two observations are named '%s'",
                            space->tensor[i].name);
-    bytes += wire_tensor_spec_bytes(&space->tensor[i]);
-    if (bytes > WIRE_MAX_OBSERVATION_BYTES)
+    bytes += space_tensor_bytes(&space->tensor[i]);
+    if (bytes > SPACE_MAX_OBSERVATION_BYTES)
       return status_fail(error, STATUS_INVALID, "an observation has more than %d bytes",
-                         WIRE_MAX_OBSERVATION_BYTES);
+                         SPACE_MAX_OBSERVATION_BYTES);
   }
   return status;
 }
 
-static enum status take_box(struct wire_space *space, const Acorn__ActionSpace *action,
+static enum status take_box(struct space *space, const Acorn__ActionSpace *action,
                             struct error *error) {
   if (action->n_low != action->n_high)
     return status_fail(error, STATUS_INVALID, "the box of actions has %zu low and %zu high bounds",
                        action->n_low, action->n_high);
-  enum status status = take_number(&space->box, action->n_low, 1, WIRE_MAX_BOX,
+  enum status status = take_number(&space->box, action->n_low, 1, SPACE_MAX_BOX,
                                    "the dimensions of the box of actions", error);
   for (int i = 0; status == STATUS_OK && i < space->box; i++) {
     if (!(action->low[i] <= action->high[i]))
@@ -120,14 +120,14 @@ static enum status take_box(struct wire_space *space, const Acorn__ActionSpace *
   return status;
 }
 
-static enum status take_action(struct wire_space *space, const Acorn__ActionSpace *action,
+static enum status take_action(struct space *space, const Acorn__ActionSpace *action,
                                struct error *error) {
   if (!action) return status_fail(error, STATUS_INVALID, "the action space is missing");
   if (action->discrete == 0) return take_box(space, action, error);
   if (action->n_low > 0 || action->n_high > 0)
     return status_fail(error, STATUS_INVALID,
                        "the action space is discrete and a box; it must be one of them");
-  return take_number(&space->discrete, action->discrete, 1, WIRE_MAX_DISCRETE,
+  return take_number(&space->discrete, action->discrete, 1, SPACE_MAX_DISCRETE,
                      "the number of discrete actions", error);
 }
 
@@ -176,11 +176,11 @@ enum status wire_unpack_join_request(struct wire_join_request *request, const ui
 
 /* protobuf-c wants pointers that are not const, but only reads through them. */
 uint8_t *wire_pack_join_request(const struct wire_join_request *request, size_t *size) {
-  const struct wire_space *space = &request->space;
-  Acorn__Tensor tensor[WIRE_MAX_TENSORS], *tensors[WIRE_MAX_TENSORS];
-  uint32_t shape[WIRE_MAX_TENSORS][WIRE_MAX_RANK];
+  const struct space *space = &request->space;
+  Acorn__Tensor tensor[SPACE_MAX_TENSORS], *tensors[SPACE_MAX_TENSORS];
+  uint32_t shape[SPACE_MAX_TENSORS][SPACE_MAX_RANK];
   for (int i = 0; i < space->num_tensors; i++) {
-    const struct wire_tensor_spec *spec = &space->tensor[i];
+    const struct space_tensor *spec = &space->tensor[i];
     tensors[i] = &tensor[i];
     acorn__tensor__init(&tensor[i]);
     tensor[i].name = (char *)spec->name;

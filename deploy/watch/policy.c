@@ -14,7 +14,7 @@ struct policy {
   struct run *run;
   struct device *device;
   struct device_inputs inputs;
-  struct agent_workspace *workspace;
+  struct network_workspace *workspace;
   const real *params; /* a snapshot, held */
   bool greedy;
   uint32_t life, rows; /* of random numbers: this life's, rows so far */
@@ -45,10 +45,10 @@ static void make_stack(struct policy *policy) {
 
 struct policy *policy_create(struct run *run) {
   struct policy *policy = check_alloc(1, sizeof(*policy));
-  size_t state = (size_t)agent_state_size(run->agent);
-  size_t A = (size_t)agent_num_actions(run->agent);
+  size_t state = (size_t)network_state_size(run->network);
+  size_t A = (size_t)network_num_actions(run->network);
   *policy = (struct policy){.run = run, .device = run->inference_device, .inputs = run->inputs};
-  policy->workspace = agent_workspace_create(run->agent, policy->device, 1, false);
+  policy->workspace = network_workspace_create(run->network, policy->device, 1, false);
   int64_t version;
   policy->params = weights_acquire(run->weights, &version);
   policy->device->ops->weights_changed(policy->device);
@@ -74,7 +74,7 @@ struct policy *policy_create(struct run *run) {
 void policy_destroy(struct policy *policy) {
   if (!policy) return;
   weights_release(policy->run->weights, policy->params);
-  agent_workspace_destroy(policy->workspace);
+  network_workspace_destroy(policy->workspace);
   frames_destroy(policy->device, policy->frames);
   void *arrays[] = {policy->row,      policy->previous_action, policy->reward, policy->flags,
                     policy->state_in, policy->state_out,       policy->frame};
@@ -106,9 +106,9 @@ static void forward(struct policy *policy) {
   inputs.reward = policy->reward;
   inputs.flags = policy->flags;
   inputs.frame = policy->frame;
-  struct agent_outputs out;
-  agent_forward(policy->workspace, &out, policy->state_out, policy->params, &inputs,
-                policy->state_in, 1, 1);
+  struct network_outputs out;
+  network_forward(policy->workspace, &out, policy->state_out, policy->params, &inputs,
+                  policy->state_in, 1, 1);
   policy->device->ops->download(policy->device, policy->head, out.head, (size_t)out.stride);
   float uniform = -1;
   if (!policy->greedy)
@@ -118,7 +118,7 @@ static void forward(struct policy *policy) {
   float log_prob;
   policy->device->ops->categorical_sample(policy->device, policy->previous_action, &log_prob,
                                           out.head, out.stride, &uniform, 1,
-                                          agent_num_actions(policy->run->agent));
+                                          network_num_actions(policy->run->network));
 }
 
 static void softmax(float *probability, const float *logit, int A) {
@@ -129,7 +129,7 @@ static void softmax(float *probability, const float *logit, int A) {
 }
 
 struct policy_choice policy_act(struct policy *policy, float reward, uint8_t flags) {
-  int A = agent_num_actions(policy->run->agent);
+  int A = network_num_actions(policy->run->network);
   if (flags & STEP_FIRST) {
     *policy->previous_action = -1;
     policy->depth = 0;

@@ -2,7 +2,7 @@
  * probabilities it chose from, and its estimate of the value. It sees what inference in the learner
  * sees (previous action and reward, recurrent state, stacked frames) and draws the same random
  * numbers, so that it plays as the run's evaluation with one environment does.
- * Upstream: deploy/watch/watch.c. Downstream: learner/agent. Thread: one. */
+ * Upstream: deploy/watch/watch.c. Downstream: learner/network. Thread: one. */
 #ifndef ACORN_DEPLOY_WATCH_POLICY_H
 #define ACORN_DEPLOY_WATCH_POLICY_H
 

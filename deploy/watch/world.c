@@ -28,7 +28,7 @@ enum status world_open(struct world *world, const struct run *run, uint8_t *row,
   for (int i = 0; i < run->space.num_tensors; i++)
     world->tensor[i] = row + run->inputs.tensor[i].row_offset;
   // The run's space was asked for elsewhere; here, too, it comes before `create`.
-  struct wire_space space;
+  struct space space;
   crash_in("space");
   status = registry_space(&space, world->env, &world->config, error);
   crash_in(NULL);
@@ -119,7 +119,7 @@ static enum status render(struct world *world, struct acorn_picture *picture, st
 /* The first part of the observation that is an image. */
 static int find_image(const struct run *run) {
   for (int i = 0; i < run->space.num_tensors; i++)
-    if (run->inputs.tensor[i].height && run->space.tensor[i].dtype == WIRE_UINT8) return i;
+    if (run->inputs.tensor[i].height && run->space.tensor[i].dtype == DTYPE_UINT8) return i;
   return NO_IMAGE;
 }
 

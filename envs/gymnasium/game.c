@@ -42,7 +42,7 @@ static int make(struct game *game, const struct acorn_config *config) {
   int renders = config->struct_bytes > offsetof(struct acorn_config, renders) && config->renders;
   PyObject *made =
       PyObject_CallFunction(interpreter_adapter("make"), "ssii", bridged_word(config),
-                            config->json ? config->json : "{}", renders, WIRE_MAX_DISCRETE);
+                            config->json ? config->json : "{}", renders, SPACE_MAX_DISCRETE);
   PyObject *env, *leaves;
   int failed = !made || !PyArg_ParseTuple(made, "OO!Li", &env, &PyList_Type, &leaves,
                                           &game->first_action, &game->num_actions);

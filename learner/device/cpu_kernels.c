@@ -38,13 +38,13 @@ static void copy_rows(struct device *d, real *y, int y_stride, const real *x, in
 /* ---- inputs */
 
 /* One tensor's elements as numbers; the bytes need no alignment. */
-static void embed_tensor(float *y, const uint8_t *x, enum device_dtype dtype, int count) {
+static void embed_tensor(float *y, const uint8_t *x, enum dtype dtype, int count) {
   int i = 0;
-  if (dtype == DEVICE_UINT8) {
+  if (dtype == DTYPE_UINT8) {
     for (; i + W <= count; i += W)
       store(y + i, __builtin_convertvector(load_bytes(x + i), vf) * (1.0f / 255));
     for (; i < count; i++) y[i] = (float)x[i] * (1.0f / 255);
-  } else if (dtype == DEVICE_INT32) {
+  } else if (dtype == DTYPE_INT32) {
     const int32_t *whole = (const int32_t *)(const void *)x;
     for (; i + W <= count; i += W) store(y + i, __builtin_convertvector(load_int(whole + i), vf));
     for (; i < count; i++) y[i] = (float)whole[i];
@@ -56,12 +56,12 @@ static void embed_tensor(float *y, const uint8_t *x, enum device_dtype dtype, in
 
 static float reward_input(const struct device_inputs *in, int b) {
   float reward = in->reward[b];
-  if (in->flags[b] & 1) return 0;
+  if (in->flags[b] & STEP_FIRST) return 0;
   return reward > 1 ? 1 : reward < -1 ? -1 : reward;
 }
 
 static bool is_plain(const struct device_inputs *in) {
-  return in->num_tensors == 1 && in->tensor[0].dtype == DEVICE_FLOAT32 && in->row_stride % 4 == 0 &&
+  return in->num_tensors == 1 && in->tensor[0].dtype == DTYPE_FLOAT32 && in->row_stride % 4 == 0 &&
          !in->use_previous_action && !in->use_reward;
 }
 

@@ -5,8 +5,6 @@
 #include "learner/device/cpu.h"
 #include "learner/device/cpu_math.h"
 
-enum { TERMINATED = 2, TRUNCATED = 4 };
-
 /* The rewards that are learned from, of the steps into row i and the `lanes` after it. */
 INLINE vf rewards_at(const struct device_vtrace *v, size_t i, int lanes) {
   vf reward = v->reward_scale * load_some(v->reward + i, lanes), limit = splat(v->reward_clip);
@@ -37,16 +35,16 @@ INLINE void vtrace_step(float *vs, float *advantage, struct trace *trace,
      flags_next = load_bytes_some(v->flags + next, lanes);
   vf value = load_some((const float *)v->value + i, lanes);
   vf reward = rewards_at(v, next, lanes);
-  vf discount = unless(flags_next, TERMINATED, splat(v->discount), splat(0));
+  vf discount = unless(flags_next, STEP_TERMINATED, splat(v->discount), splat(0));
   vf rho = ratio_of(v, i, lanes);
   vf gain = vmin(splat(v->pg_rho_clip), rho) * (reward + discount * trace->vs_next - value);
   vf delta = vmin(splat(v->rho_clip), rho) * (reward + discount * trace->value_next - value);
   vf excess = delta + discount * v->lambda * vmin(splat(v->c_clip), rho) * trace->excess;
-  trace->excess = unless(flags, TRUNCATED, excess, splat(0));
+  trace->excess = unless(flags, STEP_TRUNCATED, excess, splat(0));
   trace->value_next = value;
   trace->vs_next = value + trace->excess;
   store_some(vs + i, trace->vs_next, lanes);
-  store_some(advantage + i, unless(flags, TRUNCATED, gain, splat(0)), lanes);
+  store_some(advantage + i, unless(flags, STEP_TRUNCATED, gain, splat(0)), lanes);
 }
 
 static void vtrace(struct device *d, real *vs, real *advantage, const struct device_vtrace *v) {
@@ -73,7 +71,7 @@ struct loss {
 INLINE void loss_step(const struct loss *loss, vf sums[8], const struct device_vtrace *v, size_t i,
                       int lanes) {
   vi flags = load_bytes_some(v->flags + i, lanes);
-  vf on = unless(flags, TRUNCATED, splat(1), splat(0));
+  vf on = unless(flags, STEP_TRUNCATED, splat(1), splat(0));
   for (int k = lanes; k < W; k++) on[k] = 0;
   vf scale = on * loss->scale;
   vf advantage = load_some(loss->advantage + i, lanes),
@@ -97,7 +95,7 @@ INLINE void loss_step(const struct loss *loss, vf sums[8], const struct device_v
 
 static int unmasked_steps(const uint8_t *flags, size_t n) {
   int count = 0;
-  for (size_t i = 0; i < n; i++) count += !(flags[i] & TRUNCATED);
+  for (size_t i = 0; i < n; i++) count += !(flags[i] & STEP_TRUNCATED);
   return count;
 }
 

@@ -11,7 +11,7 @@
  * Dimension letters: B rows (of an inference batch, or T*N of a training batch), I inputs, O
  * outputs, H hidden size, A actions, T time steps, N sequences, P parameters. Thread: one `struct
  * device` per thread (it holds that thread's scratch memory); memory may be shared between devices
- * of the same kind. Errors: a device failure is fatal. Upstream: learner/agent, learner/train,
+ * of the same kind. Errors: a device failure is fatal. Upstream: learner/network, learner/train,
  * learner/serve/inference.c. */
 #ifndef ACORN_LEARNER_DEVICE_DEVICE_H
 #define ACORN_LEARNER_DEVICE_DEVICE_H
@@ -21,15 +21,14 @@
 #include <stdint.h>
 
 #include "common/base/random.h"
+#include "common/base/space.h"
 #include "common/base/status.h"
+#include "common/base/step.h"
 
 typedef struct real real;
 struct device;
 
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
-
-enum { DEVICE_MAX_TENSORS = 8 };
-enum device_dtype { DEVICE_UINT8 = 1, DEVICE_INT32 = 2, DEVICE_FLOAT32 = 3 };
 
 /* What a network reads of B steps. Shapes: observation (B, row_stride) bytes; the others (B). */
 struct device_inputs {
@@ -37,11 +36,11 @@ struct device_inputs {
   size_t row_stride;
   int num_tensors;
   struct {
-    enum device_dtype dtype;
+    enum dtype dtype;
     int count;                   /* elements */
     size_t row_offset;           /* bytes from the start of the row, a multiple of 16 */
     int height, width, channels; /* of an image; 0: not one */
-  } tensor[DEVICE_MAX_TENSORS];
+  } tensor[SPACE_MAX_TENSORS];
   const int32_t *previous_action; /* -1: none, as on a `first` row */
   const float *reward;            /* of the step into x_t, as received */
   const uint8_t *flags;           /* bit 0 (1): first: the reward input is 0 */

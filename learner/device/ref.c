@@ -60,16 +60,16 @@ static void ref_copy_rows(struct device *d, real *y_, int y_stride, const real *
 /* ---- inputs */
 
 /* Element i of one tensor as a number; the bytes need no alignment. */
-static REAL element(const uint8_t *tensor, enum device_dtype dtype, int i) {
+static REAL element(const uint8_t *tensor, enum dtype dtype, int i) {
   int32_t whole;
   float number;
   switch (dtype) {
-    case DEVICE_UINT8:
+    case DTYPE_UINT8:
       return (REAL)tensor[i] / (REAL)255;
-    case DEVICE_INT32:
+    case DTYPE_INT32:
       memcpy(&whole, tensor + 4 * (size_t)i, 4);
       return (REAL)whole;
-    case DEVICE_FLOAT32:
+    case DTYPE_FLOAT32:
       memcpy(&number, tensor + 4 * (size_t)i, 4);
       return (REAL)number;
   }
@@ -87,7 +87,7 @@ static void ref_embed(struct device *d, real *y_, const struct device_inputs *in
         *y++ = element(row + in->tensor[k].row_offset, in->tensor[k].dtype, i);
     if (in->use_previous_action)
       for (int a = 0; a < in->num_actions; a++) *y++ = in->previous_action[b] == a;
-    if (in->use_reward) *y++ = in->flags[b] & FLAG_FIRST ? 0 : clip((REAL)in->reward[b], 1);
+    if (in->use_reward) *y++ = in->flags[b] & STEP_FIRST ? 0 : clip((REAL)in->reward[b], 1);
   }
 }
 

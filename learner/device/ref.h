@@ -15,8 +15,6 @@
 #define REAL double
 #endif
 
-enum { FLAG_FIRST = 1, FLAG_TERMINATED = 2, FLAG_TRUNCATED = 4 };
-
 struct ref {
   struct device device;
   REAL *carry; /* (H): lstm_backward's cell gradient */

@@ -26,7 +26,7 @@ static void lstm_step(REAL *h, REAL *c, REAL *gates, const REAL *wh, const REAL 
 /* The row of x (T, N, H) before step t of sequence n: x0's at t = 0, NULL after a reset. */
 static const REAL *previous(const REAL *x, const REAL *x0, const uint8_t *reset, int t, int n,
                             int N, int H) {
-  if (reset[(size_t)t * N + n] & FLAG_FIRST) return NULL;
+  if (reset[(size_t)t * N + n] & STEP_FIRST) return NULL;
   return t > 0 ? x + ((size_t)(t - 1) * N + n) * H : x0 + (size_t)n * H;
 }
 

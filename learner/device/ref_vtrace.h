@@ -26,12 +26,12 @@ static void ref_vtrace(struct device *d, real *vs_, real *advantage_,
     REAL vs_next = value[(size_t)v->T * v->N + n], excess = 0; /* excess: vs(t+1) - V(t+1) */
     for (int t = v->T - 1; t >= 0; t--) {
       size_t i = (size_t)t * v->N + n, next = i + v->N;
-      if (v->flags[i] & FLAG_TRUNCATED) {
+      if (v->flags[i] & STEP_TRUNCATED) {
         vs[i] = vs_next = value[i];
         advantage[i] = excess = 0;
         continue;
       }
-      REAL discount = v->flags[next] & FLAG_TERMINATED ? 0 : (REAL)v->discount;
+      REAL discount = v->flags[next] & STEP_TERMINATED ? 0 : (REAL)v->discount;
       REAL rho = ratio(v, i), reward = reward_after(v, t, n);
       advantage[i] = at_most(rho, v->pg_rho_clip) * (reward + discount * vs_next - value[i]);
       REAL delta = at_most(rho, v->rho_clip) * (reward + discount * value[next] - value[i]);
@@ -43,7 +43,7 @@ static void ref_vtrace(struct device *d, real *vs_, real *advantage_,
 
 static REAL unmasked_steps(const struct device_vtrace *v) {
   size_t count = 0;
-  for (size_t i = 0; i < (size_t)v->T * v->N; i++) count += !(v->flags[i] & FLAG_TRUNCATED);
+  for (size_t i = 0; i < (size_t)v->T * v->N; i++) count += !(v->flags[i] & STEP_TRUNCATED);
   return (REAL)count;
 }
 
@@ -62,7 +62,7 @@ static void ref_vtrace_loss(struct device *d, real *d_log_prob_, real *d_entropy
   for (int t = 0; t < v->T; t++)
     for (int n = 0; n < v->N; n++) {
       size_t i = (size_t)t * v->N + n;
-      REAL on = !(v->flags[i] & FLAG_TRUNCATED);
+      REAL on = !(v->flags[i] & STEP_TRUNCATED);
       d_log_prob[i] = on * scale * (-advantage[i] - (REAL)kl_cost);
       d_entropy[i] = -on * scale * (REAL)entropy_cost;
       d_value[i] = on * scale * (REAL)baseline_cost * (value[i] - vs[i]);

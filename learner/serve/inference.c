@@ -14,7 +14,7 @@
 struct inference {
   struct inference_config config; /* read-only after create */
   struct device *device;
-  const struct agent *agent;
+  const struct network *network;
   struct device_inputs inputs;
   struct weights *weights;
   struct batcher *batcher;
@@ -25,7 +25,7 @@ struct inference {
   struct inference_metrics metrics;
 
   struct slots *slots;
-  struct agent_workspace *workspace;
+  struct network_workspace *workspace;
   const real *params; /* the snapshot in use, held */
   int64_t version;    /* of that snapshot */
 
@@ -57,15 +57,15 @@ static void create_stacks(struct inference *self) {
 }
 
 struct inference *inference_create(const struct inference_config *config, struct device *device,
-                                   const struct agent *agent, const struct device_inputs *inputs,
-                                   struct weights *weights, struct batcher *batcher,
-                                   struct pages *pages, struct fifo *fifo,
+                                   const struct network *network,
+                                   const struct device_inputs *inputs, struct weights *weights,
+                                   struct batcher *batcher, struct pages *pages, struct fifo *fifo,
                                    struct progress *progress,
                                    const struct inference_metrics *metrics) {
   struct inference *self = check_alloc(1, sizeof(*self));
   *self = (struct inference){.config = *config,
                              .device = device,
-                             .agent = agent,
+                             .network = network,
                              .inputs = *inputs,
                              .weights = weights,
                              .batcher = batcher,
@@ -75,9 +75,9 @@ struct inference *inference_create(const struct inference_config *config, struct
                              .progress = progress,
                              .metrics = *metrics,
                              .version = -1};
-  size_t rows = (size_t)config->max_rows, state = (size_t)agent_state_size(agent);
+  size_t rows = (size_t)config->max_rows, state = (size_t)network_state_size(network);
   self->slots = slots_create(device, config->num_slots, (int)state);
-  self->workspace = agent_workspace_create(agent, device, config->max_rows, false);
+  self->workspace = network_workspace_create(network, device, config->max_rows, false);
   self->slot = check_alloc(rows, sizeof(*self->slot));
   self->previous_action = device->ops->alloc(device, rows * sizeof(*self->previous_action));
   self->uniform = device->ops->alloc(device, rows * sizeof(*self->uniform));
@@ -102,7 +102,7 @@ void inference_destroy(struct inference *self) {
   free(self->slot);
   free(self->depth);
   frames_destroy(self->device, self->frames);
-  agent_workspace_destroy(self->workspace);
+  network_workspace_destroy(self->workspace);
   slots_destroy(self->device, self->slots);
   free(self);
 }
@@ -187,12 +187,12 @@ static void choose_actions(struct inference *self, const struct row_batch *batch
   inputs.reward = batch->reward;
   inputs.flags = batch->flags;
   inputs.frame = self->frame;
-  struct agent_outputs out;
-  agent_forward(self->workspace, &out, self->state_out, self->params, &inputs, self->state_in, 1,
-                batch->num_rows);
+  struct network_outputs out;
+  network_forward(self->workspace, &out, self->state_out, self->params, &inputs, self->state_in, 1,
+                  batch->num_rows);
   self->device->ops->categorical_sample(self->device, self->action, self->log_prob, out.head,
                                         out.stride, self->uniform, batch->num_rows,
-                                        agent_num_actions(self->agent));
+                                        network_num_actions(self->network));
 }
 
 /* The frame is the next one's past. */

@@ -2,16 +2,16 @@
  * handed to training. The answers go out before the step is filed, so that actors work while the
  * learner keeps its books. Thread: inference (with one queue on a CPU: the queue's own thread).
  * Upstream: batcher.h. Downstream: experience/{slots,pages,fifo}.h; params/weights.h;
- * learner/agent. */
+ * learner/network. */
 #ifndef ACORN_LEARNER_SERVE_INFERENCE_H
 #define ACORN_LEARNER_SERVE_INFERENCE_H
 
 #include "common/metrics/metrics.h"
-#include "learner/agent/agent.h"
+#include "learner/network/network.h"
 #include "learner/experience/fifo.h"
 #include "learner/experience/pages.h"
 #include "learner/params/weights.h"
-#include "learner/progress.h"
+#include "learner/report/progress.h"
 #include "learner/serve/batcher.h"
 
 struct inference_config {
@@ -34,9 +34,9 @@ struct inference;
 /* Borrows everything for its life. pages and fifo are NULL when nothing is trained. inputs: the
  * layout of a row. */
 struct inference *inference_create(const struct inference_config *config, struct device *device,
-                                   const struct agent *agent, const struct device_inputs *inputs,
-                                   struct weights *weights, struct batcher *batcher,
-                                   struct pages *pages, struct fifo *fifo,
+                                   const struct network *network,
+                                   const struct device_inputs *inputs, struct weights *weights,
+                                   struct batcher *batcher, struct pages *pages, struct fifo *fifo,
                                    struct progress *progress,
                                    const struct inference_metrics *metrics);
 void inference_destroy(struct inference *inference);

@@ -69,8 +69,7 @@ static enum status check_join(const struct ingress *self, const struct wire_join
     return status_fail(error, STATUS_MISMATCH,
                        "the learner evaluates and trains nobody: start actor %s with --role=eval",
                        request->name);
-  return wire_space_compare(&config->space, "at the learner", &request->space, "at the actor",
-                            error);
+  return space_compare(&config->space, "at the learner", &request->space, "at the actor", error);
 }
 
 static void grant(struct ingress *self, struct rpc_stream *stream,
@@ -358,7 +357,7 @@ int64_t ingress_refused(const struct ingress *ingress, enum refusal kind) {
   return atomic_load_explicit(&ingress->refusals.log[kind].count, memory_order_relaxed);
 }
 
-size_t ingress_max_message_bytes(const struct wire_space *space, int max_environments) {
+size_t ingress_max_message_bytes(const struct space *space, int max_environments) {
   struct wire_layout layout;
   wire_layout_of_space(&layout, space, max_environments);
   size_t per_row = layout.wire_bytes + 16 + sizeof(struct wire_episode) + 64;

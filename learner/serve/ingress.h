@@ -9,7 +9,7 @@
 
 #include "common/rpc/server.h"
 #include "common/rpc/wire.h"
-#include "learner/progress.h"
+#include "learner/report/progress.h"
 #include "learner/serve/batcher.h"
 #include "learner/serve/leases.h"
 #include "learner/serve/players.h"
@@ -17,7 +17,7 @@
 
 struct ingress_config {
   const char *environment; /* the identity that actors must state: "tmaze(length=20)" */
-  struct wire_space space; /* what actors must have */
+  struct space space;      /* what actors must have */
   int num_train_slots;     /* evaluation slots follow */
   int num_queues;
   bool evaluate; /* nothing is trained: evaluators are waited for like trainers */
@@ -51,6 +51,6 @@ void ingress_set_status(struct ingress *ingress, const struct wire_status *statu
 int64_t ingress_refused(const struct ingress *ingress, enum refusal kind);
 
 /* Largest message that a stream may send. Units: bytes. */
-size_t ingress_max_message_bytes(const struct wire_space *space, int max_environments);
+size_t ingress_max_message_bytes(const struct space *space, int max_environments);
 
 #endif

@@ -148,11 +148,11 @@ static enum status check_tensor(const uint8_t *flags, const uint8_t *rows,
 }
 
 enum status rules_check_finite(const uint8_t *flags, const float *reward, const uint8_t *rows,
-                               const struct wire_layout *layout, const struct wire_space *space,
+                               const struct wire_layout *layout, const struct space *space,
                                struct error *error) {
   enum status status = check_rewards(flags, reward, layout->num_environments, error);
   for (int t = 0; t < layout->num_tensors && status == STATUS_OK; t++)
-    if (space->tensor[t].dtype == WIRE_FLOAT32)
+    if (space->tensor[t].dtype == DTYPE_FLOAT32)
       status = check_tensor(flags, rows, layout, t, space->tensor[t].name, error);
   return status;
 }

@@ -36,6 +36,6 @@ MUST_CHECK enum status rules_check_episodes(const struct wire_episode *episodes,
  */
 MUST_CHECK enum status rules_check_finite(const uint8_t *flags, const float *reward,
                                           const uint8_t *rows, const struct wire_layout *layout,
-                                          const struct wire_space *space, struct error *error);
+                                          const struct space *space, struct error *error);
 
 #endif

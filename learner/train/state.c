@@ -6,18 +6,19 @@
 #include "common/base/check.h"
 
 enum status train_state_init(struct train_state *state, struct device *device,
-                             const struct agent *agent, const struct optimizer_config *optimizer,
+                             const struct network *network,
+                             const struct optimizer_config *optimizer,
                              const struct entropy_cost *entropy, uint64_t seed,
                              struct error *error) {
-  size_t P = agent_num_parameters(agent);
-  *state = (struct train_state){.device = device, .agent = agent, .P = P, .entropy = *entropy};
+  size_t P = network_num_parameters(network);
+  *state = (struct train_state){.device = device, .network = network, .P = P, .entropy = *entropy};
   enum status status = optimizer_create(&state->optimizer, device, P, optimizer, error);
   if (status != STATUS_OK) return status;
   state->array[0] = device->ops->alloc(device, P * device->ops->real_bytes);
   for (int i = 0; i < OPTIMIZER_SLOTS; i++)
     state->array[1 + i] = optimizer_slot(state->optimizer, i);
   for (int i = 0; i < STATE_ARRAYS; i++) state->saved[i] = check_alloc(P, sizeof(float));
-  agent_init_parameters(agent, state->saved[0], seed);
+  network_init_parameters(network, state->saved[0], seed);
   device->ops->upload(device, state->array[0], state->saved[0], P);
   return STATUS_OK;
 }
@@ -32,7 +33,7 @@ void train_state_deinit(struct train_state *state) {
 static int array_items(struct train_state *state, int array, struct checkpoint_item *items) {
   const char *name = array == 0 ? "params" : optimizer_slot_name(state->optimizer, array - 1);
   int count;
-  const struct agent_parameter *parameter = agent_parameters(state->agent, &count);
+  const struct network_parameter *parameter = network_parameters(state->network, &count);
   for (int i = 0; i < count; i++) {
     items[i] = (struct checkpoint_item){.dtype = CHECKPOINT_FLOAT32,
                                         .rank = parameter[i].rank,

@@ -8,7 +8,7 @@
 #ifndef ACORN_LEARNER_TRAIN_STATE_H
 #define ACORN_LEARNER_TRAIN_STATE_H
 
-#include "learner/agent/agent.h"
+#include "learner/network/network.h"
 #include "learner/params/checkpoint.h"
 #include "learner/train/entropy.h"
 #include "learner/train/optimizer.h"
@@ -18,7 +18,7 @@ enum { STATE_ARRAYS = 1 + OPTIMIZER_SLOTS }; /* the parameters, then the optimis
 struct train_state {
   /* read-only after init */
   struct device *device;
-  const struct agent *agent;
+  const struct network *network;
   size_t P;
 
   /* the state */
@@ -35,7 +35,7 @@ struct train_state {
 
 /* Initial parameters from the seed, version 0. Errors: INVALID, and then nothing is held. */
 MUST_CHECK enum status train_state_init(struct train_state *state, struct device *device,
-                                        const struct agent *agent,
+                                        const struct network *network,
                                         const struct optimizer_config *optimizer,
                                         const struct entropy_cost *entropy, uint64_t seed,
                                         struct error *error);

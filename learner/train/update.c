@@ -15,11 +15,11 @@ struct update {
   struct update_config config; /* read-only after create; strings NULL */
   enum decay decay;
   struct device *device;
-  const struct agent *agent;
+  const struct network *network;
   int actions;
 
   struct train_state state;
-  struct agent_workspace *workspace; /* (T+1)*N rows */
+  struct network_workspace *workspace; /* (T+1)*N rows */
 
   /* device memory of one step */
   real *value;              /* (T+1, N) */
@@ -48,13 +48,13 @@ static enum status read_decay(enum decay *decay, const struct update_config *con
   return STATUS_OK;
 }
 
-static enum status check_sizes(const struct update_config *config, const struct agent *agent,
+static enum status check_sizes(const struct update_config *config, const struct network *network,
                                struct error *error) {
   if (config->T < 1 || config->N < 1 || ((int64_t)config->T + 1) * config->N > INT32_MAX)
     return status_fail(error, STATUS_INVALID,
                        "a training batch of %d windows of %d steps: both must be at least 1",
                        config->N, config->T);
-  if (agent_num_parameters(agent) == 0)
+  if (network_num_parameters(network) == 0)
     return status_fail(error, STATUS_INVALID,
                        "this network has no parameters, so it cannot be trained");
   return STATUS_OK;
@@ -76,7 +76,7 @@ static enum status init_state(struct update *update, const struct update_config 
   enum status status = entropy_cost_init(&entropy, config->entropy_cost, config->target_entropy,
                                          config->entropy_adjustment_speed, error);
   if (status != STATUS_OK) return status;
-  return train_state_init(&update->state, update->device, update->agent, &optimizer, &entropy,
+  return train_state_init(&update->state, update->device, update->network, &optimizer, &entropy,
                           config->seed, error);
 }
 
@@ -86,7 +86,8 @@ static real *reals(const struct update *update, size_t count) {
 
 static void allocate(struct update *update) {
   size_t N = (size_t)update->config.N, steps = (size_t)update->config.T * N;
-  update->workspace = agent_workspace_create(update->agent, update->device, (int)(steps + N), true);
+  update->workspace =
+      network_workspace_create(update->network, update->device, (int)(steps + N), true);
   update->value = reals(update, steps + N);
   update->log_prob = reals(update, steps);
   update->entropy = reals(update, steps);
@@ -98,17 +99,17 @@ static void allocate(struct update *update) {
   update->d_head = reals(update, steps * (size_t)(update->actions + 1));
   update->gradient = reals(update, update->state.P);
   update->scalars = reals(update, UPDATE_SCALARS);
-  int stack = agent_inputs(update->agent)->stack;
+  int stack = network_inputs(update->network)->stack;
   if (stack > 1)
     update->frame = update->device->ops->alloc(
         update->device, (steps + N) * (size_t)stack * sizeof(*update->frame));
 }
 
-enum status update_create(struct update **out, struct device *device, const struct agent *agent,
+enum status update_create(struct update **out, struct device *device, const struct network *network,
                           const struct update_config *config, struct error *error) {
   *out = NULL;
   enum decay decay;
-  enum status status = check_sizes(config, agent, error);
+  enum status status = check_sizes(config, network, error);
   if (status == STATUS_OK) status = read_decay(&decay, config, error);
   if (status != STATUS_OK) return status;
 
@@ -116,8 +117,8 @@ enum status update_create(struct update **out, struct device *device, const stru
   *update = (struct update){.config = *config,
                             .decay = decay,
                             .device = device,
-                            .agent = agent,
-                            .actions = agent_num_actions(agent)};
+                            .network = network,
+                            .actions = network_num_actions(network)};
   update->config.optimizer = update->config.learning_rate_decay = NULL;
   status = init_state(update, config, error);
   if (status != STATUS_OK) {
@@ -137,7 +138,7 @@ void update_destroy(struct update *update) {
   if (update->frame) update->device->ops->release(update->device, update->frame);
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     update->device->ops->release(update->device, arrays[i]);
-  agent_workspace_destroy(update->workspace);
+  network_workspace_destroy(update->workspace);
   train_state_deinit(&update->state);
   free(update);
 }
@@ -168,7 +169,7 @@ void update_stack_frames(const uint8_t **frame, const struct train_batch *batch,
 
 static struct device_inputs inputs_of(const struct update *update,
                                       const struct train_batch *batch) {
-  struct device_inputs inputs = *agent_inputs(update->agent);
+  struct device_inputs inputs = *network_inputs(update->network);
   CHECK(batch->T == update->config.T && batch->N == update->config.N,
         "a batch of %d x %d steps, not %d x %d", batch->T, batch->N, update->config.T,
         update->config.N);
@@ -184,7 +185,7 @@ static struct device_inputs inputs_of(const struct update *update,
 }
 
 size_t update_image_numbers(const struct update *update) {
-  const struct device_inputs *inputs = agent_inputs(update->agent);
+  const struct device_inputs *inputs = network_inputs(update->network);
   return (size_t)inputs->tensor[0].count * (size_t)(inputs->stack > 1 ? inputs->stack : 1);
 }
 
@@ -217,13 +218,13 @@ static struct device_vtrace vtrace_of(const struct update *update,
 }
 
 /* Heads of all T+1 steps, the last for its value only. */
-static struct agent_outputs forward(struct update *update, const struct train_batch *batch,
-                                    const struct device_inputs *inputs) {
+static struct network_outputs forward(struct update *update, const struct train_batch *batch,
+                                      const struct device_inputs *inputs) {
   const struct device_ops *ops = update->device->ops;
   int T = batch->T, N = batch->N, A = update->actions;
-  struct agent_outputs out;
-  agent_forward(update->workspace, &out, NULL, update->state.array[0], inputs, batch->state, T + 1,
-                N);
+  struct network_outputs out;
+  network_forward(update->workspace, &out, NULL, update->state.array[0], inputs, batch->state,
+                  T + 1, N);
   ops->categorical_evaluate(update->device, update->log_prob, update->entropy, out.head, out.stride,
                             batch->action, T * N, A);
   ops->copy_rows(update->device, update->value, 1, device_at(update->device, out.head, (size_t)A),
@@ -233,7 +234,7 @@ static struct agent_outputs forward(struct update *update, const struct train_ba
 
 /* Targets, losses, and their gradients at the heads. */
 static void losses(struct update *update, const struct train_batch *batch,
-                   const struct agent_outputs *out) {
+                   const struct network_outputs *out) {
   const struct device_ops *ops = update->device->ops;
   const struct update_config *config = &update->config;
   int steps = batch->T * batch->N, A = update->actions;
@@ -280,10 +281,10 @@ enum status update_step(struct update *update, const struct train_batch *batch,
   real *norm = device_at(device, update->scalars, GRADIENT_NORM);
 
   device->ops->weights_changed(device);
-  struct agent_outputs out = forward(update, batch, &inputs);
+  struct network_outputs out = forward(update, batch, &inputs);
   losses(update, batch, &out);
-  agent_backward(update->workspace, update->gradient, state->array[0], update->d_head, batch->state,
-                 &inputs, batch->T, batch->N);
+  network_backward(update->workspace, update->gradient, state->array[0], update->d_head,
+                   batch->state, &inputs, batch->T, batch->N);
   /* reduce: with several learners the gradients are averaged here */
   device->ops->global_norm(device, norm, update->gradient, state->P);
 

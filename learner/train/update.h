@@ -6,11 +6,11 @@
  * run continues exactly.
  * Source: Espeholt et al. 2018 (IMPALA), eq. 1 and section 4.2; all terms are means over unmasked
  * steps (SEED RL).
- * Thread: the trainer's. Upstream: train/trainer.c. Downstream: learner/agent, learner/device. */
+ * Thread: the trainer's. Upstream: train/trainer.c. Downstream: learner/network, learner/device. */
 #ifndef ACORN_LEARNER_TRAIN_UPDATE_H
 #define ACORN_LEARNER_TRAIN_UPDATE_H
 
-#include "learner/agent/agent.h"
+#include "learner/network/network.h"
 #include "learner/experience/batch.h"
 #include "learner/params/checkpoint.h"
 
@@ -48,8 +48,8 @@ struct update;
 
 /* Parameters are initialised from the seed. The device is the trainer's own. Errors: INVALID. */
 MUST_CHECK enum status update_create(struct update **out, struct device *device,
-                                     const struct agent *agent, const struct update_config *config,
-                                     struct error *error);
+                                     const struct network *network,
+                                     const struct update_config *config, struct error *error);
 void update_destroy(struct update *update);
 
 /* One step; `environment_steps` so far, for the schedules. Errors: CORRUPT: a loss or gradient is
@@ -64,7 +64,7 @@ MUST_CHECK enum status update_step(struct update *update, const struct train_bat
 void update_stack_frames(const uint8_t **frame, const struct train_batch *batch, int stack);
 
 /* What the network reads of the first steps of up to `rows` windows: images (B, H, W, stack * C), 0
- * to 1, the newest frame's channels first. Returns B. The agent must read an image. */
+ * to 1, the newest frame's channels first. Returns B. The network must read an image. */
 int update_images(struct update *update, real *images, const struct train_batch *batch, int rows);
 /* Numbers of one such image. */
 size_t update_image_numbers(const struct update *update);

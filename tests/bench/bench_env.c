@@ -12,9 +12,9 @@ enum { ERROR_BYTES = 512 };
 struct play {
   const struct acorn_env *env;
   struct acorn_config config;
-  struct wire_space space;
+  struct space space;
   void *instance;
-  void *tensor[WIRE_MAX_TENSORS];
+  void *tensor[SPACE_MAX_TENSORS];
   char error[ERROR_BYTES];
 };
 
@@ -27,7 +27,7 @@ static void open_env(struct play *play, const char *word, const char *args) {
   play->instance = play->env->create(&play->config, play->error, ERROR_BYTES);
   CHECK(play->instance, "%s", play->error);
   for (int i = 0; i < play->space.num_tensors; i++)
-    play->tensor[i] = check_alloc(1, wire_tensor_spec_bytes(&play->space.tensor[i]));
+    play->tensor[i] = check_alloc(1, space_tensor_bytes(&play->space.tensor[i]));
 }
 
 static void reset(struct play *play, struct acorn_row *row, const uint64_t *seed) {

@@ -23,9 +23,9 @@ static double seconds = 8;
 
 /* ---- the update */
 
-static struct train_batch *make_batch(struct device *device, const struct agent *agent) {
-  struct train_batch *b =
-      train_batch_create(device, T, N, agent_inputs(agent)->row_stride, agent_state_size(agent));
+static struct train_batch *make_batch(struct device *device, const struct network *network) {
+  struct train_batch *b = train_batch_create(device, T, N, network_inputs(network)->row_stride,
+                                             network_state_size(network));
   for (size_t i = 0; i < ROWS * b->row_stride; i++)
     b->observation[i] = (uint8_t)random_bits(1, 0, 0, (uint32_t)i, RANDOM_TEST);
   for (int i = 0; i < ROWS; i++) {
@@ -40,7 +40,7 @@ static struct train_batch *make_batch(struct device *device, const struct agent 
   return b;
 }
 
-static struct update *make_update(struct device *device, const struct agent *agent) {
+static struct update *make_update(struct device *device, const struct network *network) {
   struct update_config config = {.T = T,
                                  .N = N,
                                  .discount = 0.99,
@@ -63,7 +63,7 @@ static struct update *make_update(struct device *device, const struct agent *age
                                  .max_gradient_norm = 40};
   struct update *update;
   struct error error;
-  CHECK(update_create(&update, device, agent, &config, &error) == STATUS_OK, "%s", error.text);
+  CHECK(update_create(&update, device, network, &config, &error) == STATUS_OK, "%s", error.text);
   return update;
 }
 
@@ -79,22 +79,22 @@ static double median_us(int64_t *us, int count) {
 
 static double update_us(void) {
   struct device *device;
-  struct agent *agent;
+  struct network *network;
   struct error error;
-  struct agent_config config = {
+  struct network_config config = {
       .network = network,
       .inputs = {.row_stride = SIZE * SIZE,
                  .num_tensors = 1,
-                 .tensor = {{DEVICE_UINT8, SIZE * SIZE, 0, SIZE, SIZE, 1}},
+                 .tensor = {{DTYPE_UINT8, SIZE * SIZE, 0, SIZE, SIZE, 1}},
                  .num_actions = A,
                  .use_previous_action = true,
                  .use_reward = true},
       .lstm_size = lstm};
   CHECK(device_create_with(&device, "cpu", bf16 ? "bf16" : "float32", &error) == STATUS_OK, "%s",
         error.text);
-  CHECK(agent_create(&agent, &config, &error) == STATUS_OK, "%s", error.text);
-  struct update *update = make_update(device, agent);
-  struct train_batch *batch = make_batch(device, agent);
+  CHECK(network_create(&network, &config, &error) == STATUS_OK, "%s", error.text);
+  struct update *update = make_update(device, network);
+  struct train_batch *batch = make_batch(device, network);
   int64_t us[1000], begin = clock_thread_cpu_us();
   int count = 0;
   for (int i = 0; i < 1000 && (i < 5 || clock_thread_cpu_us() - begin < (int64_t)(seconds * 1e6));
@@ -106,7 +106,7 @@ static double update_us(void) {
   }
   train_batch_destroy(device, batch);
   update_destroy(update);
-  agent_destroy(agent);
+  network_destroy(network);
   device_destroy(device);
   return median_us(us, count);
 }

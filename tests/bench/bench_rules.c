@@ -11,8 +11,8 @@
 enum { K = 64, MEASURE_US = 300000 };
 
 static void measure(int floats) {
-  struct wire_space space = {
-      .num_tensors = 1, .tensor = {{"state", WIRE_FLOAT32, 1, {floats}}}, .discrete = 2};
+  struct space space = {
+      .num_tensors = 1, .tensor = {{"state", DTYPE_FLOAT32, 1, {floats}}}, .discrete = 2};
   struct wire_layout layout;
   wire_layout_of_space(&layout, &space, K);
   uint8_t *rows = check_alloc(K, layout.row_stride);

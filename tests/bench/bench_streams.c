@@ -38,8 +38,8 @@ struct app {
   struct light light[MAX_STREAMS];
 };
 
-static const struct wire_space cartpole = {
-    .num_tensors = 1, .tensor = {{"state", WIRE_FLOAT32, 1, {4}}}, .discrete = 2};
+static const struct space cartpole = {
+    .num_tensors = 1, .tensor = {{"state", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2};
 
 static bool join(const struct light *light, uint64_t *run_id) {
   struct wire_join_request request = {.protocol = WIRE_PROTOCOL,

@@ -12,11 +12,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
 static void check_limits(const struct wire_join_request *request) {
-  const struct wire_space *space = &request->space;
+  const struct space *space = &request->space;
   CHECK(request->num_environments >= 1 && request->num_environments <= WIRE_MAX_ENVIRONMENTS,
         "%d environments", request->num_environments);
   CHECK(memchr(request->name, 0, sizeof(request->name)), "a name without an end");
-  CHECK(space->num_tensors >= 1 && space->num_tensors <= WIRE_MAX_TENSORS, "%d tensors",
+  CHECK(space->num_tensors >= 1 && space->num_tensors <= SPACE_MAX_TENSORS, "%d tensors",
         space->num_tensors);
   CHECK((space->discrete > 0) != (space->box > 0), "%d actions and a box of %d", space->discrete,
         space->box);
@@ -32,8 +32,8 @@ static void check_again(const struct wire_join_request *request) {
   size_t size;
   uint8_t *bytes = wire_pack_join_request(request, &size);
   CHECK(wire_unpack_join_request(&again, bytes, size, &error) == STATUS_OK, "%s", error.text);
-  CHECK(wire_space_compare(&request->space, "before", &again.space, "after", &error) == STATUS_OK,
-        "%s", error.text);
+  CHECK(space_compare(&request->space, "before", &again.space, "after", &error) == STATUS_OK, "%s",
+        error.text);
   CHECK(strcmp(request->name, again.name) == 0 && request->role == again.role &&
             request->num_environments == again.num_environments,
         "%s is %s", request->name, again.name);
@@ -59,10 +59,10 @@ static size_t replace(uint8_t *data, size_t size, size_t max_size, unsigned seed
                                       .environment = "tmaze(length=20)",
                                       .num_environments = 1 + (int)(seed >> 4) % 100,
                                       .role = (enum wire_role)(seed >> 3 & 1)};
-  struct wire_space *space = &request.space;
-  space->num_tensors = 1 + (int)(seed >> 8) % WIRE_MAX_TENSORS;
+  struct space *space = &request.space;
+  space->num_tensors = 1 + (int)(seed >> 8) % SPACE_MAX_TENSORS;
   for (int i = 0; i < space->num_tensors; i++)
-    space->tensor[i] = (struct wire_tensor_spec){{(char)('a' + i)}, WIRE_FLOAT32, 2, {3, 1 + i}};
+    space->tensor[i] = (struct space_tensor){{(char)('a' + i)}, DTYPE_FLOAT32, 2, {3, 1 + i}};
   if (seed >> 12 & 1)
     space->discrete = 4;
   else

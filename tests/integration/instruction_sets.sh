@@ -2,7 +2,7 @@
 # The networks where oneDNN may use fewer sets of instructions than this machine has: the forms of
 # its tensors and the precisions depend on them.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-programs=(build/tests/unit/learner/device/test_image build/tests/unit/learner/agent/test_pixels)
+programs=(build/tests/unit/learner/device/test_image build/tests/unit/learner/network/test_pixels)
 cd "$tree" || exit 1
 . scripts/lib.sh
 build "${programs[@]}" || exit 1

@@ -111,7 +111,7 @@ static void *serve(void *argument) {
   return NULL;
 }
 
-static void learner_start(struct learner *l, const char *address, const struct wire_space *space) {
+static void learner_start(struct learner *l, const char *address, const struct space *space) {
   struct leases_config leases = {.max_train = K, .max_eval = 1, .seed = 5};
   struct batcher_config batcher = {
       .max_clients = K + 1, .max_rows = 2 * (K + 1), .row_stride = 16, .max_wait_us = 1000};
@@ -147,7 +147,7 @@ static void learner_stop(struct learner *l) {
 
 /* ---- the actor: joins, plays a few messages */
 
-static enum status act(const char *address, const struct wire_space *space, struct error *error) {
+static enum status act(const char *address, const struct space *space, struct error *error) {
   struct wire_join_request request = {.protocol = WIRE_PROTOCOL,
                                       .name = "actor/0/0",
                                       .environment = "cartpole",
@@ -173,8 +173,8 @@ static enum status act(const char *address, const struct wire_space *space, stru
 
 /* The child. */
 _Noreturn static void run(void) {
-  const struct wire_space space = {
-      .num_tensors = 1, .tensor = {{"state", WIRE_FLOAT32, 1, {4}}}, .discrete = 2};
+  const struct space space = {
+      .num_tensors = 1, .tensor = {{"state", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2};
   char address[64];
   snprintf(address, sizeof(address), "unix:/tmp/acorn-torture-%d", (int)getpid());
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});

@@ -118,9 +118,9 @@ static const struct acorn_env dice = {.struct_bytes = sizeof(struct acorn_env),
                                       .reset = dice_reset,
                                       .step = dice_step,
                                       .destroy = dice_destroy};
-static const struct wire_space space = {
+static const struct space space = {
     .num_tensors = 2,
-    .tensor = {{"face", WIRE_UINT8, 2, {5, 1}}, {"eyes", WIRE_FLOAT32, 1, {2}}},
+    .tensor = {{"face", DTYPE_UINT8, 2, {5, 1}}, {"eyes", DTYPE_FLOAT32, 1, {2}}},
     .box = 2,
     .low = {-1, 3},
     .high = {1, 4}};

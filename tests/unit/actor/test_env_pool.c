@@ -27,7 +27,7 @@ static int32_t actions[MAX_K];
 static struct error error;
 
 static void open_pool(const char *script, int K, int64_t step_delay_us) {
-  struct wire_space space;
+  struct space space;
   fake_script = script;
   fake_resets = 0;
   memset(observation, 0xa5, sizeof(observation));
@@ -271,7 +271,7 @@ static void a_failed_reset_or_create_is_told(void **state) {
   assert_int_equal(fake_alive, 2);
   close_pool();
 
-  struct wire_space space;
+  struct space space;
   assert_int_equal(registry_space(&space, &fake_env, &no_options, &error), STATUS_OK);
   struct env_pool_config config = {&fake_env, &no_options, &layout, &space, 0};
   for (fake_failing_creates = 1; fake_failing_creates;) {

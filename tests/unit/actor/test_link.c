@@ -20,7 +20,7 @@ static void open_link(const char *address, int64_t reconnect_us) {
       .protocol = WIRE_PROTOCOL,
       .name = "actor/0/0",
       .environment = "fake",
-      .space = {.num_tensors = 1, .tensor = {{"x", WIRE_FLOAT32, 1, {2}}}, .discrete = 20},
+      .space = {.num_tensors = 1, .tensor = {{"x", DTYPE_FLOAT32, 1, {2}}}, .discrete = 20},
       .num_environments = K,
       .role = WIRE_ROLE_EVAL,
   };

@@ -12,9 +12,9 @@
 static float numbers[19];
 static uint8_t pixels[4] = {0xff, 0xff, 0xff, 0xff}; // as a float it would be NaN
 static void *tensor[] = {pixels, numbers};
-static const struct wire_space space = {
+static const struct space space = {
     .num_tensors = 2,
-    .tensor = {{"pixels", WIRE_UINT8, 1, {4}}, {"numbers", WIRE_FLOAT32, 1, {19}}},
+    .tensor = {{"pixels", DTYPE_UINT8, 1, {4}}, {"numbers", DTYPE_FLOAT32, 1, {19}}},
     .discrete = 3};
 static struct error error;
 
@@ -101,7 +101,7 @@ static void actions(void **state) {
     assert_int_equal(status, i < 2 ? STATUS_OK : STATUS_MISMATCH);
   }
   assert_non_null(strstr(error.text, "action -1, there are 0..2"));
-  const struct wire_space box = {.box = 2, .low = {-1, 0}, .high = {1, 5}};
+  const struct space box = {.box = 2, .low = {-1, 0}, .high = {1, 5}};
   const float inside[] = {-1, 5}, outside[] = {0, 5.5f}, none[] = {NAN, 0};
   assert_int_equal(row_check_action(inside, &box, &error), STATUS_OK);
   assert_int_equal(row_check_action(outside, &box, &error), STATUS_MISMATCH);

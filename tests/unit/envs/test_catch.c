@@ -39,7 +39,7 @@ static void golden_episodes(void **state) {
 
 static void space(void **state) {
   (void)state;
-  struct wire_space wire;
+  struct space wire;
   struct error error;
   play_open(&play, "catch", "");
   assert_int_equal(registry_space(&wire, play.env, &play.config, &error), STATUS_OK);
@@ -47,7 +47,7 @@ static void space(void **state) {
   assert_int_equal(wire.tensor[0].rank, 2);
   assert_int_equal(wire.tensor[0].shape[0], 10);
   assert_int_equal(wire.tensor[0].shape[1], 5);
-  assert_int_equal(wire.tensor[0].dtype, WIRE_UINT8);
+  assert_int_equal(wire.tensor[0].dtype, DTYPE_UINT8);
   play_close(&play);
 }
 

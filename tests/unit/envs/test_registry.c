@@ -240,7 +240,7 @@ static void checks_spaces(void **state) {
   };
   const struct acorn_env env = {.name = "theirs", .space = tell_space};
   for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
-    struct wire_space space;
+    struct space space;
     struct error error = {""};
     told = table[i].space;
     enum status status = registry_space(&space, &env, NULL, &error);

@@ -70,7 +70,7 @@ SPACE(leaves_a_helper) {
   _exit(3);
 }
 
-static enum status ask(struct wire_space *space, struct error *error,
+static enum status ask(struct space *space, struct error *error,
                        int (*function)(struct acorn_space *, const struct acorn_config *, char *,
                                        size_t)) {
   const struct acorn_env env = {.name = "meadow", .space = function};
@@ -79,7 +79,7 @@ static enum status ask(struct wire_space *space, struct error *error,
 
 static void the_answer_comes_back(void **state) {
   (void)state;
-  struct wire_space space;
+  struct space space;
   struct error error;
   assert_int_equal(ask(&space, &error, tells), STATUS_OK);
   assert_int_equal(calls, 0);
@@ -91,7 +91,7 @@ static void the_answer_comes_back(void **state) {
 
 static void so_does_a_refusal(void **state) {
   (void)state;
-  struct wire_space space;
+  struct space space;
   struct error error;
   assert_int_equal(ask(&space, &error, refuses), STATUS_INVALID);
   assert_string_equal(error.text, "environment meadow: no such meadow");
@@ -110,7 +110,7 @@ static void every_other_end_is_named(void **state) {
       {hangs, "environment meadow hangs in space for more than 1 s (--hang_s)"},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-    struct wire_space space;
+    struct space space;
     struct error error = {""};
     int64_t start_us = clock_now_us();
     assert_int_equal(ask(&space, &error, cases[i].function), STATUS_IO);

@@ -6,13 +6,13 @@ static struct play play;
 
 static void options_shape_it(void **state) {
   (void)state;
-  struct wire_space space;
+  struct space space;
   struct error error;
   play_open(&play, "synthetic", "{\"bytes\": 100, \"actions\": 7, \"episode_steps\": 300}");
   assert_int_equal(registry_space(&space, play.env, &play.config, &error), STATUS_OK);
   assert_int_equal(space.discrete, 7);
   assert_int_equal(space.tensor[0].shape[0], 100);
-  assert_int_equal(space.tensor[0].dtype, WIRE_UINT8);
+  assert_int_equal(space.tensor[0].dtype, DTYPE_UINT8);
 
   play_reset(&play, NULL);
   for (int step = 1; step <= 300; step++) {

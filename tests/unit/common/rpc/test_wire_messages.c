@@ -16,11 +16,11 @@
 
 static void tensors_start_at_multiples_of_16(void **state) {
   (void)state;
-  struct wire_space space = {.num_tensors = 3,
-                             .tensor = {{"screen", WIRE_UINT8, 2, {5, 5}},
-                                        {"speed", WIRE_FLOAT32, 1, {4}},
-                                        {"lives", WIRE_INT32, 0, {0}}},
-                             .box = 6};
+  struct space space = {.num_tensors = 3,
+                        .tensor = {{"screen", DTYPE_UINT8, 2, {5, 5}},
+                                   {"speed", DTYPE_FLOAT32, 1, {4}},
+                                   {"lives", DTYPE_INT32, 0, {0}}},
+                        .box = 6};
   struct wire_layout layout;
   wire_layout_of_space(&layout, &space, 7);
   assert_int_equal(layout.num_environments, 7);
@@ -32,9 +32,9 @@ static void tensors_start_at_multiples_of_16(void **state) {
   }
   assert_int_equal(layout.wire_bytes, 45);
   assert_int_equal(layout.row_stride, 64);
-  assert_int_equal(wire_action_bytes(&space), 24);
+  assert_int_equal(space_action_bytes(&space), 24);
   space.discrete = 18;
-  assert_int_equal(wire_action_bytes(&space), 4);
+  assert_int_equal(space_action_bytes(&space), 4);
 }
 
 /* ---- Actions */
@@ -101,19 +101,19 @@ static void bad_actions_are_refused(void **state) {
 /* ---- JoinRequest */
 
 static struct wire_join_request sample(void) {
-  struct wire_join_request request = {
-      .protocol = 1,
-      .name = "actor/0/1",
-      .environment =
-          "ALE/Pong-v5(frame_skip=4,repeat_action_probability=0.25,"
-          "full_action_space=1,max_episode_steps=27000)",
-      .space = {.num_tensors = 2,
-                .tensor = {{"screen", WIRE_UINT8, 3, {4, 84, 84}}, {"state", WIRE_FLOAT32, 1, {4}}},
-                .box = 2,
-                .low = {-1, -INFINITY},
-                .high = {1, INFINITY}},
-      .num_environments = 16,
-      .role = WIRE_ROLE_EVAL};
+  struct wire_join_request request = {.protocol = 1,
+                                      .name = "actor/0/1",
+                                      .environment =
+                                          "ALE/Pong-v5(frame_skip=4,repeat_action_probability=0.25,"
+                                          "full_action_space=1,max_episode_steps=27000)",
+                                      .space = {.num_tensors = 2,
+                                                .tensor = {{"screen", DTYPE_UINT8, 3, {4, 84, 84}},
+                                                           {"state", DTYPE_FLOAT32, 1, {4}}},
+                                                .box = 2,
+                                                .low = {-1, -INFINITY},
+                                                .high = {1, INFINITY}},
+                                      .num_environments = 16,
+                                      .role = WIRE_ROLE_EVAL};
   return request;
 }
 
@@ -129,7 +129,7 @@ static void a_join_request_crosses(void **state) {
   assert_string_equal(received.environment, request.environment);
   assert_int_equal(received.num_environments, 16);
   assert_int_equal(received.role, WIRE_ROLE_EVAL);
-  assert_int_equal(wire_space_compare(&request.space, "here", &received.space, "there", NULL),
+  assert_int_equal(space_compare(&request.space, "here", &received.space, "there", NULL),
                    STATUS_OK);
 }
 
@@ -289,7 +289,7 @@ static void an_observation_of_64_mib_is_the_largest(void **state) {
   (void)state;
   struct wire_join_request request = sample(), received;
   request.space.num_tensors = 1;
-  request.space.tensor[0] = (struct wire_tensor_spec){"volume", WIRE_FLOAT32, 3, {16, 1024, 1024}};
+  request.space.tensor[0] = (struct space_tensor){"volume", DTYPE_FLOAT32, 3, {16, 1024, 1024}};
   for (int extra = 0; extra < 2; extra++) {
     request.space.tensor[0].shape[0] += extra;
     size_t size;
@@ -322,9 +322,9 @@ static void damaged_join_requests_never_crash(void **state) {
 
 static void spaces_differ_in_words(void **state) {
   (void)state;
-  struct wire_space base = sample().space;
+  struct space base = sample().space;
   for (int i = 0; i < 7; i++) {
-    struct wire_space other = base;
+    struct space other = base;
     static const char *const sentences[] = {
         "an observation has 2 tensors here, 1 there",
         "observation 1 is named 'state' here, 'speed' there",
@@ -337,12 +337,12 @@ static void spaces_differ_in_words(void **state) {
     if (i == 0) other.num_tensors = 1;
     if (i == 1) strcpy(other.tensor[1].name, "speed");
     if (i == 2) other.tensor[1].shape[0] = 6;
-    if (i == 3) other.tensor[0].dtype = WIRE_INT32;
+    if (i == 3) other.tensor[0].dtype = DTYPE_INT32;
     if (i == 4) other.tensor[0].rank = 2;
     if (i == 5) other.discrete = 4, other.box = 0;
     if (i == 6) other.high[0] = 3;
     struct error error = {{0}};
-    assert_int_equal(wire_space_compare(&base, "here", &other, "there", &error), STATUS_MISMATCH);
+    assert_int_equal(space_compare(&base, "here", &other, "there", &error), STATUS_MISMATCH);
     assert_string_equal(error.text, sentences[i]);
   }
 }

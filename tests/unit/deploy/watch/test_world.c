@@ -27,7 +27,7 @@ static void describe(struct run *run) {
   struct wire_layout layout;
   wire_layout_of_space(&layout, &run->space, 1);
   for (int i = 0; i < run->space.num_tensors; i++) {
-    const struct wire_tensor_spec *tensor = &run->space.tensor[i];
+    const struct space_tensor *tensor = &run->space.tensor[i];
     run->inputs.tensor[i].row_offset = layout.tensor[i].row_offset;
     if (tensor->rank < 2) continue;
     run->inputs.tensor[i].height = (int)tensor->shape[0];
@@ -159,10 +159,10 @@ static void planes_and_colours(void **state) {
   struct stage *stage = open_fake("T");
   struct world *world = &stage->world;
   for (int channels = 3; channels <= 4; channels++) {
-    stage->run.space = (struct wire_space){
+    stage->run.space = (struct space){
         .num_tensors = 1,
         .discrete = 2,
-        .tensor = {{.dtype = WIRE_UINT8, .rank = 3, .shape = {1, 2, (uint32_t)channels}}}};
+        .tensor = {{.dtype = DTYPE_UINT8, .rank = 3, .shape = {1, 2, (uint32_t)channels}}}};
     describe(&stage->run);
     for (int i = 0; i < 8; i++) row[i] = (uint8_t)i;
     world->tensor[0] = row;

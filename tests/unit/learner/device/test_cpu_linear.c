@@ -138,7 +138,7 @@ static void fill_rows(struct rows *rows, const struct device_inputs *in, uint64_
     for (size_t i = 0; i < sizeof rows->bytes[b]; i++)
       rows->bytes[b][i] = (uint8_t)testing_bits(random);
     for (int k = 0; k < in->num_tensors; k++)
-      for (int i = 0; i < in->tensor[k].count && in->tensor[k].dtype == DEVICE_FLOAT32; i++) {
+      for (int i = 0; i < in->tensor[k].count && in->tensor[k].dtype == DTYPE_FLOAT32; i++) {
         float value = 4 * testing_uniform(random) - 2;
         memcpy(rows->bytes[b] + in->tensor[k].row_offset + 4 * (size_t)i, &value, 4);
       }
@@ -151,14 +151,14 @@ static void fill_rows(struct rows *rows, const struct device_inputs *in, uint64_
 static void embeds(struct testing *cpu, struct testing *ref) {
   static struct rows rows;
   static const struct device_inputs layouts[] = {
-      {.num_tensors = 1, .tensor = {{DEVICE_FLOAT32, 4, 0}}},
+      {.num_tensors = 1, .tensor = {{DTYPE_FLOAT32, 4, 0}}},
       {.num_tensors = 1,
-       .tensor = {{DEVICE_UINT8, 37, 16}},
+       .tensor = {{DTYPE_UINT8, 37, 16}},
        .num_actions = 5,
        .use_previous_action = true},
-      {.num_tensors = 1, .tensor = {{DEVICE_FLOAT32, 33, 0}}, .num_actions = 3, .use_reward = true},
+      {.num_tensors = 1, .tensor = {{DTYPE_FLOAT32, 33, 0}}, .num_actions = 3, .use_reward = true},
       {.num_tensors = 3,
-       .tensor = {{DEVICE_INT32, 19, 16}, {DEVICE_UINT8, 5, 96}, {DEVICE_FLOAT32, 7, 112}},
+       .tensor = {{DTYPE_INT32, 19, 16}, {DTYPE_UINT8, 5, 96}, {DTYPE_FLOAT32, 7, 112}},
        .num_actions = 5,
        .use_previous_action = true,
        .use_reward = true},

@@ -73,7 +73,7 @@ static void test_memory(void **state) {
 static void test_inputs_size(void **state) {
   (void)state;
   struct device_inputs in = {.num_tensors = 2,
-                             .tensor = {{DEVICE_UINT8, 12, 0}, {DEVICE_FLOAT32, 4, 16}}};
+                             .tensor = {{DTYPE_UINT8, 12, 0}, {DTYPE_FLOAT32, 4, 16}}};
   in.num_actions = 3;
   assert_int_equal(device_inputs_size(&in), 16);
   in.use_previous_action = true;

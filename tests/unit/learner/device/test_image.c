@@ -216,7 +216,7 @@ static void frames_are_stacked(struct testing *cpu, struct testing *ref) {
   struct device_inputs in = {.observation = rows[0],
                              .row_stride = ROW,
                              .num_tensors = 1,
-                             .tensor = {{DEVICE_UINT8, H * W * C, OFFSET, H, W, C}},
+                             .tensor = {{DTYPE_UINT8, H * W * C, OFFSET, H, W, C}},
                              .stack = STACK,
                              .frame = frames};
   struct testing *side[] = {cpu, ref};

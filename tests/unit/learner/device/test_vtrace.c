@@ -2,8 +2,6 @@
  * episodes, the losses. */
 #include "tests/unit/learner/device/device_testing.h"
 
-enum { FIRST = 1, TERMINATED = 2, TRUNCATED = 4 };
-
 /* One sequence on the host. */
 enum { MAX_T = 24 };
 struct sequence {
@@ -104,7 +102,7 @@ static double reward_of(const struct sequence *s, const struct device_vtrace *v,
 }
 
 static double discount_into(const struct sequence *s, const struct device_vtrace *v, int t) {
-  return s->flags[t] & TERMINATED ? 0 : (double)v->discount;
+  return s->flags[t] & STEP_TERMINATED ? 0 : (double)v->discount;
 }
 
 static double rho_of(const struct sequence *s, int t) {
@@ -117,7 +115,7 @@ static double rho_of(const struct sequence *s, int t) {
 static double slow_vs(const struct sequence *s, const struct device_vtrace *v, int t) {
   if (t == s->T) return (double)s->value[t];
   double sum = (double)s->value[t], weight = 1;
-  for (int k = t; k < s->T && !(s->flags[k] & TRUNCATED); k++) {
+  for (int k = t; k < s->T && !(s->flags[k] & STEP_TRUNCATED); k++) {
     double bootstrap = discount_into(s, v, k + 1) * (double)s->value[k + 1];
     double delta =
         clipped(rho_of(s, k), v->rho_clip) * (reward_of(s, v, k) + bootstrap - (double)s->value[k]);
@@ -136,7 +134,7 @@ static void compare_with_slow(struct testing *t, const struct sequence *s,
     double gain =
         clipped(rho_of(s, i), v->pg_rho_clip) * (reward_of(s, v, i) + next - (double)s->value[i]);
     close_to(vs[i], slow_vs(s, v, i), 1e-5);
-    close_to(advantage[i], s->flags[i] & TRUNCATED ? 0 : gain, 1e-5);
+    close_to(advantage[i], s->flags[i] & STEP_TRUNCATED ? 0 : gain, 1e-5);
   }
 }
 
@@ -170,7 +168,8 @@ static void direct_sum(struct testing *cpu, struct testing *ref) {
 static void masks_by_definition(struct testing *cpu, struct testing *ref) {
   enum { T = 7 };
   uint64_t random = 13;
-  static const uint8_t kinds[] = {FIRST, FIRST | TERMINATED, TRUNCATED, TERMINATED | TRUNCATED};
+  static const uint8_t kinds[] = {STEP_FIRST, STEP_FIRST | STEP_TERMINATED, STEP_TRUNCATED,
+                                  STEP_TERMINATED | STEP_TRUNCATED};
   for (int k = 0; k < 4; k++)
     for (int at = 0; at <= T; at++)
       for (int also = at; also <= T; also++) {
@@ -194,7 +193,7 @@ static void masks_by_episode(struct testing *cpu, struct testing *ref) {
     int cut = i / 4; /* row `cut` ends the first half */
     float vs[T], advantage[T], vs_half[T], advantage_half[T];
     struct sequence s = random_sequence(&random, T), first = s, second = {.T = T - cut - truncated};
-    s.flags[cut] = truncated ? TRUNCATED : FIRST | TERMINATED;
+    s.flags[cut] = truncated ? STEP_TRUNCATED : STEP_FIRST | STEP_TERMINATED;
     run_vtrace(t, vs, advantage, &s, PLAIN);
 
     first.T = cut;
@@ -287,7 +286,7 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
     float log_prob[] = {-0.7f, -1}, behaviour[] = {-0.5f, -1}, value[] = {2, 3, 4},
           reward[] = {9, 1.75f, 9};
     float vs[] = {2.5f, 3}, advantage[] = {1, 0}, entropy[] = {0.6f, 0.5f}, out[8];
-    uint8_t flags[] = {FIRST, TRUNCATED, FIRST};
+    uint8_t flags[] = {STEP_FIRST, STEP_TRUNCATED, STEP_FIRST};
     struct device_vtrace v = {
         .T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f, .behaviour = behaviour};
     v.reward_scale = 0.9f; // 1.75 * 0.9 is above the clip

@@ -17,7 +17,7 @@ enum { STRIDE = 16, ACTIONS = 3 };
 
 struct inference_parts {
   struct device *device;
-  struct agent *agent;
+  struct network *network;
   struct device_inputs inputs;
   struct weights *weights;
   struct batcher *batcher;
@@ -40,7 +40,7 @@ struct inference_parts_config {
 
 static inline void inference_parts_make_experience(struct inference_parts *parts,
                                                    const struct inference_parts_config *config) {
-  int state_size = agent_state_size(parts->agent);
+  int state_size = network_state_size(parts->network);
   struct pages_config pages = {.num_slots = config->train_slots,
                                .num_pages = pages_needed(config->train_slots),
                                .page_steps = config->T,
@@ -63,18 +63,18 @@ static inline void inference_parts_create(struct inference_parts *parts,
   struct error error;
   *parts = (struct inference_parts){.inputs = {.row_stride = STRIDE,
                                                .num_tensors = 1,
-                                               .tensor = {{DEVICE_FLOAT32, 1, 0}},
+                                               .tensor = {{DTYPE_FLOAT32, 1, 0}},
                                                .num_actions = ACTIONS,
                                                .use_previous_action = config->reads_past,
                                                .use_reward = config->reads_past}};
   assert_int_equal(device_create(&parts->device, "ref", &error), STATUS_OK);
-  struct agent_config agent = {.network = config->network,
-                               .inputs = parts->inputs,
-                               .num_layers = 1,
-                               .hidden = {6},
-                               .lstm_size = 5};
-  assert_int_equal(agent_create(&parts->agent, &agent, &error), STATUS_OK);
-  parts->weights = weights_create(parts->device, agent_num_parameters(parts->agent));
+  struct network_config network = {.network = config->network,
+                                   .inputs = parts->inputs,
+                                   .num_layers = 1,
+                                   .hidden = {6},
+                                   .lstm_size = 5};
+  assert_int_equal(network_create(&parts->network, &network, &error), STATUS_OK);
+  parts->weights = weights_create(parts->device, network_num_parameters(parts->network));
   struct batcher_config batcher = {.max_clients = config->clients,
                                    .max_rows = 2 * config->clients,
                                    .row_stride = STRIDE,
@@ -87,7 +87,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
   inference.num_slots = config->clients;
   inference.max_rows = batcher.max_rows;
   parts->inference =
-      inference_create(&inference, parts->device, parts->agent, &parts->inputs, parts->weights,
+      inference_create(&inference, parts->device, parts->network, &parts->inputs, parts->weights,
                        parts->batcher, parts->pages, parts->fifo, parts->progress, metrics);
 }
 
@@ -98,7 +98,7 @@ static inline void inference_parts_destroy(struct inference_parts *parts) {
   pages_destroy(parts->pages);
   batcher_destroy(parts->batcher);
   weights_destroy(parts->weights);
-  agent_destroy(parts->agent);
+  network_destroy(parts->network);
   device_destroy(parts->device);
 }
 

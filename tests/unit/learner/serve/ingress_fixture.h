@@ -30,9 +30,9 @@ struct fixture {
   int num_methods;
 };
 
-static inline struct wire_space space_of(int size) {
-  return (struct wire_space){
-      .num_tensors = 1, .tensor = {{"state", WIRE_FLOAT32, 1, {size}}}, .discrete = 2};
+static inline struct space space_of(int size) {
+  return (struct space){
+      .num_tensors = 1, .tensor = {{"state", DTYPE_FLOAT32, 1, {size}}}, .discrete = 2};
 }
 
 static inline int create_with(void **state, int deterministic_envs, bool evaluate) {
@@ -149,7 +149,7 @@ static inline void join_refused(struct fixture *f, const struct wire_join_reques
 
 static inline void send_steps(struct rpc_stream *stream, uint64_t run_id, const uint8_t flags[K],
                               float value, const struct wire_episode *episodes, int num_episodes) {
-  struct wire_space space = space_of(4);
+  struct space space = space_of(4);
   struct wire_layout layout;
   wire_layout_of_space(&layout, &space, K);
   uint8_t message[1024];

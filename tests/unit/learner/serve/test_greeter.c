@@ -54,7 +54,7 @@ static struct rpc_result join(struct rpc_channel *channel, const char *environme
   struct wire_join_request request = {
       .protocol = protocol,
       .name = "python/0",
-      .space = {.num_tensors = 1, .tensor = {{"x", WIRE_FLOAT32, 1, {3}}}, .discrete = 5},
+      .space = {.num_tensors = 1, .tensor = {{"x", DTYPE_FLOAT32, 1, {3}}}, .discrete = 5},
       .num_environments = 4};
   snprintf(request.environment, sizeof(request.environment), "%s", environment);
   size_t size;

@@ -20,8 +20,8 @@ struct client {
 
 struct fixture {
   struct inference_parts parts;
-  struct agent_workspace *workspace; /* ours, for one row */
-  real *params, *state;              /* ours; state (1, S) */
+  struct network_workspace *workspace; /* ours, for one row */
+  real *params, *state;                /* ours; state (1, S) */
   int S;
   int64_t newest; /* version */
   bool publish_in_answers;
@@ -36,7 +36,7 @@ static int below(struct fixture *f, int n) {
 
 /* Parameters that can be told from those of every other version. */
 static void parameters_of(struct fixture *f, int64_t version) {
-  size_t P = agent_num_parameters(f->parts.agent);
+  size_t P = network_num_parameters(f->parts.network);
   float *host = check_alloc(P, sizeof(*host));
   for (size_t i = 0; i < P; i++)
     host[i] = 4 * random_uniform((uint64_t)version, (uint32_t)i, 0, 0, RANDOM_TEST) - 2;
@@ -68,13 +68,13 @@ static struct fixture *create(const char *network) {
                                           .inference = {.seed = SEED}};
   struct inference_metrics none = {NULL};
   inference_parts_create(&f->parts, &config, &none);
-  f->S = agent_state_size(f->parts.agent);
+  f->S = network_state_size(f->parts.network);
   assert_in_range(f->S, 0, MAX_STATE);
   size_t real_bytes = f->parts.device->ops->real_bytes;
   f->params = f->parts.device->ops->alloc(f->parts.device,
-                                          agent_num_parameters(f->parts.agent) * real_bytes);
+                                          network_num_parameters(f->parts.network) * real_bytes);
   f->state = f->parts.device->ops->alloc(f->parts.device, MAX_STATE * real_bytes);
-  f->workspace = agent_workspace_create(f->parts.agent, f->parts.device, 1, false);
+  f->workspace = network_workspace_create(f->parts.network, f->parts.device, 1, false);
   for (int i = 0; i < CLIENTS; i++) {
     f->client[i].slot = i;
     f->client[i].stream.user = f;
@@ -86,7 +86,7 @@ static struct fixture *create(const char *network) {
 
 static void destroy(struct fixture *f) {
   struct device *device = f->parts.device;
-  agent_workspace_destroy(f->workspace);
+  network_workspace_destroy(f->workspace);
   device->ops->release(device, f->params);
   device->ops->release(device, f->state);
   inference_parts_destroy(&f->parts);
@@ -133,10 +133,10 @@ static void do_over(struct fixture *f, struct client *client, int t) {
   inputs.previous_action = &before;
   inputs.reward = &client->reward[t];
   inputs.flags = &client->flags[t];
-  struct agent_outputs out;
+  struct network_outputs out;
   parameters_of(f, client->version[t]);
   f->parts.device->ops->upload(f->parts.device, f->state, state, (size_t)f->S);
-  agent_forward(f->workspace, &out, f->state, f->params, &inputs, f->state, 1, 1);
+  network_forward(f->workspace, &out, f->state, f->params, &inputs, f->state, 1, 1);
   if (t + 1 < STEPS)
     f->parts.device->ops->download(f->parts.device, client->state[t + 1], f->state, (size_t)f->S);
   f->parts.device->ops->download(f->parts.device, head, out.head, ACTIONS + 1);

@@ -9,8 +9,8 @@
 #include "learner/serve/leases.h"
 #include "tests/unit/learner/serve/loopback.h"
 
-static const struct wire_space space = {
-    .num_tensors = 1, .tensor = {{"x", WIRE_FLOAT32, 1, {4}}}, .discrete = 2};
+static const struct space space = {
+    .num_tensors = 1, .tensor = {{"x", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2};
 
 /* Joins, and leaves again without a goodbye; how many are missed then. */
 static int missed_after(struct leases *leases, enum wire_role role) {

@@ -11,8 +11,8 @@
 
 enum { ENVS = 5 };
 
-static const struct wire_space space = {
-    .num_tensors = 1, .tensor = {{"x", WIRE_FLOAT32, 1, {4}}}, .discrete = 2};
+static const struct space space = {
+    .num_tensors = 1, .tensor = {{"x", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2};
 
 static struct leases *create(void) {
   struct leases_config config = {.max_train = ENVS, .max_eval = 2, .deterministic_envs = ENVS};

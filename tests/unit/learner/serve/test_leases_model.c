@@ -32,8 +32,8 @@ struct world {
   uint64_t random;
 };
 
-static const struct wire_space space = {
-    .num_tensors = 1, .tensor = {{"x", WIRE_FLOAT32, 1, {4}}}, .discrete = 2};
+static const struct space space = {
+    .num_tensors = 1, .tensor = {{"x", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2};
 
 static int below(struct world *world, int n) {
   world->random = world->random * 6364136223846793005u + 1442695040888963407u;

@@ -40,8 +40,8 @@ static int destroy(void **state) {
 
 static struct lease *join(struct fixture *f, const char *name, enum wire_role role, int64_t now) {
   struct wire_join_request request = {.num_environments = K, .role = role};
-  request.space = (struct wire_space){
-      .num_tensors = 1, .tensor = {{"state", WIRE_FLOAT32, 1, {4}}}, .discrete = 2};
+  request.space =
+      (struct space){.num_tensors = 1, .tensor = {{"state", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2};
   snprintf(request.name, sizeof(request.name), "%s", name);
   struct lease *lease;
   struct rpc_stream *superseded;

@@ -68,9 +68,9 @@ static void the_sentence_names_the_environment(void **state) {
 
 static void numbers_must_be_finite(void **state) {
   (void)state;
-  struct wire_space space = {
+  struct space space = {
       .num_tensors = 2,
-      .tensor = {{"pixels", WIRE_UINT8, 1, {5}}, {"state", WIRE_FLOAT32, 1, {3}}},
+      .tensor = {{"pixels", DTYPE_UINT8, 1, {5}}, {"state", DTYPE_FLOAT32, 1, {3}}},
       .discrete = 2};
   struct wire_layout layout;
   wire_layout_of_space(&layout, &space, 2);
@@ -105,8 +105,8 @@ static void every_number_is_looked_at(void **state) {
   struct error error;
   _Alignas(16) float rows[2 * 12];
   for (int size = 1; size <= 9; size++) {
-    struct wire_space space = {
-        .num_tensors = 1, .tensor = {{"x", WIRE_FLOAT32, 1, {size}}}, .discrete = 2};
+    struct space space = {
+        .num_tensors = 1, .tensor = {{"x", DTYPE_FLOAT32, 1, {size}}}, .discrete = 2};
     struct wire_layout layout;
     wire_layout_of_space(&layout, &space, 2);
     const float reward[2] = {0};

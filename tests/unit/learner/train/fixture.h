@@ -1,10 +1,10 @@
-/* What the tests of training share: updates on the small world of the agents' fixture, and the
+/* What the tests of training share: updates on the small world of the networks' fixture, and the
  * V-trace loss once more, from its definition (a sum over the future of every step) in double. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
 #define ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
 
 #include "learner/train/update.h"
-#include "tests/unit/learner/agent/fixture.h"
+#include "tests/unit/learner/network/fixture.h"
 
 enum { UNROLL = 7, COLUMNS = 5, STEPS = UNROLL * COLUMNS, MAX_P = 2000, MAX_STATES = COLUMNS * 16 };
 
@@ -35,11 +35,11 @@ static inline struct update_config fixture_update_config(void) {
                                 .seed = 11};
 }
 
-static inline struct update *fixture_update(struct device *device, const struct agent *agent,
+static inline struct update *fixture_update(struct device *device, const struct network *network,
                                             const struct update_config *config) {
   struct update *update;
   struct error error;
-  if (update_create(&update, device, agent, config, &error) != STATUS_OK)
+  if (update_create(&update, device, network, config, &error) != STATUS_OK)
     fail_msg("%s", error.text);
   return update;
 }
@@ -66,9 +66,9 @@ static inline struct checkpoint_item fixture_item(struct update *update, const c
 
 /* Saves, and gathers the flat array whose items start with `prefix` ("adam/m"). */
 static inline void fixture_saved(double *flat, struct update *update, const char *prefix,
-                                 const struct agent *agent) {
+                                 const struct network *network) {
   int count;
-  const struct agent_parameter *parameter = agent_parameters(agent, &count);
+  const struct network_parameter *parameter = network_parameters(network, &count);
   update_save(update);
   for (int i = 0; i < count; i++) {
     char name[64];
@@ -179,16 +179,17 @@ static inline struct reference_losses reference_losses(const struct update_confi
 }
 
 /* Heads of all T+1 steps of a batch, with parameters in double. */
-static inline void reference_heads(double *head, struct device *device, const struct agent *agent,
-                                   const struct agent_config *config, const double *params,
+static inline void reference_heads(double *head, struct device *device,
+                                   const struct network *network,
+                                   const struct network_config *config, const double *params,
                                    const struct train_batch *batch) {
-  int S = agent_state_size(agent);
+  int S = network_state_size(network);
   float saved[MAX_STATES];
   double state[MAX_STATES];
-  struct device_inputs inputs = fixture_batch_inputs(agent, batch);
+  struct device_inputs inputs = fixture_batch_inputs(network, batch);
   if (S) device->ops->download(device, saved, batch->state, (size_t)(batch->N * S));
   for (int i = 0; i < batch->N * S; i++) state[i] = saved[i];
-  reference_forward(head, state, agent, config, params, &inputs, batch->T + 1, batch->N);
+  reference_forward(head, state, network, config, params, &inputs, batch->T + 1, batch->N);
 }
 
 #endif

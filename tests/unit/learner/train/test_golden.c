@@ -37,34 +37,34 @@ static float number(uint32_t stream, size_t index) {
 
 struct golden {
   FILE *file;
-  char network[32];
+  char name[32];
   int size, stack, lstm, images;
-  struct agent *agent;
+  struct network *network;
   struct device *device;
   struct train_batch *batch;
   double tolerance;
 };
 
-static void open_agent(struct golden *g, const char *name, const char *device, double tolerance) {
+static void open_network(struct golden *g, const char *name, const char *device, double tolerance) {
   char path[128];
   snprintf(path, sizeof path, "tests/golden/networks/%s.txt", name);
   *g = (struct golden){.file = fopen(path, "r"), .tolerance = tolerance};
   if (!g->file) fail_msg("cannot read %s: run this in the tree's root", path);
-  assert_int_equal(fscanf(g->file, "case %31s %d %d %d %d ", g->network, &g->size, &g->stack,
-                          &g->lstm, &g->images),
-                   5);
+  assert_int_equal(
+      fscanf(g->file, "case %31s %d %d %d %d ", g->name, &g->size, &g->stack, &g->lstm, &g->images),
+      5);
   int pixels = g->size * g->size;
-  struct agent_config config = {
-      .network = g->network,
+  struct network_config config = {
+      .network = g->name,
       .inputs = {.row_stride = (size_t)(pixels + 15) / 16 * 16,
                  .num_tensors = 1,
-                 .tensor = {{DEVICE_UINT8, pixels, 0, g->size, g->size, 1}},
+                 .tensor = {{DTYPE_UINT8, pixels, 0, g->size, g->size, 1}},
                  .num_actions = GOLDEN_A,
                  .use_previous_action = true,
                  .use_reward = true,
                  .stack = g->stack},
       .lstm_size = g->lstm};
-  g->agent = fixture_agent(&config);
+  g->network = fixture_network(&config);
   g->device = fixture_device(device);
 }
 
@@ -82,9 +82,9 @@ static void fill_images(struct golden *g) {
 }
 
 static void fill_batch(struct golden *g) {
-  struct train_batch *b = g->batch =
-      train_batch_create_stacked(g->device, GOLDEN_T, GOLDEN_N, agent_inputs(g->agent)->row_stride,
-                                 agent_state_size(g->agent), g->stack - 1);
+  struct train_batch *b = g->batch = train_batch_create_stacked(
+      g->device, GOLDEN_T, GOLDEN_N, network_inputs(g->network)->row_stride,
+      network_state_size(g->network), g->stack - 1);
   fill_images(g);
   for (size_t i = 0; i < GOLDEN_ROWS; i++) {
     b->flags[i] = FLAGS[i];
@@ -104,7 +104,7 @@ static void fill_batch(struct golden *g) {
 /* The deviation falls with the number of inputs, in powers of two. */
 static void set_parameters(struct golden *g, struct update *update) {
   int count;
-  const struct agent_parameter *parameter = agent_parameters(g->agent, &count);
+  const struct network_parameter *parameter = network_parameters(g->network, &count);
   update_save(update);
   for (int j = 0; j < count; j++) {
     char name[64];
@@ -131,7 +131,7 @@ static struct update *make_update(struct golden *g, double beta1) {
   config.kl_cost = 0;
   config.learning_rate = config.adam_epsilon = 0.001;
   config.adam_beta1 = beta1;
-  struct update *update = fixture_update(g->device, g->agent, &config);
+  struct update *update = fixture_update(g->device, g->network, &config);
   set_parameters(g, update);
   return update;
 }
@@ -143,7 +143,7 @@ static struct update *make_update(struct golden *g, double beta1) {
 static void compare_arrays(struct golden *g, const char *word, const double *flat,
                            double tolerance) {
   int count;
-  const struct agent_parameter *parameter = agent_parameters(g->agent, &count);
+  const struct network_parameter *parameter = network_parameters(g->network, &count);
   for (int j = 0; j < count; j++) {
     char got_word[16], name[32];
     double expected[10], sum = 0, squares = 0;
@@ -160,52 +160,52 @@ static void compare_arrays(struct golden *g, const char *word, const double *fla
     double typical = sqrt(expected[1] / (double)n) + 1e-9;
     if (fabs(sum - expected[0]) > tolerance * typical * (double)n ||
         fabs(squares - expected[1]) > tolerance * (expected[1] + 1e-12))
-      fail_msg("%s %s %s: sums %.10g and %.10g, expected %.10g and %.10g", g->network, word, name,
-               sum, squares, expected[0], expected[1]);
+      fail_msg("%s %s %s: sums %.10g and %.10g, expected %.10g and %.10g", g->name, word, name, sum,
+               squares, expected[0], expected[1]);
     for (int k = 0; k < 8; k++) {
       size_t i = hash(STREAM_ELEMENTS + (uint32_t)j, (size_t)k) % n;
       if (fabs(x[i] - expected[2 + k]) > tolerance * (fabs(expected[2 + k]) + typical))
-        fail_msg("%s %s %s[%zu]: %.10g, expected %.10g", g->network, word, name, i, x[i],
+        fail_msg("%s %s %s[%zu]: %.10g, expected %.10g", g->name, word, name, i, x[i],
                  expected[2 + k]);
     }
   }
 }
 
 static void compare_heads(struct golden *g, const struct update *update) {
-  struct agent_workspace *workspace =
-      agent_workspace_create(g->agent, g->device, GOLDEN_ROWS, false);
-  struct device_inputs inputs = fixture_batch_inputs(g->agent, g->batch);
+  struct network_workspace *workspace =
+      network_workspace_create(g->network, g->device, GOLDEN_ROWS, false);
+  struct device_inputs inputs = fixture_batch_inputs(g->network, g->batch);
   const uint8_t *frame[GOLDEN_ROWS * 16];
   if (g->stack > 1) update_stack_frames(frame, g->batch, g->stack);
   inputs.frame = frame;
-  struct agent_outputs out;
+  struct network_outputs out;
   float head[GOLDEN_ROWS * (GOLDEN_A + 1)];
-  agent_forward(workspace, &out, NULL, update_parameters(update), &inputs, g->batch->state,
-                GOLDEN_T + 1, GOLDEN_N);
+  network_forward(workspace, &out, NULL, update_parameters(update), &inputs, g->batch->state,
+                  GOLDEN_T + 1, GOLDEN_N);
   g->device->ops->download(g->device, head, out.head, GOLDEN_ROWS * (GOLDEN_A + 1));
   for (int i = 0; i < GOLDEN_ROWS * (GOLDEN_A + 1); i++) {
     double expected;
     assert_int_equal(fscanf(g->file, i % (GOLDEN_A + 1) ? "%lf" : " head %lf", &expected), 1);
     if (fabs(head[i] - expected) > g->tolerance * (1 + fabs(expected)))
-      fail_msg("%s, head of row %d: %.9g, expected %.9g", g->network, i / (GOLDEN_A + 1),
+      fail_msg("%s, head of row %d: %.9g, expected %.9g", g->name, i / (GOLDEN_A + 1),
                (double)head[i], expected);
   }
-  agent_workspace_destroy(workspace);
+  network_workspace_destroy(workspace);
 }
 
 /* Tolerances of the heads, of the gradient, and of what comes after the first step. */
 static void check_case(const char *name, const char *device, double heads, double gradient,
                        double later) {
   struct golden g;
-  open_agent(&g, name, device, heads);
+  open_network(&g, name, device, heads);
   fill_batch(&g);
-  double *flat = calloc(agent_num_parameters(g.agent), sizeof *flat);
+  double *flat = calloc(network_num_parameters(g.network), sizeof *flat);
 
   /* With beta1 = 0 Adam's m is the gradient. */
   struct update *update = make_update(&g, 0);
   compare_heads(&g, update);
   fixture_step(update, g.batch, 0);
-  fixture_saved(flat, update, "adam/m", g.agent);
+  fixture_saved(flat, update, "adam/m", g.network);
   compare_arrays(&g, "gradient", flat, gradient);
   update_destroy(update);
 
@@ -214,9 +214,9 @@ static void check_case(const char *name, const char *device, double heads, doubl
     double expected, loss = fixture_step(update, g.batch, 0).total_loss;
     assert_int_equal(fscanf(g.file, " loss %lf", &expected), 1);
     if (fabs(loss - expected) > (step ? later : heads) * (1 + fabs(expected)))
-      fail_msg("%s, loss of step %d: %.9g, expected %.9g", g.network, step, loss, expected);
+      fail_msg("%s, loss of step %d: %.9g, expected %.9g", g.name, step, loss, expected);
   }
-  fixture_saved(flat, update, "params", g.agent);
+  fixture_saved(flat, update, "params", g.network);
   compare_arrays(&g, "after", flat, later);
   update_destroy(update);
 
@@ -224,7 +224,7 @@ static void check_case(const char *name, const char *device, double heads, doubl
   fclose(g.file);
   train_batch_destroy(g.device, g.batch);
   device_destroy(g.device);
-  agent_destroy(g.agent);
+  network_destroy(g.network);
 }
 
 static void the_cpu_computes_what_pytorch_computes(void **state) {

@@ -26,8 +26,8 @@ static void check_has_borders(const struct train_batch *batch) {
 }
 
 struct problem {
-  struct agent_config config;
-  struct agent *agent;
+  struct network_config config;
+  struct network *network;
   struct device *device;
   struct update_config update;
   struct train_batch *batch;
@@ -36,7 +36,7 @@ struct problem {
 
 static double loss_at(const struct problem *p, const double *params) {
   double head[(STEPS + COLUMNS) * (ACTIONS + 1)];
-  reference_heads(head, p->device, p->agent, &p->config, params, p->batch);
+  reference_heads(head, p->device, p->network, &p->config, params, p->batch);
   return reference_losses(&p->update, p->batch, head, &p->targets, p->update.entropy_cost, 0).total;
 }
 
@@ -51,20 +51,20 @@ static void randomise(double *params, const struct update *update, uint32_t seed
 
 /* With beta1 = 0 Adam's m is the gradient. */
 static void gradient_of(double *gradient, struct problem *p, double *params, uint32_t seed) {
-  struct update *update = fixture_update(p->device, p->agent, &p->update);
+  struct update *update = fixture_update(p->device, p->network, &p->update);
   randomise(params, update, seed);
   fixture_step(update, p->batch, 0);
-  fixture_saved(gradient, update, "adam/m", p->agent);
+  fixture_saved(gradient, update, "adam/m", p->network);
   update_destroy(update);
 }
 
 static void check_gradient(struct problem *p, uint32_t seed) {
   const double e = 1e-5;
   double params[MAX_P], gradient[MAX_P], head[(STEPS + COLUMNS) * (ACTIONS + 1)], largest = 0;
-  size_t P = agent_num_parameters(p->agent);
+  size_t P = network_num_parameters(p->network);
   assert_true(P < MAX_P);
   gradient_of(gradient, p, params, seed);
-  reference_heads(head, p->device, p->agent, &p->config, params, p->batch);
+  reference_heads(head, p->device, p->network, &p->config, params, p->batch);
   reference_targets(&p->targets, &p->update, p->batch, head);
   for (size_t i = 0; i < P; i++) largest = fmax(largest, fabs(gradient[i]));
   assert_true(largest > 0.01);
@@ -89,13 +89,13 @@ static void gradients_match_finite_differences(void **state) {
         .device = fixture_device("ref_double"),
         .update = fixture_update_config()};
     p.update.adam_beta1 = 0;
-    p.agent = fixture_agent(&p.config);
-    p.batch = fixture_batch(p.device, p.agent, UNROLL, COLUMNS, cases[i].seed);
+    p.network = fixture_network(&p.config);
+    p.batch = fixture_batch(p.device, p.network, UNROLL, COLUMNS, cases[i].seed);
     check_has_borders(p.batch);
     check_gradient(&p, cases[i].seed);
     train_batch_destroy(p.device, p.batch);
     device_destroy(p.device);
-    agent_destroy(p.agent);
+    network_destroy(p.network);
   }
 }
 

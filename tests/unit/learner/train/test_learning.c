@@ -3,7 +3,7 @@
  * the cue is worth 1. Episodes of one step are a contextual bandit; longer ones need memory, so a
  * network without it must stay at chance. */
 #include "learner/train/update.h"
-#include "tests/unit/learner/agent/fixture.h"
+#include "tests/unit/learner/network/fixture.h"
 
 enum { CUES = 4, T = 12, N = 16, CUE_ROW = 32 };
 
@@ -16,9 +16,9 @@ struct task {
 
 struct player {
   struct device *device;
-  struct agent *agent;
+  struct network *network;
   struct update *update;
-  struct agent_workspace *workspace;
+  struct network_workspace *workspace;
   struct train_batch *batch;
   real *state;
 };
@@ -26,17 +26,17 @@ struct player {
 static struct device_inputs cue_inputs(void) {
   return (struct device_inputs){.row_stride = CUE_ROW,
                                 .num_tensors = 1,
-                                .tensor = {{DEVICE_FLOAT32, CUES + 1, 0}},
+                                .tensor = {{DTYPE_FLOAT32, CUES + 1, 0}},
                                 .num_actions = CUES};
 }
 
 static void player_open(struct player *p, const char *network, const char *device) {
-  struct agent_config agent = {.network = network,
-                               .inputs = cue_inputs(),
-                               .num_layers = 1,
-                               .hidden = {16},
-                               .lstm_size = 16,
-                               .activation = ACTIVATION_TANH};
+  struct network_config config = {.network = network,
+                                  .inputs = cue_inputs(),
+                                  .num_layers = 1,
+                                  .hidden = {16},
+                                  .lstm_size = 16,
+                                  .activation = ACTIVATION_TANH};
   struct update_config update = {.reward_scale = 1,
                                  .T = T,
                                  .N = N,
@@ -58,11 +58,11 @@ static void player_open(struct player *p, const char *network, const char *devic
                                  .seed = 1};
   struct error error;
   p->device = fixture_device(device);
-  p->agent = fixture_agent(&agent);
-  if (update_create(&p->update, p->device, p->agent, &update, &error) != STATUS_OK)
+  p->network = fixture_network(&config);
+  if (update_create(&p->update, p->device, p->network, &update, &error) != STATUS_OK)
     fail_msg("%s", error.text);
-  p->workspace = agent_workspace_create(p->agent, p->device, N, false);
-  int S = agent_state_size(p->agent);
+  p->workspace = network_workspace_create(p->network, p->device, N, false);
+  int S = network_state_size(p->network);
   p->batch = train_batch_create(p->device, T, N, CUE_ROW, S);
   p->state =
       S ? p->device->ops->alloc(p->device, (size_t)(N * S) * p->device->ops->real_bytes) : NULL;
@@ -71,9 +71,9 @@ static void player_open(struct player *p, const char *network, const char *devic
 static void player_close(struct player *p) {
   if (p->state) p->device->ops->release(p->device, p->state);
   train_batch_destroy(p->device, p->batch);
-  agent_workspace_destroy(p->workspace);
+  network_workspace_destroy(p->workspace);
   update_destroy(p->update);
-  agent_destroy(p->agent);
+  network_destroy(p->network);
   device_destroy(p->device);
 }
 
@@ -114,11 +114,11 @@ static void act(struct player *p, struct task *task, int t) {
   inputs.previous_action = batch->previous_action + t * N;
   inputs.reward = batch->reward + t * N;
   inputs.flags = batch->flags + t * N;
-  struct agent_outputs out;
+  struct network_outputs out;
   float uniform[N];
   for (int n = 0; n < N; n++) uniform[n] = (float)stream_uniform(&task->stream);
-  agent_forward(p->workspace, &out, p->state, update_parameters(p->update), &inputs, p->state, 1,
-                N);
+  network_forward(p->workspace, &out, p->state, update_parameters(p->update), &inputs, p->state, 1,
+                  N);
   p->device->ops->categorical_sample(p->device, batch->action + t * N, batch->behaviour + t * N,
                                      out.head, out.stride, uniform, N, CUES);
 }

@@ -8,8 +8,8 @@
 enum { UPDATES = 2000 };
 
 struct world {
-  struct agent_config config;
-  struct agent *agent;
+  struct network_config config;
+  struct network *network;
   struct device *device;
   struct train_batch *batch;
 };
@@ -17,15 +17,15 @@ struct world {
 static struct world world_open(const char *network) {
   struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
                     .device = fixture_device("ref")};
-  w.agent = fixture_agent(&w.config);
-  w.batch = fixture_batch(w.device, w.agent, UNROLL, COLUMNS, 0);
+  w.network = fixture_network(&w.config);
+  w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 0);
   return w;
 }
 
 static void world_close(struct world *w) {
   train_batch_destroy(w->device, w->batch);
   device_destroy(w->device);
-  agent_destroy(w->agent);
+  network_destroy(w->network);
 }
 
 static struct update_config config_of(const char *optimizer, double target_entropy) {
@@ -104,11 +104,11 @@ static void resumed_run_is_the_same_run(void **state) {
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(table[i].network);
     struct update_config config = config_of(table[i].optimizer, table[i].target_entropy);
-    struct update *whole = fixture_update(w.device, w.agent, &config);
-    struct update *first = fixture_update(w.device, w.agent, &config);
+    struct update *whole = fixture_update(w.device, w.network, &config);
+    struct update *first = fixture_update(w.device, w.network, &config);
     config.seed++; /* the checkpoint must bring everything: initial parameters of its own would show
                     */
-    struct update *second = fixture_update(w.device, w.agent, &config);
+    struct update *second = fixture_update(w.device, w.network, &config);
     train(whole, &w, 0, UPDATES);
     train(first, &w, 0, UPDATES / 2);
     hand_over(second, first);
@@ -147,7 +147,7 @@ static void items_cover_the_state(void **state) {
   };
   struct world w = world_open("mlp");
   struct update_config config = config_of("rmsprop", -1);
-  struct update *update = fixture_update(w.device, w.agent, &config);
+  struct update *update = fixture_update(w.device, w.network, &config);
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   assert_int_equal(update_items(update, items), sizeof(expected) / sizeof(expected[0]));
   for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
@@ -166,8 +166,8 @@ static void a_constant_coefficient_is_not_handed_on(void **state) {
   (void)state;
   struct world w = world_open("mlp");
   struct update_config constant = config_of("adam", -1), adjusted = config_of("adam", 0.8);
-  struct update *from = fixture_update(w.device, w.agent, &constant);
-  struct update *to = fixture_update(w.device, w.agent, &adjusted);
+  struct update *from = fixture_update(w.device, w.network, &constant);
+  struct update *to = fixture_update(w.device, w.network, &adjusted);
   train(from, &w, 0, 3);
   update_save(from);
   update_save(to);

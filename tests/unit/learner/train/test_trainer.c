@@ -19,7 +19,7 @@ enum { IMAGE_SIDE = 36, IMAGE_STRIDE = IMAGE_SIDE * IMAGE_SIDE };
 
 struct fixture {
   struct device *device;
-  struct agent *agent;
+  struct network *network;
   struct update *update;
   struct pages *pages;
   struct fifo *fifo;
@@ -35,27 +35,27 @@ static void count_saved(void *context) {
   atomic_fetch_add(&((struct fixture *)context)->saved, 1);
 }
 
-static const struct agent_config mlp = {.network = "mlp",
-                                        .inputs = {.row_stride = STRIDE,
-                                                   .num_tensors = 1,
-                                                   .tensor = {{DEVICE_FLOAT32, 4, 0}},
-                                                   .num_actions = 2},
-                                        .num_layers = 1,
-                                        .hidden = {8}};
-static const struct agent_config nature = {
+static const struct network_config mlp = {.network = "mlp",
+                                          .inputs = {.row_stride = STRIDE,
+                                                     .num_tensors = 1,
+                                                     .tensor = {{DTYPE_FLOAT32, 4, 0}},
+                                                     .num_actions = 2},
+                                          .num_layers = 1,
+                                          .hidden = {8}};
+static const struct network_config nature = {
     .network = "nature",
     .inputs = {.row_stride = IMAGE_STRIDE,
                .num_tensors = 1,
-               .tensor = {{DEVICE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},
+               .tensor = {{DTYPE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},
                .num_actions = 2}};
 
-static struct fixture *create_with(const struct agent_config *agent, const char *decay) {
+static struct fixture *create_with(const struct network_config *network, const char *decay) {
   struct fixture *f = calloc(1, sizeof(*f));
   struct error error;
-  bool images = agent == &nature;
-  size_t stride = agent->inputs.row_stride;
+  bool images = network == &nature;
+  size_t stride = network->inputs.row_stride;
   assert_int_equal(device_create(&f->device, images ? "cpu" : "ref", &error), STATUS_OK);
-  assert_int_equal(agent_create(&f->agent, agent, &error), STATUS_OK);
+  assert_int_equal(network_create(&f->network, network, &error), STATUS_OK);
   struct update_config update = {.T = T,
                                  .N = N,
                                  .discount = 0.9,
@@ -73,13 +73,13 @@ static struct fixture *create_with(const struct agent_config *agent, const char 
                                  .adam_beta2 = 0.999,
                                  .adam_epsilon = 1e-7,
                                  .seed = 1};
-  assert_int_equal(update_create(&f->update, f->device, f->agent, &update, &error), STATUS_OK);
+  assert_int_equal(update_create(&f->update, f->device, f->network, &update, &error), STATUS_OK);
   struct pages_config pages = {
       .num_slots = N, .num_pages = pages_needed(N), .page_steps = T, .row_stride = stride};
   f->pages = pages_create(f->device, &pages);
   struct fifo_config fifo = {.T = T, .N = N, .row_stride = stride};
   f->fifo = fifo_create(f->device, &fifo);
-  f->weights = weights_create(f->device, agent_num_parameters(f->agent));
+  f->weights = weights_create(f->device, network_num_parameters(f->network));
   struct progress_config progress = {.target_return = NAN};
   f->progress = progress_create(&progress);
   f->metrics = metrics_create(2);
@@ -111,7 +111,7 @@ static void destroy(struct fixture *f) {
   fifo_destroy(f->fifo);
   pages_destroy(f->pages);
   update_destroy(f->update);
-  agent_destroy(f->agent);
+  network_destroy(f->network);
   device_destroy(f->device);
   free(f);
 }

@@ -4,8 +4,8 @@
 #include "tests/unit/support/skip.h"
 
 struct world {
-  struct agent_config config;
-  struct agent *agent;
+  struct network_config config;
+  struct network *network;
   struct device *device;
   struct train_batch *batch;
 };
@@ -13,15 +13,15 @@ struct world {
 static struct world world_open(const char *network, const char *device) {
   struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
                     .device = fixture_device(device)};
-  w.agent = fixture_agent(&w.config);
-  w.batch = fixture_batch(w.device, w.agent, UNROLL, COLUMNS, 2);
+  w.network = fixture_network(&w.config);
+  w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 2);
   return w;
 }
 
 static void world_close(struct world *w) {
   train_batch_destroy(w->device, w->batch);
   device_destroy(w->device);
-  agent_destroy(w->agent);
+  network_destroy(w->network);
 }
 
 static void assert_near(double got, double expected, double tolerance, const char *what) {
@@ -41,12 +41,12 @@ static void statistics_follow_their_definition(void **state) {
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(table[i].network, table[i].device);
     struct update_config config = fixture_update_config();
-    struct update *update = fixture_update(w.device, w.agent, &config);
+    struct update *update = fixture_update(w.device, w.network, &config);
     double params[MAX_P], head[(STEPS + COLUMNS) * (ACTIONS + 1)], tolerance = table[i].tolerance;
     struct reference_targets targets;
     for (int step = 0; step < 3; step++) {
-      fixture_saved(params, update, "params", w.agent);
-      reference_heads(head, w.device, w.agent, &w.config, params, w.batch);
+      fixture_saved(params, update, "params", w.network);
+      reference_heads(head, w.device, w.network, &w.config, params, w.batch);
       reference_targets(&targets, &config, w.batch, head);
       struct reference_losses expected =
           reference_losses(&config, w.batch, head, &targets, config.entropy_cost, step);
@@ -78,7 +78,7 @@ static void masked_fields_do_not_count(void **state) {
   struct update_stats stats[2];
   float gradient_norm[2];
   for (int pass = 0; pass < 2; pass++) {
-    struct update *update = fixture_update(w.device, w.agent, &config);
+    struct update *update = fixture_update(w.device, w.network, &config);
     for (int i = 0; pass == 1 && i < STEPS + COLUMNS; i++) {
       if (i < STEPS && !(w.batch->flags[i] & STEP_TRUNCATED)) continue;
       w.batch->behaviour[i] += 1;
@@ -104,11 +104,11 @@ static void gradient_at(double *gradient, const struct world *w, const struct up
   plain.optimizer = "adam";
   plain.adam_beta1 = 0;
   plain.max_gradient_norm = 0;
-  struct update *update = fixture_update(w->device, w->agent, &plain);
+  struct update *update = fixture_update(w->device, w->network, &plain);
   memcpy((void *)(uintptr_t)update_parameters(update), params,
          update_num_parameters(update) * sizeof(double));
   fixture_step(update, w->batch, 0);
-  fixture_saved(gradient, update, "adam/m", w->agent);
+  fixture_saved(gradient, update, "adam/m", w->network);
   update_destroy(update);
 }
 
@@ -146,7 +146,7 @@ static void several_steps_are_adam(void **state) {
     config.max_gradient_norm = table[i].max_norm;
     config.learning_rate_decay = "linear";
     config.total_steps = 1000;
-    struct update *update = fixture_update(w.device, w.agent, &config);
+    struct update *update = fixture_update(w.device, w.network, &config);
     size_t P = update_num_parameters(update);
     double params[MAX_P], gradient[MAX_P];
     static struct adam adam;
@@ -174,14 +174,14 @@ static void learning_rate_ends_at_zero(void **state) {
   struct update_config config = fixture_update_config();
   config.learning_rate_decay = "linear";
   config.total_steps = 100;
-  struct update *update = fixture_update(w.device, w.agent, &config);
+  struct update *update = fixture_update(w.device, w.network, &config);
   assert_near(fixture_step(update, w.batch, 0).learning_rate, 0.01, 1e-12, "at the start");
   assert_near(fixture_step(update, w.batch, 75).learning_rate, 0.0025, 1e-12, "at three quarters");
   double before[MAX_P], after[MAX_P];
-  fixture_saved(before, update, "params", w.agent);
+  fixture_saved(before, update, "params", w.network);
   assert_true(fixture_step(update, w.batch, 100).learning_rate == 0);
   assert_true(fixture_step(update, w.batch, 250).learning_rate == 0);
-  fixture_saved(after, update, "params", w.agent);
+  fixture_saved(after, update, "params", w.network);
   assert_memory_equal(before, after, update_num_parameters(update) * sizeof(double));
   update_destroy(update);
   world_close(&w);
@@ -200,7 +200,7 @@ static void entropy_approaches_its_target(void **state) {
     struct update_config config = fixture_update_config();
     config.target_entropy = table[i].target;
     config.entropy_cost = table[i].start;
-    struct update *update = fixture_update(w.device, w.agent, &config);
+    struct update *update = fixture_update(w.device, w.network, &config);
     /* The batch is the same every time, so the policy would get ever more certain. */
     double first = fixture_step(update, w.batch, 0).entropy_cost;
     struct update_stats stats = {0};
@@ -223,7 +223,7 @@ static void entropy_coefficient_follows_its_loss(void **state) {
   config.entropy_adjustment_speed = 4;
   config.learning_rate_decay = "linear";
   config.total_steps = 1000;
-  struct update *update = fixture_update(w.device, w.agent, &config);
+  struct update *update = fixture_update(w.device, w.network, &config);
   double p = log(config.entropy_cost) / 4, m = 0, v = 0;
   for (int step = 1; step <= 5; step++) {
     int64_t environment_steps = 240 * (step - 1);
@@ -244,7 +244,7 @@ static void entropy_coefficient_follows_its_loss(void **state) {
   config.learning_rate = 100;
   config.target_entropy = 1e6;
   config.learning_rate_decay = "none";
-  update = fixture_update(w.device, w.agent, &config);
+  update = fixture_update(w.device, w.network, &config);
   fixture_step(update, w.batch, 0);
   update_save(update);
   assert_near(*(double *)fixture_item(update, "update/entropy").data, 5, 1e-12, "largest p");
@@ -288,16 +288,16 @@ static void refuses_what_makes_no_sense(void **state) {
   for (int i = 0; i < 13; i++) {
     struct update *update;
     struct error error = {""};
-    assert_int_equal(update_create(&update, w.device, w.agent, &bad[i], &error), STATUS_INVALID);
+    assert_int_equal(update_create(&update, w.device, w.network, &bad[i], &error), STATUS_INVALID);
     assert_null(update);
     if (!strstr(error.text, says[i])) fail_msg("'%s' does not say '%s'", error.text, says[i]);
   }
-  struct agent_config config = fixture_config("random", 0, ACTIVATION_NONE);
-  struct agent *random = fixture_agent(&config);
+  struct network_config config = fixture_config("random", 0, ACTIVATION_NONE);
+  struct network *random = fixture_network(&config);
   struct update *update;
   struct error error;
   assert_int_equal(update_create(&update, w.device, random, &good, &error), STATUS_INVALID);
-  agent_destroy(random);
+  network_destroy(random);
   world_close(&w);
 }
 
@@ -341,11 +341,11 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
     struct update_config config = fixture_update_config();
     config.reward_clip = 0;
     config.target_entropy = 0.5;
-    struct update *update = fixture_update(w.device, w.agent, &config);
+    struct update *update = fixture_update(w.device, w.network, &config);
     double before[3][MAX_P], after[3][MAX_P];
     static const char *const arrays[] = {"params", "adam/m", "adam/v"};
     for (int step = 0; step < 3; step++) fixture_step(update, w.batch, 0);
-    for (int k = 0; k < 3; k++) fixture_saved(before[k], update, arrays[k], w.agent);
+    for (int k = 0; k < 3; k++) fixture_saved(before[k], update, arrays[k], w.network);
     double entropy = *(double *)fixture_item(update, "update/entropy").data;
 
     poison_batch(w.batch, table[i / 4].poison);
@@ -355,7 +355,7 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
     if (!strstr(error.text, "update 4: ") || !strstr(error.text, table[i / 4].says))
       fail_msg("'%s' does not say 'update 4' and '%s'", error.text, table[i / 4].says);
     for (int k = 0; k < 3; k++) {
-      fixture_saved(after[k], update, arrays[k], w.agent);
+      fixture_saved(after[k], update, arrays[k], w.network);
       assert_memory_equal(before[k], after[k], update_num_parameters(update) * sizeof(double));
     }
     assert_true(entropy == *(double *)fixture_item(update, "update/entropy").data);
@@ -404,7 +404,7 @@ static void steps_allocate_nothing(void **state) {
     struct world w = world_open(networks[i % 2], devices[i / 2]);
     struct update_config config = fixture_update_config();
     int none = allocations;
-    struct update *update = fixture_update(w.device, w.agent, &config);
+    struct update *update = fixture_update(w.device, w.network, &config);
     assert_true(allocations > none);  /* they are counted */
     fixture_step(update, w.batch, 0); /* a device's scratch memory grows to what is needed */
     int before = allocations;

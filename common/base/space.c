@@ -1,0 +1,79 @@
+#include "common/base/space.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+size_t dtype_bytes(enum dtype dtype) {
+  return dtype == DTYPE_UINT8 ? 1 : 4;
+}
+
+size_t space_tensor_bytes(const struct space_tensor *tensor) {
+  size_t bytes = dtype_bytes(tensor->dtype);
+  for (int i = 0; i < tensor->rank; i++) bytes *= (size_t)tensor->shape[i];
+  return bytes;
+}
+
+int space_action_bytes(const struct space *space) {
+  return space->discrete ? (int)sizeof(int32_t) : space->box * (int)sizeof(float);
+}
+
+/* ---- comparison */
+
+/* "float32[4]", "uint8[84,84]"; out has room for 80 bytes. */
+static const char *describe(char out[80], const struct space_tensor *spec) {
+  static const char *const names[] = {"unspecified", "uint8", "int32", "float32"};
+  int n = snprintf(out, 80, "%s[", names[spec->dtype]);
+  for (int i = 0; i < spec->rank; i++)
+    n += snprintf(out + n, 80 - (size_t)n, i ? ",%d" : "%d", spec->shape[i]);
+  snprintf(out + n, 80 - (size_t)n, "]");
+  return out;
+}
+
+static bool same_tensor(const struct space_tensor *a, const struct space_tensor *b) {
+  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (a->shape[i] != b->shape[i]) return false;
+  return true;
+}
+
+static enum status compare_tensors(const struct space *a, const char *ours, const struct space *b,
+                                   const char *theirs, struct error *error) {
+  if (a->num_tensors != b->num_tensors)
+    return status_fail(error, STATUS_MISMATCH, "an observation has %d tensors %s, %d %s",
+                       a->num_tensors, ours, b->num_tensors, theirs);
+  for (int i = 0; i < a->num_tensors; i++) {
+    const struct space_tensor *x = &a->tensor[i], *y = &b->tensor[i];
+    char left[80], right[80];
+    if (strcmp(x->name, y->name) != 0)
+      return status_fail(error, STATUS_MISMATCH, "observation %d is named '%s' %s, '%s' %s", i,
+                         x->name, ours, y->name, theirs);
+    if (!same_tensor(x, y))
+      return status_fail(error, STATUS_MISMATCH, "observation '%s' is %s %s, %s %s", x->name,
+                         describe(left, x), ours, describe(right, y), theirs);
+  }
+  return STATUS_OK;
+}
+
+/* "discrete(4)" or "box(6)". */
+static const char *describe_action(char out[32], const struct space *space) {
+  snprintf(out, 32, space->discrete ? "discrete(%d)" : "box(%d)",
+           space->discrete ? space->discrete : space->box);
+  return out;
+}
+
+enum status space_compare(const struct space *a, const char *ours, const struct space *b,
+                          const char *theirs, struct error *error) {
+  enum status status = compare_tensors(a, ours, b, theirs, error);
+  if (status != STATUS_OK) return status;
+  char left[32], right[32];
+  if (a->discrete != b->discrete || a->box != b->box)
+    return status_fail(error, STATUS_MISMATCH, "the action is %s %s, %s %s",
+                       describe_action(left, a), ours, describe_action(right, b), theirs);
+  for (int i = 0; i < a->box; i++)
+    if (a->low[i] != b->low[i] || a->high[i] != b->high[i])
+      return status_fail(error, STATUS_MISMATCH, "action %d is in %g..%g %s, %g..%g %s", i,
+                         (double)a->low[i], (double)a->high[i], ours, (double)b->low[i],
+                         (double)b->high[i], theirs);
+  return STATUS_OK;
+}

@@ -1,0 +1,54 @@
+/* What an environment looks like from outside: the tensors of an observation, and the action. The
+ * one definition, which the wire, environments, experience and networks share.
+ *
+ * Upstream: envs/registry.h, common/rpc/wire.h, learner/. Thread: any (plain data).
+ * Invariant: exactly one of `discrete` and `box` is above 0. */
+#ifndef ACORN_COMMON_BASE_SPACE_H
+#define ACORN_COMMON_BASE_SPACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+enum {
+  SPACE_MAX_TENSORS = 8,
+  SPACE_MAX_RANK = 4,
+  SPACE_MAX_BOX = 64,
+  SPACE_MAX_DISCRETE = 65536,
+  SPACE_MAX_OBSERVATION_BYTES = 64 << 20, /* of one environment */
+  SPACE_NAME_BYTES = 32
+};
+
+enum dtype { DTYPE_UINT8 = 1, DTYPE_INT32 = 2, DTYPE_FLOAT32 = 3 };
+
+/* One named part of an observation: little-endian, C order. */
+struct space_tensor {
+  char name[SPACE_NAME_BYTES];
+  enum dtype dtype;
+  int rank; /* 0: a single number */
+  int shape[SPACE_MAX_RANK];
+};
+
+/* Plain data, compared field by field. */
+struct space {
+  int num_tensors;
+  struct space_tensor tensor[SPACE_MAX_TENSORS];
+  int discrete; /* number of actions, or 0 for a box */
+  int box;      /* dimensions of a box, or 0 */
+  float low[SPACE_MAX_BOX], high[SPACE_MAX_BOX];
+};
+
+size_t dtype_bytes(enum dtype dtype);
+size_t space_tensor_bytes(const struct space_tensor *tensor);
+
+/* Bytes of one action: an int32, or float32[box]. */
+int space_action_bytes(const struct space *space);
+
+/* STATUS_MISMATCH with a sentence that names the first difference and both sides' values
+ * ("observation 'state' is float32[4] here, float32[6] there"). `ours` and `theirs` are the
+ * words for the two sides. */
+MUST_CHECK enum status space_compare(const struct space *a, const char *ours, const struct space *b,
+                                     const char *theirs, struct error *error);
+
+#endif

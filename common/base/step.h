@@ -1,0 +1,16 @@
+/* A step's flags: the one definition, which the wire, experience and kernels share.
+ *
+ * Row t of an environment is observation x_t, reward r_t of the step into x_t, and these flags.
+ *   first:      x_t starts an episode; its reward is 0, or the last of the episode before.
+ *   terminated: the episode before ended in a terminal state; x_t starts the next one, so the row
+ *               is `first` too.
+ *   truncated:  x_t is the final observation of an episode that was cut off; its action is ignored.
+ *               The next row is `first`.
+ *   absent:     there is no observation and no action.
+ * docs/protocol.md has the rules in full. */
+#ifndef ACORN_COMMON_BASE_STEP_H
+#define ACORN_COMMON_BASE_STEP_H
+
+enum step_flag { STEP_FIRST = 1, STEP_TERMINATED = 2, STEP_TRUNCATED = 4, STEP_ABSENT = 8 };
+
+#endif

@@ -1,0 +1,331 @@
+#include "learner/network/features.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "common/base/check.h"
+#include "common/base/random.h"
+
+/* Images that go through all layers together, forwards and backwards, so that they are still in the
+ * cache. Without backward the buffers are for so many only. */
+enum { ROWS_IN_HAND = 32 };
+
+/* ---- declare */
+
+void features_begin(struct features *features, const struct device_inputs *inputs) {
+  int stack = inputs->stack > 1 ? inputs->stack : 1;
+  *features = (struct features){.H = inputs->tensor[0].height,
+                                .W = inputs->tensor[0].width,
+                                .C = inputs->tensor[0].channels * stack};
+}
+
+static struct feature_layer *add(struct features *features, enum feature_layer_kind kind,
+                                 const struct device_window *window) {
+  CHECK(features->num_layers < FEATURES_MAX_LAYERS, "more than %d layers", FEATURES_MAX_LAYERS);
+  struct feature_layer *layer = &features->layer[features->num_layers++];
+  *layer = (struct feature_layer){.kind = kind, .window = *window};
+  features->H = device_window_rows(window);
+  features->W = device_window_columns(window);
+  features->C = window->O;
+  layer->numbers = features->numbers = features->H * features->W * features->C;
+  return layer;
+}
+
+/* A window that moves over what the last layer wrote. */
+static struct device_window window_on(const struct features *features, int outputs, int size,
+                                      int stride, bool same) {
+  return (struct device_window){.H = features->H,
+                                .W = features->W,
+                                .C = features->C,
+                                .O = outputs,
+                                .size = size,
+                                .stride = stride,
+                                .same = same};
+}
+
+/* Declares <name>/w (size * size * C, O) and <name>/b (O) for convolution i of the layer. */
+static void declare_weights(struct network *network, const struct features *features,
+                            struct feature_layer *layer, int i) {
+  const struct device_window *v = &layer->window;
+  char name[32];
+  const char *part = layer->kind == FEATURE_BLOCK ? i ? "b" : "a" : "";
+  snprintf(name, sizeof(name), "conv%d%s/w", features->num_layers - 1, part);
+  layer->weight[i] = network_declare(network, name, 2, v->size * v->size * v->C, v->O);
+  snprintf(name, sizeof(name), "conv%d%s/b", features->num_layers - 1, part);
+  layer->bias[i] = network_declare(network, name, 1, v->O, 1);
+}
+
+void features_conv(struct network *network, struct features *features, int outputs, int size,
+                   int stride, bool same, enum activation activation) {
+  struct device_window window = window_on(features, outputs, size, stride, same);
+  struct feature_layer *layer = add(features, FEATURE_CONV, &window);
+  layer->activation = activation;
+  declare_weights(network, features, layer, 0);
+}
+
+void features_pool(struct features *features, int size, int stride) {
+  struct device_window window = window_on(features, features->C, size, stride, true);
+  add(features, FEATURE_POOL, &window);
+}
+
+void features_block(struct network *network, struct features *features) {
+  struct device_window window = window_on(features, features->C, 3, 1, true);
+  struct feature_layer *layer = add(features, FEATURE_BLOCK, &window);
+  declare_weights(network, features, layer, 0);
+  declare_weights(network, features, layer, 1);
+}
+
+void features_relu(struct features *features) {
+  struct device_window window = window_on(features, features->C, 1, 1, true);
+  add(features, FEATURE_RELU, &window);
+}
+
+bool features_fit(const struct features *features) {
+  for (int l = 0; l < features->num_layers; l++)
+    if (features->layer[l].numbers == 0) return false;
+  return true;
+}
+
+static int num_convolutions(const struct feature_layer *layer) {
+  return layer->kind == FEATURE_CONV ? 1 : layer->kind == FEATURE_BLOCK ? 2 : 0;
+}
+
+void features_init(const struct network *network, const struct features *features, float *host,
+                   uint64_t seed, double gain) {
+  for (int l = 0; l < features->num_layers; l++) {
+    const struct feature_layer *layer = &features->layer[l];
+    const struct device_window *v = &layer->window;
+    for (int i = 0; i < num_convolutions(layer); i++) {
+      struct dense as_dense = {.weight = layer->weight[i],
+                               .bias = layer->bias[i],
+                               .inputs = v->size * v->size * v->C,
+                               .outputs = v->O};
+      dense_init(network, &as_dense, host, seed, 0, v->O, gain);
+    }
+  }
+}
+
+/* ---- buffers */
+
+static int image_numbers(const struct features *features) {
+  const struct device_window *first = &features->layer[0].window;
+  return first->H * first->W * first->C;
+}
+
+static int largest(const struct features *features) {
+  int numbers = 0;
+  for (int l = 0; l < features->num_layers; l++)
+    if (features->layer[l].numbers > numbers) numbers = features->layer[l].numbers;
+  return numbers;
+}
+
+static int rows_kept(const struct network_workspace *workspace) {
+  return workspace->backward || workspace->rows < ROWS_IN_HAND ? workspace->rows : ROWS_IN_HAND;
+}
+
+static real *room(struct network_workspace *workspace, int numbers) {
+  size_t bytes = (size_t)rows_kept(workspace) * (size_t)numbers;
+  return workspace_memory(workspace, bytes * workspace->device->ops->real_bytes);
+}
+
+void features_allocate(struct network_workspace *workspace, struct features_buffers *buffers,
+                       const struct features *features) {
+  buffers->image = room(workspace, image_numbers(features));
+  for (int l = 0; l < features->num_layers; l++) {
+    const struct feature_layer *layer = &features->layer[l];
+    bool last = l == features->num_layers - 1;
+    buffers->layer[l].y =
+        last ? workspace_reals(workspace, layer->numbers) : room(workspace, layer->numbers);
+    if (last) buffers->output = buffers->layer[l].y;
+    if (layer->kind == FEATURE_POOL)
+      buffers->layer[l].choice =
+          workspace_memory(workspace, (size_t)rows_kept(workspace) * (size_t)layer->numbers);
+    if (layer->kind != FEATURE_BLOCK) continue;
+    buffers->layer[l].open = room(workspace, layer->numbers);
+    buffers->layer[l].kept = room(workspace, layer->numbers);
+  }
+  if (!workspace->backward) return;
+  buffers->d_output = workspace_reals(workspace, features->numbers);
+  int rows = workspace->rows < ROWS_IN_HAND ? workspace->rows : ROWS_IN_HAND;
+  size_t count = (size_t)rows * (size_t)largest(features);
+  for (int i = 0; i < 3; i++)
+    buffers->gradient[i] = workspace_memory(workspace, count * workspace->device->ops->real_bytes);
+}
+
+size_t features_numbers_kept(const struct features *features) {
+  size_t numbers = (size_t)image_numbers(features) + (size_t)features->numbers;
+  for (int l = 0; l < features->num_layers; l++)
+    numbers +=
+        (size_t)features->layer[l].numbers * (features->layer[l].kind == FEATURE_BLOCK ? 3 : 1);
+  return numbers;
+}
+
+/* ---- forward */
+
+struct convolution {
+  const real *w, *b;
+};
+
+static struct convolution convolution_of(const struct network_workspace *workspace,
+                                         const real *params, const struct feature_layer *layer,
+                                         int i) {
+  return (struct convolution){parameter_at_const(workspace, params, layer->weight[i]),
+                              parameter_at_const(workspace, params, layer->bias[i])};
+}
+
+/* Row `row` of an array with so many numbers in each. */
+static real *row_of(const struct network_workspace *workspace, real *array, int row, int numbers) {
+  return device_at(workspace->device, array, (size_t)row * (size_t)numbers);
+}
+
+static void block_forward(struct network_workspace *workspace, real *y, real *open, real *kept,
+                          const real *params, const real *x, const struct feature_layer *layer,
+                          int n) {
+  struct device *device = workspace->device;
+  struct convolution first = convolution_of(workspace, params, layer, 0);
+  struct convolution second = convolution_of(workspace, params, layer, 1);
+  device->ops->relu(device, open, x, (size_t)n * (size_t)layer->numbers);
+  device->ops->conv_forward(device, kept, open, first.w, first.b, NULL, ACTIVATION_RELU,
+                            &layer->window, n);
+  device->ops->conv_forward(device, y, kept, second.w, second.b, x, ACTIVATION_NONE, &layer->window,
+                            n);
+}
+
+/* Layer l over n images; what it writes begins at row `row` of its buffers, y in its own place. */
+static void layer_forward(struct network_workspace *workspace, struct features_buffers *buffers,
+                          real *y, const real *params, const real *x,
+                          const struct features *features, int l, int row, int n) {
+  struct device *device = workspace->device;
+  const struct feature_layer *layer = &features->layer[l];
+  size_t start = (size_t)row * (size_t)layer->numbers;
+  switch (layer->kind) {
+    case FEATURE_CONV: {
+      struct convolution conv = convolution_of(workspace, params, layer, 0);
+      device->ops->conv_forward(device, y, x, conv.w, conv.b, NULL, layer->activation,
+                                &layer->window, n);
+      break;
+    }
+    case FEATURE_POOL:
+      device->ops->pool_forward(device, y, buffers->layer[l].choice + start, x, &layer->window, n);
+      break;
+    case FEATURE_BLOCK:
+      block_forward(workspace, y, device_at(device, buffers->layer[l].open, start),
+                    device_at(device, buffers->layer[l].kept, start), params, x, layer, n);
+      break;
+    case FEATURE_RELU:
+      device->ops->relu(device, y, x, (size_t)n * (size_t)layer->numbers);
+      break;
+  }
+}
+
+/* The inputs of rows from `row` on. */
+static struct device_inputs inputs_from(const struct device_inputs *inputs, int row) {
+  struct device_inputs from = *inputs;
+  from.observation += (size_t)row * inputs->row_stride;
+  if (inputs->frame) from.frame += (size_t)row * (size_t)inputs->stack;
+  return from;
+}
+
+void features_forward(struct network_workspace *workspace, struct features_buffers *buffers,
+                      const real *params, const struct features *features,
+                      const struct device_inputs *inputs, int B) {
+  struct device *device = workspace->device;
+  for (int b = 0, n; b < B; b += n) {
+    n = B - b < ROWS_IN_HAND ? B - b : ROWS_IN_HAND;
+    int row = workspace->backward ? b : 0;
+    struct device_inputs from = inputs_from(inputs, b);
+    real *x = row_of(workspace, buffers->image, row, image_numbers(features));
+    device->ops->image(device, x, &from, n);
+    for (int l = 0; l < features->num_layers; l++) {
+      bool last = l == features->num_layers - 1;
+      real *y = row_of(workspace, buffers->layer[l].y, last ? b : row, features->layer[l].numbers);
+      layer_forward(workspace, buffers, y, params, x, features, l, row, n);
+      x = y;
+    }
+  }
+}
+
+/* ---- backward */
+
+real *features_gradient(const struct features_buffers *buffers) {
+  return buffers->d_output;
+}
+
+/* Where a backward pass is: what it writes to, and the images in hand. */
+struct pass {
+  real *grads;
+  const real *params;
+  real *gradient[3]; /* the first: of what the layer in hand wrote; the others are free */
+  int row, n;
+};
+
+static void conv_backward(struct network_workspace *workspace, struct pass *p, real *dx, real *dy,
+                          const real *y, const real *x, const struct feature_layer *layer, int i,
+                          enum activation act) {
+  struct device *device = workspace->device;
+  struct convolution conv = convolution_of(workspace, p->params, layer, i);
+  device->ops->conv_backward(device, dx, parameter_at(workspace, p->grads, layer->weight[i]),
+                             parameter_at(workspace, p->grads, layer->bias[i]), dy, y, x, conv.w,
+                             act, &layer->window, p->n, p->row > 0);
+}
+
+/* The gradient in place: what goes round the convolutions, and what goes through them. */
+static void block_backward(struct network_workspace *workspace, struct features_buffers *buffers,
+                           struct pass *p, const real *y, const struct feature_layer *layer,
+                           int l) {
+  real *open = row_of(workspace, buffers->layer[l].open, p->row, layer->numbers);
+  real *kept = row_of(workspace, buffers->layer[l].kept, p->row, layer->numbers);
+  real **g = p->gradient;
+  conv_backward(workspace, p, g[1], g[0], y, kept, layer, 1, ACTIVATION_NONE);
+  conv_backward(workspace, p, g[2], g[1], kept, open, layer, 0, ACTIVATION_RELU);
+  workspace->device->ops->relu_backward(workspace->device, g[0], g[2], open,
+                                        (size_t)p->n * (size_t)layer->numbers);
+}
+
+/* From the gradient of what layer l wrote to that of what it read, both in gradient[0]. */
+static void layer_backward(struct network_workspace *workspace, struct features_buffers *buffers,
+                           struct pass *p, const struct features *features, int l) {
+  struct device *device = workspace->device;
+  const struct feature_layer *layer = &features->layer[l];
+  real *y = row_of(workspace, buffers->layer[l].y, p->row, layer->numbers);
+  real *x = l > 0
+                ? row_of(workspace, buffers->layer[l - 1].y, p->row, features->layer[l - 1].numbers)
+                : row_of(workspace, buffers->image, p->row, image_numbers(features));
+  size_t start = (size_t)p->row * (size_t)layer->numbers,
+         count = (size_t)p->n * (size_t)layer->numbers;
+  real *dy = p->gradient[0], *dx = p->gradient[1];
+  switch (layer->kind) {
+    case FEATURE_BLOCK:
+      block_backward(workspace, buffers, p, y, layer, l);
+      return;
+    case FEATURE_CONV:
+      conv_backward(workspace, p, l > 0 ? dx : NULL, dy, y, x, layer, 0, layer->activation);
+      break;
+    case FEATURE_POOL:
+      device->ops->pool_backward(device, dx, dy, buffers->layer[l].choice + start, &layer->window,
+                                 p->n);
+      break;
+    case FEATURE_RELU:
+      device->ops->fill(device, dx, 0, count);
+      device->ops->relu_backward(device, dx, dy, y, count);
+      break;
+  }
+  p->gradient[0] = dx;
+  p->gradient[1] = dy;
+}
+
+void features_backward(struct network_workspace *workspace, struct features_buffers *buffers,
+                       real *grads, const real *params, const struct features *features, int B) {
+  struct device *device = workspace->device;
+  struct pass p = {.grads = grads,
+                   .params = params,
+                   .gradient = {buffers->gradient[0], buffers->gradient[1], buffers->gradient[2]}};
+  for (; p.row < B; p.row += p.n) {
+    p.n = B - p.row < ROWS_IN_HAND ? B - p.row : ROWS_IN_HAND;
+    device->ops->copy(device, p.gradient[0],
+                      row_of(workspace, buffers->d_output, p.row, features->numbers),
+                      (size_t)p.n * (size_t)features->numbers);
+    for (int l = features->num_layers - 1; l >= 0; l--)
+      layer_backward(workspace, buffers, &p, features, l);
+  }
+}

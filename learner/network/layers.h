@@ -1,0 +1,69 @@
+/* The parts that networks are put together from: a dense layer, and the torso of hidden layers that
+ * most begin with. Private to learner/network. Shapes: x (B, I), y (B, O); dense arrays. Thread: as
+ * in network.h. */
+#ifndef ACORN_LEARNER_NETWORK_LAYERS_H
+#define ACORN_LEARNER_NETWORK_LAYERS_H
+
+#include "learner/network/kind.h"
+
+struct dense {
+  int weight, bias; /* indices into the network's parameters */
+  int inputs, outputs;
+  enum activation activation;
+};
+
+/* Declares <name>/w (I, O) and <name>/b (O). */
+struct dense dense_declare(struct network *network, const char *name, int inputs, int outputs,
+                           enum activation activation);
+
+/* Biases 0, weights normal with deviation gain / sqrt(I) in columns [first, last), which keeps the
+ * size of what goes through. */
+void dense_init(const struct network *network, const struct dense *dense, float *host,
+                uint64_t seed, int first, int last, double gain);
+
+void dense_forward(struct network_workspace *workspace, real *y, const real *params, const real *x,
+                   const struct dense *dense, int B);
+/* dx may be NULL; dy is used as scratch. */
+void dense_backward(struct network_workspace *workspace, real *dx, real *grads, const real *params,
+                    real *dy, const real *y, const real *x, const struct dense *dense, int B);
+
+/* The head: A logits and a value as one layer. The policy starts close to uniform. */
+struct dense head_declare(struct network *network, int inputs);
+void head_init(const struct network *network, const struct dense *head, float *host, uint64_t seed);
+
+struct torso {
+  struct dense layer[NETWORK_MAX_LAYERS];
+  int num_layers;
+  int outputs; /* of the last layer; I without layers */
+};
+
+struct torso_buffers {
+  real *y[NETWORK_MAX_LAYERS];
+  real *dy[NETWORK_MAX_LAYERS]; /* NULL without backward */
+};
+
+void torso_declare(struct network *network, struct torso *torso);
+void torso_init(const struct network *network, const struct torso *torso, float *host,
+                uint64_t seed);
+void torso_allocate(struct network_workspace *workspace, struct torso_buffers *buffers,
+                    const struct torso *torso);
+
+/* From workspace->inputs to torso_output. */
+void torso_forward(struct network_workspace *workspace, struct torso_buffers *buffers,
+                   const real *params, const struct torso *torso, int B);
+/* From torso_gradient, which the caller has filled, to the parameters' gradients. */
+void torso_backward(struct network_workspace *workspace, struct torso_buffers *buffers, real *grads,
+                    const real *params, const struct torso *torso, int B);
+
+/* (B, outputs): the last layer's output, or the inputs without layers. */
+const real *torso_output(const struct network_workspace *workspace,
+                         const struct torso_buffers *buffers, const struct torso *torso);
+/* Where the gradient of that goes; NULL without layers: nobody needs the gradient of the inputs. */
+real *torso_gradient(const struct torso_buffers *buffers, const struct torso *torso);
+
+/* A parameter array inside a flat one. */
+real *parameter_at(const struct network_workspace *workspace, real *flat, int index);
+const real *parameter_at_const(const struct network_workspace *workspace, const real *flat,
+                               int index);
+
+#endif

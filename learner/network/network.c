@@ -1,0 +1,216 @@
+#include "learner/network/network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/options.h"
+#include "learner/network/kind.h"
+
+enum {
+  MAX_SIZE = 1 << 20
+}; /* of one layer or tensor: keeps every product of two sizes inside an int64 */
+
+static const struct network_kind *const kinds[] = {
+    &kind_mlp,    &kind_lstm,   &kind_impala_shallow, &kind_impala_deep,
+    &kind_nature, &kind_random, &kind_scripted};
+enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* ---- create */
+
+static enum status find_kind(const struct network_kind **out, const char *name,
+                             struct error *error) {
+  const char *names[NUM_KINDS];
+  for (int i = 0; i < NUM_KINDS; i++) {
+    *out = kinds[i];
+    names[i] = kinds[i]->name;
+    if (strcmp(names[i], name) == 0) return STATUS_OK;
+  }
+  const char *nearest = options_nearest_word(names, NUM_KINDS, name);
+  return status_fail(error, STATUS_INVALID,
+                     "unknown network '%s'%s%s%s; there are mlp, lstm, impala_shallow, "
+                     "impala_deep, nature, random and scripted",
+                     name, nearest ? " (did you mean '" : "", nearest ? nearest : "",
+                     nearest ? "'?)" : "");
+}
+
+static enum status check_inputs(const struct device_inputs *in, struct error *error) {
+  if (in->num_actions < 1 || in->num_actions > MAX_SIZE)
+    return status_fail(error, STATUS_INVALID, "the network: %d actions; there must be 1..%d",
+                       in->num_actions, MAX_SIZE);
+  if (in->num_tensors < 1 || in->num_tensors > SPACE_MAX_TENSORS)
+    return status_fail(error, STATUS_INVALID,
+                       "the network: observations of %d tensors; there must be 1..%d",
+                       in->num_tensors, SPACE_MAX_TENSORS);
+  for (int k = 0; k < in->num_tensors; k++)
+    if (in->tensor[k].count < 1 || in->tensor[k].count > MAX_SIZE)
+      return status_fail(error, STATUS_INVALID,
+                         "the network: observation tensor %d has %d elements; there must be 1..%d",
+                         k, in->tensor[k].count, MAX_SIZE);
+  return STATUS_OK;
+}
+
+static enum status check_layers(const struct network_config *config, struct error *error) {
+  if (config->num_layers < 0 || config->num_layers > NETWORK_MAX_LAYERS)
+    return status_fail(error, STATUS_INVALID, "the network: %d hidden layers; there must be 0..%d",
+                       config->num_layers, NETWORK_MAX_LAYERS);
+  for (int l = 0; l < config->num_layers; l++)
+    if (config->hidden[l] < 1 || config->hidden[l] > MAX_SIZE)
+      return status_fail(error, STATUS_INVALID,
+                         "the network: hidden layer %d has size %d; it must be 1..%d", l,
+                         config->hidden[l], MAX_SIZE);
+  return STATUS_OK;
+}
+
+/* Memory behind the layout is the caller's and may go: only the layout is kept. */
+static void forget_pointers(struct device_inputs *inputs) {
+  inputs->observation = NULL;
+  inputs->previous_action = NULL;
+  inputs->reward = NULL;
+  inputs->flags = NULL;
+  inputs->frame = NULL;
+}
+
+enum status network_create(struct network **out, const struct network_config *config,
+                           struct error *error) {
+  *out = NULL;
+  const struct network_kind *kind;
+  enum status status = find_kind(&kind, config->network, error);
+  if (status == STATUS_OK) status = check_inputs(&config->inputs, error);
+  if (status == STATUS_OK) status = check_layers(config, error);
+  if (status == STATUS_OK && kind->check) status = kind->check(config, error);
+  if (status != STATUS_OK) return status;
+
+  struct network *network = check_alloc(1, sizeof(*network));
+  network->config = *config;
+  network->config.network = kind->name;
+  forget_pointers(&network->config.inputs);
+  network->kind = kind;
+  network->inputs_size = device_inputs_size(&config->inputs);
+  network->outputs = config->inputs.num_actions + 1;
+  if (kind->declare) kind->declare(network);
+  *out = network;
+  return STATUS_OK;
+}
+
+void network_destroy(struct network *network) {
+  if (!network) return;
+  free(network->own);
+  free(network);
+}
+
+int network_declare(struct network *network, const char *name, int rank, int rows, int columns) {
+  CHECK(network->num_parameters < NETWORK_MAX_PARAMETERS, "too many parameter arrays: %s", name);
+  int index = network->num_parameters++;
+  struct network_parameter *parameter = &network->parameter[index];
+  *parameter = (struct network_parameter){.rank = rank,
+                                          .shape = {rows, columns},
+                                          .offset = network->total,
+                                          .count = (size_t)rows * (size_t)columns};
+  snprintf(parameter->name, sizeof(parameter->name), "%s", name);
+  network->total += parameter->count;
+  return index;
+}
+
+/* ---- what it is */
+
+size_t network_num_parameters(const struct network *network) {
+  return network->total;
+}
+
+int network_state_size(const struct network *network) {
+  return network->state_size;
+}
+
+size_t network_numbers_per_row(const struct network *network) {
+  return network->kind->numbers_per_row ? network->kind->numbers_per_row(network) : 0;
+}
+
+int network_num_actions(const struct network *network) {
+  return network->config.inputs.num_actions;
+}
+
+const struct device_inputs *network_inputs(const struct network *network) {
+  return &network->config.inputs;
+}
+
+const struct network_parameter *network_parameters(const struct network *network, int *count) {
+  *count = network->num_parameters;
+  return network->parameter;
+}
+
+void network_init_parameters(const struct network *network, float *host, uint64_t seed) {
+  if (network->kind->init) network->kind->init(network, host, seed);
+}
+
+/* ---- workspace */
+
+void *workspace_memory(struct network_workspace *workspace, size_t bytes) {
+  CHECK(workspace->num_buffers < WORKSPACE_MAX_BUFFERS, "a network with more than %d buffers",
+        WORKSPACE_MAX_BUFFERS);
+  void *memory = workspace->device->ops->alloc(workspace->device, bytes);
+  workspace->buffer[workspace->num_buffers++] = memory;
+  return memory;
+}
+
+real *workspace_reals(struct network_workspace *workspace, int per_row) {
+  size_t reals = (size_t)workspace->rows * (size_t)per_row;
+  return workspace_memory(workspace, reals * workspace->device->ops->real_bytes);
+}
+
+static bool embedded(const struct network_kind *kind) {
+  return !kind->blind && !kind->embeds;
+}
+
+struct network_workspace *network_workspace_create(const struct network *network,
+                                                   struct device *device, int rows, bool backward) {
+  CHECK(rows > 0, "a workspace for %d rows", rows);
+  struct network_workspace *workspace = check_alloc(1, sizeof(*workspace));
+  workspace->network = network;
+  workspace->device = device;
+  workspace->rows = rows;
+  workspace->backward = backward;
+  if (embedded(network->kind)) workspace->inputs = workspace_reals(workspace, network->inputs_size);
+  workspace->head = workspace_reals(workspace, network->outputs);
+  if (network->kind->allocate) network->kind->allocate(workspace);
+  return workspace;
+}
+
+void network_workspace_destroy(struct network_workspace *workspace) {
+  if (!workspace) return;
+  struct device *device = workspace->device;
+  for (int i = 0; i < workspace->num_buffers; i++)
+    device->ops->release(device, workspace->buffer[i]);
+  free(workspace->own);
+  free(workspace);
+}
+
+/* ---- forward, backward */
+
+void network_forward(struct network_workspace *workspace, struct network_outputs *out,
+                     real *state_out, const real *params, const struct device_inputs *inputs,
+                     const real *state_in, int T, int N) {
+  const struct network *network = workspace->network;
+  struct device *device = workspace->device;
+  CHECK(T > 0 && N > 0 && (int64_t)T * N <= workspace->rows, "%d x %d rows in a workspace for %d",
+        T, N, workspace->rows);
+  CHECK(state_in || !network->state_size, "network %s needs a state", network->kind->name);
+  if (embedded(network->kind)) device->ops->embed(device, workspace->inputs, inputs, T * N);
+  network->kind->forward(workspace, state_out, params, inputs, state_in, T, N);
+  workspace->forward_T = T;
+  workspace->forward_N = N;
+  *out = (struct network_outputs){workspace->head, network->outputs};
+}
+
+void network_backward(struct network_workspace *workspace, real *grads, const real *params,
+                      real *dhead, const real *state_in, const struct device_inputs *inputs, int T,
+                      int N) {
+  (void)state_in; /* forward kept its own copy */
+  const struct network_kind *kind = workspace->network->kind;
+  CHECK(workspace->backward, "the workspace was created without backward");
+  CHECK(T > 0 && T <= workspace->forward_T && N == workspace->forward_N,
+        "backward over %d x %d rows after forward over %d x %d", T, N, workspace->forward_T,
+        workspace->forward_N);
+  if (kind->backward) kind->backward(workspace, grads, params, dhead, inputs, T, N);
+}

@@ -1,0 +1,85 @@
+/* Networks: observations in, action logits and a value out. Written once against the device table;
+ * backward is the forward read upwards.
+ *
+ * A network is immutable after create and shared by all threads; what changes lives in the
+ * parameters (one flat array, owned by the caller) and in a workspace (one per thread and use).
+ * Upstream: learner/serve/inference.c, learner/train.
+ * Dimension letters: T steps, N sequences, A actions, H hidden size, P parameters, S reals of
+ * recurrent state. */
+#ifndef ACORN_LEARNER_NETWORK_NETWORK_H
+#define ACORN_LEARNER_NETWORK_NETWORK_H
+
+#include "learner/device/device.h"
+
+enum { NETWORK_MAX_LAYERS = 4, NETWORK_MAX_PARAMETERS = 48 };
+
+struct network_config {
+  /* "mlp", "lstm"; for images "impala_shallow", "impala_deep", "nature"; "random" (uniform),
+   * "scripted" (CartPole: towards the angle) */
+  const char *network;
+  /* Pointers NULL: only the layout, num_actions and the two switches are read. */
+  struct device_inputs inputs;
+  int num_layers; /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
+  int hidden[NETWORK_MAX_LAYERS];
+  int lstm_size; /* lstm: 1 or more; for images 0: none */
+  enum activation activation;
+};
+
+/* One named parameter array inside the flat one. */
+struct network_parameter {
+  char name[32];
+  int rank;
+  int shape[2];
+  size_t offset; /* in reals */
+  size_t count;
+};
+
+struct network;
+struct network_workspace;
+
+/* What forward gives and backward takes. Arrays belong to the workspace.
+ * head (T*N, A+1): logits, then the value. */
+struct network_outputs {
+  real *head;
+  int stride; /* A + 1 */
+};
+
+/* Errors: INVALID (unknown network: names the nearest; sizes that make no sense). */
+MUST_CHECK enum status network_create(struct network **out, const struct network_config *config,
+                                      struct error *error);
+void network_destroy(struct network *network);
+
+size_t network_num_parameters(const struct network *network); /* P; may be 0 */
+/* S: h and c of each sequence; 0 without recurrence. */
+int network_state_size(const struct network *network);
+/* About how many numbers a workspace with backward holds for each row; 0: few. */
+size_t network_numbers_per_row(const struct network *network);
+int network_num_actions(const struct network *network);
+const struct device_inputs *network_inputs(
+    const struct network *network); /* the layout, pointers NULL */
+const struct network_parameter *network_parameters(const struct network *network, int *count);
+
+/* Initial parameters (P floats): orthogonal-like scaled normal per layer, policy head x 0.01, value
+ * head x 1, biases 0; LSTM: uniform +-1/sqrt(H). The same for the same seed on every machine. */
+void network_init_parameters(const struct network *network, float *host, uint64_t seed);
+
+/* Buffers for up to `rows` = T*N rows; `backward` adds what the backward needs. */
+struct network_workspace *network_workspace_create(const struct network *network,
+                                                   struct device *device, int rows, bool backward);
+void network_workspace_destroy(struct network_workspace *workspace);
+
+/* Forward over T steps of N sequences. inputs: T*N rows, time-major. state_in, state_out: (N, S), h
+ * then c; NULL when S = 0. state_out may be NULL. On `first` rows the state before the step is
+ * zero. */
+void network_forward(struct network_workspace *workspace, struct network_outputs *out,
+                     real *state_out, const real *params, const struct device_inputs *inputs,
+                     const real *state_in, int T, int N);
+
+/* Gradient (P, overwritten) for dhead (T*N, A+1), which is used as scratch. Call after
+ * network_forward of the same workspace, inputs and N. T may be smaller than the forward's: the
+ * later steps then count as having no gradient, which spares the work of a bootstrap step. */
+void network_backward(struct network_workspace *workspace, real *grads, const real *params,
+                      real *dhead, const real *state_in, const struct device_inputs *inputs, int T,
+                      int N);
+
+#endif

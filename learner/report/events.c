@@ -1,0 +1,184 @@
+#include "learner/report/events.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "learner/report/sight.h"
+
+/* What was added goes into the file, or is lost. */
+static void flush(struct events *events) {
+  struct error error;
+  bool written = tensorboard_write(events->tensorboard, &error) == STATUS_OK;
+  if (!written && !events->failing)
+    log_warn("%s; training goes on, TensorBoard lacks what comes until it can be written again",
+             error.text);
+  if (written && events->failing)
+    log_info("%s is written again", tensorboard_path(events->tensorboard));
+  events->failing = !written;
+}
+
+/* ---- the configuration */
+
+/* A cell of a Markdown table holds no line's end and no bar of its own. */
+static void write_cell(FILE *out, const char *text) {
+  for (; *text; text++) {
+    if (*text == '|' || *text == '\\') fputc('\\', out);
+    fputc(*text == '\n' ? ' ' : *text, out);
+  }
+}
+
+static void add_configuration(struct events *events, const struct run *run) {
+  char *markdown;
+  size_t bytes;
+  FILE *out = open_memstream(&markdown, &bytes);
+  CHECK(out, "out of memory for the configuration");
+  fprintf(out, "| option | value | meaning |\n|---|---|---|\n");
+  for (int i = 0; i < learner_options_table.count; i++) {
+    const struct option *option = &learner_options_table.options[i];
+    char *value = options_value_text(option, run->options);
+    fprintf(out, "| %s | ", option->name);
+    write_cell(out, value);
+    fprintf(out, " | ");
+    write_cell(out, option->help);
+    fprintf(out, " |\n");
+    free(value);
+  }
+  fclose(out);
+  tensorboard_add_text(events->tensorboard, "configuration", progress_steps(run->progress),
+                       markdown);
+  free(markdown);
+}
+
+/* ---- hyperparameters: what changes how well the agent learns, not where files go */
+
+static bool is_hparam(const struct option *option) {
+  static const char *const groups[] = {LEARNER_OPTIONS_NETWORK, LEARNER_OPTIONS_ALGORITHM,
+                                       LEARNER_OPTIONS_OPTIMISER};
+  static const char *const names[] = {"env",  "env_args",    "agent",
+                                      "seed", "total_steps", "num_envs"};
+  for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+    if (strcmp(option->group, groups[i]) == 0) return true;
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    if (strcmp(option->name, names[i]) == 0) return true;
+  return false;
+}
+
+/* A number that may be "none" is text then. */
+static struct tensorboard_hparam make_hparam(const struct option *option, const char *text) {
+  struct tensorboard_hparam hparam = {.name = option->name, .string = text};
+  char *end;
+  if (option->type == OPTION_BOOL) {
+    hparam.type = TENSORBOARD_BOOL;
+    hparam.number = strcmp(text, "true") == 0;
+  } else if (option->type == OPTION_INT || option->type == OPTION_FLOAT) {
+    hparam.number = strtod(text, &end);
+    hparam.type = end > text && *end == '\0' ? TENSORBOARD_NUMBER : TENSORBOARD_STRING;
+  }
+  return hparam;
+}
+
+static void add_hparams(struct events *events, const struct run *run) {
+  static const char *const metrics[] = {"train/episode_return", "eval/episode_return"};
+  struct tensorboard_hparam hparam[OPTIONS_MAX] = {{0}};
+  char *text[OPTIONS_MAX];
+  int count = 0;
+  for (int i = 0; i < learner_options_table.count; i++) {
+    const struct option *option = &learner_options_table.options[i];
+    if (!is_hparam(option)) continue;
+    text[count] = options_value_text(option, run->options);
+    hparam[count] = make_hparam(option, text[count]);
+    count++;
+  }
+  tensorboard_add_hparams(events->tensorboard, hparam, count, metrics, 2);
+  for (int i = 0; i < count; i++) free(text[i]);
+}
+
+void events_open(struct events *events, struct run *run) {
+  struct error error;
+  *events = (struct events){0};
+  if (tensorboard_open(&events->tensorboard, run->folder.path, progress_steps(run->progress),
+                       &error) != STATUS_OK) {
+    log_warn("%s; training goes on without TensorBoard's events", error.text);
+    return;
+  }
+  add_configuration(events, run);
+  add_hparams(events, run);
+  flush(events);
+}
+
+/* ---- metrics */
+
+struct point {
+  struct tensorboard *tensorboard;
+  int64_t step;
+};
+
+static void add_part(const struct point *point, const char *name, const char *part, double value) {
+  char tag[METRIC_NAME_BYTES];
+  snprintf(tag, sizeof(tag), "%s%s", name, part);
+  tensorboard_add_scalar(point->tensorboard, tag, point->step, value);
+}
+
+static void add_metric(void *context, const struct metric_view *view) {
+  const struct point *point = context;
+  if (view->kind != METRIC_HISTOGRAM) {
+    tensorboard_add_scalar(point->tensorboard, view->name, point->step, view->value);
+    return;
+  }
+#define ADD_PART(member, part) add_part(point, view->name, part, view->member);
+  METRIC_HISTOGRAM_SCALARS(ADD_PART)
+#undef ADD_PART
+  char tag[METRIC_NAME_BYTES];
+  snprintf(tag, sizeof(tag), "%s/histogram", view->name);
+  tensorboard_add_histogram(point->tensorboard, tag, point->step, view->interval);
+}
+
+static void add_returns(const struct point *point, struct run *run, bool eval, const char *tag) {
+  double returns[PROGRESS_WINDOW];
+  int count = progress_last_returns(run->progress, eval, returns);
+  tensorboard_add_values(point->tensorboard, tag, point->step, returns, count);
+}
+
+/* A point is at least a 2,000th of the run's time after the one before; the last one is not left
+ * out. */
+static bool is_due(const struct events *events, const struct run *run, double seconds) {
+  if (!events->tensorboard) return false;
+  return seconds - events->written_s >= seconds / 2000 ||
+         progress_stopped(run->progress) != STOP_NONE;
+}
+
+void events_write(struct events *events, struct run *run, int64_t step, double seconds) {
+  if (!is_due(events, run, seconds)) return;
+  events->written_s = seconds;
+  struct point point = {events->tensorboard, step};
+  metrics_each(run->metrics, add_metric, &point);
+  add_returns(&point, run, false, "train/episode_return/histogram");
+  add_returns(&point, run, true, "eval/episode_return/histogram");
+  flush(events);
+}
+
+/* ---- images */
+
+void events_write_images(struct events *events, struct run *run, double seconds) {
+  struct trainer_images images = trainer_images(run->trainer);
+  bool is_new = images.count > 0 && images.updates != events->images_updates;
+  if (!events->tensorboard || !is_new || seconds < 1.25 * events->images_s) return;
+  events->images_s = seconds;
+  events->images_updates = images.updates;
+  struct canvas picture = sight_draw(images.image, images.count, &run->inputs);
+  tensorboard_add_image(events->tensorboard, "input/observation", progress_steps(run->progress),
+                        &picture);
+  flush(events);
+  free(picture.pixels);
+}
+
+void events_close(struct events *events, struct run *run) {
+  if (!events->tensorboard) return;
+  tensorboard_add_end(events->tensorboard, progress_stopped(run->progress) != STOP_ERROR);
+  flush(events);
+  tensorboard_close(events->tensorboard);
+  events->tensorboard = NULL;
+}

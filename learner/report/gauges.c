@@ -1,0 +1,163 @@
+#include "learner/report/gauges.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+
+enum { MAX_METRICS = 64 };
+
+/* Every gauge and counter: X(member, kind, name, help). */
+#define GAUGES(X)                                                                                 \
+  X(episode_return, gauge, "train/episode_return",                                                \
+    "mean return of the last 100 training episodes")                                              \
+  X(episode_length, gauge, "train/episode_length",                                                \
+    "mean length of the last 100 training episodes, in steps")                                    \
+  X(eval_return, gauge, "eval/episode_return", "mean return of the last 100 evaluation episodes") \
+  X(eval_length, gauge, "eval/episode_length",                                                    \
+    "mean length of the last 100 evaluation episodes, in steps")                                  \
+  X(episodes, counter, "train/episodes", "training episodes finished")                            \
+  X(eval_episodes, counter, "eval/episodes", "evaluation episodes finished")                      \
+  X(env_steps, counter, "train/env_steps", "environment steps: the x axis")                       \
+  X(trained_steps, counter, "train/steps", "steps trained on")                                    \
+  X(updates, counter, "train/updates", "updates of the parameters")                               \
+  X(env_rate, gauge, "speed/env_steps_per_second", "steps of the environments")                   \
+  X(trained_rate, gauge, "speed/trained_steps_per_second", "steps trained on")                    \
+  X(update_rate, gauge, "speed/updates_per_second", "updates of the parameters")                  \
+  X(busy, gauge, "speed/trainer_busy", "share of the time in which the trainer computes")         \
+  X(total_loss, gauge, "loss/total", "what the newest update minimised")                          \
+  X(policy_loss, gauge, "loss/policy", "policy gradient loss")                                    \
+  X(baseline_loss, gauge, "loss/baseline", "value loss, unweighted")                              \
+  X(entropy_loss, gauge, "loss/entropy", "entropy bonus, weighted: what it adds to the total")    \
+  X(entropy, gauge, "policy/entropy", "mean entropy of the policy, in nats")                      \
+  X(entropy_cost, gauge, "policy/entropy_cost", "weight of the entropy bonus")                    \
+  X(kl, gauge, "policy/kl", "mean log mu - log pi: how far the policy has moved since it acted")  \
+  X(rho_clipped, gauge, "policy/rho_clipped", "share of importance weights that were clipped")    \
+  X(lag, gauge, "policy/lag_updates", "mean of the updates between acting and training")          \
+  X(value, gauge, "train/value", "mean value estimate")                                           \
+  X(reward, gauge, "train/reward", "mean reward per step")                                        \
+  X(norm, gauge, "grad/norm", "global norm of the gradient before clipping")                      \
+  X(learning_rate, gauge, "learning_rate", "in force")                                            \
+  X(windows, counter, "fifo/windows", "windows given to training")                                \
+  X(dropped, counter, "fifo/windows_dropped", "windows dropped for their lag")                    \
+  X(envs, gauge, "serve/environments", "training environments connected")                         \
+  X(eval_envs, gauge, "serve/eval_environments", "evaluation environments connected")             \
+  X(lost, counter, "serve/streams_lost", "streams of training actors that ended before the run")  \
+  X(live_rows, gauge, "batch/live_rows", "environments that batches wait for")                    \
+  X(late, gauge, "batch/late_streams", "streams that are not waited for")                         \
+  X(resident, gauge, "process/resident_bytes", "memory of the learner")                           \
+  X(cpu, gauge, "process/cpu_cores", "cores that the learner uses")                               \
+  X(late_us, gauge, "batch/late_us", "a stream that steps for longer is late")                    \
+  X(refused_joins, counter, "refused/joins", "Joins refused")                                     \
+  X(refused_plays, counter, "refused/plays", "streams without a lease, refused")                  \
+  X(refused_messages, counter, "refused/messages", "messages against the protocol, refused")      \
+  X(refused_not_finite, counter, "refused/not_finite",                                            \
+    "messages with NaN, infinite or huge numbers, refused; never learned from")
+
+/* Every histogram, by the place in struct run from which a part takes it: X(place, name, help). */
+#define HISTOGRAMS(X)                                                                           \
+  X(inference_metrics.batch_rows, "batch/fill", "rows of an inference batch")                   \
+  X(inference_metrics.batch_wait_us, "batch/wait_us",                                           \
+    "from a message's arrival to its batch's start")                                            \
+  X(inference_metrics.batch_run_us, "inference/run_us", "from a batch's start to its answers")  \
+  X(inference_metrics.actor_step_us, "actor/step_us",                                           \
+    "from an answer to the stream's next message")                                              \
+  X(inference_metrics.actor_wait_us, "actor/wait_us", "from a message's arrival to its answer") \
+  X(fifo_wait_us, "fifo/wait_us", "each time that inference waited for the trainer")            \
+  X(trainer_wait_us, "fifo/trainer_wait_us", "each time that the trainer waited for a batch")   \
+  X(window_lag_updates, "policy/window_lag_updates",                                            \
+    "age of a window's first step when it was trained on, in updates")                          \
+  X(update_us, "train/update_us", "time that an update took")
+
+struct gauges {
+#define MEMBER(member, kind, name, help) struct metric *member;
+  GAUGES(MEMBER)
+#undef MEMBER
+};
+
+void gauges_create(struct run *run) {
+  struct metrics *metrics = run->metrics = metrics_create(MAX_METRICS);
+  struct gauges *gauges = run->gauges = check_alloc(1, sizeof(*gauges));
+#define MAKE(member, kind, name, help) gauges->member = metrics_##kind(metrics, name, help);
+  GAUGES(MAKE)
+#undef MAKE
+  run->inference_metrics.batches =
+      metrics_counter(metrics, "inference/batches", "inference batches that ran");
+#define MAKE(place, name, help) run->place = metrics_histogram(metrics, name, help);
+  HISTOGRAMS(MAKE)
+#undef MAKE
+}
+
+static void fill_training(struct gauges *gauges, const struct trainer_report *trainer) {
+  const struct update_stats *stats = &trainer->stats;
+  metric_set_total(gauges->trained_steps, trainer->trained_steps);
+  metric_set_total(gauges->updates, trainer->updates);
+  if (!stats->steps) return;
+  metric_set(gauges->total_loss, stats->total_loss);
+  metric_set(gauges->policy_loss, stats->policy_loss);
+  metric_set(gauges->baseline_loss, stats->baseline_loss);
+  metric_set(gauges->entropy_loss, -stats->entropy_cost * stats->entropy);
+  metric_set(gauges->entropy, stats->entropy);
+  metric_set(gauges->entropy_cost, stats->entropy_cost);
+  metric_set(gauges->kl, stats->kl);
+  metric_set(gauges->rho_clipped, stats->rho_clipped);
+  metric_set(gauges->lag, stats->lag_updates);
+  metric_set(gauges->value, stats->value);
+  metric_set(gauges->reward, stats->reward);
+  metric_set(gauges->norm, stats->gradient_norm);
+  metric_set(gauges->learning_rate, stats->learning_rate);
+}
+
+static void fill_fifo(struct gauges *gauges, struct fifo *fifo) {
+  struct fifo_counters counters = fifo_counters(fifo);
+  metric_set_total(gauges->windows, counters.windows_given);
+  metric_set_total(gauges->dropped, counters.windows_dropped_lag);
+}
+
+/* NaN where the system does not say. */
+static double resident_bytes(void) {
+  char text[128];
+  int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  ssize_t bytes = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+  if (fd >= 0) close(fd);
+  text[bytes > 0 ? bytes : 0] = '\0';
+  long pages;
+  return sscanf(text, "%*d %ld", &pages) == 1 ? (double)pages * (double)sysconf(_SC_PAGESIZE) : NAN;
+}
+
+void gauges_fill(struct run *run, const struct trainer_report *trainer,
+                 const struct gauges_rates *rates, const struct progress_returns *train,
+                 const struct progress_returns *eval) {
+  struct gauges *gauges = run->gauges;
+  /* Right after a resume only short episodes have ended, as all began at once. */
+  bool biased = run->resumed && train->window < PROGRESS_WINDOW;
+  metric_set(gauges->episode_return, biased ? NAN : train->mean);
+  metric_set(gauges->episode_length, biased ? NAN : train->length_mean);
+  metric_set(gauges->eval_return, eval->mean);
+  metric_set(gauges->eval_length, eval->length_mean);
+  metric_set_total(gauges->episodes, train->count);
+  metric_set_total(gauges->eval_episodes, eval->count);
+  metric_set_total(gauges->env_steps, progress_steps(run->progress));
+  metric_set(gauges->env_rate, rates->env_steps);
+  metric_set(gauges->trained_rate, rates->trained_steps);
+  metric_set(gauges->update_rate, rates->updates);
+  metric_set(gauges->busy, rates->trainer_busy);
+  metric_set(gauges->cpu, rates->cpu_cores);
+  metric_set(gauges->resident, resident_bytes());
+  fill_training(gauges, trainer);
+  if (run->fifo) fill_fifo(gauges, run->fifo);
+  struct leases_count count = leases_count(run->leases);
+  struct batcher_counts batcher = batcher_counts(run->batcher);
+  metric_set(gauges->envs, count.train_envs);
+  metric_set(gauges->eval_envs, count.eval_envs);
+  metric_set_total(gauges->lost, count.lost);
+  metric_set(gauges->live_rows, batcher.live_rows);
+  metric_set(gauges->late, batcher.late_clients);
+  metric_set(gauges->late_us, (double)batcher.late_us);
+  struct metric *refused[REFUSAL_KINDS] = {gauges->refused_joins, gauges->refused_plays,
+                                           gauges->refused_messages, gauges->refused_not_finite};
+  for (int kind = 0; kind < REFUSAL_KINDS; kind++)
+    metric_set_total(refused[kind], ingress_refused(run->ingress, (enum refusal)kind));
+}

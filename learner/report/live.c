@@ -1,0 +1,83 @@
+#include "learner/report/live.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/status.h"
+
+enum { SECOND_US = 1000 * 1000, FIELD_BYTES = 320, EAGER_SECONDS = 300 };
+
+struct line {
+  char *text;
+  size_t bytes, length;
+  size_t columns; /* 0: any */
+  bool full;      /* a field did not fit: those of less weight are left out as well */
+};
+
+static void add(struct line *line, const char *format, ...) PRINTF_LIKE(2, 3);
+static void add(struct line *line, const char *format, ...) {
+  char field[FIELD_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(field, sizeof(field), format, args);
+  va_end(args);
+  const char *gap = line->length ? "  " : "";
+  size_t length = line->length + strlen(gap) + strlen(field);
+  if (line->full || length >= line->bytes || (line->columns && length > line->columns)) {
+    line->full = true;
+    return;
+  }
+  snprintf(line->text + line->length, line->bytes - line->length, "%s%s", gap, field);
+  line->length = length;
+}
+
+/* 1234567 -> "1.23M". */
+static const char *short_number(double x, char text[32]) {
+  if (x >= 1e9)
+    snprintf(text, 32, "%.2fG", x / 1e9);
+  else if (x >= 1e6)
+    snprintf(text, 32, "%.2fM", x / 1e6);
+  else if (x >= 1e4)
+    snprintf(text, 32, "%.0fk", x / 1e3);
+  else
+    snprintf(text, 32, "%.0f", x);
+  return text;
+}
+
+static void add_return(struct line *line, const char *word, double mean) {
+  if (isfinite(mean))
+    add(line, "%s %.2f", word, mean);
+  else
+    add(line, "%s -", word);
+}
+
+void live_format(char *text, size_t bytes, const struct wire_status *status,
+                 const struct update_stats *stats, int columns) {
+  struct line line = {.text = text, .bytes = bytes, .columns = (size_t)columns};
+  bool evaluates = strcmp(status->state, "evaluating") == 0;
+  char number[32];
+  text[0] = '\0';
+  add(&line, "%s steps", short_number((double)status->environment_steps, number));
+  add(&line, "%s/s", short_number(status->steps_per_second, number));
+  add_return(&line, "return", evaluates ? status->eval_return_mean : status->return_mean);
+  add(&line, "%d of %d environments",
+      evaluates ? status->eval_environments : status->train_environments,
+      status->expected_environments);
+  if (status->late_environments) add(&line, "%d late", status->late_environments);
+  if (stats) add(&line, "loss %.4f", stats->total_loss);
+  if (stats) add(&line, "lag %.1f", stats->lag_updates);
+  if (isfinite(status->batch_rows)) add(&line, "batch %.0f rows", status->batch_rows);
+  if (stats) add(&line, "entropy %.3f", stats->entropy);
+  if (!evaluates && isfinite(status->eval_return_mean))
+    add_return(&line, "eval return", status->eval_return_mean);
+  add(&line, "%llu episodes", (unsigned long long)status->episodes);
+  add(&line, "%s %s", status->environment, status->agent);
+}
+
+int64_t live_interval_us(int columns, double run_seconds) {
+  if (columns) return SECOND_US / 2;
+  return run_seconds < EAGER_SECONDS ? 10 * SECOND_US : 60 * SECOND_US;
+}

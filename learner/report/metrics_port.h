@@ -1,0 +1,15 @@
+/* The run's metrics for Prometheus at http://ADDRESS:PORT/metrics (--metrics_address,
+ * --metrics_port). Upstream: learner/main.c. Thread: main, on its loop. */
+#ifndef ACORN_LEARNER_REPORT_METRICS_PORT_H
+#define ACORN_LEARNER_REPORT_METRICS_PORT_H
+
+#include "common/metrics/http_server.h"
+#include "learner/report/report.h"
+
+/* Listens if a port is asked for; otherwise *out is NULL. The report is read when somebody asks.
+ * Errors: EXISTS, INVALID, IO: what the user can mend. */
+MUST_CHECK enum status metrics_port_start(struct http_server **out, uv_loop_t *loop,
+                                          const struct learner_options *options,
+                                          struct report *report, struct error *error);
+
+#endif

@@ -1,0 +1,248 @@
+#include "learner/report/progress.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+
+/* The last `room` returns and lengths of one role, in a ring. */
+struct window {
+  double *episode_return;
+  uint32_t *length;
+  int room;
+  int64_t count;
+};
+
+/* An episode that waits to be counted; length 0: none. */
+struct kept {
+  double episode_return;
+  uint32_t length;
+};
+
+struct progress {
+  struct progress_config config; /* read-only after create */
+  _Atomic int64_t steps;
+  _Atomic int reason; /* enum stop_reason */
+  pthread_mutex_t lock;
+  bool closed;           /* guarded by lock: the steps stay as they are */
+  struct window role[2]; /* guarded by lock: training, evaluation */
+  struct kept *kept;     /* (max_kept), guarded by lock */
+  int64_t before;        /* episodes before a resume */
+  int64_t *played;       /* (E) evaluate mode: episodes counted of each environment */
+  struct window copy;    /* thread main only: of a window, as large as the larger one */
+};
+
+const char *stop_reason_name(enum stop_reason reason) {
+  static const char *const names[] = {"none",     "total_steps", "target_return",
+                                      "episodes", "signal",      "error"};
+  return names[reason];
+}
+
+static void window_create(struct window *window, int room) {
+  window->room = room;
+  window->episode_return = check_alloc((size_t)room, sizeof(double));
+  window->length = check_alloc((size_t)room, sizeof(uint32_t));
+}
+
+static void window_destroy(struct window *window) {
+  free(window->episode_return);
+  free(window->length);
+}
+
+static void window_add(struct window *window, double episode_return, uint32_t length) {
+  int place = (int)(window->count++ % window->room);
+  window->episode_return[place] = episode_return;
+  window->length[place] = length;
+}
+
+struct progress *progress_create(const struct progress_config *config) {
+  struct progress *progress = check_alloc(1, sizeof(*progress));
+  progress->config = *config;
+  pthread_mutex_init(&progress->lock, NULL);
+  int eval_room = config->quota_episodes ? (int)config->quota_episodes : PROGRESS_WINDOW;
+  window_create(&progress->role[0], PROGRESS_WINDOW);
+  window_create(&progress->role[1], eval_room);
+  window_create(&progress->copy, eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW);
+  progress->kept = check_alloc((size_t)config->max_kept, sizeof(struct kept));
+  progress->played = check_alloc((size_t)config->quota_environments + 1, sizeof(int64_t));
+  return progress;
+}
+
+void progress_destroy(struct progress *progress) {
+  if (!progress) return;
+  for (int role = 0; role < 2; role++) window_destroy(&progress->role[role]);
+  window_destroy(&progress->copy);
+  free(progress->kept);
+  free(progress->played);
+  pthread_mutex_destroy(&progress->lock);
+  free(progress);
+}
+
+void progress_add_steps(struct progress *progress, int64_t steps) {
+  pthread_mutex_lock(&progress->lock);
+  if (progress->closed) steps = 0;
+  int64_t now = atomic_fetch_add_explicit(&progress->steps, steps, memory_order_relaxed) + steps;
+  pthread_mutex_unlock(&progress->lock);
+  if (progress->config.total_steps && now >= progress->config.total_steps)
+    progress_stop(progress, STOP_TOTAL_STEPS);
+}
+
+void progress_close(struct progress *progress) {
+  pthread_mutex_lock(&progress->lock);
+  progress->closed = true;
+  pthread_mutex_unlock(&progress->lock);
+}
+
+int64_t progress_steps(const struct progress *progress) {
+  return atomic_load_explicit(&progress->steps, memory_order_relaxed);
+}
+
+void progress_restore(struct progress *progress, int64_t steps, int64_t episodes) {
+  progress->steps = steps;
+  progress->before = episodes;
+}
+
+int64_t progress_episodes(struct progress *progress) {
+  pthread_mutex_lock(&progress->lock);
+  int64_t episodes = progress->role[0].count + progress->before;
+  pthread_mutex_unlock(&progress->lock);
+  return episodes;
+}
+
+/* Whether this episode belongs to the quota; counts it if so. */
+static bool quota_admits(struct progress *progress, int environment) {
+  int64_t episodes = progress->config.quota_episodes;
+  int environments = progress->config.quota_environments;
+  if (environment >= environments) return false;
+  int64_t number = environment + progress->played[environment] * environments;
+  if (number >= episodes) return false;
+  progress->played[environment]++;
+  return true;
+}
+
+static int window_size(const struct window *window) {
+  return window->count < window->room ? (int)window->count : window->room;
+}
+
+/* In long double, so that the digits do not depend on the order in which episodes came. */
+static double window_mean(const struct window *window) {
+  int n = window_size(window);
+  long double sum = 0;
+  for (int i = 0; i < n; i++) sum += window->episode_return[i];
+  return n ? (double)(sum / n) : NAN;
+}
+
+/* The caller holds the lock. */
+static bool over_eval(const struct progress *progress) {
+  enum progress_over over = progress->config.over;
+  return over == OVER_EVAL || (over == OVER_AUTO && progress->role[1].count > 0);
+}
+
+bool progress_over_eval(struct progress *progress) {
+  pthread_mutex_lock(&progress->lock);
+  bool over = over_eval(progress);
+  pthread_mutex_unlock(&progress->lock);
+  return over;
+}
+
+void progress_add_episode(struct progress *progress, bool eval, int environment,
+                          double episode_return, uint32_t length) {
+  const struct progress_config *config = &progress->config;
+  enum stop_reason reason = STOP_NONE;
+  if (progress_stopped(progress) != STOP_NONE) return;
+  pthread_mutex_lock(&progress->lock);
+  struct window *window = &progress->role[eval];
+  if (!eval || !config->quota_episodes || quota_admits(progress, environment)) {
+    window_add(window, episode_return, length);
+    bool enough = window->count >= PROGRESS_WINDOW && eval == over_eval(progress);
+    if (eval && config->quota_episodes && window->count >= config->quota_episodes)
+      reason = STOP_EPISODES;
+    else if (enough && window_mean(window) >= config->target_return)
+      reason = STOP_TARGET_RETURN;
+  }
+  pthread_mutex_unlock(&progress->lock);
+  if (reason != STOP_NONE) progress_stop(progress, reason);
+}
+
+void progress_keep_episode(struct progress *progress, int environment, double episode_return,
+                           uint32_t length) {
+  CHECK(environment < progress->config.max_kept, "an episode of environment %d", environment);
+  pthread_mutex_lock(&progress->lock);
+  progress->kept[environment] = (struct kept){episode_return, length};
+  pthread_mutex_unlock(&progress->lock);
+}
+
+void progress_count_kept(struct progress *progress) {
+  for (int i = 0; i < progress->config.max_kept; i++) {
+    pthread_mutex_lock(&progress->lock);
+    struct kept kept = progress->kept[i];
+    progress->kept[i].length = 0;
+    pthread_mutex_unlock(&progress->lock);
+    if (kept.length) progress_add_episode(progress, false, i, kept.episode_return, kept.length);
+  }
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void window_copy(struct window *copy, const struct window *window) {
+  int n = window_size(window);
+  memcpy(copy->episode_return, window->episode_return, (size_t)n * sizeof(double));
+  memcpy(copy->length, window->length, (size_t)n * sizeof(uint32_t));
+  copy->count = n;
+}
+
+/* Fills the statistics of a window that has n > 0 returns; sorts them. */
+static void window_statistics(struct progress_returns *out, struct window *window, int n) {
+  long double squares = 0, length = 0;
+  double *sorted = window->episode_return;
+  out->mean = window_mean(window);
+  qsort(sorted, (size_t)n, sizeof(double), compare_doubles);
+  for (int i = 0; i < n; i++) {
+    squares += ((long double)sorted[i] - out->mean) * ((long double)sorted[i] - out->mean);
+    length += window->length[i];
+  }
+  out->std = (double)sqrtl(squares / n);
+  out->length_mean = (double)(length / n);
+  out->min = sorted[0];
+  out->max = sorted[n - 1];
+  out->median = n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+}
+
+struct progress_returns progress_returns(struct progress *progress, bool eval) {
+  struct progress_returns out = {
+      .mean = NAN, .std = NAN, .min = NAN, .max = NAN, .median = NAN, .length_mean = NAN};
+  struct window *copy = &progress->copy;
+  pthread_mutex_lock(&progress->lock);
+  window_copy(copy, &progress->role[eval]);
+  out.count = progress->role[eval].count + (eval ? 0 : progress->before);
+  pthread_mutex_unlock(&progress->lock);
+  /* Queues' threads add episodes meanwhile. */
+  out.window = window_size(copy);
+  if (out.window) window_statistics(&out, copy, out.window);
+  return out;
+}
+
+int progress_last_returns(struct progress *progress, bool eval, double *returns) {
+  pthread_mutex_lock(&progress->lock);
+  const struct window *window = &progress->role[eval];
+  int room = window->room < PROGRESS_WINDOW ? window->room : PROGRESS_WINDOW;
+  int count = window->count < room ? (int)window->count : room;
+  memcpy(returns, window->episode_return, (size_t)count * sizeof(double));
+  pthread_mutex_unlock(&progress->lock);
+  return count;
+}
+
+void progress_stop(struct progress *progress, enum stop_reason reason) {
+  int none = STOP_NONE;
+  if (!atomic_compare_exchange_strong(&progress->reason, &none, (int)reason)) return;
+  if (progress->config.on_stop) progress->config.on_stop(progress->config.context);
+}
+
+enum stop_reason progress_stopped(const struct progress *progress) {
+  return (enum stop_reason)atomic_load(&progress->reason);
+}

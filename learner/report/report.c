@@ -1,0 +1,167 @@
+#include "learner/report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/metrics/statistics.h"
+#include "learner/report/gauges.h"
+#include "learner/report/live.h"
+#include "learner/report/pace.h"
+
+enum { SECOND_US = 1000000, FIRST_LIVE_US = 250000 };
+
+enum status report_open(struct report *report, struct run *run, int64_t start_us,
+                        struct error *error) {
+  *report = (struct report){.run = run,
+                            .start_us = start_us,
+                            .live_us = start_us,
+                            .metrics_us = start_us,
+                            .metrics_file = {.fd = -1}};
+  vitals_open(&report->vitals, run, start_us);
+  report->first_steps = progress_steps(run->progress);
+  if (run->evaluates || run->options->metrics_secs == 0) return STATUS_OK;
+  if (run->options->tensorboard) events_open(&report->events, run);
+  return metrics_file_open(&report->metrics_file, run->folder.path, report->first_steps, error);
+}
+
+void report_close(struct report *report) {
+  metrics_file_close(&report->metrics_file);
+  events_close(&report->events, report->run);
+  vitals_close(&report->vitals);
+}
+
+static double seconds_since(const struct report *report, int64_t now_us) {
+  return (double)(now_us - report->start_us) / SECOND_US;
+}
+
+static void live_line(struct report *report, const struct trainer_report *trainer, int columns) {
+  char line[1024];
+  live_format(line, sizeof(line), &report->vitals.status,
+              report->run->trains ? &trainer->stats : NULL, columns);
+  log_live(line);
+}
+
+/* Copies the figures of the run into its metrics; finished episodes as the vitals know them. */
+static void fill_metrics(struct report *report) {
+  struct trainer_report trainer = {0};
+  if (report->run->trainer) trainer = trainer_report(report->run->trainer);
+  const struct vitals *vitals = &report->vitals;
+  const struct wire_status *status = &vitals->status;
+  struct gauges_rates rates = {.env_steps = status->steps_per_second,
+                               .trained_steps = status->trained_steps_per_second,
+                               .updates = status->updates_per_second,
+                               .trainer_busy = report->run->trains ? 1 - status->trainer_wait : 0,
+                               .cpu_cores = vitals->cpu_cores};
+  gauges_fill(report->run, &trainer, &rates, &vitals->train, &vitals->eval);
+}
+
+void report_measure(struct report *report) {
+  vitals_read_returns(&report->vitals);
+  fill_metrics(report);
+}
+
+/* Closes the metrics' interval, for metrics.jsonl, the events, and whoever asks on the port. */
+static void write_metrics(struct report *report, int64_t now_us) {
+  struct run *run = report->run;
+  int64_t steps = progress_steps(run->progress);
+  double seconds = seconds_since(report, now_us);
+  report->metrics_us = now_us;
+  fill_metrics(report);
+  if (report->metrics_file.fd >= 0)
+    metrics_file_write(&report->metrics_file, run->metrics, steps, seconds);
+  else
+    metrics_close_interval(run->metrics);
+  events_write(&report->events, run, steps, seconds);
+}
+
+static bool metrics_are_wanted(const struct report *report) {
+  return report->metrics_file.fd >= 0 || report->events.tensorboard ||
+         report->run->options->metrics_port;
+}
+
+/* A run that is over has its last line with the result: a busy machine may tick once more before
+ * the loop ends, even where the run was over before it began. */
+static bool metrics_are_due(const struct report *report, int64_t now_us) {
+  if (progress_stopped(report->run->progress) != STOP_NONE) return false;
+  double every = report->run->options->metrics_secs;
+  int64_t longest_us = (int64_t)((every > 0 ? every : 1) * SECOND_US);
+  return metrics_are_wanted(report) &&
+         now_us - report->metrics_us >= pace_metrics_us(now_us - report->start_us, longest_us);
+}
+
+void report_tick(struct report *report, int64_t now_us) {
+  struct run *run = report->run;
+  struct trainer_report trainer = {0};
+  if (run->trainer) trainer = trainer_report(run->trainer);
+  vitals_tick(&report->vitals, &trainer, now_us);
+  int columns = log_live_columns();
+  if (now_us - report->start_us >= FIRST_LIVE_US &&
+      now_us - report->live_us >= live_interval_us(columns, seconds_since(report, now_us))) {
+    report->live_us = now_us;
+    live_line(report, &trainer, columns);
+  }
+  if (metrics_are_due(report, now_us)) write_metrics(report, now_us);
+}
+
+void report_checkpoint(struct report *report, int64_t now_us) {
+  events_write_images(&report->events, report->run, seconds_since(report, now_us));
+}
+
+/* 3 only when the budget ended a run that was to reach a target. */
+static int exit_code(const struct run *run, enum stop_reason reason) {
+  if (reason == STOP_ERROR) return 1;
+  if (reason == STOP_TOTAL_STEPS && !isnan(run->options->target_return)) return 3;
+  return 0;
+}
+
+/* return_std is the population's; the interval of the mean is from the sample's. */
+static void evaluation_line(const struct run *run, const struct progress_returns *returns) {
+  int n = returns->window;
+  double std = n > 1 ? returns->std * sqrt((double)n / (n - 1)) : 0;
+  double half_width = statistics_half_width(std, n);
+  printf(
+      "evaluation episodes=%d return_mean=%.16g return_std=%.16g return_min=%.16g "
+      "return_median=%.16g return_max=%.16g return_ci95_low=%.16g return_ci95_high=%.16g "
+      "length_mean=%.16g policy=%s\n",
+      n, returns->mean, returns->std, returns->min, returns->median, returns->max,
+      returns->mean - half_width, returns->mean + half_width, returns->length_mean,
+      run->options->policy);
+}
+
+/* Again at the end: results of such a run cannot be compared with its repetition. */
+static void warn_of_irregular(struct report *report) {
+  bool is_known = report->vitals.is_irregular;
+  vitals_check_repeatable(&report->vitals);
+  if (is_known)
+    log_warn("this run is not repeatable: an actor left before its end (serve/streams_lost)");
+}
+
+int report_result(struct report *report, int64_t now_us) {
+  struct run *run = report->run;
+  vitals_read_returns(&report->vitals);
+  /* Once is enough for a step: a run that was over before it began has its line. */
+  if (metrics_are_wanted(report) && report->metrics_file.step != progress_steps(run->progress))
+    write_metrics(report, now_us);
+  log_live("");
+  warn_of_irregular(report);
+  bool eval = progress_over_eval(run->progress);
+  enum stop_reason reason = progress_stopped(run->progress);
+  struct progress_returns returns = eval ? report->vitals.eval : report->vitals.train;
+  double seconds = seconds_since(report, now_us);
+  int64_t steps = progress_steps(run->progress);
+  if (run->evaluates && returns.window) evaluation_line(run, &returns);
+  printf(
+      "result env=%s agent=%s steps=%lld seconds=%.2f sps=%.0f episodes=%lld return_mean=%.3f "
+      "return_std=%.3f over=%s "
+      "reason=%s\n",
+      run->env_name, run->options->agent, (long long)steps, seconds,
+      (double)(steps - report->first_steps) / seconds, (long long)returns.count, returns.mean,
+      returns.std, eval ? "eval" : "train", stop_reason_name(reason));
+  int code = exit_code(run, reason);
+  if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+  log_error("cannot write the result to stdout: %s", strerror(errno));
+  return code ? code : 1;
+}

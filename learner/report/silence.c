@@ -1,0 +1,175 @@
+#include "learner/report/silence.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SECOND_US = 1000 * 1000, CALM_US = 60 * SECOND_US };
+
+/* ---- the cause */
+
+/* The players whose steps count, by what they do. */
+struct census {
+  int environments;
+  int streams, stepping, waiting;    /* streams; stepping: late and just joined ones too */
+  const struct wire_player *slowest; /* of those that step: silent for longest */
+};
+
+static struct census take_census(const struct silence_figures *f) {
+  struct census census = {0};
+  for (int i = 0; i < f->num_players; i++) {
+    const struct wire_player *player = &f->players[i];
+    if ((player->role == WIRE_ROLE_EVAL) != f->evaluates) continue;
+    census.environments += player->num_environments;
+    census.streams++;
+    if (strcmp(player->state, "queued") == 0 || strcmp(player->state, "running") == 0) {
+      census.waiting++;
+      continue;
+    }
+    census.stepping++;
+    if (!census.slowest || player->silent_seconds > census.slowest->silent_seconds)
+      census.slowest = player;
+  }
+  return census;
+}
+
+static enum silence_cause explain_trainer(char *text, size_t bytes,
+                                          const struct silence_figures *f) {
+  snprintf(text, bytes, "the trainer has been busy with one update for %.0f s%s",
+           (double)f->busy_us / SECOND_US,
+           f->fifo_full ? " and the FIFO is full: actors wait for it" : "");
+  return SILENCE_TRAINER;
+}
+
+static enum silence_cause explain_absence(char *text, size_t bytes,
+                                          const struct silence_figures *f) {
+  if (f->collecting) {
+    snprintf(text, bytes,
+             "--deterministic waits until all %d environments have asked to join at %s: %d have",
+             f->barrier_environments, f->listen, f->waiting_environments);
+    return SILENCE_COLLECTING;
+  }
+  if (f->num_players > 0) {
+    snprintf(text, bytes, "only %s connected to %s, which %s: 0 of %d %s environments",
+             f->evaluates ? "training actors are" : "evaluators are", f->listen,
+             f->evaluates ? "are not evaluated" : "are not trained on", f->expected_environments,
+             f->evaluates ? "evaluation" : "training");
+    return SILENCE_EVALUATORS;
+  }
+  snprintf(text, bytes, "no actor is connected: 0 of %d environments; they are expected at %s",
+           f->expected_environments, f->listen);
+  return SILENCE_NOBODY;
+}
+
+static enum silence_cause explain_stepping(char *text, size_t bytes,
+                                           const struct silence_figures *f,
+                                           const struct census *census) {
+  const struct wire_player *slowest = census->slowest;
+  char others[64] = "";
+  if (census->stepping > 1)
+    snprintf(others, sizeof(others), " (and %d more of %d streams)", census->stepping - 1,
+             census->streams);
+  bool joined = strcmp(slowest->state, "joined") == 0;
+  snprintf(text, bytes,
+           "%d of %d environments are connected, but no step has come for %.0f s: %s%s %s for "
+           "%.0f s%s",
+           census->environments, f->expected_environments, (double)f->still_us / SECOND_US,
+           slowest->name, others, joined ? "has joined and sent nothing" : "has not answered",
+           slowest->silent_seconds, joined ? "" : " (its environments step)");
+  return SILENCE_STEPPING;
+}
+
+/* No steps come. */
+static enum silence_cause explain_stillness(char *text, size_t bytes,
+                                            const struct silence_figures *f) {
+  struct census census = take_census(f);
+  if (census.streams == 0) return explain_absence(text, bytes, f);
+  if (f->barrier_environments && census.environments < f->barrier_environments) {
+    snprintf(text, bytes, "--deterministic needs all %d environments, %d are connected to %s",
+             f->barrier_environments, census.environments, f->listen);
+    return SILENCE_BARRIER;
+  }
+  if (census.stepping && (f->barrier_environments || !census.waiting))
+    return explain_stepping(text, bytes, f, &census);
+  snprintf(text, bytes,
+           "%d of %d streams wait for actions: inference has been busy with one batch for %.0f s",
+           census.waiting, census.streams, (double)f->still_us / SECOND_US);
+  return SILENCE_INFERENCE;
+}
+
+/* Steps come, but no batch of windows is complete. */
+static enum silence_cause explain_slowness(char *text, size_t bytes,
+                                           const struct silence_figures *f) {
+  if (f->windows_dropped) {
+    snprintf(text, bytes, "%lld windows were older than --max_lag=%lld updates and were dropped",
+             (long long)f->windows_dropped, (long long)f->max_lag);
+    return SILENCE_DROPPED;
+  }
+  double missing = (double)(f->batch_windows - f->open_windows) * f->window_steps;
+  int n = snprintf(text, bytes,
+                   "a training batch needs %d windows of %d steps and has %d; the environments "
+                   "make %.3g steps/s",
+                   f->batch_windows, f->window_steps, f->open_windows, f->steps_per_second);
+  if (f->steps_per_second > 0 && n > 0 && (size_t)n < bytes)
+    snprintf(text + n, bytes - (size_t)n, ", so it takes about %.0f s more",
+             ceil(missing / f->steps_per_second));
+  return SILENCE_FILLING;
+}
+
+enum silence_cause silence_explain(char *text, size_t bytes, const struct silence_figures *f) {
+  if (f->fifo_full || f->busy_us >= f->silent_us / 2 + 1) return explain_trainer(text, bytes, f);
+  // An actor that crashes again and again makes a few steps now and then.
+  bool absent = take_census(f).streams == 0;
+  if (absent || f->still_us >= f->silent_us / 2) return explain_stillness(text, bytes, f);
+  return explain_slowness(text, bytes, f);
+}
+
+/* ---- when to speak */
+
+void silence_init(struct silence *silence, int64_t trained, int64_t steps, int64_t now_us) {
+  *silence = (struct silence){.trained = trained,
+                              .trained_us = now_us,
+                              .steps = steps,
+                              .steps_us = now_us,
+                              .patience_us = SILENCE_MIN_US};
+}
+
+/* Something was trained: the silence before it, if it was one, is over. */
+static int64_t end_silence(struct silence *silence, int64_t now_us) {
+  int64_t lasted_us = silence_lasts(silence, now_us) ? now_us - silence->trained_us : 0;
+  bool was_said = silence->said_us != 0;
+  silence->trained_us = now_us;
+  silence->said_us = 0;
+  if (lasted_us) {
+    silence->ended_us = now_us;
+  } else if (now_us - silence->ended_us >= CALM_US) {
+    silence->patience_us = SILENCE_MIN_US;
+    silence->said = SILENCE_NONE;
+  }
+  return was_said ? lasted_us : 0;
+}
+
+int64_t silence_note(struct silence *silence, int64_t trained, int64_t steps, int64_t now_us) {
+  if (steps != silence->steps) {
+    silence->steps = steps;
+    silence->steps_us = now_us;
+  }
+  if (trained == silence->trained) return 0;
+  silence->trained = trained;
+  return end_silence(silence, now_us);
+}
+
+bool silence_lasts(const struct silence *silence, int64_t now_us) {
+  return now_us - silence->trained_us >= SILENCE_MIN_US;
+}
+
+bool silence_say(struct silence *silence, enum silence_cause cause, int64_t now_us) {
+  int64_t since_us = silence->said_us ? silence->said_us : silence->trained_us;
+  int64_t patience_us = cause == silence->said ? silence->patience_us : SILENCE_MIN_US;
+  if (now_us - since_us < patience_us) return false;
+  silence->patience_us = cause == silence->said ? 2 * silence->patience_us : 2 * SILENCE_MIN_US;
+  if (silence->patience_us > SILENCE_MAX_US) silence->patience_us = SILENCE_MAX_US;
+  silence->said = cause;
+  silence->said_us = now_us;
+  return true;
+}

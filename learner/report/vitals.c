@@ -1,0 +1,189 @@
+#include "learner/report/vitals.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+enum { SECOND_US = 1000 * 1000 };
+
+/* ---- life */
+
+/* What never changes. */
+static void describe_run(struct wire_status *status, const struct run *run) {
+  const struct learner_options *options = run->options;
+  snprintf(status->environment, sizeof(status->environment), "%s", run->identity);
+  snprintf(status->agent, sizeof(status->agent), "%s", options->agent);
+  _Static_assert(sizeof(status->run_folder) >= PATH_MAX, "realpath writes so much");
+  if (!run->folder.path[0] || !realpath(run->folder.path, status->run_folder))
+    status->run_folder[0] = '\0';
+  snprintf(status->state, sizeof(status->state), "%s",
+           run->evaluates ? "evaluating"
+           : run->trains  ? "training"
+                          : "acting");
+  status->total_steps = run->evaluates ? 0 : (uint64_t)options->total_steps;
+  status->expected_environments = (int)options->num_envs;
+  status->return_mean = status->eval_return_mean = status->policy_lag_updates = NAN;
+  status->batch_rows = status->batch_wait_us = NAN;
+}
+
+/* How much was trained, as a number that grows. */
+static int64_t trained(const struct vitals *vitals, const struct trainer_report *trainer) {
+  return vitals->run->trains ? trainer->updates : progress_steps(vitals->run->progress);
+}
+
+void vitals_open(struct vitals *vitals, struct run *run, int64_t start_us) {
+  *vitals = (struct vitals){.run = run, .start_us = start_us, .interval_us = start_us};
+  describe_run(&vitals->status, run);
+  vitals->players = players_create(run->leases, run->batcher);
+  struct trainer_report trainer = {0};
+  if (run->trainer) trainer = trainer_report(run->trainer);
+  vitals->updates = trainer.updates;
+  vitals->trained_steps = trainer.trained_steps;
+  vitals->steps = progress_steps(run->progress);
+  silence_init(&vitals->silence, trained(vitals, &trainer), vitals->steps, start_us);
+  ingress_set_status(run->ingress, &vitals->status, vitals->players);
+}
+
+void vitals_close(struct vitals *vitals) {
+  players_destroy(vitals->players);
+  vitals->players = NULL;
+}
+
+/* ---- Status */
+
+void vitals_read_returns(struct vitals *vitals) {
+  vitals->train = progress_returns(vitals->run->progress, false);
+  vitals->eval = progress_returns(vitals->run->progress, true);
+}
+
+static void fill_progress(struct vitals *vitals, const struct trainer_report *trainer,
+                          int64_t now_us) {
+  struct wire_status *status = &vitals->status;
+  struct run *run = vitals->run;
+  struct leases_count count = leases_count(run->leases);
+  status->environment_steps = (uint64_t)progress_steps(run->progress);
+  status->trained_steps = (uint64_t)trainer->trained_steps;
+  status->updates = (uint64_t)trainer->updates;
+  status->episodes = (uint64_t)(run->evaluates ? vitals->eval.count : vitals->train.count);
+  status->seconds = (double)(now_us - vitals->start_us) / SECOND_US;
+  status->return_mean = vitals->train.mean;
+  status->eval_return_mean = vitals->eval.mean;
+  if (trainer->stats.steps) status->policy_lag_updates = trainer->stats.lag_updates;
+  status->train_environments = count.train_envs;
+  status->eval_environments = count.eval_envs;
+}
+
+/* Share of the interval that a wait took. */
+static double share(int64_t before_us, int64_t now_us, double seconds) {
+  double part = (double)(now_us - before_us) / SECOND_US / seconds;
+  return part < 0 ? 0 : part > 1 ? 1 : part;
+}
+
+/* What is about an interval of at least half a second. */
+static void close_interval(struct vitals *vitals, const struct trainer_report *trainer,
+                           int64_t now_us) {
+  struct wire_status *status = &vitals->status;
+  struct run *run = vitals->run;
+  double seconds = (double)(now_us - vitals->interval_us) / SECOND_US;
+  if (seconds < 0.45) return;
+  int64_t steps = progress_steps(run->progress);
+  status->steps_per_second = (double)(steps - vitals->steps) / seconds;
+  status->trained_steps_per_second =
+      (double)(trainer->trained_steps - vitals->trained_steps) / seconds;
+  status->updates_per_second = (double)(trainer->updates - vitals->updates) / seconds;
+  status->batch_rows = metric_mean_since(run->inference_metrics.batch_rows, &vitals->batch_rows);
+  status->batch_wait_us =
+      metric_mean_since(run->inference_metrics.batch_wait_us, &vitals->batch_wait_us);
+  if (run->fifo) {
+    struct fifo_counters fifo = fifo_counters(run->fifo);
+    status->fifo_wait = share(vitals->fifo.give_wait_us, fifo.give_wait_us, seconds);
+    status->trainer_wait = share(vitals->fifo.take_wait_us, fifo.take_wait_us, seconds);
+    vitals->fifo = fifo;
+  }
+  int64_t cpu_us = clock_process_cpu_us();
+  vitals->cpu_cores = (double)(cpu_us - vitals->cpu_us) / (seconds * SECOND_US);
+  vitals->cpu_us = cpu_us;
+  vitals->interval_us = now_us;
+  vitals->steps = steps;
+  vitals->trained_steps = trainer->trained_steps;
+  vitals->updates = trainer->updates;
+  players_tick(vitals->players, now_us);
+}
+
+/* ---- silence */
+
+static struct silence_figures gather(struct vitals *vitals, int64_t now_us) {
+  const struct run *run = vitals->run;
+  struct silence_figures figures = {
+      .silent_us = now_us - vitals->silence.trained_us,
+      .still_us = now_us - vitals->silence.steps_us,
+      .listen = run->options->listen,
+      .evaluates = run->evaluates,
+      .expected_environments = (int)run->options->num_envs,
+      .barrier_environments = run->options->deterministic ? (int)run->options->num_envs : 0,
+      .collecting = leases_collecting(run->leases),
+      .waiting_environments = leases_waiting(run->leases),
+      .batch_windows = (int)run->options->batch_size,
+      .window_steps = (int)run->options->unroll_length,
+      .max_lag = run->options->max_lag,
+      .steps_per_second = vitals->status.steps_per_second};
+  if (run->fifo) {
+    struct fifo_counters fifo = fifo_counters(run->fifo);
+    figures.busy_us = fifo.busy_us;
+    figures.fifo_full = fifo.full;
+    figures.open_windows = fifo.open_windows;
+    figures.windows_dropped = fifo.windows_dropped_lag - vitals->windows_dropped;
+  }
+  return figures;
+}
+
+static void explain(struct vitals *vitals, int64_t now_us) {
+  struct silence_figures figures = gather(vitals, now_us);
+  struct wire_player *players = players_list(vitals->players, &figures.num_players, now_us);
+  figures.players = players;
+  char *text = vitals->status.no_data;
+  enum silence_cause cause = silence_explain(text, sizeof(vitals->status.no_data), &figures);
+  free(players);
+  if (silence_say(&vitals->silence, cause, now_us))
+    log_warn("no data for %.0f s: %s", (double)figures.silent_us / SECOND_US, text);
+}
+
+static void watch_silence(struct vitals *vitals, const struct trainer_report *trainer,
+                          int64_t now_us) {
+  int64_t steps = progress_steps(vitals->run->progress);
+  int64_t lasted_us = silence_note(&vitals->silence, trained(vitals, trainer), steps, now_us);
+  if (lasted_us) log_info("data again, after %.0f s without", (double)lasted_us / SECOND_US);
+  if (vitals->silence.trained_us == now_us && vitals->run->fifo)
+    vitals->windows_dropped = fifo_counters(vitals->run->fifo).windows_dropped_lag;
+  if (!silence_lasts(&vitals->silence, now_us)) {
+    vitals->status.no_data[0] = '\0';
+  } else if (now_us - vitals->explained_us >= SECOND_US) {
+    vitals->explained_us = now_us;
+    explain(vitals, now_us);
+  }
+}
+
+/* ---- --deterministic */
+
+void vitals_check_repeatable(struct vitals *vitals) {
+  if (!vitals->run->options->deterministic || vitals->is_irregular) return;
+  struct leases_count count = leases_count(vitals->run->leases);
+  if (count.lost == 0) return;
+  log_warn(
+      "%s has left before the end of the run: the same seed does not give this run again, in spite "
+      "of --deterministic",
+      count.first_lost);
+  vitals->is_irregular = true;
+}
+
+void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us) {
+  vitals_read_returns(vitals);
+  fill_progress(vitals, trainer, now_us);
+  close_interval(vitals, trainer, now_us);
+  watch_silence(vitals, trainer, now_us);
+  vitals_check_repeatable(vitals);
+}

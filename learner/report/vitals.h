@@ -1,0 +1,42 @@
+/* The figures that an operator sees, kept up to date in one place: what Status answers, what the
+ * live line shows, and why nothing is trained. Thread: main, which also polls the control queue.
+ * Upstream: report.c. Downstream: silence.h; serve/ingress.h (Status), serve/players.h. */
+#ifndef ACORN_LEARNER_REPORT_VITALS_H
+#define ACORN_LEARNER_REPORT_VITALS_H
+
+#include "learner/run.h"
+#include "learner/report/silence.h"
+
+struct vitals {
+  struct run *run;
+  struct wire_status status; /* its players are listed when they are asked for */
+  struct players *players;
+  struct silence silence;
+  struct progress_returns train, eval; /* of finished episodes, at the last tick */
+  double cpu_cores;                    /* that the process used in the last interval */
+  int64_t start_us;
+  /* at the end of the last interval */
+  int64_t interval_us, updates, steps, trained_steps, cpu_us;
+  struct fifo_counters fifo;
+  struct metric_sum batch_rows, batch_wait_us;
+  /* when something was last trained */
+  int64_t windows_dropped;
+  int64_t explained_us; /* when the cause was last looked for */
+  bool is_irregular;    /* --deterministic: an actor has gone, and that has been logged */
+};
+
+/* From now on Status is answered from it. */
+void vitals_open(struct vitals *vitals, struct run *run, int64_t start_us);
+void vitals_close(struct vitals *vitals);
+
+/* Reads the returns of finished episodes anew; a tick does so too. */
+void vitals_read_returns(struct vitals *vitals);
+
+/* With --deterministic: warns once an actor has left before the end of the run, which the seed does
+ * not give again then. A tick does so too. */
+void vitals_check_repeatable(struct vitals *vitals);
+
+/* Brings it up to date; says why nothing is trained when that is due. */
+void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us);
+
+#endif

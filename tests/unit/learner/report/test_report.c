@@ -1,0 +1,318 @@
+/* What a run says at its end and how it is measured on the way: a run is made, but not started;
+ * steps and episodes are put in by hand, and time comes in as an argument. */
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base/log.h"
+#include "learner/report/report.h"
+
+enum { SECOND = 1000000, START = 5 * SECOND };
+
+struct fixture {
+  char folder[64];
+  struct learner_options options;
+  struct run run;
+  struct report report;
+};
+
+static void nothing(void *context) {
+  (void)context;
+}
+
+static void set(struct fixture *f, const char *name, const char *value) {
+  struct error error;
+  if (options_set(&learner_options_table, &f->options, name, value, "", &error) != STATUS_OK)
+    fail_msg("%s", error.text);
+}
+
+/* A run of catch; `name` and `value`: one more option, or NULL. */
+static struct fixture *create(const char *name, const char *value) {
+  struct fixture *f = calloc(1, sizeof(*f));
+  char path[128];
+  snprintf(f->folder, sizeof(f->folder), "/tmp/report-XXXXXX");
+  assert_non_null(mkdtemp(f->folder));
+  options_init(&learner_options_table, &f->options);
+  snprintf(path, sizeof(path), "unix:%s/socket", f->folder);
+  set(f, "listen", path);
+  snprintf(path, sizeof(path), "%s/run", f->folder);
+  set(f, "logdir", path);
+  set(f, "env", "catch");
+  set(f, "tensorboard", "false");
+  if (name) set(f, name, value);
+  learner_options_apply_preset(&f->options);
+  log_init("test", LOG_ERROR);
+  struct run_callbacks callbacks = {.on_stop = nothing, .on_saved = nothing};
+  struct error error;
+  if (run_create(&f->run, &f->options, &callbacks, &error) != STATUS_OK) fail_msg("%s", error.text);
+  assert_int_equal(report_open(&f->report, &f->run, START, &error), STATUS_OK);
+  return f;
+}
+
+static void destroy(struct fixture *f) {
+  char command[128];
+  report_close(&f->report);
+  run_destroy(&f->run);
+  options_deinit(&learner_options_table, &f->options);
+  snprintf(command, sizeof(command), "rm -rf %s", f->folder);
+  assert_int_equal(system(command), 0);
+  free(f);
+}
+
+static void add_episodes(struct fixture *f, bool eval, const double *returns, int count) {
+  for (int i = 0; i < count; i++)
+    progress_add_episode(f->run.progress, eval, 0, returns[i], (uint32_t)(10 * (i + 1)));
+}
+
+/* What report_result writes to stdout; *code: what it returns. */
+static const char *result(struct fixture *f, int64_t now_us, int *code) {
+  static char text[2048];
+  FILE *file = tmpfile();
+  fflush(stdout);
+  int own = dup(STDOUT_FILENO);
+  dup2(fileno(file), STDOUT_FILENO);
+  *code = report_result(&f->report, now_us);
+  dup2(own, STDOUT_FILENO);
+  close(own);
+  rewind(file);
+  text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+  fclose(file);
+  return text;
+}
+
+static int lines_of_metrics(const struct fixture *f) {
+  char path[128];
+  int lines = 0;
+  snprintf(path, sizeof(path), "%s/run/metrics.jsonl", f->folder);
+  FILE *file = fopen(path, "r");
+  for (int c; file && (c = getc(file)) != EOF;) lines += c == '\n';
+  if (file) fclose(file);
+  return file ? lines : -1;
+}
+
+/* ---- tests */
+
+static void the_result_line_says_how_it_went(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  progress_add_steps(f->run.progress, 500);
+  add_episodes(f, false, (double[]){1, 2, 3, 6}, 4);
+  progress_stop(f->run.progress, STOP_SIGNAL);
+  assert_string_equal(result(f, START + 2 * SECOND, &code),
+                      "result env=catch agent=vtrace steps=500 seconds=2.00 sps=250 episodes=4 "
+                      "return_mean=3.000 return_std=1.871 over=train reason=signal\n");
+  assert_int_equal(code, 0);
+  destroy(f);
+}
+
+/* 3 is for a target that was wanted and not reached. */
+static void the_exit_code_says_whether_it_was_what_was_wanted(void **state) {
+  (void)state;
+  const struct {
+    const char *target;
+    enum stop_reason reason;
+    int code;
+  } table[] = {{NULL, STOP_TOTAL_STEPS, 0}, {"0.9", STOP_TOTAL_STEPS, 3},
+               {"0.9", STOP_SIGNAL, 0},     {"0.9", STOP_TARGET_RETURN, 0},
+               {NULL, STOP_ERROR, 1},       {"0.9", STOP_ERROR, 1}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct fixture *f = create(table[i].target ? "target_return" : NULL, table[i].target);
+    int code;
+    progress_stop(f->run.progress, table[i].reason);
+    const char *line = result(f, START + SECOND, &code);
+    assert_non_null(strstr(line, stop_reason_name(table[i].reason)));
+    assert_int_equal(code, table[i].code);
+    destroy(f);
+  }
+}
+
+/* The number after `name` in the line. */
+static double number(const char *line, const char *name) {
+  const char *at = strstr(line, name);
+  assert_non_null(at);
+  return strtod(at + strlen(name), NULL);
+}
+
+/* Mean 2.5; the sample's deviation sqrt(5/3); t with 3 degrees of freedom is 3.1824 at 95%. */
+static void an_evaluation_has_its_interval(void **state) {
+  (void)state;
+  struct fixture *f = create("over", "eval");
+  int code;
+  f->run.evaluates = true;
+  add_episodes(f, false, (double[]){100, 100}, 2);
+  add_episodes(f, true, (double[]){1, 2, 3, 4}, 4);
+  const char *lines = result(f, START + SECOND, &code);
+  assert_memory_equal(lines, "evaluation episodes=4 return_mean=2.5 ", 38);
+  double half_width = 3.1824463 * sqrt(5.0 / 3) / 2;
+  assert_true(fabs(number(lines, "return_std=") - sqrt(1.25)) < 1e-12);
+  assert_true(fabs(number(lines, "return_ci95_low=") - (2.5 - half_width)) < 0.005);
+  assert_true(fabs(number(lines, "return_ci95_high=") - (2.5 + half_width)) < 0.005);
+  assert_true(number(lines, "return_min=") == 1 && number(lines, "return_max=") == 4);
+  assert_true(number(lines, "return_median=") == 2.5 && number(lines, "length_mean=") == 25);
+  assert_non_null(strstr(lines, "\nresult env=catch"));
+  assert_non_null(strstr(lines, " over=eval "));
+  destroy(f);
+}
+
+static void an_evaluation_without_episodes_says_nothing_of_them(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  f->run.evaluates = true;
+  assert_memory_equal(result(f, START + SECOND, &code), "result ", 7);
+  destroy(f);
+}
+
+static void rates_are_over_the_time_since_they_were_last_taken(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  progress_add_steps(f->run.progress, 100);
+  report_tick(&f->report, START + SECOND / 4); /* too short a time for a rate */
+  assert_true(f->report.vitals.status.steps_per_second == 0);
+  report_tick(&f->report, START + SECOND / 2);
+  assert_true(f->report.vitals.status.steps_per_second == 200);
+  progress_add_steps(f->run.progress, 300);
+  report_tick(&f->report, START + SECOND);
+  assert_true(f->report.vitals.status.steps_per_second == 600);
+  report_tick(&f->report, START + 2 * SECOND);
+  assert_true(f->report.vitals.status.steps_per_second == 0);
+  destroy(f);
+}
+
+/* A batch of `rows`, of which each message has waited so long. */
+static void add_batch(struct fixture *f, double rows, double wait_us) {
+  metric_observe(f->run.inference_metrics.batch_rows, rows);
+  metric_observe(f->run.inference_metrics.batch_wait_us, wait_us);
+}
+
+/* Whether lines of metrics are written meanwhile, as with `metrics_secs`, or not. */
+static void check_batches(const char *metrics_secs) {
+  struct fixture *f = create("metrics_secs", metrics_secs);
+  const struct wire_status *status = &f->report.vitals.status;
+  add_batch(f, 8, 100);
+  report_tick(&f->report, START + SECOND);
+  assert_true(status->batch_rows == 8 && status->batch_wait_us == 100);
+  add_batch(f, 2, 40);
+  report_tick(&f->report, START + SECOND * 5 / 4); /* a line is due; for a mean it is too early */
+  assert_true(status->batch_rows == 8 && status->batch_wait_us == 100);
+  add_batch(f, 4, 20);
+  report_tick(&f->report, START + 2 * SECOND);
+  assert_true(status->batch_rows == 3 && status->batch_wait_us == 30);
+  report_tick(&f->report, START + 3 * SECOND);
+  assert_true(isnan(status->batch_rows) && isnan(status->batch_wait_us));
+  destroy(f);
+}
+
+static void batches_are_those_since_rates_were_last_taken(void **state) {
+  (void)state;
+  check_batches("0");
+  check_batches("0.1");
+}
+
+/* Each as soon as it is due, and the last one with the result; never twice for one step. */
+static void metrics_are_written_when_they_are_due(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  report_tick(&f->report, START + 49999);
+  assert_int_equal(lines_of_metrics(f), 0);
+  progress_add_steps(f->run.progress, 5);
+  report_tick(&f->report, START + 50000);
+  assert_int_equal(lines_of_metrics(f), 1);
+  report_tick(&f->report, START + 99999);
+  assert_int_equal(lines_of_metrics(f), 1);
+  progress_add_steps(f->run.progress, 5);
+  result(f, START + 100000, &code);
+  assert_int_equal(lines_of_metrics(f), 2);
+  result(f, START + 101000, &code);
+  assert_int_equal(lines_of_metrics(f), 2);
+  destroy(f);
+}
+
+/* Also those that ended after the last tick. */
+static void the_last_metrics_count_every_episode(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  char path[128], text[8192];
+  add_episodes(f, false, (double[]){1, 3}, 2);
+  report_tick(&f->report, START + SECOND);
+  assert_true(f->report.vitals.status.return_mean == 2);
+  progress_add_steps(f->run.progress, 10);
+  add_episodes(f, false, (double[]){11}, 1);
+  result(f, START + 2 * SECOND, &code);
+  snprintf(path, sizeof(path), "%s/run/metrics.jsonl", f->folder);
+  FILE *file = fopen(path, "r");
+  text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+  fclose(file);
+  const char *last = strchr(text, '\n') + 1;
+  assert_non_null(strstr(text, "\"train/episode_return\":2"));
+  assert_non_null(strstr(last, "\"train/episode_return\":5"));
+  assert_non_null(strstr(last, "\"train/episodes\":3"));
+  destroy(f);
+}
+
+/* The loop may tick once more before it hears of the end: the last line is the result's. */
+static void a_tick_after_the_end_writes_nothing(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  progress_stop(f->run.progress, STOP_TOTAL_STEPS);
+  report_tick(&f->report, START + SECOND);
+  assert_int_equal(lines_of_metrics(f), 0);
+  result(f, START + SECOND, &code);
+  assert_int_equal(lines_of_metrics(f), 1);
+  destroy(f);
+}
+
+static void metrics_can_be_off(void **state) {
+  (void)state;
+  struct fixture *f = create("metrics_secs", "0");
+  int code;
+  report_tick(&f->report, START + SECOND);
+  result(f, START + 2 * SECOND, &code);
+  assert_int_equal(lines_of_metrics(f), -1);
+  destroy(f);
+}
+
+static void a_result_that_cannot_be_written_is_an_error(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  fflush(stdout);
+  int own = dup(STDOUT_FILENO), full = open("/dev/full", O_WRONLY);
+  dup2(full, STDOUT_FILENO);
+  int code = report_result(&f->report, START + SECOND);
+  dup2(own, STDOUT_FILENO);
+  clearerr(stdout);
+  close(full);
+  close(own);
+  assert_int_equal(code, 1);
+  destroy(f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_result_line_says_how_it_went),
+      cmocka_unit_test(the_exit_code_says_whether_it_was_what_was_wanted),
+      cmocka_unit_test(an_evaluation_has_its_interval),
+      cmocka_unit_test(an_evaluation_without_episodes_says_nothing_of_them),
+      cmocka_unit_test(rates_are_over_the_time_since_they_were_last_taken),
+      cmocka_unit_test(batches_are_those_since_rates_were_last_taken),
+      cmocka_unit_test(metrics_are_written_when_they_are_due),
+      cmocka_unit_test(the_last_metrics_count_every_episode),
+      cmocka_unit_test(a_tick_after_the_end_writes_nothing),
+      cmocka_unit_test(metrics_can_be_off),
+      cmocka_unit_test(a_result_that_cannot_be_written_is_an_error),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
