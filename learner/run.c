@@ -42,12 +42,13 @@ enum status run_create(struct run *run, const struct learner_options *options,
   *run = (struct run){.options = options, .folder.lock = -1};
   run->evaluates = strcmp(options->mode, "evaluate") == 0;
   run->trains = !run->evaluates && strcmp(options->agent, "vtrace") == 0;
+  run->policy = &policy_categorical;
   count_slots(run);
 
   enum status status = run_find_environment(run, error);
   if (status == STATUS_OK) status = open_folder(run, error);
   if (status == STATUS_OK) status = run_check_same(run, error);
-  if (status == STATUS_OK) status = run_make_agent(run, error);
+  if (status == STATUS_OK) status = run_make_network(run, error);
   if (status == STATUS_OK) status = run_check_memory(run, error);
   if (status != STATUS_OK) return status;
   gauges_create(run);

@@ -25,6 +25,7 @@ struct run {
   struct space space;
   struct device_inputs inputs;
   struct device *inference_device, *trainer_device;
+  const struct policy *policy;
   struct network *network;
   struct progress *progress;
   struct weights *weights;

@@ -26,12 +26,13 @@ static enum status parse_hidden(struct network_config *config, const char *text,
   }
 }
 
-enum status run_make_agent(struct run *run, struct error *error) {
+enum status run_make_network(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   bool learns = strcmp(options->agent, "vtrace") == 0;
   struct network_config config = {
       .network = learns ? options->network : options->agent,
       .inputs = run->inputs,
+      .head_size = run->policy->head_size(&run->space),
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   enum status status = parse_hidden(&config, options->hidden, error);
@@ -197,7 +198,8 @@ void run_make_serving(struct run *run) {
                                    .deterministic = options->deterministic};
   run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);
 
-  struct inference_config inference = {.num_slots = slots,
+  struct inference_config inference = {.policy = run->policy,
+                                       .num_slots = slots,
                                        .num_train_slots = run->num_train_slots,
                                        .max_rows = batcher.max_rows,
                                        .seed = (uint64_t)options->seed,

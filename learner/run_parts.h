@@ -8,7 +8,7 @@
 
 /* The network and its two devices. Errors: INVALID: --hidden, the network or the device cannot be
  * had so. */
-MUST_CHECK enum status run_make_agent(struct run *run, struct error *error);
+MUST_CHECK enum status run_make_network(struct run *run, struct error *error);
 
 /* What the sizes come to, so that a slip of the keyboard is a sentence and not a machine that
  * swaps: rows of experience, training batches with their activations, parameters with the

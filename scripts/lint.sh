@@ -81,6 +81,8 @@ forbid "experience does not include params" learner/experience/ 'learner/params/
 forbid "params does not include experience" learner/params/ 'learner/experience/'
 forbid "serve does not include train" learner/serve/ 'learner/train/'
 forbid "train does not include serve" learner/train/ 'learner/serve/'
+forbid "a policy knows networks and devices only" learner/algorithm/ \
+  'learner/(serve|train|params|report)/'
 forbid "network and device stand beside the path" \
   'learner/(network|device)/' 'learner/(serve|train|experience|params)/'
 forbid "the environment ABI depends on nothing" envs/env.h '[a-z]*/'

@@ -11,7 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "deploy/watch/panel.h"
-#include "deploy/watch/policy.h"
+#include "deploy/watch/chooser.h"
 #include "deploy/watch/world.h"
 
 enum { EXIT_USAGE = 2, EXIT_NOT_READ = 5 };
@@ -60,7 +60,7 @@ struct watch {
   FILE *pictures; /* stdout as it was */
   struct learner_options learner;
   struct run run;
-  struct policy *policy;
+  struct chooser *chooser;
   struct world world;
   struct panel panel;
   char (*name)[32];   /* (A) */
@@ -127,8 +127,8 @@ static enum status open_all(struct watch *watch, const char *folder, struct erro
   if (status != STATUS_OK) return status;
   crash_install(watch->run.env_name);
   crash_limit((unsigned)watch->learner.hang_s);
-  watch->policy = policy_create(&watch->run);
-  status = world_open(&watch->world, &watch->run, policy_row(watch->policy), error);
+  watch->chooser = chooser_create(&watch->run);
+  status = world_open(&watch->world, &watch->run, chooser_row(watch->chooser), error);
   if (status == STATUS_OK)
     status = world_reset(&watch->world, (uint64_t)watch->options.seed, error);
   if (status == STATUS_OK) status = world_draw(&watch->world, error);
@@ -139,7 +139,7 @@ static enum status open_all(struct watch *watch, const char *folder, struct erro
 static void close_all(struct watch *watch) {
   if (watch->panel.frame.pixels) panel_deinit(&watch->panel);
   if (watch->world.run) world_close(&watch->world);
-  policy_destroy(watch->policy);
+  chooser_destroy(watch->chooser);
   run_destroy(&watch->run);
   free(watch->names);
   free(watch->name);
@@ -165,7 +165,7 @@ static enum status write_frame(FILE *to, const struct canvas *frame, struct erro
 }
 
 /* What was chosen stays to be seen when the episode has ended. */
-static enum status show(struct watch *watch, int episode, const struct policy_choice *choice,
+static enum status show(struct watch *watch, int episode, const struct chooser_choice *choice,
                         struct error *error) {
   const struct world *world = &watch->world;
   bool over = world->flags & (STEP_TERMINATED | STEP_TRUNCATED) && !(world->flags & STEP_FIRST);
@@ -195,18 +195,18 @@ static enum status play_episode(struct watch *watch, int episode, struct error *
   struct world *world = &watch->world;
   uint64_t seed = (uint64_t)watch->options.seed + (uint64_t)episode;
   enum status status = world_reset(world, seed, error);
-  struct policy_choice choice = {0};
+  struct chooser_choice choice = {0};
   bool ended = false;
   panel_begin(&watch->panel);
   while (status == STATUS_OK && !ended && world->steps < watch->options.max_steps) {
-    choice = policy_act(watch->policy, world->reward, world->flags);
+    choice = chooser_act(watch->chooser, world->reward, world->flags);
     status = show(watch, episode, &choice, error);
     if (status == STATUS_OK) status = world_step(world, choice.action, &ended, error);
   }
   if (status != STATUS_OK) return status;
   /* A learner reads the last row of an episode that was cut, and no other. */
   if (world->flags & STEP_TRUNCATED)
-    choice = policy_act(watch->policy, world->reward, world->flags);
+    choice = chooser_act(watch->chooser, world->reward, world->flags);
   status = show(watch, episode, &choice, error);
   log_info("episode %d: return %.9g in %lld steps%s", episode + 1, world->score,
            (long long)world->steps, ended ? "" : ", not to its end (--max_steps)");

@@ -82,13 +82,14 @@ enum status network_create(struct network **out, const struct network_config *co
   if (status == STATUS_OK && kind->check) status = kind->check(config, error);
   if (status != STATUS_OK) return status;
 
+  CHECK(config->head_size > 0, "a network without a head");
   struct network *network = check_alloc(1, sizeof(*network));
   network->config = *config;
   network->config.network = kind->name;
   forget_pointers(&network->config.inputs);
   network->kind = kind;
   network->inputs_size = device_inputs_size(&config->inputs);
-  network->outputs = config->inputs.num_actions + 1;
+  network->outputs = config->head_size + 1;
   if (kind->declare) kind->declare(network);
   *out = network;
   return STATUS_OK;
@@ -127,8 +128,8 @@ size_t network_numbers_per_row(const struct network *network) {
   return network->kind->numbers_per_row ? network->kind->numbers_per_row(network) : 0;
 }
 
-int network_num_actions(const struct network *network) {
-  return network->config.inputs.num_actions;
+int network_head_size(const struct network *network) {
+  return network->config.head_size;
 }
 
 const struct device_inputs *network_inputs(const struct network *network) {
@@ -200,7 +201,7 @@ void network_forward(struct network_workspace *workspace, struct network_outputs
   network->kind->forward(workspace, state_out, params, inputs, state_in, T, N);
   workspace->forward_T = T;
   workspace->forward_N = N;
-  *out = (struct network_outputs){workspace->head, network->outputs};
+  *out = (struct network_outputs){workspace->head, network->config.head_size, network->outputs};
 }
 
 void network_backward(struct network_workspace *workspace, real *grads, const real *params,

@@ -19,6 +19,7 @@ struct network_config {
   const char *network;
   /* Pointers NULL: only the layout, num_actions and the two switches are read. */
   struct device_inputs inputs;
+  int head_size;  /* outputs for the policy, besides the value */
   int num_layers; /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[NETWORK_MAX_LAYERS];
   int lstm_size; /* lstm: 1 or more; for images 0: none */
@@ -37,11 +38,11 @@ struct network_parameter {
 struct network;
 struct network_workspace;
 
-/* What forward gives and backward takes. Arrays belong to the workspace.
- * head (T*N, A+1): logits, then the value. */
+/* What forward gives and backward takes. Arrays belong to the workspace. */
 struct network_outputs {
-  real *head;
-  int stride; /* A + 1 */
+  real *head; /* (T*N, stride): what the policy reads (logits), then the value */
+  int size;   /* outputs for the policy: A logits */
+  int stride; /* size + 1 */
 };
 
 /* Errors: INVALID (unknown network: names the nearest; sizes that make no sense). */
@@ -54,7 +55,8 @@ size_t network_num_parameters(const struct network *network); /* P; may be 0 */
 int network_state_size(const struct network *network);
 /* About how many numbers a workspace with backward holds for each row; 0: few. */
 size_t network_numbers_per_row(const struct network *network);
-int network_num_actions(const struct network *network);
+/* Outputs for the policy, besides the value. */
+int network_head_size(const struct network *network);
 const struct device_inputs *network_inputs(
     const struct network *network); /* the layout, pointers NULL */
 const struct network_parameter *network_parameters(const struct network *network, int *count);

@@ -190,9 +190,9 @@ static void choose_actions(struct inference *self, const struct row_batch *batch
   struct network_outputs out;
   network_forward(self->workspace, &out, self->state_out, self->params, &inputs, self->state_in, 1,
                   batch->num_rows);
-  self->device->ops->categorical_sample(self->device, self->action, self->log_prob, out.head,
-                                        out.stride, self->uniform, batch->num_rows,
-                                        network_num_actions(self->network));
+  struct policy_rows rows = {.uniform = self->uniform};
+  self->config.policy->choose(self->device, self->action, self->log_prob, &out, &rows,
+                              batch->num_rows);
 }
 
 /* The frame is the next one's past. */

@@ -2,12 +2,12 @@
  * handed to training. The answers go out before the step is filed, so that actors work while the
  * learner keeps its books. Thread: inference (with one queue on a CPU: the queue's own thread).
  * Upstream: batcher.h. Downstream: experience/{slots,pages,fifo}.h; params/weights.h;
- * learner/network. */
+ * learner/network, learner/algorithm/policy.h. */
 #ifndef ACORN_LEARNER_SERVE_INFERENCE_H
 #define ACORN_LEARNER_SERVE_INFERENCE_H
 
 #include "common/metrics/metrics.h"
-#include "learner/network/network.h"
+#include "learner/algorithm/policy.h"
 #include "learner/experience/fifo.h"
 #include "learner/experience/pages.h"
 #include "learner/params/weights.h"
@@ -15,7 +15,8 @@
 #include "learner/serve/batcher.h"
 
 struct inference_config {
-  int num_slots; /* training slots, then evaluation slots */
+  const struct policy *policy; /* what chooses the actions */
+  int num_slots;               /* training slots, then evaluation slots */
   int num_train_slots;
   int max_rows; /* of a batch */
   uint64_t seed;

@@ -118,7 +118,7 @@ enum status update_create(struct update **out, struct device *device, const stru
                             .decay = decay,
                             .device = device,
                             .network = network,
-                            .actions = network_num_actions(network)};
+                            .actions = network_head_size(network)};
   update->config.optimizer = update->config.learning_rate_decay = NULL;
   status = init_state(update, config, error);
   if (status != STATUS_OK) {

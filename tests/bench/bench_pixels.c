@@ -83,6 +83,7 @@ static double update_us(void) {
   struct error error;
   struct network_config config = {
       .network = network,
+      .head_size = A,
       .inputs = {.row_stride = SIZE * SIZE,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, SIZE * SIZE, 0, SIZE, SIZE, 1}},

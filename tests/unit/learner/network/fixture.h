@@ -36,6 +36,7 @@ static inline struct network_config fixture_config(const char *network, int num_
                                                    enum activation act) {
   return (struct network_config){.network = network,
                                  .inputs = fixture_inputs(),
+                                 .head_size = ACTIONS,
                                  .num_layers = num_layers,
                                  .hidden = {6, 5, 4, 7},
                                  .lstm_size = 5,

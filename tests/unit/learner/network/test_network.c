@@ -25,6 +25,7 @@ static void refuses_what_makes_no_sense(void **state) {
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct network_config config = {.network = table[i].network,
+                                    .head_size = table[i].num_actions,
                                     .inputs = {.row_stride = 16,
                                                .num_tensors = table[i].num_tensors,
                                                .tensor = {{DTYPE_FLOAT32, table[i].count, 0}},
@@ -64,7 +65,7 @@ static void names_its_parameters(void **state) {
   }
   assert_int_equal(network_num_parameters(network), 324);
   assert_int_equal(network_state_size(network), 10);
-  assert_int_equal(network_num_actions(network), ACTIONS);
+  assert_int_equal(network_head_size(network), ACTIONS);
   network_destroy(network);
 }
 
@@ -298,6 +299,7 @@ static void scripted_pushes_towards_the_angle(void **state) {
   static const float angle[] = {-0.1f, 0.1f, 0, -1e-30f};
   static const int action[] = {0, 1, 1, 0};
   struct network_config config = {.network = "scripted",
+                                  .head_size = 2,
                                   .inputs = {.row_stride = 16,
                                              .num_tensors = 1,
                                              .tensor = {{DTYPE_FLOAT32, 4, 0}},

@@ -10,6 +10,7 @@ static struct network_config config_for(const char *network, int height, int wid
   int count = height * width * channels;
   return (struct network_config){
       .network = network,
+      .head_size = actions,
       .inputs = {.row_stride = (size_t)(count + 15) / 16 * 16,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, count, 0, height, width, channels}},

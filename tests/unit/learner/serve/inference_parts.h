@@ -70,6 +70,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
   assert_int_equal(device_create(&parts->device, "ref", &error), STATUS_OK);
   struct network_config network = {.network = config->network,
                                    .inputs = parts->inputs,
+                                   .head_size = ACTIONS,
                                    .num_layers = 1,
                                    .hidden = {6},
                                    .lstm_size = 5};
@@ -84,6 +85,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
   struct progress_config progress = {.target_return = NAN, .max_kept = config->train_slots};
   parts->progress = progress_create(&progress);
   struct inference_config inference = config->inference;
+  inference.policy = &policy_categorical;
   inference.num_slots = config->clients;
   inference.max_rows = batcher.max_rows;
   parts->inference =

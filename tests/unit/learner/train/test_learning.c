@@ -33,6 +33,7 @@ static struct device_inputs cue_inputs(void) {
 static void player_open(struct player *p, const char *network, const char *device) {
   struct network_config config = {.network = network,
                                   .inputs = cue_inputs(),
+                                  .head_size = CUES,
                                   .num_layers = 1,
                                   .hidden = {16},
                                   .lstm_size = 16,

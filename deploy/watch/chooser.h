@@ -3,28 +3,28 @@
  * sees (previous action and reward, recurrent state, stacked frames) and draws the same random
  * numbers, so that it plays as the run's evaluation with one environment does.
  * Upstream: deploy/watch/watch.c. Downstream: learner/network. Thread: one. */
-#ifndef ACORN_DEPLOY_WATCH_POLICY_H
-#define ACORN_DEPLOY_WATCH_POLICY_H
+#ifndef ACORN_DEPLOY_WATCH_CHOOSER_H
+#define ACORN_DEPLOY_WATCH_CHOOSER_H
 
 #include "learner/run.h"
 
-struct policy;
+struct chooser;
 
-struct policy_choice {
+struct chooser_choice {
   int action;
   float value;
   const float *probability; /* (A); the policy's, until the next call */
 };
 
 /* Borrows the run, which was made to evaluate, for its life. */
-struct policy *policy_create(struct run *run);
-void policy_destroy(struct policy *policy);
+struct chooser *chooser_create(struct run *run);
+void chooser_destroy(struct chooser *chooser);
 
 /* Where the environment writes its next row. Shapes: (row_stride), as run->inputs describes it. */
-uint8_t *policy_row(struct policy *policy);
+uint8_t *chooser_row(struct chooser *chooser);
 
 /* Reads the row, with the reward of the step into it and its flags (enum step_flag), and chooses.
  * One call for each row that a learner would get: on a truncated one the action means nothing. */
-struct policy_choice policy_act(struct policy *policy, float reward, uint8_t flags);
+struct chooser_choice chooser_act(struct chooser *chooser, float reward, uint8_t flags);
 
 #endif

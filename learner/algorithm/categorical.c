@@ -1,0 +1,20 @@
+/* categorical: softmax over the logits of a discrete action space. Statistics: log mu(a|x). */
+#include "learner/algorithm/policy.h"
+
+static int head_size(const struct space *space) {
+  return space->discrete;
+}
+
+static void choose(struct device *device, void *action, float *statistics,
+                   const struct network_outputs *out, const struct policy_rows *rows, int B) {
+  device->ops->categorical_sample(device, action, statistics, out->head, out->stride, rows->uniform,
+                                  B, out->size);
+}
+
+const struct policy policy_categorical = {
+    .name = "categorical",
+    .actions = "discrete",
+    .head_size = head_size,
+    .statistics = 1,
+    .choose = choose,
+};

@@ -1,0 +1,31 @@
+/* A policy: how actions are chosen from what the network says, for one kind of action space. Each is
+ * a row of operations in a file of its own (categorical.c); inference acts by it, and algorithms are
+ * paired with one.
+ *
+ * Upstream: learner/serve/inference.c, deploy/watch/chooser.c. Downstream: learner/device.
+ * Thread: any (no state). */
+#ifndef ACORN_LEARNER_ALGORITHM_POLICY_H
+#define ACORN_LEARNER_ALGORITHM_POLICY_H
+
+#include "learner/network/network.h"
+
+/* What a choice depends on besides the network. Arrays (B). */
+struct policy_rows {
+  const float *uniform; /* in [0, 1); negative: the greedy action */
+};
+
+struct policy {
+  const char *name;
+  const char *actions; /* the action spaces that it acts in: "discrete" */
+  /* Outputs that the network's head has for it, besides the value; 0: not for this space. */
+  int (*head_size)(const struct space *space);
+  /* Floats that are kept with a step, as what the behaviour policy was: log mu(a|x). */
+  int statistics;
+  /* Shapes: action (B) of space_action_bytes each, statistics (B, statistics). */
+  void (*choose)(struct device *device, void *action, float *statistics,
+                 const struct network_outputs *out, const struct policy_rows *rows, int B);
+};
+
+extern const struct policy policy_categorical;
+
+#endif
