@@ -1,6 +1,6 @@
-/* A policy: how actions are chosen from what the network says, for one kind of action space. Each is
- * a row of operations in a file of its own (categorical.c); inference acts by it, and algorithms are
- * paired with one.
+/* A policy: how actions are chosen from what the network says, for one kind of action space. Each
+ * is a row of operations in a file of its own (categorical.c); inference acts by it, and an
+ * algorithm is paired with one.
  *
  * Upstream: learner/serve/inference.c, deploy/watch/chooser.c. Downstream: learner/device.
  * Thread: any (no state). */
