@@ -8,7 +8,8 @@
 #include "learner/algorithm/policy.h"
 
 static const struct algorithm_row rows[] = {
-#define ROW(name, algorithm, policy, network, help) {#name, help, algorithm, policy, network},
+#define ROW(name, algorithm, policy, network, pace, help) \
+  {#name, help, algorithm, policy, network, pace},
     ALGORITHMS(ROW)
 #undef ROW
 };

@@ -40,9 +40,10 @@ static const struct preset presets[] = {
     {"tmaze", "", "discount", "0.95"},
     {"tmaze", "", "learning_rate", "0.004"},
     {"tmaze", "", "entropy_cost", "0.005"},
-    /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam and its mean over
-     * steps where IMPALA sums: so a norm of 40 hardly ever clips. But for the batch: Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by
-     * then in batches of 8, four times as many updates. */
+    /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam and its mean
+     * over steps where IMPALA sums, so that a norm of 40 hardly ever clips; but for the batch:
+     * Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by then in
+     * batches of 8, four times as many updates. */
     {"atari", "", "total_steps", "12M"},
     {"atari", "", "network", "impala_shallow"},
     {"atari", "", "reward_clip", "1"},
@@ -87,17 +88,25 @@ static const struct {
 /* What an environment of one's own gets: one in C is fast. */
 enum { ENVS_PER_ACTOR = 16 };
 
-bool learner_options_learns(const struct learner_options *options) {
-  static const struct {
-    const char *name, *network;
-  } agents[] = {
-#define AGENT(name, algorithm, policy, network, help) {#name, network},
-      ALGORITHMS(AGENT)
+/* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
+static const struct agent {
+  const char *name, *network;
+  enum algorithm_pace pace;
+} agents[] = {
+#define AGENT(name, algorithm, policy, network, pace, help) {#name, network, pace},
+    ALGORITHMS(AGENT)
 #undef AGENT
-  };
+};
+
+static const struct agent *find_agent(const char *name) {
   for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
-    if (strcmp(agents[i].name, options->agent) == 0) return !agents[i].network[0];
-  return false;
+    if (strcmp(agents[i].name, name) == 0) return &agents[i];
+  CHECK(false, "no agent %s", name);
+  return NULL;
+}
+
+bool learner_options_learns(const struct learner_options *options) {
+  return !find_agent(options->agent)->network[0];
 }
 
 bool learner_options_pixels(const struct learner_options *options) {
@@ -112,6 +121,13 @@ static void apply_network_defaults(struct learner_options *options) {
   if (options->lstm_size < 0) options->lstm_size = lstm ? 64 : impala ? 256 : 0;
   if (options->frame_stack == 0)
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
+}
+
+/* A synchronous update takes a window of every environment. */
+static void apply_pace(struct learner_options *options) {
+  if (find_agent(options->agent)->pace == SYNCHRONOUS &&
+      !options_given(&learner_options_table, options, "batch_size"))
+    options->batch_size = options->num_envs;
 }
 
 bool learner_options_has_preset(const char *env) {
@@ -132,6 +148,7 @@ void learner_options_apply_preset(struct learner_options *options) {
     CHECK(status == STATUS_OK, "%s", error.text);
   }
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
+  apply_pace(options);
   apply_network_defaults(options);
 }
 

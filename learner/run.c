@@ -41,6 +41,7 @@ static void choose_algorithm(struct run *run) {
   const struct algorithm_row *row = algorithms_find(run->options->agent);
   run->algorithm = row->algorithm;
   run->policy = row->policy;
+  run->synchronous = row->pace == SYNCHRONOUS;
   run->network_name = row->network[0] ? row->network : run->options->network;
 }
 

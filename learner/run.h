@@ -28,6 +28,7 @@ struct run {
   const struct algorithm *algorithm; /* NULL: there is nothing to learn */
   const struct policy *policy;
   const char *network_name;
+  bool synchronous; /* acting waits for every update */
   struct network *network;
   struct progress *progress;
   struct weights *weights;

@@ -96,7 +96,7 @@ static void make_experience(struct run *run) {
                                .page_steps = T,
                                .row_stride = run->inputs.row_stride,
                                .state_size = state,
-                               .stagger = true,
+                               .stagger = !run->synchronous,
                                .footprint = footprint};
   run->pages = pages_create(run->inference_device, &pages);
   struct fifo_config fifo = {T,
@@ -166,14 +166,16 @@ void run_make_serving(struct run *run) {
                                    .deterministic = options->deterministic};
   run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);
 
-  struct inference_config inference = {.policy = run->policy,
-                                       .num_slots = slots,
-                                       .num_train_slots = run->num_train_slots,
-                                       .max_rows = batcher.max_rows,
-                                       .seed = (uint64_t)options->seed,
-                                       .greedy_eval = strcmp(options->policy, "greedy") == 0,
-                                       .lockstep = options->deterministic,
-                                       .count_eval_steps = run->evaluates};
+  struct inference_config inference = {
+      .policy = run->policy,
+      .num_slots = slots,
+      .num_train_slots = run->num_train_slots,
+      .max_rows = batcher.max_rows,
+      .seed = (uint64_t)options->seed,
+      .greedy_eval = strcmp(options->policy, "greedy") == 0,
+      .lockstep = options->deterministic,
+      .waits_for_updates = options->deterministic || run->synchronous,
+      .count_eval_steps = run->evaluates};
   run->inference =
       inference_create(&inference, run->inference_device, run->network, &run->inputs, run->weights,
                        run->batcher, run->pages, run->fifo, run->progress, &run->inference_metrics);

@@ -3,8 +3,8 @@
  * all share: schedules, reduction, clipping, the optimiser, checkpoints.
  *
  * Upstream: train/update.c. Downstream: learner/network, learner/device. Thread: the trainer's.
- * Invariant: the gradient depends on nothing but the parameters, the batch and the schedule, so that
- * a resumed run goes on bit for bit. */
+ * Invariant: the gradient depends on nothing but the parameters, the batch and the schedule, so
+ * that a resumed run goes on bit for bit. */
 #ifndef ACORN_LEARNER_ALGORITHM_ALGORITHM_H
 #define ACORN_LEARNER_ALGORITHM_ALGORITHM_H
 
@@ -63,7 +63,5 @@ struct algorithm {
    * terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);
 };
-
-extern const struct algorithm algorithm_vtrace;
 
 #endif

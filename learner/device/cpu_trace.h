@@ -1,4 +1,5 @@
-/* Traces and the actor-critic losses: operations trace and actor_critic_loss. Part of cpu_kernels.c. */
+/* Traces and the actor-critic losses: operations trace and actor_critic_loss. Part of
+ * cpu_kernels.c. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_TRACE_H
 #define ACORN_LEARNER_DEVICE_CPU_TRACE_H
 

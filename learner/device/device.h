@@ -71,15 +71,15 @@ int device_window_columns(const struct device_window *window);
 int device_window_before(const struct device_window *window, int length);
 int device_window_after(const struct device_window *window, int length);
 
-/* How rewards and values become value targets vs and advantages. delta_t = r_{t+1} + gamma V(x_{t+1})
- * - V(x_t). */
+/* How rewards and values become value targets vs and advantages. delta_t = r_{t+1} + gamma
+ * V(x_{t+1}) - V(x_t). */
 enum trace_kind {
   /* Ratios rho = pi/mu, clipped; advantage = rho (r + gamma vs_{t+1} - V). Source: Espeholt et al.
    * 2018, eq. 1, computed backwards (remark 1). */
   TRACE_VTRACE,
-  /* Generalised advantage estimation: no ratios; advantage = sum of (gamma lambda)^k delta_{t+k}, vs
-   * = V + advantage. lambda = 1: Monte-Carlo returns, cut at the window's end. Source: Schulman et
-   * al. 2016, eq. 16. */
+  /* Generalised advantage estimation: no ratios; advantage = sum of (gamma lambda)^k delta_{t+k},
+   * vs = V + advantage. lambda = 1: Monte-Carlo returns, cut at the window's end. Source: Schulman
+   * et al. 2016, eq. 16. */
   TRACE_GAE
 };
 
@@ -213,8 +213,8 @@ struct device_ops {
                                int stride, const int32_t *action, const real *d_log_prob,
                                const real *d_entropy, int B, int A);
 
-  /* ---- vs, advantage (T, N), by v->kind. Step t is masked (vs = V, advantage = 0, the trace stops)
-   * where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated. */
+  /* ---- vs, advantage (T, N), by v->kind. Step t is masked (vs = V, advantage = 0, the trace
+   * stops) where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated. */
   void (*trace)(struct device *d, real *vs, real *advantage, const struct device_trace *v);
 
   /* ---- the losses' gradients at the heads, over the unmasked steps (flags without TRUNCATED) of

@@ -1,6 +1,6 @@
 /* Where the results of several learners become one: after this call gradient and sums are the same
- * on all of them, and every decision (finite, learning rate, entropy cost, stop) uses what it gives.
- * With one learner, which is all there is today, both stay as they are.
+ * on all of them, and every decision (finite, learning rate, entropy cost, stop) uses what it
+ * gives. With one learner, which is all there is today, both stay as they are.
  *
  * Upstream: train/update.c. Thread: the trainer's.
  * Invariant: the gradient is the mean of the learners' gradients, the sums are added up. */

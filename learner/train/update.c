@@ -21,8 +21,8 @@ struct update {
   struct train_state state;
   void *learner; /* the algorithm's own */
 
-  /* device memory of one step: (P + sums + 1): the gradient, the loss's sums, the gradient's norm */
-  real *gradient;
+  /* device memory of one step */
+  real *gradient;        /* (P + sums + 1): the gradient, the loss's sums, the gradient's norm */
   const uint8_t **frame; /* (T+1, N, stack), NULL where frames are not stacked */
 };
 

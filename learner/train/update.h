@@ -23,9 +23,10 @@ struct update_stats {
 
 struct update;
 
-/* Parameters are initialised from the seed. The device is the trainer's own; all is borrowed for the
- * update's life, of the options their strings. A batch has options->batch_size windows of options->unroll_length steps.
- * algorithm NULL: it only holds the parameters, for an evaluation. Errors: INVALID. */
+/* Parameters are initialised from the seed; a batch has options->batch_size windows of
+ * options->unroll_length steps. algorithm NULL: it only holds the parameters, for an evaluation.
+ * Owner: all is borrowed for the update's life (of the options, their strings); the device is the
+ * trainer's own. Errors: INVALID. */
 MUST_CHECK enum status update_create(struct update **out, struct device *device,
                                      const struct network *network,
                                      const struct algorithm *algorithm,

@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/algorithms.h"
 #include "learner/train/trainer.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 10000000 };
