@@ -16,6 +16,7 @@
 #include "learner/metrics_port.h"
 #include "learner/pace.h"
 #include "learner/report.h"
+#include "learner/run.h"
 #include "learner/run_checkpoint.h"
 #include "learner/run_options.h"
 

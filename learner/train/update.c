@@ -6,6 +6,8 @@
 
 #include "common/base/check.h"
 #include "common/rpc/wire.h"
+#include "learner/train/entropy.h"
+#include "learner/train/optimizer.h"
 #include "learner/train/state.h"
 #include "learner/train/update_stats.h"
 
