@@ -77,9 +77,9 @@ struct wire_rows {
   uint64_t run_id; /* 0 if not sent */
 };
 
-/* Decodes one Steps message. Checks lengths against the layout, flags against the rules of
- * design "A step" that a single message can break (unknown bits; terminated without first;
- * truncated with first, unless terminated too, which becomes terminated | first, terminated
+/* Decodes one Steps message. Checks lengths against the layout, flags against those rules of "A
+ * step" in docs/protocol.md that a single message can break (unknown bits; terminated without
+ * first; truncated with first, unless terminated too, which becomes terminated | first, terminated
  * wins), and episodes' environment numbers. NaN is not its business.
  * Errors: INVALID, with a sentence that names the field and both values; the rows are then
  * garbage. */

@@ -98,7 +98,7 @@ static enum status scan_field(struct wire_cursor *cursor, const struct wire_fiel
 
 /* ---- the copies */
 
-/* The flags' rules that a single row can break; see "A step" in the protocol. Returns NULL if
+/* The flags' rules that a single row can break; see "A step" in docs/protocol.md. Returns NULL if
  * all is well. */
 static const char *flags_fault(uint8_t flags) {
   if (flags & ~(STEP_FIRST | STEP_TERMINATED | STEP_TRUNCATED | STEP_ABSENT))

@@ -1,6 +1,6 @@
-/* The table of operations that networks, losses and optimisers are written against. Three
- * implementations: ref.c (naive loops, the oracle, compiled for float and for double), cpu.c
- * (blocked vector kernels), and a GPU plugin.
+/* The table of operations that networks, losses and optimisers are written against. Two
+ * implementations: ref.c (naive loops, the oracle, compiled for float and for double) and cpu.c
+ * (blocked vector kernels, and oneDNN for convolutions).
  *
  * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so
  * that nobody reads a device array by accident: upload and download convert from and to float (or
