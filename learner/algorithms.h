@@ -17,7 +17,7 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
 #define ALGORITHMS(X)                                                 \
   X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, \
     "V-trace actor-critic (IMPALA)")                                  \
-  X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS,       \
+  X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS,        \
     "synchronous advantage actor-critic with GAE(lambda)")            \
   X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS,        \
     "acts uniformly and learns nothing")                              \

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "learner/algorithm/policy.h"
 #include "learner/experience/frames.h"
 
 enum { SLOT = 0 }; /* what evaluation calls its first environment */

@@ -1,6 +1,6 @@
-/* The table of operations that networks, losses and optimisers are written against. Three
- * implementations: ref.c (naive loops, the oracle, compiled for float and for double), cpu.c
- * (blocked vector kernels), and a GPU plugin.
+/* The table of operations that networks, losses and optimisers are written against. Two
+ * implementations: ref.c (naive loops, the oracle, compiled for float and for double) and cpu.c
+ * (blocked vector kernels, and oneDNN for convolutions).
  *
  * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so
  * that nobody reads a device array by accident: upload and download convert from and to float (or
@@ -229,7 +229,10 @@ struct device_ops {
   /* ---- optimisers over P parameters; gradients are scaled by min(1, max_norm / norm) first
    * (max_norm 0: not at all), norm (1) as computed by global_norm. */
   void (*global_norm)(struct device *d, real *norm, const real *g, size_t P);
-  /* Source: Kingma and Ba 2015, algorithm 1; step counts from 1. */
+  /* p -= lr m_hat / (sqrt(v_hat) + epsilon), where the hat is the correction for the bias; step
+   * counts from 1. TensorFlow adds its epsilon ("epsilon hat") to the root of the uncorrected v:
+   * there a value means what epsilon / sqrt(1 - beta2^step) means here, which is larger at first.
+   * Source: Kingma and Ba 2015, algorithm 1; the other form is at the end of its section 2. */
   void (*adam)(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
                float max_norm, float lr, float beta1, float beta2, float epsilon, int64_t step,
                size_t P);

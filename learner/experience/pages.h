@@ -20,7 +20,7 @@
  * Invariant: a held page is never reused; a window that pages_append closed can be
  * gathered until it is released or its life ends, in any order; no window crosses two lives.
  * Upstream: serve/inference.c (thread: inference). Downstream: fifo.c (gathers).
- * Source of the row layout: design 5. */
+ * docs/design.md, "Experience", has the reasons for the layout. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
 

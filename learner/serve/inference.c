@@ -7,8 +7,10 @@
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/rpc/wire.h"
+#include "learner/device/device.h"
 #include "learner/experience/frames.h"
 #include "learner/experience/slots.h"
+#include "learner/network/network.h"
 #include "learner/serve/reply.h"
 
 struct inference {

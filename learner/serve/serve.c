@@ -43,6 +43,14 @@ static bool may_run(const struct serve *serve) {
   return !atomic_load(&serve->stopping) && !inference_ended(serve->inference);
 }
 
+static void end_silent_leases(const struct serve *serve, int64_t now_us) {
+  struct rpc_stream *stream;
+  while ((stream = leases_expire(serve->leases, now_us))) {
+    rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED, "no rows came for 10 minutes");
+    rpc_stream_unref(stream);
+  }
+}
+
 /* One queue and inference on one thread: a linear loop. */
 static void *run_inline(void *argument) {
   struct queue *queue = argument;
@@ -61,7 +69,7 @@ static void *run_inline(void *argument) {
     if (ran && clock_now_us() - now_us > LONG_US)
       while (rpc_server_poll(serve->server, queue->index, 0) > 0) continue;
     if (now_us >= expire_us) {
-      leases_expire(serve->leases, now_us);
+      end_silent_leases(serve, now_us);
       expire_us = now_us + EXPIRE_US;
     }
   }
@@ -72,7 +80,7 @@ static void *run_queue(void *argument) {
   struct queue *queue = argument;
   struct serve *serve = queue->serve;
   while (rpc_server_poll(serve->server, queue->index, clock_now_us() + QUEUE_WAIT_US) >= 0)
-    if (queue->index == 0) leases_expire(serve->leases, clock_now_us());
+    if (queue->index == 0) end_silent_leases(serve, clock_now_us());
   return NULL;
 }
 
