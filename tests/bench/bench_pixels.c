@@ -87,7 +87,7 @@ static double update_us(void) {
       .inputs = {.row_stride = SIZE * SIZE,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, SIZE * SIZE, 0, SIZE, SIZE, 1}},
-                 .num_actions = A,
+                 .discrete = A,
                  .use_previous_action = true,
                  .use_reward = true},
       .lstm_size = lstm};

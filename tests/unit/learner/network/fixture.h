@@ -27,7 +27,7 @@ static inline struct device_inputs fixture_inputs(void) {
   return (struct device_inputs){.row_stride = STRIDE,
                                 .num_tensors = 2,
                                 .tensor = {{DTYPE_FLOAT32, FLOATS, 0}, {DTYPE_UINT8, BYTES, 16}},
-                                .num_actions = ACTIONS,
+                                .discrete = ACTIONS,
                                 .use_previous_action = true,
                                 .use_reward = true};
 }
@@ -150,7 +150,7 @@ static inline int reference_embed(double *x, const struct device_inputs *in, int
   for (int k = 0; k < FLOATS; k++) x[I++] = ((const float *)bytes)[k];
   for (int k = 0; k < BYTES; k++) x[I++] = bytes[16 + k] / 255.0;
   for (int a = 0; in->use_previous_action && a < ACTIONS; a++)
-    x[I++] = in->previous_action[row] == a ? 1 : 0;
+    x[I++] = ((const int32_t *)in->previous_action)[row] == a ? 1 : 0;
   if (in->use_reward) x[I++] = in->flags[row] & STEP_FIRST ? 0 : fmax(-1, fmin(1, in->reward[row]));
   return I;
 }

@@ -14,7 +14,7 @@ static struct network_config config_for(const char *network, int height, int wid
       .inputs = {.row_stride = (size_t)(count + 15) / 16 * 16,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, count, 0, height, width, channels}},
-                 .num_actions = actions,
+                 .discrete = actions,
                  .use_previous_action = true,
                  .use_reward = true,
                  .stack = stack},
@@ -159,7 +159,7 @@ static void unrolled_equals_step_by_step(void **state) {
     for (int t = 0; t < STEPS; t++) {
       struct device_inputs step = w.inputs;
       step.observation += (size_t)(t * COLUMNS) * step.row_stride;
-      step.previous_action += t * COLUMNS;
+      step.previous_action = (const int32_t *)step.previous_action + t * COLUMNS;
       step.reward += t * COLUMNS;
       step.flags += t * COLUMNS;
       step.frame += t * COLUMNS * CASES[i].stack;

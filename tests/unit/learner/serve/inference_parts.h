@@ -64,7 +64,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
   *parts = (struct inference_parts){.inputs = {.row_stride = STRIDE,
                                                .num_tensors = 1,
                                                .tensor = {{DTYPE_FLOAT32, 1, 0}},
-                                               .num_actions = ACTIONS,
+                                               .discrete = ACTIONS,
                                                .use_previous_action = config->reads_past,
                                                .use_reward = config->reads_past}};
   assert_int_equal(device_create(&parts->device, "ref", &error), STATUS_OK);

@@ -27,7 +27,7 @@ static struct device_inputs cue_inputs(void) {
   return (struct device_inputs){.row_stride = CUE_ROW,
                                 .num_tensors = 1,
                                 .tensor = {{DTYPE_FLOAT32, CUES + 1, 0}},
-                                .num_actions = CUES};
+                                .discrete = CUES};
 }
 
 static void player_open(struct player *p, const char *network, const char *device) {

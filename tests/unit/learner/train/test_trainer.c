@@ -40,7 +40,7 @@ static const struct network_config mlp = {.network = "mlp",
                                           .inputs = {.row_stride = STRIDE,
                                                      .num_tensors = 1,
                                                      .tensor = {{DTYPE_FLOAT32, 4, 0}},
-                                                     .num_actions = 2},
+                                                     .discrete = 2},
                                           .num_layers = 1,
                                           .hidden = {8}};
 static const struct network_config nature = {
@@ -49,7 +49,7 @@ static const struct network_config nature = {
     .inputs = {.row_stride = IMAGE_STRIDE,
                .num_tensors = 1,
                .tensor = {{DTYPE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},
-               .num_actions = 2}};
+               .discrete = 2}};
 
 static struct fixture *create_with(const struct network_config *network, const char *decay) {
   struct fixture *f = calloc(1, sizeof(*f));
