@@ -27,6 +27,7 @@ struct run {
   struct device *inference_device, *trainer_device;
   const struct policy *policy;
   struct network *network;
+  struct step_shape shape; /* of all steps: from the space, the policy and the network */
   struct progress *progress;
   struct weights *weights;
   struct update

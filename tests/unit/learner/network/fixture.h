@@ -17,6 +17,7 @@
 #include "common/rpc/wire.h"
 #include "learner/network/network.h"
 #include "learner/experience/batch.h"
+#include "tests/unit/support/discrete_shape.h"
 
 enum { FLOATS = 3, BYTES = 2, STRIDE = 32, ACTIONS = 3, MAX_WIDTH = 64 };
 
@@ -80,6 +81,7 @@ static inline int stream_below(struct stream *stream, int n) {
 /* One column: lives of a few steps that end by termination or by truncation, all fields as
  * experience would fill them. */
 static inline void fixture_fill_column(struct train_batch *batch, int n, struct stream *stream) {
+  int32_t *action = batch->action, *previous_action = batch->previous_action;
   int after_truncation = 0;
   for (int t = 0; t <= batch->T; t++) {
     int i = t * batch->N + n;
@@ -93,12 +95,12 @@ static inline void fixture_fill_column(struct train_batch *batch, int n, struct 
                                        : 0;
     batch->reward[i] = after_truncation ? 0 : (float)stream_between(stream, -3, 3);
     after_truncation = batch->flags[i] & STEP_TRUNCATED;
-    batch->action[i] = stream_below(stream, ACTIONS);
-    batch->behaviour[i] = (float)stream_between(stream, -3, -0.2);
+    action[i] = stream_below(stream, ACTIONS);
+    batch->statistics[i] = (float)stream_between(stream, -3, -0.2);
     batch->version[i] = -stream_below(stream, 4);
-    batch->previous_action[i] = batch->flags[i] & STEP_FIRST ? -1
-                                : t > 0                      ? batch->action[i - batch->N]
-                                                             : stream_below(stream, ACTIONS);
+    previous_action[i] = batch->flags[i] & STEP_FIRST ? -1
+                         : t > 0                      ? action[i - batch->N]
+                                                      : stream_below(stream, ACTIONS);
   }
 }
 
@@ -107,7 +109,7 @@ static inline void fixture_fill_batch(struct device *device, struct train_batch 
                                       uint32_t seed) {
   struct stream stream = {seed, 0};
   for (int n = 0; n < batch->N; n++) fixture_fill_column(batch, n, &stream);
-  for (int i = 0; i < batch->N * batch->state_size; i++) {
+  for (int i = 0; i < batch->N * batch->shape.state_size; i++) {
     float x = (float)stream_between(&stream, -1, 1);
     device->ops->upload(device, device_at(device, batch->state, (size_t)i), &x, 1);
   }
@@ -117,7 +119,8 @@ static inline void fixture_fill_batch(struct device *device, struct train_batch 
 static inline struct train_batch *fixture_batch(struct device *device,
                                                 const struct network *network, int T, int N,
                                                 uint32_t seed) {
-  struct train_batch *batch = train_batch_create(device, T, N, STRIDE, network_state_size(network));
+  struct step_shape shape = discrete_shape(STRIDE, network_state_size(network), 0);
+  struct train_batch *batch = train_batch_create(device, T, N, &shape);
   fixture_fill_batch(device, batch, seed);
   return batch;
 }

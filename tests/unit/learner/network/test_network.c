@@ -308,7 +308,8 @@ static void scripted_pushes_towards_the_angle(void **state) {
                                              .use_reward = true}};
   struct network *network = fixture_network(&config);
   struct device *device = fixture_device("ref");
-  struct train_batch *batch = train_batch_create(device, 1, 4, 16, 0);
+  struct step_shape shape = discrete_shape(16, 0, 0);
+  struct train_batch *batch = train_batch_create(device, 1, 4, &shape);
   for (int i = 0; i < 4; i++) ((float *)(batch->observation + 16 * i))[2] = angle[i];
   struct network_workspace *workspace = network_workspace_create(network, device, 9, false);
   struct device_inputs inputs = fixture_batch_inputs(network, batch);
