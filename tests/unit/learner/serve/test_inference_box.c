@@ -13,9 +13,11 @@ static const struct space space = {.box = BOX, .low = {-2, 0, -INFINITY}, .high 
 
 /* ---- the policy */
 
-/* Number i of the action, and what is kept with it. Sums of few bits, so that they are exact. */
+/* Number i of the action, within its bounds, and what is kept with it. */
 static float number(float uniform, float previous, int i) {
-  return floorf(uniform * 256) / 64 * (float)(i + 1) + previous / 4;
+  static const float least[BOX] = {-2, 0, -7};
+  float free = least[i] + 4 * uniform + previous / 4;
+  return fminf(space.high[i], fmaxf(space.low[i], free));
 }
 
 static float statistic(const float action[BOX], int i) {
