@@ -5,9 +5,8 @@
  * in; the caller writes the row. A slot's pages form a chain. Pages begin at window starts, so
  * page_steps is the stride between window starts (V-trace: T), and a window of T+1 steps is one
  * page and the first step of the next.
- * The first page of a life begins `phase(slot)` steps after
- * the life does, staggered over the slots so that windows complete evenly; the steps before it need
- * no row (nothing can train on them).
+ * The first page of a life may begin some steps after the life does (enum pages_phase); the steps
+ * before it need no row (nothing can train on them).
  *
  * Where frames are stacked a step shows some of the steps before it: the window's *footprint*. Then
  * every step has a row (those before the phase in the end of a page of their own), and a page stays
@@ -28,12 +27,19 @@
 
 #include "learner/experience/batch.h"
 
+/* When the first page of a life begins. */
+enum pages_phase {
+  PAGES_AT_ONCE,
+  PAGES_STAGGERED, /* so that windows of all slots complete evenly */
+  PAGES_TOGETHER   /* so that windows of all slots complete together */
+};
+
 struct pages_config {
   int num_slots;
   int num_pages;           /* >= pages_needed(num_slots, footprint) */
   int page_steps;          /* T */
   struct step_shape shape; /* footprint: at most page_steps */
-  bool stagger;            /* false: every phase is 0 (deterministic tests) */
+  enum pages_phase phase;
 };
 
 /* Where a slot's next step goes while its page has room. */
