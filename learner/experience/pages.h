@@ -133,8 +133,8 @@ static inline void pages_write_step(const struct pages_rows *rows, int64_t row, 
 const uint8_t *pages_observation_before(const struct pages *pages, int slot, int k);
 
 /* Copies a closed window into column `column` of the batch, previous actions derived
- * (start_previous_action, then the actions themselves; none on first rows), and releases the window:
- * its full page becomes free. */
+ * (start_previous_action, then the actions themselves; none on first rows), and releases the
+ * window: its full page becomes free. */
 void pages_gather(struct pages *pages, struct train_batch *batch, int column,
                   const struct window *window);
 /* Releases it without a copy. */

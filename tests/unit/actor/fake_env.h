@@ -23,7 +23,7 @@ static int fake_failing_resets;  /* so many resets fail from now on */
 static int fake_alive;           /* instances */
 static int fake_strangers;       /* calls by a thread that has not made the instance */
 static int fake_last_action;
-static int fake_box; /* 1: an action is two numbers, in -1..2 and without bounds */
+static int fake_box; /* 1: an action is two numbers, in -1..2 and -8..1e30 */
 static float fake_last_numbers[2];
 enum { FAKE_MAX_SEEDS = 64, FAKE_UNSEEDED = -1 };
 static int64_t fake_seed[FAKE_MAX_SEEDS]; /* of every reset so far, all instances */
@@ -48,7 +48,7 @@ static inline int fake_space(struct acorn_space *space, const struct acorn_confi
   space->discrete = fake_box ? 0 : 1000;
   space->box = fake_box ? 2 : 0;
   space->low[0] = -1, space->high[0] = 2;
-  space->low[1] = -INFINITY, space->high[1] = INFINITY;
+  space->low[1] = -8, space->high[1] = 1e30f;
   return 0;
 }
 

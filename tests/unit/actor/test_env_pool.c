@@ -251,7 +251,7 @@ static void an_action_that_there_is_not_is_refused(void **state) {
   close_pool();
 }
 
-/* Each environment gets its own numbers; the bounds are those of the space that it was asked for. */
+/* Each environment gets its own numbers, and only such as are within its bounds. */
 static void a_box_of_numbers_is_taken_apart(void **state) {
   (void)state;
   float numbers[2][2] = {{-1, 1e30f}, {2, -8}};
