@@ -1,6 +1,12 @@
 /* The table of operations that networks, losses and optimisers are written against. Three
  * implementations: ref.c (naive loops, the oracle, compiled for float and for double), cpu.c
- * (blocked vector kernels), and a GPU plugin.
+ * (blocked vector kernels), and guarded.c (ref with its memory out of the host's reach, for tests).
+ *
+ * Memory that `alloc` returned is the device's: host code never reads or writes it. What the host
+ * has to decide on it keeps itself, or downloads and waits for. Operations read and write nothing
+ * but such memory, and on a `unified` device also that of `alloc_host`; structs of arguments are
+ * the caller's and are read before the operation returns. Operations of one device run in the order
+ * in which they were given, on an `asynchronous` device after the call has returned.
  *
  * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so
  * that nobody reads a device array by accident: upload and download convert from and to float (or
@@ -50,6 +56,56 @@ struct device_inputs {
   /* (B, stack) rows of the same environment, newest first; NULL: nothing there, as before a first
    * row. Needed by image only, and only if stack > 1. */
   const uint8_t *const *frame;
+  /* Instead of frame: the newest frame is the row itself; frame_row (B, stack - 1): the rows of
+   * `history` (rows, row_stride) that are older, newest first, -1: nothing there. */
+  const uint8_t *history;
+  const int32_t *frame_row;
+};
+
+/* Steps of a batch, (B) in an inference batch, (T+1, N) in a training batch. */
+struct device_steps {
+  uint8_t *observation; /* (B, row_stride) */
+  float *reward;
+  uint8_t *flags;
+  float *statistics;     /* (B, S) of the policy that acted */
+  void *action;          /* (B, action_bytes) */
+  void *previous_action; /* (B, action_bytes). Only gathered */
+};
+
+/* Where steps are kept. All of a step but its observation is one record, because the steps of a
+ * batch are filed far from each other: an array for each member would cost a cache line for each.
+ * A record is the reward (float), the flags (1 byte of 4), S statistics (floats), the action; see
+ * device_record_bytes. */
+struct device_pool {
+  uint8_t *observation; /* (rows, row_stride) */
+  uint8_t *record;      /* (rows, record_bytes) */
+  size_t row_stride, record_bytes;
+  int statistics; /* S */
+  int action_bytes;
+  uint8_t no_action; /* each byte of a previous action where there is none: 0xff makes it -1 */
+};
+
+enum { DEVICE_RECORD_FLAGS = 4, DEVICE_RECORD_STATISTICS = 8 }; /* offsets */
+
+/* Bytes of a record, a multiple of 4. */
+size_t device_record_bytes(int statistics, int action_bytes);
+
+/* Where the T+1 steps of a training window lie in the pool. */
+struct device_unroll {
+  int T;
+  int64_t first; /* row of the first step; T rows from there on */
+  int64_t last;  /* row of step T */
+  /* Observations before the first step that are needed too, for stacked frames: rows before, before
+   * - 1 ... */
+  int64_t before;
+  int depth;
+  const void *previous_action; /* (action_bytes) of the step before the first */
+};
+
+/* Whose random number each row gets. Arrays (B). */
+struct device_draws {
+  const uint32_t *environment, *life, *step;
+  const uint8_t *greedy; /* not 0: -1 instead of a number */
 };
 
 /* Number of inputs that embed writes per row: elements of all tensors, A if use_previous_action, 1
@@ -86,8 +142,12 @@ struct device_vtrace {
 };
 
 struct device_ops {
-  const char *name; /* "ref", "ref_double", "cpu" */
+  const char *name; /* "ref", "ref_double", "cpu", "guarded" */
   size_t real_bytes;
+  bool unified;      /* operations may be given memory of alloc_host */
+  bool asynchronous; /* operations may still run when the call has returned */
+  int images; /* that should go through all layers of a network together: as many as the caches of
+                 the device have room for, or as fill it */
 
   /* What device_destroy and device_describe call. */
   void (*destroy)(struct device *d);
@@ -97,13 +157,43 @@ struct device_ops {
   /* Zeroed, 64-byte aligned; aborts when there is none. release takes what alloc gave. */
   void *(*alloc)(struct device *d, size_t bytes);
   void (*release)(struct device *d, void *memory);
+  /* Memory of the host that transfers are fast from and to, likewise. */
+  void *(*alloc_host)(struct device *d, size_t bytes);
+  void (*release_host)(struct device *d, void *memory);
+  /* Numbers; done when the call returns. */
   void (*upload)(struct device *d, real *y, const float *host, size_t n);
   void (*download)(struct device *d, float *host, const real *x, size_t n);
+  /* Bytes, from and to memory of alloc_host. The host's memory belongs to the transfer until it
+   * has been waited for: it is neither written (upload) nor read (download) before. */
+  void (*upload_bytes)(struct device *d, void *y, const void *host, size_t bytes);
+  void (*download_bytes)(struct device *d, void *host, const void *x, size_t bytes);
+  /* mark: a point behind all that the device was given so far. wait: returns when all before the
+   * mark is done. finish: when everything is. Thread: wait: any. */
+  uint64_t (*mark)(struct device *d);
+  void (*wait)(struct device *d, uint64_t mark);
+  void (*finish)(struct device *d);
   void (*copy)(struct device *d, real *y, const real *x, size_t n);
   void (*fill)(struct device *d, real *y, float value, size_t n);
   /* y = x; (B, n) between arrays whose rows are y_stride and x_stride reals apart. */
   void (*copy_rows)(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                     int n);
+  /* y[b] = x[row[b]], and y[row[b]] = x[b]: B rows of bytes; a negative row is skipped. No row is
+   * written twice. */
+  void (*gather_rows)(struct device *d, void *y, const void *x, const int32_t *row, int B,
+                      size_t bytes);
+  void (*scatter_rows)(struct device *d, void *y, const void *x, const int32_t *row, int B,
+                       size_t bytes);
+
+  /* ---- steps */
+  /* Files step b of a batch in row[b] of the pool; a negative row is skipped. No row is written
+   * twice. */
+  void (*scatter_steps)(struct device *d, const struct device_pool *pool, const int32_t *row,
+                        const struct device_steps *steps, int B);
+  /* Copies a window out of the pool into column `column` of steps (T+1, N), with the previous
+   * actions that follow: the one before the window, then its own; none on a first row. The
+   * observations before the window go before row 0 of the column: k steps earlier to (-k, N). */
+  void (*gather_steps)(struct device *d, const struct device_steps *steps, int N, int column,
+                       const struct device_pool *pool, const struct device_unroll *unroll);
 
   /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32
    * and float32 as they are), one-hot previous action (zeros for -1), reward clipped to [-1, 1] (0
@@ -164,6 +254,10 @@ struct device_ops {
   void (*random_uniforms)(struct device *d, float *uniform, uint64_t seed,
                           uint32_t first_environment, uint32_t life, const uint32_t *step,
                           enum random_purpose purpose, int B);
+  /* uniform (B) as random_uniform draws it for each row's environment, life and step; bit for bit
+   * the same on every device; -1 on greedy rows. */
+  void (*draw_uniforms)(struct device *d, float *uniform, uint64_t seed,
+                        const struct device_draws *draws, enum random_purpose purpose, int B);
 
   /* ---- categorical distribution over A actions; logits rows are `stride` reals apart */
   /* uniform (B) in [0,1): inverse of the cumulative distribution in order of actions; a negative
@@ -220,6 +314,7 @@ struct device {
  * it). */
 struct device *device_ref_float_create(void);
 struct device *device_ref_double_create(void);
+struct device *device_guarded_create(void);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);
 /* precision: "float32"; "bf16" (cpu only: convolutions and large products read numbers of 8 bits
  * precision, sums are float); "auto": bf16 where the machine is faster at it. */
@@ -229,6 +324,14 @@ void device_destroy(struct device *d);
 
 /* "cpu (avx512)", for people. */
 const char *device_describe(const struct device *d);
+
+/* Memory of alloc_host as operations can read it: itself on a unified device, otherwise uploaded to
+ * `staging`, which has as many bytes. */
+static inline void *device_stage(struct device *d, void *staging, void *host, size_t bytes) {
+  if (d->ops->unified) return host;
+  d->ops->upload_bytes(d, staging, host, bytes);
+  return staging;
+}
 
 /* x + n, in reals. */
 static inline real *device_at(const struct device *d, real *x, size_t n) {
