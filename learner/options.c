@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "learner/algorithms.h"
 
 #define AT(member) offsetof(struct learner_options, member)
 #define BOOL(name, member, fallback, group, help) \
@@ -23,6 +24,10 @@
 #define OPTIMISER LEARNER_OPTIONS_OPTIMISER
 #define RECORDS "Checkpoints and metrics"
 
+/* "vtrace|random|..." */
+#define CHOICE_OF(name, algorithm, policy, network, pace, help) "|" #name
+#define AGENTS (ALGORITHMS(CHOICE_OF) + 1)
+
 static const struct option rows[] = {
     STRING(
         "env", env, "cartpole", RUN,
@@ -33,7 +38,7 @@ static const struct option rows[] = {
            "options of the environment, as JSON: {\"length\": 50}"),
     {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, RUN,
      "exit if the environment takes longer than this to say what it looks like; 0: wait for ever"},
-    CHOICE("agent", agent, "vtrace", "vtrace|random|scripted", RUN,
+    CHOICE("agent", agent, "vtrace", AGENTS, RUN,
            "algorithm; random and scripted act without learning"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
@@ -115,6 +120,10 @@ static const struct option rows[] = {
           "adjust entropy_cost towards this entropy; -1: off"),
     FLOAT("entropy_adjustment_speed", entropy_adjustment_speed, "10", 1e-6, 1e6, ALGORITHM,
           "speed of that adjustment"),
+    CHOICE(
+        "loss_reduction", loss_reduction, "mean", "mean|sum_over_time", ALGORITHM,
+        "what a loss is: the mean over all steps of a batch, or the sum over the steps of a window "
+        "and the mean over windows, which is unroll_length times as large"),
     FLOAT("kl_cost", kl_cost, "0", 0, 1e6, ALGORITHM, "weight of KL(behaviour, policy)"),
 
     CHOICE("optimizer", optimizer, "adam", "adam|rmsprop", OPTIMISER,

@@ -37,6 +37,7 @@ struct learner_options {
   /* algorithm */
   int64_t unroll_length, batch_size, max_lag;
   double discount, lambda, rho_clip, c_clip, pg_rho_clip, reward_scale, reward_clip;
+  char *loss_reduction;
   double baseline_cost, entropy_cost, target_entropy, entropy_adjustment_speed, kl_cost;
 
   /* optimiser */
@@ -54,7 +55,7 @@ struct learner_options {
 
 /* Headings of the table whose options are hyperparameters. */
 #define LEARNER_OPTIONS_NETWORK "Network"
-#define LEARNER_OPTIONS_ALGORITHM "Algorithm (V-trace)"
+#define LEARNER_OPTIONS_ALGORITHM "Algorithm"
 #define LEARNER_OPTIONS_OPTIMISER "Optimiser"
 
 extern const struct option_table learner_options_table;
@@ -63,8 +64,8 @@ extern const struct option_table learner_options_table;
  * not where, when and for how long: runs that agree in these are seeds of one experiment. */
 bool learner_option_is_of_experiment(const struct option *option);
 
-/* Gives the options that the user left alone the values that suit the environment ("cartpole": a
- * small network and a short budget). Call after parsing. */
+/* Gives the options that the user left alone the values that suit the environment and the algorithm
+ * ("cartpole": a small network and a short budget). Call after parsing. */
 void learner_options_apply_preset(struct learner_options *options);
 
 /* Makes of a run's options those of its evaluation: how it trained, or whose it is while it may
@@ -74,6 +75,9 @@ void learner_options_evaluate(struct learner_options *options);
 
 /* Whether there are settings for that environment. */
 bool learner_options_has_preset(const char *env);
+
+/* Whether the agent learns (and has a network of --network), or only acts. */
+bool learner_options_learns(const struct learner_options *options);
 
 /* Whether the agent's network reads an image. */
 bool learner_options_pixels(const struct learner_options *options);

@@ -1,78 +1,82 @@
-/* Defaults that depend on the environment: a row each, as one would type them. */
+/* Defaults that depend on the environment and the algorithm: a row each, as one would type them. */
 #include <string.h>
 
 #include "common/base/check.h"
+#include "learner/algorithms.h"
 #include "learner/options.h"
 
 struct preset {
-  const char *env;
+  const char *env;   /* "": any */
+  const char *agent; /* "": any */
   const char *name;
   const char *value;
 };
 
 static const struct preset presets[] = {
-    {"cartpole", "total_steps", "1500k"},
-    {"cartpole", "previous_action", "false"},
-    {"cartpole", "previous_reward", "false"},
+    {"cartpole", "", "total_steps", "1500k"},
+    {"cartpole", "", "previous_action", "false"},
+    {"cartpole", "", "previous_reward", "false"},
     /* Returns reach 500: the value's gradient is weighted down, or it would drown the policy's in
      * the layers they share; the entropy bonus is in proportion to advantages of tens. With Adam's
      * usual epsilon a solved policy, whose gradient is nearly nothing, walks at random and is lost
      * again. Steps are small enough that the parameters of any moment play as the last 100 episodes
      * did: with 0.0015, 1 and 0.95 one run in ten that had reached 475 was greedily below it. */
-    {"cartpole", "discount", "0.98"},
-    {"cartpole", "lambda", "0.9"},
-    {"cartpole", "baseline_cost", "0.05"},
-    {"cartpole", "entropy_cost", "0.1"},
-    {"cartpole", "learning_rate", "0.0012"},
-    {"cartpole", "learning_rate_decay", "linear"},
-    {"cartpole", "adam_epsilon", "1e-3"},
-    {"cartpole", "max_gradient_norm", "0.5"},
-    {"catch", "total_steps", "500k"},
-    {"tmaze", "total_steps", "1M"},
-    {"tmaze", "network", "lstm"},
-    {"tmaze", "hidden", "none"},
+    {"cartpole", "", "discount", "0.98"},
+    {"cartpole", "", "lambda", "0.9"},
+    {"cartpole", "", "baseline_cost", "0.05"},
+    {"cartpole", "", "entropy_cost", "0.1"},
+    {"cartpole", "", "learning_rate", "0.0012"},
+    {"cartpole", "", "learning_rate_decay", "linear"},
+    {"cartpole", "", "adam_epsilon", "1e-3"},
+    {"cartpole", "", "max_gradient_norm", "0.5"},
+    {"catch", "", "total_steps", "500k"},
+    {"tmaze", "", "total_steps", "1M"},
+    {"tmaze", "", "network", "lstm"},
+    {"tmaze", "", "hidden", "none"},
     /* Long enough for a window to hold both the cue and the junction. */
-    {"tmaze", "unroll_length", "40"},
-    {"tmaze", "batch_size", "8"},
+    {"tmaze", "", "unroll_length", "40"},
+    {"tmaze", "", "batch_size", "8"},
     /* The corridor is 10 steps long. */
-    {"tmaze", "discount", "0.95"},
-    {"tmaze", "learning_rate", "0.004"},
-    {"tmaze", "entropy_cost", "0.005"},
-    /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam, but for the
-     * batch: Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by
-     * then in batches of 8, four times as many updates. */
-    {"atari", "total_steps", "12M"},
-    {"atari", "network", "impala_shallow"},
-    {"atari", "reward_clip", "1"},
-    {"atari", "discount", "0.99"},
-    {"atari", "entropy_cost", "0.01"},
-    {"atari", "baseline_cost", "0.5"},
-    {"atari", "precision", "auto"},
-    {"atari", "learning_rate", "5e-4"},
-    {"atari", "learning_rate_decay", "linear"},
-    {"atari", "max_gradient_norm", "40"},
-    {"atari", "unroll_length", "20"},
-    {"atari", "batch_size", "8"},
+    {"tmaze", "", "discount", "0.95"},
+    {"tmaze", "", "learning_rate", "0.004"},
+    {"tmaze", "", "entropy_cost", "0.005"},
+    /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam and its mean
+     * over steps where IMPALA sums, so that a norm of 40 hardly ever clips; but for the batch:
+     * Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by then in
+     * batches of 8, four times as many updates. */
+    {"atari", "", "total_steps", "12M"},
+    {"atari", "", "network", "impala_shallow"},
+    {"atari", "", "reward_clip", "1"},
+    {"atari", "", "discount", "0.99"},
+    {"atari", "", "entropy_cost", "0.01"},
+    {"atari", "", "baseline_cost", "0.5"},
+    {"atari", "", "precision", "auto"},
+    {"atari", "", "learning_rate", "5e-4"},
+    {"atari", "", "learning_rate_decay", "linear"},
+    {"atari", "", "loss_reduction", "mean"},
+    {"atari", "", "max_gradient_norm", "40"},
+    {"atari", "", "unroll_length", "20"},
+    {"atari", "", "batch_size", "8"},
     /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
-    {"gym:LunarLander-v3", "total_steps", "10M"},
-    {"gym:LunarLander-v3", "previous_action", "false"},
-    {"gym:LunarLander-v3", "previous_reward", "false"},
-    {"gym:LunarLander-v3", "reward_scale", "0.05"},
-    {"gym:LunarLander-v3", "discount", "0.998"},
-    {"gym:LunarLander-v3", "lambda", "0.97"},
-    {"gym:LunarLander-v3", "unroll_length", "64"},
-    {"gym:LunarLander-v3", "batch_size", "16"},
-    {"gym:LunarLander-v3", "baseline_cost", "0.5"},
-    {"gym:LunarLander-v3", "entropy_cost", "0.002"},
-    {"gym:LunarLander-v3", "learning_rate", "0.001"},
-    {"gym:LunarLander-v3", "learning_rate_decay", "linear"},
-    {"gym:LunarLander-v3", "adam_epsilon", "1e-5"},
-    {"gym:LunarLander-v3", "max_gradient_norm", "1"},
+    {"gym:LunarLander-v3", "", "total_steps", "10M"},
+    {"gym:LunarLander-v3", "", "previous_action", "false"},
+    {"gym:LunarLander-v3", "", "previous_reward", "false"},
+    {"gym:LunarLander-v3", "", "reward_scale", "0.05"},
+    {"gym:LunarLander-v3", "", "discount", "0.998"},
+    {"gym:LunarLander-v3", "", "lambda", "0.97"},
+    {"gym:LunarLander-v3", "", "unroll_length", "64"},
+    {"gym:LunarLander-v3", "", "batch_size", "16"},
+    {"gym:LunarLander-v3", "", "baseline_cost", "0.5"},
+    {"gym:LunarLander-v3", "", "entropy_cost", "0.002"},
+    {"gym:LunarLander-v3", "", "learning_rate", "0.001"},
+    {"gym:LunarLander-v3", "", "learning_rate_decay", "linear"},
+    {"gym:LunarLander-v3", "", "adam_epsilon", "1e-5"},
+    {"gym:LunarLander-v3", "", "max_gradient_norm", "1"},
     /* -1 for every step of up to 500. */
-    {"gym:Acrobot-v1", "total_steps", "1M"},
-    {"gym:Acrobot-v1", "reward_scale", "0.05"},
-    {"gym:Acrobot-v1", "learning_rate_decay", "linear"},
-    {"gym:CartPole-v1", "total_steps", "1500k"},
+    {"gym:Acrobot-v1", "", "total_steps", "1M"},
+    {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
+    {"gym:Acrobot-v1", "", "learning_rate_decay", "linear"},
+    {"gym:CartPole-v1", "", "total_steps", "1500k"},
 };
 
 /* Measured: see docs/design.md, "How many environments an actor holds". */
@@ -84,8 +88,29 @@ static const struct {
 /* What an environment of one's own gets: one in C is fast. */
 enum { ENVS_PER_ACTOR = 16 };
 
+/* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
+static const struct agent {
+  const char *name, *network;
+  enum algorithm_pace pace;
+} agents[] = {
+#define AGENT(name, algorithm, policy, network, pace, help) {#name, network, pace},
+    ALGORITHMS(AGENT)
+#undef AGENT
+};
+
+static const struct agent *find_agent(const char *name) {
+  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
+    if (strcmp(agents[i].name, name) == 0) return &agents[i];
+  CHECK(false, "no agent %s", name);
+  return NULL;
+}
+
+bool learner_options_learns(const struct learner_options *options) {
+  return !find_agent(options->agent)->network[0];
+}
+
 bool learner_options_pixels(const struct learner_options *options) {
-  return strcmp(options->agent, "vtrace") == 0 && strcmp(options->network, "mlp") != 0 &&
+  return learner_options_learns(options) && strcmp(options->network, "mlp") != 0 &&
          strcmp(options->network, "lstm") != 0;
 }
 
@@ -98,6 +123,13 @@ static void apply_network_defaults(struct learner_options *options) {
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
 }
 
+/* A synchronous update takes a window of every environment. */
+static void apply_pace(struct learner_options *options) {
+  if (find_agent(options->agent)->pace == SYNCHRONOUS &&
+      !options_given(&learner_options_table, options, "batch_size"))
+    options->batch_size = options->num_envs;
+}
+
 bool learner_options_has_preset(const char *env) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (strcmp(presets[i].env, env) == 0) return true;
@@ -107,14 +139,16 @@ bool learner_options_has_preset(const char *env) {
 void learner_options_apply_preset(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
     const struct preset *preset = &presets[i];
-    if (strcmp(preset->env, options->env) != 0) continue;
+    if (preset->env[0] && strcmp(preset->env, options->env) != 0) continue;
+    if (preset->agent[0] && strcmp(preset->agent, options->agent) != 0) continue;
     if (options_given(&learner_options_table, options, preset->name)) continue;
     struct error error;
     enum status status = options_set(&learner_options_table, options, preset->name, preset->value,
-                                     "the environment's defaults", &error);
+                                     "the defaults", &error);
     CHECK(status == STATUS_OK, "%s", error.text);
   }
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
+  apply_pace(options);
   apply_network_defaults(options);
 }
 
@@ -143,7 +177,7 @@ enum status learner_options_check(const struct learner_options *options, struct 
     return status_fail(error, STATUS_INVALID,
                        "--over=eval and --deterministic exclude each other: evaluation episodes "
                        "end when they end; leave one of the two out");
-  if (strcmp(options->mode, "evaluate") == 0 && strcmp(options->agent, "vtrace") == 0 &&
+  if (strcmp(options->mode, "evaluate") == 0 && learner_options_learns(options) &&
       !options->logdir[0])
     return status_fail(
         error, STATUS_INVALID,

@@ -25,7 +25,10 @@ struct run {
   struct space space;
   struct device_inputs inputs;
   struct device *inference_device, *trainer_device;
+  const struct algorithm *algorithm; /* NULL: there is nothing to learn */
   const struct policy *policy;
+  const char *network_name;
+  bool synchronous; /* acting waits for every update */
   struct network *network;
   struct progress *progress;
   struct weights *weights;

@@ -63,7 +63,7 @@ static enum status parse(struct learner_options *options, struct learner_options
   enum status status = options_parse(table, options, argc, argv, NULL, NULL, error);
   if (status != STATUS_OK) return status;
   bool evaluates = strcmp(options->mode, "evaluate") == 0;
-  bool learns = strcmp(options->agent, "vtrace") == 0;
+  bool learns = learner_options_learns(options);
   bool wants_run = evaluates ? learns : options->resume;
   if (!wants_run || !options->logdir[0]) return STATUS_OK;
   char path[1024];
@@ -85,7 +85,7 @@ static enum status check_same_network(const struct learner_options *earlier,
                                       "frame_stack", "previous_action", "previous_reward",
                                       "optimizer"};
   enum status status = STATUS_OK;
-  bool learns = strcmp(earlier->agent, "vtrace") == 0 && strcmp(now->agent, "vtrace") == 0;
+  bool learns = learner_options_learns(earlier) && learner_options_learns(now);
   for (size_t i = 0; learns && status == STATUS_OK && i < sizeof(names) / sizeof(names[0]); i++) {
     const struct option *option = options_find(&learner_options_table, names[i]);
     char *before = options_value_text(option, earlier), *after = options_value_text(option, now);

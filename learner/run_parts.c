@@ -28,9 +28,8 @@ static enum status parse_hidden(struct network_config *config, const char *text,
 
 enum status run_make_network(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
-  bool learns = strcmp(options->agent, "vtrace") == 0;
   struct network_config config = {
-      .network = learns ? options->network : options->agent,
+      .network = run->network_name,
       .inputs = run->inputs,
       .head_size = run->policy->head_size(&run->space),
       .lstm_size = (int)options->lstm_size,
@@ -88,35 +87,6 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
 
 /* ---- training */
 
-static struct update_config update_config(const struct learner_options *o) {
-  return (struct update_config){.T = (int)o->unroll_length,
-                                .N = (int)o->batch_size,
-                                .discount = o->discount,
-                                .lambda = o->lambda,
-                                .rho_clip = o->rho_clip,
-                                .c_clip = o->c_clip,
-                                .pg_rho_clip = o->pg_rho_clip,
-                                .reward_scale = o->reward_scale,
-                                .reward_clip = o->reward_clip,
-                                .baseline_cost = o->baseline_cost,
-                                .entropy_cost = o->entropy_cost,
-                                .kl_cost = o->kl_cost,
-                                .target_entropy = o->target_entropy,
-                                .entropy_adjustment_speed = o->entropy_adjustment_speed,
-                                .optimizer = o->optimizer,
-                                .learning_rate = o->learning_rate,
-                                .learning_rate_decay = o->learning_rate_decay,
-                                .total_steps = o->total_steps,
-                                .adam_beta1 = o->adam_beta1,
-                                .adam_beta2 = o->adam_beta2,
-                                .adam_epsilon = o->adam_epsilon,
-                                .rmsprop_decay = o->rmsprop_decay,
-                                .rmsprop_momentum = o->rmsprop_momentum,
-                                .rmsprop_epsilon = o->rmsprop_epsilon,
-                                .max_gradient_norm = o->max_gradient_norm,
-                                .seed = (uint64_t)o->seed};
-}
-
 static void make_experience(struct run *run) {
   const struct learner_options *options = run->options;
   int T = (int)options->unroll_length, state = network_state_size(run->network);
@@ -126,7 +96,7 @@ static void make_experience(struct run *run) {
                                .page_steps = T,
                                .row_stride = run->inputs.row_stride,
                                .state_size = state,
-                               .stagger = true,
+                               .stagger = !run->synchronous,
                                .footprint = footprint};
   run->pages = pages_create(run->inference_device, &pages);
   struct fifo_config fifo = {T,
@@ -142,11 +112,9 @@ static void make_experience(struct run *run) {
 
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
                               struct error *error) {
-  if (network_num_parameters(run->network) == 0) return STATUS_OK;
-  struct update_config config = update_config(run->options);
-  if (run->evaluates) config.T = config.N = 1; /* it only holds the parameters */
-  enum status status =
-      update_create(&run->update, run->trainer_device, run->network, &config, error);
+  if (!run->algorithm) return STATUS_OK;
+  enum status status = update_create(&run->update, run->trainer_device, run->network,
+                                     run->trains ? run->algorithm : NULL, run->options, error);
   if (status != STATUS_OK) return status;
   if (run->trains) make_experience(run);
   struct trainer_config trainer = {
@@ -198,14 +166,16 @@ void run_make_serving(struct run *run) {
                                    .deterministic = options->deterministic};
   run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);
 
-  struct inference_config inference = {.policy = run->policy,
-                                       .num_slots = slots,
-                                       .num_train_slots = run->num_train_slots,
-                                       .max_rows = batcher.max_rows,
-                                       .seed = (uint64_t)options->seed,
-                                       .greedy_eval = strcmp(options->policy, "greedy") == 0,
-                                       .lockstep = options->deterministic,
-                                       .count_eval_steps = run->evaluates};
+  struct inference_config inference = {
+      .policy = run->policy,
+      .num_slots = slots,
+      .num_train_slots = run->num_train_slots,
+      .max_rows = batcher.max_rows,
+      .seed = (uint64_t)options->seed,
+      .greedy_eval = strcmp(options->policy, "greedy") == 0,
+      .lockstep = options->deterministic,
+      .waits_for_updates = options->deterministic || run->synchronous,
+      .count_eval_steps = run->evaluates};
   run->inference =
       inference_create(&inference, run->inference_device, run->network, &run->inputs, run->weights,
                        run->batcher, run->pages, run->fifo, run->progress, &run->inference_metrics);

@@ -26,6 +26,4 @@ struct policy {
                  const struct network_outputs *out, const struct policy_rows *rows, int B);
 };
 
-extern const struct policy policy_categorical;
-
 #endif

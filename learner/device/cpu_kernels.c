@@ -8,7 +8,7 @@
 #include "learner/device/cpu_optimiser.h"
 #include "learner/device/cpu_random.h"
 #include "learner/device/cpu_steps.h"
-#include "learner/device/cpu_vtrace.h"
+#include "learner/device/cpu_trace.h"
 
 static void fill(struct device *d, real *y, float value, size_t n) {
   (void)d;
@@ -131,8 +131,8 @@ const struct device_ops KERNELS = {
     .categorical_sample = categorical_sample,
     .categorical_evaluate = categorical_evaluate,
     .categorical_backward = categorical_backward,
-    .vtrace = vtrace,
-    .vtrace_loss = vtrace_loss,
+    .trace = trace,
+    .actor_critic_loss = actor_critic_loss,
     .global_norm = global_norm,
     .adam = adam,
     .rmsprop = rmsprop,

@@ -127,8 +127,28 @@ int device_window_columns(const struct device_window *window);
 int device_window_before(const struct device_window *window, int length);
 int device_window_after(const struct device_window *window, int length);
 
-/* Arguments of the V-trace operation; time-major (T, N) unless noted. */
-struct device_vtrace {
+/* How rewards and values become value targets vs and advantages. delta_t = r_{t+1} + gamma
+ * V(x_{t+1}) - V(x_t). */
+enum trace_kind {
+  /* Ratios rho = pi/mu, clipped; advantage = rho (r + gamma vs_{t+1} - V). Source: Espeholt et al.
+   * 2018, eq. 1, computed backwards (remark 1). */
+  TRACE_VTRACE,
+  /* Generalised advantage estimation: no ratios; advantage = sum of (gamma lambda)^k delta_{t+k},
+   * vs = V + advantage. lambda = 1: Monte-Carlo returns, cut at the window's end. Source: Schulman
+   * et al. 2016, eq. 16. */
+  TRACE_GAE
+};
+
+/* What a loss is over the steps of a batch that count. */
+enum loss_reduction {
+  LOSS_MEAN,         /* the mean */
+  LOSS_SUM_OVER_TIME /* the sum over the T steps of a window, the mean over the N windows */
+};
+
+/* Arguments of the operations trace and actor_critic_loss; time-major (T, N) unless noted. */
+struct device_trace {
+  enum trace_kind kind;
+  enum loss_reduction reduction;
   int T, N;
   float discount; /* gamma */
   float lambda, rho_clip, c_clip, pg_rho_clip;
@@ -138,7 +158,20 @@ struct device_vtrace {
   const float *behaviour; /* (T, N) log mu(a_t|x_t) of the policy that acted */
   const real *value;      /* (T+1, N) V(x_t) */
   const float *reward;    /* (T+1, N): reward[t+1] follows action t */
-  const uint8_t *flags;   /* (T+1, N): STEP_FIRST 1, STEP_TERMINATED 2, STEP_TRUNCATED 4 */
+  const uint8_t *flags;   /* (T+1, N), enum step_flag */
+};
+
+/* What actor_critic_loss sums over the steps that count, not yet divided. */
+enum actor_critic_sum {
+  SUM_STEPS,         /* those that are not truncated */
+  SUM_POLICY_LOSS,   /* -log_prob * advantage */
+  SUM_BASELINE_LOSS, /* 0.5 (vs - V)^2 */
+  SUM_ENTROPY,
+  SUM_KL, /* behaviour - log_prob */
+  SUM_VALUE,
+  SUM_REWARD,      /* scaled and clipped rewards of the steps that follow the actions */
+  SUM_RHO_CLIPPED, /* steps with rho > rho_clip; 0 without ratios */
+  ACTOR_CRITIC_SUMS
 };
 
 struct device_ops {
@@ -274,22 +307,18 @@ struct device_ops {
                                int stride, const int32_t *action, const real *d_log_prob,
                                const real *d_entropy, int B, int A);
 
-  /* ---- V-trace: vs, advantage (T, N). Step t is masked (vs = V, advantage = 0, the trace stops)
-   * where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated. Source:
-   * Espeholt et al. 2018, eq. 1, computed backwards (remark 1). */
-  void (*vtrace)(struct device *d, real *vs, real *advantage, const struct device_vtrace *v);
+  /* ---- vs, advantage (T, N), by v->kind. Step t is masked (vs = V, advantage = 0, the trace
+   * stops) where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated. */
+  void (*trace)(struct device *d, real *vs, real *advantage, const struct device_trace *v);
 
-  /* ---- the V-trace losses' gradients at the heads, means over the unmasked steps (flags without
-   * TRUNCATED) of (T, N). d_log_prob (T*N) = scale * (-advantage - kl_cost), d_entropy (T*N) =
-   * -scale * entropy_cost, d_value (T*N) = scale * baseline_cost * (V - vs); 0 where masked. scale
-   * = 1 / unmasked steps (0 if none). sums (8): [0] unmasked steps, [1] policy loss -sum(log_prob *
-   * advantage), [2] baseline 0.5 sum (vs-V)^2, [3] sum entropy, [4] sum (behaviour - log_prob), [5]
-   * sum V, [6] sum of scaled and clipped rewards (of the steps that follow the unmasked actions),
-   * [7] number of steps with rho > rho_clip. Sums over unmasked steps, not yet divided. */
-  void (*vtrace_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
-                      real *sums, const struct device_vtrace *v, const real *vs,
-                      const real *advantage, const real *entropy, float baseline_cost,
-                      float entropy_cost, float kl_cost);
+  /* ---- the losses' gradients at the heads, over the unmasked steps (flags without TRUNCATED) of
+   * (T, N). d_log_prob (T*N) = scale * (-advantage - kl_cost), d_entropy (T*N) = -scale *
+   * entropy_cost, d_value (T*N) = scale * baseline_cost * (V - vs); 0 where masked. scale, by
+   * v->reduction: 1 / unmasked steps (0 if none), or 1 / N. sums: (ACTOR_CRITIC_SUMS). */
+  void (*actor_critic_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
+                            real *sums, const struct device_trace *v, const real *vs,
+                            const real *advantage, const real *entropy, float baseline_cost,
+                            float entropy_cost, float kl_cost);
 
   /* ---- optimisers over P parameters; gradients are scaled by min(1, max_norm / norm) first
    * (max_norm 0: not at all), norm (1) as computed by global_norm. */

@@ -302,24 +302,24 @@ static void categorical_backward(struct device *d, real *dlogits, int dstride, c
   RUN(categorical_backward, dlogits, dstride, logits, stride, action, d_log_prob, d_entropy, B, A);
 }
 
-static void check_vtrace(const struct device_vtrace *v) {
+static void check_trace(const struct device_trace *v) {
   GIVEN(v->log_prob, v->behaviour, v->value, v->reward, v->flags);
 }
 
-static void vtrace(struct device *d, real *vs, real *advantage, const struct device_vtrace *v) {
+static void trace(struct device *d, real *vs, real *advantage, const struct device_trace *v) {
   GIVEN(vs, advantage);
-  check_vtrace(v);
-  RUN(vtrace, vs, advantage, v);
+  check_trace(v);
+  RUN(trace, vs, advantage, v);
 }
 
-static void vtrace_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
-                        real *sums, const struct device_vtrace *v, const real *vs,
-                        const real *advantage, const real *entropy, float baseline_cost,
-                        float entropy_cost, float kl_cost) {
+static void actor_critic_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
+                              real *sums, const struct device_trace *v, const real *vs,
+                              const real *advantage, const real *entropy, float baseline_cost,
+                              float entropy_cost, float kl_cost) {
   GIVEN(d_log_prob, d_entropy, d_value, sums, vs, advantage, entropy);
-  check_vtrace(v);
-  RUN(vtrace_loss, d_log_prob, d_entropy, d_value, sums, v, vs, advantage, entropy, baseline_cost,
-      entropy_cost, kl_cost);
+  check_trace(v);
+  RUN(actor_critic_loss, d_log_prob, d_entropy, d_value, sums, v, vs, advantage, entropy,
+      baseline_cost, entropy_cost, kl_cost);
 }
 
 static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
@@ -402,8 +402,8 @@ static const struct device_ops GUARDED_OPS = {
     .categorical_sample = categorical_sample,
     .categorical_evaluate = categorical_evaluate,
     .categorical_backward = categorical_backward,
-    .vtrace = vtrace,
-    .vtrace_loss = vtrace_loss,
+    .trace = trace,
+    .actor_critic_loss = actor_critic_loss,
     .global_norm = global_norm,
     .adam = adam,
     .rmsprop = rmsprop,

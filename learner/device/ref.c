@@ -9,7 +9,7 @@
 #include "learner/device/ref_lstm.h"
 #include "learner/device/ref_optimiser.h"
 #include "learner/device/ref_steps.h"
-#include "learner/device/ref_vtrace.h"
+#include "learner/device/ref_trace.h"
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -170,8 +170,8 @@ static const struct device_ops REF_OPS = {
     .categorical_sample = ref_categorical_sample,
     .categorical_evaluate = ref_categorical_evaluate,
     .categorical_backward = ref_categorical_backward,
-    .vtrace = ref_vtrace,
-    .vtrace_loss = ref_vtrace_loss,
+    .trace = ref_trace,
+    .actor_critic_loss = ref_actor_critic_loss,
     .global_norm = ref_global_norm,
     .adam = ref_adam,
     .rmsprop = ref_rmsprop,

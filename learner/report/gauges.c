@@ -9,7 +9,7 @@
 
 enum { MAX_METRICS = 64 };
 
-/* Every gauge and counter: X(member, kind, name, help). */
+/* Every gauge and counter but those of the algorithm's losses: X(member, kind, name, help). */
 #define GAUGES(X)                                                                                 \
   X(episode_return, gauge, "train/episode_return",                                                \
     "mean return of the last 100 training episodes")                                              \
@@ -28,16 +28,7 @@ enum { MAX_METRICS = 64 };
   X(update_rate, gauge, "speed/updates_per_second", "updates of the parameters")                  \
   X(busy, gauge, "speed/trainer_busy", "share of the time in which the trainer computes")         \
   X(total_loss, gauge, "loss/total", "what the newest update minimised")                          \
-  X(policy_loss, gauge, "loss/policy", "policy gradient loss")                                    \
-  X(baseline_loss, gauge, "loss/baseline", "value loss, unweighted")                              \
-  X(entropy_loss, gauge, "loss/entropy", "entropy bonus, weighted: what it adds to the total")    \
-  X(entropy, gauge, "policy/entropy", "mean entropy of the policy, in nats")                      \
-  X(entropy_cost, gauge, "policy/entropy_cost", "weight of the entropy bonus")                    \
-  X(kl, gauge, "policy/kl", "mean log mu - log pi: how far the policy has moved since it acted")  \
-  X(rho_clipped, gauge, "policy/rho_clipped", "share of importance weights that were clipped")    \
   X(lag, gauge, "policy/lag_updates", "mean of the updates between acting and training")          \
-  X(value, gauge, "train/value", "mean value estimate")                                           \
-  X(reward, gauge, "train/reward", "mean reward per step")                                        \
   X(norm, gauge, "grad/norm", "global norm of the gradient before clipping")                      \
   X(learning_rate, gauge, "learning_rate", "in force")                                            \
   X(windows, counter, "fifo/windows", "windows given to training")                                \
@@ -75,6 +66,7 @@ struct gauges {
 #define MEMBER(member, kind, name, help) struct metric *member;
   GAUGES(MEMBER)
 #undef MEMBER
+  struct metric *term[LOSS_MAX_TERMS]; /* of the algorithm's losses */
 };
 
 void gauges_create(struct run *run) {
@@ -83,6 +75,9 @@ void gauges_create(struct run *run) {
 #define MAKE(member, kind, name, help) gauges->member = metrics_##kind(metrics, name, help);
   GAUGES(MAKE)
 #undef MAKE
+  for (int i = 0; run->algorithm && i < run->algorithm->num_terms; i++)
+    gauges->term[i] =
+        metrics_gauge(metrics, run->algorithm->terms[i].name, run->algorithm->terms[i].help);
   run->inference_metrics.batches =
       metrics_counter(metrics, "inference/batches", "inference batches that ran");
 #define MAKE(place, name, help) run->place = metrics_histogram(metrics, name, help);
@@ -90,22 +85,15 @@ void gauges_create(struct run *run) {
 #undef MAKE
 }
 
-static void fill_training(struct gauges *gauges, const struct trainer_report *trainer) {
+static void fill_training(struct gauges *gauges, const struct algorithm *algorithm,
+                          const struct trainer_report *trainer) {
   const struct update_stats *stats = &trainer->stats;
   metric_set_total(gauges->trained_steps, trainer->trained_steps);
   metric_set_total(gauges->updates, trainer->updates);
   if (!stats->steps) return;
-  metric_set(gauges->total_loss, stats->total_loss);
-  metric_set(gauges->policy_loss, stats->policy_loss);
-  metric_set(gauges->baseline_loss, stats->baseline_loss);
-  metric_set(gauges->entropy_loss, -stats->entropy_cost * stats->entropy);
-  metric_set(gauges->entropy, stats->entropy);
-  metric_set(gauges->entropy_cost, stats->entropy_cost);
-  metric_set(gauges->kl, stats->kl);
-  metric_set(gauges->rho_clipped, stats->rho_clipped);
+  metric_set(gauges->total_loss, stats->losses.total);
+  for (int i = 0; i < algorithm->num_terms; i++) metric_set(gauges->term[i], stats->losses.term[i]);
   metric_set(gauges->lag, stats->lag_updates);
-  metric_set(gauges->value, stats->value);
-  metric_set(gauges->reward, stats->reward);
   metric_set(gauges->norm, stats->gradient_norm);
   metric_set(gauges->learning_rate, stats->learning_rate);
 }
@@ -146,7 +134,7 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
   metric_set(gauges->busy, rates->trainer_busy);
   metric_set(gauges->cpu, rates->cpu_cores);
   metric_set(gauges->resident, resident_bytes());
-  fill_training(gauges, trainer);
+  fill_training(gauges, run->algorithm, trainer);
   if (run->fifo) fill_fifo(gauges, run->fifo);
   struct leases_count count = leases_count(run->leases);
   struct batcher_counts batcher = batcher_counts(run->batcher);

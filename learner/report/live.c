@@ -67,10 +67,10 @@ void live_format(char *text, size_t bytes, const struct wire_status *status,
       evaluates ? status->eval_environments : status->train_environments,
       status->expected_environments);
   if (status->late_environments) add(&line, "%d late", status->late_environments);
-  if (stats) add(&line, "loss %.4f", stats->total_loss);
+  if (stats) add(&line, "loss %.4f", stats->losses.total);
   if (stats) add(&line, "lag %.1f", stats->lag_updates);
   if (isfinite(status->batch_rows)) add(&line, "batch %.0f rows", status->batch_rows);
-  if (stats) add(&line, "entropy %.3f", stats->entropy);
+  if (stats && isfinite(stats->losses.entropy)) add(&line, "entropy %.3f", stats->losses.entropy);
   if (!evaluates && isfinite(status->eval_return_mean))
     add_return(&line, "eval return", status->eval_return_mean);
   add(&line, "%llu episodes", (unsigned long long)status->episodes);

@@ -250,7 +250,7 @@ static void file_at_boundary(struct inference *self, const struct row_batch *bat
   }
   if (place.closes_window) {
     bool full = fifo_give(self->fifo, self->pages, &place.window, weights_version(self->weights));
-    if (full && self->config.lockstep) fifo_drain(self->fifo);
+    if (full && self->config.waits_for_updates) fifo_drain(self->fifo);
   }
 }
 

@@ -20,9 +20,10 @@ struct inference_config {
   int num_train_slots;
   int max_rows; /* of a batch */
   uint64_t seed;
-  bool greedy_eval;      /* evaluation rows take the argmax */
-  bool count_eval_steps; /* evaluate mode: their steps are the run's */
-  bool lockstep;         /* deterministic: wait for each update before going on */
+  bool greedy_eval;       /* evaluation rows take the argmax */
+  bool count_eval_steps;  /* evaluate mode: their steps are the run's */
+  bool lockstep;          /* deterministic */
+  bool waits_for_updates; /* of a batch that it has filled, before it goes on */
 };
 
 struct inference_metrics {

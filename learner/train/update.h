@@ -1,55 +1,36 @@
-/* One V-trace training step, and the state that a checkpoint must hold: parameters, optimiser,
- * counters.
+/* One training step of any algorithm, and the state that a checkpoint must hold: parameters,
+ * optimiser, counters.
  *
- * A train step is: forward, V-trace, losses, backward, reduce (identity with one learner), clip,
+ * A train step is: the algorithm's gradient (forward, targets, losses, backward), reduce, clip,
  * optimiser. Given the same state and the same batches it gives the same bits, so that a resumed
  * run continues exactly.
- * Source: Espeholt et al. 2018 (IMPALA), eq. 1 and section 4.2; all terms are means over unmasked
- * steps (SEED RL).
- * Thread: the trainer's. Upstream: train/trainer.c. Downstream: learner/network, learner/device. */
+ * Thread: the trainer's. Upstream: train/trainer.c. Downstream: learner/algorithm,
+ * learner/device. */
 #ifndef ACORN_LEARNER_TRAIN_UPDATE_H
 #define ACORN_LEARNER_TRAIN_UPDATE_H
 
-#include "learner/network/network.h"
-#include "learner/experience/batch.h"
+#include "learner/algorithm/algorithm.h"
+#include "learner/options.h"
 #include "learner/params/checkpoint.h"
 
-struct update_config {
-  int T, N;
-  double discount;                      /* gamma */
-  double lambda;                        /* 1 */
-  double rho_clip, c_clip, pg_rho_clip; /* 1, 1, 1 */
-  double reward_scale;                  /* times every reward */
-  double reward_clip;                   /* then to +- this; 0: off */
-  double baseline_cost, entropy_cost, kl_cost;
-  /* < 0: off; else the entropy coefficient is adjusted so that the mean entropy approaches it */
-  double target_entropy;
-  double entropy_adjustment_speed; /* 10 */
-  const char *optimizer;           /* "adam", "rmsprop" */
-  double learning_rate;
-  const char *learning_rate_decay; /* "none", "linear" (to 0 at total_steps) */
-  int64_t total_steps;             /* environment steps of the whole run, for the decay */
-  double adam_beta1, adam_beta2, adam_epsilon;
-  double rmsprop_decay, rmsprop_momentum, rmsprop_epsilon;
-  double max_gradient_norm; /* 0: no clipping */
-  uint64_t seed;            /* of the initial parameters */
-};
-
-/* Means over the unmasked steps of one batch. */
+/* Means over the steps of one batch that count. */
 struct update_stats {
-  double policy_loss, baseline_loss, entropy, kl, total_loss;
-  double value, reward, rho_clipped; /* rho_clipped: share of steps with rho > rho_clip */
+  struct losses losses; /* its total has the adjustment of the entropy cost in it */
   double gradient_norm, learning_rate, entropy_cost;
   double lag_updates; /* mean of (version now - version that chose the action) */
-  int64_t steps;      /* unmasked steps in the batch */
+  int64_t steps;      /* that count */
 };
 
 struct update;
 
-/* Parameters are initialised from the seed. The device is the trainer's own. Errors: INVALID. */
+/* Parameters are initialised from the seed; a batch has options->batch_size windows of
+ * options->unroll_length steps. algorithm NULL: it only holds the parameters, for an evaluation.
+ * Owner: all is borrowed for the update's life (of the options, their strings); the device is the
+ * trainer's own. Errors: INVALID. */
 MUST_CHECK enum status update_create(struct update **out, struct device *device,
                                      const struct network *network,
-                                     const struct update_config *config, struct error *error);
+                                     const struct algorithm *algorithm,
+                                     const struct learner_options *options, struct error *error);
 void update_destroy(struct update *update);
 
 /* One step; `environment_steps` so far, for the schedules. Errors: CORRUPT: a loss or gradient is

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/rpc/wire.h"
+#include "common/base/step.h"
 
 /* Age of the actions in updates. The batch's versions and flags are in memory that the host reads
  * on every device. */
@@ -16,44 +16,37 @@ static double mean_lag(const struct train_batch *batch, int64_t version) {
   return steps > 0 ? sum / steps : 0;
 }
 
-struct update_stats update_stats_read(const float scalar[UPDATE_SCALARS],
-                                      const struct train_batch *batch, int64_t version) {
-  double scale = scalar[SUM_STEPS] > 0 ? 1.0 / scalar[SUM_STEPS] : 0;
-  return (struct update_stats){
-      .policy_loss = scale * scalar[SUM_POLICY_LOSS],
-      .baseline_loss = scale * scalar[SUM_BASELINE_LOSS],
-      .entropy = scale * scalar[SUM_ENTROPY],
-      .kl = scale * scalar[SUM_KL],
-      .value = scale * scalar[SUM_VALUE],
-      .reward = scale * scalar[SUM_REWARD],
-      .rho_clipped = scale * scalar[SUM_RHO_CLIPPED],
-      .gradient_norm = scalar[GRADIENT_NORM],
-      .lag_updates = mean_lag(batch, version),
-      .steps = (int64_t)scalar[SUM_STEPS],
-  };
+struct update_stats update_stats_read(const float *sums, float norm,
+                                      const struct train_batch *batch, int64_t version,
+                                      const struct algorithm *algorithm) {
+  struct update_stats stats = {.gradient_norm = norm,
+                               .lag_updates = mean_lag(batch, version),
+                               .steps = (int64_t)sums[LOSS_STEPS]};
+  double scale = sums[LOSS_STEPS] > 0 ? 1.0 / sums[LOSS_STEPS] : 0;
+  for (int i = 0; i < algorithm->num_terms; i++) {
+    int sum = algorithm->terms[i].sum;
+    if (sum >= 0) stats.losses.term[i] = scale * sums[sum];
+  }
+  return stats;
 }
 
-enum status update_stats_check(const struct update_stats *stats, int64_t number,
-                               struct error *error) {
-  /* Causes come before consequences. */
-  const struct {
-    const char *name;
-    double value;
-  } row[] = {
-      {"mean reward", stats->reward},
-      {"mean value", stats->value},
-      {"mean entropy", stats->entropy},
-      {"mean log-probability ratio", stats->kl},
-      {"policy loss", stats->policy_loss},
-      {"baseline loss", stats->baseline_loss},
-      {"gradient's norm", stats->gradient_norm},
-  };
-  for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
-    if (!isfinite(row[i].value))
-      return status_fail(
-          error, STATUS_CORRUPT,
-          "update %lld: the %s is %g; the parameters are as before this update. Look for "
-          "rewards or observations that are not finite, or lower --learning_rate (now %g)",
-          (long long)number, row[i].name, row[i].value, stats->learning_rate);
+static enum status not_finite(const char *name, double value, const struct update_stats *stats,
+                              int64_t number, struct error *error) {
+  return status_fail(error, STATUS_CORRUPT,
+                     "update %lld: the %s is %g; the parameters are as before this update. Look "
+                     "for rewards or observations that are not finite, or lower --learning_rate "
+                     "(now %g)",
+                     (long long)number, name, value, stats->learning_rate);
+}
+
+enum status update_stats_check(const struct update_stats *stats, const struct algorithm *algorithm,
+                               int64_t number, struct error *error) {
+  for (int i = 0; i < algorithm->num_terms; i++) {
+    const char *name = algorithm->terms[i].checked;
+    double value = stats->losses.term[i];
+    if (name && !isfinite(value)) return not_finite(name, value, stats, number, error);
+  }
+  if (!isfinite(stats->gradient_norm))
+    return not_finite("gradient's norm", stats->gradient_norm, stats, number, error);
   return STATUS_OK;
 }

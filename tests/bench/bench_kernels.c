@@ -182,22 +182,22 @@ static void head_gradient(struct network *net, int N) {
   int rows = T * N;
   ops->categorical_evaluate(device, net->logp, net->entropy, net->head, HEAD, net->action, rows, A);
   ops->copy_rows(device, net->value, 1, at(net->head, A), HEAD, rows + N, 1);
-  struct device_vtrace v = {.T = T,
-                            .N = N,
-                            .discount = 0.99f,
-                            .lambda = 1,
-                            .rho_clip = 1,
-                            .c_clip = 1,
-                            .pg_rho_clip = 1,
-                            .log_prob = net->logp,
-                            .behaviour = net->behaviour,
-                            .value = net->value,
-                            .reward = net->reward,
-                            .flags = net->flags};
+  struct device_trace v = {.T = T,
+                           .N = N,
+                           .discount = 0.99f,
+                           .lambda = 1,
+                           .rho_clip = 1,
+                           .c_clip = 1,
+                           .pg_rho_clip = 1,
+                           .log_prob = net->logp,
+                           .behaviour = net->behaviour,
+                           .value = net->value,
+                           .reward = net->reward,
+                           .flags = net->flags};
   real *d_value = net->dy1; /* free until the layers go backwards */
-  ops->vtrace(device, net->vs, net->advantage, &v);
-  ops->vtrace_loss(device, net->d_logp, net->d_entropy, d_value, net->sums, &v, net->vs,
-                   net->advantage, net->entropy, 0.5f, 0.01f, 0);
+  ops->trace(device, net->vs, net->advantage, &v);
+  ops->actor_critic_loss(device, net->d_logp, net->d_entropy, d_value, net->sums, &v, net->vs,
+                         net->advantage, net->entropy, 0.5f, 0.01f, 0);
   ops->categorical_backward(device, net->dhead, HEAD, net->head, HEAD, net->action, net->d_logp,
                             net->d_entropy, rows, A);
   ops->copy_rows(device, at(net->dhead, A), HEAD, d_value, 1, rows, 1);

@@ -11,12 +11,13 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"
+#include "learner/algorithms.h"
 #include "learner/device/cpu_dnnl_version.h"
 #include "learner/train/update.h"
 
 enum { T = 20, N = 32, A = 6, SIZE = 84, FRAMES = T * N, ROWS = (T + 1) * N };
 
-static const char *network = "impala_shallow";
+static const char *kind = "impala_shallow";
 static int lstm = 256;
 static bool bf16;
 static double seconds = 8;
@@ -41,29 +42,31 @@ static struct train_batch *make_batch(struct device *device, const struct networ
 }
 
 static struct update *make_update(struct device *device, const struct network *network) {
-  struct update_config config = {.T = T,
-                                 .N = N,
-                                 .discount = 0.99,
-                                 .lambda = 1,
-                                 .rho_clip = 1,
-                                 .c_clip = 1,
-                                 .pg_rho_clip = 1,
-                                 .reward_scale = 1,
-                                 .reward_clip = 1,
-                                 .baseline_cost = 0.5,
-                                 .entropy_cost = 0.01,
-                                 .target_entropy = -1,
-                                 .entropy_adjustment_speed = 10,
-                                 .optimizer = "adam",
-                                 .learning_rate = 1e-4,
-                                 .learning_rate_decay = "none",
-                                 .adam_beta1 = 0.9,
-                                 .adam_beta2 = 0.999,
-                                 .adam_epsilon = 1e-7,
-                                 .max_gradient_norm = 40};
+  struct learner_options config = {.unroll_length = T,
+                                   .batch_size = N,
+                                   .discount = 0.99,
+                                   .lambda = 1,
+                                   .rho_clip = 1,
+                                   .c_clip = 1,
+                                   .pg_rho_clip = 1,
+                                   .reward_scale = 1,
+                                   .reward_clip = 1,
+                                   .baseline_cost = 0.5,
+                                   .entropy_cost = 0.01,
+                                   .target_entropy = -1,
+                                   .entropy_adjustment_speed = 10,
+                                   .loss_reduction = "mean",
+                                   .optimizer = "adam",
+                                   .learning_rate = 1e-4,
+                                   .learning_rate_decay = "none",
+                                   .adam_beta1 = 0.9,
+                                   .adam_beta2 = 0.999,
+                                   .adam_epsilon = 1e-7,
+                                   .max_gradient_norm = 40};
   struct update *update;
   struct error error;
-  CHECK(update_create(&update, device, network, &config, &error) == STATUS_OK, "%s", error.text);
+  CHECK(update_create(&update, device, network, &algorithm_vtrace, &config, &error) == STATUS_OK,
+        "%s", error.text);
   return update;
 }
 
@@ -82,7 +85,7 @@ static double update_us(void) {
   struct network *network;
   struct error error;
   struct network_config config = {
-      .network = network,
+      .network = kind,
       .head_size = A,
       .inputs = {.row_stride = SIZE * SIZE,
                  .num_tensors = 1,
@@ -255,9 +258,9 @@ static double primitives_us(void) {
   DNNL(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
   double sum;
   int hidden = 256;
-  if (strcmp(network, "impala_deep") == 0) {
+  if (strcmp(kind, "impala_deep") == 0) {
     sum = deep_us();
-  } else if (strcmp(network, "nature") == 0) {
+  } else if (strcmp(kind, "nature") == 0) {
     hidden = 512;
     sum = conv_us("conv0", 84, 1, 32, 8, 4, false) + conv_us("conv1", 20, 32, 64, 4, 2, false) +
           conv_us("conv2", 9, 64, 64, 3, 1, false) + layer_us("hidden", dense(3136, hidden), true);
@@ -271,7 +274,7 @@ static double primitives_us(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc > 1) network = argv[1];
+  if (argc > 1) kind = argv[1];
   if (argc > 2) lstm = atoi(argv[2]);
   if (argc > 3) bf16 = strcmp(argv[3], "bf16") == 0;
   if (argc > 4) seconds = atof(argv[4]);

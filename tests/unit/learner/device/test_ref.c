@@ -199,7 +199,7 @@ enum { COUNT = 3 * 4 };
 
 struct loss_case {
   struct device *d;
-  struct device_vtrace v;
+  struct device_trace v;
   double log_prob[COUNT], value[COUNT + 4], vs[COUNT], advantage[COUNT], entropy[COUNT], sums[8];
   double d_log_prob[COUNT], d_entropy[COUNT], d_value[COUNT];
   float behaviour[COUNT], reward[COUNT + 4];
@@ -208,9 +208,9 @@ struct loss_case {
 
 static double loss_value(void *context) {
   struct loss_case *c = context;
-  c->d->ops->vtrace_loss(c->d, (real *)c->d_log_prob, (real *)c->d_entropy, (real *)c->d_value,
-                         (real *)c->sums, &c->v, (real *)c->vs, (real *)c->advantage,
-                         (real *)c->entropy, 0.5f, 0.25f, 0.125f);
+  c->d->ops->actor_critic_loss(c->d, (real *)c->d_log_prob, (real *)c->d_entropy,
+                               (real *)c->d_value, (real *)c->sums, &c->v, (real *)c->vs,
+                               (real *)c->advantage, (real *)c->entropy, 0.5f, 0.25f, 0.125f);
   return (c->sums[1] + 0.5 * c->sums[2] - 0.25 * c->sums[3] + 0.125 * c->sums[4]) / c->sums[0];
 }
 
@@ -225,7 +225,7 @@ static void test_loss_gradients(void **state) {
   random_doubles(c.advantage, COUNT, &random);
   random_doubles(c.entropy, COUNT, &random);
   c.flags[5] = c.flags[10] = 4;
-  c.v = (struct device_vtrace){
+  c.v = (struct device_trace){
       .T = 3, .N = 4, .rho_clip = 1, .behaviour = c.behaviour, .reward = c.reward};
   c.v.flags = c.flags;
   c.v.reward_scale = 1;

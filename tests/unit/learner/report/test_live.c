@@ -20,7 +20,8 @@ static const struct wire_status run = {.environment = "cartpole",
                                        .expected_environments = 64,
                                        .batch_rows = 32,
                                        .episodes = 4882};
-static const struct update_stats stats = {.total_loss = 0.5, .entropy = 0.25, .lag_updates = 1};
+static const struct update_stats stats = {.losses = {.total = 0.5, .entropy = 0.25},
+                                          .lag_updates = 1};
 
 static void on_a_wide_terminal_all_is_shown(void **state) {
   (void)state;

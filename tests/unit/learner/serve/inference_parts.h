@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "learner/algorithms.h"
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
 

@@ -298,7 +298,8 @@ static void an_evaluation_may_sample_and_counts_its_steps(void **state) {
  * answered and not filed. */
 static void lockstep_counts_episodes_first_and_files_nothing_after_the_end(void **state) {
   (void)state;
-  struct fixture *f = open_with(&(struct inference_config){.lockstep = true}, true, 0);
+  struct fixture *f =
+      open_with(&(struct inference_config){.lockstep = true, .waits_for_updates = true}, true, 0);
   struct client a, *one[] = {&a};
   join(f, &a, 0, 0, 1, false);
   send(f, &a, STEP_FIRST, 0);

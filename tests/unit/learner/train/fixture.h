@@ -3,43 +3,46 @@
 #ifndef ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
 #define ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
 
+#include "learner/algorithms.h"
+#include "learner/algorithm/actor_critic.h"
 #include "learner/train/update.h"
 #include "tests/unit/learner/network/fixture.h"
 
 enum { UNROLL = 7, COLUMNS = 5, STEPS = UNROLL * COLUMNS, MAX_P = 2000, MAX_STATES = COLUMNS * 16 };
 
-static inline struct update_config fixture_update_config(void) {
-  return (struct update_config){.T = UNROLL,
-                                .N = COLUMNS,
-                                .discount = 0.9,
-                                .lambda = 0.8,
-                                .rho_clip = 1.1,
-                                .c_clip = 0.9,
-                                .pg_rho_clip = 1.3,
-                                .reward_scale = 0.75,
-                                .reward_clip = 2,
-                                .baseline_cost = 0.5,
-                                .entropy_cost = 0.05,
-                                .kl_cost = 0.02,
-                                .target_entropy = -1,
-                                .entropy_adjustment_speed = 10,
-                                .optimizer = "adam",
-                                .learning_rate = 0.01,
-                                .learning_rate_decay = "none",
-                                .adam_beta1 = 0.9,
-                                .adam_beta2 = 0.99,
-                                .adam_epsilon = 1e-5,
-                                .rmsprop_decay = 0.95,
-                                .rmsprop_momentum = 0.3,
-                                .rmsprop_epsilon = 0.01,
-                                .seed = 11};
+static inline struct learner_options fixture_options(void) {
+  return (struct learner_options){.unroll_length = UNROLL,
+                                  .batch_size = COLUMNS,
+                                  .discount = 0.9,
+                                  .lambda = 0.8,
+                                  .rho_clip = 1.1,
+                                  .c_clip = 0.9,
+                                  .pg_rho_clip = 1.3,
+                                  .reward_scale = 0.75,
+                                  .reward_clip = 2,
+                                  .baseline_cost = 0.5,
+                                  .entropy_cost = 0.05,
+                                  .kl_cost = 0.02,
+                                  .target_entropy = -1,
+                                  .entropy_adjustment_speed = 10,
+                                  .loss_reduction = "mean",
+                                  .optimizer = "adam",
+                                  .learning_rate = 0.01,
+                                  .learning_rate_decay = "none",
+                                  .adam_beta1 = 0.9,
+                                  .adam_beta2 = 0.99,
+                                  .adam_epsilon = 1e-5,
+                                  .rmsprop_decay = 0.95,
+                                  .rmsprop_momentum = 0.3,
+                                  .rmsprop_epsilon = 0.01,
+                                  .seed = 11};
 }
 
 static inline struct update *fixture_update(struct device *device, const struct network *network,
-                                            const struct update_config *config) {
+                                            const struct learner_options *config) {
   struct update *update;
   struct error error;
-  if (update_create(&update, device, network, config, &error) != STATUS_OK)
+  if (update_create(&update, device, network, &algorithm_vtrace, config, &error) != STATUS_OK)
     fail_msg("%s", error.text);
   return update;
 }
@@ -103,7 +106,7 @@ static inline double reference_entropy(const double *logits) {
   return entropy;
 }
 
-static inline double reference_reward(const struct update_config *config,
+static inline double reference_reward(const struct learner_options *config,
                                       const struct train_batch *b, int i) {
   double reward = config->reward_scale * b->reward[i + b->N];
   return config->reward_clip > 0 ? fmax(-config->reward_clip, fmin(config->reward_clip, reward))
@@ -114,7 +117,7 @@ static inline double reference_rho(const struct train_batch *b, const double *he
   return exp(reference_log_prob(head + i * (ACTIONS + 1), b->action[i]) - b->behaviour[i]);
 }
 
-static inline double reference_discount(const struct update_config *config,
+static inline double reference_discount(const struct learner_options *config,
                                         const struct train_batch *b, int i) {
   return b->flags[i + b->N] & STEP_TERMINATED ? 0 : (float)config->discount;
 }
@@ -126,7 +129,7 @@ static inline double reference_value(const double *head, int i) {
 /* vs_s = V_s + sum over u >= s of (product of discount_i lambda min(c, rho_i), s <= i < u) delta_u;
  * the sum ends before a truncated step. Espeholt et al. 2018, eq. 1. */
 static inline void reference_targets(struct reference_targets *out,
-                                     const struct update_config *config,
+                                     const struct learner_options *config,
                                      const struct train_batch *b, const double *head) {
   int T = b->T, N = b->N;
   for (int i = 0; i < (T + 1) * N; i++) {
@@ -150,7 +153,7 @@ static inline void reference_targets(struct reference_targets *out,
 }
 
 /* Means over the steps that are not truncated; the targets are constants. */
-static inline struct reference_losses reference_losses(const struct update_config *config,
+static inline struct reference_losses reference_losses(const struct learner_options *config,
                                                        const struct train_batch *b,
                                                        const double *head,
                                                        const struct reference_targets *targets,

@@ -120,9 +120,9 @@ static void set_parameters(struct golden *g, struct update *update) {
 }
 
 static struct update *make_update(struct golden *g, double beta1) {
-  struct update_config config = fixture_update_config();
-  config.T = GOLDEN_T;
-  config.N = GOLDEN_N;
+  struct learner_options config = fixture_options();
+  config.unroll_length = GOLDEN_T;
+  config.batch_size = GOLDEN_N;
   config.discount = 0.9;
   config.lambda = 0.95;
   config.rho_clip = config.c_clip = config.pg_rho_clip = config.reward_clip = 1;
@@ -212,7 +212,7 @@ static void check_case(const char *name, const char *device, double heads, doubl
 
   update = make_update(&g, 0.9);
   for (int step = 0; step < 3; step++) {
-    double expected, loss = fixture_step(update, g.batch, 0).total_loss;
+    double expected, loss = fixture_step(update, g.batch, 0).losses.total;
     assert_int_equal(fscanf(g.file, " loss %lf", &expected), 1);
     if (fabs(loss - expected) > (step ? later : heads) * (1 + fabs(expected)))
       fail_msg("%s, loss of step %d: %.9g, expected %.9g", g.name, step, loss, expected);

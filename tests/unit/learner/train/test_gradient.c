@@ -29,7 +29,7 @@ struct problem {
   struct network_config config;
   struct network *network;
   struct device *device;
-  struct update_config update;
+  struct learner_options update;
   struct train_batch *batch;
   struct reference_targets targets;
 };
@@ -87,7 +87,7 @@ static void gradients_match_finite_differences(void **state) {
     struct problem p = {
         .config = fixture_config(cases[i].network, cases[i].num_layers, cases[i].activation),
         .device = fixture_device("ref_double"),
-        .update = fixture_update_config()};
+        .update = fixture_options()};
     p.update.adam_beta1 = 0;
     p.network = fixture_network(&p.config);
     p.batch = fixture_batch(p.device, p.network, UNROLL, COLUMNS, cases[i].seed);

@@ -2,6 +2,7 @@
  * the first step of an episode one of four cues is seen; at the last, the action that belongs to
  * the cue is worth 1. Episodes of one step are a contextual bandit; longer ones need memory, so a
  * network without it must stay at chance. */
+#include "learner/algorithms.h"
 #include "learner/train/update.h"
 #include "tests/unit/learner/network/fixture.h"
 
@@ -38,29 +39,31 @@ static void player_open(struct player *p, const char *network, const char *devic
                                   .hidden = {16},
                                   .lstm_size = 16,
                                   .activation = ACTIVATION_TANH};
-  struct update_config update = {.reward_scale = 1,
-                                 .T = T,
-                                 .N = N,
-                                 .discount = 0.95,
-                                 .lambda = 1,
-                                 .rho_clip = 1,
-                                 .c_clip = 1,
-                                 .pg_rho_clip = 1,
-                                 .baseline_cost = 0.5,
-                                 .entropy_cost = 0.005,
-                                 .target_entropy = -1,
-                                 .optimizer = "adam",
-                                 .learning_rate = 0.01,
-                                 .learning_rate_decay = "none",
-                                 .adam_beta1 = 0.9,
-                                 .adam_beta2 = 0.999,
-                                 .adam_epsilon = 1e-7,
-                                 .max_gradient_norm = 1,
-                                 .seed = 1};
+  struct learner_options update = {.reward_scale = 1,
+                                   .unroll_length = T,
+                                   .batch_size = N,
+                                   .discount = 0.95,
+                                   .lambda = 1,
+                                   .rho_clip = 1,
+                                   .c_clip = 1,
+                                   .pg_rho_clip = 1,
+                                   .baseline_cost = 0.5,
+                                   .entropy_cost = 0.005,
+                                   .target_entropy = -1,
+                                   .loss_reduction = "mean",
+                                   .optimizer = "adam",
+                                   .learning_rate = 0.01,
+                                   .learning_rate_decay = "none",
+                                   .adam_beta1 = 0.9,
+                                   .adam_beta2 = 0.999,
+                                   .adam_epsilon = 1e-7,
+                                   .max_gradient_norm = 1,
+                                   .seed = 1};
   struct error error;
   p->device = fixture_device(device);
   p->network = fixture_network(&config);
-  if (update_create(&p->update, p->device, p->network, &update, &error) != STATUS_OK)
+  if (update_create(&p->update, p->device, p->network, &algorithm_vtrace, &update, &error) !=
+      STATUS_OK)
     fail_msg("%s", error.text);
   p->workspace = network_workspace_create(p->network, p->device, N, false);
   int S = network_state_size(p->network);

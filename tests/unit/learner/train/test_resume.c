@@ -28,8 +28,8 @@ static void world_close(struct world *w) {
   network_destroy(w->network);
 }
 
-static struct update_config config_of(const char *optimizer, double target_entropy) {
-  struct update_config config = fixture_update_config();
+static struct learner_options config_of(char *optimizer, double target_entropy) {
+  struct learner_options config = fixture_options();
   config.optimizer = optimizer;
   config.target_entropy = target_entropy;
   config.learning_rate = 0.002;
@@ -97,13 +97,14 @@ static void assert_same_state(struct update *a, struct update *b) {
 static void resumed_run_is_the_same_run(void **state) {
   (void)state;
   static const struct {
-    const char *network, *optimizer;
+    const char *network;
+    char *optimizer;
     double target_entropy;
   } table[] = {
       {"mlp", "adam", -1}, {"mlp", "rmsprop", -1}, {"lstm", "adam", 0.8}, {"lstm", "rmsprop", 0.8}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(table[i].network);
-    struct update_config config = config_of(table[i].optimizer, table[i].target_entropy);
+    struct learner_options config = config_of(table[i].optimizer, table[i].target_entropy);
     struct update *whole = fixture_update(w.device, w.network, &config);
     struct update *first = fixture_update(w.device, w.network, &config);
     config.seed++; /* the checkpoint must bring everything: initial parameters of its own would show
@@ -146,7 +147,7 @@ static void items_cover_the_state(void **state) {
       {"update/version", CHECKPOINT_INT64, 1, {1, 0}},
   };
   struct world w = world_open("mlp");
-  struct update_config config = config_of("rmsprop", -1);
+  struct learner_options config = config_of("rmsprop", -1);
   struct update *update = fixture_update(w.device, w.network, &config);
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   assert_int_equal(update_items(update, items), sizeof(expected) / sizeof(expected[0]));
@@ -165,7 +166,7 @@ static void items_cover_the_state(void **state) {
 static void a_constant_coefficient_is_not_handed_on(void **state) {
   (void)state;
   struct world w = world_open("mlp");
-  struct update_config constant = config_of("adam", -1), adjusted = config_of("adam", 0.8);
+  struct learner_options constant = config_of("adam", -1), adjusted = config_of("adam", 0.8);
   struct update *from = fixture_update(w.device, w.network, &constant);
   struct update *to = fixture_update(w.device, w.network, &adjusted);
   train(from, &w, 0, 3);

@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/algorithms.h"
 #include "learner/train/trainer.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 10000000 };
@@ -51,31 +52,34 @@ static const struct network_config nature = {
                .tensor = {{DTYPE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},
                .num_actions = 2}};
 
-static struct fixture *create_with(const struct network_config *network, const char *decay) {
+static struct fixture *create_with(const struct network_config *network, char *decay) {
   struct fixture *f = calloc(1, sizeof(*f));
   struct error error;
   bool images = network == &nature;
   size_t stride = network->inputs.row_stride;
   assert_int_equal(device_create(&f->device, images ? "cpu" : "ref", &error), STATUS_OK);
   assert_int_equal(network_create(&f->network, network, &error), STATUS_OK);
-  struct update_config update = {.T = T,
-                                 .N = N,
-                                 .discount = 0.9,
-                                 .lambda = 1,
-                                 .rho_clip = 1,
-                                 .c_clip = 1,
-                                 .pg_rho_clip = 1,
-                                 .baseline_cost = 0.5,
-                                 .target_entropy = -1,
-                                 .optimizer = "adam",
-                                 .learning_rate = 0.01,
-                                 .learning_rate_decay = decay,
-                                 .total_steps = 1000,
-                                 .adam_beta1 = 0.9,
-                                 .adam_beta2 = 0.999,
-                                 .adam_epsilon = 1e-7,
-                                 .seed = 1};
-  assert_int_equal(update_create(&f->update, f->device, f->network, &update, &error), STATUS_OK);
+  struct learner_options update = {.unroll_length = T,
+                                   .batch_size = N,
+                                   .discount = 0.9,
+                                   .lambda = 1,
+                                   .rho_clip = 1,
+                                   .c_clip = 1,
+                                   .pg_rho_clip = 1,
+                                   .baseline_cost = 0.5,
+                                   .target_entropy = -1,
+                                   .loss_reduction = "mean",
+                                   .optimizer = "adam",
+                                   .learning_rate = 0.01,
+                                   .learning_rate_decay = decay,
+                                   .total_steps = 1000,
+                                   .adam_beta1 = 0.9,
+                                   .adam_beta2 = 0.999,
+                                   .adam_epsilon = 1e-7,
+                                   .seed = 1};
+  assert_int_equal(
+      update_create(&f->update, f->device, f->network, &algorithm_vtrace, &update, &error),
+      STATUS_OK);
   struct pages_config pages = {
       .num_slots = N, .num_pages = pages_needed(N), .page_steps = T, .row_stride = stride};
   f->pages = pages_create(f->device, &pages);

@@ -40,7 +40,7 @@ static void statistics_follow_their_definition(void **state) {
                {"lstm", "ref", 2e-5},       {"mlp", "cpu", 2e-5},         {"lstm", "cpu", 2e-5}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(table[i].network, table[i].device);
-    struct update_config config = fixture_update_config();
+    struct learner_options config = fixture_options();
     struct update *update = fixture_update(w.device, w.network, &config);
     double params[MAX_P], head[(STEPS + COLUMNS) * (ACTIONS + 1)], tolerance = table[i].tolerance;
     struct reference_targets targets;
@@ -51,17 +51,21 @@ static void statistics_follow_their_definition(void **state) {
       struct reference_losses expected =
           reference_losses(&config, w.batch, head, &targets, config.entropy_cost, step);
       struct update_stats got = fixture_step(update, w.batch, 0);
-      assert_near(got.policy_loss, expected.policy, tolerance, "policy loss");
-      assert_near(got.baseline_loss, expected.baseline, tolerance, "baseline loss");
-      assert_near(got.entropy, expected.entropy, tolerance, "entropy");
-      assert_near(got.kl, expected.kl, tolerance, "kl");
-      assert_near(got.total_loss, expected.total, tolerance, "total loss");
-      assert_near(got.value, expected.value, tolerance, "value");
-      assert_near(got.reward, expected.reward, tolerance, "reward");
-      assert_near(got.rho_clipped, expected.rho_clipped, tolerance, "share of clipped steps");
+      assert_near(got.losses.term[TERM_POLICY_LOSS], expected.policy, tolerance, "policy loss");
+      assert_near(got.losses.term[TERM_BASELINE_LOSS], expected.baseline, tolerance,
+                  "baseline loss");
+      assert_near(got.losses.entropy, expected.entropy, tolerance, "entropy");
+      assert_near(got.losses.term[TERM_KL], expected.kl, tolerance, "kl");
+      assert_near(got.losses.total, expected.total, tolerance, "total loss");
+      assert_near(got.losses.term[TERM_VALUE], expected.value, tolerance, "value");
+      assert_near(got.losses.term[TERM_REWARD], expected.reward, tolerance, "reward");
+      assert_near(got.losses.term[ACTOR_CRITIC_NUM_TERMS /* V-trace's own: rho_clipped */],
+                  expected.rho_clipped, tolerance, "share of clipped steps");
       assert_near(got.lag_updates, expected.lag, tolerance, "lag");
       assert_int_equal(got.steps, expected.steps);
-      assert_true(got.steps < STEPS && got.rho_clipped > 0 && got.rho_clipped < 1);
+      assert_true(got.steps < STEPS &&
+                  got.losses.term[ACTOR_CRITIC_NUM_TERMS /* V-trace's own: rho_clipped */] > 0 &&
+                  got.losses.term[ACTOR_CRITIC_NUM_TERMS /* V-trace's own: rho_clipped */] < 1);
       assert_int_equal(update_version(update), step + 1);
     }
     update_destroy(update);
@@ -74,7 +78,7 @@ static void statistics_follow_their_definition(void **state) {
 static void masked_fields_do_not_count(void **state) {
   (void)state;
   struct world w = world_open("lstm", "ref");
-  struct update_config config = fixture_update_config();
+  struct learner_options config = fixture_options();
   struct update_stats stats[2];
   float gradient_norm[2];
   for (int pass = 0; pass < 2; pass++) {
@@ -98,9 +102,9 @@ static void masked_fields_do_not_count(void **state) {
 
 /* The gradient at these parameters: that of a fresh update whose Adam keeps it (beta1 = 0: m = g).
  */
-static void gradient_at(double *gradient, const struct world *w, const struct update_config *config,
-                        const double *params) {
-  struct update_config plain = *config;
+static void gradient_at(double *gradient, const struct world *w,
+                        const struct learner_options *config, const double *params) {
+  struct learner_options plain = *config;
   plain.optimizer = "adam";
   plain.adam_beta1 = 0;
   plain.max_gradient_norm = 0;
@@ -117,7 +121,7 @@ struct adam {
 };
 
 static void adam_step(double *params, struct adam *adam, const double *gradient,
-                      const struct update_config *config, double learning_rate, int step,
+                      const struct learner_options *config, double learning_rate, int step,
                       size_t P) {
   double norm = 0, b1 = (float)config->adam_beta1, b2 = (float)config->adam_beta2;
   for (size_t i = 0; i < P; i++) norm += gradient[i] * gradient[i];
@@ -142,7 +146,7 @@ static void several_steps_are_adam(void **state) {
   } table[] = {{"mlp", 0}, {"lstm", 0}, {"mlp", 0.1}, {"lstm", 0.1}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(table[i].network, "ref_double");
-    struct update_config config = fixture_update_config();
+    struct learner_options config = fixture_options();
     config.max_gradient_norm = table[i].max_norm;
     config.learning_rate_decay = "linear";
     config.total_steps = 1000;
@@ -171,7 +175,7 @@ static void several_steps_are_adam(void **state) {
 static void learning_rate_ends_at_zero(void **state) {
   (void)state;
   struct world w = world_open("mlp", "ref");
-  struct update_config config = fixture_update_config();
+  struct learner_options config = fixture_options();
   config.learning_rate_decay = "linear";
   config.total_steps = 100;
   struct update *update = fixture_update(w.device, w.network, &config);
@@ -197,7 +201,7 @@ static void entropy_approaches_its_target(void **state) {
   } table[] = {{1.05, 0.001, true}, {0.2, 0.5, false}};
   for (size_t i = 0; i < 2; i++) {
     struct world w = world_open("mlp", "ref");
-    struct update_config config = fixture_update_config();
+    struct learner_options config = fixture_options();
     config.target_entropy = table[i].target;
     config.entropy_cost = table[i].start;
     struct update *update = fixture_update(w.device, w.network, &config);
@@ -207,7 +211,7 @@ static void entropy_approaches_its_target(void **state) {
     for (int step = 0; step < 600; step++) stats = fixture_step(update, w.batch, 0);
     assert_near(first, table[i].start, 1e-9, "the coefficient at the start");
     assert_true((stats.entropy_cost > first) == table[i].grows);
-    if (table[i].grows) assert_near(stats.entropy, table[i].target, 0.1, "entropy");
+    if (table[i].grows) assert_near(stats.losses.entropy, table[i].target, 0.1, "entropy");
     update_destroy(update);
     world_close(&w);
   }
@@ -218,7 +222,7 @@ static void entropy_approaches_its_target(void **state) {
 static void entropy_coefficient_follows_its_loss(void **state) {
   (void)state;
   struct world w = world_open("mlp", "ref");
-  struct update_config config = fixture_update_config();
+  struct learner_options config = fixture_options();
   config.target_entropy = 0.7;
   config.entropy_adjustment_speed = 4;
   config.learning_rate_decay = "linear";
@@ -230,10 +234,12 @@ static void entropy_coefficient_follows_its_loss(void **state) {
     double rate = config.learning_rate * (1 - (double)environment_steps / 1000);
     struct update_stats stats = fixture_step(update, w.batch, environment_steps);
     assert_near(stats.entropy_cost, exp(4 * p), 1e-9, "coefficient");
-    double plain = stats.policy_loss + 0.5 * stats.baseline_loss - exp(4 * p) * stats.entropy +
-                   0.02 * stats.kl;
-    assert_near(stats.total_loss - plain, exp(4 * p) * (stats.entropy - 0.7), 1e-9, "its loss");
-    double g = 4 * exp(4 * p) * (stats.entropy - 0.7);
+    double plain = stats.losses.term[TERM_POLICY_LOSS] +
+                   0.5 * stats.losses.term[TERM_BASELINE_LOSS] - exp(4 * p) * stats.losses.entropy +
+                   0.02 * stats.losses.term[TERM_KL];
+    assert_near(stats.losses.total - plain, exp(4 * p) * (stats.losses.entropy - 0.7), 1e-9,
+                "its loss");
+    double g = 4 * exp(4 * p) * (stats.losses.entropy - 0.7);
     m = 0.9 * m + 0.1 * g;
     v = 0.999 * v + 0.001 * g * g;
     p -= rate * m / (1 - pow(0.9, step)) / (sqrt(v / (1 - pow(0.999, step))) + 1e-8);
@@ -257,10 +263,10 @@ static void entropy_coefficient_follows_its_loss(void **state) {
 static void refuses_what_makes_no_sense(void **state) {
   (void)state;
   struct world w = world_open("mlp", "ref");
-  struct update_config good = fixture_update_config(), bad[13];
+  struct learner_options good = fixture_options(), bad[13];
   for (int i = 0; i < 13; i++) bad[i] = good;
-  bad[0].T = 0;
-  bad[1].N = 0;
+  bad[0].unroll_length = 0;
+  bad[1].batch_size = 0;
   bad[2].optimizer = "sgd";
   bad[3].learning_rate_decay = "cosine";
   bad[4].learning_rate_decay = "linear";
@@ -288,7 +294,9 @@ static void refuses_what_makes_no_sense(void **state) {
   for (int i = 0; i < 13; i++) {
     struct update *update;
     struct error error = {""};
-    assert_int_equal(update_create(&update, w.device, w.network, &bad[i], &error), STATUS_INVALID);
+    assert_int_equal(
+        update_create(&update, w.device, w.network, &algorithm_vtrace, &bad[i], &error),
+        STATUS_INVALID);
     assert_null(update);
     if (!strstr(error.text, says[i])) fail_msg("'%s' does not say '%s'", error.text, says[i]);
   }
@@ -296,7 +304,8 @@ static void refuses_what_makes_no_sense(void **state) {
   struct network *random = fixture_network(&config);
   struct update *update;
   struct error error;
-  assert_int_equal(update_create(&update, w.device, random, &good, &error), STATUS_INVALID);
+  assert_int_equal(update_create(&update, w.device, random, &algorithm_vtrace, &good, &error),
+                   STATUS_INVALID);
   network_destroy(random);
   world_close(&w);
 }
@@ -338,7 +347,7 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
   static const char *const networks[] = {"mlp", "lstm"}, *const devices[] = {"ref", "cpu"};
   for (size_t i = 0; i < 4 * sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(networks[i % 2], devices[i / 2 % 2]);
-    struct update_config config = fixture_update_config();
+    struct learner_options config = fixture_options();
     config.reward_clip = 0;
     config.target_entropy = 0.5;
     struct update *update = fixture_update(w.device, w.network, &config);
@@ -402,7 +411,7 @@ static void steps_allocate_nothing(void **state) {
   static const char *const networks[] = {"mlp", "lstm"}, *const devices[] = {"ref", "cpu"};
   for (int i = 0; i < 4; i++) {
     struct world w = world_open(networks[i % 2], devices[i / 2]);
-    struct update_config config = fixture_update_config();
+    struct learner_options config = fixture_options();
     int none = allocations;
     struct update *update = fixture_update(w.device, w.network, &config);
     assert_true(allocations > none);  /* they are counted */

@@ -10,15 +10,15 @@ struct sequence {
   uint8_t flags[MAX_T + 1];
 };
 
-static const struct device_vtrace PLAIN = {.discount = 0.9f,
-                                           .lambda = 1,
-                                           .rho_clip = 3.7f,
-                                           .c_clip = 1,
-                                           .pg_rho_clip = 2.2f,
-                                           .reward_scale = 1};
+static const struct device_trace PLAIN = {.discount = 0.9f,
+                                          .lambda = 1,
+                                          .rho_clip = 3.7f,
+                                          .c_clip = 1,
+                                          .pg_rho_clip = 2.2f,
+                                          .reward_scale = 1};
 
 static void run_vtrace(struct testing *t, float *vs, float *advantage, const struct sequence *s,
-                       struct device_vtrace v) {
+                       struct device_trace v) {
   size_t T = (size_t)s->T;
   real *vs_d = testing_room(t, T), *advantage_d = testing_room(t, T);
   v.T = s->T;
@@ -28,7 +28,7 @@ static void run_vtrace(struct testing *t, float *vs, float *advantage, const str
   v.behaviour = s->behaviour;
   v.reward = s->reward;
   v.flags = s->flags;
-  t->device->ops->vtrace(t->device, vs_d, advantage_d, &v);
+  t->device->ops->trace(t->device, vs_d, advantage_d, &v);
   t->device->ops->download(t->device, vs, vs_d, T);
   t->device->ops->download(t->device, advantage, advantage_d, T);
   testing_release(t);
@@ -64,7 +64,7 @@ static const double PG[2][5][5] = {{{0.92982, 0.35644, 0.41689, 0.58977, 0.85500
 
 static void published_column(struct testing *t, int table, int b) {
   struct sequence s = {.T = 5};
-  struct device_vtrace v = PLAIN;
+  struct device_trace v = PLAIN;
   float vs[5], advantage[5];
   if (table == 1) v.rho_clip = v.pg_rho_clip = 1, v.lambda = 0.9f;
   v.discount = 0.9f / (float)(b + 1);
@@ -96,12 +96,12 @@ static double clipped(double x, float limit) {
   return fmin(x, (double)limit);
 }
 
-static double reward_of(const struct sequence *s, const struct device_vtrace *v, int t) {
+static double reward_of(const struct sequence *s, const struct device_trace *v, int t) {
   double r = (double)v->reward_scale * (double)s->reward[t + 1], limit = (double)v->reward_clip;
   return limit > 0 ? fmax(-limit, fmin(limit, r)) : r;
 }
 
-static double discount_into(const struct sequence *s, const struct device_vtrace *v, int t) {
+static double discount_into(const struct sequence *s, const struct device_trace *v, int t) {
   return s->flags[t] & STEP_TERMINATED ? 0 : (double)v->discount;
 }
 
@@ -112,7 +112,7 @@ static double rho_of(const struct sequence *s, int t) {
 /* vs(t) = V(t) + sum over k >= t of (product of discounts and c from t to k-1) delta(k); nothing
  * from a truncated row on, because that row's action was not played: what it holds is the value
  * of the last observation. */
-static double slow_vs(const struct sequence *s, const struct device_vtrace *v, int t) {
+static double slow_vs(const struct sequence *s, const struct device_trace *v, int t) {
   if (t == s->T) return (double)s->value[t];
   double sum = (double)s->value[t], weight = 1;
   for (int k = t; k < s->T && !(s->flags[k] & STEP_TRUNCATED); k++) {
@@ -126,7 +126,7 @@ static double slow_vs(const struct sequence *s, const struct device_vtrace *v, i
 }
 
 static void compare_with_slow(struct testing *t, const struct sequence *s,
-                              const struct device_vtrace *v) {
+                              const struct device_trace *v) {
   float vs[MAX_T], advantage[MAX_T];
   run_vtrace(t, vs, advantage, s, *v);
   for (int i = 0; i < s->T; i++) {
@@ -153,7 +153,7 @@ static void direct_sum(struct testing *cpu, struct testing *ref) {
   uint64_t random = 12;
   for (int i = 0; i < 40; i++) {
     struct sequence s = random_sequence(&random, 1 + i % MAX_T);
-    struct device_vtrace v = PLAIN;
+    struct device_trace v = PLAIN;
     v.lambda = 0.5f + 0.05f * (float)(i % 10);
     v.reward_clip = i % 3 ? 0 : 1;
     v.reward_scale = i % 2 ? 1 : 0.6f;
@@ -232,7 +232,7 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
   for (size_t i = 0; i < more; i++)
     if (testing_below(&random, 100) < flag_percent)
       flags[i] = (uint8_t)(1 << testing_below(&random, 3));
-  struct device_vtrace v = {
+  struct device_trace v = {
       .T = T, .N = N, .discount = 0.97f, .lambda = 0.95f, .rho_clip = 1, .c_clip = 1};
   v.pg_rho_clip = 1.1f;
   v.reward_scale = 1.3f;
@@ -246,9 +246,9 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
   struct loss_arrays a = {testing_room(t, count), testing_room(t, count), testing_room(t, count),
                           testing_room(t, count), testing_room(t, count), testing_room(t, 8)};
   const struct device_ops *ops = t->device->ops;
-  ops->vtrace(t->device, a.vs, a.advantage, &v);
-  ops->vtrace_loss(t->device, a.d_log_prob, a.d_entropy, a.d_value, a.sums, &v, a.vs, a.advantage,
-                   entropy_d, 0.5f, 0.01f, 0.2f);
+  ops->trace(t->device, a.vs, a.advantage, &v);
+  ops->actor_critic_loss(t->device, a.d_log_prob, a.d_entropy, a.d_value, a.sums, &v, a.vs,
+                         a.advantage, entropy_d, 0.5f, 0.01f, 0.2f);
   free(log_prob);
   free(behaviour);
   free(value);
@@ -287,7 +287,7 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
           reward[] = {9, 1.75f, 9};
     float vs[] = {2.5f, 3}, advantage[] = {1, 0}, entropy[] = {0.6f, 0.5f}, out[8];
     uint8_t flags[] = {STEP_FIRST, STEP_TRUNCATED, STEP_FIRST};
-    struct device_vtrace v = {
+    struct device_trace v = {
         .T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f, .behaviour = behaviour};
     v.reward_scale = 0.9f; // 1.75 * 0.9 is above the clip
     v.reward = reward;
@@ -299,8 +299,8 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
     real *sums = testing_room(t, 8), *vs_d = testing_upload(t, vs, 2),
          *advantage_d = testing_upload(t, advantage, 2);
     real *entropy_d = testing_upload(t, entropy, 2);
-    t->device->ops->vtrace_loss(t->device, d_log_prob, d_entropy, d_value, sums, &v, vs_d,
-                                advantage_d, entropy_d, 0.5f, 0.01f, 0.25f);
+    t->device->ops->actor_critic_loss(t->device, d_log_prob, d_entropy, d_value, sums, &v, vs_d,
+                                      advantage_d, entropy_d, 0.5f, 0.01f, 0.25f);
     t->device->ops->download(t->device, out, d_log_prob, 2);
     close_to(out[0], -1.25, 1e-6), close_to(out[1], 0, 0);
     t->device->ops->download(t->device, out, d_entropy, 2);

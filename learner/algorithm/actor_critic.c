@@ -1,0 +1,142 @@
+#include "learner/algorithm/actor_critic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "learner/options.h"
+
+struct actor_critic {
+  struct device *device; /* read-only after create, as is all up to `value` */
+  const struct learner_options *options;
+  enum trace_kind trace;
+  enum loss_reduction reduction;
+  size_t P;
+  int T, N, A;
+  struct network_workspace *workspace; /* (T+1)*N rows */
+
+  /* device memory of one gradient */
+  real *value;              /* (T+1, N) */
+  real *log_prob, *entropy; /* (T, N), and so all but the last */
+  real *vs, *advantage;
+  real *d_log_prob, *d_entropy, *d_value;
+  real *d_head; /* (T*N, A+1) */
+};
+
+static real *reals(const struct actor_critic *self, size_t count) {
+  return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
+}
+
+struct actor_critic *actor_critic_create(const struct learning *learning, enum trace_kind trace) {
+  const struct learner_options *options = learning->options;
+  struct actor_critic *self = check_alloc(1, sizeof(*self));
+  *self = (struct actor_critic){.device = learning->device,
+                                .options = options,
+                                .trace = trace,
+                                .reduction = strcmp(options->loss_reduction, "sum_over_time") == 0
+                                                 ? LOSS_SUM_OVER_TIME
+                                                 : LOSS_MEAN,
+                                .P = network_num_parameters(learning->network),
+                                .T = (int)options->unroll_length,
+                                .N = (int)options->batch_size,
+                                .A = network_head_size(learning->network)};
+  size_t N = (size_t)self->N, steps = (size_t)self->T * N;
+  self->workspace =
+      network_workspace_create(learning->network, self->device, (int)(steps + N), true);
+  self->value = reals(self, steps + N);
+  self->log_prob = reals(self, steps);
+  self->entropy = reals(self, steps);
+  self->vs = reals(self, steps);
+  self->advantage = reals(self, steps);
+  self->d_log_prob = reals(self, steps);
+  self->d_entropy = reals(self, steps);
+  self->d_value = reals(self, steps);
+  self->d_head = reals(self, steps * (size_t)(self->A + 1));
+  return self;
+}
+
+void actor_critic_destroy(void *self_) {
+  struct actor_critic *self = self_;
+  real *arrays[] = {self->value,      self->log_prob,  self->entropy, self->vs,    self->advantage,
+                    self->d_log_prob, self->d_entropy, self->d_value, self->d_head};
+  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+    self->device->ops->release(self->device, arrays[i]);
+  network_workspace_destroy(self->workspace);
+  free(self);
+}
+
+static struct device_trace trace_of(const struct actor_critic *self,
+                                    const struct train_batch *batch) {
+  const struct learner_options *options = self->options;
+  return (struct device_trace){
+      .kind = self->trace,
+      .reduction = self->reduction,
+      .T = self->T,
+      .N = self->N,
+      .discount = (float)options->discount,
+      .lambda = (float)options->lambda,
+      .rho_clip = (float)options->rho_clip,
+      .c_clip = (float)options->c_clip,
+      .pg_rho_clip = (float)options->pg_rho_clip,
+      .reward_scale = (float)options->reward_scale,
+      .reward_clip = (float)options->reward_clip,
+      .log_prob = self->log_prob,
+      .behaviour = batch->behaviour,
+      .value = self->value,
+      .reward = batch->reward,
+      .flags = batch->flags,
+  };
+}
+
+/* Heads of all T+1 steps, the last for its value only. */
+static struct network_outputs forward(struct actor_critic *self, const real *params,
+                                      const struct train_batch *batch,
+                                      const struct device_inputs *inputs) {
+  const struct device_ops *ops = self->device->ops;
+  int T = self->T, N = self->N, A = self->A;
+  struct network_outputs out;
+  network_forward(self->workspace, &out, NULL, params, inputs, batch->state, T + 1, N);
+  ops->categorical_evaluate(self->device, self->log_prob, self->entropy, out.head, out.stride,
+                            batch->action, T * N, A);
+  ops->copy_rows(self->device, self->value, 1, device_at(self->device, out.head, (size_t)A),
+                 out.stride, (T + 1) * N, 1);
+  return out;
+}
+
+/* Targets, losses, and their gradients at the heads. */
+static void losses(struct actor_critic *self, real *sums, const struct train_batch *batch,
+                   const struct network_outputs *out, const struct schedule *schedule) {
+  const struct device_ops *ops = self->device->ops;
+  int steps = self->T * self->N, A = self->A;
+  struct device_trace trace = trace_of(self, batch);
+  ops->trace(self->device, self->vs, self->advantage, &trace);
+  ops->actor_critic_loss(self->device, self->d_log_prob, self->d_entropy, self->d_value, sums,
+                         &trace, self->vs, self->advantage, self->entropy,
+                         (float)self->options->baseline_cost, (float)schedule->entropy_cost,
+                         (float)self->options->kl_cost);
+  ops->categorical_backward(self->device, self->d_head, A + 1, out->head, out->stride,
+                            batch->action, self->d_log_prob, self->d_entropy, steps, A);
+  ops->copy_rows(self->device, device_at(self->device, self->d_head, (size_t)A), A + 1,
+                 self->d_value, 1, steps, 1);
+}
+
+void actor_critic_gradient(void *self_, real *gradient, const real *params,
+                           const struct train_batch *batch, const struct device_inputs *inputs,
+                           const struct schedule *schedule) {
+  struct actor_critic *self = self_;
+  struct network_outputs out = forward(self, params, batch, inputs);
+  losses(self, device_at(self->device, gradient, self->P), batch, &out, schedule);
+  network_backward(self->workspace, gradient, params, self->d_head, batch->state, inputs, self->T,
+                   self->N);
+}
+
+void actor_critic_complete(const void *self_, struct losses *losses,
+                           const struct schedule *schedule) {
+  const struct learner_options *options = ((const struct actor_critic *)self_)->options;
+  double *term = losses->term;
+  term[TERM_ENTROPY_COST] = schedule->entropy_cost;
+  term[TERM_ENTROPY_LOSS] = -schedule->entropy_cost * term[TERM_ENTROPY];
+  losses->entropy = term[TERM_ENTROPY];
+  losses->total = term[TERM_POLICY_LOSS] + options->baseline_cost * term[TERM_BASELINE_LOSS] -
+                  schedule->entropy_cost * term[TERM_ENTROPY] + options->kl_cost * term[TERM_KL];
+}

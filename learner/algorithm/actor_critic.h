@@ -1,0 +1,50 @@
+/* What the actor-critic algorithms share: one network with a policy and a value, targets from a
+ * trace over the rewards, and the sum of policy, value, entropy and KL losses.
+ *
+ * Upstream: vtrace.c. Downstream: learner/network, learner/device.
+ * Thread: the trainer's. Source: Espeholt et al. 2018 (IMPALA), section 4.2; Mnih et al. 2016. */
+#ifndef ACORN_LEARNER_ALGORITHM_ACTOR_CRITIC_H
+#define ACORN_LEARNER_ALGORITHM_ACTOR_CRITIC_H
+
+#include "learner/algorithm/algorithm.h"
+
+/* Where the terms that all of them have stand in an algorithm's list. */
+enum actor_critic_term {
+  TERM_REWARD,
+  TERM_VALUE,
+  TERM_ENTROPY,
+  TERM_KL,
+  TERM_POLICY_LOSS,
+  TERM_BASELINE_LOSS,
+  TERM_ENTROPY_LOSS,
+  TERM_ENTROPY_COST,
+  ACTOR_CRITIC_NUM_TERMS
+};
+
+/* clang-format off */
+#define ACTOR_CRITIC_TERMS                                                                         \
+  {"train/reward", "mean reward per step", "mean reward", SUM_REWARD},                             \
+  {"train/value", "mean value estimate", "mean value", SUM_VALUE},                                 \
+  {"policy/entropy", "mean entropy of the policy, in nats", "mean entropy", SUM_ENTROPY},          \
+  {"policy/kl", "mean log mu - log pi: how far the policy has moved since it acted",               \
+   "mean log-probability ratio", SUM_KL},                                                          \
+  {"loss/policy", "policy gradient loss", "policy loss", SUM_POLICY_LOSS},                         \
+  {"loss/baseline", "value loss, unweighted", "baseline loss", SUM_BASELINE_LOSS},                 \
+  {"loss/entropy", "entropy bonus, weighted: what it adds to the total", NULL, -1},                \
+  {"policy/entropy_cost", "weight of the entropy bonus", NULL, -1}
+/* clang-format on */
+
+struct actor_critic;
+
+/* trace: how rewards and values become targets and advantages. */
+struct actor_critic *actor_critic_create(const struct learning *learning, enum trace_kind trace);
+
+/* Operations of struct algorithm; self: a struct actor_critic. */
+void actor_critic_destroy(void *self);
+void actor_critic_gradient(void *self, real *gradient, const real *params,
+                           const struct train_batch *batch, const struct device_inputs *inputs,
+                           const struct schedule *schedule);
+void actor_critic_complete(const void *self, struct losses *losses,
+                           const struct schedule *schedule);
+
+#endif

@@ -1,0 +1,67 @@
+/* An algorithm: how a batch of experience becomes a gradient. A row of operations in a file of its
+ * own (vtrace.c, a2c.c); learner/algorithms.h pairs it with a policy, and train/update.c keeps what
+ * all share: schedules, reduction, clipping, the optimiser, checkpoints.
+ *
+ * Upstream: train/update.c. Downstream: learner/network, learner/device. Thread: the trainer's.
+ * Invariant: the gradient depends on nothing but the parameters, the batch and the schedule, so
+ * that a resumed run goes on bit for bit. */
+#ifndef ACORN_LEARNER_ALGORITHM_ALGORITHM_H
+#define ACORN_LEARNER_ALGORITHM_ALGORITHM_H
+
+#include "learner/experience/batch.h"
+#include "learner/network/network.h"
+
+struct learner_options;
+
+enum { LOSS_MAX_TERMS = 16, LOSS_MAX_SUMS = 16 };
+/* The first sum of every algorithm. */
+enum { LOSS_STEPS };
+
+/* A figure of an update, and its metric. What is printed, exported and documented of an algorithm's
+ * losses follows from its list of these. */
+struct loss_term {
+  const char *name;    /* of the metric: "loss/policy" */
+  const char *help;    /* what it means, in a phrase */
+  const char *checked; /* its name in the error that ends a run where it is not finite; NULL: it is
+                          not looked at. Causes stand before consequences. */
+  int sum;             /* which sum it is the mean of, over the steps that count; -1: of none,
+                          `complete` computes it */
+};
+
+/* What is in force in one update. */
+struct schedule {
+  double learning_rate;
+  double entropy_cost;
+};
+
+/* The losses of one update, on the host. */
+struct losses {
+  double total;   /* what the update minimised, as a mean over steps */
+  double entropy; /* of the policy; NaN: the algorithm has none */
+  double term[LOSS_MAX_TERMS];
+};
+
+/* What an algorithm is made for. Borrowed for its life. */
+struct learning {
+  struct device *device;
+  const struct network *network;
+  const struct learner_options *options;
+};
+
+struct algorithm {
+  const struct loss_term *terms;
+  int num_terms;
+  int num_sums; /* reals that follow the gradient, see below */
+  void *(*create)(const struct learning *learning);
+  void (*destroy)(void *self);
+  /* The gradient (P) of the loss, and right behind it (num_sums) sums over the batch's steps, the
+   * first of them the number of steps that count: so that one reduction over several learners takes
+   * both. inputs: what the network reads of the (T+1, N) steps. */
+  void (*gradient)(void *self, real *gradient, const real *params, const struct train_batch *batch,
+                   const struct device_inputs *inputs, const struct schedule *schedule);
+  /* From the terms that are means of sums, which are there, to the total, the entropy and the other
+   * terms. */
+  void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);
+};
+
+#endif

@@ -1,0 +1,23 @@
+/* vtrace: actor-critic from actors that lag behind, corrected by truncated importance weights.
+ * Source: Espeholt et al. 2018 (IMPALA), eq. 1 and section 4.2. */
+#include "learner/algorithm/actor_critic.h"
+#include "learner/algorithms.h"
+
+static void *create(const struct learning *learning) {
+  return actor_critic_create(learning, TRACE_VTRACE);
+}
+
+static const struct loss_term terms[] = {
+    ACTOR_CRITIC_TERMS,
+    {"policy/rho_clipped", "share of importance weights that were clipped", NULL, SUM_RHO_CLIPPED},
+};
+
+const struct algorithm algorithm_vtrace = {
+    .terms = terms,
+    .num_terms = sizeof(terms) / sizeof(terms[0]),
+    .num_sums = ACTOR_CRITIC_SUMS,
+    .create = create,
+    .destroy = actor_critic_destroy,
+    .gradient = actor_critic_gradient,
+    .complete = actor_critic_complete,
+};

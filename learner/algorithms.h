@@ -1,0 +1,42 @@
+/* What --agent names: an algorithm with the policy that acts for it, a row each. docs/algorithms.md
+ * tells how to add one.
+ *
+ * Upstream: learner/options.c (the option's choices), learner/presets.c, learner/run.c. Thread: any
+ * (constants). */
+#ifndef ACORN_LEARNER_ALGORITHMS_H
+#define ACORN_LEARNER_ALGORITHMS_H
+
+#include <stdbool.h>
+
+enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
+
+/* X(name, algorithm, policy, network, pace, help). pace: ASYNCHRONOUS: acting goes on while the
+ * trainer computes; SYNCHRONOUS: acting waits for every update, and the windows of all environments
+ * close together. Those that act without learning have no algorithm and bring a network of their
+ * own; the others ("") have that of --network. */
+#define ALGORITHMS(X)                                                 \
+  X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, \
+    "V-trace actor-critic (IMPALA)")                                  \
+  X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS,        \
+    "acts uniformly and learns nothing")                              \
+  X(scripted, NULL, &policy_categorical, "scripted", ASYNCHRONOUS,    \
+    "plays CartPole by a rule, learns nothing")
+
+struct algorithm;
+struct policy;
+
+extern const struct algorithm algorithm_vtrace;
+extern const struct policy policy_categorical;
+
+struct algorithm_row {
+  const char *name, *help;
+  const struct algorithm *algorithm; /* NULL: nothing is learned */
+  const struct policy *policy;
+  const char *network; /* "": that of --network */
+  enum algorithm_pace pace;
+};
+
+/* Of a value of --agent, which the option's choices have checked. */
+const struct algorithm_row *algorithms_find(const char *name);
+
+#endif
