@@ -161,6 +161,13 @@ struct device_trace {
   const uint8_t *flags;   /* (T+1, N), enum step_flag */
 };
 
+/* What changes from update to update. In device memory, so that the operations of an update, once
+ * recorded, can be run again as they are. */
+struct device_schedule {
+  int64_t step; /* of the optimiser, from 1 */
+  float learning_rate, entropy_cost;
+};
+
 /* What actor_critic_loss sums over the steps that count, not yet divided. */
 enum actor_critic_sum {
   SUM_STEPS,         /* those that are not truncated */
@@ -317,20 +324,23 @@ struct device_ops {
    * v->reduction: 1 / unmasked steps (0 if none), or 1 / N. sums: (ACTOR_CRITIC_SUMS). */
   void (*actor_critic_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
                             real *sums, const struct device_trace *v, const real *vs,
-                            const real *advantage, const real *entropy, float baseline_cost,
-                            float entropy_cost, float kl_cost);
+                            const real *advantage, const real *entropy,
+                            const struct device_schedule *schedule, float baseline_cost,
+                            float kl_cost);
 
   /* ---- optimisers over P parameters; gradients are scaled by min(1, max_norm / norm) first
-   * (max_norm 0: not at all), norm (1) as computed by global_norm. */
+   * (max_norm 0: not at all), norm (1) as computed by global_norm. Where the norm is not finite
+   * nothing changes. */
   void (*global_norm)(struct device *d, real *norm, const real *g, size_t P);
-  /* Source: Kingma and Ba 2015, algorithm 1; step counts from 1. */
+  /* Source: Kingma and Ba 2015, algorithm 1. */
   void (*adam)(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
-               float max_norm, float lr, float beta1, float beta2, float epsilon, int64_t step,
-               size_t P);
-  /* IMPALA's RMSProp: ms = decay ms + (1-decay) g^2; mom = momentum mom + lr g / sqrt(ms +
-   * epsilon); p -= mom. */
+               const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
+               float epsilon, size_t P);
+  /* IMPALA's RMSProp: ms = decay ms + (1-decay) g^2; mom = momentum mom + learning_rate g / sqrt(ms
+   * + epsilon); p -= mom. */
   void (*rmsprop)(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm,
-                  float max_norm, float lr, float decay, float momentum, float epsilon, size_t P);
+                  const struct device_schedule *schedule, float max_norm, float decay,
+                  float momentum, float epsilon, size_t P);
 };
 
 /* The member every implementation starts with. */

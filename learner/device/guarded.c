@@ -60,16 +60,6 @@ static void release(struct device *d, void *memory) {
   guarded_release(memory);
 }
 
-static void upload(struct device *d, real *y, const float *host, size_t n) {
-  GIVEN(y);
-  RUN(upload, y, host, n);
-}
-
-static void download(struct device *d, float *host, const real *x, size_t n) {
-  GIVEN(x);
-  RUN(download, host, x, n);
-}
-
 /* ---- transfers */
 
 static void append(struct guarded *guarded, const struct transfer *transfer) {
@@ -130,6 +120,19 @@ static void wait_for(struct device *d, uint64_t number) {
 
 static void finish(struct device *d) {
   wait_for(d, mark(d));
+}
+
+/* Of numbers: done when they return, and so is all before them. */
+static void upload(struct device *d, real *y, const float *host, size_t n) {
+  GIVEN(y);
+  RUN(upload, y, host, n);
+  finish(d);
+}
+
+static void download(struct device *d, float *host, const real *x, size_t n) {
+  GIVEN(x);
+  RUN(download, host, x, n);
+  finish(d);
 }
 
 static void *alloc_host(struct device *d, size_t bytes) {
@@ -314,12 +317,13 @@ static void trace(struct device *d, real *vs, real *advantage, const struct devi
 
 static void actor_critic_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
                               real *sums, const struct device_trace *v, const real *vs,
-                              const real *advantage, const real *entropy, float baseline_cost,
-                              float entropy_cost, float kl_cost) {
-  GIVEN(d_log_prob, d_entropy, d_value, sums, vs, advantage, entropy);
+                              const real *advantage, const real *entropy,
+                              const struct device_schedule *schedule, float baseline_cost,
+                              float kl_cost) {
+  GIVEN(d_log_prob, d_entropy, d_value, sums, vs, advantage, entropy, schedule);
   check_trace(v);
-  RUN(actor_critic_loss, d_log_prob, d_entropy, d_value, sums, v, vs, advantage, entropy,
-      baseline_cost, entropy_cost, kl_cost);
+  RUN(actor_critic_loss, d_log_prob, d_entropy, d_value, sums, v, vs, advantage, entropy, schedule,
+      baseline_cost, kl_cost);
 }
 
 static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
@@ -328,17 +332,17 @@ static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
 }
 
 static void adam(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
-                 float max_norm, float lr, float beta1, float beta2, float epsilon, int64_t step,
-                 size_t P) {
-  GIVEN(p, m, v, g, norm);
-  RUN(adam, p, m, v, g, norm, max_norm, lr, beta1, beta2, epsilon, step, P);
+                 const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
+                 float epsilon, size_t P) {
+  GIVEN(p, m, v, g, norm, schedule);
+  RUN(adam, p, m, v, g, norm, schedule, max_norm, beta1, beta2, epsilon, P);
 }
 
 static void rmsprop(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm,
-                    float max_norm, float lr, float decay, float momentum, float epsilon,
-                    size_t P) {
-  GIVEN(p, ms, mom, g, norm);
-  RUN(rmsprop, p, ms, mom, g, norm, max_norm, lr, decay, momentum, epsilon, P);
+                    const struct device_schedule *schedule, float max_norm, float decay,
+                    float momentum, float epsilon, size_t P) {
+  GIVEN(p, ms, mom, g, norm, schedule);
+  RUN(rmsprop, p, ms, mom, g, norm, schedule, max_norm, decay, momentum, epsilon, P);
 }
 
 /* ---- the table */
