@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
-# Whether a change has made the learner slower: this tree's steps per second over those of an
-# earlier commit, which is built in a folder of its own. CartPole, 4 actors x 64 environments; Pong,
-# 2 x 32; and 16 actors of one environment with observations of 64 B and 7,000 B and nothing to
-# learn, where transport and batching are all there is. Pairs in turn, each in the other order than
-# the one before; the medians of their ratios.
+# Whether a change has made the learner slower: this tree beside an earlier commit, which is built
+# in a folder of its own. Steps per second: CartPole, 4 actors x 64 environments; Pong, 2 x 32; and
+# 16 actors of one environment with observations of 64 B and 7,000 B and nothing to learn, where
+# transport and batching are all there is. The learner's CPU time per message of those 16 actors.
+# Images per second of the update that bench_pixels measures, each tree's own. Pairs in turn, each
+# in the other order than the one before; the medians of their ratios.
 # Usage: tests/bench/against.sh COMMIT [PAIRS]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 [ $# -ge 1 ] || { echo "usage: tests/bench/against.sh COMMIT [PAIRS]" >&2 && exit 2; }
-scripts/setup.sh atari && need gymnasium || exit 1
+pixels=build/tests/bench/bench_pixels
+scripts/setup.sh atari && need gymnasium $pixels || exit 1
 commit=$1 pairs=${2:-5} here=$PWD
-mkdir "$work/earlier"
-git archive "$commit" | tar -x -C "$work/earlier" || exit 2
-echo "building $commit" >&2
-ln -s "$PWD/.venv" "$work/earlier/.venv"
-make -s -C "$work/earlier" -j"$(nproc)" all gymnasium >"$work/build" 2>&1 ||
-  { tail -n 5 "$work/build" && exit 1; }
+build_earlier "$commit" gymnasium $pixels
+
+# Each prints a number of the tree TREE.
 
 # rate TREE WORDS...: steps per second of a run.
 rate() {
@@ -26,28 +25,60 @@ rate() {
     tail -n 1 | value sps
 }
 
-# compare MUST WHAT WORDS...: a row.
+# images TREE: that are trained per second.
+images() {
+  "$1/$pixels" impala_shallow 256 float32 5 | value frames_per_second
+}
+
+# message_us TREE: CPU time (user and system) of the learner per message of 16 actors with one
+# environment each, which is one row a message.
+message_us() {
+  local tree=$1 learner actors=() i env=(--env=synthetic '--env_args={"bytes": 64}')
+  local TIMEFORMAT='user=%U system=%S'
+  rm -rf "$work/run" "$work/socket"
+  { time "$tree/build/learner" --listen="unix:$work/socket" "${env[@]}" --agent=random \
+    --num_envs=16 --total_steps=300k --logdir="$work/run" >"$work/out" 2>"$work/err"; } \
+    2>"$work/cpu" &
+  learner=$!
+  until [ -S "$work/socket" ] || ! kill -0 $learner; do sleep 0.02; done
+  for i in {0..15}; do
+    "$tree/build/actor" --learner="unix:$work/socket" "${env[@]}" --envs=1 --streams=1 \
+      --task="$i" >"$work/actor-$i" 2>&1 &
+    actors+=($!)
+  done
+  wait "$learner" "${actors[@]}"
+  awk -v user="$(value user <"$work/cpu")" -v kernel="$(value system <"$work/cpu")" \
+    -v steps="$(value steps <"$work/out")" \
+    'BEGIN {if (steps) printf "%.3f", (user + kernel) * 1e6 / steps}'
+}
+
+# compare MUST WHAT UNIT MEASURE WORDS...: a row; MEASURE is one of the functions above.
 compare() {
-  local must=$1 what=$2 pair trees tree
-  shift 2
+  local must=$1 what=$2 unit=$3 measure=$4 pair trees tree
+  shift 4
   rm -f "$work/ratios"
   for ((pair = 0; pair < pairs; pair++)); do
     trees=("$here" "$work/earlier")
     [ $((pair % 2)) -eq 0 ] || trees=("$work/earlier" "$here")
-    declare -A rates=()
-    for tree in "${trees[@]}"; do rates[$tree]=$(rate "$tree" "$@"); done
-    echo "$what: ${rates[$here]}, earlier ${rates["$work/earlier"]}"
-    ratio "${rates[$here]}" "${rates["$work/earlier"]}" >>"$work/ratios"
+    declare -A figures=()
+    for tree in "${trees[@]}"; do
+      figures[$tree]=$($measure "$tree" "$@")
+      [ -n "${figures[$tree]}" ] || { echo "$what, $unit: MISSED, none of $tree" && return 1; }
+    done
+    echo "$what, $unit: ${figures[$here]}, earlier ${figures["$work/earlier"]}"
+    ratio "${figures[$here]}" "${figures["$work/earlier"]}" >>"$work/ratios"
   done
-  row "$what: steps/s over those of $commit" "$(median <"$work/ratios")" ">= $must"
+  row "$what: $unit over that of $commit" "$(median <"$work/ratios")" "$must"
 }
 
 code=0
-compare 0.98 "CartPole 4 x 64" cartpole vtrace 4 64 --total_steps=12M || code=1
-compare 0.98 "Pong 2 x 32" atari vtrace 2 32 --total_steps=60k || code=1
+compare ">= 0.98" "CartPole 4 x 64" steps/s rate cartpole vtrace 4 64 --total_steps=12M || code=1
+compare ">= 0.98" "Pong 2 x 32" steps/s rate atari vtrace 2 32 --total_steps=60k || code=1
 for bytes in 64 7000; do
-  compare 0.95 "16 streams of $bytes B" synthetic random 16 1 --env_args="{\"bytes\": $bytes}" \
-    --total_steps=500k || code=1
+  compare ">= 0.95" "16 streams of $bytes B" steps/s rate synthetic random 16 1 \
+    --env_args="{\"bytes\": $bytes}" --total_steps=500k || code=1
 done
+compare "<= 1.03" "16 streams of 64 B" "learner CPU us/message" message_us || code=1
+compare ">= 0.98" "update of impala_shallow + LSTM" images/s images || code=1
 echo "machine: $(machine)"
 exit $code

@@ -11,6 +11,19 @@ need() {
   (. scripts/lib.sh && "$root/scripts/setup.sh" && build all "$@") || exit 1
 }
 
+# build_earlier COMMIT [TARGET...]: the tree of that commit in $work/earlier, with the programs of a
+# run and these targets built there by its own Makefile.
+build_earlier() {
+  local commit=$1
+  shift
+  mkdir "$work/earlier"
+  git archive "$commit" | tar -x -C "$work/earlier" || exit 2
+  echo "building $commit" >&2
+  ln -s "$PWD/.venv" "$work/earlier/.venv"
+  make -s -C "$work/earlier" -j"$(nproc)" all "$@" >"$work/build" 2>&1 ||
+    { tail -n 5 "$work/build" && exit 1; }
+}
+
 machine() {
   local model
   model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)

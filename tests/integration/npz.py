@@ -1,40 +1,14 @@
-"""Checks an exported .npz against the checkpoint that it is from, with a reader of its own, and plays
-CartPole with it in numpy: greedily, from the seeds SEED, SEED + 1, ...
+"""Checks an exported .npz against the checkpoint that it is from, read by Python, and plays CartPole
+with it in numpy: greedily, from the seeds SEED, SEED + 1, ...
 
 Usage: npz.py CHECKPOINT NPZ SEED EPISODES. Prints "equal", then the mean return.
 """
-import struct
 import sys
 
 import numpy as np
 
-DTYPES = {1: "<f4", 2: "<f8", 3: "<i8", 4: "|u1"}
-
-
-def read_checkpoint(path):
-    """The arrays of a checkpoint by name (the layout stands in learner/params/checkpoint.h)."""
-    data = open(path, "rb").read()
-    magic, _, count = struct.unpack_from("<8sII", data)
-    assert magic == b"ACORNCKP"
-    at, entries = 16, []
-    for _ in range(count):
-        (length,) = struct.unpack_from("<H", data, at)
-        name = data[at + 2:at + 2 + length].decode()
-        at += 2 + length
-        dtype, rank = struct.unpack_from("<BB", data, at)
-        shape = struct.unpack_from(f"<{rank}Q", data, at + 2)
-        at += 2 + 8 * rank
-        size, _ = struct.unpack_from("<QI", data, at)
-        at += 12
-        entries.append((name, dtype, shape, size))
-    at += 4
-    arrays = {}
-    for name, dtype, shape, size in entries:
-        at += -at % 64
-        arrays[name] = np.frombuffer(data, DTYPES[dtype], size // np.dtype(DTYPES[dtype]).itemsize,
-                                     at).reshape(shape)
-        at += size
-    return arrays
+sys.dont_write_bytecode = True  # no __pycache__ in the source tree
+from compare_checkpoints import read_checkpoint
 
 
 def act(params, state):
@@ -64,7 +38,8 @@ def play(params, seed):
 
 def main():
     checkpoint, npz, seed, episodes = sys.argv[1:]
-    ours = {name[len("params/"):]: array for name, array in read_checkpoint(checkpoint).items()
+    ours = {name[len("params/"):]: np.array(numbers).reshape(shape)
+            for name, (shape, numbers) in read_checkpoint(checkpoint).items()
             if name.startswith("params/")}
     theirs = np.load(npz)
     assert sorted(theirs.files) == sorted(ours), (theirs.files, list(ours))
