@@ -30,6 +30,7 @@ struct run {
   const char *network_name;
   bool synchronous; /* acting waits for every update */
   struct network *network;
+  struct step_shape shape; /* of all steps: from the space, the policy and the network */
   struct progress *progress;
   struct weights *weights;
   struct update

@@ -48,7 +48,7 @@ static void describe_inputs(struct run *run) {
     inputs->tensor[i].width = (int)tensor->shape[1];
     inputs->tensor[i].channels = tensor->rank == 3 ? (int)tensor->shape[2] : 1;
   }
-  inputs->num_actions = run->space.discrete;
+  device_inputs_set_action(inputs, &run->space);
   inputs->use_previous_action = run->options->previous_action;
   inputs->use_reward = run->options->previous_reward;
   inputs->stack = (int)run->options->frame_stack;

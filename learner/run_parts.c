@@ -26,6 +26,15 @@ static enum status parse_hidden(struct network_config *config, const char *text,
   }
 }
 
+static struct step_shape shape_of(const struct run *run) {
+  return (struct step_shape){.row_stride = run->inputs.row_stride,
+                             .action_bytes = space_action_bytes(&run->space),
+                             .box = run->space.box > 0,
+                             .statistics = run->policy->statistics,
+                             .state_size = network_state_size(run->network),
+                             .footprint = run->inputs.stack > 1 ? run->inputs.stack - 1 : 0};
+}
+
 enum status run_make_network(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   struct network_config config = {
@@ -40,16 +49,19 @@ enum status run_make_network(struct run *run, struct error *error) {
     status = device_create_with(&run->inference_device, options->device, options->precision, error);
   if (status == STATUS_OK)
     status = device_create_with(&run->trainer_device, options->device, options->precision, error);
+  if (status == STATUS_OK) run->shape = shape_of(run);
   return status;
 }
 
 enum status run_check_memory(const struct run *run, struct error *error) {
   const struct learner_options *o = run->options;
-  double row = (double)run->inputs.row_stride + 64 + 8.0 * network_state_size(run->network);
+  const struct step_shape shape = run->shape;
+  double row = (double)shape.row_stride + 52 + 2.0 * shape.action_bytes + 4.0 * shape.statistics +
+               8.0 * shape.state_size;
   double batch = run->trains ? (double)o->batch_size * (double)(o->unroll_length + 1) : 0;
-  double steps = (double)pages_needed_stacked(run->num_train_slots, run->inputs.stack - 1) *
-                     (double)o->unroll_length +
-                 2.0 * batch;
+  double steps =
+      (double)pages_needed(run->num_train_slots, shape.footprint) * (double)o->unroll_length +
+      2.0 * batch;
   double activations = 64.0 * (double)(o->lstm_size + 4 * NETWORK_MAX_LAYERS * 64) * batch / 16;
   activations += 4.0 * (double)network_numbers_per_row(run->network) * batch;
   double bytes = row * steps + activations + 32.0 * (double)network_num_parameters(run->network);
@@ -89,24 +101,19 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
 
 static void make_experience(struct run *run) {
   const struct learner_options *options = run->options;
-  int T = (int)options->unroll_length, state = network_state_size(run->network);
-  int footprint = run->inputs.stack - 1;
-  struct pages_config pages = {.num_slots = run->num_train_slots,
-                               .num_pages = pages_needed_stacked(run->num_train_slots, footprint),
-                               .page_steps = T,
-                               .row_stride = run->inputs.row_stride,
-                               .state_size = state,
-                               .stagger = !run->synchronous,
-                               .footprint = footprint};
+  struct pages_config pages = {
+      .num_slots = run->num_train_slots,
+      .num_pages = pages_needed(run->num_train_slots, run->shape.footprint),
+      .page_steps = (int)options->unroll_length,
+      .shape = run->shape,
+      .stagger = !run->synchronous};
   run->pages = pages_create(run->inference_device, &pages);
-  struct fifo_config fifo = {T,
-                             (int)options->batch_size,
-                             run->inputs.row_stride,
-                             state,
-                             options->max_lag,
-                             run->fifo_wait_us,
-                             run->trainer_wait_us,
-                             footprint};
+  struct fifo_config fifo = {.T = (int)options->unroll_length,
+                             .N = (int)options->batch_size,
+                             .shape = run->shape,
+                             .max_lag = options->max_lag,
+                             .give_wait_us = run->fifo_wait_us,
+                             .take_wait_us = run->trainer_wait_us};
   run->fifo = fifo_create(run->inference_device, &fifo);
 }
 
@@ -168,6 +175,7 @@ void run_make_serving(struct run *run) {
 
   struct inference_config inference = {
       .policy = run->policy,
+      .shape = run->shape,
       .num_slots = slots,
       .num_train_slots = run->num_train_slots,
       .max_rows = batcher.max_rows,

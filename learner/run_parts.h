@@ -6,7 +6,7 @@
 
 #include "learner/run.h"
 
-/* The network and its two devices. Errors: INVALID: --hidden, the network or the device cannot be
+/* The network and its two devices, and with them the shape of a step. Errors: INVALID: --hidden, the network or the device cannot be
  * had so. */
 MUST_CHECK enum status run_make_network(struct run *run, struct error *error);
 

@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
-#include "learner/experience/frames.h"
+#include "learner/serve/memory.h"
 
 enum { SLOT = 0 }; /* what evaluation calls its first environment */
 
@@ -17,35 +17,35 @@ struct chooser {
   struct network_workspace *workspace;
   const real *params; /* a snapshot, held */
   bool greedy;
-  uint32_t life, rows; /* of random numbers: this life's, rows so far */
 
+  struct memory *memory; /* of one slot */
+  struct memory_rows remembered;
   uint8_t *row;
-  int32_t *previous_action;
+  uint8_t *action; /* (action_bytes) */
+  float *statistics;
   float *reward;
   uint8_t *flags;
-  real *state_in, *state_out; /* (S); NULL without recurrence */
-  float *head;                /* (A + 1), on the host */
-  float *probability;         /* (A) */
-
-  struct frames *frames; /* NULL unless frames are stacked */
-  const uint8_t **frame; /* (stack) */
-  int depth;             /* steps before this one in its episode, at most stack - 1 */
+  float *head;        /* (A + 1), on the host */
+  float *probability; /* (A) */
 };
 
 static void *device_memory(const struct chooser *chooser, size_t bytes) {
   return chooser->device->ops->alloc(chooser->device, bytes);
 }
 
-static void make_stack(struct chooser *chooser) {
-  int stack = chooser->inputs.stack;
-  if (stack <= 1) return;
-  chooser->frames = frames_create(chooser->device, 1, stack - 1, chooser->inputs.row_stride);
-  chooser->frame = device_memory(chooser, (size_t)stack * sizeof(*chooser->frame));
+/* Its life is numbered as leases number the first one of a slot. */
+static void make_memory(struct chooser *chooser) {
+  const struct run *run = chooser->run;
+  struct memory_config config = {.num_slots = 1, .shape = run->shape};
+  chooser->memory = memory_create(chooser->device, &config);
+  chooser->remembered = memory_rows_create(chooser->memory, 1);
+  uint32_t life = 1;
+  if (run->trainer) life += (uint32_t)trainer_counter(run->trainer, TRAINER_RESTARTS) << 16;
+  memory_enter_life(chooser->memory, SLOT, life);
 }
 
 struct chooser *chooser_create(struct run *run) {
   struct chooser *chooser = check_alloc(1, sizeof(*chooser));
-  size_t state = (size_t)network_state_size(run->network);
   size_t A = (size_t)network_head_size(run->network);
   *chooser = (struct chooser){.run = run, .device = run->inference_device, .inputs = run->inputs};
   chooser->workspace = network_workspace_create(run->network, chooser->device, 1, false);
@@ -53,22 +53,15 @@ struct chooser *chooser_create(struct run *run) {
   chooser->params = weights_acquire(run->weights, &version);
   chooser->device->ops->weights_changed(chooser->device);
   chooser->greedy = strcmp(run->options->policy, "greedy") == 0;
-  /* As leases number the first life of a slot. */
-  chooser->life = 1;
-  if (run->trainer)
-    chooser->life += (uint32_t)trainer_counter(run->trainer, TRAINER_RESTARTS) << 16;
   chooser->row = device_memory(chooser, run->inputs.row_stride);
-  chooser->previous_action = device_memory(chooser, sizeof(*chooser->previous_action));
+  chooser->action = device_memory(chooser, (size_t)run->shape.action_bytes);
+  chooser->statistics =
+      device_memory(chooser, (size_t)run->shape.statistics * sizeof(*chooser->statistics));
   chooser->reward = device_memory(chooser, sizeof(*chooser->reward));
   chooser->flags = device_memory(chooser, sizeof(*chooser->flags));
-  if (state) {
-    chooser->state_in = device_memory(chooser, state * chooser->device->ops->real_bytes);
-    chooser->state_out = device_memory(chooser, state * chooser->device->ops->real_bytes);
-  }
   chooser->head = check_alloc(A + 1, sizeof(*chooser->head));
   chooser->probability = check_alloc(A, sizeof(*chooser->probability));
-  *chooser->previous_action = -1;
-  make_stack(chooser);
+  make_memory(chooser);
   return chooser;
 }
 
@@ -76,11 +69,12 @@ void chooser_destroy(struct chooser *chooser) {
   if (!chooser) return;
   weights_release(chooser->run->weights, chooser->params);
   network_workspace_destroy(chooser->workspace);
-  frames_destroy(chooser->device, chooser->frames);
-  void *arrays[] = {chooser->row,      chooser->previous_action, chooser->reward, chooser->flags,
-                    chooser->state_in, chooser->state_out,       chooser->frame};
+  memory_rows_destroy(chooser->memory, &chooser->remembered);
+  memory_destroy(chooser->memory);
+  void *arrays[] = {chooser->row, chooser->action, chooser->statistics, chooser->reward,
+                    chooser->flags};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) chooser->device->ops->release(chooser->device, arrays[i]);
+    chooser->device->ops->release(chooser->device, arrays[i]);
   free(chooser->head);
   free(chooser->probability);
   free(chooser);
@@ -92,33 +86,26 @@ uint8_t *chooser_row(struct chooser *chooser) {
 
 /* ---- one row */
 
-static void stack_frames(struct chooser *chooser) {
-  if (!chooser->frames) return;
-  chooser->frame[0] = chooser->row;
-  for (int k = 1; k < chooser->inputs.stack; k++)
-    chooser->frame[k] = k > chooser->depth ? NULL : frames_before(chooser->frames, SLOT, k);
-}
-
 /* Logits, then the value, to the host. */
 static void forward(struct chooser *chooser) {
   struct device_inputs inputs = chooser->inputs;
   inputs.observation = chooser->row;
-  inputs.previous_action = chooser->previous_action;
+  inputs.previous_action = chooser->remembered.previous_action;
   inputs.reward = chooser->reward;
   inputs.flags = chooser->flags;
-  inputs.frame = chooser->frame;
+  inputs.frame = chooser->remembered.frame;
   struct network_outputs out;
-  network_forward(chooser->workspace, &out, chooser->state_out, chooser->params, &inputs,
-                  chooser->state_in, 1, 1);
+  network_forward(chooser->workspace, &out, chooser->remembered.state_out, chooser->params, &inputs,
+                  chooser->remembered.state_in, 1, 1);
   chooser->device->ops->download(chooser->device, chooser->head, out.head, (size_t)out.stride);
+  const struct memory *memory = chooser->memory;
   float uniform = -1;
   if (!chooser->greedy)
-    chooser->device->ops->random_uniforms(chooser->device, &uniform,
-                                          (uint64_t)chooser->run->options->seed, SLOT,
-                                          chooser->life, &chooser->rows, RANDOM_ACTION, 1);
-  float log_prob;
+    chooser->device->ops->random_uniforms(
+        chooser->device, &uniform, (uint64_t)chooser->run->options->seed, SLOT, memory->life[SLOT],
+        &memory->steps[SLOT], RANDOM_ACTION, 1);
   struct policy_rows rows = {.uniform = &uniform};
-  chooser->run->policy->choose(chooser->device, chooser->previous_action, &log_prob, &out, &rows,
+  chooser->run->policy->choose(chooser->device, chooser->action, chooser->statistics, &out, &rows,
                                1);
 }
 
@@ -131,24 +118,13 @@ static void softmax(float *probability, const float *logit, int A) {
 
 struct chooser_choice chooser_act(struct chooser *chooser, float reward, uint8_t flags) {
   int A = network_head_size(chooser->run->network);
-  if (flags & STEP_FIRST) {
-    *chooser->previous_action = -1;
-    chooser->depth = 0;
-  }
   *chooser->reward = reward;
   *chooser->flags = flags;
-  stack_frames(chooser);
+  memory_enter_row(chooser->memory, &chooser->remembered, 0, SLOT, flags, chooser->row);
   forward(chooser);
   softmax(chooser->probability, chooser->head, A);
 
-  /* The row is the next one's past. */
-  if (chooser->frames) frames_push(chooser->frames, SLOT, chooser->row);
-  if (chooser->depth < chooser->inputs.stack - 1) chooser->depth++;
-  real *state = chooser->state_in;
-  chooser->state_in = chooser->state_out;
-  chooser->state_out = state;
-  chooser->rows++;
-  return (struct chooser_choice){.action = *chooser->previous_action,
-                                 .value = chooser->head[A],
-                                 .probability = chooser->probability};
+  memory_leave_row(chooser->memory, &chooser->remembered, 0, SLOT, chooser->action, chooser->row);
+  return (struct chooser_choice){
+      .action = chooser->action, .value = chooser->head[A], .probability = chooser->probability};
 }

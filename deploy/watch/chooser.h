@@ -11,7 +11,7 @@
 struct chooser;
 
 struct chooser_choice {
-  int action;
+  const void *action; /* space_action_bytes of them; its own, until the next call */
   float value;
   const float *probability; /* (A); the policy's, until the next call */
 };

@@ -164,6 +164,13 @@ static enum status write_frame(FILE *to, const struct canvas *frame, struct erro
                      strerror(errno));
 }
 
+/* The number of a discrete action; -1 before the first choice. */
+static int chosen(const struct chooser_choice *choice) {
+  int32_t action = -1;
+  if (choice->action) memcpy(&action, choice->action, sizeof(action));
+  return action;
+}
+
 /* What was chosen stays to be seen when the episode has ended. */
 static enum status show(struct watch *watch, int episode, const struct chooser_choice *choice,
                         struct error *error) {
@@ -182,7 +189,7 @@ static enum status show(struct watch *watch, int episode, const struct chooser_c
   enum status status = world_draw(&watch->world, error);
   if (status != STATUS_OK) return status;
   panel_draw(&watch->panel, &world->picture, &text, choice->value, choice->probability,
-             choice->action);
+             chosen(choice));
   for (int64_t i = 0; status == STATUS_OK && i < (over ? watch->options.hold : 1); i++)
     status = write_frame(watch->pictures, &watch->panel.frame, error);
   return status;

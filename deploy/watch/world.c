@@ -72,13 +72,12 @@ enum status world_reset(struct world *world, uint64_t seed, struct error *error)
   return reset(world, &seed, error);
 }
 
-enum status world_step(struct world *world, int action, bool *ended, struct error *error) {
+enum status world_step(struct world *world, const void *action, bool *ended, struct error *error) {
   struct acorn_row row = {.struct_bytes = sizeof(row), .observation = world->tensor};
   struct error fault;
   char text[512] = "";
-  int32_t chosen = action;
   crash_in("step");
-  int failed = world->env->step(world->instance, &chosen, &row, text, sizeof(text));
+  int failed = world->env->step(world->instance, action, &row, text, sizeof(text));
   crash_in(NULL);
   if (failed) return fail(world, "step", text, error);
   if (row_check_step(&row, &world->run->space, &fault) != STATUS_OK)

@@ -61,6 +61,21 @@ static float reward_input(const struct device_inputs *in, int b) {
   return reward > 1 ? 1 : reward < -1 ? -1 : reward;
 }
 
+static void embed_discrete(float *y, int32_t action, int A) {
+  for (int a = 0; a < A; a++) y[a] = action == a;
+}
+
+static void embed_box(float *y, const struct device_inputs *in, int b) {
+  const float *action = (const float *)in->previous_action + (size_t)b * (size_t)in->box;
+  bool first = in->flags[b] & STEP_FIRST;
+  for (int i = 0; i < in->box; i += W) {
+    int lanes = at_most_int(W, in->box - i);
+    vf scaled = load_some(action + i, lanes) * load_some(in->action_scale + i, lanes) +
+                load_some(in->action_shift + i, lanes);
+    store_some(y + i, first ? splat(0) : scaled, lanes);
+  }
+}
+
 static bool is_plain(const struct device_inputs *in) {
   return in->num_tensors == 1 && in->tensor[0].dtype == DTYPE_FLOAT32 && in->row_stride % 4 == 0 &&
          !in->use_previous_action && !in->use_reward;
@@ -80,8 +95,13 @@ static void embed(struct device *d, real *y_, const struct device_inputs *in, in
       embed_tensor(y, row + in->tensor[k].row_offset, in->tensor[k].dtype, in->tensor[k].count);
       y += in->tensor[k].count;
     }
-    if (in->use_previous_action)
-      for (int a = 0; a < in->num_actions; a++) *y++ = in->previous_action[b] == a;
+    if (in->use_previous_action) {
+      if (in->discrete)
+        embed_discrete(y, ((const int32_t *)in->previous_action)[b], in->discrete);
+      else
+        embed_box(y, in, b);
+      y += in->discrete + in->box;
+    }
     if (in->use_reward) *y++ = reward_input(in, b);
   }
 }

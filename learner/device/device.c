@@ -1,6 +1,7 @@
 /* Devices by name. */
 #include "learner/device/device.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,18 @@
 int device_inputs_size(const struct device_inputs *in) {
   int size = 0;
   for (int k = 0; k < in->num_tensors; k++) size += in->tensor[k].count;
-  return size + (in->use_previous_action ? in->num_actions : 0) + (in->use_reward ? 1 : 0);
+  return size + (in->use_previous_action ? in->discrete + in->box : 0) + (in->use_reward ? 1 : 0);
+}
+
+void device_inputs_set_action(struct device_inputs *in, const struct space *space) {
+  in->discrete = space->discrete;
+  in->box = space->box;
+  for (int i = 0; i < space->box; i++) {
+    float width = space->high[i] - space->low[i];
+    bool bounded = isfinite(width) && width > 0;
+    in->action_scale[i] = bounded ? 2 / width : 1;
+    in->action_shift[i] = bounded ? -1 - space->low[i] * in->action_scale[i] : 0;
+  }
 }
 
 size_t device_record_bytes(int statistics, int action_bytes) {

@@ -47,10 +47,12 @@ struct device_inputs {
     size_t row_offset;           /* bytes from the start of the row, a multiple of 16 */
     int height, width, channels; /* of an image; 0: not one */
   } tensor[SPACE_MAX_TENSORS];
-  const int32_t *previous_action; /* -1: none, as on a `first` row */
-  const float *reward;            /* of the step into x_t, as received */
-  const uint8_t *flags;           /* bit 0 (1): first: the reward input is 0 */
-  int num_actions;
+  const void *previous_action; /* (B) int32, -1: none; or (B, box) float, none on a first row */
+  const float *reward;         /* of the step into x_t, as received */
+  const uint8_t *flags;        /* bit 0 (1): first: the reward input is 0, so is a box's action */
+  int discrete;                /* actions, or 0 for a box */
+  int box;                     /* numbers of an action, or 0 */
+  float action_scale[SPACE_MAX_BOX], action_shift[SPACE_MAX_BOX]; /* of a box's input */
   bool use_previous_action, use_reward;
   int stack; /* frames that image shows together; 0 counts as 1 */
   /* (B, stack) rows of the same environment, newest first; NULL: nothing there, as before a first
@@ -108,9 +110,14 @@ struct device_draws {
   const uint8_t *greedy; /* not 0: -1 instead of a number */
 };
 
-/* Number of inputs that embed writes per row: elements of all tensors, A if use_previous_action, 1
- * if use_reward. */
+/* Number of inputs that embed writes per row: elements of all tensors, A (the box's numbers) if
+ * use_previous_action, 1 if use_reward. */
 int device_inputs_size(const struct device_inputs *in);
+
+/* Sets discrete, box, action_scale and action_shift from the action space: low..high becomes
+ * -1..1; a number without bounds, or with bounds whose distance is no float, is read as it is.
+ * Numbers outside low..high are not clipped. */
+void device_inputs_set_action(struct device_inputs *in, const struct space *space);
 
 /* A window that moves over an image: of a convolution or of pooling. */
 struct device_window {
@@ -236,8 +243,9 @@ struct device_ops {
                        const struct device_pool *pool, const struct device_unroll *unroll);
 
   /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32
-   * and float32 as they are), one-hot previous action (zeros for -1), reward clipped to [-1, 1] (0
-   * on a first row). */
+   * and float32 as they are), one-hot previous action (zeros for -1) or a box's
+   * previous action * action_scale + action_shift (zeros on a first row), reward clipped to [-1, 1]
+   * (0 on a first row). */
   void (*embed)(struct device *d, real *y, const struct device_inputs *in, int B);
 
   /* ---- linear layer, w (I, O), b (O) */

@@ -102,6 +102,14 @@ static REAL element(const uint8_t *tensor, enum dtype dtype, int i) {
   return 0;
 }
 
+/* Number i of the previous action. */
+static REAL previous_action(const struct device_inputs *in, int b, int i) {
+  if (in->discrete) return ((const int32_t *)in->previous_action)[b] == i;
+  if (in->flags[b] & STEP_FIRST) return 0;
+  REAL number = (REAL)((const float *)in->previous_action)[(size_t)b * (size_t)in->box + (size_t)i];
+  return number * (REAL)in->action_scale[i] + (REAL)in->action_shift[i];
+}
+
 static void ref_embed(struct device *d, real *y_, const struct device_inputs *in, int B) {
   (void)d;
   REAL *y = (REAL *)y_;
@@ -111,7 +119,7 @@ static void ref_embed(struct device *d, real *y_, const struct device_inputs *in
       for (int i = 0; i < in->tensor[k].count; i++)
         *y++ = element(row + in->tensor[k].row_offset, in->tensor[k].dtype, i);
     if (in->use_previous_action)
-      for (int a = 0; a < in->num_actions; a++) *y++ = in->previous_action[b] == a;
+      for (int i = 0; i < in->discrete + in->box; i++) *y++ = previous_action(in, b, i);
     if (in->use_reward) *y++ = in->flags[b] & STEP_FIRST ? 0 : clip((REAL)in->reward[b], 1);
   }
 }

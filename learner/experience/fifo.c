@@ -32,16 +32,11 @@ struct fifo {
   struct wait_time give_wait, take_wait;
 };
 
-static struct train_batch *create_batch(struct device *device, const struct fifo_config *config) {
-  return train_batch_create_stacked(device, config->T, config->N, config->row_stride,
-                                    config->state_size, config->footprint);
-}
-
 struct fifo *fifo_create(struct device *device, const struct fifo_config *config) {
   struct fifo *fifo = check_alloc(1, sizeof(*fifo));
   *fifo = (struct fifo){.config = *config, .device = device};
-  fifo->open = create_batch(device, config);
-  fifo->other = create_batch(device, config);
+  fifo->open = train_batch_create(device, config->T, config->N, &config->shape);
+  fifo->other = train_batch_create(device, config->T, config->N, &config->shape);
   pthread_mutex_init(&fifo->lock, NULL);
   pthread_cond_init(&fifo->room, NULL);
   pthread_cond_init(&fifo->ready, NULL);

@@ -16,12 +16,10 @@
 
 struct fifo_config {
   int T, N;
-  size_t row_stride;
-  int state_size;
+  struct step_shape shape; /* as the pages' */
   int64_t max_lag; /* windows whose first step is older than this many updates are dropped and
                       counted; 0: never */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL */
-  int footprint;                              /* as the pages' */
 };
 
 struct fifo;

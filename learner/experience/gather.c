@@ -17,31 +17,38 @@ static void copy_observations(uint8_t *restrict to, size_t stride, const uint8_t
   }
 }
 
-int32_t gather_steps(struct train_batch *batch, const struct pages_rows *rows, int column, int t,
-                     size_t row, int count, int32_t previous) {
-  size_t N = (size_t)batch->N, to = (size_t)t * N + (size_t)column, bytes = batch->row_stride;
-  copy_observations(batch->observation + to * bytes, N * bytes, rows->observation + row * bytes,
-                    bytes, count);
-  int32_t *restrict action = batch->action + to, *restrict before = batch->previous_action + to;
-  float *restrict behaviour = batch->behaviour + to, *restrict reward = batch->reward + to;
+const void *gather_steps(struct train_batch *batch, const struct pages_rows *rows, int column,
+                         int t, int64_t row, int count, const void *previous) {
+  size_t N = (size_t)batch->N, to = (size_t)t * N + (size_t)column;
+  size_t bytes = batch->shape.row_stride;
+  copy_observations(batch->observation + to * bytes, N * bytes,
+                    rows->observation + (size_t)row * bytes, bytes, count);
+  const size_t action_bytes = rows->action_bytes, statistics_bytes = rows->statistics_bytes;
+  uint8_t *restrict action = (uint8_t *)batch->action + to * action_bytes;
+  uint8_t *restrict before = (uint8_t *)batch->previous_action + to * action_bytes;
+  uint8_t *restrict statistics = (uint8_t *)batch->statistics + to * statistics_bytes;
+  float *restrict reward = batch->reward + to;
   uint8_t *restrict flags = batch->flags + to;
   int64_t *restrict version = batch->version + to;
-  const struct pages_step *step = rows->step + row;
+  const void *none = step_shape_no_action(&batch->shape);
   for (size_t i = 0; i < (size_t)count; i++) {
-    before[i * N] = step[i].flags & STEP_FIRST ? -1 : previous;
-    previous = step[i].action;
-    action[i * N] = previous;
-    behaviour[i * N] = step[i].behaviour;
-    reward[i * N] = step[i].reward;
-    flags[i * N] = step[i].flags;
-    version[i * N] = step[i].version;
+    const struct pages_step *step = pages_step_at(rows, row + (int64_t)i);
+    const uint8_t *word = (const uint8_t *)step->word;
+    step_shape_copy(before + i * N * action_bytes, step->flags & STEP_FIRST ? none : previous,
+                    action_bytes);
+    step_shape_copy(action + i * N * action_bytes, word, action_bytes);
+    step_shape_copy(statistics + i * N * statistics_bytes, word + action_bytes, statistics_bytes);
+    previous = word;
+    reward[i * N] = step->reward;
+    flags[i * N] = step->flags;
+    version[i * N] = step->version;
   }
   return previous;
 }
 
 void gather_footprint(struct train_batch *batch, const struct pages_rows *rows, int column,
                       size_t last_row, int depth) {
-  size_t bytes = batch->row_stride, N = (size_t)batch->N;
+  size_t bytes = batch->shape.row_stride, N = (size_t)batch->N;
   batch->depth[column] = depth;
   for (int k = 0; k < depth; k++)
     memcpy(batch->older + ((size_t)k * N + (size_t)column) * bytes,

@@ -7,9 +7,9 @@
 #include "learner/experience/pages.h"
 
 /* `count` rows from `row` on become the steps from `t` on of the column. `previous`: the action
- * before them. Returns the last action. */
-int32_t gather_steps(struct train_batch *batch, const struct pages_rows *rows, int column, int t,
-                     size_t row, int count, int32_t previous);
+ * before them. Returns the last action, which stays in the pool. */
+const void *gather_steps(struct train_batch *batch, const struct pages_rows *rows, int column,
+                         int t, int64_t row, int count, const void *previous);
 
 /* The `depth` frames before the column's window, newest first, of which the newest is in
  * `last_row`. */

@@ -62,38 +62,43 @@ struct pages {
 
 /* ---- the pool */
 
-/* Each slot fills one page while its last window waits to be gathered, in another. */
-int pages_needed(int num_slots) {
-  return 2 * num_slots;
-}
-
-/* And a third holds the footprint of the window that waits. */
-int pages_needed_stacked(int num_slots, int footprint) {
-  return footprint ? 3 * num_slots : pages_needed(num_slots);
+/* Each slot fills one page while its last window waits to be gathered, in another; a third holds
+ * the footprint of the window that waits. */
+int pages_needed(int num_slots, int footprint) {
+  return (footprint ? 3 : 2) * num_slots;
 }
 
 static void create_rows(struct pages *pages) {
   const struct pages_config *config = &pages->config;
+  const struct step_shape *shape = &config->shape;
   const struct device_ops *ops = pages->device->ops;
   size_t num_pages = (size_t)config->num_pages, rows = num_pages * (size_t)config->page_steps;
   struct pages_rows *to = &pages->rows;
-  to->observation = ops->alloc(pages->device, rows * config->row_stride);
-  to->step = ops->alloc(pages->device, rows * sizeof(*to->step));
-  to->start_previous_action = ops->alloc(pages->device, num_pages * sizeof(int32_t));
+  to->action_bytes = (size_t)shape->action_bytes;
+  to->statistics_bytes = (size_t)shape->statistics * sizeof(float);
+  /* The next record's version is aligned too. */
+  to->step_bytes =
+      (sizeof(struct pages_step) + to->action_bytes + to->statistics_bytes + 7) / 8 * 8;
+  to->observation = ops->alloc(pages->device, rows * shape->row_stride);
+  to->step = ops->alloc(pages->device, rows * to->step_bytes);
+  to->start_previous_action = ops->alloc(pages->device, num_pages * to->action_bytes);
   to->start_depth = ops->alloc(pages->device, num_pages * sizeof(int32_t));
-  if (config->state_size)
+  if (shape->state_size)
     to->start_state =
-        ops->alloc(pages->device, num_pages * (size_t)config->state_size * ops->real_bytes);
+        ops->alloc(pages->device, num_pages * (size_t)shape->state_size * ops->real_bytes);
 }
 
 struct pages *pages_create(struct device *device, const struct pages_config *config) {
-  CHECK(config->num_slots > 0 && config->page_steps > 0 && config->state_size >= 0,
+  const struct step_shape *shape = &config->shape;
+  CHECK(config->num_slots > 0 && config->page_steps > 0 && shape->state_size >= 0,
         "%d slots, %d steps a page, state of %d", config->num_slots, config->page_steps,
-        config->state_size);
-  CHECK(config->num_pages >= pages_needed_stacked(config->num_slots, config->footprint),
+        shape->state_size);
+  CHECK(shape->action_bytes > 0 && shape->action_bytes % 4 == 0 && shape->statistics >= 0,
+        "actions of %d bytes, %d statistics", shape->action_bytes, shape->statistics);
+  CHECK(config->num_pages >= pages_needed(config->num_slots, shape->footprint),
         "%d pages for %d slots", config->num_pages, config->num_slots);
-  CHECK(config->footprint >= 0 && config->footprint <= config->page_steps,
-        "a footprint of %d with pages of %d steps", config->footprint, config->page_steps);
+  CHECK(shape->footprint >= 0 && shape->footprint <= config->page_steps,
+        "a footprint of %d with pages of %d steps", shape->footprint, config->page_steps);
   struct pages *pages = check_alloc(1, sizeof(*pages));
   *pages = (struct pages){.config = *config, .device = device, .num_free = config->num_pages};
   create_rows(pages);
@@ -129,7 +134,7 @@ const struct pages_rows *pages_rows(const struct pages *pages) {
 }
 
 size_t pages_observation_bytes(const struct pages *pages) {
-  return (size_t)pages_capacity_steps(pages) * pages->config.row_stride;
+  return (size_t)pages_capacity_steps(pages) * pages->config.shape.row_stride;
 }
 
 int64_t pages_capacity_steps(const struct pages *pages) {
@@ -241,7 +246,7 @@ static struct pages_place begin_lead(struct pages *pages, int slot_index) {
 static void close_page(struct pages *pages, struct page *full) {
   full->hold &= ~(unsigned)HOLD_FILLING;
   if (!full->lead) full->hold |= HOLD_OWN_WINDOW;
-  if (pages->config.footprint) full->hold |= HOLD_WINDOW_AFTER;
+  if (pages->config.shape.footprint) full->hold |= HOLD_WINDOW_AFTER;
 }
 
 /* Takes a page for the slot; `before`, the page that is full now, closes its window. */
@@ -277,7 +282,7 @@ struct pages_place pages_append(struct pages *pages, int slot_index) {
   if (row >= 0) return (struct pages_place){.row = row, .page = slot->newest};
   CHECK(slot->alive, "slot %d has no life: begin one before its first step", slot_index);
   if (slot->skip == 0) return begin_page(pages, slot_index);
-  if (pages->config.footprint) return begin_lead(pages, slot_index);
+  if (pages->config.shape.footprint) return begin_lead(pages, slot_index);
   slot->skip--;
   return (struct pages_place){.row = NONE, .page = NONE};
 }
@@ -287,7 +292,7 @@ const uint8_t *pages_observation_before(const struct pages *pages, int slot_inde
   int at = pages->slot[slot_index].newest;
   int64_t in_page = next - at * T;
   int64_t row = k <= in_page ? next - k : pages->page[at].older * T + T - (k - in_page);
-  return pages->rows.observation + (size_t)row * pages->config.row_stride;
+  return pages->rows.observation + (size_t)row * pages->config.shape.row_stride;
 }
 
 /* ---- windows */
@@ -311,35 +316,41 @@ static void release_page(struct pages *pages, const struct window *window, int a
   int next = pages->page[at].newer, before = pages->page[at].older;
   drop_hold(pages, slot, at, HOLD_OWN_WINDOW);
   drop_hold(pages, slot, next, HOLD_WINDOW_BEFORE);
-  if (before != NONE && pages->config.footprint) drop_hold(pages, slot, before, HOLD_WINDOW_AFTER);
+  if (before != NONE && pages->config.shape.footprint)
+    drop_hold(pages, slot, before, HOLD_WINDOW_AFTER);
 }
 
 void pages_release(struct pages *pages, const struct window *window) {
   release_page(pages, window, page_of(pages, window));
 }
 
+static bool same_shape(const struct step_shape *a, const struct step_shape *b) {
+  return a->row_stride == b->row_stride && a->action_bytes == b->action_bytes && a->box == b->box &&
+         a->statistics == b->statistics && a->state_size == b->state_size &&
+         a->footprint == b->footprint;
+}
+
 void pages_gather(struct pages *pages, struct train_batch *batch, int column,
                   const struct window *window) {
   const struct pages_config *config = &pages->config;
-  CHECK(batch->T == config->page_steps && batch->row_stride == config->row_stride &&
-            batch->state_size == config->state_size && batch->footprint == config->footprint,
+  CHECK(batch->T == config->page_steps && same_shape(&batch->shape, &config->shape),
         "a batch of %d steps of %zu bytes, state of %d; pages of %d, %zu, %d", batch->T,
-        batch->row_stride, batch->state_size, config->page_steps, config->row_stride,
-        config->state_size);
+        batch->shape.row_stride, batch->shape.state_size, config->page_steps,
+        config->shape.row_stride, config->shape.state_size);
   CHECK(column >= 0 && column < batch->N, "column %d of %d", column, batch->N);
   int at = page_of(pages, window), next = pages->page[at].newer, T = config->page_steps;
 
   /* All rows of the window's page, then the first row of the next. */
   const struct pages_rows *rows = &pages->rows;
-  int32_t previous = gather_steps(batch, rows, column, 0, (size_t)at * (size_t)T, T,
-                                  rows->start_previous_action[at]);
-  gather_steps(batch, rows, column, T, (size_t)next * (size_t)T, 1, previous);
-  size_t S = (size_t)config->state_size;
+  const void *previous = rows->start_previous_action + (size_t)at * rows->action_bytes;
+  previous = gather_steps(batch, rows, column, 0, (int64_t)at * T, T, previous);
+  gather_steps(batch, rows, column, T, (int64_t)next * T, 1, previous);
+  size_t S = (size_t)config->shape.state_size;
   if (S)
     pages->device->ops->copy(pages->device,
                              device_at(pages->device, batch->state, (size_t)column * S),
                              device_at(pages->device, rows->start_state, (size_t)at * S), S);
-  if (config->footprint) {
+  if (config->shape.footprint) {
     /* The frames before the window are the last ones of the page before its own. */
     size_t end = ((size_t)pages->page[at].older + 1) * (size_t)T;
     gather_footprint(batch, rows, column, end - 1, rows->start_depth[at]);

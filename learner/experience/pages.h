@@ -30,12 +30,10 @@
 
 struct pages_config {
   int num_slots;
-  int num_pages;  /* >= pages_needed(num_slots) */
-  int page_steps; /* T */
-  size_t row_stride;
-  int state_size; /* S */
-  bool stagger;   /* false: every phase is 0 (deterministic tests) */
-  int footprint;  /* steps before a window that belong to it; at most page_steps */
+  int num_pages;           /* >= pages_needed(num_slots, footprint) */
+  int page_steps;          /* T */
+  struct step_shape shape; /* footprint: at most page_steps */
+  bool stagger;            /* false: every phase is 0 (deterministic tests) */
 };
 
 /* Where a slot's next step goes while its page has room. */
@@ -48,21 +46,21 @@ struct pages_cursor {
  * each in a page of its own: an array for each member would cost a cache line for each. */
 struct pages_step {
   int64_t version; /* of the parameters that chose the action */
-  int32_t action;
-  float behaviour; /* log mu(action) */
   float reward;
   uint8_t flags;
+  uint32_t word[]; /* the action's bytes, then the statistics, floats */
 };
 
 /* Arrays over all rows of the pool; row = page * page_steps + offset. Plain pointers, written by
  * the owner thread only. */
 struct pages_rows {
   uint8_t *observation;           /* (rows, row_stride) */
-  struct pages_step *step;        /* (rows) */
+  uint8_t *step;                  /* (rows, step_bytes): struct pages_step, see pages_step_at */
   real *start_state;              /* (pages, S): recurrent state before the page's first step */
-  int32_t *start_previous_action; /* (pages) */
+  uint8_t *start_previous_action; /* (pages, action_bytes) */
   int32_t *start_depth;           /* (pages) steps before it in its episode, at most footprint */
   struct pages_cursor *cursor;    /* (slots): pages_try_append's */
+  size_t step_bytes, action_bytes, statistics_bytes;
 };
 
 struct pages;
@@ -72,7 +70,7 @@ struct pages_place {
   int64_t row;        /* where the step lives; -1: it is not kept (before the slot's phase) */
   int page;           /* of that row; -1 if none */
   bool starts_window; /* first row of a page: the caller writes start_state,
-                         start_previous_action and (with a footprint) start_depth too */
+                         start_previous_action and start_depth too */
   bool closes_window; /* with this step, once its row is written, `window` is complete: gather it,
                          then release */
   struct window window;
@@ -80,9 +78,7 @@ struct pages_place {
 
 /* Pages that num_slots slots can hold at the same time, so that pages_append always finds one:
  * if each window is released before its slot closes the next. */
-int pages_needed(int num_slots);
-/* The same with a footprint: one more for each slot. */
-int pages_needed_stacked(int num_slots, int footprint);
+int pages_needed(int num_slots, int footprint);
 
 struct pages *pages_create(struct device *device, const struct pages_config *config);
 void pages_destroy(struct pages *pages);
@@ -105,11 +101,28 @@ static inline int64_t pages_try_append(const struct pages_rows *rows, int slot) 
   return cursor->next_row++;
 }
 
+/* The record of a row. */
+static inline struct pages_step *pages_step_at(const struct pages_rows *rows, int64_t row) {
+  return (struct pages_step *)(void *)(rows->step + (size_t)row * rows->step_bytes);
+}
+
+/* Writes the record of a row. Shapes: action (action_bytes), statistics (statistics). */
+static inline void pages_write_step(const struct pages_rows *rows, int64_t row, int64_t version,
+                                    float reward, uint8_t flags, const void *action,
+                                    const float *statistics) {
+  struct pages_step *step = pages_step_at(rows, row);
+  step->version = version;
+  step->reward = reward;
+  step->flags = flags;
+  step_shape_copy(step->word, action, rows->action_bytes);
+  step_shape_copy((uint8_t *)step->word + rows->action_bytes, statistics, rows->statistics_bytes);
+}
+
 /* The observation of the slot's k-th last step, 1 <= k <= footprint, of those that its life has. */
 const uint8_t *pages_observation_before(const struct pages *pages, int slot, int k);
 
 /* Copies a closed window into column `column` of the batch, previous actions derived
- * (start_previous_action, then the actions themselves; -1 on first rows), and releases the window:
+ * (start_previous_action, then the actions themselves; none on first rows), and releases the window:
  * its full page becomes free. */
 void pages_gather(struct pages *pages, struct train_batch *batch, int column,
                   const struct window *window);

@@ -36,9 +36,10 @@ static enum status find_kind(const struct network_kind **out, const char *name,
 }
 
 static enum status check_inputs(const struct device_inputs *in, struct error *error) {
-  if (in->num_actions < 1 || in->num_actions > MAX_SIZE)
+  int actions = in->discrete ? in->discrete : in->box;
+  if (actions < 1 || actions > MAX_SIZE)
     return status_fail(error, STATUS_INVALID, "the network: %d actions; there must be 1..%d",
-                       in->num_actions, MAX_SIZE);
+                       actions, MAX_SIZE);
   if (in->num_tensors < 1 || in->num_tensors > SPACE_MAX_TENSORS)
     return status_fail(error, STATUS_INVALID,
                        "the network: observations of %d tensors; there must be 1..%d",

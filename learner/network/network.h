@@ -17,7 +17,7 @@ struct network_config {
   /* "mlp", "lstm"; for images "impala_shallow", "impala_deep", "nature"; "random" (uniform),
    * "scripted" (CartPole: towards the angle) */
   const char *network;
-  /* Pointers NULL: only the layout, num_actions and the two switches are read. */
+  /* Pointers NULL: only the layout, the action's form and the two switches are read. */
   struct device_inputs inputs;
   int head_size;  /* outputs for the policy, besides the value */
   int num_layers; /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */

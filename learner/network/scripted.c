@@ -34,7 +34,7 @@ struct scripted {
 static enum status scripted_check(const struct network_config *config, struct error *error) {
   const struct device_inputs *in = &config->inputs;
   if (in->tensor[0].dtype == DTYPE_FLOAT32 && in->tensor[0].count > ANGLE &&
-      in->num_actions == ACTIONS)
+      in->discrete == ACTIONS)
     return STATUS_OK;
   return status_fail(
       error, STATUS_INVALID,

@@ -7,8 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/rpc/wire.h"
-#include "learner/experience/frames.h"
-#include "learner/experience/slots.h"
+#include "learner/serve/memory.h"
 #include "learner/serve/reply.h"
 
 struct inference {
@@ -24,37 +23,18 @@ struct inference {
   struct progress *progress;
   struct inference_metrics metrics;
 
-  struct slots *slots;
+  struct memory *memory;
   struct network_workspace *workspace;
   const real *params; /* the snapshot in use, held */
   int64_t version;    /* of that snapshot */
 
   /* one row each of the batch in hand, allocated for max_rows */
   int32_t *slot; /* -1: not to be filed (dead, absent, of an old life, or a hole) */
-  int32_t *previous_action;
+  struct memory_rows remembered;
   float *uniform;
-  int32_t *action;
-  float *log_prob;
-  real *state_in, *state_out; /* (rows, S) */
-
-  /* where frames are stacked: */
-  int footprint;         /* frames beside the newest; 0: none are */
-  const uint8_t **frame; /* (rows, footprint + 1) */
-  int *depth;            /* (slots) steps before the next one in its episode, at most footprint */
-  struct frames *frames; /* of slots without pages */
+  uint8_t *action;   /* (rows, action_bytes) */
+  float *statistics; /* (rows, statistics) */
 };
-
-static void create_stacks(struct inference *self) {
-  const struct inference_config *config = &self->config;
-  self->footprint = self->inputs.stack - 1;
-  self->frame = self->device->ops->alloc(
-      self->device, (size_t)config->max_rows * (size_t)self->inputs.stack * sizeof(*self->frame));
-  self->depth = check_alloc((size_t)config->num_slots, sizeof(*self->depth));
-  int first = config->num_train_slots;
-  if (config->num_slots > first)
-    self->frames = frames_create(self->device, config->num_slots - first, self->footprint,
-                                 self->inputs.row_stride);
-}
 
 struct inference *inference_create(const struct inference_config *config, struct device *device,
                                    const struct network *network,
@@ -75,19 +55,24 @@ struct inference *inference_create(const struct inference_config *config, struct
                              .progress = progress,
                              .metrics = *metrics,
                              .version = -1};
-  size_t rows = (size_t)config->max_rows, state = (size_t)network_state_size(network);
-  self->slots = slots_create(device, config->num_slots, (int)state);
+  const struct step_shape *shape = &config->shape;
+  size_t rows = (size_t)config->max_rows;
+  CHECK(shape->statistics == config->policy->statistics &&
+            shape->state_size == network_state_size(network),
+        "steps with %d statistics and a state of %d, not %d and %d", shape->statistics,
+        shape->state_size, config->policy->statistics, network_state_size(network));
+  struct memory_config memory = {.num_slots = config->num_slots,
+                                 .shape = *shape,
+                                 .pages = pages,
+                                 .num_paged = pages ? config->num_train_slots : 0};
+  self->memory = memory_create(device, &memory);
+  self->remembered = memory_rows_create(self->memory, config->max_rows);
   self->workspace = network_workspace_create(network, device, config->max_rows, false);
   self->slot = check_alloc(rows, sizeof(*self->slot));
-  self->previous_action = device->ops->alloc(device, rows * sizeof(*self->previous_action));
   self->uniform = device->ops->alloc(device, rows * sizeof(*self->uniform));
-  self->action = device->ops->alloc(device, rows * sizeof(*self->action));
-  self->log_prob = device->ops->alloc(device, rows * sizeof(*self->log_prob));
-  if (state) {
-    self->state_in = device->ops->alloc(device, rows * state * device->ops->real_bytes);
-    self->state_out = device->ops->alloc(device, rows * state * device->ops->real_bytes);
-  }
-  if (inputs->stack > 1) create_stacks(self);
+  self->action = device->ops->alloc(device, rows * (size_t)shape->action_bytes);
+  self->statistics =
+      device->ops->alloc(device, rows * (size_t)shape->statistics * sizeof(*self->statistics));
   return self;
 }
 
@@ -95,15 +80,13 @@ void inference_destroy(struct inference *self) {
   if (!self) return;
   const struct device_ops *ops = self->device->ops;
   if (self->params) weights_release(self->weights, self->params);
-  void *arrays[] = {self->previous_action, self->uniform,   self->action, self->log_prob,
-                    self->state_in,        self->state_out, self->frame};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) ops->release(self->device, arrays[i]);
+  ops->release(self->device, self->uniform);
+  ops->release(self->device, self->action);
+  ops->release(self->device, self->statistics);
   free(self->slot);
-  free(self->depth);
-  frames_destroy(self->device, self->frames);
   network_workspace_destroy(self->workspace);
-  slots_destroy(self->device, self->slots);
+  memory_rows_destroy(self->memory, &self->remembered);
+  memory_destroy(self->memory);
   free(self);
 }
 
@@ -115,41 +98,28 @@ static void take_newest_parameters(struct inference *self) {
   self->device->ops->weights_changed(self->device);
 }
 
-static real *row_of(const struct inference *self, real *array, int row) {
-  return device_at(self->device, array, (size_t)row * (size_t)self->slots->state_size);
+static const uint8_t *observation_of(const struct inference *self, const struct row_batch *batch,
+                                     int row) {
+  return batch->observation + (size_t)row * self->config.shape.row_stride;
 }
 
-/* The frames that the row shows, newest first. Rows that are not played show only themselves. */
-static void stack_row(struct inference *self, const struct row_batch *batch, int row, int slot) {
-  const uint8_t **frame = self->frame + (size_t)row * (size_t)self->inputs.stack;
-  int depth = slot < 0 ? 0 : self->depth[slot], first = self->config.num_train_slots;
-  frame[0] = batch->observation + (size_t)row * self->inputs.row_stride;
-  for (int k = 1; k <= self->footprint; k++)
-    frame[k] = k > depth       ? NULL
-               : slot >= first ? frames_before(self->frames, slot - first, k)
-                               : pages_observation_before(self->pages, slot, k);
+static const uint8_t *action_of(const struct inference *self, int row) {
+  return self->action + (size_t)row * (size_t)self->config.shape.action_bytes;
 }
 
-/* Life check, slot reset, previous action and recurrent state of one segment's rows. */
+/* Life check of one segment's rows, and what their slots remember. */
 static void enter_segment(struct inference *self, const struct row_batch *batch,
                           const struct batch_segment *segment) {
-  struct slots *slots = self->slots;
   const bool trained = self->pages && !segment->eval;
   for (int i = 0; i < segment->num_rows; i++) {
     int row = segment->first_row + i, slot = segment->first_slot + i;
     uint8_t flags = batch->flags[row];
-    enum slots_life life = slots_enter(slots, slot, segment->life);
-    if (life == SLOTS_NEW_LIFE && trained) pages_begin_life(self->pages, slot, segment->life);
-    if (life == SLOTS_OLD_LIFE) continue;
-    if (self->depth && (life == SLOTS_NEW_LIFE || flags & STEP_FIRST)) self->depth[slot] = 0;
-    if (flags & STEP_ABSENT) continue;
+    enum memory_life life = memory_enter_life(self->memory, slot, segment->life);
+    if (life == MEMORY_NEW_LIFE && trained) pages_begin_life(self->pages, slot, segment->life);
+    if (life == MEMORY_OLD_LIFE || flags & STEP_ABSENT) continue;
     self->slot[row] = slot;
-    if (flags & STEP_FIRST) slots->previous_action[slot] = -1;
-    self->previous_action[row] = slots->previous_action[slot];
-    if (self->frame) stack_row(self, batch, row, slot);
-    if (slots->state_size)
-      self->device->ops->copy(self->device, row_of(self, self->state_in, row),
-                              row_of(self, slots->state, slot), (size_t)slots->state_size);
+    memory_enter_row(self->memory, &self->remembered, row, slot, flags,
+                     observation_of(self, batch, row));
   }
 }
 
@@ -162,15 +132,14 @@ static void draw_segment(struct inference *self, const struct batch_segment *seg
   }
   self->device->ops->random_uniforms(
       self->device, uniform, self->config.seed, (uint32_t)segment->first_slot, segment->life,
-      self->slots->steps + segment->first_slot, RANDOM_ACTION, segment->num_rows);
+      self->memory->steps + segment->first_slot, RANDOM_ACTION, segment->num_rows);
 }
 
 static void enter_rows(struct inference *self, const struct row_batch *batch) {
   for (int row = 0; row < batch->num_rows; row++) {
     self->slot[row] = -1;
-    self->previous_action[row] = -1;
     self->uniform[row] = 0;
-    if (self->frame) stack_row(self, batch, row, -1);
+    memory_clear_row(self->memory, &self->remembered, row, observation_of(self, batch, row));
   }
   for (int i = 0; i < batch->num_segments; i++) {
     if (batch->segment[i].dead) continue;
@@ -179,39 +148,20 @@ static void enter_rows(struct inference *self, const struct row_batch *batch) {
   }
 }
 
-/* Forward, then an action and its log-probability for every row. */
+/* Forward, then an action and its statistics for every row. */
 static void choose_actions(struct inference *self, const struct row_batch *batch) {
   struct device_inputs inputs = self->inputs;
   inputs.observation = batch->observation;
-  inputs.previous_action = self->previous_action;
+  inputs.previous_action = self->remembered.previous_action;
   inputs.reward = batch->reward;
   inputs.flags = batch->flags;
-  inputs.frame = self->frame;
+  inputs.frame = self->remembered.frame;
   struct network_outputs out;
-  network_forward(self->workspace, &out, self->state_out, self->params, &inputs, self->state_in, 1,
-                  batch->num_rows);
+  network_forward(self->workspace, &out, self->remembered.state_out, self->params, &inputs,
+                  self->remembered.state_in, 1, batch->num_rows);
   struct policy_rows rows = {.uniform = self->uniform};
-  self->config.policy->choose(self->device, self->action, self->log_prob, &out, &rows,
+  self->config.policy->choose(self->device, self->action, self->statistics, &out, &rows,
                               batch->num_rows);
-}
-
-/* The frame is the next one's past. */
-static void leave_frame(struct inference *self, const struct row_batch *batch, int slot, int row) {
-  if (self->depth[slot] < self->footprint) self->depth[slot]++;
-  int evaluated = slot - self->config.num_train_slots;
-  if (evaluated >= 0)
-    frames_push(self->frames, evaluated,
-                batch->observation + (size_t)row * self->inputs.row_stride);
-}
-
-/* The slot's memory moves on by one step. */
-static void leave_row(struct inference *self, int slot, int row) {
-  struct slots *slots = self->slots;
-  slots->steps[slot]++;
-  slots->previous_action[slot] = self->action[row];
-  if (slots->state_size)
-    self->device->ops->copy(self->device, row_of(self, slots->state, slot),
-                            row_of(self, self->state_out, row), (size_t)slots->state_size);
 }
 
 /* A row is a multiple of 16 bytes, and often just that: then it is one move instead of a call. */
@@ -225,29 +175,33 @@ static inline void copy_observation(uint8_t *to, const uint8_t *from, size_t byt
 static inline void write_step(const struct inference *self, const struct row_batch *batch, int row,
                               int64_t to) {
   const struct pages_rows *rows = self->rows;
-  size_t stride = self->inputs.row_stride;
-  copy_observation(rows->observation + (size_t)to * stride,
-                   batch->observation + (size_t)row * stride, stride);
-  rows->step[to] = (struct pages_step){.version = self->version,
-                                       .action = self->action[row],
-                                       .behaviour = self->log_prob[row],
-                                       .reward = batch->reward[row],
-                                       .flags = batch->flags[row]};
+  size_t stride = self->config.shape.row_stride;
+  copy_observation(rows->observation + (size_t)to * stride, observation_of(self, batch, row),
+                   stride);
+  pages_write_step(rows, to, self->version, batch->reward[row], batch->flags[row],
+                   action_of(self, row),
+                   self->statistics + (size_t)row * (size_t)self->config.shape.statistics);
+}
+
+/* What a window that begins with the row needs of the time before. */
+static void start_page(const struct inference *self, int row, int page) {
+  const struct pages_rows *rows = self->rows;
+  size_t bytes = rows->action_bytes, S = (size_t)self->config.shape.state_size;
+  step_shape_copy(rows->start_previous_action + (size_t)page * bytes,
+                  self->remembered.previous_action + (size_t)row * bytes, bytes);
+  rows->start_depth[page] = self->memory->depth[self->slot[row]];
+  if (S)
+    self->device->ops->copy(self->device,
+                            device_at(self->device, rows->start_state, (size_t)page * S),
+                            device_at(self->device, self->remembered.state_in, (size_t)row * S), S);
 }
 
 /* The step begins a page, or has none yet; a window that it closes goes to training. */
 static void file_at_boundary(struct inference *self, const struct row_batch *batch, int row) {
-  const struct pages_rows *rows = self->rows;
   struct pages_place place = pages_append(self->pages, self->slot[row]);
   if (place.row < 0) return;
   write_step(self, batch, row, place.row);
-  if (place.starts_window) {
-    rows->start_previous_action[place.page] = self->previous_action[row];
-    if (self->depth) rows->start_depth[place.page] = self->depth[self->slot[row]];
-    if (self->slots->state_size)
-      self->device->ops->copy(self->device, row_of(self, rows->start_state, place.page),
-                              row_of(self, self->state_in, row), (size_t)self->slots->state_size);
-  }
+  if (place.starts_window) start_page(self, row, place.page);
   if (place.closes_window) {
     bool full = fifo_give(self->fifo, self->pages, &place.window, weights_version(self->weights));
     if (full && self->config.waits_for_updates) fifo_drain(self->fifo);
@@ -262,15 +216,15 @@ static int64_t file_segment(struct inference *self, const struct row_batch *batc
   for (int row = segment->first_row; row < segment->first_row + segment->num_rows; row++) {
     int slot = self->slot[row];
     /* A newer life of the slot may have entered with this very batch. */
-    if (slot < 0 || self->slots->life[slot] != segment->life) continue;
-    leave_row(self, slot, row);
+    if (slot < 0 || self->memory->life[slot] != segment->life) continue;
     steps += !(batch->flags[row] & STEP_TRUNCATED);
     int64_t to = trained ? pages_try_append(self->rows, slot) : -1;
     if (to >= 0)
       write_step(self, batch, row, to);
     else if (trained)
       file_at_boundary(self, batch, row);
-    if (self->depth) leave_frame(self, batch, slot, row);
+    memory_leave_row(self->memory, &self->remembered, row, slot, action_of(self, row),
+                     observation_of(self, batch, row));
   }
   return !segment->eval || self->config.count_eval_steps ? steps : 0;
 }
@@ -305,7 +259,7 @@ void inference_run(struct inference *self, struct row_batch *batch) {
 
   int64_t answered_us = clock_now_us();
   batcher_stepping(self->batcher, batch, answered_us);
-  reply_actions(batch, self->action, sizeof(int32_t));
+  reply_actions(batch, self->action, (size_t)self->config.shape.action_bytes);
   measure(self, batch, start_us, answered_us);
 
   int64_t steps = 0;

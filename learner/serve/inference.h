@@ -1,7 +1,7 @@
 /* One inference batch: rows in, actions out, then the steps are filed into pages and closed windows
  * handed to training. The answers go out before the step is filed, so that actors work while the
  * learner keeps its books. Thread: inference (with one queue on a CPU: the queue's own thread).
- * Upstream: batcher.h. Downstream: experience/{slots,pages,fifo}.h; params/weights.h;
+ * Upstream: batcher.h. Downstream: serve/memory.h; experience/{pages,fifo}.h; params/weights.h;
  * learner/network, learner/algorithm/policy.h. */
 #ifndef ACORN_LEARNER_SERVE_INFERENCE_H
 #define ACORN_LEARNER_SERVE_INFERENCE_H
@@ -16,6 +16,7 @@
 
 struct inference_config {
   const struct policy *policy; /* what chooses the actions */
+  struct step_shape shape;     /* as the pages' */
   int num_slots;               /* training slots, then evaluation slots */
   int num_train_slots;
   int max_rows; /* of a batch */

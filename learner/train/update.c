@@ -128,13 +128,13 @@ void update_destroy(struct update *update) {
 /* The observation of a column k steps before step t, which may be before the window. */
 static const uint8_t *frame_before(const struct train_batch *batch, int t, int n, int k) {
   size_t N = (size_t)batch->N, row = (size_t)n;
-  if (k > t) return batch->older + ((size_t)(k - t - 1) * N + row) * batch->row_stride;
-  return batch->observation + ((size_t)(t - k) * N + row) * batch->row_stride;
+  if (k > t) return batch->older + ((size_t)(k - t - 1) * N + row) * batch->shape.row_stride;
+  return batch->observation + ((size_t)(t - k) * N + row) * batch->shape.row_stride;
 }
 
 void update_stack_frames(const uint8_t **frame, const struct train_batch *batch, int stack) {
-  CHECK(batch->footprint == stack - 1, "%d frames before a window, the network stacks %d",
-        batch->footprint, stack);
+  CHECK(batch->shape.footprint == stack - 1, "%d frames before a window, the network stacks %d",
+        batch->shape.footprint, stack);
   for (int n = 0; n < batch->N; n++) {
     int depth = batch->depth[n];
     for (int t = 0; t <= batch->T; t++) {
@@ -152,8 +152,9 @@ static struct device_inputs inputs_of(const struct update *update,
   struct device_inputs inputs = *network_inputs(update->network);
   CHECK(batch->T == update->T && batch->N == update->N, "a batch of %d x %d steps, not %d x %d",
         batch->T, batch->N, update->T, update->N);
-  CHECK(batch->row_stride == inputs.row_stride, "batch rows of %zu bytes, the network reads %zu",
-        batch->row_stride, inputs.row_stride);
+  CHECK(batch->shape.row_stride == inputs.row_stride,
+        "batch rows of %zu bytes, the network reads %zu", batch->shape.row_stride,
+        inputs.row_stride);
   inputs.observation = batch->observation;
   inputs.previous_action = batch->previous_action;
   inputs.reward = batch->reward;

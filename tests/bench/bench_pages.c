@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "learner/experience/pages.h"
+#include "tests/unit/support/discrete_shape.h"
 
 enum { SLOTS = 256, T = 20, N = 32 };
 enum work { APPEND, WRITE, GATHER };
@@ -21,8 +22,12 @@ static void write_row(const struct pages_rows *rows, const struct pages_place *p
   if (place->row < 0) return;
   size_t row = (size_t)place->row;
   memcpy(rows->observation + row * stride, observation, stride);
-  rows->step[row] = (struct pages_step){.version = 7, .action = 1, .behaviour = -0.7f, .reward = 1};
-  if (place->starts_window) rows->start_previous_action[place->page] = 1;
+  const int32_t action = 1;
+  const float behaviour = -0.7f;
+  pages_write_step(rows, place->row, 7, 1, 0, &action, &behaviour);
+  if (place->starts_window)
+    memcpy(rows->start_previous_action + (size_t)place->page * sizeof(action), &action,
+           sizeof(action));
 }
 
 /* One step of every slot; the windows that it closes are gathered at once, or only released.
@@ -31,7 +36,7 @@ static int round_of(struct pages *pages, struct train_batch *batch, const uint8_
                     enum work work) {
   static int column;
   const struct pages_rows *rows = pages_rows(pages);
-  size_t stride = batch->row_stride;
+  size_t stride = batch->shape.row_stride;
   int closed = 0;
   for (int slot = 0; slot < SLOTS; slot++) {
     struct pages_place place = pages_append(pages, slot);
@@ -49,9 +54,10 @@ static int round_of(struct pages *pages, struct train_batch *batch, const uint8_
 /* Units: nanoseconds per step. */
 static double time_of(struct device *device, size_t stride, int rounds, enum work work,
                       double *windows_per_step) {
-  struct pages_config config = {SLOTS, pages_needed(SLOTS), T, stride, 0, true, 0};
+  struct step_shape shape = discrete_shape(stride, 0, 0);
+  struct pages_config config = {SLOTS, pages_needed(SLOTS, 0), T, shape, true};
   struct pages *pages = pages_create(device, &config);
-  struct train_batch *batch = train_batch_create(device, T, N, stride, 0);
+  struct train_batch *batch = train_batch_create(device, T, N, &shape);
   uint8_t *observations = device->ops->alloc(device, SLOTS * stride);
   memset(observations, 1, SLOTS * stride);
   for (int slot = 0; slot < SLOTS; slot++) pages_begin_life(pages, slot, 1);
@@ -132,8 +138,9 @@ static double bytes_per_step(struct device *real_one, size_t stride, int footpri
   struct counting_device self = {.ops = *real_one->ops, .real_one = real_one};
   self.device.ops = &self.ops;
   self.ops.alloc = count_alloc;
-  int num_pages = pages_needed(REPLAY_SLOTS) + REPLAY_STEPS / T;
-  struct pages_config config = {REPLAY_SLOTS, num_pages, T, stride, 0, true, footprint};
+  int num_pages = pages_needed(REPLAY_SLOTS, 0) + REPLAY_STEPS / T;
+  struct pages_config config = {REPLAY_SLOTS, num_pages, T, discrete_shape(stride, 0, footprint),
+                                true};
   struct pages *pages = pages_create(&self.device, &config);
   const struct pages_rows *rows = pages_rows(pages);
   size_t num_rows = (size_t)num_pages * T, steps = 2 * num_rows / REPLAY_SLOTS;

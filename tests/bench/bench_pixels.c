@@ -14,6 +14,7 @@
 #include "learner/algorithms.h"
 #include "learner/device/cpu_dnnl_version.h"
 #include "learner/train/update.h"
+#include "tests/unit/support/discrete_shape.h"
 
 enum { T = 20, N = 32, A = 6, SIZE = 84, FRAMES = T * N, ROWS = (T + 1) * N };
 
@@ -25,17 +26,19 @@ static double seconds = 8;
 /* ---- the update */
 
 static struct train_batch *make_batch(struct device *device, const struct network *network) {
-  struct train_batch *b = train_batch_create(device, T, N, network_inputs(network)->row_stride,
-                                             network_state_size(network));
-  for (size_t i = 0; i < ROWS * b->row_stride; i++)
+  struct step_shape shape =
+      discrete_shape(network_inputs(network)->row_stride, network_state_size(network), 0);
+  struct train_batch *b = train_batch_create(device, T, N, &shape);
+  int32_t *action = b->action, *previous_action = b->previous_action;
+  for (size_t i = 0; i < ROWS * b->shape.row_stride; i++)
     b->observation[i] = (uint8_t)random_bits(1, 0, 0, (uint32_t)i, RANDOM_TEST);
   for (int i = 0; i < ROWS; i++) {
     uint64_t bits = random_bits(2, 0, 0, (uint32_t)i, RANDOM_TEST);
-    b->action[i] = (int32_t)(bits % A);
-    b->behaviour[i] = -1.8f;
+    action[i] = (int32_t)(bits % A);
+    b->statistics[i] = -1.8f;
     b->reward[i] = (float)(bits >> 8 & 1);
     b->flags[i] = (bits >> 16) % 50 == 0 ? 3 : 0; /* an episode ends now and then */
-    b->previous_action[i] = b->flags[i] ? -1 : (int32_t)((bits >> 32) % A);
+    previous_action[i] = b->flags[i] ? -1 : (int32_t)((bits >> 32) % A);
   }
   b->num_windows = N;
   return b;
@@ -90,7 +93,7 @@ static double update_us(void) {
       .inputs = {.row_stride = SIZE * SIZE,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, SIZE * SIZE, 0, SIZE, SIZE, 1}},
-                 .num_actions = A,
+                 .discrete = A,
                  .use_previous_action = true,
                  .use_reward = true},
       .lstm_size = lstm};

@@ -79,16 +79,16 @@ static void episodes_end_and_lives_do_not(void **state) {
   assert_int_equal(world_reset(world, 7, &error), STATUS_OK);
   assert_int_equal(world->flags, STEP_FIRST);
   for (int step = 1; step <= 3; step++) {
-    assert_int_equal(world_step(world, 1, &ended, &error), STATUS_OK);
+    assert_int_equal(world_step(world, &(int32_t){1}, &ended, &error), STATUS_OK);
     assert_false(ended);
     assert_int_equal(world->flags, step == 3 ? STEP_FIRST | STEP_TERMINATED : 0);
   }
   /* The life's end was 1 + 2 + 3; the next life's first two steps count on. */
   assert_true(world->score == 6 && world->reward == 3);
   for (int step = 1; step <= 2; step++)
-    assert_int_equal(world_step(world, 1, &ended, &error), STATUS_OK);
+    assert_int_equal(world_step(world, &(int32_t){1}, &ended, &error), STATUS_OK);
   assert_true(world->score == 9 && world->steps == 5);
-  assert_int_equal(world_step(world, 1, &ended, &error), STATUS_OK);
+  assert_int_equal(world_step(world, &(int32_t){1}, &ended, &error), STATUS_OK);
   assert_true(ended);
   assert_int_equal(world->flags, STEP_TERMINATED);
   assert_int_equal(world_reset(world, 8, &error), STATUS_OK);
@@ -97,7 +97,7 @@ static void episodes_end_and_lives_do_not(void **state) {
 
   stage = open_fake("C");
   assert_int_equal(world_reset(&stage->world, 1, &error), STATUS_OK);
-  assert_int_equal(world_step(&stage->world, 1, &ended, &error), STATUS_OK);
+  assert_int_equal(world_step(&stage->world, &(int32_t){1}, &ended, &error), STATUS_OK);
   assert_true(ended && stage->world.flags == STEP_TRUNCATED);
   close_stage(stage);
 }
@@ -114,7 +114,7 @@ static void failures_are_named(void **state) {
     struct stage *stage = open_fake(cases[i].script);
     bool ended;
     assert_int_equal(world_reset(&stage->world, 1, &error), STATUS_OK);
-    assert_int_equal(world_step(&stage->world, 1, &ended, &error), STATUS_IO);
+    assert_int_equal(world_step(&stage->world, &(int32_t){1}, &ended, &error), STATUS_IO);
     assert_non_null(strstr(error.text, cases[i].words));
     close_stage(stage);
   }
@@ -144,7 +144,7 @@ static void else_an_image_that_it_observes(void **state) {
   bool ended;
   assert_int_equal(world_reset(&stage->world, 1, &error), STATUS_OK);
   for (int step = 0; step < 3; step++)
-    assert_int_equal(world_step(&stage->world, 0, &ended, &error), STATUS_OK);
+    assert_int_equal(world_step(&stage->world, &(int32_t){0}, &ended, &error), STATUS_OK);
   assert_int_equal(world_draw(&stage->world, &error), STATUS_OK);
   assert_int_equal(stage->world.picture.width, 4);
   assert_int_equal(stage->world.picture.height, 6);

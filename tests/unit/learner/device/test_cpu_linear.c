@@ -154,22 +154,34 @@ static void embeds(struct testing *cpu, struct testing *ref) {
       {.num_tensors = 1, .tensor = {{DTYPE_FLOAT32, 4, 0}}},
       {.num_tensors = 1,
        .tensor = {{DTYPE_UINT8, 37, 16}},
-       .num_actions = 5,
+       .discrete = 5,
        .use_previous_action = true},
-      {.num_tensors = 1, .tensor = {{DTYPE_FLOAT32, 33, 0}}, .num_actions = 3, .use_reward = true},
+      {.num_tensors = 1, .tensor = {{DTYPE_FLOAT32, 33, 0}}, .discrete = 3, .use_reward = true},
       {.num_tensors = 3,
        .tensor = {{DTYPE_INT32, 19, 16}, {DTYPE_UINT8, 5, 96}, {DTYPE_FLOAT32, 7, 112}},
-       .num_actions = 5,
+       .discrete = 5,
+       .use_previous_action = true,
+       .use_reward = true},
+      {.num_tensors = 1, .tensor = {{DTYPE_FLOAT32, 4, 0}}, .box = 3, .use_previous_action = true},
+      {.num_tensors = 1,
+       .tensor = {{DTYPE_UINT8, 5, 16}},
+       .box = 37,
        .use_previous_action = true,
        .use_reward = true},
   };
+  static float box[40 * 37];
   uint64_t random = 21;
+  for (size_t i = 0; i < sizeof box / sizeof *box; i++) box[i] = 4 * testing_uniform(&random) - 2;
   for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++) {
     struct device_inputs in = layouts[k];
     fill_rows(&rows, &in, &random);
     in.observation = rows.bytes[0];
     in.row_stride = sizeof rows.bytes[0];
-    in.previous_action = rows.previous;
+    in.previous_action = in.box ? (const void *)box : rows.previous;
+    for (int i = 0; i < in.box; i++) {
+      in.action_scale[i] = 0.25f * (float)(1 + i % 4);
+      in.action_shift[i] = 0.5f * (float)(i % 3 - 1);
+    }
     in.reward = rows.reward;
     in.flags = rows.flags;
     size_t count = 40 * (size_t)device_inputs_size(&in);

@@ -1,4 +1,7 @@
 /* Devices by name, the choice of the kernel set, memory, arithmetic on device arrays. */
+#include <float.h>
+#include <math.h>
+
 #include "tests/unit/learner/device/device_testing.h"
 
 static void test_devices_by_name(void **state) {
@@ -74,12 +77,43 @@ static void test_inputs_size(void **state) {
   (void)state;
   struct device_inputs in = {.num_tensors = 2,
                              .tensor = {{DTYPE_UINT8, 12, 0}, {DTYPE_FLOAT32, 4, 16}}};
-  in.num_actions = 3;
+  in.discrete = 3;
   assert_int_equal(device_inputs_size(&in), 16);
   in.use_previous_action = true;
   assert_int_equal(device_inputs_size(&in), 19);
   in.use_reward = true;
   assert_int_equal(device_inputs_size(&in), 20);
+}
+
+/* A box's previous action as input: within bounds that are floats -1..1, and outside it beyond;
+ * otherwise as it is; nothing on a first row, whatever stands there. */
+static void test_a_box_is_scaled_by_its_bounds(void **state) {
+  (void)state;
+  static const struct space space = {.box = 6,
+                                     .low = {-2, 1, -INFINITY, -FLT_MAX, 0, 7},
+                                     .high = {2, 5, INFINITY, FLT_MAX, INFINITY, 7}};
+  static const float action[3][6] = {
+      {-2, 1, -9, 1e30f, 3, 7}, {1, 6, 0.25f, -8, -1, 0}, {1, 2, 3, 4, 5, 6}};
+  static const float expected[3][6] = {{-1, -1, -9, 1e30f, 3, 7}, {0.5f, 1.5f, 0.25f, -8, -1, 0}};
+  static const uint8_t flags[3] = {0, STEP_TRUNCATED, STEP_FIRST | STEP_TERMINATED};
+  static const char *const names[] = {"ref", "ref_double", "cpu"};
+  struct device_inputs in = {
+      .previous_action = action, .flags = flags, .discrete = 9, .use_previous_action = true};
+  device_inputs_set_action(&in, &space);
+  assert_int_equal(in.discrete, 0);
+  assert_int_equal(device_inputs_size(&in), 6);
+  for (int i = 0; i < 3; i++) {
+    struct device *d;
+    struct error error;
+    float got[3][6];
+    assert_int_equal(device_create(&d, names[i], &error), STATUS_OK);
+    real *y = d->ops->alloc(d, 18 * d->ops->real_bytes);
+    d->ops->embed(d, y, &in, 3);
+    d->ops->download(d, got[0], y, 18);
+    assert_memory_equal(got, expected, sizeof(got));
+    d->ops->release(d, y);
+    device_destroy(d);
+  }
 }
 
 int main(void) {
@@ -89,6 +123,7 @@ int main(void) {
       cmocka_unit_test(test_kernel_set_by_environment),
       cmocka_unit_test(test_memory),
       cmocka_unit_test(test_inputs_size),
+      cmocka_unit_test(test_a_box_is_scaled_by_its_bounds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

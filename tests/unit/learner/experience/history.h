@@ -9,6 +9,7 @@
 #include "common/base/random.h"
 #include "common/rpc/wire.h"
 #include "learner/experience/pages.h"
+#include "tests/unit/support/discrete_shape.h"
 
 struct history_step {
   uint64_t bits;
@@ -59,21 +60,23 @@ static inline void history_write(struct pages *pages, const struct pages_place *
   size_t row = (size_t)place->row, page = (size_t)place->page;
   for (size_t i = 0; i < stride; i++)
     rows->observation[row * stride + i] = history_byte(values.bits, i);
-  rows->step[row] = (struct pages_step){
-      values.version, values.action, values.behaviour, values.reward, values.flags,
-  };
+  pages_write_step(rows, place->row, values.version, values.reward, values.flags, &values.action,
+                   &values.behaviour);
   if (!place->starts_window) return;
-  rows->start_previous_action[page] = step ? history_action(slot, life, step - 1) : -1;
+  int32_t before = step ? history_action(slot, life, step - 1) : -1;
+  memcpy(rows->start_previous_action + page * sizeof(before), &before, sizeof(before));
   float *state = (float *)rows->start_state + page * (size_t)state_size;
   for (int i = 0; i < state_size; i++) state[i] = (float)history_state(slot, life, step, i);
 }
 
 static inline bool history_row_matches(const struct train_batch *batch, size_t at,
                                        const struct history_step *step) {
-  for (size_t i = 0; i < batch->row_stride; i++)
-    if (batch->observation[at * batch->row_stride + i] != history_byte(step->bits, i)) return false;
-  return batch->action[at] == step->action && batch->previous_action[at] == step->previous_action &&
-         batch->behaviour[at] == step->behaviour && batch->reward[at] == step->reward &&
+  for (size_t i = 0; i < batch->shape.row_stride; i++)
+    if (batch->observation[at * batch->shape.row_stride + i] != history_byte(step->bits, i))
+      return false;
+  const int32_t *action = batch->action, *previous_action = batch->previous_action;
+  return action[at] == step->action && previous_action[at] == step->previous_action &&
+         batch->statistics[at] == step->behaviour && batch->reward[at] == step->reward &&
          batch->flags[at] == step->flags && batch->version[at] == step->version;
 }
 
@@ -86,8 +89,9 @@ static inline bool history_matches(const struct train_batch *batch, int column) 
     if (!history_row_matches(batch, (size_t)t * (size_t)batch->N + (size_t)column, &step))
       return false;
   }
-  const float *state = (const float *)batch->state + (size_t)column * (size_t)batch->state_size;
-  for (int i = 0; i < batch->state_size; i++)
+  const float *state =
+      (const float *)batch->state + (size_t)column * (size_t)batch->shape.state_size;
+  for (int i = 0; i < batch->shape.state_size; i++)
     if (state[i] != (float)history_state(window->slot, window->life, window->first_step, i))
       return false;
   return true;

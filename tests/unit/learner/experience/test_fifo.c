@@ -32,11 +32,12 @@ struct world {
 static struct world *world_create(int64_t max_lag) {
   struct world *world = calloc(1, sizeof *world);
   world->device = device_ref_float_create();
-  struct pages_config pages = {SLOTS, pages_needed(SLOTS), T, STRIDE, STATE, true, 0};
+  struct step_shape shape = discrete_shape(STRIDE, STATE, 0);
+  struct pages_config pages = {SLOTS, pages_needed(SLOTS, 0), T, shape, true};
   world->pages = pages_create(world->device, &pages);
   world->metrics = metrics_create(1);
   world->give_wait_us = metrics_histogram(world->metrics, "fifo/wait_us", "");
-  struct fifo_config fifo = {T, N, STRIDE, STATE, max_lag, world->give_wait_us, NULL, 0};
+  struct fifo_config fifo = {T, N, shape, max_lag, world->give_wait_us, NULL};
   world->fifo = fifo_create(world->device, &fifo);
   for (int i = 0; i < SLOTS; i++) pages_begin_life(world->pages, i, 1);
   return world;

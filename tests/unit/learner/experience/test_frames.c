@@ -80,10 +80,10 @@ static void begin(struct world *w, int slot, uint32_t life) {
 
 static void play(int T, int footprint) {
   struct world w = {.device = device_ref_float_create(), .T = T, .footprint = footprint};
-  struct pages_config config = {
-      SLOTS, pages_needed_stacked(SLOTS, footprint), T, STRIDE, STATE, true, footprint};
+  struct step_shape shape = discrete_shape(STRIDE, STATE, footprint);
+  struct pages_config config = {SLOTS, pages_needed(SLOTS, footprint), T, shape, true};
   w.pages = pages_create(w.device, &config);
-  w.batch = train_batch_create_stacked(w.device, T, 3, STRIDE, STATE, footprint);
+  w.batch = train_batch_create(w.device, T, 3, &shape);
   uint32_t life = 0;
   for (int slot = 0; slot < SLOTS; slot++) begin(&w, slot, ++life);
   for (int i = 0; i < 6000; i++) {

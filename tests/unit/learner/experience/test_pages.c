@@ -46,14 +46,13 @@ static struct world *world_create(int num_slots, int T, size_t stride, int state
   struct world *world = calloc(1, sizeof *world);
   world->device = device_ref_float_create();
   world->config = (struct pages_config){.num_slots = num_slots,
-                                        .num_pages = pages_needed(num_slots) + spare_pages,
+                                        .num_pages = pages_needed(num_slots, 0) + spare_pages,
                                         .page_steps = T,
-                                        .row_stride = stride,
-                                        .state_size = state_size,
+                                        .shape = discrete_shape(stride, state_size, 0),
                                         .stagger = stagger};
   assert_true(num_slots <= MAX_SLOTS && world->config.num_pages <= MAX_PAGES);
   world->pages = pages_create(world->device, &world->config);
-  world->batch = train_batch_create(world->device, T, BATCH_COLUMNS, stride, state_size);
+  world->batch = train_batch_create(world->device, T, BATCH_COLUMNS, &world->config.shape);
   for (int i = 0; i < num_slots; i++)
     world->slot[i].page_of = malloc(MAX_PAGES_OF_LIFE * sizeof(int));
   return world;
@@ -146,8 +145,8 @@ static bool step(struct world *world, int i) {
   }
   assert_int_equal(place.page, slot->page_of[slot->num_pages - 1]);
   assert_true(place.row == (int64_t)place.page * T + offset);
-  history_write(world->pages, &place, world->config.row_stride, world->config.state_size, i,
-                slot->life, slot->steps);
+  history_write(world->pages, &place, world->config.shape.row_stride,
+                world->config.shape.state_size, i, slot->life, slot->steps);
   slot->steps++;
   if (!place.closes_window) return false;
 
@@ -168,8 +167,8 @@ static void gather(struct world *world, int i, int which) {
   struct train_batch *batch = world->batch;
   int column = draw(world, BATCH_COLUMNS);
   size_t rows = (size_t)(batch->T + 1) * BATCH_COLUMNS;
-  memset(batch->observation, 0xee, rows * batch->row_stride);
-  memset(batch->action, 0xee, rows * sizeof *batch->action);
+  memset(batch->observation, 0xee, rows * batch->shape.row_stride);
+  memset(batch->action, 0xee, rows * sizeof(int32_t));
   memset(batch->flags, 0xee, rows);
   struct window window = world->slot[i].waiting[which];
   pages_gather(world->pages, batch, column, &window);
@@ -179,9 +178,9 @@ static void gather(struct world *world, int i, int which) {
   assert_true(history_matches(batch, column));
   for (size_t at = 0; at < rows; at++) {
     if (at % BATCH_COLUMNS == (size_t)column) continue;
-    assert_int_equal(batch->observation[at * batch->row_stride], 0xee);
-    assert_int_equal(batch->observation[(at + 1) * batch->row_stride - 1], 0xee);
-    assert_int_equal((uint32_t)batch->action[at], 0xeeeeeeee);
+    assert_int_equal(batch->observation[at * batch->shape.row_stride], 0xee);
+    assert_int_equal(batch->observation[(at + 1) * batch->shape.row_stride - 1], 0xee);
+    assert_int_equal(((const uint32_t *)batch->action)[at], 0xeeeeeeee);
     assert_int_equal(batch->flags[at], 0xee);
   }
   world->windows_gathered++;

@@ -17,6 +17,7 @@
 #include "common/rpc/wire.h"
 #include "learner/network/network.h"
 #include "learner/experience/batch.h"
+#include "tests/unit/support/discrete_shape.h"
 
 enum { FLOATS = 3, BYTES = 2, STRIDE = 32, ACTIONS = 3, MAX_WIDTH = 64 };
 
@@ -27,7 +28,7 @@ static inline struct device_inputs fixture_inputs(void) {
   return (struct device_inputs){.row_stride = STRIDE,
                                 .num_tensors = 2,
                                 .tensor = {{DTYPE_FLOAT32, FLOATS, 0}, {DTYPE_UINT8, BYTES, 16}},
-                                .num_actions = ACTIONS,
+                                .discrete = ACTIONS,
                                 .use_previous_action = true,
                                 .use_reward = true};
 }
@@ -80,6 +81,7 @@ static inline int stream_below(struct stream *stream, int n) {
 /* One column: lives of a few steps that end by termination or by truncation, all fields as
  * experience would fill them. */
 static inline void fixture_fill_column(struct train_batch *batch, int n, struct stream *stream) {
+  int32_t *action = batch->action, *previous_action = batch->previous_action;
   int after_truncation = 0;
   for (int t = 0; t <= batch->T; t++) {
     int i = t * batch->N + n;
@@ -93,12 +95,12 @@ static inline void fixture_fill_column(struct train_batch *batch, int n, struct 
                                        : 0;
     batch->reward[i] = after_truncation ? 0 : (float)stream_between(stream, -3, 3);
     after_truncation = batch->flags[i] & STEP_TRUNCATED;
-    batch->action[i] = stream_below(stream, ACTIONS);
-    batch->behaviour[i] = (float)stream_between(stream, -3, -0.2);
+    action[i] = stream_below(stream, ACTIONS);
+    batch->statistics[i] = (float)stream_between(stream, -3, -0.2);
     batch->version[i] = -stream_below(stream, 4);
-    batch->previous_action[i] = batch->flags[i] & STEP_FIRST ? -1
-                                : t > 0                      ? batch->action[i - batch->N]
-                                                             : stream_below(stream, ACTIONS);
+    previous_action[i] = batch->flags[i] & STEP_FIRST ? -1
+                         : t > 0                      ? action[i - batch->N]
+                                                      : stream_below(stream, ACTIONS);
   }
 }
 
@@ -107,7 +109,7 @@ static inline void fixture_fill_batch(struct device *device, struct train_batch 
                                       uint32_t seed) {
   struct stream stream = {seed, 0};
   for (int n = 0; n < batch->N; n++) fixture_fill_column(batch, n, &stream);
-  for (int i = 0; i < batch->N * batch->state_size; i++) {
+  for (int i = 0; i < batch->N * batch->shape.state_size; i++) {
     float x = (float)stream_between(&stream, -1, 1);
     device->ops->upload(device, device_at(device, batch->state, (size_t)i), &x, 1);
   }
@@ -117,7 +119,8 @@ static inline void fixture_fill_batch(struct device *device, struct train_batch 
 static inline struct train_batch *fixture_batch(struct device *device,
                                                 const struct network *network, int T, int N,
                                                 uint32_t seed) {
-  struct train_batch *batch = train_batch_create(device, T, N, STRIDE, network_state_size(network));
+  struct step_shape shape = discrete_shape(STRIDE, network_state_size(network), 0);
+  struct train_batch *batch = train_batch_create(device, T, N, &shape);
   fixture_fill_batch(device, batch, seed);
   return batch;
 }
@@ -150,7 +153,7 @@ static inline int reference_embed(double *x, const struct device_inputs *in, int
   for (int k = 0; k < FLOATS; k++) x[I++] = ((const float *)bytes)[k];
   for (int k = 0; k < BYTES; k++) x[I++] = bytes[16 + k] / 255.0;
   for (int a = 0; in->use_previous_action && a < ACTIONS; a++)
-    x[I++] = in->previous_action[row] == a ? 1 : 0;
+    x[I++] = ((const int32_t *)in->previous_action)[row] == a ? 1 : 0;
   if (in->use_reward) x[I++] = in->flags[row] & STEP_FIRST ? 0 : fmax(-1, fmin(1, in->reward[row]));
   return I;
 }

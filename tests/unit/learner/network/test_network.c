@@ -29,7 +29,7 @@ static void refuses_what_makes_no_sense(void **state) {
                                     .inputs = {.row_stride = 16,
                                                .num_tensors = table[i].num_tensors,
                                                .tensor = {{DTYPE_FLOAT32, table[i].count, 0}},
-                                               .num_actions = table[i].num_actions},
+                                               .discrete = table[i].num_actions},
                                     .num_layers = table[i].num_layers,
                                     .hidden = {table[i].hidden},
                                     .lstm_size = table[i].lstm_size};
@@ -240,7 +240,7 @@ static void forward_is_the_plain_computation(void **state) {
 static struct device_inputs step_of(const struct device_inputs *inputs, int t) {
   struct device_inputs step = *inputs;
   step.observation += (size_t)t * N * STRIDE;
-  step.previous_action += t * N;
+  step.previous_action = (const int32_t *)step.previous_action + t * N;
   step.reward += t * N;
   step.flags += t * N;
   return step;
@@ -303,12 +303,13 @@ static void scripted_pushes_towards_the_angle(void **state) {
                                   .inputs = {.row_stride = 16,
                                              .num_tensors = 1,
                                              .tensor = {{DTYPE_FLOAT32, 4, 0}},
-                                             .num_actions = 2,
+                                             .discrete = 2,
                                              .use_previous_action = true,
                                              .use_reward = true}};
   struct network *network = fixture_network(&config);
   struct device *device = fixture_device("ref");
-  struct train_batch *batch = train_batch_create(device, 1, 4, 16, 0);
+  struct step_shape shape = discrete_shape(16, 0, 0);
+  struct train_batch *batch = train_batch_create(device, 1, 4, &shape);
   for (int i = 0; i < 4; i++) ((float *)(batch->observation + 16 * i))[2] = angle[i];
   struct network_workspace *workspace = network_workspace_create(network, device, 9, false);
   struct device_inputs inputs = fixture_batch_inputs(network, batch);

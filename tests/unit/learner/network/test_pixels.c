@@ -14,7 +14,7 @@ static struct network_config config_for(const char *network, int height, int wid
       .inputs = {.row_stride = (size_t)(count + 15) / 16 * 16,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, count, 0, height, width, channels}},
-                 .num_actions = actions,
+                 .discrete = actions,
                  .use_previous_action = true,
                  .use_reward = true,
                  .stack = stack},
@@ -91,16 +91,17 @@ struct world {
 static void fill(struct world *w, int stack) {
   struct train_batch *b = w->batch;
   struct stream stream = {5, 0};
-  for (size_t i = 0; i < ROWS * b->row_stride; i++)
+  for (size_t i = 0; i < ROWS * b->shape.row_stride; i++)
     b->observation[i] = (uint8_t)stream_below(&stream, 256);
   for (int i = 0; i < ROWS; i++) {
     b->flags[i] = stream_below(&stream, 4) == 0 ? STEP_FIRST : 0;
-    b->previous_action[i] = b->flags[i] ? -1 : stream_below(&stream, ACTIONS);
+    ((int32_t *)b->previous_action)[i] = b->flags[i] ? -1 : stream_below(&stream, ACTIONS);
     b->reward[i] = (float)stream_between(&stream, -2, 2);
     for (int k = 0; k < stack; k++) /* any frames will do */
-      w->frame[i * stack + k] = stream_below(&stream, 4) == 0
-                                    ? NULL
-                                    : b->observation + (size_t)((i + k) % ROWS) * b->row_stride;
+      w->frame[i * stack + k] =
+          stream_below(&stream, 4) == 0
+              ? NULL
+              : b->observation + (size_t)((i + k) % ROWS) * b->shape.row_stride;
   }
 }
 
@@ -117,9 +118,9 @@ static void open_world(struct world *w, const char *network, int stack, int lstm
   w->params = w->device->ops->alloc(w->device, P * w->device->ops->real_bytes);
   w->device->ops->upload(w->device, w->params, host, P);
   free(host);
-  w->batch =
-      train_batch_create(w->device, STEPS - 1, COLUMNS, network_inputs(w->network)->row_stride,
-                         network_state_size(w->network));
+  struct step_shape shape =
+      discrete_shape(network_inputs(w->network)->row_stride, network_state_size(w->network), 0);
+  w->batch = train_batch_create(w->device, STEPS - 1, COLUMNS, &shape);
   fill(w, stack);
   w->inputs = fixture_batch_inputs(w->network, w->batch);
   w->inputs.frame = w->frame;
@@ -159,7 +160,7 @@ static void unrolled_equals_step_by_step(void **state) {
     for (int t = 0; t < STEPS; t++) {
       struct device_inputs step = w.inputs;
       step.observation += (size_t)(t * COLUMNS) * step.row_stride;
-      step.previous_action += t * COLUMNS;
+      step.previous_action = (const int32_t *)step.previous_action + t * COLUMNS;
       step.reward += t * COLUMNS;
       step.flags += t * COLUMNS;
       step.frame += t * COLUMNS * CASES[i].stack;

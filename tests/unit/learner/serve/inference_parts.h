@@ -1,4 +1,5 @@
-/* Inference with all that it works on; a row is one number. Include it in one test. */
+/* Inference with all that it works on; a row is one number. Actions are one of three, unless the
+ * test gives a policy for a box. Include it in one test. */
 #ifndef ACORN_TESTS_INFERENCE_PARTS_H
 #define ACORN_TESTS_INFERENCE_PARTS_H
 
@@ -13,6 +14,7 @@
 #include "learner/algorithms.h"
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
+#include "tests/unit/support/discrete_shape.h"
 
 enum { STRIDE = 16, ACTIONS = 3 };
 
@@ -20,6 +22,7 @@ struct inference_parts {
   struct device *device;
   struct network *network;
   struct device_inputs inputs;
+  struct step_shape shape;
   struct weights *weights;
   struct batcher *batcher;
   struct pages *pages; /* NULL unless it trains */
@@ -30,29 +33,27 @@ struct inference_parts {
 
 struct inference_parts_config {
   const char *network;
-  bool reads_past;          /* the previous action and reward */
-  int train_slots, clients; /* clients of one row each, those that do not train included */
-  bool trains;              /* false for an evaluation, which has no pages */
-  int T, N;                 /* of the training batches */
-  bool stagger;             /* the phases of windows */
+  const struct policy *policy; /* NULL: categorical */
+  const struct space *space;   /* its action; NULL: one of three */
+  bool no_layers;              /* the head reads the inputs */
+  bool reads_past;             /* the previous action and reward */
+  int train_slots, clients;    /* clients of one row each, those that do not train included */
+  bool trains;                 /* false for an evaluation, which has no pages */
+  int T, N;                    /* of the training batches */
+  bool stagger;                /* the phases of windows */
   int64_t max_lag;
   struct inference_config inference; /* sizes are set here */
 };
 
 static inline void inference_parts_make_experience(struct inference_parts *parts,
                                                    const struct inference_parts_config *config) {
-  int state_size = network_state_size(parts->network);
   struct pages_config pages = {.num_slots = config->train_slots,
-                               .num_pages = pages_needed(config->train_slots),
+                               .num_pages = pages_needed(config->train_slots, 0),
                                .page_steps = config->T,
-                               .row_stride = STRIDE,
-                               .state_size = state_size,
+                               .shape = parts->shape,
                                .stagger = config->stagger};
-  struct fifo_config fifo = {.T = config->T,
-                             .N = config->N,
-                             .row_stride = STRIDE,
-                             .state_size = state_size,
-                             .max_lag = config->max_lag};
+  struct fifo_config fifo = {
+      .T = config->T, .N = config->N, .shape = parts->shape, .max_lag = config->max_lag};
   parts->pages = pages_create(parts->device, &pages);
   parts->fifo = fifo_create(parts->device, &fifo);
 }
@@ -61,21 +62,28 @@ static inline void inference_parts_make_experience(struct inference_parts *parts
 static inline void inference_parts_create(struct inference_parts *parts,
                                           const struct inference_parts_config *config,
                                           const struct inference_metrics *metrics) {
+  static const struct space one_of_three = {.discrete = ACTIONS};
+  const struct space *space = config->space ? config->space : &one_of_three;
+  const struct policy *policy = config->policy ? config->policy : &policy_categorical;
   struct error error;
   *parts = (struct inference_parts){.inputs = {.row_stride = STRIDE,
                                                .num_tensors = 1,
                                                .tensor = {{DTYPE_FLOAT32, 1, 0}},
-                                               .num_actions = ACTIONS,
                                                .use_previous_action = config->reads_past,
                                                .use_reward = config->reads_past}};
+  device_inputs_set_action(&parts->inputs, space);
   assert_int_equal(device_create(&parts->device, "ref", &error), STATUS_OK);
   struct network_config network = {.network = config->network,
                                    .inputs = parts->inputs,
-                                   .head_size = ACTIONS,
-                                   .num_layers = 1,
+                                   .head_size = policy->head_size(space),
+                                   .num_layers = !config->no_layers,
                                    .hidden = {6},
                                    .lstm_size = 5};
   assert_int_equal(network_create(&parts->network, &network, &error), STATUS_OK);
+  parts->shape = discrete_shape(STRIDE, network_state_size(parts->network), 0);
+  parts->shape.action_bytes = space_action_bytes(space);
+  parts->shape.box = space->box > 0;
+  parts->shape.statistics = policy->statistics;
   parts->weights = weights_create(parts->device, network_num_parameters(parts->network));
   struct batcher_config batcher = {.max_clients = config->clients,
                                    .max_rows = 2 * config->clients,
@@ -86,7 +94,8 @@ static inline void inference_parts_create(struct inference_parts *parts,
   struct progress_config progress = {.target_return = NAN, .max_kept = config->train_slots};
   parts->progress = progress_create(&progress);
   struct inference_config inference = config->inference;
-  inference.policy = &policy_categorical;
+  inference.policy = policy;
+  inference.shape = parts->shape;
   inference.num_slots = config->clients;
   inference.max_rows = batcher.max_rows;
   parts->inference =

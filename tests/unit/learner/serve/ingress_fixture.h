@@ -35,7 +35,18 @@ static inline struct space space_of(int size) {
       .num_tensors = 1, .tensor = {{"state", DTYPE_FLOAT32, 1, {size}}}, .discrete = 2};
 }
 
-static inline int create_with(void **state, int deterministic_envs, bool evaluate) {
+/* The same observations with an action of two numbers, one of them without bounds. */
+static inline struct space box_space(void) {
+  struct space space = space_of(4);
+  space.discrete = 0;
+  space.box = 2;
+  space.low[0] = -0.5f, space.high[0] = 2;
+  space.low[1] = -INFINITY, space.high[1] = INFINITY;
+  return space;
+}
+
+static inline int create_for(void **state, const struct space *space, int deterministic_envs,
+                             bool evaluate) {
   struct fixture *f = calloc(1, sizeof(*f));
   struct leases_config leases = {
       .max_train = TRAIN, .max_eval = EVAL, .seed = 5, .deterministic_envs = deterministic_envs};
@@ -48,7 +59,7 @@ static inline int create_with(void **state, int deterministic_envs, bool evaluat
                                      .quota_episodes = evaluate ? EVAL : 0,
                                      .quota_environments = evaluate ? EVAL : 0};
   struct ingress_config ingress = {.environment = "cartpole",
-                                   .space = space_of(4),
+                                   .space = *space,
                                    .num_train_slots = TRAIN,
                                    .num_queues = 1,
                                    .evaluate = evaluate,
@@ -63,6 +74,16 @@ static inline int create_with(void **state, int deterministic_envs, bool evaluat
   f->methods = ingress_methods(f->ingress, &f->num_methods);
   *state = f;
   return 0;
+}
+
+static inline int create_with(void **state, int deterministic_envs, bool evaluate) {
+  struct space space = space_of(4);
+  return create_for(state, &space, deterministic_envs, evaluate);
+}
+
+static inline int create_box(void **state) {
+  struct space space = box_space();
+  return create_for(state, &space, 0, false);
 }
 
 static inline int create(void **state) {
@@ -186,10 +207,15 @@ static inline struct row_batch *take(struct fixture *f) {
   return batcher_try_take(f->batcher, clock_now_us(), &deadline);
 }
 
-static inline void answer(struct fixture *f, struct row_batch *batch, const int32_t *action) {
+static inline void answer_bytes(struct fixture *f, struct row_batch *batch, const void *action,
+                                size_t action_bytes) {
   batcher_stepping(f->batcher, batch, clock_now_us());
-  reply_actions(batch, action, sizeof(int32_t));
+  reply_actions(batch, action, action_bytes);
   batcher_recycle(f->batcher, batch);
+}
+
+static inline void answer(struct fixture *f, struct row_batch *batch, const int32_t *action) {
+  answer_bytes(f, batch, action, sizeof(int32_t));
 }
 
 static const int32_t zeros[2 * (TRAIN + EVAL)];

@@ -91,10 +91,10 @@ static void check_column(const struct train_batch *batch, int n, const struct cl
     assert_true(x == client->sent[step]);
     assert_true(batch->reward[at] == client->reward[step]);
     assert_int_equal(batch->flags[at], client->flags[step]);
-    assert_int_equal(batch->action[at], client->heard[step]);
-    assert_true(fabsf(batch->behaviour[at] - logf(1.0f / ACTIONS)) < 1e-6f);
+    assert_int_equal(((const int32_t *)batch->action)[at], client->heard[step]);
+    assert_true(fabsf(batch->statistics[at] - logf(1.0f / ACTIONS)) < 1e-6f);
     int32_t previous = client->flags[step] & STEP_FIRST ? -1 : client->heard[step - 1];
-    assert_int_equal(batch->previous_action[at], previous);
+    assert_int_equal(((const int32_t *)batch->previous_action)[at], previous);
   }
 }
 

@@ -175,11 +175,12 @@ static int check_window(struct fixture *f, const struct train_batch *batch, int 
   for (int t = 0; t <= T; t++) {
     int at = t * N + n, step = first + t;
     assert_int_equal(batch->version[at], client->version[step]);
-    assert_int_equal(batch->action[at], client->heard[step]);
+    assert_int_equal(((const int32_t *)batch->action)[at], client->heard[step]);
     assert_int_equal(batch->flags[at], client->flags[step]);
-    expect_near(batch->behaviour[at], client->log_prob[step]);
+    expect_near(batch->statistics[at], client->log_prob[step]);
     bool begins = client->flags[step] & STEP_FIRST;
-    assert_int_equal(batch->previous_action[at], begins ? -1 : client->heard[step - 1]);
+    assert_int_equal(((const int32_t *)batch->previous_action)[at],
+                     begins ? -1 : client->heard[step - 1]);
   }
   return !(client->flags[first] & STEP_FIRST);
 }

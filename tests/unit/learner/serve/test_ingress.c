@@ -27,6 +27,33 @@ static void a_step_goes_in_and_an_action_comes_back(void **state) {
   assert_int_equal(leases_count(f->leases).players, 0);
 }
 
+/* Actions of two floats; the bounds are part of the space that must be the same. */
+static void a_box_of_numbers_comes_back(void **state) {
+  struct fixture *f = *state;
+  struct wire_join_request request = request_of("actor/0/0");
+  join_refused(f, &request, RPC_FAILED_PRECONDITION, "discrete(2)");
+  request.space = box_space();
+  request.space.high[0] = 3;
+  join_refused(f, &request, RPC_FAILED_PRECONDITION, "action 0 is in -0.5..2");
+  request.space = box_space();
+  struct wire_join_reply reply = join_with(f, &request);
+  struct rpc_stream *stream = play(f, reply.run_id, 1.5f);
+  const float action[2][K][2] = {{{-0.5f, 1e30f}, {2, -7}}, {{0.25f, 0}, {1.75f, 3}}};
+  for (int t = 0; t < 2; t++) {
+    if (t) send_steps(stream, 0, none, 2, NULL, 0);
+    struct row_batch *batch = take(f);
+    assert_non_null(batch);
+    answer_bytes(f, batch, action[t], sizeof(action[t][0]));
+    float received[K][2];
+    struct error error;
+    const struct wire_span span = {stream->answer, stream->answer_bytes};
+    assert_int_equal(wire_decode_actions(received, sizeof(received), &span, 1, &error), STATUS_OK);
+    assert_memory_equal(received, action[t], sizeof(received));
+  }
+  wire_join_reply_deinit(&reply);
+  loopback_free(stream);
+}
+
 static void joins_that_do_not_match_are_refused_with_both_values(void **state) {
   struct fixture *f = *state;
   struct wire_join_request request = request_of("actor/0/0");
@@ -267,6 +294,7 @@ int main(void) {
   log_init("test", LOG_ERROR);
   const struct CMUnitTest tests[] = {
       WITH(create, a_step_goes_in_and_an_action_comes_back),
+      WITH(create_box, a_box_of_numbers_comes_back),
       WITH(create, joins_that_do_not_match_are_refused_with_both_values),
       WITH(create, ids_are_the_lowest_free_and_come_back),
       WITH(create, evaluators_get_ids_behind_the_trainers),

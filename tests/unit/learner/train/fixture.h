@@ -114,7 +114,8 @@ static inline double reference_reward(const struct learner_options *config,
 }
 
 static inline double reference_rho(const struct train_batch *b, const double *head, int i) {
-  return exp(reference_log_prob(head + i * (ACTIONS + 1), b->action[i]) - b->behaviour[i]);
+  return exp(reference_log_prob(head + i * (ACTIONS + 1), ((const int32_t *)b->action)[i]) -
+             b->statistics[i]);
 }
 
 static inline double reference_discount(const struct learner_options *config,
@@ -161,13 +162,13 @@ static inline struct reference_losses reference_losses(const struct learner_opti
   struct reference_losses sum = {.steps = 0};
   for (int i = 0; i < b->T * b->N; i++) {
     if (b->flags[i] & STEP_TRUNCATED) continue;
-    double log_prob = reference_log_prob(head + i * (ACTIONS + 1), b->action[i]),
+    double log_prob = reference_log_prob(head + i * (ACTIONS + 1), ((const int32_t *)b->action)[i]),
            value = reference_value(head, i);
     sum.steps++;
     sum.policy -= log_prob * targets->advantage[i];
     sum.baseline += 0.5 * (targets->vs[i] - value) * (targets->vs[i] - value);
     sum.entropy += reference_entropy(head + i * (ACTIONS + 1));
-    sum.kl += b->behaviour[i] - log_prob;
+    sum.kl += b->statistics[i] - log_prob;
     sum.value += value;
     sum.reward += reference_reward(config, b, i);
     sum.rho_clipped += reference_rho(b, head, i) > config->rho_clip;

@@ -60,7 +60,7 @@ static void open_network(struct golden *g, const char *name, const char *device,
       .inputs = {.row_stride = (size_t)(pixels + 15) / 16 * 16,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, pixels, 0, g->size, g->size, 1}},
-                 .num_actions = GOLDEN_A,
+                 .discrete = GOLDEN_A,
                  .use_previous_action = true,
                  .use_reward = true,
                  .stack = g->stack},
@@ -75,28 +75,29 @@ static void fill_images(struct golden *g) {
   uint32_t stream = STREAM_IMAGES + (uint32_t)g->images;
   for (size_t row = 0; row < GOLDEN_ROWS; row++)
     for (size_t p = 0; p < pixels; p++)
-      b->observation[row * b->row_stride + p] = (uint8_t)hash(stream, row * pixels + p);
-  for (size_t row = 0; row < (size_t)b->footprint * GOLDEN_N; row++)
+      b->observation[row * b->shape.row_stride + p] = (uint8_t)hash(stream, row * pixels + p);
+  for (size_t row = 0; row < (size_t)b->shape.footprint * GOLDEN_N; row++)
     for (size_t p = 0; p < pixels; p++)
-      b->older[row * b->row_stride + p] = (uint8_t)hash(STREAM_OLDER, row * pixels + p);
-  for (int n = 0; n < GOLDEN_N; n++) b->depth[n] = n < b->footprint ? n : b->footprint;
+      b->older[row * b->shape.row_stride + p] = (uint8_t)hash(STREAM_OLDER, row * pixels + p);
+  for (int n = 0; n < GOLDEN_N; n++) b->depth[n] = n < b->shape.footprint ? n : b->shape.footprint;
 }
 
 static void fill_batch(struct golden *g) {
-  struct train_batch *b = g->batch = train_batch_create_stacked(
-      g->device, GOLDEN_T, GOLDEN_N, network_inputs(g->network)->row_stride,
-      network_state_size(g->network), g->stack - 1);
+  struct step_shape shape = discrete_shape(network_inputs(g->network)->row_stride,
+                                           network_state_size(g->network), g->stack - 1);
+  struct train_batch *b = g->batch = train_batch_create(g->device, GOLDEN_T, GOLDEN_N, &shape);
+  int32_t *action = b->action, *previous_action = b->previous_action;
   fill_images(g);
   for (size_t i = 0; i < GOLDEN_ROWS; i++) {
     b->flags[i] = FLAGS[i];
-    b->action[i] = (int32_t)(hash(STREAM_ACTIONS, i) % GOLDEN_A);
-    b->behaviour[i] = number(STREAM_BEHAVIOUR, i) - 1.5f;
+    action[i] = (int32_t)(hash(STREAM_ACTIONS, i) % GOLDEN_A);
+    b->statistics[i] = number(STREAM_BEHAVIOUR, i) - 1.5f;
     b->reward[i] = 2 * number(STREAM_REWARDS, i);
-    b->previous_action[i] = FLAGS[i] & STEP_FIRST ? -1
-                            : i < GOLDEN_N        ? (int32_t)(hash(STREAM_PREVIOUS, i) % GOLDEN_A)
-                                                  : b->action[i - GOLDEN_N];
+    previous_action[i] = FLAGS[i] & STEP_FIRST ? -1
+                         : i < GOLDEN_N        ? (int32_t)(hash(STREAM_PREVIOUS, i) % GOLDEN_A)
+                                               : action[i - GOLDEN_N];
   }
-  for (size_t i = 0; i < (size_t)(GOLDEN_N * b->state_size); i++) {
+  for (size_t i = 0; i < (size_t)(GOLDEN_N * b->shape.state_size); i++) {
     float x = number(STREAM_STATES, i);
     g->device->ops->upload(g->device, device_at(g->device, b->state, i), &x, 1);
   }

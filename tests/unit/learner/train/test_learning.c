@@ -28,7 +28,7 @@ static struct device_inputs cue_inputs(void) {
   return (struct device_inputs){.row_stride = CUE_ROW,
                                 .num_tensors = 1,
                                 .tensor = {{DTYPE_FLOAT32, CUES + 1, 0}},
-                                .num_actions = CUES};
+                                .discrete = CUES};
 }
 
 static void player_open(struct player *p, const char *network, const char *device) {
@@ -67,7 +67,8 @@ static void player_open(struct player *p, const char *network, const char *devic
     fail_msg("%s", error.text);
   p->workspace = network_workspace_create(p->network, p->device, N, false);
   int S = network_state_size(p->network);
-  p->batch = train_batch_create(p->device, T, N, CUE_ROW, S);
+  struct step_shape shape = discrete_shape(CUE_ROW, S, 0);
+  p->batch = train_batch_create(p->device, T, N, &shape);
   p->state =
       S ? p->device->ops->alloc(p->device, (size_t)(N * S) * p->device->ops->real_bytes) : NULL;
 }
@@ -95,14 +96,14 @@ static void observe(struct train_batch *batch, int i, const struct task *task, i
   row[CUES] = task->step[n] == task->length - 1;
   batch->reward[i] = reward;
   batch->flags[i] = task->step[n] == 0 ? STEP_FIRST | STEP_TERMINATED : 0;
-  batch->previous_action[i] = -1;
+  ((int32_t *)batch->previous_action)[i] = -1;
 }
 
 /* Takes the action of row i - N and writes row i. */
 static void step(struct train_batch *batch, int i, struct task *task, int n) {
   float reward = 0;
   if (task->step[n]++ == task->length - 1) {
-    reward = batch->action[i - N] == (task->cue[n] + 1) % CUES;
+    reward = ((const int32_t *)batch->action)[i - N] == (task->cue[n] + 1) % CUES;
     task->correct += reward > 0;
     task->answers++;
     new_episode(task, n);
@@ -115,7 +116,7 @@ static void act(struct player *p, struct task *task, int t) {
   struct train_batch *batch = p->batch;
   struct device_inputs inputs = cue_inputs();
   inputs.observation = batch->observation + (size_t)t * N * CUE_ROW;
-  inputs.previous_action = batch->previous_action + t * N;
+  inputs.previous_action = (const int32_t *)batch->previous_action + t * N;
   inputs.reward = batch->reward + t * N;
   inputs.flags = batch->flags + t * N;
   struct network_outputs out;
@@ -123,8 +124,9 @@ static void act(struct player *p, struct task *task, int t) {
   for (int n = 0; n < N; n++) uniform[n] = (float)stream_uniform(&task->stream);
   network_forward(p->workspace, &out, p->state, update_parameters(p->update), &inputs, p->state, 1,
                   N);
-  p->device->ops->categorical_sample(p->device, batch->action + t * N, batch->behaviour + t * N,
-                                     out.head, out.stride, uniform, N, CUES);
+  p->device->ops->categorical_sample(p->device, (int32_t *)batch->action + t * N,
+                                     batch->statistics + t * N, out.head, out.stride, uniform, N,
+                                     CUES);
 }
 
 /* The last row of the batch before becomes the first of this one: observed, but not acted on yet.
@@ -138,7 +140,7 @@ static void carry_over(struct train_batch *batch) {
 static void play_window(struct player *p, struct task *task) {
   struct train_batch *batch = p->batch;
   if (p->state)
-    p->device->ops->copy(p->device, batch->state, p->state, (size_t)(N * batch->state_size));
+    p->device->ops->copy(p->device, batch->state, p->state, (size_t)(N * batch->shape.state_size));
   for (int t = 0; t < T; t++) {
     act(p, task, t);
     for (int n = 0; n < N; n++) step(batch, (t + 1) * N + n, task, n);

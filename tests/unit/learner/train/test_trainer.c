@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "learner/algorithms.h"
 #include "learner/train/trainer.h"
+#include "tests/unit/support/discrete_shape.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 10000000 };
 enum { IMAGE_SIDE = 36, IMAGE_STRIDE = IMAGE_SIDE * IMAGE_SIDE };
@@ -41,7 +42,7 @@ static const struct network_config mlp = {.network = "mlp",
                                           .inputs = {.row_stride = STRIDE,
                                                      .num_tensors = 1,
                                                      .tensor = {{DTYPE_FLOAT32, 4, 0}},
-                                                     .num_actions = 2},
+                                                     .discrete = 2},
                                           .num_layers = 1,
                                           .hidden = {8}};
 static const struct network_config nature = {
@@ -50,7 +51,7 @@ static const struct network_config nature = {
     .inputs = {.row_stride = IMAGE_STRIDE,
                .num_tensors = 1,
                .tensor = {{DTYPE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},
-               .num_actions = 2}};
+               .discrete = 2}};
 
 static struct fixture *create_with(const struct network_config *network, char *decay) {
   struct fixture *f = calloc(1, sizeof(*f));
@@ -80,10 +81,11 @@ static struct fixture *create_with(const struct network_config *network, char *d
   assert_int_equal(
       update_create(&f->update, f->device, f->network, &algorithm_vtrace, &update, &error),
       STATUS_OK);
+  struct step_shape shape = discrete_shape(stride, 0, 0);
   struct pages_config pages = {
-      .num_slots = N, .num_pages = pages_needed(N), .page_steps = T, .row_stride = stride};
+      .num_slots = N, .num_pages = pages_needed(N, 0), .page_steps = T, .shape = shape};
   f->pages = pages_create(f->device, &pages);
-  struct fifo_config fifo = {.T = T, .N = N, .row_stride = stride};
+  struct fifo_config fifo = {.T = T, .N = N, .shape = shape};
   f->fifo = fifo_create(f->device, &fifo);
   f->weights = weights_create(f->device, network_num_parameters(f->network));
   struct progress_config progress = {.target_return = NAN};
@@ -122,16 +124,26 @@ static void destroy(struct fixture *f) {
   free(f);
 }
 
+/* Action 0, which had the probability 1/2. */
+static void write_step(const struct pages_rows *rows, const struct pages_place *place,
+                       float reward) {
+  const int32_t action = 0, before = -1;
+  const float behaviour = logf(0.5f);
+  pages_write_step(rows, place->row, 0, reward, 0, &action, &behaviour);
+  if (place->starts_window)
+    memcpy(rows->start_previous_action + (size_t)place->page * sizeof(before), &before,
+           sizeof(before));
+}
+
 /* Steps of both slots until `batches` batches have been given. */
 static void give_batches(struct fixture *f, int batches, float reward) {
   const struct pages_rows *rows = pages_rows(f->pages);
   for (int step = 0; batches > 0; step++) {
     for (int slot = 0; slot < N; slot++) {
       struct pages_place place = pages_append(f->pages, slot);
-      rows->step[place.row] = (struct pages_step){.reward = reward, .behaviour = logf(0.5f)};
+      write_step(rows, &place, reward);
       float x = (float)(step % 7) / 7;
       memcpy(rows->observation + (size_t)place.row * STRIDE, &x, sizeof(x));
-      if (place.starts_window) rows->start_previous_action[place.page] = -1;
       if (place.closes_window) batches -= fifo_give(f->fifo, f->pages, &place.window, 0);
     }
   }
@@ -190,9 +202,8 @@ static void give_images(struct fixture *f, uint8_t first) {
   for (int batches = 1, step = 0; batches > 0; step++) {
     for (int slot = 0; slot < N; slot++) {
       struct pages_place place = pages_append(f->pages, slot);
-      rows->step[place.row] = (struct pages_step){.behaviour = logf(0.5f)};
+      write_step(rows, &place, 0);
       memset(rows->observation + (size_t)place.row * IMAGE_STRIDE, first + slot, IMAGE_STRIDE);
-      if (place.starts_window) rows->start_previous_action[place.page] = -1;
       if (place.closes_window) batches -= fifo_give(f->fifo, f->pages, &place.window, 0);
     }
   }

@@ -85,9 +85,9 @@ static void masked_fields_do_not_count(void **state) {
     struct update *update = fixture_update(w.device, w.network, &config);
     for (int i = 0; pass == 1 && i < STEPS + COLUMNS; i++) {
       if (i < STEPS && !(w.batch->flags[i] & STEP_TRUNCATED)) continue;
-      w.batch->behaviour[i] += 1;
+      w.batch->statistics[i] += 1;
       w.batch->version[i] += 5;
-      w.batch->action[i] = (w.batch->action[i] + 1) % ACTIONS;
+      ((int32_t *)w.batch->action)[i] = (((int32_t *)w.batch->action)[i] + 1) % ACTIONS;
     }
     stats[pass] = fixture_step(update, w.batch, 0);
     gradient_norm[pass] = (float)stats[pass].gradient_norm;
@@ -326,7 +326,7 @@ static void poison_batch(struct train_batch *batch, enum poison poison) {
       ((float *)(batch->observation + (size_t)i * STRIDE))[1] = NAN;
       break;
     case NAN_BEHAVIOUR:
-      batch->behaviour[i] = NAN;
+      batch->statistics[i] = NAN;
       break;
     case HUGE_REWARD:
       batch->reward[i] = 3e38f;

@@ -1,0 +1,180 @@
+/* What is remembered of each environment between two steps: a slot's life begins with nothing, an
+ * older life does not touch it, and a row enters with what the rows before it left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "learner/serve/memory.h"
+#include "tests/unit/support/discrete_shape.h"
+
+enum { SLOTS = 3, ROWS = 4, STRIDE = 16, BOX = 2 };
+
+struct fixture {
+  struct device *device;
+  struct memory *memory;
+  struct memory_rows rows;
+  uint8_t observation[STRIDE];
+};
+
+static struct fixture open_memory(struct step_shape shape) {
+  struct fixture f = {.device = device_ref_float_create()};
+  struct memory_config config = {.num_slots = SLOTS, .shape = shape};
+  f.memory = memory_create(f.device, &config);
+  f.rows = memory_rows_create(f.memory, ROWS);
+  return f;
+}
+
+static void close_memory(struct fixture *f) {
+  memory_rows_destroy(f->memory, &f->rows);
+  memory_destroy(f->memory);
+  memory_destroy(NULL);
+  device_destroy(f->device);
+}
+
+static struct step_shape box_shape(void) {
+  struct step_shape shape = discrete_shape(STRIDE, 0, 0);
+  shape.action_bytes = BOX * (int)sizeof(float);
+  shape.box = true;
+  return shape;
+}
+
+static void enter(struct fixture *f, int row, int slot, uint8_t flags) {
+  memory_enter_row(f->memory, &f->rows, row, slot, flags, f->observation);
+}
+
+static void leave(struct fixture *f, int row, int slot, const void *action) {
+  memory_leave_row(f->memory, &f->rows, row, slot, action, f->observation);
+}
+
+/* The previous action of a row, where actions are one int32. */
+static int32_t previous(const struct fixture *f, int row) {
+  int32_t action;
+  memcpy(&action, f->rows.previous_action + (size_t)row * sizeof(action), sizeof(action));
+  return action;
+}
+
+static void a_new_life_begins_with_nothing(void **state) {
+  (void)state;
+  struct fixture f = open_memory(discrete_shape(STRIDE, 0, 0));
+  assert_null(f.memory->state);
+  assert_int_equal(memory_enter_life(f.memory, 1, 7), MEMORY_NEW_LIFE);
+  enter(&f, 0, 1, STEP_FIRST);
+  assert_int_equal(previous(&f, 0), -1);
+  assert_int_equal(f.memory->steps[1], 0);
+  leave(&f, 0, 1, &(int32_t){2});
+  assert_int_equal(memory_enter_life(f.memory, 1, 7), MEMORY_SAME_LIFE);
+  enter(&f, 3, 1, 0);
+  assert_int_equal(previous(&f, 3), 2);
+  assert_int_equal(f.memory->steps[1], 1);
+  leave(&f, 3, 1, &(int32_t){3});
+  assert_int_equal(memory_enter_life(f.memory, 1, 8), MEMORY_NEW_LIFE);
+  assert_int_equal(f.memory->life[1], 8);
+  assert_int_equal(f.memory->steps[1], 0);
+  enter(&f, 2, 1, 0);
+  assert_int_equal(previous(&f, 2), -1);
+  close_memory(&f);
+}
+
+static void an_older_life_changes_nothing(void **state) {
+  (void)state;
+  struct fixture f = open_memory(discrete_shape(STRIDE, 0, 0));
+  assert_int_equal(memory_enter_life(f.memory, 0, 9), MEMORY_NEW_LIFE);
+  leave(&f, 0, 0, &(int32_t){1});
+  assert_int_equal(memory_enter_life(f.memory, 0, 8), MEMORY_OLD_LIFE);
+  assert_int_equal(f.memory->life[0], 9);
+  assert_int_equal(f.memory->steps[0], 1);
+  enter(&f, 0, 0, 0);
+  assert_int_equal(previous(&f, 0), 1);
+  close_memory(&f);
+}
+
+/* The highest life is newer than all others. */
+static void slots_are_apart(void **state) {
+  (void)state;
+  struct fixture f = open_memory(discrete_shape(STRIDE, 0, 0));
+  assert_int_equal(memory_enter_life(f.memory, 0, UINT32_MAX), MEMORY_NEW_LIFE);
+  assert_int_equal(memory_enter_life(f.memory, 1, 1), MEMORY_NEW_LIFE);
+  leave(&f, 0, 0, &(int32_t){3});
+  assert_int_equal(memory_enter_life(f.memory, 1, 2), MEMORY_NEW_LIFE);
+  assert_int_equal(memory_enter_life(f.memory, 0, UINT32_MAX), MEMORY_SAME_LIFE);
+  enter(&f, 0, 0, 0);
+  enter(&f, 1, 1, 0);
+  assert_int_equal(previous(&f, 0), 3);
+  assert_int_equal(previous(&f, 1), -1);
+  close_memory(&f);
+}
+
+/* All bytes of a box's action come back; on a first row, and for a row without a slot, zeros. */
+static void a_box_of_numbers_is_remembered_whole(void **state) {
+  (void)state;
+  struct fixture f = open_memory(box_shape());
+  const float actions[SLOTS][BOX] = {{0.25f, -1}, {7, 1e9f}, {-0.5f, 3}}, zeros[BOX] = {0};
+  for (int slot = 0; slot < SLOTS; slot++) {
+    memory_enter_life(f.memory, slot, 1);
+    enter(&f, slot, slot, STEP_FIRST);
+    leave(&f, slot, slot, actions[slot]);
+  }
+  for (int slot = 0; slot < SLOTS; slot++) enter(&f, SLOTS - slot, slot, 0);
+  memory_clear_row(f.memory, &f.rows, 0, f.observation);
+  for (int slot = 0; slot < SLOTS; slot++)
+    assert_memory_equal(f.rows.previous_action + (size_t)(SLOTS - slot) * sizeof(zeros),
+                        actions[slot], sizeof(zeros));
+  assert_memory_equal(f.rows.previous_action, zeros, sizeof(zeros));
+  enter(&f, 2, 1, STEP_FIRST | STEP_TERMINATED);
+  assert_memory_equal(f.rows.previous_action + 2 * sizeof(zeros), zeros, sizeof(zeros));
+  close_memory(&f);
+}
+
+/* The state after a slot's step is the one before its next, in whatever rows they are. */
+static void a_state_goes_from_row_to_row(void **state) {
+  (void)state;
+  enum { S = 4 };
+  struct fixture f = open_memory(discrete_shape(STRIDE, S, 0));
+  float out[ROWS * S], in[ROWS * S];
+  for (int i = 0; i < ROWS * S; i++) out[i] = (float)i + 0.5f;
+  f.device->ops->upload(f.device, f.rows.state_out, out, ROWS * S);
+  for (int slot = 0; slot < SLOTS; slot++) leave(&f, slot + 1, slot, &(int32_t){0});
+  for (int slot = 0; slot < SLOTS; slot++) enter(&f, slot, slot, 0);
+  f.device->ops->download(f.device, in, f.rows.state_in, ROWS * S);
+  assert_memory_equal(in, out + S, SLOTS * S * sizeof(float));
+  close_memory(&f);
+}
+
+/* Without pages: as many earlier frames of the episode as the network stacks, newest first. */
+static void frames_of_an_episode_are_stacked(void **state) {
+  (void)state;
+  enum { STACK = 3, STEPS = 12 };
+  struct fixture f = open_memory(discrete_shape(STRIDE, 0, STACK - 1));
+  uint8_t shown[STEPS][STRIDE];
+  memory_enter_life(f.memory, 2, 1);
+  for (int t = 0, begin = 0; t < STEPS; t++) {
+    bool first = t % 5 == 0;
+    if (first) begin = t;
+    memset(shown[t], t, STRIDE);
+    memory_enter_row(f.memory, &f.rows, 1, 2, first ? STEP_FIRST : 0, shown[t]);
+    const uint8_t **frame = f.rows.frame + STACK;
+    assert_ptr_equal(frame[0], shown[t]);
+    for (int k = 1; k < STACK; k++) {
+      if (t - k < begin)
+        assert_null(frame[k]);
+      else
+        assert_memory_equal(frame[k], shown[t - k], STRIDE);
+    }
+    memory_leave_row(f.memory, &f.rows, 1, 2, &(int32_t){0}, shown[t]);
+  }
+  close_memory(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_new_life_begins_with_nothing),
+      cmocka_unit_test(an_older_life_changes_nothing),
+      cmocka_unit_test(slots_are_apart),
+      cmocka_unit_test(a_box_of_numbers_is_remembered_whole),
+      cmocka_unit_test(a_state_goes_from_row_to_row),
+      cmocka_unit_test(frames_of_an_episode_are_stacked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
