@@ -76,9 +76,7 @@ static void create_rows(struct pages *pages) {
   struct pages_rows *to = &pages->rows;
   to->action_bytes = (size_t)shape->action_bytes;
   to->statistics_bytes = (size_t)shape->statistics * sizeof(float);
-  /* The next record's version is aligned too. */
-  to->step_bytes =
-      (sizeof(struct pages_step) + to->action_bytes + to->statistics_bytes + 7) / 8 * 8;
+  to->step_bytes = pages_step_bytes(to->action_bytes, to->statistics_bytes);
   to->observation = ops->alloc(pages->device, rows * shape->row_stride);
   to->step = ops->alloc(pages->device, rows * to->step_bytes);
   to->start_previous_action = ops->alloc(pages->device, num_pages * to->action_bytes);

@@ -51,6 +51,11 @@ struct pages_step {
   uint32_t word[]; /* the action's bytes, then the statistics, floats */
 };
 
+/* Of a record; the next one's version is aligned too. */
+static inline size_t pages_step_bytes(size_t action_bytes, size_t statistics_bytes) {
+  return (sizeof(struct pages_step) + action_bytes + statistics_bytes + 7) / 8 * 8;
+}
+
 /* Arrays over all rows of the pool; row = page * page_steps + offset. Plain pointers, written by
  * the owner thread only. */
 struct pages_rows {

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "envs/env.h"
 
@@ -22,6 +23,8 @@ static int fake_failing_resets;  /* so many resets fail from now on */
 static int fake_alive;           /* instances */
 static int fake_strangers;       /* calls by a thread that has not made the instance */
 static int fake_last_action;
+static int fake_box; /* 1: an action is two numbers, in -1..2 and -8..1e30 */
+static float fake_last_numbers[2];
 enum { FAKE_MAX_SEEDS = 64, FAKE_UNSEEDED = -1 };
 static int64_t fake_seed[FAKE_MAX_SEEDS]; /* of every reset so far, all instances */
 static int fake_resets;
@@ -42,7 +45,10 @@ static inline int fake_space(struct acorn_space *space, const struct acorn_confi
   space->num_tensors = fake_aligned ? 1 : 2;
   space->tensor[0] = (struct acorn_tensor){"episode", ACORN_UINT8, 1, {1}};
   space->tensor[!fake_aligned] = (struct acorn_tensor){"step", ACORN_FLOAT32, 1, {1}};
-  space->discrete = 1000;
+  space->discrete = fake_box ? 0 : 1000;
+  space->box = fake_box ? 2 : 0;
+  space->low[0] = -1, space->high[0] = 2;
+  space->low[1] = -8, space->high[1] = 1e30f;
   return 0;
 }
 
@@ -88,7 +94,10 @@ static inline int fake_step(void *self, const void *action, struct acorn_row *ro
   struct fake_env *env = self;
   fake_look_at_thread(env);
   char outcome = fake_script[env->step++];
-  fake_last_action = *(const int32_t *)action;
+  if (fake_box)
+    memcpy(fake_last_numbers, action, sizeof(fake_last_numbers));
+  else
+    fake_last_action = *(const int32_t *)action;
   if (outcome == 'E') {
     snprintf(error, error_bytes, "a ROM is missing");
     return -1;

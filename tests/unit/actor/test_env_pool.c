@@ -251,6 +251,26 @@ static void an_action_that_there_is_not_is_refused(void **state) {
   close_pool();
 }
 
+/* Each environment gets its own numbers, and only such as are within its bounds. */
+static void a_box_of_numbers_is_taken_apart(void **state) {
+  (void)state;
+  float numbers[2][2] = {{-1, 1e30f}, {2, -8}};
+  fake_box = 1;
+  open_pool("....T", 2, 0);
+  begin(1);
+  for (int call = 0; call < 3; call++) {
+    numbers[1][1] = (float)call / 4;
+    assert_int_equal(env_pool_step(pool, &rows, numbers, &error), STATUS_OK);
+    assert_memory_equal(fake_last_numbers, numbers[1], sizeof(fake_last_numbers));
+  }
+  numbers[0][0] = -1.5f;
+  assert_int_equal(env_pool_step(pool, &rows, numbers, &error), STATUS_MISMATCH);
+  assert_non_null(strstr(error.text, "chose -1.5 for dimension 0"));
+  assert_memory_equal(fake_last_numbers, numbers[1], sizeof(fake_last_numbers));
+  close_pool();
+  fake_box = 0;
+}
+
 static void a_failed_reset_or_create_is_told(void **state) {
   (void)state;
   static const uint64_t seed[2] = {1, 2};
@@ -301,6 +321,7 @@ int main(void) {
       cmocka_unit_test(a_failed_environment_is_replaced),
       cmocka_unit_test(a_lie_is_a_failure),
       cmocka_unit_test(an_action_that_there_is_not_is_refused),
+      cmocka_unit_test(a_box_of_numbers_is_taken_apart),
       cmocka_unit_test(a_failed_reset_or_create_is_told),
       cmocka_unit_test(the_delay_is_per_step),
   };
