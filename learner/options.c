@@ -92,8 +92,9 @@ static const struct option rows[] = {
     BOOL("previous_action", previous_action, "true", NETWORK, "the previous action is an input"),
     BOOL("previous_reward", previous_reward, "true", NETWORK,
          "the reward into the step is an input"),
-    CHOICE("device", device, "cpu", "cpu|ref|ref_double", NETWORK,
-           "what computes; ref is slow and exact"),
+    CHOICE("device", device, "cpu", "cpu|ref|ref_double|guarded", NETWORK,
+           "what computes; ref is slow and exact; guarded, for tests: ref with its memory out of "
+           "the host's reach"),
     CHOICE("precision", precision, "float32", "float32|bf16|auto", NETWORK,
            "of convolutions and large products; parameters and sums are float32 always; auto: bf16 "
            "with AVX512_BF16 or AMX"),

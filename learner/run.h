@@ -8,6 +8,7 @@
 #include "common/metrics/metrics.h"
 #include "learner/folder.h"
 #include "learner/options.h"
+#include "learner/experience/step_shape.h"
 #include "learner/params/checkpoint.h"
 #include "learner/report/progress.h"
 #include "learner/serve/serve.h"

@@ -111,9 +111,8 @@ static void losses(struct actor_critic *self, real *sums, const struct train_bat
   struct device_trace trace = trace_of(self, batch);
   ops->trace(self->device, self->vs, self->advantage, &trace);
   ops->actor_critic_loss(self->device, self->d_log_prob, self->d_entropy, self->d_value, sums,
-                         &trace, self->vs, self->advantage, self->entropy,
-                         (float)self->options->baseline_cost, (float)schedule->entropy_cost,
-                         (float)self->options->kl_cost);
+                         &trace, self->vs, self->advantage, self->entropy, schedule->device,
+                         (float)self->options->baseline_cost, (float)self->options->kl_cost);
   ops->categorical_backward(self->device, self->d_head, A + 1, out->head, out->stride,
                             batch->action, self->d_log_prob, self->d_entropy, steps, A);
   ops->copy_rows(self->device, device_at(self->device, self->d_head, (size_t)A), A + 1,

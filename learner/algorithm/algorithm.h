@@ -32,6 +32,7 @@ struct loss_term {
 struct schedule {
   double learning_rate;
   double entropy_cost;
+  const struct device_schedule *device; /* the same, as operations read it */
 };
 
 /* The losses of one update, on the host. */

@@ -113,6 +113,30 @@ void cpu_download(struct device *d, float *host, const real *x, size_t n) {
   memcpy(host, x, n * sizeof *host);
 }
 
+void cpu_upload_bytes(struct device *d, void *y, const void *host, size_t bytes) {
+  (void)d;
+  memcpy(y, host, bytes);
+}
+
+void cpu_download_bytes(struct device *d, void *host, const void *x, size_t bytes) {
+  (void)d;
+  memcpy(host, x, bytes);
+}
+
+/* Every operation is done when it returns. */
+uint64_t cpu_mark(struct device *d) {
+  (void)d;
+  return 0;
+}
+
+void cpu_wait(struct device *d, uint64_t mark) {
+  (void)d, (void)mark;
+}
+
+void cpu_finish(struct device *d) {
+  (void)d;
+}
+
 void cpu_copy(struct device *d, real *y, const real *x, size_t n) {
   (void)d;
   memcpy(y, x, n * sizeof(float));

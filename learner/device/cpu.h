@@ -51,6 +51,11 @@ void *cpu_alloc(struct device *d, size_t bytes);
 void cpu_release(struct device *d, void *memory);
 void cpu_upload(struct device *d, real *y, const float *host, size_t n);
 void cpu_download(struct device *d, float *host, const real *x, size_t n);
+void cpu_upload_bytes(struct device *d, void *y, const void *host, size_t bytes);
+void cpu_download_bytes(struct device *d, void *host, const void *x, size_t bytes);
+uint64_t cpu_mark(struct device *d);
+void cpu_wait(struct device *d, uint64_t mark);
+void cpu_finish(struct device *d);
 void cpu_copy(struct device *d, real *y, const real *x, size_t n);
 
 #endif

@@ -18,17 +18,26 @@ static void bytes_to_floats(float *y, const uint8_t *x, size_t n) {
   for (; i < n; i++) y[i] = (float)x[i] * (1.0f / 255);
 }
 
-/* One row: pixels of C channels from each of `stack` frames, side by side. */
-static void stack_frames(float *y, const uint8_t *const *frame, size_t offset, int stack, int C,
-                         int pixels) {
+/* The row that shows frame k of row b, newest first; NULL: nothing does. */
+static const uint8_t *row_of_frame(const struct device_inputs *in, int b, int k) {
+  if (in->frame) return in->frame[(ptrdiff_t)b * in->stack + k];
+  if (k == 0) return in->observation + (size_t)b * in->row_stride;
+  int32_t row = in->frame_row[(ptrdiff_t)b * (in->stack - 1) + k - 1];
+  return row < 0 ? NULL : in->history + (size_t)row * in->row_stride;
+}
+
+/* Row b: pixels of C channels from each of its frames, side by side. */
+static void stack_frames(float *y, const struct device_inputs *in, int b, int C, int pixels) {
+  int stack = in->stack;
   for (int k = 0; k < stack; k++) {
     float *to = y + (ptrdiff_t)k * C;
-    if (!frame[k]) {
+    const uint8_t *from = row_of_frame(in, b, k);
+    if (!from) {
       for (int p = 0; p < pixels; p++, to += stack * C)
         for (int c = 0; c < C; c++) to[c] = 0;
       continue;
     }
-    const uint8_t *from = frame[k] + offset;
+    from += in->tensor[0].row_offset;
     for (int p = 0; p < pixels; p++, to += stack * C)
       for (int c = 0; c < C; c++) to[c] = (float)*from++ * (1.0f / 255);
   }
@@ -44,7 +53,7 @@ static void image(struct device *d, real *y_, const struct device_inputs *in, in
     if (stack == 1)
       bytes_to_floats(y, in->observation + b * in->row_stride + offset, n);
     else
-      stack_frames(y, in->frame + (ptrdiff_t)b * stack, offset, stack, C, pixels);
+      stack_frames(y, in, b, C, pixels);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "learner/device/cpu_lstm.h"
 #include "learner/device/cpu_optimiser.h"
 #include "learner/device/cpu_random.h"
+#include "learner/device/cpu_steps.h"
 #include "learner/device/cpu_trace.h"
 
 static void fill(struct device *d, real *y, float value, size_t n) {
@@ -110,15 +111,28 @@ static void embed(struct device *d, real *y_, const struct device_inputs *in, in
 const struct device_ops KERNELS = {
     .name = "cpu",
     .real_bytes = sizeof(float),
+    .unified = true,
+    .images = 32,
     .destroy = cpu_destroy,
     .describe = cpu_describe,
     .alloc = cpu_alloc,
     .release = cpu_release,
+    .alloc_host = cpu_alloc,
+    .release_host = cpu_release,
     .upload = cpu_upload,
     .download = cpu_download,
+    .upload_bytes = cpu_upload_bytes,
+    .download_bytes = cpu_download_bytes,
+    .mark = cpu_mark,
+    .wait = cpu_wait,
+    .finish = cpu_finish,
     .copy = cpu_copy,
     .fill = fill,
     .copy_rows = copy_rows,
+    .gather_rows = gather_rows,
+    .scatter_rows = scatter_rows,
+    .scatter_steps = scatter_steps,
+    .gather_steps = gather_steps,
     .embed = embed,
     .linear_forward = linear_forward,
     .linear_backward = linear_backward,
@@ -133,6 +147,7 @@ const struct device_ops KERNELS = {
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
     .random_uniforms = random_uniforms,
+    .draw_uniforms = draw_uniforms,
     .categorical_sample = categorical_sample,
     .categorical_evaluate = categorical_evaluate,
     .categorical_backward = categorical_backward,

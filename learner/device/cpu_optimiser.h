@@ -40,14 +40,16 @@ static float clip_scale(const real *norm, float max_norm) {
 }
 
 static void adam(struct device *d, real *p_, real *m_, real *v_, const real *g_, const real *norm,
-                 float max_norm, float lr, float beta1, float beta2, float epsilon, int64_t step,
-                 size_t P) {
+                 const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
+                 float epsilon, size_t P) {
   (void)d;
+  if (!isfinite(*(const float *)norm)) return;
   unsigned state = flush_tiny();
   float *p = (float *)p_, *m = (float *)m_, *v = (float *)v_;
   float scale = clip_scale(norm, max_norm);
-  float rate = (float)((double)lr / (1 - pow((double)beta1, (double)step)));
-  float unbias = (float)(1 / (1 - pow((double)beta2, (double)step)));
+  double lr = (double)schedule->learning_rate, step = (double)schedule->step;
+  float rate = (float)(lr / (1 - pow((double)beta1, step)));
+  float unbias = (float)(1 / (1 - pow((double)beta2, step)));
   for (size_t i = 0; i < P; i += W) {
     int lanes = lanes_left(P, i);
     vf g = load_some((const float *)g_ + i, lanes) * scale;
@@ -62,12 +64,13 @@ static void adam(struct device *d, real *p_, real *m_, real *v_, const real *g_,
 }
 
 static void rmsprop(struct device *d, real *p_, real *ms_, real *mom_, const real *g_,
-                    const real *norm, float max_norm, float lr, float decay, float momentum,
-                    float epsilon, size_t P) {
+                    const real *norm, const struct device_schedule *schedule, float max_norm,
+                    float decay, float momentum, float epsilon, size_t P) {
   (void)d;
+  if (!isfinite(*(const float *)norm)) return;
   unsigned state = flush_tiny();
   float *p = (float *)p_, *ms = (float *)ms_, *mom = (float *)mom_;
-  float scale = clip_scale(norm, max_norm);
+  float scale = clip_scale(norm, max_norm), lr = schedule->learning_rate;
   for (size_t i = 0; i < P; i += W) {
     int lanes = lanes_left(P, i);
     vf g = load_some((const float *)g_ + i, lanes) * scale;

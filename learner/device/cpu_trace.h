@@ -117,8 +117,9 @@ static float loss_scale(const struct device_trace *v) {
 
 static void actor_critic_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
                               real *sums, const struct device_trace *v, const real *vs,
-                              const real *advantage, const real *entropy, float baseline_cost,
-                              float entropy_cost, float kl_cost) {
+                              const real *advantage, const real *entropy,
+                              const struct device_schedule *schedule, float baseline_cost,
+                              float kl_cost) {
   (void)d;
   size_t count = (size_t)v->T * v->N;
   struct loss loss = {.d_log_prob = (float *)d_log_prob,
@@ -129,7 +130,7 @@ static void actor_critic_loss(struct device *d, real *d_log_prob, real *d_entrop
                       .entropy = (const float *)entropy,
                       .scale = loss_scale(v),
                       .baseline = baseline_cost,
-                      .entropy_cost = entropy_cost,
+                      .entropy_cost = schedule->entropy_cost,
                       .kl_cost = kl_cost};
   vf total[ACTOR_CRITIC_SUMS] = {{0}};
   for (size_t i = 0; i < count; i += W)

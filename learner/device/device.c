@@ -24,6 +24,12 @@ void device_inputs_set_action(struct device_inputs *in, const struct space *spac
   }
 }
 
+size_t device_record_bytes(int statistics, int action_bytes) {
+  size_t bytes =
+      DEVICE_RECORD_STATISTICS + (size_t)statistics * sizeof(float) + (size_t)action_bytes;
+  return (bytes + 3) / 4 * 4;
+}
+
 /* Places of the window along a side of this length. */
 static int places(const struct device_window *window, int length) {
   if (window->same) return (length + window->stride - 1) / window->stride;
@@ -59,9 +65,10 @@ enum status device_create(struct device **out, const char *name, struct error *e
   }
   if (strcmp(name, "ref") == 0) *out = device_ref_float_create();
   if (strcmp(name, "ref_double") == 0) *out = device_ref_double_create();
+  if (strcmp(name, "guarded") == 0) *out = device_guarded_create();
   if (*out) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "unknown device '%s': use cpu, ref or ref_double",
-                     name);
+  return status_fail(error, STATUS_INVALID,
+                     "unknown device '%s': use cpu, ref, ref_double or guarded", name);
 }
 
 enum status device_create_with(struct device **out, const char *name, const char *precision,

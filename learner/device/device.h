@@ -1,6 +1,12 @@
-/* The table of operations that networks, losses and optimisers are written against. Two
- * implementations: ref.c (naive loops, the oracle, compiled for float and for double) and cpu.c
- * (blocked vector kernels, and oneDNN for convolutions).
+/* The table of operations that networks, losses and optimisers are written against. Three
+ * implementations: ref.c (naive loops, the oracle, compiled for float and for double), cpu.c
+ * (blocked vector kernels), and guarded.c (ref with its memory out of the host's reach, for tests).
+ *
+ * Memory that `alloc` returned is the device's: host code never reads or writes it. What the host
+ * has to decide on it keeps itself, or downloads and waits for. Operations read and write nothing
+ * but such memory, and on a `unified` device also that of `alloc_host`; structs of arguments are
+ * the caller's and are read before the operation returns. Operations of one device run in the order
+ * in which they were given, on an `asynchronous` device after the call has returned.
  *
  * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so
  * that nobody reads a device array by accident: upload and download convert from and to float (or
@@ -12,7 +18,7 @@
  * outputs, H hidden size, A actions, T time steps, N sequences, P parameters. Thread: one `struct
  * device` per thread (it holds that thread's scratch memory); memory may be shared between devices
  * of the same kind. Errors: a device failure is fatal. Upstream: learner/network, learner/train,
- * learner/serve/inference.c. */
+ * learner/serve/memory.h. */
 #ifndef ACORN_LEARNER_DEVICE_DEVICE_H
 #define ACORN_LEARNER_DEVICE_DEVICE_H
 
@@ -52,6 +58,56 @@ struct device_inputs {
   /* (B, stack) rows of the same environment, newest first; NULL: nothing there, as before a first
    * row. Needed by image only, and only if stack > 1. */
   const uint8_t *const *frame;
+  /* Instead of frame: the newest frame is the row itself; frame_row (B, stack - 1): the rows of
+   * `history` (rows, row_stride) that are older, newest first, -1: nothing there. */
+  const uint8_t *history;
+  const int32_t *frame_row;
+};
+
+/* Steps of a batch, (B) in an inference batch, (T+1, N) in a training batch. */
+struct device_steps {
+  uint8_t *observation; /* (B, row_stride) */
+  float *reward;
+  uint8_t *flags;
+  float *statistics;     /* (B, S) of the policy that acted */
+  void *action;          /* (B, action_bytes) */
+  void *previous_action; /* (B, action_bytes). Only gathered */
+};
+
+/* Where steps are kept. All of a step but its observation is one record, because the steps of a
+ * batch are filed far from each other: an array for each member would cost a cache line for each.
+ * A record is the reward (float), the flags (1 byte of 4), S statistics (floats), the action; see
+ * device_record_bytes. */
+struct device_pool {
+  uint8_t *observation; /* (rows, row_stride) */
+  uint8_t *record;      /* (rows, record_bytes) */
+  size_t row_stride, record_bytes;
+  int statistics; /* S */
+  int action_bytes;
+  uint8_t no_action; /* each byte of a previous action where there is none: 0xff makes it -1 */
+};
+
+enum { DEVICE_RECORD_FLAGS = 4, DEVICE_RECORD_STATISTICS = 8 }; /* offsets */
+
+/* Bytes of a record, a multiple of 4. */
+size_t device_record_bytes(int statistics, int action_bytes);
+
+/* Where the T+1 steps of a training window lie in the pool. */
+struct device_unroll {
+  int T;
+  int64_t first; /* row of the first step; T rows from there on */
+  int64_t last;  /* row of step T */
+  /* Observations before the first step that are needed too, for stacked frames: rows before, before
+   * - 1 ... */
+  int64_t before;
+  int depth;
+  const void *previous_action; /* (action_bytes) of the step before the first */
+};
+
+/* Whose random number each row gets. Arrays (B). */
+struct device_draws {
+  const uint32_t *environment, *life, *step;
+  const uint8_t *greedy; /* not 0: -1 instead of a number */
 };
 
 /* Number of inputs that embed writes per row: elements of all tensors, A (the box's numbers) if
@@ -112,6 +168,13 @@ struct device_trace {
   const uint8_t *flags;   /* (T+1, N), enum step_flag */
 };
 
+/* What changes from update to update. In device memory, so that the operations of an update, once
+ * recorded, can be run again as they are. */
+struct device_schedule {
+  int64_t step; /* of the optimiser, from 1 */
+  float learning_rate, entropy_cost;
+};
+
 /* What actor_critic_loss sums over the steps that count, not yet divided. */
 enum actor_critic_sum {
   SUM_STEPS,         /* those that are not truncated */
@@ -126,8 +189,12 @@ enum actor_critic_sum {
 };
 
 struct device_ops {
-  const char *name; /* "ref", "ref_double", "cpu" */
+  const char *name; /* "ref", "ref_double", "cpu", "guarded" */
   size_t real_bytes;
+  bool unified;      /* operations may be given memory of alloc_host */
+  bool asynchronous; /* operations may still run when the call has returned */
+  int images; /* that should go through all layers of a network together: as many as the caches of
+                 the device have room for, or as fill it */
 
   /* What device_destroy and device_describe call. */
   void (*destroy)(struct device *d);
@@ -137,13 +204,43 @@ struct device_ops {
   /* Zeroed, 64-byte aligned; aborts when there is none. release takes what alloc gave. */
   void *(*alloc)(struct device *d, size_t bytes);
   void (*release)(struct device *d, void *memory);
+  /* Memory of the host that transfers are fast from and to, likewise. */
+  void *(*alloc_host)(struct device *d, size_t bytes);
+  void (*release_host)(struct device *d, void *memory);
+  /* Numbers; done when the call returns. */
   void (*upload)(struct device *d, real *y, const float *host, size_t n);
   void (*download)(struct device *d, float *host, const real *x, size_t n);
+  /* Bytes, from and to memory of alloc_host. The host's memory belongs to the transfer until it
+   * has been waited for: it is neither written (upload) nor read (download) before. */
+  void (*upload_bytes)(struct device *d, void *y, const void *host, size_t bytes);
+  void (*download_bytes)(struct device *d, void *host, const void *x, size_t bytes);
+  /* mark: a point behind all that the device was given so far. wait: returns when all before the
+   * mark is done. finish: when everything is. Thread: wait: any. */
+  uint64_t (*mark)(struct device *d);
+  void (*wait)(struct device *d, uint64_t mark);
+  void (*finish)(struct device *d);
   void (*copy)(struct device *d, real *y, const real *x, size_t n);
   void (*fill)(struct device *d, real *y, float value, size_t n);
   /* y = x; (B, n) between arrays whose rows are y_stride and x_stride reals apart. */
   void (*copy_rows)(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                     int n);
+  /* y[b] = x[row[b]], and y[row[b]] = x[b]: B rows of bytes; a negative row is skipped. No row is
+   * written twice. */
+  void (*gather_rows)(struct device *d, void *y, const void *x, const int32_t *row, int B,
+                      size_t bytes);
+  void (*scatter_rows)(struct device *d, void *y, const void *x, const int32_t *row, int B,
+                       size_t bytes);
+
+  /* ---- steps */
+  /* Files step b of a batch in row[b] of the pool; a negative row is skipped. No row is written
+   * twice. */
+  void (*scatter_steps)(struct device *d, const struct device_pool *pool, const int32_t *row,
+                        const struct device_steps *steps, int B);
+  /* Copies a window out of the pool into column `column` of steps (T+1, N), with the previous
+   * actions that follow: the one before the window, then its own; none on a first row. The
+   * observations before the window go before row 0 of the column: k steps earlier to (-k, N). */
+  void (*gather_steps)(struct device *d, const struct device_steps *steps, int N, int column,
+                       const struct device_pool *pool, const struct device_unroll *unroll);
 
   /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32
    * and float32 as they are), one-hot previous action (zeros for -1) or a box's
@@ -205,6 +302,10 @@ struct device_ops {
   void (*random_uniforms)(struct device *d, float *uniform, uint64_t seed,
                           uint32_t first_environment, uint32_t life, const uint32_t *step,
                           enum random_purpose purpose, int B);
+  /* uniform (B) as random_uniform draws it for each row's environment, life and step; bit for bit
+   * the same on every device; -1 on greedy rows. */
+  void (*draw_uniforms)(struct device *d, float *uniform, uint64_t seed,
+                        const struct device_draws *draws, enum random_purpose purpose, int B);
 
   /* ---- categorical distribution over A actions; logits rows are `stride` reals apart */
   /* uniform (B) in [0,1): inverse of the cumulative distribution in order of actions; a negative
@@ -231,23 +332,26 @@ struct device_ops {
    * v->reduction: 1 / unmasked steps (0 if none), or 1 / N. sums: (ACTOR_CRITIC_SUMS). */
   void (*actor_critic_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
                             real *sums, const struct device_trace *v, const real *vs,
-                            const real *advantage, const real *entropy, float baseline_cost,
-                            float entropy_cost, float kl_cost);
+                            const real *advantage, const real *entropy,
+                            const struct device_schedule *schedule, float baseline_cost,
+                            float kl_cost);
 
   /* ---- optimisers over P parameters; gradients are scaled by min(1, max_norm / norm) first
-   * (max_norm 0: not at all), norm (1) as computed by global_norm. */
+   * (max_norm 0: not at all), norm (1) as computed by global_norm. Where the norm is not finite
+   * nothing changes. */
   void (*global_norm)(struct device *d, real *norm, const real *g, size_t P);
-  /* p -= lr m_hat / (sqrt(v_hat) + epsilon), where the hat is the correction for the bias; step
-   * counts from 1. TensorFlow adds its epsilon ("epsilon hat") to the root of the uncorrected v:
-   * there a value means what epsilon / sqrt(1 - beta2^step) means here, which is larger at first.
+  /* p -= learning_rate m_hat / (sqrt(v_hat) + epsilon), where the hat is the correction for the
+   * bias. TensorFlow adds its epsilon ("epsilon hat") to the root of the uncorrected v: there a
+   * value means what epsilon / sqrt(1 - beta2^step) means here, which is larger at first.
    * Source: Kingma and Ba 2015, algorithm 1; the other form is at the end of its section 2. */
   void (*adam)(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
-               float max_norm, float lr, float beta1, float beta2, float epsilon, int64_t step,
-               size_t P);
-  /* IMPALA's RMSProp: ms = decay ms + (1-decay) g^2; mom = momentum mom + lr g / sqrt(ms +
-   * epsilon); p -= mom. */
+               const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
+               float epsilon, size_t P);
+  /* IMPALA's RMSProp: ms = decay ms + (1-decay) g^2; mom = momentum mom + learning_rate g / sqrt(ms
+   * + epsilon); p -= mom. */
   void (*rmsprop)(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm,
-                  float max_norm, float lr, float decay, float momentum, float epsilon, size_t P);
+                  const struct device_schedule *schedule, float max_norm, float decay,
+                  float momentum, float epsilon, size_t P);
 };
 
 /* The member every implementation starts with. */
@@ -260,6 +364,7 @@ struct device {
  * it). */
 struct device *device_ref_float_create(void);
 struct device *device_ref_double_create(void);
+struct device *device_guarded_create(void);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);
 /* precision: "float32"; "bf16" (cpu only: convolutions and large products read numbers of 8 bits
  * precision, sums are float); "auto": bf16 where the machine is faster at it. */
@@ -269,6 +374,14 @@ void device_destroy(struct device *d);
 
 /* "cpu (avx512)", for people. */
 const char *device_describe(const struct device *d);
+
+/* Memory of alloc_host as operations can read it: itself on a unified device, otherwise uploaded to
+ * `staging`, which has as many bytes. */
+static inline void *device_stage(struct device *d, void *staging, void *host, size_t bytes) {
+  if (d->ops->unified) return host;
+  d->ops->upload_bytes(d, staging, host, bytes);
+  return staging;
+}
 
 /* x + n, in reals. */
 static inline real *device_at(const struct device *d, real *x, size_t n) {

@@ -8,6 +8,7 @@
 #include "learner/device/ref_linear.h"
 #include "learner/device/ref_lstm.h"
 #include "learner/device/ref_optimiser.h"
+#include "learner/device/ref_steps.h"
 #include "learner/device/ref_trace.h"
 
 #define PASTE_(a, b) a##b
@@ -35,6 +36,30 @@ static void ref_download(struct device *d, float *host, const real *x_, size_t n
   (void)d;
   const REAL *x = (const REAL *)x_;
   for (size_t i = 0; i < n; i++) host[i] = (float)x[i];
+}
+
+static void ref_upload_bytes(struct device *d, void *y, const void *host, size_t bytes) {
+  (void)d;
+  memcpy(y, host, bytes);
+}
+
+static void ref_download_bytes(struct device *d, void *host, const void *x, size_t bytes) {
+  (void)d;
+  memcpy(host, x, bytes);
+}
+
+/* Every operation is done when it returns. */
+static uint64_t ref_mark(struct device *d) {
+  (void)d;
+  return 0;
+}
+
+static void ref_wait(struct device *d, uint64_t mark) {
+  (void)d, (void)mark;
+}
+
+static void ref_finish(struct device *d) {
+  (void)d;
 }
 
 static void ref_copy(struct device *d, real *y, const real *x, size_t n) {
@@ -113,15 +138,28 @@ static const char *ref_describe(const struct device *d) {
 static const struct device_ops REF_OPS = {
     .name = sizeof(REAL) == sizeof(float) ? "ref" : "ref_double",
     .real_bytes = sizeof(REAL),
+    .unified = true,
+    .images = 32,
     .destroy = ref_destroy,
     .describe = ref_describe,
     .alloc = ref_alloc,
     .release = ref_release,
+    .alloc_host = ref_alloc,
+    .release_host = ref_release,
     .upload = ref_upload,
     .download = ref_download,
+    .upload_bytes = ref_upload_bytes,
+    .download_bytes = ref_download_bytes,
+    .mark = ref_mark,
+    .wait = ref_wait,
+    .finish = ref_finish,
     .copy = ref_copy,
     .fill = ref_fill,
     .copy_rows = ref_copy_rows,
+    .gather_rows = ref_gather_rows,
+    .scatter_rows = ref_scatter_rows,
+    .scatter_steps = ref_scatter_steps,
+    .gather_steps = ref_gather_steps,
     .embed = ref_embed,
     .linear_forward = ref_linear_forward,
     .linear_backward = ref_linear_backward,
@@ -136,6 +174,7 @@ static const struct device_ops REF_OPS = {
     .lstm_forward = ref_lstm_forward,
     .lstm_backward = ref_lstm_backward,
     .random_uniforms = ref_random_uniforms,
+    .draw_uniforms = ref_draw_uniforms,
     .categorical_sample = ref_categorical_sample,
     .categorical_evaluate = ref_categorical_evaluate,
     .categorical_backward = ref_categorical_backward,

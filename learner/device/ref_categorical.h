@@ -43,6 +43,16 @@ static void ref_random_uniforms(struct device *d, float *uniform, uint64_t seed,
     uniform[b] = random_uniform(seed, first_environment + (uint32_t)b, life, step[b], purpose);
 }
 
+static void ref_draw_uniforms(struct device *d, float *uniform, uint64_t seed,
+                              const struct device_draws *draws, enum random_purpose purpose,
+                              int B) {
+  (void)d;
+  for (int b = 0; b < B; b++)
+    uniform[b] = draws->greedy[b] ? -1
+                                  : random_uniform(seed, draws->environment[b], draws->life[b],
+                                                   draws->step[b], purpose);
+}
+
 static void ref_categorical_sample(struct device *d, int32_t *action, float *log_prob,
                                    const real *logits_, int stride, const float *uniform, int B,
                                    int A) {

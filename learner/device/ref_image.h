@@ -5,6 +5,14 @@
 
 #include "learner/device/ref.h"
 
+/* The row that shows frame k of row b, newest first; NULL: nothing does. */
+static const uint8_t *row_of_frame(const struct device_inputs *in, int b, int k) {
+  if (in->stack > 1 && in->frame) return in->frame[(size_t)b * in->stack + k];
+  if (k == 0) return in->observation + (size_t)b * in->row_stride;
+  int32_t row = in->frame_row[(size_t)b * (in->stack - 1) + k - 1];
+  return row < 0 ? NULL : in->history + (size_t)row * in->row_stride;
+}
+
 static void ref_image(struct device *d, real *y_, const struct device_inputs *in, int B) {
   (void)d;
   REAL *y = (REAL *)y_;
@@ -13,8 +21,7 @@ static void ref_image(struct device *d, real *y_, const struct device_inputs *in
   for (int b = 0; b < B; b++)
     for (int p = 0; p < pixels; p++)
       for (int k = 0; k < stack; k++) {
-        const uint8_t *row = stack > 1 ? in->frame[(size_t)b * stack + k]
-                                       : in->observation + (size_t)b * in->row_stride;
+        const uint8_t *row = row_of_frame(in, b, k);
         for (int c = 0; c < C; c++)
           *y++ = row ? (REAL)row[in->tensor[0].row_offset + (size_t)p * C + c] / (REAL)255 : 0;
       }

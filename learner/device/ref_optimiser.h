@@ -18,31 +18,36 @@ static REAL clip_scale(const real *norm, float max_norm) {
 }
 
 static void ref_adam(struct device *d, real *p_, real *m_, real *v_, const real *g_,
-                     const real *norm, float max_norm, float lr, float beta1, float beta2,
-                     float epsilon, int64_t step, size_t P) {
+                     const real *norm, const struct device_schedule *schedule, float max_norm,
+                     float beta1, float beta2, float epsilon, size_t P) {
   (void)d;
+  if (!isfinite(*(const REAL *)norm)) return;
+  double step = (double)schedule->step;
   REAL *p = (REAL *)p_, *m = (REAL *)m_, *v = (REAL *)v_;
   REAL scale = clip_scale(norm, max_norm), b1 = (REAL)beta1, b2 = (REAL)beta2;
-  REAL unbias_m = (REAL)(1 / (1 - pow((double)beta1, (double)step)));
-  REAL unbias_v = (REAL)(1 / (1 - pow((double)beta2, (double)step)));
+  REAL unbias_m = (REAL)(1 / (1 - pow((double)beta1, step)));
+  REAL unbias_v = (REAL)(1 / (1 - pow((double)beta2, step)));
   for (size_t i = 0; i < P; i++) {
     REAL g = ((const REAL *)g_)[i] * scale;
     m[i] = b1 * m[i] + (1 - b1) * g;
     v[i] = b2 * v[i] + (1 - b2) * g * g;
-    p[i] -= (REAL)lr * (m[i] * unbias_m) / (sqrt(v[i] * unbias_v) + (REAL)epsilon);
+    p[i] -=
+        (REAL)schedule->learning_rate * (m[i] * unbias_m) / (sqrt(v[i] * unbias_v) + (REAL)epsilon);
   }
 }
 
 static void ref_rmsprop(struct device *d, real *p_, real *ms_, real *mom_, const real *g_,
-                        const real *norm, float max_norm, float lr, float decay, float momentum,
-                        float epsilon, size_t P) {
+                        const real *norm, const struct device_schedule *schedule, float max_norm,
+                        float decay, float momentum, float epsilon, size_t P) {
   (void)d;
+  if (!isfinite(*(const REAL *)norm)) return;
   REAL *p = (REAL *)p_, *ms = (REAL *)ms_, *mom = (REAL *)mom_;
   REAL scale = clip_scale(norm, max_norm);
   for (size_t i = 0; i < P; i++) {
     REAL g = ((const REAL *)g_)[i] * scale;
     ms[i] = (REAL)decay * ms[i] + (1 - (REAL)decay) * g * g;
-    mom[i] = (REAL)momentum * mom[i] + (REAL)lr * g / sqrt(ms[i] + (REAL)epsilon);
+    mom[i] =
+        (REAL)momentum * mom[i] + (REAL)schedule->learning_rate * g / sqrt(ms[i] + (REAL)epsilon);
     p[i] -= mom[i];
   }
 }

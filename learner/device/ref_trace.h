@@ -54,7 +54,8 @@ static REAL loss_scale(const struct device_trace *v) {
 static void ref_actor_critic_loss(struct device *d, real *d_log_prob_, real *d_entropy_,
                                   real *d_value_, real *sums_, const struct device_trace *v,
                                   const real *vs_, const real *advantage_, const real *entropy_,
-                                  float baseline_cost, float entropy_cost, float kl_cost) {
+                                  const struct device_schedule *schedule, float baseline_cost,
+                                  float kl_cost) {
   (void)d;
   REAL *d_log_prob = (REAL *)d_log_prob_, *d_entropy = (REAL *)d_entropy_,
        *d_value = (REAL *)d_value_;
@@ -68,7 +69,7 @@ static void ref_actor_critic_loss(struct device *d, real *d_log_prob_, real *d_e
       size_t i = (size_t)t * v->N + n;
       REAL on = !(v->flags[i] & STEP_TRUNCATED);
       d_log_prob[i] = on * scale * (-advantage[i] - (REAL)kl_cost);
-      d_entropy[i] = -on * scale * (REAL)entropy_cost;
+      d_entropy[i] = -on * scale * (REAL)schedule->entropy_cost;
       d_value[i] = on * scale * (REAL)baseline_cost * (value[i] - vs[i]);
       if (on == 0) continue;
       sums[SUM_STEPS] += 1;

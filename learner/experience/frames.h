@@ -1,5 +1,5 @@
 /* The last few observations of slots whose steps are not kept in pages (evaluation): what stacked
- * frames show besides the newest. Thread: inference. Upstream: serve/inference.c. */
+ * frames show besides the newest. Thread: inference. Upstream: serve/memory.h. */
 #ifndef ACORN_LEARNER_EXPERIENCE_FRAMES_H
 #define ACORN_LEARNER_EXPERIENCE_FRAMES_H
 

@@ -6,10 +6,6 @@
 #include "common/base/check.h"
 #include "common/base/random.h"
 
-/* Images that go through all layers together, forwards and backwards, so that they are still in the
- * cache. Without backward the buffers are for so many only. */
-enum { ROWS_IN_HAND = 32 };
-
 /* ---- declare */
 
 void features_begin(struct features *features, const struct device_inputs *inputs) {
@@ -119,8 +115,16 @@ static int largest(const struct features *features) {
   return numbers;
 }
 
+/* Images that go through all layers together, forwards and backwards: at most as many as the device
+ * likes. */
+static int images_together(const struct network_workspace *workspace, int rows) {
+  int images = workspace->device->ops->images;
+  return rows < images ? rows : images;
+}
+
+/* Without backward the buffers are for those only. */
 static int rows_kept(const struct network_workspace *workspace) {
-  return workspace->backward || workspace->rows < ROWS_IN_HAND ? workspace->rows : ROWS_IN_HAND;
+  return workspace->backward ? workspace->rows : images_together(workspace, workspace->rows);
 }
 
 static real *room(struct network_workspace *workspace, int numbers) {
@@ -146,7 +150,7 @@ void features_allocate(struct network_workspace *workspace, struct features_buff
   }
   if (!workspace->backward) return;
   buffers->d_output = workspace_reals(workspace, features->numbers);
-  int rows = workspace->rows < ROWS_IN_HAND ? workspace->rows : ROWS_IN_HAND;
+  int rows = images_together(workspace, workspace->rows);
   size_t count = (size_t)rows * (size_t)largest(features);
   for (int i = 0; i < 3; i++)
     buffers->gradient[i] = workspace_memory(workspace, count * workspace->device->ops->real_bytes);
@@ -223,6 +227,7 @@ static struct device_inputs inputs_from(const struct device_inputs *inputs, int 
   struct device_inputs from = *inputs;
   from.observation += (size_t)row * inputs->row_stride;
   if (inputs->frame) from.frame += (size_t)row * (size_t)inputs->stack;
+  if (inputs->frame_row) from.frame_row += (size_t)row * (size_t)(inputs->stack - 1);
   return from;
 }
 
@@ -231,7 +236,7 @@ void features_forward(struct network_workspace *workspace, struct features_buffe
                       const struct device_inputs *inputs, int B) {
   struct device *device = workspace->device;
   for (int b = 0, n; b < B; b += n) {
-    n = B - b < ROWS_IN_HAND ? B - b : ROWS_IN_HAND;
+    n = images_together(workspace, B - b);
     int row = workspace->backward ? b : 0;
     struct device_inputs from = inputs_from(inputs, b);
     real *x = row_of(workspace, buffers->image, row, image_numbers(features));
@@ -321,7 +326,7 @@ void features_backward(struct network_workspace *workspace, struct features_buff
                    .params = params,
                    .gradient = {buffers->gradient[0], buffers->gradient[1], buffers->gradient[2]}};
   for (; p.row < B; p.row += p.n) {
-    p.n = B - p.row < ROWS_IN_HAND ? B - p.row : ROWS_IN_HAND;
+    p.n = images_together(workspace, B - p.row);
     device->ops->copy(device, p.gradient[0],
                       row_of(workspace, buffers->d_output, p.row, features->numbers),
                       (size_t)p.n * (size_t)features->numbers);

@@ -71,6 +71,8 @@ static void forget_pointers(struct device_inputs *inputs) {
   inputs->reward = NULL;
   inputs->flags = NULL;
   inputs->frame = NULL;
+  inputs->history = NULL;
+  inputs->frame_row = NULL;
 }
 
 enum status network_create(struct network **out, const struct network_config *config,

@@ -53,6 +53,8 @@ void weights_publish(struct weights *weights, struct device *device, const real 
                      int64_t version) {
   int at = free_buffer(weights);
   device->ops->copy(device, weights->array[at], parameters, weights->num_parameters);
+  /* A reader that took them before they are there would wait for the whole update. */
+  device->ops->finish(device);
 
   pthread_mutex_lock(&weights->lock);
   CHECK(version >= weights->version[weights->newest], "version %lld after %lld", (long long)version,

@@ -13,7 +13,7 @@ struct kind {
   float first_start; /* value of the first state array before the first step */
   enum status (*check)(const struct optimizer_config *config, struct error *error);
   void (*apply)(struct optimizer *optimizer, real *params, const real *gradient, const real *norm,
-                double learning_rate, int64_t step);
+                const struct device_schedule *schedule);
 };
 
 struct optimizer {
@@ -57,20 +57,19 @@ static enum status check_rmsprop(const struct optimizer_config *config, struct e
 /* ---- steps */
 
 static void apply_adam(struct optimizer *o, real *params, const real *gradient, const real *norm,
-                       double learning_rate, int64_t step) {
+                       const struct device_schedule *schedule) {
   const struct optimizer_config *c = &o->config;
-  o->device->ops->adam(o->device, params, o->slot[0], o->slot[1], gradient, norm,
-                       (float)c->max_norm, (float)learning_rate, (float)c->adam_beta1,
-                       (float)c->adam_beta2, (float)c->adam_epsilon, step, o->P);
+  o->device->ops->adam(o->device, params, o->slot[0], o->slot[1], gradient, norm, schedule,
+                       (float)c->max_norm, (float)c->adam_beta1, (float)c->adam_beta2,
+                       (float)c->adam_epsilon, o->P);
 }
 
 static void apply_rmsprop(struct optimizer *o, real *params, const real *gradient, const real *norm,
-                          double learning_rate, int64_t step) {
-  (void)step; /* its means are not corrected for where they start */
+                          const struct device_schedule *schedule) {
   const struct optimizer_config *c = &o->config;
-  o->device->ops->rmsprop(o->device, params, o->slot[0], o->slot[1], gradient, norm,
-                          (float)c->max_norm, (float)learning_rate, (float)c->rmsprop_decay,
-                          (float)c->rmsprop_momentum, (float)c->rmsprop_epsilon, o->P);
+  o->device->ops->rmsprop(o->device, params, o->slot[0], o->slot[1], gradient, norm, schedule,
+                          (float)c->max_norm, (float)c->rmsprop_decay, (float)c->rmsprop_momentum,
+                          (float)c->rmsprop_epsilon, o->P);
 }
 
 static const struct kind kinds[] = {
@@ -117,8 +116,8 @@ void optimizer_destroy(struct optimizer *optimizer) {
 }
 
 void optimizer_apply(struct optimizer *optimizer, real *params, const real *gradient,
-                     const real *norm, double learning_rate, int64_t step) {
-  optimizer->kind->apply(optimizer, params, gradient, norm, learning_rate, step);
+                     const real *norm, const struct device_schedule *schedule) {
+  optimizer->kind->apply(optimizer, params, gradient, norm, schedule);
 }
 
 real *optimizer_slot(const struct optimizer *optimizer, int slot) {

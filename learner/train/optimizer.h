@@ -26,10 +26,10 @@ MUST_CHECK enum status optimizer_create(struct optimizer **out, struct device *d
                                         const struct optimizer_config *config, struct error *error);
 void optimizer_destroy(struct optimizer *optimizer);
 
-/* One step, in place. norm (1): of the gradient; step counts from 1.
- * Shapes: params, gradient: (P). */
+/* One step, in place; none where the norm of the gradient is not finite.
+ * Shapes: params, gradient: (P); norm: (1). */
 void optimizer_apply(struct optimizer *optimizer, real *params, const real *gradient,
-                     const real *norm, double learning_rate, int64_t step);
+                     const real *norm, const struct device_schedule *schedule);
 
 /* The state: OPTIMIZER_SLOTS arrays of P reals and their names ("adam/m"). */
 real *optimizer_slot(const struct optimizer *optimizer, int slot);

@@ -23,6 +23,9 @@ struct update {
   struct train_state state;
   void *learner; /* the algorithm's own */
 
+  struct device_schedule *host_schedule; /* memory of alloc_host, and its copy on the device */
+  struct device_schedule *schedule;
+
   /* device memory of one step */
   real *gradient;        /* (P + sums + 1): the gradient, the loss's sums, the gradient's norm */
   const uint8_t **frame; /* (T+1, N, stack), NULL where frames are not stacked */
@@ -77,6 +80,8 @@ static void make_learner(struct update *update) {
   update->learner = update->algorithm->create(&learning);
   size_t numbers = update->state.P + (size_t)update->algorithm->num_sums + 1;
   update->gradient = ops->alloc(update->device, numbers * ops->real_bytes);
+  update->host_schedule = ops->alloc_host(update->device, sizeof(*update->host_schedule));
+  update->schedule = ops->alloc(update->device, sizeof(*update->schedule));
   int stack = network_inputs(update->network)->stack;
   size_t rows = (size_t)(update->T + 1) * (size_t)update->N;
   if (stack > 1)
@@ -114,6 +119,8 @@ void update_destroy(struct update *update) {
   if (update->algorithm) update->algorithm->destroy(update->learner);
   if (update->frame) ops->release(update->device, update->frame);
   if (update->gradient) ops->release(update->device, update->gradient);
+  if (update->schedule) ops->release(update->device, update->schedule);
+  if (update->host_schedule) ops->release_host(update->device, update->host_schedule);
   train_state_deinit(&update->state);
   free(update);
 }
@@ -171,13 +178,23 @@ int update_images(struct update *update, real *images, const struct train_batch 
   return B;
 }
 
-static struct schedule schedule_at(const struct update *update, int64_t environment_steps) {
+static double learning_rate_at(const struct update *update, int64_t environment_steps) {
   const struct learner_options *options = &update->options;
-  struct schedule schedule = {.learning_rate = options->learning_rate,
-                              .entropy_cost = entropy_cost_now(&update->state.entropy)};
-  if (strcmp(options->learning_rate_decay, "none") == 0) return schedule;
+  if (strcmp(options->learning_rate_decay, "none") == 0) return options->learning_rate;
   double left = 1 - (double)environment_steps / (double)options->total_steps;
-  schedule.learning_rate *= fmin(1, fmax(0, left));
+  return options->learning_rate * fmin(1, fmax(0, left));
+}
+
+/* What is in force, here and on the device. The one before has been waited for: its statistics are
+ * here. */
+static struct schedule schedule_at(const struct update *update, int64_t environment_steps) {
+  struct schedule schedule = {.learning_rate = learning_rate_at(update, environment_steps),
+                              .entropy_cost = entropy_cost_now(&update->state.entropy)};
+  *update->host_schedule = (struct device_schedule){.step = update->state.version + 1,
+                                                    .learning_rate = (float)schedule.learning_rate,
+                                                    .entropy_cost = (float)schedule.entropy_cost};
+  schedule.device = device_stage(update->device, update->schedule, update->host_schedule,
+                                 sizeof(*update->schedule));
   return schedule;
 }
 
@@ -218,8 +235,7 @@ enum status update_step(struct update *update, const struct train_batch *batch,
   enum status status = update_stats_check(stats, update->algorithm, state->version + 1, error);
   if (status != STATUS_OK) return status;
 
-  optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule.learning_rate,
-                  state->version + 1);
+  optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule.device);
   entropy_cost_adjust(&state->entropy, stats->losses.entropy, schedule.learning_rate);
   state->version++;
   return STATUS_OK;

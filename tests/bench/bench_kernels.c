@@ -196,8 +196,9 @@ static void head_gradient(struct network *net, int N) {
                            .flags = net->flags};
   real *d_value = net->dy1; /* free until the layers go backwards */
   ops->trace(device, net->vs, net->advantage, &v);
+  const struct device_schedule schedule = {.entropy_cost = 0.01f};
   ops->actor_critic_loss(device, net->d_logp, net->d_entropy, d_value, net->sums, &v, net->vs,
-                         net->advantage, net->entropy, 0.5f, 0.01f, 0);
+                         net->advantage, net->entropy, &schedule, 0.5f, 0);
   ops->categorical_backward(device, net->dhead, HEAD, net->head, HEAD, net->action, net->d_logp,
                             net->d_entropy, rows, A);
   ops->copy_rows(device, at(net->dhead, A), HEAD, d_value, 1, rows, 1);
@@ -205,8 +206,9 @@ static void head_gradient(struct network *net, int N) {
 
 static void update(struct network *net, size_t parameters) {
   ops->global_norm(device, net->norm, net->grads, parameters);
-  ops->adam(device, net->p, net->adam_m, net->adam_v, net->grads, net->norm, 40, 1e-4f, 0.9f,
-            0.999f, 1e-5f, ++net->updates, parameters);
+  const struct device_schedule schedule = {.step = ++net->updates, .learning_rate = 1e-4f};
+  ops->adam(device, net->p, net->adam_m, net->adam_v, net->grads, net->norm, &schedule, 40, 0.9f,
+            0.999f, 1e-5f, parameters);
 }
 
 static void mlp_train(void *context, int N) {

@@ -64,6 +64,26 @@ static inline real *testing_upload(struct testing *t, const float *host, size_t 
   return x;
 }
 
+/* Room for bytes, and bytes as a device array. */
+static inline void *testing_bytes_room(struct testing *t, size_t bytes) {
+  return testing_room(t, bytes / t->device->ops->real_bytes + 1);
+}
+
+static inline void *testing_bytes(struct testing *t, const void *host, size_t bytes) {
+  void *y = testing_bytes_room(t, bytes);
+  t->device->ops->upload_bytes(t->device, y, host, bytes);
+  t->device->ops->finish(t->device);
+  return y;
+}
+
+/* Owner: the caller, with free. */
+static inline void *testing_bytes_back(struct testing *t, const void *x, size_t bytes) {
+  void *host = check_alloc(bytes, 1);
+  t->device->ops->download_bytes(t->device, host, x, bytes);
+  t->device->ops->finish(t->device);
+  return host;
+}
+
 static inline void testing_release(struct testing *t) {
   while (t->count > 0) t->device->ops->release(t->device, t->memory[--t->count]);
 }
@@ -107,6 +127,28 @@ static inline void testing_each_set(void (*body)(struct testing *cpu, struct tes
     device_destroy(ref.device);
   }
   assert_true(ran > 0);
+}
+
+/* Runs a test body on every device: cpu with every kernel set that this machine runs, ref,
+ * ref_double, guarded. Releases the arrays that the body left. */
+static inline void testing_each_device(void (*body)(struct testing *t)) {
+  static const char *const sets[] = {"v2", "v3", "v4"};
+  struct device *devices[6] = {device_ref_float_create(), device_ref_double_create(),
+                               device_guarded_create()};
+  int count = 3;
+  for (int i = 0; i < 3; i++) {
+    struct error error;
+    if (cpu_create(&devices[count], sets[i], &error) == STATUS_OK)
+      count++;
+    else
+      print_message("SKIP %s: %s\n", sets[i], error.text);
+  }
+  for (int i = 0; i < count; i++) {
+    struct testing t = {.device = devices[i]};
+    body(&t);
+    testing_release(&t);
+    device_destroy(t.device);
+  }
 }
 
 static const int TESTING_SIZES[] = {1, 3, 7, 17, 64, 100, 257};

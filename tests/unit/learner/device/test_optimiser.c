@@ -7,12 +7,20 @@ enum { STEPS = 7 };
 /* Device arrays: parameters, two states, gradient, norm. */
 struct arrays {
   real *p, *first, *second, *g, *norm;
+  struct device_schedule *schedule;
 };
 
 static struct arrays upload_start(struct testing *t, const float *start, size_t P) {
-  struct arrays a = {testing_upload(t, start, P), testing_room(t, P), testing_room(t, P),
-                     testing_room(t, P), testing_room(t, 1)};
+  struct arrays a = {testing_upload(t, start, P), testing_room(t, P),
+                     testing_room(t, P),          testing_room(t, P),
+                     testing_room(t, 1),          testing_bytes_room(t, sizeof *a.schedule)};
   return a;
+}
+
+static void set_schedule(struct testing *t, struct arrays *a, int64_t step, float learning_rate) {
+  struct device_schedule schedule = {.step = step, .learning_rate = learning_rate};
+  t->device->ops->upload_bytes(t->device, a->schedule, &schedule, sizeof schedule);
+  t->device->ops->finish(t->device);
 }
 
 static double norm_of(const float *g, size_t P) {
@@ -57,8 +65,9 @@ static void adam_run(struct testing *t, size_t P, float max_norm) {
   struct arrays a = upload_start(t, start, P);
   for (int step = 1; step <= STEPS; step++) {
     double scale = scale_of(next_gradient(t, &a, g, &random, P), max_norm);
-    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, max_norm, 0.01f, 0.9f,
-                         0.999f, 1e-5f, step, P);
+    set_schedule(t, &a, step, 0.01f);
+    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, max_norm, 0.9f,
+                         0.999f, 1e-5f, P);
     for (size_t i = 0; i < P; i++) {
       double gradient = (double)g[i] * scale;
       m[i] = b1 * m[i] + (1 - b1) * gradient;
@@ -86,8 +95,9 @@ static void rmsprop_run(struct testing *t, size_t P, float max_norm) {
   struct arrays a = upload_start(t, start, P);
   for (int step = 1; step <= STEPS; step++) {
     double scale = scale_of(next_gradient(t, &a, g, &random, P), max_norm);
-    t->device->ops->rmsprop(t->device, a.p, a.first, a.second, a.g, a.norm, max_norm, 0.01f, 0.99f,
-                            0.5f, 0.1f, P);
+    set_schedule(t, &a, step, 0.01f);
+    t->device->ops->rmsprop(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, max_norm,
+                            0.99f, 0.5f, 0.1f, P);
     for (size_t i = 0; i < P; i++) {
       double gradient = (double)g[i] * scale;
       ms[i] = decay * ms[i] + (1 - decay) * gradient * gradient;
@@ -129,8 +139,9 @@ static void epsilon_is_added_after_the_correction(struct testing *cpu, struct te
     t->device->ops->upload(t->device, a.g, g, P);
     t->device->ops->global_norm(t->device, a.norm, a.g, P);
     for (int step = 1; step <= 3; step++) {
-      t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, 0, 0.125f, 0.9f, 0.99f,
-                           0.25f, step, P);
+      set_schedule(t, &a, step, 0.125f);
+      t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, 0, 0.9f,
+                           0.99f, 0.25f, P);
       const double expected[P] = {1 - step * 0.0625, 1 + step * 0.0625};
       expect(t, "p", expected, a.p, P, 1e-5);
     }
@@ -147,9 +158,32 @@ static void no_gradient(struct testing *cpu, struct testing *ref) {
     double expected[5] = {1, 2, 3, 4, 5};
     struct arrays a = upload_start(t, start, 5);
     t->device->ops->global_norm(t->device, a.norm, a.g, 5);
-    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, 1, 0.1f, 0.9f, 0.99f,
-                         1e-8f, 1, 5);
+    set_schedule(t, &a, 1, 0.1f);
+    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, 1, 0.9f, 0.99f,
+                         1e-8f, 5);
     expect(t, "p", expected, a.p, 5, 0);
+    testing_release(t);
+  }
+}
+
+/* Where the norm of a gradient is not finite, nothing changes, would it be clipped or not. */
+static void check_not_finite(struct testing *t) {
+  static const float start[5] = {1, 2, 3, 4, 5}, bad[] = {NAN, INFINITY, -INFINITY, 3e38f};
+  static const double expected[5] = {1, 2, 3, 4, 5}, nothing[5];
+  for (size_t i = 0; i < 8; i++) {
+    float g[5] = {1, -1, 0, bad[i % 4], bad[i % 4]}, max_norm = i < 4 ? 0 : 1;
+    if (i % 4 == 3 && t->device->ops->real_bytes > sizeof(float)) continue; /* it is finite there */
+    struct arrays a = upload_start(t, start, 5);
+    t->device->ops->upload(t->device, a.g, g, 5);
+    t->device->ops->global_norm(t->device, a.norm, a.g, 5);
+    set_schedule(t, &a, 1, 0.1f);
+    t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, max_norm, 0.9f,
+                         0.99f, 1e-8f, 5);
+    t->device->ops->rmsprop(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, max_norm,
+                            0.9f, 0.9f, 1e-8f, 5);
+    expect(t, "p", expected, a.p, 5, 0);
+    expect(t, "first", nothing, a.first, 5, 0);
+    expect(t, "second", nothing, a.second, 5, 0);
     testing_release(t);
   }
 }
@@ -181,6 +215,10 @@ static void test_epsilon(void **state) {
   (void)state;
   testing_each_set(epsilon_is_added_after_the_correction);
 }
+static void test_not_finite(void **state) {
+  (void)state;
+  testing_each_device(check_not_finite);
+}
 static void test_deterministic(void **state) {
   (void)state;
   testing_each_set(deterministic);
@@ -188,9 +226,8 @@ static void test_deterministic(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_optimisers),
-      cmocka_unit_test(test_no_gradient),
-      cmocka_unit_test(test_epsilon),
+      cmocka_unit_test(test_optimisers),    cmocka_unit_test(test_no_gradient),
+      cmocka_unit_test(test_epsilon),       cmocka_unit_test(test_not_finite),
       cmocka_unit_test(test_deterministic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

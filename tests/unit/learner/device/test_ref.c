@@ -208,9 +208,10 @@ struct loss_case {
 
 static double loss_value(void *context) {
   struct loss_case *c = context;
+  const struct device_schedule schedule = {.entropy_cost = 0.25f};
   c->d->ops->actor_critic_loss(c->d, (real *)c->d_log_prob, (real *)c->d_entropy,
                                (real *)c->d_value, (real *)c->sums, &c->v, (real *)c->vs,
-                               (real *)c->advantage, (real *)c->entropy, 0.5f, 0.25f, 0.125f);
+                               (real *)c->advantage, (real *)c->entropy, &schedule, 0.5f, 0.125f);
   return (c->sums[1] + 0.5 * c->sums[2] - 0.25 * c->sums[3] + 0.125 * c->sums[4]) / c->sums[0];
 }
 

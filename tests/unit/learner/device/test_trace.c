@@ -245,10 +245,12 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
   real *entropy_d = testing_upload(t, entropy, count);
   struct loss_arrays a = {testing_room(t, count), testing_room(t, count), testing_room(t, count),
                           testing_room(t, count), testing_room(t, count), testing_room(t, 8)};
+  struct device_schedule costs = {.entropy_cost = 0.01f},
+                         *schedule = testing_bytes(t, &costs, sizeof costs);
   const struct device_ops *ops = t->device->ops;
   ops->trace(t->device, a.vs, a.advantage, &v);
   ops->actor_critic_loss(t->device, a.d_log_prob, a.d_entropy, a.d_value, a.sums, &v, a.vs,
-                         a.advantage, entropy_d, 0.5f, 0.01f, 0.2f);
+                         a.advantage, entropy_d, schedule, 0.5f, 0.2f);
   free(log_prob);
   free(behaviour);
   free(value);
@@ -299,8 +301,10 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
     real *sums = testing_room(t, 8), *vs_d = testing_upload(t, vs, 2),
          *advantage_d = testing_upload(t, advantage, 2);
     real *entropy_d = testing_upload(t, entropy, 2);
+    struct device_schedule costs = {.entropy_cost = 0.01f},
+                           *schedule = testing_bytes(t, &costs, sizeof costs);
     t->device->ops->actor_critic_loss(t->device, d_log_prob, d_entropy, d_value, sums, &v, vs_d,
-                                      advantage_d, entropy_d, 0.5f, 0.01f, 0.25f);
+                                      advantage_d, entropy_d, schedule, 0.5f, 0.25f);
     t->device->ops->download(t->device, out, d_log_prob, 2);
     close_to(out[0], -1.25, 1e-6), close_to(out[1], 0, 0);
     t->device->ops->download(t->device, out, d_entropy, 2);

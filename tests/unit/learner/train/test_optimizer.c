@@ -85,7 +85,8 @@ static void steps_follow_their_formulas(void **state) {
           give_gradient(device, (real *)gradient, (real *)&norm, g, step, config.max_norm);
       clipped += scale < 1;
       for (int i = 0; i < P; i++) table[row].reference(&r[i], g[i] * scale, 0.03, step);
-      optimizer_apply(optimizer, (real *)params, (real *)gradient, (real *)&norm, 0.03, step);
+      struct device_schedule schedule = {.step = step, .learning_rate = 0.03f};
+      optimizer_apply(optimizer, (real *)params, (real *)gradient, (real *)&norm, &schedule);
     }
     assert_true(config.max_norm > 0 ? clipped > 0 && clipped < STEPS : clipped == 0);
     const double *first = (const double *)optimizer_slot(optimizer, 0);
