@@ -119,24 +119,30 @@ static void measure(const struct trainer *trainer, const struct train_batch *bat
     metric_observe(trainer->config.lag_updates, (double)(version - batch->version[i]));
 }
 
+/* The statistics are read when all of the update has been started, and the parameters have been
+ * published: nothing waits for the device in between. */
+static enum status train(struct trainer *trainer, const struct train_batch *batch) {
+  struct update_stats stats;
+  struct error error;
+  int64_t start_us = clock_now_us();
+  update_start(trainer->update, batch, progress_steps(trainer->progress));
+  publish(trainer);
+  enum status status = update_finish(trainer->update, &stats, &error);
+  if (status == STATUS_OK) trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
+  int64_t compute_us = clock_now_us() - start_us;
+  report(trainer, &stats, compute_us, status, &error);
+  measure(trainer, batch, compute_us);
+  if (status == STATUS_OK) save_if_requested(trainer, batch);
+  return status;
+}
+
 static void *run(void *argument) {
   struct trainer *trainer = argument;
   thread_computes();
   struct train_batch *batch;
   enum status status = STATUS_OK;
   while (status == STATUS_OK && (batch = fifo_take(trainer->fifo))) {
-    struct update_stats stats;
-    struct error error;
-    int64_t start_us = clock_now_us();
-    status = update_step(trainer->update, batch, progress_steps(trainer->progress), &stats, &error);
-    if (status == STATUS_OK) {
-      trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
-      publish(trainer);
-    }
-    int64_t compute_us = clock_now_us() - start_us;
-    report(trainer, &stats, compute_us, status, &error);
-    measure(trainer, batch, compute_us);
-    save_if_requested(trainer, batch);
+    status = train(trainer, batch);
     fifo_release(trainer->fifo, batch);
   }
   if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);

@@ -54,8 +54,8 @@ static inline struct update_stats fixture_step(struct update *update,
                                                int64_t environment_steps) {
   struct update_stats stats;
   struct error error;
-  if (update_step(update, batch, environment_steps, &stats, &error) != STATUS_OK)
-    fail_msg("%s", error.text);
+  update_start(update, batch, environment_steps);
+  if (update_finish(update, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
   return stats;
 }
 
