@@ -27,7 +27,8 @@ struct fifo {
   struct train_batch *other;
   enum lent lent; /* of other */
   bool closed;
-  int64_t taken_us; /* when the trainer took its batch */
+  uint64_t open_gathered, other_gathered; /* marks of the device behind their last gathers */
+  int64_t taken_us;                       /* when the trainer took its batch */
   int64_t windows_given, windows_dropped_lag, batches_taken;
   struct wait_time give_wait, take_wait;
 };
@@ -63,6 +64,7 @@ static bool is_full(const struct train_batch *batch) {
 static void swap_if_possible(struct fifo *fifo) {
   if (!is_full(fifo->open) || fifo->lent != LENT_NOT) return;
   struct train_batch *full = fifo->open;
+  fifo->other_gathered = fifo->open_gathered;
   fifo->open = fifo->other;
   fifo->open->num_windows = 0;
   fifo->other = full;
@@ -103,7 +105,9 @@ static struct train_batch *wait_for_room(struct fifo *fifo) {
 
 /* Counts the window that was gathered behind the others. Returns whether it filled the batch. */
 static bool add_window(struct fifo *fifo, struct train_batch *batch, bool too_old) {
+  uint64_t gathered = fifo->device->ops->mark(fifo->device);
   pthread_mutex_lock(&fifo->lock);
+  fifo->open_gathered = gathered;
   if (too_old) {
     fifo->windows_dropped_lag++;
   } else {
@@ -127,7 +131,7 @@ bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *wind
    */
   int column = batch->num_windows;
   pages_gather(pages, batch, column, window);
-  int64_t lag = current_version - batch->version[column];
+  int64_t lag = current_version - step_stamp_version(*train_batch_stamp(batch, 0, column));
   return add_window(fifo, batch, fifo->config.max_lag > 0 && lag > fifo->config.max_lag);
 }
 
@@ -141,6 +145,7 @@ void fifo_drain(struct fifo *fifo) {
 
 struct train_batch *fifo_take(struct fifo *fifo) {
   struct train_batch *batch = NULL;
+  uint64_t gathered = 0;
   pthread_mutex_lock(&fifo->lock);
   while (!fifo->closed && fifo->lent != LENT_READY) {
     begin_wait(&fifo->take_wait);
@@ -149,11 +154,13 @@ struct train_batch *fifo_take(struct fifo *fifo) {
   end_wait(&fifo->take_wait, fifo->config.take_wait_us);
   if (!fifo->closed) {
     batch = fifo->other;
+    gathered = fifo->other_gathered;
     fifo->lent = LENT_TAKEN;
     fifo->taken_us = clock_now_us();
     fifo->batches_taken++;
   }
   pthread_mutex_unlock(&fifo->lock);
+  if (batch) fifo->device->ops->wait(fifo->device, gathered);
   return batch;
 }
 

@@ -54,7 +54,8 @@ static void check_loss(const struct golden_cases *golden, struct testing *t, str
   size_t steps = (size_t)(v->T * v->N), logits = steps * (size_t)A;
   const struct device_schedule costs = {.entropy_cost = golden_scalar(golden, "entropy_cost")};
   ops->actor_critic_loss(t->device, a->d_log_prob, a->d_entropy, a->d_value, a->sums, v, a->vs,
-                         a->advantage, a->entropy, &costs, golden_scalar(golden, "baseline_cost"), 0);
+                         a->advantage, a->entropy, &costs, golden_scalar(golden, "baseline_cost"),
+                         0);
   ops->categorical_backward(t->device, a->d_logits, A, a->logits, A, a->action, a->d_log_prob,
                             a->d_entropy, v->T * v->N, A);
   golden_compare(golden, mean ? "d_logits_mean" : "d_logits_sum_over_time", logits, t, a->d_logits,
