@@ -32,7 +32,6 @@ struct link {
   /* worker's thread only */
   struct rpc_channel *channel;
   struct wire_join_reply lease;
-  uint64_t run_id; /* goes into the first message, then 0 */
   uint8_t *header;
   size_t header_room;
   void *actions; /* where the running exchange wants them */
@@ -40,7 +39,7 @@ struct link {
   struct error *receive_error;
   int64_t lost_us;    /* since when there has been no exchange */
   int64_t backoff_us; /* before the next attempt */
-  bool exchanged;     /* the present stream has carried a message */
+  bool exchanged;     /* the present stream has carried rows */
 
   /* guarded by lock */
   pthread_mutex_t lock;
@@ -206,6 +205,47 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
   return status;
 }
 
+/* What the end of the stream means. */
+static enum status end_of_stream(const struct link *link, const struct rpc_result *result,
+                                 struct error *error) {
+  switch (link_verdict(result->code, 0)) {
+    case LINK_DONE:
+      return STATUS_DONE;
+    case LINK_RETRY:
+      return status_fail(error, STATUS_UNAVAILABLE, "the learner at %s went away: %s",
+                         link->address, *result->text ? result->text : "it gave no reason");
+    case LINK_REFUSE:
+      break;
+  }
+  return refuse(link, result, error);
+}
+
+static void ignore(void *context, const struct wire_span *spans, int num_spans) {
+  (void)context, (void)spans, (void)num_spans;
+}
+
+/* Ties the lease to the stream by a message without rows, which is answered by one without actions.
+ * So the lease lasts while environments are reset, however long that takes: without a stream the
+ * learner keeps it for 30 s. */
+static enum status bind_lease(struct link *link, struct error *error) {
+  if (is_cancelled(link)) return STATUS_DONE;
+  uint8_t message[WIRE_RUN_ID_BYTES];
+  size_t bytes = wire_encode_run_id(message, link->lease.run_id);
+  bool ended = false;
+  struct rpc_result result = rpc_exchange(link->call, message, bytes, "", 0, ignore, NULL, &ended);
+  if (result.code == RPC_OK && !ended) return STATUS_OK;
+  return end_of_stream(link, &result, error);
+}
+
+/* One Join and the opening of its stream. Errors: as try_join. */
+static enum status try_lease(struct link *link, int wait_ms, struct error *error) {
+  close_call(link);
+  enum status status = try_join(link, wait_ms, error);
+  if (status != STATUS_OK) return status;
+  open_call(link);
+  return bind_lease(link, error);
+}
+
 static enum status give_up(const struct link *link, struct error *error) {
   struct error last = *error;
   return status_fail(error, STATUS_UNAVAILABLE,
@@ -228,11 +268,11 @@ static enum status join_with_patience(struct link *link, struct error *error) {
     if (is_cancelled(link)) return STATUS_DONE;
     if (wait_ms > JOIN_WAIT_MAX_MS) wait_ms = JOIN_WAIT_MAX_MS;
     int64_t left_ms = (link->lost_us + link->reconnect_us - clock_now_us()) / 1000;
-    enum status status = try_join(link,
-                                  left_ms < 100       ? 100
-                                  : left_ms < wait_ms ? (int)left_ms
-                                                      : wait_ms,
-                                  error);
+    enum status status = try_lease(link,
+                                   left_ms < 100       ? 100
+                                   : left_ms < wait_ms ? (int)left_ms
+                                                       : wait_ms,
+                                   error);
     if (is_cancelled(link)) return STATUS_DONE;
     if (status != STATUS_UNAVAILABLE) return status;
     if (clock_now_us() >= link->lost_us + link->reconnect_us) return give_up(link, error);
@@ -245,7 +285,6 @@ static enum status join_with_patience(struct link *link, struct error *error) {
 
 enum status link_join(struct link *link, const struct wire_join_reply **lease,
                       struct error *error) {
-  close_call(link);
   // A learner that leases but ends every stream at once does not start the clock anew.
   if (link->exchanged || !link->lost_us) {
     link->lost_us = clock_now_us();
@@ -254,9 +293,7 @@ enum status link_join(struct link *link, const struct wire_join_reply **lease,
   }
   enum status status = join_with_patience(link, error);
   if (status != STATUS_OK) return status;
-  link->run_id = link->lease.run_id;
   *lease = &link->lease;
-  open_call(link);
   return STATUS_OK;
 }
 
@@ -268,28 +305,12 @@ static void receive(void *context, const struct wire_span *spans, int num_spans)
       wire_decode_actions(link->actions, link->action_bytes, spans, num_spans, link->receive_error);
 }
 
-/* What the end of the stream means. */
-static enum status end_of_stream(const struct link *link, const struct rpc_result *result,
-                                 struct error *error) {
-  switch (link_verdict(result->code, 0)) {
-    case LINK_DONE:
-      return STATUS_DONE;
-    case LINK_RETRY:
-      return status_fail(error, STATUS_UNAVAILABLE, "the learner at %s went away: %s",
-                         link->address, *result->text ? result->text : "it gave no reason");
-    case LINK_REFUSE:
-      break;
-  }
-  return refuse(link, result, error);
-}
-
 enum status link_exchange(struct link *link, void *actions, const struct env_pool_rows *rows,
                           struct error *error) {
   if (is_cancelled(link)) return STATUS_DONE;
   size_t header_bytes =
-      wire_encode_steps_header(link->header, link->header_room, link->run_id, rows->reward,
-                               rows->flags, rows->episodes, rows->num_episodes, &link->layout);
-  link->run_id = 0;
+      wire_encode_steps_header(link->header, link->header_room, 0, rows->reward, rows->flags,
+                               rows->episodes, rows->num_episodes, &link->layout);
   link->actions = actions;
   link->receive_error = error;
   link->received = STATUS_OK;

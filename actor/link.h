@@ -35,8 +35,9 @@ enum link_verdict link_verdict(enum rpc_code code, int at_join);
 struct link *link_create(const struct link_config *config);
 void link_destroy(struct link *link);
 
-/* Joins and opens the stream, after closing the one before. The reply is *lease, valid until the
- * next link_join. Waits and tries again while the learner is away.
+/* Joins and opens the stream, after closing the one before: from then on the lease lasts as long as
+ * the stream. The reply is *lease, valid until the next link_join. Waits and tries again while the
+ * learner is away.
  * Errors: DONE: the run is over, or link_cancel; MISMATCH: refused; UNAVAILABLE: no learner for
  * reconnect_us. */
 MUST_CHECK enum status link_join(struct link *link, const struct wire_join_reply **lease,

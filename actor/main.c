@@ -9,6 +9,7 @@
 
 #include "actor/check_env.h"
 #include "actor/crash.h"
+#include "actor/measure.h"
 #include "actor/options.h"
 #include "actor/signals.h"
 #include "actor/worker.h"

@@ -1,6 +1,6 @@
 /* Whether what an environment says can be true: it may be anybody's code, and what it gets wrong is
  * best named here, where its name is known.
- * Upstream: actor/env_pool.c, actor/check_env.c. Thread: any (no state). */
+ * Upstream: actor/env_pool.c, actor/trial.c. Thread: any (no state). */
 #ifndef ACORN_ACTOR_ROW_CHECK_H
 #define ACORN_ACTOR_ROW_CHECK_H
 

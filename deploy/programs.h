@@ -1,5 +1,5 @@
 /* Where the programs are: beside the one that runs.
- * Upstream: deploy/launch.c, deploy/task.c. Thread: any. */
+ * Upstream: deploy/launch.c, deploy/task_plan.c. Thread: any. */
 #ifndef ACORN_DEPLOY_PROGRAMS_H
 #define ACORN_DEPLOY_PROGRAMS_H
 

@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/process.h"
+#include "deploy/child.h"
 #include "deploy/probe.h"
 #include "deploy/say.h"
 #include "deploy/supervisor_state.h"

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "deploy/backoff.h"
+#include "deploy/child.h"
 #include "deploy/say.h"
 #include "deploy/supervisor_state.h"
 #include "deploy/tail.h"

@@ -1,4 +1,4 @@
-/* The last lines of a log file. Upstream: deploy/supervisor.c. Thread: any. */
+/* The last lines of a log file. Upstream: deploy/supervisor_actors.c. Thread: any. */
 #ifndef ACORN_DEPLOY_TAIL_H
 #define ACORN_DEPLOY_TAIL_H
 

@@ -15,6 +15,7 @@
 #include "common/base/process.h"
 #include "deploy/probe.h"
 #include "deploy/supervisor.h"
+#include "deploy/task_options.h"
 #include "deploy/task_plan.h"
 
 enum { EXIT_USAGE = 2, PS_LOOK_MS = 500, PS_ANSWER_MS = 2000, PS_GONE_MS = 5000 };

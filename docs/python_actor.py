@@ -114,9 +114,9 @@ class Player:
         return observation, reward, acorn_pb2.STEP_NONE, None
 
 
-def steps_message(rows, run_id=0):
+def steps_message(rows):
     """The rows of all environments, in order, as one Steps."""
-    message = acorn_pb2.Steps(run_id=run_id)
+    message = acorn_pb2.Steps()
     message.reward.extend(reward for _, reward, _, _ in rows)
     message.flags = bytes(flags for _, _, flags, _ in rows)
     message.observation = b"".join(PACK_OBSERVATION(*observation) for observation, _, _, _ in rows)
@@ -133,7 +133,11 @@ def play(stub, lease):
     outbox = queue.SimpleQueue()  # what is put here goes out
     stream = stub.Play(iter(outbox.get, None))
     try:
-        outbox.put(steps_message([player.first_row() for player in players], lease.run_id))
+        # First the run id alone: the stream then holds the lease while the environments reset.
+        outbox.put(acorn_pb2.Steps(run_id=lease.run_id))
+        if next(stream, None) is None:
+            return  # the run is over
+        outbox.put(steps_message([player.first_row() for player in players]))
         for actions in stream:
             chosen = struct.unpack(f"<{len(players)}i", actions.action)
             outbox.put(steps_message([p.next_row(a) for p, a in zip(players, chosen)]))

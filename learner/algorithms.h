@@ -17,6 +17,8 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
 #define ALGORITHMS(X)                                                 \
   X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, \
     "V-trace actor-critic (IMPALA)")                                  \
+  X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS,        \
+    "synchronous advantage actor-critic with GAE(lambda)")            \
   X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS,        \
     "acts uniformly and learns nothing")                              \
   X(scripted, NULL, &policy_categorical, "scripted", ASYNCHRONOUS,    \
@@ -25,7 +27,7 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
 struct algorithm;
 struct policy;
 
-extern const struct algorithm algorithm_vtrace;
+extern const struct algorithm algorithm_a2c, algorithm_vtrace;
 extern const struct policy policy_categorical;
 
 struct algorithm_row {

@@ -16,6 +16,7 @@
 #include "learner/report/metrics_port.h"
 #include "learner/report/pace.h"
 #include "learner/report/report.h"
+#include "learner/run.h"
 #include "learner/run_checkpoint.h"
 #include "learner/run_options.h"
 

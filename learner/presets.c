@@ -12,7 +12,12 @@ struct preset {
   const char *value;
 };
 
+/* The first row that fits wins: what is of one environment and one algorithm stands first. */
 static const struct preset presets[] = {
+    /* Batches of fresh steps bear larger ones; seeds 1 to 10 reach 475 within 0.4 M steps. */
+    {"cartpole", "a2c", "unroll_length", "8"},
+    {"cartpole", "a2c", "lambda", "0.95"},
+    {"cartpole", "a2c", "learning_rate", "0.003"},
     {"cartpole", "", "total_steps", "1500k"},
     {"cartpole", "", "previous_action", "false"},
     {"cartpole", "", "previous_reward", "false"},
@@ -35,7 +40,7 @@ static const struct preset presets[] = {
     {"tmaze", "", "hidden", "none"},
     /* Long enough for a window to hold both the cue and the junction. */
     {"tmaze", "", "unroll_length", "40"},
-    {"tmaze", "", "batch_size", "8"},
+    {"tmaze", "vtrace", "batch_size", "8"},
     /* The corridor is 10 steps long. */
     {"tmaze", "", "discount", "0.95"},
     {"tmaze", "", "learning_rate", "0.004"},
@@ -56,7 +61,7 @@ static const struct preset presets[] = {
     {"atari", "", "loss_reduction", "mean"},
     {"atari", "", "max_gradient_norm", "40"},
     {"atari", "", "unroll_length", "20"},
-    {"atari", "", "batch_size", "8"},
+    {"atari", "vtrace", "batch_size", "8"},
     /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
     {"gym:LunarLander-v3", "", "total_steps", "10M"},
     {"gym:LunarLander-v3", "", "previous_action", "false"},
@@ -65,7 +70,7 @@ static const struct preset presets[] = {
     {"gym:LunarLander-v3", "", "discount", "0.998"},
     {"gym:LunarLander-v3", "", "lambda", "0.97"},
     {"gym:LunarLander-v3", "", "unroll_length", "64"},
-    {"gym:LunarLander-v3", "", "batch_size", "16"},
+    {"gym:LunarLander-v3", "vtrace", "batch_size", "16"},
     {"gym:LunarLander-v3", "", "baseline_cost", "0.5"},
     {"gym:LunarLander-v3", "", "entropy_cost", "0.002"},
     {"gym:LunarLander-v3", "", "learning_rate", "0.001"},
@@ -77,6 +82,8 @@ static const struct preset presets[] = {
     {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
     {"gym:Acrobot-v1", "", "learning_rate_decay", "linear"},
     {"gym:CartPole-v1", "", "total_steps", "1500k"},
+    {"", "a2c", "unroll_length", "16"},
+    {"", "a2c", "lambda", "0.95"},
 };
 
 /* Measured: see docs/design.md, "How many environments an actor holds". */
@@ -123,11 +130,19 @@ static void apply_network_defaults(struct learner_options *options) {
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
 }
 
-/* A synchronous update takes a window of every environment. */
+static void set_unless_given(struct learner_options *options, const char *name, int64_t *member,
+                             int64_t value) {
+  if (!options_given(&learner_options_table, options, name)) *member = value;
+}
+
+/* A synchronous update takes a window of every environment, and they step together: a batch of
+ * inference is not cut short because one of them is slow, unless it is late. */
 static void apply_pace(struct learner_options *options) {
-  if (find_agent(options->agent)->pace == SYNCHRONOUS &&
-      !options_given(&learner_options_table, options, "batch_size"))
-    options->batch_size = options->num_envs;
+  enum { PATIENT_US = 1000 * 1000 };
+  if (find_agent(options->agent)->pace != SYNCHRONOUS) return;
+  set_unless_given(options, "batch_size", &options->batch_size, options->num_envs);
+  set_unless_given(options, "target_rows", &options->target_rows, options->num_envs);
+  set_unless_given(options, "max_wait_us", &options->max_wait_us, PATIENT_US);
 }
 
 bool learner_options_has_preset(const char *env) {

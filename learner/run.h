@@ -8,6 +8,7 @@
 #include "common/metrics/metrics.h"
 #include "learner/folder.h"
 #include "learner/options.h"
+#include "learner/experience/step_shape.h"
 #include "learner/params/checkpoint.h"
 #include "learner/report/progress.h"
 #include "learner/serve/serve.h"
@@ -65,8 +66,8 @@ MUST_CHECK enum status run_create(struct run *run, const struct learner_options 
 /* Starts the trainer, then the server. */
 MUST_CHECK enum status run_start(struct run *run, struct error *error);
 
-/* Stops in the order of design 8. First: refuse Joins; the trainer ends its step; the FIFO closes.
- */
+/* Stops in the order of "Stopping" in docs/design.md. First: refuse Joins; the trainer ends its
+ * step; the FIFO closes. */
 void run_stop_training(struct run *run);
 /* Then: last replies; streams end; calls are cancelled; queues drain. Players that left without a
  * goodbye are waited for a while, unless *hurry. */

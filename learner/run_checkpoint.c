@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "learner/params/checkpoint.h"
 
 /* ---- before the run */
 

@@ -108,13 +108,14 @@ static void make_experience(struct run *run) {
       .num_pages = pages_needed(run->num_train_slots, run->shape.footprint),
       .page_steps = (int)options->unroll_length,
       .shape = run->shape,
-      .stagger = !run->synchronous,
+      .phase = run->synchronous ? PAGES_TOGETHER : PAGES_STAGGERED,
       .spare_rows = memory_spare_rows(run->num_eval_slots, &run->shape)};
   run->pages = pages_create(run->inference_device, &pages);
   struct fifo_config fifo = {.T = (int)options->unroll_length,
                              .N = (int)options->batch_size,
                              .shape = run->shape,
                              .max_lag = options->max_lag,
+                             .synchronous = run->synchronous,
                              .give_wait_us = run->fifo_wait_us,
                              .take_wait_us = run->trainer_wait_us};
   run->fifo = fifo_create(run->inference_device, &fifo);

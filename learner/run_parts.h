@@ -6,8 +6,8 @@
 
 #include "learner/run.h"
 
-/* The network and its two devices, and with them the shape of a step. Errors: INVALID: --hidden, the network or the device cannot be
- * had so. */
+/* The network and its two devices, and with them the shape of a step. Errors: INVALID: --hidden,
+ * the network or the device cannot be had so. */
 MUST_CHECK enum status run_make_network(struct run *run, struct error *error);
 
 /* What the sizes come to, so that a slip of the keyboard is a sentence and not a machine that

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The rules that a script can check: who may include whom, lengths, tabs, format, shell syntax. The
-# format is that of clang-format 14, as other versions break lines elsewhere: without it (Debian 12
-# has it) the format is not checked. --format formats the C files instead (make format).
+# The rules that a script can check: who may include whom, who is named as including whom, lengths,
+# tabs, format, shell syntax. The format is that of clang-format 14, as other versions break lines
+# elsewhere: without it (Debian 12 has it) the format is not checked. --format formats the C files
+# instead (make format).
 # Usage: scripts/lint.sh [--format]
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -86,6 +87,89 @@ forbid "a policy knows networks and devices only" learner/algorithm/ \
 forbid "network and device stand beside the path" \
   'learner/(network|device)/' 'learner/(serve|train|experience|params)/'
 forbid "the environment ABI depends on nothing" envs/env.h '[a-z]*/'
+
+# ---- the comment that a file begins with: "Upstream: a.c, b/c.h (why). Downstream: learner/agent."
+# Prints the names of files and folders that are not there, and files upstream that do not include
+# the header. A name is a path from the root, from learner/ or common/, or from the file's folder.
+check_streams() {
+  list '*' | awk '
+    FILENAME == "-" {
+      known[$0] = 1
+      while (sub("/[^/]*$", "")) known[$0] = 1 # its folders
+      next
+    }
+    FNR == 1 {in_comment = /^\/\*/}
+    in_comment {
+      line = $0
+      sub(/^ ?\/?\*+ ?/, "", line)
+      comment[FILENAME] = comment[FILENAME] line " "
+      if (/\*\//) in_comment = 0
+    }
+    /^ *# *include "/ {
+      split($0, part, "\"")
+      includes[FILENAME, part[2]] = 1
+    }
+    END {
+      for (file in comment) {
+        check_sentence(file, "Upstream: ")
+        check_sentence(file, "Downstream: ")
+      }
+    }
+
+    # The sentence that begins with `word` ends at a full stop before a blank.
+    function check_sentence(file, word,   sentence, begin, count, name, i) {
+      begin = index(comment[file], word)
+      if (!begin) return
+      sentence = substr(comment[file], begin + length(word))
+      if (match(sentence, /\.( |$)/)) sentence = substr(sentence, 1, RSTART - 1)
+      count = split(without_braces(sentence), name, /[ ,;:()]+/)
+      for (i = 1; i <= count; i++)
+        if (name[i] ~ /\.(c|cc|h|sh)$/ || name[i] ~ /^[a-z_]+\//)
+          check_name(file, name[i], word == "Upstream: ")
+    }
+
+    # "a/{b,c}.h" as "a/b.h a/c.h".
+    function without_braces(text,   before, after, part, count, i) {
+      while (match(text, /[^ ]*[{][^}]*[}][a-z.]*/)) {
+        before = substr(text, 1, RSTART - 1)
+        after = substr(text, RSTART + RLENGTH)
+        split(substr(text, RSTART, RLENGTH), part, /[{}]/)
+        text = before
+        count = split(part[2], item, ",")
+        for (i = 1; i <= count; i++) text = text part[1] item[i] part[3] " "
+        text = text after
+      }
+      return text
+    }
+
+    # Whether a file does, or the header of a .c file; what is no C file need not.
+    function does_include(path, header,   own) {
+      own = path
+      sub(/\.c$/, ".h", own)
+      return path !~ /\.[ch]$/ || (path, header) in includes || (own, header) in includes
+    }
+
+    # "a*.c" stands for the files that fit, "a/" for a folder.
+    function check_name(file, name, upstream,   folder, base, pattern, path, found, i) {
+      folder = file
+      sub("[^/]*$", "", folder)
+      sub("/$", "", name)
+      split("|learner/|common/|" folder, base, "|")
+      for (i = 1; i <= 4 && !found; i++) {
+        pattern = base[i] name
+        gsub(/\./, "[.]", pattern)
+        gsub(/\*/, "[^/]*", pattern)
+        for (path in known) {
+          if (path !~ "^" pattern "$") continue
+          found = 1
+          if (upstream && file ~ /\.h$/ && !does_include(path, file))
+            print file ": " path " is upstream, but does not include it"
+        }
+      }
+      if (!found) print file ": there is no " name
+    }' - "${c_files[@]}" | sort
+}
+check_streams | report "what is upstream or downstream is there, and includes the header"
 
 # ---- lengths (in characters) and tabs
 awk 'length($0) > 100 {print FILENAME ":" FNR ": " length($0) " columns"}' \

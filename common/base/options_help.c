@@ -47,7 +47,7 @@ static bool is_long_choice(const struct option *option) {
   return option->type == OPTION_CHOICE && strlen(option->name) + strlen(option->choices) > 40;
 }
 
-// "--port=N", "--device=auto|cpu|cuda", "--resume", "--[no_]shuffle"
+// "--port=N", "--device=cpu|ref|ref_double", "--resume", "--[no_]shuffle"
 static void print_typed(const struct option *option, char *typed, size_t bytes) {
   static const char *const placeholder[] = {
       [OPTION_INT] = "N", [OPTION_FLOAT] = "X", [OPTION_STRING] = "TEXT", [OPTION_CHOICE] = "NAME"};

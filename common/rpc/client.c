@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/rpc/client_call.h"
+#include "common/rpc/core.h"
 
 /* ---- channel */
 

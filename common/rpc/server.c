@@ -6,7 +6,10 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/rpc/acceptor.h"
+#include "common/rpc/address.h"
+#include "common/rpc/core.h"
 #include "common/rpc/intake.h"
+#include "common/rpc/queue.h"
 #include "common/rpc/stream.h"
 
 enum { IDLE_CONNECTION_MS = 60000, HELD_US = 2000 };

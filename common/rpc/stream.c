@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/rpc/core.h"
 #include "common/rpc/intake.h"
 
 enum {

@@ -76,9 +76,9 @@ struct wire_rows {
   uint64_t run_id; /* 0 if not sent */
 };
 
-/* Decodes one Steps message. Checks lengths against the layout, flags against the rules of
- * design "A step" that a single message can break (unknown bits; terminated without first;
- * truncated with first, unless terminated too, which becomes terminated | first, terminated
+/* Decodes one Steps message. Checks lengths against the layout, flags against those rules of "A
+ * step" in docs/protocol.md that a single message can break (unknown bits; terminated without
+ * first; truncated with first, unless terminated too, which becomes terminated | first, terminated
  * wins), and episodes' environment numbers. NaN is not its business.
  * Errors: INVALID, with a sentence that names the field and both values; the rows are then
  * garbage. */
@@ -87,10 +87,15 @@ MUST_CHECK enum status wire_decode_steps(struct wire_rows *rows, const struct wi
                                          struct error *error);
 
 /* Reads only `run_id` of a Steps message (0 if it is not sent): the first message of a stream
- * names its lease by it.
+ * names its lease by it. *alone: the message has no other field.
  * Errors: INVALID if the bytes are no message at all. */
-MUST_CHECK enum status wire_peek_run_id(uint64_t *run_id, const struct wire_span *spans,
-                                        int num_spans, struct error *error);
+MUST_CHECK enum status wire_peek_run_id(uint64_t *run_id, bool *alone,
+                                        const struct wire_span *spans, int num_spans,
+                                        struct error *error);
+
+/* Encodes a Steps message that has nothing but a run id. Returns the bytes written. */
+enum { WIRE_RUN_ID_BYTES = 9 };
+size_t wire_encode_run_id(uint8_t out[WIRE_RUN_ID_BYTES], uint64_t run_id);
 
 /* Encodes everything of a Steps message up to and including the tag and length of `observation`,
  * whose wire_bytes * K bytes the caller sends right behind it. run_id 0 and episodes 0 are left

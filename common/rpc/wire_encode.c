@@ -53,6 +53,11 @@ static bool all_none(const uint8_t *flags, size_t rows) {
   return true;
 }
 
+size_t wire_encode_run_id(uint8_t out[WIRE_RUN_ID_BYTES], uint64_t run_id) {
+  return (size_t)(wire_put_bytes(wire_put_tag(out, 1, WIRE_FIXED64), &run_id, sizeof(run_id)) -
+                  out);
+}
+
 size_t wire_encode_steps_header(uint8_t *out, size_t room, uint64_t run_id, const float *reward,
                                 const uint8_t *flags, const struct wire_episode *episodes,
                                 int num_episodes, const struct wire_layout *layout) {
@@ -60,8 +65,7 @@ size_t wire_encode_steps_header(uint8_t *out, size_t room, uint64_t run_id, cons
   CHECK(room >= wire_steps_header_bound(layout->num_environments, num_episodes),
         "room for %zu bytes", room);
   uint8_t *end = out;
-  if (run_id != 0)
-    end = wire_put_bytes(wire_put_tag(end, 1, WIRE_FIXED64), &run_id, sizeof(run_id));
+  if (run_id != 0) end += wire_encode_run_id(end, run_id);
   end = put_block(end, 2, reward, rows * sizeof(*reward));
   if (!all_none(flags, rows)) end = put_block(end, 3, flags, rows);
   for (int i = 0; i < num_episodes; i++) end = put_episode(end, &episodes[i]);

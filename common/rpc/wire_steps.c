@@ -98,7 +98,7 @@ static enum status scan_field(struct wire_cursor *cursor, const struct wire_fiel
 
 /* ---- the copies */
 
-/* The flags' rules that a single row can break; see "A step" in the protocol. Returns NULL if
+/* The flags' rules that a single row can break; see "A step" in docs/protocol.md. Returns NULL if
  * all is well. */
 static const char *flags_fault(uint8_t flags) {
   if (flags & ~(STEP_FIRST | STEP_TERMINATED | STEP_TRUNCATED | STEP_ABSENT))
@@ -179,18 +179,20 @@ enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *sp
   return status == STATUS_OK ? place_observation(&scan, error) : status;
 }
 
-enum status wire_peek_run_id(uint64_t *run_id, const struct wire_span *spans, int num_spans,
-                             struct error *error) {
+enum status wire_peek_run_id(uint64_t *run_id, bool *alone, const struct wire_span *spans,
+                             int num_spans, struct error *error) {
   struct wire_cursor cursor;
   wire_cursor_init(&cursor, spans, num_spans);
   *run_id = 0;
+  *alone = true;
   while (cursor.left > 0) {
     struct wire_field field;
     enum status status = wire_cursor_field(&cursor, &field, "Steps", error);
-    if (status == STATUS_OK && field.number == STEPS_RUN_ID)
-      status = read_run_id(&cursor, &field, run_id, error);
-    else if (status == STATUS_OK)
-      status = wire_cursor_skip(&cursor, &field, "Steps", error);
+    if (status != STATUS_OK) return status;
+    bool is_run_id = field.number == STEPS_RUN_ID;
+    *alone &= is_run_id;
+    status = is_run_id ? read_run_id(&cursor, &field, run_id, error)
+                       : wire_cursor_skip(&cursor, &field, "Steps", error);
     if (status != STATUS_OK) return status;
   }
   return STATUS_OK;

@@ -6,8 +6,10 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
+#include "deploy/after/curve.h"
 #include "deploy/after/figure.h"
 #include "deploy/after/groups.h"
+#include "deploy/after/run_log.h"
 
 enum { EXIT_NOTHING = 4, EXIT_USAGE = 2 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "learner/algorithm/policy.h"
 #include "learner/serve/memory.h"
 
 enum { SLOT = 0 }; /* what evaluation calls its first environment */

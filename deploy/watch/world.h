@@ -33,8 +33,9 @@ void world_close(struct world *world);
 
 /* Starts an episode. Errors: IO. */
 MUST_CHECK enum status world_reset(struct world *world, uint64_t seed, struct error *error);
-/* One step. action: space_action_bytes. *ended: the episode is over; the flags say how, and the row is its last. A life that is
- * lost is none: the game goes on, and the row is the first of the next life. Errors: IO. */
+/* One step. *ended: the episode is over; the flags say how, and the row is its last. A life that is
+ * lost is none: the game goes on, and the row is the first of the next life. Shapes: action
+ * (space_action_bytes). Errors: IO. */
 MUST_CHECK enum status world_step(struct world *world, const void *action, bool *ended,
                                   struct error *error);
 

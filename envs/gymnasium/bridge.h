@@ -1,5 +1,5 @@
 /* What stands after --env= of an environment in Python, as one struct of functions.
- * Upstream: envs/bridge.c. Downstream: game.h, atari.h. */
+ * Upstream: bridge.c, which makes it; game.c, atari.c. */
 #ifndef ACORN_ENVS_GYMNASIUM_BRIDGE_H
 #define ACORN_ENVS_GYMNASIUM_BRIDGE_H
 

@@ -1,5 +1,5 @@
 /* What convolutions and products by oneDNN share: the engine, descriptions, and weights in forms of
- * oneDNN's. Upstream: cpu_dnnl*.c, the only files that include oneDNN. Thread: the device's.
+ * oneDNN's. Upstream: cpu_dnnl.c, cpu_dnnl_conv.c, cpu_dnnl_product.c. Thread: the device's.
  * Errors: a failure inside oneDNN is fatal. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_DNNL_ENGINE_H
 #define ACORN_LEARNER_DEVICE_CPU_DNNL_ENGINE_H

@@ -3,7 +3,7 @@
  * Version 3 made memory descriptors opaque and creates an operation in one call; version 2 has
  * plain structs and fills in an operation descriptor first. Everything else is the same in both and
  * is called directly. A form is a memory descriptor: shape, data type and order in memory.
- * Upstream: cpu_dnnl*.c, bench_pixels.c. Thread: any.
+ * Upstream: cpu_dnnl_engine.h, tests/bench/bench_pixels.c. Thread: any.
  * Errors: a form that cannot be made is fatal; the others return oneDNN's status. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_DNNL_VERSION_H
 #define ACORN_LEARNER_DEVICE_CPU_DNNL_VERSION_H

@@ -18,7 +18,7 @@
  * outputs, H hidden size, A actions, T time steps, N sequences, P parameters. Thread: one `struct
  * device` per thread (it holds that thread's scratch memory); memory may be shared between devices
  * of the same kind. Errors: a device failure is fatal. Upstream: learner/network, learner/train,
- * learner/serve/inference.c. */
+ * learner/serve/memory.h. */
 #ifndef ACORN_LEARNER_DEVICE_DEVICE_H
 #define ACORN_LEARNER_DEVICE_DEVICE_H
 
@@ -340,7 +340,10 @@ struct device_ops {
    * (max_norm 0: not at all), norm (1) as computed by global_norm. Where the norm is not finite
    * nothing changes. */
   void (*global_norm)(struct device *d, real *norm, const real *g, size_t P);
-  /* Source: Kingma and Ba 2015, algorithm 1. */
+  /* p -= learning_rate m_hat / (sqrt(v_hat) + epsilon), where the hat is the correction for the
+   * bias. TensorFlow adds its epsilon ("epsilon hat") to the root of the uncorrected v: there a
+   * value means what epsilon / sqrt(1 - beta2^step) means here, which is larger at first.
+   * Source: Kingma and Ba 2015, algorithm 1; the other form is at the end of its section 2. */
   void (*adam)(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
                const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
                float epsilon, size_t P);

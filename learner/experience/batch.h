@@ -1,6 +1,6 @@
 /* A training batch of N windows of T+1 steps, time-major: what experience hands to training.
- * What networks and losses read is device memory; what the trainer decides by it has on the host
- * too. All is allocated once. Owner: the FIFO (fifo.h), lent to the trainer from take to release. */
+ * What networks and losses read is device memory; what the trainer decides by is on the host too.
+ * All is allocated once. Owner: the FIFO (fifo.h), lent to the trainer from take to release. */
 #ifndef ACORN_LEARNER_EXPERIENCE_BATCH_H
 #define ACORN_LEARNER_EXPERIENCE_BATCH_H
 

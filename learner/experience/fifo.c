@@ -120,6 +120,14 @@ static bool add_window(struct fifo *fifo, struct train_batch *batch, bool too_ol
   return full;
 }
 
+static bool is_too_old(const struct fifo *fifo, const struct train_batch *batch, int column,
+                       int64_t current_version) {
+  int64_t first = step_stamp_version(*train_batch_stamp(batch, 0, column));
+  int64_t last = step_stamp_version(*train_batch_stamp(batch, batch->T - 1, column));
+  if (fifo->config.synchronous && last < current_version) return true;
+  return fifo->config.max_lag > 0 && current_version - first > fifo->config.max_lag;
+}
+
 bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *window,
                int64_t current_version) {
   struct train_batch *batch = wait_for_room(fifo);
@@ -131,8 +139,7 @@ bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *wind
    */
   int column = batch->num_windows;
   pages_gather(pages, batch, column, window);
-  int64_t lag = current_version - step_stamp_version(*train_batch_stamp(batch, 0, column));
-  return add_window(fifo, batch, fifo->config.max_lag > 0 && lag > fifo->config.max_lag);
+  return add_window(fifo, batch, is_too_old(fifo, batch, column, current_version));
 }
 
 void fifo_drain(struct fifo *fifo) {

@@ -17,8 +17,10 @@
 struct fifo_config {
   int T, N;
   struct step_shape shape; /* as the pages' */
-  int64_t max_lag; /* windows whose first step is older than this many updates are dropped and
+  int64_t max_lag;  /* windows whose first step is older than this many updates are dropped and
                       counted; 0: never */
+  bool synchronous; /* windows whose last step is older than the newest parameters are dropped too:
+                       those that closed together with a batch that has just been trained on */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL */
 };
 

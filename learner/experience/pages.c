@@ -222,10 +222,35 @@ static void end_life(struct pages *pages, int slot_index) {
   pages->rows.cursor[slot_index].left = 0;
 }
 
+/* Steps until the slot that began a page last begins its next one. A slot whose actor has gone has
+ * not begun one for long. */
+static int steps_to_next_page(const struct pages *pages) {
+  uint64_t begun = 0;
+  int steps = 0;
+  for (int i = 0; i < pages->config.num_slots; i++) {
+    int newest = pages->slot[i].newest;
+    if (newest == NONE || pages->page[newest].begun <= begun) continue;
+    begun = pages->page[newest].begun;
+    steps = pages->rows.cursor[i].left;
+  }
+  return steps;
+}
+
+static int phase_of(const struct pages *pages, int slot_index) {
+  switch (pages->config.phase) {
+    case PAGES_STAGGERED: /* neighbours, whose steps come in one message, get different ones */
+      return slot_index % pages->config.page_steps;
+    case PAGES_TOGETHER:
+      return steps_to_next_page(pages);
+    case PAGES_AT_ONCE:
+      break;
+  }
+  return 0;
+}
+
 void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
   end_life(pages, slot_index);
-  /* Neighbours, whose steps come in one message, get different phases. */
-  int phase = pages->config.stagger ? slot_index % pages->config.page_steps : 0;
+  int phase = phase_of(pages, slot_index);
   *slot_of(pages, slot_index) = (struct slot){.newest = NONE,
                                               .skip = phase,
                                               .alive = true,

@@ -2,12 +2,11 @@
  * holds its observation once.
  *
  * A slot is one environment id; a life is one lease of it. Appending a step gives the row it lives
- * in; the caller writes the row, on the device (pages_write) and its stamp. A slot's pages form a chain. Pages begin at window starts, so
- * page_steps is the stride between window starts (V-trace: T), and a window of T+1 steps is one
- * page and the first step of the next.
- * The first page of a life begins `phase(slot)` steps after
- * the life does, staggered over the slots so that windows complete evenly; the steps before it need
- * no row (nothing can train on them).
+ * in; the caller writes the row, on the device (pages_write), and its stamp. A slot's pages form a
+ * chain. Pages begin at window starts, so page_steps is the stride between window starts (V-trace:
+ * T), and a window of T+1 steps is one page and the first step of the next.
+ * The first page of a life may begin some steps after the life does (enum pages_phase); the steps
+ * before it need no row (nothing can train on them).
  *
  * Where frames are stacked a step shows some of the steps before it: the window's *footprint*. Then
  * every step has a row (those before the phase in the end of a page of their own), and a page stays
@@ -20,7 +19,7 @@
  * Invariant: a held page is never reused; a window that pages_append closed can be
  * gathered until it is released or its life ends, in any order; no window crosses two lives.
  * Upstream: serve/inference.c (thread: inference). Downstream: fifo.c (gathers).
- * Source of the row layout: design 5. */
+ * docs/design.md, "Experience", has the reasons for the layout. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
 
@@ -28,13 +27,20 @@
 
 #include "learner/experience/batch.h"
 
+/* When the first page of a life begins. */
+enum pages_phase {
+  PAGES_AT_ONCE,
+  PAGES_STAGGERED, /* so that windows of all slots complete evenly */
+  PAGES_TOGETHER   /* so that windows of all slots complete together */
+};
+
 struct pages_config {
   int num_slots;
   int num_pages;           /* >= pages_needed(num_slots, footprint) */
   int page_steps;          /* T */
   struct step_shape shape; /* footprint: at most page_steps */
-  bool stagger;            /* false: every phase is 0 (deterministic tests) */
-  int spare_rows;          /* of observations behind those of the pages, for the caller */
+  enum pages_phase phase;
+  int spare_rows; /* of observations behind those of the pages, for the caller */
 };
 
 /* Where a slot's next step goes while its page has room. */

@@ -1,5 +1,5 @@
 /* One checkpoint file on the disk: written whole or not at all, read only if it is a regular file.
- * Upstream: checkpoint.c; checkpoint_read and checkpoint_list (checkpoint.h) are here too.
+ * checkpoint_read and checkpoint_list (checkpoint.h) are here too. Upstream: checkpoint.c.
  * Downstream: checkpoint_format.h. Thread: any (no state). */
 #ifndef ACORN_LEARNER_PARAMS_CHECKPOINT_FILE_H
 #define ACORN_LEARNER_PARAMS_CHECKPOINT_FILE_H

@@ -1,6 +1,6 @@
 /* The bytes of a checkpoint file (layout: checkpoint.h), without files: from items to a header,
  * from bytes to entries.
- * Upstream: checkpoint.c. Thread: any (no state).
+ * Upstream: checkpoint_file.c. Thread: any (no state).
  * Invariant: checkpoint_decode accepts exactly the bytes that a writer makes: every bit of them is
  * a magic, covered by a checksum, a checksum itself, or padding that must be zero. */
 #ifndef ACORN_LEARNER_PARAMS_CHECKPOINT_FORMAT_H

@@ -115,7 +115,7 @@ void batcher_remove(struct batcher *batcher, int client) {
     }
     if (c->late) batcher->late_clients--;
     if (c->state == CLIENT_QUEUED && batcher->filling) row_batch_kill(batcher->filling, client);
-    c->state = CLIENT_NONE;
+    *c = (struct client){.state = CLIENT_NONE};
     pthread_cond_signal(&batcher->changed);
   }
   pthread_mutex_unlock(&batcher->lock);

@@ -1,8 +1,8 @@
 /* Gathers rows until an inference batch should run: crossing 1.
  *
- * One buffer fills while one batch runs, or two where the device is asynchronous. A client (one stream, K rows) is *stepping* while
- * its actor works, *queued* once its rows are in the filling buffer, *running* until its answer
- * goes out. A batch runs as soon as one holds:
+ * One buffer fills while one batch runs, or two where the device is asynchronous. A client (one
+ * stream, K rows) is *stepping* while its actor works, *queued* once its rows are in the filling
+ * buffer, *running* until its answer goes out. A batch runs as soon as one holds:
  *   - queued rows, those of evaluators apart, >= target_rows (default: half of the live rows);
  *   - no live client is stepping: nobody else can come;
  *   - the oldest row has waited max_wait_us.
@@ -60,8 +60,8 @@ void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segmen
 /* The message was refused and is answered already: the segment is dead. */
 void batcher_cancel(struct batcher *batcher, struct row_batch *batch, int segment);
 
-/* The batch that should run now, or NULL, as while config.running batches do; then *deadline_us is when to ask again if nothing
- * happens. */
+/* The batch that should run now, or NULL, as while config.running batches do; then *deadline_us is
+ * when to ask again if nothing happens. */
 struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int64_t *deadline_us);
 /* Waits for one; NULL once closed. Thread: inference. */
 struct row_batch *batcher_take(struct batcher *batcher);

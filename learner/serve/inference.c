@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/network/network.h"
 #include "learner/serve/memory.h"
 #include "learner/serve/reply.h"
 

@@ -3,7 +3,7 @@
  * learner files. A batch is launched (the device computes) and finished (the host waits for the
  * actions); on an asynchronous device a second one may be launched in between.
  * Thread: inference (with one queue on a CPU: the queue's own thread).
- * Upstream: batcher.h. Downstream: serve/memory.h; experience/{pages,fifo}.h; params/weights.h;
+ * Upstream: serve.c. Downstream: serve/memory.h; experience/{pages,fifo}.h; params/weights.h;
  * learner/network, learner/algorithm/policy.h. */
 #ifndef ACORN_LEARNER_SERVE_INFERENCE_H
 #define ACORN_LEARNER_SERVE_INFERENCE_H
@@ -53,7 +53,8 @@ bool inference_ended(const struct inference *inference);
 
 /* Gives a batch to the device. There must be room. Owner: lent until it is finished. */
 void inference_launch(struct inference *inference, struct row_batch *batch);
-/* Waits for the batch that was launched first, answers its streams, files its steps, recycles it. */
+/* Waits for the batch that was launched first, answers its streams, files its steps and recycles
+ * it. */
 void inference_finish(struct inference *inference);
 /* Batches between the two, and whether one more may be launched. */
 int inference_running(const struct inference *inference);

@@ -162,24 +162,32 @@ static void join_message(void *context, struct rpc_stream *stream, const struct 
 
 /* ---- Play */
 
-/* The first message of a stream: its run id names the lease. NULL if there is none; then the stream
- * is answered. */
+/* The first message of a stream: its run id names the lease. If it has nothing else, it only ties
+ * the lease to the stream, while the client resets its environments, and is answered by an empty
+ * Actions. Returns NULL if the stream is answered, else the lease, whose rows the message has. */
 static struct lease *begin_play(struct ingress *self, struct rpc_stream *stream,
                                 const struct wire_span *spans, int num_spans) {
   uint64_t run_id = 0;
+  bool alone = false;
   struct lease *lease;
   struct error error;
-  enum status status = wire_peek_run_id(&run_id, spans, num_spans, &error);
+  enum status status = wire_peek_run_id(&run_id, &alone, spans, num_spans, &error);
   if (status == STATUS_OK) status = leases_play(self->leases, &lease, run_id, stream, &error);
   if (status != STATUS_OK) {
     refuse_stranger(self, stream, REFUSED_PLAY, status, &error);
     return NULL;
   }
   rpc_stream_set_user(stream, lease);
+  if (!alone) return lease;
+  rpc_stream_reply(stream, "", 0, "", 0);
+  return NULL;
+}
+
+/* With its first rows a lease takes part in batches: from then on they wait for it. */
+static void begin_stepping(struct ingress *self, const struct lease *lease) {
   bool eval = lease->role == WIRE_ROLE_EVAL;
   batcher_add(self->batcher, lease->client, lease->num_environments, lease->first_slot, lease->life,
               eval, !eval || self->config.evaluate, clock_now_us());
-  return lease;
 }
 
 static void report_episodes(struct ingress *self, const struct lease *lease,
@@ -223,6 +231,7 @@ static void play_message(void *context, struct rpc_stream *stream, const struct 
   if (refuse_when_stopping(self, stream, NULL)) return;
   struct lease *lease = rpc_stream_user(stream);
   if (!lease && !(lease = begin_play(self, stream, spans, num_spans))) return;
+  if (!lease->started) begin_stepping(self, lease);
 
   int segment;
   int64_t now_us = clock_now_us();

@@ -3,7 +3,7 @@
  * with a sentence; nobody else notices. Threads: Play: the queue threads; the others, which may not
  * wait until inference has time: whoever polls the control queue. All state that they share is in
  * leases and batcher.
- * Upstream: rpc/server.h. Downstream: leases.h, batcher.h, players.h, progress.h. */
+ * Upstream: serve.c. Downstream: leases.h, batcher.h, players.h, report/progress.h. */
 #ifndef ACORN_LEARNER_SERVE_INGRESS_H
 #define ACORN_LEARNER_SERVE_INGRESS_H
 

@@ -112,14 +112,14 @@ static struct rpc_stream *forget(struct leases *leases, struct lease *lease) {
   return stream;
 }
 
-/* An older lease of the name: gone at once if it never played; else its stream is handed back to be
- * cancelled, and the struct stays until that has closed. */
-static struct rpc_stream *supersede(struct leases *leases, struct lease *old) {
-  note_lost(leases, old);
-  if (!old->playing) return forget(leases, old);
-  free_slots(leases, old);
-  rpc_stream_ref(old->stream);
-  return old->stream;
+/* Ends a lease from outside its stream: gone at once if it never played; else its stream is handed
+ * back to be cancelled, and the struct stays until that has closed. */
+static struct rpc_stream *revoke(struct leases *leases, struct lease *lease) {
+  note_lost(leases, lease);
+  if (!lease->playing) return forget(leases, lease);
+  free_slots(leases, lease);
+  rpc_stream_ref(lease->stream);
+  return lease->stream;
 }
 
 /* Lives of the slots advance together, so that all rows of a lease carry one number. */
@@ -219,7 +219,7 @@ static enum status try_join(struct leases *leases, struct lease **out,
     if (old) mark_slots(leases, old, 1);
     return refuse_full(leases, request, first, error);
   }
-  if (old) *superseded = supersede(leases, old);
+  if (old) *superseded = revoke(leases, old);
   struct lease *lease = *out = find_unused(leases);
   CHECK(lease, "an entry that was there is gone");
   fill_lease(leases, lease, request, first, now_us);
@@ -272,18 +272,24 @@ void leases_end(struct leases *leases, struct lease *lease, bool finished) {
   if (stream) rpc_stream_unref(stream);
 }
 
-void leases_expire(struct leases *leases, int64_t now_us) {
+/* How long a lease in its present state may last, counted from its Join. */
+static int64_t limit_us(const struct lease *lease) {
+  if (!lease->playing) return LEASE_PLAY_WAIT_US;
+  return lease->steps == 0 ? LEASE_ROWS_WAIT_US : INT64_MAX;
+}
+
+struct rpc_stream *leases_expire(struct leases *leases, int64_t now_us) {
+  struct rpc_stream *silent = NULL;
   pthread_mutex_lock(&leases->lock);
-  for (int i = 0; i < leases->num_slots; i++) {
+  for (int i = 0; i < leases->num_slots && !silent; i++) {
     struct lease *lease = &leases->lease[i];
-    if (lease->used && !lease->playing && !lease->ended &&
-        now_us - lease->joined_us > LEASE_PLAY_WAIT_US) {
-      log_warn("%s joined 5 minutes ago and never played: its lease has ended", lease->name);
-      note_lost(leases, lease);
-      forget(leases, lease);
-    }
+    if (!lease->used || lease->ended || now_us - lease->joined_us <= limit_us(lease)) continue;
+    log_warn("%s joined %d s ago and has sent no %s: its lease has ended", lease->name,
+             (int)(limit_us(lease) / 1000000), lease->playing ? "rows" : "message on a Play");
+    silent = revoke(leases, lease);
   }
   pthread_mutex_unlock(&leases->lock);
+  return silent;
 }
 
 void leases_seeds(const struct leases *leases, const struct lease *lease, uint64_t *seeds) {

@@ -2,11 +2,11 @@
  * Join to its end.
  *
  * Training ids are 0 .. max_train-1, evaluation ids follow; a Join gets the lowest K that are free
- * together. A lease ends with its stream, or when no Play followed the Join for 5 minutes. A Join
- * with a name that is already there supersedes the older lease. Each slot counts its lives: a row
- * of an older life is never mistaken for one of the new. In deterministic mode Joins are collected
- * until all expected environments are there and then leased in the order of their names, so that
- * ids do not depend on who came first.
+ * together. A lease ends with its stream, or when no Play followed the Join for 30 s, or no rows
+ * for 10 minutes. A Join with a name that is already there supersedes the older lease. Each slot
+ * counts its lives: a row of an older life is never mistaken for one of the new. In deterministic
+ * mode Joins are collected until all expected environments are there and then leased in the order
+ * of their names, so that ids do not depend on who came first.
  *
  * Threads: any; one mutex. No gRPC call is made under it: what must be cancelled is handed back to
  * the caller. Upstream: ingress.c. A lease's plain members are read-only from its Join to its end.
@@ -21,8 +21,10 @@
 #include "common/rpc/wire.h"
 #include "learner/serve/batcher.h"
 
-/* The environments of a Join are reset before its first message, one after the other. */
-enum { LEASE_PLAY_WAIT_US = 300 * 1000 * 1000 };
+/* From the Join to the message that names its lease, and to the first rows. Between the two the
+ * client resets its environments, one after the other: our actors allow 300 s for that (--hang_s).
+ */
+enum { LEASE_PLAY_WAIT_US = 30 * 1000 * 1000, LEASE_ROWS_WAIT_US = 600 * 1000 * 1000 };
 
 struct leases_config {
   int max_train, max_eval;
@@ -43,12 +45,14 @@ struct lease {
   enum wire_role role;
   struct wire_layout layout;
   uint8_t *last_flags; /* (K) of the message before; queue thread only */
-  bool started;        /* a message has come; queue thread only */
+  bool started;        /* rows have come; queue thread only */
   _Atomic uint64_t steps;
 
   /* guarded by the table's lock */
   bool used, playing;
-  bool ended; /* superseded: its ids are free, the struct stays until its stream has closed */
+  /* superseded, or without rows for too long: its ids are free, the struct stays until its stream
+   * has closed */
+  bool ended;
   int64_t joined_us;
   struct rpc_stream *stream; /* of its Play, referenced; NULL before */
 };
@@ -75,8 +79,10 @@ MUST_CHECK enum status leases_play(struct leases *leases, struct lease **out, ui
 /* Ends a lease; its ids are free. `finished`: in good order, it will not come back. */
 void leases_end(struct leases *leases, struct lease *lease, bool finished);
 
-/* Ends the leases whose Play did not come in time. */
-void leases_expire(struct leases *leases, int64_t now_us);
+/* Ends the leases whose Play or whose first rows did not come in time. Of the latter the stream is
+ * returned, one at each call, with a reference that the caller gives back after cancelling it (its
+ * on_close then calls leases_end); NULL: there is none, or no more. */
+struct rpc_stream *leases_expire(struct leases *leases, int64_t now_us);
 
 /* The seeds of a lease's environments (K), and how far apart those of its next episodes are. */
 void leases_seeds(const struct leases *leases, const struct lease *lease, uint64_t *seeds);

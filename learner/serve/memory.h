@@ -10,6 +10,7 @@
 #ifndef ACORN_LEARNER_SERVE_MEMORY_H
 #define ACORN_LEARNER_SERVE_MEMORY_H
 
+#include "learner/device/device.h"
 #include "learner/experience/pages.h"
 
 struct memory_config {

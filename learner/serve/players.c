@@ -41,7 +41,7 @@ void players_destroy(struct players *players) {
   free(players);
 }
 
-/* What the batcher knows of a lease; all zero before its Play. */
+/* What the batcher knows of a lease; all zero before its first rows. */
 static struct batcher_client client_of(const struct players *players,
                                        const struct lease_view *view) {
   if (!view->playing) return (struct batcher_client){.state = "joined"};

@@ -1,8 +1,8 @@
 /* What Status shows of each player, one stream of an actor: who it is, how fast it is, how long it
  * makes the learner wait and waits itself. Rates and means are over the last interval that
  * players_tick has closed; what is counted on the hot path are sums in the batcher's clients, which
- * this compares. Thread: the one that polls the control queue. Upstream: ingress.c, report.c.
- * Downstream: leases.h, batcher.h. */
+ * this compares. Thread: the one that polls the control queue. Upstream: ingress.c; the main
+ * loop, which closes intervals. Downstream: leases.h, batcher.h. */
 #ifndef ACORN_LEARNER_SERVE_PLAYERS_H
 #define ACORN_LEARNER_SERVE_PLAYERS_H
 

@@ -1,7 +1,7 @@
 /* What was refused and why: counted for the metrics, named in the log. A peer that goes wrong a
  * thousand times a second gets ten lines a second of each kind, and a count of the
  * others.
- * Upstream: ingress.c. Downstream: gauges.c. Thread: any. */
+ * Upstream: ingress.c. Downstream: report/gauges.c. Thread: any. */
 #ifndef ACORN_LEARNER_SERVE_REFUSALS_H
 #define ACORN_LEARNER_SERVE_REFUSALS_H
 

@@ -1,5 +1,5 @@
 /* The rules of a step that only the message before can tell, and numbers that nobody may learn
- * from. Source: design 3, "A step". Thread: any (no state of its own). */
+ * from. Source: docs/protocol.md, "A step". Thread: any (no state of its own). */
 #ifndef ACORN_LEARNER_SERVE_RULES_H
 #define ACORN_LEARNER_SERVE_RULES_H
 

@@ -43,8 +43,8 @@ static bool may_run(const struct serve *serve) {
   return !atomic_load(&serve->stopping) && !inference_ended(serve->inference);
 }
 
-/* Runs the batches that are ready. While a batch computes, the next one is launched if there is room
- * for it. Returns whether there was any. */
+/* Runs the batches that are ready. While a batch computes, the next one is launched if there is
+ * room for it. Returns whether there was any. */
 static bool run_ready(struct serve *serve, int64_t now_us, int64_t *deadline_us) {
   struct inference *inference = serve->inference;
   for (bool ran = false;; ran = true) {
@@ -57,6 +57,14 @@ static bool run_ready(struct serve *serve, int64_t now_us, int64_t *deadline_us)
       inference_finish(inference);
     else
       return ran;
+  }
+}
+
+static void end_silent_leases(const struct serve *serve, int64_t now_us) {
+  struct rpc_stream *stream;
+  while ((stream = leases_expire(serve->leases, now_us))) {
+    rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED, "no rows came for 10 minutes");
+    rpc_stream_unref(stream);
   }
 }
 
@@ -73,7 +81,7 @@ static void *run_inline(void *argument) {
     if (ran && clock_now_us() - now_us > LONG_US)
       while (rpc_server_poll(serve->server, queue->index, 0) > 0) continue;
     if (now_us >= expire_us) {
-      leases_expire(serve->leases, now_us);
+      end_silent_leases(serve, now_us);
       expire_us = now_us + EXPIRE_US;
     }
   }
@@ -84,7 +92,7 @@ static void *run_queue(void *argument) {
   struct queue *queue = argument;
   struct serve *serve = queue->serve;
   while (rpc_server_poll(serve->server, queue->index, clock_now_us() + QUEUE_WAIT_US) >= 0)
-    if (queue->index == 0) leases_expire(serve->leases, clock_now_us());
+    if (queue->index == 0) end_silent_leases(serve, clock_now_us());
   return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* The trainer thread: takes batches from the FIFO, makes updates, publishes the parameters, keeps
  * the run's state for checkpoints. A linear loop. Threads: trainer_* functions are called by main,
- * the loop runs on a thread of its own. Upstream: experience/fifo.h. Downstream: params/weights.h;
- * main (checkpoint buffers, crossing 4). */
+ * the loop runs on a thread of its own. Upstream: learner/run.c. Downstream: experience/fifo.h;
+ * params/weights.h; main (checkpoint buffers, crossing 4). */
 #ifndef ACORN_LEARNER_TRAIN_TRAINER_H
 #define ACORN_LEARNER_TRAIN_TRAINER_H
 
@@ -47,7 +47,8 @@ void trainer_join(struct trainer *trainer);
 /* Asks for a checkpoint buffer at the next step border; on_saved follows. Nothing happens while one
  * is still in use. */
 void trainer_request_save(struct trainer *trainer);
-/* What to write, valid from on_saved until trainer_saved; the number of updates it stands for. */
+/* What to write, valid from on_saved until trainer_release_save; the number of updates it stands
+ * for. */
 int trainer_items(struct trainer *trainer, struct checkpoint_item *items);
 int64_t trainer_saved_updates(const struct trainer *trainer);
 /* What the network saw at an update, one image of each of several windows: (count, ...) as

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "learner/train/entropy.h"
+#include "learner/train/optimizer.h"
 #include "learner/train/reduction.h"
 #include "learner/train/state.h"
 #include "learner/train/update_stats.h"

@@ -40,8 +40,8 @@ MUST_CHECK enum status update_step(struct update *update, const struct train_bat
                                    int64_t environment_steps, struct update_stats *stats,
                                    struct error *error);
 
-/* frame (T+1, N, stack - 1): rows of the batch's history that each step shows besides itself, newest
- * first; -1 instead of a frame of an earlier episode. */
+/* frame (T+1, N, stack - 1): rows of the batch's history that each step shows besides itself,
+ * newest first; -1 instead of a frame of an earlier episode. */
 void update_stack_frames(int32_t *frame, const struct train_batch *batch, int stack);
 
 /* What the network reads of the first steps of up to `rows` windows: images (B, H, W, stack * C), 0

@@ -126,6 +126,14 @@ pass_if "another version" refuses "for version 7 of env.h and this Acorn has ver
   ./other_abi.so vtrace 1
 pass_if "an option that it does not have" refuses "did you mean 'holes'" \
   ./meadow.so vtrace 1 --env_args='{"hole": 1}'
+sed 's/space->discrete = NUM_ACTIONS;/space->box = 1, space->low[0] = -1, space->high[0] = 1;/' \
+  meadow.c >boxed.c
+so boxed.c boxed.so
+for agent in vtrace random; do
+  pass_if "continuous actions, by $agent" refuses \
+    "environment 'meadow' has continuous actions; agent '$agent' needs discrete ones" \
+    ./boxed.so $agent 1
+done
 
 # ---- liars: the example with one line changed
 # liar NAME SED: NAME.so.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The scripts themselves: they work through a symbolic link, by a relative path, from any folder.
+# And what lint.sh finds in the comments of headers.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # ---- symbolic links, as in ~/bin
@@ -14,6 +15,32 @@ for script in "$tree"/run_local.sh "$tree"/scripts/*.sh "$tree"/deploy/*.sh; do
   ln -s "$script" "bin/${link##*/}"
   pass_if "$(basename "$link") --help, by a symbolic link" same_help "$script" "$link"
 done
+
+# ---- lint.sh, in a tree with one header, which calls.c includes and other.c does not
+mkdir -p lint/learner/train
+cp -r "$tree/scripts" lint
+git -C lint init -q
+echo 'DisableFormat: true' >lint/.clang-format
+echo '#include "learner/train/header.h"' >lint/learner/train/calls.c
+: >lint/learner/train/other.c
+# lints COMMENT [COMPLAINT]: what lint.sh prints of a header that begins so; without one: nothing.
+lints() {
+  printf '/* A header. %b */\n' "$1" >lint/learner/train/header.h
+  lint/scripts/lint.sh >out 2>err
+  is $? $(($# - 1)) || return
+  [ $# -eq 1 ] || grep -qxF "  learner/train/header.h: $2" out
+}
+pass_if "lint.sh takes a header whose callers include it" lints \
+  "Upstream: train/calls.c (why),\n * {calls,calls}.c. Downstream: learner/train, other.c. Not a.c."
+pass_if "it finds a caller that does not" lints "Upstream: calls.c,\n * train/other.c." \
+  "learner/train/other.c is upstream, but does not include it"
+pass_if "and one of several" lints "Upstream: train/*.c. Thread: any." \
+  "learner/train/other.c is upstream, but does not include it"
+pass_if "a caller that is not there" lints "Upstream: calls.c; serve/{gone,calls}.c." \
+  "there is no serve/gone.c"
+pass_if "a file downstream that is not there" lints \
+  "Upstream: calls.c. Downstream: learner/train; a\n * b/c.h." "there is no b/c.h"
+pass_if "a folder that is not there" lints "Downstream: learner/gone." "there is no learner/gone"
 
 run catch vtrace 1 4 --total_steps=4k --logdir="$work/run" --seed=1
 ended

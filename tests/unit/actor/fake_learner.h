@@ -41,11 +41,11 @@ struct learner {
   char address[64];
 
   /* what it was sent */
-  atomic_int joins, messages, held, gate;
+  atomic_int joins, messages, held, gate; /* messages: those with rows */
   int64_t join_us[16];
   struct wire_join_request request;
   struct wire_layout layout;
-  uint64_t run_id[64];              /* per message */
+  uint64_t run_id[16];              /* per Join: what its stream was tied to */
   uint8_t flags[64][LEARNER_MAX_K]; /* per message */
   float reward[64][LEARNER_MAX_K];
   uint8_t observation[LEARNER_MAX_K * LEARNER_MAX_ROW]; /* of the last message, in row layout */
@@ -116,9 +116,18 @@ static inline void learner_note(const struct wire_span *spans, int n, int messag
   if (wire_decode_steps(&rows, spans, n, &learner.layout, &error) != STATUS_OK) abort();
   learner.num_episodes += rows.num_episodes;
   if (message >= 64) return;
-  learner.run_id[message] = rows.run_id;
   memcpy(learner.reward[message], reward, sizeof(reward));
   memcpy(learner.flags[message], flags, sizeof(flags));
+}
+
+/* The first message of a stream only names the lease. */
+static inline bool learner_binds(const struct wire_span *spans, int n) {
+  uint64_t run_id;
+  bool alone;
+  if (wire_peek_run_id(&run_id, &alone, spans, n, NULL) != STATUS_OK) abort();
+  int join = atomic_load(&learner.joins) - 1;
+  if (alone && join < 16) learner.run_id[join] = run_id;
+  return alone;
 }
 
 /* Actions 10, 11, 12, ... for environments 0, 1, 2, ... */
@@ -127,6 +136,10 @@ static inline void learner_on_steps(void *context, struct rpc_stream *stream,
   (void)context;
   const struct learner_act *act = learner_present_act();
   learner_sync();
+  if (learner_binds(spans, n)) {
+    rpc_stream_reply(stream, "", 0, "", 0);
+    return;
+  }
   learner_note(spans, n, atomic_load(&learner.messages));
   learner_sync();
   atomic_fetch_add(&learner.messages, 1);

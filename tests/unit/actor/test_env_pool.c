@@ -60,7 +60,7 @@ static float seen(int k) {
   return value;
 }
 
-/* One row of a single environment, call by call: what "A step" of the design says. */
+/* One row of a single environment, call by call: what "A step" in docs/protocol.md says. */
 struct expected {
   float observation, reward;
   uint8_t flags;

@@ -92,7 +92,7 @@ static void joins_again_after_a_restart(void **state) {
   assert_int_equal(learner.flags[2][0], 0);
   assert_int_equal(learner.flags[3][0], STEP_FIRST); // the first message of the second lease
   assert_true(learner.reward[3][0] == 0);
-  assert_int_equal(learner.run_id[3], LEARNER_RUN_ID);
+  assert_int_equal(learner.run_id[1], LEARNER_RUN_ID);
   assert_true(fake_seed[0] == 500 && fake_seed[1] == 500);
 }
 

@@ -224,9 +224,11 @@ static void what_is_encoded_is_decoded(void **state) {
     assert_true(accepted);
     struct oracle_pieces pieces;
     uint64_t run_id = 1;
+    bool alone = true;
     oracle_split(&pieces, message, header + body, &random);
-    assert_int_equal(wire_peek_run_id(&run_id, pieces.span, pieces.count, NULL), STATUS_OK);
+    assert_int_equal(wire_peek_run_id(&run_id, &alone, pieces.span, pieces.count, NULL), STATUS_OK);
     oracle_join(&pieces);
+    assert_false(alone);
     assert_true(run_id == sent.rows.run_id);
   }
 }
@@ -234,8 +236,22 @@ static void what_is_encoded_is_decoded(void **state) {
 static void peeking_refuses_what_is_no_message(void **state) {
   (void)state;
   uint64_t run_id;
+  bool alone;
   struct wire_span span = {(const uint8_t *)"\x7a\x05" "abcd", 6};
-  assert_int_equal(wire_peek_run_id(&run_id, &span, 1, NULL), STATUS_INVALID);
+  assert_int_equal(wire_peek_run_id(&run_id, &alone, &span, 1, NULL), STATUS_INVALID);
+}
+
+static void a_run_id_alone(void **state) {
+  (void)state;
+  uint8_t message[WIRE_RUN_ID_BYTES];
+  assert_int_equal(wire_encode_run_id(message, 0x123456789abcdef0), sizeof(message));
+  for (size_t cut = 0; cut <= sizeof(message); cut++) {
+    const struct wire_span spans[] = {{message, cut}, {message + cut, sizeof(message) - cut}};
+    uint64_t run_id = 0;
+    bool alone = false;
+    assert_int_equal(wire_peek_run_id(&run_id, &alone, spans, 2, NULL), STATUS_OK);
+    assert_true(run_id == 0x123456789abcdef0 && alone);
+  }
 }
 
 int main(void) {
@@ -245,6 +261,7 @@ int main(void) {
       cmocka_unit_test(random_messages_agree_with_protobuf_c),
       cmocka_unit_test(what_is_encoded_is_decoded),
       cmocka_unit_test(peeking_refuses_what_is_no_message),
+      cmocka_unit_test(a_run_id_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

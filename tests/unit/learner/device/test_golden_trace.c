@@ -52,7 +52,8 @@ static void check_loss(const struct golden_cases *golden, struct testing *t, str
   const struct device_ops *ops = t->device->ops;
   bool mean = v->reduction == LOSS_MEAN;
   size_t steps = (size_t)(v->T * v->N), logits = steps * (size_t)A;
-  const struct device_schedule costs = {.entropy_cost = golden_scalar(golden, "entropy_cost")};
+  const float entropy_cost = golden_scalar(golden, "entropy_cost");
+  const struct device_schedule costs = {.entropy_cost = entropy_cost};
   ops->actor_critic_loss(t->device, a->d_log_prob, a->d_entropy, a->d_value, a->sums, v, a->vs,
                          a->advantage, a->entropy, &costs, golden_scalar(golden, "baseline_cost"),
                          0);

@@ -126,6 +126,29 @@ static void optimisers(struct testing *cpu, struct testing *ref) {
       }
 }
 
+/* Epsilon is added to the root of the bias-corrected square. With a constant gradient g that square
+ * is g^2 at every step: so with |g| = epsilon each step is half the learning rate. Were epsilon
+ * added before the correction, the first step would be 0.09 of it. */
+static void epsilon_is_added_after_the_correction(struct testing *cpu, struct testing *ref) {
+  enum { P = 2 };
+  struct testing *both[] = {cpu, ref};
+  const float start[P] = {1, 1}, g[P] = {0.25f, -0.25f};
+  for (int k = 0; k < 2; k++) {
+    struct testing *t = both[k];
+    struct arrays a = upload_start(t, start, P);
+    t->device->ops->upload(t->device, a.g, g, P);
+    t->device->ops->global_norm(t->device, a.norm, a.g, P);
+    for (int step = 1; step <= 3; step++) {
+      set_schedule(t, &a, step, 0.125f);
+      t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, 0, 0.9f,
+                           0.99f, 0.25f, P);
+      const double expected[P] = {1 - step * 0.0625, 1 + step * 0.0625};
+      expect(t, "p", expected, a.p, P, 1e-5);
+    }
+    testing_release(t);
+  }
+}
+
 /* A gradient of zeros has norm 0 and must not turn into NaN by clipping. */
 static void no_gradient(struct testing *cpu, struct testing *ref) {
   struct testing *both[] = {cpu, ref};
@@ -188,6 +211,10 @@ static void test_no_gradient(void **state) {
   (void)state;
   testing_each_set(no_gradient);
 }
+static void test_epsilon(void **state) {
+  (void)state;
+  testing_each_set(epsilon_is_added_after_the_correction);
+}
 static void test_not_finite(void **state) {
   (void)state;
   testing_each_device(check_not_finite);
@@ -199,9 +226,8 @@ static void test_deterministic(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_optimisers),
-      cmocka_unit_test(test_no_gradient),
-      cmocka_unit_test(test_not_finite),
+      cmocka_unit_test(test_optimisers),    cmocka_unit_test(test_no_gradient),
+      cmocka_unit_test(test_epsilon),       cmocka_unit_test(test_not_finite),
       cmocka_unit_test(test_deterministic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

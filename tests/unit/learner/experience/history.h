@@ -88,7 +88,8 @@ static inline bool history_stamp_matches(uint64_t stamp, const struct history_st
   return step_stamp_flags(stamp) == step->flags && step_stamp_version(stamp) == step->version;
 }
 
-/* Whether a column of a batch that the host can read holds exactly its window's T+1 steps and the state before the first. */
+/* Whether a column of a batch that the host can read holds exactly its window's T+1 steps and the
+ * state before the first. */
 static inline bool history_matches(const struct train_batch *batch, int column) {
   const struct window *window = &batch->window[column];
   for (int t = 0; t <= batch->T; t++) {

@@ -40,20 +40,29 @@ static struct device *make_device(void) {
   return device;
 }
 
-static struct world *world_create(int64_t max_lag) {
+static struct world *world_create_with(int64_t max_lag, bool synchronous) {
   struct world *world = calloc(1, sizeof *world);
   world->device = make_device();
   world->trainer_device = make_device();
   struct step_shape shape = world->shape = discrete_shape(STRIDE, STATE, 0);
   world->host = host_batch_create(T, N, &shape);
-  struct pages_config pages = {SLOTS, pages_needed(SLOTS, 0), T, shape, true, 0};
+  struct pages_config pages = {SLOTS, pages_needed(SLOTS, 0), T, shape, PAGES_STAGGERED, 0};
   world->pages = pages_create(world->device, &pages);
   world->metrics = metrics_create(1);
   world->give_wait_us = metrics_histogram(world->metrics, "fifo/wait_us", "");
-  struct fifo_config fifo = {T, N, shape, max_lag, world->give_wait_us, NULL};
+  struct fifo_config fifo = {.T = T,
+                             .N = N,
+                             .shape = shape,
+                             .max_lag = max_lag,
+                             .synchronous = synchronous,
+                             .give_wait_us = world->give_wait_us};
   world->fifo = fifo_create(world->device, &fifo);
   for (int i = 0; i < SLOTS; i++) pages_begin_life(world->pages, i, 1);
   return world;
+}
+
+static struct world *world_create(int64_t max_lag) {
+  return world_create_with(max_lag, false);
 }
 
 static void world_destroy(struct world *world) {
@@ -160,6 +169,20 @@ static void test_old_windows_are_dropped_and_counted(void **state) {
     for (int n = 0; n < N; n++) assert_true(matches(world, batch, n));
     assert_int_equal(same_window(&batch->window[0], &window), !rows[i].dropped);
     fifo_release(world->fifo, batch);
+    world_destroy(world);
+  }
+}
+
+/* Synchronous: a window is dropped if parameters are newer than its last step, however new. */
+static void test_synchronous_windows_end_with_the_newest_parameters(void **state) {
+  (void)state;
+  for (int lag = 0; lag < 2; lag++) {
+    struct world *world = world_create_with(0, true);
+    struct window window = next_window(world);
+    int64_t last = history_step(window.slot, window.life, window.first_step + T - 1).version;
+    fifo_give(world->fifo, world->pages, &window, last + lag);
+    assert_int_equal(fifo_counters(world->fifo).windows_dropped_lag, lag);
+    assert_int_equal(fifo_counters(world->fifo).windows_given, !lag);
     world_destroy(world);
   }
 }
@@ -386,6 +409,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_windows_come_out_in_order_and_whole),
       cmocka_unit_test(test_old_windows_are_dropped_and_counted),
+      cmocka_unit_test(test_synchronous_windows_end_with_the_newest_parameters),
       cmocka_unit_test(test_no_window_is_lost_between_two_threads),
       cmocka_unit_test(test_inference_waits_while_both_are_full),
       cmocka_unit_test(test_the_trainer_waits_for_a_whole_batch),

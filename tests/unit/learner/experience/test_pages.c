@@ -57,7 +57,7 @@ static struct world *world_create(int num_slots, int T, size_t stride, int state
                                         .num_pages = pages_needed(num_slots, 0) + spare_pages,
                                         .page_steps = T,
                                         .shape = discrete_shape(stride, state_size, 0),
-                                        .stagger = stagger};
+                                        .phase = stagger ? PAGES_STAGGERED : PAGES_AT_ONCE};
   assert_true(num_slots <= MAX_SLOTS && world->config.num_pages <= MAX_PAGES);
   world->pages = pages_create(world->device, &world->config);
   world->batch = train_batch_create(world->device, T, BATCH_COLUMNS, &world->config.shape);
@@ -127,7 +127,8 @@ static void begin(struct world *world, int i) {
   struct model_slot *slot = &world->slot[i];
   int *page_of = slot->page_of;
   pages_begin_life(world->pages, i, ++world->life);
-  uint64_t phase = world->config.stagger ? (uint64_t)(i % world->config.page_steps) : 0;
+  uint64_t phase =
+      world->config.phase == PAGES_STAGGERED ? (uint64_t)(i % world->config.page_steps) : 0;
   *slot =
       (struct model_slot){.alive = true, .life = world->life, .phase = phase, .page_of = page_of};
 }
@@ -304,6 +305,40 @@ static void test_windows_complete_evenly(void **state) {
   }
 }
 
+/* Slots that join at any time close their windows in the same rounds as the others, also after the
+ * slots that came first have gone; with frames of the past, too. */
+static void test_windows_complete_together(void **state) {
+  (void)state;
+  enum { SLOTS = 5, T = 4, ROUNDS = 60 };
+  static const int joins[SLOTS] = {0, 0, 3, 9, 22};
+  for (int footprint = 0; footprint < 3; footprint += 2) {
+    struct device *device = device_ref_float_create();
+    struct pages_config config = {.num_slots = SLOTS,
+                                  .num_pages = pages_needed(SLOTS, footprint),
+                                  .page_steps = T,
+                                  .shape = discrete_shape(16, 0, footprint),
+                                  .phase = PAGES_TOGETHER};
+    struct pages *pages = pages_create(device, &config);
+    for (int round = 0; round < ROUNDS; round++) {
+      int alive = 0, closed = 0;
+      for (int i = 0; i < SLOTS; i++)
+        if (round == joins[i]) pages_begin_life(pages, i, 1);
+      for (int i = 0; i < SLOTS; i++) {
+        if (round < joins[i] || (i < 2 && round > 40)) continue;
+        struct pages_place place = pages_append(pages, i);
+        alive += round >= joins[i] + 2 * T;
+        if (!place.closes_window) continue;
+        pages_release(pages, &place.window);
+        closed++;
+      }
+      if (closed) assert_true(closed >= alive);
+      if (closed) assert_int_equal(round % T, 0);
+    }
+    pages_destroy(pages);
+    device_destroy(device);
+  }
+}
+
 /* The pages of lives that ended go round like the others: every page of the pool is begun again. */
 static void test_pages_of_ended_lives_go_round(void **state) {
   (void)state;
@@ -381,6 +416,7 @@ int main(void) {
       cmocka_unit_test(test_pages_needed_is_enough),
       cmocka_unit_test(test_a_whole_round_of_windows_may_wait),
       cmocka_unit_test(test_windows_complete_evenly),
+      cmocka_unit_test(test_windows_complete_together),
       cmocka_unit_test(test_pages_of_ended_lives_go_round),
       cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_misuse_is_a_check),

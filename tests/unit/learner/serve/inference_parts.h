@@ -51,7 +51,7 @@ static inline void inference_parts_make_experience(struct inference_parts *parts
                                .num_pages = pages_needed(config->train_slots, 0),
                                .page_steps = config->T,
                                .shape = parts->shape,
-                               .stagger = config->stagger};
+                               .phase = config->stagger ? PAGES_STAGGERED : PAGES_AT_ONCE};
   struct fifo_config fifo = {
       .T = config->T, .N = config->N, .shape = parts->shape, .max_lag = config->max_lag};
   parts->pages = pages_create(parts->device, &pages);

@@ -190,6 +190,14 @@ static inline struct rpc_stream *play(struct fixture *f, uint64_t run_id, float 
   return stream;
 }
 
+/* Opens the stream of a lease without sending rows. */
+static inline struct rpc_stream *bind_lease(struct fixture *f, uint64_t run_id) {
+  struct rpc_stream *stream = loopback_open(f->methods, f->num_methods, "/acorn.Acorn/Play");
+  uint8_t message[WIRE_RUN_ID_BYTES];
+  loopback_send(stream, message, wire_encode_run_id(message, run_id));
+  return stream;
+}
+
 /* Plays what was joined; the reply is used up. */
 static inline struct rpc_stream *play_reply(struct fixture *f, struct wire_join_reply reply) {
   struct rpc_stream *stream = play(f, reply.run_id, 0);

@@ -141,16 +141,90 @@ static void a_run_id_is_good_for_one_stream(void **state) {
   wire_join_reply_deinit(&reply);
 }
 
+enum { SECOND_US = 1000000 };
+
+/* Expires leases as if so many seconds had passed. Returns the stream that is to be cancelled. */
+static struct rpc_stream *after(struct fixture *f, int64_t seconds) {
+  return leases_expire(f->leases, clock_now_us() + seconds * SECOND_US);
+}
+
 static void a_lease_without_play_expires(void **state) {
   struct fixture *f = *state;
   struct wire_join_reply reply = join(f, "actor/0/0");
-  leases_expire(f->leases, clock_now_us() + LEASE_PLAY_WAIT_US - 1000000);
+  assert_null(after(f, 29));
   assert_int_equal(leases_count(f->leases).players, 1);
-  leases_expire(f->leases, clock_now_us() + LEASE_PLAY_WAIT_US + 1000000);
+  assert_null(after(f, 31));
   assert_int_equal(leases_count(f->leases).players, 0);
   struct rpc_stream *stream = play_reply(f, reply);
   assert_int_equal(stream->code, RPC_UNAVAILABLE);
   loopback_free(stream);
+}
+
+/* A client whose environments take minutes to reset sends the run id first, without rows. */
+static void a_stream_holds_its_lease_while_environments_reset(void **state) {
+  struct fixture *f = *state;
+  struct wire_join_reply reply = join(f, "actor/0/0");
+  struct rpc_stream *slow = bind_lease(f, reply.run_id);
+  assert_int_equal(slow->replies, 1);
+  assert_int_equal(slow->answer_bytes, 0); /* an empty Actions */
+  assert_null(after(f, 500));
+  assert_int_equal(leases_count(f->leases).players, 1);
+  /* Batches do not wait for it, and it is not counted as one that steps. */
+  struct rpc_stream *quick = enter(f, "actor/1/0");
+  assert_int_equal(batcher_counts(f->batcher).live_rows, K);
+  answer_next(f);
+  assert_int_equal(quick->replies, 1);
+  struct rpc_stream *twin = bind_lease(f, reply.run_id);
+  assert_int_equal(twin->code, RPC_UNAVAILABLE);
+  loopback_free(twin);
+  send_steps(slow, 0, first, 0, NULL, 0);
+  answer_next(f);
+  assert_int_equal(slow->replies, 2);
+  assert_null(after(f, 1000000)); /* an environment may take so long to step */
+  assert_int_equal(leases_count(f->leases).players, 2);
+  loopback_free(slow);
+  loopback_free(quick);
+  wire_join_reply_deinit(&reply);
+}
+
+/* A client may open a Play and send no rows, for ever; or leave. */
+static void a_lease_without_rows_ends(void **state) {
+  struct fixture *f = *state;
+  struct wire_join_reply a = join(f, "actor/0/0"), b = join(f, "actor/1/0");
+  struct rpc_stream *silent = bind_lease(f, a.run_id), *gone = bind_lease(f, b.run_id);
+  loopback_free(gone);
+  assert_int_equal(leases_count(f->leases).players, 1);
+  assert_null(after(f, 599));
+  assert_ptr_equal(after(f, 601), silent);
+  assert_null(after(f, 601));
+  rpc_stream_unref(silent);
+  assert_int_equal(leases_count(f->leases).players, 0); /* its ids are free at once */
+  struct wire_join_reply c = join(f, "actor/2/0");
+  assert_int_equal(c.first_environment, a.first_environment);
+  loopback_free(silent);
+  assert_int_equal(leases_count(f->leases).players, 1);
+  wire_join_reply_deinit(&a), wire_join_reply_deinit(&b), wire_join_reply_deinit(&c);
+}
+
+/* Rows cannot be left out twice, and a run that stops ends also those that have sent none. */
+static void a_run_id_alone_opens_a_stream_only(void **state) {
+  struct fixture *f = *state;
+  struct wire_join_reply a = join(f, "actor/0/0"), b = join(f, "actor/1/0");
+  uint8_t message[WIRE_RUN_ID_BYTES];
+  struct rpc_stream *stream = bind_lease(f, a.run_id);
+  loopback_send(stream, message, wire_encode_run_id(message, a.run_id));
+  assert_int_equal(stream->code, RPC_INVALID_ARGUMENT);
+  assert_non_null(strstr(stream->text, "Steps.reward has 0 rows"));
+  loopback_free(stream);
+  struct rpc_stream *stranger = bind_lease(f, 12345);
+  assert_int_equal(stranger->code, RPC_UNAVAILABLE);
+  loopback_free(stranger);
+  ingress_stop(f->ingress, RPC_OK, "training done");
+  struct rpc_stream *late = bind_lease(f, b.run_id);
+  assert_true(late->finished);
+  assert_string_equal(late->text, "training done");
+  loopback_free(late);
+  wire_join_reply_deinit(&a), wire_join_reply_deinit(&b);
 }
 
 static void a_bad_message_ends_its_own_stream_only(void **state) {
@@ -260,17 +334,19 @@ static struct wire_status ask_status(struct fixture *f) {
 static void status_shows_the_run_and_its_players(void **state) {
   struct fixture *f = *state;
   struct rpc_stream *stream = enter(f, "actor/0/0");
-  struct wire_join_reply joined = join(f, "actor/1/0");
+  struct wire_join_reply joined = join(f, "actor/1/0"), bound = join(f, "actor/2/0");
+  struct rpc_stream *resets = bind_lease(f, bound.run_id);
   struct wire_status status = ask_status(f);
   assert_string_equal(status.environment, "cartpole");
   assert_string_equal(status.state, "training");
-  assert_int_equal(status.train_environments, 2 * K);
+  assert_int_equal(status.train_environments, 3 * K);
   assert_int_equal(status.eval_environments, 0);
-  assert_int_equal(status.num_players, 2);
+  assert_int_equal(status.num_players, 3);
   assert_string_equal(status.players[0].name, "actor/0/0");
   assert_string_equal(status.players[0].state, "queued");
   assert_int_equal(status.players[0].steps, K);
   assert_string_equal(status.players[1].state, "joined");
+  assert_string_equal(status.players[2].state, "joined"); /* its environments reset */
   wire_status_deinit(&status);
   ingress_stop(f->ingress, RPC_OK, "training done");
   status = ask_status(f);
@@ -278,7 +354,8 @@ static void status_shows_the_run_and_its_players(void **state) {
   wire_status_deinit(&status);
   answer_next(f);
   loopback_free(stream);
-  wire_join_reply_deinit(&joined);
+  loopback_free(resets);
+  wire_join_reply_deinit(&joined), wire_join_reply_deinit(&bound);
 }
 
 static void health_answers(void **state) {
@@ -301,6 +378,9 @@ int main(void) {
       WITH(create, a_second_join_supersedes_the_first),
       WITH(create, a_run_id_is_good_for_one_stream),
       WITH(create, a_lease_without_play_expires),
+      WITH(create, a_stream_holds_its_lease_while_environments_reset),
+      WITH(create, a_lease_without_rows_ends),
+      WITH(create, a_run_id_alone_opens_a_stream_only),
       WITH(create, a_bad_message_ends_its_own_stream_only),
       WITH(create, a_batch_full_of_dead_rows_is_unavailable),
       WITH(create, refusals_are_counted_by_their_kind),

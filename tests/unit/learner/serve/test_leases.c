@@ -134,6 +134,12 @@ static void training_leases_that_end_before_the_run_are_counted(void **state) {
   join(leases, "silent/0/0", 2);
   leases_expire(leases, LEASE_PLAY_WAIT_US + 1);
   assert_int_equal(leases_count(leases).lost, 3);
+  struct lease *resets = join(leases, "resets/0/0", 2);
+  play(leases, resets, &stream[1]);
+  assert_ptr_equal(leases_expire(leases, LEASE_ROWS_WAIT_US + 1), &stream[1]);
+  assert_int_equal(leases_count(leases).lost, 4);
+  leases_end(leases, resets, false);
+  assert_int_equal(leases_count(leases).lost, 4);
   assert_string_equal(leases_count(leases).first_lost, "dead/0/0");
   leases_destroy(leases);
 }

@@ -16,7 +16,7 @@ enum { TRAIN = 9, EVAL = 4, SLOTS = TRAIN + EVAL, NAMES = 8, SCHEDULES = 60, ACT
 struct entry {
   struct lease *lease; /* NULL: this entry is not in use */
   int name, role, first, count;
-  bool playing, ended;
+  bool playing, stepped, ended;
   int64_t joined_us;
   uint64_t run_id;
   struct rpc_stream stream;
@@ -158,6 +158,8 @@ static void act_play(struct world *world) {
   assert_ptr_equal(lease, entry->lease);
   assert_int_equal(entry->stream.references, 1);
   entry->playing = true;
+  entry->stepped = below(world, 4) > 0;
+  if (entry->stepped) lease->steps++;
 }
 
 /* Neither an id that was never given nor one that plays already. */
@@ -183,14 +185,30 @@ static void act_close(struct world *world) {
   forget_entry(world, entry);
 }
 
-/* The one who joined so long ago may still come. */
+static bool is_too_old(const struct world *world, const struct entry *entry) {
+  if (!entry->lease || entry->ended || entry->stepped) return false;
+  int64_t age_us = world->now_us - entry->joined_us;
+  return age_us > (entry->playing ? LEASE_ROWS_WAIT_US : LEASE_PLAY_WAIT_US);
+}
+
+/* A lease without a Play is gone at once; a stream without rows is handed back, once. */
 static void act_expire(struct world *world) {
-  world->now_us += below(world, 2) ? LEASE_PLAY_WAIT_US / 3 : 1;
-  leases_expire(world->leases, world->now_us);
+  static const int64_t steps_us[] = {1, LEASE_PLAY_WAIT_US / 3, LEASE_ROWS_WAIT_US / 3};
+  world->now_us += steps_us[below(world, 3)];
+  struct rpc_stream *stream;
+  while ((stream = leases_expire(world->leases, world->now_us))) stream->cancelled = true;
   for (int i = 0; i < SLOTS; i++) {
     struct entry *entry = &world->entry[i];
-    if (entry->lease && !entry->playing && world->now_us - entry->joined_us > LEASE_PLAY_WAIT_US)
+    bool ends = is_too_old(world, entry);
+    assert_int_equal(entry->lease && entry->stream.cancelled, ends && entry->playing);
+    if (!ends) continue;
+    if (!entry->playing) {
       forget_entry(world, entry);
+    } else {
+      free_ids(world, entry);
+      entry->stream.cancelled = false;
+      rpc_stream_unref(&entry->stream);
+    }
   }
 }
 

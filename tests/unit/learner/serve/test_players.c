@@ -49,9 +49,14 @@ static struct lease *join(struct fixture *f, const char *name, enum wire_role ro
   return lease;
 }
 
-static void play(struct fixture *f, struct lease *lease, struct rpc_stream *stream, int64_t now) {
+/* Without rows yet. */
+static void bind_lease(struct fixture *f, struct lease *lease, struct rpc_stream *stream) {
   struct lease *same;
   assert_int_equal(leases_play(f->leases, &same, lease->run_id, stream, NULL), STATUS_OK);
+}
+
+static void play(struct fixture *f, struct lease *lease, struct rpc_stream *stream, int64_t now) {
+  bind_lease(f, lease, stream);
   batcher_add(f->batcher, lease->client, K, lease->first_slot, lease->life, false, true, now);
 }
 
@@ -157,12 +162,30 @@ static void a_successor_inherits_nothing(void **state) {
   leases_end(f->leases, lease, true);
 }
 
+/* Nor does one that holds a stream and has sent no rows. */
+static void a_successor_that_resets_is_silent_since_its_join(void **state) {
+  struct fixture *f = *state;
+  struct rpc_stream stream = {.references = 1};
+  struct lease *lease = join(f, "actor/0/0", WIRE_ROLE_TRAIN, SECOND);
+  play(f, lease, &stream, SECOND);
+  step(f, lease, SECOND, 30 * MS);
+  batcher_remove(f->batcher, lease->client);
+  leases_end(f->leases, lease, false);
+  lease = join(f, "actor/1/0", WIRE_ROLE_TRAIN, 10 * SECOND);
+  bind_lease(f, lease, &stream);
+  struct wire_player player = only(f, 15 * SECOND);
+  assert_string_equal(player.state, "joined");
+  near(player.silent_seconds, 5);
+  leases_end(f->leases, lease, true);
+}
+
 int main(void) {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, create, destroy)
   const struct CMUnitTest tests[] = {
       WITH(a_player_that_has_joined),
       WITH(rates_and_means),
       WITH(a_successor_inherits_nothing),
+      WITH(a_successor_that_resets_is_silent_since_its_join),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,8 @@
 enum { UNROLL = 7, COLUMNS = 5, STEPS = UNROLL * COLUMNS, MAX_P = 2000, MAX_STATES = COLUMNS * 16 };
 
 static inline struct learner_options fixture_options(void) {
-  return (struct learner_options){.unroll_length = UNROLL,
+  return (struct learner_options){.agent = "vtrace",
+                                  .unroll_length = UNROLL,
                                   .batch_size = COLUMNS,
                                   .discount = 0.9,
                                   .lambda = 0.8,
@@ -42,7 +43,8 @@ static inline struct update *fixture_update(struct device *device, const struct 
                                             const struct learner_options *config) {
   struct update *update;
   struct error error;
-  if (update_create(&update, device, network, &algorithm_vtrace, config, &error) != STATUS_OK)
+  if (update_create(&update, device, network, algorithms_find(config->agent)->algorithm, config,
+                    &error) != STATUS_OK)
     fail_msg("%s", error.text);
   return update;
 }
@@ -113,9 +115,20 @@ static inline double reference_reward(const struct learner_options *config,
                                  : reward;
 }
 
-static inline double reference_rho(const struct train_batch *b, const double *head, int i) {
+/* a2c corrects nothing. */
+static inline bool reference_is_gae(const struct learner_options *config) {
+  return strcmp(config->agent, "a2c") == 0;
+}
+
+static inline double reference_rho(const struct learner_options *config,
+                                   const struct train_batch *b, const double *head, int i) {
+  if (reference_is_gae(config)) return 1;
   return exp(reference_log_prob(head + i * (ACTIONS + 1), ((const int32_t *)b->action)[i]) -
              b->statistics[i]);
+}
+
+static inline double reference_clip(const struct learner_options *config, double clip, double rho) {
+  return reference_is_gae(config) ? rho : fmin((float)clip, rho);
 }
 
 static inline double reference_discount(const struct learner_options *config,
@@ -137,18 +150,20 @@ static inline void reference_targets(struct reference_targets *out,
     out->vs[i] = reference_value(head, i);
     double factor = 1;
     for (int u = i; u < T * N && !(b->flags[u] & STEP_TRUNCATED); u += N) {
-      double rho = reference_rho(b, head, u), discount = reference_discount(config, b, u);
+      double rho = reference_rho(config, b, head, u), discount = reference_discount(config, b, u);
       double delta = reference_reward(config, b, u) + discount * reference_value(head, u + N) -
                      reference_value(head, u);
-      out->vs[i] += factor * fmin((float)config->rho_clip, rho) * delta;
-      factor *= discount * (float)config->lambda * fmin((float)config->c_clip, rho);
+      out->vs[i] += factor * reference_clip(config, config->rho_clip, rho) * delta;
+      factor *= discount * (float)config->lambda * reference_clip(config, config->c_clip, rho);
     }
   }
   for (int i = 0; i < T * N; i++) {
     double target =
         reference_reward(config, b, i) + reference_discount(config, b, i) * out->vs[i + N];
-    out->advantage[i] = fmin((float)config->pg_rho_clip, reference_rho(b, head, i)) *
-                        (target - reference_value(head, i));
+    out->advantage[i] =
+        reference_clip(config, config->pg_rho_clip, reference_rho(config, b, head, i)) *
+        (target - reference_value(head, i));
+    if (reference_is_gae(config)) out->advantage[i] = out->vs[i] - reference_value(head, i);
     if (b->flags[i] & STEP_TRUNCATED) out->advantage[i] = 0;
   }
 }
@@ -171,7 +186,8 @@ static inline struct reference_losses reference_losses(const struct learner_opti
     sum.kl += b->statistics[i] - log_prob;
     sum.value += value;
     sum.reward += reference_reward(config, b, i);
-    sum.rho_clipped += reference_rho(b, head, i) > config->rho_clip;
+    sum.rho_clipped +=
+        !reference_is_gae(config) && reference_rho(config, b, head, i) > config->rho_clip;
     sum.lag += (double)(version - step_stamp_version(*train_batch_stamp(b, i / b->N, i % b->N)));
   }
   double *member[] = {&sum.policy, &sum.baseline, &sum.entropy,     &sum.kl,

@@ -1,6 +1,6 @@
 /* The gradient of the whole loss against central finite differences, in double: every parameter of
- * every network. The loss is the tests' own (plain forward, V-trace from its definition), so
- * forward, losses and backward are checked at once. */
+ * every network, with every algorithm. The loss is the tests' own (plain forward, targets from
+ * their definition), so forward, losses and backward are checked at once. */
 #include "tests/unit/learner/train/fixture.h"
 
 static const struct {
@@ -37,7 +37,10 @@ struct problem {
 static double loss_at(const struct problem *p, const double *params) {
   double head[(STEPS + COLUMNS) * (ACTIONS + 1)];
   reference_heads(head, p->device, p->network, &p->config, params, p->batch);
-  return reference_losses(&p->update, p->batch, head, &p->targets, p->update.entropy_cost, 0).total;
+  struct reference_losses losses =
+      reference_losses(&p->update, p->batch, head, &p->targets, p->update.entropy_cost, 0);
+  bool sums = strcmp(p->update.loss_reduction, "sum_over_time") == 0;
+  return sums ? losses.total * losses.steps / COLUMNS : losses.total;
 }
 
 /* Parameters large enough that all units are at work; also written where the update reads them. */
@@ -81,14 +84,15 @@ static void check_gradient(struct problem *p, uint32_t seed) {
   }
 }
 
-static void gradients_match_finite_differences(void **state) {
-  (void)state;
+static void check_all(char *agent, char *loss_reduction) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct problem p = {
         .config = fixture_config(cases[i].network, cases[i].num_layers, cases[i].activation),
         .device = fixture_device("ref_double"),
         .update = fixture_options()};
     p.update.adam_beta1 = 0;
+    p.update.agent = agent;
+    p.update.loss_reduction = loss_reduction;
     p.network = fixture_network(&p.config);
     p.batch = fixture_batch(p.device, p.network, UNROLL, COLUMNS, cases[i].seed);
     check_has_borders(p.batch);
@@ -99,7 +103,22 @@ static void gradients_match_finite_differences(void **state) {
   }
 }
 
+static void the_gradients_of_vtrace_match_finite_differences(void **state) {
+  (void)state;
+  check_all("vtrace", "mean");
+  check_all("vtrace", "sum_over_time");
+}
+
+static void the_gradients_of_a2c_match_finite_differences(void **state) {
+  (void)state;
+  check_all("a2c", "mean");
+  check_all("a2c", "sum_over_time");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_match_finite_differences)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_gradients_of_vtrace_match_finite_differences),
+      cmocka_unit_test(the_gradients_of_a2c_match_finite_differences),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
