@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "learner/serve/memory.h"
+
 /* ---- the network */
 
 /* "64,64" or "none". */
@@ -106,7 +108,8 @@ static void make_experience(struct run *run) {
       .num_pages = pages_needed(run->num_train_slots, run->shape.footprint),
       .page_steps = (int)options->unroll_length,
       .shape = run->shape,
-      .phase = run->synchronous ? PAGES_TOGETHER : PAGES_STAGGERED};
+      .phase = run->synchronous ? PAGES_TOGETHER : PAGES_STAGGERED,
+      .spare_rows = memory_spare_rows(run->num_eval_slots, &run->shape)};
   run->pages = pages_create(run->inference_device, &pages);
   struct fifo_config fifo = {.T = (int)options->unroll_length,
                              .N = (int)options->batch_size,
@@ -139,6 +142,12 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
 
 /* ---- serving */
 
+/* Where inference waits for updates, a batch must not have begun before. */
+static int batches_at_a_time(const struct run *run) {
+  bool waits = run->options->deterministic || run->synchronous;
+  return run->inference_device->ops->asynchronous && !waits ? BATCHER_MAX_RUNNING : 1;
+}
+
 void run_make_serving(struct run *run) {
   const struct learner_options *options = run->options;
   int slots = run->num_train_slots + run->num_eval_slots;
@@ -163,7 +172,9 @@ void run_make_serving(struct run *run) {
       .target_rows = (int)options->target_rows,
       .max_wait_us = options->max_wait_us,
       .late_us = options->late_us,
-      .barrier_rows = options->deterministic ? (int)options->num_envs : 0};
+      .barrier_rows = options->deterministic ? (int)options->num_envs : 0,
+      .running = batches_at_a_time(run),
+      .device = run->inference_device};
   run->batcher = batcher_create(&batcher);
 
   struct ingress_config ingress = {.environment = run->identity,
@@ -184,6 +195,7 @@ void run_make_serving(struct run *run) {
       .greedy_eval = strcmp(options->policy, "greedy") == 0,
       .lockstep = options->deterministic,
       .waits_for_updates = options->deterministic || run->synchronous,
+      .running = batcher.running,
       .count_eval_steps = run->evaluates};
   run->inference =
       inference_create(&inference, run->inference_device, run->network, &run->inputs, run->weights,

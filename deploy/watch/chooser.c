@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/base/random.h"
 #include "learner/algorithm/policy.h"
 #include "learner/serve/memory.h"
 
@@ -21,18 +20,12 @@ struct chooser {
 
   struct memory *memory; /* of one slot */
   struct memory_rows remembered;
-  uint8_t *row;
-  uint8_t *action; /* (action_bytes) */
-  float *statistics;
-  float *reward;
-  uint8_t *flags;
+  struct device_shared row, reward, flags; /* the environment's */
+  struct device_shared action;
+  float *statistics;  /* device memory */
   float *head;        /* (A + 1), on the host */
   float *probability; /* (A) */
 };
-
-static void *device_memory(const struct chooser *chooser, size_t bytes) {
-  return chooser->device->ops->alloc(chooser->device, bytes);
-}
 
 /* Its life is numbered as leases number the first one of a slot. */
 static void make_memory(struct chooser *chooser) {
@@ -54,12 +47,12 @@ struct chooser *chooser_create(struct run *run) {
   chooser->params = weights_acquire(run->weights, &version);
   chooser->device->ops->weights_changed(chooser->device);
   chooser->greedy = strcmp(run->options->policy, "greedy") == 0;
-  chooser->row = device_memory(chooser, run->inputs.row_stride);
-  chooser->action = device_memory(chooser, (size_t)run->shape.action_bytes);
-  chooser->statistics =
-      device_memory(chooser, (size_t)run->shape.statistics * sizeof(*chooser->statistics));
-  chooser->reward = device_memory(chooser, sizeof(*chooser->reward));
-  chooser->flags = device_memory(chooser, sizeof(*chooser->flags));
+  chooser->row = device_share(chooser->device, run->inputs.row_stride);
+  chooser->reward = device_share(chooser->device, sizeof(float));
+  chooser->flags = device_share(chooser->device, 1);
+  chooser->action = device_share(chooser->device, (size_t)run->shape.action_bytes);
+  chooser->statistics = chooser->device->ops->alloc(
+      chooser->device, (size_t)run->shape.statistics * sizeof(*chooser->statistics));
   chooser->head = check_alloc(A + 1, sizeof(*chooser->head));
   chooser->probability = check_alloc(A, sizeof(*chooser->probability));
   make_memory(chooser);
@@ -72,42 +65,43 @@ void chooser_destroy(struct chooser *chooser) {
   network_workspace_destroy(chooser->workspace);
   memory_rows_destroy(chooser->memory, &chooser->remembered);
   memory_destroy(chooser->memory);
-  void *arrays[] = {chooser->row, chooser->action, chooser->statistics, chooser->reward,
-                    chooser->flags};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    chooser->device->ops->release(chooser->device, arrays[i]);
+  struct device_shared *shared[] = {&chooser->row, &chooser->reward, &chooser->flags,
+                                    &chooser->action};
+  for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+    device_unshare(chooser->device, shared[i]);
+  chooser->device->ops->release(chooser->device, chooser->statistics);
   free(chooser->head);
   free(chooser->probability);
   free(chooser);
 }
 
 uint8_t *chooser_row(struct chooser *chooser) {
-  return chooser->row;
+  return chooser->row.host;
 }
 
 /* ---- one row */
 
-/* Logits, then the value, to the host. */
+/* An action; logits, then the value, to the host. */
 static void forward(struct chooser *chooser) {
+  struct device *device = chooser->device;
+  const struct memory_rows *remembered = &chooser->remembered;
+  device_shared_upload(device, &chooser->row);
+  device_shared_upload(device, &chooser->reward);
+  device_shared_upload(device, &chooser->flags);
   struct device_inputs inputs = chooser->inputs;
-  inputs.observation = chooser->row;
-  inputs.previous_action = chooser->remembered.previous_action;
-  inputs.reward = chooser->reward;
-  inputs.flags = chooser->flags;
-  inputs.frame = chooser->remembered.frame;
+  inputs.observation = chooser->row.memory;
+  inputs.reward = chooser->reward.memory;
+  inputs.flags = chooser->flags.memory;
+  memory_rows_begin(chooser->memory, remembered, &inputs, (uint64_t)chooser->run->options->seed, 1);
   struct network_outputs out;
-  network_forward(chooser->workspace, &out, chooser->remembered.state_out, chooser->params, &inputs,
-                  chooser->remembered.state_in, 1, 1);
-  chooser->device->ops->download(chooser->device, chooser->head, out.head, (size_t)out.stride);
-  const struct memory *memory = chooser->memory;
-  float uniform = -1;
-  if (!chooser->greedy)
-    chooser->device->ops->random_uniforms(
-        chooser->device, &uniform, (uint64_t)chooser->run->options->seed, SLOT, memory->life[SLOT],
-        &memory->steps[SLOT], RANDOM_ACTION, 1);
-  struct policy_rows rows = {.uniform = &uniform};
-  chooser->run->policy->choose(chooser->device, chooser->action, chooser->statistics, &out, &rows,
-                               1);
+  network_forward(chooser->workspace, &out, remembered->state_out, chooser->params, &inputs,
+                  remembered->state_in, 1, 1);
+  struct policy_rows rows = {.uniform = remembered->uniform};
+  chooser->run->policy->choose(device, chooser->action.memory, chooser->statistics, &out, &rows, 1);
+  memory_rows_end(chooser->memory, remembered, inputs.observation, 1);
+  device_shared_download(device, &chooser->action, chooser->action.bytes);
+  device->ops->download(device, chooser->head, out.head, (size_t)out.stride);
+  device->ops->finish(device);
 }
 
 static void softmax(float *probability, const float *logit, int A) {
@@ -119,13 +113,14 @@ static void softmax(float *probability, const float *logit, int A) {
 
 struct chooser_choice chooser_act(struct chooser *chooser, float reward, uint8_t flags) {
   int A = network_head_size(chooser->run->network);
-  *chooser->reward = reward;
-  *chooser->flags = flags;
-  memory_enter_row(chooser->memory, &chooser->remembered, 0, SLOT, flags, chooser->row);
+  *(float *)chooser->reward.host = reward;
+  *(uint8_t *)chooser->flags.host = flags;
+  memory_enter_row(chooser->memory, &chooser->remembered, 0, SLOT, flags, chooser->greedy);
   forward(chooser);
   softmax(chooser->probability, chooser->head, A);
 
-  memory_leave_row(chooser->memory, &chooser->remembered, 0, SLOT, chooser->action, chooser->row);
-  return (struct chooser_choice){
-      .action = chooser->action, .value = chooser->head[A], .probability = chooser->probability};
+  memory_leave(chooser->memory, SLOT, chooser->action.host);
+  return (struct chooser_choice){.action = chooser->action.host,
+                                 .value = chooser->head[A],
+                                 .probability = chooser->probability};
 }

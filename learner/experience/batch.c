@@ -13,28 +13,39 @@ struct train_batch *train_batch_create(struct device *device, int T, int N,
   size_t rows = (size_t)(T + 1) * (size_t)N, states = (size_t)N * (size_t)shape->state_size;
   size_t older = (size_t)shape->footprint * (size_t)N;
   *batch = (struct train_batch){.T = T, .N = N, .shape = *shape};
-  batch->observation = ops->alloc(device, rows * shape->row_stride);
+  batch->history = ops->alloc(device, (older + rows) * shape->row_stride);
+  batch->observation = batch->history + older * shape->row_stride;
   batch->action = ops->alloc(device, rows * (size_t)shape->action_bytes);
   batch->previous_action = ops->alloc(device, rows * (size_t)shape->action_bytes);
   batch->statistics =
       ops->alloc(device, rows * (size_t)shape->statistics * sizeof(*batch->statistics));
   batch->reward = ops->alloc(device, rows * sizeof(*batch->reward));
   batch->flags = ops->alloc(device, rows * sizeof(*batch->flags));
-  batch->version = ops->alloc(device, rows * sizeof(*batch->version));
-  batch->window = ops->alloc(device, (size_t)N * sizeof(*batch->window));
-  batch->depth = ops->alloc(device, (size_t)N * sizeof(*batch->depth));
-  if (older) batch->older = ops->alloc(device, older * shape->row_stride);
   if (states) batch->state = ops->alloc(device, states * ops->real_bytes);
+  batch->stamp = check_alloc(rows, sizeof(*batch->stamp));
+  batch->depth = check_alloc((size_t)N, sizeof(*batch->depth));
+  batch->window = check_alloc((size_t)N, sizeof(*batch->window));
   return batch;
 }
 
 void train_batch_destroy(struct device *device, struct train_batch *batch) {
   if (!batch) return;
-  void *arrays[] = {batch->observation, batch->action, batch->previous_action,
-                    batch->statistics,  batch->reward, batch->flags,
-                    batch->version,     batch->window, batch->state,
-                    batch->older,       batch->depth};
+  void *arrays[] = {batch->history,    batch->action, batch->previous_action,
+                    batch->statistics, batch->reward, batch->flags,
+                    batch->state};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) device->ops->release(device, arrays[i]);
+  free(batch->stamp);
+  free(batch->depth);
+  free(batch->window);
   free(batch);
+}
+
+struct device_steps train_batch_steps(const struct train_batch *batch) {
+  return (struct device_steps){.observation = batch->observation,
+                               .reward = batch->reward,
+                               .flags = batch->flags,
+                               .statistics = batch->statistics,
+                               .action = batch->action,
+                               .previous_action = batch->previous_action};
 }

@@ -1,6 +1,6 @@
 /* A training batch of N windows of T+1 steps, time-major: what experience hands to training.
- * All arrays are device memory, allocated once. Owner: the FIFO (fifo.h), lent to the trainer from
- * take to release. */
+ * What networks and losses read is device memory; what the trainer decides by is on the host too.
+ * All is allocated once. Owner: the FIFO (fifo.h), lent to the trainer from take to release. */
 #ifndef ACORN_LEARNER_EXPERIENCE_BATCH_H
 #define ACORN_LEARNER_EXPERIENCE_BATCH_H
 
@@ -17,16 +17,21 @@ struct window {
 struct train_batch {
   int T, N;
   struct step_shape shape;
-  uint8_t *observation;  /* (T+1, N, row_stride) */
+
+  /* on the device */
+  uint8_t *history;      /* (footprint + T+1, N, row_stride), with the steps before each window */
+  uint8_t *observation;  /* (T+1, N, row_stride): the last T+1 of those */
   void *action;          /* (T+1, N, action_bytes); the last row's is not used */
   void *previous_action; /* (T+1, N, action_bytes); step_shape_no_action on first rows */
   float *statistics;     /* (T+1, N, statistics) of the policy that acted: log mu(a|x) */
   float *reward;         /* (T+1, N) of the step into x_t */
   uint8_t *flags;        /* (T+1, N) enum step_flag */
   real *state;           /* (N, S) before the first step of each window */
-  int64_t *version;      /* (T+1, N) of the parameters that chose the action */
-  uint8_t *older;        /* (footprint, N, row_stride): [k] is k + 1 steps before the first */
-  int32_t *depth;        /* (N) how many of these belong to the first step's episode */
+
+  /* on the host */
+  uint64_t *stamp;       /* (N, T+1): flags and versions once more, window after window */
+  int32_t *depth;        /* (N) steps before the first that belong to its episode, at most
+                            footprint: as many are in history */
   struct window *window; /* (N) */
   int num_windows;       /* filled so far; N when it is handed to the trainer */
 };
@@ -34,5 +39,13 @@ struct train_batch {
 struct train_batch *train_batch_create(struct device *device, int T, int N,
                                        const struct step_shape *shape);
 void train_batch_destroy(struct device *device, struct train_batch *batch);
+
+/* Its steps, as operations take them. */
+struct device_steps train_batch_steps(const struct train_batch *batch);
+
+/* The stamp of step t of column n. */
+static inline uint64_t *train_batch_stamp(const struct train_batch *batch, int t, int n) {
+  return &batch->stamp[(size_t)n * (size_t)(batch->T + 1) + (size_t)t];
+}
 
 #endif

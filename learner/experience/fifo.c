@@ -27,7 +27,8 @@ struct fifo {
   struct train_batch *other;
   enum lent lent; /* of other */
   bool closed;
-  int64_t taken_us; /* when the trainer took its batch */
+  uint64_t open_gathered, other_gathered; /* marks of the device behind their last gathers */
+  int64_t taken_us;                       /* when the trainer took its batch */
   int64_t windows_given, windows_dropped_lag, batches_taken;
   struct wait_time give_wait, take_wait;
 };
@@ -63,6 +64,7 @@ static bool is_full(const struct train_batch *batch) {
 static void swap_if_possible(struct fifo *fifo) {
   if (!is_full(fifo->open) || fifo->lent != LENT_NOT) return;
   struct train_batch *full = fifo->open;
+  fifo->other_gathered = fifo->open_gathered;
   fifo->open = fifo->other;
   fifo->open->num_windows = 0;
   fifo->other = full;
@@ -103,7 +105,9 @@ static struct train_batch *wait_for_room(struct fifo *fifo) {
 
 /* Counts the window that was gathered behind the others. Returns whether it filled the batch. */
 static bool add_window(struct fifo *fifo, struct train_batch *batch, bool too_old) {
+  uint64_t gathered = fifo->device->ops->mark(fifo->device);
   pthread_mutex_lock(&fifo->lock);
+  fifo->open_gathered = gathered;
   if (too_old) {
     fifo->windows_dropped_lag++;
   } else {
@@ -118,10 +122,10 @@ static bool add_window(struct fifo *fifo, struct train_batch *batch, bool too_ol
 
 static bool is_too_old(const struct fifo *fifo, const struct train_batch *batch, int column,
                        int64_t current_version) {
-  int64_t last = batch->version[(size_t)(batch->T - 1) * (size_t)batch->N + (size_t)column];
+  int64_t first = step_stamp_version(*train_batch_stamp(batch, 0, column));
+  int64_t last = step_stamp_version(*train_batch_stamp(batch, batch->T - 1, column));
   if (fifo->config.synchronous && last < current_version) return true;
-  return fifo->config.max_lag > 0 &&
-         current_version - batch->version[column] > fifo->config.max_lag;
+  return fifo->config.max_lag > 0 && current_version - first > fifo->config.max_lag;
 }
 
 bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *window,
@@ -148,6 +152,7 @@ void fifo_drain(struct fifo *fifo) {
 
 struct train_batch *fifo_take(struct fifo *fifo) {
   struct train_batch *batch = NULL;
+  uint64_t gathered = 0;
   pthread_mutex_lock(&fifo->lock);
   while (!fifo->closed && fifo->lent != LENT_READY) {
     begin_wait(&fifo->take_wait);
@@ -156,11 +161,13 @@ struct train_batch *fifo_take(struct fifo *fifo) {
   end_wait(&fifo->take_wait, fifo->config.take_wait_us);
   if (!fifo->closed) {
     batch = fifo->other;
+    gathered = fifo->other_gathered;
     fifo->lent = LENT_TAKEN;
     fifo->taken_us = clock_now_us();
     fifo->batches_taken++;
   }
   pthread_mutex_unlock(&fifo->lock);
+  if (batch) fifo->device->ops->wait(fifo->device, gathered);
   return batch;
 }
 

@@ -35,8 +35,8 @@ void fifo_destroy(struct fifo *fifo);
 bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *window,
                int64_t current_version);
 
-/* The next full batch; waits for it. NULL once closed (a half-full batch is dropped).
- * Owner: lent until fifo_release. */
+/* The next full batch; waits for it, and for the device to have gathered it. NULL once closed (a
+ * half-full batch is dropped). Owner: lent until fifo_release, by when what reads it is done. */
 struct train_batch *fifo_take(struct fifo *fifo);
 void fifo_release(struct fifo *fifo, struct train_batch *batch);
 

@@ -14,9 +14,9 @@
 #include "learner/experience/pages.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
-#include "learner/experience/gather.h"
 
 enum { NONE = -1 };
 
@@ -73,17 +73,24 @@ static void create_rows(struct pages *pages) {
   const struct step_shape *shape = &config->shape;
   const struct device_ops *ops = pages->device->ops;
   size_t num_pages = (size_t)config->num_pages, rows = num_pages * (size_t)config->page_steps;
+  size_t record = device_record_bytes(shape->statistics, shape->action_bytes);
+  size_t spare = (size_t)config->spare_rows;
+  CHECK(rows + spare <= INT32_MAX, "%zu steps in pages: operations number rows by int32", rows);
   struct pages_rows *to = &pages->rows;
-  to->action_bytes = (size_t)shape->action_bytes;
-  to->statistics_bytes = (size_t)shape->statistics * sizeof(float);
-  to->step_bytes = pages_step_bytes(to->action_bytes, to->statistics_bytes);
-  to->observation = ops->alloc(pages->device, rows * shape->row_stride);
-  to->step = ops->alloc(pages->device, rows * to->step_bytes);
-  to->start_previous_action = ops->alloc(pages->device, num_pages * to->action_bytes);
-  to->start_depth = ops->alloc(pages->device, num_pages * sizeof(int32_t));
+  to->pool = (struct device_pool){
+      .observation = ops->alloc(pages->device, (rows + spare) * shape->row_stride),
+      .record = ops->alloc(pages->device, rows * record),
+      .row_stride = shape->row_stride,
+      .record_bytes = record,
+      .statistics = shape->statistics,
+      .action_bytes = shape->action_bytes,
+      .no_action = shape->box ? 0 : 0xff};
+  to->start_action = ops->alloc(pages->device, num_pages * (size_t)shape->action_bytes);
   if (shape->state_size)
     to->start_state =
         ops->alloc(pages->device, num_pages * (size_t)shape->state_size * ops->real_bytes);
+  to->stamp = check_alloc(rows, sizeof(*to->stamp));
+  to->start_depth = check_alloc(num_pages, sizeof(*to->start_depth));
 }
 
 struct pages *pages_create(struct device *device, const struct pages_config *config) {
@@ -117,12 +124,14 @@ struct pages *pages_create(struct device *device, const struct pages_config *con
 void pages_destroy(struct pages *pages) {
   if (!pages) return;
   struct pages_rows *rows = &pages->rows;
-  void *arrays[] = {rows->observation, rows->step, rows->start_state, rows->start_previous_action,
-                    rows->start_depth};
+  void *arrays[] = {rows->pool.observation, rows->pool.record, rows->start_state,
+                    rows->start_action};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
     if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
   free(pages->page);
   free(pages->slot);
+  free(rows->stamp);
+  free(rows->start_depth);
   free(rows->cursor);
   free(pages);
 }
@@ -310,12 +319,26 @@ struct pages_place pages_append(struct pages *pages, int slot_index) {
   return (struct pages_place){.row = NONE, .page = NONE};
 }
 
-const uint8_t *pages_observation_before(const struct pages *pages, int slot_index, int k) {
+void pages_write(struct pages *pages, const int32_t *row, const struct device_steps *steps, int B) {
+  pages->device->ops->scatter_steps(pages->device, &pages->rows.pool, row, steps, B);
+}
+
+void pages_write_starts(struct pages *pages, const int32_t *page, const void *previous_action,
+                        const real *state, int B) {
+  const struct device_ops *ops = pages->device->ops;
+  const struct step_shape *shape = &pages->config.shape;
+  ops->scatter_rows(pages->device, pages->rows.start_action, previous_action, page, B,
+                    (size_t)shape->action_bytes);
+  if (shape->state_size)
+    ops->scatter_rows(pages->device, pages->rows.start_state, state, page, B,
+                      (size_t)shape->state_size * ops->real_bytes);
+}
+
+int64_t pages_row_before(const struct pages *pages, int slot_index, int k) {
   int64_t T = pages->config.page_steps, next = pages->rows.cursor[slot_index].next_row;
   int at = pages->slot[slot_index].newest;
   int64_t in_page = next - at * T;
-  int64_t row = k <= in_page ? next - k : pages->page[at].older * T + T - (k - in_page);
-  return pages->rows.observation + (size_t)row * pages->config.shape.row_stride;
+  return k <= in_page ? next - k : pages->page[at].older * T + T - (k - in_page);
 }
 
 /* ---- windows */
@@ -353,6 +376,17 @@ static bool same_shape(const struct step_shape *a, const struct step_shape *b) {
          a->footprint == b->footprint;
 }
 
+/* What the host keeps of the steps, and of those before them. */
+static void gather_stamps(const struct pages *pages, struct train_batch *batch, int column, int at,
+                          int next) {
+  const struct pages_rows *rows = &pages->rows;
+  size_t T = (size_t)pages->config.page_steps;
+  memcpy(train_batch_stamp(batch, 0, column), rows->stamp + (size_t)at * T,
+         T * sizeof(*rows->stamp));
+  *train_batch_stamp(batch, (int)T, column) = rows->stamp[(size_t)next * T];
+  batch->depth[column] = rows->start_depth[at];
+}
+
 void pages_gather(struct pages *pages, struct train_batch *batch, int column,
                   const struct window *window) {
   const struct pages_config *config = &pages->config;
@@ -361,23 +395,28 @@ void pages_gather(struct pages *pages, struct train_batch *batch, int column,
         batch->shape.row_stride, batch->shape.state_size, config->page_steps,
         config->shape.row_stride, config->shape.state_size);
   CHECK(column >= 0 && column < batch->N, "column %d of %d", column, batch->N);
-  int at = page_of(pages, window), next = pages->page[at].newer, T = config->page_steps;
+  int at = page_of(pages, window), next = pages->page[at].newer;
+  gather_stamps(pages, batch, column, at, next);
 
-  /* All rows of the window's page, then the first row of the next. */
+  /* All rows of the window's page, then the first row of the next; the steps before the window are
+   * the last ones of the page before its own. */
   const struct pages_rows *rows = &pages->rows;
-  const void *previous = rows->start_previous_action + (size_t)at * rows->action_bytes;
-  previous = gather_steps(batch, rows, column, 0, (int64_t)at * T, T, previous);
-  gather_steps(batch, rows, column, T, (int64_t)next * T, 1, previous);
+  int64_t T = config->page_steps;
+  struct device_unroll unroll = {
+      .T = config->page_steps,
+      .first = at * T,
+      .last = next * T,
+      .before = pages->page[at].older * T + T - 1,
+      .depth = config->shape.footprint ? batch->depth[column] : 0,
+      .previous_action =
+          (const uint8_t *)rows->start_action + (size_t)at * (size_t)config->shape.action_bytes};
+  struct device_steps steps = train_batch_steps(batch);
+  const struct device_ops *ops = pages->device->ops;
+  ops->gather_steps(pages->device, &steps, batch->N, column, &rows->pool, &unroll);
   size_t S = (size_t)config->shape.state_size;
   if (S)
-    pages->device->ops->copy(pages->device,
-                             device_at(pages->device, batch->state, (size_t)column * S),
-                             device_at(pages->device, rows->start_state, (size_t)at * S), S);
-  if (config->shape.footprint) {
-    /* The frames before the window are the last ones of the page before its own. */
-    size_t end = ((size_t)pages->page[at].older + 1) * (size_t)T;
-    gather_footprint(batch, rows, column, end - 1, rows->start_depth[at]);
-  }
+    ops->copy(pages->device, device_at(pages->device, batch->state, (size_t)column * S),
+              device_at(pages->device, rows->start_state, (size_t)at * S), S);
   batch->window[column] = *window;
   release_page(pages, window, at);
 }

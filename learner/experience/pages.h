@@ -2,9 +2,9 @@
  * holds its observation once.
  *
  * A slot is one environment id; a life is one lease of it. Appending a step gives the row it lives
- * in; the caller writes the row. A slot's pages form a chain. Pages begin at window starts, so
- * page_steps is the stride between window starts (V-trace: T), and a window of T+1 steps is one
- * page and the first step of the next.
+ * in; the caller writes the row, on the device (pages_write), and its stamp. A slot's pages form a
+ * chain. Pages begin at window starts, so page_steps is the stride between window starts (V-trace:
+ * T), and a window of T+1 steps is one page and the first step of the next.
  * The first page of a life may begin some steps after the life does (enum pages_phase); the steps
  * before it need no row (nothing can train on them).
  *
@@ -40,6 +40,7 @@ struct pages_config {
   int page_steps;          /* T */
   struct step_shape shape; /* footprint: at most page_steps */
   enum pages_phase phase;
+  int spare_rows; /* of observations behind those of the pages, for the caller */
 };
 
 /* Where a slot's next step goes while its page has room. */
@@ -48,30 +49,16 @@ struct pages_cursor {
   int left;         /* rows left in the page */
 };
 
-/* A step but for its observation. Together, because steps are filed for one slot after the other,
- * each in a page of its own: an array for each member would cost a cache line for each. */
-struct pages_step {
-  int64_t version; /* of the parameters that chose the action */
-  float reward;
-  uint8_t flags;
-  uint32_t word[]; /* the action's bytes, then the statistics, floats */
-};
-
-/* Of a record; the next one's version is aligned too. */
-static inline size_t pages_step_bytes(size_t action_bytes, size_t statistics_bytes) {
-  return (sizeof(struct pages_step) + action_bytes + statistics_bytes + 7) / 8 * 8;
-}
-
-/* Arrays over all rows of the pool; row = page * page_steps + offset. Plain pointers, written by
- * the owner thread only. */
+/* Arrays over the pool; row = page * page_steps + offset. Written by the owner thread only. */
 struct pages_rows {
-  uint8_t *observation;           /* (rows, row_stride) */
-  uint8_t *step;                  /* (rows, step_bytes): struct pages_step, see pages_step_at */
-  real *start_state;              /* (pages, S): recurrent state before the page's first step */
-  uint8_t *start_previous_action; /* (pages, action_bytes) */
-  int32_t *start_depth;           /* (pages) steps before it in its episode, at most footprint */
-  struct pages_cursor *cursor;    /* (slots): pages_try_append's */
-  size_t step_bytes, action_bytes, statistics_bytes;
+  /* on the device */
+  struct device_pool pool; /* (rows), then config.spare_rows observations that are the caller's */
+  real *start_state;       /* (pages, S): recurrent state before the page's first step */
+  void *start_action;      /* (pages, action_bytes): of the step before the page's first */
+  /* on the host */
+  uint64_t *stamp;      /* (rows) of each step, see step_stamp */
+  int32_t *start_depth; /* (pages) steps before its first in its episode, at most footprint */
+  struct pages_cursor *cursor; /* (slots): pages_try_append's */
 };
 
 struct pages;
@@ -80,8 +67,8 @@ struct pages;
 struct pages_place {
   int64_t row;        /* where the step lives; -1: it is not kept (before the slot's phase) */
   int page;           /* of that row; -1 if none */
-  bool starts_window; /* first row of a page: the caller writes start_state,
-                         start_previous_action and start_depth too */
+  bool starts_window; /* first row of a page: the caller writes start_depth, and what
+                         pages_write_starts takes */
   bool closes_window; /* with this step, once its row is written, `window` is complete: gather it,
                          then release */
   struct window window;
@@ -112,29 +99,19 @@ static inline int64_t pages_try_append(const struct pages_rows *rows, int slot) 
   return cursor->next_row++;
 }
 
-/* The record of a row. */
-static inline struct pages_step *pages_step_at(const struct pages_rows *rows, int64_t row) {
-  return (struct pages_step *)(void *)(rows->step + (size_t)row * rows->step_bytes);
-}
+/* Writes a batch's steps: step b to row[b], which pages_append said; a negative row is skipped. */
+void pages_write(struct pages *pages, const int32_t *row, const struct device_steps *steps, int B);
+/* What the windows need that begin with some of these steps: step b begins page[b]; a negative page
+ * is skipped. Shapes: previous_action (B, action_bytes), state (B, S), NULL when S = 0. */
+void pages_write_starts(struct pages *pages, const int32_t *page, const void *previous_action,
+                        const real *state, int B);
 
-/* Writes the record of a row. Shapes: action (action_bytes), statistics (statistics). */
-static inline void pages_write_step(const struct pages_rows *rows, int64_t row, int64_t version,
-                                    float reward, uint8_t flags, const void *action,
-                                    const float *statistics) {
-  struct pages_step *step = pages_step_at(rows, row);
-  step->version = version;
-  step->reward = reward;
-  step->flags = flags;
-  step_shape_copy(step->word, action, rows->action_bytes);
-  step_shape_copy((uint8_t *)step->word + rows->action_bytes, statistics, rows->statistics_bytes);
-}
+/* The row of the slot's k-th last step, 1 <= k <= footprint, of those that its life has. */
+int64_t pages_row_before(const struct pages *pages, int slot, int k);
 
-/* The observation of the slot's k-th last step, 1 <= k <= footprint, of those that its life has. */
-const uint8_t *pages_observation_before(const struct pages *pages, int slot, int k);
-
-/* Copies a closed window into column `column` of the batch, previous actions derived
- * (start_previous_action, then the actions themselves; none on first rows), and releases the
- * window: its full page becomes free. */
+/* Copies a closed window into column `column` of the batch, previous actions derived (start_action,
+ * then the actions themselves; none on first rows), and releases the window: its full page becomes
+ * free. Steps that are written later may have its rows: the device does one after the other. */
 void pages_gather(struct pages *pages, struct train_batch *batch, int column,
                   const struct window *window);
 /* Releases it without a copy. */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct step_shape {
@@ -19,6 +20,18 @@ struct step_shape {
 /* The previous action where there is none, as on a first row: -1 for int32, zeros for float32[].
  * Networks see zeros either way. Shapes: (action_bytes). */
 const void *step_shape_no_action(const struct step_shape *shape);
+
+/* What the host keeps of a step to decide by: its flags, and the version of the parameters that
+ * chose its action, below 2^55. */
+static inline uint64_t step_stamp(int64_t version, uint8_t flags) {
+  return (uint64_t)version << 8 | flags;
+}
+static inline uint8_t step_stamp_flags(uint64_t stamp) {
+  return (uint8_t)stamp;
+}
+static inline int64_t step_stamp_version(uint64_t stamp) {
+  return (int64_t)stamp >> 8;
+}
 
 /* Copies an action or its statistics: mostly one word, for which this is one move, not a call. */
 static inline void step_shape_copy(void *to, const void *from, size_t bytes) {

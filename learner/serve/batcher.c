@@ -29,8 +29,10 @@ struct batcher {
   pthread_cond_t changed;
   bool closed;
   struct client *client; /* (max_clients) */
-  struct row_batch batch[2];
-  struct row_batch *filling;    /* one of the two; NULL while both are in use */
+  struct row_batch batch[BATCHER_MAX_RUNNING + 1];
+  int num_batches;              /* that there are: one more than may run */
+  int running;                  /* now */
+  struct row_batch *filling;    /* one that does not run */
   int live_rows, stepping_rows; /* of live clients that are not late */
   int late_clients;
   int64_t next_late_scan_us;
@@ -50,8 +52,12 @@ struct batcher *batcher_create(const struct batcher_config *config) {
   struct batcher *batcher = check_alloc(1, sizeof(*batcher));
   batcher->config = *config;
   batcher->client = check_alloc((size_t)config->max_clients, sizeof(*batcher->client));
-  for (int i = 0; i < 2; i++) {
-    row_batch_init(&batcher->batch[i], config->max_rows, max_segments(batcher), config->row_stride);
+  CHECK(config->running >= 0 && config->running <= BATCHER_MAX_RUNNING, "%d batches at a time",
+        config->running);
+  batcher->num_batches = (config->running ? config->running : 1) + 1;
+  for (int i = 0; i < batcher->num_batches; i++) {
+    row_batch_init(&batcher->batch[i], config->device, config->max_rows, max_segments(batcher),
+                   config->row_stride);
     row_batch_clear(&batcher->batch[i], config->barrier_rows);
   }
   batcher->filling = &batcher->batch[0];
@@ -67,7 +73,7 @@ struct batcher *batcher_create(const struct batcher_config *config) {
 
 void batcher_destroy(struct batcher *batcher) {
   if (!batcher) return;
-  for (int i = 0; i < 2; i++) row_batch_deinit(&batcher->batch[i]);
+  for (int i = 0; i < batcher->num_batches; i++) row_batch_deinit(&batcher->batch[i]);
   free(batcher->client);
   pthread_cond_destroy(&batcher->changed);
   pthread_mutex_destroy(&batcher->lock);
@@ -249,22 +255,23 @@ static int64_t next_deadline(const struct batcher *batcher, const struct row_bat
   return deadline > now_us ? deadline : now_us + 1;
 }
 
-/* Hands out the filling batch; the other buffer, if it is free, fills from now on. */
+/* Hands out the filling batch; another buffer, which is free then, fills from now on. */
 static struct row_batch *take_locked(struct batcher *batcher) {
   struct row_batch *batch = batcher->filling;
   batch->running = true;
   for (int i = 0; i < batch->num_segments; i++)
     if (!batch->segment[i].dead) batcher->client[batch->segment[i].client].state = CLIENT_RUNNING;
   if (batcher->config.barrier_rows) row_batch_sort(batch);
-  struct row_batch *other = &batcher->batch[batch == &batcher->batch[0]];
-  CHECK(!other->running, "two batches run");
-  batcher->filling = other;
+  batcher->running++;
+  int other = 0;
+  while (batcher->batch[other].running) other++;
+  batcher->filling = &batcher->batch[other];
   return batch;
 }
 
-/* Only one batch runs at a time: the other buffer must be there to fill. */
-static bool other_is_free(const struct batcher *batcher) {
-  return !batcher->batch[batcher->filling == &batcher->batch[0]].running;
+/* Another buffer must be there to fill. */
+static bool may_take(const struct batcher *batcher) {
+  return batcher->running < batcher->num_batches - 1;
 }
 
 struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int64_t *deadline_us) {
@@ -272,7 +279,7 @@ struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int6
   pthread_mutex_lock(&batcher->lock);
   scan_late(batcher, now_us);
   struct row_batch *batch = batcher->filling;
-  if (other_is_free(batcher) && should_run(batcher, batch, now_us))
+  if (may_take(batcher) && should_run(batcher, batch, now_us))
     taken = take_locked(batcher);
   else
     *deadline_us = next_deadline(batcher, batch, now_us);
@@ -286,7 +293,7 @@ struct row_batch *batcher_take(struct batcher *batcher) {
   while (!batcher->closed) {
     int64_t now_us = clock_now_us();
     scan_late(batcher, now_us);
-    if (other_is_free(batcher) && should_run(batcher, batcher->filling, now_us)) {
+    if (may_take(batcher) && should_run(batcher, batcher->filling, now_us)) {
       taken = take_locked(batcher);
       break;
     }
@@ -301,7 +308,7 @@ struct row_batch *batcher_take(struct batcher *batcher) {
 struct row_batch *batcher_take_rest(struct batcher *batcher) {
   pthread_mutex_lock(&batcher->lock);
   struct row_batch *batch = batcher->filling;
-  bool some = other_is_free(batcher) && batch->num_segments > 0 && batch->uncommitted == 0;
+  bool some = may_take(batcher) && batch->num_segments > 0 && batch->uncommitted == 0;
   struct row_batch *taken = some ? take_locked(batcher) : NULL;
   pthread_mutex_unlock(&batcher->lock);
   return taken;
@@ -328,6 +335,7 @@ void batcher_stepping(struct batcher *batcher, const struct row_batch *batch, in
 void batcher_recycle(struct batcher *batcher, struct row_batch *batch) {
   pthread_mutex_lock(&batcher->lock);
   row_batch_clear(batch, batcher->config.barrier_rows);
+  batcher->running--;
   pthread_cond_signal(&batcher->changed);
   pthread_mutex_unlock(&batcher->lock);
 }

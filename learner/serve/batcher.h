@@ -1,8 +1,8 @@
 /* Gathers rows until an inference batch should run: crossing 1.
  *
- * Two buffers: one fills while the other runs. A client (one stream, K rows) is *stepping* while
- * its actor works, *queued* once its rows are in the filling buffer, *running* until its answer
- * goes out. A batch runs as soon as one holds:
+ * One buffer fills while one batch runs, or two where the device is asynchronous. A client (one
+ * stream, K rows) is *stepping* while its actor works, *queued* once its rows are in the filling
+ * buffer, *running* until its answer goes out. A batch runs as soon as one holds:
  *   - queued rows, those of evaluators apart, >= target_rows (default: half of the live rows);
  *   - no live client is stepping: nobody else can come;
  *   - the oldest row has waited max_wait_us.
@@ -30,9 +30,13 @@ struct batcher_config {
   size_t row_stride;
   int target_rows; /* 0: half of the live rows */
   int64_t max_wait_us;
-  int64_t late_us;  /* 0: by the median turnaround */
-  int barrier_rows; /* 0: no barrier */
+  int64_t late_us;       /* 0: by the median turnaround */
+  int barrier_rows;      /* 0: no barrier */
+  int running;           /* batches that may run at a time, 1 or 2; 0 counts as 1 */
+  struct device *device; /* that reads the rows; NULL: they are in plain memory */
 };
+
+enum { BATCHER_MAX_RUNNING = 2 };
 
 struct batcher;
 
@@ -56,8 +60,8 @@ void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segmen
 /* The message was refused and is answered already: the segment is dead. */
 void batcher_cancel(struct batcher *batcher, struct row_batch *batch, int segment);
 
-/* The batch that should run now, or NULL; then *deadline_us is when to ask again if nothing
- * happens. */
+/* The batch that should run now, or NULL, as while config.running batches do; then *deadline_us is
+ * when to ask again if nothing happens. */
 struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int64_t *deadline_us);
 /* Waits for one; NULL once closed. Thread: inference. */
 struct row_batch *batcher_take(struct batcher *batcher);

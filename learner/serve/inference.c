@@ -1,15 +1,36 @@
 #include "learner/serve/inference.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
-#include "common/base/random.h"
-#include "common/rpc/wire.h"
 #include "learner/network/network.h"
 #include "learner/serve/memory.h"
 #include "learner/serve/reply.h"
+
+/* A batch between its launch and its finish, and what operations know of its rows. Arrays are
+ * allocated for max_rows. */
+struct flight {
+  struct row_batch *batch; /* NULL: none */
+  const real *params;      /* held until the finish */
+  int64_t version;         /* of these */
+  int64_t start_us;
+  bool ended; /* the run was over before: nothing more is filed */
+
+  struct memory_rows rows;
+  struct device_steps steps;   /* the rows, and what is chosen for them, for operations */
+  struct device_steps staging; /* the batch's arrays on the device; NULL where it is unified */
+  struct device_shared action; /* (rows, action_bytes) */
+  uint64_t chosen;             /* mark behind the action's download */
+  struct device_shared filing; /* (rows) the two that follow */
+  int32_t *place,
+      *starts_page;      /* row of the pool that a step goes to, page that it begins, or -1 */
+  uint64_t filed;        /* mark behind the last operation: its arrays may be written again */
+  struct window *closed; /* (rows) windows that the batch completes, in order of rows */
+  int num_closed, num_started;
+};
+
+enum { FLIGHTS = BATCHER_MAX_RUNNING + 1 };
 
 struct inference {
   struct inference_config config; /* read-only after create */
@@ -26,16 +47,47 @@ struct inference {
 
   struct memory *memory;
   struct network_workspace *workspace;
-  const real *params; /* the snapshot in use, held */
-  int64_t version;    /* of that snapshot */
+  int64_t version; /* of the parameters that were used last */
 
-  /* one row each of the batch in hand, allocated for max_rows */
-  int32_t *slot; /* -1: not to be filed (dead, absent, of an old life, or a hole) */
-  struct memory_rows remembered;
-  float *uniform;
-  uint8_t *action;   /* (rows, action_bytes) */
-  float *statistics; /* (rows, statistics) */
+  /* Flights are used in turn. Where one batch runs at a time one is enough; else there is one more
+   * than may run, so that a launch need not wait until the flight before the last is filed. */
+  struct flight flight[FLIGHTS];
+  int num_flights, next, running;
 };
+
+/* ---- create */
+
+static void create_flight(struct inference *self, struct flight *flight) {
+  const struct step_shape *shape = &self->config.shape;
+  struct device *device = self->device;
+  const struct device_ops *ops = device->ops;
+  size_t rows = (size_t)self->config.max_rows;
+  flight->rows = memory_rows_create(self->memory, self->config.max_rows);
+  if (!ops->unified)
+    flight->staging =
+        (struct device_steps){.observation = ops->alloc(device, rows * shape->row_stride),
+                              .reward = ops->alloc(device, rows * sizeof(float)),
+                              .flags = ops->alloc(device, rows)};
+  flight->steps.statistics = ops->alloc(device, rows * (size_t)shape->statistics * sizeof(float));
+  flight->action = device_share(device, rows * (size_t)shape->action_bytes);
+  flight->steps.action = flight->action.memory;
+  flight->filing = device_share(device, 2 * rows * sizeof(int32_t));
+  flight->place = flight->filing.host;
+  flight->starts_page = flight->place + rows;
+  flight->closed = check_alloc(rows, sizeof(*flight->closed));
+}
+
+static void destroy_flight(struct inference *self, struct flight *flight) {
+  const struct device_ops *ops = self->device->ops;
+  void *arrays[] = {flight->staging.observation, flight->staging.reward, flight->staging.flags,
+                    flight->steps.statistics};
+  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+    if (arrays[i]) ops->release(self->device, arrays[i]);
+  device_unshare(self->device, &flight->action);
+  device_unshare(self->device, &flight->filing);
+  memory_rows_destroy(self->memory, &flight->rows);
+  free(flight->closed);
+}
 
 struct inference *inference_create(const struct inference_config *config, struct device *device,
                                    const struct network *network,
@@ -57,7 +109,6 @@ struct inference *inference_create(const struct inference_config *config, struct
                              .metrics = *metrics,
                              .version = -1};
   const struct step_shape *shape = &config->shape;
-  size_t rows = (size_t)config->max_rows;
   CHECK(shape->statistics == config->policy->statistics &&
             shape->state_size == network_state_size(network),
         "steps with %d statistics and a state of %d, not %d and %d", shape->statistics,
@@ -67,177 +118,194 @@ struct inference *inference_create(const struct inference_config *config, struct
                                  .pages = pages,
                                  .num_paged = pages ? config->num_train_slots : 0};
   self->memory = memory_create(device, &memory);
-  self->remembered = memory_rows_create(self->memory, config->max_rows);
   self->workspace = network_workspace_create(network, device, config->max_rows, false);
-  self->slot = check_alloc(rows, sizeof(*self->slot));
-  self->uniform = device->ops->alloc(device, rows * sizeof(*self->uniform));
-  self->action = device->ops->alloc(device, rows * (size_t)shape->action_bytes);
-  self->statistics =
-      device->ops->alloc(device, rows * (size_t)shape->statistics * sizeof(*self->statistics));
+  CHECK(config->running >= 0 && config->running <= BATCHER_MAX_RUNNING, "%d batches at a time",
+        config->running);
+  self->num_flights = device->ops->asynchronous ? FLIGHTS : 1;
+  for (int i = 0; i < self->num_flights; i++) create_flight(self, &self->flight[i]);
   return self;
 }
 
 void inference_destroy(struct inference *self) {
   if (!self) return;
-  const struct device_ops *ops = self->device->ops;
-  if (self->params) weights_release(self->weights, self->params);
-  ops->release(self->device, self->uniform);
-  ops->release(self->device, self->action);
-  ops->release(self->device, self->statistics);
-  free(self->slot);
+  CHECK(self->running == 0, "%d batches were not finished", self->running);
+  self->device->ops->finish(self->device);
+  for (int i = 0; i < self->num_flights; i++) destroy_flight(self, &self->flight[i]);
   network_workspace_destroy(self->workspace);
-  memory_rows_destroy(self->memory, &self->remembered);
   memory_destroy(self->memory);
   free(self);
 }
 
-/* Between batches: the newest parameters. A snapshot is held until a newer one is taken. */
-static void take_newest_parameters(struct inference *self) {
-  if (self->params && weights_version(self->weights) == self->version) return;
-  if (self->params) weights_release(self->weights, self->params);
-  self->params = weights_acquire(self->weights, &self->version);
+/* ---- launch */
+
+/* The newest parameters, which stay as they are until the batch is finished. */
+static void take_newest_parameters(struct inference *self, struct flight *flight) {
+  flight->params = weights_acquire(self->weights, &flight->version);
+  if (flight->version == self->version) return;
   self->device->ops->weights_changed(self->device);
+  self->version = flight->version;
 }
 
-static const uint8_t *observation_of(const struct inference *self, const struct row_batch *batch,
-                                     int row) {
-  return batch->observation + (size_t)row * self->config.shape.row_stride;
-}
-
-static const uint8_t *action_of(const struct inference *self, int row) {
-  return self->action + (size_t)row * (size_t)self->config.shape.action_bytes;
+/* A newer life of the slot enters with the same batch: rows of the older are nobody's. */
+static void forget_rows(const struct inference *self, const struct flight *flight, int slot) {
+  for (int row = 0; row < flight->batch->num_rows; row++)
+    if (flight->rows.slot[row] == slot) memory_clear_row(self->memory, &flight->rows, row);
 }
 
 /* Life check of one segment's rows, and what their slots remember. */
-static void enter_segment(struct inference *self, const struct row_batch *batch,
+static void enter_segment(struct inference *self, const struct flight *flight,
                           const struct batch_segment *segment) {
   const bool trained = self->pages && !segment->eval;
+  const bool greedy = segment->eval && self->config.greedy_eval;
   for (int i = 0; i < segment->num_rows; i++) {
     int row = segment->first_row + i, slot = segment->first_slot + i;
-    uint8_t flags = batch->flags[row];
+    uint8_t flags = flight->batch->flags[row];
     enum memory_life life = memory_enter_life(self->memory, slot, segment->life);
-    if (life == MEMORY_NEW_LIFE && trained) pages_begin_life(self->pages, slot, segment->life);
+    if (life == MEMORY_NEW_LIFE) {
+      forget_rows(self, flight, slot);
+      if (trained) pages_begin_life(self->pages, slot, segment->life);
+    }
     if (life == MEMORY_OLD_LIFE || flags & STEP_ABSENT) continue;
-    self->slot[row] = slot;
-    memory_enter_row(self->memory, &self->remembered, row, slot, flags,
-                     observation_of(self, batch, row));
+    memory_enter_row(self->memory, &flight->rows, row, slot, flags, greedy);
   }
 }
 
-/* A random number for each of the segment's rows, needed or not. */
-static void draw_segment(struct inference *self, const struct batch_segment *segment) {
-  float *uniform = self->uniform + segment->first_row;
-  if (segment->eval && self->config.greedy_eval) {
-    for (int i = 0; i < segment->num_rows; i++) uniform[i] = -1;
-    return;
-  }
-  self->device->ops->random_uniforms(
-      self->device, uniform, self->config.seed, (uint32_t)segment->first_slot, segment->life,
-      self->memory->steps + segment->first_slot, RANDOM_ACTION, segment->num_rows);
+static void enter_rows(struct inference *self, const struct flight *flight) {
+  const struct row_batch *batch = flight->batch;
+  for (int row = 0; row < batch->num_rows; row++)
+    memory_clear_row(self->memory, &flight->rows, row);
+  for (int i = 0; i < batch->num_segments; i++)
+    if (!batch->segment[i].dead) enter_segment(self, flight, &batch->segment[i]);
 }
 
-static void enter_rows(struct inference *self, const struct row_batch *batch) {
-  for (int row = 0; row < batch->num_rows; row++) {
-    self->slot[row] = -1;
-    self->uniform[row] = 0;
-    memory_clear_row(self->memory, &self->remembered, row, observation_of(self, batch, row));
-  }
-  for (int i = 0; i < batch->num_segments; i++) {
-    if (batch->segment[i].dead) continue;
-    enter_segment(self, batch, &batch->segment[i]);
-    draw_segment(self, &batch->segment[i]);
-  }
+/* The batch's arrays, where operations can read them. */
+static void stage_rows(const struct inference *self, struct flight *flight) {
+  const struct row_batch *batch = flight->batch;
+  size_t rows = (size_t)batch->num_rows;
+  struct device_steps *steps = &flight->steps, *staging = &flight->staging;
+  steps->observation = device_stage(self->device, staging->observation, batch->observation,
+                                    rows * self->config.shape.row_stride);
+  steps->reward =
+      device_stage(self->device, staging->reward, batch->reward, rows * sizeof(*batch->reward));
+  steps->flags = device_stage(self->device, staging->flags, batch->flags, rows);
 }
 
 /* Forward, then an action and its statistics for every row. */
-static void choose_actions(struct inference *self, const struct row_batch *batch) {
+static void choose_actions(struct inference *self, struct flight *flight) {
+  int B = flight->batch->num_rows;
   struct device_inputs inputs = self->inputs;
-  inputs.observation = batch->observation;
-  inputs.previous_action = self->remembered.previous_action;
-  inputs.reward = batch->reward;
-  inputs.flags = batch->flags;
-  inputs.frame = self->remembered.frame;
+  inputs.observation = flight->steps.observation;
+  inputs.reward = flight->steps.reward;
+  inputs.flags = flight->steps.flags;
+  memory_rows_begin(self->memory, &flight->rows, &inputs, self->config.seed, B);
   struct network_outputs out;
-  network_forward(self->workspace, &out, self->remembered.state_out, self->params, &inputs,
-                  self->remembered.state_in, 1, batch->num_rows);
-  struct policy_rows rows = {.uniform = self->uniform};
-  self->config.policy->choose(self->device, self->action, self->statistics, &out, &rows,
-                              batch->num_rows);
+  network_forward(self->workspace, &out, flight->rows.state_out, flight->params, &inputs,
+                  flight->rows.state_in, 1, B);
+  struct policy_rows rows = {.uniform = flight->rows.uniform};
+  self->config.policy->choose(self->device, flight->steps.action, flight->steps.statistics, &out,
+                              &rows, B);
+  device_shared_download(self->device, &flight->action,
+                         (size_t)B * (size_t)self->config.shape.action_bytes);
+  flight->chosen = self->device->ops->mark(self->device);
+  memory_rows_end(self->memory, &flight->rows, flight->steps.observation, B);
 }
 
-/* A row is a multiple of 16 bytes, and often just that: then it is one move instead of a call. */
-static inline void copy_observation(uint8_t *to, const uint8_t *from, size_t bytes) {
-  if (bytes == 16)
-    memcpy(to, from, 16);
-  else
-    memcpy(to, from, bytes);
+void inference_launch(struct inference *self, struct row_batch *batch) {
+  struct flight *flight = &self->flight[self->next];
+  CHECK(inference_has_room(self) && !flight->batch, "%d batches run already", self->running);
+  self->next = (self->next + 1) % self->num_flights;
+  self->running++;
+  self->device->ops->wait(self->device, flight->filed);
+  flight->batch = batch;
+  flight->start_us = clock_now_us();
+  if (self->config.lockstep) progress_count_kept(self->progress);
+  /* A target that is reached here ends the run, and training with it: nothing more is filed. */
+  flight->ended = self->config.lockstep && inference_ended(self);
+  take_newest_parameters(self, flight);
+  enter_rows(self, flight);
+  stage_rows(self, flight);
+  choose_actions(self, flight);
 }
 
-static inline void write_step(const struct inference *self, const struct row_batch *batch, int row,
-                              int64_t to) {
-  const struct pages_rows *rows = self->rows;
-  size_t stride = self->config.shape.row_stride;
-  copy_observation(rows->observation + (size_t)to * stride, observation_of(self, batch, row),
-                   stride);
-  pages_write_step(rows, to, self->version, batch->reward[row], batch->flags[row],
-                   action_of(self, row),
-                   self->statistics + (size_t)row * (size_t)self->config.shape.statistics);
+/* ---- finish */
+
+static const uint8_t *action_of(const struct inference *self, const struct flight *flight,
+                                int row) {
+  return (const uint8_t *)flight->action.host +
+         (size_t)row * (size_t)self->config.shape.action_bytes;
 }
 
-/* What a window that begins with the row needs of the time before. */
-static void start_page(const struct inference *self, int row, int page) {
-  const struct pages_rows *rows = self->rows;
-  size_t bytes = rows->action_bytes, S = (size_t)self->config.shape.state_size;
-  step_shape_copy(rows->start_previous_action + (size_t)page * bytes,
-                  self->remembered.previous_action + (size_t)row * bytes, bytes);
-  rows->start_depth[page] = self->memory->depth[self->slot[row]];
-  if (S)
-    self->device->ops->copy(self->device,
-                            device_at(self->device, rows->start_state, (size_t)page * S),
-                            device_at(self->device, self->remembered.state_in, (size_t)row * S), S);
-}
-
-/* The step begins a page, or has none yet; a window that it closes goes to training. */
-static void file_at_boundary(struct inference *self, const struct row_batch *batch, int row) {
-  struct pages_place place = pages_append(self->pages, self->slot[row]);
-  if (place.row < 0) return;
-  write_step(self, batch, row, place.row);
-  if (place.starts_window) start_page(self, row, place.page);
-  if (place.closes_window) {
-    bool full = fifo_give(self->fifo, self->pages, &place.window, weights_version(self->weights));
-    if (full && self->config.waits_for_updates) fifo_drain(self->fifo);
+/* The step begins a page, or has none yet, or closes a window. Returns its row. */
+static int64_t place_at_boundary(struct inference *self, struct flight *flight, int row, int slot) {
+  struct pages_place place = pages_append(self->pages, slot);
+  if (place.starts_window) {
+    flight->starts_page[row] = place.page;
+    flight->num_started++;
+    self->rows->start_depth[place.page] = self->memory->depth[slot];
   }
+  if (place.closes_window) flight->closed[flight->num_closed++] = place.window;
+  return place.row;
 }
 
-/* Files the segment's rows and counts the steps that needed an action. */
-static int64_t file_segment(struct inference *self, const struct row_batch *batch,
-                            const struct batch_segment *segment) {
+/* Finds places for the segment's rows, and lets their slots move on. Returns the number of steps
+ * that needed an action. */
+static int64_t place_segment(struct inference *self, struct flight *flight,
+                             const struct batch_segment *segment) {
   const bool trained = self->pages && !segment->eval;
+  const uint8_t *flags = flight->batch->flags;
   int64_t steps = 0;
   for (int row = segment->first_row; row < segment->first_row + segment->num_rows; row++) {
-    int slot = self->slot[row];
-    /* A newer life of the slot may have entered with this very batch. */
+    int slot = flight->rows.slot[row];
+    /* A newer life of the slot may have entered with a batch that was launched since. */
     if (slot < 0 || self->memory->life[slot] != segment->life) continue;
-    steps += !(batch->flags[row] & STEP_TRUNCATED);
-    int64_t to = trained ? pages_try_append(self->rows, slot) : -1;
-    if (to >= 0)
-      write_step(self, batch, row, to);
-    else if (trained)
-      file_at_boundary(self, batch, row);
-    memory_leave_row(self->memory, &self->remembered, row, slot, action_of(self, row),
-                     observation_of(self, batch, row));
+    steps += !(flags[row] & STEP_TRUNCATED);
+    if (trained) {
+      int64_t to = pages_try_append(self->rows, slot);
+      if (to < 0) to = place_at_boundary(self, flight, row, slot);
+      flight->place[row] = (int32_t)to;
+      if (to >= 0) self->rows->stamp[to] = step_stamp(flight->version, flags[row]);
+    }
+    memory_leave(self->memory, slot, action_of(self, flight, row));
   }
   return !segment->eval || self->config.count_eval_steps ? steps : 0;
 }
 
-static void measure(struct inference *self, const struct row_batch *batch, int64_t start_us,
-                    int64_t answered_us) {
+static int64_t place_rows(struct inference *self, struct flight *flight) {
+  const struct row_batch *batch = flight->batch;
+  int64_t steps = 0;
+  flight->num_closed = flight->num_started = 0;
+  for (int row = 0; row < batch->num_rows; row++)
+    flight->place[row] = flight->starts_page[row] = -1;
+  for (int i = 0; i < batch->num_segments; i++)
+    if (!batch->segment[i].dead) steps += place_segment(self, flight, &batch->segment[i]);
+  return steps;
+}
+
+/* Steps into their places; then windows that are complete go to training. */
+static void file_rows(struct inference *self, const struct flight *flight) {
+  int B = flight->batch->num_rows;
+  const struct device_shared *filing = &flight->filing;
+  device_shared_upload(self->device, filing);
+  pages_write(self->pages, device_shared_at(filing, flight->place), &flight->steps, B);
+  if (flight->num_started)
+    pages_write_starts(self->pages, device_shared_at(filing, flight->starts_page),
+                       device_shared_at(&flight->rows.block, flight->rows.previous_action),
+                       flight->rows.state_in, B);
+  for (int i = 0; i < flight->num_closed; i++) {
+    bool full =
+        fifo_give(self->fifo, self->pages, &flight->closed[i], weights_version(self->weights));
+    if (full && self->config.waits_for_updates) fifo_drain(self->fifo);
+  }
+}
+
+static void measure(struct inference *self, const struct flight *flight, int64_t answered_us) {
+  const struct row_batch *batch = flight->batch;
   metric_add(self->metrics.batches, 1);
   metric_observe(self->metrics.batch_rows, batch->num_rows);
-  metric_observe(self->metrics.batch_run_us, (double)(answered_us - start_us));
+  metric_observe(self->metrics.batch_run_us, (double)(answered_us - flight->start_us));
   for (int i = 0; i < batch->num_segments; i++) {
     const struct batch_segment *segment = &batch->segment[i];
-    metric_observe(self->metrics.batch_wait_us, (double)(start_us - segment->queued_us));
+    metric_observe(self->metrics.batch_wait_us, (double)(flight->start_us - segment->queued_us));
     if (segment->dead) continue;
     metric_observe(self->metrics.actor_wait_us, (double)(answered_us - segment->queued_us));
     if (segment->step_us >= 0)
@@ -245,27 +313,47 @@ static void measure(struct inference *self, const struct row_batch *batch, int64
   }
 }
 
+/* The batch that was launched before all others that run. */
+static struct flight *oldest(struct inference *self) {
+  return &self->flight[(self->next - self->running + self->num_flights) % self->num_flights];
+}
+
+void inference_finish(struct inference *self) {
+  CHECK(self->running > 0, "no batch runs");
+  struct flight *flight = oldest(self);
+  struct row_batch *batch = flight->batch;
+  self->device->ops->wait(self->device, flight->chosen);
+  weights_release(self->weights, flight->params);
+
+  int64_t answered_us = clock_now_us();
+  batcher_stepping(self->batcher, batch, answered_us);
+  reply_actions(batch, flight->action.host, (size_t)self->config.shape.action_bytes);
+  measure(self, flight, answered_us);
+
+  int64_t steps = flight->ended ? 0 : place_rows(self, flight);
+  if (self->pages && !flight->ended) file_rows(self, flight);
+  flight->filed = self->device->ops->mark(self->device);
+  flight->batch = NULL;
+  self->running--;
+  batcher_recycle(self->batcher, batch);
+  progress_add_steps(self->progress, steps);
+}
+
+/* ---- both */
+
 bool inference_ended(const struct inference *self) {
   return progress_stopped(self->progress) != STOP_NONE;
 }
 
+int inference_running(const struct inference *self) {
+  return self->running;
+}
+
+bool inference_has_room(const struct inference *self) {
+  return self->running < (self->config.running ? self->config.running : 1);
+}
+
 void inference_run(struct inference *self, struct row_batch *batch) {
-  int64_t start_us = clock_now_us();
-  if (self->config.lockstep) progress_count_kept(self->progress);
-  /* A target that is reached here ends the run, and training with it: nothing more is filed. */
-  const bool ended = self->config.lockstep && inference_ended(self);
-  take_newest_parameters(self);
-  enter_rows(self, batch);
-  choose_actions(self, batch);
-
-  int64_t answered_us = clock_now_us();
-  batcher_stepping(self->batcher, batch, answered_us);
-  reply_actions(batch, self->action, (size_t)self->config.shape.action_bytes);
-  measure(self, batch, start_us, answered_us);
-
-  int64_t steps = 0;
-  for (int i = 0; i < batch->num_segments; i++)
-    if (!batch->segment[i].dead && !ended) steps += file_segment(self, batch, &batch->segment[i]);
-  batcher_recycle(self->batcher, batch);
-  progress_add_steps(self->progress, steps);
+  inference_launch(self, batch);
+  while (self->running) inference_finish(self);
 }

@@ -1,6 +1,8 @@
-/* One inference batch: rows in, actions out, then the steps are filed into pages and closed windows
+/* Inference batches: rows in, actions out, then the steps are filed into pages and closed windows
  * handed to training. The answers go out before the step is filed, so that actors work while the
- * learner keeps its books. Thread: inference (with one queue on a CPU: the queue's own thread).
+ * learner files. A batch is launched (the device computes) and finished (the host waits for the
+ * actions); on an asynchronous device a second one may be launched in between.
+ * Thread: inference (with one queue on a CPU: the queue's own thread).
  * Upstream: serve.c. Downstream: serve/memory.h; experience/{pages,fifo}.h; params/weights.h;
  * learner/network, learner/algorithm/policy.h. */
 #ifndef ACORN_LEARNER_SERVE_INFERENCE_H
@@ -25,6 +27,7 @@ struct inference_config {
   bool count_eval_steps;  /* evaluate mode: their steps are the run's */
   bool lockstep;          /* deterministic */
   bool waits_for_updates; /* of a batch that it has filled, before it goes on */
+  int running;            /* batches between launch and finish at a time, as the batcher's */
 };
 
 struct inference_metrics {
@@ -48,7 +51,16 @@ void inference_destroy(struct inference *inference);
  * every time. */
 bool inference_ended(const struct inference *inference);
 
-/* Runs a batch, answers its streams, files its steps, recycles it. */
+/* Gives a batch to the device. There must be room. Owner: lent until it is finished. */
+void inference_launch(struct inference *inference, struct row_batch *batch);
+/* Waits for the batch that was launched first, answers its streams, files its steps and recycles
+ * it. */
+void inference_finish(struct inference *inference);
+/* Batches between the two, and whether one more may be launched. */
+int inference_running(const struct inference *inference);
+bool inference_has_room(const struct inference *inference);
+
+/* Both, one after the other. */
 void inference_run(struct inference *inference, struct row_batch *batch);
 
 #endif

@@ -6,11 +6,32 @@
 
 /* ---- create */
 
+int memory_spare_rows(int num_slots, const struct step_shape *shape) {
+  return num_slots * shape->footprint;
+}
+
+/* Where the frames of slots without pages go. */
+static void make_rings(struct memory *memory) {
+  const struct memory_config *config = &memory->config;
+  const struct step_shape *shape = &config->shape;
+  int slots = config->num_slots - config->num_paged;
+  if (!shape->footprint) return;
+  memory->ring = check_alloc((size_t)slots, sizeof(*memory->ring));
+  if (config->pages) {
+    memory->history = pages_rows(config->pages)->pool.observation;
+    memory->first_ring_row = pages_capacity_steps(config->pages);
+  } else {
+    size_t rows = (size_t)memory_spare_rows(slots, shape);
+    memory->own_history = memory->device->ops->alloc(memory->device, rows * shape->row_stride);
+    memory->history = memory->own_history;
+  }
+}
+
 struct memory *memory_create(struct device *device, const struct memory_config *config) {
   const struct step_shape *shape = &config->shape;
   size_t n = (size_t)config->num_slots, state = n * (size_t)shape->state_size;
-  int without_pages = config->num_slots - config->num_paged;
-  CHECK(config->num_slots > 0 && without_pages >= 0 && (config->pages || !config->num_paged),
+  CHECK(config->num_slots > 0 && config->num_paged <= config->num_slots &&
+            (config->pages || !config->num_paged),
         "%d slots, %d of them in pages", config->num_slots, config->num_paged);
   struct memory *memory = check_alloc(1, sizeof(*memory));
   *memory = (struct memory){.config = *config, .device = device};
@@ -19,15 +40,15 @@ struct memory *memory_create(struct device *device, const struct memory_config *
   memory->depth = check_alloc(n, sizeof(*memory->depth));
   memory->previous_action = check_alloc(n, (size_t)shape->action_bytes);
   if (state) memory->state = device->ops->alloc(device, state * device->ops->real_bytes);
-  if (shape->footprint && without_pages)
-    memory->frames = frames_create(device, without_pages, shape->footprint, shape->row_stride);
+  make_rings(memory);
   return memory;
 }
 
 void memory_destroy(struct memory *memory) {
   if (!memory) return;
-  frames_destroy(memory->device, memory->frames);
+  if (memory->own_history) memory->device->ops->release(memory->device, memory->own_history);
   if (memory->state) memory->device->ops->release(memory->device, memory->state);
+  free(memory->ring);
   free(memory->previous_action);
   free(memory->depth);
   free(memory->steps);
@@ -35,26 +56,54 @@ void memory_destroy(struct memory *memory) {
   free(memory);
 }
 
+/* ---- rows */
+
+/* Takes so many bytes of the block, aligned for vectors; *offset moves on. The block is NULL while
+ * it is being measured. */
+static void *part(uint8_t *block, size_t *offset, size_t bytes) {
+  enum { ALIGNMENT = 64 };
+  void *at = block ? block + *offset : NULL;
+  *offset += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return at;
+}
+
+/* Sets the arrays of the host; returns the bytes of the block. */
+static size_t lay_out(struct memory_rows *rows, uint8_t *block, size_t n,
+                      const struct step_shape *shape) {
+  size_t offset = 0, footprint = (size_t)shape->footprint;
+  rows->slot = part(block, &offset, n * sizeof(*rows->slot));
+  rows->previous_action = part(block, &offset, n * (size_t)shape->action_bytes);
+  rows->environment = part(block, &offset, n * sizeof(*rows->environment));
+  rows->life = part(block, &offset, n * sizeof(*rows->life));
+  rows->step = part(block, &offset, n * sizeof(*rows->step));
+  rows->greedy = part(block, &offset, n);
+  if (footprint) {
+    rows->frame = part(block, &offset, n * footprint * sizeof(*rows->frame));
+    rows->ring = part(block, &offset, n * sizeof(*rows->ring));
+  }
+  return offset;
+}
+
 struct memory_rows memory_rows_create(const struct memory *memory, int rows) {
   const struct step_shape *shape = &memory->config.shape;
   struct device *device = memory->device;
   size_t n = (size_t)rows, state = n * (size_t)shape->state_size * device->ops->real_bytes;
-  struct memory_rows out = {.previous_action =
-                                device->ops->alloc(device, n * (size_t)shape->action_bytes)};
+  struct memory_rows out = {.uniform = device->ops->alloc(device, n * sizeof(*out.uniform))};
+  out.block = device_share(device, lay_out(&out, NULL, n, shape));
+  lay_out(&out, out.block.host, n, shape);
   if (state) {
     out.state_in = device->ops->alloc(device, state);
     out.state_out = device->ops->alloc(device, state);
   }
-  if (shape->footprint)
-    out.frame = device->ops->alloc(device, n * (size_t)(shape->footprint + 1) * sizeof(*out.frame));
   return out;
 }
 
 void memory_rows_destroy(const struct memory *memory, struct memory_rows *rows) {
-  void *arrays[] = {rows->previous_action, rows->state_in, rows->state_out, rows->frame};
+  void *arrays[] = {rows->uniform, rows->state_in, rows->state_out};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) memory->device->ops->release(memory->device, arrays[i]);
-  *rows = (struct memory_rows){NULL};
+  device_unshare(memory->device, &rows->block);
+  *rows = (struct memory_rows){.slot = NULL};
 }
 
 /* ---- rows enter */
@@ -82,53 +131,89 @@ enum memory_life memory_enter_life(struct memory *memory, int slot, uint32_t lif
   return MEMORY_NEW_LIFE;
 }
 
-/* The slot's k-th last frame. */
-static const uint8_t *frame_before(const struct memory *memory, int slot, int k) {
-  int first = memory->config.num_paged;
-  if (slot < first) return pages_observation_before(memory->config.pages, slot, k);
-  return frames_before(memory->frames, slot - first, k);
+/* Row of history of the slot's ring, `back` before the one that is next. */
+static int32_t ring_row(const struct memory *memory, int slot, int back) {
+  int footprint = memory->config.shape.footprint, at = slot - memory->config.num_paged;
+  int place = (memory->ring[at] - back + footprint) % footprint;
+  return (int32_t)(memory->first_ring_row + (int64_t)at * footprint + place);
 }
 
+/* The rows of history that a row shows besides itself, newest first, and the one that it becomes.
+ * depth: how many there are; slot: not read without any. */
 static void stack_row(const struct memory *memory, const struct memory_rows *rows, int row,
-                      int slot, int depth, const uint8_t *observation) {
+                      int slot, int depth) {
   int footprint = memory->config.shape.footprint;
-  if (footprint == 0) return;
-  const uint8_t **frame = rows->frame + (size_t)row * (size_t)(footprint + 1);
-  frame[0] = observation;
-  for (int k = 1; k <= footprint; k++) frame[k] = k > depth ? NULL : frame_before(memory, slot, k);
+  int32_t *frame = rows->frame + (size_t)row * (size_t)footprint;
+  bool paged = slot < memory->config.num_paged;
+  for (int k = 1; k <= footprint; k++)
+    frame[k - 1] = k > depth ? -1
+                   : paged   ? (int32_t)pages_row_before(memory->config.pages, slot, k)
+                             : ring_row(memory, slot, k);
 }
 
-void memory_clear_row(const struct memory *memory, const struct memory_rows *rows, int row,
-                      const uint8_t *observation) {
+void memory_clear_row(const struct memory *memory, const struct memory_rows *rows, int row) {
+  rows->slot[row] = -1;
   set_action(memory, rows->previous_action, row, step_shape_no_action(&memory->config.shape));
-  stack_row(memory, rows, row, 0, 0, observation);
-}
-
-static void copy_state(const struct memory *memory, real *to, int to_row, real *from,
-                       int from_row) {
-  size_t S = (size_t)memory->config.shape.state_size;
-  if (S == 0) return;
-  memory->device->ops->copy(memory->device, device_at(memory->device, to, (size_t)to_row * S),
-                            device_at(memory->device, from, (size_t)from_row * S), S);
+  rows->greedy[row] = true;
+  if (!rows->frame) return;
+  stack_row(memory, rows, row, 0, 0);
+  rows->ring[row] = -1;
 }
 
 void memory_enter_row(struct memory *memory, const struct memory_rows *rows, int row, int slot,
-                      uint8_t flags, const uint8_t *observation) {
+                      uint8_t flags, bool greedy) {
   if (flags & STEP_FIRST) begin_episode(memory, slot);
+  rows->slot[row] = slot;
   set_action(memory, rows->previous_action, row, action_of(memory, memory->previous_action, slot));
-  stack_row(memory, rows, row, slot, memory->depth[slot], observation);
-  copy_state(memory, rows->state_in, row, memory->state, slot);
+  rows->environment[row] = (uint32_t)slot;
+  rows->life[row] = memory->life[slot];
+  rows->step[row] = memory->steps[slot];
+  rows->greedy[row] = greedy;
+  if (!rows->frame) return;
+  stack_row(memory, rows, row, slot, memory->depth[slot]);
+  rows->ring[row] = slot < memory->config.num_paged ? -1 : ring_row(memory, slot, 0);
+}
+
+void memory_rows_begin(const struct memory *memory, const struct memory_rows *rows,
+                       struct device_inputs *inputs, uint64_t seed, int B) {
+  const struct device_ops *ops = memory->device->ops;
+  const struct device_shared *block = &rows->block;
+  device_shared_upload(memory->device, block);
+  struct device_draws draws = {.environment = device_shared_at(block, rows->environment),
+                               .life = device_shared_at(block, rows->life),
+                               .step = device_shared_at(block, rows->step),
+                               .greedy = device_shared_at(block, rows->greedy)};
+  ops->draw_uniforms(memory->device, rows->uniform, seed, &draws, RANDOM_ACTION, B);
+  if (rows->state_in)
+    ops->gather_rows(memory->device, rows->state_in, memory->state,
+                     device_shared_at(block, rows->slot), B,
+                     (size_t)memory->config.shape.state_size * ops->real_bytes);
+  inputs->previous_action = device_shared_at(block, rows->previous_action);
+  inputs->history = memory->history;
+  inputs->frame_row = device_shared_at(block, rows->frame);
 }
 
 /* ---- rows leave */
 
-void memory_leave_row(struct memory *memory, const struct memory_rows *rows, int row, int slot,
-                      const void *action, const uint8_t *observation) {
-  int without_pages = slot - memory->config.num_paged;
+void memory_rows_end(const struct memory *memory, const struct memory_rows *rows,
+                     const uint8_t *observation, int B) {
+  const struct device_ops *ops = memory->device->ops;
+  const struct step_shape *shape = &memory->config.shape;
+  if (rows->state_out)
+    ops->scatter_rows(memory->device, memory->state, rows->state_out,
+                      device_shared_at(&rows->block, rows->slot), B,
+                      (size_t)shape->state_size * ops->real_bytes);
+  if (rows->ring)
+    ops->scatter_rows(memory->device, memory->history, observation,
+                      device_shared_at(&rows->block, rows->ring), B, shape->row_stride);
+}
+
+void memory_leave(struct memory *memory, int slot, const void *action) {
+  int footprint = memory->config.shape.footprint, without_pages = slot - memory->config.num_paged;
   memory->steps[slot]++;
   set_action(memory, memory->previous_action, slot, action);
-  copy_state(memory, memory->state, slot, rows->state_out, row);
-  /* The frame is the next one's past. */
-  if (memory->depth[slot] < memory->config.shape.footprint) memory->depth[slot]++;
-  if (memory->frames && without_pages >= 0) frames_push(memory->frames, without_pages, observation);
+  if (!footprint) return;
+  if (memory->depth[slot] < footprint) memory->depth[slot]++;
+  if (without_pages >= 0)
+    memory->ring[without_pages] = (memory->ring[without_pages] + 1) % footprint;
 }

@@ -2,20 +2,23 @@
  * in it, the previous action, the recurrent state, and which frames came before. One slot per
  * environment id. Rows of a batch enter with what their slots remember, and leave with what their
  * step was.
- * Upstream: serve/inference.c, deploy/watch/chooser.c. Downstream: experience/{pages,frames}.h.
+ *
+ * States and frames are on the device, where a batch reads and writes all of its rows by one
+ * operation each (memory_rows_begin, memory_rows_end); everything else is on the host.
+ * Upstream: serve/inference.c, deploy/watch/chooser.c. Downstream: experience/pages.h.
  * Thread: one, inference. */
 #ifndef ACORN_LEARNER_SERVE_MEMORY_H
 #define ACORN_LEARNER_SERVE_MEMORY_H
 
 #include "learner/device/device.h"
-#include "learner/experience/frames.h"
 #include "learner/experience/pages.h"
 
 struct memory_config {
   int num_slots;
   struct step_shape shape;
-  const struct pages *pages; /* of the first slots, borrowed; NULL: there are none */
-  int num_paged;             /* slots whose earlier frames are in pages */
+  struct pages *pages; /* of the first slots, borrowed; NULL: there are none. Their spare rows are
+                          the memory's: memory_spare_rows */
+  int num_paged;       /* slots whose earlier frames are in pages */
 };
 
 /* Plain arrays, for inference to read; written by the functions below. */
@@ -28,18 +31,35 @@ struct memory {
                                footprint */
   uint8_t *previous_action; /* (num_slots, action_bytes) */
   real *state;              /* (num_slots, S), device memory; NULL when S = 0 */
-  struct frames *frames;    /* of slots without pages; NULL when footprint = 0 */
+
+  /* The frames of slots without pages are a ring for each, of footprint rows of `history`, which
+   * is device memory: the pages' observations, or an array of the memory's own. */
+  uint8_t *history, *own_history; /* NULL when footprint = 0 */
+  int64_t first_ring_row;
+  int32_t *ring; /* (slots without pages) where the next one goes */
 };
 
-/* What the rows of a batch remember, as networks read it. Device memory. */
+/* The rows of a batch. What the host writes of them goes to the device together. */
 struct memory_rows {
+  struct device_shared block; /* the arrays that follow: (rows) unless noted */
+  int32_t *slot;              /* whose row it is; -1: nobody's (dead, absent, of an old life, or a
+                                 hole): it changes nothing that is remembered */
   uint8_t *previous_action;   /* (rows, action_bytes) */
+  uint32_t *environment, *life, *step; /* whose random number it gets, */
+  uint8_t *greedy;                     /* or that it gets none */
+  int32_t *frame; /* (rows, footprint) rows of history; NULL when footprint = 0, as the next */
+  int32_t *ring;  /* row of history that the observation goes to; -1: none */
+
+  /* on the device */
+  float *uniform;
   real *state_in, *state_out; /* (rows, S): before the step, and after it; NULL when S = 0 */
-  const uint8_t **frame;      /* (rows, footprint + 1), newest first; NULL when footprint = 0 */
 };
 
 struct memory *memory_create(struct device *device, const struct memory_config *config);
 void memory_destroy(struct memory *memory);
+
+/* Rows of observations that so many slots without pages need behind those of the pages. */
+int memory_spare_rows(int num_slots, const struct step_shape *shape);
 
 struct memory_rows memory_rows_create(const struct memory *memory, int rows);
 void memory_rows_destroy(const struct memory *memory, struct memory_rows *rows);
@@ -51,15 +71,23 @@ enum memory_life { MEMORY_SAME_LIFE, MEMORY_NEW_LIFE, MEMORY_OLD_LIFE };
  * replaced meanwhile, is not to be used. */
 enum memory_life memory_enter_life(struct memory *memory, int slot, uint32_t life);
 
-/* A row of the batch that no slot has: it has no past. observation: the row's own. */
-void memory_clear_row(const struct memory *memory, const struct memory_rows *rows, int row,
-                      const uint8_t *observation);
-/* A row of the slot: its past as of this step. A first row begins an episode, so it has none. */
+/* A row of the batch that no slot has: it has no past. */
+void memory_clear_row(const struct memory *memory, const struct memory_rows *rows, int row);
+/* A row of the slot: its past as of this step. A first row begins an episode, so it has none.
+ * greedy: its action is not drawn. */
 void memory_enter_row(struct memory *memory, const struct memory_rows *rows, int row, int slot,
-                      uint8_t flags, const uint8_t *observation);
-/* The slot's memory moves on by the step of this row, after the step was filed. action: the one
- * that was chosen. */
-void memory_leave_row(struct memory *memory, const struct memory_rows *rows, int row, int slot,
-                      const void *action, const uint8_t *observation);
+                      uint8_t flags, bool greedy);
+
+/* Once B rows have entered: gives the device what they remember. Sets previous_action, history and
+ * frame_row of the inputs, and computes uniform and state_in. Until it has been waited for the
+ * host's arrays stay as they are. */
+void memory_rows_begin(const struct memory *memory, const struct memory_rows *rows,
+                       struct device_inputs *inputs, uint64_t seed, int B);
+/* Once state_out is computed: the device remembers it, and the observations (B, row_stride). */
+void memory_rows_end(const struct memory *memory, const struct memory_rows *rows,
+                     const uint8_t *observation, int B);
+
+/* The slot's memory moves on by the step, after it was filed. action: the one that was chosen. */
+void memory_leave(struct memory *memory, int slot, const void *action);
 
 #endif

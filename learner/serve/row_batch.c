@@ -4,18 +4,32 @@
 
 #include "common/base/check.h"
 
-void row_batch_init(struct row_batch *batch, int max_rows, int max_segments, size_t row_stride) {
+static void *alloc_rows(const struct row_batch *batch, size_t rows, size_t bytes) {
+  if (!batch->device) return check_alloc(rows, bytes);
+  return batch->device->ops->alloc_host(batch->device, rows * bytes);
+}
+
+static void release_rows(const struct row_batch *batch, void *rows) {
+  if (!batch->device)
+    free(rows);
+  else
+    batch->device->ops->release_host(batch->device, rows);
+}
+
+void row_batch_init(struct row_batch *batch, struct device *device, int max_rows, int max_segments,
+                    size_t row_stride) {
   size_t rows = (size_t)max_rows;
-  batch->observation = check_alloc(rows, row_stride);
-  batch->reward = check_alloc(rows, sizeof(float));
-  batch->flags = check_alloc(rows, 1);
+  batch->device = device;
+  batch->observation = alloc_rows(batch, rows, row_stride);
+  batch->reward = alloc_rows(batch, rows, sizeof(float));
+  batch->flags = alloc_rows(batch, rows, 1);
   batch->segment = check_alloc((size_t)max_segments, sizeof(*batch->segment));
 }
 
 void row_batch_deinit(struct row_batch *batch) {
-  free(batch->observation);
-  free(batch->reward);
-  free(batch->flags);
+  release_rows(batch, batch->observation);
+  release_rows(batch, batch->reward);
+  release_rows(batch, batch->flags);
   free(batch->segment);
 }
 

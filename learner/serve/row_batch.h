@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "learner/device/device.h"
+
 struct rpc_stream;
 
 /* One message's rows in a batch: first_row .. first_row + num_rows - 1. */
@@ -26,12 +28,13 @@ struct batch_segment {
   int64_t step_us; /* from its answer before to this message; -1: there was none */
 };
 
-/* Rows to run inference on. Arrays have max_rows rows; owner: batcher, lent from take to recycle.
- */
+/* Rows to run inference on. Arrays have max_rows rows, in memory of the host that transfers are
+ * fast from; owner: batcher, lent from take to recycle. */
 struct row_batch {
-  uint8_t *observation; /* (rows, row_stride), 64-byte aligned */
-  float *reward;        /* (rows) */
-  uint8_t *flags;       /* (rows) */
+  struct device *device; /* whose alloc_host memory the arrays are; NULL: plain memory */
+  uint8_t *observation;  /* (rows, row_stride), 64-byte aligned */
+  float *reward;         /* (rows) */
+  uint8_t *flags;        /* (rows) */
   int num_rows;
   struct batch_segment *segment; /* (num_segments), in order of rows when there is a barrier */
   int num_segments;
@@ -41,7 +44,8 @@ struct row_batch {
   bool running;
 };
 
-void row_batch_init(struct row_batch *batch, int max_rows, int max_segments, size_t row_stride);
+void row_batch_init(struct row_batch *batch, struct device *device, int max_rows, int max_segments,
+                    size_t row_stride);
 void row_batch_deinit(struct row_batch *batch);
 
 /* Empties it. Rows that stand at no slot begin at `first_free_row`. */

@@ -43,6 +43,23 @@ static bool may_run(const struct serve *serve) {
   return !atomic_load(&serve->stopping) && !inference_ended(serve->inference);
 }
 
+/* Runs the batches that are ready. While a batch computes, the next one is launched if there is
+ * room for it. Returns whether there was any. */
+static bool run_ready(struct serve *serve, int64_t now_us, int64_t *deadline_us) {
+  struct inference *inference = serve->inference;
+  for (bool ran = false;; ran = true) {
+    struct row_batch *batch = NULL;
+    if (inference_has_room(inference) && may_run(serve))
+      batch = batcher_try_take(serve->batcher, now_us, deadline_us);
+    if (batch)
+      inference_launch(inference, batch);
+    else if (inference_running(inference))
+      inference_finish(inference);
+    else
+      return ran;
+  }
+}
+
 static void end_silent_leases(const struct serve *serve, int64_t now_us) {
   struct rpc_stream *stream;
   while ((stream = leases_expire(serve->leases, now_us))) {
@@ -59,12 +76,7 @@ static void *run_inline(void *argument) {
   while (rpc_server_poll(serve->server, queue->index, deadline_us) >= 0) {
     int64_t now_us = clock_now_us();
     deadline_us = now_us + QUEUE_WAIT_US;
-    struct row_batch *batch;
-    bool ran = false;
-    while (may_run(serve) && (batch = batcher_try_take(serve->batcher, now_us, &deadline_us))) {
-      inference_run(serve->inference, batch);
-      ran = true;
-    }
+    bool ran = run_ready(serve, now_us, &deadline_us);
     /* After a wait for the trainer everybody who came meanwhile has a turn. */
     if (ran && clock_now_us() - now_us > LONG_US)
       while (rpc_server_poll(serve->server, queue->index, 0) > 0) continue;
@@ -87,8 +99,11 @@ static void *run_queue(void *argument) {
 static void *run_inference(void *argument) {
   struct serve *serve = argument;
   struct row_batch *batch;
-  while (may_run(serve) && (batch = batcher_take(serve->batcher)))
-    inference_run(serve->inference, batch);
+  while (may_run(serve) && (batch = batcher_take(serve->batcher))) {
+    int64_t deadline_us; /* batcher_take has its own */
+    inference_launch(serve->inference, batch);
+    run_ready(serve, clock_now_us(), &deadline_us);
+  }
   return NULL;
 }
 

@@ -110,13 +110,15 @@ static void report(struct trainer *trainer, const struct update_stats *stats, in
   pthread_mutex_unlock(&trainer->lock);
 }
 
-/* Row 0 of the time-major batch holds the windows' first steps. */
+/* The age of a window is that of its first step. */
 static void measure(const struct trainer *trainer, const struct train_batch *batch,
                     int64_t compute_us) {
   int64_t version = update_version(trainer->update) - 1;
   metric_observe(trainer->config.update_us, (double)compute_us);
-  for (int i = 0; i < batch->N; i++)
-    metric_observe(trainer->config.lag_updates, (double)(version - batch->version[i]));
+  for (int n = 0; n < batch->N; n++) {
+    int64_t acted = step_stamp_version(*train_batch_stamp(batch, 0, n));
+    metric_observe(trainer->config.lag_updates, (double)(version - acted));
+  }
 }
 
 /* The statistics are read when all of the update has been started, and the parameters have been
@@ -143,6 +145,7 @@ static void *run(void *argument) {
   enum status status = STATUS_OK;
   while (status == STATUS_OK && (batch = fifo_take(trainer->fifo))) {
     status = train(trainer, batch);
+    trainer->device->ops->finish(trainer->device);
     fifo_release(trainer->fifo, batch);
   }
   if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);

@@ -36,8 +36,8 @@ struct update {
   } flight;
 
   /* device memory of one step */
-  real *gradient;        /* (P + sums + 1): the gradient, the loss's sums, the gradient's norm */
-  const uint8_t **frame; /* (T+1, N, stack), NULL where frames are not stacked */
+  real *gradient; /* (P + sums + 1): the gradient, the loss's sums, the gradient's norm */
+  struct device_shared frame; /* (T+1, N, stack - 1), NULL where frames are not stacked */
 };
 
 /* ---- create */
@@ -95,7 +95,7 @@ static void make_learner(struct update *update) {
   int stack = network_inputs(update->network)->stack;
   size_t rows = (size_t)(update->T + 1) * (size_t)update->N;
   if (stack > 1)
-    update->frame = ops->alloc(update->device, rows * (size_t)stack * sizeof(*update->frame));
+    update->frame = device_share(update->device, rows * (size_t)(stack - 1) * sizeof(int32_t));
 }
 
 enum status update_create(struct update **out, struct device *device, const struct network *network,
@@ -127,7 +127,7 @@ void update_destroy(struct update *update) {
   if (!update) return;
   const struct device_ops *ops = update->device->ops;
   if (update->algorithm) update->algorithm->destroy(update->learner);
-  if (update->frame) ops->release(update->device, update->frame);
+  device_unshare(update->device, &update->frame);
   if (update->gradient) ops->release(update->device, update->gradient);
   if (update->schedule) ops->release(update->device, update->schedule);
   if (update->flight.scalars) ops->release_host(update->device, update->flight.scalars);
@@ -138,24 +138,18 @@ void update_destroy(struct update *update) {
 
 /* ---- one step */
 
-/* The observation of a column k steps before step t, which may be before the window. */
-static const uint8_t *frame_before(const struct train_batch *batch, int t, int n, int k) {
-  size_t N = (size_t)batch->N, row = (size_t)n;
-  if (k > t) return batch->older + ((size_t)(k - t - 1) * N + row) * batch->shape.row_stride;
-  return batch->observation + ((size_t)(t - k) * N + row) * batch->shape.row_stride;
-}
-
-void update_stack_frames(const uint8_t **frame, const struct train_batch *batch, int stack) {
-  CHECK(batch->shape.footprint == stack - 1, "%d frames before a window, the network stacks %d",
-        batch->shape.footprint, stack);
-  for (int n = 0; n < batch->N; n++) {
+void update_stack_frames(int32_t *frame, const struct train_batch *batch, int stack) {
+  int footprint = batch->shape.footprint, N = batch->N;
+  CHECK(footprint == stack - 1, "%d frames before a window, the network stacks %d", footprint,
+        stack);
+  for (int n = 0; n < N; n++) {
     int depth = batch->depth[n];
     for (int t = 0; t <= batch->T; t++) {
-      size_t row = (size_t)t * (size_t)batch->N + (size_t)n;
-      if (batch->flags[row] & STEP_FIRST) depth = 0;
-      for (int k = 0; k < stack; k++)
-        frame[row * (size_t)stack + (size_t)k] = k > depth ? NULL : frame_before(batch, t, n, k);
-      if (depth < stack - 1) depth++;
+      int32_t *row = frame + ((size_t)t * (size_t)N + (size_t)n) * (size_t)footprint;
+      if (step_stamp_flags(*train_batch_stamp(batch, t, n)) & STEP_FIRST) depth = 0;
+      for (int k = 1; k <= footprint; k++)
+        row[k - 1] = k > depth ? -1 : (footprint + t - k) * N + n;
+      if (depth < footprint) depth++;
     }
   }
 }
@@ -172,8 +166,12 @@ static struct device_inputs inputs_of(const struct update *update,
   inputs.previous_action = batch->previous_action;
   inputs.reward = batch->reward;
   inputs.flags = batch->flags;
-  inputs.frame = update->frame;
-  if (update->frame) update_stack_frames(update->frame, batch, inputs.stack);
+  if (update->frame.host) {
+    update_stack_frames(update->frame.host, batch, inputs.stack);
+    device_shared_upload(update->device, &update->frame);
+    inputs.history = batch->history;
+    inputs.frame_row = update->frame.memory;
+  }
   return inputs;
 }
 

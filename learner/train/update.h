@@ -44,9 +44,9 @@ void update_start(struct update *update, const struct train_batch *batch,
 MUST_CHECK enum status update_finish(struct update *update, struct update_stats *stats,
                                      struct error *error);
 
-/* frame (T+1, N, stack): what each step of the batch shows, newest first; NULL instead of a frame
- * of an earlier episode. */
-void update_stack_frames(const uint8_t **frame, const struct train_batch *batch, int stack);
+/* frame (T+1, N, stack - 1): rows of the batch's history that each step shows besides itself,
+ * newest first; -1 instead of a frame of an earlier episode. */
+void update_stack_frames(int32_t *frame, const struct train_batch *batch, int stack);
 
 /* What the network reads of the first steps of up to `rows` windows: images (B, H, W, stack * C), 0
  * to 1, the newest frame's channels first. Returns B. The network must read an image. */

@@ -6,11 +6,13 @@
 
 double update_stats_lag(const struct train_batch *batch, int64_t version) {
   double sum = 0, steps = 0;
-  for (int i = 0; i < batch->T * batch->N; i++) {
-    if (batch->flags[i] & STEP_TRUNCATED) continue;
-    sum += (double)(version - batch->version[i]);
-    steps += 1;
-  }
+  for (int n = 0; n < batch->N; n++)
+    for (int t = 0; t < batch->T; t++) {
+      uint64_t stamp = *train_batch_stamp(batch, t, n);
+      if (step_stamp_flags(stamp) & STEP_TRUNCATED) continue;
+      sum += (double)(version - step_stamp_version(stamp));
+      steps += 1;
+    }
   return steps > 0 ? sum / steps : 0;
 }
 

@@ -17,36 +17,72 @@
 enum { SLOTS = 256, T = 20, N = 32 };
 enum work { APPEND, WRITE, GATHER };
 
-static void write_row(const struct pages_rows *rows, const struct pages_place *place,
-                      const uint8_t *observation, size_t stride) {
-  if (place->row < 0) return;
-  size_t row = (size_t)place->row;
-  memcpy(rows->observation + row * stride, observation, stride);
-  const int32_t action = 1;
-  const float behaviour = -0.7f;
-  pages_write_step(rows, place->row, 7, 1, 0, &action, &behaviour);
-  if (place->starts_window)
-    memcpy(rows->start_previous_action + (size_t)place->page * sizeof(action), &action,
-           sizeof(action));
+/* A step of every slot, as inference has them: in memory that the device's operations read. */
+struct rows {
+  struct device_steps steps;
+  struct device_shared block;
+  int32_t *place, *begins; /* rows of the pool and pages, or -1 */
+  struct window closed[SLOTS];
+};
+
+static void *part(struct rows *rows, size_t *offset, size_t bytes, int value) {
+  uint8_t *at = (uint8_t *)rows->block.host + *offset;
+  memset(at, value, bytes);
+  *offset += (bytes + 63) / 64 * 64;
+  return at;
+}
+
+static struct rows *make_rows(struct device *device, size_t stride) {
+  struct rows *rows = check_alloc(1, sizeof(*rows));
+  size_t offset = 0, words = SLOTS * sizeof(int32_t);
+  rows->block = device_share(device, SLOTS * stride + 6 * words + 8 * 64);
+  rows->steps = (struct device_steps){.observation = part(rows, &offset, SLOTS * stride, 1),
+                                      .reward = part(rows, &offset, words, 0),
+                                      .flags = part(rows, &offset, SLOTS, 0),
+                                      .statistics = part(rows, &offset, words, 0),
+                                      .action = part(rows, &offset, words, 0)};
+  rows->place = part(rows, &offset, words, 0);
+  rows->begins = part(rows, &offset, words, 0);
+  return rows;
+}
+
+/* Room for a step of every slot. Returns how many windows close; *begun: how many begin. */
+static int append_all(struct pages *pages, struct rows *rows, int *begun) {
+  const struct pages_rows *pool = pages_rows(pages);
+  int closed = *begun = 0;
+  for (int slot = 0; slot < SLOTS; slot++) {
+    int64_t row = pages_try_append(pool, slot);
+    rows->begins[slot] = -1;
+    if (row < 0) {
+      struct pages_place place = pages_append(pages, slot);
+      row = place.row;
+      if (place.starts_window) {
+        rows->begins[slot] = place.page;
+        ++*begun;
+      }
+      if (place.closes_window) rows->closed[closed++] = place.window;
+    }
+    rows->place[slot] = (int32_t)row;
+    if (row >= 0) pool->stamp[row] = step_stamp(7, 0);
+  }
+  return closed;
 }
 
 /* One step of every slot; the windows that it closes are gathered at once, or only released.
  * Returns their number. */
-static int round_of(struct pages *pages, struct train_batch *batch, const uint8_t *observations,
+static int round_of(struct pages *pages, struct train_batch *batch, struct rows *rows,
                     enum work work) {
   static int column;
-  const struct pages_rows *rows = pages_rows(pages);
-  size_t stride = batch->shape.row_stride;
-  int closed = 0;
-  for (int slot = 0; slot < SLOTS; slot++) {
-    struct pages_place place = pages_append(pages, slot);
-    if (work >= WRITE) write_row(rows, &place, observations + (size_t)slot * stride, stride);
-    if (!place.closes_window) continue;
-    closed++;
+  int begun, closed = append_all(pages, rows, &begun);
+  if (work >= WRITE) {
+    pages_write(pages, rows->place, &rows->steps, SLOTS);
+    if (begun) pages_write_starts(pages, rows->begins, rows->steps.action, NULL, SLOTS);
+  }
+  for (int i = 0; i < closed; i++) {
     if (work == GATHER)
-      pages_gather(pages, batch, column++ % N, &place.window);
+      pages_gather(pages, batch, column++ % N, &rows->closed[i]);
     else
-      pages_release(pages, &place.window);
+      pages_release(pages, &rows->closed[i]);
   }
   return closed;
 }
@@ -58,18 +94,18 @@ static double time_of(struct device *device, size_t stride, int rounds, enum wor
   struct pages_config config = {SLOTS, pages_needed(SLOTS, 0), T, shape, true};
   struct pages *pages = pages_create(device, &config);
   struct train_batch *batch = train_batch_create(device, T, N, &shape);
-  uint8_t *observations = device->ops->alloc(device, SLOTS * stride);
-  memset(observations, 1, SLOTS * stride);
+  struct rows *rows = make_rows(device, stride);
   for (int slot = 0; slot < SLOTS; slot++) pages_begin_life(pages, slot, 1);
-  for (int i = 0; i < 4 * T; i++) round_of(pages, batch, observations, work);
+  for (int i = 0; i < 4 * T; i++) round_of(pages, batch, rows, work);
 
   int64_t start_us = clock_thread_cpu_us(), windows = 0;
-  for (int i = 0; i < rounds; i++) windows += round_of(pages, batch, observations, work);
+  for (int i = 0; i < rounds; i++) windows += round_of(pages, batch, rows, work);
   double steps = (double)rounds * SLOTS;
   double ns = (double)(clock_thread_cpu_us() - start_us) * 1e3 / steps;
   *windows_per_step = (double)windows / steps;
 
-  device->ops->release(device, observations);
+  device_unshare(device, &rows->block);
+  free(rows);
   train_batch_destroy(device, batch);
   pages_destroy(pages);
   return ns;
@@ -144,17 +180,17 @@ static double bytes_per_step(struct device *real_one, size_t stride, int footpri
   struct pages *pages = pages_create(&self.device, &config);
   const struct pages_rows *rows = pages_rows(pages);
   size_t num_rows = (size_t)num_pages * T, steps = 2 * num_rows / REPLAY_SLOTS;
-  memset(rows->observation, 0, num_rows * stride);
+  memset(rows->pool.observation, 0, num_rows * stride);
   for (int slot = 0; slot < REPLAY_SLOTS; slot++) pages_begin_life(pages, slot, 1);
   for (size_t step = 1; step < steps; step++)
     for (int slot = 0; slot < REPLAY_SLOTS; slot++) {
       struct pages_place place = pages_append(pages, slot);
       if (place.row >= 0)
-        stamp_row(rows->observation + (size_t)place.row * stride,
+        stamp_row(rows->pool.observation + (size_t)place.row * stride,
                   (struct stamp){slot, (int32_t)step});
       if (place.closes_window) pages_release(pages, &place.window);
     }
-  size_t held = steps_held(rows->observation, num_rows, stride, steps);
+  size_t held = steps_held(rows->pool.observation, num_rows, stride, steps);
   pages_destroy(pages);
   return (double)self.bytes / (double)held;
 }
@@ -167,7 +203,9 @@ static void measure_memory(struct device *device, int footprint) {
 }
 
 int main(void) {
-  struct device *device = device_ref_float_create();
+  struct device *device;
+  struct error error;
+  CHECK(device_create(&device, "cpu", &error) == STATUS_OK, "%s", error.text);
   measure(device, 16, 40000);
   measure(device, OBSERVATION_BYTES, 1000);
   measure_memory(device, 0);

@@ -55,7 +55,7 @@ static int fill_slot(struct run *run, int slot) {
   for (int step = 1; windows < WINDOWS || left-- > 0; step++) {
     struct pages_place place = pages_append(pages, slot);
     if (place.row >= 0)
-      memcpy(pages_rows(pages)->observation + (size_t)place.row * run->inputs.row_stride,
+      memcpy(pages_rows(pages)->pool.observation + (size_t)place.row * run->inputs.row_stride,
              &(struct stamp){slot, step}, sizeof(struct stamp));
     if (!place.closes_window) continue;
     first = step - T - (run->inputs.stack - 1);
@@ -71,7 +71,7 @@ static double bytes_per_step(struct run *run, int num_envs) {
   int64_t rows = pages_capacity_steps(run->pages), reached = 0;
   for (int64_t row = 0; row < rows; row++) {
     struct stamp stamp;
-    const uint8_t *observation = pages_rows(run->pages)->observation;
+    const uint8_t *observation = pages_rows(run->pages)->pool.observation;
     memcpy(&stamp, observation + (size_t)row * run->inputs.row_stride, sizeof stamp);
     reached += stamp.step > 0 && stamp.step >= first[stamp.slot];
   }
@@ -86,7 +86,7 @@ static void measure(const char *folder, const char *lstm_size) {
   struct error error;
   make_options(&options, folder, lstm_size);
   must(run_create(&run, &options, &callbacks, &error), &error);
-  memset(pages_rows(run.pages)->observation, 0, pages_observation_bytes(run.pages));
+  memset(pages_rows(run.pages)->pool.observation, 0, pages_observation_bytes(run.pages));
   int expected = (int)options.num_envs;
   double some = bytes_per_step(&run, expected), all = bytes_per_step(&run, run.num_train_slots);
   printf(

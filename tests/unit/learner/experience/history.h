@@ -10,6 +10,7 @@
 #include "common/rpc/wire.h"
 #include "learner/experience/pages.h"
 #include "tests/unit/support/discrete_shape.h"
+#include "tests/unit/support/host_batch.h"
 
 struct history_step {
   uint64_t bits;
@@ -38,7 +39,7 @@ static inline struct history_step history_step(int slot, uint32_t life, uint64_t
       .behaviour = (float)(bits >> 40),
       .reward = (float)(bits >> 44 & 0xff) - 100,
       .flags = (uint8_t)((bits & 0xfe) | (first ? STEP_FIRST : 0)),
-      .version = (int64_t)(bits >> 1),
+      .version = (int64_t)(bits >> 9),
   };
 }
 
@@ -50,23 +51,26 @@ static inline double history_state(int slot, uint32_t life, uint64_t step, int i
   return (double)(history_bits(slot, life, step) >> 50) + i * 0.5;
 }
 
-/* Writes the step where pages_append said: what inference does. The device has float reals. */
-static inline void history_write(struct pages *pages, const struct pages_place *place,
-                                 size_t stride, int state_size, int slot, uint32_t life,
-                                 uint64_t step) {
-  if (place->row < 0) return;
-  const struct pages_rows *rows = pages_rows(pages);
+/* Writes the step where pages_append said: what inference does. */
+static inline void history_write(struct pages *pages, struct device *device,
+                                 const struct step_shape *shape, const struct pages_place *place,
+                                 int slot, uint32_t life, uint64_t step) {
+  enum { MAX_STRIDE = 8192, MAX_STATE = 16 };
+  uint8_t observation[MAX_STRIDE];
+  float state[MAX_STATE];
   struct history_step values = history_step(slot, life, step);
-  size_t row = (size_t)place->row, page = (size_t)place->page;
-  for (size_t i = 0; i < stride; i++)
-    rows->observation[row * stride + i] = history_byte(values.bits, i);
-  pages_write_step(rows, place->row, values.version, values.reward, values.flags, &values.action,
-                   &values.behaviour);
-  if (!place->starts_window) return;
   int32_t before = step ? history_action(slot, life, step - 1) : -1;
-  memcpy(rows->start_previous_action + page * sizeof(before), &before, sizeof(before));
-  float *state = (float *)rows->start_state + page * (size_t)state_size;
-  for (int i = 0; i < state_size; i++) state[i] = (float)history_state(slot, life, step, i);
+  for (size_t i = 0; i < shape->row_stride; i++) observation[i] = history_byte(values.bits, i);
+  for (int i = 0; i < shape->state_size; i++) state[i] = (float)history_state(slot, life, step, i);
+  const struct host_step filed = {.observation = observation,
+                                  .action = &values.action,
+                                  .previous_action = &before,
+                                  .statistics = &values.behaviour,
+                                  .state = state,
+                                  .reward = values.reward,
+                                  .flags = values.flags,
+                                  .version = values.version};
+  host_step_file(pages, device, shape, place, &filed);
 }
 
 static inline bool history_row_matches(const struct train_batch *batch, size_t at,
@@ -77,16 +81,22 @@ static inline bool history_row_matches(const struct train_batch *batch, size_t a
   const int32_t *action = batch->action, *previous_action = batch->previous_action;
   return action[at] == step->action && previous_action[at] == step->previous_action &&
          batch->statistics[at] == step->behaviour && batch->reward[at] == step->reward &&
-         batch->flags[at] == step->flags && batch->version[at] == step->version;
+         batch->flags[at] == step->flags;
 }
 
-/* Whether a column holds exactly its window's T+1 steps and the state before the first. */
+static inline bool history_stamp_matches(uint64_t stamp, const struct history_step *step) {
+  return step_stamp_flags(stamp) == step->flags && step_stamp_version(stamp) == step->version;
+}
+
+/* Whether a column of a batch that the host can read holds exactly its window's T+1 steps and the
+ * state before the first. */
 static inline bool history_matches(const struct train_batch *batch, int column) {
   const struct window *window = &batch->window[column];
   for (int t = 0; t <= batch->T; t++) {
     struct history_step step =
         history_step(window->slot, window->life, window->first_step + (uint64_t)t);
-    if (!history_row_matches(batch, (size_t)t * (size_t)batch->N + (size_t)column, &step))
+    if (!history_row_matches(batch, (size_t)t * (size_t)batch->N + (size_t)column, &step) ||
+        !history_stamp_matches(*train_batch_stamp(batch, t, column), &step))
       return false;
   }
   const float *state =

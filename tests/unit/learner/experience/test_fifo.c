@@ -19,9 +19,11 @@
 enum { SLOTS = 5, T = 4, N = 3, STRIDE = 16, STATE = 2, PATIENCE_US = 20 * 1000 * 1000 };
 
 struct world {
-  struct device *device;
+  struct device *device, *trainer_device;
+  struct step_shape shape;
   struct pages *pages;
   struct fifo *fifo;
+  struct host_batch host;
   struct metrics *metrics;
   struct metric *give_wait_us;
   uint64_t steps[SLOTS];
@@ -29,11 +31,22 @@ struct world {
   atomic_int progress; /* of the thread under test */
 };
 
+static const char *device_name;
+
+static struct device *make_device(void) {
+  struct device *device;
+  struct error error;
+  assert_int_equal(device_create(&device, device_name, &error), STATUS_OK);
+  return device;
+}
+
 static struct world *world_create_with(int64_t max_lag, bool synchronous) {
   struct world *world = calloc(1, sizeof *world);
-  world->device = device_ref_float_create();
-  struct step_shape shape = discrete_shape(STRIDE, STATE, 0);
-  struct pages_config pages = {SLOTS, pages_needed(SLOTS, 0), T, shape, PAGES_STAGGERED};
+  world->device = make_device();
+  world->trainer_device = make_device();
+  struct step_shape shape = world->shape = discrete_shape(STRIDE, STATE, 0);
+  world->host = host_batch_create(T, N, &shape);
+  struct pages_config pages = {SLOTS, pages_needed(SLOTS, 0), T, shape, PAGES_STAGGERED, 0};
   world->pages = pages_create(world->device, &pages);
   world->metrics = metrics_create(1);
   world->give_wait_us = metrics_histogram(world->metrics, "fifo/wait_us", "");
@@ -56,7 +69,9 @@ static void world_destroy(struct world *world) {
   fifo_destroy(world->fifo);
   metrics_destroy(world->metrics);
   pages_destroy(world->pages);
+  host_batch_destroy(&world->host);
   device_destroy(world->device);
+  device_destroy(world->trainer_device);
   free(world);
 }
 
@@ -66,9 +81,16 @@ static struct window next_window(struct world *world) {
     int slot = world->next_slot;
     world->next_slot = (slot + 1) % SLOTS;
     struct pages_place place = pages_append(world->pages, slot);
-    history_write(world->pages, &place, STRIDE, STATE, slot, 1, world->steps[slot]++);
+    history_write(world->pages, world->device, &world->shape, &place, slot, 1,
+                  world->steps[slot]++);
     if (place.closes_window) return place.window;
   }
+}
+
+/* On the trainer's side. */
+static bool matches(struct world *world, const struct train_batch *batch, int column) {
+  host_batch_read(&world->host, world->trainer_device, batch);
+  return history_matches(world->host.batch, column);
 }
 
 /* The version that the window's first step was chosen with. */
@@ -111,7 +133,7 @@ static void test_windows_come_out_in_order_and_whole(void **state) {
     assert_int_equal(batch->num_windows, N);
     for (int i = 0; i < N; i++) {
       assert_true(same_window(&batch->window[i], &given[i]));
-      assert_true(history_matches(batch, i));
+      assert_true(matches(world, batch, i));
     }
     fifo_release(world->fifo, batch);
   }
@@ -144,7 +166,7 @@ static void test_old_windows_are_dropped_and_counted(void **state) {
     for (int n = rows[i].dropped ? 0 : 1; n < N; n++)
       assert_int_equal(give_next(world), n == N - 1);
     struct train_batch *batch = fifo_take(world->fifo);
-    for (int n = 0; n < N; n++) assert_true(history_matches(batch, n));
+    for (int n = 0; n < N; n++) assert_true(matches(world, batch, n));
     assert_int_equal(same_window(&batch->window[0], &window), !rows[i].dropped);
     fifo_release(world->fifo, batch);
     world_destroy(world);
@@ -180,7 +202,7 @@ static void *train(void *argument) {
       const struct window *window = &batch->window[i];
       bool follows = window->first_step == next_step[window->slot] || next_step[window->slot] == 0;
       next_step[window->slot] = window->first_step + T;
-      if (batch->num_windows != N || !follows || !history_matches(batch, i)) abort();
+      if (batch->num_windows != N || !follows || !matches(world, batch, i)) abort();
     }
     fifo_release(world->fifo, batch);
     atomic_fetch_add(&world->progress, 1);
@@ -357,7 +379,7 @@ static void test_close_wakes_drain(void **state) {
   fifo_close(world->fifo);
   pthread_join(inference, NULL);
   /* The trainer ends its step after the close. */
-  assert_true(history_matches(batch, 0));
+  assert_true(matches(world, batch, 0));
   fifo_release(world->fifo, batch);
   world_destroy(world);
 }
@@ -397,5 +419,11 @@ int main(void) {
       cmocka_unit_test(test_close_wakes_drain),
       cmocka_unit_test(test_a_batch_is_released_once),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = 0;
+  static const char *const devices[] = {"ref", "guarded"};
+  for (int i = 0; i < 2; i++) {
+    device_name = devices[i];
+    failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
+  }
+  return failed;
 }

@@ -97,7 +97,7 @@ static inline void fixture_fill_column(struct train_batch *batch, int n, struct 
     after_truncation = batch->flags[i] & STEP_TRUNCATED;
     action[i] = stream_below(stream, ACTIONS);
     batch->statistics[i] = (float)stream_between(stream, -3, -0.2);
-    batch->version[i] = -stream_below(stream, 4);
+    *train_batch_stamp(batch, t, n) = step_stamp(-stream_below(stream, 4), batch->flags[i]);
     previous_action[i] = batch->flags[i] & STEP_FIRST ? -1
                          : t > 0                      ? action[i - batch->N]
                                                       : stream_below(stream, ACTIONS);

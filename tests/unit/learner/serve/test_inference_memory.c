@@ -174,7 +174,9 @@ static int check_window(struct fixture *f, const struct train_batch *batch, int 
   if (f->S) check_start(f, batch, n, client, first);
   for (int t = 0; t <= T; t++) {
     int at = t * N + n, step = first + t;
-    assert_int_equal(batch->version[at], client->version[step]);
+    uint64_t stamp = *train_batch_stamp(batch, t, n);
+    assert_int_equal(step_stamp_version(stamp), client->version[step]);
+    assert_int_equal(step_stamp_flags(stamp), client->flags[step]);
     assert_int_equal(((const int32_t *)batch->action)[at], client->heard[step]);
     assert_int_equal(batch->flags[at], client->flags[step]);
     expect_near(batch->statistics[at], client->log_prob[step]);

@@ -15,11 +15,14 @@ struct fixture {
   struct device *device;
   struct memory *memory;
   struct memory_rows rows;
-  uint8_t observation[STRIDE];
 };
 
+static const char *device_name;
+
 static struct fixture open_memory(struct step_shape shape) {
-  struct fixture f = {.device = device_ref_float_create()};
+  struct fixture f;
+  struct error error;
+  assert_int_equal(device_create(&f.device, device_name, &error), STATUS_OK);
   struct memory_config config = {.num_slots = SLOTS, .shape = shape};
   f.memory = memory_create(f.device, &config);
   f.rows = memory_rows_create(f.memory, ROWS);
@@ -41,11 +44,11 @@ static struct step_shape box_shape(void) {
 }
 
 static void enter(struct fixture *f, int row, int slot, uint8_t flags) {
-  memory_enter_row(f->memory, &f->rows, row, slot, flags, f->observation);
+  memory_enter_row(f->memory, &f->rows, row, slot, flags, false);
 }
 
-static void leave(struct fixture *f, int row, int slot, const void *action) {
-  memory_leave_row(f->memory, &f->rows, row, slot, action, f->observation);
+static void leave(struct fixture *f, int slot, const void *action) {
+  memory_leave(f->memory, slot, action);
 }
 
 /* The previous action of a row, where actions are one int32. */
@@ -63,12 +66,12 @@ static void a_new_life_begins_with_nothing(void **state) {
   enter(&f, 0, 1, STEP_FIRST);
   assert_int_equal(previous(&f, 0), -1);
   assert_int_equal(f.memory->steps[1], 0);
-  leave(&f, 0, 1, &(int32_t){2});
+  leave(&f, 1, &(int32_t){2});
   assert_int_equal(memory_enter_life(f.memory, 1, 7), MEMORY_SAME_LIFE);
   enter(&f, 3, 1, 0);
   assert_int_equal(previous(&f, 3), 2);
   assert_int_equal(f.memory->steps[1], 1);
-  leave(&f, 3, 1, &(int32_t){3});
+  leave(&f, 1, &(int32_t){3});
   assert_int_equal(memory_enter_life(f.memory, 1, 8), MEMORY_NEW_LIFE);
   assert_int_equal(f.memory->life[1], 8);
   assert_int_equal(f.memory->steps[1], 0);
@@ -81,7 +84,7 @@ static void an_older_life_changes_nothing(void **state) {
   (void)state;
   struct fixture f = open_memory(discrete_shape(STRIDE, 0, 0));
   assert_int_equal(memory_enter_life(f.memory, 0, 9), MEMORY_NEW_LIFE);
-  leave(&f, 0, 0, &(int32_t){1});
+  leave(&f, 0, &(int32_t){1});
   assert_int_equal(memory_enter_life(f.memory, 0, 8), MEMORY_OLD_LIFE);
   assert_int_equal(f.memory->life[0], 9);
   assert_int_equal(f.memory->steps[0], 1);
@@ -96,7 +99,7 @@ static void slots_are_apart(void **state) {
   struct fixture f = open_memory(discrete_shape(STRIDE, 0, 0));
   assert_int_equal(memory_enter_life(f.memory, 0, UINT32_MAX), MEMORY_NEW_LIFE);
   assert_int_equal(memory_enter_life(f.memory, 1, 1), MEMORY_NEW_LIFE);
-  leave(&f, 0, 0, &(int32_t){3});
+  leave(&f, 0, &(int32_t){3});
   assert_int_equal(memory_enter_life(f.memory, 1, 2), MEMORY_NEW_LIFE);
   assert_int_equal(memory_enter_life(f.memory, 0, UINT32_MAX), MEMORY_SAME_LIFE);
   enter(&f, 0, 0, 0);
@@ -114,10 +117,10 @@ static void a_box_of_numbers_is_remembered_whole(void **state) {
   for (int slot = 0; slot < SLOTS; slot++) {
     memory_enter_life(f.memory, slot, 1);
     enter(&f, slot, slot, STEP_FIRST);
-    leave(&f, slot, slot, actions[slot]);
+    leave(&f, slot, actions[slot]);
   }
   for (int slot = 0; slot < SLOTS; slot++) enter(&f, SLOTS - slot, slot, 0);
-  memory_clear_row(f.memory, &f.rows, 0, f.observation);
+  memory_clear_row(f.memory, &f.rows, 0);
   for (int slot = 0; slot < SLOTS; slot++)
     assert_memory_equal(f.rows.previous_action + (size_t)(SLOTS - slot) * sizeof(zeros),
                         actions[slot], sizeof(zeros));
@@ -127,43 +130,93 @@ static void a_box_of_numbers_is_remembered_whole(void **state) {
   close_memory(&f);
 }
 
-/* The state after a slot's step is the one before its next, in whatever rows they are. */
+/* The state after a slot's step is the one before its next, in whatever rows they are. A row that
+ * is nobody's changes none. */
 static void a_state_goes_from_row_to_row(void **state) {
   (void)state;
   enum { S = 4 };
   struct fixture f = open_memory(discrete_shape(STRIDE, S, 0));
+  const struct device_ops *ops = f.device->ops;
+  struct device_inputs inputs = {.row_stride = STRIDE};
   float out[ROWS * S], in[ROWS * S];
   for (int i = 0; i < ROWS * S; i++) out[i] = (float)i + 0.5f;
-  f.device->ops->upload(f.device, f.rows.state_out, out, ROWS * S);
-  for (int slot = 0; slot < SLOTS; slot++) leave(&f, slot + 1, slot, &(int32_t){0});
-  for (int slot = 0; slot < SLOTS; slot++) enter(&f, slot, slot, 0);
-  f.device->ops->download(f.device, in, f.rows.state_in, ROWS * S);
+  for (int batch = 0; batch < 2; batch++) {
+    memory_clear_row(f.memory, &f.rows, batch ? ROWS - 1 : 0);
+    for (int slot = 0; slot < SLOTS; slot++) enter(&f, batch ? slot : slot + 1, slot, 0);
+    memory_rows_begin(f.memory, &f.rows, &inputs, 1, ROWS);
+    if (batch == 0) ops->upload(f.device, f.rows.state_out, out, ROWS * S);
+    memory_rows_end(f.memory, &f.rows, NULL, ROWS);
+    ops->finish(f.device);
+  }
+  ops->download(f.device, in, f.rows.state_in, ROWS * S);
   assert_memory_equal(in, out + S, SLOTS * S * sizeof(float));
   close_memory(&f);
 }
 
-/* Without pages: as many earlier frames of the episode as the network stacks, newest first. */
+/* Each row's number is that of its slot, life and step; a greedy row has none. */
+static void a_row_draws_its_own_number(void **state) {
+  (void)state;
+  struct fixture f = open_memory(discrete_shape(STRIDE, 0, 0));
+  struct device_inputs inputs = {.row_stride = STRIDE};
+  float got[ROWS];
+  for (int slot = 0; slot < SLOTS; slot++) {
+    memory_enter_life(f.memory, slot, 7 + (uint32_t)slot);
+    for (int step = 0; step < 2 * slot; step++) leave(&f, slot, &(int32_t){0});
+    memory_enter_row(f.memory, &f.rows, ROWS - 1 - slot, slot, 0, slot == 1);
+  }
+  memory_clear_row(f.memory, &f.rows, 0);
+  memory_rows_begin(f.memory, &f.rows, &inputs, 12, ROWS);
+  f.device->ops->download(f.device, got, (const real *)f.rows.uniform, ROWS);
+  for (int slot = 0; slot < SLOTS; slot++) {
+    float expected =
+        random_uniform(12, (uint32_t)slot, 7 + (uint32_t)slot, 2 * (uint32_t)slot, RANDOM_ACTION);
+    assert_true(got[ROWS - 1 - slot] == (slot == 1 ? -1 : expected));
+  }
+  close_memory(&f);
+}
+
+/* ---- frames */
+
+enum { STACK = 3, STEPS = 12 };
+
+/* One step of a slot in row 1, whose observation is filled with `shown`; what the row sees besides
+ * itself must be the episode's steps before. */
+static void show(struct fixture *f, int slot, int t, int begin, struct device_shared *rows) {
+  uint8_t *host = rows->host;
+  struct device_inputs inputs = {.row_stride = STRIDE};
+  memset(host, 0xee, ROWS * STRIDE);
+  memset(host + STRIDE, t, STRIDE);
+  device_shared_upload(f->device, rows);
+  for (int row = 0; row < ROWS; row++) memory_clear_row(f->memory, &f->rows, row);
+  enter(f, 1, slot, t == begin ? STEP_FIRST : 0);
+  memory_rows_begin(f->memory, &f->rows, &inputs, 1, ROWS);
+  for (int k = 1; k < STACK; k++) {
+    int32_t row = f->rows.frame[STACK - 1 + k - 1];
+    uint8_t seen[STRIDE];
+    assert_int_equal(row < 0, t - k < begin);
+    if (row < 0) continue;
+    f->device->ops->download_bytes(f->device, seen, inputs.history + (size_t)row * STRIDE, STRIDE);
+    f->device->ops->finish(f->device);
+    for (int i = 0; i < STRIDE; i++) assert_int_equal(seen[i], t - k);
+  }
+  memory_rows_end(f->memory, &f->rows, rows->memory, ROWS);
+  f->device->ops->finish(f->device);
+  leave(f, slot, &(int32_t){0});
+}
+
+/* Without pages: as many earlier frames of the episode as the network stacks, newest first, while
+ * another slot plays too. */
 static void frames_of_an_episode_are_stacked(void **state) {
   (void)state;
-  enum { STACK = 3, STEPS = 12 };
   struct fixture f = open_memory(discrete_shape(STRIDE, 0, STACK - 1));
-  uint8_t shown[STEPS][STRIDE];
-  memory_enter_life(f.memory, 2, 1);
+  struct device_shared rows = device_share(f.device, ROWS * STRIDE);
+  for (int slot = 0; slot < SLOTS; slot++) memory_enter_life(f.memory, slot, 1);
   for (int t = 0, begin = 0; t < STEPS; t++) {
-    bool first = t % 5 == 0;
-    if (first) begin = t;
-    memset(shown[t], t, STRIDE);
-    memory_enter_row(f.memory, &f.rows, 1, 2, first ? STEP_FIRST : 0, shown[t]);
-    const uint8_t **frame = f.rows.frame + STACK;
-    assert_ptr_equal(frame[0], shown[t]);
-    for (int k = 1; k < STACK; k++) {
-      if (t - k < begin)
-        assert_null(frame[k]);
-      else
-        assert_memory_equal(frame[k], shown[t - k], STRIDE);
-    }
-    memory_leave_row(f.memory, &f.rows, 1, 2, &(int32_t){0}, shown[t]);
+    if (t % 5 == 0) begin = t;
+    show(&f, 2, t, begin, &rows);
+    show(&f, 0, t + 100, 100, &rows);
   }
+  device_unshare(f.device, &rows);
   close_memory(&f);
 }
 
@@ -174,7 +227,14 @@ int main(void) {
       cmocka_unit_test(slots_are_apart),
       cmocka_unit_test(a_box_of_numbers_is_remembered_whole),
       cmocka_unit_test(a_state_goes_from_row_to_row),
+      cmocka_unit_test(a_row_draws_its_own_number),
       cmocka_unit_test(frames_of_an_episode_are_stacked),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = 0;
+  static const char *const devices[] = {"ref", "cpu", "guarded"};
+  for (int i = 0; i < 3; i++) {
+    device_name = devices[i];
+    failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
+  }
+  return failed;
 }

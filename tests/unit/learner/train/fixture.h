@@ -188,7 +188,7 @@ static inline struct reference_losses reference_losses(const struct learner_opti
     sum.reward += reference_reward(config, b, i);
     sum.rho_clipped +=
         !reference_is_gae(config) && reference_rho(config, b, head, i) > config->rho_clip;
-    sum.lag += (double)(version - b->version[i]);
+    sum.lag += (double)(version - step_stamp_version(*train_batch_stamp(b, i / b->N, i % b->N)));
   }
   double *member[] = {&sum.policy, &sum.baseline, &sum.entropy,     &sum.kl,
                       &sum.value,  &sum.reward,   &sum.rho_clipped, &sum.lag};

@@ -76,9 +76,13 @@ static void fill_images(struct golden *g) {
   for (size_t row = 0; row < GOLDEN_ROWS; row++)
     for (size_t p = 0; p < pixels; p++)
       b->observation[row * b->shape.row_stride + p] = (uint8_t)hash(stream, row * pixels + p);
-  for (size_t row = 0; row < (size_t)b->shape.footprint * GOLDEN_N; row++)
+  /* Row k of the older ones is k + 1 steps before the windows. */
+  for (int row = 0; row < b->shape.footprint * GOLDEN_N; row++) {
+    int before = (row / GOLDEN_N + 1) * GOLDEN_N - row % GOLDEN_N;
+    uint8_t *older = b->observation - (size_t)before * b->shape.row_stride;
     for (size_t p = 0; p < pixels; p++)
-      b->older[row * b->shape.row_stride + p] = (uint8_t)hash(STREAM_OLDER, row * pixels + p);
+      older[p] = (uint8_t)hash(STREAM_OLDER, (size_t)row * pixels + p);
+  }
   for (int n = 0; n < GOLDEN_N; n++) b->depth[n] = n < b->shape.footprint ? n : b->shape.footprint;
 }
 
@@ -90,6 +94,7 @@ static void fill_batch(struct golden *g) {
   fill_images(g);
   for (size_t i = 0; i < GOLDEN_ROWS; i++) {
     b->flags[i] = FLAGS[i];
+    *train_batch_stamp(b, (int)i / GOLDEN_N, (int)i % GOLDEN_N) = step_stamp(0, FLAGS[i]);
     action[i] = (int32_t)(hash(STREAM_ACTIONS, i) % GOLDEN_A);
     b->statistics[i] = number(STREAM_BEHAVIOUR, i) - 1.5f;
     b->reward[i] = 2 * number(STREAM_REWARDS, i);
@@ -177,9 +182,10 @@ static void compare_heads(struct golden *g, const struct update *update) {
   struct network_workspace *workspace =
       network_workspace_create(g->network, g->device, GOLDEN_ROWS, false);
   struct device_inputs inputs = fixture_batch_inputs(g->network, g->batch);
-  const uint8_t *frame[GOLDEN_ROWS * 16];
+  int32_t frame[GOLDEN_ROWS * 16];
   if (g->stack > 1) update_stack_frames(frame, g->batch, g->stack);
-  inputs.frame = frame;
+  inputs.history = g->batch->history;
+  inputs.frame_row = frame;
   struct network_outputs out;
   float head[GOLDEN_ROWS * (GOLDEN_A + 1)];
   network_forward(workspace, &out, NULL, update_parameters(update), &inputs, g->batch->state,

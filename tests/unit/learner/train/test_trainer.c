@@ -15,6 +15,7 @@
 #include "learner/algorithms.h"
 #include "learner/train/trainer.h"
 #include "tests/unit/support/discrete_shape.h"
+#include "tests/unit/support/host_batch.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 10000000 };
 enum { IMAGE_SIDE = 36, IMAGE_STRIDE = IMAGE_SIDE * IMAGE_SIDE };
@@ -23,6 +24,7 @@ struct fixture {
   struct device *device;
   struct network *network;
   struct update *update;
+  struct step_shape shape;
   struct pages *pages;
   struct fifo *fifo;
   struct weights *weights;
@@ -81,7 +83,7 @@ static struct fixture *create_with(const struct network_config *network, char *d
   assert_int_equal(
       update_create(&f->update, f->device, f->network, &algorithm_vtrace, &update, &error),
       STATUS_OK);
-  struct step_shape shape = discrete_shape(stride, 0, 0);
+  struct step_shape shape = f->shape = discrete_shape(stride, 0, 0);
   struct pages_config pages = {
       .num_slots = N, .num_pages = pages_needed(N, 0), .page_steps = T, .shape = shape};
   f->pages = pages_create(f->device, &pages);
@@ -125,25 +127,25 @@ static void destroy(struct fixture *f) {
 }
 
 /* Action 0, which had the probability 1/2. */
-static void write_step(const struct pages_rows *rows, const struct pages_place *place,
+static void write_step(struct fixture *f, const struct pages_place *place, const void *observation,
                        float reward) {
   const int32_t action = 0, before = -1;
   const float behaviour = logf(0.5f);
-  pages_write_step(rows, place->row, 0, reward, 0, &action, &behaviour);
-  if (place->starts_window)
-    memcpy(rows->start_previous_action + (size_t)place->page * sizeof(before), &before,
-           sizeof(before));
+  const struct host_step step = {.observation = observation,
+                                 .action = &action,
+                                 .previous_action = &before,
+                                 .statistics = &behaviour,
+                                 .reward = reward};
+  host_step_file(f->pages, f->device, &f->shape, place, &step);
 }
 
 /* Steps of both slots until `batches` batches have been given. */
 static void give_batches(struct fixture *f, int batches, float reward) {
-  const struct pages_rows *rows = pages_rows(f->pages);
   for (int step = 0; batches > 0; step++) {
     for (int slot = 0; slot < N; slot++) {
       struct pages_place place = pages_append(f->pages, slot);
-      write_step(rows, &place, reward);
-      float x = (float)(step % 7) / 7;
-      memcpy(rows->observation + (size_t)place.row * STRIDE, &x, sizeof(x));
+      float x[STRIDE / sizeof(float)] = {(float)(step % 7) / 7};
+      write_step(f, &place, x, reward);
       if (place.closes_window) batches -= fifo_give(f->fifo, f->pages, &place.window, 0);
     }
   }
@@ -198,12 +200,12 @@ static void a_requested_buffer_is_filled_once_at_a_step_border(void **state) {
 
 /* A network for images in the fixture's place: rows of 36 x 36 bytes. */
 static void give_images(struct fixture *f, uint8_t first) {
-  const struct pages_rows *rows = pages_rows(f->pages);
+  uint8_t image[IMAGE_STRIDE];
   for (int batches = 1, step = 0; batches > 0; step++) {
     for (int slot = 0; slot < N; slot++) {
       struct pages_place place = pages_append(f->pages, slot);
-      write_step(rows, &place, 0);
-      memset(rows->observation + (size_t)place.row * IMAGE_STRIDE, first + slot, IMAGE_STRIDE);
+      memset(image, first + slot, IMAGE_STRIDE);
+      write_step(f, &place, image, 0);
       if (place.closes_window) batches -= fifo_give(f->fifo, f->pages, &place.window, 0);
     }
   }
