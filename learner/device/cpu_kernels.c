@@ -147,7 +147,6 @@ const struct device_ops KERNELS = {
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
     .random_uniforms = random_uniforms,
-    .draw_uniforms = draw_uniforms,
     .categorical_sample = categorical_sample,
     .categorical_evaluate = categorical_evaluate,
     .categorical_backward = categorical_backward,

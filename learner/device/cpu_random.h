@@ -1,4 +1,4 @@
-/* Counter-based uniforms: operations random_uniforms and draw_uniforms. Part of cpu_kernels.c. The
+/* Counter-based uniforms: operation random_uniforms. Part of cpu_kernels.c. The
  * block function of common/base/random.c, a row in each lane. Whole numbers throughout, so every
  * device draws the same. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_RANDOM_H
@@ -34,24 +34,7 @@ INLINE vi philox_first_word(vi c0, vi c1, vi c2, vi c3, uint64_t seed) {
 }
 
 static void random_uniforms(struct device *d, float *uniform, uint64_t seed,
-                            uint32_t first_environment, uint32_t life, const uint32_t *step,
-                            enum random_purpose purpose, int B) {
-  (void)d;
-  vi lane;
-  for (int i = 0; i < W; i++) lane[i] = i;
-  for (int b = 0; b < B; b += W) {
-    int lanes = B - b < W ? B - b : W;
-    vi environment = lane + splat_int((int32_t)(first_environment + (uint32_t)b));
-    vi word =
-        philox_first_word(load_int_some((const int32_t *)step + b, lanes), splat_int((int32_t)life),
-                          environment, splat_int((int32_t)purpose), seed);
-    vi upper = (word >> 8) & 0xffffff; /* what a float holds exactly */
-    store_some(uniform + b, __builtin_convertvector(upper, vf) * 0x1p-24f, lanes);
-  }
-}
-
-static void draw_uniforms(struct device *d, float *uniform, uint64_t seed,
-                          const struct device_draws *draws, enum random_purpose purpose, int B) {
+                            const struct device_draws *draws, enum random_purpose purpose, int B) {
   (void)d;
   for (int b = 0; b < B; b += W) {
     int lanes = B - b < W ? B - b : W;
@@ -59,7 +42,8 @@ static void draw_uniforms(struct device *d, float *uniform, uint64_t seed,
                                 load_int_some((const int32_t *)draws->life + b, lanes),
                                 load_int_some((const int32_t *)draws->environment + b, lanes),
                                 splat_int((int32_t)purpose), seed);
-    vi upper = (word >> 8) & 0xffffff, greedy = load_bytes_some(draws->greedy + b, lanes);
+    vi upper = (word >> 8) & 0xffffff; /* what a float holds exactly */
+    vi greedy = load_bytes_some(draws->greedy + b, lanes);
     vf drawn = __builtin_convertvector(upper, vf) * 0x1p-24f;
     store_some(uniform + b, select_equal(greedy, (vi){0}, drawn, splat(-1)), lanes);
   }

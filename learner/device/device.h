@@ -55,13 +55,11 @@ struct device_inputs {
   float action_scale[SPACE_MAX_BOX], action_shift[SPACE_MAX_BOX]; /* of a box's input */
   bool use_previous_action, use_reward;
   int stack; /* frames that image shows together; 0 counts as 1 */
-  /* (B, stack) rows of the same environment, newest first; NULL: nothing there, as before a first
-   * row. Needed by image only, and only if stack > 1. */
-  const uint8_t *const *frame;
-  /* Instead of frame: the newest frame is the row itself; frame_row (B, stack - 1): the rows of
-   * `history` (rows, row_stride) that are older, newest first, -1: nothing there. */
+  /* The newest frame is the row itself; frame (B, stack - 1): the rows of `history` (rows,
+   * row_stride) that are older, newest first; -1: nothing there, as before a first row. Needed by
+   * image only, and only if stack > 1. */
   const uint8_t *history;
-  const int32_t *frame_row;
+  const int32_t *frame;
 };
 
 /* Steps of a batch, (B) in an inference batch, (T+1, N) in a training batch. */
@@ -297,15 +295,10 @@ struct device_ops {
                         const real *c, const real *gates, const real *wh, const real *h0,
                         const real *c0, const uint8_t *reset, int T, int N, int H);
 
-  /* ---- uniform (B) in [0, 1): random_uniform of environments first_environment + b, all in the
-   * same life, at their steps (B); bit for bit the same on every device. */
+  /* ---- uniform (B) in [0, 1): random_uniform of each row's environment, life and step; bit for
+   * bit the same on every device; -1 on greedy rows. */
   void (*random_uniforms)(struct device *d, float *uniform, uint64_t seed,
-                          uint32_t first_environment, uint32_t life, const uint32_t *step,
-                          enum random_purpose purpose, int B);
-  /* uniform (B) as random_uniform draws it for each row's environment, life and step; bit for bit
-   * the same on every device; -1 on greedy rows. */
-  void (*draw_uniforms)(struct device *d, float *uniform, uint64_t seed,
-                        const struct device_draws *draws, enum random_purpose purpose, int B);
+                          const struct device_draws *draws, enum random_purpose purpose, int B);
 
   /* ---- categorical distribution over A actions; logits rows are `stride` reals apart */
   /* uniform (B) in [0,1): inverse of the cumulative distribution in order of actions; a negative

@@ -190,7 +190,7 @@ static void gather_steps(struct device *d, const struct device_steps *steps, int
 }
 
 static void check_inputs(const struct device_inputs *in) {
-  GIVEN(in->observation, in->previous_action, in->reward, in->flags, in->history, in->frame_row);
+  GIVEN(in->observation, in->previous_action, in->reward, in->flags, in->history, in->frame);
 }
 
 static void embed(struct device *d, real *y, const struct device_inputs *in, int B) {
@@ -273,16 +273,9 @@ static void lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, c
 }
 
 static void random_uniforms(struct device *d, float *uniform, uint64_t seed,
-                            uint32_t first_environment, uint32_t life, const uint32_t *step,
-                            enum random_purpose purpose, int B) {
-  GIVEN(uniform, step);
-  RUN(random_uniforms, uniform, seed, first_environment, life, step, purpose, B);
-}
-
-static void draw_uniforms(struct device *d, float *uniform, uint64_t seed,
-                          const struct device_draws *draws, enum random_purpose purpose, int B) {
+                            const struct device_draws *draws, enum random_purpose purpose, int B) {
   GIVEN(uniform, draws->environment, draws->life, draws->step, draws->greedy);
-  RUN(draw_uniforms, uniform, seed, draws, purpose, B);
+  RUN(random_uniforms, uniform, seed, draws, purpose, B);
 }
 
 static void categorical_sample(struct device *d, int32_t *action, float *log_prob,
@@ -407,7 +400,6 @@ static const struct device_ops GUARDED_OPS = {
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
     .random_uniforms = random_uniforms,
-    .draw_uniforms = draw_uniforms,
     .categorical_sample = categorical_sample,
     .categorical_evaluate = categorical_evaluate,
     .categorical_backward = categorical_backward,

@@ -174,7 +174,6 @@ static const struct device_ops REF_OPS = {
     .lstm_forward = ref_lstm_forward,
     .lstm_backward = ref_lstm_backward,
     .random_uniforms = ref_random_uniforms,
-    .draw_uniforms = ref_draw_uniforms,
     .categorical_sample = ref_categorical_sample,
     .categorical_evaluate = ref_categorical_evaluate,
     .categorical_backward = ref_categorical_backward,

@@ -36,16 +36,8 @@ static int inverse_cdf(const REAL *logits, const struct softmax *s, REAL u, int 
 }
 
 static void ref_random_uniforms(struct device *d, float *uniform, uint64_t seed,
-                                uint32_t first_environment, uint32_t life, const uint32_t *step,
-                                enum random_purpose purpose, int B) {
-  (void)d;
-  for (int b = 0; b < B; b++)
-    uniform[b] = random_uniform(seed, first_environment + (uint32_t)b, life, step[b], purpose);
-}
-
-static void ref_draw_uniforms(struct device *d, float *uniform, uint64_t seed,
-                              const struct device_draws *draws, enum random_purpose purpose,
-                              int B) {
+                                const struct device_draws *draws, enum random_purpose purpose,
+                                int B) {
   (void)d;
   for (int b = 0; b < B; b++)
     uniform[b] = draws->greedy[b] ? -1

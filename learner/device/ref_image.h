@@ -7,9 +7,8 @@
 
 /* The row that shows frame k of row b, newest first; NULL: nothing does. */
 static const uint8_t *row_of_frame(const struct device_inputs *in, int b, int k) {
-  if (in->stack > 1 && in->frame) return in->frame[(size_t)b * in->stack + k];
   if (k == 0) return in->observation + (size_t)b * in->row_stride;
-  int32_t row = in->frame_row[(size_t)b * (in->stack - 1) + k - 1];
+  int32_t row = in->frame[(size_t)b * (in->stack - 1) + k - 1];
   return row < 0 ? NULL : in->history + (size_t)row * in->row_stride;
 }
 

@@ -226,8 +226,7 @@ static void layer_forward(struct network_workspace *workspace, struct features_b
 static struct device_inputs inputs_from(const struct device_inputs *inputs, int row) {
   struct device_inputs from = *inputs;
   from.observation += (size_t)row * inputs->row_stride;
-  if (inputs->frame) from.frame += (size_t)row * (size_t)inputs->stack;
-  if (inputs->frame_row) from.frame_row += (size_t)row * (size_t)(inputs->stack - 1);
+  if (inputs->frame) from.frame += (size_t)row * (size_t)(inputs->stack - 1);
   return from;
 }
 

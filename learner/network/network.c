@@ -70,9 +70,8 @@ static void forget_pointers(struct device_inputs *inputs) {
   inputs->previous_action = NULL;
   inputs->reward = NULL;
   inputs->flags = NULL;
-  inputs->frame = NULL;
   inputs->history = NULL;
-  inputs->frame_row = NULL;
+  inputs->frame = NULL;
 }
 
 enum status network_create(struct network **out, const struct network_config *config,

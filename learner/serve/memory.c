@@ -183,14 +183,14 @@ void memory_rows_begin(const struct memory *memory, const struct memory_rows *ro
                                .life = device_shared_at(block, rows->life),
                                .step = device_shared_at(block, rows->step),
                                .greedy = device_shared_at(block, rows->greedy)};
-  ops->draw_uniforms(memory->device, rows->uniform, seed, &draws, RANDOM_ACTION, B);
+  ops->random_uniforms(memory->device, rows->uniform, seed, &draws, RANDOM_ACTION, B);
   if (rows->state_in)
     ops->gather_rows(memory->device, rows->state_in, memory->state,
                      device_shared_at(block, rows->slot), B,
                      (size_t)memory->config.shape.state_size * ops->real_bytes);
   inputs->previous_action = device_shared_at(block, rows->previous_action);
   inputs->history = memory->history;
-  inputs->frame_row = device_shared_at(block, rows->frame);
+  inputs->frame = device_shared_at(block, rows->frame);
 }
 
 /* ---- rows leave */

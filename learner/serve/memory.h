@@ -79,7 +79,7 @@ void memory_enter_row(struct memory *memory, const struct memory_rows *rows, int
                       uint8_t flags, bool greedy);
 
 /* Once B rows have entered: gives the device what they remember. Sets previous_action, history and
- * frame_row of the inputs, and computes uniform and state_in. Until it has been waited for the
+ * frame of the inputs, and computes uniform and state_in. Until it has been waited for the
  * host's arrays stay as they are. */
 void memory_rows_begin(const struct memory *memory, const struct memory_rows *rows,
                        struct device_inputs *inputs, uint64_t seed, int B);

@@ -170,7 +170,7 @@ static struct device_inputs inputs_of(const struct update *update,
     update_stack_frames(update->frame.host, batch, inputs.stack);
     device_shared_upload(update->device, &update->frame);
     inputs.history = batch->history;
-    inputs.frame_row = update->frame.memory;
+    inputs.frame = update->frame.memory;
   }
   return inputs;
 }

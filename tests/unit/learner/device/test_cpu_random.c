@@ -18,20 +18,29 @@ enum { GUARD = 1 };
 
 static void expect_uniforms(struct testing *t, size_t row, int B) {
   uint64_t random = row + 1;
-  uint32_t *step = check_alloc((size_t)B, sizeof *step);
-  float *uniform = check_alloc((size_t)B + GUARD, sizeof *uniform);
-  for (int b = 0; b < B; b++)
-    step[b] = table[row].first_step + (uint32_t)testing_below(&random, 1 << 20);
-  uniform[B] = 5;
-  t->device->ops->random_uniforms(t->device, uniform, table[row].seed, table[row].first_environment,
-                                  table[row].life, step, table[row].purpose, B);
+  size_t n = (size_t)B;
+  uint32_t *id = check_alloc(3 * n, sizeof *id), *life = id + n, *step = life + n;
+  uint8_t *greedy = check_alloc(n, 1);
+  float *uniform = check_alloc(n + GUARD, sizeof *uniform);
   for (int b = 0; b < B; b++) {
-    float expected = random_uniform(table[row].seed, table[row].first_environment + (uint32_t)b,
-                                    table[row].life, step[b], table[row].purpose);
+    id[b] = table[row].first_environment + (uint32_t)b;
+    life[b] = table[row].life + (uint32_t)testing_below(&random, 3);
+    step[b] = table[row].first_step + (uint32_t)testing_below(&random, 1 << 20);
+    greedy[b] = testing_below(&random, 5) == 0;
+  }
+  uniform[B] = 5;
+  struct device_draws draws = {id, life, step, greedy};
+  t->device->ops->random_uniforms(t->device, uniform, table[row].seed, &draws, table[row].purpose,
+                                  B);
+  for (int b = 0; b < B; b++) {
+    float expected =
+        greedy[b] ? -1
+                  : random_uniform(table[row].seed, id[b], life[b], step[b], table[row].purpose);
     assert_memory_equal(&uniform[b], &expected, sizeof expected);
   }
   assert_true(uniform[B] == 5);
-  free(step);
+  free(id);
+  free(greedy);
   free(uniform);
 }
 

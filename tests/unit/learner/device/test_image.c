@@ -212,12 +212,17 @@ static void frames_are_stacked(struct testing *cpu, struct testing *ref) {
   static uint8_t rows[4][ROW];
   for (int r = 0; r < 4; r++)
     for (int i = 0; i < ROW; i++) rows[r][i] = (uint8_t)(37 * r + 11 * i);
-  const uint8_t *const frames[] = {rows[0], rows[1], rows[2], rows[3], NULL, NULL};
-  struct device_inputs in = {.observation = rows[0],
+  /* Rows 1 and 2 are older than row 0, in that order; row 3 is the second environment's. */
+  static const int32_t frames[] = {1, 2, -1, -1};
+  static uint8_t shown[2][ROW];
+  memcpy(shown[0], rows[0], ROW);
+  memcpy(shown[1], rows[3], ROW);
+  struct device_inputs in = {.observation = shown[0],
                              .row_stride = ROW,
                              .num_tensors = 1,
                              .tensor = {{DTYPE_UINT8, H * W * C, OFFSET, H, W, C}},
                              .stack = STACK,
+                             .history = rows[0],
                              .frame = frames};
   struct testing *side[] = {cpu, ref};
   enum { COUNT = 2 * H * W * C * STACK };

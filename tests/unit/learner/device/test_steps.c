@@ -179,8 +179,8 @@ static void check_uniforms(struct testing *t) {
                                .step = testing_bytes(t, step, sizeof step),
                                .greedy = testing_bytes(t, greedy, sizeof greedy)};
   float *uniform = testing_bytes_room(t, sizeof expected);
-  t->device->ops->draw_uniforms(t->device, uniform, 77, &draws, RANDOM_ACTION, B);
-  compare_bytes("draw_uniforms", t, uniform, expected, sizeof expected);
+  t->device->ops->random_uniforms(t->device, uniform, 77, &draws, RANDOM_ACTION, B);
+  compare_bytes("random_uniforms", t, uniform, expected, sizeof expected);
 }
 
 static void test_uniforms(void **state) {
@@ -201,7 +201,7 @@ static void check_frames(struct testing *t) {
       .tensor = {{DTYPE_UINT8, 2, 0, .height = 1, .width = 2, .channels = 1}},
       .stack = 3,
       .history = testing_bytes(t, history, sizeof history),
-      .frame_row = testing_bytes(t, row, sizeof row)};
+      .frame = testing_bytes(t, row, sizeof row)};
   real *y = testing_room(t, 12);
   t->device->ops->image(t->device, y, &in, 2);
   float got[12];

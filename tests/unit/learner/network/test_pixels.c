@@ -85,7 +85,7 @@ struct world {
   real *params;
   struct train_batch *batch;
   struct device_inputs inputs;
-  const uint8_t *frame[ROWS * 16];
+  int32_t frame[ROWS * 16];
 };
 
 static void fill(struct world *w, int stack) {
@@ -97,11 +97,8 @@ static void fill(struct world *w, int stack) {
     b->flags[i] = stream_below(&stream, 4) == 0 ? STEP_FIRST : 0;
     ((int32_t *)b->previous_action)[i] = b->flags[i] ? -1 : stream_below(&stream, ACTIONS);
     b->reward[i] = (float)stream_between(&stream, -2, 2);
-    for (int k = 0; k < stack; k++) /* any frames will do */
-      w->frame[i * stack + k] =
-          stream_below(&stream, 4) == 0
-              ? NULL
-              : b->observation + (size_t)((i + k) % ROWS) * b->shape.row_stride;
+    for (int k = 1; k < stack; k++) /* any frames will do */
+      w->frame[i * (stack - 1) + k - 1] = stream_below(&stream, 4) == 0 ? -1 : (i + k) % ROWS;
   }
 }
 
@@ -123,6 +120,7 @@ static void open_world(struct world *w, const char *network, int stack, int lstm
   w->batch = train_batch_create(w->device, STEPS - 1, COLUMNS, &shape);
   fill(w, stack);
   w->inputs = fixture_batch_inputs(w->network, w->batch);
+  w->inputs.history = w->batch->observation;
   w->inputs.frame = w->frame;
 }
 
@@ -163,7 +161,7 @@ static void unrolled_equals_step_by_step(void **state) {
       step.previous_action = (const int32_t *)step.previous_action + t * COLUMNS;
       step.reward += t * COLUMNS;
       step.flags += t * COLUMNS;
-      step.frame += t * COLUMNS * CASES[i].stack;
+      step.frame += t * COLUMNS * (CASES[i].stack - 1);
       network_forward(single, &one, w.batch->state, w.params, &step, w.batch->state, 1, COLUMNS);
       w.device->ops->download(w.device, got + t * COLUMNS * (ACTIONS + 1), one.head,
                               COLUMNS * (ACTIONS + 1));

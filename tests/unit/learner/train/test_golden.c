@@ -185,7 +185,7 @@ static void compare_heads(struct golden *g, const struct update *update) {
   int32_t frame[GOLDEN_ROWS * 16];
   if (g->stack > 1) update_stack_frames(frame, g->batch, g->stack);
   inputs.history = g->batch->history;
-  inputs.frame_row = frame;
+  inputs.frame = frame;
   struct network_outputs out;
   float head[GOLDEN_ROWS * (GOLDEN_A + 1)];
   network_forward(workspace, &out, NULL, update_parameters(update), &inputs, g->batch->state,
