@@ -17,7 +17,7 @@ struct trainer {
   struct trainer_config config; /* read-only after create */
   struct device *device;
   struct update *update;
-  struct fifo *fifo;
+  struct source *source;
   struct weights *weights;
   struct progress *progress;
   pthread_t thread;
@@ -41,13 +41,13 @@ static void publish(struct trainer *trainer) {
 }
 
 struct trainer *trainer_create(const struct trainer_config *config, struct device *device,
-                               struct update *update, struct fifo *fifo, struct weights *weights,
-                               struct progress *progress) {
+                               struct update *update, struct source *source,
+                               struct weights *weights, struct progress *progress) {
   struct trainer *trainer = check_alloc(1, sizeof(*trainer));
   *trainer = (struct trainer){.config = *config,
                               .device = device,
                               .update = update,
-                              .fifo = fifo,
+                              .source = source,
                               .weights = weights,
                               .progress = progress};
   pthread_mutex_init(&trainer->lock, NULL);
@@ -143,10 +143,10 @@ static void *run(void *argument) {
   thread_computes();
   struct train_batch *batch;
   enum status status = STATUS_OK;
-  while (status == STATUS_OK && (batch = fifo_take(trainer->fifo))) {
+  while (status == STATUS_OK && (batch = source_take(trainer->source))) {
     status = train(trainer, batch);
     trainer->device->ops->finish(trainer->device);
-    fifo_release(trainer->fifo, batch);
+    source_release(trainer->source, batch);
   }
   if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);
   return NULL;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "learner/experience/fifo.h"
 #include "learner/algorithms.h"
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
@@ -25,8 +26,8 @@ struct inference_parts {
   struct step_shape shape;
   struct weights *weights;
   struct batcher *batcher;
-  struct pages *pages; /* NULL unless it trains */
-  struct fifo *fifo;   /* so is this */
+  struct pages *pages;   /* NULL unless it trains */
+  struct source *source; /* so is this */
   struct progress *progress;
   struct inference *inference;
 };
@@ -55,7 +56,7 @@ static inline void inference_parts_make_experience(struct inference_parts *parts
   struct fifo_config fifo = {
       .T = config->T, .N = config->N, .shape = parts->shape, .max_lag = config->max_lag};
   parts->pages = pages_create(parts->device, &pages);
-  parts->fifo = fifo_create(parts->device, &fifo);
+  parts->source = fifo_create(parts->device, &fifo);
 }
 
 /* The network is small and on the reference device. */
@@ -100,13 +101,13 @@ static inline void inference_parts_create(struct inference_parts *parts,
   inference.max_rows = batcher.max_rows;
   parts->inference =
       inference_create(&inference, parts->device, parts->network, &parts->inputs, parts->weights,
-                       parts->batcher, parts->pages, parts->fifo, parts->progress, metrics);
+                       parts->batcher, parts->pages, parts->source, parts->progress, metrics);
 }
 
 static inline void inference_parts_destroy(struct inference_parts *parts) {
   inference_destroy(parts->inference);
   progress_destroy(parts->progress);
-  fifo_destroy(parts->fifo);
+  source_destroy(parts->source);
   pages_destroy(parts->pages);
   batcher_destroy(parts->batcher);
   weights_destroy(parts->weights);

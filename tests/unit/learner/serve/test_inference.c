@@ -110,10 +110,10 @@ static void training_gets_what_was_sent_and_answered(void **state) {
     send(f, &b, flags_b[t], t);
     run(f, both, 2, t);
     if (t > 0 && t % T == 0) {
-      struct train_batch *batch = fifo_take(f->parts.fifo);
+      struct train_batch *batch = source_take(f->parts.source);
       check_column(batch, 0, &a, t - T);
       check_column(batch, 1, &b, t - T);
-      fifo_release(f->parts.fifo, batch);
+      source_release(f->parts.source, batch);
     }
   }
   /* 14 rows, one of them truncated: it needed no action. */
@@ -135,12 +135,12 @@ static void rows_of_a_dead_client_are_dropped(void **state) {
     send(f, &new, 0, 2 + t);
     run(f, one, 1, 2 + t);
   }
-  struct train_batch *batch = fifo_take(f->parts.fifo);
+  struct train_batch *batch = source_take(f->parts.source);
   for (int n = 0; n < N; n++) {
     assert_int_equal(batch->window[n].life, 2);
     check_column(batch, n, &new, n * T);
   }
-  fifo_release(f->parts.fifo, batch);
+  source_release(f->parts.source, batch);
 }
 
 static void absent_rows_are_neither_counted_nor_stored(void **state) {
@@ -154,7 +154,7 @@ static void absent_rows_are_neither_counted_nor_stored(void **state) {
     run(f, one, 1, t);
   }
   assert_int_equal(progress_steps(f->parts.progress), 1);
-  assert_int_equal(fifo_counters(f->parts.fifo).windows_given, 0);
+  assert_int_equal(source_counters(f->parts.source).windows_given, 0);
 }
 
 static void evaluators_take_the_argmax_and_are_never_trained_on(void **state) {
@@ -167,7 +167,7 @@ static void evaluators_take_the_argmax_and_are_never_trained_on(void **state) {
     assert_int_equal(a.heard[t], 0); /* all logits are equal: the lowest index */
   }
   assert_int_equal(progress_steps(f->parts.progress), 0);
-  assert_int_equal(fifo_counters(f->parts.fifo).windows_given, 0);
+  assert_int_equal(source_counters(f->parts.source).windows_given, 0);
 }
 
 /* The same life draws the same actions again; another life others. */
@@ -185,7 +185,7 @@ static void actions_are_a_function_of_seed_slot_life_and_step(void **state) {
         first[t] = a.heard[t];
       else
         same += a.heard[t] == first[t];
-      fifo_close(f->parts.fifo);
+      source_close(f->parts.source);
     }
     batcher_remove(f->parts.batcher, 0);
   }
@@ -241,9 +241,9 @@ static void a_slot_that_has_a_newer_life_in_the_batch_is_filed_for_that_only(voi
     send(f, &new, 0, 1 + t);
     run(f, one, 1, 1 + t);
   }
-  struct train_batch *batch = fifo_take(f->parts.fifo);
+  struct train_batch *batch = source_take(f->parts.source);
   for (int n = 0; n < N; n++) check_column(batch, n, &new, n * T);
-  fifo_release(f->parts.fifo, batch);
+  source_release(f->parts.source, batch);
 }
 
 /* Four parameter versions come while the step that closes the window is answered. */
@@ -267,7 +267,7 @@ static void the_lag_of_a_window_counts_to_the_newest_parameters(void **state) {
       a.stream.on_reply = t == T ? publish_four : NULL;
       run(f, one, 1, t);
     }
-    struct fifo_counters counters = fifo_counters(f->parts.fifo);
+    struct source_counters counters = source_counters(f->parts.source);
     assert_int_equal(counters.windows_dropped_lag, max_lag == 3);
     shut(f);
   }

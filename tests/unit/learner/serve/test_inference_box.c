@@ -130,9 +130,9 @@ static void check_step(const struct train_batch *batch, size_t at, const struct 
 
 /* Returns how many windows began within an episode. */
 static int check_windows(struct fixture *f) {
-  struct fifo_counters counters = fifo_counters(f->parts.fifo);
+  struct source_counters counters = source_counters(f->parts.source);
   if (counters.windows_given / N == counters.batches_taken) return 0;
-  struct train_batch *batch = fifo_take(f->parts.fifo);
+  struct train_batch *batch = source_take(f->parts.source);
   int within = 0;
   for (int n = 0; n < N; n++) {
     const struct client *client = &f->client[batch->window[n].slot];
@@ -140,7 +140,7 @@ static int check_windows(struct fixture *f) {
     for (int t = 0; t <= T; t++) check_step(batch, (size_t)(t * N + n), client, first + t);
     within += !(client->flags[first] & STEP_FIRST);
   }
-  fifo_release(f->parts.fifo, batch);
+  source_release(f->parts.source, batch);
   return within;
 }
 
@@ -208,7 +208,7 @@ static void a_box_goes_through_inference_to_training(void **state) {
       if (f->client[i].present) hear(&f->client[i]);
     within += check_windows(f);
   }
-  struct fifo_counters counters = fifo_counters(f->parts.fifo);
+  struct source_counters counters = source_counters(f->parts.source);
   assert_in_range(counters.windows_given, CLIENTS * (STEPS / T - 2), CLIENTS * STEPS / T);
   assert_int_equal(counters.batches_taken, counters.windows_given / N);
   assert_true(within > 10);
