@@ -23,14 +23,11 @@ struct flight {
   struct device_shared action; /* (rows, action_bytes) */
   uint64_t chosen;             /* mark behind the action's download */
   struct device_shared filing; /* (rows) the two that follow */
-  int32_t *place,
-      *starts_page;      /* row of the pool that a step goes to, page that it begins, or -1 */
-  uint64_t filed;        /* mark behind the last operation: its arrays may be written again */
-  struct window *closed; /* (rows) windows that the batch completes, in order of rows */
+  int32_t *place;              /* row of the pool that the step goes to, or -1 */
+  int32_t *starts_page;        /* page that it begins, or -1 */
+  struct window *closed;       /* (rows) windows that the batch completes, in order of rows */
   int num_closed, num_started;
 };
-
-enum { FLIGHTS = BATCHER_MAX_RUNNING + 1 };
 
 struct inference {
   struct inference_config config; /* read-only after create */
@@ -49,9 +46,10 @@ struct inference {
   struct network_workspace *workspace;
   int64_t version; /* of the parameters that were used last */
 
-  /* Flights are used in turn. Where one batch runs at a time one is enough; else there is one more
-   * than may run, so that a launch need not wait until the flight before the last is filed. */
-  struct flight flight[FLIGHTS];
+  /* As many as batches may run at a time, used in turn. What the host writes of one is on the
+   * device when the actions come back, so it may be written again; what is on the device alone is
+   * written after the operations that read it, which were given before. */
+  struct flight flight[BATCHER_MAX_RUNNING];
   int num_flights, next, running;
 };
 
@@ -122,7 +120,7 @@ struct inference *inference_create(const struct inference_config *config, struct
   self->workspace = network_workspace_create(network, device, config->max_rows, false);
   CHECK(config->running >= 0 && config->running <= BATCHER_MAX_RUNNING, "%d batches at a time",
         config->running);
-  self->num_flights = device->ops->asynchronous ? FLIGHTS : 1;
+  self->num_flights = config->running ? config->running : 1;
   for (int i = 0; i < self->num_flights; i++) create_flight(self, &self->flight[i]);
   return self;
 }
@@ -216,7 +214,6 @@ void inference_launch(struct inference *self, struct row_batch *batch) {
   CHECK(inference_has_room(self) && !flight->batch, "%d batches run already", self->running);
   self->next = (self->next + 1) % self->num_flights;
   self->running++;
-  self->device->ops->wait(self->device, flight->filed);
   flight->batch = batch;
   flight->start_us = clock_now_us();
   if (self->config.lockstep) progress_count_kept(self->progress);
@@ -333,7 +330,6 @@ void inference_finish(struct inference *self) {
 
   int64_t steps = flight->ended ? 0 : place_rows(self, flight);
   if (self->pages && !flight->ended) file_rows(self, flight);
-  flight->filed = self->device->ops->mark(self->device);
   flight->batch = NULL;
   self->running--;
   batcher_recycle(self->batcher, batch);
@@ -351,7 +347,7 @@ int inference_running(const struct inference *self) {
 }
 
 bool inference_has_room(const struct inference *self) {
-  return self->running < (self->config.running ? self->config.running : 1);
+  return self->running < self->num_flights;
 }
 
 void inference_run(struct inference *self, struct row_batch *batch) {

@@ -16,6 +16,7 @@
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
 #include "tests/unit/support/discrete_shape.h"
+#include "tests/unit/support/host_batch.h"
 
 enum { STRIDE = 16, ACTIONS = 3 };
 
@@ -26,11 +27,17 @@ struct inference_parts {
   struct step_shape shape;
   struct weights *weights;
   struct batcher *batcher;
-  struct pages *pages;   /* NULL unless it trains */
-  struct source *source; /* so is this */
+  struct pages *pages;    /* NULL unless it trains */
+  struct source *source;  /* so is this */
+  struct host_batch host; /* of the batch that was taken last */
   struct progress *progress;
   struct inference *inference;
 };
+
+/* The devices that inference is tested on, and that of the parts that are created now. */
+static const char *const inference_parts_devices[] = {"ref", "cpu", "guarded"};
+enum { INFERENCE_PARTS_DEVICES = 3 };
+static const char *inference_parts_device;
 
 struct inference_parts_config {
   const char *network;
@@ -57,9 +64,9 @@ static inline void inference_parts_make_experience(struct inference_parts *parts
       .T = config->T, .N = config->N, .shape = parts->shape, .max_lag = config->max_lag};
   parts->pages = pages_create(parts->device, &pages);
   parts->source = fifo_create(parts->device, &fifo);
+  parts->host = host_batch_create(config->T, config->N, &parts->shape);
 }
 
-/* The network is small and on the reference device. */
 static inline void inference_parts_create(struct inference_parts *parts,
                                           const struct inference_parts_config *config,
                                           const struct inference_metrics *metrics) {
@@ -73,7 +80,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
                                                .use_previous_action = config->reads_past,
                                                .use_reward = config->reads_past}};
   device_inputs_set_action(&parts->inputs, space);
-  assert_int_equal(device_create(&parts->device, "ref", &error), STATUS_OK);
+  assert_int_equal(device_create(&parts->device, inference_parts_device, &error), STATUS_OK);
   struct network_config network = {.network = config->network,
                                    .inputs = parts->inputs,
                                    .head_size = policy->head_size(space),
@@ -89,7 +96,9 @@ static inline void inference_parts_create(struct inference_parts *parts,
   struct batcher_config batcher = {.max_clients = config->clients,
                                    .max_rows = 2 * config->clients,
                                    .row_stride = STRIDE,
-                                   .max_wait_us = 1000000};
+                                   .max_wait_us = 1000000,
+                                   .running = config->inference.running,
+                                   .device = parts->device};
   parts->batcher = batcher_create(&batcher);
   if (config->trains) inference_parts_make_experience(parts, config);
   struct progress_config progress = {.target_return = NAN, .max_kept = config->train_slots};
@@ -106,6 +115,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
 
 static inline void inference_parts_destroy(struct inference_parts *parts) {
   inference_destroy(parts->inference);
+  if (parts->source) host_batch_destroy(&parts->host);
   progress_destroy(parts->progress);
   source_destroy(parts->source);
   pages_destroy(parts->pages);
@@ -135,6 +145,14 @@ static inline void inference_parts_run(struct inference_parts *parts, int64_t no
   struct row_batch *batch = batcher_try_take(parts->batcher, now_us, &deadline);
   assert_non_null(batch);
   inference_run(parts->inference, batch);
+}
+
+/* The batch that training gets next, on the host, until the next one. */
+static inline const struct train_batch *inference_parts_take(struct inference_parts *parts) {
+  struct train_batch *batch = source_take(parts->source);
+  host_batch_read(&parts->host, parts->device, batch);
+  source_release(parts->source, batch);
+  return parts->host.batch;
 }
 
 /* The action that the stream was answered with. */

@@ -110,10 +110,9 @@ static void training_gets_what_was_sent_and_answered(void **state) {
     send(f, &b, flags_b[t], t);
     run(f, both, 2, t);
     if (t > 0 && t % T == 0) {
-      struct train_batch *batch = source_take(f->parts.source);
+      const struct train_batch *batch = inference_parts_take(&f->parts);
       check_column(batch, 0, &a, t - T);
       check_column(batch, 1, &b, t - T);
-      source_release(f->parts.source, batch);
     }
   }
   /* 14 rows, one of them truncated: it needed no action. */
@@ -135,12 +134,11 @@ static void rows_of_a_dead_client_are_dropped(void **state) {
     send(f, &new, 0, 2 + t);
     run(f, one, 1, 2 + t);
   }
-  struct train_batch *batch = source_take(f->parts.source);
+  const struct train_batch *batch = inference_parts_take(&f->parts);
   for (int n = 0; n < N; n++) {
     assert_int_equal(batch->window[n].life, 2);
     check_column(batch, n, &new, n * T);
   }
-  source_release(f->parts.source, batch);
 }
 
 static void absent_rows_are_neither_counted_nor_stored(void **state) {
@@ -241,9 +239,75 @@ static void a_slot_that_has_a_newer_life_in_the_batch_is_filed_for_that_only(voi
     send(f, &new, 0, 1 + t);
     run(f, one, 1, 1 + t);
   }
-  struct train_batch *batch = source_take(f->parts.source);
+  const struct train_batch *batch = inference_parts_take(&f->parts);
   for (int n = 0; n < N; n++) check_column(batch, n, &new, n * T);
-  source_release(f->parts.source, batch);
+}
+
+/* ---- two batches between launch and finish */
+
+static void launch(struct fixture *f, int64_t now_us) {
+  int64_t deadline;
+  struct row_batch *batch = batcher_try_take(f->parts.batcher, now_us, &deadline);
+  assert_non_null(batch);
+  inference_launch(f->parts.inference, batch);
+}
+
+static void finish(struct fixture *f, struct client *client) {
+  inference_finish(f->parts.inference);
+  client->heard[client->steps - 1] = inference_parts_heard(&client->stream);
+}
+
+/* Two clients in turn, each of whose batches is launched before the other's is finished. */
+static void batches_may_overlap(void **state) {
+  (void)state;
+  struct fixture *f = open_with(&(struct inference_config){.running = 2}, true, 0);
+  struct client client[2];
+  join(f, &client[0], 0, 0, 1, false);
+  join(f, &client[1], 1, 1, 1, false);
+  for (int t = 0, i = 0; t < 2 * (2 * T + 1); t++, i = !i) {
+    send(f, &client[i], client[i].steps ? 0 : STEP_FIRST, t);
+    launch(f, t + 2000000);
+    assert_int_equal(inference_running(f->parts.inference), t ? 2 : 1);
+    assert_int_equal(inference_has_room(f->parts.inference), t == 0);
+    if (t) finish(f, &client[!i]);
+  }
+  finish(f, &client[1]);
+  assert_int_equal(inference_running(f->parts.inference), 0);
+  for (int k = 0; k < 2; k++) {
+    const struct train_batch *batch = inference_parts_take(&f->parts);
+    for (int n = 0; n < N; n++) check_column(batch, n, &client[n], k * T);
+  }
+  assert_int_equal(progress_steps(f->parts.progress), 2 * (2 * T + 1));
+  shut(f);
+}
+
+/* The actor is replaced while its batch runs: the new life's row enters with the next batch, and
+ * the old one's step is not filed. */
+static void a_newer_life_in_the_next_batch_drops_the_row(void **state) {
+  (void)state;
+  struct fixture *f = open_with(&(struct inference_config){.running = 2}, true, 0);
+  struct client old, new, *one[] = {&new};
+  join(f, &old, 0, 0, 1, false);
+  send(f, &old, STEP_FIRST, 0);
+  launch(f, 1);
+  batcher_remove(f->parts.batcher, 0);
+  join(f, &new, 1, 0, 2, false);
+  send(f, &new, STEP_FIRST, 2);
+  launch(f, 3);
+  finish(f, &old);
+  assert_int_equal(progress_steps(f->parts.progress), 0);
+  finish(f, &new);
+  for (int t = 1; t <= 2 * T; t++) {
+    send(f, &new, 0, 3 + t);
+    run(f, one, 1, 3 + t);
+  }
+  assert_int_equal(progress_steps(f->parts.progress), 2 * T + 1);
+  const struct train_batch *batch = inference_parts_take(&f->parts);
+  for (int n = 0; n < N; n++) {
+    assert_int_equal(batch->window[n].life, 2);
+    check_column(batch, n, &new, n * T);
+  }
+  shut(f);
 }
 
 /* Four parameter versions come while the step that closes the window is answered. */
@@ -330,5 +394,15 @@ int main(void) {
       cmocka_unit_test(an_evaluation_may_sample_and_counts_its_steps),
       cmocka_unit_test(lockstep_counts_episodes_first_and_files_nothing_after_the_end),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = 0;
+  for (int i = 0; i < INFERENCE_PARTS_DEVICES; i++) {
+    inference_parts_device = inference_parts_devices[i];
+    failed += cmocka_run_group_tests_name(inference_parts_device, tests, NULL, NULL);
+  }
+  /* The last of them is asynchronous, as it must be for two batches at a time. */
+  const struct CMUnitTest overlapping[] = {
+      cmocka_unit_test(batches_may_overlap),
+      cmocka_unit_test(a_newer_life_in_the_next_batch_drops_the_row),
+  };
+  return failed + cmocka_run_group_tests_name("two at a time", overlapping, NULL, NULL);
 }

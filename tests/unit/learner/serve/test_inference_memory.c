@@ -18,8 +18,17 @@ struct client {
   float log_prob[STEPS];         /* of what was heard, done over */
 };
 
+/* What the network reads of one step. */
+struct row {
+  float observation[STRIDE / sizeof(float)];
+  int32_t previous_action;
+  float reward;
+  uint8_t flags;
+};
+
 struct fixture {
   struct inference_parts parts;
+  struct device_shared row;
   struct network_workspace *workspace; /* ours, for one row */
   real *params, *state;                /* ours; state (1, S) */
   int S;
@@ -74,6 +83,7 @@ static struct fixture *create(const char *network) {
   f->params = f->parts.device->ops->alloc(f->parts.device,
                                           network_num_parameters(f->parts.network) * real_bytes);
   f->state = f->parts.device->ops->alloc(f->parts.device, MAX_STATE * real_bytes);
+  f->row = device_share(f->parts.device, sizeof(struct row));
   f->workspace = network_workspace_create(f->parts.network, f->parts.device, 1, false);
   for (int i = 0; i < CLIENTS; i++) {
     f->client[i].slot = i;
@@ -89,6 +99,7 @@ static void destroy(struct fixture *f) {
   network_workspace_destroy(f->workspace);
   device->ops->release(device, f->params);
   device->ops->release(device, f->state);
+  device_unshare(device, &f->row);
   inference_parts_destroy(&f->parts);
   free(f);
 }
@@ -126,13 +137,14 @@ static void do_over(struct fixture *f, struct client *client, int t) {
   int32_t before = first ? -1 : client->heard[t - 1];
   float state[MAX_STATE] = {0}, head[ACTIONS + 1];
   if (!first) memcpy(state, client->state[t], sizeof(state));
-  uint8_t row[STRIDE] = {0};
-  memcpy(row, &client->sent[t], sizeof(float));
+  struct row *row = f->row.host;
+  *row = (struct row){{client->sent[t]}, before, client->reward[t], client->flags[t]};
+  device_shared_upload(f->parts.device, &f->row);
   struct device_inputs inputs = f->parts.inputs;
-  inputs.observation = row;
-  inputs.previous_action = &before;
-  inputs.reward = &client->reward[t];
-  inputs.flags = &client->flags[t];
+  inputs.observation = device_shared_at(&f->row, row->observation);
+  inputs.previous_action = device_shared_at(&f->row, &row->previous_action);
+  inputs.reward = device_shared_at(&f->row, &row->reward);
+  inputs.flags = device_shared_at(&f->row, &row->flags);
   struct network_outputs out;
   parameters_of(f, client->version[t]);
   f->parts.device->ops->upload(f->parts.device, f->state, state, (size_t)f->S);
@@ -160,11 +172,8 @@ static void expect_near(float is, float should) {
 
 static void check_start(struct fixture *f, const struct train_batch *batch, int n,
                         const struct client *client, int first) {
-  float state[MAX_STATE];
   if (client->flags[first] & STEP_FIRST) return; /* then the network takes none */
-  size_t at = (size_t)n * (size_t)f->S;
-  f->parts.device->ops->download(f->parts.device, state,
-                                 device_at_const(f->parts.device, batch->state, at), (size_t)f->S);
+  const float *state = (const float *)batch->state + n * f->S;
   for (int i = 0; i < f->S; i++) expect_near(state[i], client->state[first][i]);
 }
 
@@ -196,9 +205,8 @@ static bool a_batch_is_full(struct fixture *f) {
 static int check_windows(struct fixture *f) {
   int within = 0;
   while (a_batch_is_full(f)) {
-    struct train_batch *batch = source_take(f->parts.source);
+    const struct train_batch *batch = inference_parts_take(&f->parts);
     for (int n = 0; n < N; n++) within += check_window(f, batch, n);
-    source_release(f->parts.source, batch);
   }
   return within;
 }
@@ -246,5 +254,10 @@ int main(void) {
       cmocka_unit_test(a_window_begins_with_the_state_before_its_first_step),
       cmocka_unit_test(also_when_parameters_come_at_any_time),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = 0;
+  for (int i = 0; i < INFERENCE_PARTS_DEVICES; i++) {
+    inference_parts_device = inference_parts_devices[i];
+    failed += cmocka_run_group_tests_name(inference_parts_device, tests, NULL, NULL);
+  }
+  return failed;
 }

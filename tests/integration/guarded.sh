@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# The learner on the device `guarded`, whose memory the host cannot reach: every algorithm with every
+# network trains there to the same bits as on ref, whose arithmetic it has; runs with evaluators and
+# two batches at a time, resumed, evaluated and watched.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \
+  "$tree/learner/algorithms.h")
+picture='{"size": 36}'
+
+# options NAME: sets $env, and $words to the options of a network that is so called here. Batches and
+# networks are small, since ref is slow.
+options() {
+  env=catch words=(--batch_size=2 --unroll_length=4 --env_args="$picture" --network="${1%%-*}")
+  case "$1" in
+    mlp) env=cartpole words=(--batch_size=4 --optimizer=rmsprop --learning_rate_decay=linear) ;;
+    lstm) env=tmaze words=(--batch_size=4 --unroll_length=10 --target_entropy=0.5) ;;
+    impala_shallow-lstm) words+=(--lstm_size=16 --frame_stack=1) ;;
+    impala_shallow-stack) words+=(--lstm_size=0 --frame_stack=3) ;;
+    impala_deep) words+=(--lstm_size=8 --frame_stack=2) ;;
+    nature) words+=(--frame_stack=4) ;;
+  esac
+}
+networks=(mlp lstm impala_shallow-lstm impala_shallow-stack impala_deep nature)
+
+# steps NAME: environment steps for some updates of that network.
+steps() {
+  case "$1" in
+    mlp | lstm) echo 2000 ;;
+    *) echo 120 ;;
+  esac
+}
+
+# ---- the same bits
+
+# train DEVICE AGENT NAME: a deterministic run in DEVICE-AGENT-NAME.
+train() {
+  options "$3"
+  run $env "$2" 2 2 "${words[@]}" --deterministic --total_steps="$(steps "$3")" --device="$1" \
+    --no_plot --logdir="$1-$2-$3"
+  ended 120
+  is "$code" 0
+}
+same_bits() {
+  train ref "$@" && train guarded "$@" || return
+  local name
+  name=$(cd "ref-$1-$2/checkpoints" && ls | tail -n 1)
+  [ "$((10#$(grep -o '[0-9]*' <<<"$name")))" -ge 4 ] || {
+    echo "  too few updates: $name"
+    return 1
+  }
+  cmp "ref-$1-$2/checkpoints/$name" "guarded-$1-$2/checkpoints/$name"
+}
+for algorithm in "${algorithms[@]}"; do
+  for network in "${networks[@]}"; do
+    pass_if "$algorithm with $network trains as on ref" same_bits "$algorithm" "$network"
+  done
+done
+
+# ---- batches in flight, evaluators, and what follows a run
+
+# play NAME TIMES WORDS...: a run of TIMES as many steps in run-NAME.
+play() {
+  local name=$1 times=$2
+  shift 2
+  options "$name"
+  run $env vtrace 3 2 "${words[@]}" --device=guarded --evaluators=1 --no_plot \
+    --total_steps=$((times * $(steps "$name"))) --logdir="run-$name" "$@"
+  ended 120
+  is "$code" 0 && [ "$(value steps)" -ge $((times * $(steps "$name"))) ]
+}
+evaluate() {
+  options "$1"
+  run $env vtrace 1 2 --mode=evaluate --episodes=2 --device=guarded --logdir="run-$1"
+  ended 120
+  is "$code" 0 && grep -q '^evaluation episodes=2 ' out
+}
+watch() {
+  "$tree/build/watch" "run-$1" --max_steps=8 --policy=sample >pictures 2>err && [ -s pictures ]
+}
+for network in "${networks[@]}"; do
+  pass_if "a run with $network ends well" play "$network" 1
+  pass_if "it is resumed" play "$network" 2 --resume
+  pass_if "it is evaluated" evaluate "$network"
+  pass_if "it is watched" watch "$network"
+done
+
+# ---- what acts and does not learn
+
+for agent in random scripted; do
+  run cartpole $agent 2 4 --device=guarded --total_steps=2000
+  ended
+  pass_if "$agent plays" is "$code" 0
+done
+finish
