@@ -115,9 +115,9 @@ static inline double reference_reward(const struct learner_options *config,
                                  : reward;
 }
 
-/* a2c corrects nothing. */
+/* All but vtrace correct nothing. */
 static inline bool reference_is_gae(const struct learner_options *config) {
-  return strcmp(config->agent, "a2c") == 0;
+  return strcmp(config->agent, "vtrace") != 0;
 }
 
 static inline double reference_rho(const struct learner_options *config,
