@@ -140,7 +140,11 @@ static bool give(struct source *source, struct pages *pages, const struct window
 static void drain(struct source *source) {
   struct fifo *fifo = fifo_of(source);
   pthread_mutex_lock(&fifo->lock);
-  while (!fifo->closed && fifo->lent != LENT_NOT) pthread_cond_wait(&fifo->room, &fifo->lock);
+  while (!fifo->closed && fifo->lent != LENT_NOT) {
+    begin_wait(&fifo->give_wait);
+    pthread_cond_wait(&fifo->room, &fifo->lock);
+  }
+  end_wait(&fifo->give_wait, fifo->config.give_wait_us);
   pthread_mutex_unlock(&fifo->lock);
 }
 

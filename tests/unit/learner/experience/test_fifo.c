@@ -322,6 +322,7 @@ static void test_drain_waits_for_the_trainer(void **state) {
   for (int i = 0; i < 2 * N; i++) give_next(world);
   pthread_t inference;
   pthread_create(&inference, NULL, drain, world);
+  wait_until_full(world);
   for (int batches = 0; batches < 2; batches++) {
     struct train_batch *batch = source_take(world->source);
     clock_sleep_us(5000);
@@ -329,6 +330,7 @@ static void test_drain_waits_for_the_trainer(void **state) {
     source_release(world->source, batch);
   }
   pthread_join(inference, NULL);
+  assert_true(source_counters(world->source).give_wait_us >= 10000);
   world_destroy(world);
 }
 
