@@ -32,7 +32,7 @@ enum { MAX_METRICS = 64 };
   X(norm, gauge, "grad/norm", "global norm of the gradient before clipping")                      \
   X(learning_rate, gauge, "learning_rate", "in force")                                            \
   X(windows, counter, "fifo/windows", "windows given to training")                                \
-  X(dropped, counter, "fifo/windows_dropped", "windows dropped because they were too old")                    \
+  X(dropped, counter, "fifo/windows_dropped", "windows dropped because they were too old")        \
   X(envs, gauge, "serve/environments", "training environments connected")                         \
   X(eval_envs, gauge, "serve/eval_environments", "evaluation environments connected")             \
   X(lost, counter, "serve/streams_lost", "streams of training actors that ended before the run")  \
