@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The learner on the device `guarded`, whose memory the host cannot reach: every algorithm with every
-# network trains there to the same bits as on ref, whose arithmetic it has; runs with evaluators and
-# two batches at a time, resumed, evaluated and watched.
+# The learner on the device `guarded`, whose memory the host cannot reach: every algorithm with
+# every network trains there to the same bits as on ref, whose arithmetic it has; runs with
+# evaluators and two batches at a time, resumed, evaluated and watched.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \
   "$tree/learner/algorithms.h")
 picture='{"size": 36}'
 
-# options NAME: sets $env, and $words to the options of a network that is so called here. Batches and
-# networks are small, since ref is slow.
+# options NAME: sets $env, and $words to the options of a network that is so called here. Batches
+# and networks are small, since ref is slow.
 options() {
   env=catch words=(--batch_size=2 --unroll_length=4 --env_args="$picture" --network="${1%%-*}")
   case "$1" in
