@@ -1,6 +1,5 @@
 #include "learner/algorithms.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "common/base/check.h"
@@ -14,9 +13,36 @@ static const struct algorithm_row rows[] = {
 #undef ROW
 };
 
+enum { NUM_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
 const struct algorithm_row *algorithms_find(const char *name) {
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+  for (int i = 0; i < NUM_ROWS; i++)
     if (strcmp(rows[i].name, name) == 0) return &rows[i];
   CHECK(false, "no algorithm %s", name);
   return NULL;
+}
+
+/* ---- for docs/algorithms.md */
+
+static const char *pace_in_words(enum algorithm_pace pace) {
+  return pace == SYNCHRONOUS ? "synchronous: acting waits for every update, and the windows of all "
+                               "environments close together"
+                             : "asynchronous: acting goes on while the trainer computes";
+}
+
+static void print_algorithm(FILE *out, const struct algorithm_row *row) {
+  fprintf(out, "### %s\n\n%s.\n\n* Pace: %s.\n* Policy: `%s`, in %s action spaces.\n", row->name,
+          row->help, pace_in_words(row->pace), row->policy->name, row->policy->actions);
+  fprintf(out, "\n| metric of the loss | what it means |\n|---|---|\n");
+  for (int i = 0; i < row->algorithm->num_terms; i++)
+    fprintf(out, "| `%s` | %s |\n", row->algorithm->terms[i].name, row->algorithm->terms[i].help);
+  fputc('\n', out);
+}
+
+void algorithms_markdown(FILE *out) {
+  for (int i = 0; i < NUM_ROWS; i++)
+    if (rows[i].algorithm) print_algorithm(out, &rows[i]);
+  fprintf(out, "### Without learning\n\n| agent | what it does |\n|---|---|\n");
+  for (int i = 0; i < NUM_ROWS; i++)
+    if (!rows[i].algorithm) fprintf(out, "| `%s` | %s |\n", rows[i].name, rows[i].help);
 }

@@ -6,7 +6,7 @@
 #ifndef ACORN_LEARNER_ALGORITHMS_H
 #define ACORN_LEARNER_ALGORITHMS_H
 
-#include <stdbool.h>
+#include <stdio.h>
 
 enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
 
@@ -40,5 +40,9 @@ struct algorithm_row {
 
 /* Of a value of --agent, which the option's choices have checked. */
 const struct algorithm_row *algorithms_find(const char *name);
+
+/* Prints what --help=algorithms does, for docs/algorithms.md: each algorithm with its pace, its
+ * policy and its loss terms; then what acts without learning. */
+void algorithms_markdown(FILE *out);
 
 #endif

@@ -13,6 +13,7 @@
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/base/thread.h"
+#include "learner/algorithms.h"
 #include "learner/report/metrics_port.h"
 #include "learner/report/pace.h"
 #include "learner/report/report.h"
@@ -262,6 +263,10 @@ int main(int argc, char **argv) {
   process_init();
   notify_init();
   log_init("learner", LOG_INFO);
+  if (argc == 2 && strcmp(argv[1], "--help=algorithms") == 0) {
+    algorithms_markdown(stdout);
+    return 0;
+  }
   enum status status = run_options_read(&app.options, &app.differences, argc, argv, &error);
   if (status == STATUS_DONE) return 0;
   if (status == STATUS_OK) status = files_check("the learner", LEARNER_FILES, 1, &error);

@@ -39,7 +39,7 @@ static const struct option rows[] = {
     {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, RUN,
      "exit if the environment takes longer than this to say what it looks like; 0: wait for ever"},
     CHOICE("agent", agent, "vtrace", AGENTS, RUN,
-           "algorithm; random and scripted act without learning"),
+           "algorithm, see docs/algorithms.md; random and scripted act without learning"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
     CHOICE("policy", policy, "greedy", "greedy|sample", RUN,

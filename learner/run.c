@@ -111,7 +111,7 @@ static void say_why(struct run *run) {
 void run_stop_training(struct run *run) {
   say_why(run);
   if (!run->trains) return;
-  fifo_close(run->fifo);
+  source_close(run->source);
   trainer_join(run->trainer);
   progress_close(run->progress);
 }
@@ -128,7 +128,7 @@ void run_destroy(struct run *run) {
   batcher_destroy(run->batcher);
   leases_destroy(run->leases);
   trainer_destroy(run->trainer);
-  if (run->fifo) fifo_destroy(run->fifo);
+  if (run->source) source_destroy(run->source);
   if (run->pages) pages_destroy(run->pages);
   if (run->update) update_destroy(run->update);
   if (run->weights) weights_destroy(run->weights);

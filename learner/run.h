@@ -30,6 +30,7 @@ struct run {
   const struct policy *policy;
   const char *network_name;
   bool synchronous; /* acting waits for every update */
+  int rank;         /* of this learner among several; it is alone, so 0 */
   struct network *network;
   struct step_shape shape; /* of all steps: from the space, the policy and the network */
   struct progress *progress;
@@ -37,7 +38,7 @@ struct run {
   struct update
       *update; /* the next four: NULL unless it trains (update: unless there is a network) */
   struct pages *pages;
-  struct fifo *fifo;
+  struct source *source;
   struct trainer *trainer;
   struct batcher *batcher;
   struct leases *leases;

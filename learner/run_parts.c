@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "learner/experience/fifo.h"
+
 #include "learner/serve/memory.h"
 
 /* ---- the network */
@@ -118,7 +120,7 @@ static void make_experience(struct run *run) {
                              .synchronous = run->synchronous,
                              .give_wait_us = run->fifo_wait_us,
                              .take_wait_us = run->trainer_wait_us};
-  run->fifo = fifo_create(run->inference_device, &fifo);
+  run->source = fifo_create(run->inference_device, &fifo);
 }
 
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
@@ -134,8 +136,8 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
       .lag_updates = run->window_lag_updates,
       .update_us = run->update_us,
       .images = run->trains && learner_options_pixels(run->options) && run->options->tensorboard};
-  run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->fifo, run->weights,
-                                run->progress);
+  run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->source,
+                                run->weights, run->progress);
   trainer_set_counter(run->trainer, TRAINER_SEED, run->options->seed);
   return STATUS_OK;
 }
@@ -156,6 +158,7 @@ void run_make_serving(struct run *run) {
       .max_train = run->num_train_slots,
       .max_eval = run->num_eval_slots,
       .seed = (uint64_t)options->seed,
+      .rank = run->rank,
       .first_life = restarts << 16,
       .deterministic_envs = options->deterministic ? (int)options->num_envs : 0};
   if (run->evaluates) {
@@ -192,12 +195,13 @@ void run_make_serving(struct run *run) {
       .num_train_slots = run->num_train_slots,
       .max_rows = batcher.max_rows,
       .seed = (uint64_t)options->seed,
+      .rank = run->rank,
       .greedy_eval = strcmp(options->policy, "greedy") == 0,
       .lockstep = options->deterministic,
       .waits_for_updates = options->deterministic || run->synchronous,
       .running = batcher.running,
       .count_eval_steps = run->evaluates};
-  run->inference =
-      inference_create(&inference, run->inference_device, run->network, &run->inputs, run->weights,
-                       run->batcher, run->pages, run->fifo, run->progress, &run->inference_metrics);
+  run->inference = inference_create(&inference, run->inference_device, run->network, &run->inputs,
+                                    run->weights, run->batcher, run->pages, run->source,
+                                    run->progress, &run->inference_metrics);
 }

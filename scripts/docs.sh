@@ -1,11 +1,20 @@
 #!/usr/bin/env bash
-# Writes docs/options.md from the programs' option tables; --check only says whether it is up to
-# date.
+# Writes what the documentation takes from the programs' tables: docs/options.md, and in
+# docs/algorithms.md what stands between the two comments. --check writes nothing: it fails, and
+# names the page, if one is not up to date, or if docs/operations.md has no row for a metric of an
+# algorithm's loss.
 # Usage: scripts/docs.sh [--check]
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 cd "$root"
+case "${1:-}" in
+  "" | --check) ;;
+  *)
+    echo "usage: scripts/docs.sh [--check]" >&2
+    exit 2
+    ;;
+esac
 scripts/setup.sh
 build all
 
@@ -30,17 +39,50 @@ TEXT
   build/actor --help=markdown
 }
 
-page=docs/options.md
+# docs/algorithms.md with what build/learner prints between the two comments.
+algorithms() {
+  table=$(build/learner --help=algorithms) awk '
+    $0 == "<!-- written by scripts/docs.sh: begin -->" {
+      print $0 "\n\n" ENVIRON["table"] "\n"
+      begun++
+    }
+    $0 == "<!-- written by scripts/docs.sh: end -->" {ended += begun}
+    begun == ended || !begun
+    END {exit !(begun == 1 && ended == 1)}' docs/algorithms.md || {
+    echo "docs/algorithms.md has not the two comments that the tables stand between" >&2
+    return 1
+  }
+}
+
+failed=0
+
+# update PAGE TEXT CHECK: writes the page, or compares it where CHECK is not empty.
+update() {
+  if [ -z "$3" ]; then
+    printf '%s\n' "$2" >"$1"
+  elif [ "$2" != "$(cat "$1" 2>/dev/null)" ]; then
+    echo "$1 is not what the tables in the code say; write it anew with scripts/docs.sh" >&2
+    failed=1
+  fi
+}
+
+# Metrics of losses, of all algorithms.
+terms() {
+  build/learner --help=algorithms | sed -n 's/^| `\([a-z_]*\/[a-z_]*\)` |.*/\1/p' | sort -u
+}
+
+check_operations() {
+  local term
+  for term in $(terms); do
+    grep -qF "| \`$term\` |" docs/operations.md && continue
+    echo "docs/operations.md has no row for the metric $term of an algorithm's loss" >&2
+    failed=1
+  done
+}
+
 text=$(options)
-case "${1:-}" in
-  "") printf '%s\n' "$text" >"$page" ;;
-  --check)
-    [ "$text" = "$(cat "$page" 2>/dev/null)" ] && exit 0
-    echo "$page is not what the option tables say; write it anew with scripts/docs.sh" >&2
-    exit 1
-    ;;
-  *)
-    echo "usage: scripts/docs.sh [--check]" >&2
-    exit 2
-    ;;
-esac
+update docs/options.md "$text" "${1:-}"
+text=$(algorithms)
+update docs/algorithms.md "$text" "${1:-}"
+[ -z "${1:-}" ] || check_operations
+exit $failed

@@ -76,16 +76,17 @@ forbid "environments know nothing of what is above them" envs/ '(actor|learner|d
 forbid "actors know nothing of the learner and its kernels" actor/ \
   '(learner|deploy)/|dnnl|oneapi|cuda|cublas|cudnn'
 forbid "the learner knows nothing of actors" learner/ '(actor|deploy)/'
-forbid "experience and params include neither serve nor train" \
-  'learner/(experience|params)/' 'learner/(serve|train)/'
+forbid "experience and params know devices only" \
+  'learner/(experience|params)/' 'learner/(serve|train|algorithm|network|report)/'
 forbid "experience does not include params" learner/experience/ 'learner/params/'
 forbid "params does not include experience" learner/params/ 'learner/experience/'
 forbid "serve does not include train" learner/serve/ 'learner/train/'
 forbid "train does not include serve" learner/train/ 'learner/serve/'
-forbid "a policy knows networks and devices only" learner/algorithm/ \
+forbid "algorithms and policies know batches, networks and devices only" learner/algorithm/ \
   'learner/(serve|train|params|report)/'
 forbid "network and device stand beside the path" \
-  'learner/(network|device)/' 'learner/(serve|train|experience|params)/'
+  'learner/(network|device)/' 'learner/(serve|train|experience|params|algorithm|report)/'
+forbid "devices do not include networks" learner/device/ 'learner/network/'
 forbid "the environment ABI depends on nothing" envs/env.h '[a-z]*/'
 
 # ---- the comment that a file begins with: "Upstream: a.c, b/c.h (why). Downstream: learner/agent."

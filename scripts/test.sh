@@ -137,7 +137,7 @@ units release
 begin "headers and lint"
 one "every header compiles alone" make --no-print-directory headers
 one "lint" scripts/lint.sh
-one "docs/options.md is up to date" scripts/docs.sh --check
+one "what docs.sh writes is up to date" scripts/docs.sh --check
 
 begin "whole runs"
 STOPS=$([ -n "$all" ] && echo 100 || echo 10)

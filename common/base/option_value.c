@@ -9,6 +9,8 @@
 
 #include "common/base/check.h"
 
+enum { CHOICES_MAX = 64 }; // that are looked at for the nearest one
+
 // A bound from here on is shown as none: whole numbers below it are exact.
 static const double no_bound = 0x1p53;
 
@@ -163,11 +165,31 @@ static bool is_choice(const char *choices, const char *text) {
   return false;
 }
 
+// The choice that is spelt most like `text`, in `choices`, a copy that is cut up; or NULL.
+static const char *nearest_choice(char *choices, const char *text) {
+  const char *words[CHOICES_MAX];
+  int count = 0;
+  for (char *rest = choices, *word; count < CHOICES_MAX && (word = strsep(&rest, "|"));)
+    words[count++] = word;
+  return options_nearest_word(words, count, text);
+}
+
+static enum status refuse_choice(const struct option *option, const char *text, const char *where,
+                                 struct error *error) {
+  char *choices = check_copy(option->choices);
+  const char *nearest = nearest_choice(choices, text);
+  char problem[128] = "is not one of its values";
+  if (nearest)
+    snprintf(problem, sizeof problem, "is not one of its values (did you mean '%.60s'?)", nearest);
+  enum status status = refuse(option, text, where, problem, error);
+  free(choices);
+  return status;
+}
+
 static enum status read_string(const struct option *option, char **value, const char *text,
                                const char *where, struct error *error) {
-  if (option->type == OPTION_CHOICE && !is_choice(option->choices, text)) {
-    return refuse(option, text, where, "is not one of its values", error);
-  }
+  if (option->type == OPTION_CHOICE && !is_choice(option->choices, text))
+    return refuse_choice(option, text, where, error);
   char *copy = check_copy(text);
   free(*value);
   *value = copy;

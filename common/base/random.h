@@ -16,6 +16,13 @@ enum random_purpose {
   RANDOM_TEST = 5,
 };
 
+/* The number of an environment in the keys of random numbers, unlike those of all other learners:
+ * the learner's rank stands above the slot. slot: below 2^RANDOM_SLOT_BITS. */
+enum { RANDOM_SLOT_BITS = 20 };
+static inline uint32_t random_environment(int rank, uint32_t slot) {
+  return (uint32_t)rank << RANDOM_SLOT_BITS | slot;
+}
+
 /* Rounds, multipliers and Weyl increments of Philox4x32 (Salmon et al. 2011, table 2 and section
  * 4.3). */
 #define RANDOM_ROUNDS 10

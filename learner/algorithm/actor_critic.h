@@ -1,7 +1,7 @@
 /* What the actor-critic algorithms share: one network with a policy and a value, targets from a
  * trace over the rewards, and the sum of policy, value, entropy and KL losses.
  *
- * Upstream: vtrace.c. Downstream: learner/network, learner/device.
+ * Upstream: vtrace.c, a2c.c. Downstream: learner/network, learner/device.
  * Thread: the trainer's. Source: Espeholt et al. 2018 (IMPALA), section 4.2; Mnih et al. 2016. */
 #ifndef ACORN_LEARNER_ALGORITHM_ACTOR_CRITIC_H
 #define ACORN_LEARNER_ALGORITHM_ACTOR_CRITIC_H

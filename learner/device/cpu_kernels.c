@@ -153,6 +153,7 @@ const struct device_ops KERNELS = {
     .trace = trace,
     .actor_critic_loss = actor_critic_loss,
     .global_norm = global_norm,
+    .require_finite = require_finite,
     .adam = adam,
     .rmsprop = rmsprop,
 };

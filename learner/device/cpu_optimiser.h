@@ -33,6 +33,12 @@ static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
   *(float *)norm = (float)sqrt(sum);
 }
 
+static void require_finite(struct device *d, real *norm, const real *x, size_t n) {
+  (void)d;
+  for (size_t i = 0; i < n; i++)
+    if (!isfinite(((const float *)x)[i])) *(float *)norm = NAN;
+}
+
 /* What every gradient is multiplied by before the optimiser sees it. */
 static float clip_scale(const real *norm, float max_norm) {
   float n = *(const float *)norm;

@@ -333,6 +333,8 @@ struct device_ops {
    * (max_norm 0: not at all), norm (1) as computed by global_norm. Where the norm is not finite
    * nothing changes. */
   void (*global_norm)(struct device *d, real *norm, const real *g, size_t P);
+  /* norm (1) becomes NaN where one of x (n) is not finite, and stays as it is otherwise. */
+  void (*require_finite)(struct device *d, real *norm, const real *x, size_t n);
   /* p -= learning_rate m_hat / (sqrt(v_hat) + epsilon), where the hat is the correction for the
    * bias. TensorFlow adds its epsilon ("epsilon hat") to the root of the uncorrected v: there a
    * value means what epsilon / sqrt(1 - beta2^step) means here, which is larger at first.

@@ -324,6 +324,11 @@ static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
   RUN(global_norm, norm, g, P);
 }
 
+static void require_finite(struct device *d, real *norm, const real *x, size_t n) {
+  GIVEN(norm, x);
+  RUN(require_finite, norm, x, n);
+}
+
 static void adam(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
                  const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
                  float epsilon, size_t P) {
@@ -401,6 +406,7 @@ static const struct device_ops GUARDED_OPS = {
     .trace = trace,
     .actor_critic_loss = actor_critic_loss,
     .global_norm = global_norm,
+    .require_finite = require_finite,
     .adam = adam,
     .rmsprop = rmsprop,
 };

@@ -180,6 +180,7 @@ static const struct device_ops REF_OPS = {
     .trace = ref_trace,
     .actor_critic_loss = ref_actor_critic_loss,
     .global_norm = ref_global_norm,
+    .require_finite = ref_require_finite,
     .adam = ref_adam,
     .rmsprop = ref_rmsprop,
 };

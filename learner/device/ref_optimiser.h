@@ -11,6 +11,12 @@ static void ref_global_norm(struct device *d, real *norm, const real *g, size_t 
   *(REAL *)norm = (REAL)sqrt(sum);
 }
 
+static void ref_require_finite(struct device *d, real *norm, const real *x, size_t n) {
+  (void)d;
+  for (size_t i = 0; i < n; i++)
+    if (!isfinite(((const REAL *)x)[i])) *(REAL *)norm = NAN;
+}
+
 /* What every gradient is multiplied by before the optimiser sees it. */
 static REAL clip_scale(const real *norm, float max_norm) {
   REAL n = *(const REAL *)norm;

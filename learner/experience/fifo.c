@@ -15,6 +15,7 @@ struct wait_time {
 };
 
 struct fifo {
+  struct source source;      /* first: what others see of it */
   struct fifo_config config; /* read-only after create */
   struct device *device;
 
@@ -33,19 +34,12 @@ struct fifo {
   struct wait_time give_wait, take_wait;
 };
 
-struct fifo *fifo_create(struct device *device, const struct fifo_config *config) {
-  struct fifo *fifo = check_alloc(1, sizeof(*fifo));
-  *fifo = (struct fifo){.config = *config, .device = device};
-  fifo->open = train_batch_create(device, config->T, config->N, &config->shape);
-  fifo->other = train_batch_create(device, config->T, config->N, &config->shape);
-  pthread_mutex_init(&fifo->lock, NULL);
-  pthread_cond_init(&fifo->room, NULL);
-  pthread_cond_init(&fifo->ready, NULL);
-  return fifo;
+static struct fifo *fifo_of(struct source *source) {
+  return (struct fifo *)source;
 }
 
-void fifo_destroy(struct fifo *fifo) {
-  if (!fifo) return;
+static void destroy(struct source *source) {
+  struct fifo *fifo = fifo_of(source);
   train_batch_destroy(fifo->device, fifo->open);
   train_batch_destroy(fifo->device, fifo->other);
   pthread_cond_destroy(&fifo->ready);
@@ -128,8 +122,9 @@ static bool is_too_old(const struct fifo *fifo, const struct train_batch *batch,
   return fifo->config.max_lag > 0 && current_version - first > fifo->config.max_lag;
 }
 
-bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *window,
-               int64_t current_version) {
+static bool give(struct source *source, struct pages *pages, const struct window *window,
+                 int64_t current_version) {
+  struct fifo *fifo = fifo_of(source);
   struct train_batch *batch = wait_for_room(fifo);
   if (!batch) {
     pages_release(pages, window);
@@ -142,7 +137,8 @@ bool fifo_give(struct fifo *fifo, struct pages *pages, const struct window *wind
   return add_window(fifo, batch, is_too_old(fifo, batch, column, current_version));
 }
 
-void fifo_drain(struct fifo *fifo) {
+static void drain(struct source *source) {
+  struct fifo *fifo = fifo_of(source);
   pthread_mutex_lock(&fifo->lock);
   while (!fifo->closed && fifo->lent != LENT_NOT) pthread_cond_wait(&fifo->room, &fifo->lock);
   pthread_mutex_unlock(&fifo->lock);
@@ -150,7 +146,8 @@ void fifo_drain(struct fifo *fifo) {
 
 /* ---- the trainer's side */
 
-struct train_batch *fifo_take(struct fifo *fifo) {
+static struct train_batch *take(struct source *source) {
+  struct fifo *fifo = fifo_of(source);
   struct train_batch *batch = NULL;
   uint64_t gathered = 0;
   pthread_mutex_lock(&fifo->lock);
@@ -171,7 +168,8 @@ struct train_batch *fifo_take(struct fifo *fifo) {
   return batch;
 }
 
-void fifo_release(struct fifo *fifo, struct train_batch *batch) {
+static void release(struct source *source, struct train_batch *batch) {
+  struct fifo *fifo = fifo_of(source);
   pthread_mutex_lock(&fifo->lock);
   CHECK(fifo->lent == LENT_TAKEN && batch == fifo->other, "a batch that was not taken");
   fifo->lent = LENT_NOT;
@@ -182,7 +180,8 @@ void fifo_release(struct fifo *fifo, struct train_batch *batch) {
 
 /* ---- any thread */
 
-void fifo_close(struct fifo *fifo) {
+static void close_waits(struct source *source) {
+  struct fifo *fifo = fifo_of(source);
   pthread_mutex_lock(&fifo->lock);
   fifo->closed = true;
   pthread_cond_broadcast(&fifo->room);
@@ -190,10 +189,11 @@ void fifo_close(struct fifo *fifo) {
   pthread_mutex_unlock(&fifo->lock);
 }
 
-struct fifo_counters fifo_counters(struct fifo *fifo) {
+static struct source_counters counters(struct source *source) {
+  struct fifo *fifo = fifo_of(source);
   pthread_mutex_lock(&fifo->lock);
   int64_t now_us = clock_now_us();
-  struct fifo_counters counters = {
+  struct source_counters counters_now = {
       .windows_given = fifo->windows_given,
       .windows_dropped_lag = fifo->windows_dropped_lag,
       .batches_taken = fifo->batches_taken,
@@ -204,5 +204,26 @@ struct fifo_counters fifo_counters(struct fifo *fifo) {
       .full = fifo->give_wait.since_us != 0,
   };
   pthread_mutex_unlock(&fifo->lock);
-  return counters;
+  return counters_now;
+}
+
+/* ---- the table */
+
+static const struct source_ops FIFO = {.destroy = destroy,
+                                       .give = give,
+                                       .drain = drain,
+                                       .take = take,
+                                       .release = release,
+                                       .close = close_waits,
+                                       .counters = counters};
+
+struct source *fifo_create(struct device *device, const struct fifo_config *config) {
+  struct fifo *fifo = check_alloc(1, sizeof(*fifo));
+  *fifo = (struct fifo){.source = {&FIFO}, .config = *config, .device = device};
+  fifo->open = train_batch_create(device, config->T, config->N, &config->shape);
+  fifo->other = train_batch_create(device, config->T, config->N, &config->shape);
+  pthread_mutex_init(&fifo->lock, NULL);
+  pthread_cond_init(&fifo->room, NULL);
+  pthread_cond_init(&fifo->ready, NULL);
+  return &fifo->source;
 }

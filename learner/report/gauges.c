@@ -98,8 +98,8 @@ static void fill_training(struct gauges *gauges, const struct algorithm *algorit
   metric_set(gauges->learning_rate, stats->learning_rate);
 }
 
-static void fill_fifo(struct gauges *gauges, struct fifo *fifo) {
-  struct fifo_counters counters = fifo_counters(fifo);
+static void fill_fifo(struct gauges *gauges, struct source *source) {
+  struct source_counters counters = source_counters(source);
   metric_set_total(gauges->windows, counters.windows_given);
   metric_set_total(gauges->dropped, counters.windows_dropped_lag);
 }
@@ -135,7 +135,7 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
   metric_set(gauges->cpu, rates->cpu_cores);
   metric_set(gauges->resident, resident_bytes());
   fill_training(gauges, run->algorithm, trainer);
-  if (run->fifo) fill_fifo(gauges, run->fifo);
+  if (run->source) fill_fifo(gauges, run->source);
   struct leases_count count = leases_count(run->leases);
   struct batcher_counts batcher = batcher_counts(run->batcher);
   metric_set(gauges->envs, count.train_envs);

@@ -97,12 +97,24 @@ static enum silence_cause explain_stillness(char *text, size_t bytes,
   return SILENCE_INFERENCE;
 }
 
+/* Without --max_lag only a synchronous algorithm drops windows. */
+static void explain_drops(char *text, size_t bytes, const struct silence_figures *f) {
+  long long dropped = f->windows_dropped;
+  if (f->max_lag)
+    snprintf(text, bytes, "%lld windows were older than --max_lag=%lld updates and were dropped",
+             dropped, (long long)f->max_lag);
+  else
+    snprintf(text, bytes,
+             "%lld windows closed before the newest update and were dropped, as the algorithm is "
+             "synchronous",
+             dropped);
+}
+
 /* Steps come, but no batch of windows is complete. */
 static enum silence_cause explain_slowness(char *text, size_t bytes,
                                            const struct silence_figures *f) {
   if (f->windows_dropped) {
-    snprintf(text, bytes, "%lld windows were older than --max_lag=%lld updates and were dropped",
-             (long long)f->windows_dropped, (long long)f->max_lag);
+    explain_drops(text, bytes, f);
     return SILENCE_DROPPED;
   }
   double missing = (double)(f->batch_windows - f->open_windows) * f->window_steps;

@@ -98,11 +98,11 @@ static void close_interval(struct vitals *vitals, const struct trainer_report *t
   status->batch_rows = metric_mean_since(run->inference_metrics.batch_rows, &vitals->batch_rows);
   status->batch_wait_us =
       metric_mean_since(run->inference_metrics.batch_wait_us, &vitals->batch_wait_us);
-  if (run->fifo) {
-    struct fifo_counters fifo = fifo_counters(run->fifo);
-    status->fifo_wait = share(vitals->fifo.give_wait_us, fifo.give_wait_us, seconds);
-    status->trainer_wait = share(vitals->fifo.take_wait_us, fifo.take_wait_us, seconds);
-    vitals->fifo = fifo;
+  if (run->source) {
+    struct source_counters counters = source_counters(run->source);
+    status->fifo_wait = share(vitals->source.give_wait_us, counters.give_wait_us, seconds);
+    status->trainer_wait = share(vitals->source.take_wait_us, counters.take_wait_us, seconds);
+    vitals->source = counters;
   }
   int64_t cpu_us = clock_process_cpu_us();
   vitals->cpu_cores = (double)(cpu_us - vitals->cpu_us) / (seconds * SECOND_US);
@@ -131,12 +131,12 @@ static struct silence_figures gather(struct vitals *vitals, int64_t now_us) {
       .window_steps = (int)run->options->unroll_length,
       .max_lag = run->options->max_lag,
       .steps_per_second = vitals->status.steps_per_second};
-  if (run->fifo) {
-    struct fifo_counters fifo = fifo_counters(run->fifo);
-    figures.busy_us = fifo.busy_us;
-    figures.fifo_full = fifo.full;
-    figures.open_windows = fifo.open_windows;
-    figures.windows_dropped = fifo.windows_dropped_lag - vitals->windows_dropped;
+  if (run->source) {
+    struct source_counters counters = source_counters(run->source);
+    figures.busy_us = counters.busy_us;
+    figures.fifo_full = counters.full;
+    figures.open_windows = counters.open_windows;
+    figures.windows_dropped = counters.windows_dropped_lag - vitals->windows_dropped;
   }
   return figures;
 }
@@ -157,8 +157,8 @@ static void watch_silence(struct vitals *vitals, const struct trainer_report *tr
   int64_t steps = progress_steps(vitals->run->progress);
   int64_t lasted_us = silence_note(&vitals->silence, trained(vitals, trainer), steps, now_us);
   if (lasted_us) log_info("data again, after %.0f s without", (double)lasted_us / SECOND_US);
-  if (vitals->silence.trained_us == now_us && vitals->run->fifo)
-    vitals->windows_dropped = fifo_counters(vitals->run->fifo).windows_dropped_lag;
+  if (vitals->silence.trained_us == now_us && vitals->run->source)
+    vitals->windows_dropped = source_counters(vitals->run->source).windows_dropped_lag;
   if (!silence_lasts(&vitals->silence, now_us)) {
     vitals->status.no_data[0] = '\0';
   } else if (now_us - vitals->explained_us >= SECOND_US) {

@@ -17,7 +17,7 @@ struct vitals {
   int64_t start_us;
   /* at the end of the last interval */
   int64_t interval_us, updates, steps, trained_steps, cpu_us;
-  struct fifo_counters fifo;
+  struct source_counters source;
   struct metric_sum batch_rows, batch_wait_us;
   /* when something was last trained */
   int64_t windows_dropped;

@@ -38,7 +38,7 @@ struct inference {
   struct batcher *batcher;
   struct pages *pages;
   const struct pages_rows *rows; /* of pages */
-  struct fifo *fifo;
+  struct source *source;
   struct progress *progress;
   struct inference_metrics metrics;
 
@@ -90,8 +90,8 @@ static void destroy_flight(struct inference *self, struct flight *flight) {
 struct inference *inference_create(const struct inference_config *config, struct device *device,
                                    const struct network *network,
                                    const struct device_inputs *inputs, struct weights *weights,
-                                   struct batcher *batcher, struct pages *pages, struct fifo *fifo,
-                                   struct progress *progress,
+                                   struct batcher *batcher, struct pages *pages,
+                                   struct source *source, struct progress *progress,
                                    const struct inference_metrics *metrics) {
   struct inference *self = check_alloc(1, sizeof(*self));
   *self = (struct inference){.config = *config,
@@ -102,7 +102,7 @@ struct inference *inference_create(const struct inference_config *config, struct
                              .batcher = batcher,
                              .pages = pages,
                              .rows = pages ? pages_rows(pages) : NULL,
-                             .fifo = fifo,
+                             .source = source,
                              .progress = progress,
                              .metrics = *metrics,
                              .version = -1};
@@ -112,6 +112,7 @@ struct inference *inference_create(const struct inference_config *config, struct
         "steps with %d statistics and a state of %d, not %d and %d", shape->statistics,
         shape->state_size, config->policy->statistics, network_state_size(network));
   struct memory_config memory = {.num_slots = config->num_slots,
+                                 .rank = config->rank,
                                  .shape = *shape,
                                  .pages = pages,
                                  .num_paged = pages ? config->num_train_slots : 0};
@@ -290,8 +291,8 @@ static void file_rows(struct inference *self, const struct flight *flight) {
                        flight->rows.state_in, B);
   for (int i = 0; i < flight->num_closed; i++) {
     bool full =
-        fifo_give(self->fifo, self->pages, &flight->closed[i], weights_version(self->weights));
-    if (full && self->config.waits_for_updates) fifo_drain(self->fifo);
+        source_give(self->source, self->pages, &flight->closed[i], weights_version(self->weights));
+    if (full && self->config.waits_for_updates) source_drain(self->source);
   }
 }
 

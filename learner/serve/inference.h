@@ -10,7 +10,7 @@
 
 #include "common/metrics/metrics.h"
 #include "learner/algorithm/policy.h"
-#include "learner/experience/fifo.h"
+#include "learner/experience/source.h"
 #include "learner/experience/pages.h"
 #include "learner/params/weights.h"
 #include "learner/report/progress.h"
@@ -23,6 +23,7 @@ struct inference_config {
   int num_train_slots;
   int max_rows; /* of a batch */
   uint64_t seed;
+  int rank;               /* of this learner */
   bool greedy_eval;       /* evaluation rows take the argmax */
   bool count_eval_steps;  /* evaluate mode: their steps are the run's */
   bool lockstep;          /* deterministic */
@@ -42,8 +43,8 @@ struct inference;
 struct inference *inference_create(const struct inference_config *config, struct device *device,
                                    const struct network *network,
                                    const struct device_inputs *inputs, struct weights *weights,
-                                   struct batcher *batcher, struct pages *pages, struct fifo *fifo,
-                                   struct progress *progress,
+                                   struct batcher *batcher, struct pages *pages,
+                                   struct source *source, struct progress *progress,
                                    const struct inference_metrics *metrics);
 void inference_destroy(struct inference *inference);
 

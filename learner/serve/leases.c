@@ -297,10 +297,11 @@ void leases_seeds(const struct leases *leases, const struct lease *lease, uint64
   int first_of_role = lease->role == WIRE_ROLE_EVAL ? config->max_train : 0;
   for (int i = 0; i < lease->num_environments; i++) {
     int slot = lease->first_slot + i;
-    seeds[i] =
-        config->seed_stride
-            ? config->seed_base + (uint64_t)(slot - first_of_role)
-            : random_bits(config->seed, (uint32_t)slot, lease->life, 0, RANDOM_ENV_SEED) >> 1;
+    seeds[i] = config->seed_stride
+                   ? config->seed_base + (uint64_t)(slot - first_of_role)
+                   : random_bits(config->seed, random_environment(config->rank, (uint32_t)slot),
+                                 lease->life, 0, RANDOM_ENV_SEED) >>
+                         1;
   }
 }
 

@@ -29,6 +29,7 @@ enum { LEASE_PLAY_WAIT_US = 30 * 1000 * 1000, LEASE_ROWS_WAIT_US = 600 * 1000 * 
 struct leases_config {
   int max_train, max_eval;
   uint64_t seed;
+  int rank;               /* of this learner: environments of others are seeded otherwise */
   uint32_t first_life;    /* lives of this process count from here: grows with every resume */
   int deterministic_envs; /* > 0: collect Joins until this many training environments are there */
   uint64_t seed_base;     /* evaluate mode: environment i is seeded with seed_base + i, */

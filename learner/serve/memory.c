@@ -165,7 +165,7 @@ void memory_enter_row(struct memory *memory, const struct memory_rows *rows, int
   if (flags & STEP_FIRST) begin_episode(memory, slot);
   rows->slot[row] = slot;
   set_action(memory, rows->previous_action, row, action_of(memory, memory->previous_action, slot));
-  rows->environment[row] = (uint32_t)slot;
+  rows->environment[row] = random_environment(memory->config.rank, (uint32_t)slot);
   rows->life[row] = memory->life[slot];
   rows->step[row] = memory->steps[slot];
   rows->greedy[row] = greedy;

@@ -15,6 +15,7 @@
 
 struct memory_config {
   int num_slots;
+  int rank; /* of this learner, for random numbers */
   struct step_shape shape;
   struct pages *pages; /* of the first slots, borrowed; NULL: there are none. Their spare rows are
                           the memory's: memory_spare_rows */

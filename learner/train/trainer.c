@@ -17,7 +17,7 @@ struct trainer {
   struct trainer_config config; /* read-only after create */
   struct device *device;
   struct update *update;
-  struct fifo *fifo;
+  struct source *source;
   struct weights *weights;
   struct progress *progress;
   pthread_t thread;
@@ -41,13 +41,13 @@ static void publish(struct trainer *trainer) {
 }
 
 struct trainer *trainer_create(const struct trainer_config *config, struct device *device,
-                               struct update *update, struct fifo *fifo, struct weights *weights,
-                               struct progress *progress) {
+                               struct update *update, struct source *source,
+                               struct weights *weights, struct progress *progress) {
   struct trainer *trainer = check_alloc(1, sizeof(*trainer));
   *trainer = (struct trainer){.config = *config,
                               .device = device,
                               .update = update,
-                              .fifo = fifo,
+                              .source = source,
                               .weights = weights,
                               .progress = progress};
   pthread_mutex_init(&trainer->lock, NULL);
@@ -121,26 +121,32 @@ static void measure(const struct trainer *trainer, const struct train_batch *bat
   }
 }
 
+/* The statistics are read when all of the update has been started, and the parameters have been
+ * published: nothing waits for the device in between. */
+static enum status train(struct trainer *trainer, const struct train_batch *batch) {
+  struct update_stats stats;
+  struct error error;
+  int64_t start_us = clock_now_us();
+  update_start(trainer->update, batch, progress_steps(trainer->progress));
+  publish(trainer);
+  enum status status = update_finish(trainer->update, &stats, &error);
+  if (status == STATUS_OK) trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
+  int64_t compute_us = clock_now_us() - start_us;
+  report(trainer, &stats, compute_us, status, &error);
+  measure(trainer, batch, compute_us);
+  if (status == STATUS_OK) save_if_requested(trainer, batch);
+  return status;
+}
+
 static void *run(void *argument) {
   struct trainer *trainer = argument;
   thread_computes();
   struct train_batch *batch;
   enum status status = STATUS_OK;
-  while (status == STATUS_OK && (batch = fifo_take(trainer->fifo))) {
-    struct update_stats stats;
-    struct error error;
-    int64_t start_us = clock_now_us();
-    status = update_step(trainer->update, batch, progress_steps(trainer->progress), &stats, &error);
-    if (status == STATUS_OK) {
-      trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
-      publish(trainer);
-    }
-    int64_t compute_us = clock_now_us() - start_us;
-    report(trainer, &stats, compute_us, status, &error);
-    measure(trainer, batch, compute_us);
-    save_if_requested(trainer, batch);
+  while (status == STATUS_OK && (batch = source_take(trainer->source))) {
+    status = train(trainer, batch);
     trainer->device->ops->finish(trainer->device);
-    fifo_release(trainer->fifo, batch);
+    source_release(trainer->source, batch);
   }
   if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);
   return NULL;

@@ -6,7 +6,7 @@
 #define ACORN_LEARNER_TRAIN_TRAINER_H
 
 #include "common/metrics/metrics.h"
-#include "learner/experience/fifo.h"
+#include "learner/experience/source.h"
 #include "learner/params/weights.h"
 #include "learner/report/progress.h"
 #include "learner/train/update.h"
@@ -36,8 +36,8 @@ struct trainer;
 
 /* Publishes the initial parameters. Borrows everything for its life. */
 struct trainer *trainer_create(const struct trainer_config *config, struct device *device,
-                               struct update *update, struct fifo *fifo, struct weights *weights,
-                               struct progress *progress);
+                               struct update *update, struct source *source,
+                               struct weights *weights, struct progress *progress);
 void trainer_destroy(struct trainer *trainer);
 
 void trainer_start(struct trainer *trainer);

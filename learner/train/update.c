@@ -26,6 +26,15 @@ struct update {
   struct device_schedule *host_schedule; /* memory of alloc_host, and its copy on the device */
   struct device_schedule *schedule;
 
+  /* The update that was started and whose statistics nobody has read yet. */
+  struct {
+    bool started;
+    struct schedule schedule;
+    double lag_updates;
+    void *scalars; /* memory of alloc_host: the loss's sums, then the gradient's norm, in reals */
+    uint64_t mark; /* when they are there */
+  } flight;
+
   /* device memory of one step */
   real *gradient; /* (P + sums + 1): the gradient, the loss's sums, the gradient's norm */
   struct device_shared frame; /* (T+1, N, stack - 1), NULL where frames are not stacked */
@@ -82,6 +91,7 @@ static void make_learner(struct update *update) {
   update->gradient = ops->alloc(update->device, numbers * ops->real_bytes);
   update->host_schedule = ops->alloc_host(update->device, sizeof(*update->host_schedule));
   update->schedule = ops->alloc(update->device, sizeof(*update->schedule));
+  update->flight.scalars = ops->alloc_host(update->device, (LOSS_MAX_SUMS + 1) * ops->real_bytes);
   int stack = network_inputs(update->network)->stack;
   size_t rows = (size_t)(update->T + 1) * (size_t)update->N;
   if (stack > 1)
@@ -120,6 +130,7 @@ void update_destroy(struct update *update) {
   device_unshare(update->device, &update->frame);
   if (update->gradient) ops->release(update->device, update->gradient);
   if (update->schedule) ops->release(update->device, update->schedule);
+  if (update->flight.scalars) ops->release_host(update->device, update->flight.scalars);
   if (update->host_schedule) ops->release_host(update->device, update->host_schedule);
   train_state_deinit(&update->state);
   free(update);
@@ -183,8 +194,8 @@ static double learning_rate_at(const struct update *update, int64_t environment_
   return options->learning_rate * fmin(1, fmax(0, left));
 }
 
-/* What is in force, here and on the device. The one before has been waited for: its statistics are
- * here. */
+/* What is in force, here and on the device. The update before has been finished, so its schedule
+ * may be overwritten. */
 static struct schedule schedule_at(const struct update *update, int64_t environment_steps) {
   struct schedule schedule = {.learning_rate = learning_rate_at(update, environment_steps),
                               .entropy_cost = entropy_cost_now(&update->state.entropy)};
@@ -196,47 +207,67 @@ static struct schedule schedule_at(const struct update *update, int64_t environm
   return schedule;
 }
 
-/* What the step was, before anything changes. */
-static struct update_stats stats_of(const struct update *update, const struct train_batch *batch,
-                                    const struct schedule *schedule) {
-  float scalar[LOSS_MAX_SUMS + 1];
-  int num_sums = update->algorithm->num_sums;
-  update->device->ops->download(update->device, scalar,
-                                device_at(update->device, update->gradient, update->state.P),
-                                (size_t)num_sums + 1);
-  struct update_stats stats =
-      update_stats_read(scalar, scalar[num_sums], batch, update->state.version, update->algorithm);
-  update->algorithm->complete(update->learner, &stats.losses, schedule);
-  stats.losses.total += entropy_cost_loss(&update->state.entropy, stats.losses.entropy);
-  stats.learning_rate = schedule->learning_rate;
-  stats.entropy_cost = schedule->entropy_cost;
-  return stats;
-}
-
-enum status update_step(struct update *update, const struct train_batch *batch,
-                        int64_t environment_steps, struct update_stats *stats,
-                        struct error *error) {
+void update_start(struct update *update, const struct train_batch *batch,
+                  int64_t environment_steps) {
   struct device *device = update->device;
   struct train_state *state = &update->state;
+  size_t num_sums = (size_t)update->algorithm->num_sums;
+  real *sums = device_at(device, update->gradient, state->P);
+  real *norm = device_at(device, sums, num_sums);
+  CHECK(!update->flight.started, "an update is started whose predecessor has not been finished");
   const struct device_inputs inputs = inputs_of(update, batch);
   const struct schedule schedule = schedule_at(update, environment_steps);
-  size_t num_sums = (size_t)update->algorithm->num_sums;
-  real *norm = device_at(device, update->gradient, state->P + num_sums);
 
   device->ops->weights_changed(device);
   update->algorithm->gradient(update->learner, update->gradient, state->array[0], batch, &inputs,
                               &schedule);
   reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
   device->ops->global_norm(device, norm, update->gradient, state->P);
-
-  *stats = stats_of(update, batch, &schedule);
-  enum status status = update_stats_check(stats, update->algorithm, state->version + 1, error);
-  if (status != STATUS_OK) return status;
-
+  device->ops->download_bytes(device, update->flight.scalars, sums,
+                              (num_sums + 1) * device->ops->real_bytes);
+  device->ops->require_finite(device, norm, sums, num_sums);
   optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule.device);
-  entropy_cost_adjust(&state->entropy, stats->losses.entropy, schedule.learning_rate);
+
+  update->flight.started = true;
+  update->flight.schedule = schedule;
+  update->flight.lag_updates = update_stats_lag(batch, state->version);
+  update->flight.mark = device->ops->mark(device);
   state->version++;
-  return STATUS_OK;
+}
+
+/* From the device's reals. */
+static void read_scalars(const struct update *update, double scalar[LOSS_MAX_SUMS + 1]) {
+  const void *scalars = update->flight.scalars;
+  bool wide = update->device->ops->real_bytes == sizeof(double);
+  for (int i = 0; i <= update->algorithm->num_sums; i++)
+    scalar[i] = wide ? ((const double *)scalars)[i] : (double)((const float *)scalars)[i];
+}
+
+static struct update_stats stats_of(const struct update *update) {
+  const struct algorithm *algorithm = update->algorithm;
+  const struct schedule *schedule = &update->flight.schedule;
+  double scalar[LOSS_MAX_SUMS + 1];
+  read_scalars(update, scalar);
+  struct update_stats stats = update_stats_read(scalar, scalar[algorithm->num_sums], algorithm);
+  algorithm->complete(update->learner, &stats.losses, schedule);
+  stats.losses.total += entropy_cost_loss(&update->state.entropy, stats.losses.entropy);
+  stats.learning_rate = schedule->learning_rate;
+  stats.entropy_cost = schedule->entropy_cost;
+  stats.lag_updates = update->flight.lag_updates;
+  return stats;
+}
+
+enum status update_finish(struct update *update, struct update_stats *stats, struct error *error) {
+  CHECK(update->flight.started, "no update has been started");
+  update->device->ops->wait(update->device, update->flight.mark);
+  update->flight.started = false;
+  *stats = stats_of(update);
+  enum status status = update_stats_check(stats, update->algorithm, update->state.version, error);
+  if (status == STATUS_OK)
+    entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
+  else
+    update->state.version--; /* the optimiser has skipped it */
+  return status;
 }
 
 /* ---- what it holds */

@@ -33,12 +33,16 @@ MUST_CHECK enum status update_create(struct update **out, struct device *device,
                                      const struct learner_options *options, struct error *error);
 void update_destroy(struct update *update);
 
-/* One step; `environment_steps` so far, for the schedules. Errors: CORRUPT: a loss or gradient is
- * not finite: the update's number and the quantity are named, and parameters and optimiser are as
- * before the step. */
-MUST_CHECK enum status update_step(struct update *update, const struct train_batch *batch,
-                                   int64_t environment_steps, struct update_stats *stats,
-                                   struct error *error);
+/* Starts an update; `environment_steps` so far, for the schedules. Nothing of the device is waited
+ * for: the optimiser itself skips what is not finite. The one before must have been finished.
+ * Owner: the batch is the update's until the device has finished. */
+void update_start(struct update *update, const struct train_batch *batch,
+                  int64_t environment_steps);
+/* Waits for the update that was started, and reads its statistics. Errors: CORRUPT: a loss or
+ * gradient is not finite: the update's number and the quantity are named; parameters, optimiser and
+ * version are as before the update. */
+MUST_CHECK enum status update_finish(struct update *update, struct update_stats *stats,
+                                     struct error *error);
 
 /* frame (T+1, N, stack - 1): rows of the batch's history that each step shows besides itself,
  * newest first; -1 instead of a frame of an earlier episode. */

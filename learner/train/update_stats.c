@@ -4,8 +4,7 @@
 
 #include "common/base/step.h"
 
-/* Age of the actions in updates. */
-static double mean_lag(const struct train_batch *batch, int64_t version) {
+double update_stats_lag(const struct train_batch *batch, int64_t version) {
   double sum = 0, steps = 0;
   for (int n = 0; n < batch->N; n++)
     for (int t = 0; t < batch->T; t++) {
@@ -17,12 +16,9 @@ static double mean_lag(const struct train_batch *batch, int64_t version) {
   return steps > 0 ? sum / steps : 0;
 }
 
-struct update_stats update_stats_read(const float *sums, float norm,
-                                      const struct train_batch *batch, int64_t version,
+struct update_stats update_stats_read(const double *sums, double norm,
                                       const struct algorithm *algorithm) {
-  struct update_stats stats = {.gradient_norm = norm,
-                               .lag_updates = mean_lag(batch, version),
-                               .steps = (int64_t)sums[LOSS_STEPS]};
+  struct update_stats stats = {.gradient_norm = norm, .steps = (int64_t)sums[LOSS_STEPS]};
   double scale = sums[LOSS_STEPS] > 0 ? 1.0 / sums[LOSS_STEPS] : 0;
   for (int i = 0; i < algorithm->num_terms; i++) {
     int sum = algorithm->terms[i].sum;

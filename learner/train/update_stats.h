@@ -5,11 +5,12 @@
 
 #include "learner/train/update.h"
 
-/* The members that follow from the algorithm's sums, the gradient's norm and the batch; the others
- * are 0. version: of the parameters that train. */
-struct update_stats update_stats_read(const float *sums, float norm,
-                                      const struct train_batch *batch, int64_t version,
+/* The members that follow from the algorithm's sums and the gradient's norm; the others are 0. */
+struct update_stats update_stats_read(const double *sums, double norm,
                                       const struct algorithm *algorithm);
+
+/* Mean age of the batch's actions in updates. version: of the parameters that train. */
+double update_stats_lag(const struct train_batch *batch, int64_t version);
 
 /* Errors: CORRUPT: a loss, or the gradient's norm, is not finite; names update `number` and the
  * quantity. The norm is finite only if every gradient is, so this costs no pass over them. */

@@ -105,6 +105,18 @@ on_page() {
 documented() { grep -qF "| \`$1\`" "$tree/docs/operations.md"; }
 pass_if "every metric of metrics.jsonl is on it" all_names on_page
 pass_if "docs/operations.md explains every one" all_names documented
+# And no other: each row is a metric of this run, or of the losses of another algorithm.
+rows() { sed -n '/^| metric | unit/,/^$/s/^| `\([a-z_/]*\)`.*/\1/p' "$tree/docs/operations.md"; }
+is_metric() {
+  { names; "$tree/build/learner" --help=algorithms | sed -n 's/^| `\([a-z_/]*\)` .*/\1/p'; } |
+    grep -qxF "$1"
+}
+no_other() {
+  local name failed=0
+  for name in $(rows); do is_metric "$name" || { echo "  $name is no metric" && failed=1; }; done
+  is $failed 0 && [ "$(rows | wc -l)" -gt 40 ]
+}
+pass_if "docs/operations.md explains no other" no_other
 labels() { grep -qF 'acorn_run_info{env="cartpole",agent="vtrace",seed="1"' "$work/text"; }
 pass_if "it says which run it is" labels
 not_found() { scrape /else | head -n 1 | grep -q ' 404 '; }

@@ -5,6 +5,7 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
+agent=vtrace # --agent of the runs
 (. scripts/lib.sh && "$root/scripts/setup.sh" && build all) || exit 1
 
 value() {
@@ -15,7 +16,7 @@ value() {
 train() {
   local name=$1 env=$2
   shift 2
-  build/launch "$env" vtrace 4 --logdir="$work/$name" "$@" >"$work/$name.out" 2>"$work/$name.err"
+  build/launch "$env" "$agent" 4 --logdir="$work/$name" "$@" >"$work/$name.out" 2>"$work/$name.err"
   tail -n 1 "$work/$name.out"
 }
 
@@ -23,7 +24,7 @@ train() {
 evaluate() {
   local name=$1 env=$2
   shift 2
-  build/launch "$env" vtrace 2 8 --mode=evaluate --logdir="$work/$name" --episodes=100 \
+  build/launch "$env" "$agent" 2 8 --mode=evaluate --logdir="$work/$name" --episodes=100 \
     --seed=1000 "$@" 2>>"$work/$name.err" | grep '^evaluation '
 }
 

@@ -96,6 +96,14 @@ static void test_streams_differ(void **state) {
   assert_true(random_bits(7, 1, 0, 0, RANDOM_ACTION) != random_bits(7, 1, 0, 0, RANDOM_ENV_SEED));
 }
 
+/* Alone a learner's environments are its slots; no two learners have one in common. */
+static void test_ranks_have_environments_of_their_own(void **state) {
+  (void)state;
+  assert_int_equal(random_environment(0, 65535), 65535);
+  assert_true(random_environment(1, 0) > random_environment(0, (1u << RANDOM_SLOT_BITS) - 1));
+  assert_true(random_environment(2, 3) != random_environment(3, 2));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_known_answers),
@@ -105,6 +113,7 @@ int main(void) {
       cmocka_unit_test(test_normal_has_its_moments),
       cmocka_unit_test(test_a_normal_number_is_pinned),
       cmocka_unit_test(test_streams_differ),
+      cmocka_unit_test(test_ranks_have_environments_of_their_own),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

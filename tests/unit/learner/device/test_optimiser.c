@@ -188,6 +188,24 @@ static void check_not_finite(struct testing *t) {
   }
 }
 
+/* A loss that is not finite makes the norm NaN; one that is leaves it as it is. */
+static void check_require_finite(struct testing *t) {
+  static const float losses[][3] = {
+      {1, -2, 0}, {INFINITY, 0, 0}, {0, -INFINITY, 0}, {0, 0, NAN}, {1e38f, 0, -1e38f}};
+  for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+    const float before = 0.75f;
+    float after;
+    real *norm = testing_upload(t, &before, 1), *x = testing_upload(t, losses[i], 3);
+    t->device->ops->require_finite(t->device, norm, x, 3);
+    t->device->ops->download(t->device, &after, norm, 1);
+    if (i == 0 || i == 4)
+      assert_true(after == before);
+    else
+      assert_true(isnan(after));
+    testing_release(t);
+  }
+}
+
 /* The same numbers in the same order: twice the same bits. */
 static void deterministic(struct testing *cpu, struct testing *ref) {
   (void)ref;
@@ -219,6 +237,10 @@ static void test_not_finite(void **state) {
   (void)state;
   testing_each_device(check_not_finite);
 }
+static void test_require_finite(void **state) {
+  (void)state;
+  testing_each_device(check_require_finite);
+}
 static void test_deterministic(void **state) {
   (void)state;
   testing_each_set(deterministic);
@@ -226,9 +248,9 @@ static void test_deterministic(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_optimisers),    cmocka_unit_test(test_no_gradient),
-      cmocka_unit_test(test_epsilon),       cmocka_unit_test(test_not_finite),
-      cmocka_unit_test(test_deterministic),
+      cmocka_unit_test(test_optimisers),     cmocka_unit_test(test_no_gradient),
+      cmocka_unit_test(test_epsilon),        cmocka_unit_test(test_not_finite),
+      cmocka_unit_test(test_require_finite), cmocka_unit_test(test_deterministic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

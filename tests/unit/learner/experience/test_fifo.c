@@ -22,7 +22,7 @@ struct world {
   struct device *device, *trainer_device;
   struct step_shape shape;
   struct pages *pages;
-  struct fifo *fifo;
+  struct source *source;
   struct host_batch host;
   struct metrics *metrics;
   struct metric *give_wait_us;
@@ -56,7 +56,7 @@ static struct world *world_create_with(int64_t max_lag, bool synchronous) {
                              .max_lag = max_lag,
                              .synchronous = synchronous,
                              .give_wait_us = world->give_wait_us};
-  world->fifo = fifo_create(world->device, &fifo);
+  world->source = fifo_create(world->device, &fifo);
   for (int i = 0; i < SLOTS; i++) pages_begin_life(world->pages, i, 1);
   return world;
 }
@@ -66,7 +66,7 @@ static struct world *world_create(int64_t max_lag) {
 }
 
 static void world_destroy(struct world *world) {
-  fifo_destroy(world->fifo);
+  source_destroy(world->source);
   metrics_destroy(world->metrics);
   pages_destroy(world->pages);
   host_batch_destroy(&world->host);
@@ -100,7 +100,7 @@ static int64_t version_of(const struct window *window) {
 
 static bool give_next(struct world *world) {
   struct window window = next_window(world);
-  return fifo_give(world->fifo, world->pages, &window, version_of(&window));
+  return source_give(world->source, world->pages, &window, version_of(&window));
 }
 
 static void wait_for(atomic_int *progress, int value) {
@@ -121,23 +121,23 @@ static void test_windows_come_out_in_order_and_whole(void **state) {
   struct window given[N];
   for (int batches = 0; batches < 20; batches++) {
     for (int i = 0; i < N; i++) {
-      assert_int_equal(fifo_counters(world->fifo).open_windows, i);
+      assert_int_equal(source_counters(world->source).open_windows, i);
       given[i] = next_window(world);
       int held = pages_held(world->pages);
-      bool full = fifo_give(world->fifo, world->pages, &given[i], 0);
+      bool full = source_give(world->source, world->pages, &given[i], 0);
       assert_int_equal(full, i == N - 1);
       assert_int_equal(pages_held(world->pages), held - 1);
     }
-    struct train_batch *batch = fifo_take(world->fifo);
+    struct train_batch *batch = source_take(world->source);
     assert_non_null(batch);
     assert_int_equal(batch->num_windows, N);
     for (int i = 0; i < N; i++) {
       assert_true(same_window(&batch->window[i], &given[i]));
       assert_true(matches(world, batch, i));
     }
-    fifo_release(world->fifo, batch);
+    source_release(world->source, batch);
   }
-  struct fifo_counters counters = fifo_counters(world->fifo);
+  struct source_counters counters = source_counters(world->source);
   assert_int_equal(counters.windows_given, 20 * N);
   assert_int_equal(counters.batches_taken, 20);
   assert_int_equal(counters.windows_dropped_lag, 0);
@@ -155,8 +155,8 @@ static void test_old_windows_are_dropped_and_counted(void **state) {
     struct world *world = world_create(rows[i].max_lag);
     struct window window = next_window(world);
     int held = pages_held(world->pages);
-    fifo_give(world->fifo, world->pages, &window, version_of(&window) + rows[i].lag);
-    struct fifo_counters counters = fifo_counters(world->fifo);
+    source_give(world->source, world->pages, &window, version_of(&window) + rows[i].lag);
+    struct source_counters counters = source_counters(world->source);
     assert_int_equal(counters.windows_dropped_lag, rows[i].dropped);
     assert_int_equal(counters.windows_given, !rows[i].dropped);
     assert_int_equal(counters.open_windows, !rows[i].dropped);
@@ -165,10 +165,10 @@ static void test_old_windows_are_dropped_and_counted(void **state) {
     /* What comes next takes the dropped one's place. */
     for (int n = rows[i].dropped ? 0 : 1; n < N; n++)
       assert_int_equal(give_next(world), n == N - 1);
-    struct train_batch *batch = fifo_take(world->fifo);
+    struct train_batch *batch = source_take(world->source);
     for (int n = 0; n < N; n++) assert_true(matches(world, batch, n));
     assert_int_equal(same_window(&batch->window[0], &window), !rows[i].dropped);
-    fifo_release(world->fifo, batch);
+    source_release(world->source, batch);
     world_destroy(world);
   }
 }
@@ -180,9 +180,9 @@ static void test_synchronous_windows_end_with_the_newest_parameters(void **state
     struct world *world = world_create_with(0, true);
     struct window window = next_window(world);
     int64_t last = history_step(window.slot, window.life, window.first_step + T - 1).version;
-    fifo_give(world->fifo, world->pages, &window, last + lag);
-    assert_int_equal(fifo_counters(world->fifo).windows_dropped_lag, lag);
-    assert_int_equal(fifo_counters(world->fifo).windows_given, !lag);
+    source_give(world->source, world->pages, &window, last + lag);
+    assert_int_equal(source_counters(world->source).windows_dropped_lag, lag);
+    assert_int_equal(source_counters(world->source).windows_given, !lag);
     world_destroy(world);
   }
 }
@@ -195,7 +195,7 @@ static void *train(void *argument) {
   struct world *world = argument;
   struct train_batch *batch;
   uint64_t next_step[SLOTS] = {0};
-  while ((batch = fifo_take(world->fifo))) {
+  while ((batch = source_take(world->source))) {
     uint64_t random = random_bits(2, 0, 0, (uint32_t)atomic_load(&world->progress), RANDOM_TEST);
     if (random % 3 == 0) clock_sleep_us((int64_t)(random >> 8 & 255));
     for (int i = 0; i < N; i++) {
@@ -204,7 +204,7 @@ static void *train(void *argument) {
       next_step[window->slot] = window->first_step + T;
       if (batch->num_windows != N || !follows || !matches(world, batch, i)) abort();
     }
-    fifo_release(world->fifo, batch);
+    source_release(world->source, batch);
     atomic_fetch_add(&world->progress, 1);
   }
   return NULL;
@@ -221,11 +221,11 @@ static void test_no_window_is_lost_between_two_threads(void **state) {
     uint64_t random = random_bits(3, 0, 0, n, RANDOM_TEST);
     if (random % 16 == 0) clock_sleep_us((int64_t)(random >> 8 & 127));
   }
-  fifo_drain(world->fifo);
-  assert_int_equal(fifo_counters(world->fifo).batches_taken, BATCHES);
-  assert_int_equal(fifo_counters(world->fifo).windows_given, BATCHES * N);
+  source_drain(world->source);
+  assert_int_equal(source_counters(world->source).batches_taken, BATCHES);
+  assert_int_equal(source_counters(world->source).windows_given, BATCHES * N);
   assert_int_equal(full, BATCHES);
-  fifo_close(world->fifo);
+  source_close(world->source);
   pthread_join(trainer, NULL);
   assert_int_equal(atomic_load(&world->progress), BATCHES);
   world_destroy(world);
@@ -243,7 +243,7 @@ static void *give_until_dropped(void *argument) {
 
 static void wait_until_full(struct world *world) {
   int64_t limit_us = clock_now_us() + PATIENCE_US;
-  while (!fifo_counters(world->fifo).full) {
+  while (!source_counters(world->source).full) {
     assert_true(clock_now_us() < limit_us);
     clock_sleep_us(200);
   }
@@ -256,11 +256,11 @@ static void test_inference_waits_while_both_are_full(void **state) {
   pthread_create(&inference, NULL, give_until_dropped, world);
   wait_until_full(world);
   assert_int_equal(atomic_load(&world->progress), 2 * N);
-  assert_int_equal(fifo_counters(world->fifo).busy_us, 0);
+  assert_int_equal(source_counters(world->source).busy_us, 0);
 
-  struct train_batch *batch = fifo_take(world->fifo);
+  struct train_batch *batch = source_take(world->source);
   clock_sleep_us(20000);
-  struct fifo_counters counters = fifo_counters(world->fifo);
+  struct source_counters counters = source_counters(world->source);
   assert_true(counters.full);
   assert_true(counters.busy_us >= 20000);
   assert_true(counters.give_wait_us >= 20000);
@@ -269,26 +269,26 @@ static void test_inference_waits_while_both_are_full(void **state) {
 
   /* One given back: the full one is ready at once, inference goes on until both are full again or
    * all is given. */
-  fifo_release(world->fifo, batch);
-  batch = fifo_take(world->fifo);
+  source_release(world->source, batch);
+  batch = source_take(world->source);
   wait_for(&world->progress, 3 * N);
   pthread_join(inference, NULL);
-  int64_t waited_us = fifo_counters(world->fifo).give_wait_us;
+  int64_t waited_us = source_counters(world->source).give_wait_us;
   clock_sleep_us(3000);
-  assert_false(fifo_counters(world->fifo).full);
-  assert_int_equal(fifo_counters(world->fifo).give_wait_us, waited_us);
+  assert_false(source_counters(world->source).full);
+  assert_int_equal(source_counters(world->source).give_wait_us, waited_us);
   double mean_us = metric_mean_since(world->give_wait_us, &(struct metric_sum){0});
   assert_true(mean_us > 0 && mean_us <= (double)waited_us);
-  fifo_release(world->fifo, batch);
-  assert_int_equal(fifo_counters(world->fifo).busy_us, 0);
+  source_release(world->source, batch);
+  assert_int_equal(source_counters(world->source).busy_us, 0);
   world_destroy(world);
 }
 
 static void *take_once(void *argument) {
   struct world *world = argument;
-  struct train_batch *batch = fifo_take(world->fifo);
+  struct train_batch *batch = source_take(world->source);
   atomic_store(&world->progress, batch ? 1 : 2);
-  if (batch) fifo_release(world->fifo, batch);
+  if (batch) source_release(world->source, batch);
   return NULL;
 }
 
@@ -299,18 +299,18 @@ static void test_the_trainer_waits_for_a_whole_batch(void **state) {
   pthread_create(&trainer, NULL, take_once, world);
   for (int i = 0; i < N - 1; i++) give_next(world);
   int64_t limit_us = clock_now_us() + PATIENCE_US;
-  while (fifo_counters(world->fifo).take_wait_us < 5000) assert_true(clock_now_us() < limit_us);
+  while (source_counters(world->source).take_wait_us < 5000) assert_true(clock_now_us() < limit_us);
   assert_int_equal(atomic_load(&world->progress), 0);
   assert_true(give_next(world));
   pthread_join(trainer, NULL);
   assert_int_equal(atomic_load(&world->progress), 1);
-  assert_int_equal(fifo_counters(world->fifo).give_wait_us, 0);
+  assert_int_equal(source_counters(world->source).give_wait_us, 0);
   world_destroy(world);
 }
 
 static void *drain(void *argument) {
   struct world *world = argument;
-  fifo_drain(world->fifo);
+  source_drain(world->source);
   atomic_store(&world->progress, 1);
   return NULL;
 }
@@ -318,15 +318,15 @@ static void *drain(void *argument) {
 static void test_drain_waits_for_the_trainer(void **state) {
   (void)state;
   struct world *world = world_create(0);
-  fifo_drain(world->fifo);
+  source_drain(world->source);
   for (int i = 0; i < 2 * N; i++) give_next(world);
   pthread_t inference;
   pthread_create(&inference, NULL, drain, world);
   for (int batches = 0; batches < 2; batches++) {
-    struct train_batch *batch = fifo_take(world->fifo);
+    struct train_batch *batch = source_take(world->source);
     clock_sleep_us(5000);
     assert_int_equal(atomic_load(&world->progress), 0);
-    fifo_release(world->fifo, batch);
+    source_release(world->source, batch);
   }
   pthread_join(inference, NULL);
   world_destroy(world);
@@ -341,8 +341,8 @@ static void test_close_wakes_the_trainer(void **state) {
   pthread_create(&trainer, NULL, take_once, world);
   give_next(world);
   int64_t limit_us = clock_now_us() + PATIENCE_US;
-  while (fifo_counters(world->fifo).take_wait_us < 1000) assert_true(clock_now_us() < limit_us);
-  fifo_close(world->fifo);
+  while (source_counters(world->source).take_wait_us < 1000) assert_true(clock_now_us() < limit_us);
+  source_close(world->source);
   pthread_join(trainer, NULL);
   assert_int_equal(atomic_load(&world->progress), 2);
   world_destroy(world);
@@ -354,17 +354,17 @@ static void test_close_wakes_inference_and_gives_drop(void **state) {
   pthread_t inference;
   pthread_create(&inference, NULL, give_until_dropped, world);
   wait_until_full(world);
-  fifo_close(world->fifo);
+  source_close(world->source);
   pthread_join(inference, NULL);
-  struct fifo_counters counters = fifo_counters(world->fifo);
+  struct source_counters counters = source_counters(world->source);
   assert_false(counters.full);
   assert_int_equal(counters.windows_given, 2 * N);
   assert_int_equal(counters.windows_dropped_lag, 0);
   /* Dropped windows are released: only the pages being filled are held. */
   assert_int_equal(pages_held(world->pages), SLOTS);
-  assert_null(fifo_take(world->fifo));
+  assert_null(source_take(world->source));
   assert_false(give_next(world));
-  fifo_drain(world->fifo);
+  source_drain(world->source);
   world_destroy(world);
 }
 
@@ -374,13 +374,13 @@ static void test_close_wakes_drain(void **state) {
   for (int i = 0; i < N; i++) give_next(world);
   pthread_t inference;
   pthread_create(&inference, NULL, drain, world);
-  struct train_batch *batch = fifo_take(world->fifo);
+  struct train_batch *batch = source_take(world->source);
   clock_sleep_us(2000);
-  fifo_close(world->fifo);
+  source_close(world->source);
   pthread_join(inference, NULL);
   /* The trainer ends its step after the close. */
   assert_true(matches(world, batch, 0));
-  fifo_release(world->fifo, batch);
+  source_release(world->source, batch);
   world_destroy(world);
 }
 
@@ -392,15 +392,15 @@ struct attempt {
 static void release_again(void *subject, int what) {
   (void)what;
   const struct attempt *attempt = subject;
-  fifo_release(attempt->world->fifo, attempt->batch);
+  source_release(attempt->world->source, attempt->batch);
 }
 
 static void test_a_batch_is_released_once(void **state) {
   (void)state;
   struct world *world = world_create(0);
   for (int i = 0; i < N; i++) give_next(world);
-  struct train_batch *batch = fifo_take(world->fifo);
-  fifo_release(world->fifo, batch);
+  struct train_batch *batch = source_take(world->source);
+  source_release(world->source, batch);
   assert_true(aborts(release_again, &(struct attempt){world, batch}, 0));
   world_destroy(world);
 }

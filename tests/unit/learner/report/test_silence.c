@@ -132,6 +132,10 @@ static void steps_come_slowly(void **state) {
        "steps/s, so it takes about 30 s more");
   f.windows_dropped = 7, f.max_lag = 1;
   says(&f, SILENCE_DROPPED, "7 windows were older than --max_lag=1 updates and were dropped");
+  f.max_lag = 0;
+  says(&f, SILENCE_DROPPED,
+       "7 windows closed before the newest update and were dropped, as the algorithm is "
+       "synchronous");
 }
 
 static void actors_that_keep_dying_are_absent(void **state) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "learner/experience/fifo.h"
 #include "learner/algorithms.h"
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
@@ -27,7 +28,7 @@ struct inference_parts {
   struct weights *weights;
   struct batcher *batcher;
   struct pages *pages;    /* NULL unless it trains */
-  struct fifo *fifo;      /* so is this */
+  struct source *source;  /* so is this */
   struct host_batch host; /* of the batch that was taken last */
   struct progress *progress;
   struct inference *inference;
@@ -62,7 +63,7 @@ static inline void inference_parts_make_experience(struct inference_parts *parts
   struct fifo_config fifo = {
       .T = config->T, .N = config->N, .shape = parts->shape, .max_lag = config->max_lag};
   parts->pages = pages_create(parts->device, &pages);
-  parts->fifo = fifo_create(parts->device, &fifo);
+  parts->source = fifo_create(parts->device, &fifo);
   parts->host = host_batch_create(config->T, config->N, &parts->shape);
 }
 
@@ -109,14 +110,14 @@ static inline void inference_parts_create(struct inference_parts *parts,
   inference.max_rows = batcher.max_rows;
   parts->inference =
       inference_create(&inference, parts->device, parts->network, &parts->inputs, parts->weights,
-                       parts->batcher, parts->pages, parts->fifo, parts->progress, metrics);
+                       parts->batcher, parts->pages, parts->source, parts->progress, metrics);
 }
 
 static inline void inference_parts_destroy(struct inference_parts *parts) {
   inference_destroy(parts->inference);
-  if (parts->fifo) host_batch_destroy(&parts->host);
+  if (parts->source) host_batch_destroy(&parts->host);
   progress_destroy(parts->progress);
-  fifo_destroy(parts->fifo);
+  source_destroy(parts->source);
   pages_destroy(parts->pages);
   batcher_destroy(parts->batcher);
   weights_destroy(parts->weights);
@@ -148,9 +149,9 @@ static inline void inference_parts_run(struct inference_parts *parts, int64_t no
 
 /* The batch that training gets next, on the host, until the next one. */
 static inline const struct train_batch *inference_parts_take(struct inference_parts *parts) {
-  struct train_batch *batch = fifo_take(parts->fifo);
+  struct train_batch *batch = source_take(parts->source);
   host_batch_read(&parts->host, parts->device, batch);
-  fifo_release(parts->fifo, batch);
+  source_release(parts->source, batch);
   return parts->host.batch;
 }
 

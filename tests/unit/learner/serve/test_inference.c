@@ -152,7 +152,7 @@ static void absent_rows_are_neither_counted_nor_stored(void **state) {
     run(f, one, 1, t);
   }
   assert_int_equal(progress_steps(f->parts.progress), 1);
-  assert_int_equal(fifo_counters(f->parts.fifo).windows_given, 0);
+  assert_int_equal(source_counters(f->parts.source).windows_given, 0);
 }
 
 static void evaluators_take_the_argmax_and_are_never_trained_on(void **state) {
@@ -165,7 +165,7 @@ static void evaluators_take_the_argmax_and_are_never_trained_on(void **state) {
     assert_int_equal(a.heard[t], 0); /* all logits are equal: the lowest index */
   }
   assert_int_equal(progress_steps(f->parts.progress), 0);
-  assert_int_equal(fifo_counters(f->parts.fifo).windows_given, 0);
+  assert_int_equal(source_counters(f->parts.source).windows_given, 0);
 }
 
 /* The same life draws the same actions again; another life others. */
@@ -183,7 +183,7 @@ static void actions_are_a_function_of_seed_slot_life_and_step(void **state) {
         first[t] = a.heard[t];
       else
         same += a.heard[t] == first[t];
-      fifo_close(f->parts.fifo);
+      source_close(f->parts.source);
     }
     batcher_remove(f->parts.batcher, 0);
   }
@@ -331,7 +331,7 @@ static void the_lag_of_a_window_counts_to_the_newest_parameters(void **state) {
       a.stream.on_reply = t == T ? publish_four : NULL;
       run(f, one, 1, t);
     }
-    struct fifo_counters counters = fifo_counters(f->parts.fifo);
+    struct source_counters counters = source_counters(f->parts.source);
     assert_int_equal(counters.windows_dropped_lag, max_lag == 3);
     shut(f);
   }

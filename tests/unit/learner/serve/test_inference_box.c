@@ -137,7 +137,7 @@ static void check_step(const struct train_batch *batch, size_t at, const struct 
 
 /* Returns how many windows began within an episode. */
 static int check_windows(struct fixture *f) {
-  struct fifo_counters counters = fifo_counters(f->parts.fifo);
+  struct source_counters counters = source_counters(f->parts.source);
   if (counters.windows_given / N == counters.batches_taken) return 0;
   const struct train_batch *batch = inference_parts_take(&f->parts);
   int within = 0;
@@ -214,7 +214,7 @@ static void a_box_goes_through_inference_to_training(void **state) {
       if (f->client[i].present) hear(&f->client[i]);
     within += check_windows(f);
   }
-  struct fifo_counters counters = fifo_counters(f->parts.fifo);
+  struct source_counters counters = source_counters(f->parts.source);
   assert_in_range(counters.windows_given, CLIENTS * (STEPS / T - 2), CLIENTS * STEPS / T);
   assert_int_equal(counters.batches_taken, counters.windows_given / N);
   assert_true(within > 10);

@@ -197,7 +197,7 @@ static int check_window(struct fixture *f, const struct train_batch *batch, int 
 }
 
 static bool a_batch_is_full(struct fixture *f) {
-  struct fifo_counters counters = fifo_counters(f->parts.fifo);
+  struct source_counters counters = source_counters(f->parts.source);
   return counters.windows_given / N > counters.batches_taken;
 }
 
@@ -223,7 +223,7 @@ static void play(const char *network, bool publish_in_answers) {
     within += check_windows(f);
   }
   assert_true(within > 10);
-  assert_in_range(fifo_counters(f->parts.fifo).windows_given, 25, CLIENTS * STEPS / T);
+  assert_in_range(source_counters(f->parts.source).windows_given, 25, CLIENTS * STEPS / T);
   destroy(f);
 }
 

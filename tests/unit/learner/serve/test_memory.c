@@ -17,13 +17,15 @@ struct fixture {
   struct memory_rows rows;
 };
 
+enum { RANK = 3 }; /* of the learner */
+
 static const char *device_name;
 
 static struct fixture open_memory(struct step_shape shape) {
   struct fixture f;
   struct error error;
   assert_int_equal(device_create(&f.device, device_name, &error), STATUS_OK);
-  struct memory_config config = {.num_slots = SLOTS, .shape = shape};
+  struct memory_config config = {.num_slots = SLOTS, .rank = RANK, .shape = shape};
   f.memory = memory_create(f.device, &config);
   f.rows = memory_rows_create(f.memory, ROWS);
   return f;
@@ -168,8 +170,8 @@ static void a_row_draws_its_own_number(void **state) {
   memory_rows_begin(f.memory, &f.rows, &inputs, 12, ROWS);
   f.device->ops->download(f.device, got, (const real *)f.rows.uniform, ROWS);
   for (int slot = 0; slot < SLOTS; slot++) {
-    float expected =
-        random_uniform(12, (uint32_t)slot, 7 + (uint32_t)slot, 2 * (uint32_t)slot, RANDOM_ACTION);
+    float expected = random_uniform(12, random_environment(RANK, (uint32_t)slot),
+                                    7 + (uint32_t)slot, 2 * (uint32_t)slot, RANDOM_ACTION);
     assert_true(got[ROWS - 1 - slot] == (slot == 1 ? -1 : expected));
   }
   close_memory(&f);

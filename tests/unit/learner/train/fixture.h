@@ -54,8 +54,8 @@ static inline struct update_stats fixture_step(struct update *update,
                                                int64_t environment_steps) {
   struct update_stats stats;
   struct error error;
-  if (update_step(update, batch, environment_steps, &stats, &error) != STATUS_OK)
-    fail_msg("%s", error.text);
+  update_start(update, batch, environment_steps);
+  if (update_finish(update, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
   return stats;
 }
 
@@ -115,9 +115,9 @@ static inline double reference_reward(const struct learner_options *config,
                                  : reward;
 }
 
-/* a2c corrects nothing. */
+/* All but vtrace correct nothing. */
 static inline bool reference_is_gae(const struct learner_options *config) {
-  return strcmp(config->agent, "a2c") == 0;
+  return strcmp(config->agent, "vtrace") != 0;
 }
 
 static inline double reference_rho(const struct learner_options *config,

@@ -162,7 +162,8 @@ static double learn(const char *network, const char *device, int length, int upd
     play_window(&p, &task);
     struct update_stats stats;
     struct error error;
-    if (update_step(p.update, p.batch, 0, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
+    update_start(p.update, p.batch, 0);
+    if (update_finish(p.update, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
     carry_over(p.batch);
   }
   player_close(&p);

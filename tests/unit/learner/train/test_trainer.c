@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/experience/fifo.h"
 #include "learner/algorithms.h"
 #include "learner/train/trainer.h"
 #include "tests/unit/support/discrete_shape.h"
@@ -26,7 +27,7 @@ struct fixture {
   struct update *update;
   struct step_shape shape;
   struct pages *pages;
-  struct fifo *fifo;
+  struct source *source;
   struct weights *weights;
   struct progress *progress;
   struct trainer *trainer;
@@ -92,7 +93,7 @@ static struct fixture *create_with(const struct network_config *network, char *d
       .num_slots = N, .num_pages = pages_needed(N, 0), .page_steps = T, .shape = shape};
   f->pages = pages_create(f->device, &pages);
   struct fifo_config fifo = {.T = T, .N = N, .shape = shape};
-  f->fifo = fifo_create(f->device, &fifo);
+  f->source = fifo_create(f->device, &fifo);
   f->weights = weights_create(f->device, network_num_parameters(f->network));
   struct progress_config progress = {.target_return = NAN};
   f->progress = progress_create(&progress);
@@ -104,7 +105,7 @@ static struct fixture *create_with(const struct network_config *network, char *d
       .update_us = metrics_histogram(f->metrics, "train/update_us", ""),
       .images = images};
   f->lag_updates = trainer.lag_updates;
-  f->trainer = trainer_create(&trainer, f->device, f->update, f->fifo, f->weights, f->progress);
+  f->trainer = trainer_create(&trainer, f->device, f->update, f->source, f->weights, f->progress);
   for (int slot = 0; slot < N; slot++) pages_begin_life(f->pages, slot, 1);
   return f;
 }
@@ -122,7 +123,7 @@ static void destroy(struct fixture *f) {
   metrics_destroy(f->metrics);
   progress_destroy(f->progress);
   weights_destroy(f->weights);
-  fifo_destroy(f->fifo);
+  source_destroy(f->source);
   pages_destroy(f->pages);
   update_destroy(f->update);
   network_destroy(f->network);
@@ -150,7 +151,7 @@ static void give_batches(struct fixture *f, int batches, float reward) {
       struct pages_place place = pages_append(f->pages, slot);
       float x[STRIDE / sizeof(float)] = {(float)(step % 7) / 7};
       write_step(f, &place, x, reward);
-      if (place.closes_window) batches -= fifo_give(f->fifo, f->pages, &place.window, 0);
+      if (place.closes_window) batches -= source_give(f->source, f->pages, &place.window, 0);
     }
   }
 }
@@ -164,7 +165,7 @@ static void wait_for_updates(struct fixture *f, int64_t updates) {
 }
 
 static void stop(struct fixture *f) {
-  fifo_close(f->fifo);
+  source_close(f->source);
   trainer_join(f->trainer);
 }
 
@@ -220,7 +221,7 @@ static void give_images(struct fixture *f, uint8_t first) {
       struct pages_place place = pages_append(f->pages, slot);
       memset(image, first + slot, IMAGE_STRIDE);
       write_step(f, &place, image, 0);
-      if (place.closes_window) batches -= fifo_give(f->fifo, f->pages, &place.window, 0);
+      if (place.closes_window) batches -= source_give(f->source, f->pages, &place.window, 0);
     }
   }
 }

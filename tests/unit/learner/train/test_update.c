@@ -363,7 +363,8 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
     poison_batch(w.batch, table[i / 4].poison);
     struct update_stats stats;
     struct error error = {""};
-    assert_int_equal(update_step(update, w.batch, 0, &stats, &error), STATUS_CORRUPT);
+    update_start(update, w.batch, 0);
+    assert_int_equal(update_finish(update, &stats, &error), STATUS_CORRUPT);
     if (!strstr(error.text, "update 4: ") || !strstr(error.text, table[i / 4].says))
       fail_msg("'%s' does not say 'update 4' and '%s'", error.text, table[i / 4].says);
     for (int k = 0; k < 3; k++) {

@@ -1,0 +1,67 @@
+/* Where training batches come from: crossing 2. Inference gives windows as they close, the trainer
+ * takes batches. A row of operations in a file of its own; fifo.c is the one for on-policy
+ * algorithms: first in, first out, each window once.
+ *
+ * Upstream: serve/inference.h, train/trainer.h. Downstream: experience/pages.h.
+ * Threads: give, drain: inference; take, release: trainer; close, counters: any. */
+#ifndef ACORN_LEARNER_EXPERIENCE_SOURCE_H
+#define ACORN_LEARNER_EXPERIENCE_SOURCE_H
+
+#include "learner/experience/pages.h"
+
+/* Since the start. Units: microseconds. `busy_us`: how long the trainer has held its present batch,
+ * 0 if none; `full`: inference is waiting now. */
+struct source_counters {
+  int64_t windows_given, windows_dropped_lag, batches_taken;
+  int64_t give_wait_us, take_wait_us;
+  int64_t busy_us;
+  int open_windows;
+  bool full;
+};
+
+struct source {
+  const struct source_ops *ops;
+};
+
+struct source_ops {
+  void (*destroy)(struct source *source);
+  /* Takes a closed window over and releases it in the pages; may wait for the trainer (not once
+   * closed). current_version: of the newest parameters. Returns true if this completed a batch. */
+  bool (*give)(struct source *source, struct pages *pages, const struct window *window,
+               int64_t current_version);
+  /* Waits until the trainer has taken and released everything that was complete. Returns at once
+   * when closed. */
+  void (*drain)(struct source *source);
+  /* The next batch; waits for it, and for the device to have gathered it. NULL once closed (a
+   * half-full batch is dropped). Owner: lent until release, by when what reads it is done. */
+  struct train_batch *(*take)(struct source *source);
+  void (*release)(struct source *source, struct train_batch *batch);
+  /* Ends every wait, now and later: gives drop, takes return NULL. */
+  void (*close)(struct source *source);
+  struct source_counters (*counters)(struct source *source);
+};
+
+static inline void source_destroy(struct source *source) {
+  if (source) source->ops->destroy(source);
+}
+static inline bool source_give(struct source *source, struct pages *pages,
+                               const struct window *window, int64_t current_version) {
+  return source->ops->give(source, pages, window, current_version);
+}
+static inline void source_drain(struct source *source) {
+  source->ops->drain(source);
+}
+static inline struct train_batch *source_take(struct source *source) {
+  return source->ops->take(source);
+}
+static inline void source_release(struct source *source, struct train_batch *batch) {
+  source->ops->release(source, batch);
+}
+static inline void source_close(struct source *source) {
+  source->ops->close(source);
+}
+static inline struct source_counters source_counters(struct source *source) {
+  return source->ops->counters(source);
+}
+
+#endif
