@@ -17,6 +17,7 @@
 #include "common/rpc/wire.h"
 #include "learner/network/network.h"
 #include "learner/experience/batch.h"
+#include "tests/unit/support/host_batch.h"
 #include "tests/unit/support/discrete_shape.h"
 
 enum { FLOATS = 3, BYTES = 2, STRIDE = 32, ACTIONS = 3, MAX_WIDTH = 64 };
@@ -121,8 +122,23 @@ static inline struct train_batch *fixture_batch(struct device *device,
                                                 uint32_t seed) {
   struct step_shape shape = discrete_shape(STRIDE, network_state_size(network), 0);
   struct train_batch *batch = train_batch_create(device, T, N, &shape);
-  fixture_fill_batch(device, batch, seed);
+  if (device->ops->unified) {
+    fixture_fill_batch(device, batch, seed);
+    return batch;
+  }
+  struct host_batch host = host_batch_create(T, N, &shape);
+  fixture_fill_batch(host.ref, host.batch, seed);
+  host_batch_write(&host, device, batch);
+  host_batch_destroy(&host);
   return batch;
+}
+
+/* The same once more, where the host can read it. */
+static inline struct host_batch fixture_host_batch(struct device *device,
+                                                   const struct train_batch *batch) {
+  struct host_batch host = host_batch_create(batch->T, batch->N, &batch->shape);
+  host_batch_read(&host, device, batch);
+  return host;
 }
 
 static inline struct device_inputs fixture_batch_inputs(const struct network *network,

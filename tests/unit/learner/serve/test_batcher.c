@@ -382,6 +382,37 @@ static void a_barrier_orders_rows_by_slot(void **state) {
 
 /* Clients come, send, die and return at random; a model of who must be in which batch is kept
  * beside it. */
+/* As many batches as the configuration says, and another buffer fills all the while. */
+static void two_batches_may_run(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(3, 24);
+  config.target_rows = 8;
+  config.running = 2;
+  struct batcher *batcher = batcher_create(&config);
+  struct row_batch *batch[3];
+  for (int i = 0; i < 3; i++) batcher_add(batcher, i, 8, 8 * i, 1, false, true, 0);
+  for (int i = 0; i < 2; i++) {
+    send(batcher, i, i);
+    batch[i] = take(batcher, i);
+    assert_non_null(batch[i]);
+  }
+  send(batcher, 2, 2);
+  assert_null(take(batcher, 10000));
+  assert_string_equal(batcher_client(batcher, 0).state, "running");
+  assert_string_equal(batcher_client(batcher, 1).state, "running");
+  assert_string_equal(batcher_client(batcher, 2).state, "queued");
+  finish(batcher, batch[0], 10001);
+  batch[2] = take(batcher, 10002);
+  assert_non_null(batch[2]);
+  assert_int_equal(batch[2]->segment[0].client, 2);
+  send(batcher, 0, 10003);
+  assert_null(take(batcher, 20000));
+  finish(batcher, batch[2], 20001); /* not in the order in which they were taken */
+  assert_non_null(take(batcher, 20002));
+  finish(batcher, batch[1], 20003);
+  batcher_destroy(batcher);
+}
+
 static void random_schedules_agree_with_a_model(void **state) {
   (void)state;
   enum { CLIENTS = 12, STEPS = 200000 };
@@ -463,6 +494,7 @@ int main(void) {
       cmocka_unit_test(a_barrier_is_not_disturbed_by_who_goes_while_its_message_is_decoded),
       cmocka_unit_test(a_barrier_that_everybody_left_lets_evaluators_pass),
       cmocka_unit_test(a_barrier_orders_rows_by_slot),
+      cmocka_unit_test(two_batches_may_run),
       cmocka_unit_test(random_schedules_agree_with_a_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,12 +56,16 @@ static const struct network_config nature = {
                .tensor = {{DTYPE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},
                .discrete = 2}};
 
+/* NULL: ref, or cpu for images. */
+static const char *device_name;
+
 static struct fixture *create_with(const struct network_config *network, char *decay) {
   struct fixture *f = calloc(1, sizeof(*f));
   struct error error;
   bool images = network == &nature;
+  const char *device = device_name ? device_name : images ? "cpu" : "ref";
   size_t stride = network->inputs.row_stride;
-  assert_int_equal(device_create(&f->device, images ? "cpu" : "ref", &error), STATUS_OK);
+  assert_int_equal(device_create(&f->device, device, &error), STATUS_OK);
   assert_int_equal(network_create(&f->network, network, &error), STATUS_OK);
   struct learner_options update = {.unroll_length = T,
                                    .batch_size = N,
@@ -165,6 +169,17 @@ static void stop(struct fixture *f) {
   trainer_join(f->trainer);
 }
 
+/* Parameters of another device, and of the fixture's. */
+static void expect_same(struct fixture *f, struct device *device, const real *a, const real *b) {
+  size_t P = update_num_parameters(f->update);
+  float *x = check_alloc(P, sizeof(*x)), *y = check_alloc(P, sizeof(*y));
+  device->ops->download(device, x, a, P);
+  f->device->ops->download(f->device, y, b, P);
+  assert_memory_equal(x, y, P * sizeof(*x));
+  free(x);
+  free(y);
+}
+
 static void every_batch_is_an_update_and_is_published(void **state) {
   (void)state;
   struct fixture *f = create();
@@ -179,8 +194,7 @@ static void every_batch_is_an_update_and_is_published(void **state) {
   assert_int_equal(trainer_report(f->trainer).trained_steps, 5 * T * N);
   int64_t version;
   const real *published = weights_acquire(f->weights, &version);
-  assert_memory_equal(published, update_parameters(f->update),
-                      update_num_parameters(f->update) * sizeof(float));
+  expect_same(f, f->device, published, update_parameters(f->update));
   weights_release(f->weights, published);
   destroy(f);
 }
@@ -280,8 +294,7 @@ static void counters_and_parameters_travel_together(void **state) {
   assert_int_equal(trainer_counter(g->trainer, TRAINER_EPISODES), 3);
   assert_int_equal(trainer_report(g->trainer).trained_steps, 4 * T * N);
   assert_int_equal(weights_version(g->weights), 4);
-  assert_memory_equal(update_parameters(g->update), update_parameters(f->update),
-                      update_num_parameters(f->update) * sizeof(float));
+  expect_same(f, g->device, update_parameters(g->update), update_parameters(f->update));
   destroy(f);
   destroy(g);
 }
@@ -292,9 +305,9 @@ static void a_loss_that_is_not_finite_stops_the_run(void **state) {
   trainer_start(f->trainer);
   give_batches(f, 1, 1);
   wait_for_updates(f, 1);
-  size_t bytes = update_num_parameters(f->update) * sizeof(float);
-  void *before = check_alloc(bytes, 1);
-  memcpy(before, update_parameters(f->update), bytes);
+  real *before = f->device->ops->alloc(f->device, update_num_parameters(f->update) * sizeof(float));
+  f->device->ops->copy(f->device, before, update_parameters(f->update),
+                       update_num_parameters(f->update));
   give_batches(f, 1, NAN);
   int64_t deadline_us = clock_now_us() + PATIENCE_US;
   while (progress_stopped(f->progress) == STOP_NONE) assert_true(clock_now_us() < deadline_us);
@@ -302,8 +315,8 @@ static void a_loss_that_is_not_finite_stops_the_run(void **state) {
   assert_int_equal(progress_stopped(f->progress), STOP_ERROR);
   assert_int_equal(trainer_report(f->trainer).status, STATUS_CORRUPT);
   assert_non_null(strstr(trainer_report(f->trainer).error.text, "update 2"));
-  assert_memory_equal(update_parameters(f->update), before, bytes);
-  free(before);
+  expect_same(f, f->device, update_parameters(f->update), before);
+  f->device->ops->release(f->device, before);
   destroy(f);
 }
 
@@ -332,5 +345,7 @@ int main(void) {
       cmocka_unit_test(a_loss_that_is_not_finite_stops_the_run),
       cmocka_unit_test(the_learning_rate_follows_the_steps_of_the_run),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  device_name = "guarded";
+  return failed + cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
 }
