@@ -45,7 +45,8 @@ kill -INT "$run"
 ended 10
 quiet() { is "$code" 0 && is "$(value reason)" signal && ! says "starting it again"; }
 pass_if "a run that is stopped misses nobody" quiet
-run cartpole vtrace 2 4 --total_steps=300k --logdir="$work/usual"
+# Long enough to be still there when its actors are stopped, on a busy machine too.
+run cartpole vtrace 2 4 --total_steps=2M --logdir="$work/usual"
 wait_for 20 test -s usual/metrics.jsonl
 kill -TERM $(pids actor)
 ended 60
