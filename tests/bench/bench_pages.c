@@ -91,7 +91,11 @@ static int round_of(struct pages *pages, struct train_batch *batch, struct rows 
 static double time_of(struct device *device, size_t stride, int rounds, enum work work,
                       double *windows_per_step) {
   struct step_shape shape = discrete_shape(stride, 0, 0);
-  struct pages_config config = {SLOTS, pages_needed(SLOTS, 0), T, shape, true};
+  struct pages_config config = {.num_slots = SLOTS,
+                                .num_pages = pages_needed(SLOTS, 0),
+                                .page_steps = T,
+                                .shape = shape,
+                                .phase = PAGES_STAGGERED};
   struct pages *pages = pages_create(device, &config);
   struct train_batch *batch = train_batch_create(device, T, N, &shape);
   struct rows *rows = make_rows(device, stride);
@@ -175,8 +179,11 @@ static double bytes_per_step(struct device *real_one, size_t stride, int footpri
   self.device.ops = &self.ops;
   self.ops.alloc = count_alloc;
   int num_pages = pages_needed(REPLAY_SLOTS, 0) + REPLAY_STEPS / T;
-  struct pages_config config = {REPLAY_SLOTS, num_pages, T, discrete_shape(stride, 0, footprint),
-                                true};
+  struct pages_config config = {.num_slots = REPLAY_SLOTS,
+                                .num_pages = num_pages,
+                                .page_steps = T,
+                                .shape = discrete_shape(stride, 0, footprint),
+                                .phase = PAGES_STAGGERED};
   struct pages *pages = pages_create(&self.device, &config);
   const struct pages_rows *rows = pages_rows(pages);
   size_t num_rows = (size_t)num_pages * T, steps = 2 * num_rows / REPLAY_SLOTS;

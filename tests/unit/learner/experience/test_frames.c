@@ -92,7 +92,8 @@ static void begin(struct world *w, int slot, uint32_t life) {
 static void play(struct device *device, int operations, int T, int footprint) {
   struct world w = {.device = device, .T = T, .footprint = footprint};
   struct step_shape shape = w.shape = discrete_shape(STRIDE, STATE, footprint);
-  struct pages_config config = {SLOTS, pages_needed(SLOTS, footprint), T, shape, true, 0};
+  struct pages_config config = {SLOTS, pages_needed(SLOTS, footprint), T, shape, PAGES_STAGGERED,
+                                0};
   w.pages = pages_create(w.device, &config);
   w.batch = train_batch_create(w.device, T, 3, &shape);
   w.host = host_batch_create(T, 3, &shape);
