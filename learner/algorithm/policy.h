@@ -9,7 +9,7 @@
 
 #include "learner/network/network.h"
 
-/* What a choice depends on besides the network. Arrays (B). */
+/* What a choice depends on besides the network. Arrays (B), on the device. */
 struct policy_rows {
   const float *uniform; /* in [0, 1); negative: the greedy action */
 };
@@ -21,7 +21,8 @@ struct policy {
   int (*head_size)(const struct space *space);
   /* Floats that are kept with a step, as what the behaviour policy was: log mu(a|x). */
   int statistics;
-  /* Shapes: action (B) of space_action_bytes each, statistics (B, statistics). */
+  /* By operations of the device, which has all of the arrays. Shapes: action (B) of
+   * space_action_bytes each, statistics (B, statistics). */
   void (*choose)(struct device *device, void *action, float *statistics,
                  const struct network_outputs *out, const struct policy_rows *rows, int B);
 };

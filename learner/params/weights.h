@@ -1,7 +1,7 @@
 /* Parameter snapshots from the trainer to inference: crossing 3. Four buffers: one for each of two
- * readers, the newest, and one that nobody holds, for the trainer to write; so publishing never
- * waits, and a reader never sees a half-applied update. (With three, two readers of old snapshots
- * beside an untaken newest one would leave nothing to write.)
+ * readers, the newest, and one that nobody holds, for the trainer to write; so publishing waits for
+ * its copy but never for a reader, and a reader never sees a half-applied update. (With three, two
+ * readers of old snapshots beside an untaken newest one would leave nothing to write.)
  * Threads: weights_publish: trainer; weights_acquire, weights_release: any reader, at most two at a
  * time. */
 #ifndef ACORN_LEARNER_PARAMS_WEIGHTS_H

@@ -145,7 +145,7 @@ static void take_newest_parameters(struct inference *self, struct flight *flight
   self->version = flight->version;
 }
 
-/* A newer life of the slot enters with the same batch: rows of the older are nobody's. */
+/* A newer life of the slot enters with the same batch: rows of the older one lose their slot. */
 static void forget_rows(const struct inference *self, const struct flight *flight, int slot) {
   for (int row = 0; row < flight->batch->num_rows; row++)
     if (flight->rows.slot[row] == slot) memory_clear_row(self->memory, &flight->rows, row);

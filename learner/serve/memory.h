@@ -43,7 +43,7 @@ struct memory {
 /* The rows of a batch. What the host writes of them goes to the device together. */
 struct memory_rows {
   struct device_shared block; /* the arrays that follow: (rows) unless noted */
-  int32_t *slot;              /* whose row it is; -1: nobody's (dead, absent, of an old life, or a
+  int32_t *slot;              /* that the row is of; -1: none (dead, absent, of an old life, or a
                                  hole): it changes nothing that is remembered */
   uint8_t *previous_action;   /* (rows, action_bytes) */
   uint32_t *environment, *life, *step; /* whose random number it gets, */

@@ -132,8 +132,8 @@ static void a_box_of_numbers_is_remembered_whole(void **state) {
   close_memory(&f);
 }
 
-/* The state after a slot's step is the one before its next, in whatever rows they are. A row that
- * is nobody's changes none. */
+/* The state after a slot's step is the one before its next, in whatever rows they are. A row
+ * without a slot changes none. */
 static void a_state_goes_from_row_to_row(void **state) {
   (void)state;
   enum { S = 4 };
