@@ -78,7 +78,7 @@ static const struct option rows[] = {
         "a row waits no longer than this for its batch to fill"),
     INT("late_us", late_us, "0", 0, 600000000, SERVING,
         "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 "
-        "ms"),
+        "ms, and 1 s where the algorithm is synchronous"),
 
     CHOICE("network", network, "mlp", "mlp|lstm|impala_shallow|impala_deep|nature", NETWORK,
            "what stands between observation and policy; the last three read one uint8 image"),
