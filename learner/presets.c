@@ -145,6 +145,17 @@ static void apply_pace(struct learner_options *options) {
   set_unless_given(options, "max_wait_us", &options->max_wait_us, PATIENT_US);
 }
 
+void learner_options_keep_pace(struct learner_options *options,
+                               const struct learner_options *earlier,
+                               const struct learner_options *given) {
+  const struct option_table *table = &learner_options_table;
+  if (find_agent(options->agent)->pace != SYNCHRONOUS) return;
+  if (!options_given(table, given, "batch_size") && earlier->batch_size == earlier->num_envs)
+    options->batch_size = options->num_envs;
+  if (!options_given(table, given, "target_rows") && earlier->target_rows == earlier->num_envs)
+    options->target_rows = options->num_envs;
+}
+
 bool learner_options_has_preset(const char *env) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (strcmp(presets[i].env, env) == 0) return true;

@@ -144,6 +144,13 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
 
 /* ---- serving */
 
+/* A client that others do not wait for is out of step from then on, and so are the windows of its
+ * environments: a synchronous algorithm puts up with more. */
+static int64_t late_min_us(const struct run *run) {
+  enum { PATIENT_US = 1000 * 1000 };
+  return run->synchronous ? PATIENT_US : 0;
+}
+
 /* Where inference waits for updates, a batch must not have begun before. */
 static int batches_at_a_time(const struct run *run) {
   bool waits = run->options->deterministic || run->synchronous;
@@ -175,6 +182,7 @@ void run_make_serving(struct run *run) {
       .target_rows = (int)options->target_rows,
       .max_wait_us = options->max_wait_us,
       .late_us = options->late_us,
+      .late_min_us = late_min_us(run),
       .barrier_rows = options->deterministic ? (int)options->num_envs : 0,
       .running = batches_at_a_time(run),
       .device = run->inference_device};

@@ -23,7 +23,8 @@ struct loss_term {
   const char *name;    /* of the metric: "loss/policy" */
   const char *help;    /* what it means, in a phrase */
   const char *checked; /* its name in the error that ends a run where it is not finite; NULL: it is
-                          not looked at. Causes stand before consequences. */
+                          not looked at, though its sum is. Only with a sum. Causes stand before
+                          consequences. */
   int sum;             /* which sum it is the mean of, over the steps that count; -1: of none,
                           `complete` computes it */
 };

@@ -205,7 +205,7 @@ static struct source_counters counters(struct source *source) {
       .take_wait_us = waited_us(&fifo->take_wait, now_us),
       .busy_us = fifo->lent == LENT_TAKEN ? now_us - fifo->taken_us : 0,
       .open_windows = fifo->open->num_windows,
-      .full = fifo->give_wait.since_us != 0,
+      .full = fifo->give_wait.since_us != 0 && is_full(fifo->open),
   };
   pthread_mutex_unlock(&fifo->lock);
   return counters_now;

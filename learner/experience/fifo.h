@@ -2,8 +2,9 @@
  * Two batches: one open (inference gathers into it), one in use (the trainer). When the open one is
  * full and the other is free they swap roles.
  *
- * Inference waits only while both are full, that is, while the trainer computes; that wait is the
- * back-pressure which bounds the policy lag, and it is measured.
+ * Inference waits while both are full, that is, while the trainer computes; that wait is the
+ * back-pressure which bounds the policy lag. With drain it waits for every update. Both waits are
+ * measured.
  * Upstream: learner/run_parts.c. Threads: as in source.h.
  * Guarded by: one mutex, two condition variables. Gathering runs outside the lock (the open batch
  * belongs to inference). */

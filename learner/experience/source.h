@@ -10,7 +10,7 @@
 #include "learner/experience/pages.h"
 
 /* Since the start. Units: microseconds. `busy_us`: how long the trainer has held its present batch,
- * 0 if none; `full`: inference is waiting now. */
+ * 0 if none; `full`: inference is waiting now, for room. */
 struct source_counters {
   int64_t windows_given, windows_dropped_lag, batches_taken;
   int64_t give_wait_us, take_wait_us;

@@ -61,7 +61,8 @@ struct batcher *batcher_create(const struct batcher_config *config) {
     row_batch_clear(&batcher->batch[i], config->barrier_rows);
   }
   batcher->filling = &batcher->batch[0];
-  batcher->late_us = config->late_us ? config->late_us : LATE_MIN_US;
+  if (!config->late_min_us) batcher->config.late_min_us = LATE_MIN_US;
+  batcher->late_us = config->late_us ? config->late_us : batcher->config.late_min_us;
   pthread_mutex_init(&batcher->lock, NULL);
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
@@ -134,7 +135,7 @@ static void note_turnaround(struct batcher *batcher, int64_t us) {
   if (batcher->num_turnarounds < TURNAROUNDS) return;
   qsort(batcher->turnaround, TURNAROUNDS, sizeof(int64_t), compare_times);
   int64_t late_us = LATE_MEDIANS * batcher->turnaround[TURNAROUNDS / 2];
-  batcher->late_us = late_us > LATE_MIN_US ? late_us : LATE_MIN_US;
+  batcher->late_us = late_us > batcher->config.late_min_us ? late_us : batcher->config.late_min_us;
   batcher->num_turnarounds = 0;
 }
 

@@ -6,9 +6,9 @@
  *   - queued rows, those of evaluators apart, >= target_rows (default: half of the live rows);
  *   - no live client is stepping: nobody else can come;
  *   - the oldest row has waited max_wait_us.
- * A client that steps for longer than late_us (default 10 x the median turnaround, at least 20 ms)
- * is *late*: not live, so not waited for, until it answers. Clients added with live = false
- * (evaluators) never count: their rows start no batch and go along with the next one.
+ * A client that steps for longer than late_us (default 10 x the median turnaround, at least
+ * late_min_us) is *late*: not live, so not waited for, until it answers. Clients added with
+ * live = false (evaluators) never count: their rows start no batch and go along with the next one.
  * With a barrier (deterministic mode) a batch runs when exactly barrier_rows of live rows are
  * queued, and a live client's rows stand at row first_slot, so that the order of rows does not
  * depend on who came first. A message is never split. A client that is removed drops its rows.
@@ -31,6 +31,7 @@ struct batcher_config {
   int target_rows; /* 0: half of the live rows */
   int64_t max_wait_us;
   int64_t late_us;       /* 0: by the median turnaround */
+  int64_t late_min_us;   /* then not below this; 0: 20 ms */
   int barrier_rows;      /* 0: no barrier */
   int running;           /* batches that may run at a time, 1 or 2; 0 counts as 1 */
   struct device *device; /* that reads the rows; NULL: they are in plain memory */

@@ -349,8 +349,3 @@ int inference_running(const struct inference *self) {
 bool inference_has_room(const struct inference *self) {
   return self->running < self->num_flights;
 }
-
-void inference_run(struct inference *self, struct row_batch *batch) {
-  inference_launch(self, batch);
-  while (self->running) inference_finish(self);
-}

@@ -61,7 +61,4 @@ void inference_finish(struct inference *inference);
 int inference_running(const struct inference *inference);
 bool inference_has_room(const struct inference *inference);
 
-/* Both, one after the other. */
-void inference_run(struct inference *inference, struct row_batch *batch);
-
 #endif

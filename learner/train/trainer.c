@@ -133,9 +133,10 @@ static enum status train(struct trainer *trainer, const struct train_batch *batc
   if (status == STATUS_OK) trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
   int64_t compute_us = clock_now_us() - start_us;
   report(trainer, &stats, compute_us, status, &error);
+  if (status != STATUS_OK) return status;
   measure(trainer, batch, compute_us);
-  if (status == STATUS_OK) save_if_requested(trainer, batch);
-  return status;
+  save_if_requested(trainer, batch);
+  return STATUS_OK;
 }
 
 static void *run(void *argument) {

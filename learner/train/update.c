@@ -83,7 +83,15 @@ static enum status init_state(struct update *update, struct error *error) {
                           (uint64_t)options->seed, error);
 }
 
+/* The optimiser looks at the sums: it cannot skip an update for what follows from them later. */
+static void check_terms(const struct algorithm *algorithm) {
+  for (int i = 0; i < algorithm->num_terms; i++)
+    CHECK(!algorithm->terms[i].checked || algorithm->terms[i].sum >= 0,
+          "%s is checked, but no mean of a sum", algorithm->terms[i].name);
+}
+
 static void make_learner(struct update *update) {
+  check_terms(update->algorithm);
   const struct device_ops *ops = update->device->ops;
   struct learning learning = {update->device, update->network, &update->options};
   update->learner = update->algorithm->create(&learning);
@@ -223,9 +231,10 @@ void update_start(struct update *update, const struct train_batch *batch,
                               &schedule);
   reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
   device->ops->global_norm(device, norm, update->gradient, state->P);
+  device->ops->require_finite(device, norm, sums, num_sums);
+  /* The norm as the optimiser reads it: both see whether this update is skipped. */
   device->ops->download_bytes(device, update->flight.scalars, sums,
                               (num_sums + 1) * device->ops->real_bytes);
-  device->ops->require_finite(device, norm, sums, num_sums);
   optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule.device);
 
   update->flight.started = true;

@@ -6,6 +6,7 @@
 
 mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \
   "$tree/learner/algorithms.h")
+pass_if "there are algorithms" [ ${#algorithms[@]} -ge 2 ]
 picture='{"size": 36}'
 
 # options NAME: sets $env, and $words to the options of a network that is so called here. Batches

@@ -65,6 +65,34 @@ static void a_resumed_run_keeps_its_options_but_for_those_given(void **state) {
   assert_string_equal(differences, "resuming with --unroll_length=9; it was 5\n");
 }
 
+/* A batch of one window of each environment stays one when there are more of them. */
+static void a_resumed_synchronous_run_follows_its_environments(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--agent=a2c", "--num_envs=32", NULL), STATUS_OK);
+  run_options_write(&options, folder);
+  forget();
+
+  assert_int_equal(read_words(logdir, "--resume", "--agent=a2c", "--num_envs=64", NULL), STATUS_OK);
+  assert_int_equal(options.batch_size, 64);
+  assert_int_equal(options.target_rows, 64);
+  assert_non_null(strstr(differences, "resuming with --batch_size=64; it was 32\n"));
+  forget();
+
+  assert_int_equal(read_words(logdir, "--resume", "--agent=a2c", "--num_envs=64", "--batch_size=32",
+                              "--target_rows=32", NULL),
+                   STATUS_OK);
+  assert_int_equal(options.batch_size, 32);
+  assert_int_equal(options.target_rows, 32);
+  forget();
+
+  assert_int_equal(read_words(logdir, "--agent=a2c", "--num_envs=32", "--batch_size=8", NULL),
+                   STATUS_OK);
+  run_options_write(&options, folder);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--agent=a2c", "--num_envs=64", NULL), STATUS_OK);
+  assert_int_equal(options.batch_size, 8);
+}
+
 /* The kind of network before the sizes that follow from it, both values, and what to do. */
 static void a_resumed_run_keeps_its_network(void **state) {
   (void)state;
@@ -161,6 +189,8 @@ static void a_task_that_is_an_actor_is_told_so(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_options_but_for_those_given, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(a_resumed_synchronous_run_follows_its_environments, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
       cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),

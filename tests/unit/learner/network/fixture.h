@@ -1,7 +1,7 @@
 /* What the tests of networks and of training share: a small world of observations, networks for it,
  * random batches, and the networks once more in plain double arithmetic, one row at a time. */
-#ifndef ACORN_TESTS_UNIT_LEARNER_AGENT_FIXTURE_H
-#define ACORN_TESTS_UNIT_LEARNER_AGENT_FIXTURE_H
+#ifndef ACORN_TESTS_UNIT_LEARNER_NETWORK_FIXTURE_H
+#define ACORN_TESTS_UNIT_LEARNER_NETWORK_FIXTURE_H
 
 #include <math.h>
 #include <setjmp.h>

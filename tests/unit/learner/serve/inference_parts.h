@@ -144,7 +144,8 @@ static inline void inference_parts_run(struct inference_parts *parts, int64_t no
   int64_t deadline;
   struct row_batch *batch = batcher_try_take(parts->batcher, now_us, &deadline);
   assert_non_null(batch);
-  inference_run(parts->inference, batch);
+  inference_launch(parts->inference, batch);
+  while (inference_running(parts->inference)) inference_finish(parts->inference);
 }
 
 /* The batch that training gets next, on the host, until the next one. */

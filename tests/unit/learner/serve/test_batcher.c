@@ -141,6 +141,25 @@ static void and_not_the_fastest_or_the_slowest(void **state) {
   batcher_destroy(batcher);
 }
 
+/* Where all must stay in step a hiccup makes nobody late. */
+static void the_bound_for_late_has_a_floor(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(1, 1);
+  config.late_min_us = 1000000;
+  struct batcher *batcher = batcher_create(&config);
+  batcher_add(batcher, 0, 1, 0, 1, false, true, 0);
+  assert_int_equal(batcher_counts(batcher).late_us, 1000000);
+  int64_t now = 0;
+  for (int i = 0; i < 128; i++) {
+    now += i < 64 ? 1000 : 200000;
+    send(batcher, 0, now);
+    finish(batcher, take(batcher, now), now);
+    if (i == 63) assert_int_equal(batcher_counts(batcher).late_us, 1000000);
+  }
+  assert_int_equal(batcher_counts(batcher).late_us, 2000000);
+  batcher_destroy(batcher);
+}
+
 /* At the bound itself it is not late yet; one that goes while it is late is not counted on. */
 static void late_is_past_the_bound(void **state) {
   (void)state;
@@ -481,6 +500,7 @@ int main(void) {
       cmocka_unit_test(a_late_client_is_not_waited_for_until_it_answers),
       cmocka_unit_test(the_bound_for_late_follows_the_median),
       cmocka_unit_test(and_not_the_fastest_or_the_slowest),
+      cmocka_unit_test(the_bound_for_late_has_a_floor),
       cmocka_unit_test(late_is_past_the_bound),
       cmocka_unit_test(half_of_an_odd_number_is_rounded_up),
       cmocka_unit_test(a_barrier_puts_evaluators_behind),

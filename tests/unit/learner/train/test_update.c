@@ -382,6 +382,38 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
   }
 }
 
+/* A sum that no term names, beside a gradient that is finite: a2c does not use mu. */
+static void a_sum_that_nobody_names_stops_the_run_too(void **state) {
+  (void)state;
+  struct loss_term terms[LOSS_MAX_TERMS];
+  struct algorithm algorithm = algorithm_a2c;
+  for (int i = 0; i < algorithm.num_terms; i++) {
+    terms[i] = algorithm_a2c.terms[i];
+    terms[i].checked = NULL;
+  }
+  algorithm.terms = terms;
+  struct world w = world_open("mlp", "guarded");
+  struct learner_options config = fixture_options();
+  struct update *update;
+  struct update_stats stats;
+  struct error error;
+  assert_int_equal(update_create(&update, w.device, w.network, &algorithm, &config, &error),
+                   STATUS_OK);
+  double before[MAX_P], after[MAX_P];
+  fixture_saved(before, update, "params", w.network);
+  float statistics[STEPS + COLUMNS];
+  for (int i = 0; i < STEPS + COLUMNS; i++) statistics[i] = NAN;
+  w.device->ops->upload_bytes(w.device, w.batch->statistics, statistics, sizeof(statistics));
+  w.device->ops->finish(w.device);
+  update_start(update, w.batch, 0);
+  assert_int_equal(update_finish(update, &stats, &error), STATUS_CORRUPT);
+  fixture_saved(after, update, "params", w.network);
+  assert_memory_equal(before, after, sizeof(*before) * update_num_parameters(update));
+  assert_int_equal(update_version(update), 0);
+  update_destroy(update);
+  world_close(&w);
+}
+
 /* ---- memory */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -441,6 +473,7 @@ int main(void) {
       cmocka_unit_test(entropy_coefficient_follows_its_loss),
       cmocka_unit_test(refuses_what_makes_no_sense),
       cmocka_unit_test(a_number_that_is_not_finite_stops_the_run),
+      cmocka_unit_test(a_sum_that_nobody_names_stops_the_run_too),
       cmocka_unit_test(steps_allocate_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
