@@ -66,7 +66,9 @@ static void *send_many(void *context) {
 }
 static void the_main_thread_takes_them(void **state) {
   (void)state;
-  struct sigaction note = {.sa_handler = note_thread, .sa_flags = SA_RESTART}, before;
+  /* Not blocked while it is handled: else the next could come before the handler returns, and go to
+   * the other thread. */
+  struct sigaction note = {.sa_handler = note_thread, .sa_flags = SA_RESTART | SA_NODEFER}, before;
   sigaction(SIGUSR1, &note, &before);
   pthread_t thread;
   void *fault;
