@@ -34,6 +34,7 @@ static const struct preset presets[] = {
     {"cartpole", "", "learning_rate_decay", "linear"},
     {"cartpole", "", "adam_epsilon", "1e-3"},
     {"cartpole", "", "max_gradient_norm", "0.5"},
+    {"gym:LunarLander-v3", "a2c", "unroll_length", "32"},
     {"catch", "", "total_steps", "500k"},
     {"tmaze", "", "total_steps", "1M"},
     {"tmaze", "", "network", "lstm"},
