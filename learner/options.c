@@ -76,8 +76,7 @@ static const struct option rows[] = {
         "rows that start an inference batch; 0: half of the live environments. Where the algorithm "
         "is synchronous: num_envs"),
     INT("max_wait_us", max_wait_us, "5000", 0, 10000000, SERVING,
-        "a row waits no longer than this for its batch to fill; where the algorithm is "
-        "synchronous: 1 s"),
+        "a row waits no longer than this for its batch to fill"),
     INT("late_us", late_us, "0", 0, 600000000, SERVING,
         "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 "
         "ms, and 1 s where the algorithm is synchronous"),
@@ -102,8 +101,8 @@ static const struct option rows[] = {
            "with AVX512_BF16 or AMX"),
 
     INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM, "steps T of a training window"),
-    INT("batch_size", batch_size, "32", 1, 65536, ALGORITHM,
-        "windows N of a training batch; where the algorithm is synchronous: num_envs"),
+    INT("batch_size", batch_size, "32", 0, 65536, ALGORITHM,
+        "windows N of a training batch; 0: one of every environment, num_envs"),
     INT("max_lag", max_lag, "0", 0, 1e9, ALGORITHM,
         "drop windows that began this many updates ago; 0: keep all"),
     FLOAT("discount", discount, "0.99", 0, 1, ALGORITHM, "gamma"),

@@ -73,12 +73,8 @@ void learner_options_apply_preset(struct learner_options *options);
  * gives. */
 void learner_options_evaluate(struct learner_options *options);
 
-/* Of options that continue an earlier run's: where its batches had a window of every environment,
- * as a synchronous algorithm's do, they have it with another number of environments too. given: by
- * the user, now. */
-void learner_options_keep_pace(struct learner_options *options,
-                               const struct learner_options *earlier,
-                               const struct learner_options *given);
+/* Windows N of a training batch: as given, or one of every environment. */
+int learner_options_batch_size(const struct learner_options *options);
 
 /* Whether there are settings for that environment. */
 bool learner_options_has_preset(const char *env);

@@ -83,6 +83,10 @@ static const struct preset presets[] = {
     {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
     {"gym:Acrobot-v1", "", "learning_rate_decay", "linear"},
     {"gym:CartPole-v1", "", "total_steps", "1500k"},
+    /* A window of every environment; and they step together: a batch of inference is not cut short
+     * because one of them is slow, unless it is late. */
+    {"", "a2c", "batch_size", "0"},
+    {"", "a2c", "max_wait_us", "1000000"},
     {"", "a2c", "unroll_length", "16"},
     {"", "a2c", "lambda", "0.95"},
 };
@@ -96,25 +100,17 @@ static const struct {
 /* What an environment of one's own gets: one in C is fast. */
 enum { ENVS_PER_ACTOR = 16 };
 
-/* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
-static const struct agent {
-  const char *name, *network;
-  enum algorithm_pace pace;
-} agents[] = {
-#define AGENT(name, algorithm, policy, network, pace, help) {#name, network, pace},
-    ALGORITHMS(AGENT)
-#undef AGENT
-};
-
-static const struct agent *find_agent(const char *name) {
-  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
-    if (strcmp(agents[i].name, name) == 0) return &agents[i];
-  CHECK(false, "no agent %s", name);
-  return NULL;
-}
-
+/* From the rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
 bool learner_options_learns(const struct learner_options *options) {
-  return !find_agent(options->agent)->network[0];
+  static const char *const agents[][2] = {
+#define AGENT(name, algorithm, policy, network, pace, help) {#name, network},
+      ALGORITHMS(AGENT)
+#undef AGENT
+  };
+  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
+    if (strcmp(agents[i][0], options->agent) == 0) return !agents[i][1][0];
+  CHECK(false, "no agent %s", options->agent);
+  return false;
 }
 
 bool learner_options_pixels(const struct learner_options *options) {
@@ -131,30 +127,8 @@ static void apply_network_defaults(struct learner_options *options) {
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
 }
 
-static void set_unless_given(struct learner_options *options, const char *name, int64_t *member,
-                             int64_t value) {
-  if (!options_given(&learner_options_table, options, name)) *member = value;
-}
-
-/* A synchronous update takes a window of every environment, and they step together: a batch of
- * inference is not cut short because one of them is slow, unless it is late. */
-static void apply_pace(struct learner_options *options) {
-  enum { PATIENT_US = 1000 * 1000 };
-  if (find_agent(options->agent)->pace != SYNCHRONOUS) return;
-  set_unless_given(options, "batch_size", &options->batch_size, options->num_envs);
-  set_unless_given(options, "target_rows", &options->target_rows, options->num_envs);
-  set_unless_given(options, "max_wait_us", &options->max_wait_us, PATIENT_US);
-}
-
-void learner_options_keep_pace(struct learner_options *options,
-                               const struct learner_options *earlier,
-                               const struct learner_options *given) {
-  const struct option_table *table = &learner_options_table;
-  if (find_agent(options->agent)->pace != SYNCHRONOUS) return;
-  if (!options_given(table, given, "batch_size") && earlier->batch_size == earlier->num_envs)
-    options->batch_size = options->num_envs;
-  if (!options_given(table, given, "target_rows") && earlier->target_rows == earlier->num_envs)
-    options->target_rows = options->num_envs;
+int learner_options_batch_size(const struct learner_options *options) {
+  return (int)(options->batch_size ? options->batch_size : options->num_envs);
 }
 
 bool learner_options_has_preset(const char *env) {
@@ -175,7 +149,6 @@ void learner_options_apply_preset(struct learner_options *options) {
     CHECK(status == STATUS_OK, "%s", error.text);
   }
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
-  apply_pace(options);
   apply_network_defaults(options);
 }
 

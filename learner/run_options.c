@@ -47,14 +47,12 @@ static enum status take_options_of_run(struct learner_options *options,
                                        struct learner_options *earlier, const char *path,
                                        bool evaluates, int argc, char **argv, struct error *error) {
   const struct option_table *table = &learner_options_table;
-  struct learner_options given = *options;
   enum status status = options_read_file(table, earlier, path, error);
+  options_deinit(table, options);
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
   if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
   if (status == STATUS_OK) status = options_parse(table, options, argc, argv, NULL, NULL, error);
-  if (status == STATUS_OK) learner_options_keep_pace(options, earlier, &given);
-  options_deinit(table, &given);
   return status;
 }
 

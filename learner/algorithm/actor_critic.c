@@ -38,7 +38,7 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
                                                  : LOSS_MEAN,
                                 .P = network_num_parameters(learning->network),
                                 .T = (int)options->unroll_length,
-                                .N = (int)options->batch_size,
+                                .N = learner_options_batch_size(options),
                                 .A = network_head_size(learning->network)};
   size_t N = (size_t)self->N, steps = (size_t)self->T * N;
   self->workspace =

@@ -52,7 +52,7 @@ static enum status check_options(const struct learner_options *options,
   if (linear && options->total_steps <= 0)
     return status_fail(error, STATUS_INVALID,
                        "--learning_rate_decay=linear needs --total_steps above 0");
-  int64_t T = options->unroll_length, N = options->batch_size;
+  int64_t T = options->unroll_length, N = learner_options_batch_size(options);
   if (T < 1 || N < 1 || T >= INT32_MAX || N > INT32_MAX / (T + 1))
     return status_fail(error, STATUS_INVALID,
                        "a training batch of %lld windows of %lld steps: both must be at least 1",
@@ -119,7 +119,7 @@ enum status update_create(struct update **out, struct device *device, const stru
                             .device = device,
                             .network = network,
                             .T = (int)options->unroll_length,
-                            .N = (int)options->batch_size,
+                            .N = learner_options_batch_size(options),
                             .reduction = {.rank = 0, .learners = 1}};
   status = init_state(update, error);
   if (status != STATUS_OK) {

@@ -23,7 +23,7 @@ struct update_stats {
 
 struct update;
 
-/* Parameters are initialised from the seed; a batch has options->batch_size windows of
+/* Parameters are initialised from the seed; a batch has learner_options_batch_size windows of
  * options->unroll_length steps. algorithm NULL: it only holds the parameters, for an evaluation.
  * Owner: all is borrowed for the update's life (of the options, their strings); the device is the
  * trainer's own. Errors: INVALID. */
