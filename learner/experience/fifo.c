@@ -98,43 +98,47 @@ static struct train_batch *wait_for_room(struct fifo *fifo) {
 }
 
 /* Counts the window that was gathered behind the others. Returns whether it filled the batch. */
-static bool add_window(struct fifo *fifo, struct train_batch *batch, bool too_old) {
+static bool add_window(struct fifo *fifo, struct train_batch *batch) {
   uint64_t gathered = fifo->device->ops->mark(fifo->device);
   pthread_mutex_lock(&fifo->lock);
   fifo->open_gathered = gathered;
-  if (too_old) {
-    fifo->windows_dropped_lag++;
-  } else {
-    fifo->windows_given++;
-    batch->num_windows++;
-  }
+  fifo->windows_given++;
+  batch->num_windows++;
   bool full = is_full(batch);
   swap_if_possible(fifo);
   pthread_mutex_unlock(&fifo->lock);
   return full;
 }
 
-static bool is_too_old(const struct fifo *fifo, const struct train_batch *batch, int column,
+static bool is_too_old(const struct fifo *fifo, struct pages *pages, const struct window *window,
                        int64_t current_version) {
-  int64_t first = step_stamp_version(*train_batch_stamp(batch, 0, column));
-  int64_t last = step_stamp_version(*train_batch_stamp(batch, batch->T - 1, column));
-  if (fifo->config.synchronous && last < current_version) return true;
-  return fifo->config.max_lag > 0 && current_version - first > fifo->config.max_lag;
+  const struct fifo_config *config = &fifo->config;
+  if (config->synchronous && pages_version(pages, window, config->T - 1) < current_version)
+    return true;
+  return config->max_lag > 0 && current_version - pages_version(pages, window, 0) > config->max_lag;
+}
+
+static void drop(struct fifo *fifo, struct pages *pages, const struct window *window) {
+  pages_release(pages, window);
+  pthread_mutex_lock(&fifo->lock);
+  fifo->windows_dropped_lag++;
+  pthread_mutex_unlock(&fifo->lock);
 }
 
 static bool give(struct source *source, struct pages *pages, const struct window *window,
                  int64_t current_version) {
   struct fifo *fifo = fifo_of(source);
+  if (is_too_old(fifo, pages, window, current_version)) {
+    drop(fifo, pages, window);
+    return false;
+  }
   struct train_batch *batch = wait_for_room(fifo);
   if (!batch) {
     pages_release(pages, window);
     return false;
   }
-  /* The window's age is known once it is gathered; one that is too old is overwritten by the next.
-   */
-  int column = batch->num_windows;
-  pages_gather(pages, batch, column, window);
-  return add_window(fifo, batch, is_too_old(fifo, batch, column, current_version));
+  pages_gather(pages, batch, batch->num_windows, window);
+  return add_window(fifo, batch);
 }
 
 static void drain(struct source *source) {

@@ -370,6 +370,11 @@ void pages_release(struct pages *pages, const struct window *window) {
   release_page(pages, window, page_of(pages, window));
 }
 
+int64_t pages_version(struct pages *pages, const struct window *window, int t) {
+  size_t row = (size_t)page_of(pages, window) * (size_t)pages->config.page_steps + (size_t)t;
+  return step_stamp_version(pages->rows.stamp[row]);
+}
+
 static bool same_shape(const struct step_shape *a, const struct step_shape *b) {
   return a->row_stride == b->row_stride && a->action_bytes == b->action_bytes && a->box == b->box &&
          a->statistics == b->statistics && a->state_size == b->state_size &&

@@ -109,6 +109,9 @@ void pages_write_starts(struct pages *pages, const int32_t *page, const void *pr
 /* The row of the slot's k-th last step, 1 <= k <= footprint, of those that its life has. */
 int64_t pages_row_before(const struct pages *pages, int slot, int k);
 
+/* Version of the parameters that chose the action of step t (0..T-1) of a closed window. */
+int64_t pages_version(struct pages *pages, const struct window *window, int t);
+
 /* Copies a closed window into column `column` of the batch, previous actions derived (start_action,
  * then the actions themselves; none on first rows), and releases the window: its full page becomes
  * free. Steps that are written later may have its rows: the device does one after the other. */
