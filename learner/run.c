@@ -19,7 +19,7 @@ static enum status open_folder(struct run *run, struct error *error) {
   if (!run->evaluates)
     return folder_open(&run->folder, options->logdir, run->env_name, options->agent,
                        options->resume, error);
-  if (run->algorithm) return folder_open_read_only(&run->folder, options->logdir, error);
+  if (run->agent->algorithm) return folder_open_read_only(&run->folder, options->logdir, error);
   return STATUS_OK;
 }
 
@@ -37,20 +37,12 @@ static void count_slots(struct run *run) {
     run->num_train_slots = (int)(options->max_envs ? options->max_envs : 2 * expected);
 }
 
-static void choose_algorithm(struct run *run) {
-  const struct algorithm_row *row = algorithms_find(run->options->agent);
-  run->algorithm = row->algorithm;
-  run->policy = row->policy;
-  run->synchronous = row->pace == SYNCHRONOUS;
-  run->network_name = row->network[0] ? row->network : run->options->network;
-}
-
 enum status run_create(struct run *run, const struct learner_options *options,
                        const struct run_callbacks *callbacks, struct error *error) {
   *run = (struct run){.options = options, .folder.lock = -1};
   run->evaluates = strcmp(options->mode, "evaluate") == 0;
-  choose_algorithm(run);
-  run->trains = !run->evaluates && run->algorithm;
+  run->agent = algorithms_find(options->agent);
+  run->trains = !run->evaluates && run->agent->algorithm;
   count_slots(run);
 
   enum status status = run_find_environment(run, error);

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "common/metrics/metrics.h"
+#include "learner/algorithms.h"
 #include "learner/folder.h"
 #include "learner/options.h"
 #include "learner/experience/step_shape.h"
@@ -26,11 +27,8 @@ struct run {
   struct space space;
   struct device_inputs inputs;
   struct device *inference_device, *trainer_device;
-  const struct algorithm *algorithm; /* NULL: there is nothing to learn */
-  const struct policy *policy;
-  const char *network_name;
-  bool synchronous; /* acting waits for every update */
-  int rank;         /* of this learner among several; it is alone, so 0 */
+  const struct algorithm_row *agent; /* what --agent names */
+  int rank;                          /* of this learner among several; it is alone, so 0 */
   struct network *network;
   struct step_shape shape; /* of all steps: from the space, the policy and the network */
   struct progress *progress;

@@ -60,12 +60,12 @@ enum status run_find_environment(struct run *run, struct error *error) {
   if (status != STATUS_OK) return status;
   snprintf(run->env_name, sizeof(run->env_name), "%.*s", (int)strcspn(run->identity, "("),
            run->identity);
-  if (run->policy->head_size(&run->space)) {
+  if (run->agent->policy->head_size(&run->space)) {
     describe_inputs(run);
     return STATUS_OK;
   }
   return status_fail(error, STATUS_INVALID,
                      "environment '%s' has %s actions; agent '%s' needs %s ones", run->env_name,
                      run->space.discrete ? "discrete" : "continuous", run->options->agent,
-                     run->policy->actions);
+                     run->agent->policy->actions);
 }

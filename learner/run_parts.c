@@ -34,7 +34,7 @@ static struct step_shape shape_of(const struct run *run) {
   return (struct step_shape){.row_stride = run->inputs.row_stride,
                              .action_bytes = space_action_bytes(&run->space),
                              .box = run->space.box > 0,
-                             .statistics = run->policy->statistics,
+                             .statistics = run->agent->policy->statistics,
                              .state_size = network_state_size(run->network),
                              .footprint = run->inputs.stack > 1 ? run->inputs.stack - 1 : 0};
 }
@@ -42,9 +42,9 @@ static struct step_shape shape_of(const struct run *run) {
 enum status run_make_network(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   struct network_config config = {
-      .network = run->network_name,
+      .network = run->agent->network[0] ? run->agent->network : options->network,
       .inputs = run->inputs,
-      .head_size = run->policy->head_size(&run->space),
+      .head_size = run->agent->policy->head_size(&run->space),
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   enum status status = parse_hidden(&config, options->hidden, error);
@@ -62,7 +62,8 @@ enum status run_check_memory(const struct run *run, struct error *error) {
   const struct step_shape shape = run->shape;
   double row = (double)shape.row_stride + 52 + 2.0 * shape.action_bytes + 4.0 * shape.statistics +
                8.0 * shape.state_size;
-  double batch = run->trains ? (double)o->batch_size * (double)(o->unroll_length + 1) : 0;
+  double batch =
+      run->trains ? (double)learner_options_batch_size(o) * (double)(o->unroll_length + 1) : 0;
   double steps =
       (double)pages_needed(run->num_train_slots, shape.footprint) * (double)o->unroll_length +
       2.0 * batch;
@@ -103,6 +104,10 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
 
 /* ---- training */
 
+static bool is_synchronous(const struct run *run) {
+  return run->agent->pace == SYNCHRONOUS;
+}
+
 static void make_experience(struct run *run) {
   const struct learner_options *options = run->options;
   struct pages_config pages = {
@@ -110,14 +115,14 @@ static void make_experience(struct run *run) {
       .num_pages = pages_needed(run->num_train_slots, run->shape.footprint),
       .page_steps = (int)options->unroll_length,
       .shape = run->shape,
-      .phase = run->synchronous ? PAGES_TOGETHER : PAGES_STAGGERED,
+      .phase = is_synchronous(run) ? PAGES_TOGETHER : PAGES_STAGGERED,
       .spare_rows = memory_spare_rows(run->num_eval_slots, &run->shape)};
   run->pages = pages_create(run->inference_device, &pages);
   struct fifo_config fifo = {.T = (int)options->unroll_length,
-                             .N = (int)options->batch_size,
+                             .N = learner_options_batch_size(options),
                              .shape = run->shape,
                              .max_lag = options->max_lag,
-                             .synchronous = run->synchronous,
+                             .synchronous = is_synchronous(run),
                              .give_wait_us = run->fifo_wait_us,
                              .take_wait_us = run->trainer_wait_us};
   run->source = fifo_create(run->inference_device, &fifo);
@@ -125,9 +130,10 @@ static void make_experience(struct run *run) {
 
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
                               struct error *error) {
-  if (!run->algorithm) return STATUS_OK;
-  enum status status = update_create(&run->update, run->trainer_device, run->network,
-                                     run->trains ? run->algorithm : NULL, run->options, error);
+  if (!run->agent->algorithm) return STATUS_OK;
+  enum status status =
+      update_create(&run->update, run->trainer_device, run->network,
+                    run->trains ? run->agent->algorithm : NULL, run->options, error);
   if (status != STATUS_OK) return status;
   if (run->trains) make_experience(run);
   struct trainer_config trainer = {
@@ -148,12 +154,19 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
  * environments: a synchronous algorithm puts up with more. */
 static int64_t late_min_us(const struct run *run) {
   enum { PATIENT_US = 1000 * 1000 };
-  return run->synchronous ? PATIENT_US : 0;
+  return is_synchronous(run) ? PATIENT_US : 0;
+}
+
+/* Environments of a synchronous algorithm step together. */
+static int target_rows(const struct run *run) {
+  const struct learner_options *options = run->options;
+  if (options->target_rows) return (int)options->target_rows;
+  return is_synchronous(run) ? (int)options->num_envs : 0;
 }
 
 /* Where inference waits for updates, a batch must not have begun before. */
 static int batches_at_a_time(const struct run *run) {
-  bool waits = run->options->deterministic || run->synchronous;
+  bool waits = run->options->deterministic || is_synchronous(run);
   return run->inference_device->ops->asynchronous && !waits ? BATCHER_MAX_RUNNING : 1;
 }
 
@@ -179,7 +192,7 @@ void run_make_serving(struct run *run) {
       .max_clients = slots,
       .max_rows = 2 * slots,
       .row_stride = run->inputs.row_stride,
-      .target_rows = (int)options->target_rows,
+      .target_rows = target_rows(run),
       .max_wait_us = options->max_wait_us,
       .late_us = options->late_us,
       .late_min_us = late_min_us(run),
@@ -197,7 +210,7 @@ void run_make_serving(struct run *run) {
   run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);
 
   struct inference_config inference = {
-      .policy = run->policy,
+      .policy = run->agent->policy,
       .shape = run->shape,
       .num_slots = slots,
       .num_train_slots = run->num_train_slots,
@@ -206,7 +219,7 @@ void run_make_serving(struct run *run) {
       .rank = run->rank,
       .greedy_eval = strcmp(options->policy, "greedy") == 0,
       .lockstep = options->deterministic,
-      .waits_for_updates = options->deterministic || run->synchronous,
+      .waits_for_updates = options->deterministic || is_synchronous(run),
       .running = batcher.running,
       .count_eval_steps = run->evaluates};
   run->inference = inference_create(&inference, run->inference_device, run->network, &run->inputs,

@@ -97,7 +97,8 @@ static void forward(struct chooser *chooser) {
   network_forward(chooser->workspace, &out, remembered->state_out, chooser->params, &inputs,
                   remembered->state_in, 1, 1);
   struct policy_rows rows = {.uniform = remembered->uniform};
-  chooser->run->policy->choose(device, chooser->action.memory, chooser->statistics, &out, &rows, 1);
+  chooser->run->agent->policy->choose(device, chooser->action.memory, chooser->statistics, &out,
+                                      &rows, 1);
   memory_rows_end(chooser->memory, remembered, inputs.observation, 1);
   device_shared_download(device, &chooser->action, chooser->action.bytes);
   device->ops->download(device, chooser->head, out.head, (size_t)out.stride);

@@ -75,9 +75,9 @@ void gauges_create(struct run *run) {
 #define MAKE(member, kind, name, help) gauges->member = metrics_##kind(metrics, name, help);
   GAUGES(MAKE)
 #undef MAKE
-  for (int i = 0; run->algorithm && i < run->algorithm->num_terms; i++)
-    gauges->term[i] =
-        metrics_gauge(metrics, run->algorithm->terms[i].name, run->algorithm->terms[i].help);
+  const struct algorithm *algorithm = run->agent->algorithm;
+  for (int i = 0; algorithm && i < algorithm->num_terms; i++)
+    gauges->term[i] = metrics_gauge(metrics, algorithm->terms[i].name, algorithm->terms[i].help);
   run->inference_metrics.batches =
       metrics_counter(metrics, "inference/batches", "inference batches that ran");
 #define MAKE(place, name, help) run->place = metrics_histogram(metrics, name, help);
@@ -134,7 +134,7 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
   metric_set(gauges->busy, rates->trainer_busy);
   metric_set(gauges->cpu, rates->cpu_cores);
   metric_set(gauges->resident, resident_bytes());
-  fill_training(gauges, run->algorithm, trainer);
+  fill_training(gauges, run->agent->algorithm, trainer);
   if (run->source) fill_fifo(gauges, run->source);
   struct leases_count count = leases_count(run->leases);
   struct batcher_counts batcher = batcher_counts(run->batcher);
