@@ -44,31 +44,17 @@ static struct train_batch *make_batch(struct device *device, const struct networ
   return b;
 }
 
+/* The options' defaults, which are IMPALA's, with its clip of rewards. */
 static struct update *make_update(struct device *device, const struct network *network) {
-  struct learner_options config = {.unroll_length = T,
-                                   .batch_size = N,
-                                   .discount = 0.99,
-                                   .lambda = 1,
-                                   .rho_clip = 1,
-                                   .c_clip = 1,
-                                   .pg_rho_clip = 1,
-                                   .reward_scale = 1,
-                                   .reward_clip = 1,
-                                   .baseline_cost = 0.5,
-                                   .entropy_cost = 0.01,
-                                   .target_entropy = -1,
-                                   .entropy_adjustment_speed = 10,
-                                   .loss_reduction = "mean",
-                                   .optimizer = "adam",
-                                   .learning_rate = 1e-4,
-                                   .learning_rate_decay = "none",
-                                   .adam_beta1 = 0.9,
-                                   .adam_beta2 = 0.999,
-                                   .adam_epsilon = 1e-7,
-                                   .max_gradient_norm = 40};
+  static struct learner_options options;
+  options_init(&learner_options_table, &options);
+  options.unroll_length = T;
+  options.batch_size = N;
+  options.reward_clip = 1;
+  options.learning_rate = 1e-4;
   struct update *update;
   struct error error;
-  CHECK(update_create(&update, device, network, &algorithm_vtrace, &config, &error) == STATUS_OK,
+  CHECK(update_create(&update, device, network, &algorithm_vtrace, &options, &error) == STATUS_OK,
         "%s", error.text);
   return update;
 }
