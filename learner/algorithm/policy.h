@@ -12,6 +12,7 @@
 /* What a choice depends on besides the network. Arrays (B), on the device. */
 struct policy_rows {
   const float *uniform; /* in [0, 1); negative: the greedy action */
+  const float *epsilon; /* probability of a random action; NULL where the policy has none */
 };
 
 struct policy {

@@ -54,7 +54,8 @@ struct device_inputs {
   int box;                     /* numbers of an action, or 0 */
   float action_scale[SPACE_MAX_BOX], action_shift[SPACE_MAX_BOX]; /* of a box's input */
   bool use_previous_action, use_reward;
-  int stack; /* frames that image shows together; 0 counts as 1 */
+  bool raw_reward; /* the reward input is as received, not clipped to [-1, 1] */
+  int stack;       /* frames that image shows together; 0 counts as 1 */
   /* The newest frame is the row itself; frame (B, stack - 1): the rows of `history` (rows,
    * row_stride) that are older, newest first; -1: nothing there, as before a first row. Needed by
    * image only, and only if stack > 1. */
@@ -186,6 +187,57 @@ enum actor_critic_sum {
   ACTOR_CRITIC_SUMS
 };
 
+/* How a row of a head becomes the values of A actions. The row holds A*Z advantages (action after
+ * action, the Z atoms of one together), then Z values if it is dueling. Z = 1: numbers; Z > 1:
+ * logits of a distribution over Z atoms, which lie evenly from low to high, for each action; its
+ * value is then the distribution's mean. */
+struct device_action_values {
+  int A, Z;
+  bool dueling; /* value + advantage - mean of the A advantages, atom by atom; false: the advantages
+                   are the values. Source: Wang et al. 2016, eq. 9 */
+  float low, high;
+};
+
+/* Arguments of q_loss; time-major. v(x) below: the target network's value of the action at x that
+ * is best by the online network (double_q), or else by the target network itself; rescaled back
+ * to returns. */
+struct device_q_loss {
+  int T, N;
+  int counted; /* of the T steps of a window the first that count; those after them are only looked
+                  at. T: all */
+  int n_steps; /* of the return: G_t = sum of discount^k r_{t+1+k} for k < n_steps, then discount^n
+                  v(x_{t+n}). It ends before: without v at a row that is terminated, with v at one
+                  that is truncated, and with v at row T */
+  struct device_action_values values;
+  enum loss_reduction reduction;
+  bool double_q;
+  float discount;
+  float reward_scale, reward_clip; /* as in device_trace */
+  float rescaling; /* epsilon of h(x) = sign(x) (sqrt(|x| + 1) - 1) + epsilon x, on whose scale the
+                      heads are; 0: no rescaling. Z = 1 only. Source: Pohlen et al. 2018 */
+  float huber;     /* errors beyond it count linearly; 0: squared throughout. Z = 1 only */
+  float eta;  /* priority = eta max + (1 - eta) mean of |TD| over the window's steps that count */
+  int stride; /* of the heads' rows, in reals */
+  const real *online;    /* (T+1, N, stride) heads of the network that is trained */
+  const real *target;    /* (T+1, N, stride) heads of the target network */
+  const int32_t *action; /* (T+1, N) */
+  const float *reward;   /* (T+1, N): reward[t+1] follows action t */
+  const uint8_t *flags;  /* (T+1, N), enum step_flag */
+  const float *weight;   /* (N) of each window's loss; NULL: 1 */
+};
+
+/* What q_loss sums over the steps that count: not truncated, among the first `counted`. Not
+ * divided. */
+enum q_sum {
+  Q_SUM_STEPS,
+  Q_SUM_LOSS,   /* weighted */
+  Q_SUM_TD,     /* |TD| */
+  Q_SUM_VALUE,  /* Q(x_t, a_t), on the heads' scale */
+  Q_SUM_TARGET, /* what it is trained towards, on that scale; Z > 1: the target's mean */
+  Q_SUM_REWARD, /* scaled and clipped */
+  Q_SUMS
+};
+
 struct device_ops {
   const char *name; /* "ref", "ref_double", "cpu", "guarded" */
   size_t real_bytes;
@@ -242,8 +294,8 @@ struct device_ops {
 
   /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32
    * and float32 as they are), one-hot previous action (zeros for -1) or a box's
-   * previous action * action_scale + action_shift (zeros on a first row), reward clipped to [-1, 1]
-   * (0 on a first row). */
+   * previous action * action_scale + action_shift (zeros on a first row), reward clipped to
+   * [-1, 1] unless raw_reward (0 on a first row). */
   void (*embed)(struct device *d, real *y, const struct device_inputs *in, int B);
 
   /* ---- linear layer, w (I, O), b (O) */
@@ -328,6 +380,41 @@ struct device_ops {
                             const real *advantage, const real *entropy,
                             const struct device_schedule *schedule, float baseline_cost,
                             float kl_cost);
+
+  /* ---- action values: rows of `head` are `stride` reals apart */
+  /* action (B): where uniform < epsilon a random one, floor(uniform / epsilon * A), else the one
+   * with the largest value (lowest index wins), also where uniform is negative. statistics (B, 2):
+   * the value of that action, and the largest one. */
+  void (*epsilon_greedy)(struct device *d, int32_t *action, float *statistics, const real *head,
+                         int stride, const struct device_action_values *values,
+                         const float *uniform, const float *epsilon, int B);
+  /* dhead (T, N, stride): the gradient of the loss at the online heads of the first T steps, 0 for
+   * those that do not count. Loss of a step: Z = 1: weight * 0.5 TD^2 (or Huber's), TD = y - Q(x_t,
+   * a_t), y = h(G_t) taken as a constant. Z > 1: weight * cross-entropy of the online distribution
+   * of a_t with the target's distribution, projected onto the atoms after r + discount^n z; there
+   * |TD| stands for that cross-entropy less the target's entropy (the KL divergence). The loss is
+   * their sum, divided by the steps that count (LOSS_MEAN) or by N (LOSS_SUM_OVER_TIME). td (T, N):
+   * TD, 0 where a step does not count. priority (N): 0 where none of the window's counts. sums:
+   * (Q_SUMS). NaN in, NaN out. Source: Kapturowski et al. 2019, section 2.3; van Hasselt et al.
+   * 2016; Z > 1: Bellemare et al. 2017, algorithm 1. */
+  void (*q_loss)(struct device *d, real *dhead, real *td, float *priority, real *sums,
+                 const struct device_q_loss *loss);
+  /* distance (1): the mean over B rows of |q_a - q_b| / max |q_b|, Euclidean over the actions; rows
+   * where q_b is 0 throughout count as 0. Source: Kapturowski et al. 2019, section 3 (Delta Q). */
+  void (*q_distance)(struct device *d, real *distance, const real *head_a, const real *head_b,
+                     int stride, const struct device_action_values *values, int B);
+
+  /* ---- noisy layers. Source: Fortunato et al. 2018, eqs. 10 and 11 (factorised noise) */
+  /* noise (n): f(normal), f(x) = sign(x) sqrt(|x|), of counters first .. first + n of (seed,
+   * stream). */
+  void (*factor_noise)(struct device *d, real *noise, uint64_t seed, uint32_t stream,
+                       uint32_t first, int n);
+  /* y (I, O) = mean + deviation * in (I) out (O); I = 1 and in NULL: a bias. */
+  void (*noisy_forward)(struct device *d, real *y, const real *mean, const real *deviation,
+                        const real *in, const real *out, int I, int O);
+  /* d_deviation (I, O) = dy * in out. (The gradient of the mean is dy itself.) */
+  void (*noisy_backward)(struct device *d, real *d_deviation, const real *dy, const real *in,
+                         const real *out, int I, int O);
 
   /* ---- optimisers over P parameters; gradients are scaled by min(1, max_norm / norm) first
    * (max_norm 0: not at all), norm (1) as computed by global_norm. Where the norm is not finite

@@ -19,8 +19,12 @@ struct network_config {
   const char *network;
   /* Pointers NULL: only the layout, the action's form and the two switches are read. */
   struct device_inputs inputs;
-  int head_size;  /* outputs for the policy, besides the value */
-  int num_layers; /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
+  int head_size;   /* outputs for the policy: A logits, or A*Z advantages */
+  int value_size;  /* outputs for the value: 1; Z, or 0 where the advantages are the values */
+  int head_hidden; /* 0: the head is one layer; else a hidden layer of so many (relu) before the
+                      outputs for the policy, and one of its own before those for the value */
+  bool noisy;      /* the head's layers are noisy ones */
+  int num_layers;  /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[NETWORK_MAX_LAYERS];
   int lstm_size; /* lstm: 1 or more; for images 0: none */
   enum activation activation;
@@ -40,9 +44,17 @@ struct network_workspace;
 
 /* What forward gives and backward takes. Arrays belong to the workspace. */
 struct network_outputs {
-  real *head; /* (T*N, stride): what the policy reads (logits), then the value */
-  int size;   /* outputs for the policy: A logits */
-  int stride; /* size + 1 */
+  real *head; /* (T*N, stride): what the policy reads (logits, advantages), then the value */
+  int size;   /* outputs for the policy */
+  int stride; /* size + value_size */
+};
+
+/* Which noise the noisy layers of a workspace have from now on: that of (seed, number), the same
+ * for the same two on every device. */
+struct network_noise {
+  bool on; /* false: none, the weights are their means */
+  uint64_t seed;
+  uint32_t number; /* of the batch or update */
 };
 
 /* Errors: INVALID (unknown network: names the nearest; sizes that make no sense). */
@@ -69,6 +81,10 @@ void network_init_parameters(const struct network *network, float *host, uint64_
 struct network_workspace *network_workspace_create(const struct network *network,
                                                    struct device *device, int rows, bool backward);
 void network_workspace_destroy(struct network_workspace *workspace);
+
+/* Draws the noise of the layers that have any; it stays until the next call. Without a call there is
+ * none. Backward has to follow a forward with the same noise. */
+void network_set_noise(struct network_workspace *workspace, const struct network_noise *noise);
 
 /* Forward over T steps of N sequences. inputs: T*N rows, time-major. state_in, state_out: (N, S), h
  * then c; NULL when S = 0. state_out may be NULL. On `first` rows the state before the step is
