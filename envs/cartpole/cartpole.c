@@ -1,6 +1,7 @@
 /* CartPole-v1 as Gymnasium 1.x has it, bit for bit against libm's sine and cosine: state and
  * arithmetic in float64 in Gymnasium's order of operations, the observation rounded to float32.
- * Options: max_steps. */
+ * Options: max_steps; hide_velocity, a test of memory: the observation is the cart's position and
+ * the pole's angle, and nothing else changes. */
 #include "envs/cartpole/cartpole.h"
 
 #include <math.h>
@@ -26,6 +27,7 @@ struct cartpole {
   double state[4];
   int steps;
   int max_steps;
+  int hide_velocity;
   struct pcg64 rng;
 };
 
@@ -47,15 +49,21 @@ int cartpole_fallen(const double state[4]) {
   return fabs(state[0]) > position_limit || fabs(state[2]) > angle_limit;
 }
 
-static const struct acorn_option options[] = {
-    {"max_steps", 500, 1, 1e9, 1, "the episode is cut (truncated) after so many steps"},
+enum { MAX_STEPS, HIDE_VELOCITY, NUM_OPTIONS };
+
+static const struct acorn_option options[NUM_OPTIONS] = {
+    [MAX_STEPS] = {"max_steps", 500, 1, 1e9, 1,
+                   "the episode is cut (truncated) after so many steps"},
+    [HIDE_VELOCITY] = {"hide_velocity", 0, 0, 1, 1,
+                       "1: the observation is position and angle alone"},
 };
 
 static int cartpole_space(struct acorn_space *space, const struct acorn_config *config, char *error,
                           size_t error_bytes) {
-  (void)config, (void)error, (void)error_bytes;
+  (void)error, (void)error_bytes;
+  int numbers = builtin_option(config, HIDE_VELOCITY) ? 2 : 4;
   space->num_tensors = 1;
-  space->tensor[0] = (struct acorn_tensor){"state", ACORN_FLOAT32, 1, {4}};
+  space->tensor[0] = (struct acorn_tensor){"state", ACORN_FLOAT32, 1, {numbers}};
   space->discrete = 2;
   return 0;
 }
@@ -64,14 +72,17 @@ static void *cartpole_create(const struct acorn_config *config, char *error, siz
   (void)error, (void)error_bytes;
   struct cartpole *env = calloc(1, sizeof *env);
   if (!env) return NULL;
-  env->max_steps = builtin_option(config, 0);
+  env->max_steps = builtin_option(config, MAX_STEPS);
+  env->hide_velocity = builtin_option(config, HIDE_VELOCITY);
   pcg64_seed(&env->rng, 0);
   return env;
 }
 
+/* Shapes: (4), the state; (2), cart position and pole angle, without velocities. */
 static void observe(const struct cartpole *env, struct acorn_row *row) {
   float *observation = row->observation[0];
-  for (int i = 0; i < 4; i++) observation[i] = (float)env->state[i];
+  int stride = env->hide_velocity ? 2 : 1;
+  for (int i = 0; i < 4; i += stride) *observation++ = (float)env->state[i];
 }
 
 static int cartpole_reset(void *self, const uint64_t *seed, struct acorn_row *row, char *error,
@@ -137,7 +148,7 @@ const struct acorn_env env_cartpole = {
     .name = "cartpole",
     .about = "balance a pole on a cart (Gymnasium's CartPole-v1)",
     .options = options,
-    .num_options = 1,
+    .num_options = NUM_OPTIONS,
     .space = cartpole_space,
     .create = cartpole_create,
     .reset = cartpole_reset,

@@ -102,6 +102,42 @@ static void cut_after_max_steps(void **state) {
   play_close(&play);
 }
 
+/* Beside a CartPole that shows all, with the same seeds and actions: the same episodes, of which
+ * two numbers are seen. */
+static void hidden_velocities_change_nothing_else(void **state) {
+  (void)state;
+  static struct play hidden;
+  struct space space;
+  struct error error;
+  const uint8_t untouched[8] = {0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5};
+  play_open(&play, "cartpole", "{\"max_steps\": 30}");
+  play_open(&hidden, "cartpole", "{\"max_steps\": 30, \"hide_velocity\": 1}");
+  assert_int_equal(registry_space(&space, hidden.env, &hidden.config, &error), STATUS_OK);
+  assert_int_equal(space.tensor[0].rank, 1);
+  assert_int_equal(space.tensor[0].shape[0], 2);
+
+  const float *all = play.tensor[0], *seen = hidden.tensor[0];
+  int terminated = 0, truncated = 0;
+  for (uint64_t seed = 0; seed < 50; seed++) {
+    play_reset(&play, seed % 3 ? NULL : &seed);
+    play_reset(&hidden, seed % 3 ? NULL : &seed);
+    for (int step = 0, ends = 0; !ends; step++) {
+      assert_true(seen[0] == all[0] && seen[1] == all[2]);
+      assert_memory_equal(&seen[2], untouched, sizeof(untouched));
+      int action = seed % 2 ? all[2] >= 0 : step % 7 < 4;
+      assert_int_equal(play_step(&play, action), play_step(&hidden, action));
+      assert_true(hidden.row.reward == play.row.reward);
+      assert_int_equal(hidden.row.terminated, play.row.terminated);
+      assert_int_equal(hidden.row.truncated, play.row.truncated);
+      terminated += play.row.terminated, truncated += play.row.truncated;
+      ends = play.row.terminated || play.row.truncated;
+    }
+  }
+  assert_true(terminated > 5 && truncated > 5);
+  play_close(&play);
+  play_close(&hidden);
+}
+
 static void falls_at_either_end(void **state) {
   (void)state;
   const double angle = 12 * 2 * M_PI / 360;
@@ -161,6 +197,7 @@ int main(void) {
       cmocka_unit_test(seed_42),
       cmocka_unit_test(scripted_policy_table),
       cmocka_unit_test(cut_after_max_steps),
+      cmocka_unit_test(hidden_velocities_change_nothing_else),
       cmocka_unit_test(falls_at_either_end),
       cmocka_unit_test(refuses_other_actions),
       cmocka_unit_test(the_picture_shows_cart_and_pole),

@@ -69,6 +69,13 @@ static const struct {
     {"cartpole", "{\"max_step\": 200}", 0, {"'max_step'", "did you mean 'max_steps'", "cartpole"}},
     {"cartpole", "{\"max_steps\": 0}", 0, {"'max_steps'", " 0,", "1..1e+09"}},
     {"cartpole", "{\"max_steps\": 2.5}", 0, {"'max_steps'", "2.5", "whole number"}},
+    {"cartpole", "{\"hide_velocity\": 1}", 500, {NULL}},
+    {"cartpole", "{\"hide_velocity\": true}", 500, {NULL}},
+    {"cartpole", "{\"hide_velocity\": 2}", 0, {"'hide_velocity'", " 2,", "0..1"}},
+    {"cartpole", "{\"hide_velocity\": -1}", 0, {"'hide_velocity'", "-1,", "0..1"}},
+    {"cartpole", "{\"hide_velocity\": 0.5}", 0, {"'hide_velocity'", "0.5", "whole number"}},
+    {"cartpole", "{\"hide_velocity\": \"yes\"}", 0, {"'hide_velocity'", "number", NULL}},
+    {"cartpole", "{\"hide_velocities\": 1}", 0, {"did you mean 'hide_velocity'", NULL}},
     {"cartpole", "{\"max_steps\": \"200\"}", 0, {"'max_steps'", "number", NULL}},
     {"cartpole", "{\"max_steps\": 1, \"max_steps\": 2}", 0, {"max_steps", "duplicate", NULL}},
     {"cartpole", "{\"max_steps\"", 0, {"not a JSON object", "{\"max_steps\"", "max_steps\": 500"}},
@@ -104,6 +111,8 @@ static void identifies_by_what_differs(void **state) {
     const char *env, *json, *identity;
   } table[] = {
       {"cartpole", "", "cartpole"},
+      {"cartpole", "{\"hide_velocity\": 0}", "cartpole"},
+      {"cartpole", "{\"hide_velocity\": 1}", "cartpole(hide_velocity=1)"},
       {"tmaze", "{\"length\": 20}", "tmaze(length=20)"},
       {"catch", "{\"columns\": 7, \"rows\": 12}", "catch(rows=12,columns=7)"},
   };
