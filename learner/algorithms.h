@@ -19,6 +19,14 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
     "V-trace actor-critic (IMPALA)")                                  \
   X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS,        \
     "synchronous advantage actor-critic with GAE(lambda)")            \
+  X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, \
+    "recurrent Q-learning from a prioritised replay")                    \
+  X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, \
+    "Q-learning from a replay")                                          \
+  X(double_dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, \
+    "dqn with double Q-learning")                                        \
+  X(rainbow, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, \
+    "dqn with all that Rainbow adds: double, dueling, prioritised, n-step, distributional, noisy") \
   X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS,        \
     "acts uniformly and learns nothing")                              \
   X(scripted, NULL, &policy_categorical, "scripted", ASYNCHRONOUS,    \
@@ -27,8 +35,8 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
 struct algorithm;
 struct policy;
 
-extern const struct algorithm algorithm_a2c, algorithm_vtrace;
-extern const struct policy policy_categorical;
+extern const struct algorithm algorithm_a2c, algorithm_q_learning, algorithm_vtrace;
+extern const struct policy policy_categorical, policy_epsilon_greedy;
 
 struct algorithm_row {
   const char *name, *help;

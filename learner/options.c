@@ -21,6 +21,8 @@
 #define SERVING "Serving"
 #define NETWORK LEARNER_OPTIONS_NETWORK
 #define ALGORITHM LEARNER_OPTIONS_ALGORITHM
+#define REPLAY LEARNER_OPTIONS_REPLAY
+#define EXPLORATION LEARNER_OPTIONS_EXPLORATION
 #define OPTIMISER LEARNER_OPTIONS_OPTIMISER
 #define RECORDS "Checkpoints and metrics"
 
@@ -40,6 +42,9 @@ static const struct option rows[] = {
      "exit if the environment takes longer than this to say what it looks like; 0: wait for ever"},
     CHOICE("agent", agent, "vtrace", AGENTS, RUN,
            "algorithm, see docs/algorithms.md; random and scripted act without learning"),
+    CHOICE("preset", preset, "auto", "auto|seed_atari|r2d2_paper|small", RUN,
+           "settings of r2d2 for the Atari: SEED RL's, those of its paper, or small ones for one "
+           "machine; auto: small where the machine's memory is too small for SEED RL's"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
     CHOICE("policy", policy, "greedy", "greedy|sample", RUN,
@@ -93,6 +98,19 @@ static const struct option rows[] = {
     BOOL("previous_action", previous_action, "true", NETWORK, "the previous action is an input"),
     BOOL("previous_reward", previous_reward, "true", NETWORK,
          "the reward into the step is an input"),
+    BOOL("clip_reward_input", clip_reward_input, "true", NETWORK,
+         "that input is clipped to +-1; false: as received"),
+    BOOL("dueling", dueling, "false", NETWORK,
+         "values of actions are a value plus an advantage of each, less their mean"),
+    INT("head_hidden", head_hidden, "0", 0, 65536, NETWORK,
+        "units of a hidden layer in the head, one for the policy or advantages and one for the "
+        "value; 0: none"),
+    BOOL("noisy", noisy, "false", NETWORK,
+         "the head's layers are noisy: they explore, so that --epsilon_start may be 0"),
+    INT("atoms", atoms, "1", 1, 1001, NETWORK,
+        "values of actions are distributions over so many atoms (C51: 51); 1: numbers"),
+    FLOAT("value_low", value_low, "-10", -1e9, 1e9, NETWORK, "value of the first atom"),
+    FLOAT("value_high", value_high, "10", -1e9, 1e9, NETWORK, "value of the last atom"),
     CHOICE("device", device, "cpu", "cpu|ref|ref_double|guarded", NETWORK,
            "what computes; ref is slow and exact; guarded, for tests: ref with its memory out of "
            "the host's reach"),
@@ -128,6 +146,52 @@ static const struct option rows[] = {
         "what a loss is: the mean over all steps of a batch, or the sum over the steps of a window "
         "and the mean over windows, which is unroll_length times as large"),
     FLOAT("kl_cost", kl_cost, "0", 0, 1e6, ALGORITHM, "weight of KL(behaviour, policy)"),
+    INT("n_steps", n_steps, "1", 1, 1000, ALGORITHM,
+        "rewards in a return before the target network's value"),
+    BOOL("partial_returns", partial_returns, "true", ALGORITHM,
+         "the last n_steps - 1 steps of a window count too, with shorter returns"),
+    BOOL("double_q", double_q, "true", ALGORITHM,
+         "the network that is trained chooses the action whose value the target network gives"),
+    INT("target_update", target_update, "2500", 1, 1e12, ALGORITHM,
+        "updates between two copies of the parameters into the target network"),
+    FLOAT("value_rescaling", value_rescaling, "0", 0, 1, ALGORITHM,
+          "epsilon of the rescaling h of returns (R2D2: 0.001); 0: none"),
+    FLOAT("huber", huber, "0", 0, 1e9, ALGORITHM,
+          "TD errors beyond this count linearly; 0: all are squared"),
+
+    INT("burn_in", burn_in, "0", 0, 10000, REPLAY,
+        "steps before an unroll that only bring the recurrent state up to date"),
+    INT("window_stride", window_stride, "0", 0, 10000, REPLAY,
+        "steps between the starts of two windows; 0: the steps that count in one"),
+    INT("replay_steps", replay_steps, "1M", 1, 2e9, REPLAY, "steps that the replay holds, at most"),
+    INT("replay_mib", replay_mib, "0", 0, 1e9, REPLAY,
+        "MiB that the replay takes, at most; 0: as many as replay_steps need"),
+    INT("replay_min_steps", replay_min_steps, "10k", 1, 2e9, REPLAY,
+        "steps in the replay before training starts"),
+    FLOAT("replay_ratio", replay_ratio, "1", 1e-3, 1e6, REPLAY,
+          "windows sampled for each one that is inserted"),
+    FLOAT("replay_band", replay_band, "0", 0, 1e9, REPLAY,
+          "windows by which sampling may fall behind replay_ratio before acting waits; 0: the least "
+          "that works, twice over"),
+    FLOAT("priority_exponent", priority_exponent, "0.9", 0, 10, REPLAY,
+          "windows are sampled in proportion to priority ^ this; 0: uniformly"),
+    FLOAT("importance_exponent", importance_exponent, "0.6", 0, 10, REPLAY,
+          "losses are weighted by (1 / probability) ^ this, the largest of a batch by 1; 0: equally"),
+    FLOAT("priority_eta", priority_eta, "0.9", 0, 1, REPLAY,
+          "priority of a window = eta max + (1 - eta) mean of its TD errors"),
+    CHOICE("initial_priority", initial_priority, "td", "td|max", REPLAY,
+           "of a new window: from the TD errors while it was played, or the largest so far"),
+
+    CHOICE("exploration", exploration, "per_environment", "per_environment|linear|constant",
+           EXPLORATION,
+           "how epsilon, the share of random actions, is set: epsilon_start ^ (1 + 7 i/(N - 1)) of "
+           "environment i of N; from epsilon_start to epsilon_end; or epsilon_start"),
+    FLOAT("epsilon_start", epsilon_start, "0.4", 0, 1, EXPLORATION, "see exploration"),
+    FLOAT("epsilon_end", epsilon_end, "0.01", 0, 1, EXPLORATION, "linear: epsilon at the end"),
+    INT("epsilon_steps", epsilon_steps, "100k", 1, 1e15, EXPLORATION,
+        "linear: environment steps until then"),
+    FLOAT("eval_epsilon", eval_epsilon, "0.001", 0, 1, EXPLORATION,
+          "epsilon of evaluators, and of --mode=evaluate, unless --policy=sample"),
 
     CHOICE("optimizer", optimizer, "adam", "adam|rmsprop", OPTIMISER,
            "optimiser; rmsprop is IMPALA's"),
@@ -182,8 +246,8 @@ const struct option_table learner_options_table = {
 };
 
 bool learner_option_is_of_experiment(const struct option *option) {
-  static const char *const groups[] = {NETWORK, ALGORITHM, OPTIMISER};
-  static const char *const names[] = {"env", "env_args", "agent"};
+  static const char *const groups[] = {NETWORK, ALGORITHM, REPLAY, EXPLORATION, OPTIMISER};
+  static const char *const names[] = {"env", "env_args", "agent", "preset"};
   for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
     if (strcmp(option->group, groups[i]) == 0) return true;
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -15,7 +15,7 @@ struct learner_options {
   struct options_given given; /* first: see options.h */
 
   /* run */
-  char *env, *env_args, *agent, *mode, *policy, *over, *checkpoint;
+  char *env, *env_args, *agent, *preset, *mode, *policy, *over, *checkpoint;
   char *logdir;
   bool resume;
   int64_t seed, total_steps, episodes, hang_s;
@@ -31,7 +31,10 @@ struct learner_options {
   /* network */
   char *network, *hidden, *activation;
   int64_t lstm_size, frame_stack;
-  bool previous_action, previous_reward;
+  bool previous_action, previous_reward, clip_reward_input;
+  bool dueling, noisy;
+  int64_t head_hidden, atoms;
+  double value_low, value_high;
   char *device, *precision;
 
   /* algorithm */
@@ -39,6 +42,20 @@ struct learner_options {
   double discount, lambda, rho_clip, c_clip, pg_rho_clip, reward_scale, reward_clip;
   char *loss_reduction;
   double baseline_cost, entropy_cost, target_entropy, entropy_adjustment_speed, kl_cost;
+  int64_t n_steps, target_update;
+  bool double_q, partial_returns;
+  double value_rescaling, huber;
+
+  /* replay */
+  int64_t burn_in, window_stride, replay_steps, replay_mib, replay_min_steps;
+  double replay_ratio, replay_band;
+  double priority_exponent, importance_exponent, priority_eta;
+  char *initial_priority;
+
+  /* exploration */
+  char *exploration;
+  double epsilon_start, epsilon_end, eval_epsilon;
+  int64_t epsilon_steps;
 
   /* optimiser */
   char *optimizer, *learning_rate_decay;
@@ -56,6 +73,8 @@ struct learner_options {
 /* Headings of the table whose options are hyperparameters. */
 #define LEARNER_OPTIONS_NETWORK "Network"
 #define LEARNER_OPTIONS_ALGORITHM "Algorithm"
+#define LEARNER_OPTIONS_REPLAY "Replay"
+#define LEARNER_OPTIONS_EXPLORATION "Exploration"
 #define LEARNER_OPTIONS_OPTIMISER "Optimiser"
 
 extern const struct option_table learner_options_table;
@@ -75,6 +94,14 @@ void learner_options_evaluate(struct learner_options *options);
 
 /* Windows N of a training batch: as given, or one of every environment. */
 int learner_options_batch_size(const struct learner_options *options);
+
+/* Steps T of a training window: the burn-in and the unroll; and those between the starts of two
+ * windows. */
+int learner_options_window_steps(const struct learner_options *options);
+int learner_options_stride(const struct learner_options *options);
+
+/* Steps of an unroll whose loss counts: all, or those whose n-step return ends inside it. */
+int learner_options_counted_steps(const struct learner_options *options);
 
 /* Whether there are settings for that environment. */
 bool learner_options_has_preset(const char *env);

@@ -131,6 +131,19 @@ int learner_options_batch_size(const struct learner_options *options) {
   return (int)(options->batch_size ? options->batch_size : options->num_envs);
 }
 
+int learner_options_window_steps(const struct learner_options *options) {
+  return (int)(options->burn_in + options->unroll_length);
+}
+
+int learner_options_counted_steps(const struct learner_options *options) {
+  return (int)(options->unroll_length - (options->partial_returns ? 0 : options->n_steps - 1));
+}
+
+int learner_options_stride(const struct learner_options *options) {
+  return options->window_stride ? (int)options->window_stride
+                                : learner_options_counted_steps(options);
+}
+
 bool learner_options_has_preset(const char *env) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (strcmp(presets[i].env, env) == 0) return true;

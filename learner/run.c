@@ -8,6 +8,7 @@
 #include "learner/report/gauges.h"
 #include "learner/run_checkpoint.h"
 #include "learner/run_environment.h"
+#include "learner/run_experience.h"
 #include "learner/run_parts.h"
 
 enum { GOODBYE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
@@ -49,7 +50,7 @@ enum status run_create(struct run *run, const struct learner_options *options,
   if (status == STATUS_OK) status = open_folder(run, error);
   if (status == STATUS_OK) status = run_check_same(run, error);
   if (status == STATUS_OK) status = run_make_network(run, error);
-  if (status == STATUS_OK) status = run_check_memory(run, error);
+  if (status == STATUS_OK) status = run_plan_experience(run, error);
   if (status != STATUS_OK) return status;
   gauges_create(run);
   run_make_progress(run, callbacks);

@@ -31,6 +31,10 @@ struct run {
   int rank;                          /* of this learner among several; it is alone, so 0 */
   struct network *network;
   struct step_shape shape; /* of all steps: from the space, the policy and the network */
+  struct {
+    struct pages_config pages;
+    int64_t min_windows; /* in a replay before training starts */
+  } plan;                /* what the sizes in the options come to */
   struct progress *progress;
   struct weights *weights;
   struct update
@@ -47,6 +51,7 @@ struct run {
   struct gauges *gauges;
   struct inference_metrics inference_metrics;
   struct metric *fifo_wait_us, *trainer_wait_us, *window_lag_updates, *update_us;
+  struct metric *initial_priority, *updated_priority; /* of windows of a replay */
   struct checkpoint_kept kept; /* of the thread that writes checkpoints */
   bool resumed;
 };

@@ -4,9 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "learner/experience/fifo.h"
-
-#include "learner/serve/memory.h"
+#include "learner/run_experience.h"
 
 /* ---- the network */
 
@@ -30,6 +28,19 @@ static enum status parse_hidden(struct network_config *config, const char *text,
   }
 }
 
+/* A head that says what each action is worth. */
+static void describe_values(struct network_config *config, const struct learner_options *options) {
+  int A = config->head_size, Z = (int)options->atoms;
+  config->values = (struct device_action_values){.A = A,
+                                                 .Z = Z,
+                                                 .dueling = options->dueling,
+                                                 .low = (float)options->value_low,
+                                                 .high = (float)options->value_high};
+  config->head_size = A * Z;
+  config->value_size = options->dueling ? Z : 0;
+  config->noisy = options->noisy;
+}
+
 static struct step_shape shape_of(const struct run *run) {
   return (struct step_shape){.row_stride = run->inputs.row_stride,
                              .action_bytes = space_action_bytes(&run->space),
@@ -45,8 +56,11 @@ enum status run_make_network(struct run *run, struct error *error) {
       .network = run->agent->network[0] ? run->agent->network : options->network,
       .inputs = run->inputs,
       .head_size = run->agent->policy->head_size(&run->space),
+      .value_size = 1,
+      .head_hidden = (int)options->head_hidden,
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
+  if (run->agent->policy->action_values) describe_values(&config, options);
   enum status status = parse_hidden(&config, options->hidden, error);
   if (status == STATUS_OK) status = network_create(&run->network, &config, error);
   if (status == STATUS_OK)
@@ -55,27 +69,6 @@ enum status run_make_network(struct run *run, struct error *error) {
     status = device_create_with(&run->trainer_device, options->device, options->precision, error);
   if (status == STATUS_OK) run->shape = shape_of(run);
   return status;
-}
-
-enum status run_check_memory(const struct run *run, struct error *error) {
-  const struct learner_options *o = run->options;
-  const struct step_shape shape = run->shape;
-  double row = (double)shape.row_stride + 52 + 2.0 * shape.action_bytes + 4.0 * shape.statistics +
-               8.0 * shape.state_size;
-  double batch =
-      run->trains ? (double)learner_options_batch_size(o) * (double)(o->unroll_length + 1) : 0;
-  double steps =
-      (double)pages_needed(run->num_train_slots, shape.footprint) * (double)o->unroll_length +
-      2.0 * batch;
-  double activations = 64.0 * (double)(o->lstm_size + 4 * NETWORK_MAX_LAYERS * 64) * batch / 16;
-  activations += 4.0 * (double)network_numbers_per_row(run->network) * batch;
-  double bytes = row * steps + activations + 32.0 * (double)network_num_parameters(run->network);
-  double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  if (bytes < 0.8 * room) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID,
-                     "these sizes need about %.0f GiB and the machine has %.0f: give smaller "
-                     "--batch_size, --unroll_length, --num_envs or --hidden",
-                     bytes / 0x1p30, room / 0x1p30);
 }
 
 /* ---- how far it is */
@@ -104,30 +97,6 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
 
 /* ---- training */
 
-static bool is_synchronous(const struct run *run) {
-  return run->agent->pace == SYNCHRONOUS;
-}
-
-static void make_experience(struct run *run) {
-  const struct learner_options *options = run->options;
-  struct pages_config pages = {
-      .num_slots = run->num_train_slots,
-      .num_pages = pages_needed(run->num_train_slots, run->shape.footprint),
-      .page_steps = (int)options->unroll_length,
-      .shape = run->shape,
-      .phase = is_synchronous(run) ? PAGES_TOGETHER : PAGES_STAGGERED,
-      .spare_rows = memory_spare_rows(run->num_eval_slots, &run->shape)};
-  run->pages = pages_create(run->inference_device, &pages);
-  struct fifo_config fifo = {.T = (int)options->unroll_length,
-                             .N = learner_options_batch_size(options),
-                             .shape = run->shape,
-                             .max_lag = options->max_lag,
-                             .synchronous = is_synchronous(run),
-                             .give_wait_us = run->fifo_wait_us,
-                             .take_wait_us = run->trainer_wait_us};
-  run->source = fifo_create(run->inference_device, &fifo);
-}
-
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
                               struct error *error) {
   if (!run->agent->algorithm) return STATUS_OK;
@@ -135,7 +104,7 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
       update_create(&run->update, run->trainer_device, run->network,
                     run->trains ? run->agent->algorithm : NULL, run->options, error);
   if (status != STATUS_OK) return status;
-  if (run->trains) make_experience(run);
+  if (run->trains) run_make_experience(run);
   struct trainer_config trainer = {
       .on_saved = callbacks->on_saved,
       .context = callbacks->context,
@@ -149,6 +118,10 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
 }
 
 /* ---- serving */
+
+static bool is_synchronous(const struct run *run) {
+  return run->agent->pace == SYNCHRONOUS;
+}
 
 /* A client that others do not wait for is out of step from then on, and so are the windows of its
  * environments: a synchronous algorithm puts up with more. */
@@ -168,6 +141,19 @@ static int target_rows(const struct run *run) {
 static int batches_at_a_time(const struct run *run) {
   bool waits = run->options->deterministic || is_synchronous(run);
   return run->inference_device->ops->asynchronous && !waits ? BATCHER_MAX_RUNNING : 1;
+}
+
+static struct exploration exploration_of(const struct learner_options *options) {
+  enum exploration_kind kind =
+      strcmp(options->exploration, "linear") == 0     ? EXPLORATION_LINEAR
+      : strcmp(options->exploration, "constant") == 0 ? EXPLORATION_CONSTANT
+                                                      : EXPLORATION_PER_ENVIRONMENT;
+  return (struct exploration){.kind = kind,
+                              .environments = (int)options->num_envs,
+                              .start = options->epsilon_start,
+                              .end = options->epsilon_end,
+                              .steps = options->epsilon_steps,
+                              .evaluation = options->eval_epsilon};
 }
 
 void run_make_serving(struct run *run) {
@@ -218,6 +204,7 @@ void run_make_serving(struct run *run) {
       .seed = (uint64_t)options->seed,
       .rank = run->rank,
       .greedy_eval = strcmp(options->policy, "greedy") == 0,
+      .exploration = exploration_of(options),
       .lockstep = options->deterministic,
       .waits_for_updates = options->deterministic || is_synchronous(run),
       .running = batcher.running,

@@ -10,11 +10,6 @@
  * the network or the device cannot be had so. */
 MUST_CHECK enum status run_make_network(struct run *run, struct error *error);
 
-/* What the sizes come to, so that a slip of the keyboard is a sentence and not a machine that
- * swaps: rows of experience, training batches with their activations, parameters with the
- * optimiser's. Errors: INVALID: the machine has not so much memory. */
-MUST_CHECK enum status run_check_memory(const struct run *run, struct error *error);
-
 void run_make_progress(struct run *run, const struct run_callbacks *callbacks);
 
 /* The update holds the parameters, so evaluation needs it too; the rest only when something is

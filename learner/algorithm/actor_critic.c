@@ -119,13 +119,13 @@ static void losses(struct actor_critic *self, real *sums, const struct train_bat
                  self->d_value, 1, steps, 1);
 }
 
-void actor_critic_gradient(void *self_, real *gradient, const real *params,
+void actor_critic_gradient(void *self_, real *gradient, const struct parameters *params,
                            const struct train_batch *batch, const struct device_inputs *inputs,
                            const struct schedule *schedule) {
   struct actor_critic *self = self_;
-  struct network_outputs out = forward(self, params, batch, inputs);
+  struct network_outputs out = forward(self, params->online, batch, inputs);
   losses(self, device_at(self->device, gradient, self->P), batch, &out, schedule);
-  network_backward(self->workspace, gradient, params, self->d_head, batch->state, inputs, self->T,
+  network_backward(self->workspace, gradient, params->online, self->d_head, batch->state, inputs, self->T,
                    self->N);
 }
 

@@ -41,7 +41,7 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
 
 /* Operations of struct algorithm; self: a struct actor_critic. */
 void actor_critic_destroy(void *self);
-void actor_critic_gradient(void *self, real *gradient, const real *params,
+void actor_critic_gradient(void *self, real *gradient, const struct parameters *params,
                            const struct train_batch *batch, const struct device_inputs *inputs,
                            const struct schedule *schedule);
 void actor_critic_complete(const void *self, struct losses *losses,

@@ -31,6 +31,7 @@ struct loss_term {
 
 /* What is in force in one update. */
 struct schedule {
+  int64_t update; /* its number, from 1 */
   double learning_rate;
   double entropy_cost;
   const struct device_schedule *device; /* the same, as operations read it */
@@ -43,6 +44,12 @@ struct losses {
   double term[LOSS_MAX_TERMS];
 };
 
+/* (P) each, device memory. */
+struct parameters {
+  const real *online; /* what is trained */
+  const real *target; /* an earlier copy of it; NULL unless the algorithm has one */
+};
+
 /* What an algorithm is made for. Borrowed for its life. */
 struct learning {
   struct device *device;
@@ -53,14 +60,19 @@ struct learning {
 struct algorithm {
   const struct loss_term *terms;
   int num_terms;
-  int num_sums; /* reals that follow the gradient, see below */
+  int num_sums;    /* reals that follow the gradient, see below */
+  bool replays;    /* its batches are sampled from a replay, with weights, and it gives each window a
+                      priority (batch->priority); false: each window is trained on once */
+  bool has_target; /* it reads a second copy of the parameters, which is replaced by the first every
+                      --target_update updates */
   void *(*create)(const struct learning *learning);
   void (*destroy)(void *self);
   /* The gradient (P) of the loss, and right behind it (num_sums) sums over the batch's steps, the
    * first of them the number of steps that count: so that one reduction over several learners takes
    * both. inputs: what the network reads of the (T+1, N) steps. */
-  void (*gradient)(void *self, real *gradient, const real *params, const struct train_batch *batch,
-                   const struct device_inputs *inputs, const struct schedule *schedule);
+  void (*gradient)(void *self, real *gradient, const struct parameters *params,
+                   const struct train_batch *batch, const struct device_inputs *inputs,
+                   const struct schedule *schedule);
   /* From the terms that are means of sums, which are there, to the total, the entropy and the other
    * terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);

@@ -20,7 +20,10 @@ struct policy {
   const char *actions; /* the action spaces that it acts in: "discrete" */
   /* Outputs that the network's head has for it, besides the value; 0: not for this space. */
   int (*head_size)(const struct space *space);
-  /* Floats that are kept with a step, as what the behaviour policy was: log mu(a|x). */
+  /* The head says what each action is worth (network_outputs.values), and may have several atoms
+   * for each. A policy of this kind explores: policy_rows.epsilon is set. */
+  bool action_values;
+  /* Floats that are kept with a step: log mu(a|x), or the values Q(x, a) and max Q(x, .). */
   int statistics;
   /* By operations of the device, which has all of the arrays. Shapes: action (B) of
    * space_action_bytes each, statistics (B, statistics). */

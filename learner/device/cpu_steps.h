@@ -132,12 +132,13 @@ static void gather_steps(struct device *d, const struct device_steps *steps, int
                          const struct device_pool *pool, const struct device_unroll *unroll) {
   (void)d;
   const uint8_t *previous = unroll->previous_action;
-  previous = gather_span(steps, N, column, 0, pool, unroll->first, unroll->T, previous);
-  gather_span(steps, N, column, unroll->T, pool, unroll->last, 1, previous);
+  for (int s = 0, t = 0; s < unroll->num_spans; t += unroll->span[s++].count)
+    previous = gather_span(steps, N, column, t, pool, unroll->span[s].row, unroll->span[s].count,
+                           previous);
   size_t stride = pool->row_stride;
   for (ptrdiff_t k = 0; k < unroll->depth; k++)
     memcpy(steps->observation + (column - (k + 1) * N) * (ptrdiff_t)stride,
-           pool->observation + (size_t)(unroll->before - k) * stride, stride);
+           pool->observation + (size_t)unroll->before[k] * stride, stride);
 }
 
 #endif

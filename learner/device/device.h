@@ -91,15 +91,19 @@ enum { DEVICE_RECORD_FLAGS = 4, DEVICE_RECORD_STATISTICS = 8 }; /* offsets */
 /* Bytes of a record, a multiple of 4. */
 size_t device_record_bytes(int statistics, int action_bytes);
 
-/* Where the T+1 steps of a training window lie in the pool. */
+enum { DEVICE_MAX_SPANS = 8, DEVICE_MAX_FOOTPRINT = 16 };
+
+/* Where the steps of a training window lie in the pool. */
 struct device_unroll {
-  int T;
-  int64_t first; /* row of the first step; T rows from there on */
-  int64_t last;  /* row of step T */
-  /* Observations before the first step that are needed too, for stacked frames: rows before, before
-   * - 1 ... */
-  int64_t before;
+  int num_spans; /* of consecutive rows, in the order of the steps */
+  struct {
+    int64_t row;
+    int count;
+  } span[DEVICE_MAX_SPANS];
+  /* Observations before the first step that are needed too, for stacked frames: their rows, newest
+   * first. */
   int depth;
+  int64_t before[DEVICE_MAX_FOOTPRINT];
   const void *previous_action; /* (action_bytes) of the step before the first */
 };
 

@@ -43,28 +43,36 @@ static void ref_scatter_steps(struct device *d, const struct device_pool *pool, 
   }
 }
 
+/* Step `to` of the batch from a row of the pool. Returns its action. */
+static const uint8_t *gather_step(const struct device_steps *steps, int64_t to,
+                                  const struct device_pool *pool, int64_t from,
+                                  const uint8_t *previous) {
+  size_t statistics = (size_t)pool->statistics * sizeof(float), action = (size_t)pool->action_bytes;
+  const uint8_t *record = item(pool->record, from, pool->record_bytes);
+  const uint8_t *own = record + DEVICE_RECORD_STATISTICS + statistics;
+  memcpy(&steps->reward[to], record, sizeof(float));
+  steps->flags[to] = record[DEVICE_RECORD_FLAGS];
+  memcpy(item(steps->statistics, to, statistics), record + DEVICE_RECORD_STATISTICS, statistics);
+  memcpy(item(steps->previous_action, to, action), previous, action);
+  if (steps->flags[to] & STEP_FIRST)
+    memset(item(steps->previous_action, to, action), pool->no_action, action);
+  memcpy(item(steps->action, to, action), own, action);
+  memcpy(item(steps->observation, to, pool->row_stride),
+         item(pool->observation, from, pool->row_stride), pool->row_stride);
+  return own;
+}
+
 static void ref_gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
                              const struct device_pool *pool, const struct device_unroll *unroll) {
   (void)d;
-  size_t statistics = (size_t)pool->statistics * sizeof(float), action = (size_t)pool->action_bytes;
   const uint8_t *previous = unroll->previous_action;
-  for (int t = 0; t <= unroll->T; t++) {
-    int64_t from = t < unroll->T ? unroll->first + t : unroll->last, to = (int64_t)t * N + column;
-    const uint8_t *record = item(pool->record, from, pool->record_bytes);
-    memcpy(&steps->reward[to], record, sizeof(float));
-    steps->flags[to] = record[DEVICE_RECORD_FLAGS];
-    memcpy(item(steps->statistics, to, statistics), record + DEVICE_RECORD_STATISTICS, statistics);
-    memcpy(item(steps->previous_action, to, action), previous, action);
-    if (steps->flags[to] & STEP_FIRST)
-      memset(item(steps->previous_action, to, action), pool->no_action, action);
-    previous = record + DEVICE_RECORD_STATISTICS + statistics;
-    memcpy(item(steps->action, to, action), previous, action);
-    memcpy(item(steps->observation, to, pool->row_stride),
-           item(pool->observation, from, pool->row_stride), pool->row_stride);
-  }
+  int64_t to = column;
+  for (int s = 0; s < unroll->num_spans; s++)
+    for (int i = 0; i < unroll->span[s].count; i++, to += N)
+      previous = gather_step(steps, to, pool, unroll->span[s].row + i, previous);
   for (int64_t k = 0; k < unroll->depth; k++)
     memcpy(item(steps->observation, column - (k + 1) * N, pool->row_stride),
-           item(pool->observation, unroll->before - k, pool->row_stride), pool->row_stride);
+           item(pool->observation, unroll->before[k], pool->row_stride), pool->row_stride);
 }
 
 #endif

@@ -25,6 +25,8 @@ struct train_batch *train_batch_create(struct device *device, int T, int N,
   batch->stamp = check_alloc(rows, sizeof(*batch->stamp));
   batch->depth = check_alloc((size_t)N, sizeof(*batch->depth));
   batch->window = check_alloc((size_t)N, sizeof(*batch->window));
+  batch->weight = device_share(device, (size_t)N * sizeof(float));
+  batch->priority = device_share(device, (size_t)N * sizeof(float));
   return batch;
 }
 
@@ -35,6 +37,8 @@ void train_batch_destroy(struct device *device, struct train_batch *batch) {
                     batch->state};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) device->ops->release(device, arrays[i]);
+  device_unshare(device, &batch->weight);
+  device_unshare(device, &batch->priority);
   free(batch->stamp);
   free(batch->depth);
   free(batch->window);

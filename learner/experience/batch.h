@@ -1,17 +1,21 @@
 /* A training batch of N windows of T+1 steps, time-major: what experience hands to training.
  * What networks and losses read is device memory; what the trainer decides by is on the host too.
- * All is allocated once. Owner: the FIFO (fifo.h), lent to the trainer from take to release. */
+ * All is allocated once. Owner: the source (source.h), lent to the trainer from take to release. */
 #ifndef ACORN_LEARNER_EXPERIENCE_BATCH_H
 #define ACORN_LEARNER_EXPERIENCE_BATCH_H
 
 #include "learner/device/device.h"
 #include "learner/experience/step_shape.h"
 
-/* A window: its slot, the slot's life, and the absolute number of its first step in that life. */
+/* A window: its slot, the slot's life, and the absolute number of its first step in that life; and
+ * where that step is: the number of the window's start (pages.h), and the generation of its page.
+ */
 struct window {
   int slot;
   uint32_t life;
   uint64_t first_step;
+  int32_t start;
+  uint64_t generation;
 };
 
 struct train_batch {
@@ -33,7 +37,11 @@ struct train_batch {
   int32_t *depth;        /* (N) steps before the first that belong to its episode, at most
                             footprint: as many are in history */
   struct window *window; /* (N) */
-  int num_windows;       /* filled so far; N when it is handed to the trainer */
+
+  /* on both, (N) floats, of a source that replays */
+  struct device_shared weight;   /* of each window's loss */
+  struct device_shared priority; /* that the update gives each window */
+  int num_windows;               /* filled so far; N when it is handed to the trainer */
 };
 
 struct train_batch *train_batch_create(struct device *device, int T, int N,

@@ -5,14 +5,10 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/experience/wait_time.h"
 
 /* What the batch that is not open is doing. */
 enum lent { LENT_NOT, LENT_READY, LENT_TAKEN };
-
-/* A wait that is measured. since_us: when the present one began, 0 if nobody waits. */
-struct wait_time {
-  int64_t total_us, since_us;
-};
 
 struct fifo {
   struct source source;      /* first: what others see of it */
@@ -66,32 +62,16 @@ static void swap_if_possible(struct fifo *fifo) {
   pthread_cond_signal(&fifo->ready);
 }
 
-static void begin_wait(struct wait_time *wait) {
-  if (!wait->since_us) wait->since_us = clock_now_us();
-}
-
-static void end_wait(struct wait_time *wait, struct metric *metric) {
-  if (!wait->since_us) return;
-  int64_t waited_us = clock_now_us() - wait->since_us;
-  metric_observe(metric, (double)waited_us);
-  wait->total_us += waited_us;
-  wait->since_us = 0;
-}
-
-static int64_t waited_us(const struct wait_time *wait, int64_t now_us) {
-  return wait->total_us + (wait->since_us ? now_us - wait->since_us : 0);
-}
-
 /* ---- inference's side */
 
 /* The open batch with room for a window; NULL once closed. */
 static struct train_batch *wait_for_room(struct fifo *fifo) {
   pthread_mutex_lock(&fifo->lock);
   while (!fifo->closed && is_full(fifo->open)) {
-    begin_wait(&fifo->give_wait);
+    wait_time_begin(&fifo->give_wait);
     pthread_cond_wait(&fifo->room, &fifo->lock);
   }
-  end_wait(&fifo->give_wait, fifo->config.give_wait_us);
+  wait_time_end(&fifo->give_wait, fifo->config.give_wait_us);
   struct train_batch *batch = fifo->closed ? NULL : fifo->open;
   pthread_mutex_unlock(&fifo->lock);
   return batch;
@@ -110,12 +90,17 @@ static bool add_window(struct fifo *fifo, struct train_batch *batch) {
   return full;
 }
 
-static bool is_too_old(const struct fifo *fifo, struct pages *pages, const struct window *window,
-                       int64_t current_version) {
+/* Version of the parameters that chose the action of step t of the window. */
+static int64_t version_of(const struct pages *pages, const struct window *window, int t) {
+  return step_stamp_version(pages_rows(pages)->stamp[pages_row(pages, window, t)]);
+}
+
+static bool is_too_old(const struct fifo *fifo, const struct pages *pages,
+                       const struct window *window, int64_t current_version) {
   const struct fifo_config *config = &fifo->config;
-  if (config->synchronous && pages_version(pages, window, config->T - 1) < current_version)
+  if (config->synchronous && version_of(pages, window, config->T - 1) < current_version)
     return true;
-  return config->max_lag > 0 && current_version - pages_version(pages, window, 0) > config->max_lag;
+  return config->max_lag > 0 && current_version - version_of(pages, window, 0) > config->max_lag;
 }
 
 static void drop(struct fifo *fifo, struct pages *pages, const struct window *window) {
@@ -137,7 +122,8 @@ static bool give(struct source *source, struct pages *pages, const struct window
     pages_release(pages, window);
     return false;
   }
-  pages_gather(pages, batch, batch->num_windows, window);
+  pages_gather(pages, fifo->device, batch, batch->num_windows, window);
+  pages_release(pages, window);
   return add_window(fifo, batch);
 }
 
@@ -145,10 +131,10 @@ static void drain(struct source *source) {
   struct fifo *fifo = fifo_of(source);
   pthread_mutex_lock(&fifo->lock);
   while (!fifo->closed && fifo->lent != LENT_NOT) {
-    begin_wait(&fifo->give_wait);
+    wait_time_begin(&fifo->give_wait);
     pthread_cond_wait(&fifo->room, &fifo->lock);
   }
-  end_wait(&fifo->give_wait, fifo->config.give_wait_us);
+  wait_time_end(&fifo->give_wait, fifo->config.give_wait_us);
   pthread_mutex_unlock(&fifo->lock);
 }
 
@@ -160,10 +146,10 @@ static struct train_batch *take(struct source *source) {
   uint64_t gathered = 0;
   pthread_mutex_lock(&fifo->lock);
   while (!fifo->closed && fifo->lent != LENT_READY) {
-    begin_wait(&fifo->take_wait);
+    wait_time_begin(&fifo->take_wait);
     pthread_cond_wait(&fifo->ready, &fifo->lock);
   }
-  end_wait(&fifo->take_wait, fifo->config.take_wait_us);
+  wait_time_end(&fifo->take_wait, fifo->config.take_wait_us);
   if (!fifo->closed) {
     batch = fifo->other;
     gathered = fifo->other_gathered;
@@ -205,8 +191,8 @@ static struct source_counters counters(struct source *source) {
       .windows_given = fifo->windows_given,
       .windows_dropped_lag = fifo->windows_dropped_lag,
       .batches_taken = fifo->batches_taken,
-      .give_wait_us = waited_us(&fifo->give_wait, now_us),
-      .take_wait_us = waited_us(&fifo->take_wait, now_us),
+      .give_wait_us = wait_time_total(&fifo->give_wait, now_us),
+      .take_wait_us = wait_time_total(&fifo->take_wait, now_us),
       .busy_us = fifo->lent == LENT_TAKEN ? now_us - fifo->taken_us : 0,
       .open_windows = fifo->open->num_windows,
       .full = fifo->give_wait.since_us != 0 && is_full(fifo->open),

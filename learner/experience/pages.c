@@ -2,15 +2,20 @@
  * free list; so one pair of links serves both. Both lists run from older to newer by the time a
  * page was begun.
  *
- * Why a page is held is a set of reasons: it is being filled, its own window waits, the window
- * before waits for its first step, or the window after begins with frames of it. The page becomes
+ * A page is held as often as there is a reason: it is being filled, or a window that needs it has
+ * not been released: one that begins in it, one that began before and reaches into it, one that
+ * begins after it and shows frames of it. Windows are counted when they begin, or when the page
+ * does that they will reach into; those that will show its frames when it is full. The page becomes
  * free when the last reason goes.
  *
  * The free list is kept in order by inserting from its newer end. Windows complete about in the
  * order in which they were begun, because slots step at about the same rate: so the place is nearly
  * always at the end, or a few pages from it. A slot that is much slower than the others walks past
  * what they have freed meanwhile, but it does so rarely, and never past more pages than there are
- * free. */
+ * free.
+ *
+ * A window's pages are found from its first one by links that outlive the chain: each page knows
+ * the next one of its life, with its generation, so a link into a reused page is seen. */
 #include "learner/experience/pages.h"
 
 #include <stdlib.h>
@@ -20,21 +25,23 @@
 
 enum { NONE = -1 };
 
-/* Why a page is held, in bits. */
-enum hold {
-  HOLD_FILLING = 1,
-  HOLD_OWN_WINDOW = 2,
-  HOLD_WINDOW_BEFORE = 4,
-  HOLD_WINDOW_AFTER = 8 /* only with a footprint */
+/* The neighbour of a page in its life; a page that was reused since has another generation. */
+struct link {
+  int page; /* NONE: there is none */
+  uint64_t generation;
 };
 
 struct page {
   int older,
-      newer;     /* in the slot's chain while held, in the free list while free; NONE at the ends */
-  unsigned hold; /* enum hold; 0: free */
-  bool lead;     /* holds the steps before the phase, in its last rows: no window of its own */
-  uint64_t begun;      /* counts up over the pool; 0: never */
+      newer; /* in the slot's chain while held, in the free list while free; NONE at the ends */
+  int holds; /* reasons to hold it; 0: free */
+  int pins;  /* windows that need it and are pinned */
+  bool lead; /* holds the steps before the phase, in its last rows: no window begins in it */
+  uint64_t generation; /* counts up over the pool as pages are begun; 0: never */
   uint64_t first_step; /* absolute, in its life */
+  int slot;
+  uint32_t life;
+  struct link previous, next;
 };
 
 struct slot {
@@ -42,7 +49,7 @@ struct slot {
   int skip;   /* steps left before the first page */
   bool alive;
   uint32_t life;
-  uint64_t next_first_step; /* of the slot's next page */
+  uint64_t phase; /* first step that begins a window */
 };
 
 struct list {
@@ -53,26 +60,57 @@ struct pages {
   struct pages_config config; /* read-only after create, as are the pointers */
   struct device *device;
   struct pages_rows rows;
-  struct page *page; /* (num_pages) */
-  struct slot *slot; /* (num_slots) */
+  void (*gone)(void *context, int32_t first, int count);
+  void *context;
+
+  pthread_mutex_t lock; /* guards what follows, if config.replays */
+  struct page *page;    /* (num_pages) */
+  struct slot *slot;    /* (num_slots) inference's */
   struct list free;
   int num_free;
-  uint64_t begun; /* pages begun so far */
+  uint64_t generation; /* pages begun so far */
 };
 
 /* ---- the pool */
 
-/* Each slot fills one page while its last window waits to be gathered, in another; a third holds
- * the footprint of the window that waits. */
-int pages_needed(int num_slots, int footprint) {
-  return (footprint ? 3 : 2) * num_slots;
+static int floor_div(int a, int b) {
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+static void set_defaults(struct pages_config *config) {
+  if (!config->stride) config->stride = config->page_steps;
+  if (!config->window_steps) config->window_steps = config->page_steps;
+}
+
+/* Pages from the one with the oldest frame of a window that begins at an offset to the one that is
+ * being filled when the slot's next window closes. */
+static int pages_of_waiting(const struct pages_config *config, int offset) {
+  int oldest = offset - config->shape.footprint;
+  int newest = offset + config->window_steps + config->stride - 1;
+  return floor_div(newest, config->page_steps) - floor_div(oldest, config->page_steps) + 1;
+}
+
+int pages_needed(const struct pages_config *config) {
+  struct pages_config full = *config;
+  set_defaults(&full);
+  int most = 0;
+  for (int offset = 0; offset < full.page_steps; offset += full.stride) {
+    int pages = pages_of_waiting(&full, offset);
+    if (pages > most) most = pages;
+  }
+  return most * full.num_slots;
+}
+
+static int starts_per_page(const struct pages *pages) {
+  return pages->config.page_steps / pages->config.stride;
 }
 
 static void create_rows(struct pages *pages) {
   const struct pages_config *config = &pages->config;
   const struct step_shape *shape = &config->shape;
   const struct device_ops *ops = pages->device->ops;
-  size_t num_pages = (size_t)config->num_pages, rows = num_pages * (size_t)config->page_steps;
+  size_t rows = (size_t)config->num_pages * (size_t)config->page_steps;
+  size_t starts = rows / (size_t)config->stride;
   size_t record = device_record_bytes(shape->statistics, shape->action_bytes);
   size_t spare = (size_t)config->spare_rows;
   CHECK(rows + spare <= INT32_MAX, "%zu steps in pages: operations number rows by int32", rows);
@@ -85,39 +123,55 @@ static void create_rows(struct pages *pages) {
       .statistics = shape->statistics,
       .action_bytes = shape->action_bytes,
       .no_action = shape->box ? 0 : 0xff};
-  to->start_action = ops->alloc(pages->device, num_pages * (size_t)shape->action_bytes);
+  to->start_action = ops->alloc(pages->device, starts * (size_t)shape->action_bytes);
   if (shape->state_size)
     to->start_state =
-        ops->alloc(pages->device, num_pages * (size_t)shape->state_size * ops->real_bytes);
+        ops->alloc(pages->device, starts * (size_t)shape->state_size * ops->real_bytes);
   to->stamp = check_alloc(rows, sizeof(*to->stamp));
-  to->start_depth = check_alloc(num_pages, sizeof(*to->start_depth));
+  to->start_depth = check_alloc(starts, sizeof(*to->start_depth));
+  if (config->replays)
+    to->trail = check_alloc(rows * (size_t)(1 + shape->statistics), sizeof(*to->trail));
 }
 
-struct pages *pages_create(struct device *device, const struct pages_config *config) {
+static void check_config(const struct pages_config *config) {
   const struct step_shape *shape = &config->shape;
   CHECK(config->num_slots > 0 && config->page_steps > 0 && shape->state_size >= 0,
         "%d slots, %d steps a page, state of %d", config->num_slots, config->page_steps,
         shape->state_size);
+  CHECK(config->stride > 0 && config->page_steps % config->stride == 0 && config->window_steps > 0,
+        "windows of %d steps every %d, pages of %d", config->window_steps, config->stride,
+        config->page_steps);
+  CHECK(pages_of_waiting(config, config->page_steps - config->stride) <= DEVICE_MAX_SPANS,
+        "windows of %d steps and pages of %d", config->window_steps, config->page_steps);
   CHECK(shape->action_bytes > 0 && shape->action_bytes % 4 == 0 && shape->statistics >= 0,
         "actions of %d bytes, %d statistics", shape->action_bytes, shape->statistics);
-  CHECK(config->num_pages >= pages_needed(config->num_slots, shape->footprint),
-        "%d pages for %d slots", config->num_pages, config->num_slots);
-  CHECK(shape->footprint >= 0 && shape->footprint <= config->page_steps,
+  CHECK(config->num_pages >= pages_needed(config), "%d pages for %d slots", config->num_pages,
+        config->num_slots);
+  CHECK(shape->footprint >= 0 && shape->footprint <= config->page_steps &&
+            shape->footprint <= DEVICE_MAX_FOOTPRINT,
         "a footprint of %d with pages of %d steps", shape->footprint, config->page_steps);
+}
+
+struct pages *pages_create(struct device *device, const struct pages_config *config_given) {
+  struct pages_config config = *config_given;
+  set_defaults(&config);
+  if (!config.num_pages) config.num_pages = pages_needed(&config);
+  check_config(&config);
   struct pages *pages = check_alloc(1, sizeof(*pages));
-  *pages = (struct pages){.config = *config, .device = device, .num_free = config->num_pages};
+  *pages = (struct pages){.config = config, .device = device, .num_free = config.num_pages};
+  pthread_mutex_init(&pages->lock, NULL);
   create_rows(pages);
 
   /* All pages are free, in the order of their numbers. */
-  pages->page = check_alloc((size_t)config->num_pages, sizeof(*pages->page));
-  for (int i = 0; i < config->num_pages; i++)
+  pages->page = check_alloc((size_t)config.num_pages, sizeof(*pages->page));
+  for (int i = 0; i < config.num_pages; i++)
     pages->page[i] = (struct page){.older = i - 1, .newer = i + 1};
-  pages->page[config->num_pages - 1].newer = NONE;
-  pages->free = (struct list){0, config->num_pages - 1};
+  pages->page[config.num_pages - 1].newer = NONE;
+  pages->free = (struct list){0, config.num_pages - 1};
 
-  pages->slot = check_alloc((size_t)config->num_slots, sizeof(*pages->slot));
-  for (int i = 0; i < config->num_slots; i++) pages->slot[i].newest = NONE;
-  pages->rows.cursor = check_alloc((size_t)config->num_slots, sizeof(*pages->rows.cursor));
+  pages->slot = check_alloc((size_t)config.num_slots, sizeof(*pages->slot));
+  for (int i = 0; i < config.num_slots; i++) pages->slot[i].newest = NONE;
+  pages->rows.cursor = check_alloc((size_t)config.num_slots, sizeof(*pages->rows.cursor));
   return pages;
 }
 
@@ -128,9 +182,11 @@ void pages_destroy(struct pages *pages) {
                     rows->start_action};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
     if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
+  pthread_mutex_destroy(&pages->lock);
   free(pages->page);
   free(pages->slot);
   free(rows->stamp);
+  free(rows->trail);
   free(rows->start_depth);
   free(rows->cursor);
   free(pages);
@@ -138,6 +194,10 @@ void pages_destroy(struct pages *pages) {
 
 const struct pages_rows *pages_rows(const struct pages *pages) {
   return &pages->rows;
+}
+
+const struct pages_config *pages_config(const struct pages *pages) {
+  return &pages->config;
 }
 
 size_t pages_observation_bytes(const struct pages *pages) {
@@ -156,6 +216,43 @@ int pages_free(const struct pages *pages) {
   return pages->num_free;
 }
 
+static void lock(struct pages *pages) {
+  if (pages->config.replays) pthread_mutex_lock(&pages->lock);
+}
+
+static void unlock(struct pages *pages) {
+  if (pages->config.replays) pthread_mutex_unlock(&pages->lock);
+}
+
+/* ---- links between the pages of a life */
+
+static bool leads_to(const struct pages *pages, const struct link *link) {
+  return link->page != NONE && pages->page[link->page].generation == link->generation;
+}
+
+static struct link link_to(const struct pages *pages, int at) {
+  return (struct link){at, at == NONE ? 0 : pages->page[at].generation};
+}
+
+/* Offset in its page of the step that a start begins with. */
+static int offset_of(const struct pages *pages, int32_t start) {
+  return start % starts_per_page(pages) * pages->config.stride;
+}
+
+static int page_of(const struct pages *pages, int32_t start) {
+  return start / starts_per_page(pages);
+}
+
+/* Whether a window that begins at the offset shows frames of the page before, if there is one. */
+static bool looks_back(const struct pages *pages, int offset) {
+  return offset < pages->config.shape.footprint;
+}
+
+/* Pages behind its first one that a window reaches into. */
+static int pages_behind(const struct pages *pages, int offset) {
+  return (offset + pages->config.window_steps) / pages->config.page_steps;
+}
+
 /* ---- lists */
 
 static void unlink_page(struct pages *pages, int at) {
@@ -164,14 +261,43 @@ static void unlink_page(struct pages *pages, int at) {
   if (page->newer != NONE) pages->page[page->newer].older = page->older;
 }
 
-static int take_oldest_free(struct pages *pages) {
-  int at = pages->free.oldest;
-  CHECK(at != NONE, "all %d pages are held: gather or release the closed windows first",
-        pages->config.num_pages);
-  pages->free.oldest = pages->page[at].newer;
-  if (pages->free.oldest == NONE) pages->free.newest = NONE;
+/* Takes a page out of the free list. */
+static void unlink_free(struct pages *pages, int at) {
+  const struct page *page = &pages->page[at];
+  if (pages->free.oldest == at) pages->free.oldest = page->newer;
+  if (pages->free.newest == at) pages->free.newest = page->older;
   unlink_page(pages, at);
   pages->num_free--;
+}
+
+/* Tells whose windows go with the page: those that begin in it, that reach into it, and that show
+ * frames of it. */
+static void announce_reuse(const struct pages *pages, int at) {
+  const struct pages_config *config = &pages->config;
+  const struct page *page = &pages->page[at];
+  int per_page = starts_per_page(pages);
+  pages->gone(pages->context, at * per_page, per_page);
+  const struct page *from = page;
+  for (int back = 1; leads_to(pages, &from->previous); back++) {
+    int before = from->previous.page;
+    int reach = back * config->page_steps - config->window_steps; /* least offset that reaches */
+    if (reach >= config->page_steps) break;
+    int first = reach > 0 ? (reach + config->stride - 1) / config->stride : 0;
+    pages->gone(pages->context, before * per_page + first, per_page - first);
+    from = &pages->page[before];
+  }
+  int frames = (config->shape.footprint + config->stride - 1) / config->stride;
+  if (frames && leads_to(pages, &page->next))
+    pages->gone(pages->context, page->next.page * per_page, frames < per_page ? frames : per_page);
+}
+
+static int take_oldest_free(struct pages *pages) {
+  int at = pages->free.oldest;
+  while (at != NONE && pages->page[at].pins) at = pages->page[at].newer;
+  CHECK(at != NONE, "all %d pages are held: gather or release the closed windows first",
+        pages->config.num_pages);
+  if (pages->gone && pages->page[at].generation) announce_reuse(pages, at);
+  unlink_free(pages, at);
   return at;
 }
 
@@ -179,7 +305,7 @@ static int take_oldest_free(struct pages *pages) {
 static void insert_free(struct pages *pages, int at) {
   struct page *page = &pages->page[at];
   int older = pages->free.newest, newer = NONE;
-  while (older != NONE && pages->page[older].begun > page->begun) {
+  while (older != NONE && pages->page[older].generation > page->generation) {
     newer = older;
     older = pages->page[older].older;
   }
@@ -196,11 +322,11 @@ static void insert_free(struct pages *pages, int at) {
   pages->num_free++;
 }
 
-/* Takes a reason away from a page of the slot; without any it is free. */
-static void drop_hold(struct pages *pages, struct slot *slot, int at, unsigned hold) {
+/* Removes one reason to hold a page of the slot; without any it is free. */
+static void drop_hold(struct pages *pages, struct slot *slot, int at) {
   struct page *page = &pages->page[at];
-  page->hold &= ~hold;
-  if (page->hold) return;
+  CHECK(page->holds > 0, "page %d is not held: a window was released twice, or after its life", at);
+  if (--page->holds) return;
   if (slot->newest == at) slot->newest = page->older;
   unlink_page(pages, at);
   insert_free(pages, at);
@@ -217,7 +343,10 @@ static struct slot *slot_of(struct pages *pages, int slot) {
 /* Frees what the slot held. */
 static void end_life(struct pages *pages, int slot_index) {
   struct slot *slot = slot_of(pages, slot_index);
-  while (slot->newest != NONE) drop_hold(pages, slot, slot->newest, ~0u);
+  while (slot->newest != NONE) {
+    pages->page[slot->newest].holds = 1;
+    drop_hold(pages, slot, slot->newest);
+  }
   slot->alive = false;
   pages->rows.cursor[slot_index].left = 0;
 }
@@ -225,13 +354,14 @@ static void end_life(struct pages *pages, int slot_index) {
 /* Steps until the slot that began a page last begins its next one. A slot whose actor has gone has
  * not begun one for long. */
 static int steps_to_next_page(const struct pages *pages) {
-  uint64_t begun = 0;
+  uint64_t latest = 0;
   int steps = 0;
   for (int i = 0; i < pages->config.num_slots; i++) {
     int newest = pages->slot[i].newest;
-    if (newest == NONE || pages->page[newest].begun <= begun) continue;
-    begun = pages->page[newest].begun;
-    steps = pages->rows.cursor[i].left;
+    if (newest == NONE || pages->page[newest].generation <= latest) continue;
+    latest = pages->page[newest].generation;
+    int64_t end = (int64_t)(newest + 1) * pages->config.page_steps;
+    steps = (int)(end - pages->rows.cursor[i].next_row);
   }
   return steps;
 }
@@ -249,130 +379,203 @@ static int phase_of(const struct pages *pages, int slot_index) {
 }
 
 void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
+  lock(pages);
   end_life(pages, slot_index);
   int phase = phase_of(pages, slot_index);
-  *slot_of(pages, slot_index) = (struct slot){.newest = NONE,
-                                              .skip = phase,
-                                              .alive = true,
-                                              .life = life,
-                                              .next_first_step = (uint64_t)phase};
+  *slot_of(pages, slot_index) = (struct slot){
+      .newest = NONE, .skip = phase, .alive = true, .life = life, .phase = (uint64_t)phase};
+  unlock(pages);
 }
 
 /* ---- steps */
+
+/* Takes a page for the slot, behind its newest. */
+static int chain_page(struct pages *pages, int slot_index, uint64_t first_step) {
+  struct slot *slot = &pages->slot[slot_index];
+  int before = slot->newest, at = take_oldest_free(pages);
+  pages->page[at] = (struct page){.older = before,
+                                  .newer = NONE,
+                                  .holds = 1,
+                                  .generation = ++pages->generation,
+                                  .first_step = first_step,
+                                  .slot = slot_index,
+                                  .life = slot->life,
+                                  .previous = link_to(pages, before),
+                                  .next = {NONE, 0}};
+  if (before != NONE) {
+    pages->page[before].newer = at;
+    pages->page[before].next = link_to(pages, at);
+  }
+  slot->newest = at;
+  return at;
+}
 
 /* Where the steps before the phase go: the end of a page, so that the frames before the first
  * window stand where those before every other stand. */
 static struct pages_place begin_lead(struct pages *pages, int slot_index) {
   struct slot *slot = &pages->slot[slot_index];
-  int at = take_oldest_free(pages), T = pages->config.page_steps, steps = slot->skip;
-  pages->page[at] = (struct page){
-      .older = NONE, .newer = NONE, .hold = HOLD_FILLING, .lead = true, .begun = ++pages->begun};
-  int64_t row = (int64_t)at * T + (T - steps);
-  slot->newest = at;
+  int at = chain_page(pages, slot_index, 0), T = pages->config.page_steps, steps = slot->skip;
+  pages->page[at].lead = true;
   slot->skip = 0;
+  int64_t row = (int64_t)at * T + (T - steps);
   pages->rows.cursor[slot_index] = (struct pages_cursor){.next_row = row + 1, .left = steps - 1};
-  return (struct pages_place){.row = row, .page = at};
+  return (struct pages_place){.row = row, .start = NONE};
 }
 
-/* The page that is full now waits for its window, and for the one that begins. */
-static void close_page(struct pages *pages, struct page *full) {
-  full->hold &= ~(unsigned)HOLD_FILLING;
-  if (!full->lead) full->hold |= HOLD_OWN_WINDOW;
-  if (pages->config.shape.footprint) full->hold |= HOLD_WINDOW_AFTER;
+/* Windows that begin before a page, so many steps after the life's first, and reach into it. */
+static int windows_into(const struct pages *pages, uint64_t steps) {
+  uint64_t stride = (uint64_t)pages->config.stride, T = (uint64_t)pages->config.window_steps;
+  return (int)((steps < T ? steps : T) / stride);
 }
 
-/* Takes a page for the slot; `before`, the page that is full now, closes its window. */
-static struct pages_place begin_page(struct pages *pages, int slot_index) {
+/* Windows that begin in a page and show frames of the one before. */
+static int windows_after(const struct pages *pages) {
+  const struct pages_config *config = &pages->config;
+  int windows = (config->shape.footprint + config->stride - 1) / config->stride;
+  return windows < starts_per_page(pages) ? windows : starts_per_page(pages);
+}
+
+/* Takes a page for the slot's next steps; the one before it is full. */
+static void begin_page(struct pages *pages, int slot_index) {
   struct slot *slot = &pages->slot[slot_index];
-  int before = slot->newest, at = take_oldest_free(pages), T = pages->config.page_steps;
-  struct page *page = &pages->page[at];
-  *page = (struct page){.older = before,
-                        .newer = NONE,
-                        .hold = HOLD_FILLING,
-                        .begun = ++pages->begun,
-                        .first_step = slot->next_first_step};
-  int64_t row = (int64_t)at * T;
-  slot->newest = at;
-  pages->rows.cursor[slot_index] = (struct pages_cursor){.next_row = row + 1, .left = T - 1};
-  slot->next_first_step += (uint64_t)T;
+  int before = slot->newest;
+  bool leads = before != NONE && pages->page[before].lead;
+  uint64_t first = slot->phase;
+  if (before != NONE && !leads)
+    first = pages->page[before].first_step + (uint64_t)pages->config.page_steps;
+  int at = chain_page(pages, slot_index, first);
+  pages->page[at].holds += windows_into(pages, first - slot->phase);
+  pages->rows.cursor[slot_index].next_row = (int64_t)at * pages->config.page_steps;
+  if (before == NONE) return;
+  pages->page[before].holds += windows_after(pages);
+  drop_hold(pages, slot, before); /* it was being filled */
+}
 
-  struct pages_place place = {.row = row, .page = at, .starts_window = true};
-  if (before == NONE) return place;
-  struct page *full = &pages->page[before];
-  full->newer = at;
-  close_page(pages, full);
-  if (full->lead) return place;
-  page->hold |= HOLD_WINDOW_BEFORE;
-  place.closes_window = true;
-  place.window = (struct window){slot_index, slot->life, full->first_step};
+/* The window whose last step is at this offset of the slot's newest page. */
+static struct window closed_window(const struct pages *pages, int slot_index, int offset) {
+  int back = pages->config.window_steps - offset, at = pages->slot[slot_index].newest;
+  for (; back > 0; back -= pages->config.page_steps) at = pages->page[at].older;
+  const struct page *page = &pages->page[at];
+  return (struct window){
+      .slot = slot_index,
+      .life = page->life,
+      .first_step = page->first_step + (uint64_t)-back,
+      .start = at * starts_per_page(pages) + -back / pages->config.stride,
+      .generation = page->generation,
+  };
+}
+
+/* The step at an offset of the slot's newest page, where a window begins or ends, or both. */
+static struct pages_place place_event(struct pages *pages, int slot_index, int offset) {
+  const struct pages_config *config = &pages->config;
+  const struct slot *slot = &pages->slot[slot_index];
+  struct pages_cursor *cursor = &pages->rows.cursor[slot_index];
+  int stride = config->stride, T = config->window_steps;
+  struct page *page = &pages->page[slot->newest];
+  uint64_t steps = page->first_step + (uint64_t)offset - slot->phase;
+  struct pages_place place = {.row = cursor->next_row++, .start = NONE};
+  if (offset % stride == 0) {
+    place.start = slot->newest * starts_per_page(pages) + offset / stride;
+    page->holds++;
+  }
+  if (steps >= (uint64_t)T && offset % stride == T % stride) {
+    place.closes_window = true;
+    place.window = closed_window(pages, slot_index, offset);
+  }
+  int to_start = stride - offset % stride;
+  int to_close = (T % stride - offset % stride + stride - 1) % stride + 1;
+  cursor->left = (to_start < to_close ? to_start : to_close) - 1;
   return place;
 }
 
-struct pages_place pages_append(struct pages *pages, int slot_index) {
+static struct pages_place append_locked(struct pages *pages, int slot_index) {
   struct slot *slot = slot_of(pages, slot_index);
-  int64_t row = pages_try_append(&pages->rows, slot_index);
-  if (row >= 0) return (struct pages_place){.row = row, .page = slot->newest};
+  int64_t T = pages->config.page_steps;
   CHECK(slot->alive, "slot %d has no life: begin one before its first step", slot_index);
-  if (slot->skip == 0) return begin_page(pages, slot_index);
-  if (pages->config.shape.footprint) return begin_lead(pages, slot_index);
-  slot->skip--;
-  return (struct pages_place){.row = NONE, .page = NONE};
+  if (slot->skip && pages->config.shape.footprint) return begin_lead(pages, slot_index);
+  if (slot->skip) {
+    slot->skip--;
+    return (struct pages_place){.row = NONE, .start = NONE};
+  }
+  int64_t next = pages->rows.cursor[slot_index].next_row;
+  if (slot->newest == NONE || next == (slot->newest + 1) * T) begin_page(pages, slot_index);
+  next = pages->rows.cursor[slot_index].next_row;
+  return place_event(pages, slot_index, (int)(next - slot->newest * T));
+}
+
+struct pages_place pages_append(struct pages *pages, int slot_index) {
+  slot_of(pages, slot_index);
+  int64_t row = pages_try_append(&pages->rows, slot_index);
+  if (row >= 0) return (struct pages_place){.row = row, .start = NONE};
+  lock(pages);
+  struct pages_place place = append_locked(pages, slot_index);
+  unlock(pages);
+  return place;
 }
 
 void pages_write(struct pages *pages, const int32_t *row, const struct device_steps *steps, int B) {
   pages->device->ops->scatter_steps(pages->device, &pages->rows.pool, row, steps, B);
 }
 
-void pages_write_starts(struct pages *pages, const int32_t *page, const void *previous_action,
+void pages_write_starts(struct pages *pages, const int32_t *start, const void *previous_action,
                         const real *state, int B) {
   const struct device_ops *ops = pages->device->ops;
   const struct step_shape *shape = &pages->config.shape;
-  ops->scatter_rows(pages->device, pages->rows.start_action, previous_action, page, B,
+  ops->scatter_rows(pages->device, pages->rows.start_action, previous_action, start, B,
                     (size_t)shape->action_bytes);
   if (shape->state_size)
-    ops->scatter_rows(pages->device, pages->rows.start_state, state, page, B,
+    ops->scatter_rows(pages->device, pages->rows.start_state, state, start, B,
                       (size_t)shape->state_size * ops->real_bytes);
 }
 
+/* Row of the step that is k before the one at an offset of a page: in it, or in the one before. */
+static int64_t row_before(const struct pages *pages, int at, int offset, int k) {
+  int64_t T = pages->config.page_steps;
+  if (k <= offset) return at * T + offset - k;
+  return pages->page[at].previous.page * T + T - (k - offset);
+}
+
 int64_t pages_row_before(const struct pages *pages, int slot_index, int k) {
-  int64_t T = pages->config.page_steps, next = pages->rows.cursor[slot_index].next_row;
   int at = pages->slot[slot_index].newest;
-  int64_t in_page = next - at * T;
-  return k <= in_page ? next - k : pages->page[at].older * T + T - (k - in_page);
+  int64_t next = pages->rows.cursor[slot_index].next_row;
+  return row_before(pages, at, (int)(next - (int64_t)at * pages->config.page_steps), k);
 }
 
 /* ---- windows */
 
-/* The page a closed window begins in: nearly always the last but one of its slot. */
-static int page_of(struct pages *pages, const struct window *window) {
-  struct slot *slot = slot_of(pages, window->slot);
-  CHECK(slot->alive && slot->life == window->life,
-        "a window of life %u of slot %d: it went when that life ended", window->life, window->slot);
-  int at = slot->newest;
-  while (at != NONE && pages->page[at].first_step > window->first_step) at = pages->page[at].older;
-  CHECK(at != NONE && pages->page[at].first_step == window->first_step &&
-            pages->page[at].hold & HOLD_OWN_WINDOW,
-        "the window at step %llu of slot %d is not closed, or was released before",
-        (unsigned long long)window->first_step, window->slot);
+/* The page that the window begins in, which must have its generation. */
+static int first_page(const struct pages *pages, const struct window *window) {
+  CHECK(window->start >= 0 && window->start < pages_num_starts(pages), "window at start %d of %d",
+        window->start, pages_num_starts(pages));
+  int at = page_of(pages, window->start);
+  const struct page *page = &pages->page[at];
+  CHECK(page->generation == window->generation && page->slot == window->slot &&
+            page->life == window->life &&
+            page->first_step + (uint64_t)offset_of(pages, window->start) == window->first_step,
+        "the window at step %llu of slot %d is not there", (unsigned long long)window->first_step,
+        window->slot);
   return at;
 }
 
-static void release_page(struct pages *pages, const struct window *window, int at) {
-  struct slot *slot = &pages->slot[window->slot];
-  int next = pages->page[at].newer, before = pages->page[at].older;
-  drop_hold(pages, slot, at, HOLD_OWN_WINDOW);
-  drop_hold(pages, slot, next, HOLD_WINDOW_BEFORE);
-  if (before != NONE && pages->config.shape.footprint)
-    drop_hold(pages, slot, before, HOLD_WINDOW_AFTER);
-}
-
 void pages_release(struct pages *pages, const struct window *window) {
-  release_page(pages, window, page_of(pages, window));
+  lock(pages);
+  struct slot *slot = slot_of(pages, window->slot);
+  int at = first_page(pages, window), offset = offset_of(pages, window->start);
+  struct link before = pages->page[at].previous;
+  for (int i = pages_behind(pages, offset);; i--) {
+    int next = pages->page[at].next.page;
+    drop_hold(pages, slot, at);
+    if (i == 0) break;
+    at = next;
+  }
+  if (looks_back(pages, offset) && before.page != NONE) drop_hold(pages, slot, before.page);
+  unlock(pages);
 }
 
-int64_t pages_version(struct pages *pages, const struct window *window, int t) {
-  size_t row = (size_t)page_of(pages, window) * (size_t)pages->config.page_steps + (size_t)t;
-  return step_stamp_version(pages->rows.stamp[row]);
+int64_t pages_row(const struct pages *pages, const struct window *window, int t) {
+  int at = first_page(pages, window), T = pages->config.page_steps;
+  for (t += offset_of(pages, window->start); t >= T; t -= T) at = pages->page[at].next.page;
+  return (int64_t)at * T + t;
 }
 
 static bool same_shape(const struct step_shape *a, const struct step_shape *b) {
@@ -381,47 +584,116 @@ static bool same_shape(const struct step_shape *a, const struct step_shape *b) {
          a->footprint == b->footprint;
 }
 
-/* What the host keeps of the steps, and of those before them. */
-static void gather_stamps(const struct pages *pages, struct train_batch *batch, int column, int at,
-                          int next) {
-  const struct pages_rows *rows = &pages->rows;
-  size_t T = (size_t)pages->config.page_steps;
-  memcpy(train_batch_stamp(batch, 0, column), rows->stamp + (size_t)at * T,
-         T * sizeof(*rows->stamp));
-  *train_batch_stamp(batch, (int)T, column) = rows->stamp[(size_t)next * T];
-  batch->depth[column] = rows->start_depth[at];
+/* What the host keeps of the steps. */
+static void gather_stamps(const struct pages *pages, struct train_batch *batch, int column,
+                          const struct device_unroll *unroll) {
+  const uint64_t *stamp = pages->rows.stamp;
+  uint64_t *to = train_batch_stamp(batch, 0, column);
+  for (int s = 0; s < unroll->num_spans; to += unroll->span[s++].count)
+    memcpy(to, stamp + unroll->span[s].row, (size_t)unroll->span[s].count * sizeof(*stamp));
 }
 
-void pages_gather(struct pages *pages, struct train_batch *batch, int column,
-                  const struct window *window) {
+/* Where the window's steps are: a run of rows in each of its pages. */
+static struct device_unroll unroll_of(const struct pages *pages, const struct window *window) {
   const struct pages_config *config = &pages->config;
-  CHECK(batch->T == config->page_steps && same_shape(&batch->shape, &config->shape),
-        "a batch of %d steps of %zu bytes, state of %d; pages of %d, %zu, %d", batch->T,
-        batch->shape.row_stride, batch->shape.state_size, config->page_steps,
+  int at = first_page(pages, window), offset = offset_of(pages, window->start);
+  struct device_unroll unroll = {
+      .depth = config->shape.footprint ? pages->rows.start_depth[window->start] : 0,
+      .previous_action = (const uint8_t *)pages->rows.start_action +
+                         (size_t)window->start * (size_t)config->shape.action_bytes};
+  for (int k = 0; k < unroll.depth; k++) unroll.before[k] = row_before(pages, at, offset, k + 1);
+  for (int left = config->window_steps + 1; left > 0; offset = 0) {
+    int room = config->page_steps - offset, count = left < room ? left : room;
+    unroll.span[unroll.num_spans].row = (int64_t)at * config->page_steps + offset;
+    unroll.span[unroll.num_spans++].count = count;
+    left -= count;
+    if (left > 0) at = pages->page[at].next.page;
+  }
+  return unroll;
+}
+
+void pages_gather(const struct pages *pages, struct device *device, struct train_batch *batch,
+                  int column, const struct window *window) {
+  const struct pages_config *config = &pages->config;
+  CHECK(batch->T == config->window_steps && same_shape(&batch->shape, &config->shape),
+        "a batch of %d steps of %zu bytes, state of %d; windows of %d, %zu, %d", batch->T,
+        batch->shape.row_stride, batch->shape.state_size, config->window_steps,
         config->shape.row_stride, config->shape.state_size);
   CHECK(column >= 0 && column < batch->N, "column %d of %d", column, batch->N);
-  int at = page_of(pages, window), next = pages->page[at].newer;
-  gather_stamps(pages, batch, column, at, next);
-
-  /* All rows of the window's page, then the first row of the next; the steps before the window are
-   * the last ones of the page before its own. */
-  const struct pages_rows *rows = &pages->rows;
-  int64_t T = config->page_steps;
-  struct device_unroll unroll = {
-      .T = config->page_steps,
-      .first = at * T,
-      .last = next * T,
-      .before = pages->page[at].older * T + T - 1,
-      .depth = config->shape.footprint ? batch->depth[column] : 0,
-      .previous_action =
-          (const uint8_t *)rows->start_action + (size_t)at * (size_t)config->shape.action_bytes};
+  struct device_unroll unroll = unroll_of(pages, window);
+  gather_stamps(pages, batch, column, &unroll);
+  batch->depth[column] = unroll.depth;
+  batch->window[column] = *window;
   struct device_steps steps = train_batch_steps(batch);
-  const struct device_ops *ops = pages->device->ops;
-  ops->gather_steps(pages->device, &steps, batch->N, column, &rows->pool, &unroll);
+  device->ops->gather_steps(device, &steps, batch->N, column, &pages->rows.pool, &unroll);
   size_t S = (size_t)config->shape.state_size;
   if (S)
-    ops->copy(pages->device, device_at(pages->device, batch->state, (size_t)column * S),
-              device_at(pages->device, rows->start_state, (size_t)at * S), S);
-  batch->window[column] = *window;
-  release_page(pages, window, at);
+    device->ops->copy(device, device_at(device, batch->state, (size_t)column * S),
+                      device_at(device, pages->rows.start_state, (size_t)window->start * S), S);
+}
+
+/* ---- pages that replay */
+
+pthread_mutex_t *pages_lock(struct pages *pages) {
+  return &pages->lock;
+}
+
+int pages_num_starts(const struct pages *pages) {
+  return pages->config.num_pages * starts_per_page(pages);
+}
+
+/* Whether the pages that a window needs besides its first one are there. */
+static bool is_whole(const struct pages *pages, int32_t start) {
+  const struct page *page = &pages->page[page_of(pages, start)];
+  int offset = offset_of(pages, start);
+  bool looks = looks_back(pages, offset) && pages->rows.start_depth[start] > offset;
+  if (looks && !leads_to(pages, &page->previous)) return false;
+  for (int i = pages_behind(pages, offset); i > 0; i--) {
+    if (!leads_to(pages, &page->next)) return false;
+    page = &pages->page[page->next.page];
+  }
+  return true;
+}
+
+bool pages_find(const struct pages *pages, int32_t start, struct window *window) {
+  const struct page *page = &pages->page[page_of(pages, start)];
+  *window = (struct window){.slot = page->slot,
+                            .life = page->life,
+                            .first_step = page->first_step + (uint64_t)offset_of(pages, start),
+                            .start = start,
+                            .generation = page->generation};
+  return page->generation && !page->lead && is_whole(pages, start);
+}
+
+bool pages_has(const struct pages *pages, const struct window *window) {
+  const struct page *page = &pages->page[page_of(pages, window->start)];
+  return page->generation == window->generation && is_whole(pages, window->start);
+}
+
+/* Adds to the pins of all pages that the window needs. */
+static void add_pins(struct pages *pages, const struct window *window, int pins) {
+  CHECK(pages_has(pages, window), "the window at start %d is gone", window->start);
+  struct page *page = &pages->page[page_of(pages, window->start)];
+  int offset = offset_of(pages, window->start);
+  if (looks_back(pages, offset) && pages->rows.start_depth[window->start] > offset)
+    pages->page[page->previous.page].pins += pins;
+  page->pins += pins;
+  for (int i = pages_behind(pages, offset); i > 0; i--) {
+    page = &pages->page[page->next.page];
+    page->pins += pins;
+  }
+}
+
+void pages_pin(struct pages *pages, const struct window *window) {
+  add_pins(pages, window, 1);
+}
+
+void pages_unpin(struct pages *pages, const struct window *window) {
+  add_pins(pages, window, -1);
+}
+
+void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
+                    void *context) {
+  pages->gone = gone;
+  pages->context = context;
 }

@@ -1,6 +1,6 @@
 /* Where training batches come from: crossing 2. Inference gives windows as they close, the trainer
- * takes batches. A row of operations in a file of its own; fifo.c is the one for on-policy
- * algorithms: first in, first out, each window once.
+ * takes batches. A row of operations in a file of its own: fifo.c for on-policy algorithms (first in,
+ * first out, each window once), replay.c for the others.
  *
  * Upstream: serve/inference.h, train/trainer.h. Downstream: experience/pages.h.
  * Threads: give, drain: inference; take, release: trainer; close, counters: any. */
@@ -17,6 +17,10 @@ struct source_counters {
   int64_t busy_us;
   int open_windows;
   bool full;
+  /* Of a replay alone. since: inserted since sampling started; late: for windows that were gone. */
+  bool replays;
+  int64_t windows_held, windows_needed, windows_sampled, windows_since;
+  int64_t priorities_late, priorities_not_finite;
 };
 
 struct source {
@@ -32,8 +36,9 @@ struct source_ops {
   /* Waits until the trainer has taken and released everything that was complete. Returns at once
    * when closed. */
   void (*drain)(struct source *source);
-  /* The next batch; waits for it, and for the device to have gathered it. NULL once closed (a
-   * half-full batch is dropped). Owner: lent until release, by when what reads it is done. */
+  /* The next batch; waits for it. What the trainer's device is given from now on reads it as it is.
+   * NULL once closed (a half-full batch is dropped). Owner: lent until release, by when what reads
+   * it is done, and its priorities are on the host. */
   struct train_batch *(*take)(struct source *source);
   void (*release)(struct source *source, struct train_batch *batch);
   /* Ends every wait, now and later: gives drop, takes return NULL. */

@@ -134,6 +134,10 @@ int network_head_size(const struct network *network) {
   return network->config.head_size;
 }
 
+int network_head_stride(const struct network *network) {
+  return network->outputs;
+}
+
 const struct device_inputs *network_inputs(const struct network *network) {
   return &network->config.inputs;
 }
@@ -203,7 +207,10 @@ void network_forward(struct network_workspace *workspace, struct network_outputs
   network->kind->forward(workspace, state_out, params, inputs, state_in, T, N);
   workspace->forward_T = T;
   workspace->forward_N = N;
-  *out = (struct network_outputs){workspace->head, network->config.head_size, network->outputs};
+  *out = (struct network_outputs){.head = workspace->head,
+                                  .size = network->config.head_size,
+                                  .stride = network->outputs,
+                                  .values = &network->config.values};
 }
 
 void network_backward(struct network_workspace *workspace, real *grads, const real *params,

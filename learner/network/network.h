@@ -24,6 +24,7 @@ struct network_config {
   int head_hidden; /* 0: the head is one layer; else a hidden layer of so many (relu) before the
                       outputs for the policy, and one of its own before those for the value */
   bool noisy;      /* the head's layers are noisy ones */
+  struct device_action_values values; /* how the head is read, if it gives values of actions */
   int num_layers;  /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[NETWORK_MAX_LAYERS];
   int lstm_size; /* lstm: 1 or more; for images 0: none */
@@ -47,6 +48,7 @@ struct network_outputs {
   real *head; /* (T*N, stride): what the policy reads (logits, advantages), then the value */
   int size;   /* outputs for the policy */
   int stride; /* size + value_size */
+  const struct device_action_values *values; /* the network's, see network_config */
 };
 
 /* Which noise the noisy layers of a workspace have from now on: that of (seed, number), the same
@@ -67,8 +69,9 @@ size_t network_num_parameters(const struct network *network); /* P; may be 0 */
 int network_state_size(const struct network *network);
 /* About how many numbers a workspace with backward holds for each row; 0: few. */
 size_t network_numbers_per_row(const struct network *network);
-/* Outputs for the policy, besides the value. */
+/* Outputs for the policy, besides the value; and of the whole head. */
 int network_head_size(const struct network *network);
+int network_head_stride(const struct network *network);
 const struct device_inputs *network_inputs(
     const struct network *network); /* the layout, pointers NULL */
 const struct network_parameter *network_parameters(const struct network *network, int *count);

@@ -1,6 +1,7 @@
 #include "learner/serve/inference.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -21,10 +22,11 @@ struct flight {
   struct device_steps steps;   /* the rows, and what is chosen for them, for operations */
   struct device_steps staging; /* the batch's arrays on the device; NULL where it is unified */
   struct device_shared action; /* (rows, action_bytes) */
+  struct device_shared statistics; /* (rows, statistics); only brought to the host for a replay */
   uint64_t chosen;             /* mark behind the action's download */
   struct device_shared filing; /* (rows) the two that follow */
   int32_t *place;              /* row of the pool that the step goes to, or -1 */
-  int32_t *starts_page;        /* page that it begins, or -1 */
+  int32_t *start;              /* of the window that it begins, or -1 */
   struct window *closed;       /* (rows) windows that the batch completes, in order of rows */
   int num_closed, num_started;
 };
@@ -43,7 +45,9 @@ struct inference {
   struct inference_metrics metrics;
 
   struct memory *memory;
+  float *epsilon; /* (training slots, at least one) of exploration that never changes */
   struct network_workspace *workspace;
+  uint32_t batches; /* launched */
   int64_t version; /* of the parameters that were used last */
 
   /* As many as batches may run at a time, used in turn. What the host writes of one is on the
@@ -66,22 +70,23 @@ static void create_flight(struct inference *self, struct flight *flight) {
         (struct device_steps){.observation = ops->alloc(device, rows * shape->row_stride),
                               .reward = ops->alloc(device, rows * sizeof(float)),
                               .flags = ops->alloc(device, rows)};
-  flight->steps.statistics = ops->alloc(device, rows * (size_t)shape->statistics * sizeof(float));
+  flight->statistics = device_share(device, rows * (size_t)shape->statistics * sizeof(float));
+  flight->steps.statistics = flight->statistics.memory;
   flight->action = device_share(device, rows * (size_t)shape->action_bytes);
   flight->steps.action = flight->action.memory;
   flight->filing = device_share(device, 2 * rows * sizeof(int32_t));
   flight->place = flight->filing.host;
-  flight->starts_page = flight->place + rows;
+  flight->start = flight->place + rows;
   flight->closed = check_alloc(rows, sizeof(*flight->closed));
 }
 
 static void destroy_flight(struct inference *self, struct flight *flight) {
   const struct device_ops *ops = self->device->ops;
-  void *arrays[] = {flight->staging.observation, flight->staging.reward, flight->staging.flags,
-                    flight->steps.statistics};
+  void *arrays[] = {flight->staging.observation, flight->staging.reward, flight->staging.flags};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) ops->release(self->device, arrays[i]);
   device_unshare(self->device, &flight->action);
+  device_unshare(self->device, &flight->statistics);
   device_unshare(self->device, &flight->filing);
   memory_rows_destroy(self->memory, &flight->rows);
   free(flight->closed);
@@ -117,6 +122,9 @@ struct inference *inference_create(const struct inference_config *config, struct
                                  .pages = pages,
                                  .num_paged = pages ? config->num_train_slots : 0};
   self->memory = memory_create(device, &memory);
+  self->epsilon = check_alloc((size_t)config->num_train_slots + 1, sizeof(*self->epsilon));
+  for (int slot = 0; slot <= config->num_train_slots; slot++)
+    self->epsilon[slot] = exploration_epsilon(&config->exploration, slot, 0);
   self->workspace = network_workspace_create(network, device, config->max_rows, false);
   CHECK(config->running >= 0 && config->running <= BATCHER_MAX_RUNNING, "%d batches at a time",
         config->running);
@@ -132,6 +140,7 @@ void inference_destroy(struct inference *self) {
   for (int i = 0; i < self->num_flights; i++) destroy_flight(self, &self->flight[i]);
   network_workspace_destroy(self->workspace);
   memory_destroy(self->memory);
+  free(self->epsilon);
   free(self);
 }
 
@@ -151,11 +160,23 @@ static void forget_rows(const struct inference *self, const struct flight *fligh
     if (flight->rows.slot[row] == slot) memory_clear_row(self->memory, &flight->rows, row);
 }
 
+/* The share of random actions; without exploration none is asked for. */
+static float epsilon_of(const struct inference *self, const struct batch_segment *segment,
+                        int slot) {
+  const struct exploration *exploration = &self->config.exploration;
+  if (!self->config.policy->action_values) return 0;
+  if (segment->eval && self->config.greedy_eval) return exploration_evaluation_epsilon(exploration);
+  if (exploration->kind == EXPLORATION_PER_ENVIRONMENT)
+    return self->epsilon[segment->eval ? 0 : slot];
+  return exploration_epsilon(exploration, slot, progress_steps(self->progress));
+}
+
 /* Life check of one segment's rows, and what their slots remember. */
 static void enter_segment(struct inference *self, const struct flight *flight,
                           const struct batch_segment *segment) {
   const bool trained = self->pages && !segment->eval;
-  const bool greedy = segment->eval && self->config.greedy_eval;
+  const bool greedy =
+      segment->eval && self->config.greedy_eval && !self->config.policy->action_values;
   for (int i = 0; i < segment->num_rows; i++) {
     int row = segment->first_row + i, slot = segment->first_slot + i;
     uint8_t flags = flight->batch->flags[row];
@@ -166,6 +187,7 @@ static void enter_segment(struct inference *self, const struct flight *flight,
     }
     if (life == MEMORY_OLD_LIFE || flags & STEP_ABSENT) continue;
     memory_enter_row(self->memory, &flight->rows, row, slot, flags, greedy);
+    flight->rows.epsilon[row] = epsilon_of(self, segment, slot);
   }
 }
 
@@ -200,11 +222,17 @@ static void choose_actions(struct inference *self, struct flight *flight) {
   struct network_outputs out;
   network_forward(self->workspace, &out, flight->rows.state_out, flight->params, &inputs,
                   flight->rows.state_in, 1, B);
-  struct policy_rows rows = {.uniform = flight->rows.uniform};
+  struct policy_rows rows = {
+      .uniform = flight->rows.uniform,
+      .epsilon = device_shared_at(&flight->rows.block, flight->rows.epsilon)};
   self->config.policy->choose(self->device, flight->steps.action, flight->steps.statistics, &out,
                               &rows, B);
   device_shared_download(self->device, &flight->action,
                          (size_t)B * (size_t)self->config.shape.action_bytes);
+  if (self->rows && self->rows->trail)
+    device_shared_download(
+        self->device, &flight->statistics,
+        (size_t)B * (size_t)self->config.shape.statistics * sizeof(float));
   flight->chosen = self->device->ops->mark(self->device);
   memory_rows_end(self->memory, &flight->rows, flight->steps.observation, B);
 }
@@ -233,13 +261,23 @@ static const uint8_t *action_of(const struct inference *self, const struct fligh
          (size_t)row * (size_t)self->config.shape.action_bytes;
 }
 
-/* The step begins a page, or has none yet, or closes a window. Returns its row. */
+/* What a replay reads of the step on the host. */
+static void leave_trail(const struct inference *self, const struct flight *flight, int row,
+                        int64_t to) {
+  int statistics = self->config.shape.statistics;
+  float *trail = self->rows->trail + to * (1 + statistics);
+  trail[0] = flight->batch->reward[row];
+  memcpy(trail + 1, (const float *)flight->statistics.host + (size_t)row * (size_t)statistics,
+         (size_t)statistics * sizeof(*trail));
+}
+
+/* The step begins a window, or closes one, or both, or is not kept. Returns its row. */
 static int64_t place_at_boundary(struct inference *self, struct flight *flight, int row, int slot) {
   struct pages_place place = pages_append(self->pages, slot);
-  if (place.starts_window) {
-    flight->starts_page[row] = place.page;
+  if (place.start >= 0) {
+    flight->start[row] = place.start;
     flight->num_started++;
-    self->rows->start_depth[place.page] = self->memory->depth[slot];
+    self->rows->start_depth[place.start] = self->memory->depth[slot];
   }
   if (place.closes_window) flight->closed[flight->num_closed++] = place.window;
   return place.row;
@@ -262,6 +300,7 @@ static int64_t place_segment(struct inference *self, struct flight *flight,
       if (to < 0) to = place_at_boundary(self, flight, row, slot);
       flight->place[row] = (int32_t)to;
       if (to >= 0) self->rows->stamp[to] = step_stamp(flight->version, flags[row]);
+      if (to >= 0 && self->rows->trail) leave_trail(self, flight, row, to);
     }
     memory_leave(self->memory, slot, action_of(self, flight, row));
   }
@@ -273,7 +312,7 @@ static int64_t place_rows(struct inference *self, struct flight *flight) {
   int64_t steps = 0;
   flight->num_closed = flight->num_started = 0;
   for (int row = 0; row < batch->num_rows; row++)
-    flight->place[row] = flight->starts_page[row] = -1;
+    flight->place[row] = flight->start[row] = -1;
   for (int i = 0; i < batch->num_segments; i++)
     if (!batch->segment[i].dead) steps += place_segment(self, flight, &batch->segment[i]);
   return steps;
@@ -286,7 +325,7 @@ static void file_rows(struct inference *self, const struct flight *flight) {
   device_shared_upload(self->device, filing);
   pages_write(self->pages, device_shared_at(filing, flight->place), &flight->steps, B);
   if (flight->num_started)
-    pages_write_starts(self->pages, device_shared_at(filing, flight->starts_page),
+    pages_write_starts(self->pages, device_shared_at(filing, flight->start),
                        device_shared_at(&flight->rows.block, flight->rows.previous_action),
                        flight->rows.state_in, B);
   for (int i = 0; i < flight->num_closed; i++) {

@@ -9,6 +9,7 @@
 #define ACORN_LEARNER_SERVE_INFERENCE_H
 
 #include "common/metrics/metrics.h"
+#include "learner/algorithm/exploration.h"
 #include "learner/algorithm/policy.h"
 #include "learner/experience/source.h"
 #include "learner/experience/pages.h"
@@ -23,8 +24,10 @@ struct inference_config {
   int num_train_slots;
   int max_rows; /* of a batch */
   uint64_t seed;
-  int rank;               /* of this learner */
-  bool greedy_eval;       /* evaluation rows take the argmax */
+  int rank;                       /* of this learner */
+  bool greedy_eval;               /* evaluation rows take the argmax, or explore as little as
+                                     exploration says; false: they act as the first training row */
+  struct exploration exploration; /* of a policy over values of actions */
   bool count_eval_steps;  /* evaluate mode: their steps are the run's */
   bool lockstep;          /* deterministic */
   bool waits_for_updates; /* of a batch that it has filled, before it goes on */

@@ -77,6 +77,7 @@ static size_t lay_out(struct memory_rows *rows, uint8_t *block, size_t n,
   rows->life = part(block, &offset, n * sizeof(*rows->life));
   rows->step = part(block, &offset, n * sizeof(*rows->step));
   rows->greedy = part(block, &offset, n);
+  rows->epsilon = part(block, &offset, n * sizeof(*rows->epsilon));
   if (footprint) {
     rows->frame = part(block, &offset, n * footprint * sizeof(*rows->frame));
     rows->ring = part(block, &offset, n * sizeof(*rows->ring));
@@ -155,6 +156,7 @@ void memory_clear_row(const struct memory *memory, const struct memory_rows *row
   rows->slot[row] = -1;
   set_action(memory, rows->previous_action, row, step_shape_no_action(&memory->config.shape));
   rows->greedy[row] = true;
+  rows->epsilon[row] = 0;
   if (!rows->frame) return;
   stack_row(memory, rows, row, 0, 0);
   rows->ring[row] = -1;
@@ -169,6 +171,7 @@ void memory_enter_row(struct memory *memory, const struct memory_rows *rows, int
   rows->life[row] = memory->life[slot];
   rows->step[row] = memory->steps[slot];
   rows->greedy[row] = greedy;
+  rows->epsilon[row] = 0;
   if (!rows->frame) return;
   stack_row(memory, rows, row, slot, memory->depth[slot]);
   rows->ring[row] = slot < memory->config.num_paged ? -1 : ring_row(memory, slot, 0);

@@ -48,6 +48,7 @@ struct memory_rows {
   uint8_t *previous_action;   /* (rows, action_bytes) */
   uint32_t *environment, *life, *step; /* whose random number it gets, */
   uint8_t *greedy;                     /* or that it gets none */
+  float *epsilon;                      /* of its action; the caller's to write, 0 until then */
   int32_t *frame; /* (rows, footprint) rows of history; NULL when footprint = 0, as the next */
   int32_t *ring;  /* row of history that the observation goes to; -1: none */
 

@@ -8,30 +8,40 @@
 enum status train_state_init(struct train_state *state, struct device *device,
                              const struct network *network,
                              const struct optimizer_config *optimizer,
-                             const struct entropy_cost *entropy, uint64_t seed,
+                             const struct entropy_cost *entropy, bool has_target, uint64_t seed,
                              struct error *error) {
   size_t P = network_num_parameters(network);
-  *state = (struct train_state){.device = device, .network = network, .P = P, .entropy = *entropy};
+  *state = (struct train_state){.device = device,
+                                .network = network,
+                                .P = P,
+                                .num_arrays = has_target ? STATE_ARRAYS : STATE_TARGET,
+                                .entropy = *entropy};
   enum status status = optimizer_create(&state->optimizer, device, P, optimizer, error);
   if (status != STATUS_OK) return status;
   state->array[0] = device->ops->alloc(device, P * device->ops->real_bytes);
   for (int i = 0; i < OPTIMIZER_SLOTS; i++)
     state->array[1 + i] = optimizer_slot(state->optimizer, i);
-  for (int i = 0; i < STATE_ARRAYS; i++) state->saved[i] = check_alloc(P, sizeof(float));
+  if (has_target) state->array[STATE_TARGET] = device->ops->alloc(device, P * device->ops->real_bytes);
+  for (int i = 0; i < state->num_arrays; i++) state->saved[i] = check_alloc(P, sizeof(float));
   network_init_parameters(network, state->saved[0], seed);
   device->ops->upload(device, state->array[0], state->saved[0], P);
+  if (has_target) device->ops->upload(device, state->array[STATE_TARGET], state->saved[0], P);
   return STATUS_OK;
 }
 
 void train_state_deinit(struct train_state *state) {
   for (int i = 0; i < STATE_ARRAYS; i++) free(state->saved[i]);
   state->device->ops->release(state->device, state->array[0]);
+  if (state->array[STATE_TARGET])
+    state->device->ops->release(state->device, state->array[STATE_TARGET]);
   optimizer_destroy(state->optimizer);
 }
 
 /* One flat array, a part for every parameter: "<array>/<parameter>". */
 static int array_items(struct train_state *state, int array, struct checkpoint_item *items) {
-  const char *name = array == 0 ? "params" : optimizer_slot_name(state->optimizer, array - 1);
+  const char *name = array == 0              ? "params"
+                     : array == STATE_TARGET ? "target"
+                                             : optimizer_slot_name(state->optimizer, array - 1);
   int count;
   const struct network_parameter *parameter = network_parameters(state->network, &count);
   for (int i = 0; i < count; i++) {
@@ -48,7 +58,7 @@ static int array_items(struct train_state *state, int array, struct checkpoint_i
 
 int train_state_items(struct train_state *state, struct checkpoint_item *items) {
   int count = 0;
-  for (int array = 0; array < STATE_ARRAYS; array++)
+  for (int array = 0; array < state->num_arrays; array++)
     count += array_items(state, array, items + count);
   items[count++] = (struct checkpoint_item){.name = "update/entropy",
                                             .dtype = CHECKPOINT_FLOAT64,
@@ -64,14 +74,14 @@ int train_state_items(struct train_state *state, struct checkpoint_item *items) 
 }
 
 void train_state_save(struct train_state *state) {
-  for (int i = 0; i < STATE_ARRAYS; i++)
+  for (int i = 0; i < state->num_arrays; i++)
     state->device->ops->download(state->device, state->saved[i], state->array[i], state->P);
   state->saved_entropy = state->entropy.p;
   state->saved_version = state->version;
 }
 
 void train_state_load(struct train_state *state) {
-  for (int i = 0; i < STATE_ARRAYS; i++)
+  for (int i = 0; i < state->num_arrays; i++)
     state->device->ops->upload(state->device, state->array[i], state->saved[i], state->P);
   /* A run that never adjusted its coefficient has none to hand on: what is configured now stands.
    */

@@ -1,5 +1,5 @@
-/* What a training run must keep to go on exactly where it stopped: parameters, optimiser, entropy
- * coefficient, number of updates; and its copy on the host, which a checkpoint is written from and
+/* What a training run must keep to go on exactly where it stopped: parameters, optimiser, target
+ * network, entropy coefficient, number of updates; and its copy on the host, which a checkpoint is written from and
  * read into.
  *
  * Upstream: train/update.c only. Thread: the trainer's; the host copy may be read by another thread
@@ -13,16 +13,18 @@
 #include "learner/train/entropy.h"
 #include "learner/train/optimizer.h"
 
-enum { STATE_ARRAYS = 1 + OPTIMIZER_SLOTS }; /* the parameters, then the optimiser's */
+/* The parameters, then the optimiser's arrays, then the target network's if there is one. */
+enum { STATE_TARGET = 1 + OPTIMIZER_SLOTS, STATE_ARRAYS };
 
 struct train_state {
   /* read-only after init */
   struct device *device;
   const struct network *network;
   size_t P;
+  int num_arrays; /* STATE_ARRAYS, or one fewer */
 
   /* the state */
-  real *array[STATE_ARRAYS]; /* (P) each; all but the parameters belong to the optimiser */
+  real *array[STATE_ARRAYS]; /* (P) each; the optimiser's belong to it */
   struct optimizer *optimizer;
   struct entropy_cost entropy;
   int64_t version; /* updates done */
@@ -33,12 +35,12 @@ struct train_state {
   int64_t saved_version;
 };
 
-/* Initial parameters from the seed, version 0. Errors: INVALID, and then nothing is held. */
+/* Initial parameters from the seed, those of the target network too; version 0. Errors: INVALID, and then nothing is held. */
 MUST_CHECK enum status train_state_init(struct train_state *state, struct device *device,
                                         const struct network *network,
                                         const struct optimizer_config *optimizer,
-                                        const struct entropy_cost *entropy, uint64_t seed,
-                                        struct error *error);
+                                        const struct entropy_cost *entropy, bool has_target,
+                                        uint64_t seed, struct error *error);
 void train_state_deinit(struct train_state *state);
 
 /* As update_items, update_save, update_load (update.h). */

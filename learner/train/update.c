@@ -80,6 +80,7 @@ static enum status init_state(struct update *update, struct error *error) {
                                          options->entropy_adjustment_speed, error);
   if (status != STATUS_OK) return status;
   return train_state_init(&update->state, update->device, update->network, &optimizer, &entropy,
+                          update->algorithm && update->algorithm->has_target,
                           (uint64_t)options->seed, error);
 }
 
@@ -118,7 +119,7 @@ enum status update_create(struct update **out, struct device *device, const stru
                             .algorithm = algorithm,
                             .device = device,
                             .network = network,
-                            .T = (int)options->unroll_length,
+                            .T = learner_options_window_steps(options),
                             .N = learner_options_batch_size(options),
                             .reduction = {.rank = 0, .learners = 1}};
   status = init_state(update, error);
@@ -205,7 +206,8 @@ static double learning_rate_at(const struct update *update, int64_t environment_
 /* What is in force, here and on the device. The update before has been finished, so its schedule
  * may be overwritten. */
 static struct schedule schedule_at(const struct update *update, int64_t environment_steps) {
-  struct schedule schedule = {.learning_rate = learning_rate_at(update, environment_steps),
+  struct schedule schedule = {.update = update->state.version + 1,
+                              .learning_rate = learning_rate_at(update, environment_steps),
                               .entropy_cost = entropy_cost_now(&update->state.entropy)};
   *update->host_schedule = (struct device_schedule){.step = update->state.version + 1,
                                                     .learning_rate = (float)schedule.learning_rate,
@@ -227,7 +229,8 @@ void update_start(struct update *update, const struct train_batch *batch,
   const struct schedule schedule = schedule_at(update, environment_steps);
 
   device->ops->weights_changed(device);
-  update->algorithm->gradient(update->learner, update->gradient, state->array[0], batch, &inputs,
+  const struct parameters params = {state->array[0], state->array[STATE_TARGET]};
+  update->algorithm->gradient(update->learner, update->gradient, &params, batch, &inputs,
                               &schedule);
   reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
   device->ops->global_norm(device, norm, update->gradient, state->P);
@@ -235,7 +238,11 @@ void update_start(struct update *update, const struct train_batch *batch,
   /* The norm as the optimiser reads it: both see whether this update is skipped. */
   device->ops->download_bytes(device, update->flight.scalars, sums,
                               (num_sums + 1) * device->ops->real_bytes);
+  if (update->algorithm->replays)
+    device_shared_download(device, &batch->priority, batch->priority.bytes);
   optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule.device);
+  if (params.target && schedule.update % update->options.target_update == 0)
+    device->ops->copy(device, state->array[STATE_TARGET], state->array[0], state->P);
 
   update->flight.started = true;
   update->flight.schedule = schedule;

@@ -56,10 +56,8 @@ static int append_all(struct pages *pages, struct rows *rows, int *begun) {
     if (row < 0) {
       struct pages_place place = pages_append(pages, slot);
       row = place.row;
-      if (place.starts_window) {
-        rows->begins[slot] = place.page;
-        ++*begun;
-      }
+      rows->begins[slot] = place.start;
+      *begun += place.start >= 0;
       if (place.closes_window) rows->closed[closed++] = place.window;
     }
     rows->place[slot] = (int32_t)row;
@@ -79,10 +77,8 @@ static int round_of(struct pages *pages, struct train_batch *batch, struct rows 
     if (begun) pages_write_starts(pages, rows->begins, rows->steps.action, NULL, SLOTS);
   }
   for (int i = 0; i < closed; i++) {
-    if (work == GATHER)
-      pages_gather(pages, batch, column++ % N, &rows->closed[i]);
-    else
-      pages_release(pages, &rows->closed[i]);
+    if (work == GATHER) pages_gather(pages, device, batch, column++ % N, &rows->closed[i]);
+    pages_release(pages, &rows->closed[i]);
   }
   return closed;
 }
@@ -92,7 +88,6 @@ static double time_of(struct device *device, size_t stride, int rounds, enum wor
                       double *windows_per_step) {
   struct step_shape shape = discrete_shape(stride, 0, 0);
   struct pages_config config = {.num_slots = SLOTS,
-                                .num_pages = pages_needed(SLOTS, 0),
                                 .page_steps = T,
                                 .shape = shape,
                                 .phase = PAGES_STAGGERED};

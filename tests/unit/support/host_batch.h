@@ -101,7 +101,7 @@ static inline void host_step_file(struct pages *pages, struct device *device,
                                   const struct host_step *step) {
   size_t action = (size_t)shape->action_bytes, S = (size_t)shape->state_size, offset = 0;
   size_t statistics = (size_t)shape->statistics * sizeof(float);
-  int32_t row = (int32_t)place->row, page = place->starts_window ? place->page : -1;
+  int32_t row = (int32_t)place->row, page = place->start;
   if (row < 0) return;
   struct device_shared block =
       device_share(device, shape->row_stride + 2 * action + statistics + 9 * 16);

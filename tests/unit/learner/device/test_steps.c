@@ -126,11 +126,10 @@ static void check_gather(struct testing *t) {
                             .action = testing_bytes_room(t, BATCH * 8),
                             .previous_action = testing_bytes_room(t, BATCH * 8)};
   struct device_unroll unroll = {
-      .T = T,
-      .first = ROW[2],
-      .last = ROW[5],
-      .before = ROW[1],
+      .num_spans = 2,
+      .span = {{ROW[2], T}, {ROW[5], 1}},
       .depth = FOOTPRINT,
+      .before = {ROW[1]},
       .previous_action = testing_bytes(t, f.action[1], sizeof f.action[1])};
   t->device->ops->gather_steps(t->device, &to, N, 1, &pool, &unroll);
 
@@ -267,10 +266,11 @@ static uint8_t *file_and_gather(struct testing *t, const struct shape *s, size_t
                             .action = room[4],
                             .previous_action = room[5]};
   for (int column = 0; column < s->N; column++) {
-    struct device_unroll unroll = {
-        .T = s->T, .first = column + 2, .last = s->rows - 1 - column, .previous_action = given[4]};
-    unroll.before = unroll.first - 1;
-    unroll.depth = column % 3;
+    struct device_unroll unroll = {.num_spans = 2,
+                                   .span = {{column + 2, s->T}, {s->rows - 1 - column, 1}},
+                                   .depth = column % 3,
+                                   .before = {column + 1, column},
+                                   .previous_action = given[4]};
     ops->gather_steps(t->device, &to, s->N, column, &pool, &unroll);
   }
 

@@ -46,7 +46,8 @@ static struct world *world_create_with(int64_t max_lag, bool synchronous) {
   world->trainer_device = make_device();
   struct step_shape shape = world->shape = discrete_shape(STRIDE, STATE, 0);
   world->host = host_batch_create(T, N, &shape);
-  struct pages_config pages = {SLOTS, pages_needed(SLOTS, 0), T, shape, PAGES_STAGGERED, 0};
+  struct pages_config pages = {
+      .num_slots = SLOTS, .page_steps = T, .shape = shape, .phase = PAGES_STAGGERED};
   world->pages = pages_create(world->device, &pages);
   world->metrics = metrics_create(1);
   world->give_wait_us = metrics_histogram(world->metrics, "fifo/wait_us", "");

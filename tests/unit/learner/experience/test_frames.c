@@ -55,7 +55,8 @@ static int depth_at(const struct world *w, int slot, uint32_t life, uint64_t ste
 
 static void gather(struct world *w, const struct window *window) {
   int column = draw(w, w->batch->N);
-  pages_gather(w->pages, w->batch, column, window);
+  pages_gather(w->pages, w->device, w->batch, column, window);
+  pages_release(w->pages, window);
   host_batch_read(&w->host, w->device, w->batch);
   const struct train_batch *batch = w->host.batch;
   assert_true(history_matches(batch, column));
@@ -74,11 +75,11 @@ static void step(struct world *w, int slot) {
   for (int k = 1; k <= depth; k++)
     check_row(w, pages_row_before(w->pages, slot, k), slot, life, now - (uint64_t)k);
   int64_t row = pages_try_append(pages_rows(w->pages), slot);
-  struct pages_place place = {.row = row};
+  struct pages_place place = {.row = row, .start = -1};
   if (row < 0) place = pages_append(w->pages, slot);
   assert_true(place.row >= 0); /* every step has a row */
   history_write(w->pages, w->device, &w->shape, &place, slot, life, now);
-  if (place.starts_window) pages_rows(w->pages)->start_depth[place.page] = depth;
+  if (place.start >= 0) pages_rows(w->pages)->start_depth[place.start] = depth;
   if (place.closes_window) gather(w, &place.window);
   w->step[slot]++;
 }
@@ -92,8 +93,8 @@ static void begin(struct world *w, int slot, uint32_t life) {
 static void play(struct device *device, int operations, int T, int footprint) {
   struct world w = {.device = device, .T = T, .footprint = footprint};
   struct step_shape shape = w.shape = discrete_shape(STRIDE, STATE, footprint);
-  struct pages_config config = {SLOTS, pages_needed(SLOTS, footprint), T, shape, PAGES_STAGGERED,
-                                0};
+  struct pages_config config = {
+      .num_slots = SLOTS, .page_steps = T, .shape = shape, .phase = PAGES_STAGGERED};
   w.pages = pages_create(w.device, &config);
   w.batch = train_batch_create(w.device, T, 3, &shape);
   w.host = host_batch_create(T, 3, &shape);

@@ -56,7 +56,6 @@ struct inference_parts_config {
 static inline void inference_parts_make_experience(struct inference_parts *parts,
                                                    const struct inference_parts_config *config) {
   struct pages_config pages = {.num_slots = config->train_slots,
-                               .num_pages = pages_needed(config->train_slots, 0),
                                .page_steps = config->T,
                                .shape = parts->shape,
                                .phase = config->stagger ? PAGES_STAGGERED : PAGES_AT_ONCE};

@@ -1,0 +1,23 @@
+/* epsilon_greedy: the action with the largest value, or, with probability epsilon, any. Statistics:
+ * the action's value, and the largest one. */
+#include "learner/algorithm/policy.h"
+#include "learner/algorithms.h"
+
+static int head_size(const struct space *space) {
+  return space->discrete;
+}
+
+static void choose(struct device *device, void *action, float *statistics,
+                   const struct network_outputs *out, const struct policy_rows *rows, int B) {
+  device->ops->epsilon_greedy(device, action, statistics, out->head, out->stride, out->values,
+                              rows->uniform, rows->epsilon, B);
+}
+
+const struct policy policy_epsilon_greedy = {
+    .name = "epsilon_greedy",
+    .actions = "discrete",
+    .head_size = head_size,
+    .action_values = true,
+    .statistics = 2,
+    .choose = choose,
+};

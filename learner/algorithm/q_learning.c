@@ -1,0 +1,184 @@
+/* Q-learning from a replay: r2d2, dqn, double_dqn and rainbow, which differ in their settings alone
+ * (presets.c). Two networks go over a window: the one that is trained and the target network, each
+ * with its own parameters. Over the burn-in they only bring the stored recurrent state up to date;
+ * over the unroll the one learns from n-step returns that end in the other's values.
+ * Source: Mnih et al. 2015; van Hasselt et al. 2016; Kapturowski et al. 2019; Hessel et al. 2018. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "learner/algorithm/algorithm.h"
+#include "learner/algorithms.h"
+#include "learner/options.h"
+
+enum q_term { TERM_REWARD, TERM_VALUE, TERM_TARGET, TERM_TD, TERM_LOSS };
+
+static const struct loss_term terms[] = {
+    {"train/reward", "mean reward per step", "mean reward", Q_SUM_REWARD},
+    {"q/value", "mean value of the actions that were taken", "mean value", Q_SUM_VALUE},
+    {"q/target", "mean of what these values are trained towards", "mean target", Q_SUM_TARGET},
+    {"q/td_error", "mean absolute TD error", "mean TD error", Q_SUM_TD},
+    {"loss/q", "loss of the values, weighted by importance", "value loss", Q_SUM_LOSS},
+};
+
+struct q_learning {
+  struct device *device; /* read-only after create, as is all up to `online` */
+  const struct learner_options *options;
+  const struct network *network;
+  size_t P;
+  int burn_in, T, N;
+  struct device_q_loss loss; /* pointers NULL */
+
+  /* device memory of one gradient */
+  struct network_workspace *warm;           /* burn_in*N rows; NULL without burn-in */
+  struct network_workspace *online, *target; /* (T+1)*N rows */
+  real *online_state, *target_state;        /* (N, S) after the burn-in; NULL without one */
+  real *d_head;                             /* (T*N, stride) */
+  real *td;                                 /* (T, N) */
+};
+
+/* ---- create */
+
+static real *reals(const struct q_learning *self, size_t count) {
+  return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
+}
+
+static struct device_q_loss loss_of(const struct learner_options *options) {
+  bool sum = strcmp(options->loss_reduction, "sum_over_time") == 0;
+  return (struct device_q_loss){
+      .T = (int)options->unroll_length,
+      .N = learner_options_batch_size(options),
+      .counted = learner_options_counted_steps(options),
+      .n_steps = (int)options->n_steps,
+      .reduction = sum ? LOSS_SUM_OVER_TIME : LOSS_MEAN,
+      .double_q = options->double_q,
+      .discount = (float)options->discount,
+      .reward_scale = (float)options->reward_scale,
+      .reward_clip = (float)options->reward_clip,
+      .rescaling = (float)options->value_rescaling,
+      .huber = (float)options->huber,
+      .eta = (float)options->priority_eta,
+  };
+}
+
+static void *create(const struct learning *learning) {
+  const struct learner_options *options = learning->options;
+  struct q_learning *self = check_alloc(1, sizeof(*self));
+  *self = (struct q_learning){.device = learning->device,
+                              .options = options,
+                              .network = learning->network,
+                              .P = network_num_parameters(learning->network),
+                              .burn_in = (int)options->burn_in,
+                              .T = (int)options->unroll_length,
+                              .N = learner_options_batch_size(options),
+                              .loss = loss_of(options)};
+  int rows = (self->T + 1) * self->N, S = network_state_size(self->network);
+  self->online = network_workspace_create(self->network, self->device, rows, true);
+  self->target = network_workspace_create(self->network, self->device, rows, false);
+  self->d_head = reals(self, (size_t)(self->T * self->N) *
+                                 (size_t)network_head_stride(self->network));
+  self->td = reals(self, (size_t)(self->T * self->N));
+  if (!self->burn_in || !S) return self;
+  self->warm =
+      network_workspace_create(self->network, self->device, self->burn_in * self->N, false);
+  self->online_state = reals(self, (size_t)self->N * (size_t)S);
+  self->target_state = reals(self, (size_t)self->N * (size_t)S);
+  return self;
+}
+
+static void destroy(void *self_) {
+  struct q_learning *self = self_;
+  real *arrays[] = {self->online_state, self->target_state, self->d_head, self->td};
+  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+    if (arrays[i]) self->device->ops->release(self->device, arrays[i]);
+  network_workspace_destroy(self->warm);
+  network_workspace_destroy(self->online);
+  network_workspace_destroy(self->target);
+  free(self);
+}
+
+/* ---- gradient */
+
+/* What the network reads from step t of the window on. */
+static struct device_inputs inputs_from(const struct train_batch *batch,
+                                        const struct device_inputs *inputs, int t) {
+  size_t rows = (size_t)t * (size_t)batch->N;
+  struct device_inputs later = *inputs;
+  later.observation += rows * batch->shape.row_stride;
+  later.previous_action =
+      (const uint8_t *)inputs->previous_action + rows * (size_t)batch->shape.action_bytes;
+  later.reward += rows;
+  later.flags += rows;
+  if (inputs->frame) later.frame += rows * (size_t)batch->shape.footprint;
+  return later;
+}
+
+/* The recurrent state after the burn-in; no gradient goes through it. Returns the stored one where
+ * there is nothing to do. */
+static const real *warm_up(struct q_learning *self, real *state, const real *params,
+                           const struct train_batch *batch, const struct device_inputs *inputs) {
+  if (!self->warm) return batch->state;
+  struct network_outputs ignored;
+  network_forward(self->warm, &ignored, state, params, inputs, batch->state, self->burn_in,
+                  self->N);
+  return state;
+}
+
+/* Noise of the update's own, other for the two networks. */
+static void draw_noise(struct q_learning *self, const struct schedule *schedule) {
+  uint32_t number = 2 * (uint32_t)schedule->update;
+  struct network_noise noise = {true, (uint64_t)self->options->seed, number};
+  network_set_noise(self->online, &noise);
+  noise.number++;
+  network_set_noise(self->target, &noise);
+}
+
+static void gradient(void *self_, real *gradient, const struct parameters *params,
+                     const struct train_batch *batch, const struct device_inputs *inputs,
+                     const struct schedule *schedule) {
+  struct q_learning *self = self_;
+  const struct device_ops *ops = self->device->ops;
+  struct device_inputs unroll = inputs_from(batch, inputs, self->burn_in);
+  struct network_outputs online, target;
+  draw_noise(self, schedule);
+  const real *state = warm_up(self, self->target_state, params->target, batch, inputs);
+  network_forward(self->target, &target, NULL, params->target, &unroll, state, self->T + 1,
+                  self->N);
+  state = warm_up(self, self->online_state, params->online, batch, inputs);
+  network_forward(self->online, &online, NULL, params->online, &unroll, state, self->T + 1,
+                  self->N);
+
+  size_t first = (size_t)self->burn_in * (size_t)self->N;
+  struct device_q_loss loss = self->loss;
+  loss.values = *online.values;
+  loss.stride = online.stride;
+  loss.online = online.head;
+  loss.target = target.head;
+  loss.action = (const int32_t *)batch->action + first;
+  loss.reward = batch->reward + first;
+  loss.flags = batch->flags + first;
+  loss.weight = batch->weight.memory;
+  ops->q_loss(self->device, self->d_head, self->td, batch->priority.memory,
+              device_at(self->device, gradient, self->P), &loss);
+  network_backward(self->online, gradient, params->online, self->d_head, state, &unroll, self->T,
+                   self->N);
+}
+
+static void complete(const void *self, struct losses *losses, const struct schedule *schedule) {
+  (void)self, (void)schedule;
+  losses->entropy = NAN;
+  losses->total = losses->term[TERM_LOSS];
+}
+
+const struct algorithm algorithm_q_learning = {
+    .terms = terms,
+    .num_terms = sizeof(terms) / sizeof(terms[0]),
+    .num_sums = Q_SUMS,
+    .replays = true,
+    .has_target = true,
+    .create = create,
+    .destroy = destroy,
+    .gradient = gradient,
+    .complete = complete,
+};

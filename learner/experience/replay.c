@@ -1,0 +1,343 @@
+#include "learner/experience/replay.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "learner/experience/sum_tree.h"
+#include "learner/experience/wait_time.h"
+
+/* A priority is at least this, so that every window can be drawn, and so that a leaf is above 0
+ * exactly where there is one; and at most that, so that sums stay finite. */
+static const double SMALLEST = 1e-6, LARGEST = 1e12;
+
+struct replay {
+  struct source source;        /* first: what others see of it */
+  struct replay_config config; /* read-only after create, as are the pointers */
+  struct device *gathering, *filing;
+  struct pages *pages;
+  pthread_mutex_t *lock;      /* the pages' */
+  pthread_cond_t room, ready; /* inference waits for room, the trainer for windows */
+  struct train_batch *batch;  /* the trainer's while it is lent */
+  int64_t *leaf;              /* (N) of the batch, and what is set there: the trainer's */
+  double *value;
+  float *step_value, *step_best, *step_reward; /* (T+1) of a window that closes: inference's */
+  uint8_t *step_flags;
+
+  /* guarded by lock */
+  struct sum_tree *tree; /* a leaf for each start of the pages */
+  bool closed, started, lent;
+  bool draining; /* inference waits in drain */
+  double largest;               /* priority so far */
+  int64_t inserted, sampled;    /* windows */
+  int64_t inserted_before;      /* sampling started */
+  int64_t batches, late, not_finite;
+  int64_t taken_us; /* when the trainer took its batch */
+  uint64_t filed;   /* mark of the filing device behind the windows in the tree */
+  struct wait_time give_wait, take_wait;
+};
+
+static struct replay *replay_of(struct source *source) {
+  return (struct replay *)source;
+}
+
+/* ---- the rate. Under the lock */
+
+double replay_least_band(int N, double ratio, int closing) {
+  return N + ratio * (1 + closing);
+}
+
+/* Windows that may be sampled for those that came, and have not been yet. */
+static double credit(const struct replay *replay) {
+  return replay->config.ratio * (double)(replay->inserted - replay->inserted_before) -
+         (double)replay->sampled;
+}
+
+static bool may_insert(const struct replay *replay) {
+  return !replay->started || credit(replay) + replay->config.ratio <= replay->config.band;
+}
+
+/* A batch is due. */
+static bool is_due(const struct replay *replay) {
+  return replay->started && credit(replay) >= replay->config.N &&
+         sum_tree_count(replay->tree) > 0;
+}
+
+static bool may_sample(const struct replay *replay) {
+  return is_due(replay) && (replay->draining || !replay->config.lockstep);
+}
+
+static void start_if_filled(struct replay *replay) {
+  if (replay->started || sum_tree_count(replay->tree) < replay->config.min_windows) return;
+  replay->started = true;
+  replay->inserted_before = replay->inserted;
+}
+
+/* ---- priorities. Under the lock */
+
+/* The value of a leaf; NaN and infinity count as the smallest priority. */
+static double leaf_value(struct replay *replay, double priority) {
+  if (!isfinite(priority)) {
+    replay->not_finite++;
+    priority = SMALLEST;
+  }
+  priority = fmin(fmax(priority, SMALLEST), LARGEST);
+  replay->largest = fmax(replay->largest, priority);
+  return pow(priority, replay->config.exponent);
+}
+
+/* Windows that are gone as a page of theirs is reused. */
+static void forget(void *context, int32_t first, int count) {
+  struct replay *replay = context;
+  for (int i = 0; i < count; i++) sum_tree_set(replay->tree, first + i, 0);
+}
+
+/* ---- inference's side */
+
+/* From what was kept of its steps while it was played. */
+static float own_priority(struct replay *replay, const struct window *window) {
+  const struct pages_rows *rows = pages_rows(replay->pages);
+  int width = 1 + rows->pool.statistics, steps = replay->batch->T - replay->config.burn_in;
+  for (int t = 0; t <= steps; t++) {
+    int64_t row = pages_row(replay->pages, window, replay->config.burn_in + t);
+    const float *trail = rows->trail + row * width;
+    replay->step_reward[t] = trail[0];
+    replay->step_value[t] = trail[1];
+    replay->step_best[t] = trail[2];
+    replay->step_flags[t] = step_stamp_flags(rows->stamp[row]);
+  }
+  return td_priority(&replay->config.priority, replay->step_value, replay->step_best,
+                     replay->step_reward, replay->step_flags);
+}
+
+static void insert(struct replay *replay, const struct window *window, double priority) {
+  if (replay->config.initial_max) priority = replay->largest > 0 ? replay->largest : 1;
+  metric_observe(replay->config.initial_priority, priority);
+  sum_tree_set(replay->tree, window->start, leaf_value(replay, priority));
+  replay->inserted++;
+  replay->filed = replay->filing->ops->mark(replay->filing);
+  start_if_filled(replay);
+}
+
+static bool give(struct source *source, struct pages *pages, const struct window *window,
+                 int64_t current_version) {
+  (void)current_version;
+  struct replay *replay = replay_of(source);
+  double priority = replay->config.initial_max ? 0 : own_priority(replay, window);
+  pthread_mutex_lock(replay->lock);
+  while (!replay->closed && !may_insert(replay)) {
+    wait_time_begin(&replay->give_wait);
+    pthread_cond_wait(&replay->room, replay->lock);
+  }
+  wait_time_end(&replay->give_wait, replay->config.give_wait_us);
+  if (!replay->closed) insert(replay, window, priority);
+  bool due = !replay->closed && is_due(replay);
+  if (due) pthread_cond_signal(&replay->ready);
+  pthread_mutex_unlock(replay->lock);
+  pages_release(pages, window);
+  return due;
+}
+
+static void drain(struct source *source) {
+  struct replay *replay = replay_of(source);
+  pthread_mutex_lock(replay->lock);
+  replay->draining = true;
+  pthread_cond_signal(&replay->ready);
+  while (!replay->closed && (replay->lent || is_due(replay))) {
+    wait_time_begin(&replay->give_wait);
+    pthread_cond_wait(&replay->room, replay->lock);
+  }
+  replay->draining = false;
+  wait_time_end(&replay->give_wait, replay->config.give_wait_us);
+  pthread_mutex_unlock(replay->lock);
+}
+
+/* ---- the trainer's side */
+
+/* In [0, 1), the same for the same batch and column. */
+static double uniform(const struct replay *replay, int column) {
+  uint64_t batch = (uint64_t)replay->batches;
+  uint64_t bits = random_bits(replay->config.seed, (uint32_t)(batch >> 32), (uint32_t)batch,
+                              (uint32_t)column, RANDOM_SAMPLE);
+  return (double)(bits >> 11) * 0x1p-53;
+}
+
+/* One position in each of N equal parts of the total: proportional, with less variance. */
+static void draw_leaves(struct replay *replay) {
+  int N = replay->config.N;
+  double total = sum_tree_total(replay->tree), *position = replay->value;
+  for (int n = 0; n < N; n++) {
+    double at = total * ((n + uniform(replay, n)) / N);
+    position[n] = at < total ? at : nextafter(total, 0);
+  }
+  sum_tree_find_many(replay->tree, replay->leaf, position, N);
+}
+
+/* The weights correct for what is drawn too often: (n P)^-importance, over the batch's largest. */
+static void set_weights(struct replay *replay) {
+  float *weight = replay->batch->weight.host;
+  double least = INFINITY;
+  for (int n = 0; n < replay->config.N; n++) {
+    replay->value[n] = sum_tree_get(replay->tree, replay->leaf[n]);
+    least = fmin(least, replay->value[n]);
+  }
+  for (int n = 0; n < replay->config.N; n++)
+    weight[n] = (float)pow(least / replay->value[n], replay->config.importance);
+}
+
+/* Draws a batch and pins its windows. */
+static void sample(struct replay *replay) {
+  draw_leaves(replay);
+  set_weights(replay);
+  for (int n = 0; n < replay->config.N; n++) {
+    struct window *window = &replay->batch->window[n];
+    CHECK(pages_find(replay->pages, (int32_t)replay->leaf[n], window),
+          "the tree has a window at start %lld that is gone", (long long)replay->leaf[n]);
+    pages_pin(replay->pages, window);
+  }
+  replay->sampled += replay->config.N;
+  replay->batches++;
+  replay->lent = true;
+  replay->taken_us = clock_now_us();
+}
+
+static void gather(struct replay *replay, uint64_t filed) {
+  struct train_batch *batch = replay->batch;
+  replay->filing->ops->wait(replay->filing, filed);
+  for (int n = 0; n < batch->N; n++) {
+    struct window window = batch->window[n];
+    pages_gather(replay->pages, replay->gathering, batch, n, &window);
+  }
+  batch->num_windows = batch->N;
+  device_shared_upload(replay->gathering, &batch->weight);
+}
+
+static struct train_batch *take(struct source *source) {
+  struct replay *replay = replay_of(source);
+  pthread_mutex_lock(replay->lock);
+  while (!replay->closed && !may_sample(replay)) {
+    wait_time_begin(&replay->take_wait);
+    pthread_cond_wait(&replay->ready, replay->lock);
+  }
+  wait_time_end(&replay->take_wait, replay->config.take_wait_us);
+  bool taken = !replay->closed;
+  if (taken) sample(replay);
+  uint64_t filed = replay->filed;
+  pthread_mutex_unlock(replay->lock);
+  if (taken) gather(replay, filed);
+  return taken ? replay->batch : NULL;
+}
+
+/* Windows that are still there get their new priorities. */
+static void update_priorities(struct replay *replay, const struct train_batch *batch) {
+  const float *priority = batch->priority.host;
+  int count = 0;
+  for (int n = 0; n < batch->N; n++) {
+    metric_observe(replay->config.updated_priority, priority[n]);
+    if (!pages_has(replay->pages, &batch->window[n])) {
+      replay->late++;
+      continue;
+    }
+    replay->leaf[count] = batch->window[n].start;
+    replay->value[count++] = leaf_value(replay, priority[n]);
+  }
+  sum_tree_set_many(replay->tree, replay->leaf, replay->value, count);
+}
+
+static void release(struct source *source, struct train_batch *batch) {
+  struct replay *replay = replay_of(source);
+  pthread_mutex_lock(replay->lock);
+  CHECK(replay->lent && batch == replay->batch, "a batch that was not taken");
+  update_priorities(replay, batch);
+  for (int n = 0; n < batch->N; n++) pages_unpin(replay->pages, &batch->window[n]);
+  replay->lent = false;
+  pthread_cond_signal(&replay->room);
+  pthread_mutex_unlock(replay->lock);
+}
+
+/* ---- any thread */
+
+static void close_waits(struct source *source) {
+  struct replay *replay = replay_of(source);
+  pthread_mutex_lock(replay->lock);
+  replay->closed = true;
+  pthread_cond_broadcast(&replay->room);
+  pthread_cond_broadcast(&replay->ready);
+  pthread_mutex_unlock(replay->lock);
+}
+
+static struct source_counters counters(struct source *source) {
+  struct replay *replay = replay_of(source);
+  pthread_mutex_lock(replay->lock);
+  int64_t now_us = clock_now_us();
+  struct source_counters counters_now = {
+      .windows_given = replay->inserted,
+      .batches_taken = replay->batches,
+      .give_wait_us = wait_time_total(&replay->give_wait, now_us),
+      .take_wait_us = wait_time_total(&replay->take_wait, now_us),
+      .busy_us = replay->lent ? now_us - replay->taken_us : 0,
+      .full = replay->give_wait.since_us != 0,
+      .replays = true,
+      .windows_held = sum_tree_count(replay->tree),
+      .windows_needed = replay->config.min_windows,
+      .windows_sampled = replay->sampled,
+      .windows_since = replay->started ? replay->inserted - replay->inserted_before : 0,
+      .priorities_late = replay->late,
+      .priorities_not_finite = replay->not_finite,
+  };
+  pthread_mutex_unlock(replay->lock);
+  return counters_now;
+}
+
+/* ---- made */
+
+static void destroy(struct source *source) {
+  struct replay *replay = replay_of(source);
+  pages_on_reuse(replay->pages, NULL, NULL);
+  train_batch_destroy(replay->gathering, replay->batch);
+  sum_tree_destroy(replay->tree);
+  pthread_cond_destroy(&replay->ready);
+  pthread_cond_destroy(&replay->room);
+  free(replay->leaf);
+  free(replay->value);
+  free(replay->step_value);
+  free(replay->step_best);
+  free(replay->step_reward);
+  free(replay->step_flags);
+  free(replay);
+}
+
+static const struct source_ops REPLAY = {.destroy = destroy,
+                                         .give = give,
+                                         .drain = drain,
+                                         .take = take,
+                                         .release = release,
+                                         .close = close_waits,
+                                         .counters = counters};
+
+struct source *replay_create(struct device *gathering, struct device *filing, struct pages *pages,
+                             const struct replay_config *config) {
+  const struct pages_config *shape = pages_config(pages);
+  CHECK(shape->replays && shape->shape.statistics == 2, "pages that do not replay");
+  struct replay *replay = check_alloc(1, sizeof(*replay));
+  *replay = (struct replay){.source = {&REPLAY},
+                            .config = *config,
+                            .gathering = gathering,
+                            .filing = filing,
+                            .pages = pages,
+                            .lock = pages_lock(pages)};
+  size_t steps = (size_t)shape->window_steps + 1, N = (size_t)config->N;
+  replay->batch = train_batch_create(gathering, shape->window_steps, config->N, &shape->shape);
+  replay->tree = sum_tree_create(pages_num_starts(pages));
+  replay->leaf = check_alloc(N, sizeof(*replay->leaf));
+  replay->value = check_alloc(N, sizeof(*replay->value));
+  replay->step_value = check_alloc(steps, sizeof(*replay->step_value));
+  replay->step_best = check_alloc(steps, sizeof(*replay->step_best));
+  replay->step_reward = check_alloc(steps, sizeof(*replay->step_reward));
+  replay->step_flags = check_alloc(steps, sizeof(*replay->step_flags));
+  pthread_cond_init(&replay->room, NULL);
+  pthread_cond_init(&replay->ready, NULL);
+  pages_on_reuse(pages, forget, replay);
+  return &replay->source;
+}
