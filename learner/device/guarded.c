@@ -319,6 +319,20 @@ static void actor_critic_loss(struct device *d, real *d_log_prob, real *d_entrop
       baseline_cost, kl_cost);
 }
 
+static void epsilon_greedy(struct device *d, int32_t *action, float *statistics, const real *head,
+                           int stride, const struct device_action_values *values,
+                           const float *uniform, const float *epsilon, int B) {
+  GIVEN(action, statistics, head, uniform, epsilon);
+  RUN(epsilon_greedy, action, statistics, head, stride, values, uniform, epsilon, B);
+}
+
+static void q_loss(struct device *d, real *dhead, real *td, float *priority, real *sums,
+                   const struct device_q_loss *loss) {
+  GIVEN(dhead, td, priority, sums, loss->online, loss->target, loss->action, loss->reward,
+        loss->flags, loss->weight);
+  RUN(q_loss, dhead, td, priority, sums, loss);
+}
+
 static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
   GIVEN(norm, g);
   RUN(global_norm, norm, g, P);
@@ -405,6 +419,8 @@ static const struct device_ops GUARDED_OPS = {
     .categorical_backward = categorical_backward,
     .trace = trace,
     .actor_critic_loss = actor_critic_loss,
+    .epsilon_greedy = epsilon_greedy,
+    .q_loss = q_loss,
     .global_norm = global_norm,
     .require_finite = require_finite,
     .adam = adam,

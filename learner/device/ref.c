@@ -8,6 +8,8 @@
 #include "learner/device/ref_linear.h"
 #include "learner/device/ref_lstm.h"
 #include "learner/device/ref_optimiser.h"
+#include "learner/device/ref_q.h"
+#include "learner/device/ref_q_loss.h"
 #include "learner/device/ref_steps.h"
 #include "learner/device/ref_trace.h"
 
@@ -179,6 +181,8 @@ static const struct device_ops REF_OPS = {
     .categorical_backward = ref_categorical_backward,
     .trace = ref_trace,
     .actor_critic_loss = ref_actor_critic_loss,
+    .epsilon_greedy = ref_epsilon_greedy,
+    .q_loss = ref_q_loss,
     .global_norm = ref_global_norm,
     .require_finite = ref_require_finite,
     .adam = ref_adam,
