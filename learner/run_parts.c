@@ -45,6 +45,7 @@ enum status run_make_network(struct run *run, struct error *error) {
       .network = run->agent->network[0] ? run->agent->network : options->network,
       .inputs = run->inputs,
       .head_size = run->agent->policy->head_size(&run->space),
+      .value_size = 1,
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   enum status status = parse_hidden(&config, options->hidden, error);
