@@ -28,22 +28,27 @@ enum status run_check_same(const struct run *run, struct error *error) {
   return status;
 }
 
-/* How many actions the network in a checkpoint knows: its head has one output for each, and one
- * more. 0 where that cannot be said. */
-static int num_actions_in(const char *path) {
+/* How many actions the network in a checkpoint has, from the biases of its head; 0 if
+ * unknown: in a run whose head has several outputs for each action, or continuous actions. The
+ * checkpoint's network is taken to have as many values as this run's. */
+static int num_actions_in(const struct run *run, const char *path) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   struct error ignored;
-  int count;
+  int count, head_size = network_head_size(run->network);
+  int value_size = network_head_stride(run->network) - head_size;
+  if (head_size != run->space.discrete) return 0;
   if (checkpoint_list(path, items, &count, &ignored) != STATUS_OK) return 0;
-  for (int i = 0; i < count; i++)
-    if (strcmp(items[i].name, "params/head/b") == 0) return (int)items[i].shape[0] - 1;
+  for (int i = 0; i < count; i++) {
+    if (strcmp(items[i].name, "params/head/b") == 0) return (int)items[i].shape[0] - value_size;
+    if (strcmp(items[i].name, "params/head/advantage/b") == 0) return (int)items[i].shape[0];
+  }
   return 0;
 }
 
 /* Of a checkpoint that does not fit: whether that is because the environment is another, which says
  * more than the shape of the first part that differs. */
 static enum status blame_actions(const struct run *run, const char *path, struct error *error) {
-  int theirs = num_actions_in(path), ours = run->space.discrete;
+  int theirs = num_actions_in(run, path), ours = run->space.discrete;
   if (theirs <= 0 || theirs == ours) return STATUS_MISMATCH;
   return status_fail(error, STATUS_MISMATCH,
                      "the run's network has %d actions, and %s has %d: choose an environment with "

@@ -23,7 +23,7 @@ struct chooser {
   struct device_shared row, reward, flags; /* the environment's */
   struct device_shared action;
   float *statistics;  /* device memory */
-  float *head;        /* (A + 1), on the host */
+  float *head;        /* (stride), on the host */
   float *probability; /* (A) */
 };
 
@@ -41,6 +41,7 @@ static void make_memory(struct chooser *chooser) {
 struct chooser *chooser_create(struct run *run) {
   struct chooser *chooser = check_alloc(1, sizeof(*chooser));
   size_t A = (size_t)network_head_size(run->network);
+  size_t stride = (size_t)network_head_stride(run->network);
   *chooser = (struct chooser){.run = run, .device = run->inference_device, .inputs = run->inputs};
   chooser->workspace = network_workspace_create(run->network, chooser->device, 1, false);
   int64_t version;
@@ -53,7 +54,7 @@ struct chooser *chooser_create(struct run *run) {
   chooser->action = device_share(chooser->device, (size_t)run->shape.action_bytes);
   chooser->statistics = chooser->device->ops->alloc(
       chooser->device, (size_t)run->shape.statistics * sizeof(*chooser->statistics));
-  chooser->head = check_alloc(A + 1, sizeof(*chooser->head));
+  chooser->head = check_alloc(stride, sizeof(*chooser->head));
   chooser->probability = check_alloc(A, sizeof(*chooser->probability));
   make_memory(chooser);
   return chooser;
@@ -114,6 +115,7 @@ static void softmax(float *probability, const float *logit, int A) {
 
 struct chooser_choice chooser_act(struct chooser *chooser, float reward, uint8_t flags) {
   int A = network_head_size(chooser->run->network);
+  bool has_value = network_head_stride(chooser->run->network) > A;
   *(float *)chooser->reward.host = reward;
   *(uint8_t *)chooser->flags.host = flags;
   memory_enter_row(chooser->memory, &chooser->remembered, 0, SLOT, flags, chooser->greedy);
@@ -122,6 +124,6 @@ struct chooser_choice chooser_act(struct chooser *chooser, float reward, uint8_t
 
   memory_leave(chooser->memory, SLOT, chooser->action.host);
   return (struct chooser_choice){.action = chooser->action.host,
-                                 .value = chooser->head[A],
+                                 .value = has_value ? chooser->head[A] : 0,
                                  .probability = chooser->probability};
 }

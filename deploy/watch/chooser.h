@@ -11,8 +11,8 @@
 struct chooser;
 
 struct chooser_choice {
-  const void *action; /* space_action_bytes of them; its own, until the next call */
-  float value;
+  const void *action;       /* space_action_bytes of them; its own, until the next call */
+  float value;              /* 0 if the network has none */
   const float *probability; /* (A); the policy's, until the next call */
 };
 

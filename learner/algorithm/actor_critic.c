@@ -40,6 +40,7 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
                                 .T = (int)options->unroll_length,
                                 .N = learner_options_batch_size(options),
                                 .A = network_head_size(learning->network)};
+  CHECK(network_head_stride(learning->network) == self->A + 1, "an actor-critic needs one value");
   size_t N = (size_t)self->N, steps = (size_t)self->T * N;
   self->workspace =
       network_workspace_create(learning->network, self->device, (int)(steps + N), true);

@@ -17,6 +17,11 @@ static void fill(struct device *d, real *y, float value, size_t n) {
   for (size_t i = 0; i < n; i += W) store_some((float *)y + i, splat(value), lanes_left(n, i));
 }
 
+static void add(struct device *d, real *y, const real *x, size_t n) {
+  (void)d;
+  add_floats((float *)y, (const float *)x, n);
+}
+
 /* Few numbers per row go down the columns, W rows at a time. */
 static void copy_floats(float *y, size_t y_stride, const float *x, size_t x_stride, int B, int n) {
   if (n < 4) {
@@ -60,6 +65,7 @@ static void embed_tensor(float *y, const uint8_t *x, enum dtype dtype, int count
 static float reward_input(const struct device_inputs *in, int b) {
   float reward = in->reward[b];
   if (in->flags[b] & STEP_FIRST) return 0;
+  if (in->raw_reward) return reward;
   return reward > 1 ? 1 : reward < -1 ? -1 : reward;
 }
 
@@ -130,6 +136,7 @@ const struct device_ops KERNELS = {
     .finish = cpu_finish,
     .copy = cpu_copy,
     .fill = fill,
+    .add = add,
     .copy_rows = copy_rows,
     .gather_rows = gather_rows,
     .scatter_rows = scatter_rows,

@@ -275,6 +275,8 @@ struct device_ops {
   void (*finish)(struct device *d);
   void (*copy)(struct device *d, real *y, const real *x, size_t n);
   void (*fill)(struct device *d, real *y, float value, size_t n);
+  /* y += x. */
+  void (*add)(struct device *d, real *y, const real *x, size_t n);
   /* y = x; (B, n) between arrays whose rows are y_stride and x_stride reals apart. */
   void (*copy_rows)(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                     int n);

@@ -157,6 +157,11 @@ static void fill(struct device *d, real *y, float value, size_t n) {
   RUN(fill, y, value, n);
 }
 
+static void add(struct device *d, real *y, const real *x, size_t n) {
+  GIVEN(y, x);
+  RUN(add, y, x, n);
+}
+
 static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                       int n) {
   GIVEN(y, x);
@@ -395,6 +400,7 @@ static const struct device_ops GUARDED_OPS = {
     .finish = finish,
     .copy = copy,
     .fill = fill,
+    .add = add,
     .copy_rows = copy_rows,
     .gather_rows = gather_rows,
     .scatter_rows = scatter_rows,

@@ -75,6 +75,13 @@ static void ref_fill(struct device *d, real *y_, float value, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] = (REAL)value;
 }
 
+static void ref_add(struct device *d, real *y_, const real *x_, size_t n) {
+  (void)d;
+  REAL *y = (REAL *)y_;
+  const REAL *x = (const REAL *)x_;
+  for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
 static void ref_copy_rows(struct device *d, real *y_, int y_stride, const real *x_, int x_stride,
                           int B, int n) {
   (void)d;
@@ -112,6 +119,12 @@ static REAL previous_action(const struct device_inputs *in, int b, int i) {
   return number * (REAL)in->action_scale[i] + (REAL)in->action_shift[i];
 }
 
+static REAL reward_input(const struct device_inputs *in, int b) {
+  REAL reward = (REAL)in->reward[b];
+  if (in->flags[b] & STEP_FIRST) return 0;
+  return in->raw_reward ? reward : clip(reward, 1);
+}
+
 static void ref_embed(struct device *d, real *y_, const struct device_inputs *in, int B) {
   (void)d;
   REAL *y = (REAL *)y_;
@@ -122,7 +135,7 @@ static void ref_embed(struct device *d, real *y_, const struct device_inputs *in
         *y++ = element(row + in->tensor[k].row_offset, in->tensor[k].dtype, i);
     if (in->use_previous_action)
       for (int i = 0; i < in->discrete + in->box; i++) *y++ = previous_action(in, b, i);
-    if (in->use_reward) *y++ = in->flags[b] & STEP_FIRST ? 0 : clip((REAL)in->reward[b], 1);
+    if (in->use_reward) *y++ = reward_input(in, b);
   }
 }
 
@@ -157,6 +170,7 @@ static const struct device_ops REF_OPS = {
     .finish = ref_finish,
     .copy = ref_copy,
     .fill = ref_fill,
+    .add = ref_add,
     .copy_rows = ref_copy_rows,
     .gather_rows = ref_gather_rows,
     .scatter_rows = ref_scatter_rows,

@@ -16,12 +16,13 @@ struct network_kind {
   bool embeds; /* embeds its inputs by itself: they are not either */
   /* What this kind needs beyond what every kind needs (optional). */
   enum status (*check)(const struct network_config *config, struct error *error);
-  /* Numbers that forward and backward keep for each row (optional): for an estimate of memory. */
+  /* Numbers that forward and backward keep for each row before the head (optional): for an estimate
+   * of memory. */
   size_t (*numbers_per_row)(const struct network *network);
-  /* Names the parameters in order (network_declare), sets network->state_size and network->own
-   * (optional: no parameters). */
+  /* Names the parameters in order (network_declare), the head's last (head_declare), sets
+   * network->state_size and network->own (optional: no parameters). */
   void (*declare)(struct network *network);
-  /* Writes all parameters (optional, with declare). */
+  /* Writes all parameters but the head's (optional, with declare). */
   void (*init)(const struct network *network, float *host, uint64_t seed);
   /* The kind's own buffers of a workspace (optional). */
   void (*allocate)(struct network_workspace *workspace);
@@ -36,28 +37,33 @@ struct network_kind {
 extern const struct network_kind kind_mlp, kind_lstm, kind_random, kind_scripted;
 extern const struct network_kind kind_impala_shallow, kind_impala_deep, kind_nature;
 
+struct head;         /* head.c's */
+struct head_buffers; /* head.c's */
+
 struct network {
   struct network_config config; /* inputs' pointers NULL */
   const struct network_kind *kind;
   int inputs_size; /* I */
-  int outputs;     /* A + 1 */
+  int outputs;     /* head_size + value_size */
   int state_size;  /* S */
   struct network_parameter parameter[NETWORK_MAX_PARAMETERS];
   int num_parameters;
-  size_t total; /* P */
+  size_t total;      /* P */
+  struct head *head; /* NULL: the kind has no parameters */
   void *own;
 };
 
-enum { WORKSPACE_MAX_BUFFERS = 64 };
+enum { WORKSPACE_MAX_BUFFERS = 96 };
 
 struct network_workspace {
   const struct network *network;
   struct device *device;
-  int rows;                 /* capacity, T*N */
-  bool backward;            /* whether there are buffers for it */
-  int forward_T, forward_N; /* of the last forward */
-  real *inputs;             /* (rows, I); NULL where they are not embedded */
-  real *head;               /* (rows, A+1) */
+  int rows;                          /* capacity, T*N */
+  bool backward;                     /* whether there are buffers for it */
+  int forward_T, forward_N;          /* of the last forward */
+  real *inputs;                      /* (rows, I); NULL where they are not embedded */
+  real *head;                        /* (rows, outputs) */
+  struct head_buffers *head_buffers; /* NULL without network->head */
   void *own;
   void *buffer[WORKSPACE_MAX_BUFFERS]; /* all device memory */
   int num_buffers;

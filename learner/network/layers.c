@@ -19,10 +19,10 @@ const real *parameter_at_const(const struct network_workspace *workspace, const 
 struct dense dense_declare(struct network *network, const char *name, int inputs, int outputs,
                            enum activation activation) {
   struct dense dense = {.inputs = inputs, .outputs = outputs, .activation = activation};
-  char full[32];
-  snprintf(full, sizeof(full), "%.29s/w", name);
+  char full[NETWORK_NAME_BYTES];
+  snprintf(full, sizeof(full), "%s/w", name);
   dense.weight = network_declare(network, full, 2, inputs, outputs);
-  snprintf(full, sizeof(full), "%.29s/b", name);
+  snprintf(full, sizeof(full), "%s/b", name);
   dense.bias = network_declare(network, full, 1, outputs, 1);
   return dense;
 }
@@ -57,19 +57,6 @@ void dense_backward(struct network_workspace *workspace, real *dx, real *grads, 
                                parameter_at(workspace, grads, dense->bias), dy, y, x, dense->inputs,
                                parameter_at_const(workspace, params, dense->weight),
                                dense->activation, B, dense->inputs, dense->outputs);
-}
-
-/* ---- head */
-
-struct dense head_declare(struct network *network, int inputs) {
-  return dense_declare(network, "head", inputs, network->outputs, ACTIVATION_NONE);
-}
-
-void head_init(const struct network *network, const struct dense *head, float *host,
-               uint64_t seed) {
-  int actions = network->outputs - 1;
-  dense_init(network, head, host, seed, 0, actions, 0.01);
-  dense_init(network, head, host, seed, actions, actions + 1, 1);
 }
 
 /* ---- torso */

@@ -27,10 +27,6 @@ void dense_forward(struct network_workspace *workspace, real *y, const real *par
 void dense_backward(struct network_workspace *workspace, real *dx, real *grads, const real *params,
                     real *dy, const real *y, const real *x, const struct dense *dense, int B);
 
-/* The head: A logits and a value as one layer. The policy starts close to uniform. */
-struct dense head_declare(struct network *network, int inputs);
-void head_init(const struct network *network, const struct dense *head, float *host, uint64_t seed);
-
 struct torso {
   struct dense layer[NETWORK_MAX_LAYERS];
   int num_layers;

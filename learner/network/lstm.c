@@ -1,11 +1,11 @@
 /* lstm: hidden layers (or none), an LSTM, then the head. */
 #include "common/base/check.h"
+#include "learner/network/head.h"
 #include "learner/network/recurrence.h"
 
 struct lstm {
   struct torso torso;
   struct recurrence core;
-  struct dense head;
 };
 
 struct buffers {
@@ -24,14 +24,13 @@ static void declare(struct network *network) {
   struct lstm *lstm = network->own = check_alloc(1, sizeof(*lstm));
   torso_declare(network, &lstm->torso);
   lstm->core = recurrence_declare(network, lstm->torso.outputs, network->config.lstm_size);
-  lstm->head = head_declare(network, lstm->core.H);
+  head_declare(network, lstm->core.H);
 }
 
 static void init(const struct network *network, float *host, uint64_t seed) {
   const struct lstm *lstm = network->own;
   torso_init(network, &lstm->torso, host, seed);
   recurrence_init(network, &lstm->core, host, seed);
-  head_init(network, &lstm->head, host, seed);
 }
 
 static void allocate(struct network_workspace *workspace) {
@@ -49,15 +48,14 @@ static void forward(struct network_workspace *workspace, real *state_out, const 
   recurrence_forward(workspace, &own->core, state_out, params,
                      torso_output(workspace, &own->torso, &lstm->torso), &lstm->core, inputs,
                      state_in, T, N);
-  dense_forward(workspace, workspace->head, params, own->core.h, &lstm->head, T * N);
+  head_forward(workspace, params, own->core.h, T * N);
 }
 
 static void backward(struct network_workspace *workspace, real *grads, const real *params,
                      real *dhead, const struct device_inputs *inputs, int T, int N) {
   const struct lstm *lstm = workspace->network->own;
   struct buffers *own = workspace->own;
-  dense_backward(workspace, own->core.dh, grads, params, dhead, workspace->head, own->core.h,
-                 &lstm->head, T * N);
+  head_backward(workspace, own->core.dh, grads, params, dhead, own->core.h, T * N);
   recurrence_backward(workspace, &own->core, torso_gradient(&own->torso, &lstm->torso), grads,
                       params, torso_output(workspace, &own->torso, &lstm->torso), &lstm->core,
                       inputs, T, N);

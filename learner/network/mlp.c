@@ -1,22 +1,20 @@
 /* mlp: hidden layers, then the head. */
 #include "common/base/check.h"
-#include "learner/network/layers.h"
+#include "learner/network/head.h"
 
 struct mlp {
   struct torso torso;
-  struct dense head;
 };
 
 static void declare(struct network *network) {
   struct mlp *mlp = network->own = check_alloc(1, sizeof(*mlp));
   torso_declare(network, &mlp->torso);
-  mlp->head = head_declare(network, mlp->torso.outputs);
+  head_declare(network, mlp->torso.outputs);
 }
 
 static void init(const struct network *network, float *host, uint64_t seed) {
   const struct mlp *mlp = network->own;
   torso_init(network, &mlp->torso, host, seed);
-  head_init(network, &mlp->head, host, seed);
 }
 
 static void allocate(struct network_workspace *workspace) {
@@ -31,8 +29,7 @@ static void forward(struct network_workspace *workspace, real *state_out, const 
   const struct mlp *mlp = workspace->network->own;
   struct torso_buffers *buffers = workspace->own;
   torso_forward(workspace, buffers, params, &mlp->torso, T * N);
-  dense_forward(workspace, workspace->head, params, torso_output(workspace, buffers, &mlp->torso),
-                &mlp->head, T * N);
+  head_forward(workspace, params, torso_output(workspace, buffers, &mlp->torso), T * N);
 }
 
 static void backward(struct network_workspace *workspace, real *grads, const real *params,
@@ -40,8 +37,8 @@ static void backward(struct network_workspace *workspace, real *grads, const rea
   (void)inputs;
   const struct mlp *mlp = workspace->network->own;
   struct torso_buffers *buffers = workspace->own;
-  dense_backward(workspace, torso_gradient(buffers, &mlp->torso), grads, params, dhead,
-                 workspace->head, torso_output(workspace, buffers, &mlp->torso), &mlp->head, T * N);
+  head_backward(workspace, torso_gradient(buffers, &mlp->torso), grads, params, dhead,
+                torso_output(workspace, buffers, &mlp->torso), T * N);
   torso_backward(workspace, buffers, grads, params, &mlp->torso, T * N);
 }
 

@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/options.h"
-#include "learner/network/kind.h"
+#include "learner/network/head.h"
 
 enum {
   MAX_SIZE = 1 << 20
@@ -64,6 +64,16 @@ static enum status check_layers(const struct network_config *config, struct erro
   return STATUS_OK;
 }
 
+static enum status check_head(const struct network_config *config, struct error *error) {
+  CHECK(config->head_size > 0 && config->value_size >= 0, "a head of %d and %d outputs",
+        config->head_size, config->value_size);
+  if (config->head_hidden >= 0 && config->head_hidden <= MAX_SIZE) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "the network: the hidden layers of the head have size %d; it must be 1..%d, "
+                     "or 0 for none",
+                     config->head_hidden, MAX_SIZE);
+}
+
 /* Memory behind the layout is the caller's and may go: only the layout is kept. */
 static void forget_pointers(struct device_inputs *inputs) {
   inputs->observation = NULL;
@@ -81,17 +91,17 @@ enum status network_create(struct network **out, const struct network_config *co
   enum status status = find_kind(&kind, config->network, error);
   if (status == STATUS_OK) status = check_inputs(&config->inputs, error);
   if (status == STATUS_OK) status = check_layers(config, error);
+  if (status == STATUS_OK) status = check_head(config, error);
   if (status == STATUS_OK && kind->check) status = kind->check(config, error);
   if (status != STATUS_OK) return status;
 
-  CHECK(config->head_size > 0, "a network without a head");
   struct network *network = check_alloc(1, sizeof(*network));
   network->config = *config;
   network->config.network = kind->name;
   forget_pointers(&network->config.inputs);
   network->kind = kind;
   network->inputs_size = device_inputs_size(&config->inputs);
-  network->outputs = config->head_size + 1;
+  network->outputs = config->head_size + config->value_size;
   if (kind->declare) kind->declare(network);
   *out = network;
   return STATUS_OK;
@@ -99,6 +109,7 @@ enum status network_create(struct network **out, const struct network_config *co
 
 void network_destroy(struct network *network) {
   if (!network) return;
+  free(network->head);
   free(network->own);
   free(network);
 }
@@ -111,7 +122,8 @@ int network_declare(struct network *network, const char *name, int rank, int row
                                           .shape = {rows, columns},
                                           .offset = network->total,
                                           .count = (size_t)rows * (size_t)columns};
-  snprintf(parameter->name, sizeof(parameter->name), "%s", name);
+  int length = snprintf(parameter->name, sizeof(parameter->name), "%s", name);
+  CHECK(length < NETWORK_NAME_BYTES, "name too long: %s", name);
   network->total += parameter->count;
   return index;
 }
@@ -127,7 +139,8 @@ int network_state_size(const struct network *network) {
 }
 
 size_t network_numbers_per_row(const struct network *network) {
-  return network->kind->numbers_per_row ? network->kind->numbers_per_row(network) : 0;
+  size_t before = network->kind->numbers_per_row ? network->kind->numbers_per_row(network) : 0;
+  return before + head_numbers_kept(network);
 }
 
 int network_head_size(const struct network *network) {
@@ -149,6 +162,7 @@ const struct network_parameter *network_parameters(const struct network *network
 
 void network_init_parameters(const struct network *network, float *host, uint64_t seed) {
   if (network->kind->init) network->kind->init(network, host, seed);
+  if (network->head) head_init(network, host, seed);
 }
 
 /* ---- workspace */
@@ -181,6 +195,7 @@ struct network_workspace *network_workspace_create(const struct network *network
   if (embedded(network->kind)) workspace->inputs = workspace_reals(workspace, network->inputs_size);
   workspace->head = workspace_reals(workspace, network->outputs);
   if (network->kind->allocate) network->kind->allocate(workspace);
+  if (network->head) head_allocate(workspace);
   return workspace;
 }
 
@@ -189,6 +204,7 @@ void network_workspace_destroy(struct network_workspace *workspace) {
   struct device *device = workspace->device;
   for (int i = 0; i < workspace->num_buffers; i++)
     device->ops->release(device, workspace->buffer[i]);
+  free(workspace->head_buffers);
   free(workspace->own);
   free(workspace);
 }
@@ -223,4 +239,8 @@ void network_backward(struct network_workspace *workspace, real *grads, const re
         "backward over %d x %d rows after forward over %d x %d", T, N, workspace->forward_T,
         workspace->forward_N);
   if (kind->backward) kind->backward(workspace, grads, params, dhead, inputs, T, N);
+}
+
+void network_set_noise(struct network_workspace *workspace, const struct network_noise *noise) {
+  (void)workspace, (void)noise;
 }

@@ -1,5 +1,5 @@
-/* Networks: observations in, action logits and a value out. Written once against the device table;
- * backward is the forward read upwards.
+/* Networks: observations in, logits or action values and a state value out. Written once against
+ * the device table; backward is the forward read upwards.
  *
  * A network is immutable after create and shared by all threads; what changes lives in the
  * parameters (one flat array, owned by the caller) and in a workspace (one per thread and use).
@@ -11,7 +11,8 @@
 
 #include "learner/device/device.h"
 
-enum { NETWORK_MAX_LAYERS = 4, NETWORK_MAX_PARAMETERS = 48 };
+/* impala_deep with an LSTM and a head of two noisy streams has 51 parameter arrays. */
+enum { NETWORK_MAX_LAYERS = 4, NETWORK_MAX_PARAMETERS = 64, NETWORK_NAME_BYTES = 40 };
 
 struct network_config {
   /* "mlp", "lstm"; for images "impala_shallow", "impala_deep", "nature"; "random" (uniform),
@@ -33,7 +34,7 @@ struct network_config {
 
 /* One named parameter array inside the flat one. */
 struct network_parameter {
-  char name[32];
+  char name[NETWORK_NAME_BYTES];
   int rank;
   int shape[2];
   size_t offset; /* in reals */
@@ -69,15 +70,16 @@ size_t network_num_parameters(const struct network *network); /* P; may be 0 */
 int network_state_size(const struct network *network);
 /* About how many numbers a workspace with backward holds for each row; 0: few. */
 size_t network_numbers_per_row(const struct network *network);
-/* Outputs for the policy, besides the value; and of the whole head. */
+/* Outputs for the policy, and all outputs: those and the value's. */
 int network_head_size(const struct network *network);
 int network_head_stride(const struct network *network);
 const struct device_inputs *network_inputs(
     const struct network *network); /* the layout, pointers NULL */
 const struct network_parameter *network_parameters(const struct network *network, int *count);
 
-/* Initial parameters (P floats): orthogonal-like scaled normal per layer, policy head x 0.01, value
- * head x 1, biases 0; LSTM: uniform +-1/sqrt(H). The same for the same seed on every machine. */
+/* Initial parameters (P floats): orthogonal-like scaled normal per layer, the head's outputs for
+ * the policy x 0.01, for the value x 1, biases 0; LSTM: uniform +-1/sqrt(H). The same for the same
+ * seed on every machine. */
 void network_init_parameters(const struct network *network, float *host, uint64_t seed);
 
 /* Buffers for up to `rows` = T*N rows; `backward` adds what the backward needs. */
@@ -85,8 +87,8 @@ struct network_workspace *network_workspace_create(const struct network *network
                                                    struct device *device, int rows, bool backward);
 void network_workspace_destroy(struct network_workspace *workspace);
 
-/* Draws the noise of the layers that have any; it stays until the next call. Without a call there is
- * none. Backward has to follow a forward with the same noise. */
+/* Draws the noise of the layers that have any; it stays until the next call. Without a call there
+ * is none. Backward has to follow a forward with the same noise. */
 void network_set_noise(struct network_workspace *workspace, const struct network_noise *noise);
 
 /* Forward over T steps of N sequences. inputs: T*N rows, time-major. state_in, state_out: (N, S), h
@@ -96,7 +98,7 @@ void network_forward(struct network_workspace *workspace, struct network_outputs
                      real *state_out, const real *params, const struct device_inputs *inputs,
                      const real *state_in, int T, int N);
 
-/* Gradient (P, overwritten) for dhead (T*N, A+1), which is used as scratch. Call after
+/* Gradient (P, overwritten) for dhead (T*N, stride), which is used as scratch. Call after
  * network_forward of the same workspace, inputs and N. T may be smaller than the forward's: the
  * later steps then count as having no gradient, which spares the work of a bootstrap step. */
 void network_backward(struct network_workspace *workspace, real *grads, const real *params,

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "learner/network/recurrence.h"
 #include "learner/network/features.h"
+#include "learner/network/head.h"
+#include "learner/network/recurrence.h"
 
 enum { SMALLEST_SIDE = 36, MAX_STACK = 16, MAX_LSTM = 1 << 16 };
 
@@ -16,7 +17,6 @@ struct pixels {
   int extras; /* numbers beside the hidden layer's: previous action and reward */
   struct recurrence core;
   bool has_memory;
-  struct dense head;
 };
 
 struct buffers {
@@ -90,7 +90,7 @@ static void declare(struct network *network) {
     pixels->core = recurrence_declare(network, width, network->config.lstm_size);
     width = pixels->core.H;
   }
-  pixels->head = head_declare(network, width);
+  head_declare(network, width);
 }
 
 /* A residual network's layers add up: theirs begin smaller. */
@@ -100,7 +100,6 @@ static void init(const struct network *network, float *host, uint64_t seed) {
   features_init(network, &pixels->features, host, seed, deep ? 1 : sqrt(2));
   dense_init(network, &pixels->hidden, host, seed, 0, pixels->hidden.outputs, sqrt(2));
   if (pixels->has_memory) recurrence_init(network, &pixels->core, host, seed);
-  head_init(network, &pixels->head, host, seed);
 }
 
 static void allocate(struct network_workspace *workspace) {
@@ -155,7 +154,7 @@ static void forward(struct network_workspace *workspace, real *state_out, const 
                        T, N);
     x = own->core.h;
   }
-  dense_forward(workspace, workspace->head, params, x, &pixels->head, T * N);
+  head_forward(workspace, params, x, T * N);
 }
 
 static void backward(struct network_workspace *workspace, real *grads, const real *params,
@@ -165,13 +164,11 @@ static void backward(struct network_workspace *workspace, real *grads, const rea
   struct device *device = workspace->device;
   const real *x = pixels->extras ? own->joined : own->hidden;
   real *dx = pixels->extras ? own->d_joined : own->d_hidden;
-  const struct dense *head = &pixels->head;
   if (pixels->has_memory) {
-    dense_backward(workspace, own->core.dh, grads, params, dhead, workspace->head, own->core.h,
-                   head, T * N);
+    head_backward(workspace, own->core.dh, grads, params, dhead, own->core.h, T * N);
     recurrence_backward(workspace, &own->core, dx, grads, params, x, &pixels->core, inputs, T, N);
   } else {
-    dense_backward(workspace, dx, grads, params, dhead, workspace->head, x, head, T * N);
+    head_backward(workspace, dx, grads, params, dhead, x, T * N);
   }
   int hidden = pixels->hidden.outputs;
   if (pixels->extras)

@@ -1,11 +1,9 @@
 /* Policies without parameters, to measure the system and to test it: random, and scripted, which
  * plays CartPole by pushing towards the side that the pole leans to. */
-#include <string.h>
-
 #include "common/base/check.h"
 #include "learner/network/kind.h"
 
-/* ---- random: equal logits, value 0 */
+/* ---- random: all outputs 0 */
 
 static void random_forward(struct network_workspace *workspace, real *state_out, const real *params,
                            const struct device_inputs *inputs, const real *state_in, int T, int N) {
@@ -28,7 +26,7 @@ static const float UNLIKELY = -100;                   /* a logit that is sampled
 
 struct scripted {
   float *inputs; /* (rows, I) */
-  float *head;   /* (rows, A+1) */
+  float *head;   /* (rows, outputs) */
 };
 
 static enum status scripted_check(const struct network_config *config, struct error *error) {
@@ -47,6 +45,7 @@ static enum status scripted_check(const struct network_config *config, struct er
 static void scripted_allocate(struct network_workspace *workspace) {
   size_t rows = (size_t)workspace->rows, inputs = rows * (size_t)workspace->network->inputs_size;
   size_t head = rows * (size_t)workspace->network->outputs;
+  CHECK(workspace->network->config.head_size == ACTIONS, "network scripted has a logit an action");
   struct scripted *own = check_alloc(1, sizeof(*own) + (inputs + head) * sizeof(float));
   own->inputs = (float *)(own + 1);
   own->head = own->inputs + inputs;
@@ -60,15 +59,16 @@ static void scripted_forward(struct network_workspace *workspace, real *state_ou
   (void)state_out, (void)params, (void)inputs, (void)state_in;
   struct device *device = workspace->device;
   struct scripted *own = workspace->own;
-  size_t rows = (size_t)T * (size_t)N, I = (size_t)workspace->network->inputs_size;
+  const struct network *network = workspace->network;
+  size_t rows = (size_t)T * (size_t)N, I = (size_t)network->inputs_size;
+  size_t outputs = (size_t)network->outputs;
   device->ops->download(device, own->inputs, workspace->inputs, rows * I);
   for (size_t row = 0; row < rows; row++) {
     int action = own->inputs[row * I + ANGLE] < 0 ? LEFT : RIGHT;
-    float *head = own->head + row * (ACTIONS + 1);
-    memset(head, 0, (ACTIONS + 1) * sizeof(*head));
-    head[action == LEFT ? RIGHT : LEFT] = UNLIKELY;
+    own->head[row * outputs + (action == LEFT ? RIGHT : LEFT)] = UNLIKELY;
+    own->head[row * outputs + (size_t)action] = 0;
   }
-  device->ops->upload(device, workspace->head, own->head, rows * (ACTIONS + 1));
+  device->ops->upload(device, workspace->head, own->head, rows * outputs);
 }
 
 const struct network_kind kind_scripted = {

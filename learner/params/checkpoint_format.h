@@ -10,8 +10,7 @@
 
 enum {
   CHECKPOINT_ALIGNMENT = 64,
-  /* An upper bound of the header's size: 16 bytes, 256 entries of at most 112, a checksum, padding.
-   */
+  /* An upper bound of the header's size: 16 bytes, entries of at most 112, a checksum, padding. */
   CHECKPOINT_HEADER_ROOM = 16 + CHECKPOINT_MAX_ITEMS * 112 + 4 + CHECKPOINT_ALIGNMENT,
 };
 

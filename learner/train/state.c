@@ -37,6 +37,12 @@ void train_state_deinit(struct train_state *state) {
   optimizer_destroy(state->optimizer);
 }
 
+enum { FLAT_ARRAYS = 4, OTHER_ITEMS = 16, ARRAY_NAME_BYTES = sizeof("rmsprop/mom/") };
+_Static_assert(CHECKPOINT_MAX_ITEMS >= FLAT_ARRAYS * NETWORK_MAX_PARAMETERS + OTHER_ITEMS,
+               "parameters, two arrays of the optimiser, a target network");
+_Static_assert(CHECKPOINT_NAME_BYTES >= NETWORK_NAME_BYTES + ARRAY_NAME_BYTES,
+               "a parameter's name behind the longest name of an array");
+
 /* One flat array, a part for every parameter: "<array>/<parameter>". */
 static int array_items(struct train_state *state, int array, struct checkpoint_item *items) {
   const char *name = array == 0              ? "params"

@@ -76,6 +76,7 @@ static double update_us(void) {
   struct network_config config = {
       .network = kind,
       .head_size = A,
+      .value_size = 1,
       .inputs = {.row_stride = SIZE * SIZE,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, SIZE * SIZE, 0, SIZE, SIZE, 1}},

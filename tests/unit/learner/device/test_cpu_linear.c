@@ -115,9 +115,10 @@ static void copies(struct testing *cpu, struct testing *ref) {
       d->ops->fill(d, y[k], 2.5f, y_count);
       d->ops->copy_rows(d, y[k], ys, x, xs, B, n);
       d->ops->copy(d, device_at(d, z[k], 1), x, x_count);
+      d->ops->add(d, z[k], x, x_count);
     }
     testing_compare("copy_rows and fill", cpu, y[0], ref, y[1], y_count, 0);
-    testing_compare("copy", cpu, z[0], ref, z[1], x_count + 1, 0);
+    testing_compare("copy and add", cpu, z[0], ref, z[1], x_count + 1, 0);
     testing_release(cpu);
     testing_release(ref);
     free(host);
@@ -168,6 +169,11 @@ static void embeds(struct testing *cpu, struct testing *ref) {
        .box = 37,
        .use_previous_action = true,
        .use_reward = true},
+      {.num_tensors = 1,
+       .tensor = {{DTYPE_FLOAT32, 4, 0}},
+       .discrete = 3,
+       .use_reward = true,
+       .raw_reward = true},
   };
   static float box[40 * 37];
   uint64_t random = 21;

@@ -116,6 +116,32 @@ static void test_a_box_is_scaled_by_its_bounds(void **state) {
   }
 }
 
+/* 0 on a first row, whatever stands there. */
+static void test_the_reward_input_is_clipped_or_raw(void **state) {
+  (void)state;
+  static const float reward[5] = {-3, -0.5f, 1e9f, 0.25f, 7};
+  static const float expected[2][5] = {{-1, -0.5f, 1, 0.25f, 0}, {-3, -0.5f, 1e9f, 0.25f, 0}};
+  static const uint8_t flags[5] = {0, STEP_TRUNCATED, 0, 0, STEP_FIRST | STEP_TERMINATED};
+  static const char *const names[] = {"ref", "ref_double", "cpu"};
+  struct device_inputs in = {.reward = reward, .flags = flags, .use_reward = true};
+  for (int i = 0; i < 3; i++) {
+    struct device *d;
+    struct error error;
+    float got[5];
+    assert_int_equal(device_create(&d, names[i], &error), STATUS_OK);
+    real *y = d->ops->alloc(d, 5 * d->ops->real_bytes);
+    for (int raw = 0; raw < 2; raw++) {
+      in.raw_reward = raw;
+      assert_int_equal(device_inputs_size(&in), 1);
+      d->ops->embed(d, y, &in, 5);
+      d->ops->download(d, got, y, 5);
+      assert_memory_equal(got, expected[raw], sizeof(got));
+    }
+    d->ops->release(d, y);
+    device_destroy(d);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_devices_by_name),
@@ -124,6 +150,7 @@ int main(void) {
       cmocka_unit_test(test_memory),
       cmocka_unit_test(test_inputs_size),
       cmocka_unit_test(test_a_box_is_scaled_by_its_bounds),
+      cmocka_unit_test(test_the_reward_input_is_clipped_or_raw),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,7 @@ static inline struct network_config fixture_config(const char *network, int num_
   return (struct network_config){.network = network,
                                  .inputs = fixture_inputs(),
                                  .head_size = ACTIONS,
+                                 .value_size = 1,
                                  .num_layers = num_layers,
                                  .hidden = {6, 5, 4, 7},
                                  .lstm_size = 5,

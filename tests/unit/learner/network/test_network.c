@@ -26,6 +26,7 @@ static void refuses_what_makes_no_sense(void **state) {
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct network_config config = {.network = table[i].network,
                                     .head_size = table[i].num_actions,
+                                    .value_size = 1,
                                     .inputs = {.row_stride = 16,
                                                .num_tensors = table[i].num_tensors,
                                                .tensor = {{DTYPE_FLOAT32, table[i].count, 0}},
@@ -305,6 +306,7 @@ static void scripted_pushes_towards_the_angle(void **state) {
   static const int action[] = {0, 1, 1, 0};
   struct network_config config = {.network = "scripted",
                                   .head_size = 2,
+                                  .value_size = 1,
                                   .inputs = {.row_stride = 16,
                                              .num_tensors = 1,
                                              .tensor = {{DTYPE_FLOAT32, 4, 0}},

@@ -11,6 +11,7 @@ static struct network_config config_for(const char *network, int height, int wid
   return (struct network_config){
       .network = network,
       .head_size = actions,
+      .value_size = 1,
       .inputs = {.row_stride = (size_t)(count + 15) / 16 * 16,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, count, 0, height, width, channels}},
@@ -57,8 +58,9 @@ static size_t count_of(const struct network *network, const char *name) {
   return sum;
 }
 
-/* DQN's layers (Mnih et al. 2015), and SEED RL's ImpalaDeep for DeepMind Lab: 72 x 96 pixels in
- * three colours, 9 actions. */
+/* DQN's layers (Mnih et al. 2015); SEED RL's ImpalaDeep for DeepMind Lab: 72 x 96 pixels in three
+ * colours, 9 actions; its DuelingLSTMDQNNet for Atari, 18 actions: 4,357,281 there, where the 18
+ * advantages have no biases. */
 static void layers_have_their_known_sizes(void **state) {
   (void)state;
   struct network_config nature = config_for("nature", 84, 84, 1, 4, 4, 0);
@@ -72,6 +74,16 @@ static void layers_have_their_known_sizes(void **state) {
   network = fixture_network(&deep);
   assert_int_equal(network_num_parameters(network), 1520714);
   assert_int_equal(network_state_size(network), 512);
+  network_destroy(network);
+  struct network_config dueling = config_for("nature", 84, 84, 1, 4, 18, 512);
+  dueling.head_hidden = 512;
+  network = fixture_network(&dueling);
+  assert_int_equal(count_of(network, "lstm"), 2138112);
+  assert_int_equal(count_of(network, "head/value_hidden"), 262656);
+  assert_int_equal(count_of(network, "head/value/"), 513);
+  assert_int_equal(count_of(network, "head/advantage_hidden"), 262656);
+  assert_int_equal(count_of(network, "head/advantage/"), 9216 + 18);
+  assert_int_equal(network_num_parameters(network), 4357281 + 18);
   network_destroy(network);
 }
 

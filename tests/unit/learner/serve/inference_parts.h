@@ -83,6 +83,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
   struct network_config network = {.network = config->network,
                                    .inputs = parts->inputs,
                                    .head_size = policy->head_size(space),
+                                   .value_size = 1,
                                    .num_layers = !config->no_layers,
                                    .hidden = {6},
                                    .lstm_size = 5};

@@ -57,6 +57,7 @@ static void open_network(struct golden *g, const char *name, const char *device,
   struct network_config config = {
       .network = g->name,
       .head_size = GOLDEN_A,
+      .value_size = 1,
       .inputs = {.row_stride = (size_t)(pixels + 15) / 16 * 16,
                  .num_tensors = 1,
                  .tensor = {{DTYPE_UINT8, pixels, 0, g->size, g->size, 1}},

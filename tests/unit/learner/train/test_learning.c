@@ -35,6 +35,7 @@ static void player_open(struct player *p, const char *network, const char *devic
   struct network_config config = {.network = network,
                                   .inputs = cue_inputs(),
                                   .head_size = CUES,
+                                  .value_size = 1,
                                   .num_layers = 1,
                                   .hidden = {16},
                                   .lstm_size = 16,

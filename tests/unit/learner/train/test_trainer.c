@@ -42,6 +42,7 @@ static void count_saved(void *context) {
 
 static const struct network_config mlp = {.network = "mlp",
                                           .head_size = 2,
+                                          .value_size = 1,
                                           .inputs = {.row_stride = STRIDE,
                                                      .num_tensors = 1,
                                                      .tensor = {{DTYPE_FLOAT32, 4, 0}},
@@ -51,6 +52,7 @@ static const struct network_config mlp = {.network = "mlp",
 static const struct network_config nature = {
     .network = "nature",
     .head_size = 2,
+    .value_size = 1,
     .inputs = {.row_stride = IMAGE_STRIDE,
                .num_tensors = 1,
                .tensor = {{DTYPE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},

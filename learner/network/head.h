@@ -1,0 +1,30 @@
+/* The head of a network: from its last features to the outputs that policies and algorithms read.
+ * Private to learner/network. Either one layer of all outputs, or streams with a hidden layer each:
+ * one for the policy's outputs (the advantages of a dueling network), one for the value's. The
+ * outputs of both lie side by side in workspace->head (rows, outputs): the policy's, then the
+ * value's. Thread: as in network.h. Owner: `head` of a network and `head_buffers` of a workspace
+ * are allocated here and freed by network.c. Upstream: network.c, mlp.c, lstm.c, pixels.c.
+ * Source: Wang et al. 2016, section 3 (two streams). */
+#ifndef ACORN_LEARNER_NETWORK_HEAD_H
+#define ACORN_LEARNER_NETWORK_HEAD_H
+
+#include "learner/network/layers.h"
+
+/* Declares the parameters and sets network->head. One layer: head/w, head/b. Streams:
+ * head/advantage_hidden, head/advantage, head/value_hidden, head/value, each with /w and /b; the
+ * value's only if there is one. */
+void head_declare(struct network *network, int inputs);
+/* The policy's outputs start close to 0, so that a policy starts close to uniform. */
+void head_init(const struct network *network, float *host, uint64_t seed);
+void head_allocate(struct network_workspace *workspace);
+/* Numbers kept for each row, with backward. 0 without a head. */
+size_t head_numbers_kept(const struct network *network);
+
+/* workspace->head from x (B, inputs). */
+void head_forward(struct network_workspace *workspace, const real *params, const real *x, int B);
+/* dx (B, inputs; may be NULL) and the parameters' gradients from dhead (B, outputs), which is used
+ * as scratch. */
+void head_backward(struct network_workspace *workspace, real *dx, real *grads, const real *params,
+                   real *dhead, const real *x, int B);
+
+#endif
