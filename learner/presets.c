@@ -141,17 +141,30 @@ static const struct {
 /* What an environment of one's own gets: one in C is fast. */
 enum { ENVS_PER_ACTOR = 16 };
 
-/* From the rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
-bool learner_options_learns(const struct learner_options *options) {
-  static const char *const agents[][2] = {
-#define AGENT(name, algorithm, policy, network, pace, help) {#name, network},
-      ALGORITHMS(AGENT)
+/* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
+static const struct agent {
+  const char *name, *network;
+  int evaluators;
+} agents[] = {
+#define AGENT(name, algorithm, policy, network, pace, evaluators, help) \
+  {#name, network, evaluators},
+    ALGORITHMS(AGENT)
 #undef AGENT
-  };
+};
+
+static const struct agent *agent_of(const struct learner_options *options) {
   for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
-    if (strcmp(agents[i][0], options->agent) == 0) return !agents[i][1][0];
+    if (strcmp(agents[i].name, options->agent) == 0) return &agents[i];
   CHECK(false, "no agent %s", options->agent);
-  return false;
+  return NULL;
+}
+
+bool learner_options_learns(const struct learner_options *options) {
+  return !agent_of(options)->network[0];
+}
+
+int learner_options_evaluators(const struct learner_options *options) {
+  return agent_of(options)->evaluators;
 }
 
 bool learner_options_pixels(const struct learner_options *options) {
