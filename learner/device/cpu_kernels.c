@@ -5,7 +5,10 @@
 #include "learner/device/cpu_image.h"
 #include "learner/device/cpu_linear.h"
 #include "learner/device/cpu_lstm.h"
+#include "learner/device/cpu_noise.h"
 #include "learner/device/cpu_optimiser.h"
+#include "learner/device/cpu_q.h"
+#include "learner/device/cpu_q_loss.h"
 #include "learner/device/cpu_random.h"
 #include "learner/device/cpu_steps.h"
 #include "learner/device/cpu_trace.h"
@@ -159,6 +162,12 @@ const struct device_ops KERNELS = {
     .categorical_backward = categorical_backward,
     .trace = trace,
     .actor_critic_loss = actor_critic_loss,
+    .epsilon_greedy = epsilon_greedy,
+    .q_loss = q_loss,
+    .q_distance = q_distance,
+    .factor_noise = factor_noise,
+    .noisy_forward = noisy_forward,
+    .noisy_backward = noisy_backward,
     .global_norm = global_norm,
     .require_finite = require_finite,
     .adam = adam,

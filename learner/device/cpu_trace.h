@@ -6,10 +6,15 @@
 #include "learner/device/cpu.h"
 #include "learner/device/cpu_math.h"
 
-/* The rewards that are learned from, of the steps into row i and the `lanes` after it. */
+/* The rewards that are learned from. limit 0: not clipped. */
+INLINE vf learned_rewards(const float *reward, float scale, float limit, int lanes) {
+  vf scaled = scale * load_some(reward, lanes);
+  return limit > 0 ? vmax(splat(-limit), vmin(splat(limit), scaled)) : scaled;
+}
+
+/* Of the steps into row i and the `lanes` after it. */
 INLINE vf rewards_at(const struct device_trace *v, size_t i, int lanes) {
-  vf reward = v->reward_scale * load_some(v->reward + i, lanes), limit = splat(v->reward_clip);
-  return v->reward_clip > 0 ? vmax(-limit, vmin(limit, reward)) : reward;
+  return learned_rewards(v->reward + i, v->reward_scale, v->reward_clip, lanes);
 }
 
 /* a where the bit is clear, b where it is set. */

@@ -189,8 +189,8 @@ enum actor_critic_sum {
 
 /* How a row of a head becomes the values of A actions. The row holds A*Z advantages (action after
  * action, the Z atoms of one together), then Z values if it is dueling. Z = 1: numbers; Z > 1:
- * logits of a distribution over Z atoms, which lie evenly from low to high, for each action; its
- * value is then the distribution's mean. */
+ * logits of a distribution over Z atoms, which lie evenly from low to high (low < high), for each
+ * action; its value is then the distribution's mean. */
 struct device_action_values {
   int A, Z;
   bool dueling; /* value + advantage - mean of the A advantages, atom by atom; false: the advantages
@@ -205,9 +205,9 @@ struct device_q_loss {
   int T, N;
   int counted; /* of the T steps of a window the first that count; those after them are only looked
                   at. T: all */
-  int n_steps; /* of the return: G_t = sum of discount^k r_{t+1+k} for k < n_steps, then discount^n
-                  v(x_{t+n}). It ends before: without v at a row that is terminated, with v at one
-                  that is truncated, and with v at row T */
+  int n_steps; /* 1 or more, of the return: G_t = sum of discount^k r_{t+1+k} for k < n_steps, then
+                  discount^n v(x_{t+n}). It ends before: without v at a row that is terminated, with
+                  v at one that is truncated, and with v at row T */
   struct device_action_values values;
   enum loss_reduction reduction;
   bool double_q;
@@ -384,21 +384,24 @@ struct device_ops {
                             float kl_cost);
 
   /* ---- action values: rows of `head` are `stride` reals apart */
-  /* action (B): where uniform < epsilon a random one, floor(uniform / epsilon * A), else the one
-   * with the largest value (lowest index wins), also where uniform is negative. statistics (B, 2):
-   * the value of that action, and the largest one. */
+  /* action (B): a random one where 0 <= uniform < epsilon: floor(uniform / epsilon * A), in float
+   * on every device; elsewhere, so also where uniform is negative, the one with the largest value
+   * (lowest index wins). statistics (B, 2): the value of that action, and the largest one (NaN if
+   * one of the values is). */
   void (*epsilon_greedy)(struct device *d, int32_t *action, float *statistics, const real *head,
                          int stride, const struct device_action_values *values,
                          const float *uniform, const float *epsilon, int B);
   /* dhead (T, N, stride): the gradient of the loss at the online heads of the first T steps, 0 for
-   * those that do not count. Loss of a step: Z = 1: weight * 0.5 TD^2 (or Huber's), TD = y - Q(x_t,
-   * a_t), y = h(G_t) taken as a constant. Z > 1: weight * cross-entropy of the online distribution
-   * of a_t with the target's distribution, projected onto the atoms after r + discount^n z; there
-   * |TD| stands for that cross-entropy less the target's entropy (the KL divergence). The loss is
-   * their sum, divided by the steps that count (LOSS_MEAN) or by N (LOSS_SUM_OVER_TIME). td (T, N):
-   * TD, 0 where a step does not count. priority (N): 0 where none of the window's counts. sums:
-   * (Q_SUMS). NaN in, NaN out. Source: Kapturowski et al. 2019, section 2.3; van Hasselt et al.
-   * 2016; Z > 1: Bellemare et al. 2017, algorithm 1. */
+   * those that do not count and behind the head's numbers. Loss of a step: Z = 1: weight * 0.5 TD^2
+   * (or Huber's), TD = y - Q(x_t, a_t), y = h(G_t) taken as a constant. Z > 1: weight *
+   * cross-entropy of the online distribution of a_t with the target's distribution, projected onto
+   * the atoms after r + discount^n z; there |TD| stands for that cross-entropy less the target's
+   * entropy (the KL divergence). The loss is their sum, divided by the steps that count (LOSS_MEAN)
+   * or by N (LOSS_SUM_OVER_TIME). td (T, N): TD, 0 where a step does not count. priority (N): 0
+   * where none of the window's counts. sums: (Q_SUMS). Actions out of range count as 0. NaN in a
+   * number that a step's return or value depends on, NaN out: in its td, its window's priority and
+   * the sums, not in other windows. Source: Kapturowski et al. 2019, section 2.3; van Hasselt et
+   * al. 2016; Z > 1: Bellemare et al. 2017, algorithm 1. */
   void (*q_loss)(struct device *d, real *dhead, real *td, float *priority, real *sums,
                  const struct device_q_loss *loss);
   /* distance (1): the mean over B rows of |q_a - q_b| / max |q_b|, Euclidean over the actions; rows

@@ -25,6 +25,12 @@ static REAL clip(REAL x, REAL limit) {
   return x > limit ? limit : x < -limit ? -limit : x;
 }
 
+/* The reward that is learned from. limit 0: not clipped. */
+static REAL learned_reward(float reward, float scale, float limit) {
+  REAL scaled = (REAL)scale * (REAL)reward;
+  return limit > 0 ? clip(scaled, (REAL)limit) : scaled;
+}
+
 static REAL activate(enum activation act, REAL x) {
   if (act == ACTIVATION_RELU) return x > 0 ? x : 0;
   return act == ACTIVATION_TANH ? tanh(x) : x;

@@ -5,8 +5,7 @@
 #include "learner/device/ref.h"
 
 static REAL reward_after(const struct device_trace *v, int t, int n) {
-  REAL reward = (REAL)v->reward_scale * (REAL)v->reward[(size_t)(t + 1) * v->N + n];
-  return v->reward_clip > 0 ? clip(reward, (REAL)v->reward_clip) : reward;
+  return learned_reward(v->reward[(size_t)(t + 1) * v->N + n], v->reward_scale, v->reward_clip);
 }
 
 static REAL ratio(const struct device_trace *v, size_t i) {
