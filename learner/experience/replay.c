@@ -28,10 +28,10 @@ struct replay {
   /* guarded by lock */
   struct sum_tree *tree; /* a leaf for each start of the pages */
   bool closed, started, lent;
-  bool draining; /* inference waits in drain */
-  double largest;               /* priority so far */
-  int64_t inserted, sampled;    /* windows */
-  int64_t inserted_before;      /* sampling started */
+  bool draining;             /* inference waits in drain */
+  double largest;            /* priority so far */
+  int64_t inserted, sampled; /* windows */
+  int64_t inserted_before;   /* sampling started */
   int64_t batches, late, not_finite;
   int64_t taken_us; /* when the trainer took its batch */
   uint64_t filed;   /* mark of the filing device behind the windows in the tree */
@@ -60,8 +60,7 @@ static bool may_insert(const struct replay *replay) {
 
 /* A batch is due. */
 static bool is_due(const struct replay *replay) {
-  return replay->started && credit(replay) >= replay->config.N &&
-         sum_tree_count(replay->tree) > 0;
+  return replay->started && credit(replay) >= replay->config.N && sum_tree_count(replay->tree) > 0;
 }
 
 static bool may_sample(const struct replay *replay) {
@@ -108,7 +107,7 @@ static float own_priority(struct replay *replay, const struct window *window) {
     replay->step_flags[t] = step_stamp_flags(rows->stamp[row]);
   }
   return td_priority(&replay->config.priority, replay->step_value, replay->step_best,
-                     replay->step_reward, replay->step_flags, steps);
+                     replay->step_reward, replay->step_flags);
 }
 
 static void insert(struct replay *replay, const struct window *window, double priority) {
