@@ -61,6 +61,7 @@ struct learner_options {
   char *optimizer, *learning_rate_decay;
   double learning_rate, max_gradient_norm;
   double adam_beta1, adam_beta2, adam_epsilon;
+  bool adam_epsilon_hat;
   double rmsprop_decay, rmsprop_momentum, rmsprop_epsilon;
 
   /* checkpoints and metrics */
