@@ -180,15 +180,14 @@ static struct source *make_fifo(struct run *run) {
 }
 
 /* Of a window from what was kept while it was played. */
-static struct td_priority_config priority_of(const struct learner_options *options) {
-  return (struct td_priority_config){.T = (int)options->unroll_length,
-                                     .counted = learner_options_counted_steps(options),
-                                     .n_steps = (int)options->n_steps,
-                                     .discount = (float)options->discount,
-                                     .reward_scale = (float)options->reward_scale,
-                                     .reward_clip = (float)options->reward_clip,
-                                     .rescaling = (float)options->value_rescaling,
-                                     .eta = (float)options->priority_eta};
+static struct td_settings priority_of(const struct learner_options *options) {
+  return (struct td_settings){.counted = learner_options_counted_steps(options),
+                              .n_steps = (int)options->n_steps,
+                              .discount = (float)options->discount,
+                              .reward_scale = (float)options->reward_scale,
+                              .reward_clip = (float)options->reward_clip,
+                              .rescaling = (float)options->value_rescaling,
+                              .eta = (float)options->priority_eta};
 }
 
 static struct source *make_replay(struct run *run) {

@@ -108,7 +108,7 @@ static float own_priority(struct replay *replay, const struct window *window) {
     replay->step_flags[t] = step_stamp_flags(rows->stamp[row]);
   }
   return td_priority(&replay->config.priority, replay->step_value, replay->step_best,
-                     replay->step_reward, replay->step_flags);
+                     replay->step_reward, replay->step_flags, steps);
 }
 
 static void insert(struct replay *replay, const struct window *window, double priority) {

@@ -26,7 +26,7 @@ struct replay_config {
                                          the largest of a batch is 1 */
   bool initial_max;                   /* a new window gets the largest priority so far, not its own */
   int burn_in;                        /* first steps of a window, which have no TD errors */
-  struct td_priority_config priority; /* of a new window; its T steps follow the burn-in */
+  struct td_settings priority;        /* of a new window; its T steps follow the burn-in */
   uint64_t seed;
   bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each time */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
