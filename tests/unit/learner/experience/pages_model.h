@@ -320,13 +320,17 @@ static inline void model_check_rows(const struct model *m, const struct model_wi
                      (int64_t)window->page[(offset + t) / P] * P + (offset + t) % P);
 }
 
-/* Releases one of the windows that wait. */
-static inline void model_release(struct model *m, int i, int which) {
+/* One of the windows that wait was released. */
+static inline void model_note_release(struct model *m, int i, int which) {
   struct model_slot *slot = &m->slot[i];
   struct window window = slot->waiting[which];
-  pages_release(m->pages, &window);
   slot->released[((int)window.first_step - slot->phase) / m->config.stride] = true;
   slot->waiting[which] = slot->waiting[--slot->num_waiting];
+}
+
+static inline void model_release(struct model *m, int i, int which) {
+  pages_release(m->pages, &m->slot[i].waiting[which]);
+  model_note_release(m, i, which);
 }
 
 #endif
