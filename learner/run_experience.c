@@ -112,14 +112,14 @@ static enum status check_replay(const struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   const struct pages_config *pages = &run->plan.pages;
   int N = learner_options_batch_size(options);
-  int spans = pages->window_steps / pages->page_steps + 2;
+  int spans = pages_most_spans(pages);
   int64_t least = (int64_t)(pages_needed(pages) + N * (spans + 1)) * pages->page_steps;
   int64_t steps = (int64_t)pages->num_pages * pages->page_steps;
   if (spans > DEVICE_MAX_SPANS)
     return status_fail(error, STATUS_INVALID,
                        "--window_stride=%d is too small for windows of %d steps: give at least %d",
                        pages->stride, pages->window_steps,
-                       (pages->window_steps + DEVICE_MAX_SPANS - 3) / (DEVICE_MAX_SPANS - 2));
+                       pages->window_steps / DEVICE_MAX_SPANS + 1);
   if (steps < least)
     return status_fail(error, STATUS_INVALID,
                        "a replay of %lld steps is too small: %d environments and a batch of %d "

@@ -101,6 +101,12 @@ int pages_needed(const struct pages_config *config) {
   return most * full.num_slots;
 }
 
+int pages_most_spans(const struct pages_config *config) {
+  struct pages_config full = *config;
+  set_defaults(&full);
+  return (full.page_steps - full.stride + full.window_steps) / full.page_steps + 1;
+}
+
 static int starts_per_page(const struct pages *pages) {
   return pages->config.page_steps / pages->config.stride;
 }
@@ -138,11 +144,12 @@ static void check_config(const struct pages_config *config) {
   CHECK(config->num_slots > 0 && config->page_steps > 0 && shape->state_size >= 0,
         "%d slots, %d steps a page, state of %d", config->num_slots, config->page_steps,
         shape->state_size);
-  CHECK(config->stride > 0 && config->page_steps % config->stride == 0 && config->window_steps > 0,
+  CHECK(config->stride > 0 && config->page_steps % config->stride == 0 &&
+            config->window_steps >= config->stride,
         "windows of %d steps every %d, pages of %d", config->window_steps, config->stride,
         config->page_steps);
-  CHECK(pages_of_waiting(config, config->page_steps - config->stride) <= DEVICE_MAX_SPANS,
-        "windows of %d steps and pages of %d", config->window_steps, config->page_steps);
+  CHECK(pages_most_spans(config) <= DEVICE_MAX_SPANS, "windows of %d steps every %d, pages of %d",
+        config->window_steps, config->stride, config->page_steps);
   CHECK(shape->action_bytes > 0 && shape->action_bytes % 4 == 0 && shape->statistics >= 0,
         "actions of %d bytes, %d statistics", shape->action_bytes, shape->statistics);
   CHECK(config->num_pages >= pages_needed(config), "%d pages for %d slots", config->num_pages,
@@ -670,17 +677,22 @@ bool pages_has(const struct pages *pages, const struct window *window) {
   return page->generation == window->generation && is_whole(pages, window->start);
 }
 
+static void add_to_page(struct pages *pages, int at, int pins) {
+  struct page *page = &pages->page[at];
+  CHECK(page->pins + pins >= 0, "page %d is not pinned: a window was unpinned twice", at);
+  page->pins += pins;
+}
+
 /* Adds to the pins of all pages that the window needs. */
 static void add_pins(struct pages *pages, const struct window *window, int pins) {
   CHECK(pages_has(pages, window), "the window at start %d is gone", window->start);
-  struct page *page = &pages->page[page_of(pages, window->start)];
-  int offset = offset_of(pages, window->start);
+  int at = page_of(pages, window->start), offset = offset_of(pages, window->start);
   if (looks_back(pages, offset) && pages->rows.start_depth[window->start] > offset)
-    pages->page[page->previous.page].pins += pins;
-  page->pins += pins;
+    add_to_page(pages, pages->page[at].previous.page, pins);
+  add_to_page(pages, at, pins);
   for (int i = pages_behind(pages, offset); i > 0; i--) {
-    page = &pages->page[page->next.page];
-    page->pins += pins;
+    at = pages->page[at].next.page;
+    add_to_page(pages, at, pins);
   }
 }
 

@@ -49,7 +49,7 @@ struct pages_config {
   enum pages_phase phase;
   int spare_rows;   /* of observations behind those of the pages, for the caller */
   int stride;       /* steps between the starts of windows; 0: page_steps */
-  int window_steps; /* T; 0: page_steps */
+  int window_steps; /* T, at least stride; 0: page_steps */
   bool replays;     /* windows are sampled after they were released, by another thread; rewards and
                        statistics are kept on the host too */
 };
@@ -89,6 +89,8 @@ struct pages_place {
 /* Pages that the config's slots can hold at the same time, so that pages_append always finds one:
  * if each window is released before its slot closes the next. */
 int pages_needed(const struct pages_config *config);
+/* Pages that a window has steps in, at most; a gather takes DEVICE_MAX_SPANS. */
+int pages_most_spans(const struct pages_config *config);
 
 /* Errors: CHECK for what the options should have refused. */
 struct pages *pages_create(struct device *device, const struct pages_config *config);

@@ -75,13 +75,14 @@ static void start_if_filled(struct replay *replay) {
 
 /* ---- priorities. Under the lock */
 
-/* The value of a leaf; NaN and infinity count as the smallest priority. */
-static double leaf_value(struct replay *replay, double priority) {
+/* The value of a leaf; NaN and infinity count as the smallest priority. metric: of priorities. */
+static double leaf_value(struct replay *replay, double priority, struct metric *metric) {
   if (!isfinite(priority)) {
     replay->not_finite++;
     priority = SMALLEST;
   }
   priority = fmin(fmax(priority, SMALLEST), LARGEST);
+  metric_observe(metric, priority);
   replay->largest = fmax(replay->largest, priority);
   return pow(priority, replay->config.exponent);
 }
@@ -112,8 +113,8 @@ static float own_priority(struct replay *replay, const struct window *window) {
 
 static void insert(struct replay *replay, const struct window *window, double priority) {
   if (replay->config.initial_max) priority = replay->largest > 0 ? replay->largest : 1;
-  metric_observe(replay->config.initial_priority, priority);
-  sum_tree_set(replay->tree, window->start, leaf_value(replay, priority));
+  double value = leaf_value(replay, priority, replay->config.initial_priority);
+  sum_tree_set(replay->tree, window->start, value);
   replay->inserted++;
   replay->filed = replay->filing->ops->mark(replay->filing);
   start_if_filled(replay);
@@ -185,7 +186,7 @@ static void set_weights(struct replay *replay) {
     weight[n] = (float)pow(least / replay->value[n], replay->config.importance);
 }
 
-/* Draws a batch and pins its windows. */
+/* Draws a batch and pins its windows; inference may have room now. */
 static void sample(struct replay *replay) {
   draw_leaves(replay);
   set_weights(replay);
@@ -199,10 +200,19 @@ static void sample(struct replay *replay) {
   replay->batches++;
   replay->lent = true;
   replay->taken_us = clock_now_us();
+  pthread_cond_signal(&replay->room);
 }
 
+static void unpin(struct replay *replay) {
+  pthread_mutex_lock(replay->lock);
+  for (int n = 0; n < replay->config.N; n++) pages_unpin(replay->pages, &replay->batch->window[n]);
+  pthread_mutex_unlock(replay->lock);
+}
+
+/* Pages are pinned until the device has read them, not for as long as the trainer computes. */
 static void gather(struct replay *replay, uint64_t filed) {
   struct train_batch *batch = replay->batch;
+  const struct device_ops *ops = replay->gathering->ops;
   replay->filing->ops->wait(replay->filing, filed);
   for (int n = 0; n < batch->N; n++) {
     struct window window = batch->window[n];
@@ -210,6 +220,8 @@ static void gather(struct replay *replay, uint64_t filed) {
   }
   batch->num_windows = batch->N;
   device_shared_upload(replay->gathering, &batch->weight);
+  ops->wait(replay->gathering, ops->mark(replay->gathering));
+  unpin(replay);
 }
 
 static struct train_batch *take(struct source *source) {
@@ -233,13 +245,12 @@ static void update_priorities(struct replay *replay, const struct train_batch *b
   const float *priority = batch->priority.host;
   int count = 0;
   for (int n = 0; n < batch->N; n++) {
-    metric_observe(replay->config.updated_priority, priority[n]);
     if (!pages_has(replay->pages, &batch->window[n])) {
       replay->late++;
       continue;
     }
     replay->leaf[count] = batch->window[n].start;
-    replay->value[count++] = leaf_value(replay, priority[n]);
+    replay->value[count++] = leaf_value(replay, priority[n], replay->config.updated_priority);
   }
   sum_tree_set_many(replay->tree, replay->leaf, replay->value, count);
 }
@@ -249,7 +260,6 @@ static void release(struct source *source, struct train_batch *batch) {
   pthread_mutex_lock(replay->lock);
   CHECK(replay->lent && batch == replay->batch, "a batch that was not taken");
   update_priorities(replay, batch);
-  for (int n = 0; n < batch->N; n++) pages_unpin(replay->pages, &batch->window[n]);
   replay->lent = false;
   pthread_cond_signal(&replay->room);
   pthread_mutex_unlock(replay->lock);

@@ -1,8 +1,8 @@
 /* The source of off-policy batches: prioritised replay. A window that closes stays where it is, in
  * the pages, and gets a leaf in a tree of priorities; a batch is drawn from the tree, and its
- * windows are pinned until the trainer gives it back with their new priorities. A window is there
- * until a page of it is reused: then its leaf becomes 0, and a priority that comes for it later is
- * dropped and counted. A batch may hold a window more than once.
+ * windows are pinned until they are gathered. A window is there until a page of it is reused: then
+ * its leaf becomes 0, and a priority that the trainer gives it later is dropped and counted. A
+ * batch may hold a window more than once.
  *
  * Rate: `ratio` windows are sampled for each one that is inserted, counted from when the replay
  * first holds min_windows. Sampling waits until as many windows have come; inserting, and with it
