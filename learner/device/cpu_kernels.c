@@ -5,6 +5,7 @@
 #include "learner/device/cpu_image.h"
 #include "learner/device/cpu_linear.h"
 #include "learner/device/cpu_lstm.h"
+#include "learner/device/cpu_noise.h"
 #include "learner/device/cpu_optimiser.h"
 #include "learner/device/cpu_q.h"
 #include "learner/device/cpu_q_loss.h"
@@ -163,6 +164,10 @@ const struct device_ops KERNELS = {
     .actor_critic_loss = actor_critic_loss,
     .epsilon_greedy = epsilon_greedy,
     .q_loss = q_loss,
+    .q_distance = q_distance,
+    .factor_noise = factor_noise,
+    .noisy_forward = noisy_forward,
+    .noisy_backward = noisy_backward,
     .global_norm = global_norm,
     .require_finite = require_finite,
     .adam = adam,

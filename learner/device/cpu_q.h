@@ -1,4 +1,4 @@
-/* Action values: operation epsilon_greedy, and what q_loss and q_distance share with it. Part of
+/* Action values: operations epsilon_greedy and q_distance, and what q_loss shares with them. Part of
  * cpu_kernels.c. W rows at a time, a lane each, as columns (A, W) of values. A distribution's mean
  * is computed row by row, with vectors along the atoms, and put into its lane. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_Q_H
@@ -46,6 +46,10 @@ INLINE vf choose(vi mask, vf x, vf y) {
 INLINE vi first_of_lanes(int lanes) {
   static const int32_t index[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return load_int(index) < lanes;
+}
+
+INLINE vf vabs(vf x) {
+  return (vf)((vi)x & 0x7fffffff);
 }
 
 /* ---- distributions */
@@ -156,6 +160,34 @@ static void epsilon_greedy(struct device *d, int32_t *action, float *statistics,
     store_column(statistics + 2 * b, 2, chosen(room.columns, taken, v->A), lanes);
     store_column(statistics + 2 * b + 1, 2, best.value, lanes);
   }
+}
+
+/* ---- distance */
+
+/* |q_a - q_b| / max |q_b| of W rows; 0 where q_b is 0. Both (A, W). */
+INLINE vf distances(const float *q_a, const float *q_b, int A) {
+  vf squares = {0}, total = {0}, largest = {0};
+  for (int a = 0; a < A; a++) {
+    vf q = load(q_b + a * W), difference = load(q_a + a * W) - q;
+    squares += difference * difference;
+    total += vabs(q);
+    largest = vmax(largest, vabs(q));
+  }
+  return choose(total == 0, splat(0), vsqrt(squares) / largest);
+}
+
+static void q_distance(struct device *d, real *distance, const real *head_a, const real *head_b,
+                       int stride, const struct device_action_values *v, int B) {
+  struct q_room room = q_room_make(d, v, (size_t)v->A * W);
+  vf sum = {0};
+  for (int b = 0; b < B; b += W) {
+    int lanes = at_most_lanes(B - b);
+    values_read(&room, (const float *)head_a + (size_t)b * stride, stride, lanes);
+    memcpy(room.more, room.columns, (size_t)v->A * W * sizeof *room.more);
+    values_read(&room, (const float *)head_b + (size_t)b * stride, stride, lanes);
+    sum += distances(room.more, room.columns, v->A);
+  }
+  *(float *)distance = sum_lanes(sum) / (float)B;
 }
 
 #endif

@@ -7,10 +7,6 @@
 #include "learner/device/cpu_q.h"
 #include "learner/device/cpu_trace.h"
 
-INLINE vf vabs(vf x) {
-  return (vf)((vi)x & 0x7fffffff);
-}
-
 /* h and its inverse, in forms that lose no digits where x or epsilon is small. */
 INLINE vf rescale(vf x, float epsilon) {
   return epsilon > 0 ? x * (1.0f / (vsqrt(vabs(x) + 1.0f) + 1.0f) + epsilon) : x;

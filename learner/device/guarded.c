@@ -338,6 +338,30 @@ static void q_loss(struct device *d, real *dhead, real *td, float *priority, rea
   RUN(q_loss, dhead, td, priority, sums, loss);
 }
 
+static void q_distance(struct device *d, real *distance, const real *head_a, const real *head_b,
+                       int stride, const struct device_action_values *values, int B) {
+  GIVEN(distance, head_a, head_b);
+  RUN(q_distance, distance, head_a, head_b, stride, values, B);
+}
+
+static void factor_noise(struct device *d, real *noise, uint64_t seed, uint32_t stream,
+                         uint32_t first, int n) {
+  GIVEN(noise);
+  RUN(factor_noise, noise, seed, stream, first, n);
+}
+
+static void noisy_forward(struct device *d, real *y, const real *mean, const real *deviation,
+                          const real *in, const real *out, int I, int O) {
+  GIVEN(y, mean, deviation, in, out);
+  RUN(noisy_forward, y, mean, deviation, in, out, I, O);
+}
+
+static void noisy_backward(struct device *d, real *d_deviation, const real *dy, const real *in,
+                           const real *out, int I, int O) {
+  GIVEN(d_deviation, dy, in, out);
+  RUN(noisy_backward, d_deviation, dy, in, out, I, O);
+}
+
 static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
   GIVEN(norm, g);
   RUN(global_norm, norm, g, P);
@@ -427,6 +451,10 @@ static const struct device_ops GUARDED_OPS = {
     .actor_critic_loss = actor_critic_loss,
     .epsilon_greedy = epsilon_greedy,
     .q_loss = q_loss,
+    .q_distance = q_distance,
+    .factor_noise = factor_noise,
+    .noisy_forward = noisy_forward,
+    .noisy_backward = noisy_backward,
     .global_norm = global_norm,
     .require_finite = require_finite,
     .adam = adam,

@@ -7,6 +7,7 @@
 #include "learner/device/ref_image.h"
 #include "learner/device/ref_linear.h"
 #include "learner/device/ref_lstm.h"
+#include "learner/device/ref_noise.h"
 #include "learner/device/ref_optimiser.h"
 #include "learner/device/ref_q.h"
 #include "learner/device/ref_q_loss.h"
@@ -197,6 +198,10 @@ static const struct device_ops REF_OPS = {
     .actor_critic_loss = ref_actor_critic_loss,
     .epsilon_greedy = ref_epsilon_greedy,
     .q_loss = ref_q_loss,
+    .q_distance = ref_q_distance,
+    .factor_noise = ref_factor_noise,
+    .noisy_forward = ref_noisy_forward,
+    .noisy_backward = ref_noisy_backward,
     .global_norm = ref_global_norm,
     .require_finite = ref_require_finite,
     .adam = ref_adam,

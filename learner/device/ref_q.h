@@ -69,4 +69,23 @@ static void ref_epsilon_greedy(struct device *d, int32_t *action, float *statist
   }
 }
 
+static void ref_q_distance(struct device *d, real *distance, const real *head_a, const real *head_b,
+                           int stride, const struct device_action_values *values, int B) {
+  (void)d;
+  double sum = 0;
+  for (int b = 0; b < B; b++) {
+    const REAL *row_a = (const REAL *)head_a + (size_t)b * stride,
+               *row_b = (const REAL *)head_b + (size_t)b * stride;
+    REAL squares = 0, total = 0, largest = 0;
+    for (int a = 0; a < values->A; a++) {
+      REAL q = action_value(row_b, values, a), difference = action_value(row_a, values, a) - q;
+      squares += difference * difference;
+      total += fabs(q);
+      if (fabs(q) > largest) largest = fabs(q);
+    }
+    sum += total == 0 ? 0 : sqrt(squares) / largest;
+  }
+  *(REAL *)distance = (REAL)(sum / B);
+}
+
 #endif
