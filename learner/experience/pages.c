@@ -692,6 +692,10 @@ void pages_unpin(struct pages *pages, const struct window *window) {
   add_pins(pages, window, -1);
 }
 
+uint64_t pages_begun(const struct pages *pages) {
+  return pages->generation;
+}
+
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
                     void *context) {
   pages->gone = gone;

@@ -28,10 +28,10 @@ struct replay {
   /* guarded by lock */
   struct sum_tree *tree; /* a leaf for each start of the pages */
   bool closed, started, lent;
-  bool draining; /* inference waits in drain */
-  double largest;               /* priority so far */
-  int64_t inserted, sampled;    /* windows */
-  int64_t inserted_before;      /* sampling started */
+  bool draining;             /* inference waits in drain */
+  double largest;            /* priority so far */
+  int64_t inserted, sampled; /* windows */
+  int64_t inserted_before;   /* sampling started */
   int64_t batches, late, not_finite;
   int64_t taken_us; /* when the trainer took its batch */
   uint64_t filed;   /* mark of the filing device behind the windows in the tree */
@@ -60,8 +60,7 @@ static bool may_insert(const struct replay *replay) {
 
 /* A batch is due. */
 static bool is_due(const struct replay *replay) {
-  return replay->started && credit(replay) >= replay->config.N &&
-         sum_tree_count(replay->tree) > 0;
+  return replay->started && credit(replay) >= replay->config.N && sum_tree_count(replay->tree) > 0;
 }
 
 static bool may_sample(const struct replay *replay) {
@@ -77,12 +76,13 @@ static void start_if_filled(struct replay *replay) {
 /* ---- priorities. Under the lock */
 
 /* The value of a leaf; NaN and infinity count as the smallest priority. */
-static double leaf_value(struct replay *replay, double priority) {
+static double leaf_value(struct replay *replay, double priority, struct metric *metric) {
   if (!isfinite(priority)) {
     replay->not_finite++;
     priority = SMALLEST;
   }
   priority = fmin(fmax(priority, SMALLEST), LARGEST);
+  metric_observe(metric, priority);
   replay->largest = fmax(replay->largest, priority);
   return pow(priority, replay->config.exponent);
 }
@@ -113,8 +113,8 @@ static float own_priority(struct replay *replay, const struct window *window) {
 
 static void insert(struct replay *replay, const struct window *window, double priority) {
   if (replay->config.initial_max) priority = replay->largest > 0 ? replay->largest : 1;
-  metric_observe(replay->config.initial_priority, priority);
-  sum_tree_set(replay->tree, window->start, leaf_value(replay, priority));
+  double value = leaf_value(replay, priority, replay->config.initial_priority);
+  sum_tree_set(replay->tree, window->start, value);
   replay->inserted++;
   replay->filed = replay->filing->ops->mark(replay->filing);
   start_if_filled(replay);
@@ -186,6 +186,13 @@ static void set_weights(struct replay *replay) {
     weight[n] = (float)pow(least / replay->value[n], replay->config.importance);
 }
 
+/* By the pages that were begun since the window's. */
+static void measure_age(const struct replay *replay, const struct window *window) {
+  uint64_t pages = pages_begun(replay->pages) - window->generation;
+  int steps = pages_config(replay->pages)->page_steps;
+  metric_observe(replay->config.window_age_steps, (double)pages * steps);
+}
+
 /* Draws a batch and pins its windows. */
 static void sample(struct replay *replay) {
   draw_leaves(replay);
@@ -195,6 +202,7 @@ static void sample(struct replay *replay) {
     CHECK(pages_find(replay->pages, (int32_t)replay->leaf[n], window),
           "the tree has a window at start %lld that is gone", (long long)replay->leaf[n]);
     pages_pin(replay->pages, window);
+    measure_age(replay, window);
   }
   replay->sampled += replay->config.N;
   replay->batches++;
@@ -234,13 +242,12 @@ static void update_priorities(struct replay *replay, const struct train_batch *b
   const float *priority = batch->priority.host;
   int count = 0;
   for (int n = 0; n < batch->N; n++) {
-    metric_observe(replay->config.updated_priority, priority[n]);
     if (!pages_has(replay->pages, &batch->window[n])) {
       replay->late++;
       continue;
     }
     replay->leaf[count] = batch->window[n].start;
-    replay->value[count++] = leaf_value(replay, priority[n]);
+    replay->value[count++] = leaf_value(replay, priority[n], replay->config.updated_priority);
   }
   sum_tree_set_many(replay->tree, replay->leaf, replay->value, count);
 }

@@ -19,18 +19,22 @@
 #include "learner/experience/td_priority.h"
 
 struct replay_config {
-  int N;                              /* windows of a batch */
-  int64_t min_windows;                /* before the first batch */
-  double ratio, band;                 /* band: at least replay_least_band */
-  double exponent, importance;        /* probability ~ priority^exponent; weight ~ (1/it)^importance,
+  int N;                       /* windows of a batch */
+  int64_t min_windows;         /* before the first batch */
+  double ratio, band;          /* band: at least replay_least_band */
+  double exponent, importance; /* probability ~ priority^exponent; weight ~ (1/it)^importance,
                                          the largest of a batch is 1 */
-  bool initial_max;                   /* a new window gets the largest priority so far, not its own */
-  int burn_in;                        /* first steps of a window, which have no TD errors */
+  bool initial_max;            /* a new window gets the largest priority so far, not its own */
+  int burn_in;                 /* first steps of a window, which have no TD errors */
   struct td_priority_config priority; /* of a new window; its T steps follow the burn-in */
   uint64_t seed;
-  bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each time */
-  struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
-  struct metric *initial_priority, *updated_priority; /* of each window */
+  bool
+      lockstep; /* a batch is drawn only while inference waits in drain: the same windows each time */
+  struct metric *give_wait_us, *take_wait_us;         /* of each wait; may be NULL, as the next */
+  struct metric *initial_priority, *updated_priority; /* of each window; NaN and infinity as the
+                                                         smallest */
+  struct metric
+      *window_age_steps; /* of each window sampled: steps filed since its page was begun */
 };
 
 /* The least band with which neither side waits for ever: where one inference batch may close so

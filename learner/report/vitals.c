@@ -56,8 +56,8 @@ void vitals_close(struct vitals *vitals) {
 /* ---- Status */
 
 void vitals_read_returns(struct vitals *vitals) {
-  vitals->train = progress_returns(vitals->run->progress, false);
-  vitals->eval = progress_returns(vitals->run->progress, true);
+  vitals->train = progress_returns(vitals->run->progress, PROGRESS_TRAIN);
+  vitals->eval = progress_returns(vitals->run->progress, PROGRESS_EVAL);
 }
 
 static void fill_progress(struct vitals *vitals, const struct trainer_report *trainer,
