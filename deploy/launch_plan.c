@@ -7,6 +7,7 @@
 #include "deploy/atari_words.h"
 #include "deploy/checks.h"
 #include "deploy/earlier_run.h"
+#include "deploy/evaluators.h"
 #include "deploy/run_folder.h"
 #include "envs/plugin.h"
 #include "envs/registry.h"
@@ -90,31 +91,14 @@ static void say_assumptions(struct launch_plan *plan) {
       plan->env->name, plan->envs_per_actor, (long long)plan->learner.total_steps);
 }
 
-// The learner must have room for the evaluators.
-static enum status check_evaluators(struct launch_plan *plan, struct error *error) {
+static enum status choose_evaluators(struct launch_plan *plan, struct error *error) {
   struct launch_options *options = &plan->own;
   const struct learner_options *learner = &plan->learner;
+  int suiting = learner_options_evaluators(learner);
+  options->evaluators = evaluators_choose(options->evaluators, suiting, 0, learner);
   if (options->eval_envs == 0) options->eval_envs = plan->envs_per_actor;
-  int64_t envs = options->evaluators * options->eval_envs;
-  if (envs == 0) return STATUS_OK;
-  if (plan->evaluates)
-    return status_fail(error, STATUS_INVALID,
-                       "--evaluators belong to a run that trains; with --mode=evaluate all "
-                       "NUM_ACTORS actors evaluate");
-  bool room_given = options_given(&learner_options_table, learner, "num_eval_envs");
-  if (room_given && learner->num_eval_envs < envs)
-    return status_fail(
-        error, STATUS_INVALID,
-        "--num_eval_envs=%lld is less than the %lld environments of %lld evaluators with "
-        "%lld each: leave it out",
-        (long long)learner->num_eval_envs, (long long)envs, (long long)options->evaluators,
-        (long long)options->eval_envs);
-  if (!room_given && learner->num_eval_envs < envs)
-    words_add(&plan->arguments.learner, word("--num_eval_envs=%lld", (long long)envs));
-  // Said from the start: a target must not be reached in training before the first evaluation.
-  if (!learner->deterministic && !options_given(&learner_options_table, learner, "over"))
-    words_add(&plan->arguments.learner, "--over=eval");
-  return STATUS_OK;
+  return evaluators_add_words(&plan->arguments.learner, (int)options->evaluators,
+                              (int)options->eval_envs, learner, error);
 }
 
 enum status launch_plan_parse(struct launch_plan *plan, int argc, char **argv,
@@ -132,5 +116,5 @@ enum status launch_plan_parse(struct launch_plan *plan, int argc, char **argv,
   if (status != STATUS_OK) return status;
   choose_envs_per_actor(plan);
   if (!plan->evaluates) say_assumptions(plan);
-  return check_evaluators(plan, error);
+  return choose_evaluators(plan, error);
 }

@@ -1,5 +1,6 @@
 /* What the words of run_local.sh ask for, every one of them checked before anything starts.
- * Upstream: deploy/launch.c. Downstream: arguments.h, checks.h, earlier_run.h, atari_words.h.
+ * Upstream: deploy/launch.c. Downstream: arguments.h, checks.h, earlier_run.h, evaluators.h,
+ * atari_words.h.
  * Thread: one, at start. */
 #ifndef ACORN_DEPLOY_LAUNCH_PLAN_H
 #define ACORN_DEPLOY_LAUNCH_PLAN_H
@@ -14,8 +15,8 @@
 #include "learner/options.h"
 
 struct launch_plan {
-  struct arguments arguments; /* what follows from the others has been added to its words */
-  struct launch_options own;
+  struct arguments arguments;     /* what follows from the others has been added to its words */
+  struct launch_options own;      /* evaluators and eval_envs: as many as the run has */
   struct learner_options learner; /* as the learner will read them */
   struct actor_options actor;
   const struct acorn_env *env;

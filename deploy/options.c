@@ -12,9 +12,10 @@ static const struct option rows[] = {
     {"max_deaths", NULL, OPTION_INT, AT(max_deaths), "5", 0, SUPERVISOR_MAX_DEATHS, NULL, RUN,
      "deaths within 60 s after which an actor that has never stepped is given up; one that has "
      "stepped is restarted each time, after 1, 2, 4 ... 60 s. 0: restart any actor after 0.2 s"},
-    {"evaluators", NULL, OPTION_INT, AT(evaluators), "0", 0, 1024, NULL, RUN,
+    {"evaluators", NULL, OPTION_INT, AT(evaluators), "-1", -1, 1024, NULL, RUN,
      "actors that play with the newest parameters, greedily, and are never trained on; with any, "
-     "--target_return and the result are about their episodes"},
+     "--target_return and the result are about their episodes. -1: as many as suit the agent "
+     "(docs/algorithms.md), none with --deterministic"},
     {"eval_envs", NULL, OPTION_INT, AT(eval_envs), "0", 0, 4096, NULL, RUN,
      "environments of each evaluator; 0: as many as an actor has"},
     {"plot", NULL, OPTION_BOOL, AT(plot), "true", 0, 0, NULL, RUN,

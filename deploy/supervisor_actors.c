@@ -76,7 +76,9 @@ static bool died_too_often(struct actor *actor) {
   return now - oldest <= (uint64_t)config->death_window_ms;
 }
 
+// Where there are only evaluators, the actors are on other machines.
 static void stop_without_actors(struct supervisor *self) {
+  if (num_trainers(self) == 0) return;
   for (int i = 0; i < num_trainers(self); i++)
     if (!self->actors[i].given_up) return;
   say_error("no actor is left%s", self->config->learner ? "; stopping the learner" : "");

@@ -76,7 +76,8 @@ static int supervise(const struct task_plan *plan) {
   struct supervisor_config config = {
       .learner = plan->learner,
       .actors = plan->actors,
-      .num_actors = plan->num_actors,
+      .num_actors = plan->num_actors + plan->num_evaluators,
+      .num_evaluators = plan->num_evaluators,
       .address = plan->listen,
       .log_folder = plan->own.log_folder[0] ? plan->own.log_folder : NULL,
       .lost_exit_code = ACTOR_EXIT_NO_LEARNER,

@@ -13,8 +13,11 @@ static const struct option rows[] = {
      "none"},
     {"envs_per_actor", NULL, OPTION_INT, AT(envs_per_actor), "0", 0, 4096, NULL, TASK,
      "environments of an actor process; 0: what suits the environment"},
+    {"evaluators", NULL, OPTION_INT, AT(evaluators), "-1", -1, 1024, NULL, TASK,
+     "evaluator processes beside the learner, as of run_local.sh; -1: as many as suit the agent "
+     "(docs/algorithms.md), none if the cluster has an evaluator task or with --deterministic"},
     {"eval_envs", NULL, OPTION_INT, AT(eval_envs), "4", 1, 4096, NULL, TASK,
-     "environments of an evaluator task"},
+     "environments of each evaluator"},
     {"port", NULL, OPTION_INT, AT(port), "8686", 1, 65535, NULL, TASK,
      "the learner's where the platform gives none (SageMaker)"},
     {"max_deaths", NULL, OPTION_INT, AT(max_deaths), "5", 0, SUPERVISOR_MAX_DEATHS, NULL, TASK,

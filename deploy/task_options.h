@@ -10,6 +10,7 @@ struct task_options {
   int64_t actors_per_worker;
   int64_t actors_on_learner; /* -1: those of a worker if the cluster has no other actors, else 0 */
   int64_t envs_per_actor;    /* 0: what suits the environment */
+  int64_t evaluators;        /* beside the learner; -1: what suits agent and cluster */
   int64_t eval_envs;
   int64_t port, max_deaths;
   char *log_folder; /* "": actors write where the task does */

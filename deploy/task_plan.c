@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/cluster/platform.h"
 #include "deploy/checks.h"
+#include "deploy/evaluators.h"
 #include "deploy/programs.h"
 #include "envs/registry.h"
 
@@ -93,6 +94,9 @@ static void choose_actors(struct task_plan *plan) {
     case TF_ROLE_LEARNER:
       plan->num_actors = plan->actors_on_learner;
       plan->first = 0;
+      plan->num_evaluators = evaluators_choose(
+          plan->own.evaluators, learner_options_evaluators(&plan->learner_options),
+          plan->cluster.num_evaluators, &plan->learner_options);
       break;
     case TF_ROLE_ACTOR:
       plan->num_actors = (int)plan->own.actors_per_worker;
@@ -109,8 +113,22 @@ static void choose_actors(struct task_plan *plan) {
 
 /* ---- commands */
 
-static void make_learner_command(struct task_plan *plan) {
-  if (plan->cluster.role != TF_ROLE_LEARNER) return;
+// Those of the cluster, which may never come, change nothing but the room.
+static enum status add_evaluators_words(struct task_plan *plan, struct words *words,
+                                        struct error *error) {
+  const struct learner_options *learner = &plan->learner_options;
+  int all = plan->cluster.num_evaluators + plan->num_evaluators;
+  if (plan->num_evaluators > 0)
+    return evaluators_add_words(words, all, (int)plan->own.eval_envs, learner, error);
+  int64_t envs = all * plan->own.eval_envs;
+  if (envs > learner->num_eval_envs &&
+      !options_given(&learner_options_table, learner, "num_eval_envs"))
+    words_add(words, words_format("--num_eval_envs=%lld", (long long)envs));
+  return STATUS_OK;
+}
+
+static enum status make_learner_command(struct task_plan *plan, struct error *error) {
+  if (plan->cluster.role != TF_ROLE_LEARNER) return STATUS_OK;
   struct words *words = &plan->arguments.learner;
   bool given = options_given(&learner_options_table, &plan->learner_options, "listen");
   snprintf(plan->listen, sizeof(plan->listen), "%.250s",
@@ -118,12 +136,9 @@ static void make_learner_command(struct task_plan *plan) {
   words->word[0] = words_format("%s/learner", plan->programs);
   if (!given) words_add(words, words_format("--listen=%s", plan->listen));
   words_add(words, words_format("--num_envs=%d", plan->num_envs));
-  int64_t eval_envs = plan->cluster.num_evaluators * plan->own.eval_envs;
-  if (eval_envs > plan->learner_options.num_eval_envs &&
-      !options_given(&learner_options_table, &plan->learner_options, "num_eval_envs"))
-    words_add(words, words_format("--num_eval_envs=%lld", (long long)eval_envs));
   words_add(words, "--exit_with_parent");
   plan->learner = words->word;
+  return add_evaluators_words(plan, words, error);
 }
 
 // What all actors of this task share.
@@ -147,17 +162,35 @@ static void add_common_actor_words(struct task_plan *plan, struct words *words) 
   words_add(words, "--exit_with_parent");
 }
 
+static struct words *actor_command(const struct words *common, int task) {
+  struct words *words = check_alloc(1, sizeof(*words));
+  *words = *common;
+  words_add(words, words_format("--task=%d", task));
+  return words;
+}
+
+// Its name is not that of the platform's evaluators: these may run although the cluster does not
+// list them, and two actors of one name supersede each other.
+static struct words *evaluator_command(const struct words *common, int task, int envs) {
+  struct words *words = actor_command(common, task);
+  words_add(words, words_format("--envs=%d", envs));
+  words_add(words, "--name=learner-evaluator");
+  words_add(words, "--role=eval");
+  words_add(words, "--streams=1");
+  return words;
+}
+
+// The evaluators come after the actors.
 static void make_actor_commands(struct task_plan *plan) {
   struct words *common = &plan->arguments.actor;
+  int num_actors = plan->num_actors, num_evaluators = plan->num_evaluators;
   common->word[0] = words_format("%s/actor", plan->programs);
   add_common_actor_words(plan, common);
-  plan->actors = check_alloc((size_t)plan->num_actors, sizeof(*plan->actors));
-  for (int i = 0; i < plan->num_actors; i++) {
-    struct words *words = check_alloc(1, sizeof(*words));
-    *words = *common;
-    words_add(words, words_format("--task=%d", plan->first + i));
-    plan->actors[i] = words->word;
-  }
+  plan->actors = check_alloc((size_t)(num_actors + num_evaluators), sizeof(*plan->actors));
+  for (int i = 0; i < num_actors; i++)
+    plan->actors[i] = actor_command(common, plan->first + i)->word;
+  for (int i = 0; i < num_evaluators; i++)
+    plan->actors[num_actors + i] = evaluator_command(common, i, (int)plan->own.eval_envs)->word;
 }
 
 enum status task_plan_make(struct task_plan *plan, struct error *error) {
@@ -168,9 +201,9 @@ enum status task_plan_make(struct task_plan *plan, struct error *error) {
   if (status == STATUS_OK) status = choose_sizes(plan, error);
   if (status != STATUS_OK) return status;
   choose_actors(plan);
-  make_learner_command(plan);
-  make_actor_commands(plan);
-  return STATUS_OK;
+  status = make_learner_command(plan, error);
+  if (status == STATUS_OK) make_actor_commands(plan);
+  return status;
 }
 
 /* ---- */
@@ -187,5 +220,6 @@ void task_plan_print(const struct task_plan *plan, FILE *out) {
           tf_role_name(plan->cluster.role), plan->cluster.index, plan->cluster.learner,
           plan->learner ? plan->listen : "", plan->num_envs);
   if (plan->learner) print_command(plan->learner, out);
-  for (int i = 0; i < plan->num_actors; i++) print_command(plan->actors[i], out);
+  int count = plan->num_actors + plan->num_evaluators;
+  for (int i = 0; i < count; i++) print_command(plan->actors[i], out);
 }

@@ -2,8 +2,9 @@
  *
  * Every task of a cluster is given the same words; which part falls to it, it knows by its role and
  * index. Actors are numbered over the whole cluster: those on the learner's task first, then those
- * of actor task 0, 1, ...
- * Upstream: deploy/task.c. Downstream: deploy/supervisor.c. Thread: one, at start. */
+ * of actor task 0, 1, ... Evaluators that the platform does not place run on the learner's task.
+ * Upstream: deploy/task.c. Downstream: deploy/supervisor.c, deploy/evaluators.h. Thread: one, at
+ * start. */
 #ifndef ACORN_DEPLOY_TASK_PLAN_H
 #define ACORN_DEPLOY_TASK_PLAN_H
 
@@ -37,8 +38,9 @@ struct task_plan {
   int actors_on_learner;
   int num_envs;          /* training environments of the whole cluster */
   char *const *learner;  /* command; NULL: the learner runs elsewhere */
-  char *const **actors;  /* (num_actors) commands */
-  int num_actors, first; /* of this task; the number of the first one */
+  char *const **actors;  /* (num_actors + num_evaluators) commands */
+  int num_actors, first; /* of this task; the number of the first one. An evaluator task has one */
+  int num_evaluators;    /* beside the learner; 0 on other tasks */
 };
 
 /* Reads ENV AGENT [--flag=value ...] [-- --flag=value ...]. Errors: INVALID. */

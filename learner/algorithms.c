@@ -7,8 +7,8 @@
 #include "learner/algorithm/policy.h"
 
 static const struct algorithm_row rows[] = {
-#define ROW(name, algorithm, policy, network, pace, help) \
-  {#name, help, algorithm, policy, network, pace},
+#define ROW(name, algorithm, policy, network, pace, evaluators, help) \
+  {#name, help, algorithm, policy, network, pace, evaluators},
     ALGORITHMS(ROW)
 #undef ROW
 };
@@ -33,6 +33,7 @@ static const char *pace_in_words(enum algorithm_pace pace) {
 static void print_algorithm(FILE *out, const struct algorithm_row *row) {
   fprintf(out, "### %s\n\n%s.\n\n* Pace: %s.\n* Policy: `%s`, in %s action spaces.\n", row->name,
           row->help, pace_in_words(row->pace), row->policy->name, row->policy->actions);
+  fprintf(out, "* Evaluators by default: %d.\n", row->evaluators);
   fprintf(out, "\n| metric of the loss | what it means |\n|---|---|\n");
   for (int i = 0; i < row->algorithm->num_terms; i++)
     fprintf(out, "| `%s` | %s |\n", row->algorithm->terms[i].name, row->algorithm->terms[i].help);

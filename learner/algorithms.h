@@ -10,26 +10,28 @@
 
 enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
 
-/* X(name, algorithm, policy, network, pace, help). pace: ASYNCHRONOUS: acting goes on while the
- * trainer computes; SYNCHRONOUS: acting waits for every update, and the windows of all environments
- * close together. Those that act without learning have no algorithm and bring a network of their
- * own; the others ("") have that of --network. */
-#define ALGORITHMS(X)                                                 \
-  X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, \
-    "V-trace actor-critic (IMPALA)")                                  \
-  X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS,        \
-    "synchronous advantage actor-critic with GAE(lambda)")            \
-  X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, \
-    "recurrent Q-learning from a prioritised replay")                    \
-  X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, \
-    "Q-learning from a replay")                                          \
-  X(double_dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, \
-    "dqn with double Q-learning")                                        \
-  X(rainbow, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, \
-    "dqn with all that Rainbow adds: double, dueling, prioritised, n-step, distributional, noisy") \
-  X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS,        \
-    "acts uniformly and learns nothing")                              \
-  X(scripted, NULL, &policy_categorical, "scripted", ASYNCHRONOUS,    \
+/* X(name, algorithm, policy, network, pace, evaluators, help). pace: ASYNCHRONOUS: acting goes on
+ * while the trainer computes; SYNCHRONOUS: acting waits for every update, and the windows of all
+ * environments close together. evaluators: those that a launcher starts unless told otherwise; 1
+ * where training episodes measure little because many of their actions are random by design. Those
+ * that act without learning have no algorithm and bring a network of their own; the others ("")
+ * have that of --network. */
+#define ALGORITHMS(X)                                                                       \
+  X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, 0,                    \
+    "V-trace actor-critic (IMPALA)")                                                        \
+  X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS, 0,                           \
+    "synchronous advantage actor-critic with GAE(lambda)")                                  \
+  X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, 1,               \
+    "recurrent Q-learning from a prioritised replay")                                       \
+  X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, 1,                \
+    "Q-learning from a replay")                                                             \
+  X(double_dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, 1,         \
+    "dqn with double Q-learning")                                                           \
+  X(rainbow, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, 1,            \
+    "dqn with all of Rainbow: double, dueling, prioritised, n-step, distributional, noisy") \
+  X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS, 0,                           \
+    "acts uniformly and learns nothing")                                                    \
+  X(scripted, NULL, &policy_categorical, "scripted", ASYNCHRONOUS, 0,                       \
     "plays CartPole by a rule, learns nothing")
 
 struct algorithm;
@@ -44,6 +46,7 @@ struct algorithm_row {
   const struct policy *policy;
   const char *network; /* "": that of --network */
   enum algorithm_pace pace;
+  int evaluators; /* that a run has unless told otherwise */
 };
 
 /* Of a value of --agent, which the option's choices have checked. */

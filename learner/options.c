@@ -27,7 +27,7 @@
 #define RECORDS "Checkpoints and metrics"
 
 /* "vtrace|random|..." */
-#define CHOICE_OF(name, algorithm, policy, network, pace, help) "|" #name
+#define CHOICE_OF(name, algorithm, policy, network, pace, evaluators, help) "|" #name
 #define AGENTS (ALGORITHMS(CHOICE_OF) + 1)
 
 static const struct option rows[] = {

@@ -7,10 +7,14 @@
 
 struct preset {
   const char *env;   /* "": any */
-  const char *agent; /* "": any */
+  const char *agent; /* one or more, separated by "|"; "": any */
   const char *name;
   const char *value;
 };
+
+/* Learn values of actions from a replay. */
+#define DQN "dqn|double_dqn|rainbow"
+#define Q DQN "|r2d2"
 
 /* The first row that fits wins: what is of one environment and one algorithm stands first. */
 static const struct preset presets[] = {
@@ -18,6 +22,20 @@ static const struct preset presets[] = {
     {"cartpole", "a2c", "unroll_length", "8"},
     {"cartpole", "a2c", "lambda", "0.95"},
     {"cartpole", "a2c", "learning_rate", "0.003"},
+    {"cartpole", DQN, "total_steps", "200k"},
+    {"cartpole", DQN, "unroll_length", "4"},
+    {"cartpole", DQN, "batch_size", "64"},
+    {"cartpole", DQN, "n_steps", "3"},
+    {"cartpole", DQN, "discount", "0.99"},
+    {"cartpole", DQN, "learning_rate", "5e-4"},
+    {"cartpole", DQN, "learning_rate_decay", "none"},
+    {"cartpole", DQN, "adam_epsilon", "1e-5"},
+    {"cartpole", DQN, "max_gradient_norm", "10"},
+    {"cartpole", DQN, "target_update", "200"},
+    {"cartpole", DQN, "replay_ratio", "16"},
+    {"cartpole", DQN, "replay_steps", "100k"},
+    {"cartpole", DQN, "replay_min_steps", "2k"},
+    {"cartpole", DQN, "epsilon_steps", "30k"},
     {"cartpole", "", "total_steps", "1500k"},
     {"cartpole", "", "previous_action", "false"},
     {"cartpole", "", "previous_reward", "false"},
@@ -85,6 +103,29 @@ static const struct preset presets[] = {
     {"gym:CartPole-v1", "", "total_steps", "1500k"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
      * because one of them is slow, unless it is late. */
+    /* Mnih et al. 2015, with Adam for RMSProp. */
+    {"", "dqn", "double_q", "false"},
+    {"", "dqn|double_dqn", "priority_exponent", "0"},
+    {"", "dqn|double_dqn", "importance_exponent", "0"},
+    /* Hessel et al. 2018, table 1. Noise explores, so no action is random. */
+    {"", "rainbow", "dueling", "true"},
+    {"", "rainbow", "noisy", "true"},
+    {"", "rainbow", "atoms", "51"},
+    {"", "rainbow", "n_steps", "3"},
+    {"", "rainbow", "priority_exponent", "0.5"},
+    {"", "rainbow", "importance_exponent", "0.4"},
+    {"", "rainbow", "epsilon_start", "0"},
+    {"", "rainbow", "epsilon_end", "0"},
+    {"", DQN, "exploration", "linear"},
+    {"", DQN, "epsilon_start", "1"},
+    {"", DQN, "unroll_length", "8"},
+    /* Kapturowski et al. 2019, table 2, but for the sizes. */
+    {"", "r2d2", "dueling", "true"},
+    {"", "r2d2", "n_steps", "5"},
+    {"", "r2d2", "value_rescaling", "1e-3"},
+    {"", "r2d2", "discount", "0.997"},
+    {"", "r2d2", "network", "lstm"},
+    {"", Q, "loss_reduction", "sum_over_time"},
     {"", "a2c", "batch_size", "0"},
     {"", "a2c", "max_wait_us", "1000000"},
     {"", "a2c", "unroll_length", "16"},
@@ -100,17 +141,30 @@ static const struct {
 /* What an environment of one's own gets: one in C is fast. */
 enum { ENVS_PER_ACTOR = 16 };
 
-/* From the rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
-bool learner_options_learns(const struct learner_options *options) {
-  static const char *const agents[][2] = {
-#define AGENT(name, algorithm, policy, network, pace, help) {#name, network},
-      ALGORITHMS(AGENT)
+/* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
+static const struct agent {
+  const char *name, *network;
+  int evaluators;
+} agents[] = {
+#define AGENT(name, algorithm, policy, network, pace, evaluators, help) \
+  {#name, network, evaluators},
+    ALGORITHMS(AGENT)
 #undef AGENT
-  };
+};
+
+static const struct agent *agent_of(const struct learner_options *options) {
   for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
-    if (strcmp(agents[i][0], options->agent) == 0) return !agents[i][1][0];
+    if (strcmp(agents[i].name, options->agent) == 0) return &agents[i];
   CHECK(false, "no agent %s", options->agent);
-  return false;
+  return NULL;
+}
+
+bool learner_options_learns(const struct learner_options *options) {
+  return !agent_of(options)->network[0];
+}
+
+int learner_options_evaluators(const struct learner_options *options) {
+  return agent_of(options)->evaluators;
 }
 
 bool learner_options_pixels(const struct learner_options *options) {
@@ -150,17 +204,29 @@ bool learner_options_has_preset(const char *env) {
   return false;
 }
 
+/* Whether a word is in a list that is separated by "|"; an empty list has all. */
+static bool lists(const char *list, const char *word) {
+  size_t length = strlen(word);
+  if (!list[0]) return true;
+  for (const char *at = list; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+    if (strncmp(at, word, length) == 0 && (at[length] == '\0' || at[length] == '|')) return true;
+  return false;
+}
+
+/* Gives an option its value, if the row is for this run and nobody has given one. */
+static void apply_row(struct learner_options *options, const struct preset *row) {
+  if (row->env[0] && strcmp(row->env, options->env) != 0) return;
+  if (!lists(row->agent, options->agent)) return;
+  if (options_given(&learner_options_table, options, row->name)) return;
+  struct error error;
+  enum status status = options_set(&learner_options_table, options, row->name, row->value,
+                                   "the defaults", &error);
+  CHECK(status == STATUS_OK, "%s", error.text);
+}
+
 void learner_options_apply_preset(struct learner_options *options) {
-  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
-    const struct preset *preset = &presets[i];
-    if (preset->env[0] && strcmp(preset->env, options->env) != 0) continue;
-    if (preset->agent[0] && strcmp(preset->agent, options->agent) != 0) continue;
-    if (options_given(&learner_options_table, options, preset->name)) continue;
-    struct error error;
-    enum status status = options_set(&learner_options_table, options, preset->name, preset->value,
-                                     "the defaults", &error);
-    CHECK(status == STATUS_OK, "%s", error.text);
-  }
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
+    apply_row(options, &presets[i]);
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
   apply_network_defaults(options);
 }

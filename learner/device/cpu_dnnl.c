@@ -46,6 +46,13 @@ void cpu_dnnl_weights_changed(struct device *d) {
   if (cpu->dnnl) cpu->dnnl->version++;
 }
 
+void cpu_dnnl_array_changed(struct device *d, const float *weights) {
+  enum { NO_VERSION = -1 };
+  struct cpu_dnnl *self = ((struct cpu *)d)->dnnl;
+  for (int i = 0; self && i < self->num_kept; i++)
+    if (self->kept[i].plain == weights) self->kept[i].version = NO_VERSION;
+}
+
 /* The sets of instructions are sets of bits, not in an order: AVX2 with VNNI is a larger number
  * than AVX-512 with AMX. */
 bool cpu_dnnl_can(dnnl_cpu_isa_t isa) {

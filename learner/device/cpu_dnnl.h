@@ -19,6 +19,8 @@ struct cpu_dnnl;
 void cpu_dnnl_destroy(struct cpu_dnnl *self);
 /* The device operation of this name. */
 void cpu_dnnl_weights_changed(struct device *d);
+/* The same for one array of weights. */
+void cpu_dnnl_array_changed(struct device *d, const float *weights);
 
 /* Images of the next chunk when B are left. */
 int cpu_dnnl_chunk(int B);

@@ -6,6 +6,7 @@
 
 #include "common/base/random.h"
 #include "learner/device/cpu.h"
+#include "learner/device/cpu_dnnl.h"
 #include "learner/device/cpu_vector.h"
 
 /* One at a time: a layer has only as many as inputs and outputs together. */
@@ -20,8 +21,8 @@ static void factor_noise(struct device *d, real *noise, uint64_t seed, uint32_t 
 
 static void noisy_forward(struct device *d, real *y_, const real *mean_, const real *deviation_,
                           const real *in, const real *out_, int I, int O) {
-  (void)d;
   float *y = (float *)y_;
+  cpu_dnnl_array_changed(d, y);
   const float *mean = (const float *)mean_, *deviation = (const float *)deviation_,
               *out = (const float *)out_;
   for (int i = 0; i < I; i++, y += O, mean += O, deviation += O) {

@@ -1,6 +1,6 @@
-/* Action values: operations epsilon_greedy and q_distance, and what q_loss shares with them. Part of
- * cpu_kernels.c. W rows at a time, a lane each, as columns (A, W) of values. A distribution's mean
- * is computed row by row, with vectors along the atoms, and put into its lane. */
+/* Action values: operations epsilon_greedy and q_distance, and what q_loss shares with them. Part
+ * of cpu_kernels.c. W rows at a time, a lane each, as columns (A, W) of values. A distribution's
+ * mean is computed row by row, with vectors along the atoms, and put into its lane. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_Q_H
 #define ACORN_LEARNER_DEVICE_CPU_Q_H
 

@@ -338,7 +338,7 @@ struct device_ops {
   void (*relu)(struct device *d, real *y, const real *x, size_t n);
   void (*relu_backward)(struct device *d, real *dx, const real *dy, const real *y, size_t n);
   /* A device may keep weights in a form of its own from call to call, by their address. To be
-   * called when any may have changed. */
+   * called when any may have changed, except by noisy_forward. */
   void (*weights_changed)(struct device *d);
 
   /* ---- LSTM over T steps of N sequences; gate order i, f, g (cell), o; 1.0 is added to the forget
@@ -418,10 +418,11 @@ struct device_ops {
    * stream). */
   void (*factor_noise)(struct device *d, real *noise, uint64_t seed, uint32_t stream,
                        uint32_t first, int n);
-  /* y (I, O) = mean + deviation * in (I) out (O); I = 1 and in NULL: a bias. */
+  /* y (I, O) = mean + deviation * in (I) out (O); I = 1 and in NULL: a bias. What the device kept
+   * of weights at y is no longer used. */
   void (*noisy_forward)(struct device *d, real *y, const real *mean, const real *deviation,
                         const real *in, const real *out, int I, int O);
-  /* d_deviation (I, O) = dy * in out. (The gradient of the mean is dy itself.) */
+  /* d_deviation (I, O) = dy * in out; in as above. (The gradient of the mean is dy itself.) */
   void (*noisy_backward)(struct device *d, real *d_deviation, const real *dy, const real *in,
                          const real *out, int I, int O);
 

@@ -1,12 +1,53 @@
 #include "learner/experience/td_priority.h"
+
 #include <math.h>
+
 #include "common/base/step.h"
-static double h(double x,double e){return e>0? copysign(sqrt(fabs(x)+1)-1,x)+e*x : x;}
-static double hi(double x,double e){ if(!(e>0)) return x; double r=(sqrt(1+4*e*(fabs(x)+1+e))-1)/(2*e); return copysign(r*r-1,x);}
-float td_priority(const struct td_priority_config *c, const float *value, const float *best, const float *reward, const uint8_t *flags){
-  double mx=0,sum=0; int n=0;
-  for(int t=0;t<c->counted;t++){ if(flags[t]&STEP_TRUNCATED) continue;
-    double g=0,d=1; for(int k=0;;k++){ int r=t+1+k; double x=c->reward_scale*reward[r]; if(c->reward_clip>0) x=fmax(-c->reward_clip,fmin(c->reward_clip,x)); g+=d*x; d*=c->discount; if(flags[r]&STEP_TERMINATED) break; if((flags[r]&STEP_TRUNCATED)||k==c->n_steps-1||r==c->T){g+=d*hi(best[r],c->rescaling);break;} }
-    double td=fabs(h(g,c->rescaling)-value[t]); if(!(td<=mx)) mx=td; sum+=td; n++; }
-  return n? (float)(c->eta*mx+(1-c->eta)*sum/n):0;
+
+/* h(x) = sign(x) (sqrt(|x| + 1) - 1) + epsilon x. Source: Pohlen et al. 2018, proposition A.2. */
+static double rescale(double x, double epsilon) {
+  return epsilon > 0 ? copysign(sqrt(fabs(x) + 1) - 1, x) + epsilon * x : x;
+}
+
+static double rescale_back(double x, double epsilon) {
+  if (!(epsilon > 0)) return x;
+  double root = (sqrt(1 + 4 * epsilon * (fabs(x) + 1 + epsilon)) - 1) / (2 * epsilon);
+  return copysign(root * root - 1, x);
+}
+
+static double learned_reward(const struct td_settings *settings, float reward) {
+  double scaled = (double)settings->reward_scale * (double)reward,
+         limit = (double)settings->reward_clip;
+  if (!(limit > 0)) return scaled;
+  return scaled > limit ? limit : scaled < -limit ? -limit : scaled;
+}
+
+/* G_t. It ends with a terminated row, and with the value of a truncated one, of row T, or of the
+ * row after n steps. */
+static double n_step_return(const struct td_settings *settings, const float *largest,
+                            const float *reward, const uint8_t *flags, int t, int T) {
+  int end = settings->n_steps < T - t ? t + settings->n_steps : T;
+  double sum = 0, discount = 1;
+  for (int row = t + 1;; row++) {
+    sum += discount * learned_reward(settings, reward[row]);
+    discount *= (double)settings->discount;
+    if (flags[row] & STEP_TERMINATED) return sum;
+    if (row == end || flags[row] & STEP_TRUNCATED)
+      return sum + discount * rescale_back((double)largest[row], (double)settings->rescaling);
+  }
+}
+
+float td_priority(const struct td_settings *settings, const float *value, const float *largest,
+                  const float *reward, const uint8_t *flags, int T) {
+  double total = 0, most = 0, eta = (double)settings->eta;
+  int count = 0;
+  for (int t = 0; t < T && t < settings->counted; t++) {
+    if (flags[t] & STEP_TRUNCATED) continue;
+    double g = n_step_return(settings, largest, reward, flags, t, T);
+    double error = fabs(rescale(g, (double)settings->rescaling) - (double)value[t]);
+    if (error > most) most = error;
+    total += error; // NaN stays in it
+    count++;
+  }
+  return count ? (float)(eta * most + (1 - eta) * total / count) : 0;
 }

@@ -1,6 +1,31 @@
-#ifndef TDP
-#define TDP
+/* The first priority of a window in a replay, from what acting left with its steps.
+ *
+ * It is that of q_loss (device/device.h), with the network that acted in the place of both of its
+ * networks, and needs no forward pass: the value of each action and the largest value of each row
+ * were known when the action was chosen. With distributions (Z > 1), which are not kept, TD is that
+ * of their means.
+ *
+ * Thread: any; host memory. Source: Kapturowski et al. 2019, section 2.3. */
+#ifndef ACORN_LEARNER_EXPERIENCE_TD_PRIORITY_H
+#define ACORN_LEARNER_EXPERIENCE_TD_PRIORITY_H
+
 #include <stdint.h>
-struct td_priority_config { int T, counted, n_steps; float discount, reward_scale, reward_clip, rescaling, eta; };
-float td_priority(const struct td_priority_config *c, const float *value, const float *best, const float *reward, const uint8_t *flags);
+
+/* As in struct device_q_loss. */
+struct td_settings {
+  int counted, n_steps;
+  float discount;
+  float reward_scale, reward_clip;
+  float rescaling;
+  float eta;
+};
+
+/* eta max |TD| + (1 - eta) mean |TD| over the window's steps that count, 0 where none does; NaN if
+ * one is NaN. TD_t = h(G_t) - value_t; G_t: the n-step return that ends with the inverse of h of
+ * the largest value.
+ * Shapes: value, the Q(x_t, a_t) of the action taken, and largest, max_a Q(x_t, a), both on the
+ * heads' scale; reward, flags (enum step_flag): T+1 rows in order. */
+float td_priority(const struct td_settings *settings, const float *value, const float *largest,
+                  const float *reward, const uint8_t *flags, int T);
+
 #endif

@@ -9,8 +9,8 @@ enum { MAX_STREAMS = 2 };
 /* A head of one layer is one stream without a hidden layer. */
 struct stream {
   bool has_hidden;
-  struct dense hidden, output;
-  int column; /* of the head, where its outputs begin */
+  struct noisy_layer hidden, output;
+  int column, outputs; /* of the head: the first that it writes, and how many */
 };
 
 struct head {
@@ -19,138 +19,170 @@ struct head {
   int num_streams;
 };
 
+struct stream_buffers {
+  struct noisy_layer_buffers hidden_layer, output_layer;
+  real *hidden;              /* (rows, H); NULL without a hidden layer, and so d_hidden */
+  real *output;              /* (rows, outputs); of a single stream the head itself */
+  real *d_hidden, *d_output; /* NULL without backward; d_output also of a single stream */
+};
+
 struct head_buffers {
-  struct {
-    real *hidden; /* (rows, hidden) */
-    real *output; /* (rows, outputs of the stream); of a single stream the head itself */
-    real *d_hidden, *d_output; /* NULL without backward */
-  } stream[MAX_STREAMS];
-  real *dx; /* (rows, inputs) of the second stream, NULL without backward */
+  struct stream_buffers stream[MAX_STREAMS];
+  real *dx; /* (rows, inputs) from the second stream; NULL without backward, or without it */
 };
 
 /* ---- create */
 
-void head_declare(struct network *network, int inputs) {
-  static const char *const names[MAX_STREAMS][2] = {{"head/advantage_hidden", "head/advantage"},
-                                                    {"head/value_hidden", "head/value"}};
-  const struct network_config *config = &network->config;
-  int outputs[MAX_STREAMS] = {config->head_size, config->value_size};
-  struct head *head = network->head = check_alloc(1, sizeof(*head));
-  head->inputs = inputs;
-  if (!config->head_hidden) {
-    head->num_streams = 1;
-    head->stream[0].output =
-        dense_declare(network, "head", inputs, network->outputs, ACTIVATION_NONE);
-    return;
-  }
-  head->num_streams = config->value_size > 0 ? 2 : 1;
-  for (int s = 0; s < head->num_streams; s++) {
-    struct stream *stream = &head->stream[s];
-    stream->has_hidden = true;
-    stream->column = s ? config->head_size : 0;
-    stream->hidden =
-        dense_declare(network, names[s][0], inputs, config->head_hidden, ACTIVATION_RELU);
-    stream->output =
-        dense_declare(network, names[s][1], config->head_hidden, outputs[s], ACTIVATION_NONE);
-  }
+static void declare_one_layer(struct network *network, struct stream *stream, int inputs) {
+  stream->outputs = network->outputs;
+  stream->output = noisy_layer_declare(network, "head", inputs, stream->outputs, ACTIVATION_NONE);
 }
 
-/* Of a stream's outputs, those for the policy, which come first. */
-static int policy_outputs(const struct network *network, const struct stream *stream) {
-  int left = network->config.head_size - stream->column;
-  return left < stream->output.outputs ? left : stream->output.outputs;
+static void declare_stream(struct network *network, struct stream *stream, const char *hidden,
+                           const char *output, int inputs) {
+  int H = network->config.head_hidden;
+  stream->has_hidden = true;
+  stream->hidden = noisy_layer_declare(network, hidden, inputs, H, ACTIVATION_RELU);
+  stream->output = noisy_layer_declare(network, output, H, stream->outputs, ACTIVATION_NONE);
+}
+
+void head_declare(struct network *network, int inputs) {
+  const struct network_config *config = &network->config;
+  struct head *head = network->head = check_alloc(1, sizeof(*head));
+  struct stream *first = &head->stream[0], *second = &head->stream[1];
+  head->inputs = inputs;
+  head->num_streams = config->head_hidden > 0 && config->value_size > 0 ? 2 : 1;
+  if (!config->head_hidden) {
+    declare_one_layer(network, first, inputs);
+    return;
+  }
+  first->outputs = second->column = config->head_size;
+  second->outputs = config->value_size;
+  declare_stream(network, first, "head/advantage_hidden", "head/advantage", inputs);
+  if (head->num_streams > 1)
+    declare_stream(network, second, "head/value_hidden", "head/value", inputs);
+}
+
+static void init_noisy(const struct network *network, const struct stream *stream, float *host,
+                       uint64_t seed) {
+  if (stream->has_hidden) noisy_layer_init(network, &stream->hidden, host, seed);
+  noisy_layer_init(network, &stream->output, host, seed);
+}
+
+static void init_plain(const struct network *network, const struct stream *stream, float *host,
+                       uint64_t seed) {
+  const struct dense *hidden = &stream->hidden.dense, *output = &stream->output.dense;
+  int left = network->config.head_size - stream->column; /* for the policy, in this stream */
+  int policy = left < stream->outputs ? left : stream->outputs;
+  if (stream->has_hidden) dense_init(network, hidden, host, seed, 0, hidden->outputs, sqrt(2));
+  dense_init(network, output, host, seed, 0, policy, 0.01);
+  dense_init(network, output, host, seed, policy, stream->outputs, 1);
 }
 
 void head_init(const struct network *network, float *host, uint64_t seed) {
   const struct head *head = network->head;
-  for (int s = 0; s < head->num_streams; s++) {
-    const struct stream *stream = &head->stream[s];
-    const struct dense *output = &stream->output;
-    int policy = policy_outputs(network, stream);
-    if (stream->has_hidden)
-      dense_init(network, &stream->hidden, host, seed, 0, stream->hidden.outputs, sqrt(2));
-    dense_init(network, output, host, seed, 0, policy, 0.01);
-    dense_init(network, output, host, seed, policy, output->outputs, 1);
-  }
+  for (int s = 0; s < head->num_streams; s++)
+    if (network->config.noisy)
+      init_noisy(network, &head->stream[s], host, seed);
+    else
+      init_plain(network, &head->stream[s], host, seed);
+}
+
+static void allocate_stream(struct network_workspace *workspace, struct stream_buffers *buffers,
+                            const struct stream *stream, bool single) {
+  int H = workspace->network->config.head_hidden;
+  noisy_layer_allocate(workspace, &buffers->output_layer, &stream->output);
+  buffers->output = single ? workspace->head : workspace_reals(workspace, stream->outputs);
+  if (workspace->backward && !single)
+    buffers->d_output = workspace_reals(workspace, stream->outputs);
+  if (!stream->has_hidden) return;
+  noisy_layer_allocate(workspace, &buffers->hidden_layer, &stream->hidden);
+  buffers->hidden = workspace_reals(workspace, H);
+  if (workspace->backward) buffers->d_hidden = workspace_reals(workspace, H);
 }
 
 void head_allocate(struct network_workspace *workspace) {
   const struct head *head = workspace->network->head;
   struct head_buffers *buffers = workspace->head_buffers = check_alloc(1, sizeof(*buffers));
   bool single = head->num_streams == 1;
-  for (int s = 0; s < head->num_streams; s++) {
-    int hidden = head->stream[s].hidden.outputs, outputs = head->stream[s].output.outputs;
-    bool has_hidden = head->stream[s].has_hidden;
-    buffers->stream[s].output = single ? workspace->head : workspace_reals(workspace, outputs);
-    if (has_hidden) buffers->stream[s].hidden = workspace_reals(workspace, hidden);
-    if (!workspace->backward) continue;
-    if (has_hidden) buffers->stream[s].d_hidden = workspace_reals(workspace, hidden);
-    if (!single) buffers->stream[s].d_output = workspace_reals(workspace, outputs);
-  }
+  for (int s = 0; s < head->num_streams; s++)
+    allocate_stream(workspace, &buffers->stream[s], &head->stream[s], single);
   if (workspace->backward && !single) buffers->dx = workspace_reals(workspace, head->inputs);
 }
 
 size_t head_numbers_kept(const struct network *network) {
   const struct head *head = network->head;
   if (!head) return 0;
-  size_t numbers = (size_t)network->outputs;
-  if (head->num_streams > 1) numbers += (size_t)head->inputs;
-  for (int s = 0; s < head->num_streams; s++)
-    numbers += 2 * (size_t)(head->stream[s].hidden.outputs + head->stream[s].output.outputs);
-  return numbers;
+  size_t outputs = (size_t)network->outputs, H = (size_t)network->config.head_hidden;
+  size_t streams = 2 * outputs + 2 * (size_t)head->num_streams * H;
+  return outputs + streams + (head->num_streams > 1 ? (size_t)head->inputs : 0);
+}
+
+void head_set_noise(struct network_workspace *workspace, const struct network_noise *noise) {
+  const struct head *head = workspace->network->head;
+  for (int s = 0; s < head->num_streams; s++) {
+    const struct stream *stream = &head->stream[s];
+    struct stream_buffers *buffers = &workspace->head_buffers->stream[s];
+    if (stream->has_hidden)
+      noisy_layer_draw(workspace, &buffers->hidden_layer, &stream->hidden, noise);
+    noisy_layer_draw(workspace, &buffers->output_layer, &stream->output, noise);
+  }
 }
 
 /* ---- forward, backward */
 
-static void stream_forward(struct network_workspace *workspace, int s, const real *params,
-                           const real *x, int B) {
+static void stream_forward(struct network_workspace *workspace,
+                           const struct stream_buffers *buffers, const real *params, const real *x,
+                           const struct stream *stream, int B) {
   struct device *device = workspace->device;
-  const struct head *head = workspace->network->head;
-  const struct head_buffers *buffers = workspace->head_buffers;
-  const struct stream *stream = &head->stream[s];
   if (stream->has_hidden) {
-    dense_forward(workspace, buffers->stream[s].hidden, params, x, &stream->hidden, B);
-    x = buffers->stream[s].hidden;
+    noisy_layer_forward(workspace, &buffers->hidden_layer, buffers->hidden, params, x,
+                        &stream->hidden, B);
+    x = buffers->hidden;
   }
-  dense_forward(workspace, buffers->stream[s].output, params, x, &stream->output, B);
-  if (head->num_streams == 1) return;
-  int outputs = stream->output.outputs;
+  noisy_layer_forward(workspace, &buffers->output_layer, buffers->output, params, x,
+                      &stream->output, B);
+  if (buffers->output == workspace->head) return;
   device->ops->copy_rows(device, device_at(device, workspace->head, (size_t)stream->column),
-                         workspace->network->outputs, buffers->stream[s].output, outputs, B,
-                         outputs);
+                         workspace->network->outputs, buffers->output, stream->outputs, B,
+                         stream->outputs);
 }
 
 void head_forward(struct network_workspace *workspace, const real *params, const real *x, int B) {
-  for (int s = 0; s < workspace->network->head->num_streams; s++)
-    stream_forward(workspace, s, params, x, B);
+  const struct head *head = workspace->network->head;
+  for (int s = 0; s < head->num_streams; s++)
+    stream_forward(workspace, &workspace->head_buffers->stream[s], params, x, &head->stream[s], B);
 }
 
-static void stream_backward(struct network_workspace *workspace, int s, real *dx, real *grads,
-                            const real *params, real *dhead, const real *x, int B) {
+static void stream_backward(struct network_workspace *workspace,
+                            const struct stream_buffers *buffers, real *dx, real *grads,
+                            const real *params, real *dhead, const real *x,
+                            const struct stream *stream, int B) {
   struct device *device = workspace->device;
-  const struct head *head = workspace->network->head;
-  const struct head_buffers *buffers = workspace->head_buffers;
-  const struct stream *stream = &head->stream[s];
-  real *dy = dhead, *hidden = buffers->stream[s].hidden, *d_hidden = buffers->stream[s].d_hidden;
-  if (head->num_streams > 1) {
-    int outputs = stream->output.outputs;
-    dy = buffers->stream[s].d_output;
-    device->ops->copy_rows(device, dy, outputs, device_at(device, dhead, (size_t)stream->column),
-                           workspace->network->outputs, B, outputs);
+  real *d_output = dhead;
+  if (buffers->d_output) {
+    d_output = buffers->d_output;
+    device->ops->copy_rows(device, d_output, stream->outputs,
+                           device_at(device, dhead, (size_t)stream->column),
+                           workspace->network->outputs, B, stream->outputs);
   }
-  dense_backward(workspace, stream->has_hidden ? d_hidden : dx, grads, params, dy,
-                 buffers->stream[s].output, stream->has_hidden ? hidden : x, &stream->output, B);
-  if (stream->has_hidden)
-    dense_backward(workspace, dx, grads, params, d_hidden, hidden, x, &stream->hidden, B);
+  bool has_hidden = stream->has_hidden;
+  noisy_layer_backward(workspace, &buffers->output_layer, has_hidden ? buffers->d_hidden : dx,
+                       grads, params, d_output, buffers->output, has_hidden ? buffers->hidden : x,
+                       &stream->output, B);
+  if (has_hidden)
+    noisy_layer_backward(workspace, &buffers->hidden_layer, dx, grads, params, buffers->d_hidden,
+                         buffers->hidden, x, &stream->hidden, B);
 }
 
 void head_backward(struct network_workspace *workspace, real *dx, real *grads, const real *params,
                    real *dhead, const real *x, int B) {
   struct device *device = workspace->device;
   const struct head *head = workspace->network->head;
-  stream_backward(workspace, 0, dx, grads, params, dhead, x, B);
+  const struct head_buffers *buffers = workspace->head_buffers;
+  stream_backward(workspace, &buffers->stream[0], dx, grads, params, dhead, x, &head->stream[0], B);
   if (head->num_streams == 1) return;
-  real *second = dx ? workspace->head_buffers->dx : NULL;
-  stream_backward(workspace, 1, second, grads, params, dhead, x, B);
-  if (dx) device->ops->add(device, dx, second, (size_t)B * (size_t)head->inputs);
+  stream_backward(workspace, &buffers->stream[1], dx ? buffers->dx : NULL, grads, params, dhead, x,
+                  &head->stream[1], B);
+  if (dx) device->ops->add(device, dx, buffers->dx, (size_t)B * (size_t)head->inputs);
 }

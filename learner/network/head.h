@@ -2,23 +2,26 @@
  * Private to learner/network. Either one layer of all outputs, or streams with a hidden layer each:
  * one for the policy's outputs (the advantages of a dueling network), one for the value's. The
  * outputs of both lie side by side in workspace->head (rows, outputs): the policy's, then the
- * value's. Thread: as in network.h. Owner: `head` of a network and `head_buffers` of a workspace
- * are allocated here and freed by network.c. Upstream: network.c, mlp.c, lstm.c, pixels.c.
- * Source: Wang et al. 2016, section 3 (two streams). */
+ * value's. The layers may be noisy. Thread: as in network.h. Owner: `head` of a network and
+ * `head_buffers` of a workspace are allocated here and freed by network.c. Upstream: network.c,
+ * mlp.c, lstm.c, pixels.c. Source: Wang et al. 2016, section 3 (two streams). */
 #ifndef ACORN_LEARNER_NETWORK_HEAD_H
 #define ACORN_LEARNER_NETWORK_HEAD_H
 
-#include "learner/network/layers.h"
+#include "learner/network/noisy_layer.h"
 
 /* Declares the parameters and sets network->head. One layer: head/w, head/b. Streams:
  * head/advantage_hidden, head/advantage, head/value_hidden, head/value, each with /w and /b; the
- * value's only if there is one. */
+ * value's only if there is one. Noisy layers have /w_deviation and /b_deviation besides. */
 void head_declare(struct network *network, int inputs);
-/* The policy's outputs start close to 0, so that a policy starts close to uniform. */
+/* Without noise the policy's outputs start close to 0, so that a policy starts close to uniform. */
 void head_init(const struct network *network, float *host, uint64_t seed);
 void head_allocate(struct network_workspace *workspace);
 /* Numbers kept for each row, with backward. 0 without a head. */
 size_t head_numbers_kept(const struct network *network);
+
+/* As network_set_noise. */
+void head_set_noise(struct network_workspace *workspace, const struct network_noise *noise);
 
 /* workspace->head from x (B, inputs). */
 void head_forward(struct network_workspace *workspace, const real *params, const real *x, int B);

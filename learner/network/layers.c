@@ -14,6 +14,15 @@ const real *parameter_at_const(const struct network_workspace *workspace, const 
   return device_at_const(workspace->device, flat, workspace->network->parameter[index].offset);
 }
 
+void parameter_init_uniform(const struct network *network, int index, float *host, uint64_t seed,
+                            double limit) {
+  const struct network_parameter *parameter = &network->parameter[index];
+  for (size_t i = 0; i < parameter->count; i++) {
+    float uniform = random_uniform(seed, (uint32_t)index, 0, (uint32_t)i, RANDOM_PARAMETERS);
+    host[parameter->offset + i] = (float)(limit * (2.0 * uniform - 1));
+  }
+}
+
 /* ---- dense */
 
 struct dense dense_declare(struct network *network, const char *name, int inputs, int outputs,
@@ -43,20 +52,30 @@ void dense_init(const struct network *network, const struct dense *dense, float 
 
 void dense_forward(struct network_workspace *workspace, real *y, const real *params, const real *x,
                    const struct dense *dense, int B) {
+  dense_forward_with(workspace, y, parameter_at_const(workspace, params, dense->weight),
+                     parameter_at_const(workspace, params, dense->bias), x, dense, B);
+}
+
+void dense_forward_with(struct network_workspace *workspace, real *y, const real *weight,
+                        const real *bias, const real *x, const struct dense *dense, int B) {
   struct device *device = workspace->device;
-  device->ops->linear_forward(device, y, x, dense->inputs,
-                              parameter_at_const(workspace, params, dense->weight),
-                              parameter_at_const(workspace, params, dense->bias), dense->activation,
-                              B, dense->inputs, dense->outputs);
+  device->ops->linear_forward(device, y, x, dense->inputs, weight, bias, dense->activation, B,
+                              dense->inputs, dense->outputs);
 }
 
 void dense_backward(struct network_workspace *workspace, real *dx, real *grads, const real *params,
                     real *dy, const real *y, const real *x, const struct dense *dense, int B) {
+  dense_backward_with(workspace, dx, grads, parameter_at_const(workspace, params, dense->weight),
+                      dy, y, x, dense, B);
+}
+
+void dense_backward_with(struct network_workspace *workspace, real *dx, real *grads,
+                         const real *weight, real *dy, const real *y, const real *x,
+                         const struct dense *dense, int B) {
   struct device *device = workspace->device;
   device->ops->linear_backward(device, dx, parameter_at(workspace, grads, dense->weight),
                                parameter_at(workspace, grads, dense->bias), dy, y, x, dense->inputs,
-                               parameter_at_const(workspace, params, dense->weight),
-                               dense->activation, B, dense->inputs, dense->outputs);
+                               weight, dense->activation, B, dense->inputs, dense->outputs);
 }
 
 /* ---- torso */

@@ -27,6 +27,14 @@ void dense_forward(struct network_workspace *workspace, real *y, const real *par
 void dense_backward(struct network_workspace *workspace, real *dx, real *grads, const real *params,
                     real *dy, const real *y, const real *x, const struct dense *dense, int B);
 
+/* The same with a weight (I, O) and a bias (O) that are not the parameters; grads get the gradients
+ * with respect to them where the parameters' would be. */
+void dense_forward_with(struct network_workspace *workspace, real *y, const real *weight,
+                        const real *bias, const real *x, const struct dense *dense, int B);
+void dense_backward_with(struct network_workspace *workspace, real *dx, real *grads,
+                         const real *weight, real *dy, const real *y, const real *x,
+                         const struct dense *dense, int B);
+
 struct torso {
   struct dense layer[NETWORK_MAX_LAYERS];
   int num_layers;
@@ -56,6 +64,10 @@ const real *torso_output(const struct network_workspace *workspace,
                          const struct torso_buffers *buffers, const struct torso *torso);
 /* Where the gradient of that goes; NULL without layers: nobody needs the gradient of the inputs. */
 real *torso_gradient(const struct torso_buffers *buffers, const struct torso *torso);
+
+/* Writes one parameter array: uniform in +-limit. */
+void parameter_init_uniform(const struct network *network, int index, float *host, uint64_t seed,
+                            double limit);
 
 /* A parameter array inside a flat one. */
 real *parameter_at(const struct network_workspace *workspace, real *flat, int index);

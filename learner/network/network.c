@@ -211,6 +211,10 @@ void network_workspace_destroy(struct network_workspace *workspace) {
 
 /* ---- forward, backward */
 
+void network_set_noise(struct network_workspace *workspace, const struct network_noise *noise) {
+  if (workspace->network->head) head_set_noise(workspace, noise);
+}
+
 void network_forward(struct network_workspace *workspace, struct network_outputs *out,
                      real *state_out, const real *params, const struct device_inputs *inputs,
                      const real *state_in, int T, int N) {

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "common/base/random.h"
-
 struct recurrence recurrence_declare(struct network *network, int inputs, int H) {
   struct recurrence core = {.H = H};
   network->state_size = 2 * H;
@@ -12,21 +10,12 @@ struct recurrence recurrence_declare(struct network *network, int inputs, int H)
   return core;
 }
 
-static void init_uniform(const struct network *network, int index, float *host, uint64_t seed,
-                         double limit) {
-  const struct network_parameter *parameter = &network->parameter[index];
-  for (size_t i = 0; i < parameter->count; i++) {
-    float uniform = random_uniform(seed, (uint32_t)index, 0, (uint32_t)i, RANDOM_PARAMETERS);
-    host[parameter->offset + i] = (float)(limit * (2.0 * uniform - 1));
-  }
-}
-
 void recurrence_init(const struct network *network, const struct recurrence *core, float *host,
                      uint64_t seed) {
   double limit = 1 / sqrt(core->H);
-  init_uniform(network, core->input.weight, host, seed, limit);
-  init_uniform(network, core->input.bias, host, seed, 0);
-  init_uniform(network, core->wh, host, seed, limit);
+  parameter_init_uniform(network, core->input.weight, host, seed, limit);
+  parameter_init_uniform(network, core->input.bias, host, seed, 0);
+  parameter_init_uniform(network, core->wh, host, seed, limit);
 }
 
 void recurrence_allocate(struct network_workspace *workspace, struct recurrence_buffers *buffers,

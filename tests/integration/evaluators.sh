@@ -27,7 +27,7 @@ pass_if "each has a log of its own" logs
 not_trained() { at_least "$(value steps)" "$(metric train/steps both)"; }
 pass_if "their steps are not trained on" not_trained
 
-run cartpole vtrace 2 8 --evaluators=1 --target_return=25 --total_steps=1M --logdir=target
+run cartpole vtrace 2 8 --evaluators=1 --target_return=25 --total_steps=1e9 --logdir=target
 ended
 pass_if "the target is over their episodes" is "$(value over) $(value reason)" "eval target_return"
 run cartpole vtrace 2 8 --evaluators=1 --over=train --total_steps=20k --logdir=train

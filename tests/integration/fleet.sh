@@ -169,7 +169,7 @@ pass_if "nothing is left" wait_for 10 none_left
 
 (. "$tree/scripts/lib.sh" && build bundle) >out 2>err
 fleet start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" "--rsh=$rsh" \
-  "--copy=$work/a copy" --envs_per_actor=4 --total_steps=100k
+  "--copy=$work/a copy" --envs_per_actor=4 --total_steps=100k --evaluators=1
 pass_if "--copy brings the programs" ok
 from_copy() {
   ls "a copy"/acorn-*/lib/libgrpc.so.* >/dev/null && ! ls -d "a copy"/.copy-* 2>/dev/null
@@ -177,6 +177,7 @@ from_copy() {
 pass_if "and their libraries" from_copy
 copied_over() { fleet status 127.0.0.1,127.0.0.2 "--port=$port" && printed 'reason=total_steps'; }
 pass_if "they train to the end" wait_for 30 copied_over
+pass_if "with an evaluator on the learner's host" printed 'over=eval'
 fleet stop 127.0.0.1,127.0.0.2 "--port=$port"
 pass_if "and stop as usual" ok
 

@@ -27,6 +27,16 @@ plan TF_CONFIG="$(config evaluator 0 "$chief")" --actors_per_worker=2 --eval_env
 expect "an evaluator" "role=evaluator index=0 learner=c.example:2222 listen= num_envs=64"
 evaluates() { has_word actor --role=eval && has_word actor --envs=3 && is "$(numbers)" "0 "; }
 pass_if "plays for evaluation, once" evaluates
+plan TF_CONFIG="$(config chief 0 "$chief")" --evaluators=1 --eval_envs=3 --actors_on_learner=1
+beside() {
+  has_word learner --over=eval && has_word actor --name=learner-evaluator &&
+    has_word actor --envs=3 && is "$(numbers)" "0 0 "
+}
+pass_if "--evaluators are beside the learner" beside
+plan TF_CONFIG="$(config worker 0 "$chief")" --evaluators=1
+pass_if "and nowhere else" eval '! has_word actor --role=eval'
+plan TF_CONFIG="$(config chief 0 "$chief")" --evaluators=1 --num_eval_envs=7
+pass_if "room for all evaluators" refused_with "--num_eval_envs=7 is less than the 8 environments"
 plan TF_CONFIG="$(config ps 0 "$chief")"
 expect "a ps" "role=ps index=0 learner=c.example:2222 listen= num_envs=32"
 plan TF_CONFIG="$(config chief 0 '{"chief": ["me:2222"]}')" --actors_per_worker=3
@@ -91,6 +101,15 @@ pass_if "actors wait for the chief to come back" is "$(pids actor | wc -l)" 3
 stop_task '"type": "worker", "index": 0'
 stop_task '"type": "evaluator"'
 pass_if "and end when they are told" all_end 10 0 worker-0 evaluator-0
+
+# An evaluator beside the learner, whose actors are another task's.
+port=$(free_port)
+duo="{\"chief\": [\"127.0.0.1:$port\"], \"worker\": [\"127.0.0.2:1\"]}"
+words=(--evaluators=1 --total_steps=60k -- "--job-dir=$work/duo")
+task actor TF_CONFIG="$(config worker 0 "$duo")" -- "${words[@]}"
+task learner TF_CONFIG="$(config chief 0 "$duo")" -- "${words[@]}"
+pass_if "a learner with an evaluator beside it" all_end 30 0 learner actor
+pass_if "has a result about its episodes" is "$(result learner over)" eval
 
 # A supervisor that is killed takes its actors along.
 task lonely TF_CONFIG="$(config worker 0 "$cluster")" -- --actors_per_worker=2

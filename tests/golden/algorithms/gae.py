@@ -176,14 +176,14 @@ def results(case, advantage, target):
 # ---- the file
 
 
-def write(name, cases):
+def write(name, cases, digits=12):
     """Cases with their results as (name, dictionary)."""
     with open(os.path.join(os.path.dirname(__file__), name), "w") as file:
         for case, arrays in cases:
             file.write("case %s\n" % case)
             for array, x in arrays.items():
                 x = torch.as_tensor(x).flatten().tolist()
-                file.write("%s %d %s\n" % (array, len(x), " ".join("%.12g" % v for v in x)))
+                file.write("%s %d %s\n" % (array, len(x), " ".join("%.*g" % (digits, v) for v in x)))
 
 
 def all_cases():

@@ -290,5 +290,6 @@ def make(name, kind, size, stack, lstm, steps):
         file.write(text.getvalue())
 
 
-for case in CASES:
-    make(*case)
+if __name__ == "__main__":
+    for case in CASES:
+        make(*case)

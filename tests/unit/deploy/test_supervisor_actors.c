@@ -262,6 +262,18 @@ static void the_run_goes_on_without_its_evaluator(void **state) {
   assert_int_equal(count_of("logs/evaluator-0.log", "out of luck\n"), 5);
 }
 
+/* The actors of such a run are on other machines. */
+static void a_learner_with_only_an_evaluator_beside_it_goes_on_without_it(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while ! grep -q 'not starting' said; do sleep 0.02; done; sleep 0.2; exit 0",
+      .evaluator = "sleep 0.05; exit 7",
+      .num_actors = 1};
+  assert_int_equal(run(&scenario), 0);
+  assert_non_null(strstr(contents("said"), "evaluator 0 ended with exit code 7; that is 5 deaths"));
+  assert_null(strstr(contents("said"), "no actor is left"));
+}
+
 static void an_evaluator_alone_is_no_run(void **state) {
   (void)state;
   struct scenario scenario = {
@@ -327,6 +339,7 @@ int main(void) {
       TEST(notices_are_read_at_once),
       TEST(the_others_go_on_without_an_actor_that_was_given_up),
       TEST(the_run_goes_on_without_its_evaluator),
+      TEST(a_learner_with_only_an_evaluator_beside_it_goes_on_without_it),
       TEST(an_evaluator_alone_is_no_run),
       TEST(deaths_that_are_far_apart_do_not_count_together),
       TEST(without_a_limit_an_actor_is_always_started_again),

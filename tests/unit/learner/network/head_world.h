@@ -83,10 +83,12 @@ static inline void world_randomise(struct world *w, uint32_t seed) {
   free(host);
 }
 
-static inline void world_open(struct world *w, const struct network_config *config,
-                              const char *device) {
+static inline void world_open_with(struct world *w, const struct network_config *config,
+                                   const char *device, const char *precision) {
+  struct error error;
   w->network = fixture_network(config);
-  w->device = fixture_device(device);
+  if (device_create_with(&w->device, device, precision, &error) != STATUS_OK)
+    fail_msg("%s", error.text);
   w->P = network_num_parameters(w->network);
   w->stride = network_head_stride(w->network);
   w->params = world_reals(w, w->P);
@@ -97,6 +99,11 @@ static inline void world_open(struct world *w, const struct network_config *conf
   if (config->inputs.tensor[0].channels) w->inputs.observation = world_images();
   w->workspace = network_workspace_create(w->network, w->device, ROWS, true);
   world_randomise(w, 3);
+}
+
+static inline void world_open(struct world *w, const struct network_config *config,
+                              const char *device) {
+  world_open_with(w, config, device, "float32");
 }
 
 static inline void world_close(struct world *w) {
