@@ -244,7 +244,3 @@ void network_backward(struct network_workspace *workspace, real *grads, const re
         workspace->forward_N);
   if (kind->backward) kind->backward(workspace, grads, params, dhead, inputs, T, N);
 }
-
-void network_set_noise(struct network_workspace *workspace, const struct network_noise *noise) {
-  (void)workspace, (void)noise;
-}
