@@ -51,6 +51,7 @@ static void describe_inputs(struct run *run) {
   device_inputs_set_action(inputs, &run->space);
   inputs->use_previous_action = run->options->previous_action;
   inputs->use_reward = run->options->previous_reward;
+  inputs->raw_reward = !run->options->clip_reward_input;
   inputs->stack = (int)run->options->frame_stack;
 }
 

@@ -47,7 +47,7 @@ struct inference {
   struct memory *memory;
   float *epsilon; /* (training slots, at least one) of exploration that never changes */
   struct network_workspace *workspace;
-  uint32_t batches; /* launched */
+  uint32_t batches; /* launched so far */
   int64_t version; /* of the parameters that were used last */
 
   /* As many as batches may run at a time, used in turn. What the host writes of one is on the
@@ -211,6 +211,14 @@ static void stage_rows(const struct inference *self, struct flight *flight) {
   steps->flags = device_stage(self->device, staging->flags, batch->flags, rows);
 }
 
+/* Noise of the batch's own, other than that of any update; none where nothing is trained. */
+static void draw_noise(struct inference *self) {
+  const uint32_t OF_INFERENCE = 0x80000000u;
+  struct network_noise noise = {
+      self->pages != NULL, self->config.seed, OF_INFERENCE | ++self->batches};
+  if (self->config.policy->action_values) network_set_noise(self->workspace, &noise);
+}
+
 /* Forward, then an action and its statistics for every row. */
 static void choose_actions(struct inference *self, struct flight *flight) {
   int B = flight->batch->num_rows;
@@ -219,6 +227,7 @@ static void choose_actions(struct inference *self, struct flight *flight) {
   inputs.reward = flight->steps.reward;
   inputs.flags = flight->steps.flags;
   memory_rows_begin(self->memory, &flight->rows, &inputs, self->config.seed, B);
+  draw_noise(self);
   struct network_outputs out;
   network_forward(self->workspace, &out, flight->rows.state_out, flight->params, &inputs,
                   flight->rows.state_in, 1, B);
