@@ -22,8 +22,8 @@ run catch vtrace 1 8 --env_args='{"size": 40}' --network=nature --total_steps=60
   --learning_rate=0.003 --entropy_cost=0 --logdir=stacked
 ended
 # Nothing is trained, so that random actions are not the best ones.
-run cartpole dqn 1 8 --total_steps=3000 --replay_min_steps=1e4 --replay_steps=2e4 --exploration=linear \
-  --epsilon_start=0.5 --eval_epsilon=0.2 --logdir=values
+run cartpole dqn 1 8 --total_steps=3000 --replay_min_steps=1e4 --replay_steps=2e4 \
+  --exploration=linear --epsilon_start=0.5 --eval_epsilon=0.2 --logdir=values
 ended
 run tmaze r2d2 1 8 --total_steps=3000 --env_args='{"length": 4}' --replay_min_steps=500 \
   --replay_steps=2e4 --dueling --atoms=11 --value_rescaling=0 --logdir=memory
