@@ -28,13 +28,12 @@ struct replay_config {
   int burn_in;                 /* first steps of a window, which have no TD errors */
   struct td_priority_config priority; /* of a new window; its T steps follow the burn-in */
   uint64_t seed;
-  bool
-      lockstep; /* a batch is drawn only while inference waits in drain: the same windows each time */
-  struct metric *give_wait_us, *take_wait_us;         /* of each wait; may be NULL, as the next */
-  struct metric *initial_priority, *updated_priority; /* of each window; NaN and infinity as the
-                                                         smallest */
-  struct metric
-      *window_age_steps; /* of each window sampled: steps filed since its page was begun */
+  bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each
+                    time */
+  struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
+  /* Of each window: NaN and infinity as the smallest priority; steps filed since its page was begun
+   * when it was sampled. */
+  struct metric *initial_priority, *updated_priority, *window_age_steps;
 };
 
 /* The least band with which neither side waits for ever: where one inference batch may close so
