@@ -336,6 +336,7 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
                             .lock = pages_lock(pages)};
   size_t steps = (size_t)shape->window_steps + 1, N = (size_t)config->N;
   replay->batch = train_batch_create(gathering, shape->window_steps, config->N, &shape->shape);
+  if (config->next_states) train_batch_keep_next(gathering, replay->batch, shape->stride);
   replay->tree = sum_tree_create(pages_num_starts(pages));
   replay->leaf = check_alloc(N, sizeof(*replay->leaf));
   replay->value = check_alloc(N, sizeof(*replay->value));

@@ -27,6 +27,7 @@ struct replay_config {
   bool initial_max;            /* a new window gets the largest priority so far, not its own */
   int burn_in;                 /* first steps of a window, which have no TD errors */
   struct td_priority_config priority; /* of a new window; its T steps follow the burn-in */
+  bool next_states; /* a batch has the state that is stored at the next window's start, too */
   uint64_t seed;
   bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each
                     time */

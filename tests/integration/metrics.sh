@@ -104,9 +104,20 @@ priorities() {
 pass_if "priorities and ages are measured, and no window is older than the replay" priorities
 explores() {
   metric_passes exploration/epsilon 0 replay && ! metric_passes exploration/epsilon 0.4 replay &&
-    observed train/episode_return_most_random && observed train/episode_return_least_random
+    grep -q '"train/episode_return_most_random":[-0-9]' replay/metrics.jsonl &&
+    grep -q '"train/episode_return_least_random":[-0-9]' replay/metrics.jsonl
 }
 pass_if "returns are reported by how much an environment explores" explores
+pass_if "stored states are compared with recomputed ones" observed q/delta
+run tmaze r2d2 2 8 --total_steps=10k --replay_min_steps=2k --replay_steps=20k --batch_size=32 \
+  --unroll_length=20 --burn_in=10 --window_stride=25 --lstm_size=32 --hidden=none \
+  --learning_rate=0 --evaluators=0 --metrics_secs=0.1 --logdir=frozen
+ended
+frozen() {
+  metric_passes train/updates 1 frozen && [ -n "$(metric q/delta frozen)" ] &&
+    ! metric_passes q/delta 1e-5 frozen && metric_passes q/td_error 0 frozen
+}
+pass_if "which are the same where nothing is learned" frozen
 
 # ---- the page for Prometheus
 port=$(free_port)
