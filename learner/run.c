@@ -53,6 +53,7 @@ enum status run_create(struct run *run, const struct learner_options *options,
   if (status == STATUS_OK) status = run_plan_experience(run, error);
   if (status != STATUS_OK) return status;
   gauges_create(run);
+  run_plan_exploration(run);
   run_make_progress(run, callbacks);
   run->weights = weights_create(run->inference_device, network_num_parameters(run->network));
   status = run_make_training(run, callbacks, error);

@@ -191,6 +191,15 @@ static struct td_priority_config priority_of(const struct learner_options *optio
                                      .eta = (float)options->priority_eta};
 }
 
+/* The unroll comes past the start of the next window, where acting left a state, too: what the
+ * values are with either is compared (q/delta). */
+static bool meets_stored_state(const struct run *run) {
+  const struct learner_options *options = run->options;
+  int stride = learner_options_stride(options);
+  return run->shape.state_size && stride >= options->burn_in &&
+         stride <= learner_options_window_steps(options);
+}
+
 static struct source *make_replay(struct run *run) {
   const struct learner_options *options = run->options;
   int N = learner_options_batch_size(options);
@@ -205,12 +214,14 @@ static struct source *make_replay(struct run *run) {
       .initial_max = strcmp(options->initial_priority, "max") == 0,
       .burn_in = (int)options->burn_in,
       .priority = priority_of(options),
+      .next_states = meets_stored_state(run),
       .seed = (uint64_t)options->seed,
       .lockstep = options->deterministic,
       .give_wait_us = run->fifo_wait_us,
       .take_wait_us = run->trainer_wait_us,
       .initial_priority = run->initial_priority,
-      .updated_priority = run->updated_priority};
+      .updated_priority = run->updated_priority,
+      .window_age_steps = run->window_age_steps};
   return replay_create(run->trainer_device, run->inference_device, run->pages, &replay);
 }
 

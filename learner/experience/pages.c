@@ -619,6 +619,21 @@ static struct device_unroll unroll_of(const struct pages *pages, const struct wi
   return unroll;
 }
 
+/* The start of the slot's next window, which the window reaches. */
+static int32_t next_start(const struct pages *pages, const struct window *window) {
+  int at = page_of(pages, window->start), per_page = starts_per_page(pages);
+  bool is_last = (window->start + 1) % per_page == 0;
+  return is_last ? pages->page[at].next.page * per_page : window->start + 1;
+}
+
+/* The state of a start, into a column of states (N, S). */
+static void gather_state(const struct pages *pages, struct device *device, real *states, int column,
+                         int32_t start) {
+  size_t S = (size_t)pages->config.shape.state_size;
+  device->ops->copy(device, device_at(device, states, (size_t)column * S),
+                    device_at(device, pages->rows.start_state, (size_t)start * S), S);
+}
+
 void pages_gather(const struct pages *pages, struct device *device, struct train_batch *batch,
                   int column, const struct window *window) {
   const struct pages_config *config = &pages->config;
@@ -633,10 +648,11 @@ void pages_gather(const struct pages *pages, struct device *device, struct train
   batch->window[column] = *window;
   struct device_steps steps = train_batch_steps(batch);
   device->ops->gather_steps(device, &steps, batch->N, column, &pages->rows.pool, &unroll);
-  size_t S = (size_t)config->shape.state_size;
-  if (S)
-    device->ops->copy(device, device_at(device, batch->state, (size_t)column * S),
-                      device_at(device, pages->rows.start_state, (size_t)window->start * S), S);
+  if (batch->state) gather_state(pages, device, batch->state, column, window->start);
+  if (!batch->next_state) return;
+  CHECK(batch->next_step == config->stride, "windows every %d steps, not %d", config->stride,
+        batch->next_step);
+  gather_state(pages, device, batch->next_state, column, next_start(pages, window));
 }
 
 /* ---- pages that replay */
@@ -702,6 +718,10 @@ void pages_pin(struct pages *pages, const struct window *window) {
 
 void pages_unpin(struct pages *pages, const struct window *window) {
   add_pins(pages, window, -1);
+}
+
+uint64_t pages_begun(const struct pages *pages) {
+  return pages->generation;
 }
 
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),

@@ -148,6 +148,8 @@ bool pages_has(const struct pages *pages, const struct window *window);
 /* Keeps the pages of a window that is there from being reused, until it is unpinned as often. */
 void pages_pin(struct pages *pages, const struct window *window);
 void pages_unpin(struct pages *pages, const struct window *window);
+/* Pages begun so far, each time counted: the generation of the newest. */
+uint64_t pages_begun(const struct pages *pages);
 /* Calls `gone` when a page is reused: `count` starts from `first` on begin windows that needed it.
  */
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),

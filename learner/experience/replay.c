@@ -186,6 +186,13 @@ static void set_weights(struct replay *replay) {
     weight[n] = (float)pow(least / replay->value[n], replay->config.importance);
 }
 
+/* By the pages that were begun since the window's. */
+static void measure_age(const struct replay *replay, const struct window *window) {
+  uint64_t pages = pages_begun(replay->pages) - window->generation;
+  int steps = pages_config(replay->pages)->page_steps;
+  metric_observe(replay->config.window_age_steps, (double)pages * steps);
+}
+
 /* Draws a batch and pins its windows; inference may have room now. */
 static void sample(struct replay *replay) {
   draw_leaves(replay);
@@ -195,6 +202,7 @@ static void sample(struct replay *replay) {
     CHECK(pages_find(replay->pages, (int32_t)replay->leaf[n], window),
           "the tree has a window at start %lld that is gone", (long long)replay->leaf[n]);
     pages_pin(replay->pages, window);
+    measure_age(replay, window);
   }
   replay->sampled += replay->config.N;
   replay->batches++;
@@ -338,6 +346,7 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
                             .lock = pages_lock(pages)};
   size_t steps = (size_t)shape->window_steps + 1, N = (size_t)config->N;
   replay->batch = train_batch_create(gathering, shape->window_steps, config->N, &shape->shape);
+  if (config->next_states) train_batch_keep_next(gathering, replay->batch, shape->stride);
   replay->tree = sum_tree_create(pages_num_starts(pages));
   replay->leaf = check_alloc(N, sizeof(*replay->leaf));
   replay->value = check_alloc(N, sizeof(*replay->value));

@@ -7,6 +7,8 @@
 #ifndef ACORN_LEARNER_EXPERIENCE_SOURCE_H
 #define ACORN_LEARNER_EXPERIENCE_SOURCE_H
 
+#include <math.h>
+
 #include "learner/experience/pages.h"
 
 /* Since the start. Units: microseconds. `busy_us`: how long the trainer has held its present batch,
@@ -22,6 +24,12 @@ struct source_counters {
   int64_t windows_held, windows_needed, windows_sampled, windows_since;
   int64_t priorities_late, priorities_not_finite;
 };
+
+/* Windows sampled for each one that was inserted since sampling started; NaN before. */
+static inline double source_replay_ratio(const struct source_counters *counters) {
+  if (counters->windows_since == 0) return NAN;
+  return (double)counters->windows_sampled / (double)counters->windows_since;
+}
 
 struct source {
   const struct source_ops *ops;

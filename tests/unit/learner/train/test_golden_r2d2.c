@@ -189,7 +189,7 @@ static void check(const char *device, double tolerance) {
   struct device *d = fixture_device(device);
   struct network *network = make_network();
   struct train_batch *batch = make_batch(d);
-  size_t count = network_num_parameters(network) + Q_SUMS;
+  size_t count = network_num_parameters(network) + (size_t)algorithm_q_learning.num_sums;
   real *gradient = d->ops->alloc(d, count * d->ops->real_bytes);
   run_gradient(d, network, gradient, batch);
   compare_gradient(&golden, d, network, gradient, tolerance);
