@@ -29,6 +29,7 @@ struct replay_config {
   struct td_settings priority;        /* of a new window; its T steps follow the burn-in */
   uint64_t seed;
   bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each time */
+  bool saves;    /* save and load will be called: memory for them is allocated */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
   struct metric *initial_priority, *updated_priority; /* of each window */
 };
