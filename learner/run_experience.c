@@ -206,6 +206,7 @@ static struct source *make_replay(struct run *run) {
       .priority = priority_of(options),
       .seed = (uint64_t)options->seed,
       .lockstep = options->deterministic,
+      .saves = options->checkpoint_replay,
       .give_wait_us = run->fifo_wait_us,
       .take_wait_us = run->trainer_wait_us,
       .initial_priority = run->initial_priority,
