@@ -214,6 +214,10 @@ static const struct option rows[] = {
     FLOAT("checkpoint_secs", checkpoint_secs, "60", 0, 1e9, RECORDS,
           "seconds between checkpoints; 0: only at the end"),
     INT("checkpoints_kept", checkpoints_kept, "3", 1, 10000, RECORDS, "how many are kept"),
+    BOOL("checkpoint_replay", checkpoint_replay, "false", RECORDS,
+         "with each checkpoint the replay is saved too, the newest only, for --resume; acting and "
+         "training wait while it is written, and it takes as much room, twice: choose "
+         "--checkpoint_secs"),
     FLOAT(
         "metrics_secs", metrics_secs, "10", 0, 3600, RECORDS,
         "seconds between lines of metrics.jsonl and events, at most: a young run writes them more "

@@ -67,7 +67,7 @@ struct learner_options {
   /* checkpoints and metrics */
   double checkpoint_secs, metrics_secs;
   int64_t checkpoints_kept, metrics_port;
-  bool tensorboard;
+  bool checkpoint_replay, tensorboard;
   char *metrics_address;
 };
 

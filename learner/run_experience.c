@@ -217,6 +217,7 @@ static struct source *make_replay(struct run *run) {
       .next_states = meets_stored_state(run),
       .seed = (uint64_t)options->seed,
       .lockstep = options->deterministic,
+      .saves = options->checkpoint_replay,
       .give_wait_us = run->fifo_wait_us,
       .take_wait_us = run->trainer_wait_us,
       .initial_priority = run->initial_priority,

@@ -31,6 +31,7 @@ struct replay_config {
   uint64_t seed;
   bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each
                     time */
+  bool saves;    /* save and load will be called: memory for them is allocated */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
   /* Of each window: NaN and infinity as the smallest priority; steps filed since its page was begun
    * when it was sampled. */
