@@ -61,6 +61,18 @@ static void row(struct page *page, const char *format, ...) {
   page->rows++;
 }
 
+static void replay(struct page *page, const struct wire_status *s) {
+  char a[TEXT_BYTES], b[TEXT_BYTES];
+  if (!s->replay_windows_needed) return;
+  count_text((double)s->replay_windows, a);
+  if (isfinite(s->replay_ratio))
+    row(page, "replay      %s windows; %.4g sampled for each new one, %.4g asked", a,
+        s->replay_ratio, s->replay_ratio_asked);
+  else
+    row(page, "replay      %s of %s windows before training starts", a,
+        count_text((double)s->replay_windows_needed, b));
+}
+
 static void totals(struct page *page, const struct wire_status *s) {
   char a[TEXT_BYTES], b[TEXT_BYTES], c[TEXT_BYTES], d[TEXT_BYTES];
   row(page, "%s %s, %s for %.0f s%s%s", s->environment, s->agent, s->state, s->seconds,
@@ -76,6 +88,7 @@ static void totals(struct page *page, const struct wire_status *s) {
         count_text((double)s->trained_steps, a), count_text(s->trained_steps_per_second, b),
         count_text(s->updates_per_second, c), mean_text(s->policy_lag_updates, d),
         100 * s->trainer_wait);
+  replay(page, s);
   row(page, "return      %s in training, %s in evaluation; %s episodes",
       mean_text(s->return_mean, a), mean_text(s->eval_return_mean, b),
       count_text((double)s->episodes, c));
@@ -152,6 +165,8 @@ static json_t *totals_json(const struct wire_status *s, const char *address) {
   WHOLE(trained_steps);
   WHOLE(updates);
   WHOLE(episodes);
+  WHOLE(replay_windows);
+  WHOLE(replay_windows_needed);
 #undef WHOLE
 #define REAL(member) json_object_set_new(all, #member, number(s->member))
   REAL(seconds);
@@ -165,6 +180,8 @@ static json_t *totals_json(const struct wire_status *s, const char *address) {
   REAL(batch_wait_us);
   REAL(fifo_wait);
   REAL(trainer_wait);
+  REAL(replay_ratio);
+  REAL(replay_ratio_asked);
 #undef REAL
   return all;
 }

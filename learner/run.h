@@ -30,7 +30,8 @@ struct run {
   const struct algorithm_row *agent; /* what --agent names */
   int rank;                          /* of this learner among several; it is alone, so 0 */
   struct network *network;
-  struct step_shape shape; /* of all steps: from the space, the policy and the network */
+  struct step_shape shape;        /* of all steps: from the space, the policy and the network */
+  struct exploration exploration; /* of a policy over values of actions */
   struct {
     struct pages_config pages;
     int64_t min_windows; /* in a replay before training starts */
@@ -51,7 +52,8 @@ struct run {
   struct gauges *gauges;
   struct inference_metrics inference_metrics;
   struct metric *fifo_wait_us, *trainer_wait_us, *window_lag_updates, *update_us;
-  struct metric *initial_priority, *updated_priority; /* of windows of a replay */
+  struct metric *initial_priority, *updated_priority, *window_age_steps; /* of a replay */
+  struct run_replay *replay;   /* its file, see run_replay.h; NULL: it is not saved */
   struct checkpoint_kept kept; /* of the thread that writes checkpoints */
   bool resumed;
 };

@@ -28,15 +28,14 @@ static int page_steps(const struct run *run, int stride) {
 /* As many pages as the environments need. */
 static struct pages_config pages_of(const struct run *run) {
   int stride = learner_options_stride(run->options);
-  struct pages_config pages = {
-      .num_slots = run->num_train_slots,
-      .page_steps = page_steps(run, stride),
-      .shape = run->shape,
-      .phase = is_synchronous(run) ? PAGES_TOGETHER : PAGES_STAGGERED,
-      .spare_rows = memory_spare_rows(run->num_eval_slots, &run->shape),
-      .stride = stride,
-      .window_steps = learner_options_window_steps(run->options),
-      .replays = replays(run)};
+  struct pages_config pages = {.num_slots = run->num_train_slots,
+                               .page_steps = page_steps(run, stride),
+                               .shape = run->shape,
+                               .phase = is_synchronous(run) ? PAGES_TOGETHER : PAGES_STAGGERED,
+                               .spare_rows = memory_spare_rows(run->num_eval_slots, &run->shape),
+                               .stride = stride,
+                               .window_steps = learner_options_window_steps(run->options),
+                               .replays = replays(run)};
   pages.num_pages = pages_needed(&pages);
   return pages;
 }
@@ -49,7 +48,8 @@ static double bytes_per_step(const struct run *run) {
   enum { STAMP = 8, RECORD = 8, PAGE = 112, DEPTH = 4, LEAF = 10 };
   const struct pages_config *pages = &run->plan.pages;
   const struct step_shape *shape = &run->shape;
-  double statistics = 4.0 * shape->statistics, real_bytes = (double)run->inference_device->ops->real_bytes;
+  double statistics = 4.0 * shape->statistics,
+         real_bytes = (double)run->inference_device->ops->real_bytes;
   double step = (double)shape->row_stride + RECORD + STAMP + statistics + shape->action_bytes;
   double start = shape->action_bytes + DEPTH + real_bytes * shape->state_size;
   if (pages->replays) {
@@ -75,8 +75,7 @@ static double bytes_of_training(const struct run *run) {
 static enum status check_memory(const struct run *run, struct error *error) {
   const struct pages_config *pages = &run->plan.pages;
   double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  double experience =
-      run->trains ? bytes_per_step(run) * pages->num_pages * pages->page_steps : 0;
+  double experience = run->trains ? bytes_per_step(run) * pages->num_pages * pages->page_steps : 0;
   double bytes = experience + bytes_of_training(run);
   if (bytes < 0.8 * room) return STATUS_OK;
   if (pages->replays && experience > 0.5 * bytes)
@@ -152,10 +151,11 @@ static enum status plan_replay(struct run *run, struct error *error) {
   if (status == STATUS_OK) status = check_memory(run, error);
   if (status != STATUS_OK) return status;
   int64_t steps = (int64_t)pages->num_pages * pages->page_steps;
-  log_info("replay: %lld steps, %.2f GiB (%.0f bytes a step); windows of %d steps every %d; "
-           "training starts at %lld windows",
-           (long long)steps, bytes_per_step(run) * (double)steps / 0x1p30, bytes_per_step(run),
-           pages->window_steps, pages->stride, (long long)run->plan.min_windows);
+  log_info(
+      "replay: %lld steps, %.2f GiB (%.0f bytes a step); windows of %d steps every %d; "
+      "training starts at %lld windows",
+      (long long)steps, bytes_per_step(run) * (double)steps / 0x1p30, bytes_per_step(run),
+      pages->window_steps, pages->stride, (long long)run->plan.min_windows);
   return STATUS_OK;
 }
 
@@ -180,14 +180,24 @@ static struct source *make_fifo(struct run *run) {
 }
 
 /* Of a window from what was kept while it was played. */
-static struct td_settings priority_of(const struct learner_options *options) {
-  return (struct td_settings){.counted = learner_options_counted_steps(options),
-                              .n_steps = (int)options->n_steps,
-                              .discount = (float)options->discount,
-                              .reward_scale = (float)options->reward_scale,
-                              .reward_clip = (float)options->reward_clip,
-                              .rescaling = (float)options->value_rescaling,
-                              .eta = (float)options->priority_eta};
+static struct td_priority_config priority_of(const struct learner_options *options) {
+  return (struct td_priority_config){.T = (int)options->unroll_length,
+                                     .counted = learner_options_counted_steps(options),
+                                     .n_steps = (int)options->n_steps,
+                                     .discount = (float)options->discount,
+                                     .reward_scale = (float)options->reward_scale,
+                                     .reward_clip = (float)options->reward_clip,
+                                     .rescaling = (float)options->value_rescaling,
+                                     .eta = (float)options->priority_eta};
+}
+
+/* The unroll comes past the start of the next window, where acting left a state, too: what the
+ * values are with either is compared (q/delta). */
+static bool meets_stored_state(const struct run *run) {
+  const struct learner_options *options = run->options;
+  int stride = learner_options_stride(options);
+  return run->shape.state_size && stride >= options->burn_in &&
+         stride <= learner_options_window_steps(options);
 }
 
 static struct source *make_replay(struct run *run) {
@@ -204,12 +214,15 @@ static struct source *make_replay(struct run *run) {
       .initial_max = strcmp(options->initial_priority, "max") == 0,
       .burn_in = (int)options->burn_in,
       .priority = priority_of(options),
+      .next_states = meets_stored_state(run),
       .seed = (uint64_t)options->seed,
       .lockstep = options->deterministic,
+      .saves = options->checkpoint_replay,
       .give_wait_us = run->fifo_wait_us,
       .take_wait_us = run->trainer_wait_us,
       .initial_priority = run->initial_priority,
-      .updated_priority = run->updated_priority};
+      .updated_priority = run->updated_priority,
+      .window_age_steps = run->window_age_steps};
   return replay_create(run->trainer_device, run->inference_device, run->pages, &replay);
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "learner/run_experience.h"
+#include "learner/run_replay.h"
 
 /* ---- the network */
 
@@ -71,6 +72,22 @@ enum status run_make_network(struct run *run, struct error *error) {
   return status;
 }
 
+/* ---- exploration */
+
+void run_plan_exploration(struct run *run) {
+  const struct learner_options *options = run->options;
+  enum exploration_kind kind = strcmp(options->exploration, "linear") == 0 ? EXPLORATION_LINEAR
+                               : strcmp(options->exploration, "constant") == 0
+                                   ? EXPLORATION_CONSTANT
+                                   : EXPLORATION_PER_ENVIRONMENT;
+  run->exploration = (struct exploration){.kind = kind,
+                                          .environments = (int)options->num_envs,
+                                          .start = options->epsilon_start,
+                                          .end = options->epsilon_end,
+                                          .steps = options->epsilon_steps,
+                                          .evaluation = options->eval_epsilon};
+}
+
 /* ---- how far it is */
 
 /* With --deterministic only training episodes come in an order that repeats. */
@@ -79,6 +96,12 @@ static enum progress_over result_over(const struct run *run) {
   if (run->evaluates || strcmp(options->over, "eval") == 0) return OVER_EVAL;
   bool by_itself = strcmp(options->over, "auto") == 0 && !options->deterministic;
   return by_itself ? OVER_AUTO : OVER_TRAIN;
+}
+
+/* Some environments explore more than others. */
+static bool explores_by_environment(const struct run *run) {
+  return run->agent->policy->action_values && run->options->num_envs > 1 &&
+         run->exploration.kind == EXPLORATION_PER_ENVIRONMENT;
 }
 
 void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
@@ -92,10 +115,20 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
       .max_kept = options->deterministic ? run->num_train_slots : 0,
       .on_stop = callbacks->on_stop,
       .context = callbacks->context};
+  if (explores_by_environment(run)) {
+    int quarter = (int)(options->num_envs + 3) / 4;
+    config.most_random = quarter;
+    config.least_random = (int)options->num_envs - quarter;
+  }
   run->progress = progress_create(&config);
 }
 
 /* ---- training */
+
+/* On the trainer's thread. */
+static void save_source(void *run) {
+  run_replay_save(run, true);
+}
 
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
                               struct error *error) {
@@ -105,9 +138,12 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
                     run->trains ? run->agent->algorithm : NULL, run->options, error);
   if (status != STATUS_OK) return status;
   if (run->trains) run_make_experience(run);
+  run->replay = run_replay_create(run);
   struct trainer_config trainer = {
       .on_saved = callbacks->on_saved,
       .context = callbacks->context,
+      .save_source = run->replay ? save_source : NULL,
+      .saver = run,
       .lag_updates = run->window_lag_updates,
       .update_us = run->update_us,
       .images = run->trains && learner_options_pixels(run->options) && run->options->tensorboard};
@@ -143,22 +179,19 @@ static int batches_at_a_time(const struct run *run) {
   return run->inference_device->ops->asynchronous && !waits ? BATCHER_MAX_RUNNING : 1;
 }
 
-static struct exploration exploration_of(const struct learner_options *options) {
-  enum exploration_kind kind =
-      strcmp(options->exploration, "linear") == 0     ? EXPLORATION_LINEAR
-      : strcmp(options->exploration, "constant") == 0 ? EXPLORATION_CONSTANT
-                                                      : EXPLORATION_PER_ENVIRONMENT;
-  return (struct exploration){.kind = kind,
-                              .environments = (int)options->num_envs,
-                              .start = options->epsilon_start,
-                              .end = options->epsilon_end,
-                              .steps = options->epsilon_steps,
-                              .evaluation = options->eval_epsilon};
+/* An evaluation that samples explores as the training's first environment did at the checkpoint. */
+static struct exploration exploration_at_checkpoint(const struct run *run) {
+  struct exploration exploration = run->exploration;
+  int64_t steps = run->trainer ? trainer_counter(run->trainer, TRAINER_STEPS) : 0;
+  exploration.start = (double)exploration_epsilon(&exploration, 0, steps);
+  exploration.kind = EXPLORATION_CONSTANT;
+  return exploration;
 }
 
 void run_make_serving(struct run *run) {
   const struct learner_options *options = run->options;
   int slots = run->num_train_slots + run->num_eval_slots;
+  if (run->evaluates) run->exploration = exploration_at_checkpoint(run);
   uint32_t restarts = run->trainer ? (uint32_t)trainer_counter(run->trainer, TRAINER_RESTARTS) : 0;
   struct leases_config leases = {
       .max_train = run->num_train_slots,
@@ -204,7 +237,7 @@ void run_make_serving(struct run *run) {
       .seed = (uint64_t)options->seed,
       .rank = run->rank,
       .greedy_eval = strcmp(options->policy, "greedy") == 0,
-      .exploration = exploration_of(options),
+      .exploration = run->exploration,
       .lockstep = options->deterministic,
       .waits_for_updates = options->deterministic || is_synchronous(run),
       .running = batcher.running,

@@ -10,6 +10,9 @@
  * the network or the device cannot be had so. */
 MUST_CHECK enum status run_make_network(struct run *run, struct error *error);
 
+/* How its policy explores, by the options. */
+void run_plan_exploration(struct run *run);
+
 void run_make_progress(struct run *run, const struct run_callbacks *callbacks);
 
 /* The update holds the parameters, so evaluation needs it too; the rest only when something is
@@ -17,7 +20,8 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks);
 MUST_CHECK enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
                                          struct error *error);
 
-/* Leases, batches, ingress and inference; they count on the restarts of a loaded checkpoint. */
+/* Leases, batches, ingress and inference; they count on the restarts of a loaded checkpoint, and
+ * an evaluation's exploration on its steps. */
 void run_make_serving(struct run *run);
 
 #endif

@@ -182,6 +182,8 @@ struct wire_status {
   double seconds, steps_per_second, trained_steps_per_second, updates_per_second;
   double return_mean, eval_return_mean, policy_lag_updates;
   double batch_rows, batch_wait_us, fifo_wait, trainer_wait;
+  uint64_t replay_windows, replay_windows_needed;
+  double replay_ratio, replay_ratio_asked;
   int expected_environments, train_environments, eval_environments, late_environments;
   struct wire_player *players; /* (num_players); borrowed when packed, heap when unpacked */
   int num_players;

@@ -9,26 +9,30 @@
 #include "common/rpc/wire.h"
 
 /* Every number of the reply itself: X(member, type here, type on the wire). */
-#define NUMBERS(X)                            \
-  X(environment_steps, uint64_t, uint64_t)    \
-  X(total_steps, uint64_t, uint64_t)          \
-  X(trained_steps, uint64_t, uint64_t)        \
-  X(updates, uint64_t, uint64_t)              \
-  X(episodes, uint64_t, uint64_t)             \
-  X(seconds, double, double)                  \
-  X(steps_per_second, double, double)         \
-  X(trained_steps_per_second, double, double) \
-  X(updates_per_second, double, double)       \
-  X(return_mean, double, double)              \
-  X(eval_return_mean, double, double)         \
-  X(policy_lag_updates, double, double)       \
-  X(batch_rows, double, double)               \
-  X(batch_wait_us, double, double)            \
-  X(fifo_wait, double, double)                \
-  X(trainer_wait, double, double)             \
-  X(expected_environments, int, uint32_t)     \
-  X(train_environments, int, uint32_t)        \
-  X(eval_environments, int, uint32_t)         \
+#define NUMBERS(X)                             \
+  X(environment_steps, uint64_t, uint64_t)     \
+  X(total_steps, uint64_t, uint64_t)           \
+  X(trained_steps, uint64_t, uint64_t)         \
+  X(updates, uint64_t, uint64_t)               \
+  X(episodes, uint64_t, uint64_t)              \
+  X(seconds, double, double)                   \
+  X(steps_per_second, double, double)          \
+  X(trained_steps_per_second, double, double)  \
+  X(updates_per_second, double, double)        \
+  X(return_mean, double, double)               \
+  X(eval_return_mean, double, double)          \
+  X(policy_lag_updates, double, double)        \
+  X(batch_rows, double, double)                \
+  X(batch_wait_us, double, double)             \
+  X(fifo_wait, double, double)                 \
+  X(trainer_wait, double, double)              \
+  X(replay_windows, uint64_t, uint64_t)        \
+  X(replay_windows_needed, uint64_t, uint64_t) \
+  X(replay_ratio, double, double)              \
+  X(replay_ratio_asked, double, double)        \
+  X(expected_environments, int, uint32_t)      \
+  X(train_environments, int, uint32_t)         \
+  X(eval_environments, int, uint32_t)          \
   X(late_environments, int, uint32_t)
 
 /* And of a player. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "deploy/watch/action_values.h"
 #include "learner/algorithm/policy.h"
 #include "learner/serve/memory.h"
 
@@ -16,15 +17,18 @@ struct chooser {
   struct device_inputs inputs;
   struct network_workspace *workspace;
   const real *params; /* a snapshot, held */
-  bool greedy;
+  bool greedy;        /* no action is drawn */
+  float epsilon;      /* of a policy over values of actions, which draws always */
 
   struct memory *memory; /* of one slot */
   struct memory_rows remembered;
   struct device_shared row, reward, flags; /* the environment's */
   struct device_shared action;
-  float *statistics;  /* device memory */
-  float *head;        /* (stride), on the host */
-  float *probability; /* (A) */
+  struct device_shared statistics;
+  const struct device_action_values *layout; /* of the head; the network's */
+  float *head;                               /* (stride), on the host */
+  float *probability;                        /* (A) */
+  float *action_value;                       /* (A); NULL unless the head gives values of actions */
 };
 
 /* Its life is numbered as leases number the first one of a slot. */
@@ -38,22 +42,34 @@ static void make_memory(struct chooser *chooser) {
   memory_enter_life(chooser->memory, SLOT, life);
 }
 
+/* As inference explores in evaluate mode. */
+static void set_exploration(struct chooser *chooser) {
+  const struct run *run = chooser->run;
+  bool greedy = strcmp(run->options->policy, "greedy") == 0;
+  bool explores = run->agent->policy->action_values;
+  chooser->greedy = greedy && !explores;
+  if (!explores) return;
+  chooser->epsilon = greedy ? exploration_evaluation_epsilon(&run->exploration)
+                            : exploration_epsilon(&run->exploration, 0, 0);
+  chooser->action_value = check_alloc((size_t)run->space.discrete, sizeof(*chooser->action_value));
+}
+
 struct chooser *chooser_create(struct run *run) {
   struct chooser *chooser = check_alloc(1, sizeof(*chooser));
-  size_t A = (size_t)network_head_size(run->network);
+  size_t A = (size_t)run->space.discrete;
   size_t stride = (size_t)network_head_stride(run->network);
   *chooser = (struct chooser){.run = run, .device = run->inference_device, .inputs = run->inputs};
   chooser->workspace = network_workspace_create(run->network, chooser->device, 1, false);
   int64_t version;
   chooser->params = weights_acquire(run->weights, &version);
   chooser->device->ops->weights_changed(chooser->device);
-  chooser->greedy = strcmp(run->options->policy, "greedy") == 0;
+  set_exploration(chooser);
   chooser->row = device_share(chooser->device, run->inputs.row_stride);
   chooser->reward = device_share(chooser->device, sizeof(float));
   chooser->flags = device_share(chooser->device, 1);
   chooser->action = device_share(chooser->device, (size_t)run->shape.action_bytes);
-  chooser->statistics = chooser->device->ops->alloc(
-      chooser->device, (size_t)run->shape.statistics * sizeof(*chooser->statistics));
+  chooser->statistics =
+      device_share(chooser->device, (size_t)run->shape.statistics * sizeof(float));
   chooser->head = check_alloc(stride, sizeof(*chooser->head));
   chooser->probability = check_alloc(A, sizeof(*chooser->probability));
   make_memory(chooser);
@@ -67,12 +83,12 @@ void chooser_destroy(struct chooser *chooser) {
   memory_rows_destroy(chooser->memory, &chooser->remembered);
   memory_destroy(chooser->memory);
   struct device_shared *shared[] = {&chooser->row, &chooser->reward, &chooser->flags,
-                                    &chooser->action};
+                                    &chooser->action, &chooser->statistics};
   for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
     device_unshare(chooser->device, shared[i]);
-  chooser->device->ops->release(chooser->device, chooser->statistics);
   free(chooser->head);
   free(chooser->probability);
+  free(chooser->action_value);
   free(chooser);
 }
 
@@ -82,7 +98,7 @@ uint8_t *chooser_row(struct chooser *chooser) {
 
 /* ---- one row */
 
-/* An action; logits, then the value, to the host. */
+/* An action; its statistics, and the head's outputs, to the host. */
 static void forward(struct chooser *chooser) {
   struct device *device = chooser->device;
   const struct memory_rows *remembered = &chooser->remembered;
@@ -97,11 +113,14 @@ static void forward(struct chooser *chooser) {
   struct network_outputs out;
   network_forward(chooser->workspace, &out, remembered->state_out, chooser->params, &inputs,
                   remembered->state_in, 1, 1);
-  struct policy_rows rows = {.uniform = remembered->uniform};
-  chooser->run->agent->policy->choose(device, chooser->action.memory, chooser->statistics, &out,
-                                      &rows, 1);
+  struct policy_rows rows = {.uniform = remembered->uniform,
+                             .epsilon = device_shared_at(&remembered->block, remembered->epsilon)};
+  chooser->run->agent->policy->choose(device, chooser->action.memory, chooser->statistics.memory,
+                                      &out, &rows, 1);
+  chooser->layout = out.values;
   memory_rows_end(chooser->memory, remembered, inputs.observation, 1);
   device_shared_download(device, &chooser->action, chooser->action.bytes);
+  device_shared_download(device, &chooser->statistics, chooser->statistics.bytes);
   device->ops->download(device, chooser->head, out.head, (size_t)out.stride);
   device->ops->finish(device);
 }
@@ -113,17 +132,30 @@ static void softmax(float *probability, const float *logit, int A) {
   for (int a = 0; a < A; a++) probability[a] /= sum;
 }
 
+/* What the policy chose from, and the estimate of the value. */
+static struct chooser_choice describe(struct chooser *chooser) {
+  const struct run *run = chooser->run;
+  int A = run->space.discrete, head_size = network_head_size(run->network);
+  struct chooser_choice choice = {.action = chooser->action.host,
+                                  .probability = chooser->probability,
+                                  .action_value = chooser->action_value};
+  if (run->agent->policy->action_values) {
+    action_values_read(chooser->action_value, chooser->head, chooser->layout);
+    action_values_probability(chooser->probability, chooser->action_value, A, chooser->epsilon);
+    choice.value = ((const float *)chooser->statistics.host)[1];
+  } else {
+    softmax(chooser->probability, chooser->head, A);
+    if (network_head_stride(run->network) > head_size) choice.value = chooser->head[head_size];
+  }
+  return choice;
+}
+
 struct chooser_choice chooser_act(struct chooser *chooser, float reward, uint8_t flags) {
-  int A = network_head_size(chooser->run->network);
-  bool has_value = network_head_stride(chooser->run->network) > A;
   *(float *)chooser->reward.host = reward;
   *(uint8_t *)chooser->flags.host = flags;
   memory_enter_row(chooser->memory, &chooser->remembered, 0, SLOT, flags, chooser->greedy);
+  chooser->remembered.epsilon[0] = chooser->epsilon;
   forward(chooser);
-  softmax(chooser->probability, chooser->head, A);
-
   memory_leave(chooser->memory, SLOT, chooser->action.host);
-  return (struct chooser_choice){.action = chooser->action.host,
-                                 .value = has_value ? chooser->head[A] : 0,
-                                 .probability = chooser->probability};
+  return describe(chooser);
 }

@@ -11,9 +11,10 @@
 struct chooser;
 
 struct chooser_choice {
-  const void *action;       /* space_action_bytes of them; its own, until the next call */
-  float value;              /* 0 if the network has none */
-  const float *probability; /* (A); the policy's, until the next call */
+  const void *action; /* space_action_bytes of them; its own, until the next call */
+  float value; /* of the state: the network's, or the largest of an action; 0 if there is none */
+  const float *probability;  /* (A); the policy's, until the next call */
+  const float *action_value; /* (A), likewise; NULL unless the head gives values of actions */
 };
 
 /* Borrows the run, which was made to evaluate, for its life. */

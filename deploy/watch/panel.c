@@ -20,7 +20,7 @@ enum {
   GRAPH_HEIGHT = 90,
   LEAST_PAST = 40,  /* steps that the graph is wide at least */
   NAME_WIDTH = 132, /* of an action: eleven letters */
-  PERCENT_WIDTH = 60,
+  NUMBER_WIDTH = 64,
   BAR_HEIGHT = 16,
   MAX_ROWS = 18, /* all actions of the Atari */
   HEAD_LINES = 6,
@@ -146,60 +146,72 @@ static void draw_graph(struct pen *pen, const float *past, int count) {
   pen->y += GRAPH_HEIGHT + MARGIN;
 }
 
-static void draw_action(struct pen *pen, const char *name, float probability, bool is_chosen) {
-  const int length = PANEL_WIDTH - NAME_WIDTH - PERCENT_WIDTH;
+/* At most five letters, which is as many as there is room for. */
+static void format_value(char text[16], double value) {
+  double size = fabs(value);
+  snprintf(text, 16, "%.*f", size < 9.995 ? 2 : size < 99.95 ? 1 : 0, value);
+}
+
+static void draw_action(struct pen *pen, const char *name, float probability, const char *number,
+                        bool is_chosen) {
+  const int length = PANEL_WIDTH - NAME_WIDTH - NUMBER_WIDTH;
   enum { LETTERS = NAME_WIDTH / (FONT_ADVANCE * SCALE) };
-  char text[LETTERS + 1], percent[16];
+  char text[LETTERS + 1];
   snprintf(text, sizeof(text), "%.*s", LETTERS, name);
-  snprintf(percent, sizeof(percent), "%3.0f%%", 100.0 * probability);
   font_write(pen->canvas, pen->x, pen->y, text, SCALE, is_chosen ? CHOSEN : DIM);
   canvas_rectangle(pen->canvas, pen->x + NAME_WIDTH, pen->y - 1, length, BAR_HEIGHT, TRACK);
   canvas_rectangle(pen->canvas, pen->x + NAME_WIDTH, pen->y - 1, (int)lroundf(length * probability),
                    BAR_HEIGHT, is_chosen ? CHOSEN : BAR);
-  font_write(pen->canvas, pen->x + PANEL_WIDTH - font_width(percent, SCALE), pen->y, percent, SCALE,
+  font_write(pen->canvas, pen->x + PANEL_WIDTH - font_width(number, SCALE), pen->y, number, SCALE,
              is_chosen ? BRIGHT : DIM);
   pen->y += LINE;
 }
 
-/* Whether fewer than num_rows actions come before this one. */
-static bool is_shown(const struct panel *panel, const float *probability, int action) {
+/* Whether fewer than num_rows actions come before this one. weight: what they are sorted by. */
+static bool is_shown(const struct panel *panel, const float *weight, int action) {
   int before = 0;
   if (panel->num_rows == panel->num_actions) return true;
   for (int a = 0; a < panel->num_actions; a++)
-    before += probability[a] > probability[action] ||
-              (probability[a] == probability[action] && a < action);
+    before += weight[a] > weight[action] || (weight[a] == weight[action] && a < action);
   return before < panel->num_rows;
 }
 
-static void draw_actions(struct panel *panel, struct pen *pen, const float *probability,
-                         int chosen) {
+static void draw_actions(struct panel *panel, struct pen *pen, const struct panel_choice *choice) {
+  const float *weight = choice->action_value ? choice->action_value : choice->probability;
   write_line(pen, BRIGHT, "actions", NULL);
-  for (int a = 0; a < panel->num_actions; a++)
-    if (is_shown(panel, probability, a))
-      draw_action(pen, panel->action_name[a], probability[a], a == chosen);
+  for (int a = 0; a < panel->num_actions; a++) {
+    char number[16];
+    if (!is_shown(panel, weight, a)) continue;
+    if (choice->action_value)
+      format_value(number, (double)choice->action_value[a]);
+    else
+      snprintf(number, sizeof(number), "%3.0f%%", 100.0 * (double)choice->probability[a]);
+    draw_action(pen, panel->action_name[a], choice->probability[a], number, a == choice->chosen);
+  }
   if (panel->num_rows == panel->num_actions) return;
   char text[64];
-  snprintf(text, sizeof(text), "and %d less likely", panel->num_actions - panel->num_rows);
+  snprintf(text, sizeof(text), "and %d %s", panel->num_actions - panel->num_rows,
+           choice->action_value ? "of less value" : "less likely");
   write_line(pen, DIM, text, NULL);
 }
 
 /* ---- all of it */
 
 void panel_draw(struct panel *panel, const struct canvas *screen, const struct panel_text *text,
-                float value, const float *probability, int chosen) {
+                const struct panel_choice *choice) {
   const struct canvas *frame = &panel->frame;
   int width = screen->width * panel->factor, height = screen->height * panel->factor;
-  remember(panel, value);
+  remember(panel, choice->value);
   canvas_fill(frame, BACKGROUND);
   canvas_picture(frame, MARGIN, (frame->height - height) / 2, screen, panel->factor);
   struct pen pen = {frame, width + 2 * MARGIN, MARGIN};
   locale_t before = decimal_begin();
   char estimate[32];
-  snprintf(estimate, sizeof(estimate), "%.3f", (double)value);
+  snprintf(estimate, sizeof(estimate), "%.3f", (double)choice->value);
   write_head(&pen, text);
   pen.y += MARGIN / 2;
   write_line(&pen, BRIGHT, "value", estimate);
   draw_graph(&pen, panel->past, panel->num_past);
-  draw_actions(panel, &pen, probability, chosen);
+  draw_actions(panel, &pen, choice);
   decimal_end(before);
 }

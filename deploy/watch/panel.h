@@ -1,5 +1,5 @@
 /* One frame of the recording: the screen on the left, and beside it where the episode stands, the
- * estimate of the value with its past, and the probability of each action.
+ * estimate of the value with its past, and the probability of each action, or its value.
  * Upstream: deploy/watch/watch.c. Downstream: common/picture. Thread: one. */
 #ifndef ACORN_DEPLOY_WATCH_PANEL_H
 #define ACORN_DEPLOY_WATCH_PANEL_H
@@ -19,6 +19,14 @@ struct panel_text {
   const char *end; /* how the episode ended; NULL: it goes on */
 };
 
+/* What was chosen, and from what; borrowed for the call. */
+struct panel_choice {
+  float value;               /* of the state */
+  const float *probability;  /* (num_actions) */
+  const float *action_value; /* (num_actions); NULL: there are none */
+  int chosen;                /* -1: none is */
+};
+
 struct panel {
   struct canvas frame; /* heap; even numbers of pixels, as video needs them */
   int factor;          /* each pixel of the screen is factor x factor */
@@ -36,9 +44,10 @@ void panel_deinit(struct panel *panel);
 /* An episode begins: the values before are forgotten. */
 void panel_begin(struct panel *panel);
 
-/* Draws panel->frame. chosen: the action that is taken; -1: none is. With more actions than there
- * are rows the most probable ones are shown. Shapes: probability (num_actions). */
+/* Draws panel->frame. A bar is an action's probability; beside it stands the action's value, or the
+ * percentage where there are none. With more actions than there are rows those with the largest of
+ * these are shown. */
 void panel_draw(struct panel *panel, const struct canvas *screen, const struct panel_text *text,
-                float value, const float *probability, int chosen);
+                const struct panel_choice *choice);
 
 #endif

@@ -42,6 +42,7 @@ struct losses {
   double total;   /* what the update minimised, as a mean over steps */
   double entropy; /* of the policy; NaN: the algorithm has none */
   double term[LOSS_MAX_TERMS];
+  double sum[LOSS_MAX_SUMS]; /* what most terms are means of, not divided */
 };
 
 /* (P) each, device memory. */

@@ -35,6 +35,13 @@ float exploration_epsilon(const struct exploration *exploration, int environment
   return 0;
 }
 
+double exploration_mean_epsilon(const struct exploration *exploration, int64_t steps_so_far) {
+  double sum = 0;
+  for (int i = 0; i < exploration->environments; i++)
+    sum += (double)exploration_epsilon(exploration, i, steps_so_far);
+  return sum / exploration->environments;
+}
+
 float exploration_evaluation_epsilon(const struct exploration *exploration) {
   return (float)exploration->evaluation;
 }

@@ -31,6 +31,9 @@ struct exploration {
 float exploration_epsilon(const struct exploration *exploration, int environment,
                           int64_t steps_so_far);
 
+/* Mean over the training environments that are expected. */
+double exploration_mean_epsilon(const struct exploration *exploration, int64_t steps_so_far);
+
 /* Epsilon of an evaluation environment. */
 float exploration_evaluation_epsilon(const struct exploration *exploration);
 

@@ -12,7 +12,11 @@
 #include "learner/algorithms.h"
 #include "learner/options.h"
 
-enum q_term { TERM_REWARD, TERM_VALUE, TERM_TARGET, TERM_TD, TERM_LOSS };
+/* Beside what the loss sums: the distance of values with the stored state, and of how many batches
+ * it is the sum: none if it cannot be measured. */
+enum { SUM_DELTA = Q_SUMS, SUM_MEASURED, NUM_SUMS };
+
+enum q_term { TERM_REWARD, TERM_VALUE, TERM_TARGET, TERM_TD, TERM_LOSS, TERM_DELTA };
 
 static const struct loss_term terms[] = {
     {"train/reward", "mean reward per step", "mean reward", Q_SUM_REWARD},
@@ -20,6 +24,9 @@ static const struct loss_term terms[] = {
     {"q/target", "mean of what these values are trained towards", "mean target", Q_SUM_TARGET},
     {"q/td_error", "mean absolute TD error", "mean TD error", Q_SUM_TD},
     {"loss/q", "loss of the values, weighted by importance", "value loss", Q_SUM_LOSS},
+    {"q/delta",
+     "distance of values with the stored recurrent state from those with a recomputed one", NULL,
+     -1},
 };
 
 struct q_learning {
@@ -31,11 +38,12 @@ struct q_learning {
   struct device_q_loss loss; /* pointers NULL */
 
   /* device memory of one gradient */
-  struct network_workspace *warm;           /* burn_in*N rows; NULL without burn-in */
+  struct network_workspace *warm;            /* burn_in*N rows; NULL without burn-in */
   struct network_workspace *online, *target; /* (T+1)*N rows */
-  real *online_state, *target_state;        /* (N, S) after the burn-in; NULL without one */
-  real *d_head;                             /* (T*N, stride) */
-  real *td;                                 /* (T, N) */
+  struct network_workspace *stored;          /* N rows; NULL without recurrence */
+  real *online_state, *target_state;         /* (N, S) after the burn-in; NULL without one */
+  real *d_head;                              /* (T*N, stride) */
+  real *td;                                  /* (T, N) */
 };
 
 /* ---- create */
@@ -76,9 +84,10 @@ static void *create(const struct learning *learning) {
   int rows = (self->T + 1) * self->N, S = network_state_size(self->network);
   self->online = network_workspace_create(self->network, self->device, rows, true);
   self->target = network_workspace_create(self->network, self->device, rows, false);
-  self->d_head = reals(self, (size_t)(self->T * self->N) *
-                                 (size_t)network_head_stride(self->network));
+  self->d_head =
+      reals(self, (size_t)(self->T * self->N) * (size_t)network_head_stride(self->network));
   self->td = reals(self, (size_t)(self->T * self->N));
+  if (S) self->stored = network_workspace_create(self->network, self->device, self->N, false);
   if (!self->burn_in || !S) return self;
   self->warm =
       network_workspace_create(self->network, self->device, self->burn_in * self->N, false);
@@ -95,6 +104,7 @@ static void destroy(void *self_) {
   network_workspace_destroy(self->warm);
   network_workspace_destroy(self->online);
   network_workspace_destroy(self->target);
+  network_workspace_destroy(self->stored);
   free(self);
 }
 
@@ -130,8 +140,30 @@ static void draw_noise(struct q_learning *self, const struct schedule *schedule)
   uint32_t number = 2 * (uint32_t)schedule->update;
   struct network_noise noise = {true, (uint64_t)self->options->seed, number};
   network_set_noise(self->online, &noise);
+  if (self->stored) network_set_noise(self->stored, &noise);
   noise.number++;
   network_set_noise(self->target, &noise);
+}
+
+/* How far the values that the network gives with the state that acting left in the middle of the
+ * window are from those with the state that it has computed by then: how stale stored states are.
+ * Source: Kapturowski et al. 2019, section 3 (Delta Q). */
+static void measure_delta(struct q_learning *self, real *sums, const struct network_outputs *online,
+                          const real *params, const struct train_batch *batch,
+                          const struct device_inputs *inputs) {
+  struct device *device = self->device;
+  real *delta = device_at(device, sums, SUM_DELTA),
+       *measured = device_at(device, sums, SUM_MEASURED);
+  device->ops->fill(device, delta, 0, 2);
+  if (!batch->next_state) return;
+  struct device_inputs step = inputs_from(batch, inputs, batch->next_step);
+  struct network_outputs stored;
+  network_forward(self->stored, &stored, NULL, params, &step, batch->next_state, 1, self->N);
+  size_t row = (size_t)(batch->next_step - self->burn_in) * (size_t)self->N;
+  const real *recomputed = device_at(device, online->head, row * (size_t)online->stride);
+  device->ops->q_distance(device, delta, stored.head, recomputed, online->stride, online->values,
+                          self->N);
+  device->ops->fill(device, measured, 1, 1);
 }
 
 static void gradient(void *self_, real *gradient, const struct parameters *params,
@@ -159,8 +191,9 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
   loss.reward = batch->reward + first;
   loss.flags = batch->flags + first;
   loss.weight = batch->weight.memory;
-  ops->q_loss(self->device, self->d_head, self->td, batch->priority.memory,
-              device_at(self->device, gradient, self->P), &loss);
+  real *sums = device_at(self->device, gradient, self->P);
+  ops->q_loss(self->device, self->d_head, self->td, batch->priority.memory, sums, &loss);
+  measure_delta(self, sums, &online, params->online, batch, inputs);
   network_backward(self->online, gradient, params->online, self->d_head, state, &unroll, self->T,
                    self->N);
 }
@@ -169,12 +202,13 @@ static void complete(const void *self, struct losses *losses, const struct sched
   (void)self, (void)schedule;
   losses->entropy = NAN;
   losses->total = losses->term[TERM_LOSS];
+  losses->term[TERM_DELTA] = losses->sum[SUM_DELTA] / losses->sum[SUM_MEASURED];
 }
 
 const struct algorithm algorithm_q_learning = {
     .terms = terms,
     .num_terms = sizeof(terms) / sizeof(terms[0]),
-    .num_sums = Q_SUMS,
+    .num_sums = NUM_SUMS,
     .replays = true,
     .has_target = true,
     .create = create,

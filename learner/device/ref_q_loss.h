@@ -2,6 +2,7 @@
 #ifndef ACORN_LEARNER_DEVICE_REF_Q_LOSS_H
 #define ACORN_LEARNER_DEVICE_REF_Q_LOSS_H
 
+#include "learner/device/ref_categorical.h"
 #include "learner/device/ref_q.h"
 
 /* h and its inverse, in forms that lose no digits where x or epsilon is small. */

@@ -30,11 +30,18 @@ struct train_batch *train_batch_create(struct device *device, int T, int N,
   return batch;
 }
 
+void train_batch_keep_next(struct device *device, struct train_batch *batch, int next_step) {
+  size_t states = (size_t)batch->N * (size_t)batch->shape.state_size;
+  CHECK(states && next_step > 0 && next_step <= batch->T, "the state before step %d of %d",
+        next_step, batch->T);
+  batch->next_state = device->ops->alloc(device, states * device->ops->real_bytes);
+  batch->next_step = next_step;
+}
+
 void train_batch_destroy(struct device *device, struct train_batch *batch) {
   if (!batch) return;
-  void *arrays[] = {batch->history,    batch->action, batch->previous_action,
-                    batch->statistics, batch->reward, batch->flags,
-                    batch->state};
+  void *arrays[] = {batch->history, batch->action, batch->previous_action, batch->statistics,
+                    batch->reward,  batch->flags,  batch->state,           batch->next_state};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) device->ops->release(device, arrays[i]);
   device_unshare(device, &batch->weight);

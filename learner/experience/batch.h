@@ -31,6 +31,8 @@ struct train_batch {
   float *reward;         /* (T+1, N) of the step into x_t */
   uint8_t *flags;        /* (T+1, N) enum step_flag */
   real *state;           /* (N, S) before the first step of each window */
+  real *next_state; /* (N, S) before step next_step, likewise as acting left it; NULL: not kept */
+  int next_step;    /* with which the slot's next window begins */
 
   /* on the host */
   uint64_t *stamp;       /* (N, T+1): flags and versions once more, window after window */
@@ -46,6 +48,8 @@ struct train_batch {
 
 struct train_batch *train_batch_create(struct device *device, int T, int N,
                                        const struct step_shape *shape);
+/* It keeps next_state, too. Shapes: S > 0; 1 <= next_step <= T. */
+void train_batch_keep_next(struct device *device, struct train_batch *batch, int next_step);
 void train_batch_destroy(struct device *device, struct train_batch *batch);
 
 /* Its steps, as operations take them. */

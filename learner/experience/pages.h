@@ -126,6 +126,9 @@ int64_t pages_row_before(const struct pages *pages, int slot, int k);
 /* Row of step t (0..T) of a window that is not released, or pinned. */
 int64_t pages_row(const struct pages *pages, const struct window *window, int t);
 
+/* Where the steps of such a window are, and the frames before it. */
+struct device_unroll pages_unroll(const struct pages *pages, const struct window *window);
+
 /* Copies a window that is not released, or pinned, into column `column` of the batch, previous
  * actions derived (start_action, then the actions themselves; none on first rows). device: the
  * calling thread's. Steps that are written later may have its rows once it is released or unpinned:
@@ -148,10 +151,18 @@ bool pages_has(const struct pages *pages, const struct window *window);
 /* Keeps the pages of a window that is there from being reused, until it is unpinned as often. */
 void pages_pin(struct pages *pages, const struct window *window);
 void pages_unpin(struct pages *pages, const struct window *window);
+/* Pages begun so far, each time counted: the generation of the newest. */
+uint64_t pages_begun(const struct pages *pages);
 /* Calls `gone` when a page is reused: `count` starts from `first` on begin windows that needed it.
  */
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
                     void *context);
+
+/* While they are frozen no page is begun, released or reused, and no life begins: who calls for that
+ * waits until they are thawed. So what windows are made of stays as it is. */
+void pages_freeze(struct pages *pages);
+void pages_thaw(struct pages *pages);
+bool pages_frozen(const struct pages *pages);
 
 /* Bytes of observations allocated, and the number of steps that can be reached through it: for the
  * memory figure. */

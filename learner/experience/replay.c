@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/experience/replay_file.h"
 #include "learner/experience/sum_tree.h"
 #include "learner/experience/wait_time.h"
 
@@ -24,6 +25,7 @@ struct replay {
   double *value;
   float *step_value, *step_best, *step_reward; /* (T+1) of a window that closes: inference's */
   uint8_t *step_flags;
+  struct pages_file *file; /* NULL: it is not saved */
 
   /* guarded by lock */
   struct sum_tree *tree; /* a leaf for each start of the pages */
@@ -33,7 +35,8 @@ struct replay {
   int64_t inserted, sampled; /* windows */
   int64_t inserted_before;   /* sampling started */
   int64_t batches, late, not_finite;
-  int64_t taken_us; /* when the trainer took its batch */
+  int64_t taken_us;  /* when the trainer took its batch */
+  int64_t saving_us; /* when saving began; 0: it is not saved now */
   uint64_t filed;   /* mark of the filing device behind the windows in the tree */
   struct wait_time give_wait, take_wait;
 };
@@ -108,7 +111,7 @@ static float own_priority(struct replay *replay, const struct window *window) {
     replay->step_flags[t] = step_stamp_flags(rows->stamp[row]);
   }
   return td_priority(&replay->config.priority, replay->step_value, replay->step_best,
-                     replay->step_reward, replay->step_flags, steps);
+                     replay->step_reward, replay->step_flags);
 }
 
 static void insert(struct replay *replay, const struct window *window, double priority) {
@@ -126,7 +129,7 @@ static bool give(struct source *source, struct pages *pages, const struct window
   struct replay *replay = replay_of(source);
   double priority = replay->config.initial_max ? 0 : own_priority(replay, window);
   pthread_mutex_lock(replay->lock);
-  while (!replay->closed && !may_insert(replay)) {
+  while (pages_frozen(replay->pages) || (!replay->closed && !may_insert(replay))) {
     wait_time_begin(&replay->give_wait);
     pthread_cond_wait(&replay->room, replay->lock);
   }
@@ -186,6 +189,13 @@ static void set_weights(struct replay *replay) {
     weight[n] = (float)pow(least / replay->value[n], replay->config.importance);
 }
 
+/* By the pages that were begun since the window's. */
+static void measure_age(const struct replay *replay, const struct window *window) {
+  uint64_t pages = pages_begun(replay->pages) - window->generation;
+  int steps = pages_config(replay->pages)->page_steps;
+  metric_observe(replay->config.window_age_steps, (double)pages * steps);
+}
+
 /* Draws a batch and pins its windows; inference may have room now. */
 static void sample(struct replay *replay) {
   draw_leaves(replay);
@@ -195,6 +205,7 @@ static void sample(struct replay *replay) {
     CHECK(pages_find(replay->pages, (int32_t)replay->leaf[n], window),
           "the tree has a window at start %lld that is gone", (long long)replay->leaf[n]);
     pages_pin(replay->pages, window);
+    measure_age(replay, window);
   }
   replay->sampled += replay->config.N;
   replay->batches++;
@@ -265,6 +276,76 @@ static void release(struct source *source, struct train_batch *batch) {
   pthread_mutex_unlock(replay->lock);
 }
 
+/* ---- between runs */
+
+static struct replay_parts parts_of(const struct replay *replay) {
+  return (struct replay_parts){.pages = replay->pages,
+                               .file = replay->file,
+                               .tree = replay->tree,
+                               .real_bytes = replay->gathering->ops->real_bytes,
+                               .exponent = replay->config.exponent,
+                               .ratio = replay->config.ratio,
+                               .least_priority = SMALLEST,
+                               .most_priority = LARGEST,
+                               .counts = {.started = replay->started,
+                                          .inserted = replay->inserted,
+                                          .sampled = replay->sampled,
+                                          .inserted_before = replay->inserted_before,
+                                          .batches = replay->batches,
+                                          .late = replay->late,
+                                          .not_finite = replay->not_finite,
+                                          .largest = replay->largest}};
+}
+
+/* Until the end of the saving nothing changes what is saved: the trainer is here, or has ended, and
+ * inference waits. Returns the mark of the filing device behind the windows in the tree. */
+static uint64_t freeze(struct replay *replay, struct replay_parts *parts) {
+  pthread_mutex_lock(replay->lock);
+  CHECK(!replay->lent, "a batch is lent");
+  pages_freeze(replay->pages);
+  replay->saving_us = clock_now_us();
+  *parts = parts_of(replay);
+  uint64_t filed = replay->filed;
+  pthread_mutex_unlock(replay->lock);
+  return filed;
+}
+
+static void thaw(struct replay *replay) {
+  pthread_mutex_lock(replay->lock);
+  pages_thaw(replay->pages);
+  replay->saving_us = 0;
+  pthread_cond_signal(&replay->room);
+  pthread_mutex_unlock(replay->lock);
+}
+
+static enum status save(struct source *source, struct block_writer *writer, struct error *error) {
+  struct replay *replay = replay_of(source);
+  struct replay_parts parts;
+  uint64_t filed = freeze(replay, &parts);
+  replay->filing->ops->wait(replay->filing, filed);
+  (void)!replay_file_save(&parts, writer); /* flush has the error */
+  enum status status = block_writer_flush(writer, error);
+  thaw(replay);
+  return status;
+}
+
+static enum status load(struct source *source, struct block_reader *reader, struct error *error) {
+  struct replay *replay = replay_of(source);
+  struct replay_parts parts = parts_of(replay);
+  enum status status = replay_file_load(&parts, reader, error);
+  if (status != STATUS_OK) return status;
+  const struct replay_counts *counts = &parts.counts;
+  replay->started = counts->started;
+  replay->inserted = counts->inserted;
+  replay->sampled = counts->sampled;
+  replay->inserted_before = counts->inserted_before;
+  replay->batches = counts->batches;
+  replay->late = counts->late;
+  replay->not_finite = counts->not_finite;
+  replay->largest = counts->largest;
+  return STATUS_OK;
+}
+
 /* ---- any thread */
 
 static void close_waits(struct source *source) {
@@ -294,6 +375,7 @@ static struct source_counters counters(struct source *source) {
       .windows_since = replay->started ? replay->inserted - replay->inserted_before : 0,
       .priorities_late = replay->late,
       .priorities_not_finite = replay->not_finite,
+      .saving_us = replay->saving_us ? now_us - replay->saving_us : 0,
   };
   pthread_mutex_unlock(replay->lock);
   return counters_now;
@@ -306,6 +388,7 @@ static void destroy(struct source *source) {
   pages_on_reuse(replay->pages, NULL, NULL);
   train_batch_destroy(replay->gathering, replay->batch);
   sum_tree_destroy(replay->tree);
+  pages_file_destroy(replay->file);
   pthread_cond_destroy(&replay->ready);
   pthread_cond_destroy(&replay->room);
   free(replay->leaf);
@@ -323,7 +406,9 @@ static const struct source_ops REPLAY = {.destroy = destroy,
                                          .take = take,
                                          .release = release,
                                          .close = close_waits,
-                                         .counters = counters};
+                                         .counters = counters,
+                                         .save = save,
+                                         .load = load};
 
 struct source *replay_create(struct device *gathering, struct device *filing, struct pages *pages,
                              const struct replay_config *config) {
@@ -338,6 +423,7 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
                             .lock = pages_lock(pages)};
   size_t steps = (size_t)shape->window_steps + 1, N = (size_t)config->N;
   replay->batch = train_batch_create(gathering, shape->window_steps, config->N, &shape->shape);
+  if (config->next_states) train_batch_keep_next(gathering, replay->batch, shape->stride);
   replay->tree = sum_tree_create(pages_num_starts(pages));
   replay->leaf = check_alloc(N, sizeof(*replay->leaf));
   replay->value = check_alloc(N, sizeof(*replay->value));
@@ -345,6 +431,7 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
   replay->step_best = check_alloc(steps, sizeof(*replay->step_best));
   replay->step_reward = check_alloc(steps, sizeof(*replay->step_reward));
   replay->step_flags = check_alloc(steps, sizeof(*replay->step_flags));
+  if (config->saves) replay->file = pages_file_create(pages, gathering);
   pthread_cond_init(&replay->room, NULL);
   pthread_cond_init(&replay->ready, NULL);
   pages_on_reuse(pages, forget, replay);

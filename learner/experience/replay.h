@@ -19,18 +19,23 @@
 #include "learner/experience/td_priority.h"
 
 struct replay_config {
-  int N;                              /* windows of a batch */
-  int64_t min_windows;                /* before the first batch */
-  double ratio, band;                 /* band: at least replay_least_band */
-  double exponent, importance;        /* probability ~ priority^exponent; weight ~ (1/it)^importance,
+  int N;                       /* windows of a batch */
+  int64_t min_windows;         /* before the first batch */
+  double ratio, band;          /* band: at least replay_least_band */
+  double exponent, importance; /* probability ~ priority^exponent; weight ~ (1/it)^importance,
                                          the largest of a batch is 1 */
-  bool initial_max;                   /* a new window gets the largest priority so far, not its own */
-  int burn_in;                        /* first steps of a window, which have no TD errors */
-  struct td_settings priority;        /* of a new window; its T steps follow the burn-in */
+  bool initial_max;            /* a new window gets the largest priority so far, not its own */
+  int burn_in;                 /* first steps of a window, which have no TD errors */
+  struct td_priority_config priority; /* of a new window; its T steps follow the burn-in */
+  bool next_states; /* a batch has the state that is stored at the next window's start, too */
   uint64_t seed;
-  bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each time */
+  bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each
+                    time */
+  bool saves;    /* save and load will be called: memory for them is allocated */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
-  struct metric *initial_priority, *updated_priority; /* of each window */
+  /* Of each window: NaN and infinity as the smallest priority; steps filed since its page was begun
+   * when it was sampled. */
+  struct metric *initial_priority, *updated_priority, *window_age_steps;
 };
 
 /* The least band with which neither side waits for ever: where one inference batch may close so

@@ -15,36 +15,36 @@ static double rescale_back(double x, double epsilon) {
   return copysign(root * root - 1, x);
 }
 
-static double learned_reward(const struct td_settings *settings, float reward) {
-  double scaled = (double)settings->reward_scale * (double)reward,
-         limit = (double)settings->reward_clip;
+static double learned_reward(const struct td_priority_config *config, float reward) {
+  double scaled = (double)config->reward_scale * (double)reward,
+         limit = (double)config->reward_clip;
   if (!(limit > 0)) return scaled;
   return scaled > limit ? limit : scaled < -limit ? -limit : scaled;
 }
 
 /* G_t. It ends with a terminated row, and with the value of a truncated one, of row T, or of the
  * row after n steps. */
-static double n_step_return(const struct td_settings *settings, const float *largest,
-                            const float *reward, const uint8_t *flags, int t, int T) {
-  int end = settings->n_steps < T - t ? t + settings->n_steps : T;
+static double n_step_return(const struct td_priority_config *config, const float *largest,
+                            const float *reward, const uint8_t *flags, int t) {
+  int end = config->n_steps < config->T - t ? t + config->n_steps : config->T;
   double sum = 0, discount = 1;
   for (int row = t + 1;; row++) {
-    sum += discount * learned_reward(settings, reward[row]);
-    discount *= (double)settings->discount;
+    sum += discount * learned_reward(config, reward[row]);
+    discount *= (double)config->discount;
     if (flags[row] & STEP_TERMINATED) return sum;
     if (row == end || flags[row] & STEP_TRUNCATED)
-      return sum + discount * rescale_back((double)largest[row], (double)settings->rescaling);
+      return sum + discount * rescale_back((double)largest[row], (double)config->rescaling);
   }
 }
 
-float td_priority(const struct td_settings *settings, const float *value, const float *largest,
-                  const float *reward, const uint8_t *flags, int T) {
-  double total = 0, most = 0, eta = (double)settings->eta;
+float td_priority(const struct td_priority_config *config, const float *value, const float *largest,
+                  const float *reward, const uint8_t *flags) {
+  double total = 0, most = 0, eta = (double)config->eta;
   int count = 0;
-  for (int t = 0; t < T && t < settings->counted; t++) {
+  for (int t = 0; t < config->T && t < config->counted; t++) {
     if (flags[t] & STEP_TRUNCATED) continue;
-    double g = n_step_return(settings, largest, reward, flags, t, T);
-    double error = fabs(rescale(g, (double)settings->rescaling) - (double)value[t]);
+    double g = n_step_return(config, largest, reward, flags, t);
+    double error = fabs(rescale(g, (double)config->rescaling) - (double)value[t]);
     if (error > most) most = error;
     total += error; // NaN stays in it
     count++;

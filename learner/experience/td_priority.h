@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /* As in struct device_q_loss. */
-struct td_settings {
-  int counted, n_steps;
+struct td_priority_config {
+  int T, counted, n_steps;
   float discount;
   float reward_scale, reward_clip;
   float rescaling;
@@ -25,7 +25,7 @@ struct td_settings {
  * the largest value.
  * Shapes: value, the Q(x_t, a_t) of the action taken, and largest, max_a Q(x_t, a), both on the
  * heads' scale; reward, flags (enum step_flag): T+1 rows in order. */
-float td_priority(const struct td_settings *settings, const float *value, const float *largest,
-                  const float *reward, const uint8_t *flags, int T);
+float td_priority(const struct td_priority_config *config, const float *value, const float *largest,
+                  const float *reward, const uint8_t *flags);
 
 #endif

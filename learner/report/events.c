@@ -56,6 +56,7 @@ static void add_configuration(struct events *events, const struct run *run) {
 
 static bool is_hparam(const struct option *option) {
   static const char *const groups[] = {LEARNER_OPTIONS_NETWORK, LEARNER_OPTIONS_ALGORITHM,
+                                       LEARNER_OPTIONS_REPLAY, LEARNER_OPTIONS_EXPLORATION,
                                        LEARNER_OPTIONS_OPTIMISER};
   static const char *const names[] = {"env",  "env_args",    "agent",
                                       "seed", "total_steps", "num_envs"};

@@ -7,9 +7,10 @@
 
 #include "common/base/check.h"
 
-enum { MAX_METRICS = 64 };
+enum { MAX_METRICS = 96 };
 
-/* Every gauge and counter but those of the algorithm's losses: X(member, kind, name, help). */
+/* Gauges and counters of every run: X(member, kind, name, help). Those of the algorithm's losses
+ * are in its own list. */
 #define GAUGES(X)                                                                                 \
   X(episode_return, gauge, "train/episode_return",                                                \
     "mean return of the last 100 training episodes")                                              \
@@ -31,7 +32,7 @@ enum { MAX_METRICS = 64 };
   X(lag, gauge, "policy/lag_updates", "mean of the updates between acting and training")          \
   X(norm, gauge, "grad/norm", "global norm of the gradient before clipping")                      \
   X(learning_rate, gauge, "learning_rate", "in force")                                            \
-  X(windows, counter, "fifo/windows", "windows given to training")                                \
+  X(windows, counter, "fifo/windows", "windows given to training, or inserted into the replay")   \
   X(dropped, counter, "fifo/windows_dropped", "windows dropped because they were too old")        \
   X(envs, gauge, "serve/environments", "training environments connected")                         \
   X(eval_envs, gauge, "serve/eval_environments", "evaluation environments connected")             \
@@ -46,6 +47,28 @@ enum { MAX_METRICS = 64 };
   X(refused_messages, counter, "refused/messages", "messages against the protocol, refused")      \
   X(refused_not_finite, counter, "refused/not_finite",                                            \
     "messages with NaN, infinite or huge numbers, refused; never learned from")
+
+/* Of a run that trains from a replay. */
+#define REPLAY_GAUGES(X)                                                                         \
+  X(held, gauge, "replay/windows", "windows in the replay, which can be sampled")                \
+  X(needed, gauge, "replay/windows_needed", "windows in the replay before training starts")      \
+  X(sampled, counter, "replay/windows_sampled", "windows sampled, each time counted")            \
+  X(ratio_asked, gauge, "replay/ratio_asked", "windows to sample for each one that is inserted") \
+  X(ratio, gauge, "replay/ratio",                                                                \
+    "windows sampled for each one that was inserted since sampling started")                     \
+  X(priorities_late, counter, "replay/priorities_late",                                          \
+    "new priorities that came for windows that were gone, dropped")                              \
+  X(priorities_not_finite, counter, "replay/priorities_not_finite",                              \
+    "priorities that were NaN or infinite, replaced by the smallest")
+
+/* Of a run whose policy explores by taking random actions. */
+#define EXPLORATION_GAUGES(X)                                                                \
+  X(epsilon, gauge, "exploration/epsilon",                                                   \
+    "probability of a random action in training, mean over the environments")                \
+  X(most_random, gauge, "train/episode_return_most_random",                                  \
+    "mean return of the last 100 episodes of the quarter of environments that explore most") \
+  X(least_random, gauge, "train/episode_return_least_random",                                \
+    "mean return of the last 100 episodes of the quarter of environments that explore least")
 
 /* Every histogram, by the place in struct run from which a part takes it: X(place, name, help). */
 #define HISTOGRAMS(X)                                                                           \
@@ -62,18 +85,36 @@ enum { MAX_METRICS = 64 };
     "age of a window's first step when it was trained on, in updates")                          \
   X(update_us, "train/update_us", "time that an update took")
 
+#define REPLAY_HISTOGRAMS(X)                                                              \
+  X(initial_priority, "replay/initial_priority", "priorities of windows as they came in") \
+  X(updated_priority, "replay/updated_priority", "priorities of windows after an update") \
+  X(window_age_steps, "replay/window_age_steps",                                          \
+    "age of a window when it was sampled, in steps of all environments")
+
 struct gauges {
 #define MEMBER(member, kind, name, help) struct metric *member;
   GAUGES(MEMBER)
+  REPLAY_GAUGES(MEMBER)
+  EXPLORATION_GAUGES(MEMBER)
 #undef MEMBER
   struct metric *term[LOSS_MAX_TERMS]; /* of the algorithm's losses */
 };
+
+static bool replays(const struct run *run) {
+  return run->agent->algorithm && run->agent->algorithm->replays;
+}
 
 void gauges_create(struct run *run) {
   struct metrics *metrics = run->metrics = metrics_create(MAX_METRICS);
   struct gauges *gauges = run->gauges = check_alloc(1, sizeof(*gauges));
 #define MAKE(member, kind, name, help) gauges->member = metrics_##kind(metrics, name, help);
   GAUGES(MAKE)
+  if (replays(run)) {
+    REPLAY_GAUGES(MAKE)
+  }
+  if (run->agent->policy->action_values) {
+    EXPLORATION_GAUGES(MAKE)
+  }
 #undef MAKE
   const struct algorithm *algorithm = run->agent->algorithm;
   for (int i = 0; algorithm && i < algorithm->num_terms; i++)
@@ -82,6 +123,9 @@ void gauges_create(struct run *run) {
       metrics_counter(metrics, "inference/batches", "inference batches that ran");
 #define MAKE(place, name, help) run->place = metrics_histogram(metrics, name, help);
   HISTOGRAMS(MAKE)
+  if (replays(run)) {
+    REPLAY_HISTOGRAMS(MAKE)
+  }
 #undef MAKE
 }
 
@@ -98,10 +142,32 @@ static void fill_training(struct gauges *gauges, const struct algorithm *algorit
   metric_set(gauges->learning_rate, stats->learning_rate);
 }
 
-static void fill_fifo(struct gauges *gauges, struct source *source) {
-  struct source_counters counters = source_counters(source);
+static void fill_source(struct gauges *gauges, const struct run *run) {
+  struct source_counters counters = source_counters(run->source);
   metric_set_total(gauges->windows, counters.windows_given);
   metric_set_total(gauges->dropped, counters.windows_dropped_lag);
+  if (!counters.replays) return;
+  metric_set(gauges->held, (double)counters.windows_held);
+  metric_set(gauges->needed, (double)counters.windows_needed);
+  metric_set_total(gauges->sampled, counters.windows_sampled);
+  metric_set(gauges->ratio_asked, run->options->replay_ratio);
+  metric_set(gauges->ratio, source_replay_ratio(&counters));
+  metric_set_total(gauges->priorities_late, counters.priorities_late);
+  metric_set_total(gauges->priorities_not_finite, counters.priorities_not_finite);
+}
+
+/* Right after a resume only short episodes have ended, as all began at once. */
+static bool is_biased(const struct run *run, const struct progress_returns *returns) {
+  return run->resumed && returns->window < PROGRESS_WINDOW;
+}
+
+static void fill_exploration(struct gauges *gauges, struct run *run) {
+  struct progress_returns most = progress_returns(run->progress, PROGRESS_MOST_RANDOM);
+  struct progress_returns least = progress_returns(run->progress, PROGRESS_LEAST_RANDOM);
+  metric_set(gauges->epsilon,
+             exploration_mean_epsilon(&run->exploration, progress_steps(run->progress)));
+  metric_set(gauges->most_random, is_biased(run, &most) ? NAN : most.mean);
+  metric_set(gauges->least_random, is_biased(run, &least) ? NAN : least.mean);
 }
 
 /* NaN where the system does not say. */
@@ -119,8 +185,7 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
                  const struct gauges_rates *rates, const struct progress_returns *train,
                  const struct progress_returns *eval) {
   struct gauges *gauges = run->gauges;
-  /* Right after a resume only short episodes have ended, as all began at once. */
-  bool biased = run->resumed && train->window < PROGRESS_WINDOW;
+  bool biased = is_biased(run, train);
   metric_set(gauges->episode_return, biased ? NAN : train->mean);
   metric_set(gauges->episode_length, biased ? NAN : train->length_mean);
   metric_set(gauges->eval_return, eval->mean);
@@ -135,7 +200,8 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
   metric_set(gauges->cpu, rates->cpu_cores);
   metric_set(gauges->resident, resident_bytes());
   fill_training(gauges, run->agent->algorithm, trainer);
-  if (run->source) fill_fifo(gauges, run->source);
+  if (run->source) fill_source(gauges, run);
+  if (run->agent->policy->action_values) fill_exploration(gauges, run);
   struct leases_count count = leases_count(run->leases);
   struct batcher_counts batcher = batcher_counts(run->batcher);
   metric_set(gauges->envs, count.train_envs);

@@ -54,6 +54,13 @@ static void add_return(struct line *line, const char *word, double mean) {
     add(line, "%s -", word);
 }
 
+/* Until training starts; short_number has too few digits for a count that is waited for. */
+static void add_replay(struct line *line, const struct wire_status *status) {
+  if (!status->replay_windows_needed || isfinite(status->replay_ratio)) return;
+  add(line, "replay %llu of %llu", (unsigned long long)status->replay_windows,
+      (unsigned long long)status->replay_windows_needed);
+}
+
 void live_format(char *text, size_t bytes, const struct wire_status *status,
                  const struct update_stats *stats, int columns) {
   struct line line = {.text = text, .bytes = bytes, .columns = (size_t)columns};
@@ -66,6 +73,7 @@ void live_format(char *text, size_t bytes, const struct wire_status *status,
   add(&line, "%d of %d environments",
       evaluates ? status->eval_environments : status->train_environments,
       status->expected_environments);
+  add_replay(&line, status);
   if (status->late_environments) add(&line, "%d late", status->late_environments);
   if (stats) add(&line, "loss %.4f", stats->losses.total);
   if (stats) add(&line, "lag %.1f", stats->lag_updates);

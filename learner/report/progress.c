@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 
-/* The last `room` returns and lengths of one role, in a ring. */
+/* The last `room` returns and lengths of one set, in a ring. */
 struct window {
   double *episode_return;
   uint32_t *length;
@@ -26,12 +26,12 @@ struct progress {
   _Atomic int64_t steps;
   _Atomic int reason; /* enum stop_reason */
   pthread_mutex_t lock;
-  bool closed;           /* guarded by lock: the steps stay as they are */
-  struct window role[2]; /* guarded by lock: training, evaluation */
-  struct kept *kept;     /* (max_kept), guarded by lock */
-  int64_t before;        /* episodes before a resume */
-  int64_t *played;       /* (E) evaluate mode: episodes counted of each environment */
-  struct window copy;    /* thread main only: of a window, as large as the larger one */
+  bool closed;                      /* guarded by lock: the steps stay as they are */
+  struct window set[PROGRESS_SETS]; /* guarded by lock */
+  struct kept *kept;                /* (max_kept), guarded by lock */
+  int64_t before;                   /* episodes before a resume */
+  int64_t *played;                  /* (E) evaluate mode: episodes counted of each environment */
+  struct window copy;               /* thread main only: of a window, as large as the largest one */
 };
 
 const char *stop_reason_name(enum stop_reason reason) {
@@ -62,8 +62,8 @@ struct progress *progress_create(const struct progress_config *config) {
   progress->config = *config;
   pthread_mutex_init(&progress->lock, NULL);
   int eval_room = config->quota_episodes ? (int)config->quota_episodes : PROGRESS_WINDOW;
-  window_create(&progress->role[0], PROGRESS_WINDOW);
-  window_create(&progress->role[1], eval_room);
+  for (int set = 0; set < PROGRESS_SETS; set++)
+    window_create(&progress->set[set], set == PROGRESS_EVAL ? eval_room : PROGRESS_WINDOW);
   window_create(&progress->copy, eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW);
   progress->kept = check_alloc((size_t)config->max_kept, sizeof(struct kept));
   progress->played = check_alloc((size_t)config->quota_environments + 1, sizeof(int64_t));
@@ -72,7 +72,7 @@ struct progress *progress_create(const struct progress_config *config) {
 
 void progress_destroy(struct progress *progress) {
   if (!progress) return;
-  for (int role = 0; role < 2; role++) window_destroy(&progress->role[role]);
+  for (int set = 0; set < PROGRESS_SETS; set++) window_destroy(&progress->set[set]);
   window_destroy(&progress->copy);
   free(progress->kept);
   free(progress->played);
@@ -106,7 +106,7 @@ void progress_restore(struct progress *progress, int64_t steps, int64_t episodes
 
 int64_t progress_episodes(struct progress *progress) {
   pthread_mutex_lock(&progress->lock);
-  int64_t episodes = progress->role[0].count + progress->before;
+  int64_t episodes = progress->set[PROGRESS_TRAIN].count + progress->before;
   pthread_mutex_unlock(&progress->lock);
   return episodes;
 }
@@ -137,7 +137,7 @@ static double window_mean(const struct window *window) {
 /* The caller holds the lock. */
 static bool over_eval(const struct progress *progress) {
   enum progress_over over = progress->config.over;
-  return over == OVER_EVAL || (over == OVER_AUTO && progress->role[1].count > 0);
+  return over == OVER_EVAL || (over == OVER_AUTO && progress->set[PROGRESS_EVAL].count > 0);
 }
 
 bool progress_over_eval(struct progress *progress) {
@@ -147,15 +147,26 @@ bool progress_over_eval(struct progress *progress) {
   return over;
 }
 
+/* A training episode, for the sets that are apart. The caller holds the lock. */
+static void add_by_exploration(struct progress *progress, int environment, double episode_return,
+                               uint32_t length) {
+  const struct progress_config *config = &progress->config;
+  if (environment < config->most_random)
+    window_add(&progress->set[PROGRESS_MOST_RANDOM], episode_return, length);
+  if (config->least_random && environment >= config->least_random)
+    window_add(&progress->set[PROGRESS_LEAST_RANDOM], episode_return, length);
+}
+
 void progress_add_episode(struct progress *progress, bool eval, int environment,
                           double episode_return, uint32_t length) {
   const struct progress_config *config = &progress->config;
   enum stop_reason reason = STOP_NONE;
   if (progress_stopped(progress) != STOP_NONE) return;
   pthread_mutex_lock(&progress->lock);
-  struct window *window = &progress->role[eval];
+  struct window *window = &progress->set[eval ? PROGRESS_EVAL : PROGRESS_TRAIN];
   if (!eval || !config->quota_episodes || quota_admits(progress, environment)) {
     window_add(window, episode_return, length);
+    if (!eval) add_by_exploration(progress, environment, episode_return, length);
     bool enough = window->count >= PROGRESS_WINDOW && eval == over_eval(progress);
     if (eval && config->quota_episodes && window->count >= config->quota_episodes)
       reason = STOP_EPISODES;
@@ -213,13 +224,13 @@ static void window_statistics(struct progress_returns *out, struct window *windo
   out->median = n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
-struct progress_returns progress_returns(struct progress *progress, bool eval) {
+struct progress_returns progress_returns(struct progress *progress, enum progress_set set) {
   struct progress_returns out = {
       .mean = NAN, .std = NAN, .min = NAN, .max = NAN, .median = NAN, .length_mean = NAN};
   struct window *copy = &progress->copy;
   pthread_mutex_lock(&progress->lock);
-  window_copy(copy, &progress->role[eval]);
-  out.count = progress->role[eval].count + (eval ? 0 : progress->before);
+  window_copy(copy, &progress->set[set]);
+  out.count = progress->set[set].count + (set == PROGRESS_TRAIN ? progress->before : 0);
   pthread_mutex_unlock(&progress->lock);
   /* Queues' threads add episodes meanwhile. */
   out.window = window_size(copy);
@@ -229,7 +240,7 @@ struct progress_returns progress_returns(struct progress *progress, bool eval) {
 
 int progress_last_returns(struct progress *progress, bool eval, double *returns) {
   pthread_mutex_lock(&progress->lock);
-  const struct window *window = &progress->role[eval];
+  const struct window *window = &progress->set[eval ? PROGRESS_EVAL : PROGRESS_TRAIN];
   int room = window->room < PROGRESS_WINDOW ? window->room : PROGRESS_WINDOW;
   int count = window->count < room ? (int)window->count : room;
   memcpy(returns, window->episode_return, (size_t)count * sizeof(double));

@@ -33,6 +33,16 @@ enum progress_over {
   OVER_AUTO, /* evaluation episodes once one has ended, else training episodes */
 };
 
+/* Whose episodes a figure is about. */
+enum progress_set {
+  PROGRESS_TRAIN, /* false */
+  PROGRESS_EVAL,  /* true */
+  /* Of the training episodes, those of the environments that explore most and least. */
+  PROGRESS_MOST_RANDOM,
+  PROGRESS_LEAST_RANDOM,
+  PROGRESS_SETS
+};
+
 struct progress_config {
   int64_t total_steps;  /* 0: no limit */
   double target_return; /* NaN: none */
@@ -40,6 +50,9 @@ struct progress_config {
   int64_t quota_episodes; /* evaluate mode: how many to count; 0: train mode */
   int quota_environments; /* evaluate mode: E */
   int max_kept;           /* environments whose episodes progress_keep_episode takes */
+  /* Where training environments explore less and less by their ids: those below most_random, and
+   * those from least_random on; 0: none. */
+  int most_random, least_random;
   /* Called once, by the thread that saw it, when the run should end. */
   void (*on_stop)(void *context);
   void *context;
@@ -47,7 +60,7 @@ struct progress_config {
 
 /* Statistics of finished episodes. std is the population's. */
 struct progress_returns {
-  int64_t count; /* in all */
+  int64_t count; /* in all; of training episodes, those before a resume included */
   int window;    /* the last so many the rest is about: at most 100, all of them in evaluate mode */
   double mean, std, min, max, median, length_mean;
 };
@@ -81,7 +94,7 @@ void progress_keep_episode(struct progress *progress, int environment, double ep
 void progress_count_kept(struct progress *progress);
 
 /* Sorts, but not under the lock. Thread: main. */
-struct progress_returns progress_returns(struct progress *progress, bool eval);
+struct progress_returns progress_returns(struct progress *progress, enum progress_set set);
 /* Whether the target and the result are over evaluation episodes, by now. */
 bool progress_over_eval(struct progress *progress);
 /* The returns of the last episodes, at most PROGRESS_WINDOW; returns how many, in no order. */

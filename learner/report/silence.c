@@ -33,11 +33,23 @@ static struct census take_census(const struct silence_figures *f) {
   return census;
 }
 
+/* What acting waits for. */
+static void describe_backlog(char *text, size_t bytes, const struct silence_figures *f) {
+  if (f->replay.exists)
+    snprintf(text, bytes, "sampling is %.0f windows behind --replay_ratio=%g", f->replay.due,
+             f->replay.ratio);
+  else
+    snprintf(text, bytes, "the FIFO is full");
+}
+
 static enum silence_cause explain_trainer(char *text, size_t bytes,
                                           const struct silence_figures *f) {
-  snprintf(text, bytes, "the trainer has been busy with one update for %.0f s%s",
-           (double)f->busy_us / SECOND_US,
-           f->fifo_full ? " and the FIFO is full: actors wait for it" : "");
+  char backlog[128];
+  int n = snprintf(text, bytes, "the trainer has been busy with one update for %.0f s",
+                   (double)f->busy_us / SECOND_US);
+  describe_backlog(backlog, sizeof(backlog), f);
+  if (f->acting_waits && n > 0 && (size_t)n < bytes)
+    snprintf(text + n, bytes - (size_t)n, " and %s: actors wait for it", backlog);
   return SILENCE_TRAINER;
 }
 
@@ -110,6 +122,38 @@ static void explain_drops(char *text, size_t bytes, const struct silence_figures
              dropped);
 }
 
+/* Behind the n letters that stand there: how long so many steps take. */
+static void add_estimate(char *text, size_t bytes, int n, double steps,
+                         const struct silence_figures *f) {
+  if (n < 0 || (size_t)n >= bytes) return;
+  const char *format = f->steps_per_second < 999.5 ? "; the environments make %.3g steps/s"
+                                                   : "; the environments make %.0f steps/s";
+  n += snprintf(text + n, bytes - (size_t)n, format, f->steps_per_second);
+  if (f->steps_per_second > 0 && (size_t)n < bytes)
+    snprintf(text + n, bytes - (size_t)n, ", so it takes about %.0f s more",
+             ceil(steps / f->steps_per_second));
+}
+
+/* Steps come, but no batch is due. */
+static enum silence_cause explain_replay(char *text, size_t bytes,
+                                         const struct silence_figures *f) {
+  if (!f->replay.started) {
+    int n = snprintf(text, bytes, "the replay holds %lld of %lld windows before training starts",
+                     (long long)f->replay.windows, (long long)f->replay.needed);
+    double missing = (double)(f->replay.needed - f->replay.windows);
+    add_estimate(text, bytes, n, missing * f->replay.stride, f);
+    return SILENCE_STARTING;
+  }
+  double missing = ceil(fmax(f->batch_windows - f->replay.due, 0) / f->replay.ratio);
+  int n =
+      snprintf(text, bytes,
+               "the trainer waits for %.0f new windows, which --replay_ratio=%g asks for before "
+               "the next batch of %d",
+               missing, f->replay.ratio, f->batch_windows);
+  add_estimate(text, bytes, n, missing * f->replay.stride, f);
+  return SILENCE_WINDOWS;
+}
+
 /* Steps come, but no batch of windows is complete. */
 static enum silence_cause explain_slowness(char *text, size_t bytes,
                                            const struct silence_figures *f) {
@@ -117,23 +161,28 @@ static enum silence_cause explain_slowness(char *text, size_t bytes,
     explain_drops(text, bytes, f);
     return SILENCE_DROPPED;
   }
+  if (f->replay.exists) return explain_replay(text, bytes, f);
   double missing = (double)(f->batch_windows - f->open_windows) * f->window_steps;
-  int n = snprintf(text, bytes,
-                   "a training batch needs %d windows of %d steps and has %d; the environments "
-                   "make %.3g steps/s",
-                   f->batch_windows, f->window_steps, f->open_windows, f->steps_per_second);
-  if (f->steps_per_second > 0 && n > 0 && (size_t)n < bytes)
-    snprintf(text + n, bytes - (size_t)n, ", so it takes about %.0f s more",
-             ceil(missing / f->steps_per_second));
+  int n = snprintf(text, bytes, "a training batch needs %d windows of %d steps and has %d",
+                   f->batch_windows, f->window_steps, f->open_windows);
+  add_estimate(text, bytes, n, missing, f);
   return SILENCE_FILLING;
 }
 
 enum silence_cause silence_explain(char *text, size_t bytes, const struct silence_figures *f) {
-  if (f->fifo_full || f->busy_us >= f->silent_us / 2 + 1) return explain_trainer(text, bytes, f);
+  if (f->acting_waits || f->busy_us >= f->silent_us / 2 + 1) return explain_trainer(text, bytes, f);
   // An actor that crashes again and again makes a few steps now and then.
   bool absent = take_census(f).streams == 0;
   if (absent || f->still_us >= f->silent_us / 2) return explain_stillness(text, bytes, f);
   return explain_slowness(text, bytes, f);
+}
+
+enum silence_cause silence_explain_acting(char *text, size_t bytes,
+                                          const struct silence_figures *f) {
+  char backlog[128];
+  describe_backlog(backlog, sizeof(backlog), f);
+  snprintf(text, bytes, "actors wait for the trainer: %s", backlog);
+  return SILENCE_ACTING;
 }
 
 /* ---- when to speak */

@@ -26,6 +26,9 @@ enum silence_cause {
   SILENCE_INFERENCE,  /* actors wait for their answers */
   SILENCE_DROPPED,    /* --max_lag */
   SILENCE_FILLING,    /* steps come, but slowly */
+  SILENCE_STARTING,   /* the replay has too few windows for training to start */
+  SILENCE_WINDOWS,    /* the trainer waits for new windows in the replay */
+  SILENCE_ACTING,     /* the trainer trains, and acting waits for it */
 };
 
 /* What the parts say. silent_us: since something was trained; still_us: since a step came. */
@@ -38,16 +41,27 @@ struct silence_figures {
   bool collecting;                                /* it has not begun */
   const struct wire_player *players;
   int num_players;
-  int64_t busy_us; /* the trainer has held its batch for so long */
-  bool fifo_full;
+  int64_t busy_us;   /* the trainer has held its batch for so long */
+  bool acting_waits; /* for the trainer */
   int open_windows, batch_windows, window_steps;
   int64_t windows_dropped; /* since something was trained */
   int64_t max_lag;
   double steps_per_second;
+  struct {
+    bool exists, started;    /* started: enough windows were there for training to start */
+    int64_t windows, needed; /* in it, and before training starts */
+    double due;              /* windows that sampling is behind; negative: ahead */
+    double ratio;            /* asked */
+    int stride;              /* steps of an environment between two windows */
+  } replay;
 };
 
 /* Finds the cause and writes it as the second half of a sentence. */
 enum silence_cause silence_explain(char *text, size_t bytes, const struct silence_figures *figures);
+
+/* The same for acting that waits for a trainer that does train, from a replay. */
+enum silence_cause silence_explain_acting(char *text, size_t bytes,
+                                          const struct silence_figures *figures);
 
 /* When to speak. Begin with silence_init. */
 struct silence {

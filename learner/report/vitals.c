@@ -28,6 +28,7 @@ static void describe_run(struct wire_status *status, const struct run *run) {
   status->expected_environments = (int)options->num_envs;
   status->return_mean = status->eval_return_mean = status->policy_lag_updates = NAN;
   status->batch_rows = status->batch_wait_us = NAN;
+  status->replay_ratio = status->replay_ratio_asked = NAN;
 }
 
 /* How much was trained, as a number that grows. */
@@ -45,6 +46,7 @@ void vitals_open(struct vitals *vitals, struct run *run, int64_t start_us) {
   vitals->trained_steps = trainer.trained_steps;
   vitals->steps = progress_steps(run->progress);
   silence_init(&vitals->silence, trained(vitals, &trainer), vitals->steps, start_us);
+  silence_init(&vitals->acting, vitals->steps, vitals->steps, start_us);
   ingress_set_status(run->ingress, &vitals->status, vitals->players);
 }
 
@@ -56,8 +58,8 @@ void vitals_close(struct vitals *vitals) {
 /* ---- Status */
 
 void vitals_read_returns(struct vitals *vitals) {
-  vitals->train = progress_returns(vitals->run->progress, false);
-  vitals->eval = progress_returns(vitals->run->progress, true);
+  vitals->train = progress_returns(vitals->run->progress, PROGRESS_TRAIN);
+  vitals->eval = progress_returns(vitals->run->progress, PROGRESS_EVAL);
 }
 
 static void fill_progress(struct vitals *vitals, const struct trainer_report *trainer,
@@ -75,6 +77,17 @@ static void fill_progress(struct vitals *vitals, const struct trainer_report *tr
   if (trainer->stats.steps) status->policy_lag_updates = trainer->stats.lag_updates;
   status->train_environments = count.train_envs;
   status->eval_environments = count.eval_envs;
+}
+
+static void fill_replay(struct vitals *vitals) {
+  struct wire_status *status = &vitals->status;
+  struct source_counters counters = {0};
+  if (vitals->run->source) counters = source_counters(vitals->run->source);
+  if (!counters.replays) return;
+  status->replay_windows = (uint64_t)counters.windows_held;
+  status->replay_windows_needed = (uint64_t)counters.windows_needed;
+  status->replay_ratio = source_replay_ratio(&counters);
+  status->replay_ratio_asked = vitals->run->options->replay_ratio;
 }
 
 /* Share of the interval that a wait took. */
@@ -116,6 +129,19 @@ static void close_interval(struct vitals *vitals, const struct trainer_report *t
 
 /* ---- silence */
 
+static void describe_replay(struct silence_figures *figures, const struct learner_options *options,
+                            const struct source_counters *counters) {
+  figures->replay.exists = true;
+  figures->replay.started = counters->windows_held >= counters->windows_needed ||
+                            counters->windows_since || counters->windows_sampled;
+  figures->replay.windows = counters->windows_held;
+  figures->replay.needed = counters->windows_needed;
+  figures->replay.ratio = options->replay_ratio;
+  figures->replay.due =
+      options->replay_ratio * (double)counters->windows_since - (double)counters->windows_sampled;
+  figures->replay.stride = learner_options_stride(options);
+}
+
 static struct silence_figures gather(struct vitals *vitals, int64_t now_us) {
   const struct run *run = vitals->run;
   struct silence_figures figures = {
@@ -134,9 +160,10 @@ static struct silence_figures gather(struct vitals *vitals, int64_t now_us) {
   if (run->source) {
     struct source_counters counters = source_counters(run->source);
     figures.busy_us = counters.busy_us;
-    figures.fifo_full = counters.full;
+    figures.acting_waits = counters.full;
     figures.open_windows = counters.open_windows;
     figures.windows_dropped = counters.windows_dropped_lag - vitals->windows_dropped;
+    if (counters.replays) describe_replay(&figures, run->options, &counters);
   }
   return figures;
 }
@@ -167,6 +194,20 @@ static void watch_silence(struct vitals *vitals, const struct trainer_report *tr
   }
 }
 
+/* Updates are made, but each new window is due so many of them that acting stands still. */
+static void watch_acting(struct vitals *vitals, int64_t now_us) {
+  int64_t steps = progress_steps(vitals->run->progress);
+  int64_t lasted_us = silence_note(&vitals->acting, steps, steps, now_us);
+  if (lasted_us) log_info("steps again, after %.0f s without", (double)lasted_us / SECOND_US);
+  if (!silence_lasts(&vitals->acting, now_us) || silence_lasts(&vitals->silence, now_us)) return;
+  struct silence_figures figures = gather(vitals, now_us);
+  if (!figures.replay.exists || !figures.acting_waits) return;
+  char text[WIRE_NO_DATA_BYTES];
+  enum silence_cause cause = silence_explain_acting(text, sizeof(text), &figures);
+  if (silence_say(&vitals->acting, cause, now_us))
+    log_warn("no step for %.0f s: %s", (double)figures.still_us / SECOND_US, text);
+}
+
 /* ---- --deterministic */
 
 void vitals_check_repeatable(struct vitals *vitals) {
@@ -183,7 +224,9 @@ void vitals_check_repeatable(struct vitals *vitals) {
 void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us) {
   vitals_read_returns(vitals);
   fill_progress(vitals, trainer, now_us);
+  fill_replay(vitals);
   close_interval(vitals, trainer, now_us);
   watch_silence(vitals, trainer, now_us);
+  watch_acting(vitals, now_us);
   vitals_check_repeatable(vitals);
 }

@@ -11,7 +11,8 @@ struct vitals {
   struct run *run;
   struct wire_status status; /* its players are listed when they are asked for */
   struct players *players;
-  struct silence silence;
+  struct silence silence;              /* of training */
+  struct silence acting;               /* of steps, while something is trained */
   struct progress_returns train, eval; /* of finished episodes, at the last tick */
   double cpu_cores;                    /* that the process used in the last interval */
   int64_t start_us;

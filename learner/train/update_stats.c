@@ -20,6 +20,7 @@ struct update_stats update_stats_read(const double *sums, double norm,
                                       const struct algorithm *algorithm) {
   struct update_stats stats = {.gradient_norm = norm, .steps = (int64_t)sums[LOSS_STEPS]};
   double scale = sums[LOSS_STEPS] > 0 ? 1.0 / sums[LOSS_STEPS] : 0;
+  for (int i = 0; i < algorithm->num_sums; i++) stats.losses.sum[i] = sums[i];
   for (int i = 0; i < algorithm->num_terms; i++) {
     int sum = algorithm->terms[i].sum;
     if (sum >= 0) stats.losses.term[i] = scale * sums[sum];

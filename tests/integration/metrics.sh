@@ -70,6 +70,55 @@ goes_on() {
 }
 pass_if "a disk without room for events is said, not repeated, and training goes on" goes_on
 
+# ---- a run from a replay
+run tmaze r2d2 2 8 --total_steps=30k --replay_min_steps=2k --replay_steps=10k --batch_size=32 \
+  --unroll_length=20 --burn_in=10 --window_stride=20 --replay_ratio=0.5 --lstm_size=32 \
+  --hidden=none --evaluators=0 --exploration=per_environment --metrics_secs=0.1 --logdir=replay
+ended
+# is_about A B SHARE: they differ by at most so much of B.
+is_about() {
+  awk -v a="$1" -v b="$2" -v share="$3" 'BEGIN {d = a - b; exit !(d * d <= share * share * b * b)}'
+}
+# Sampled: at most what is asked, less a batch at the end; some windows are behind, too.
+keeps_its_ratio() {
+  is "$(metric replay/ratio_asked replay)" 0.5 &&
+    is_about "$(metric replay/ratio replay)" 0.5 0.2 &&
+    is "$(whole_metric replay/windows_sampled replay)" \
+      $((32 * $(whole_metric train/updates replay)))
+}
+pass_if "a replay is sampled as often as asked" keeps_its_ratio
+# 10,000 steps in pages of 40, of which 16 environments hold some.
+is_full() {
+  is "$(whole_metric replay/windows_needed replay)" 100 &&
+    metric_passes replay/windows 300 replay && ! metric_passes replay/windows 500 replay &&
+    metric_passes fifo/windows 1000 replay
+}
+pass_if "it fills, and forgets what is old" is_full
+# Each of the three in some line: a line is about a tenth of a second.
+observed() { grep -qE "\"$1\":[0-9.]*[1-9]" replay/metrics.jsonl; }
+priorities() {
+  observed replay/initial_priority && observed replay/updated_priority &&
+    observed replay/window_age_steps && ! grep -qE '"replay/window_age_steps/max":[1-9][0-9]{4}' \
+    replay/metrics.jsonl && is "$(metric replay/priorities_not_finite replay)" 0
+}
+pass_if "priorities and ages are measured, and no window is older than the replay" priorities
+explores() {
+  metric_passes exploration/epsilon 0 replay && ! metric_passes exploration/epsilon 0.4 replay &&
+    grep -q '"train/episode_return_most_random":[-0-9]' replay/metrics.jsonl &&
+    grep -q '"train/episode_return_least_random":[-0-9]' replay/metrics.jsonl
+}
+pass_if "returns are reported by how much an environment explores" explores
+pass_if "stored states are compared with recomputed ones" observed q/delta
+run tmaze r2d2 2 8 --total_steps=10k --replay_min_steps=2k --replay_steps=20k --batch_size=32 \
+  --unroll_length=20 --burn_in=10 --window_stride=25 --lstm_size=32 --hidden=none \
+  --learning_rate=0 --evaluators=0 --metrics_secs=0.1 --logdir=frozen
+ended
+frozen() {
+  metric_passes train/updates 1 frozen && [ -n "$(metric q/delta frozen)" ] &&
+    ! metric_passes q/delta 1e-5 frozen && metric_passes q/td_error 0 frozen
+}
+pass_if "which are the same where nothing is learned" frozen
+
 # ---- the page for Prometheus
 port=$(free_port)
 run cartpole vtrace 2 8 --total_steps=1e9 --logdir=page --metrics_port="$port"
@@ -83,15 +132,15 @@ if command -v promtool >/dev/null; then
 else
   skip "promtool checks the page" "it is not here (prometheus: a service, not installed for a test)"
 fi
-# Names of metrics.jsonl, a histogram by its mean.
+# names [FOLDER]: of metrics.jsonl, a histogram by its mean.
 names() {
-  tail -n 1 page/metrics.jsonl | grep -o '"[a-z][^"]*":' | tr -d '":' |
+  tail -n 1 "${1:-page}/metrics.jsonl" | grep -o '"[a-z][^"]*":' | tr -d '":' |
     grep -vE '^(step|seconds)$|/(p50|p99|max)$'
 }
-# all_names CONDITION: it holds of every name, and there are as many as there should be.
+# all_names CONDITION [FOLDER]: it holds of every name, and there are as many as there should be.
 all_names() {
   local name found=0 failed=0
-  for name in $(names); do
+  for name in $(names "${2:-page}"); do
     found=$((found + 1))
     "$1" "$name" || { echo "  $name is missing" && failed=1; }
   done
@@ -105,11 +154,16 @@ on_page() {
 documented() { grep -qF "| \`$1\`" "$tree/docs/operations.md"; }
 pass_if "every metric of metrics.jsonl is on it" all_names on_page
 pass_if "docs/operations.md explains every one" all_names documented
-# And no other: each row is a metric of this run, or of the losses of another algorithm.
+documents_replay() { all_names documented replay; }
+pass_if "and every one of a run from a replay" documents_replay
+# And no other: each row is a metric of these runs, or of the losses of another algorithm.
 rows() { sed -n '/^| metric | unit/,/^$/s/^| `\([a-z_/]*\)`.*/\1/p' "$tree/docs/operations.md"; }
 is_metric() {
-  { names; "$tree/build/learner" --help=algorithms | sed -n 's/^| `\([a-z_/]*\)` .*/\1/p'; } |
-    grep -qxF "$1"
+  {
+    names
+    names replay
+    "$tree/build/learner" --help=algorithms | sed -n 's/^| `\([a-z_/]*\)` .*/\1/p'
+  } | grep -qxF "$1"
 }
 no_other() {
   local name failed=0

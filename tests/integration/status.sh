@@ -35,6 +35,16 @@ start_learner partial --num_envs=8 --logdir=partial --deterministic
 start_learner judged --num_envs=8 --logdir=judged
 # Most of its trainer's time is computation, in which it can be held.
 start_learner busy --num_envs=64 --logdir=busy --device=ref --hidden=256,256 --batch_size=128
+# Of replays: one that fills slowly, one that gets too few windows, one that is due more updates for
+# a window than can be made in 10 s.
+start_learner filling --num_envs=4 --logdir=filling --agent=dqn --replay_min_steps=50000
+start_learner waiting --num_envs=4 --logdir=waiting --agent=dqn --replay_min_steps=100 \
+  --replay_ratio=0.001
+start_learner behind --num_envs=4 --logdir=behind --agent=dqn --replay_min_steps=100 \
+  --replay_ratio=1e6 --device=ref --hidden=256,256
+start_actor filling 0 --envs=4 --step_delay_us=10000
+start_actor waiting 0 --envs=4 --step_delay_us=10000
+start_actor behind 0 --envs=4
 start_actor stopped 0 --envs=4
 start_actor stopped 1 --envs=4
 start_actor slow 0 --envs=4 --step_delay_us=1000000
@@ -107,6 +117,19 @@ pass_if "--deterministic waits for the rest" wait_for 20 explained partial \
   "waits until all 8 environments have asked to join .*: 4 have"
 pass_if "slow environments" wait_for 20 explained slow \
   "a training batch needs 32 windows of 20 steps and has .*; the environments make [0-9.]* steps/s"
+pass_if "a replay that fills" wait_for 20 explained filling \
+  "the replay holds [1-9][0-9]* of [0-9]* windows before training starts; the environments make"
+fills() { status filling && shows '^replay +[1-9][0-9]* of [0-9k]+ windows before training'; }
+pass_if "status shows how far it is" fills
+pass_if "a trainer that waits for new windows" wait_for 20 explained waiting \
+  "the trainer waits for [1-9][0-9]* new windows, which --replay_ratio=0.001 asks for before"
+stands() {
+  grep -q 'warning: no step for [1-9][0-9]* s: actors wait for the trainer: sampling is [1-9]' \
+    behind.err
+}
+pass_if "acting that waits for updates of windows that it has given" wait_for 30 stands
+trains() { status behind && shows '^replay +[0-9]+ windows; [1-9].* sampled for each new one'; }
+pass_if "while the trainer trains" wait_for 10 trains
 pass_if "stopped actors" wait_for 20 explained stopped "8 of 8 environments are connected, but no \
 step has come for [1-9][0-9]* s: actor/[01]/0 (and 1 more of 2 streams) has not answered"
 [ -n "$hold" ] && pass_if "a busy trainer" wait_for 30 explained busy \
@@ -130,7 +153,9 @@ pass_if "a file gets a progress line every 10 s" few
 
 # What is not needed any more; bash would announce the ends of jobs that it still knows.
 disown -a
-for name in slow partial judged busy; do kill -KILL "${learners[$name]}"; done
+for name in slow partial judged busy filling waiting behind; do
+  kill -KILL "${learners[$name]}"
+done
 
 # ---- the end
 

@@ -21,6 +21,13 @@ ended
 run catch vtrace 1 8 --env_args='{"size": 40}' --network=nature --total_steps=6000 --batch_size=4 \
   --learning_rate=0.003 --entropy_cost=0 --logdir=stacked
 ended
+# Nothing is trained, so that random actions are not the best ones.
+run cartpole dqn 1 8 --total_steps=3000 --replay_min_steps=1e4 --replay_steps=2e4 \
+  --exploration=linear --epsilon_start=0.5 --eval_epsilon=0.2 --logdir=values
+ended
+run tmaze r2d2 1 8 --total_steps=3000 --env_args='{"length": 4}' --replay_min_steps=500 \
+  --replay_steps=2e4 --dueling --atoms=11 --value_rescaling=0 --logdir=memory
+ended
 run synthetic vtrace 1 4 --total_steps=2000 --batch_size=4 --logdir=blind
 ended
 
@@ -31,8 +38,9 @@ played() {
   sed -n 's/.*: return \([-0-9.e+]*\) in .*/\1/p' err | sort -g | tr '\n' ' '
 }
 evaluated() {
-  "$tree/build/launch" "$(sed -n 's/^env = //p' "$1/config.txt")" vtrace 1 1 --mode=evaluate \
-    --logdir="$1" --seed=7 --episodes="$3" --policy="$2" >out 2>err
+  local config=$1/config.txt
+  "$tree/build/launch" "$(sed -n 's/^env = //p' "$config")" "$(sed -n 's/^agent = //p' "$config")" \
+    1 1 --mode=evaluate --logdir="$1" --seed=7 --episodes="$3" --policy="$2" >out 2>err
   grep '^evaluation ' out
 }
 # as_evaluated RUN POLICY EPISODES: the same mean, lowest and highest return.
@@ -51,6 +59,9 @@ pass_if "greedy play is that of evaluation" as_evaluated cartpole greedy 4
 pass_if "so are drawn actions" as_evaluated cartpole sample 4
 pass_if "with an LSTM" as_evaluated tmaze sample 40
 pass_if "with stacked frames" as_evaluated stacked sample 40
+pass_if "with values of actions, greedily but for --eval_epsilon" as_evaluated values greedy 10
+pass_if "and as random as in training" as_evaluated values sample 10
+pass_if "with distributions of them, advantages and an LSTM" as_evaluated memory sample 20
 "$tree/build/watch" catch --hold=3 2>err >pictures
 # 9 steps, the end three times; each "P6", 720 x 680.
 pictures() {

@@ -18,7 +18,7 @@ more: row t of window n is number 3 t + n of 33; the unroll begins with t = 4.
   stream 4      reward (33): 2 value
   stream 5      stored state (3, 12), before row 0, for both networks: h, then c; value
   stream 6      previous action of row 0 (3): bits % 3; elsewhere that of the row before
-  stream 7      weight (3): 1/2 + value / 4
+  stream 7      weight (3): (value + 1) / 2
 Flags (FLAGS) are first 1, terminated 2, truncated 4. The network `lstm` reads the observation, the
 previous action (one-hot) and the reward as received, both zeros on first rows: hidden0 8 tanh, an
 LSTM of 6 (gates i f g o, 1 added to f, state 0 before first rows), two streams of 5 relu each.
@@ -146,7 +146,7 @@ def main():
         "T": T, "N": N, "A": A, "dueling": 1, "counted": T, "n_steps": 3, "double_q": 1,
         "over_time": 1, "discount": gae.float32(0.997), "rescaling": gae.float32(1e-3),
         "eta": gae.float32(0.9), "action": action[BURN_IN:], "reward": reward[BURN_IN:],
-        "flags": FLAGS[BURN_IN:], "weight": 0.5 + value(WEIGHT, N) / 4,
+        "flags": FLAGS[BURN_IN:], "weight": (value(WEIGHT, N) + 1) / 2,
     }
     heads = {"online": unroll_heads(online, inputs), "target": unroll_heads(target, inputs)}
     loss, results = q_loss.loss_of(case, heads["online"], heads["target"])

@@ -60,6 +60,23 @@ static void all_is_in_the_table(void **state) {
   free(text);
 }
 
+static void a_replay_has_a_line(void **state) {
+  (void)state;
+  struct wire_status status = status_of(0);
+  char *text = table(&status, 0, 0);
+  assert_null(strstr(text, "replay"));
+  free(text);
+  status.replay_windows = 812, status.replay_windows_needed = 50000, status.replay_ratio = NAN;
+  text = table(&status, 0, 0);
+  assert_non_null(strstr(text, "\nreplay      812 of 50k windows before training starts\n"));
+  free(text);
+  status.replay_windows = 52345, status.replay_ratio = 0.99731, status.replay_ratio_asked = 1;
+  text = table(&status, 0, 0);
+  assert_non_null(
+      strstr(text, "\nreplay      52k windows; 0.9973 sampled for each new one, 1 asked\n"));
+  free(text);
+}
+
 static void it_fits_a_terminal(void **state) {
   (void)state;
   struct wire_status status = status_of(PLAYERS);
@@ -81,6 +98,7 @@ static void json_is_json(void **state) {
   struct wire_status status = status_of(2);
   char *text;
   size_t bytes;
+  status.replay_windows = 812, status.replay_ratio = NAN;
   FILE *out = open_memstream(&text, &bytes);
   assert_int_equal(status_view_json(out, &status, "unix:/s"), 0);
   fclose(out);
@@ -90,6 +108,8 @@ static void json_is_json(void **state) {
   assert_string_equal(json_string_value(json_object_get(all, "address")), "unix:/s");
   assert_true(json_real_value(json_object_get(all, "return_mean")) == 476.66);
   assert_true(json_is_null(json_object_get(all, "eval_return_mean")));
+  assert_int_equal(json_integer_value(json_object_get(all, "replay_windows")), 812);
+  assert_true(json_is_null(json_object_get(all, "replay_ratio")));
   assert_int_equal(json_array_size(json_object_get(all, "players")), 2);
   first = json_array_get(json_object_get(all, "players"), 0);
   assert_int_equal(json_integer_value(json_object_get(first, "steps")), 1234567);
@@ -101,6 +121,7 @@ static void json_is_json(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(all_is_in_the_table),
+      cmocka_unit_test(a_replay_has_a_line),
       cmocka_unit_test(it_fits_a_terminal),
       cmocka_unit_test(json_is_json),
   };

@@ -27,6 +27,10 @@ static struct wire_status sent_status(void) {
   status.expected_environments = 17;
   status.eval_environments = 2;
   status.late_environments = 1;
+  status.replay_windows = 812;
+  status.replay_windows_needed = 5000;
+  status.replay_ratio = 0.99;
+  status.replay_ratio_asked = 1.25;
   strcpy(players[0].state, "stepping");
   players[0].late_environments = 0;
   strcpy(players[1].name, "eval/0/0");
@@ -50,6 +54,8 @@ static void it_is_what_protobuf_c_reads(void **state) {
   assert_string_equal(message->no_data, "nobody is here");
   assert_true(message->total_steps == 5000000000 && message->updates == 870);
   assert_true(message->seconds == 4 && message->trainer_wait == 0.91);
+  assert_true(message->replay_windows == 812 && message->replay_windows_needed == 5000);
+  assert_true(message->replay_ratio == 0.99 && message->replay_ratio_asked == 1.25);
   assert_int_equal(message->n_player, 2);
   assert_string_equal(message->player[1]->name, "eval/0/0");
   assert_string_equal(message->player[1]->state, "late");

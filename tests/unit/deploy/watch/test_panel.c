@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,6 +33,12 @@ static struct canvas make_screen(int width, int height) {
   return screen;
 }
 
+static void draw(struct panel *panel, const struct canvas *screen, const struct panel_text *text,
+                 float value, const float *probability, int chosen) {
+  const struct panel_choice choice = {value, probability, NULL, chosen};
+  panel_draw(panel, screen, text, &choice);
+}
+
 static void sizes_are_even_and_small_screens_enlarged(void **state) {
   (void)state;
   const char *names[] = {"left", "right"};
@@ -45,7 +52,7 @@ static void sizes_are_even_and_small_screens_enlarged(void **state) {
     panel_init(&panel, screen.width, screen.height, names, 2);
     assert_int_equal(panel.factor, cases[i].factor);
     assert_int_equal(panel.frame.width % 2 + panel.frame.height % 2, 0);
-    panel_draw(&panel, &screen, &words, 0, probability, 0);
+    draw(&panel, &screen, &words, 0, probability, 0);
     assert_int_equal(count(&panel, SCREEN),
                      screen.width * screen.height * panel.factor * panel.factor);
     panel_deinit(&panel);
@@ -61,13 +68,13 @@ static void bars_are_as_long_as_they_are_probable(void **state) {
   struct canvas screen = make_screen(4, 4);
   struct panel panel;
   panel_init(&panel, 4, 4, names, 3);
-  panel_draw(&panel, &screen, &words, 0, probability, 0);
+  draw(&panel, &screen, &words, 0, probability, 0);
   int quarter = count(&panel, CHOSEN), rest = count(&panel, BAR);
   assert_true(quarter > 100 && rest == 3 * quarter);
-  panel_draw(&panel, &screen, &words, 0, probability, 1);
+  draw(&panel, &screen, &words, 0, probability, 1);
   assert_int_equal(count(&panel, CHOSEN), rest);
   assert_int_equal(count(&panel, BAR), quarter);
-  panel_draw(&panel, &screen, &words, 0, probability, -1);
+  draw(&panel, &screen, &words, 0, probability, -1);
   assert_int_equal(count(&panel, CHOSEN), 0);
   panel_deinit(&panel);
   free(screen.pixels);
@@ -86,8 +93,38 @@ static void of_many_actions_the_likely_are_shown(void **state) {
   struct panel panel;
   panel_init(&panel, 4, 4, names, A);
   assert_true(panel.frame.height < 1000);
-  panel_draw(&panel, &screen, &words, 0, probability, A - 1);
+  draw(&panel, &screen, &words, 0, probability, A - 1);
   assert_true(count(&panel, CHOSEN) > 100 && count(&panel, CHOSEN) == count(&panel, BAR));
+  panel_deinit(&panel);
+  free(screen.pixels);
+}
+
+/* Beside an action's bar stands its value, and of many actions those of most value are shown. */
+static void values_stand_beside_the_bars(void **state) {
+  (void)state;
+  enum { A = 30 };
+  static const char *names[A];
+  float probability[A] = {0}, value[A] = {0};
+  for (int a = 0; a < A; a++) names[a] = " ";
+  for (int a = 0; a < A; a++) probability[a] = a == A - 1 ? 0.9f : 0.1f / (A - 1);
+  value[A - 1] = 1;
+  struct canvas screen = make_screen(4, 4);
+  struct panel panel;
+  panel_init(&panel, 4, 4, names, A);
+  draw(&panel, &screen, &words, 0, probability, A - 1);
+  size_t bytes = 3 * (size_t)panel.frame.width * (size_t)panel.frame.height;
+  uint8_t *percentages = malloc(bytes);
+  memcpy(percentages, panel.frame.pixels, bytes);
+  const float numbers[] = {0, 9.994f, -99.94f, 1234.5f, INFINITY};
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+    value[A - 1] = numbers[i];
+    const struct panel_choice choice = {0, probability, value, A - 1};
+    panel_draw(&panel, &screen, &words, &choice);
+    assert_memory_not_equal(panel.frame.pixels, percentages, bytes);
+    /* Only a row that is shown has a bar: the last action's, which is of most value. */
+    assert_int_equal(count(&panel, CHOSEN) > 100, numbers[i] > 0);
+  }
+  free(percentages);
   panel_deinit(&panel);
   free(screen.pixels);
 }
@@ -105,7 +142,7 @@ static void a_long_episode_keeps_its_newest_values(void **state) {
   struct panel panel;
   panel_init(&panel, 4, 4, names, 1);
   for (int i = 0; i < PANEL_MAX_PAST + 5; i++)
-    panel_draw(&panel, &screen, &text, (float)i, probability, 0);
+    draw(&panel, &screen, &text, (float)i, probability, 0);
   assert_int_equal(panel.num_past, PANEL_MAX_PAST);
   assert_true(panel.past[0] == 5 && panel.past[PANEL_MAX_PAST - 1] == PANEL_MAX_PAST + 4);
   panel_begin(&panel);
@@ -119,6 +156,7 @@ int main(void) {
       cmocka_unit_test(sizes_are_even_and_small_screens_enlarged),
       cmocka_unit_test(bars_are_as_long_as_they_are_probable),
       cmocka_unit_test(of_many_actions_the_likely_are_shown),
+      cmocka_unit_test(values_stand_beside_the_bars),
       cmocka_unit_test(a_long_episode_keeps_its_newest_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

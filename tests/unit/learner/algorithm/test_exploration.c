@@ -97,6 +97,16 @@ static void evaluation_has_its_own_whatever_the_kind(void **state) {
   }
 }
 
+static void the_mean_is_over_the_environments_that_are_expected(void **state) {
+  (void)state;
+  struct exploration exploration = per_environment(3);
+  double each = pow(0.4, 1) + pow(0.4, 4.5) + pow(0.4, 8);
+  assert_true(fabs(exploration_mean_epsilon(&exploration, 7) - each / 3) < 1e-7);
+  exploration.kind = EXPLORATION_LINEAR;
+  exploration.start = 1;
+  assert_true(fabs(exploration_mean_epsilon(&exploration, 500) - 0.525) < 1e-7);
+}
+
 static void misuse(void *subject, int what) {
   struct exploration *exploration = subject;
   if (what == 2) exploration->kind = (enum exploration_kind)99;
@@ -116,6 +126,7 @@ int main(void) {
       cmocka_unit_test(linear_goes_from_start_to_end),
       cmocka_unit_test(constant_stays),
       cmocka_unit_test(evaluation_has_its_own_whatever_the_kind),
+      cmocka_unit_test(the_mean_is_over_the_environments_that_are_expected),
       cmocka_unit_test(misuse_aborts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

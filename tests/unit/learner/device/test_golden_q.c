@@ -1,7 +1,7 @@
 /* q_loss against PyTorch in float64 (tests/golden/algorithms/q_loss.py), numbers and distributions:
  * on ref_double digit by digit, on devices in float to a part of each array's largest number. */
-#include "tests/unit/learner/device/golden_cases.h"
 #include "tests/unit/learner/device/q_testing.h"
+#include "tests/unit/support/golden_cases.h"
 
 enum { CASES = 9 };
 

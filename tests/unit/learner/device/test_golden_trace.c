@@ -1,7 +1,8 @@
 /* V-trace and generalised advantage estimation with the actor-critic loss on them, on every device,
  * against PyTorch in float64 (tests/golden/algorithms): advantages, targets, the loss in both
  * reductions, and its gradients at the heads. */
-#include "tests/unit/learner/device/golden_cases.h"
+#include "tests/unit/learner/device/device_testing.h"
+#include "tests/unit/support/golden_cases.h"
 
 /* Shapes: flags, reward, value (T+1, N); the others (T, N), logits and d_logits (T, N, A). */
 struct arrays {
@@ -29,6 +30,20 @@ static struct arrays make_arrays(struct testing *t, const struct golden_cases *g
       .d_logits = testing_room(t, steps * A),
       .sums = testing_room(t, ACTOR_CRITIC_SUMS),
   };
+}
+
+/* Checks the first n numbers of a device array against the golden array of `count`: each within
+ * tolerance * (1 + |expected|). */
+static void golden_compare(const struct golden_cases *golden, const char *name, size_t count,
+                           struct testing *t, const real *x, size_t n, double tolerance) {
+  const double *expected = golden_numbers(golden, name, count);
+  float *got = check_alloc(n, sizeof(*got));
+  t->device->ops->download(t->device, got, x, n);
+  for (size_t i = 0; i < n; i++)
+    if (!(fabs((double)got[i] - expected[i]) <= tolerance * (1 + fabs(expected[i]))))
+      fail_msg("%s, case %s, %s: element %zu of %s is %.9g, expected %.12g", golden->path,
+               golden->name, device_describe(t->device), i, name, (double)got[i], expected[i]);
+  free(got);
 }
 
 /* policy, baseline and entropy are sums over the unmasked steps. */

@@ -36,13 +36,14 @@ static struct acted act(struct testing *t, const struct q_batch *batch) {
 static float priority_of(const struct q_batch *batch, const struct acted *acted, int n) {
   enum { MAX_ROWS = 14 };
   const struct device_q_loss *loss = &batch->loss;
-  const struct td_settings settings = {.counted = loss->counted,
-                                       .n_steps = loss->n_steps,
-                                       .discount = loss->discount,
-                                       .reward_scale = loss->reward_scale,
-                                       .reward_clip = loss->reward_clip,
-                                       .rescaling = loss->rescaling,
-                                       .eta = loss->eta};
+  const struct td_priority_config config = {.T = loss->T,
+                                            .counted = loss->counted,
+                                            .n_steps = loss->n_steps,
+                                            .discount = loss->discount,
+                                            .reward_scale = loss->reward_scale,
+                                            .reward_clip = loss->reward_clip,
+                                            .rescaling = loss->rescaling,
+                                            .eta = loss->eta};
   float value[MAX_ROWS], largest[MAX_ROWS], reward[MAX_ROWS];
   uint8_t flags[MAX_ROWS];
   for (int t = 0; t <= loss->T; t++) {
@@ -50,7 +51,7 @@ static float priority_of(const struct q_batch *batch, const struct acted *acted,
     value[t] = acted->value[i], largest[t] = acted->largest[i];
     reward[t] = batch->reward[i], flags[t] = batch->flags[i];
   }
-  return td_priority(&settings, value, largest, reward, flags, loss->T);
+  return td_priority(&config, value, largest, reward, flags);
 }
 
 static void test_against_q_loss(void **state) {

@@ -45,13 +45,14 @@ static void test_by_hand(void **state) {
   (void)state;
   static const float value[4] = {0};
   for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
-    struct td_settings settings = {.counted = table[k].counted,
-                                   .n_steps = table[k].n_steps,
-                                   .discount = 0.9f,
-                                   .reward_scale = 1,
-                                   .eta = table[k].eta};
-    double got = (double)td_priority(&settings, value, table[k].largest, table[k].reward,
-                                     table[k].flags, 3),
+    struct td_priority_config config = {.T = 3,
+                                        .counted = table[k].counted,
+                                        .n_steps = table[k].n_steps,
+                                        .discount = 0.9f,
+                                        .reward_scale = 1,
+                                        .eta = table[k].eta};
+    double got = (double)td_priority(&config, value, table[k].largest, table[k].reward,
+                                     table[k].flags),
            expected = table[k].expected;
     if (isnan(expected) ? !isnan(got) : !(fabs(got - expected) <= 1e-6 * (1 + expected)))
       fail_msg("%s: %.9g, not %.9g", table[k].name, got, expected);

@@ -61,6 +61,20 @@ static void what_there_is_none_of_is_left_out(void **state) {
                       "4882 episodes  cartpole vtrace");
 }
 
+static void a_replay_is_shown_until_training_starts(void **state) {
+  (void)state;
+  struct wire_status status = run;
+  char line[512];
+  status.replay_windows = 8120, status.replay_windows_needed = 50000, status.replay_ratio = NAN;
+  live_format(line, sizeof(line), &status, NULL, 82);
+  assert_string_equal(line,
+                      "1.23M steps  220k/s  return 492.21  60 of 64 environments  "
+                      "replay 8120 of 50000");
+  status.replay_ratio = 1;
+  live_format(line, sizeof(line), &status, NULL, 0);
+  assert_null(strstr(line, "replay"));
+}
+
 static void an_evaluation_shows_its_own(void **state) {
   (void)state;
   struct wire_status status = run;
@@ -83,6 +97,7 @@ int main(void) {
       cmocka_unit_test(on_a_wide_terminal_all_is_shown),
       cmocka_unit_test(a_narrow_one_shows_whole_fields),
       cmocka_unit_test(what_there_is_none_of_is_left_out),
+      cmocka_unit_test(a_replay_is_shown_until_training_starts),
       cmocka_unit_test(an_evaluation_shows_its_own),
       cmocka_unit_test(a_file_gets_few_lines),
   };

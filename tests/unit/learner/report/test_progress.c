@@ -203,6 +203,34 @@ static void the_last_returns_are_handed_out(void **state) {
   progress_destroy(progress);
 }
 
+/* Of 8 environments the first two explore most; one that joined beyond them explores least. */
+static void the_most_and_the_least_random_are_apart(void **state) {
+  (void)state;
+  struct progress *progress = create((struct progress_config){
+      .target_return = NAN, .max_kept = 10, .most_random = 2, .least_random = 6});
+  for (int i = 0; i < 8; i++) progress_add_episode(progress, false, i, i, 1);
+  progress_keep_episode(progress, 9, 9, 1);
+  progress_count_kept(progress);
+  for (int i = 0; i < 8; i++) progress_add_episode(progress, true, i, 1000, 1);
+  struct progress_returns most = progress_returns(progress, PROGRESS_MOST_RANDOM);
+  struct progress_returns least = progress_returns(progress, PROGRESS_LEAST_RANDOM);
+  assert_true(most.count == 2 && most.mean == 0.5 && most.max == 1);
+  assert_true(least.count == 3 && least.min == 6 && least.max == 9);
+  assert_true(fabs(least.mean - 22.0 / 3) < 1e-12);
+  progress_restore(progress, 50, 1000);
+  assert_int_equal(progress_returns(progress, PROGRESS_MOST_RANDOM).count, 2);
+  for (int i = 0; i < 150; i++) progress_add_episode(progress, false, 0, 5, 1);
+  most = progress_returns(progress, PROGRESS_MOST_RANDOM);
+  assert_true(most.window == PROGRESS_WINDOW && most.mean == 5);
+  progress_destroy(progress);
+
+  progress = create((struct progress_config){.target_return = NAN});
+  for (int i = 0; i < 8; i++) progress_add_episode(progress, false, i, i, 1);
+  assert_int_equal(progress_returns(progress, PROGRESS_MOST_RANDOM).count, 0);
+  assert_int_equal(progress_returns(progress, PROGRESS_LEAST_RANDOM).count, 0);
+  progress_destroy(progress);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(stops_at_total_steps_once),
@@ -216,6 +244,7 @@ int main(void) {
       cmocka_unit_test(returns_are_read_while_episodes_come),
       cmocka_unit_test(evaluation_counts_a_quota_of_each_environment),
       cmocka_unit_test(the_last_returns_are_handed_out),
+      cmocka_unit_test(the_most_and_the_least_random_are_apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

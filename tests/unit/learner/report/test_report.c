@@ -35,8 +35,8 @@ static void set(struct fixture *f, const char *name, const char *value) {
     fail_msg("%s", error.text);
 }
 
-/* A run of catch; `name` and `value`: one more option, or NULL. */
-static struct fixture *create(const char *name, const char *value) {
+/* A run of catch, with some more options: names and values, then NULL. */
+static struct fixture *create_with(const char *const *options) {
   struct fixture *f = calloc(1, sizeof(*f));
   char path[128];
   snprintf(f->folder, sizeof(f->folder), "/tmp/report-XXXXXX");
@@ -48,7 +48,7 @@ static struct fixture *create(const char *name, const char *value) {
   set(f, "logdir", path);
   set(f, "env", "catch");
   set(f, "tensorboard", "false");
-  if (name) set(f, name, value);
+  for (; options[0]; options += 2) set(f, options[0], options[1]);
   learner_options_apply_preset(&f->options);
   log_init("test", LOG_ERROR);
   struct run_callbacks callbacks = {.on_stop = nothing, .on_saved = nothing};
@@ -56,6 +56,11 @@ static struct fixture *create(const char *name, const char *value) {
   if (run_create(&f->run, &f->options, &callbacks, &error) != STATUS_OK) fail_msg("%s", error.text);
   assert_int_equal(report_open(&f->report, &f->run, START, &error), STATUS_OK);
   return f;
+}
+
+/* With one more option, or NULL. */
+static struct fixture *create(const char *name, const char *value) {
+  return create_with((const char *const[]){name, value, NULL});
 }
 
 static void destroy(struct fixture *f) {
@@ -275,6 +280,178 @@ static void a_tick_after_the_end_writes_nothing(void **state) {
   destroy(f);
 }
 
+/* ---- a replay, whose figures are made up */
+
+static struct source_counters made_up;
+
+static struct source_counters give_made_up(struct source *source) {
+  (void)source;
+  return made_up;
+}
+
+static const struct source_ops MADE_UP = {.counters = give_made_up};
+static struct source made_up_source = {&MADE_UP};
+
+/* A run of dqn with 8 environments. *own: the run's source, for destroy_replay. */
+static struct fixture *create_replay(struct source **own) {
+  static const char *const options[] = {"agent",
+                                        "dqn",
+                                        "num_envs",
+                                        "8",
+                                        "replay_steps",
+                                        "20000",
+                                        "replay_ratio",
+                                        "0.25",
+                                        "replay_min_steps",
+                                        "1000",
+                                        "exploration",
+                                        "per_environment",
+                                        "epsilon_start",
+                                        "0.4",
+                                        NULL};
+  struct fixture *f = create_with(options);
+  *own = f->run.source;
+  f->run.source = &made_up_source;
+  made_up = (struct source_counters){
+      .replays = true, .windows_given = 812, .windows_held = 812, .windows_needed = 5000};
+  return f;
+}
+
+static void destroy_replay(struct fixture *f, struct source *own) {
+  f->run.source = own;
+  destroy(f);
+}
+
+static double value(const struct fixture *f, const char *name) {
+  struct metric *metric = metrics_find(f->run.metrics, name);
+  if (!metric) fail_msg("there is no metric %s", name);
+  return metric_value(metric);
+}
+
+static void a_replay_is_measured(void **state) {
+  (void)state;
+  struct source *own;
+  struct fixture *f = create_replay(&own);
+  const struct wire_status *status = &f->report.vitals.status;
+  report_tick(&f->report, START + SECOND);
+  assert_true(value(f, "replay/windows") == 812 && value(f, "fifo/windows") == 812);
+  assert_true(value(f, "replay/windows_needed") == 5000 && isnan(value(f, "replay/ratio")));
+  assert_true(status->replay_windows == 812 && status->replay_windows_needed == 5000);
+  assert_true(isnan(status->replay_ratio) && status->replay_ratio_asked == 0.25);
+  made_up.windows_given = 6000, made_up.windows_held = 5500;
+  made_up.windows_since = 1000, made_up.windows_sampled = 240;
+  made_up.priorities_late = 3, made_up.priorities_not_finite = 2;
+  report_tick(&f->report, START + 2 * SECOND);
+  assert_true(value(f, "replay/ratio") == 0.24 && value(f, "replay/ratio_asked") == 0.25);
+  assert_true(value(f, "replay/windows_sampled") == 240 && value(f, "replay/windows") == 5500);
+  assert_true(value(f, "replay/priorities_late") == 3);
+  assert_true(value(f, "replay/priorities_not_finite") == 2);
+  assert_true(status->replay_ratio == 0.24);
+  assert_non_null(metrics_find(f->run.metrics, "replay/initial_priority"));
+  assert_non_null(metrics_find(f->run.metrics, "replay/updated_priority"));
+  assert_non_null(metrics_find(f->run.metrics, "replay/window_age_steps"));
+  destroy_replay(f, own);
+}
+
+/* Of 8 environments 0 and 1 explore most, 6 and 7 least. */
+static void returns_are_reported_by_exploration(void **state) {
+  (void)state;
+  struct source *own;
+  struct fixture *f = create_replay(&own);
+  for (int i = 0; i < 8; i++) progress_add_episode(f->run.progress, false, i, i, 1);
+  report_tick(&f->report, START + SECOND);
+  assert_true(value(f, "train/episode_return_most_random") == 0.5);
+  assert_true(value(f, "train/episode_return_least_random") == 6.5);
+  double mean = 0;
+  for (int i = 0; i < 8; i++) mean += pow(0.4, 1 + i) / 8;
+  assert_true(fabs(value(f, "exploration/epsilon") - mean) < 1e-6);
+  f->run.resumed = true; /* only short episodes have ended */
+  report_tick(&f->report, START + 2 * SECOND);
+  assert_true(isnan(value(f, "train/episode_return_most_random")));
+  assert_true(isnan(value(f, "train/episode_return_least_random")));
+  destroy_replay(f, own);
+}
+
+static void without_a_replay_there_is_none_of_that(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  report_tick(&f->report, START + SECOND);
+  assert_null(metrics_find(f->run.metrics, "replay/windows"));
+  assert_null(metrics_find(f->run.metrics, "replay/initial_priority"));
+  assert_null(metrics_find(f->run.metrics, "exploration/epsilon"));
+  assert_int_equal(f->report.vitals.status.replay_windows_needed, 0);
+  assert_true(isnan(f->report.vitals.status.replay_ratio));
+  destroy(f);
+}
+
+/* An actor with eight environments. */
+static void join(struct fixture *f) {
+  struct wire_join_request request = {
+      .name = "actor/0/0", .num_environments = 8, .role = WIRE_ROLE_TRAIN, .space = f->run.space};
+  struct lease *lease;
+  struct rpc_stream *superseded;
+  struct error error;
+  assert_int_equal(leases_join(f->run.leases, &lease, &superseded, &request, START, &error),
+                   STATUS_OK);
+}
+
+/* A tick every second; each time so many updates and steps more. */
+static void tick(struct fixture *f, int from, int to, int updates, int steps) {
+  for (int second = from; second <= to; second++) {
+    struct trainer_report trainer = {.updates = updates * second};
+    progress_add_steps(f->run.progress, steps);
+    vitals_tick(&f->report.vitals, &trainer, START + second * SECOND);
+  }
+}
+
+static void what_a_replay_waits_for_is_known(void **state) {
+  (void)state;
+  struct source *own;
+  struct fixture *f = create_replay(&own);
+  const char *no_data = f->report.vitals.status.no_data;
+  const int stride = learner_options_stride(&f->options);
+  char estimate[64];
+  join(f);
+  tick(f, 1, 9, 0, 40);
+  assert_string_equal(no_data, "");
+  tick(f, 10, 12, 0, 40);
+  snprintf(estimate, sizeof(estimate), "so it takes about %d s more",
+           ((5000 - 812) * stride + 39) / 40);
+  assert_non_null(strstr(no_data, "the replay holds 812 of 5000 windows before training starts"));
+  assert_non_null(strstr(no_data, estimate));
+  made_up.windows_held = 5100, made_up.windows_since = 100, made_up.windows_sampled = 20;
+  tick(f, 13, 14, 0, 40);
+  assert_non_null(strstr(no_data, "new windows, which --replay_ratio=0.25 asks for"));
+  made_up.full = true;
+  tick(f, 15, 16, 0, 0);
+  assert_non_null(strstr(no_data, "sampling is 5 windows behind --replay_ratio=0.25: actors wait"));
+  destroy_replay(f, own);
+}
+
+/* Updates are made all the time. */
+static void acting_that_waits_for_a_replay_is_noticed(void **state) {
+  (void)state;
+  struct source *own;
+  struct fixture *f = create_replay(&own);
+  const struct vitals *vitals = &f->report.vitals;
+  join(f);
+  made_up.full = true, made_up.windows_since = 100, made_up.windows_sampled = 2;
+  tick(f, 1, 9, 1, 0);
+  assert_int_equal(vitals->acting.said, SILENCE_NONE);
+  tick(f, 10, 11, 1, 0);
+  assert_int_equal(vitals->acting.said, SILENCE_ACTING);
+  assert_string_equal(vitals->status.no_data, "");
+  assert_int_equal(vitals->silence.said, SILENCE_NONE);
+  destroy_replay(f, own);
+
+  f = create_replay(&own); /* actors that are slow are another matter */
+  join(f);
+  made_up.full = false;
+  tick(f, 1, 20, 1, 0);
+  assert_int_equal(f->report.vitals.acting.said, SILENCE_NONE);
+  destroy_replay(f, own);
+}
+
 static void metrics_can_be_off(void **state) {
   (void)state;
   struct fixture *f = create("metrics_secs", "0");
@@ -311,6 +488,11 @@ int main(void) {
       cmocka_unit_test(metrics_are_written_when_they_are_due),
       cmocka_unit_test(the_last_metrics_count_every_episode),
       cmocka_unit_test(a_tick_after_the_end_writes_nothing),
+      cmocka_unit_test(a_replay_is_measured),
+      cmocka_unit_test(returns_are_reported_by_exploration),
+      cmocka_unit_test(without_a_replay_there_is_none_of_that),
+      cmocka_unit_test(what_a_replay_waits_for_is_known),
+      cmocka_unit_test(acting_that_waits_for_a_replay_is_noticed),
       cmocka_unit_test(metrics_can_be_off),
       cmocka_unit_test(a_result_that_cannot_be_written_is_an_error),
   };

@@ -114,11 +114,11 @@ static void the_trainer_is_busy(void **state) {
   struct silence_figures f = figures();
   struct wire_player running = player("actor/0/0", "running", 7);
   f.players = &running, f.num_players = 1;
-  f.busy_us = 11 * SECOND, f.still_us = 7 * SECOND, f.fifo_full = true;
+  f.busy_us = 11 * SECOND, f.still_us = 7 * SECOND, f.acting_waits = true;
   says(&f, SILENCE_TRAINER,
        "the trainer has been busy with one update for 11 s and the FIFO is full: actors wait for "
        "it");
-  f.fifo_full = false;
+  f.acting_waits = false;
   says(&f, SILENCE_TRAINER, "the trainer has been busy with one update for 11 s");
 }
 
@@ -136,6 +136,50 @@ static void steps_come_slowly(void **state) {
   says(&f, SILENCE_DROPPED,
        "7 windows closed before the newest update and were dropped, as the algorithm is "
        "synchronous");
+}
+
+/* 12 s without an update from a replay of windows every 40 steps. */
+static struct silence_figures of_replay(void) {
+  struct silence_figures f = figures();
+  f.replay.exists = true, f.replay.ratio = 0.5, f.replay.stride = 40;
+  f.replay.windows = 812, f.replay.needed = 5000;
+  return f;
+}
+
+static void a_replay_fills(void **state) {
+  (void)state;
+  struct silence_figures f = of_replay();
+  struct wire_player stepping = player("actor/0/0", "stepping", 0.1);
+  f.players = &stepping, f.num_players = 1, f.still_us = SECOND / 10, f.steps_per_second = 2000;
+  says(&f, SILENCE_STARTING,
+       "the replay holds 812 of 5000 windows before training starts; the environments make 2000 "
+       "steps/s, so it takes about 84 s more");
+  f.steps_per_second = 0;
+  says(&f, SILENCE_STARTING,
+       "the replay holds 812 of 5000 windows before training starts; the environments make 0 "
+       "steps/s");
+  f.replay.started = true, f.replay.due = 12, f.steps_per_second = 20;
+  says(&f, SILENCE_WINDOWS,
+       "the trainer waits for 40 new windows, which --replay_ratio=0.5 asks for before the next "
+       "batch of 32; the environments make 20 steps/s, so it takes about 80 s more");
+  f.still_us = 12 * SECOND, f.num_players = 0;
+  says(&f, SILENCE_NOBODY,
+       "no actor is connected: 0 of 16 environments; they are expected at unix:/s");
+}
+
+static void acting_waits_for_a_replay(void **state) {
+  (void)state;
+  struct silence_figures f = of_replay();
+  char text[512];
+  f.replay.started = true, f.replay.due = 130;
+  f.busy_us = 11 * SECOND, f.still_us = 7 * SECOND, f.acting_waits = true;
+  says(&f, SILENCE_TRAINER,
+       "the trainer has been busy with one update for 11 s and sampling is 130 windows behind "
+       "--replay_ratio=0.5: actors wait for it");
+  assert_int_equal(silence_explain_acting(text, sizeof(text), &f), SILENCE_ACTING);
+  assert_string_equal(text,
+                      "actors wait for the trainer: sampling is 130 windows behind "
+                      "--replay_ratio=0.5");
 }
 
 static void actors_that_keep_dying_are_absent(void **state) {
@@ -233,6 +277,8 @@ int main(void) {
       cmocka_unit_test(inference_is_busy),
       cmocka_unit_test(the_trainer_is_busy),
       cmocka_unit_test(steps_come_slowly),
+      cmocka_unit_test(a_replay_fills),
+      cmocka_unit_test(acting_waits_for_a_replay),
       cmocka_unit_test(actors_that_keep_dying_are_absent),
       cmocka_unit_test(a_small_place_is_not_overrun),
       cmocka_unit_test(it_is_said_less_and_less_often),

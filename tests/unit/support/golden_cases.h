@@ -1,9 +1,19 @@
 /* Reads the golden files of algorithms: cases of named arrays. The layout is described in
  * tests/golden/algorithms/gae.py. Tests run from the root of the repository. */
-#ifndef ACORN_TESTS_UNIT_LEARNER_DEVICE_GOLDEN_CASES_H
-#define ACORN_TESTS_UNIT_LEARNER_DEVICE_GOLDEN_CASES_H
+#ifndef ACORN_TESTS_UNIT_SUPPORT_GOLDEN_CASES_H
+#define ACORN_TESTS_UNIT_SUPPORT_GOLDEN_CASES_H
 
-#include "tests/unit/learner/device/device_testing.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/check.h"
 
 enum { GOLDEN_MAX_ARRAYS = 32, GOLDEN_MAX_NUMBERS = 4096, GOLDEN_NAME_BYTES = 32 };
 
@@ -95,20 +105,6 @@ static inline int32_t *golden_integers(const struct golden_cases *golden, const 
   int32_t *integers = check_alloc(count, sizeof(*integers));
   for (size_t i = 0; i < count; i++) integers[i] = (int32_t)x[i];
   return integers;
-}
-
-/* Checks the first n numbers of a device array against the golden array of `count`: each within
- * tolerance * (1 + |expected|). */
-static inline void golden_compare(const struct golden_cases *golden, const char *name, size_t count,
-                                  struct testing *t, const real *x, size_t n, double tolerance) {
-  const double *expected = golden_numbers(golden, name, count);
-  float *got = check_alloc(n, sizeof(*got));
-  t->device->ops->download(t->device, got, x, n);
-  for (size_t i = 0; i < n; i++)
-    if (!(fabs((double)got[i] - expected[i]) <= tolerance * (1 + fabs(expected[i]))))
-      fail_msg("%s, case %s, %s: element %zu of %s is %.9g, expected %.12g", golden->path,
-               golden->name, device_describe(t->device), i, name, (double)got[i], expected[i]);
-  free(got);
 }
 
 #endif

@@ -1,0 +1,160 @@
+/* q/delta: how far the values with the stored state are from those with the recomputed one. */
+#include "learner/algorithm/algorithm.h"
+#include "learner/algorithms.h"
+#include "learner/options.h"
+#include "learner/train/update_stats.h"
+#include "tests/unit/learner/network/fixture.h"
+
+enum { T = 5, N = 4 };
+
+struct world {
+  struct device *device;
+  struct network *network;
+  struct train_batch *batch;
+  struct learner_options options;
+  const struct algorithm *algorithm;
+  real *params, *gradient;
+};
+
+/* In double, of a dueling network with an LSTM. */
+static struct world make_world(int burn_in) {
+  struct world w = {.device = fixture_device("ref_double"),
+                    .options = {.agent = "r2d2",
+                                .unroll_length = T,
+                                .burn_in = burn_in,
+                                .batch_size = N,
+                                .n_steps = 2,
+                                .partial_returns = true,
+                                .double_q = true,
+                                .discount = 0.9,
+                                .reward_scale = 1,
+                                .priority_eta = 0.9,
+                                .loss_reduction = "mean"}};
+  struct network_config config = fixture_config("lstm", 1, ACTIVATION_TANH);
+  config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+  w.network = fixture_network(&config);
+  w.batch = fixture_batch(w.device, w.network, burn_in + T, N, 3);
+  w.algorithm = algorithms_find(w.options.agent)->algorithm;
+  size_t P = network_num_parameters(w.network), numbers = P + (size_t)w.algorithm->num_sums;
+  w.params = w.device->ops->alloc(w.device, P * w.device->ops->real_bytes);
+  w.gradient = w.device->ops->alloc(w.device, numbers * w.device->ops->real_bytes);
+  struct stream stream = {5, 0};
+  for (size_t i = 0; i < P; i++) ((double *)w.params)[i] = stream_between(&stream, -0.5, 0.5);
+  float *weight = w.batch->weight.host;
+  for (int n = 0; n < N; n++) weight[n] = 1;
+  return w;
+}
+
+static void destroy_world(struct world *w) {
+  w->device->ops->release(w->device, w->params);
+  w->device->ops->release(w->device, w->gradient);
+  train_batch_destroy(w->device, w->batch);
+  network_destroy(w->network);
+  device_destroy(w->device);
+}
+
+/* The state (N, S) before a step, and the heads (N, stride) there, computed from the window's first
+ * step; `from`: of a state that is given instead, else NULL. */
+static void compute(const struct world *w, real *state, double *heads, int step, const real *from) {
+  struct network_workspace *workspace =
+      network_workspace_create(w->network, w->device, (step + 1) * N, false);
+  struct device_inputs inputs = fixture_batch_inputs(w->network, w->batch);
+  struct network_outputs out;
+  if (state) network_forward(workspace, &out, state, w->params, &inputs, w->batch->state, step, N);
+  size_t rows = (size_t)step * N;
+  inputs.observation += rows * w->batch->shape.row_stride;
+  inputs.previous_action = (const int32_t *)inputs.previous_action + rows;
+  inputs.reward += rows;
+  inputs.flags += rows;
+  network_forward(workspace, &out, NULL, w->params, &inputs, from ? from : state, 1, N);
+  memcpy(heads, out.head, (size_t)(N * out.stride) * sizeof(double));
+  network_workspace_destroy(workspace);
+}
+
+static double value(const double *head, int a) {
+  double mean = 0;
+  for (int k = 0; k < ACTIONS; k++) mean += head[k] / ACTIONS;
+  return head[a] - mean + head[ACTIONS];
+}
+
+static double distance(const double *stored, const double *recomputed) {
+  double sum = 0;
+  for (int n = 0; n < N; n++) {
+    const double *a = stored + n * (ACTIONS + 1), *b = recomputed + n * (ACTIONS + 1);
+    double squares = 0, largest = 0;
+    for (int k = 0; k < ACTIONS; k++) {
+      squares += (value(a, k) - value(b, k)) * (value(a, k) - value(b, k));
+      largest = fmax(largest, fabs(value(b, k)));
+    }
+    sum += sqrt(squares) / largest;
+  }
+  return sum / N;
+}
+
+/* What an update reports. */
+static double reported(const struct world *w) {
+  struct learning learning = {w->device, w->network, &w->options};
+  void *self = w->algorithm->create(&learning);
+  struct device_inputs inputs = fixture_batch_inputs(w->network, w->batch);
+  struct device_schedule device_schedule = {0};
+  struct schedule schedule = {.update = 1, .device = &device_schedule};
+  struct parameters params = {.online = w->params, .target = w->params};
+  w->algorithm->gradient(self, w->gradient, &params, w->batch, &inputs, &schedule);
+  const double *sums = (const double *)w->gradient + network_num_parameters(w->network);
+  struct update_stats stats = update_stats_read(sums, 1, w->algorithm);
+  w->algorithm->complete(self, &stats.losses, &schedule);
+  w->algorithm->destroy(self);
+  for (int i = 0; i < w->algorithm->num_terms; i++)
+    if (strcmp(w->algorithm->terms[i].name, "q/delta") == 0) return stats.losses.term[i];
+  fail_msg("there is no q/delta");
+  return 0;
+}
+
+/* With and without burn-in; right behind it, in the middle of the unroll, and at its last row. */
+static const struct { int burn_in, step; } cases[] = {{0, T}, {0, 2}, {3, 3}, {3, 5}, {3, 3 + T}};
+enum { NUM_CASES = sizeof(cases) / sizeof(*cases) };
+
+static void a_state_of_the_same_parameters_is_as_good(void **state) {
+  (void)state;
+  for (int i = 0; i < NUM_CASES; i++) {
+    struct world w = make_world(cases[i].burn_in);
+    double heads[N * (ACTIONS + 1)];
+    train_batch_keep_next(w.device, w.batch, cases[i].step);
+    compute(&w, w.batch->next_state, heads, cases[i].step, NULL);
+    assert_true(fabs(reported(&w)) < 1e-12);
+    destroy_world(&w);
+  }
+}
+
+static void another_state_is_as_far_as_the_values_are(void **state) {
+  (void)state;
+  for (int i = 0; i < NUM_CASES; i++) {
+    struct world w = make_world(cases[i].burn_in);
+    double recomputed[N * (ACTIONS + 1)], stored[N * (ACTIONS + 1)];
+    train_batch_keep_next(w.device, w.batch, cases[i].step);
+    compute(&w, w.batch->next_state, recomputed, cases[i].step, NULL);
+    double *next = (double *)w.batch->next_state;
+    for (int k = 0; k < N * w.batch->shape.state_size; k++) next[k] += 0.3 * (k % 3 - 1);
+    compute(&w, NULL, stored, cases[i].step, w.batch->next_state);
+    double expected = distance(stored, recomputed);
+    assert_true(expected > 1e-4);
+    assert_true(fabs(reported(&w) - expected) < 1e-12 * fmax(1, expected));
+    destroy_world(&w);
+  }
+}
+
+static void without_a_state_there_is_no_figure(void **state) {
+  (void)state;
+  struct world w = make_world(3);
+  assert_true(isnan(reported(&w)));
+  destroy_world(&w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_state_of_the_same_parameters_is_as_good),
+      cmocka_unit_test(another_state_is_as_far_as_the_values_are),
+      cmocka_unit_test(without_a_state_there_is_no_figure),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
