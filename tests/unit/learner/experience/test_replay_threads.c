@@ -81,7 +81,8 @@ static struct world *create_with(double ratio, double band, int footprint, bool 
                                      .exponent = 0.9,
                                      .importance = 0.6,
                                      .burn_in = BURN_IN,
-                                     .priority = {.counted = T - BURN_IN,
+                                     .priority = {.T = T - BURN_IN,
+                                                  .counted = T - BURN_IN,
                                                   .n_steps = 3,
                                                   .discount = 0.9f,
                                                   .reward_scale = 1,
@@ -241,7 +242,7 @@ static void what_is_sampled_is_what_was_played(void **state) {
     pthread_t trainer, looker;
     pthread_create(&trainer, NULL, train, w);
     pthread_create(&looker, NULL, look, w);
-    int windows = guarded() ? 100 : 600;
+    int windows = guarded() ? 150 : 3000;
     for (int n = 0; n < windows; n++) give_next(w);
     source_drain(w->source); /* what is due is sampled */
     struct source_counters counters = source_counters(w->source);
