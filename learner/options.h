@@ -113,6 +113,9 @@ bool learner_options_learns(const struct learner_options *options);
 /* Evaluators that suit the agent: a launcher starts so many unless told otherwise. */
 int learner_options_evaluators(const struct learner_options *options);
 
+/* Whether it learns from a replay. */
+bool learner_options_replays(const struct learner_options *options);
+
 /* Whether the agent's network reads an image. */
 bool learner_options_pixels(const struct learner_options *options);
 

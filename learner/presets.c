@@ -217,11 +217,11 @@ enum { ENVS_PER_ACTOR = 16 };
 
 /* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
 static const struct agent {
-  const char *name, *network;
+  const char *name, *algorithm, *network;
   int evaluators;
 } agents[] = {
 #define AGENT(name, algorithm, policy, network, pace, evaluators, help) \
-  {#name, network, evaluators},
+  {#name, #algorithm, network, evaluators},
     ALGORITHMS(AGENT)
 #undef AGENT
 };
@@ -235,6 +235,11 @@ static const struct agent *agent_of(const struct learner_options *options) {
 
 bool learner_options_learns(const struct learner_options *options) {
   return !agent_of(options)->network[0];
+}
+
+/* What the algorithm itself says, see above. */
+bool learner_options_replays(const struct learner_options *options) {
+  return strcmp(agent_of(options)->algorithm, "&algorithm_q_learning") == 0;
 }
 
 int learner_options_evaluators(const struct learner_options *options) {
@@ -318,22 +323,15 @@ void learner_options_apply_preset(struct learner_options *options) {
   apply_network_defaults(options);
 }
 
-enum status learner_options_check(const struct learner_options *options, struct error *error) {
+/* ---- options that contradict each other */
+
+static enum status check_serving(const struct learner_options *options, struct error *error) {
   int64_t max = options->max_envs ? options->max_envs : 2 * options->num_envs;
   if (max < options->num_envs)
     return status_fail(
         error, STATUS_INVALID,
         "--max_envs=%lld is less than --num_envs=%lld: leave it out, or give it at least that",
         (long long)max, (long long)options->num_envs);
-  if (options->frame_stack > 1 && !learner_options_pixels(options))
-    return status_fail(error, STATUS_INVALID,
-                       "--frame_stack=%lld: network %s does not stack frames; impala_shallow, "
-                       "impala_deep and nature do",
-                       (long long)options->frame_stack, options->network);
-  if (options->frame_stack - 1 > options->unroll_length)
-    return status_fail(error, STATUS_INVALID,
-                       "--frame_stack=%lld needs --unroll_length of at least %lld",
-                       (long long)options->frame_stack, (long long)options->frame_stack - 1);
   if (options->checkpoint[0] && strcmp(options->mode, "evaluate") != 0)
     return status_fail(error, STATUS_INVALID,
                        "--checkpoint=%.300s: a named checkpoint is for --mode=evaluate; training "
@@ -349,6 +347,85 @@ enum status learner_options_check(const struct learner_options *options, struct 
         error, STATUS_INVALID,
         "--mode=evaluate needs --logdir=RUN: the run folder whose newest checkpoint is played");
   return STATUS_OK;
+}
+
+/* A replay's pages are long enough for any. */
+static enum status check_frames(const struct learner_options *options, struct error *error) {
+  if (options->frame_stack > 1 && !learner_options_pixels(options))
+    return status_fail(error, STATUS_INVALID,
+                       "--frame_stack=%lld: network %s does not stack frames; impala_shallow, "
+                       "impala_deep and nature do",
+                       (long long)options->frame_stack, options->network);
+  if (options->frame_stack - 1 > options->unroll_length && !learner_options_replays(options))
+    return status_fail(error, STATUS_INVALID,
+                       "--frame_stack=%lld needs --unroll_length of at least %lld",
+                       (long long)options->frame_stack, (long long)options->frame_stack - 1);
+  return STATUS_OK;
+}
+
+/* What would be ignored, or make windows that the agent cannot train on. */
+static enum status check_without_replay(const struct learner_options *options,
+                                        struct error *error) {
+  const char *name = options->burn_in            ? "burn_in"
+                     : options->window_stride    ? "window_stride"
+                     : !options->partial_returns ? "partial_returns"
+                     : options->dueling          ? "dueling"
+                     : options->noisy            ? "noisy"
+                     : options->atoms > 1        ? "atoms"
+                                                 : NULL;
+  if (strcmp(options->preset, "auto") != 0)
+    return status_fail(error, STATUS_INVALID,
+                       "--preset=%s: these are settings of r2d2, and the agent is %s: leave it out",
+                       options->preset, options->agent);
+  if (!name) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--%s: agent %s has no replay and no values of actions: leave it out, or take "
+                     "one of r2d2, dqn, double_dqn and rainbow",
+                     name, options->agent);
+}
+
+static enum status check_windows(const struct learner_options *options, struct error *error) {
+  if (options->burn_in > options->unroll_length)
+    return status_fail(error, STATUS_INVALID,
+                       "--burn_in=%lld is longer than --unroll_length=%lld: most of each window "
+                       "would not be trained on; give at most as many steps",
+                       (long long)options->burn_in, (long long)options->unroll_length);
+  if (learner_options_counted_steps(options) < 1)
+    return status_fail(error, STATUS_INVALID,
+                       "--n_steps=%lld and --unroll_length=%lld: without --partial_returns no step "
+                       "of a window would count; give an unroll of at least n_steps",
+                       (long long)options->n_steps, (long long)options->unroll_length);
+  if (options->window_stride > learner_options_window_steps(options))
+    return status_fail(error, STATUS_INVALID,
+                       "--window_stride=%lld: windows of %d steps would leave some out; give at "
+                       "most as many",
+                       (long long)options->window_stride, learner_options_window_steps(options));
+  return STATUS_OK;
+}
+
+static enum status check_atoms(const struct learner_options *options, struct error *error) {
+  if (options->atoms == 1) return STATUS_OK;
+  if (!(options->value_low < options->value_high))
+    return status_fail(error, STATUS_INVALID,
+                       "--value_low=%g and --value_high=%g: the first atom must be below the last",
+                       options->value_low, options->value_high);
+  if (options->value_rescaling > 0 || options->huber > 0)
+    return status_fail(error, STATUS_INVALID,
+                       "--%s=%g: with --atoms=%lld values are distributions, whose loss has none; "
+                       "give 0",
+                       options->value_rescaling > 0 ? "value_rescaling" : "huber",
+                       options->value_rescaling > 0 ? options->value_rescaling : options->huber,
+                       (long long)options->atoms);
+  return STATUS_OK;
+}
+
+enum status learner_options_check(const struct learner_options *options, struct error *error) {
+  enum status status = check_serving(options, error);
+  if (status == STATUS_OK) status = check_frames(options, error);
+  if (status != STATUS_OK || !learner_options_learns(options)) return status;
+  if (!learner_options_replays(options)) return check_without_replay(options, error);
+  status = check_windows(options, error);
+  return status == STATUS_OK ? check_atoms(options, error) : status;
 }
 
 int learner_default_envs_per_actor(const char *env) {

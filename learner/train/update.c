@@ -242,8 +242,6 @@ void update_start(struct update *update, const struct train_batch *batch,
   if (update->algorithm->replays)
     device_shared_download(device, &batch->priority, batch->priority.bytes);
   optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule.device);
-  if (params.target && schedule.update % update->options.target_update == 0)
-    device->ops->copy(device, state->array[STATE_TARGET], state->array[0], state->P);
 
   update->flight.started = true;
   update->flight.schedule = schedule;
@@ -274,17 +272,26 @@ static struct update_stats stats_of(const struct update *update) {
   return stats;
 }
 
+/* After an update that was not skipped. */
+static void copy_to_target(struct update *update) {
+  struct train_state *state = &update->state;
+  if (!state->array[STATE_TARGET] || state->version % update->options.target_update) return;
+  update->device->ops->copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
+}
+
 enum status update_finish(struct update *update, struct update_stats *stats, struct error *error) {
   CHECK(update->flight.started, "no update has been started");
   update->device->ops->wait(update->device, update->flight.mark);
   update->flight.started = false;
   *stats = stats_of(update);
   enum status status = update_stats_check(stats, update->algorithm, update->state.version, error);
-  if (status == STATUS_OK)
-    entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
-  else
+  if (status != STATUS_OK) {
     update->state.version--; /* the optimiser has skipped it */
-  return status;
+    return status;
+  }
+  entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
+  copy_to_target(update);
+  return STATUS_OK;
 }
 
 /* ---- what it holds */

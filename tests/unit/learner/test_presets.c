@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "learner/algorithm/algorithm.h"
+#include "learner/algorithms.h"
 #include "learner/options.h"
 
 static void set(struct learner_options *options, const char *name, const char *value) {
@@ -65,14 +67,38 @@ static void another_environment_gets_a_budget_and_no_more(void **state) {
   options_deinit(&learner_options_table, &general);
 }
 
+/* The names of ALGORITHMS. */
+static const char *const agents[] = {
+#define NAME(name, algorithm, policy, network, pace, evaluators, help) #name,
+    ALGORITHMS(NAME)
+#undef NAME
+};
+enum { AGENTS = sizeof(agents) / sizeof(agents[0]) };
+
 static void presets_agree_with_each_other(void **state) {
   (void)state;
-  const char *envs[] = {"cartpole", "catch", "tmaze", "synthetic", "./mine.so"};
-  for (size_t i = 0; i < sizeof(envs) / sizeof(envs[0]); i++) {
-    struct learner_options options = options_of(envs[i]);
+  const char *envs[] = {"cartpole", "catch", "tmaze", "synthetic", "atari", "./mine.so"};
+  const char *presets[] = {"auto", "seed_atari", "r2d2_paper", "small"};
+  for (size_t i = 0; i < 4 * AGENTS * sizeof(envs) / sizeof(envs[0]); i++) {
+    const char *agent = agents[i / 4 % AGENTS];
+    struct learner_options options = options_of(envs[i / 4 / AGENTS]);
     struct error error;
+    set(&options, "agent", agent);
+    if (strcmp(agent, "r2d2") == 0) set(&options, "preset", presets[i % 4]);
     learner_options_apply_preset(&options);
-    assert_int_equal(learner_options_check(&options, &error), STATUS_OK);
+    if (learner_options_check(&options, &error) != STATUS_OK)
+      fail_msg("%s %s: %s", envs[i / 4 / AGENTS], agent, error.text);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
+static void agents_replay_if_their_algorithms_do(void **state) {
+  (void)state;
+  for (int i = 0; i < AGENTS; i++) {
+    struct learner_options options = options_of("catch");
+    set(&options, "agent", agents[i]);
+    const struct algorithm *algorithm = algorithms_find(agents[i])->algorithm;
+    assert_int_equal(learner_options_replays(&options), algorithm && algorithm->replays);
     options_deinit(&learner_options_table, &options);
   }
 }
@@ -80,7 +106,7 @@ static void presets_agree_with_each_other(void **state) {
 static void contradictions_are_named(void **state) {
   (void)state;
   const struct {
-    const char *set[3][2];
+    const char *set[4][2];
     const char *word; /* NULL: there is none */
   } table[] = {
       {{{"num_envs", "8"}, {"max_envs", "7"}}, "--max_envs=7 is less than --num_envs=8"},
@@ -91,11 +117,42 @@ static void contradictions_are_named(void **state) {
       {{{"over", "train"}, {"deterministic", "true"}}, NULL},
       {{{"mode", "evaluate"}}, "--mode=evaluate needs --logdir=RUN"},
       {{{"mode", "evaluate"}, {"agent", "random"}}, NULL},
+      {{{"burn_in", "5"}}, "--burn_in: agent vtrace has no replay"},
+      {{{"agent", "a2c"}, {"window_stride", "5"}}, "--window_stride: agent a2c has no replay"},
+      {{{"partial_returns", "false"}, {"n_steps", "2"}}, "--partial_returns: agent vtrace"},
+      {{{"dueling", "true"}}, "--dueling: agent vtrace"},
+      {{{"noisy", "true"}}, "--noisy: agent vtrace"},
+      {{{"atoms", "51"}}, "--atoms: agent vtrace"},
+      {{{"preset", "small"}}, "--preset=small: these are settings of r2d2"},
+      {{{"agent", "random"}, {"atoms", "51"}}, NULL},
+      {{{"agent", "dqn"}, {"dueling", "true"}, {"noisy", "true"}, {"atoms", "51"}}, NULL},
+      {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "11"}},
+       "--burn_in=11 is longer than --unroll_length=10"},
+      {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "10"}}, NULL},
+      {{{"agent", "dqn"}, {"unroll_length", "4"}, {"n_steps", "5"}, {"partial_returns", "false"}},
+       "--n_steps=5 and --unroll_length=4: without --partial_returns no step"},
+      {{{"agent", "dqn"}, {"unroll_length", "5"}, {"n_steps", "5"}, {"partial_returns", "false"}},
+       NULL},
+      {{{"agent", "dqn"}, {"unroll_length", "4"}, {"n_steps", "5"}}, NULL},
+      {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "5"}, {"window_stride", "16"}},
+       "--window_stride=16: windows of 15 steps"},
+      {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "5"}, {"window_stride", "15"}},
+       NULL},
+      {{{"agent", "rainbow"}, {"atoms", "51"}, {"value_low", "10"}},
+       "--value_low=10 and --value_high=10"},
+      {{{"agent", "rainbow"}, {"atoms", "51"}, {"value_rescaling", "0.001"}},
+       "--value_rescaling=0.001: with --atoms=51"},
+      {{{"agent", "rainbow"}, {"atoms", "51"}, {"huber", "1"}}, "--huber=1: with --atoms=51"},
+      {{{"agent", "rainbow"}, {"huber", "1"}, {"value_rescaling", "0.001"}}, NULL},
+      {{{"network", "nature"}, {"frame_stack", "4"}, {"unroll_length", "2"}},
+       "--frame_stack=4 needs --unroll_length of at least 3"},
+      {{{"agent", "dqn"}, {"network", "nature"}, {"frame_stack", "4"}, {"unroll_length", "2"}},
+       NULL},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct learner_options options = options_of("catch");
     struct error error = {.text = ""};
-    for (int k = 0; k < 3 && table[i].set[k][0]; k++)
+    for (int k = 0; k < 4 && table[i].set[k][0]; k++)
       set(&options, table[i].set[k][0], table[i].set[k][1]);
     enum status status = learner_options_check(&options, &error);
     assert_int_equal(status, table[i].word ? STATUS_INVALID : STATUS_OK);
@@ -117,6 +174,7 @@ int main(void) {
       cmocka_unit_test(what_the_user_gave_stays),
       cmocka_unit_test(another_environment_gets_a_budget_and_no_more),
       cmocka_unit_test(presets_agree_with_each_other),
+      cmocka_unit_test(agents_replay_if_their_algorithms_do),
       cmocka_unit_test(contradictions_are_named),
       cmocka_unit_test(actors_hold_as_many_environments_as_suits_them),
   };

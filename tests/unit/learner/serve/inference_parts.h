@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "learner/experience/fifo.h"
+#include "learner/experience/replay.h"
 #include "learner/algorithms.h"
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
@@ -50,8 +51,22 @@ struct inference_parts_config {
   int T, N;                    /* of the training batches */
   bool stagger;                /* the phases of windows */
   int64_t max_lag;
-  struct inference_config inference; /* sizes are set here */
+  const struct replay_config *replay; /* batches come from a replay; NULL: from a FIFO */
+  int stride;                         /* steps between the starts of its windows */
+  struct inference_config inference;  /* sizes are set here */
 };
+
+/* A replay with room for some windows more than are held. */
+static inline void inference_parts_make_replay(struct inference_parts *parts,
+                                               const struct inference_parts_config *config,
+                                               struct pages_config *pages) {
+  pages->page_steps = pages->stride = config->stride;
+  pages->window_steps = config->T;
+  pages->replays = true;
+  pages->num_pages = pages_needed(pages) + 10 * config->N;
+  parts->pages = pages_create(parts->device, pages);
+  parts->source = replay_create(parts->device, parts->device, parts->pages, config->replay);
+}
 
 static inline void inference_parts_make_experience(struct inference_parts *parts,
                                                    const struct inference_parts_config *config) {
@@ -61,9 +76,13 @@ static inline void inference_parts_make_experience(struct inference_parts *parts
                                .phase = config->stagger ? PAGES_STAGGERED : PAGES_AT_ONCE};
   struct fifo_config fifo = {
       .T = config->T, .N = config->N, .shape = parts->shape, .max_lag = config->max_lag};
+  parts->host = host_batch_create(config->T, config->N, &parts->shape);
+  if (config->replay) {
+    inference_parts_make_replay(parts, config, &pages);
+    return;
+  }
   parts->pages = pages_create(parts->device, &pages);
   parts->source = fifo_create(parts->device, &fifo);
-  parts->host = host_batch_create(config->T, config->N, &parts->shape);
 }
 
 static inline void inference_parts_create(struct inference_parts *parts,
@@ -87,6 +106,8 @@ static inline void inference_parts_create(struct inference_parts *parts,
                                    .num_layers = !config->no_layers,
                                    .hidden = {6},
                                    .lstm_size = 5};
+  if (policy->action_values)
+    network.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   assert_int_equal(network_create(&parts->network, &network, &error), STATUS_OK);
   parts->shape = discrete_shape(STRIDE, network_state_size(parts->network), 0);
   parts->shape.action_bytes = space_action_bytes(space);
@@ -107,6 +128,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
   inference.policy = policy;
   inference.shape = parts->shape;
   inference.num_slots = config->clients;
+  inference.num_train_slots = config->train_slots;
   inference.max_rows = batcher.max_rows;
   parts->inference =
       inference_create(&inference, parts->device, parts->network, &parts->inputs, parts->weights,

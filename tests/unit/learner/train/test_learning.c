@@ -1,12 +1,13 @@
-/* Learning, without a server: the policy acts in a small memory task and trains on what it did. At
+/* Learning, without a server: an agent acts in a small memory task and trains on what it did. At
  * the first step of an episode one of four cues is seen; at the last, the action that belongs to
  * the cue is worth 1. Episodes of one step are a contextual bandit; longer ones need memory, so a
  * network without it must stay at chance. */
+#include "learner/algorithm/policy.h"
 #include "learner/algorithms.h"
 #include "learner/train/update.h"
 #include "tests/unit/learner/network/fixture.h"
 
-enum { CUES = 4, T = 12, N = 16, CUE_ROW = 32 };
+enum { CUES = 4, T = 12, N = 16, CUE_ROW = 32, EPSILON_PERCENT = 4 };
 
 struct task {
   int length;
@@ -16,6 +17,7 @@ struct task {
 };
 
 struct player {
+  const struct algorithm_row *agent;
   struct device *device;
   struct network *network;
   struct update *update;
@@ -31,7 +33,8 @@ static struct device_inputs cue_inputs(void) {
                                 .discrete = CUES};
 }
 
-static void player_open(struct player *p, const char *network, const char *device) {
+static void player_open(struct player *p, const char *agent, const char *network,
+                        const char *device) {
   struct network_config config = {.network = network,
                                   .inputs = cue_inputs(),
                                   .head_size = CUES,
@@ -59,17 +62,26 @@ static void player_open(struct player *p, const char *network, const char *devic
                                    .adam_beta2 = 0.999,
                                    .adam_epsilon = 1e-7,
                                    .max_gradient_norm = 1,
+                                   .n_steps = 3,
+                                   .partial_returns = true,
+                                   .double_q = true,
+                                   .target_update = 10,
                                    .seed = 1};
   struct error error;
+  p->agent = algorithms_find(agent);
+  if (p->agent->policy->action_values)
+    config.values = (struct device_action_values){.A = CUES, .Z = 1, .dueling = true};
   p->device = fixture_device(device);
   p->network = fixture_network(&config);
-  if (update_create(&p->update, p->device, p->network, &algorithm_vtrace, &update, &error) !=
+  if (update_create(&p->update, p->device, p->network, p->agent->algorithm, &update, &error) !=
       STATUS_OK)
     fail_msg("%s", error.text);
   p->workspace = network_workspace_create(p->network, p->device, N, false);
   int S = network_state_size(p->network);
   struct step_shape shape = discrete_shape(CUE_ROW, S, 0);
+  shape.statistics = p->agent->policy->statistics;
   p->batch = train_batch_create(p->device, T, N, &shape);
+  for (int n = 0; n < N; n++) ((float *)p->batch->weight.host)[n] = 1;
   p->state =
       S ? p->device->ops->alloc(p->device, (size_t)(N * S) * p->device->ops->real_bytes) : NULL;
 }
@@ -121,13 +133,16 @@ static void act(struct player *p, struct task *task, int t) {
   inputs.reward = batch->reward + t * N;
   inputs.flags = batch->flags + t * N;
   struct network_outputs out;
-  float uniform[N];
-  for (int n = 0; n < N; n++) uniform[n] = (float)stream_uniform(&task->stream);
+  float uniform[N], epsilon[N];
+  for (int n = 0; n < N; n++) {
+    uniform[n] = (float)stream_uniform(&task->stream);
+    epsilon[n] = EPSILON_PERCENT / 100.f;
+  }
   network_forward(p->workspace, &out, p->state, update_parameters(p->update), &inputs, p->state, 1,
                   N);
-  p->device->ops->categorical_sample(p->device, (int32_t *)batch->action + t * N,
-                                     batch->statistics + t * N, out.head, out.stride, uniform, N,
-                                     CUES);
+  struct policy_rows rows = {.uniform = uniform, .epsilon = epsilon};
+  p->agent->policy->choose(p->device, (int32_t *)batch->action + t * N,
+                           batch->statistics + t * N * batch->shape.statistics, &out, &rows, N);
 }
 
 /* The last row of the batch before becomes the first of this one: observed, but not acted on yet.
@@ -149,10 +164,11 @@ static void play_window(struct player *p, struct task *task) {
 }
 
 /* Share of right answers over the last fifth of the updates. */
-static double learn(const char *network, const char *device, int length, int updates) {
+static double learn(const char *agent, const char *network, const char *device, int length,
+                    int updates) {
   struct player p;
   struct task task = {.length = length, .stream = {9, 0}};
-  player_open(&p, network, device);
+  player_open(&p, agent, network, device);
   for (int n = 0; n < N; n++) {
     new_episode(&task, n);
     observe(p.batch, n, &task, n, 0);
@@ -174,18 +190,27 @@ static double learn(const char *network, const char *device, int length, int upd
 static void learns_what_it_can(void **state) {
   (void)state;
   static const struct {
-    const char *network, *device;
+    const char *agent, *network, *device;
     int length, updates;
     double least, most;
   } table[] = {
-      {"mlp", "ref", 1, 150, 0.95, 1},    {"mlp", "cpu", 1, 150, 0.95, 1},
-      {"lstm", "ref", 5, 500, 0.95, 1},   {"lstm", "cpu", 5, 500, 0.95, 1},
-      {"mlp", "cpu", 5, 500, 0.15, 0.35},
+      {"vtrace", "mlp", "ref", 1, 150, 0.95, 1},
+      {"vtrace", "mlp", "cpu", 1, 150, 0.95, 1},
+      {"vtrace", "lstm", "ref", 5, 500, 0.95, 1},
+      {"vtrace", "lstm", "cpu", 5, 500, 0.95, 1},
+      {"vtrace", "mlp", "cpu", 5, 500, 0.15, 0.35},
+      /* of its actions 3 in 100 are random and wrong */
+      {"dqn", "mlp", "ref", 1, 150, 0.93, 1},
+      {"dqn", "mlp", "cpu", 1, 150, 0.93, 1},
+      {"r2d2", "lstm", "ref", 5, 500, 0.9, 1},
+      {"r2d2", "lstm", "cpu", 5, 500, 0.9, 1},
+      {"r2d2", "mlp", "cpu", 5, 500, 0.15, 0.35},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-    double share = learn(table[i].network, table[i].device, table[i].length, table[i].updates);
-    print_message("%s on %s, %d steps, %d updates: %.3f right\n", table[i].network, table[i].device,
-                  table[i].length, table[i].updates, share);
+    double share =
+        learn(table[i].agent, table[i].network, table[i].device, table[i].length, table[i].updates);
+    print_message("%s, %s on %s, %d steps, %d updates: %.3f right\n", table[i].agent,
+                  table[i].network, table[i].device, table[i].length, table[i].updates, share);
     assert_true(share >= table[i].least && share <= table[i].most);
   }
 }

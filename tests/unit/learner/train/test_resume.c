@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include "learner/algorithm/policy.h"
 #include "tests/unit/learner/train/fixture.h"
 
 enum { UPDATES = 2000 };
@@ -14,12 +15,19 @@ struct world {
   struct train_batch *batch;
 };
 
-static struct world world_open(const char *network) {
+static struct world world_open_for(const char *agent, const char *network) {
   struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
                     .device = fixture_device("ref")};
+  if (algorithms_find(agent)->policy->action_values)
+    w.config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   w.network = fixture_network(&w.config);
   w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 0);
+  for (int n = 0; n < COLUMNS; n++) ((float *)w.batch->weight.host)[n] = 1 / (1 + (float)n);
   return w;
+}
+
+static struct world world_open(const char *network) {
+  return world_open_for("vtrace", network);
 }
 
 static void world_close(struct world *w) {
@@ -37,6 +45,14 @@ static struct learner_options config_of(char *optimizer, double target_entropy) 
   config.total_steps = 2 * UPDATES;
   config.max_gradient_norm = 1;
   return config;
+}
+
+/* Half of the updates are not a whole number of copies of the target network. */
+static void replay_of(struct learner_options *config) {
+  config->n_steps = 2;
+  config->double_q = config->partial_returns = true;
+  config->priority_eta = 0.9;
+  config->target_update = 300;
 }
 
 /* Batch u of the stream is the same whoever asks for it. */
@@ -97,14 +113,18 @@ static void assert_same_state(struct update *a, struct update *b) {
 static void resumed_run_is_the_same_run(void **state) {
   (void)state;
   static const struct {
+    char *agent;
     const char *network;
     char *optimizer;
     double target_entropy;
-  } table[] = {
-      {"mlp", "adam", -1}, {"mlp", "rmsprop", -1}, {"lstm", "adam", 0.8}, {"lstm", "rmsprop", 0.8}};
+  } table[] = {{"vtrace", "mlp", "adam", -1},     {"vtrace", "mlp", "rmsprop", -1},
+               {"vtrace", "lstm", "adam", 0.8},   {"vtrace", "lstm", "rmsprop", 0.8},
+               {"double_dqn", "mlp", "adam", -1}, {"r2d2", "lstm", "adam", -1}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-    struct world w = world_open(table[i].network);
+    struct world w = world_open_for(table[i].agent, table[i].network);
     struct learner_options config = config_of(table[i].optimizer, table[i].target_entropy);
+    config.agent = table[i].agent;
+    replay_of(&config);
     struct update *whole = fixture_update(w.device, w.network, &config);
     struct update *first = fixture_update(w.device, w.network, &config);
     config.seed++; /* the checkpoint must bring everything: initial parameters of its own would show
