@@ -48,7 +48,8 @@ static const struct option rows[] = {
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
     CHOICE("policy", policy, "greedy", "greedy|sample", RUN,
-           "how evaluators, and --mode=evaluate, choose actions"),
+           "how evaluators, and --mode=evaluate, choose actions; with values of actions: greedy, but "
+           "for --eval_epsilon, or as random as the training's first environment"),
     CHOICE("over", over, "auto", "auto|train|eval", RUN,
            "episodes that --target_return and the result are about; auto: evaluation episodes once "
            "there are any"),
