@@ -115,11 +115,12 @@ static void write_checkpoint(uv_work_t *work) {
 static void checkpoint_written(uv_work_t *work, int status) {
   struct app *app = work->data;
   (void)status;
-  if (app->write_status != STATUS_OK)
-    log_warn("no checkpoint: %s; training goes on", app->write_error.text);
+  bool failed = app->write_status != STATUS_OK && app->write_status != STATUS_DONE;
+  if (failed)
+    log_warn("%s; training goes on", app->write_error.text);
   else if (app->write_failed)
     log_info("checkpoints are written again");
-  app->write_failed = app->write_status != STATUS_OK;
+  app->write_failed = failed;
   report_checkpoint(&app->report, clock_now_us());
   trainer_release_save(app->run.trainer);
   app->writing = false;
@@ -230,7 +231,7 @@ static bool write_last_checkpoint(struct app *app) {
   if (trainer.status != STATUS_OK)
     log_error("%s", trainer.error.text);
   else if (run_write_checkpoint(&app->run, &error) != STATUS_OK)
-    log_error("no final checkpoint: %s", error.text);
+    log_error("%s", error.text);
   else
     return true;
   return false;

@@ -43,8 +43,8 @@ static const struct option rows[] = {
     CHOICE("agent", agent, "vtrace", AGENTS, RUN,
            "algorithm, see docs/algorithms.md; random and scripted act without learning"),
     CHOICE("preset", preset, "auto", "auto|seed_atari|r2d2_paper|small", RUN,
-           "settings of r2d2 for the Atari: SEED RL's, those of its paper, or small ones for one "
-           "machine; auto: small where the machine's memory is too small for SEED RL's"),
+           "settings of r2d2 for the Atari: SEED RL's, the paper's, or small ones for one machine; "
+           "auto: small where the memory is too small for SEED RL's"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
     CHOICE("policy", policy, "greedy", "greedy|sample", RUN,
@@ -204,7 +204,10 @@ static const struct option rows[] = {
     FLOAT("adam_beta1", adam_beta1, "0.9", 0, 0.999999, OPTIMISER, "decay of the mean"),
     FLOAT("adam_beta2", adam_beta2, "0.999", 0, 0.999999, OPTIMISER, "decay of the square"),
     FLOAT("adam_epsilon", adam_epsilon, "1e-7", 1e-15, 1, OPTIMISER,
-          "added to the root of the bias-corrected mean square (not TensorFlow's epsilon hat)"),
+          "added to the root of the bias-corrected mean square"),
+    BOOL("adam_epsilon_hat", adam_epsilon_hat, "false", OPTIMISER,
+         "adam_epsilon is TensorFlow's epsilon hat: added to the root of the mean square before the "
+         "correction"),
     FLOAT("rmsprop_decay", rmsprop_decay, "0.99", 0, 0.999999, OPTIMISER, "decay of the square"),
     FLOAT("rmsprop_momentum", rmsprop_momentum, "0", 0, 0.999999, OPTIMISER, "momentum"),
     FLOAT("rmsprop_epsilon", rmsprop_epsilon, "0.1", 1e-15, 10, OPTIMISER, "added under the root"),
@@ -212,6 +215,10 @@ static const struct option rows[] = {
     FLOAT("checkpoint_secs", checkpoint_secs, "60", 0, 1e9, RECORDS,
           "seconds between checkpoints; 0: only at the end"),
     INT("checkpoints_kept", checkpoints_kept, "3", 1, 10000, RECORDS, "how many are kept"),
+    BOOL("checkpoint_replay", checkpoint_replay, "false", RECORDS,
+         "with each checkpoint the replay is saved too, the newest only, for --resume; acting and "
+         "training wait while it is written, and it takes as much room, twice: choose "
+         "--checkpoint_secs"),
     FLOAT(
         "metrics_secs", metrics_secs, "10", 0, 3600, RECORDS,
         "seconds between lines of metrics.jsonl and events, at most: a young run writes them more "

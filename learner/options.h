@@ -61,12 +61,13 @@ struct learner_options {
   char *optimizer, *learning_rate_decay;
   double learning_rate, max_gradient_norm;
   double adam_beta1, adam_beta2, adam_epsilon;
+  bool adam_epsilon_hat;
   double rmsprop_decay, rmsprop_momentum, rmsprop_epsilon;
 
   /* checkpoints and metrics */
   double checkpoint_secs, metrics_secs;
   int64_t checkpoints_kept, metrics_port;
-  bool tensorboard;
+  bool checkpoint_replay, tensorboard;
   char *metrics_address;
 };
 

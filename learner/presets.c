@@ -1,5 +1,6 @@
 /* Defaults that depend on the environment and the algorithm: a row each, as one would type them. */
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
 #include "learner/algorithms.h"
@@ -15,6 +16,48 @@ struct preset {
 /* Learn values of actions from a replay. */
 #define DQN "dqn|double_dqn|rainbow"
 #define Q DQN "|r2d2"
+
+#define LARGE "seed_atari|r2d2_paper"
+
+/* SEED RL's Atari agent: its flags, and those of its script for 640 environments. The paper's:
+ * Kapturowski et al. 2019, table 2. Small: for a machine with a few cores. */
+static const struct {
+  const char *name;
+  const char *value;
+  const char *preset; /* as agent */
+} named[] = {
+    {"network", "nature", LARGE},
+    {"network", "impala_shallow", "small"},
+    {"lstm_size", "512", LARGE},
+    {"head_hidden", "512", LARGE},
+    {"head_hidden", "256", "small"},
+    {"frame_stack", "4", LARGE},
+    {"clip_reward_input", "false", LARGE "|small"},
+    {"reward_clip", "0", LARGE "|small"},
+    {"discount", "0.997", LARGE "|small"},
+    {"unroll_length", "80", LARGE},
+    {"burn_in", "40", LARGE},
+    {"window_stride", "40", "r2d2_paper"},
+    {"batch_size", "64", LARGE},
+    {"batch_size", "16", "small"},
+    {"loss_reduction", "sum_over_time", LARGE "|small"},
+    {"max_gradient_norm", "80", "seed_atari"},
+    {"max_gradient_norm", "40", "r2d2_paper|small"},
+    {"learning_rate", "1e-4", LARGE},
+    {"learning_rate", "3e-4", "small"},
+    {"adam_epsilon", "1e-3", LARGE},
+    {"adam_epsilon_hat", "true", "seed_atari"},
+    {"target_update", "2500", LARGE},
+    {"target_update", "500", "small"},
+    {"replay_ratio", "0.75", LARGE},
+    {"replay_ratio", "1", "small"},
+    {"replay_steps", "8M", "seed_atari"},
+    {"replay_steps", "4M", "r2d2_paper"},
+    {"replay_steps", "400k", "small"},
+    {"replay_min_steps", "400k", "seed_atari"},
+    {"replay_min_steps", "200k", "r2d2_paper"},
+    {"replay_min_steps", "20k", "small"},
+};
 
 /* The first row that fits wins: what is of one environment and one algorithm stands first. */
 static const struct preset presets[] = {
@@ -36,6 +79,13 @@ static const struct preset presets[] = {
     {"cartpole", DQN, "replay_steps", "100k"},
     {"cartpole", DQN, "replay_min_steps", "2k"},
     {"cartpole", DQN, "epsilon_steps", "30k"},
+    {"cartpole", "r2d2", "total_steps", "2M"},
+    {"cartpole", "r2d2", "hidden", "none"},
+    {"cartpole", "r2d2", "previous_action", "true"},
+    {"cartpole", "r2d2", "discount", "0.99"},
+    {"cartpole", "r2d2", "learning_rate", "0.001"},
+    {"cartpole", "r2d2", "adam_epsilon", "1e-4"},
+    {"cartpole", "r2d2", "max_gradient_norm", "40"},
     {"cartpole", "", "total_steps", "1500k"},
     {"cartpole", "", "previous_action", "false"},
     {"cartpole", "", "previous_reward", "false"},
@@ -54,6 +104,8 @@ static const struct preset presets[] = {
     {"cartpole", "", "max_gradient_norm", "0.5"},
     {"gym:LunarLander-v3", "a2c", "unroll_length", "32"},
     {"catch", "", "total_steps", "500k"},
+    {"tmaze", "r2d2", "discount", "0.98"},
+    {"tmaze", "r2d2", "learning_rate", "0.001"},
     {"tmaze", "", "total_steps", "1M"},
     {"tmaze", "", "network", "lstm"},
     {"tmaze", "", "hidden", "none"},
@@ -68,6 +120,20 @@ static const struct preset presets[] = {
      * over steps where IMPALA sums, so that a norm of 40 hardly ever clips; but for the batch:
      * Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by then in
      * batches of 8, four times as many updates. */
+    {"atari", Q, "learning_rate", "1e-4"},
+    {"atari", Q, "learning_rate_decay", "none"},
+    {"atari", DQN, "network", "nature"},
+    {"atari", DQN, "head_hidden", "512"},
+    {"atari", DQN, "unroll_length", "4"},
+    {"atari", DQN, "batch_size", "16"},
+    {"atari", DQN, "adam_epsilon", "1.5e-4"},
+    {"atari", DQN, "max_gradient_norm", "10"},
+    {"atari", DQN, "loss_reduction", "mean"},
+    {"atari", DQN, "target_update", "2000"},
+    {"atari", DQN, "replay_steps", "400k"},
+    {"atari", DQN, "replay_min_steps", "20k"},
+    {"atari", DQN, "epsilon_end", "0.01"},
+    {"atari", DQN, "epsilon_steps", "250k"},
     {"atari", "", "total_steps", "12M"},
     {"atari", "", "network", "impala_shallow"},
     {"atari", "", "reward_clip", "1"},
@@ -125,6 +191,14 @@ static const struct preset presets[] = {
     {"", "r2d2", "value_rescaling", "1e-3"},
     {"", "r2d2", "discount", "0.997"},
     {"", "r2d2", "network", "lstm"},
+    {"", "r2d2", "unroll_length", "40"},
+    {"", "r2d2", "burn_in", "20"},
+    {"", "r2d2", "batch_size", "32"},
+    {"", "r2d2", "replay_ratio", "4"},
+    {"", "r2d2", "replay_steps", "200k"},
+    {"", "r2d2", "replay_min_steps", "5k"},
+    {"", "r2d2", "target_update", "200"},
+    {"", "r2d2", "adam_epsilon", "1e-4"},
     {"", Q, "loss_reduction", "sum_over_time"},
     {"", "a2c", "batch_size", "0"},
     {"", "a2c", "max_wait_us", "1000000"},
@@ -213,20 +287,33 @@ static bool lists(const char *list, const char *word) {
   return false;
 }
 
-/* Gives an option its value, if the row is for this run and nobody has given one. */
-static void apply_row(struct learner_options *options, const struct preset *row) {
-  if (row->env[0] && strcmp(row->env, options->env) != 0) return;
-  if (!lists(row->agent, options->agent)) return;
-  if (options_given(&learner_options_table, options, row->name)) return;
+/* Gives an option that nobody has given its value. */
+static void set(struct learner_options *options, const char *name, const char *value) {
+  if (options_given(&learner_options_table, options, name)) return;
   struct error error;
-  enum status status = options_set(&learner_options_table, options, row->name, row->value,
-                                   "the defaults", &error);
+  enum status status =
+      options_set(&learner_options_table, options, name, value, "the defaults", &error);
   CHECK(status == STATUS_OK, "%s", error.text);
 }
 
+/* What --preset=auto comes to, so that the written configuration says it. */
+static void choose_preset(struct learner_options *options) {
+  const double NEEDED = 0x1.2p36; /* bytes: a replay of 8 M frames and what stands beside it */
+  bool fits = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) >= NEEDED;
+  bool large = strcmp(options->env, "atari") == 0 && strcmp(options->agent, "r2d2") == 0;
+  if (!large || strcmp(options->preset, "auto") != 0) return;
+  set(options, "preset", fits ? "seed_atari" : "small");
+}
+
 void learner_options_apply_preset(struct learner_options *options) {
-  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
-    apply_row(options, &presets[i]);
+  choose_preset(options);
+  for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+    if (lists(named[i].preset, options->preset)) set(options, named[i].name, named[i].value);
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+    const struct preset *row = &presets[i];
+    bool fits = !row->env[0] || strcmp(row->env, options->env) == 0;
+    if (fits && lists(row->agent, options->agent)) set(options, row->name, row->value);
+  }
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
   apply_network_defaults(options);
 }

@@ -10,6 +10,7 @@
 #include "learner/run_environment.h"
 #include "learner/run_experience.h"
 #include "learner/run_parts.h"
+#include "learner/run_replay.h"
 
 enum { GOODBYE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
 
@@ -122,6 +123,7 @@ void run_destroy(struct run *run) {
   batcher_destroy(run->batcher);
   leases_destroy(run->leases);
   trainer_destroy(run->trainer);
+  run_replay_destroy(run->replay);
   if (run->source) source_destroy(run->source);
   if (run->pages) pages_destroy(run->pages);
   if (run->update) update_destroy(run->update);

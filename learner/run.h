@@ -53,6 +53,7 @@ struct run {
   struct inference_metrics inference_metrics;
   struct metric *fifo_wait_us, *trainer_wait_us, *window_lag_updates, *update_us;
   struct metric *initial_priority, *updated_priority, *window_age_steps; /* of a replay */
+  struct run_replay *replay;   /* its file, see run_replay.h; NULL: it is not saved */
   struct checkpoint_kept kept; /* of the thread that writes checkpoints */
   bool resumed;
 };

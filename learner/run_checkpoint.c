@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "learner/params/checkpoint.h"
+#include "learner/run_replay.h"
 
 /* ---- before the run */
 
@@ -106,20 +107,29 @@ static enum status load(struct run *run, struct error *error) {
 }
 
 /* A run that has had its steps ends at once, without waiting for actors. */
-static void end_if_finished(struct run *run) {
+static bool end_if_finished(struct run *run) {
   int64_t steps = progress_steps(run->progress), total = run->options->total_steps;
-  if (!run->resumed || steps < total) return;
+  if (!run->resumed || steps < total) return false;
   log_info(
       "this run is finished: it has had %lld of its %lld steps; a larger --total_steps "
       "continues it",
       (long long)steps, (long long)total);
   progress_stop(run->progress, STOP_TOTAL_STEPS);
+  return true;
+}
+
+/* What an evaluation plays has no replay. */
+static void go_on(struct run *run) {
+  if (end_if_finished(run))
+    run_replay_leave(run);
+  else if (run->resumed)
+    run_replay_load(run);
 }
 
 enum status run_load_if_wanted(struct run *run, struct error *error) {
   if (!run->trainer || (!run->options->resume && !run->evaluates)) return STATUS_OK;
   enum status status = load(run, error);
-  if (status == STATUS_OK) end_if_finished(run);
+  if (status == STATUS_OK) go_on(run);
   if (status == STATUS_NOT_FOUND && !run->evaluates) {
     if (run->folder.held_run)
       log_warn("no checkpoint in %s yet: the run starts anew", run->folder.checkpoints);
@@ -138,11 +148,24 @@ static enum status write_items(struct run *run, struct error *error) {
                           count, &run->kept, error);
 }
 
+/* With the replay of the same update before it, whose loss alone is no reason to lose this. */
+static enum status write_both(struct run *run, const char *what, struct error *error) {
+  struct error why, why_not;
+  enum status replay = run_replay_end(run, &why);
+  if (replay == STATUS_DONE) return status_fail(error, replay, "%s", why.text);
+  enum status status = write_items(run, &why_not);
+  if (status != STATUS_OK) return status_fail(error, status, "no %s: %s", what, why_not.text);
+  run_replay_remove_others(run);
+  if (replay == STATUS_OK) return STATUS_OK;
+  return status_fail(error, replay, "no replay with the %s: %s", what, why.text);
+}
+
 enum status run_write_saved(struct run *run, struct error *error) {
-  return write_items(run, error);
+  return write_both(run, "checkpoint", error);
 }
 
 enum status run_write_checkpoint(struct run *run, struct error *error) {
   trainer_save_now(run->trainer);
-  return write_items(run, error);
+  run_replay_save(run, false);
+  return write_both(run, "final checkpoint", error);
 }

@@ -15,8 +15,10 @@ MUST_CHECK enum status run_check_same(const struct run *run, struct error *error
  * one must have one. Thread: main, before the trainer starts. Errors: checkpoint_read's. */
 MUST_CHECK enum status run_load_if_wanted(struct run *run, struct error *error);
 
-/* Writes a checkpoint of the present state (the trainer must not run), or of the buffer that
- * on_saved announced. Thread: any, one at a time. */
+/* Writes a checkpoint, and the replay with it, of the present state (the trainer must not run), or
+ * of the buffer that on_saved announced. Errors: IO, as a sentence of its own; of a buffer alone:
+ * DONE: the run stopped meanwhile, so that another checkpoint follows. Thread: any, one at a time.
+ */
 MUST_CHECK enum status run_write_checkpoint(struct run *run, struct error *error);
 MUST_CHECK enum status run_write_saved(struct run *run, struct error *error);
 

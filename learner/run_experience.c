@@ -112,14 +112,14 @@ static enum status check_replay(const struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   const struct pages_config *pages = &run->plan.pages;
   int N = learner_options_batch_size(options);
-  int spans = pages->window_steps / pages->page_steps + 2;
+  int spans = pages_most_spans(pages);
   int64_t least = (int64_t)(pages_needed(pages) + N * (spans + 1)) * pages->page_steps;
   int64_t steps = (int64_t)pages->num_pages * pages->page_steps;
   if (spans > DEVICE_MAX_SPANS)
     return status_fail(error, STATUS_INVALID,
                        "--window_stride=%d is too small for windows of %d steps: give at least %d",
                        pages->stride, pages->window_steps,
-                       (pages->window_steps + DEVICE_MAX_SPANS - 3) / (DEVICE_MAX_SPANS - 2));
+                       pages->window_steps / DEVICE_MAX_SPANS + 1);
   if (steps < least)
     return status_fail(error, STATUS_INVALID,
                        "a replay of %lld steps is too small: %d environments and a batch of %d "
@@ -217,6 +217,7 @@ static struct source *make_replay(struct run *run) {
       .next_states = meets_stored_state(run),
       .seed = (uint64_t)options->seed,
       .lockstep = options->deterministic,
+      .saves = options->checkpoint_replay,
       .give_wait_us = run->fifo_wait_us,
       .take_wait_us = run->trainer_wait_us,
       .initial_priority = run->initial_priority,

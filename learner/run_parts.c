@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "learner/run_experience.h"
+#include "learner/run_replay.h"
 
 /* ---- the network */
 
@@ -124,6 +125,11 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
 
 /* ---- training */
 
+/* On the trainer's thread. */
+static void save_source(void *run) {
+  run_replay_save(run, true);
+}
+
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
                               struct error *error) {
   if (!run->agent->algorithm) return STATUS_OK;
@@ -132,9 +138,12 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
                     run->trains ? run->agent->algorithm : NULL, run->options, error);
   if (status != STATUS_OK) return status;
   if (run->trains) run_make_experience(run);
+  run->replay = run_replay_create(run);
   struct trainer_config trainer = {
       .on_saved = callbacks->on_saved,
       .context = callbacks->context,
+      .save_source = run->replay ? save_source : NULL,
+      .saver = run,
       .lag_updates = run->window_lag_updates,
       .update_us = run->update_us,
       .images = run->trains && learner_options_pixels(run->options) && run->options->tensorboard};

@@ -47,7 +47,7 @@ static float clip_scale(const real *norm, float max_norm) {
 
 static void adam(struct device *d, real *p_, real *m_, real *v_, const real *g_, const real *norm,
                  const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
-                 float epsilon, size_t P) {
+                 float epsilon, bool epsilon_hat, size_t P) {
   (void)d;
   if (!isfinite(*(const float *)norm)) return;
   unsigned state = flush_tiny();
@@ -56,6 +56,7 @@ static void adam(struct device *d, real *p_, real *m_, real *v_, const real *g_,
   double lr = (double)schedule->learning_rate, step = (double)schedule->step;
   float rate = (float)(lr / (1 - pow((double)beta1, step)));
   float unbias = (float)(1 / (1 - pow((double)beta2, step)));
+  if (epsilon_hat) epsilon *= sqrtf(unbias);
   for (size_t i = 0; i < P; i += W) {
     int lanes = lanes_left(P, i);
     vf g = load_some((const float *)g_ + i, lanes) * scale;

@@ -433,12 +433,12 @@ struct device_ops {
   /* norm (1) becomes NaN where one of x (n) is not finite, and stays as it is otherwise. */
   void (*require_finite)(struct device *d, real *norm, const real *x, size_t n);
   /* p -= learning_rate m_hat / (sqrt(v_hat) + epsilon), where the hat is the correction for the
-   * bias. TensorFlow adds its epsilon ("epsilon hat") to the root of the uncorrected v: there a
-   * value means what epsilon / sqrt(1 - beta2^step) means here, which is larger at first.
+   * bias. epsilon_hat: TensorFlow's form, which adds it to the root of the uncorrected v: epsilon
+   * then stands for epsilon / sqrt(1 - beta2^step), which is larger at first.
    * Source: Kingma and Ba 2015, algorithm 1; the other form is at the end of its section 2. */
   void (*adam)(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
                const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
-               float epsilon, size_t P);
+               float epsilon, bool epsilon_hat, size_t P);
   /* IMPALA's RMSProp: ms = decay ms + (1-decay) g^2; mom = momentum mom + learning_rate g / sqrt(ms
    * + epsilon); p -= mom. */
   void (*rmsprop)(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm,

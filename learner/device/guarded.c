@@ -374,9 +374,9 @@ static void require_finite(struct device *d, real *norm, const real *x, size_t n
 
 static void adam(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
                  const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
-                 float epsilon, size_t P) {
+                 float epsilon, bool epsilon_hat, size_t P) {
   GIVEN(p, m, v, g, norm, schedule);
-  RUN(adam, p, m, v, g, norm, schedule, max_norm, beta1, beta2, epsilon, P);
+  RUN(adam, p, m, v, g, norm, schedule, max_norm, beta1, beta2, epsilon, epsilon_hat, P);
 }
 
 static void rmsprop(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm,

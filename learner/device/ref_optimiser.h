@@ -25,7 +25,7 @@ static REAL clip_scale(const real *norm, float max_norm) {
 
 static void ref_adam(struct device *d, real *p_, real *m_, real *v_, const real *g_,
                      const real *norm, const struct device_schedule *schedule, float max_norm,
-                     float beta1, float beta2, float epsilon, size_t P) {
+                     float beta1, float beta2, float epsilon, bool epsilon_hat, size_t P) {
   (void)d;
   if (!isfinite(*(const REAL *)norm)) return;
   double step = (double)schedule->step;
@@ -33,12 +33,12 @@ static void ref_adam(struct device *d, real *p_, real *m_, real *v_, const real 
   REAL scale = clip_scale(norm, max_norm), b1 = (REAL)beta1, b2 = (REAL)beta2;
   REAL unbias_m = (REAL)(1 / (1 - pow((double)beta1, step)));
   REAL unbias_v = (REAL)(1 / (1 - pow((double)beta2, step)));
+  REAL add = epsilon_hat ? (REAL)epsilon * sqrt(unbias_v) : (REAL)epsilon;
   for (size_t i = 0; i < P; i++) {
     REAL g = ((const REAL *)g_)[i] * scale;
     m[i] = b1 * m[i] + (1 - b1) * g;
     v[i] = b2 * v[i] + (1 - b2) * g * g;
-    p[i] -=
-        (REAL)schedule->learning_rate * (m[i] * unbias_m) / (sqrt(v[i] * unbias_v) + (REAL)epsilon);
+    p[i] -= (REAL)schedule->learning_rate * (m[i] * unbias_m) / (sqrt(v[i] * unbias_v) + add);
   }
 }
 

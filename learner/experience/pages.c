@@ -22,54 +22,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-
-enum { NONE = -1 };
-
-/* The neighbour of a page in its life; a page that was reused since has another generation. */
-struct link {
-  int page; /* NONE: there is none */
-  uint64_t generation;
-};
-
-struct page {
-  int older,
-      newer; /* in the slot's chain while held, in the free list while free; NONE at the ends */
-  int holds; /* reasons to hold it; 0: free */
-  int pins;  /* windows that need it and are pinned */
-  bool lead; /* holds the steps before the phase, in its last rows: no window begins in it */
-  uint64_t generation; /* counts up over the pool as pages are begun; 0: never */
-  uint64_t first_step; /* absolute, in its life */
-  int slot;
-  uint32_t life;
-  struct link previous, next;
-};
-
-struct slot {
-  int newest; /* the page being filled; NONE before the first */
-  int skip;   /* steps left before the first page */
-  bool alive;
-  uint32_t life;
-  uint64_t phase; /* first step that begins a window */
-};
-
-struct list {
-  int oldest, newest;
-};
-
-struct pages {
-  struct pages_config config; /* read-only after create, as are the pointers */
-  struct device *device;
-  struct pages_rows rows;
-  void (*gone)(void *context, int32_t first, int count);
-  void *context;
-
-  pthread_mutex_t lock; /* guards what follows, if config.replays */
-  struct page *page;    /* (num_pages) */
-  struct slot *slot;    /* (num_slots) inference's */
-  struct list free;
-  int num_free;
-  uint64_t generation; /* pages begun so far */
-};
+#include "learner/experience/pages_state.h"
 
 /* ---- the pool */
 
@@ -99,6 +52,12 @@ int pages_needed(const struct pages_config *config) {
     if (pages > most) most = pages;
   }
   return most * full.num_slots;
+}
+
+int pages_most_spans(const struct pages_config *config) {
+  struct pages_config full = *config;
+  set_defaults(&full);
+  return (full.page_steps - full.stride + full.window_steps) / full.page_steps + 1;
 }
 
 static int starts_per_page(const struct pages *pages) {
@@ -138,11 +97,12 @@ static void check_config(const struct pages_config *config) {
   CHECK(config->num_slots > 0 && config->page_steps > 0 && shape->state_size >= 0,
         "%d slots, %d steps a page, state of %d", config->num_slots, config->page_steps,
         shape->state_size);
-  CHECK(config->stride > 0 && config->page_steps % config->stride == 0 && config->window_steps > 0,
+  CHECK(config->stride > 0 && config->page_steps % config->stride == 0 &&
+            config->window_steps >= config->stride,
         "windows of %d steps every %d, pages of %d", config->window_steps, config->stride,
         config->page_steps);
-  CHECK(pages_of_waiting(config, config->page_steps - config->stride) <= DEVICE_MAX_SPANS,
-        "windows of %d steps and pages of %d", config->window_steps, config->page_steps);
+  CHECK(pages_most_spans(config) <= DEVICE_MAX_SPANS, "windows of %d steps every %d, pages of %d",
+        config->window_steps, config->stride, config->page_steps);
   CHECK(shape->action_bytes > 0 && shape->action_bytes % 4 == 0 && shape->statistics >= 0,
         "actions of %d bytes, %d statistics", shape->action_bytes, shape->statistics);
   CHECK(config->num_pages >= pages_needed(config), "%d pages for %d slots", config->num_pages,
@@ -152,23 +112,27 @@ static void check_config(const struct pages_config *config) {
         "a footprint of %d with pages of %d steps", shape->footprint, config->page_steps);
 }
 
+void pages_empty(struct pages *pages) {
+  int last = pages->config.num_pages - 1;
+  for (int i = 0; i <= last; i++) pages->page[i] = (struct page){.older = i - 1, .newer = i + 1};
+  pages->page[last].newer = NONE;
+  pages->free = (struct list){0, last};
+  pages->num_free = last + 1;
+  pages->generation = 0;
+}
+
 struct pages *pages_create(struct device *device, const struct pages_config *config_given) {
   struct pages_config config = *config_given;
   set_defaults(&config);
   if (!config.num_pages) config.num_pages = pages_needed(&config);
   check_config(&config);
   struct pages *pages = check_alloc(1, sizeof(*pages));
-  *pages = (struct pages){.config = config, .device = device, .num_free = config.num_pages};
+  *pages = (struct pages){.config = config, .device = device};
   pthread_mutex_init(&pages->lock, NULL);
+  pthread_cond_init(&pages->thawed, NULL);
   create_rows(pages);
-
-  /* All pages are free, in the order of their numbers. */
   pages->page = check_alloc((size_t)config.num_pages, sizeof(*pages->page));
-  for (int i = 0; i < config.num_pages; i++)
-    pages->page[i] = (struct page){.older = i - 1, .newer = i + 1};
-  pages->page[config.num_pages - 1].newer = NONE;
-  pages->free = (struct list){0, config.num_pages - 1};
-
+  pages_empty(pages);
   pages->slot = check_alloc((size_t)config.num_slots, sizeof(*pages->slot));
   for (int i = 0; i < config.num_slots; i++) pages->slot[i].newest = NONE;
   pages->rows.cursor = check_alloc((size_t)config.num_slots, sizeof(*pages->rows.cursor));
@@ -182,6 +146,7 @@ void pages_destroy(struct pages *pages) {
                     rows->start_action};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
     if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
+  pthread_cond_destroy(&pages->thawed);
   pthread_mutex_destroy(&pages->lock);
   free(pages->page);
   free(pages->slot);
@@ -216,8 +181,11 @@ int pages_free(const struct pages *pages) {
   return pages->num_free;
 }
 
+/* Also waits while the pages are frozen. */
 static void lock(struct pages *pages) {
-  if (pages->config.replays) pthread_mutex_lock(&pages->lock);
+  if (!pages->config.replays) return;
+  pthread_mutex_lock(&pages->lock);
+  while (pages->frozen) pthread_cond_wait(&pages->thawed, &pages->lock);
 }
 
 static void unlock(struct pages *pages) {
@@ -593,8 +561,7 @@ static void gather_stamps(const struct pages *pages, struct train_batch *batch, 
     memcpy(to, stamp + unroll->span[s].row, (size_t)unroll->span[s].count * sizeof(*stamp));
 }
 
-/* Where the window's steps are: a run of rows in each of its pages. */
-static struct device_unroll unroll_of(const struct pages *pages, const struct window *window) {
+struct device_unroll pages_unroll(const struct pages *pages, const struct window *window) {
   const struct pages_config *config = &pages->config;
   int at = first_page(pages, window), offset = offset_of(pages, window->start);
   struct device_unroll unroll = {
@@ -635,7 +602,7 @@ void pages_gather(const struct pages *pages, struct device *device, struct train
         batch->shape.row_stride, batch->shape.state_size, config->window_steps,
         config->shape.row_stride, config->shape.state_size);
   CHECK(column >= 0 && column < batch->N, "column %d of %d", column, batch->N);
-  struct device_unroll unroll = unroll_of(pages, window);
+  struct device_unroll unroll = pages_unroll(pages, window);
   gather_stamps(pages, batch, column, &unroll);
   batch->depth[column] = unroll.depth;
   batch->window[column] = *window;
@@ -686,17 +653,22 @@ bool pages_has(const struct pages *pages, const struct window *window) {
   return page->generation == window->generation && is_whole(pages, window->start);
 }
 
+static void add_to_page(struct pages *pages, int at, int pins) {
+  struct page *page = &pages->page[at];
+  CHECK(page->pins + pins >= 0, "page %d is not pinned: a window was unpinned twice", at);
+  page->pins += pins;
+}
+
 /* Adds to the pins of all pages that the window needs. */
 static void add_pins(struct pages *pages, const struct window *window, int pins) {
   CHECK(pages_has(pages, window), "the window at start %d is gone", window->start);
-  struct page *page = &pages->page[page_of(pages, window->start)];
-  int offset = offset_of(pages, window->start);
+  int at = page_of(pages, window->start), offset = offset_of(pages, window->start);
   if (looks_back(pages, offset) && pages->rows.start_depth[window->start] > offset)
-    pages->page[page->previous.page].pins += pins;
-  page->pins += pins;
+    add_to_page(pages, pages->page[at].previous.page, pins);
+  add_to_page(pages, at, pins);
   for (int i = pages_behind(pages, offset); i > 0; i--) {
-    page = &pages->page[page->next.page];
-    page->pins += pins;
+    at = pages->page[at].next.page;
+    add_to_page(pages, at, pins);
   }
 }
 
@@ -716,4 +688,17 @@ void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t fir
                     void *context) {
   pages->gone = gone;
   pages->context = context;
+}
+
+void pages_freeze(struct pages *pages) {
+  pages->frozen = true;
+}
+
+void pages_thaw(struct pages *pages) {
+  pages->frozen = false;
+  pthread_cond_broadcast(&pages->thawed);
+}
+
+bool pages_frozen(const struct pages *pages) {
+  return pages->frozen;
 }

@@ -49,7 +49,7 @@ struct pages_config {
   enum pages_phase phase;
   int spare_rows;   /* of observations behind those of the pages, for the caller */
   int stride;       /* steps between the starts of windows; 0: page_steps */
-  int window_steps; /* T; 0: page_steps */
+  int window_steps; /* T, at least stride; 0: page_steps */
   bool replays;     /* windows are sampled after they were released, by another thread; rewards and
                        statistics are kept on the host too */
 };
@@ -89,6 +89,8 @@ struct pages_place {
 /* Pages that the config's slots can hold at the same time, so that pages_append always finds one:
  * if each window is released before its slot closes the next. */
 int pages_needed(const struct pages_config *config);
+/* Pages that a window has steps in, at most; a gather takes DEVICE_MAX_SPANS. */
+int pages_most_spans(const struct pages_config *config);
 
 /* Errors: CHECK for what the options should have refused. */
 struct pages *pages_create(struct device *device, const struct pages_config *config);
@@ -124,6 +126,9 @@ int64_t pages_row_before(const struct pages *pages, int slot, int k);
 /* Row of step t (0..T) of a window that is not released, or pinned. */
 int64_t pages_row(const struct pages *pages, const struct window *window, int t);
 
+/* Where the steps of such a window are, and the frames before it. */
+struct device_unroll pages_unroll(const struct pages *pages, const struct window *window);
+
 /* Copies a window that is not released, or pinned, into column `column` of the batch, previous
  * actions derived (start_action, then the actions themselves; none on first rows). device: the
  * calling thread's. Steps that are written later may have its rows once it is released or unpinned:
@@ -152,6 +157,12 @@ uint64_t pages_begun(const struct pages *pages);
  */
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
                     void *context);
+
+/* While they are frozen no page is begun, released or reused, and no life begins: who calls for that
+ * waits until they are thawed. So what windows are made of stays as it is. */
+void pages_freeze(struct pages *pages);
+void pages_thaw(struct pages *pages);
+bool pages_frozen(const struct pages *pages);
 
 /* Bytes of observations allocated, and the number of steps that can be reached through it: for the
  * memory figure. */

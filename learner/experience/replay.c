@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/experience/replay_file.h"
 #include "learner/experience/sum_tree.h"
 #include "learner/experience/wait_time.h"
 
@@ -24,6 +25,7 @@ struct replay {
   double *value;
   float *step_value, *step_best, *step_reward; /* (T+1) of a window that closes: inference's */
   uint8_t *step_flags;
+  struct pages_file *file; /* NULL: it is not saved */
 
   /* guarded by lock */
   struct sum_tree *tree; /* a leaf for each start of the pages */
@@ -33,7 +35,8 @@ struct replay {
   int64_t inserted, sampled; /* windows */
   int64_t inserted_before;   /* sampling started */
   int64_t batches, late, not_finite;
-  int64_t taken_us; /* when the trainer took its batch */
+  int64_t taken_us;  /* when the trainer took its batch */
+  int64_t saving_us; /* when saving began; 0: it is not saved now */
   uint64_t filed;   /* mark of the filing device behind the windows in the tree */
   struct wait_time give_wait, take_wait;
 };
@@ -75,7 +78,7 @@ static void start_if_filled(struct replay *replay) {
 
 /* ---- priorities. Under the lock */
 
-/* The value of a leaf; NaN and infinity count as the smallest priority. */
+/* The value of a leaf; NaN and infinity count as the smallest priority. metric: of priorities. */
 static double leaf_value(struct replay *replay, double priority, struct metric *metric) {
   if (!isfinite(priority)) {
     replay->not_finite++;
@@ -126,7 +129,7 @@ static bool give(struct source *source, struct pages *pages, const struct window
   struct replay *replay = replay_of(source);
   double priority = replay->config.initial_max ? 0 : own_priority(replay, window);
   pthread_mutex_lock(replay->lock);
-  while (!replay->closed && !may_insert(replay)) {
+  while (pages_frozen(replay->pages) || (!replay->closed && !may_insert(replay))) {
     wait_time_begin(&replay->give_wait);
     pthread_cond_wait(&replay->room, replay->lock);
   }
@@ -193,7 +196,7 @@ static void measure_age(const struct replay *replay, const struct window *window
   metric_observe(replay->config.window_age_steps, (double)pages * steps);
 }
 
-/* Draws a batch and pins its windows. */
+/* Draws a batch and pins its windows; inference may have room now. */
 static void sample(struct replay *replay) {
   draw_leaves(replay);
   set_weights(replay);
@@ -208,10 +211,19 @@ static void sample(struct replay *replay) {
   replay->batches++;
   replay->lent = true;
   replay->taken_us = clock_now_us();
+  pthread_cond_signal(&replay->room);
 }
 
+static void unpin(struct replay *replay) {
+  pthread_mutex_lock(replay->lock);
+  for (int n = 0; n < replay->config.N; n++) pages_unpin(replay->pages, &replay->batch->window[n]);
+  pthread_mutex_unlock(replay->lock);
+}
+
+/* Pages are pinned until the device has read them, not for as long as the trainer computes. */
 static void gather(struct replay *replay, uint64_t filed) {
   struct train_batch *batch = replay->batch;
+  const struct device_ops *ops = replay->gathering->ops;
   replay->filing->ops->wait(replay->filing, filed);
   for (int n = 0; n < batch->N; n++) {
     struct window window = batch->window[n];
@@ -219,6 +231,8 @@ static void gather(struct replay *replay, uint64_t filed) {
   }
   batch->num_windows = batch->N;
   device_shared_upload(replay->gathering, &batch->weight);
+  ops->wait(replay->gathering, ops->mark(replay->gathering));
+  unpin(replay);
 }
 
 static struct train_batch *take(struct source *source) {
@@ -257,10 +271,79 @@ static void release(struct source *source, struct train_batch *batch) {
   pthread_mutex_lock(replay->lock);
   CHECK(replay->lent && batch == replay->batch, "a batch that was not taken");
   update_priorities(replay, batch);
-  for (int n = 0; n < batch->N; n++) pages_unpin(replay->pages, &batch->window[n]);
   replay->lent = false;
   pthread_cond_signal(&replay->room);
   pthread_mutex_unlock(replay->lock);
+}
+
+/* ---- between runs */
+
+static struct replay_parts parts_of(const struct replay *replay) {
+  return (struct replay_parts){.pages = replay->pages,
+                               .file = replay->file,
+                               .tree = replay->tree,
+                               .real_bytes = replay->gathering->ops->real_bytes,
+                               .exponent = replay->config.exponent,
+                               .ratio = replay->config.ratio,
+                               .least_priority = SMALLEST,
+                               .most_priority = LARGEST,
+                               .counts = {.started = replay->started,
+                                          .inserted = replay->inserted,
+                                          .sampled = replay->sampled,
+                                          .inserted_before = replay->inserted_before,
+                                          .batches = replay->batches,
+                                          .late = replay->late,
+                                          .not_finite = replay->not_finite,
+                                          .largest = replay->largest}};
+}
+
+/* Until the end of the saving nothing changes what is saved: the trainer is here, or has ended, and
+ * inference waits. Returns the mark of the filing device behind the windows in the tree. */
+static uint64_t freeze(struct replay *replay, struct replay_parts *parts) {
+  pthread_mutex_lock(replay->lock);
+  CHECK(!replay->lent, "a batch is lent");
+  pages_freeze(replay->pages);
+  replay->saving_us = clock_now_us();
+  *parts = parts_of(replay);
+  uint64_t filed = replay->filed;
+  pthread_mutex_unlock(replay->lock);
+  return filed;
+}
+
+static void thaw(struct replay *replay) {
+  pthread_mutex_lock(replay->lock);
+  pages_thaw(replay->pages);
+  replay->saving_us = 0;
+  pthread_cond_signal(&replay->room);
+  pthread_mutex_unlock(replay->lock);
+}
+
+static enum status save(struct source *source, struct block_writer *writer, struct error *error) {
+  struct replay *replay = replay_of(source);
+  struct replay_parts parts;
+  uint64_t filed = freeze(replay, &parts);
+  replay->filing->ops->wait(replay->filing, filed);
+  (void)!replay_file_save(&parts, writer); /* flush has the error */
+  enum status status = block_writer_flush(writer, error);
+  thaw(replay);
+  return status;
+}
+
+static enum status load(struct source *source, struct block_reader *reader, struct error *error) {
+  struct replay *replay = replay_of(source);
+  struct replay_parts parts = parts_of(replay);
+  enum status status = replay_file_load(&parts, reader, error);
+  if (status != STATUS_OK) return status;
+  const struct replay_counts *counts = &parts.counts;
+  replay->started = counts->started;
+  replay->inserted = counts->inserted;
+  replay->sampled = counts->sampled;
+  replay->inserted_before = counts->inserted_before;
+  replay->batches = counts->batches;
+  replay->late = counts->late;
+  replay->not_finite = counts->not_finite;
+  replay->largest = counts->largest;
+  return STATUS_OK;
 }
 
 /* ---- any thread */
@@ -292,6 +375,7 @@ static struct source_counters counters(struct source *source) {
       .windows_since = replay->started ? replay->inserted - replay->inserted_before : 0,
       .priorities_late = replay->late,
       .priorities_not_finite = replay->not_finite,
+      .saving_us = replay->saving_us ? now_us - replay->saving_us : 0,
   };
   pthread_mutex_unlock(replay->lock);
   return counters_now;
@@ -304,6 +388,7 @@ static void destroy(struct source *source) {
   pages_on_reuse(replay->pages, NULL, NULL);
   train_batch_destroy(replay->gathering, replay->batch);
   sum_tree_destroy(replay->tree);
+  pages_file_destroy(replay->file);
   pthread_cond_destroy(&replay->ready);
   pthread_cond_destroy(&replay->room);
   free(replay->leaf);
@@ -321,7 +406,9 @@ static const struct source_ops REPLAY = {.destroy = destroy,
                                          .take = take,
                                          .release = release,
                                          .close = close_waits,
-                                         .counters = counters};
+                                         .counters = counters,
+                                         .save = save,
+                                         .load = load};
 
 struct source *replay_create(struct device *gathering, struct device *filing, struct pages *pages,
                              const struct replay_config *config) {
@@ -344,6 +431,7 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
   replay->step_best = check_alloc(steps, sizeof(*replay->step_best));
   replay->step_reward = check_alloc(steps, sizeof(*replay->step_reward));
   replay->step_flags = check_alloc(steps, sizeof(*replay->step_flags));
+  if (config->saves) replay->file = pages_file_create(pages, gathering);
   pthread_cond_init(&replay->room, NULL);
   pthread_cond_init(&replay->ready, NULL);
   pages_on_reuse(pages, forget, replay);

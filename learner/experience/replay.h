@@ -1,8 +1,8 @@
 /* The source of off-policy batches: prioritised replay. A window that closes stays where it is, in
  * the pages, and gets a leaf in a tree of priorities; a batch is drawn from the tree, and its
- * windows are pinned until the trainer gives it back with their new priorities. A window is there
- * until a page of it is reused: then its leaf becomes 0, and a priority that comes for it later is
- * dropped and counted. A batch may hold a window more than once.
+ * windows are pinned until they are gathered. A window is there until a page of it is reused: then
+ * its leaf becomes 0, and a priority that the trainer gives it later is dropped and counted. A
+ * batch may hold a window more than once.
  *
  * Rate: `ratio` windows are sampled for each one that is inserted, counted from when the replay
  * first holds min_windows. Sampling waits until as many windows have come; inserting, and with it
@@ -31,6 +31,7 @@ struct replay_config {
   uint64_t seed;
   bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each
                     time */
+  bool saves;    /* save and load will be called: memory for them is allocated */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
   /* Of each window: NaN and infinity as the smallest priority; steps filed since its page was begun
    * when it was sampled. */

@@ -3,12 +3,14 @@
  * first out, each window once), replay.c for the others.
  *
  * Upstream: serve/inference.h, train/trainer.h. Downstream: experience/pages.h.
- * Threads: give, drain: inference; take, release: trainer; close, counters: any. */
+ * Threads: give, drain: inference; take, release: trainer; save: trainer, and main once that has
+ * ended; load: main, before the others start; close, counters: any. */
 #ifndef ACORN_LEARNER_EXPERIENCE_SOURCE_H
 #define ACORN_LEARNER_EXPERIENCE_SOURCE_H
 
 #include <math.h>
 
+#include "common/base/block_file.h"
 #include "learner/experience/pages.h"
 
 /* Since the start. Units: microseconds. `busy_us`: how long the trainer has held its present batch,
@@ -23,6 +25,7 @@ struct source_counters {
   bool replays;
   int64_t windows_held, windows_needed, windows_sampled, windows_since;
   int64_t priorities_late, priorities_not_finite;
+  int64_t saving_us; /* how long it has been saved for now, 0 if it is not */
 };
 
 /* Windows sampled for each one that was inserted since sampling started; NaN before. */
@@ -52,6 +55,13 @@ struct source_ops {
   /* Ends every wait, now and later: gives drop, takes return NULL. */
   void (*close)(struct source *source);
   struct source_counters (*counters)(struct source *source);
+  /* What can be sampled, for load: the loaded source draws the batches that this one would. Between
+   * a release and the next take; until it returns inference waits where it would change something.
+   * Both are NULL where nothing is kept between runs. Errors: the writer's; its file is gone then.
+   */
+  enum status (*save)(struct source *source, struct block_writer *writer, struct error *error);
+  /* Into a new source and its new pages. Errors: MISMATCH, CORRUPT, IO: both are empty then. */
+  enum status (*load)(struct source *source, struct block_reader *reader, struct error *error);
 };
 
 static inline void source_destroy(struct source *source) {
@@ -75,6 +85,17 @@ static inline void source_close(struct source *source) {
 }
 static inline struct source_counters source_counters(struct source *source) {
   return source->ops->counters(source);
+}
+static inline bool source_can_save(const struct source *source) {
+  return source->ops->save;
+}
+MUST_CHECK static inline enum status source_save(struct source *source, struct block_writer *writer,
+                                                 struct error *error) {
+  return source->ops->save(source, writer, error);
+}
+MUST_CHECK static inline enum status source_load(struct source *source, struct block_reader *reader,
+                                                 struct error *error) {
+  return source->ops->load(source, reader, error);
 }
 
 #endif

@@ -10,7 +10,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -219,18 +218,6 @@ static void remove_oldest(const char *folder, int64_t written, struct checkpoint
 
 /* ---- writing */
 
-/* The new name is only safe when the folder is on the disk too; some file systems cannot say so
- * (EINVAL). */
-static bool sync_folder(const char *folder) {
-  int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return false;
-  bool done = fsync(file) == 0 || errno == EINVAL;
-  int reason = errno;
-  close(file);
-  errno = reason;
-  return done;
-}
-
 static enum status write_failed(const char *path, struct error *error) {
   const char *advice = "";
   if (errno == ENOSPC || errno == EDQUOT)
@@ -258,7 +245,7 @@ enum status checkpoint_write(const char *folder, int64_t updates,
     unlink(temporary.text);
     return status;
   }
-  if (!sync_folder(folder)) return write_failed(path.text, error);
+  if (!checkpoint_sync_folder(folder)) return write_failed(path.text, error);
   if (kept->count > 0) remove_oldest(folder, updates, kept);
   return STATUS_OK;
 }

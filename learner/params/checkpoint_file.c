@@ -51,6 +51,16 @@ bool checkpoint_file_write(const char *path, const struct checkpoint_item *items
   return done;
 }
 
+bool checkpoint_sync_folder(const char *folder) {
+  int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return false;
+  bool done = fsync(file) == 0 || errno == EINVAL;
+  int reason = errno;
+  close(file);
+  errno = reason;
+  return done;
+}
+
 /* ---- reading */
 
 static enum status read_failed(const char *path, struct error *error) {

@@ -11,6 +11,10 @@
 /* A whole file at `path`, synced to the disk, or none. Returns false with errno set. */
 bool checkpoint_file_write(const char *path, const struct checkpoint_item *items, int num_items);
 
+/* A file's new name is only safe when its folder is on the disk too; some file systems cannot do
+ * that (EINVAL). Returns false with errno set. */
+bool checkpoint_sync_folder(const char *folder);
+
 /* The update that its content is the state of (CHECKPOINT_VERSION), from its header and those few
  * bytes alone: the other arrays are not read. *updates: -1: it has no such number.
  * Errors: as checkpoint_read. */

@@ -61,7 +61,7 @@ static void apply_adam(struct optimizer *o, real *params, const real *gradient, 
   const struct optimizer_config *c = &o->config;
   o->device->ops->adam(o->device, params, o->slot[0], o->slot[1], gradient, norm, schedule,
                        (float)c->max_norm, (float)c->adam_beta1, (float)c->adam_beta2,
-                       (float)c->adam_epsilon, o->P);
+                       (float)c->adam_epsilon, c->adam_epsilon_hat, o->P);
 }
 
 static void apply_rmsprop(struct optimizer *o, real *params, const real *gradient, const real *norm,

@@ -11,6 +11,7 @@
 struct optimizer_config {
   const char *name; /* "adam", "rmsprop" */
   double adam_beta1, adam_beta2, adam_epsilon;
+  bool adam_epsilon_hat; /* in TensorFlow's form, see device.h */
   double rmsprop_decay, rmsprop_momentum, rmsprop_epsilon;
   double max_norm; /* of the whole gradient; 0: no clipping */
 };

@@ -86,12 +86,18 @@ static void save_images(struct trainer *trainer, const struct train_batch *batch
 }
 
 /* At a step border: a checkpoint buffer, if one was asked for. Images also after the first update,
- * for a run that ends before a checkpoint is due; main does not read the buffer yet. */
-static void save_if_requested(struct trainer *trainer, const struct train_batch *batch) {
+ * for a run that ends before a checkpoint is due; main does not read the buffer yet. Returns whether
+ * the buffer was filled. */
+static bool fill_if_requested(struct trainer *trainer, const struct train_batch *batch) {
   bool requested = atomic_load(&trainer->save_state) == SAVE_REQUESTED;
   if (requested || trainer->saved_images.count == 0) save_images(trainer, batch);
-  if (!requested) return;
-  fill_save(trainer);
+  if (requested) fill_save(trainer);
+  return requested;
+}
+
+/* At the same border. The source is not changed by the trainer meanwhile, as it has no batch. */
+static void announce_save(struct trainer *trainer) {
+  if (trainer->config.save_source) trainer->config.save_source(trainer->config.saver);
   atomic_store(&trainer->save_state, SAVE_FILLED);
   trainer->config.on_saved(trainer->config.context);
 }
@@ -135,7 +141,6 @@ static enum status train(struct trainer *trainer, const struct train_batch *batc
   report(trainer, &stats, compute_us, status, &error);
   if (status != STATUS_OK) return status;
   measure(trainer, batch, compute_us);
-  save_if_requested(trainer, batch);
   return STATUS_OK;
 }
 
@@ -146,8 +151,10 @@ static void *run(void *argument) {
   enum status status = STATUS_OK;
   while (status == STATUS_OK && (batch = source_take(trainer->source))) {
     status = train(trainer, batch);
+    bool filled = status == STATUS_OK && fill_if_requested(trainer, batch);
     trainer->device->ops->finish(trainer->device);
     source_release(trainer->source, batch);
+    if (filled) announce_save(trainer);
   }
   if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);
   return NULL;

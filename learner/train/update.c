@@ -70,6 +70,7 @@ static enum status init_state(struct update *update, struct error *error) {
       .adam_beta1 = options->adam_beta1,
       .adam_beta2 = options->adam_beta2,
       .adam_epsilon = options->adam_epsilon,
+      .adam_epsilon_hat = options->adam_epsilon_hat,
       .rmsprop_decay = options->rmsprop_decay,
       .rmsprop_momentum = options->rmsprop_momentum,
       .rmsprop_epsilon = options->rmsprop_epsilon,

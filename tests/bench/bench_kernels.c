@@ -208,7 +208,7 @@ static void update(struct network *net, size_t parameters) {
   ops->global_norm(device, net->norm, net->grads, parameters);
   const struct device_schedule schedule = {.step = ++net->updates, .learning_rate = 1e-4f};
   ops->adam(device, net->p, net->adam_m, net->adam_v, net->grads, net->norm, &schedule, 40, 0.9f,
-            0.999f, 1e-5f, parameters);
+            0.999f, 1e-5f, false, parameters);
 }
 
 static void mlp_train(void *context, int N) {

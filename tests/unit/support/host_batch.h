@@ -95,6 +95,17 @@ static inline void *host_step_part(struct device_shared *block, size_t *offset, 
   return device_shared_at(block, at);
 }
 
+/* What the host keeps of the step. */
+static inline void host_step_leave_trail(struct pages *pages, const struct step_shape *shape,
+                                         int64_t row, const struct host_step *step) {
+  const struct pages_rows *rows = pages_rows(pages);
+  rows->stamp[row] = step_stamp(step->version, step->flags);
+  if (!rows->trail) return;
+  float *trail = rows->trail + row * (1 + shape->statistics);
+  trail[0] = step->reward;
+  memcpy(trail + 1, step->statistics, (size_t)shape->statistics * sizeof(*trail));
+}
+
 /* Files a step where pages_append said, as inference does. */
 static inline void host_step_file(struct pages *pages, struct device *device,
                                   const struct step_shape *shape, const struct pages_place *place,
@@ -120,7 +131,7 @@ static inline void host_step_file(struct pages *pages, struct device *device,
   pages_write(pages, to, &steps, 1);
   pages_write_starts(pages, begins, previous, state, 1);
   device->ops->finish(device);
-  pages_rows(pages)->stamp[row] = step_stamp(step->version, step->flags);
+  host_step_leave_trail(pages, shape, row, step);
   device->ops->release(device, state);
   device_unshare(device, &block);
 }

@@ -55,7 +55,7 @@ static double next_gradient(struct testing *t, struct arrays *a, float *g, uint6
   return norm;
 }
 
-static void adam_run(struct testing *t, size_t P, float max_norm) {
+static void adam_run(struct testing *t, size_t P, float max_norm, bool hat) {
   const double lr = (double)0.01f, b1 = (double)0.9f, b2 = (double)0.999f, epsilon = (double)1e-5f;
   uint64_t random = P + 1;
   float *start = testing_floats(&random, P, 1), *g = check_alloc(P, sizeof *g);
@@ -67,13 +67,15 @@ static void adam_run(struct testing *t, size_t P, float max_norm) {
     double scale = scale_of(next_gradient(t, &a, g, &random, P), max_norm);
     set_schedule(t, &a, step, 0.01f);
     t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, max_norm, 0.9f,
-                         0.999f, 1e-5f, P);
+                         0.999f, 1e-5f, hat, P);
     for (size_t i = 0; i < P; i++) {
       double gradient = (double)g[i] * scale;
       m[i] = b1 * m[i] + (1 - b1) * gradient;
       v[i] = b2 * v[i] + (1 - b2) * gradient * gradient;
       double m_hat = m[i] / (1 - pow(b1, step)), v_hat = v[i] / (1 - pow(b2, step));
-      p[i] -= lr * m_hat / (sqrt(v_hat) + epsilon);
+      p[i] -=
+          hat ? lr * sqrt(1 - pow(b2, step)) / (1 - pow(b1, step)) * m[i] / (sqrt(v[i]) + epsilon)
+              : lr * m_hat / (sqrt(v_hat) + epsilon);
     }
   }
   expect(t, "adam p", p, a.p, P, 1e-5);
@@ -121,7 +123,7 @@ static void optimisers(struct testing *cpu, struct testing *ref) {
   for (int k = 0; k < 2; k++)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
       for (int j = 0; j < 3; j++) {
-        adam_run(both[k], counts[i], limits[j]);
+        adam_run(both[k], counts[i], limits[j], (i + j) % 2);
         rmsprop_run(both[k], counts[i], limits[j]);
       }
 }
@@ -141,7 +143,7 @@ static void epsilon_is_added_after_the_correction(struct testing *cpu, struct te
     for (int step = 1; step <= 3; step++) {
       set_schedule(t, &a, step, 0.125f);
       t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, 0, 0.9f,
-                           0.99f, 0.25f, P);
+                           0.99f, 0.25f, false, P);
       const double expected[P] = {1 - step * 0.0625, 1 + step * 0.0625};
       expect(t, "p", expected, a.p, P, 1e-5);
     }
@@ -160,7 +162,7 @@ static void no_gradient(struct testing *cpu, struct testing *ref) {
     t->device->ops->global_norm(t->device, a.norm, a.g, 5);
     set_schedule(t, &a, 1, 0.1f);
     t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, 1, 0.9f, 0.99f,
-                         1e-8f, 5);
+                         1e-8f, false, 5);
     expect(t, "p", expected, a.p, 5, 0);
     testing_release(t);
   }
@@ -178,7 +180,7 @@ static void check_not_finite(struct testing *t) {
     t->device->ops->global_norm(t->device, a.norm, a.g, 5);
     set_schedule(t, &a, 1, 0.1f);
     t->device->ops->adam(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, max_norm, 0.9f,
-                         0.99f, 1e-8f, 5);
+                         0.99f, 1e-8f, false, 5);
     t->device->ops->rmsprop(t->device, a.p, a.first, a.second, a.g, a.norm, a.schedule, max_norm,
                             0.9f, 0.9f, 1e-8f, 5);
     expect(t, "p", expected, a.p, 5, 0);

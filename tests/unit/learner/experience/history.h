@@ -1,5 +1,5 @@
-/* Steps whose every value follows from (slot, life, step): the plain history that pages and FIFO
- * are compared with. */
+/* Steps whose every value follows from (slot, life, step): the plain history that pages, FIFO and
+ * replay are compared with. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_HISTORY_H
 #define ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_HISTORY_H
 
@@ -12,10 +12,12 @@
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/host_batch.h"
 
+enum { HISTORY_STATISTICS = 2 }; /* at most */
+
 struct history_step {
   uint64_t bits;
   int32_t action, previous_action;
-  float behaviour, reward;
+  float statistics[HISTORY_STATISTICS], reward;
   uint8_t flags;
   int64_t version;
 };
@@ -36,7 +38,7 @@ static inline struct history_step history_step(int slot, uint32_t life, uint64_t
       .bits = bits,
       .action = history_action(slot, life, step),
       .previous_action = first ? -1 : history_action(slot, life, step - 1),
-      .behaviour = (float)(bits >> 40),
+      .statistics = {(float)(bits >> 40), (float)(bits >> 48)},
       .reward = (float)(bits >> 44 & 0xff) - 100,
       .flags = (uint8_t)((bits & 0xfe) | (first ? STEP_FIRST : 0)),
       .version = (int64_t)(bits >> 9),
@@ -65,7 +67,7 @@ static inline void history_write(struct pages *pages, struct device *device,
   const struct host_step filed = {.observation = observation,
                                   .action = &values.action,
                                   .previous_action = &before,
-                                  .statistics = &values.behaviour,
+                                  .statistics = values.statistics,
                                   .state = state,
                                   .reward = values.reward,
                                   .flags = values.flags,
@@ -79,9 +81,11 @@ static inline bool history_row_matches(const struct train_batch *batch, size_t a
     if (batch->observation[at * batch->shape.row_stride + i] != history_byte(step->bits, i))
       return false;
   const int32_t *action = batch->action, *previous_action = batch->previous_action;
+  size_t statistics = (size_t)batch->shape.statistics;
   return action[at] == step->action && previous_action[at] == step->previous_action &&
-         batch->statistics[at] == step->behaviour && batch->reward[at] == step->reward &&
-         batch->flags[at] == step->flags;
+         batch->reward[at] == step->reward && batch->flags[at] == step->flags &&
+         memcmp(batch->statistics + at * statistics, step->statistics,
+                statistics * sizeof(*step->statistics)) == 0;
 }
 
 static inline bool history_stamp_matches(uint64_t stamp, const struct history_step *step) {

@@ -1,0 +1,332 @@
+/* DESIGN. Memory of the device goes through a staging buffer, whose size bounds what is needed; in
+ * runs of rows that are next to each other, which nearly all are. A run is of bytes: a chunk may end
+ * within a row. */
+#include "learner/experience/pages_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "learner/experience/pages_state.h"
+
+enum { STAGING_BYTES = 1 << 20 };
+
+/* Rows of a page that windows need. */
+struct range {
+  int32_t first, end; /* end 0: none */
+};
+
+struct pages_file {
+  struct pages *pages;
+  struct device *device;
+  uint8_t *staging;    /* of the host */
+  struct range *range; /* (num_pages) */
+  struct pages_kept kept;
+};
+
+/* A page, as it is in the file. */
+struct record {
+  uint64_t generation, first_step, previous_generation, next_generation;
+  int32_t slot;
+  uint32_t life;
+  int32_t previous, next;
+  uint32_t lead, zero;
+};
+_Static_assert(sizeof(struct record) == 56, "a record has no padding");
+
+/* An array over rows or starts. */
+struct column {
+  void *array;
+  size_t bytes; /* of an entry; 0: there is no such column */
+  bool on_device;
+};
+
+enum { ROW_COLUMNS = 4, START_COLUMNS = 2 };
+
+struct pages_file *pages_file_create(struct pages *pages, struct device *device) {
+  struct pages_file *file = check_alloc(1, sizeof(*file));
+  *file = (struct pages_file){
+      .pages = pages,
+      .device = device,
+      .staging = device->ops->alloc_host(device, STAGING_BYTES),
+      .range = check_alloc((size_t)pages->config.num_pages, sizeof(*file->range))};
+  return file;
+}
+
+void pages_file_destroy(struct pages_file *file) {
+  if (!file) return;
+  file->device->ops->release_host(file->device, file->staging);
+  free(file->range);
+  free(file);
+}
+
+/* ---- which rows and starts */
+
+static bool keeps(const struct pages_file *file, int32_t start) {
+  return file->kept.keeps(file->kept.context, start);
+}
+
+static void add_rows(struct pages_file *file, int64_t row, int count) {
+  int64_t T = file->pages->config.page_steps;
+  struct range *range = &file->range[row / T];
+  int32_t first = (int32_t)(row % T), end = first + count;
+  if (range->end == 0 || first < range->first) range->first = first;
+  if (end > range->end) range->end = end;
+}
+
+/* Finds the rows of all windows that are kept. Returns false if one of these is not there. */
+static bool find_rows(struct pages_file *file) {
+  const struct pages *pages = file->pages;
+  memset(file->range, 0, (size_t)pages->config.num_pages * sizeof(*file->range));
+  for (int32_t start = 0; start < pages_num_starts(pages); start++) {
+    struct window window;
+    if (!keeps(file, start)) continue;
+    if (!pages_find(pages, start, &window)) return false;
+    struct device_unroll unroll = pages_unroll(pages, &window);
+    for (int k = 0; k < unroll.depth; k++) add_rows(file, unroll.before[k], 1);
+    for (int s = 0; s < unroll.num_spans; s++)
+      add_rows(file, unroll.span[s].row, unroll.span[s].count);
+  }
+  return true;
+}
+
+/* Entries of a column that are next to each other. */
+struct run {
+  int64_t first, count;
+};
+
+/* The rows that are needed, from page *at on; *at: behind them. Returns false if there are none. */
+static bool next_rows(const struct pages_file *file, int64_t *at, struct run *run) {
+  int64_t T = file->pages->config.page_steps, num_pages = file->pages->config.num_pages;
+  while (*at < num_pages && !file->range[*at].end) (*at)++;
+  if (*at == num_pages) return false;
+  *run = (struct run){*at * T + file->range[*at].first, 0};
+  int64_t end;
+  do {
+    end = *at * T + file->range[*at].end;
+    (*at)++;
+  } while (end == *at * T && *at < num_pages && file->range[*at].end && !file->range[*at].first);
+  run->count = end - run->first;
+  return true;
+}
+
+/* The same with starts, from start *at on. */
+static bool next_starts(const struct pages_file *file, int64_t *at, struct run *run) {
+  int64_t num_starts = pages_num_starts(file->pages);
+  while (*at < num_starts && !keeps(file, (int32_t)*at)) (*at)++;
+  run->first = *at;
+  while (*at < num_starts && keeps(file, (int32_t)*at)) (*at)++;
+  run->count = *at - run->first;
+  return run->count > 0;
+}
+
+typedef bool next_run(const struct pages_file *file, int64_t *at, struct run *run);
+
+static void list_row_columns(const struct pages *pages, struct column column[ROW_COLUMNS]) {
+  const struct pages_rows *rows = &pages->rows;
+  size_t trail = (size_t)(1 + pages->config.shape.statistics) * sizeof(*rows->trail);
+  const struct column all[ROW_COLUMNS] = {
+      {rows->pool.observation, rows->pool.row_stride, true},
+      {rows->pool.record, rows->pool.record_bytes, true},
+      {rows->stamp, sizeof(*rows->stamp), false},
+      {rows->trail, rows->trail ? trail : 0, false},
+  };
+  memcpy(column, all, sizeof(all));
+}
+
+static void list_start_columns(const struct pages *pages, struct column column[START_COLUMNS]) {
+  const struct step_shape *shape = &pages->config.shape;
+  size_t state = (size_t)shape->state_size * pages->device->ops->real_bytes;
+  const struct column all[START_COLUMNS] = {
+      {pages->rows.start_action, (size_t)shape->action_bytes, true},
+      {pages->rows.start_state, state, true},
+  };
+  memcpy(column, all, sizeof(all));
+}
+
+/* ---- saving */
+
+static bool save_bytes(struct pages_file *file, struct block_writer *writer,
+                       const struct column *column, const uint8_t *from, size_t bytes) {
+  const struct device_ops *ops = file->device->ops;
+  if (!column->on_device) return block_writer_put(writer, from, bytes);
+  for (size_t at = 0, count; at < bytes; at += count) {
+    count = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
+    ops->download_bytes(file->device, file->staging, from + at, count);
+    ops->finish(file->device);
+    if (!block_writer_put(writer, file->staging, count)) return false;
+  }
+  return true;
+}
+
+static bool save_column(struct pages_file *file, struct block_writer *writer,
+                        const struct column *column, next_run *next) {
+  struct run run;
+  bool saved = true;
+  for (int64_t at = 0; saved && column->bytes && next(file, &at, &run);)
+    saved = save_bytes(file, writer, column,
+                       (const uint8_t *)column->array + (size_t)run.first * column->bytes,
+                       (size_t)run.count * column->bytes);
+  return saved;
+}
+
+static bool save_page(struct block_writer *writer, const struct page *page) {
+  struct record record = {.generation = page->generation,
+                          .first_step = page->first_step,
+                          .previous_generation = page->previous.generation,
+                          .next_generation = page->next.generation,
+                          .slot = page->slot,
+                          .life = page->life,
+                          .previous = page->previous.page,
+                          .next = page->next.page,
+                          .lead = page->lead};
+  return block_writer_put(writer, &record, sizeof(record));
+}
+
+bool pages_file_save(struct pages_file *file, struct block_writer *writer,
+                     const struct pages_kept *kept) {
+  const struct pages *pages = file->pages;
+  struct column depth = {pages->rows.start_depth, sizeof(int32_t), false};
+  struct column row[ROW_COLUMNS], start[START_COLUMNS];
+  list_row_columns(pages, row);
+  list_start_columns(pages, start);
+  file->kept = *kept;
+  CHECK(find_rows(file), "a window that is kept is not there");
+
+  bool saved = block_writer_put(writer, &pages->generation, sizeof(pages->generation));
+  for (int i = 0; saved && i < pages->config.num_pages; i++)
+    saved = save_page(writer, &pages->page[i]);
+  if (saved) saved = save_column(file, writer, &depth, next_starts);
+  for (int i = 0; saved && i < ROW_COLUMNS; i++)
+    saved = save_column(file, writer, &row[i], next_rows);
+  for (int i = 0; saved && i < START_COLUMNS; i++)
+    saved = save_column(file, writer, &start[i], next_starts);
+  return saved;
+}
+
+/* ---- loading */
+
+static enum status load_bytes(struct pages_file *file, struct block_reader *reader,
+                              const struct column *column, uint8_t *to, size_t bytes,
+                              struct error *error) {
+  const struct device_ops *ops = file->device->ops;
+  if (!column->on_device) return block_reader_get(reader, to, bytes, error);
+  for (size_t at = 0, count; at < bytes; at += count) {
+    count = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
+    enum status status = block_reader_get(reader, file->staging, count, error);
+    if (status != STATUS_OK) return status;
+    ops->upload_bytes(file->device, to + at, file->staging, count);
+    ops->finish(file->device);
+  }
+  return STATUS_OK;
+}
+
+static enum status load_column(struct pages_file *file, struct block_reader *reader,
+                               const struct column *column, next_run *next, struct error *error) {
+  struct run run;
+  enum status status = STATUS_OK;
+  for (int64_t at = 0; status == STATUS_OK && column->bytes && next(file, &at, &run);)
+    status = load_bytes(file, reader, column,
+                        (uint8_t *)column->array + (size_t)run.first * column->bytes,
+                        (size_t)run.count * column->bytes, error);
+  return status;
+}
+
+static enum status load_generation(struct pages *pages, struct block_reader *reader,
+                                   struct error *error) {
+  const uint64_t most = INT64_MAX;
+  enum status status =
+      block_reader_get(reader, &pages->generation, sizeof(pages->generation), error);
+  if (status != STATUS_OK || pages->generation <= most) return status;
+  return status_fail(error, STATUS_CORRUPT, "%s is damaged: it tells of %llu pages",
+                     block_reader_path(reader), (unsigned long long)pages->generation);
+}
+
+static bool is_page(int32_t page, int num_pages) {
+  return page >= NONE && page < num_pages;
+}
+
+static enum status load_page(struct pages_file *file, struct block_reader *reader, int at,
+                             int num_pages, struct error *error) {
+  struct pages *pages = file->pages;
+  struct record record;
+  enum status status = block_reader_get(reader, &record, sizeof(record), error);
+  if (status != STATUS_OK) return status;
+  if (record.generation > pages->generation || record.slot < 0 || record.lead > 1 || record.zero ||
+      !is_page(record.previous, num_pages) || !is_page(record.next, num_pages))
+    return status_fail(error, STATUS_CORRUPT, "%s is damaged: page %d cannot be as it describes it",
+                       block_reader_path(reader), at);
+  pages->page[at] = (struct page){.lead = record.lead,
+                                  .generation = record.generation,
+                                  .first_step = record.first_step,
+                                  .slot = record.slot,
+                                  .life = record.life,
+                                  .previous = {record.previous, record.previous_generation},
+                                  .next = {record.next, record.next_generation}};
+  return STATUS_OK;
+}
+
+/* Of windows that are kept. */
+static enum status load_depths(struct pages_file *file, struct block_reader *reader,
+                               struct error *error) {
+  struct pages *pages = file->pages;
+  int32_t *depth = pages->rows.start_depth;
+  struct column column = {depth, sizeof(*depth), false};
+  enum status status = load_column(file, reader, &column, next_starts, error);
+  for (int32_t start = 0; status == STATUS_OK && start < pages_num_starts(pages); start++)
+    if (keeps(file, start) && (depth[start] < 0 || depth[start] > pages->config.shape.footprint))
+      status =
+          status_fail(error, STATUS_CORRUPT, "%s is damaged: window %d has %d frames before it",
+                      block_reader_path(reader), start, depth[start]);
+  return status;
+}
+
+static int by_age(const void *a, const void *b, void *context) {
+  const struct page *page = context, *left = &page[*(const int *)a],
+                    *right = &page[*(const int *)b];
+  if (left->generation != right->generation) return left->generation < right->generation ? -1 : 1;
+  return left < right ? -1 : 1;
+}
+
+/* The free list, oldest first. Those that were never begun come first, in the order of their
+ * numbers. */
+static void list_free(struct pages *pages) {
+  int num_pages = pages->config.num_pages;
+  int *order = check_alloc((size_t)num_pages, sizeof(*order));
+  for (int i = 0; i < num_pages; i++) order[i] = i;
+  qsort_r(order, (size_t)num_pages, sizeof(*order), by_age, pages->page);
+  for (int i = 0; i < num_pages; i++) {
+    pages->page[order[i]].older = i > 0 ? order[i - 1] : NONE;
+    pages->page[order[i]].newer = i + 1 < num_pages ? order[i + 1] : NONE;
+  }
+  pages->free = (struct list){order[0], order[num_pages - 1]};
+  pages->num_free = num_pages;
+  free(order);
+}
+
+enum status pages_file_load(struct pages_file *file, struct block_reader *reader, int num_pages,
+                            const struct pages_kept *kept, struct error *error) {
+  struct pages *pages = file->pages;
+  struct column row[ROW_COLUMNS], start[START_COLUMNS];
+  list_row_columns(pages, row);
+  list_start_columns(pages, start);
+  file->kept = *kept;
+
+  enum status status = load_generation(pages, reader, error);
+  for (int i = 0; status == STATUS_OK && i < num_pages; i++)
+    status = load_page(file, reader, i, num_pages, error);
+  if (status == STATUS_OK) status = load_depths(file, reader, error);
+  if (status == STATUS_OK && !find_rows(file))
+    status = status_fail(error, STATUS_CORRUPT, "%s is damaged: a window in it is not whole",
+                         block_reader_path(reader));
+  for (int i = 0; status == STATUS_OK && i < ROW_COLUMNS; i++)
+    status = load_column(file, reader, &row[i], next_rows, error);
+  for (int i = 0; status == STATUS_OK && i < START_COLUMNS; i++)
+    status = load_column(file, reader, &start[i], next_starts, error);
+  if (status == STATUS_OK) list_free(pages);
+  return status;
+}
+
+void pages_file_clear(struct pages_file *file) {
+  pages_empty(file->pages);
+}

@@ -1,0 +1,43 @@
+/* The pages of a replay in a file: which pages there are, and the rows of the windows that are kept.
+ *
+ * Layout, as content of a block file (common/base/block_file.h): u64 pages begun so far; a record of
+ * 56 bytes for each page; of each window that is kept, in the order of their starts: int32 depth;
+ * then, of all rows that these windows need, in the order of rows: observations, records, stamps
+ * (u64), trails (float32); then, of the windows' starts, in their order: previous actions, recurrent
+ * states. What a page, a row or a start is: pages.h.
+ * Rows that are needed follow from the records, the depths and the windows, which the caller keeps.
+ * A page that was being filled is loaded as one that its slot has left.
+ * Upstream: replay_file.c. Thread: the trainer's, while pages are frozen; or main, before any life
+ * begins. Memory: staging for transfers and 8 bytes a page, allocated by create. */
+#ifndef ACORN_LEARNER_EXPERIENCE_PAGES_FILE_H
+#define ACORN_LEARNER_EXPERIENCE_PAGES_FILE_H
+
+#include "common/base/block_file.h"
+#include "learner/experience/pages.h"
+
+/* The windows that are in the file. */
+struct pages_kept {
+  bool (*keeps)(const void *context, int32_t start);
+  const void *context;
+};
+
+struct pages_file;
+
+/* device: of the thread that saves or loads; borrowed, as the pages are. */
+struct pages_file *pages_file_create(struct pages *pages, struct device *device);
+void pages_file_destroy(struct pages_file *file);
+
+/* Returns false once the writer has failed. */
+bool pages_file_save(struct pages_file *file, struct block_writer *writer,
+                     const struct pages_kept *kept);
+
+/* num_pages: in the file, at most those of the pages. After an error pages_file_clear is due.
+ * Errors: CORRUPT: what is in it cannot be; the reader's. */
+MUST_CHECK enum status pages_file_load(struct pages_file *file, struct block_reader *reader,
+                                       int num_pages, const struct pages_kept *kept,
+                                       struct error *error);
+
+/* As if no page had ever been begun. No life has begun. */
+void pages_file_clear(struct pages_file *file);
+
+#endif

@@ -1,0 +1,38 @@
+/* The file of a run's replay, with --checkpoint_replay: written with each checkpoint, loaded with it
+ * by --resume.
+ *
+ * File: checkpoints/replay-<updates, 12 digits>.acorn, a block file (common/base/block_file.h):
+ * "ACORNRPL", u32 format, u32 crc32c of the checkpoint's parameters, i64 updates; then the source's
+ * part (experience/replay_file.h). While it is written: checkpoints/replay.tmp.
+ * A replay is of one checkpoint. It has its name before that checkpoint has its own, and only then
+ * the older one is removed: so whenever the run is cut off, the newest checkpoint has its replay.
+ * Threads: save: the trainer's at a step border, or main once that has ended; end, remove: the one
+ * that writes checkpoints; the others: main, before other threads start. */
+#ifndef ACORN_LEARNER_RUN_REPLAY_H
+#define ACORN_LEARNER_RUN_REPLAY_H
+
+#include "learner/run.h"
+
+struct run_replay;
+
+/* NULL unless the run has a replay that is to be saved. */
+struct run_replay *run_replay_create(const struct run *run);
+void run_replay_destroy(struct run_replay *replay);
+
+/* What follows does nothing without a replay that is saved. */
+
+/* After a checkpoint has been loaded: loads its replay. If it is not there, damaged, or does not
+ * fit, that is logged, and the run begins with an empty one. */
+void run_replay_load(struct run *run);
+/* Instead, if the run is over already: its file stays as it is. */
+void run_replay_leave(struct run *run);
+
+/* Writes the content of the replay that belongs to the filled checkpoint buffer; acting waits
+ * meanwhile. until_stop: ends early once the run stops. */
+void run_replay_save(struct run *run, bool until_stop);
+/* Brings it to the disk under its name. Errors: what save or this met: IO; DONE: it ended early. */
+MUST_CHECK enum status run_replay_end(struct run *run, struct error *error);
+/* The checkpoint has been written: removes the replays of others. */
+void run_replay_remove_others(struct run *run);
+
+#endif
