@@ -74,7 +74,7 @@ struct algorithm {
   void (*gradient)(void *self, real *gradient, const struct parameters *params,
                    const struct train_batch *batch, const struct device_inputs *inputs,
                    const struct schedule *schedule);
-  /* From the terms that are means of sums, which are there, to the total, the entropy and the other
+  /* From the sums, and the terms that are means of them, to the total, the entropy and the other
    * terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);
 };
