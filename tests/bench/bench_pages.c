@@ -3,11 +3,13 @@
  * round the columns of a batch. CPU time of the thread, so that other programs disturb it less. A
  * window's gather is what a run that gathers costs more than one that releases.
  * Held: the bytes that a full pool allocates for observations over the steps that are in it whole,
- * each counted once.
+ * each counted once. In a replay: over the steps that are in a window that can be sampled; the
+ * memory of its observations is never written, so that it takes addresses and no memory.
  * Usage: bench_pages */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -68,8 +70,8 @@ static int append_all(struct pages *pages, struct rows *rows, int *begun) {
 
 /* One step of every slot; the windows that it closes are gathered at once, or only released.
  * Returns their number. */
-static int round_of(struct pages *pages, struct train_batch *batch, struct rows *rows,
-                    enum work work) {
+static int round_of(struct device *device, struct pages *pages, struct train_batch *batch,
+                    struct rows *rows, enum work work) {
   static int column;
   int begun, closed = append_all(pages, rows, &begun);
   if (work >= WRITE) {
@@ -87,18 +89,16 @@ static int round_of(struct pages *pages, struct train_batch *batch, struct rows 
 static double time_of(struct device *device, size_t stride, int rounds, enum work work,
                       double *windows_per_step) {
   struct step_shape shape = discrete_shape(stride, 0, 0);
-  struct pages_config config = {.num_slots = SLOTS,
-                                .page_steps = T,
-                                .shape = shape,
-                                .phase = PAGES_STAGGERED};
+  struct pages_config config = {
+      .num_slots = SLOTS, .page_steps = T, .shape = shape, .phase = PAGES_STAGGERED};
   struct pages *pages = pages_create(device, &config);
   struct train_batch *batch = train_batch_create(device, T, N, &shape);
   struct rows *rows = make_rows(device, stride);
   for (int slot = 0; slot < SLOTS; slot++) pages_begin_life(pages, slot, 1);
-  for (int i = 0; i < 4 * T; i++) round_of(pages, batch, rows, work);
+  for (int i = 0; i < 4 * T; i++) round_of(device, pages, batch, rows, work);
 
   int64_t start_us = clock_thread_cpu_us(), windows = 0;
-  for (int i = 0; i < rounds; i++) windows += round_of(pages, batch, rows, work);
+  for (int i = 0; i < rounds; i++) windows += round_of(device, pages, batch, rows, work);
   double steps = (double)rounds * SLOTS;
   double ns = (double)(clock_thread_cpu_us() - start_us) * 1e3 / steps;
   *windows_per_step = (double)windows / steps;
@@ -132,6 +132,7 @@ struct counting_device {
   struct device_ops ops;
   struct device *real_one;
   size_t bytes;
+  uint8_t *unwritten; /* of a replay: its observations */
 };
 
 static void *count_alloc(struct device *device, size_t bytes) {
@@ -173,12 +174,11 @@ static double bytes_per_step(struct device *real_one, size_t stride, int footpri
   struct counting_device self = {.ops = *real_one->ops, .real_one = real_one};
   self.device.ops = &self.ops;
   self.ops.alloc = count_alloc;
-  int num_pages = pages_needed(REPLAY_SLOTS, 0) + REPLAY_STEPS / T;
   struct pages_config config = {.num_slots = REPLAY_SLOTS,
-                                .num_pages = num_pages,
                                 .page_steps = T,
                                 .shape = discrete_shape(stride, 0, footprint),
                                 .phase = PAGES_STAGGERED};
+  int num_pages = config.num_pages = pages_needed(&config) + REPLAY_STEPS / T;
   struct pages *pages = pages_create(&self.device, &config);
   const struct pages_rows *rows = pages_rows(pages);
   size_t num_rows = (size_t)num_pages * T, steps = 2 * num_rows / REPLAY_SLOTS;
@@ -204,6 +204,102 @@ static void measure_memory(struct device *device, int footprint) {
       OBSERVATION_BYTES, footprint + 1, bytes, bytes / OBSERVATION_BYTES);
 }
 
+/* ---- memory of a replay */
+
+/* SEED RL's for the Atari. */
+enum { ENVIRONMENTS = 640, WINDOWS = 100000, BURN_IN = 40, UNROLL = 80 };
+
+/* Counts the bytes of observations, and gives them addresses alone. */
+static void *count_alloc_unwritten(struct device *device, size_t bytes) {
+  struct counting_device *self = (struct counting_device *)device;
+  if (bytes < (size_t)WINDOWS * UNROLL * OBSERVATION_BYTES)
+    return self->real_one->ops->alloc(self->real_one, bytes);
+  void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(memory != MAP_FAILED, "no %zu bytes of addresses", bytes);
+  self->bytes += bytes;
+  return memory;
+}
+
+static void release_unwritten(struct device *device, void *memory) {
+  struct counting_device *self = (struct counting_device *)device;
+  if ((uint8_t *)memory == self->unwritten)
+    munmap(memory, self->bytes);
+  else
+    self->real_one->ops->release(self->real_one, memory);
+}
+
+struct replay {
+  struct pages *pages;
+  struct stamp *stamp;   /* (rows) which step is there */
+  struct window *window; /* (starts) that closed there last; life 0: none */
+};
+
+/* One step of every environment, in the middle of an episode. */
+static void play(struct replay *replay, int32_t step) {
+  for (int slot = 0; slot < ENVIRONMENTS; slot++) {
+    const struct pages_rows *rows = pages_rows(replay->pages);
+    struct pages_place place = {.row = pages_try_append(rows, slot), .start = -1};
+    if (place.row < 0) place = pages_append(replay->pages, slot);
+    if (place.row >= 0) replay->stamp[place.row] = (struct stamp){slot, step};
+    if (place.start >= 0)
+      rows->start_depth[place.start] = pages_config(replay->pages)->shape.footprint;
+    if (!place.closes_window) continue;
+    replay->window[place.window.start] = place.window;
+    pages_release(replay->pages, &place.window);
+  }
+}
+
+/* Steps that are in a window that is there. */
+static size_t steps_sampled(const struct replay *replay, uint8_t *seen) {
+  size_t count = 0;
+  for (int start = 0; start < pages_num_starts(replay->pages); start++) {
+    const struct window *window = &replay->window[start];
+    if (!window->life || !pages_has(replay->pages, window)) continue;
+    for (int t = 0; t <= BURN_IN + UNROLL; t++) {
+      int64_t row = pages_row(replay->pages, window, t);
+      CHECK(replay->stamp[row].slot == window->slot &&
+                replay->stamp[row].step == (int32_t)window->first_step + t,
+            "step %d of a window of slot %d is not there", t, window->slot);
+      count += !seen[row];
+      seen[row] = 1;
+    }
+  }
+  return count;
+}
+
+/* After all pages have been reused once and some a second time. */
+static void measure_replay(struct device *real_one, int footprint) {
+  struct counting_device self = {.ops = *real_one->ops, .real_one = real_one};
+  self.device.ops = &self.ops;
+  self.ops.alloc = count_alloc_unwritten;
+  self.ops.release = release_unwritten;
+  struct pages_config config = {.num_slots = ENVIRONMENTS,
+                                .num_pages = WINDOWS,
+                                .page_steps = UNROLL,
+                                .shape = discrete_shape(OBSERVATION_BYTES, 0, footprint),
+                                .phase = PAGES_STAGGERED,
+                                .window_steps = BURN_IN + UNROLL,
+                                .replays = true};
+  struct replay replay = {.pages = pages_create(&self.device, &config)};
+  self.unwritten = pages_rows(replay.pages)->pool.observation;
+  size_t rows = (size_t)WINDOWS * UNROLL;
+  replay.stamp = check_alloc(rows, sizeof(*replay.stamp));
+  replay.window = check_alloc(WINDOWS, sizeof(*replay.window));
+  uint8_t *seen = check_alloc(rows, 1);
+  for (int slot = 0; slot < ENVIRONMENTS; slot++) pages_begin_life(replay.pages, slot, 1);
+  for (size_t step = 0; step < rows / ENVIRONMENTS * 5 / 2; step++) play(&replay, (int32_t)step);
+  double bytes = (double)self.bytes / (double)steps_sampled(&replay, seen);
+  printf(
+      "replay of %d windows of %d + %d steps every %d, %d environments, stacks of %d: %.1f B a "
+      "step, ratio %.4f\n",
+      WINDOWS, BURN_IN, UNROLL, UNROLL, ENVIRONMENTS, footprint + 1, bytes,
+      bytes / OBSERVATION_BYTES);
+  free(seen);
+  free(replay.window);
+  free(replay.stamp);
+  pages_destroy(replay.pages);
+}
+
 int main(void) {
   struct device *device;
   struct error error;
@@ -212,6 +308,8 @@ int main(void) {
   measure(device, OBSERVATION_BYTES, 1000);
   measure_memory(device, 0);
   measure_memory(device, 3);
+  measure_replay(device, 0);
+  measure_replay(device, 3);
   device_destroy(device);
   return 0;
 }

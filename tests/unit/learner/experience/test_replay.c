@@ -59,7 +59,8 @@ static struct replay_config config_of(const struct kind *kind, struct metrics *m
                                  .importance = kind->importance,
                                  .initial_max = kind->initial_max,
                                  .burn_in = kind->burn_in,
-                                 .priority = {.counted = kind->window_steps - kind->burn_in,
+                                 .priority = {.T = kind->window_steps - kind->burn_in,
+                                              .counted = kind->window_steps - kind->burn_in,
                                               .n_steps = 1,
                                               .discount = DISCOUNT_PERCENT / 100.f,
                                               .reward_scale = 1,
@@ -294,9 +295,9 @@ static void random_schedule(struct world *w, int operations) {
 static void it_is_the_model_under_random_schedules(void **state) {
   (void)state;
   static const struct kind kinds[] = {
-      {3, 4, 4, 4, 0, 20, 3, 4, 1, 0.9, 0.6, false},
+      {3, 4, 4, 4, 0, 20, 3, 4, 1, 0.9, 0.6, false, 0},
       {4, 6, 2, 8, 2, 9, 4, 6, 2.5, 1, 1, false, 0},
-      {2, 8, 4, 13, 9, 12, 8, 3, 8, 0.5, 0.4, true},
+      {2, 8, 4, 13, 9, 12, 8, 3, 8, 0.5, 0.4, true, 0},
       {5, 32, 1, 1, 0, 2, 2, 60, 0.1, 0, 1, false, 0},
       {3, 3, 3, 6, 3, 1, 5, 2, 4, 2, 0.6, true, 0},
   };
