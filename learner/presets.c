@@ -167,8 +167,6 @@ static const struct preset presets[] = {
     {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
     {"gym:Acrobot-v1", "", "learning_rate_decay", "linear"},
     {"gym:CartPole-v1", "", "total_steps", "1500k"},
-    /* A window of every environment; and they step together: a batch of inference is not cut short
-     * because one of them is slow, unless it is late. */
     /* Mnih et al. 2015, with Adam for RMSProp. */
     {"", "dqn", "double_q", "false"},
     {"", "dqn|double_dqn", "priority_exponent", "0"},
@@ -200,6 +198,8 @@ static const struct preset presets[] = {
     {"", "r2d2", "target_update", "200"},
     {"", "r2d2", "adam_epsilon", "1e-4"},
     {"", Q, "loss_reduction", "sum_over_time"},
+    /* A window of every environment; and they step together: a batch of inference is not cut short
+     * because one of them is slow, unless it is late. */
     {"", "a2c", "batch_size", "0"},
     {"", "a2c", "max_wait_us", "1000000"},
     {"", "a2c", "unroll_length", "16"},
