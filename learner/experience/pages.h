@@ -21,11 +21,10 @@
  * slot whose actor has gone keeps the page that it was filling until its next life: pages_needed
  * has room for that. Until its page is reused a free window is whole: a replay samples it
  * (pages_pin) as long as that lasts. A reused page has a new generation; a pinned one is not
- * reused.
- * Invariant: a held or pinned page is never reused; no window crosses two lives.
- * Upstream: serve/inference.c (thread: inference), replay.c (trainer). Downstream: fifo.c,
- * replay.c.
- * docs/design.md, "Experience", has the reasons for the layout. */
+ * reused. Invariant: a held or pinned page is never reused; no window crosses two lives. Upstream:
+ * serve/inference.h (thread: inference). Downstream: source.h (fifo.c, replay.c; thread of
+ * gathering from a replay: the trainer's). docs/design.md, "Experience", has the reasons for the
+ * layout. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
 
@@ -158,8 +157,8 @@ uint64_t pages_begun(const struct pages *pages);
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
                     void *context);
 
-/* While they are frozen no page is begun, released or reused, and no life begins: who calls for that
- * waits until they are thawed. So what windows are made of stays as it is. */
+/* While they are frozen no page is begun, released or reused, and no life begins: who calls for
+ * that waits until they are thawed. So what windows are made of stays as it is. */
 void pages_freeze(struct pages *pages);
 void pages_thaw(struct pages *pages);
 bool pages_frozen(const struct pages *pages);

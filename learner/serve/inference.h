@@ -28,10 +28,10 @@ struct inference_config {
   bool greedy_eval;               /* evaluation rows take the argmax, or explore as little as
                                      exploration says; false: they act as the first training row */
   struct exploration exploration; /* of a policy over values of actions */
-  bool count_eval_steps;  /* evaluate mode: their steps are the run's */
-  bool lockstep;          /* deterministic */
-  bool waits_for_updates; /* of a batch that it has filled, before it goes on */
-  int running;            /* batches between launch and finish at a time, as the batcher's */
+  bool count_eval_steps;          /* evaluate mode: their steps are the run's */
+  bool lockstep;                  /* deterministic */
+  bool waits_for_updates;         /* of a batch that it has filled, before it goes on */
+  int running; /* batches between launch and finish at a time, as the batcher's */
 };
 
 struct inference_metrics {

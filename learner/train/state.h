@@ -1,6 +1,6 @@
 /* What a training run must keep to go on exactly where it stopped: parameters, optimiser, target
- * network, entropy coefficient, number of updates; and its copy on the host, which a checkpoint is written from and
- * read into.
+ * network, entropy coefficient, number of updates; and its copy on the host, which a checkpoint is
+ * written from and read into.
  *
  * Upstream: train/update.c only. Thread: the trainer's; the host copy may be read by another thread
  * between a save and the next one.
@@ -35,7 +35,8 @@ struct train_state {
   int64_t saved_version;
 };
 
-/* Initial parameters from the seed, those of the target network too; version 0. Errors: INVALID, and then nothing is held. */
+/* Initial parameters from the seed, those of the target network too; version 0. Errors: INVALID,
+ * and then nothing is held. */
 MUST_CHECK enum status train_state_init(struct train_state *state, struct device *device,
                                         const struct network *network,
                                         const struct optimizer_config *optimizer,
