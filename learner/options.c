@@ -47,8 +47,10 @@ static const struct option rows[] = {
            "auto: small where the memory is too small for SEED RL's"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
-    CHOICE("policy", policy, "greedy", "greedy|sample", RUN,
-           "how evaluators, and --mode=evaluate, choose actions"),
+    CHOICE(
+        "policy", policy, "greedy", "greedy|sample", RUN,
+        "how evaluators, and --mode=evaluate, choose actions; with values of actions: greedy, but "
+        "for --eval_epsilon, or as random as the training's first environment"),
     CHOICE("over", over, "auto", "auto|train|eval", RUN,
            "episodes that --target_return and the result are about; auto: evaluation episodes once "
            "there are any"),
@@ -170,13 +172,15 @@ static const struct option rows[] = {
         "steps in the replay before training starts"),
     FLOAT("replay_ratio", replay_ratio, "1", 1e-3, 1e6, REPLAY,
           "windows sampled for each one that is inserted"),
-    FLOAT("replay_band", replay_band, "0", 0, 1e9, REPLAY,
-          "windows by which sampling may fall behind replay_ratio before acting waits; 0: the least "
-          "that works, twice over"),
+    FLOAT(
+        "replay_band", replay_band, "0", 0, 1e9, REPLAY,
+        "windows by which sampling may fall behind replay_ratio before acting waits; 0: the least "
+        "that works, twice over"),
     FLOAT("priority_exponent", priority_exponent, "0.9", 0, 10, REPLAY,
           "windows are sampled in proportion to priority ^ this; 0: uniformly"),
-    FLOAT("importance_exponent", importance_exponent, "0.6", 0, 10, REPLAY,
-          "losses are weighted by (1 / probability) ^ this, the largest of a batch by 1; 0: equally"),
+    FLOAT(
+        "importance_exponent", importance_exponent, "0.6", 0, 10, REPLAY,
+        "losses are weighted by (1 / probability) ^ this, the largest of a batch by 1; 0: equally"),
     FLOAT("priority_eta", priority_eta, "0.9", 0, 1, REPLAY,
           "priority of a window = eta max + (1 - eta) mean of its TD errors"),
     CHOICE("initial_priority", initial_priority, "td", "td|max", REPLAY,
@@ -204,9 +208,10 @@ static const struct option rows[] = {
     FLOAT("adam_beta2", adam_beta2, "0.999", 0, 0.999999, OPTIMISER, "decay of the square"),
     FLOAT("adam_epsilon", adam_epsilon, "1e-7", 1e-15, 1, OPTIMISER,
           "added to the root of the bias-corrected mean square"),
-    BOOL("adam_epsilon_hat", adam_epsilon_hat, "false", OPTIMISER,
-         "adam_epsilon is TensorFlow's epsilon hat: added to the root of the mean square before the "
-         "correction"),
+    BOOL(
+        "adam_epsilon_hat", adam_epsilon_hat, "false", OPTIMISER,
+        "adam_epsilon is TensorFlow's epsilon hat: added to the root of the mean square before the "
+        "correction"),
     FLOAT("rmsprop_decay", rmsprop_decay, "0.99", 0, 0.999999, OPTIMISER, "decay of the square"),
     FLOAT("rmsprop_momentum", rmsprop_momentum, "0", 0, 0.999999, OPTIMISER, "momentum"),
     FLOAT("rmsprop_epsilon", rmsprop_epsilon, "0.1", 1e-15, 10, OPTIMISER, "added under the root"),

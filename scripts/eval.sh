@@ -6,7 +6,8 @@
 #
 #   RUN      a run folder: its newest whole checkpoint, in the environment that it was trained on
 #   FILE     a checkpoint file in a run folder
-#   --policy only one of the two
+#   --policy only one of the two. With values of actions (r2d2, dqn): greedily but for
+#            --eval_epsilon, and as random as the training's first environment
 #   --seed   of the first episode (default 1000); the others follow it
 #   --env    where the environment is here, if the run's is a file that lies elsewhere
 #

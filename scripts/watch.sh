@@ -10,8 +10,9 @@
 #   --out       default: play.mp4 in the run folder
 #   --seed      of the first episode; the others follow it. Greedy episodes are those that
 #               scripts/eval.sh plays from the same seeds
-#   --policy    greedy (default): the most probable action; sample: drawn, as in training.
-#               --greedy and --sampled are the same
+#   --policy    greedy (default): the most probable action; sample: drawn, as in training. Of values
+#               of actions: the best, but for --eval_epsilon of the run; or as random as the
+#               training's first environment. --greedy and --sampled are the same
 #   --fps       steps shown in a second; default: 15 for the Atari (its own speed), 4 for catch and
 #               tmaze, else 30
 #   --max_steps an episode is shown for no longer

@@ -126,8 +126,8 @@ void actor_critic_gradient(void *self_, real *gradient, const struct parameters 
   struct actor_critic *self = self_;
   struct network_outputs out = forward(self, params->online, batch, inputs);
   losses(self, device_at(self->device, gradient, self->P), batch, &out, schedule);
-  network_backward(self->workspace, gradient, params->online, self->d_head, batch->state, inputs, self->T,
-                   self->N);
+  network_backward(self->workspace, gradient, params->online, self->d_head, batch->state, inputs,
+                   self->T, self->N);
 }
 
 void actor_critic_complete(const void *self_, struct losses *losses,

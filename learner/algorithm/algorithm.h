@@ -61,8 +61,8 @@ struct learning {
 struct algorithm {
   const struct loss_term *terms;
   int num_terms;
-  int num_sums;    /* reals that follow the gradient, see below */
-  bool replays;    /* its batches are sampled from a replay, with weights, and it gives each window a
+  int num_sums; /* reals that follow the gradient, see below */
+  bool replays; /* its batches are sampled from a replay, with weights, and it gives each window a
                       priority (batch->priority); false: each window is trained on once */
   bool has_target; /* it reads a second copy of the parameters, which is replaced by the first every
                       --target_update updates */
@@ -74,7 +74,7 @@ struct algorithm {
   void (*gradient)(void *self, real *gradient, const struct parameters *params,
                    const struct train_batch *batch, const struct device_inputs *inputs,
                    const struct schedule *schedule);
-  /* From the terms that are means of sums, which are there, to the total, the entropy and the other
+  /* From the sums, and the terms that are means of them, to the total, the entropy and the other
    * terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);
 };

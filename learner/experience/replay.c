@@ -37,7 +37,7 @@ struct replay {
   int64_t batches, late, not_finite;
   int64_t taken_us;  /* when the trainer took its batch */
   int64_t saving_us; /* when saving began; 0: it is not saved now */
-  uint64_t filed;   /* mark of the filing device behind the windows in the tree */
+  uint64_t filed;    /* mark of the filing device behind the windows in the tree */
   struct wait_time give_wait, take_wait;
 };
 

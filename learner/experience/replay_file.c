@@ -97,11 +97,12 @@ static enum status check_fits(const struct head *head, const struct head *ours, 
       return status_fail(error, STATUS_MISMATCH, "%s does not fit: %s: %lld in it, %lld here", path,
                          size_names[i], (long long)head->size[i], (long long)ours->size[i]);
   if (head->num_pages > ours->num_pages)
-    return status_fail(error, STATUS_MISMATCH,
-                       "%s does not fit: the replay was larger: %lld steps, and %lld here "
-                       "(--replay_steps)",
-                       path, (long long)(head->num_pages * head->size[SIZE_PAGE_STEPS]),
-                       (long long)(ours->num_pages * head->size[SIZE_PAGE_STEPS]));
+    return status_fail(
+        error, STATUS_MISMATCH,
+        "%s does not fit: the replay had %lld pages of %lld steps, and has %lld here "
+        "(--replay_steps, --replay_mib)",
+        path, (long long)head->num_pages, (long long)head->size[SIZE_PAGE_STEPS],
+        (long long)ours->num_pages);
   if (head->exponent != ours->exponent)
     return status_fail(error, STATUS_MISMATCH,
                        "%s does not fit: --priority_exponent=%g here, and its priorities are of %g",

@@ -169,7 +169,17 @@ static enum silence_cause explain_slowness(char *text, size_t bytes,
   return SILENCE_FILLING;
 }
 
+static enum silence_cause explain_saving(char *text, size_t bytes,
+                                         const struct silence_figures *f) {
+  snprintf(text, bytes,
+           "the replay is being saved, so far for %.0f s: training and acting wait "
+           "(--checkpoint_replay)",
+           (double)f->replay.saving_us / SECOND_US);
+  return SILENCE_SAVING;
+}
+
 enum silence_cause silence_explain(char *text, size_t bytes, const struct silence_figures *f) {
+  if (f->replay.saving_us >= f->silent_us / 2 + 1) return explain_saving(text, bytes, f);
   if (f->acting_waits || f->busy_us >= f->silent_us / 2 + 1) return explain_trainer(text, bytes, f);
   // An actor that crashes again and again makes a few steps now and then.
   bool absent = take_census(f).streams == 0;

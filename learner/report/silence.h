@@ -28,6 +28,7 @@ enum silence_cause {
   SILENCE_FILLING,    /* steps come, but slowly */
   SILENCE_STARTING,   /* the replay has too few windows for training to start */
   SILENCE_WINDOWS,    /* the trainer waits for new windows in the replay */
+  SILENCE_SAVING,     /* the replay is being saved */
   SILENCE_ACTING,     /* the trainer trains, and acting waits for it */
 };
 
@@ -52,6 +53,7 @@ struct silence_figures {
     int64_t windows, needed; /* in it, and before training starts */
     double due;              /* windows that sampling is behind; negative: ahead */
     double ratio;            /* asked */
+    int64_t saving_us;       /* it has been saved for so long; 0: it is not */
     int stride;              /* steps of an environment between two windows */
   } replay;
 };

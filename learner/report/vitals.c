@@ -139,6 +139,7 @@ static void describe_replay(struct silence_figures *figures, const struct learne
   figures->replay.ratio = options->replay_ratio;
   figures->replay.due =
       options->replay_ratio * (double)counters->windows_since - (double)counters->windows_sampled;
+  figures->replay.saving_us = counters->saving_us;
   figures->replay.stride = learner_options_stride(options);
 }
 

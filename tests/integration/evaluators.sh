@@ -47,6 +47,22 @@ by_chance() { at_least "$1" 15 && at_least 35 "$1"; }
 differ() { by_chance "$sampled" && [ -n "$greedy" ] && ! by_chance "$greedy"; }
 pass_if "they play greedily ($greedy), or sample with --policy=sample ($sampled)" differ
 
+# Values of actions that nothing has taught are a fixed rule, too; epsilon makes chance of it. An
+# evaluation that samples explores as training did in the end: here no more.
+run cartpole dqn 2 8 --total_steps=5k --replay_min_steps=10k --exploration=linear \
+  --epsilon_start=1 --epsilon_end=0 --epsilon_steps=2k --eval_epsilon=0 --logdir=values
+ended
+# play OPTION...: the mean return of an evaluation.
+play() {
+  run cartpole dqn 2 8 --mode=evaluate --logdir=values --episodes=50 --seed=3 "$@"
+  ended
+  is "$(value over)" eval && value return_mean
+}
+rule=$(play) drawn=$(play --policy=sample) chance=$(play --eval_epsilon=1)
+values() { [ -n "$rule" ] && ! by_chance "$rule" && by_chance "$chance"; }
+pass_if "an evaluation takes random actions by --eval_epsilon ($rule, $chance)" values
+pass_if "or, sampling, as training did at last ($drawn)" is "$drawn" "$rule"
+
 # One that dies.
 run cartpole vtrace 2 8 --evaluators=1 --total_steps=1e9 --logdir=dies --metrics_secs=0.2
 evaluator() {

@@ -167,6 +167,16 @@ static void a_replay_fills(void **state) {
        "no actor is connected: 0 of 16 environments; they are expected at unix:/s");
 }
 
+static void a_replay_is_saved(void **state) {
+  (void)state;
+  struct silence_figures f = of_replay();
+  f.replay.started = true, f.replay.saving_us = 11 * SECOND, f.still_us = 11 * SECOND;
+  f.acting_waits = true;
+  says(&f, SILENCE_SAVING,
+       "the replay is being saved, so far for 11 s: training and acting wait "
+       "(--checkpoint_replay)");
+}
+
 static void acting_waits_for_a_replay(void **state) {
   (void)state;
   struct silence_figures f = of_replay();
@@ -278,6 +288,7 @@ int main(void) {
       cmocka_unit_test(the_trainer_is_busy),
       cmocka_unit_test(steps_come_slowly),
       cmocka_unit_test(a_replay_fills),
+      cmocka_unit_test(a_replay_is_saved),
       cmocka_unit_test(acting_waits_for_a_replay),
       cmocka_unit_test(actors_that_keep_dying_are_absent),
       cmocka_unit_test(a_small_place_is_not_overrun),

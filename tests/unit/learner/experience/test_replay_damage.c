@@ -1,0 +1,193 @@
+/* Damaged files of a replay: cut short, with wrong bits, or with content that no replay has. Each is
+ * refused with a reason, and leaves an empty replay that works, or is as good as any other. */
+#include <stdio.h>
+
+#include "common/base/crc32c.h"
+#include "tests/unit/learner/experience/replay_file_world.h"
+#include "tests/unit/support/temporary_folder.h"
+
+enum { WITH_CHECKSUM = BLOCK_FILE_BYTES + 4, STEPS = 400, RESTART = 1 << 12 };
+
+/* A file of one block, and one of several. */
+static const struct world_config small = {"ref",           12, 3,   5,  3, 2, 4, 20, 16,
+                                          PAGES_STAGGERED, 20, 0.7, 0.6};
+static const struct world_config large = {"guarded",       12, 3,   5,  3, 0, 4, 20, 8192,
+                                          PAGES_STAGGERED, 20, 0.7, 0.6};
+
+struct file {
+  char path[TEMPORARY_PATH_BYTES];
+  uint8_t *bytes;
+  size_t size;
+};
+
+static struct file make(const struct world_config *config) {
+  struct file file;
+  strcpy(file.path, temporary_folder_path(temporary_folder(), "replay"));
+  struct world *world = world_create(config);
+  world_begin(world, 1);
+  world_play(world, STEPS);
+  assert_true(world->batches > 3);
+  world_save(world, file.path);
+  world_destroy(world);
+  file.bytes = world_read_file(file.path, &file.size);
+  return file;
+}
+
+/* The replay is empty, and can be trained from. */
+static void assert_works(struct world *world) {
+  assert_int_equal(world_windows(world), 0);
+  assert_int_equal(pages_held(world->pages), 0);
+  world_begin(world, RESTART);
+  world_play(world, STEPS);
+  assert_true(world->batches > 0);
+}
+
+static void assert_refused(struct world *world, const struct file *file) {
+  struct error error = {""};
+  assert_int_equal(world_try_load(world, file->path, &error), STATUS_CORRUPT);
+  if (!strstr(error.text, "is damaged: ")) fail_msg("it says: %s", error.text);
+  assert_int_equal(world_windows(world), 0);
+  assert_int_equal(pages_held(world->pages), 0);
+}
+
+/* After all that was refused the whole file can still be loaded. */
+static void assert_loads(struct world *world, const struct file *file) {
+  world_write_file(file->path, file->bytes, file->size);
+  world_load(world, file->path);
+  world_begin(world, RESTART);
+  world_play(world, STEPS);
+  assert_true(world->batches > 0);
+}
+
+static void a_file_may_end_anywhere(void **state) {
+  (void)state;
+  struct file file = make(&small);
+  struct world *world = world_create(&small);
+  for (size_t size = 0; size < file.size; size += size % 97 == 0 ? 1 : 7) {
+    world_write_file(file.path, file.bytes, size);
+    assert_refused(world, &file);
+  }
+  assert_loads(world, &file);
+  world_destroy(world);
+  free(file.bytes);
+}
+
+static void any_bit_may_be_wrong(void **state) {
+  (void)state;
+  struct file file = make(&small);
+  struct world *world = world_create(&small);
+  for (size_t at = 0; at < file.size; at += 11) {
+    file.bytes[at] ^= (uint8_t)(1 << at % 8);
+    world_write_file(file.path, file.bytes, file.size);
+    assert_refused(world, &file);
+    file.bytes[at] ^= (uint8_t)(1 << at % 8);
+  }
+  assert_loads(world, &file);
+  world_destroy(world);
+  free(file.bytes);
+}
+
+/* What was whole before the damage has been loaded by then. */
+static void a_large_file_may_be_damaged_in_any_block(void **state) {
+  (void)state;
+  struct file file = make(&large);
+  assert_true(file.size > 2 * WITH_CHECKSUM);
+  struct world *world = world_create(&large);
+  for (size_t block = 0; block * WITH_CHECKSUM < file.size; block++) {
+    size_t at = block * WITH_CHECKSUM, sizes[] = {at, at + 3, at + 4, at + 5, at + 1000};
+    for (int i = 0; i < 5; i++) {
+      world_write_file(file.path, file.bytes, sizes[i]);
+      assert_refused(world, &file);
+    }
+    for (int i = 1; i < 5; i++) {
+      file.bytes[sizes[i]] ^= 16;
+      world_write_file(file.path, file.bytes, file.size);
+      assert_refused(world, &file);
+      file.bytes[sizes[i]] ^= 16;
+    }
+  }
+  world_write_file(file.path, file.bytes, file.size - WITH_CHECKSUM);
+  assert_refused(world, &file);
+  assert_works(world);
+  world_destroy(world);
+  world = world_create(&large);
+  assert_loads(world, &file);
+  world_destroy(world);
+  free(file.bytes);
+}
+
+/* ---- content that no replay has, with the right checksums */
+
+/* As one block; content has room for its checksum. */
+static void write_content(const char *path, uint8_t *content, size_t size) {
+  uint32_t crc = crc32c(content, size);
+  memcpy(content + size, &crc, sizeof(crc));
+  world_write_file(path, content, size + sizeof(crc));
+}
+
+/* Whatever it is: refused, or a replay that can be trained from. */
+static enum status assert_harmless(const char *path) {
+  struct error error = {""};
+  struct world *world = world_create(&small);
+  enum status status = world_try_load(world, path, &error);
+  if (status == STATUS_OK) {
+    struct source_counters counters = source_counters(world->source);
+    bool waits = counters.windows_since > 1000000; /* acting would, for so many batches */
+    world_begin(world, RESTART);
+    for (int i = 0; i < 100 && !waits; i++)
+      if (world_step(world, (int)world_draw(world, WORLD_SLOTS))) world_train(world);
+  } else {
+    assert_true(status == STATUS_CORRUPT || status == STATUS_MISMATCH);
+    assert_non_null(strstr(error.text, path));
+    assert_works(world);
+  }
+  world_destroy(world);
+  return status;
+}
+
+static uint64_t draw(uint64_t below) {
+  static uint32_t draws;
+  return random_bits(9, 0, 0, draws++, RANDOM_TEST) % below;
+}
+
+/* Numbers that are likely to be looked at: extreme, or near others. */
+static void change(uint8_t *content, size_t size) {
+  static const int64_t numbers[] = {
+      0,         1,       -1, INT32_MAX, INT32_MIN,          INT64_MAX,
+      INT64_MIN, 1 << 20, 12, 59,        0x7ff8000000000000, 0x7ff0000000000000};
+  size_t bytes = draw(2) ? 4 : 8, at = draw(size / 4 - 1) * 4;
+  int64_t number = draw(3) ? numbers[draw(12)] : (int64_t)draw(100);
+  memcpy(content + at, &number, bytes);
+}
+
+static void content_may_be_anything(void **state) {
+  (void)state;
+  struct file file = make(&small);
+  size_t size = file.size - 4;
+  assert_true(size < BLOCK_FILE_BYTES);
+  int refused = 0, accepted = 0;
+  for (int i = 0; i < 1500; i++) {
+    uint8_t *content = malloc(file.size);
+    memcpy(content, file.bytes, size);
+    size_t head = i % 3 == 0 ? 200 : i % 3 == 1 ? 6000 : size;
+    for (uint64_t k = 1 + draw(3); k > 0; k--) change(content, head < size ? head : size);
+    write_content(file.path, content, i % 50 ? size : 1 + draw(size - 1));
+    if (assert_harmless(file.path) == STATUS_OK)
+      accepted++;
+    else
+      refused++;
+    free(content);
+  }
+  assert_true(refused > 300 && accepted > 100);
+  free(file.bytes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_file_may_end_anywhere),
+      cmocka_unit_test(any_bit_may_be_wrong),
+      cmocka_unit_test(a_large_file_may_be_damaged_in_any_block),
+      cmocka_unit_test(content_may_be_anything),
+  };
+  return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
+}
