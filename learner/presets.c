@@ -120,6 +120,7 @@ static const struct preset presets[] = {
      * over steps where IMPALA sums, so that a norm of 40 hardly ever clips; but for the batch:
      * Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by then in
      * batches of 8, four times as many updates. */
+    {"atari", "r2d2", "preset", "seed_atari"}, /* or small, where memory is */
     {"atari", Q, "learning_rate", "1e-4"},
     {"atari", Q, "learning_rate_decay", "none"},
     {"atari", DQN, "network", "nature"},
@@ -301,24 +302,27 @@ static void set(struct learner_options *options, const char *name, const char *v
   CHECK(status == STATUS_OK, "%s", error.text);
 }
 
-/* What --preset=auto comes to, so that the written configuration says it. */
+static bool fits(const struct preset *row, const struct learner_options *options) {
+  return (!row->env[0] || strcmp(row->env, options->env) == 0) && lists(row->agent, options->agent);
+}
+
+/* What --preset=auto comes to where there is a choice, so that the written configuration says it.
+ */
 static void choose_preset(struct learner_options *options) {
   const double NEEDED = 0x1.2p36; /* bytes: a replay of 8 M frames and what stands beside it */
-  bool fits = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) >= NEEDED;
-  bool large = strcmp(options->env, "atari") == 0 && strcmp(options->agent, "r2d2") == 0;
-  if (!large || strcmp(options->preset, "auto") != 0) return;
-  set(options, "preset", fits ? "seed_atari" : "small");
+  bool room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) >= NEEDED;
+  if (strcmp(options->preset, "auto") != 0) return;
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
+    if (strcmp(presets[i].name, "preset") == 0 && fits(&presets[i], options))
+      set(options, "preset", room ? presets[i].value : "small");
 }
 
 void learner_options_apply_preset(struct learner_options *options) {
   choose_preset(options);
   for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
     if (lists(named[i].preset, options->preset)) set(options, named[i].name, named[i].value);
-  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
-    const struct preset *row = &presets[i];
-    bool fits = !row->env[0] || strcmp(row->env, options->env) == 0;
-    if (fits && lists(row->agent, options->agent)) set(options, row->name, row->value);
-  }
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
+    if (fits(&presets[i], options)) set(options, presets[i].name, presets[i].value);
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
   apply_network_defaults(options);
 }

@@ -1,5 +1,5 @@
-/* The file of a run's replay, with --checkpoint_replay: written with each checkpoint, loaded with it
- * by --resume.
+/* The file of a run's replay, with --checkpoint_replay: written with each checkpoint, loaded with
+ * it by --resume.
  *
  * File: checkpoints/replay-<updates, 12 digits>.acorn, a block file (common/base/block_file.h):
  * "ACORNRPL", u32 format, u32 crc32c of the checkpoint's parameters, i64 updates; then the source's

@@ -1,8 +1,8 @@
 /* Q-learning from a replay: r2d2, dqn, double_dqn and rainbow, which differ in their settings alone
  * (presets.c). Two networks go over a window: the one that is trained and the target network, each
  * with its own parameters. Over the burn-in they only bring the stored recurrent state up to date;
- * over the unroll the one learns from n-step returns that end in the other's values.
- * Source: Mnih et al. 2015; van Hasselt et al. 2016; Kapturowski et al. 2019; Hessel et al. 2018. */
+ * over the unroll the one learns from n-step returns that end in the other's values. Source: Mnih
+ * et al. 2015; van Hasselt et al. 2016; Kapturowski et al. 2019; Hessel et al. 2018. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* DESIGN. Memory of the device goes through a staging buffer, whose size bounds what is needed; in
- * runs of rows that are next to each other, which nearly all are. A run is of bytes: a chunk may end
- * within a row. */
+ * runs of rows that are next to each other, which nearly all are. A run is of bytes: a chunk may
+ * end within a row. */
 #include "learner/experience/pages_file.h"
 
 #include <stdlib.h>
@@ -66,6 +66,22 @@ static bool keeps(const struct pages_file *file, int32_t start) {
   return file->kept.keeps(file->kept.context, start);
 }
 
+/* The start before it in its life; NONE. */
+static int32_t start_before(const struct pages *pages, int32_t start) {
+  int per_page = pages->config.page_steps / pages->config.stride;
+  const struct link *previous = &pages->page[start / per_page].previous;
+  if (start % per_page) return start - 1;
+  bool is_there =
+      previous->page != NONE && pages->page[previous->page].generation == previous->generation;
+  return is_there ? (previous->page + 1) * per_page - 1 : NONE;
+}
+
+/* A window also needs the state that the next one of its life begins with. */
+static bool needs_state(const struct pages_file *file, int32_t start) {
+  int32_t before = start_before(file->pages, start);
+  return keeps(file, start) || (before != NONE && keeps(file, before));
+}
+
 static void add_rows(struct pages_file *file, int64_t row, int count) {
   int64_t T = file->pages->config.page_steps;
   struct range *range = &file->range[row / T];
@@ -111,13 +127,22 @@ static bool next_rows(const struct pages_file *file, int64_t *at, struct run *ru
 }
 
 /* The same with starts, from start *at on. */
-static bool next_starts(const struct pages_file *file, int64_t *at, struct run *run) {
+static bool next_starts(const struct pages_file *file, int64_t *at, struct run *run,
+                        bool (*is_one)(const struct pages_file *file, int32_t start)) {
   int64_t num_starts = pages_num_starts(file->pages);
-  while (*at < num_starts && !keeps(file, (int32_t)*at)) (*at)++;
+  while (*at < num_starts && !is_one(file, (int32_t)*at)) (*at)++;
   run->first = *at;
-  while (*at < num_starts && keeps(file, (int32_t)*at)) (*at)++;
+  while (*at < num_starts && is_one(file, (int32_t)*at)) (*at)++;
   run->count = *at - run->first;
   return run->count > 0;
+}
+
+static bool next_kept(const struct pages_file *file, int64_t *at, struct run *run) {
+  return next_starts(file, at, run, keeps);
+}
+
+static bool next_states(const struct pages_file *file, int64_t *at, struct run *run) {
+  return next_starts(file, at, run, needs_state);
 }
 
 typedef bool next_run(const struct pages_file *file, int64_t *at, struct run *run);
@@ -196,11 +221,11 @@ bool pages_file_save(struct pages_file *file, struct block_writer *writer,
   bool saved = block_writer_put(writer, &pages->generation, sizeof(pages->generation));
   for (int i = 0; saved && i < pages->config.num_pages; i++)
     saved = save_page(writer, &pages->page[i]);
-  if (saved) saved = save_column(file, writer, &depth, next_starts);
+  if (saved) saved = save_column(file, writer, &depth, next_kept);
   for (int i = 0; saved && i < ROW_COLUMNS; i++)
     saved = save_column(file, writer, &row[i], next_rows);
   for (int i = 0; saved && i < START_COLUMNS; i++)
-    saved = save_column(file, writer, &start[i], next_starts);
+    saved = save_column(file, writer, &start[i], next_states);
   return saved;
 }
 
@@ -272,7 +297,7 @@ static enum status load_depths(struct pages_file *file, struct block_reader *rea
   struct pages *pages = file->pages;
   int32_t *depth = pages->rows.start_depth;
   struct column column = {depth, sizeof(*depth), false};
-  enum status status = load_column(file, reader, &column, next_starts, error);
+  enum status status = load_column(file, reader, &column, next_kept, error);
   for (int32_t start = 0; status == STATUS_OK && start < pages_num_starts(pages); start++)
     if (keeps(file, start) && (depth[start] < 0 || depth[start] > pages->config.shape.footprint))
       status =
@@ -322,7 +347,7 @@ enum status pages_file_load(struct pages_file *file, struct block_reader *reader
   for (int i = 0; status == STATUS_OK && i < ROW_COLUMNS; i++)
     status = load_column(file, reader, &row[i], next_rows, error);
   for (int i = 0; status == STATUS_OK && i < START_COLUMNS; i++)
-    status = load_column(file, reader, &start[i], next_starts, error);
+    status = load_column(file, reader, &start[i], next_states, error);
   if (status == STATUS_OK) list_free(pages);
   return status;
 }

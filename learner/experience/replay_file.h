@@ -34,9 +34,9 @@ struct replay_parts {
 bool replay_file_save(const struct replay_parts *parts, struct block_writer *writer);
 
 /* Into new pages and a tree of zeros; parts->counts are set. A replay may be loaded into a larger
- * one. With another ratio, inserted_before is set so that as many batches are due as were.
- * Errors: MISMATCH: other sizes, an exponent that the leaves are not of; CORRUPT; IO. Pages and tree
- * are empty then. */
+ * one. With another ratio, inserted_before is set so that as many batches are due as were. Errors:
+ * MISMATCH: other sizes, an exponent that the leaves are not of; CORRUPT; IO. Pages and tree are
+ * empty then. */
 MUST_CHECK enum status replay_file_load(struct replay_parts *parts, struct block_reader *reader,
                                         struct error *error);
 

@@ -1,6 +1,6 @@
 /* Where training batches come from: crossing 2. Inference gives windows as they close, the trainer
- * takes batches. A row of operations in a file of its own: fifo.c for on-policy algorithms (first in,
- * first out, each window once), replay.c for the others.
+ * takes batches. A row of operations in a file of its own: fifo.c for on-policy algorithms (first
+ * in, first out, each window once), replay.c for the others.
  *
  * Upstream: serve/inference.h, train/trainer.h. Downstream: experience/pages.h.
  * Threads: give, drain: inference; take, release: trainer; save: trainer, and main once that has

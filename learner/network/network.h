@@ -26,7 +26,7 @@ struct network_config {
                       outputs for the policy, and one of its own before those for the value */
   bool noisy;      /* the head's layers are noisy ones */
   struct device_action_values values; /* how the head is read, if it gives values of actions */
-  int num_layers;  /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
+  int num_layers; /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[NETWORK_MAX_LAYERS];
   int lstm_size; /* lstm: 1 or more; for images 0: none */
   enum activation activation;

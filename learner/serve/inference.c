@@ -19,15 +19,15 @@ struct flight {
   bool ended; /* the run was over before: nothing more is filed */
 
   struct memory_rows rows;
-  struct device_steps steps;   /* the rows, and what is chosen for them, for operations */
-  struct device_steps staging; /* the batch's arrays on the device; NULL where it is unified */
-  struct device_shared action; /* (rows, action_bytes) */
+  struct device_steps steps;       /* the rows, and what is chosen for them, for operations */
+  struct device_steps staging;     /* the batch's arrays on the device; NULL where it is unified */
+  struct device_shared action;     /* (rows, action_bytes) */
   struct device_shared statistics; /* (rows, statistics); only brought to the host for a replay */
-  uint64_t chosen;             /* mark behind the action's download */
-  struct device_shared filing; /* (rows) the two that follow */
-  int32_t *place;              /* row of the pool that the step goes to, or -1 */
-  int32_t *start;              /* of the window that it begins, or -1 */
-  struct window *closed;       /* (rows) windows that the batch completes, in order of rows */
+  uint64_t chosen;                 /* mark behind the action's download */
+  struct device_shared filing;     /* (rows) the two that follow */
+  int32_t *place;                  /* row of the pool that the step goes to, or -1 */
+  int32_t *start;                  /* of the window that it begins, or -1 */
+  struct window *closed;           /* (rows) windows that the batch completes, in order of rows */
   int num_closed, num_started;
 };
 
@@ -48,7 +48,7 @@ struct inference {
   float *epsilon; /* (training slots, at least one) of exploration that never changes */
   struct network_workspace *workspace;
   uint32_t batches; /* launched so far */
-  int64_t version; /* of the parameters that were used last */
+  int64_t version;  /* of the parameters that were used last */
 
   /* As many as batches may run at a time, used in turn. What the host writes of one is on the
    * device when the actions come back, so it may be written again; what is on the device alone is
@@ -214,8 +214,8 @@ static void stage_rows(const struct inference *self, struct flight *flight) {
 /* Noise of the batch's own, other than that of any update; none where nothing is trained. */
 static void draw_noise(struct inference *self) {
   const uint32_t OF_INFERENCE = 0x80000000u;
-  struct network_noise noise = {
-      self->pages != NULL, self->config.seed, OF_INFERENCE | ++self->batches};
+  struct network_noise noise = {self->pages != NULL, self->config.seed,
+                                OF_INFERENCE | ++self->batches};
   if (self->config.policy->action_values) network_set_noise(self->workspace, &noise);
 }
 
@@ -239,9 +239,8 @@ static void choose_actions(struct inference *self, struct flight *flight) {
   device_shared_download(self->device, &flight->action,
                          (size_t)B * (size_t)self->config.shape.action_bytes);
   if (self->rows && self->rows->trail)
-    device_shared_download(
-        self->device, &flight->statistics,
-        (size_t)B * (size_t)self->config.shape.statistics * sizeof(float));
+    device_shared_download(self->device, &flight->statistics,
+                           (size_t)B * (size_t)self->config.shape.statistics * sizeof(float));
   flight->chosen = self->device->ops->mark(self->device);
   memory_rows_end(self->memory, &flight->rows, flight->steps.observation, B);
 }
@@ -320,8 +319,7 @@ static int64_t place_rows(struct inference *self, struct flight *flight) {
   const struct row_batch *batch = flight->batch;
   int64_t steps = 0;
   flight->num_closed = flight->num_started = 0;
-  for (int row = 0; row < batch->num_rows; row++)
-    flight->place[row] = flight->start[row] = -1;
+  for (int row = 0; row < batch->num_rows; row++) flight->place[row] = flight->start[row] = -1;
   for (int i = 0; i < batch->num_segments; i++)
     if (!batch->segment[i].dead) steps += place_segment(self, flight, &batch->segment[i]);
   return steps;

@@ -21,7 +21,8 @@ enum status train_state_init(struct train_state *state, struct device *device,
   state->array[0] = device->ops->alloc(device, P * device->ops->real_bytes);
   for (int i = 0; i < OPTIMIZER_SLOTS; i++)
     state->array[1 + i] = optimizer_slot(state->optimizer, i);
-  if (has_target) state->array[STATE_TARGET] = device->ops->alloc(device, P * device->ops->real_bytes);
+  if (has_target)
+    state->array[STATE_TARGET] = device->ops->alloc(device, P * device->ops->real_bytes);
   for (int i = 0; i < state->num_arrays; i++) state->saved[i] = check_alloc(P, sizeof(float));
   network_init_parameters(network, state->saved[0], seed);
   device->ops->upload(device, state->array[0], state->saved[0], P);

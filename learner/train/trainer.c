@@ -86,8 +86,8 @@ static void save_images(struct trainer *trainer, const struct train_batch *batch
 }
 
 /* At a step border: a checkpoint buffer, if one was asked for. Images also after the first update,
- * for a run that ends before a checkpoint is due; main does not read the buffer yet. Returns whether
- * the buffer was filled. */
+ * for a run that ends before a checkpoint is due; main does not read the buffer yet. Returns
+ * whether the buffer was filled. */
 static bool fill_if_requested(struct trainer *trainer, const struct train_batch *batch) {
   bool requested = atomic_load(&trainer->save_state) == SAVE_REQUESTED;
   if (requested || trainer->saved_images.count == 0) save_images(trainer, batch);

@@ -25,8 +25,9 @@ struct update;
 
 /* Parameters are initialised from the seed; a batch has learner_options_batch_size windows of
  * learner_options_window_steps(options). algorithm NULL: it only holds the parameters, for an
- * evaluation. Owner: all is borrowed for the update's life (of the options, their strings); the
- * device is the trainer's own. Errors: INVALID. */
+ * evaluation.
+ * Owner: all is borrowed for the update's life (of the options, their strings); the device is the
+ * trainer's own. Errors: INVALID. */
 MUST_CHECK enum status update_create(struct update **out, struct device *device,
                                      const struct network *network,
                                      const struct algorithm *algorithm,

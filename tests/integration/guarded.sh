@@ -24,6 +24,30 @@ options() {
 }
 networks=(mlp lstm impala_shallow-lstm impala_shallow-stack impala_deep nature)
 
+# networks_of AGENT: those of one algorithm share its code, so that they share the networks too.
+networks_of() {
+  case "$1" in
+    r2d2) echo lstm impala_shallow-lstm impala_deep ;;
+    dqn) echo mlp impala_shallow-stack ;;
+    double_dqn) echo nature ;;
+    rainbow) echo mlp impala_shallow-stack ;;
+    *) echo "${networks[@]}" ;;
+  esac
+}
+
+# agent_options AGENT NAME: $env and $words as above; a replay that is soon filled, and sampled from
+# as slowly as ref computes.
+agent_options() {
+  options "$2"
+  case "$1" in
+    r2d2 | dqn | double_dqn | rainbow)
+      words+=(--replay_min_steps=40 --replay_steps=4k --replay_ratio=2 --head_hidden=16
+        --target_update=3)
+      ;;
+  esac
+  [ "$1" = r2d2 ] && words+=(--burn_in=3)
+}
+
 # steps NAME: environment steps for some updates of that network.
 steps() {
   case "$1" in
@@ -36,7 +60,7 @@ steps() {
 
 # train DEVICE AGENT NAME: a deterministic run in DEVICE-AGENT-NAME.
 train() {
-  options "$3"
+  agent_options "$2" "$3"
   run $env "$2" 2 2 "${words[@]}" --deterministic --total_steps="$(steps "$3")" --device="$1" \
     --no_plot --logdir="$1-$2-$3"
   ended 120
@@ -53,37 +77,42 @@ same_bits() {
   cmp "ref-$1-$2/checkpoints/$name" "guarded-$1-$2/checkpoints/$name"
 }
 for algorithm in "${algorithms[@]}"; do
-  for network in "${networks[@]}"; do
+  for network in $(networks_of "$algorithm"); do
     pass_if "$algorithm with $network trains as on ref" same_bits "$algorithm" "$network"
   done
 done
 
 # ---- batches in flight, evaluators, and what follows a run
 
-# play NAME TIMES WORDS...: a run of TIMES as many steps in run-NAME.
+# play AGENT NAME TIMES WORDS...: a run of TIMES as many steps in run-AGENT-NAME. r2d2 keeps its
+# replay.
 play() {
-  local name=$1 times=$2
-  shift 2
-  options "$name"
-  run $env vtrace 3 2 "${words[@]}" --device=guarded --evaluators=1 --no_plot \
-    --total_steps=$((times * $(steps "$name"))) --logdir="run-$name" "$@"
+  local agent=$1 name=$2 times=$3
+  shift 3
+  agent_options "$agent" "$name"
+  [ "$agent" = r2d2 ] && words+=(--checkpoint_replay)
+  run $env "$agent" 3 2 "${words[@]}" --device=guarded --evaluators=1 --no_plot \
+    --total_steps=$((times * $(steps "$name"))) --logdir="run-$agent-$name" "$@"
   ended 120
   is "$code" 0 && [ "$(value steps)" -ge $((times * $(steps "$name"))) ]
 }
 evaluate() {
-  options "$1"
-  run $env vtrace 1 2 --mode=evaluate --episodes=2 --device=guarded --logdir="run-$1"
+  options "$2"
+  run $env "$1" 1 2 --mode=evaluate --episodes=2 --device=guarded --logdir="run-$1-$2"
   ended 120
   is "$code" 0 && grep -q '^evaluation episodes=2 ' out
 }
 watch() {
-  "$tree/build/watch" "run-$1" --max_steps=8 --policy=sample >pictures 2>err && [ -s pictures ]
+  "$tree/build/watch" "run-$1-$2" --max_steps=8 --policy=sample >pictures 2>err && [ -s pictures ]
 }
-for network in "${networks[@]}"; do
-  pass_if "a run with $network ends well" play "$network" 1
-  pass_if "it is resumed" play "$network" 2 --resume
-  pass_if "it is evaluated" evaluate "$network"
-  pass_if "it is watched" watch "$network"
+for network in "${networks[@]}"; do runs+=("vtrace $network"); done
+for agent_network in "${runs[@]}" "r2d2 lstm" "r2d2 impala_shallow-lstm" "rainbow mlp" \
+  "dqn impala_shallow-stack"; do
+  read -r agent network <<<"$agent_network"
+  pass_if "a run of $agent with $network ends well" play "$agent" "$network" 1
+  pass_if "it is resumed" play "$agent" "$network" 2 --resume
+  pass_if "it is evaluated" evaluate "$agent" "$network"
+  pass_if "it is watched" watch "$agent" "$network"
 done
 
 # ---- what acts and does not learn

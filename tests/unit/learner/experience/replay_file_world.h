@@ -1,5 +1,5 @@
-/* What the tests of a replay's file share: a small replay whose steps, priorities and schedule follow
- * from counters, so that two of them that are in the same state stay so. */
+/* What the tests of a replay's file share: a small replay whose steps, priorities and schedule
+ * follow from counters, so that two of them that are in the same state stay so. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_REPLAY_FILE_WORLD_H
 #define ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_REPLAY_FILE_WORLD_H
 
@@ -36,6 +36,7 @@ struct world {
   struct source *source;
   struct host_batch host; /* what was in the batch that was taken last */
   float *weight;          /* (N) of it */
+  float *next_state;      /* (N, S) of it */
   uint32_t draws;         /* of the schedule */
   uint32_t life[WORLD_SLOTS];
   uint64_t step[WORLD_SLOTS];
@@ -97,6 +98,9 @@ static inline bool world_column_matches(const struct world *world, int n) {
     if (step_stamp_version(*train_batch_stamp(batch, t, n)) != (int64_t)(bits >> 20)) return false;
     const float *trail = pages_rows(world->pages)->trail + pages_row(world->pages, window, t) * 3;
     if (trail[0] != (float)(bits >> 56) || trail[1] != (float)(bits >> 40 & 0xff)) return false;
+    int S = world->shape.state_size;
+    for (int i = 0; i < S && t == world->config.stride; i++)
+      if (world->next_state[n * S + i] != (float)(bits >> 50) + (float)i) return false;
   }
   return true;
 }
@@ -129,7 +133,9 @@ static inline struct world *world_create(const struct world_config *config) {
                                  .band = 1e9,
                                  .exponent = config->exponent,
                                  .importance = 0.6,
-                                 .priority = {.counted = config->window_steps,
+                                 .next_states = config->state_size > 0,
+                                 .priority = {.T = config->window_steps,
+                                              .counted = config->window_steps,
                                               .n_steps = 1,
                                               .discount = 0.9f,
                                               .reward_scale = 1,
@@ -139,6 +145,7 @@ static inline struct world *world_create(const struct world_config *config) {
   world->source = replay_create(world->trainer, world->device, world->pages, &replay);
   world->host = host_batch_create(config->window_steps, config->N, &world->shape);
   world->weight = calloc((size_t)config->N, sizeof(*world->weight));
+  world->next_state = calloc((size_t)(config->N * WORLD_MAX_STATE), sizeof(float));
   return world;
 }
 
@@ -149,6 +156,7 @@ static inline void world_destroy(struct world *world) {
   device_destroy(world->trainer);
   device_destroy(world->device);
   free(world->weight);
+  free(world->next_state);
   free(world);
 }
 
@@ -191,6 +199,9 @@ static inline void world_train(struct world *world) {
   assert_non_null(batch);
   host_batch_read(&world->host, world->trainer, batch);
   memcpy(world->weight, batch->weight.host, (size_t)batch->N * sizeof(float));
+  if (batch->next_state)
+    world->trainer->ops->download(world->trainer, world->next_state, batch->next_state,
+                                  (size_t)(batch->N * world->shape.state_size));
   for (int n = 0; n < batch->N; n++) {
     uint64_t bits = world_bits(batch->window[n].start, (uint32_t)world->batches, (uint64_t)n);
     ((float *)batch->priority.host)[n] = (float)(bits & 0xfff) * 0.01f;

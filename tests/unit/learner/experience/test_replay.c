@@ -44,7 +44,7 @@ struct kind {
   int N, min_windows;
   double ratio, exponent, importance;
   bool initial_max;
-  int footprint; /* the model forgets windows with frames later than the replay: see pages_on_reuse */
+  int footprint; /* the model forgets windows with frames after the replay: see pages_on_reuse */
 };
 
 /* Of first priorities: one-step returns, so that the test's own computation is one line. */

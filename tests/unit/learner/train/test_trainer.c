@@ -91,8 +91,7 @@ static struct fixture *create_with(const struct network_config *network, char *d
       update_create(&f->update, f->device, f->network, &algorithm_vtrace, &update, &error),
       STATUS_OK);
   struct step_shape shape = f->shape = discrete_shape(stride, 0, 0);
-  struct pages_config pages = {
-      .num_slots = N, .page_steps = T, .shape = shape};
+  struct pages_config pages = {.num_slots = N, .page_steps = T, .shape = shape};
   f->pages = pages_create(f->device, &pages);
   struct fifo_config fifo = {.T = T, .N = N, .shape = shape};
   f->source = fifo_create(f->device, &fifo);

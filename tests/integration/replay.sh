@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Agents that learn from a replay, with real processes: sizes that cannot be, actors and learners
+# that are killed, far fewer environments than expected.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+# ---- what cannot be
+
+# refuses NAME SENTENCE WORDS...: exit code 2 and the sentence, with nothing left behind.
+refuses() {
+  local name=$1 sentence=$2
+  shift 2
+  refused "$@" --logdir=refused
+  named() { is "$code" 2 && says "$sentence" && [ ! -e refused/checkpoints ] && no_socket; }
+  pass_if "$name" named
+}
+refuses "a replay larger than memory" "the replay takes" catch dqn 1 2 --network=nature \
+  --env_args='{"size": 84}' --replay_steps=2e9
+refuses "a replay that is too small for its environments" "is too small: 4 environments" \
+  cartpole dqn 1 2 --replay_steps=200
+refuses "more steps before training than the replay has" \
+  "--replay_min_steps=20000 is above what the replay can hold" \
+  cartpole dqn 1 2 --replay_steps=20k --replay_min_steps=20k
+refuses "a burn-in longer than the unroll" "--burn_in=41 is longer than --unroll_length=40" \
+  tmaze r2d2 1 2 --burn_in=41
+refuses "n-step returns of which none counts" "no step of a window would count" \
+  cartpole dqn 1 2 --unroll_length=4 --n_steps=5 --partial_returns=false
+refuses "a band that would stop both sides" "--replay_band=8: at least" \
+  cartpole dqn 1 2 --replay_band=8
+refuses "windows that begin too often for their length" "--window_stride=32 is too small" \
+  tmaze r2d2 1 2 --unroll_length=300 --window_stride=32
+refuses "a burn-in for an agent without replay" "--burn_in: agent vtrace has no replay" \
+  cartpole vtrace 1 2 --burn_in=5
+refuses "a distribution without a range" "--value_low=10 and --value_high=10" \
+  cartpole rainbow 1 2 --value_low=10
+
+# ---- far fewer environments than expected
+
+small=(--replay_steps=20k --replay_min_steps=1k --metrics_secs=0.25 --total_steps=1e9)
+updates_pass() { metric_passes train/updates "$@"; }
+
+learner --env=cartpole --agent=dqn --num_envs=640 --logdir=few "${small[@]}" --replay_steps=200k
+actor 0 --env=cartpole --envs=20
+pass_if "training starts with 20 of 640 environments" wait_for 20 updates_pass 100 few
+kill -TERM "$run"
+ended 10
+pass_if "that run ends well" is "$(value reason)" signal
+end_by_hand
+
+# ---- actors that are killed for good
+
+learner --env=tmaze --agent=r2d2 --num_envs=8 --logdir=run --unroll_length=10 --burn_in=5 \
+  "${small[@]}"
+for task in 0 1; do actor $task --env=tmaze --envs=4; done
+wait_for 20 updates_pass 20
+killed "$actor"
+# As many steps again as the replay holds: all that the dead actor played has been replaced.
+before=$(metric step)
+full=$(metric replay/windows)
+pass_if "training goes on after an actor has died" \
+  wait_for 60 metric_passes step "$(awk -v a="$before" 'BEGIN {print a + 25000}')"
+goes_on() {
+  local updates
+  updates=$(metric train/updates)
+  wait_for 10 updates_pass "$updates" &&
+    awk -v now="$(metric replay/windows)" -v before="$full" 'BEGIN {exit !(now >= 0.9 * before)}'
+}
+pass_if "the others' windows take the places of the dead actor's" goes_on
+kill -TERM "$run"
+ended 10
+pass_if "that run ends well, too" is "$(value reason)" signal
+end_by_hand
+
+# ---- a learner that is killed
+
+# Without a saved replay it fills a new one, and goes on with the parameters of the checkpoint.
+learner --env=cartpole --agent=dqn --num_envs=8 --logdir=again --checkpoint_secs=0.5 "${small[@]}"
+for task in 0 1; do actor $task --env=cartpole --envs=4; done
+has_checkpoint() { ls again/checkpoints/*.acorn >/dev/null 2>&1; }
+wait_for 20 has_checkpoint
+wait_for 20 updates_pass 200 again
+killed "$run"
+updates=$(metric train/updates again)
+learner --env=cartpole --agent=dqn --num_envs=8 --logdir=again --checkpoint_secs=0.5 --resume \
+  "${small[@]}"
+pass_if "a learner that was killed trains on, from its checkpoint" \
+  wait_for 30 updates_pass "$((updates + 200))" again
+fills_again() { says "training starts at" && metric_passes replay/windows 100 again; }
+pass_if "it has filled a new replay" fills_again
+kill -TERM "$run"
+ended 10
+pass_if "the resumed run ends well" is "$(value reason)" signal
+end_by_hand
+
+# ---- the whole
+
+# Both with the evaluator that they start by themselves.
+plays() {
+  run "$1" "$2" 2 4 --total_steps="$3" --replay_min_steps=1k --logdir="whole-$2" --no_plot \
+    "${@:4}"
+  ended 60
+  is "$code" 0 && is "$(value over)" eval && metric_passes train/updates 20 "whole-$2"
+}
+pass_if "cartpole dqn" plays cartpole dqn 10000
+pass_if "tmaze r2d2" plays tmaze r2d2 20000
+pass_if "cartpole rainbow" plays cartpole rainbow 6000
+evaluates() {
+  run tmaze r2d2 1 2 --mode=evaluate --episodes=3 --logdir=whole-r2d2
+  ended 60
+  is "$code" 0 && grep -q '^evaluation episodes=3 ' out
+}
+pass_if "a run of r2d2 is evaluated" evaluates
+finish
