@@ -377,15 +377,18 @@ static enum status check_without_replay(const struct learner_options *options,
                      : options->noisy            ? "noisy"
                      : options->atoms > 1        ? "atoms"
                                                  : NULL;
-  if (strcmp(options->preset, "auto") != 0)
-    return status_fail(error, STATUS_INVALID,
-                       "--preset=%s: these are settings of r2d2, and the agent is %s: leave it out",
-                       options->preset, options->agent);
   if (!name) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--%s: agent %s has no replay and no values of actions: leave it out, or take "
                      "one of r2d2, dqn, double_dqn and rainbow",
                      name, options->agent);
+}
+
+static enum status check_preset(const struct learner_options *options, struct error *error) {
+  if (strcmp(options->preset, "auto") == 0 || strcmp(options->agent, "r2d2") == 0) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--preset=%s: these are settings of r2d2, and the agent is %s: leave it out",
+                     options->preset, options->agent);
 }
 
 static enum status check_windows(const struct learner_options *options, struct error *error) {
@@ -427,6 +430,8 @@ enum status learner_options_check(const struct learner_options *options, struct 
   enum status status = check_serving(options, error);
   if (status == STATUS_OK) status = check_frames(options, error);
   if (status != STATUS_OK || !learner_options_learns(options)) return status;
+  status = check_preset(options, error);
+  if (status != STATUS_OK) return status;
   if (!learner_options_replays(options)) return check_without_replay(options, error);
   status = check_windows(options, error);
   return status == STATUS_OK ? check_atoms(options, error) : status;
