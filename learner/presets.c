@@ -172,8 +172,6 @@ static const struct preset presets[] = {
     {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
     {"gym:Acrobot-v1", "", "learning_rate_decay", "linear"},
     {"gym:CartPole-v1", "", "total_steps", "1500k"},
-    /* A window of every environment; and they step together: a batch of inference is not cut short
-     * because one of them is slow, unless it is late. */
     /* Mnih et al. 2015, with Adam for RMSProp. */
     {"", "dqn", "double_q", "false"},
     {"", "dqn|double_dqn", "priority_exponent", "0"},
@@ -205,6 +203,8 @@ static const struct preset presets[] = {
     {"", "r2d2", "target_update", "200"},
     {"", "r2d2", "adam_epsilon", "1e-4"},
     {"", Q, "loss_reduction", "sum_over_time"},
+    /* A window of every environment; and they step together: a batch of inference is not cut short
+     * because one of them is slow, unless it is late. */
     {"", "a2c", "batch_size", "0"},
     {"", "a2c", "max_wait_us", "1000000"},
     {"", "a2c", "unroll_length", "16"},
@@ -381,15 +381,18 @@ static enum status check_without_replay(const struct learner_options *options,
                      : options->noisy            ? "noisy"
                      : options->atoms > 1        ? "atoms"
                                                  : NULL;
-  if (strcmp(options->preset, "auto") != 0)
-    return status_fail(error, STATUS_INVALID,
-                       "--preset=%s: these are settings of r2d2, and the agent is %s: leave it out",
-                       options->preset, options->agent);
   if (!name) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--%s: agent %s has no replay and no values of actions: leave it out, or take "
                      "one of r2d2, dqn, double_dqn and rainbow",
                      name, options->agent);
+}
+
+static enum status check_preset(const struct learner_options *options, struct error *error) {
+  if (strcmp(options->preset, "auto") == 0 || strcmp(options->agent, "r2d2") == 0) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--preset=%s: these are settings of r2d2, and the agent is %s: leave it out",
+                     options->preset, options->agent);
 }
 
 static enum status check_windows(const struct learner_options *options, struct error *error) {
@@ -431,6 +434,8 @@ enum status learner_options_check(const struct learner_options *options, struct 
   enum status status = check_serving(options, error);
   if (status == STATUS_OK) status = check_frames(options, error);
   if (status != STATUS_OK || !learner_options_learns(options)) return status;
+  status = check_preset(options, error);
+  if (status != STATUS_OK) return status;
   if (!learner_options_replays(options)) return check_without_replay(options, error);
   status = check_windows(options, error);
   return status == STATUS_OK ? check_atoms(options, error) : status;

@@ -73,7 +73,7 @@ MUST_CHECK enum status run_create(struct run *run, const struct learner_options 
 MUST_CHECK enum status run_start(struct run *run, struct error *error);
 
 /* Stops in the order of "Stopping" in docs/design.md. First: refuse Joins; the trainer ends its
- * step; the FIFO closes. */
+ * step; the source closes. */
 void run_stop_training(struct run *run);
 /* Then: last replies; streams end; calls are cancelled; queues drain. Players that left without a
  * goodbye are waited for a while, unless *hurry. */

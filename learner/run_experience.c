@@ -152,9 +152,9 @@ static enum status plan_replay(struct run *run, struct error *error) {
   if (status != STATUS_OK) return status;
   int64_t steps = (int64_t)pages->num_pages * pages->page_steps;
   log_info(
-      "replay: %lld steps, %.2f GiB (%.0f bytes a step); windows of %d steps every %d; "
+      "replay: %lld steps, %.0f MiB (%.0f bytes a step); windows of %d steps every %d; "
       "training starts at %lld windows",
-      (long long)steps, bytes_per_step(run) * (double)steps / 0x1p30, bytes_per_step(run),
+      (long long)steps, bytes_per_step(run) * (double)steps / 0x1p20, bytes_per_step(run),
       pages->window_steps, pages->stride, (long long)run->plan.min_windows);
   return STATUS_OK;
 }

@@ -27,7 +27,7 @@ struct train_batch {
   uint8_t *observation;  /* (T+1, N, row_stride): the last T+1 of those */
   void *action;          /* (T+1, N, action_bytes); the last row's is not used */
   void *previous_action; /* (T+1, N, action_bytes); step_shape_no_action on first rows */
-  float *statistics;     /* (T+1, N, statistics) of the policy that acted: log mu(a|x) */
+  float *statistics;     /* (T+1, N, statistics) of the policy that acted, see policy.h */
   float *reward;         /* (T+1, N) of the step into x_t */
   uint8_t *flags;        /* (T+1, N) enum step_flag */
   real *state;           /* (N, S) before the first step of each window */

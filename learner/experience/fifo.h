@@ -1,4 +1,4 @@
-/* The source of on-policy batches: windows in the order in which they close, each trained on once.
+/* The source of on-policy batches: windows in the order in which they close, each used once.
  * Two batches: one open (inference gathers into it), one in use (the trainer). When the open one is
  * full and the other is free they swap roles.
  *

@@ -6,8 +6,8 @@
  * chain. Windows of T+1 steps begin every `stride` steps; a page holds a whole number of strides,
  * so that the first page of a life begins a window and so does every stride after it. What a window
  * needs besides its steps (recurrent state, previous action) is kept at its *start*; starts are
- * numbered page by page. V-trace's windows share one step with the next: a page is a window's first
- * T steps.
+ * numbered page by page. Where the stride is T, as without a replay, a window shares one step with
+ * the next and a page is its first T steps; with a smaller one windows overlap.
  * The first page of a life may begin some steps after the life does (enum pages_phase); the steps
  * before it need no row (nothing can train on them).
  *
@@ -21,10 +21,11 @@
  * slot whose actor has gone keeps the page that it was filling until its next life: pages_needed
  * has room for that. Until its page is reused a free window is whole: a replay samples it
  * (pages_pin) as long as that lasts. A reused page has a new generation; a pinned one is not
- * reused. Invariant: a held or pinned page is never reused; no window crosses two lives. Upstream:
- * serve/inference.h (thread: inference). Downstream: source.h (fifo.c, replay.c; thread of
- * gathering from a replay: the trainer's). docs/design.md, "Experience", has the reasons for the
- * layout. */
+ * reused.
+ * Invariant: a held or pinned page is never reused; no window crosses two lives.
+ * Upstream: serve/inference.h (thread: inference). Downstream: source.h (fifo.c, replay.c; thread of
+ * gathering from a replay: the trainer's).
+ * docs/design.md, "Experience", has the reasons for the layout. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
 
@@ -157,8 +158,8 @@ uint64_t pages_begun(const struct pages *pages);
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
                     void *context);
 
-/* While they are frozen no page is begun, released or reused, and no life begins: who calls for
- * that waits until they are thawed. So what windows are made of stays as it is. */
+/* While they are frozen no page is begun, released or reused, and no life begins: such calls wait
+ * until the pages are thawed. So what windows are made of stays as it is. */
 void pages_freeze(struct pages *pages);
 void pages_thaw(struct pages *pages);
 bool pages_frozen(const struct pages *pages);

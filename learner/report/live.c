@@ -65,6 +65,7 @@ void live_format(char *text, size_t bytes, const struct wire_status *status,
                  const struct update_stats *stats, int columns) {
   struct line line = {.text = text, .bytes = bytes, .columns = (size_t)columns};
   bool evaluates = strcmp(status->state, "evaluating") == 0;
+  if (stats && stats->steps == 0) stats = NULL;
   char number[32];
   text[0] = '\0';
   add(&line, "%s steps", short_number((double)status->environment_steps, number));

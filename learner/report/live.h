@@ -9,8 +9,8 @@
 #include "common/rpc/wire.h"
 #include "learner/train/update.h"
 
-/* Writes the line. stats: of the newest update, NULL where nothing is learned. columns: fields that
- * do not fit are left out, whole; 0: all fit. */
+/* Writes the line. stats: of the newest update, of no steps before the first; NULL where nothing is
+ * learned. columns: fields that do not fit are left out, whole; 0: all fit. */
 void live_format(char *line, size_t bytes, const struct wire_status *status,
                  const struct update_stats *stats, int columns);
 

@@ -3,7 +3,7 @@
  * learner files. A batch is launched (the device computes) and finished (the host waits for the
  * actions); on an asynchronous device a second one may be launched in between.
  * Thread: inference (with one queue on a CPU: the queue's own thread).
- * Upstream: serve.c. Downstream: serve/memory.h; experience/{pages,fifo}.h; params/weights.h;
+ * Upstream: serve.c. Downstream: serve/memory.h; experience/{pages,source}.h; params/weights.h;
  * learner/network, learner/algorithm/policy.h. */
 #ifndef ACORN_LEARNER_SERVE_INFERENCE_H
 #define ACORN_LEARNER_SERVE_INFERENCE_H
@@ -41,7 +41,7 @@ struct inference_metrics {
 
 struct inference;
 
-/* Borrows everything for its life. pages and fifo are NULL when nothing is trained. inputs: the
+/* Borrows everything for its life. pages and source are NULL when nothing is trained. inputs: the
  * layout of a row. */
 struct inference *inference_create(const struct inference_config *config, struct device *device,
                                    const struct network *network,

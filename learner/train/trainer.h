@@ -1,6 +1,6 @@
-/* The trainer thread: takes batches from the FIFO, makes updates, publishes the parameters, keeps
+/* The trainer thread: takes batches from the source, makes updates, publishes the parameters, keeps
  * the run's state for checkpoints. A linear loop. Threads: trainer_* functions are called by main,
- * the loop runs on a thread of its own. Upstream: learner/run.c. Downstream: experience/fifo.h;
+ * the loop runs on a thread of its own. Upstream: learner/run.c. Downstream: experience/source.h;
  * params/weights.h; main (checkpoint buffers, crossing 4). */
 #ifndef ACORN_LEARNER_TRAIN_TRAINER_H
 #define ACORN_LEARNER_TRAIN_TRAINER_H
@@ -45,7 +45,7 @@ struct trainer *trainer_create(const struct trainer_config *config, struct devic
 void trainer_destroy(struct trainer *trainer);
 
 void trainer_start(struct trainer *trainer);
-/* Ends after the update in hand; the FIFO must have been closed. */
+/* Ends after the update in hand; the source must have been closed. */
 void trainer_join(struct trainer *trainer);
 
 /* Asks for a checkpoint buffer at the next step border; on_saved follows. Nothing happens while one

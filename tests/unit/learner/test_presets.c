@@ -124,6 +124,7 @@ static void contradictions_are_named(void **state) {
       {{{"noisy", "true"}}, "--noisy: agent vtrace"},
       {{{"atoms", "51"}}, "--atoms: agent vtrace"},
       {{{"preset", "small"}}, "--preset=small: these are settings of r2d2"},
+      {{{"agent", "dqn"}, {"preset", "small"}}, "--preset=small: these are settings of r2d2"},
       {{{"agent", "random"}, {"atoms", "51"}}, NULL},
       {{{"agent", "dqn"}, {"dueling", "true"}, {"noisy", "true"}, {"atoms", "51"}}, NULL},
       {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "11"}},

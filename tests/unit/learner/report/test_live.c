@@ -20,8 +20,8 @@ static const struct wire_status run = {.environment = "cartpole",
                                        .expected_environments = 64,
                                        .batch_rows = 32,
                                        .episodes = 4882};
-static const struct update_stats stats = {.losses = {.total = 0.5, .entropy = 0.25},
-                                          .lag_updates = 1};
+static const struct update_stats stats = {
+    .losses = {.total = 0.5, .entropy = 0.25}, .lag_updates = 1, .steps = 640};
 
 static void on_a_wide_terminal_all_is_shown(void **state) {
   (void)state;
@@ -59,6 +59,10 @@ static void what_there_is_none_of_is_left_out(void **state) {
   assert_string_equal(line,
                       "1.23M steps  220k/s  return -  60 of 64 environments  4 late  "
                       "4882 episodes  cartpole vtrace");
+  const struct update_stats none = {.steps = 0};
+  char before_updates[512];
+  live_format(before_updates, sizeof(before_updates), &status, &none, 0);
+  assert_string_equal(before_updates, line);
 }
 
 static void a_replay_is_shown_until_training_starts(void **state) {
