@@ -67,9 +67,12 @@ static void on_out_of_patience(uv_timer_t *timer) {
   child_signal(&self->learner, SIGKILL);
 }
 
-static void limit_learner(struct supervisor *self) {
-  if (uv_is_active((uv_handle_t *)&self->patience)) return;
+static void start_patience(struct supervisor *self) {
   uv_timer_start(&self->patience, on_out_of_patience, (uint64_t)self->config->learner_stop_ms, 0);
+}
+
+static void limit_learner(struct supervisor *self) {
+  if (!uv_is_active((uv_handle_t *)&self->patience)) start_patience(self);
 }
 
 // The learner, if there is one, first: it says goodbye to the actors. Those that stay get told
@@ -134,15 +137,20 @@ static void on_learner_end(struct child *child, int exit_code, int signum) {
 
 /* ---- notices */
 
+// A run that has ended by itself: from now on the learner has as long as after a stop. One that is
+// still saving has that long from now.
+static void take_notice_of_learner(struct supervisor *self, enum notice notice) {
+  if (notice == NOTICE_FINISHED) limit_learner(self);
+  if (notice == NOTICE_SAVING && uv_is_active((uv_handle_t *)&self->patience)) start_patience(self);
+}
+
 void supervisor_read_notices(struct supervisor *self) {
   char bytes[NOTICE_BYTES];
   while (read(self->notices[0], bytes, sizeof(bytes)) == sizeof(bytes)) {
     int pid;
     enum notice notice = notify_read(&pid, bytes);
     actors_take_notice(self, pid, notice);
-    // A run that has ended by itself: from now on the learner has as long as after a stop.
-    if (self->learner.alive && self->learner.pid == pid && notice == NOTICE_FINISHED)
-      limit_learner(self);
+    if (self->learner.alive && self->learner.pid == pid) take_notice_of_learner(self, notice);
   }
 }
 

@@ -43,8 +43,8 @@ struct supervisor_config {
   int ready_ms;        /* a stop waits so long for a learner that does not listen yet */
   int goodbye_ms;      /* after a stop, actors have so long to be sent home by the learner */
   int actor_stop_ms;   /* an actor told to stop is killed after so long */
-  int learner_stop_ms; /* so is the learner, which has a checkpoint to write; also one whose run
-                          has ended by itself */
+  int learner_stop_ms; /* so is the learner, which has a checkpoint to write, so long after it last
+                          told that it is writing; also one whose run has ended by itself */
 };
 
 /* The usual times: backoff_usual; restart after 0.2 s, or 30 s where the learner should have ended;

@@ -12,11 +12,12 @@
 #include "common/base/clock.h"
 #include "common/base/crc32c.h"
 #include "common/base/log.h"
+#include "common/base/notify.h"
 #include "learner/params/checkpoint_file.h"
 
 #define TEMPORARY_NAME "replay.tmp"
 #define NAME_FORMAT "replay-%012lld.acorn"
-enum { FORMAT = 1, NONE = -1 };
+enum { FORMAT = 1, NONE = -1, TELL_US = 1000 * 1000 };
 static const char MAGIC[8] = {'A', 'C', 'O', 'R', 'N', 'R', 'P', 'L'};
 
 struct run_replay {
@@ -30,6 +31,7 @@ struct run_replay {
   bool skipped; /* there is nothing to end */
   int64_t updates, windows;
   int64_t start_us, waited_us; /* waited: acting and training have */
+  int64_t told_us;             /* when the supervisor was told last */
 };
 
 /* What the content begins with. */
@@ -196,6 +198,16 @@ static bool has_stopped(void *context) {
   return progress_stopped(run->progress) != STOP_NONE;
 }
 
+/* After a stop: it may take longer than a supervisor waits for a learner that is silent. */
+static bool tell_supervisor(void *context) {
+  struct run_replay *replay = ((struct run *)context)->replay;
+  int64_t now_us = clock_now_us();
+  if (now_us - replay->told_us < TELL_US) return false;
+  replay->told_us = now_us;
+  notify_send(NOTICE_SAVING);
+  return false;
+}
+
 void run_replay_save(struct run *run, bool until_stop) {
   struct run_replay *replay = run->replay;
   if (!replay) return;
@@ -206,8 +218,8 @@ void run_replay_save(struct run *run, bool until_stop) {
   if (replay->skipped) return;
   visit(run, true, replay->newest);
   path_of(path, run, TEMPORARY_NAME);
-  replay->status = block_writer_begin(replay->writer, path, until_stop ? has_stopped : NULL, run,
-                                      &replay->error);
+  replay->status = block_writer_begin(
+      replay->writer, path, until_stop ? has_stopped : tell_supervisor, run, &replay->error);
   if (replay->status != STATUS_OK) return;
   struct identity identity = identity_of(run, replay->updates);
   block_writer_put(replay->writer, &identity, sizeof(identity));

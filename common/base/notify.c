@@ -1,6 +1,7 @@
 #include "common/base/notify.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,5 +35,6 @@ enum notice notify_read(int *pid, const char bytes[NOTICE_BYTES]) {
   memcpy(number, bytes, LETTER_AT);
   *pid = atoi(number);
   if (*pid <= 0 || bytes[LETTER_AT + 1] != '\n') return NOTICE_NONE;
-  return letter == NOTICE_STEPPED || letter == NOTICE_FINISHED ? (enum notice)letter : NOTICE_NONE;
+  bool is_notice = letter == NOTICE_STEPPED || letter == NOTICE_SAVING || letter == NOTICE_FINISHED;
+  return is_notice ? (enum notice)letter : NOTICE_NONE;
 }

@@ -1,7 +1,8 @@
 /* Tells the supervisor, over a pipe: an actor, that it has stepped its environments, or that the
- * learner has ended its run; a learner, that its run is over and it only has to end. An environment
+ * learner has ended its run; a learner, that it is writing its last checkpoint and gets on with it,
+ * and that its run is over and it only has to end. An environment
  * can end an actor with exit code 0 (_exit, on any thread), but it sends no such notice.
- * Upstream: actor/main.c, actor/worker.c, learner/main.c. Downstream: deploy/supervisor.c.
+ * Upstream: actor/main.c, actor/worker.c, learner/main.c, run_replay.c. Downstream: deploy/supervisor.c.
  * Thread: notify_init main, before there are others; notify_send any. */
 #ifndef ACORN_COMMON_BASE_NOTIFY_H
 #define ACORN_COMMON_BASE_NOTIFY_H
@@ -10,7 +11,7 @@
 #define NOTIFY_VARIABLE "ACORN_NOTIFY_FD"
 
 /* The letter of a notice. */
-enum notice { NOTICE_NONE = 0, NOTICE_STEPPED = 's', NOTICE_FINISHED = 'f' };
+enum notice { NOTICE_NONE = 0, NOTICE_STEPPED = 's', NOTICE_SAVING = 'w', NOTICE_FINISHED = 'f' };
 
 /* A notice on the pipe: the process id, blanks, the letter, a line feed; so many bytes, which a
  * pipe never divides. */

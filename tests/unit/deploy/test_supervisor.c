@@ -85,6 +85,21 @@ static void a_learner_that_does_not_stop_is_killed(void **state) {
   assert_int_equal(count_of("told", "actor"), 1);
 }
 
+// As long as it tells that it does.
+static void a_learner_that_saves_for_long_is_not_killed(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner =
+          "trap 'for i in $(seq 30); do printf \"%-14dw\\n\" $$ >&$ACORN_NOTIFY_FD; "
+          "sleep 0.1; done; echo learner >>told; exit 0' TERM; " SLEEPS,
+      .actor = ENDS_AT_TERM,
+      .num_actors = 1,
+      .signals = {SIGTERM},
+      .learner_stop_ms = 2000};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("told", "learner"), 1);
+}
+
 // One that hangs after its result line would otherwise hold the launcher for ever.
 static void a_learner_that_does_not_end_after_its_run_is_killed(void **state) {
   (void)state;
@@ -194,6 +209,7 @@ int main(void) {
       TEST(actors_are_told_when_the_learner_takes_long),
       TEST(a_second_signal_kills),
       TEST(a_learner_that_does_not_stop_is_killed),
+      TEST(a_learner_that_saves_for_long_is_not_killed),
       TEST(a_learner_that_does_not_end_after_its_run_is_killed),
       TEST(a_learner_that_ends_after_its_run_keeps_its_code),
       TEST(a_stop_before_the_learner_listens_still_ends),

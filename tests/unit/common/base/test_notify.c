@@ -23,8 +23,8 @@ static void what_is_sent_can_be_read(void **state) {
   notify_init();
   assert_null(getenv(NOTIFY_VARIABLE));
   assert_true(fcntl(ends[1], F_GETFD) & FD_CLOEXEC);
-  static const enum notice notices[] = {NOTICE_STEPPED, NOTICE_FINISHED};
-  for (int i = 0; i < 2; i++) {
+  static const enum notice notices[] = {NOTICE_STEPPED, NOTICE_SAVING, NOTICE_FINISHED};
+  for (int i = 0; i < 3; i++) {
     notify_send(notices[i]);
     assert_int_equal(read(ends[0], bytes, sizeof bytes), NOTICE_BYTES);
     assert_int_equal(notify_read(&pid, bytes), notices[i]);
