@@ -390,11 +390,18 @@ static enum status check_without_replay(const struct learner_options *options,
                      name, options->agent);
 }
 
+/* Agents that --preset is for have a row that chooses one. */
 static enum status check_preset(const struct learner_options *options, struct error *error) {
-  if (strcmp(options->preset, "auto") == 0 || strcmp(options->agent, "r2d2") == 0) return STATUS_OK;
+  if (strcmp(options->preset, "auto") == 0) return STATUS_OK;
+  const char *agents = "";
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+    if (strcmp(presets[i].name, "preset") != 0) continue;
+    agents = presets[i].agent;
+    if (lists(agents, options->agent)) return STATUS_OK;
+  }
   return status_fail(error, STATUS_INVALID,
-                     "--preset=%s: these are settings of r2d2, and the agent is %s: leave it out",
-                     options->preset, options->agent);
+                     "--preset=%s: these are settings of %s, and the agent is %s: leave it out",
+                     options->preset, agents, options->agent);
 }
 
 static enum status check_windows(const struct learner_options *options, struct error *error) {

@@ -23,8 +23,8 @@
  * (pages_pin) as long as that lasts. A reused page has a new generation; a pinned one is not
  * reused.
  * Invariant: a held or pinned page is never reused; no window crosses two lives.
- * Upstream: serve/inference.h (thread: inference). Downstream: source.h (fifo.c, replay.c; thread of
- * gathering from a replay: the trainer's).
+ * Upstream: serve/inference.h (thread: inference). Downstream: source.h (fifo.c, replay.c; thread
+ * of gathering from a replay: the trainer's).
  * docs/design.md, "Experience", has the reasons for the layout. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
