@@ -2,7 +2,8 @@
  * learner has ended its run; a learner, that it is writing its last checkpoint and gets on with it,
  * and that its run is over and it only has to end. An environment
  * can end an actor with exit code 0 (_exit, on any thread), but it sends no such notice.
- * Upstream: actor/main.c, actor/worker.c, learner/main.c, run_replay.c. Downstream: deploy/supervisor.c.
+ * Upstream: actor/main.c, actor/worker.c, learner/main.c, run_replay.c.
+ * Downstream: deploy/supervisor.c.
  * Thread: notify_init main, before there are others; notify_send any. */
 #ifndef ACORN_COMMON_BASE_NOTIFY_H
 #define ACORN_COMMON_BASE_NOTIFY_H

@@ -1,6 +1,6 @@
 /* DESIGN. Memory of the device goes through a staging buffer, whose size bounds what is needed; in
- * runs of rows that are next to each other, which nearly all are. A run is of bytes: a chunk may end
- * within a row. */
+ * runs of rows that are next to each other, which nearly all are. A run is of bytes: a chunk may
+ * end within a row. */
 #include "learner/experience/pages_file.h"
 
 #include <stdlib.h>

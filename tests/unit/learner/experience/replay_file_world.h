@@ -1,5 +1,5 @@
-/* What the tests of a replay's file share: a small replay whose steps, priorities and schedule follow
- * from counters, so that two of them that are in the same state stay so. */
+/* What the tests of a replay's file share: a small replay whose steps, priorities and schedule
+ * follow from counters, so that two of them that are in the same state stay so. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_REPLAY_FILE_WORLD_H
 #define ACORN_TESTS_UNIT_LEARNER_EXPERIENCE_REPLAY_FILE_WORLD_H
 

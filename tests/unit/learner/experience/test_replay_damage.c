@@ -1,5 +1,5 @@
-/* Damaged files of a replay: cut short, with wrong bits, or with content that no replay has. Each is
- * refused with a reason, and leaves an empty replay that works, or is as good as any other. */
+/* Damaged files of a replay: cut short, with wrong bits, or with content that no replay has. Each
+ * is refused with a reason, and leaves an empty replay that works, or is as good as any other. */
 #include <stdio.h>
 
 #include "common/base/crc32c.h"

@@ -1,6 +1,6 @@
-/* A replay that is saved and loaded goes on as the one that was saved: the same batches, bit for bit,
- * until the same end; on devices whose memory the host reads, and on one whose it does not. What does
- * not fit is named. */
+/* A replay that is saved and loaded goes on as the one that was saved: the same batches, bit for
+ * bit, until the same end; on devices whose memory the host reads, and on one whose it does not.
+ * What does not fit is named. */
 #include <stdio.h>
 #include <math.h>
 

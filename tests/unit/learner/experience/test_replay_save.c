@@ -1,6 +1,6 @@
 /* Saving a replay while inference goes on: what is saved is whole, inference waits no longer than
- * that, and goes on after a save that failed, that was cancelled, or during which the source closed.
- */
+ * that, and goes on after a save that failed, that was cancelled, or during which the source
+ * closed. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
