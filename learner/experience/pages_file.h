@@ -2,10 +2,11 @@
  * kept.
  *
  * Layout, as content of a block file (common/base/block_file.h): u64 pages begun so far; a record
- * of 56 bytes for each page; of each window that is kept, in the order of their starts: int32 depth;
- * then, of all rows that these windows need, in the order of rows: observations, records, stamps
- * (u64), trails (float32); then, of the windows' starts and of those that follow them in their
- * lives, in their order: previous actions, recurrent states. What a page, a row or a start is: pages.h.
+ * of 56 bytes for each page; of each window that is kept, in the order of their starts: int32
+ * depth; then, of all rows that these windows need, in the order of rows: observations, records,
+ * stamps (u64), trails (float32); then, of the windows' starts and of those that follow them in
+ * their lives, in their order: previous actions, recurrent states. What a page, a row or a start
+ * is: pages.h.
  * Rows that are needed follow from the records, the depths and the windows, which the caller keeps.
  * A page that was being filled is loaded as one that its slot has left.
  * Upstream: replay_file.c. Thread: the trainer's, while pages are frozen; or main, before any life
