@@ -25,9 +25,17 @@ const struct algorithm_row *algorithms_find(const char *name) {
 /* ---- for docs/algorithms.md */
 
 static const char *pace_in_words(enum algorithm_pace pace) {
-  return pace == SYNCHRONOUS ? "synchronous: acting waits for every update, and the windows of all "
-                               "environments close together"
-                             : "asynchronous: acting goes on while the trainer computes";
+  switch (pace) {
+    case SYNCHRONOUS:
+      return "synchronous: acting waits for every update, and the windows of all environments "
+             "close "
+             "together";
+    case REPLAYED:
+      return "replayed: windows go to a replay, and acting and training keep to `--replay_ratio`";
+    case ASYNCHRONOUS:
+      break;
+  }
+  return "asynchronous: acting goes on while the trainer computes";
 }
 
 static void print_algorithm(FILE *out, const struct algorithm_row *row) {

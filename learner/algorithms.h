@@ -8,11 +8,12 @@
 
 #include <stdio.h>
 
-enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
+enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
 
 /* X(name, algorithm, policy, network, pace, evaluators, help). pace: ASYNCHRONOUS: acting goes on
- * while the trainer computes; SYNCHRONOUS: acting waits for every update, and the windows of all
- * environments close together. evaluators: those that a launcher starts unless told otherwise; 1
+ * while the trainer computes, and each window is trained on once; SYNCHRONOUS: acting waits for every
+ * update, and the windows of all environments close together; REPLAYED: windows go to a replay, and
+ * acting and training keep to --replay_ratio. evaluators: those that a launcher starts unless told otherwise; 1
  * where training episodes measure little because many of their actions are random by design. Those
  * that act without learning have no algorithm and bring a network of their own; the others ("")
  * have that of --network. */
@@ -21,13 +22,13 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS };
     "V-trace actor-critic (IMPALA)")                                                        \
   X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS, 0,                           \
     "synchronous advantage actor-critic with GAE(lambda)")                                  \
-  X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, 1,               \
+  X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,                   \
     "recurrent Q-learning from a prioritised replay")                                       \
-  X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, 1,                \
+  X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,                    \
     "Q-learning from a replay")                                                             \
-  X(double_dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, 1,         \
+  X(double_dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,             \
     "dqn with double Q-learning")                                                           \
-  X(rainbow, &algorithm_q_learning, &policy_epsilon_greedy, "", ASYNCHRONOUS, 1,            \
+  X(rainbow, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,                \
     "dqn with all of Rainbow: double, dueling, prioritised, n-step, distributional, noisy") \
   X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS, 0,                           \
     "acts uniformly and learns nothing")                                                    \

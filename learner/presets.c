@@ -37,6 +37,8 @@ static const struct {
     {"discount", "0.997", LARGE "|small"},
     {"unroll_length", "80", LARGE},
     {"burn_in", "40", LARGE},
+    {"unroll_length", "40", "small"},
+    {"burn_in", "20", "small"},
     {"window_stride", "40", "r2d2_paper"},
     {"batch_size", "64", LARGE},
     {"batch_size", "16", "small"},
@@ -224,11 +226,12 @@ enum { ENVS_PER_ACTOR = 16 };
 
 /* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
 static const struct agent {
-  const char *name, *algorithm, *network;
+  const char *name, *network;
+  enum algorithm_pace pace;
   int evaluators;
 } agents[] = {
 #define AGENT(name, algorithm, policy, network, pace, evaluators, help) \
-  {#name, #algorithm, network, evaluators},
+  {#name, network, pace, evaluators},
     ALGORITHMS(AGENT)
 #undef AGENT
 };
@@ -244,9 +247,8 @@ bool learner_options_learns(const struct learner_options *options) {
   return !agent_of(options)->network[0];
 }
 
-/* What the algorithm itself says, see above. */
 bool learner_options_replays(const struct learner_options *options) {
-  return strcmp(agent_of(options)->algorithm, "&algorithm_q_learning") == 0;
+  return agent_of(options)->pace == REPLAYED;
 }
 
 int learner_options_evaluators(const struct learner_options *options) {

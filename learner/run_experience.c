@@ -15,7 +15,7 @@ static bool is_synchronous(const struct run *run) {
 }
 
 static bool replays(const struct run *run) {
-  return run->agent->algorithm->replays;
+  return run->agent->pace == REPLAYED;
 }
 
 /* Where windows are short, a page of a replay holds several: a page costs some hundred bytes. */

@@ -240,6 +240,7 @@ void run_make_serving(struct run *run) {
       .exploration = run->exploration,
       .lockstep = options->deterministic,
       .waits_for_updates = options->deterministic || is_synchronous(run),
+      .first_batch = restarts << 20,
       .running = batcher.running,
       .count_eval_steps = run->evaluates};
   run->inference = inference_create(&inference, run->inference_device, run->network, &run->inputs,

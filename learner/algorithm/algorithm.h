@@ -61,9 +61,9 @@ struct learning {
 struct algorithm {
   const struct loss_term *terms;
   int num_terms;
-  int num_sums; /* reals that follow the gradient, see below */
-  bool replays; /* its batches are sampled from a replay, with weights, and it gives each window a
-                      priority (batch->priority); false: each window is trained on once */
+  int num_sums;          /* reals that follow the gradient, see below */
+  bool gives_priorities; /* to each window of a batch (batch->priority), which was sampled from a
+                            replay, with weights: what REPLAYED stands for in algorithms.h */
   bool has_target; /* it reads a second copy of the parameters, which is replaced by the first every
                       --target_update updates */
   void *(*create)(const struct learning *learning);

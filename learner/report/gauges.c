@@ -101,7 +101,7 @@ struct gauges {
 };
 
 static bool replays(const struct run *run) {
-  return run->agent->algorithm && run->agent->algorithm->replays;
+  return run->agent->pace == REPLAYED;
 }
 
 void gauges_create(struct run *run) {

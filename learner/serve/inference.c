@@ -47,7 +47,7 @@ struct inference {
   struct memory *memory;
   float *epsilon; /* (training slots, at least one) of exploration that never changes */
   struct network_workspace *workspace;
-  uint32_t batches; /* launched so far */
+  uint32_t batches; /* number of the newest, for its noise */
   int64_t version;  /* of the parameters that were used last */
 
   /* As many as batches may run at a time, used in turn. What the host writes of one is on the
@@ -110,6 +110,7 @@ struct inference *inference_create(const struct inference_config *config, struct
                              .source = source,
                              .progress = progress,
                              .metrics = *metrics,
+                             .batches = config->first_batch,
                              .version = -1};
   const struct step_shape *shape = &config->shape;
   CHECK(shape->statistics == config->policy->statistics &&

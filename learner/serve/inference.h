@@ -31,7 +31,8 @@ struct inference_config {
   bool count_eval_steps;          /* evaluate mode: their steps are the run's */
   bool lockstep;                  /* deterministic */
   bool waits_for_updates;         /* of a batch that it has filled, before it goes on */
-  int running; /* batches between launch and finish at a time, as the batcher's */
+  uint32_t first_batch; /* number of the first one, for its noise: other after each restart */
+  int running;          /* batches between launch and finish at a time, as the batcher's */
 };
 
 struct inference_metrics {

@@ -239,7 +239,7 @@ void update_start(struct update *update, const struct train_batch *batch,
   /* The norm as the optimiser reads it: both see whether this update is skipped. */
   device->ops->download_bytes(device, update->flight.scalars, sums,
                               (num_sums + 1) * device->ops->real_bytes);
-  if (update->algorithm->replays)
+  if (update->algorithm->gives_priorities)
     device_shared_download(device, &batch->priority, batch->priority.bytes);
   optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule.device);
 
