@@ -356,10 +356,10 @@ static enum status check_frames(const struct learner_options *options, struct er
                        "--frame_stack=%lld: network %s does not stack frames; impala_shallow, "
                        "impala_deep and nature do",
                        (long long)options->frame_stack, options->network);
-  if (options->frame_stack - 1 > options->unroll_length && !learner_options_replays(options))
+  if (options->frame_stack > options->unroll_length && !learner_options_replays(options))
     return status_fail(error, STATUS_INVALID,
-                       "--frame_stack=%lld needs --unroll_length of at least %lld",
-                       (long long)options->frame_stack, (long long)options->frame_stack - 1);
+                       "--frame_stack=%lld needs --unroll_length of at least as much",
+                       (long long)options->frame_stack);
   return STATUS_OK;
 }
 
