@@ -358,8 +358,8 @@ static enum status check_frames(const struct learner_options *options, struct er
                        (long long)options->frame_stack, options->network);
   if (options->frame_stack > options->unroll_length && !learner_options_replays(options))
     return status_fail(error, STATUS_INVALID,
-                       "--frame_stack=%lld needs --unroll_length of at least as much",
-                       (long long)options->frame_stack);
+                       "--frame_stack=%lld needs --unroll_length of at least %lld",
+                       (long long)options->frame_stack, (long long)options->frame_stack);
   return STATUS_OK;
 }
 
