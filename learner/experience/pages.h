@@ -3,15 +3,15 @@
  *
  * A slot is one environment id; a life is one lease of it. Appending a step gives the row it lives
  * in; the caller writes the row, on the device (pages_write), and its stamp. A slot's pages form a
- * chain. Windows of T+1 steps begin every `stride` steps; a page holds a whole number of strides, so
- * that windows begin at the same offsets of each page. What a window needs besides its steps
+ * chain. Windows of T+1 steps begin every `stride` steps; a page holds a whole number of strides,
+ * so that windows begin at the same offsets of each page. What a window needs besides its steps
  * (recurrent state, previous action) is kept at its *start*; starts are numbered page by page.
- * V-trace's windows share one step with the next: a page is a window's first T steps.
- * A life may begin in the middle of its first page (enum pages_phase).
+ * V-trace's windows share one step with the next: a page is a window's first T steps. A life may
+ * begin in the middle of its first page (enum pages_phase).
  *
- * Where frames are stacked a step shows some of the steps before it: the window's *footprint*. Pages
- * begin as many steps before a window does, so that a window's frames are in its own pages. No frame
- * is stored twice.
+ * Where frames are stacked a step shows some of the steps before it: the window's *footprint*.
+ * Pages begin as many steps before a window does, so that a window's frames are in its own pages.
+ * No frame is stored twice.
  *
  * A page is *held* while it is being filled or a window needs it that has not been released, *free*
  * from then on. Free pages are reused oldest first (by the time they were begun), over all slots:
@@ -157,7 +157,7 @@ uint64_t pages_begun(const struct pages *pages);
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
                     void *context);
 
-/* While they are frozen no page is begun, released or reused, and no life begins: who calls for that
+/* While they are frozen no page is begun, released or reused, and no life begins: a call for that
  * waits until they are thawed. So what windows are made of stays as it is. */
 void pages_freeze(struct pages *pages);
 void pages_thaw(struct pages *pages);

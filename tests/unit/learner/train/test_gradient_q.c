@@ -1,6 +1,6 @@
 /* The gradient of the whole loss of q_learning against central finite differences, in double: two
- * networks with a burn-in, n-step targets, dueling values, weights. The loss is the test's own, from
- * its definition: targets and what the burn-in leaves are constants. */
+ * networks with a burn-in, n-step targets, dueling values, weights. The loss is the test's own,
+ * from its definition: targets and what the burn-in leaves are constants. */
 #include "tests/unit/learner/train/fixture.h"
 
 enum { BURN_IN = 3, WINDOW = BURN_IN + UNROLL, ROWS = (WINDOW + 1) * COLUMNS, OUT = ACTIONS + 1 };
