@@ -368,10 +368,10 @@ static enum status check_frames(const struct learner_options *options, struct er
                        "--frame_stack=%lld: network %s does not stack frames; impala_shallow, "
                        "impala_deep and nature do",
                        (long long)options->frame_stack, options->network);
-  if (options->frame_stack - 1 > options->unroll_length && !learner_options_replays(options))
+  if (options->frame_stack > options->unroll_length && !learner_options_replays(options))
     return status_fail(error, STATUS_INVALID,
                        "--frame_stack=%lld needs --unroll_length of at least %lld",
-                       (long long)options->frame_stack, (long long)options->frame_stack - 1);
+                       (long long)options->frame_stack, (long long)options->frame_stack);
   return STATUS_OK;
 }
 
@@ -395,11 +395,11 @@ static enum status check_without_replay(const struct learner_options *options,
 /* Agents that --preset is for have a row that chooses one. */
 static enum status check_preset(const struct learner_options *options, struct error *error) {
   if (strcmp(options->preset, "auto") == 0) return STATUS_OK;
-  const char *agents = "";
+  const char *allowed = "";
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
     if (strcmp(presets[i].name, "preset") != 0) continue;
-    agents = presets[i].agent;
-    if (lists(agents, options->agent)) return STATUS_OK;
+    allowed = presets[i].agent;
+    if (lists(allowed, options->agent)) return STATUS_OK;
   }
   return status_fail(error, STATUS_INVALID,
                      "--preset=%s: these are settings of %s, and the agent is %s: leave it out",

@@ -2,11 +2,13 @@
  * free list; so one pair of links serves both. Both lists run from older to newer by the time a
  * page was begun.
  *
- * A page is held as often as there is a reason: it is being filled, or a window that needs it has
- * not been released: one that begins in it, one that began before and reaches into it, one that
- * begins after it and shows frames of it. Windows are counted when they begin, or when the page
- * does that they will reach into; those that will show its frames when it is full. The page becomes
- * free when the last reason goes.
+ * A window with the frames before it is its *span*: footprint + T + 1 steps. Spans begin at whole
+ * strides of a page; what a window needs is in the pages of its span.
+ *
+ * A page is held as often as there is a reason: it is being filled, or steps come that show frames
+ * of it, or a window with a part of its span in it has not been released. Windows are counted when
+ * they begin, in the page that their span begins in, and in others when these are begun. The page
+ * becomes free when the last reason goes.
  *
  * The free list is kept in order by inserting from its newer end. Windows complete about in the
  * order in which they were begun, because slots step at about the same rate: so the place is nearly
@@ -26,38 +28,30 @@
 
 /* ---- the pool */
 
-static int floor_div(int a, int b) {
-  return a >= 0 ? a / b : -((-a + b - 1) / b);
-}
-
 static void set_defaults(struct pages_config *config) {
   if (!config->stride) config->stride = config->page_steps;
   if (!config->window_steps) config->window_steps = config->page_steps;
 }
 
-/* Pages from the one with the oldest frame of a window that begins at an offset to the one that is
- * being filled when the slot's next window closes. */
-static int pages_of_waiting(const struct pages_config *config, int offset) {
-  int oldest = offset - config->shape.footprint;
-  int newest = offset + config->window_steps + config->stride - 1;
-  return floor_div(newest, config->page_steps) - floor_div(oldest, config->page_steps) + 1;
+/* Steps of a span but the first. */
+static int span_steps(const struct pages_config *config) {
+  return config->shape.footprint + config->window_steps;
 }
 
+/* From the first page of a window's span to the one that is being filled just before the slot's
+ * next window closes: for the last span of a page. */
 int pages_needed(const struct pages_config *config) {
   struct pages_config full = *config;
   set_defaults(&full);
-  int most = 0;
-  for (int offset = 0; offset < full.page_steps; offset += full.stride) {
-    int pages = pages_of_waiting(&full, offset);
-    if (pages > most) most = pages;
-  }
-  return most * full.num_slots;
+  int pages = (full.page_steps + span_steps(&full) - 1) / full.page_steps + 1;
+  return pages * full.num_slots;
 }
 
 int pages_most_spans(const struct pages_config *config) {
   struct pages_config full = *config;
   set_defaults(&full);
-  return (full.page_steps - full.stride + full.window_steps) / full.page_steps + 1;
+  int latest = full.page_steps - full.stride + full.shape.footprint % full.stride;
+  return (latest + full.window_steps) / full.page_steps + 1;
 }
 
 static int starts_per_page(const struct pages *pages) {
@@ -107,7 +101,7 @@ static void check_config(const struct pages_config *config) {
         "actions of %d bytes, %d statistics", shape->action_bytes, shape->statistics);
   CHECK(config->num_pages >= pages_needed(config), "%d pages for %d slots", config->num_pages,
         config->num_slots);
-  CHECK(shape->footprint >= 0 && shape->footprint <= config->page_steps &&
+  CHECK(shape->footprint >= 0 && shape->footprint < config->page_steps &&
             shape->footprint <= DEVICE_MAX_FOOTPRINT,
         "a footprint of %d with pages of %d steps", shape->footprint, config->page_steps);
 }
@@ -202,7 +196,7 @@ static struct link link_to(const struct pages *pages, int at) {
   return (struct link){at, at == NONE ? 0 : pages->page[at].generation};
 }
 
-/* Offset in its page of the step that a start begins with. */
+/* Offset in its page that the span of a start begins at. */
 static int offset_of(const struct pages *pages, int32_t start) {
   return start % starts_per_page(pages) * pages->config.stride;
 }
@@ -211,14 +205,20 @@ static int page_of(const struct pages *pages, int32_t start) {
   return start / starts_per_page(pages);
 }
 
-/* Whether a window that begins at the offset shows frames of the page before, if there is one. */
-static bool looks_back(const struct pages *pages, int offset) {
-  return offset < pages->config.shape.footprint;
+/* The start of the span that begins at an offset of a page. */
+static int32_t start_at(const struct pages *pages, int at, int offset) {
+  return at * starts_per_page(pages) + offset / pages->config.stride;
 }
 
-/* Pages behind its first one that a window reaches into. */
-static int pages_behind(const struct pages *pages, int offset) {
-  return (offset + pages->config.window_steps) / pages->config.page_steps;
+/* The first step of a start's window. */
+static int64_t first_step_of(const struct pages *pages, int32_t start) {
+  return pages->page[page_of(pages, start)].first_step + offset_of(pages, start) +
+         pages->config.shape.footprint;
+}
+
+/* Pages behind its first one that the span of a start reaches into. */
+static int pages_behind(const struct pages *pages, int32_t start) {
+  return (offset_of(pages, start) + span_steps(&pages->config)) / pages->config.page_steps;
 }
 
 /* ---- lists */
@@ -238,25 +238,20 @@ static void unlink_free(struct pages *pages, int at) {
   pages->num_free--;
 }
 
-/* Tells whose windows go with the page: those that begin in it, that reach into it, and that show
- * frames of it. */
+/* Names the windows that go with the page: those whose spans begin in it or reach into it. */
 static void announce_reuse(const struct pages *pages, int at) {
   const struct pages_config *config = &pages->config;
-  const struct page *page = &pages->page[at];
+  const struct page *from = &pages->page[at];
   int per_page = starts_per_page(pages);
   pages->gone(pages->context, at * per_page, per_page);
-  const struct page *from = page;
   for (int back = 1; leads_to(pages, &from->previous); back++) {
     int before = from->previous.page;
-    int reach = back * config->page_steps - config->window_steps; /* least offset that reaches */
+    int reach = back * config->page_steps - span_steps(config); /* least offset that reaches */
     if (reach >= config->page_steps) break;
     int first = reach > 0 ? (reach + config->stride - 1) / config->stride : 0;
     pages->gone(pages->context, before * per_page + first, per_page - first);
     from = &pages->page[before];
   }
-  int frames = (config->shape.footprint + config->stride - 1) / config->stride;
-  if (frames && leads_to(pages, &page->next))
-    pages->gone(pages->context, page->next.page * per_page, frames < per_page ? frames : per_page);
 }
 
 static int take_oldest_free(struct pages *pages) {
@@ -319,46 +314,54 @@ static void end_life(struct pages *pages, int slot_index) {
   pages->rows.cursor[slot_index].left = 0;
 }
 
-/* Steps until the slot that began a page last begins its next one. A slot whose actor has gone has
- * not begun one for long. */
-static int steps_to_next_page(const struct pages *pages) {
+/* Where the slot that began a page last is in it. A slot whose actor has gone has not begun one for
+ * long. Without any slot: where a window begins. */
+static int offset_of_others(const struct pages *pages) {
   uint64_t latest = 0;
-  int steps = 0;
+  int offset = pages->config.shape.footprint;
   for (int i = 0; i < pages->config.num_slots; i++) {
     int newest = pages->slot[i].newest;
     if (newest == NONE || pages->page[newest].generation <= latest) continue;
     latest = pages->page[newest].generation;
-    int64_t end = (int64_t)(newest + 1) * pages->config.page_steps;
-    steps = (int)(end - pages->rows.cursor[i].next_row);
+    int64_t next = pages->rows.cursor[i].next_row - (int64_t)newest * pages->config.page_steps;
+    offset = (int)next % pages->config.page_steps;
   }
-  return steps;
+  return offset;
 }
 
-static int phase_of(const struct pages *pages, int slot_index) {
+/* Offset in its first page at which a life begins. */
+static int offset_of_life(const struct pages *pages, int slot_index) {
+  int footprint = pages->config.shape.footprint, T = pages->config.page_steps;
   switch (pages->config.phase) {
     case PAGES_STAGGERED: /* neighbours, whose steps come in one message, get different ones */
-      return slot_index % pages->config.page_steps;
+      return (footprint + T - slot_index % T) % T;
     case PAGES_TOGETHER:
-      return steps_to_next_page(pages);
+      return offset_of_others(pages);
     case PAGES_AT_ONCE:
       break;
   }
-  return 0;
+  return footprint;
 }
 
 void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
+  int stride = pages->config.stride, footprint = pages->config.shape.footprint;
   lock(pages);
   end_life(pages, slot_index);
-  int phase = phase_of(pages, slot_index);
-  *slot_of(pages, slot_index) = (struct slot){
-      .newest = NONE, .skip = phase, .alive = true, .life = life, .phase = (uint64_t)phase};
+  int offset = offset_of_life(pages, slot_index);
+  int past = offset > footprint ? offset - footprint : 0; /* the first span begins behind these */
+  *slot_of(pages, slot_index) =
+      (struct slot){.newest = NONE,
+                    .alive = true,
+                    .life = life,
+                    .offset = offset,
+                    .first_window = (past + stride - 1) / stride * stride + footprint - offset};
   unlock(pages);
 }
 
 /* ---- steps */
 
 /* Takes a page for the slot, behind its newest. */
-static int chain_page(struct pages *pages, int slot_index, uint64_t first_step) {
+static int chain_page(struct pages *pages, int slot_index, int64_t first_step) {
   struct slot *slot = &pages->slot[slot_index];
   int before = slot->newest, at = take_oldest_free(pages);
   pages->page[at] = (struct page){.older = before,
@@ -378,81 +381,88 @@ static int chain_page(struct pages *pages, int slot_index, uint64_t first_step) 
   return at;
 }
 
-/* Where the steps before the phase go: the end of a page, so that the frames before the first
- * window stand where those before every other stand. */
-static struct pages_place begin_lead(struct pages *pages, int slot_index) {
-  struct slot *slot = &pages->slot[slot_index];
-  int at = chain_page(pages, slot_index, 0), T = pages->config.page_steps, steps = slot->skip;
-  pages->page[at].lead = true;
-  slot->skip = 0;
-  int64_t row = (int64_t)at * T + (T - steps);
-  pages->rows.cursor[slot_index] = (struct pages_cursor){.next_row = row + 1, .left = steps - 1};
-  return (struct pages_place){.row = row, .start = NONE};
-}
-
-/* Windows that begin before a page, so many steps after the life's first, and reach into it. */
-static int windows_into(const struct pages *pages, uint64_t steps) {
-  uint64_t stride = (uint64_t)pages->config.stride, T = (uint64_t)pages->config.window_steps;
-  return (int)((steps < T ? steps : T) / stride);
-}
-
-/* Windows that begin in a page and show frames of the one before. */
-static int windows_after(const struct pages *pages) {
-  const struct pages_config *config = &pages->config;
-  int windows = (config->shape.footprint + config->stride - 1) / config->stride;
-  return windows < starts_per_page(pages) ? windows : starts_per_page(pages);
+/* Windows whose spans begin before a page and reach into it. */
+static int windows_into(const struct pages *pages, const struct slot *slot, int64_t first_step) {
+  int64_t before = first_step + pages->config.shape.footprint - slot->first_window;
+  int64_t reach = span_steps(&pages->config);
+  if (before <= 0) return 0;
+  return (int)((before < reach ? before : reach) / pages->config.stride);
 }
 
 /* Takes a page for the slot's next steps; the one before it is full. */
 static void begin_page(struct pages *pages, int slot_index) {
   struct slot *slot = &pages->slot[slot_index];
-  int before = slot->newest;
-  bool leads = before != NONE && pages->page[before].lead;
-  uint64_t first = slot->phase;
-  if (before != NONE && !leads)
-    first = pages->page[before].first_step + (uint64_t)pages->config.page_steps;
-  int at = chain_page(pages, slot_index, first);
-  pages->page[at].holds += windows_into(pages, first - slot->phase);
-  pages->rows.cursor[slot_index].next_row = (int64_t)at * pages->config.page_steps;
-  if (before == NONE) return;
-  pages->page[before].holds += windows_after(pages);
-  drop_hold(pages, slot, before); /* it was being filled */
+  int before = slot->newest, offset = before == NONE ? slot->offset : 0;
+  int64_t first_step =
+      before == NONE ? -offset : pages->page[before].first_step + pages->config.page_steps;
+  int at = chain_page(pages, slot_index, first_step);
+  pages->page[at].holds += windows_into(pages, slot, first_step);
+  pages->rows.cursor[slot_index].next_row = (int64_t)at * pages->config.page_steps + offset;
+}
+
+/* The window that begins at this offset of the slot's newest page is open from now on. Its span may
+ * begin in the page before, which is held as yet. */
+static int32_t open_window(struct pages *pages, int slot_index, int offset) {
+  int at = pages->slot[slot_index].newest;
+  offset -= pages->config.shape.footprint;
+  if (offset < 0) {
+    offset += pages->config.page_steps;
+    at = pages->page[at].previous.page;
+  }
+  pages->page[at].holds++;
+  return start_at(pages, at, offset);
 }
 
 /* The window whose last step is at this offset of the slot's newest page. */
 static struct window closed_window(const struct pages *pages, int slot_index, int offset) {
-  int back = pages->config.window_steps - offset, at = pages->slot[slot_index].newest;
-  for (; back > 0; back -= pages->config.page_steps) at = pages->page[at].older;
-  const struct page *page = &pages->page[at];
+  int at = pages->slot[slot_index].newest;
+  for (offset -= span_steps(&pages->config); offset < 0; offset += pages->config.page_steps)
+    at = pages->page[at].older;
+  int32_t start = start_at(pages, at, offset);
   return (struct window){
       .slot = slot_index,
-      .life = page->life,
-      .first_step = page->first_step + (uint64_t)-back,
-      .start = at * starts_per_page(pages) + -back / pages->config.stride,
-      .generation = page->generation,
+      .life = pages->page[at].life,
+      .first_step = (uint64_t)first_step_of(pages, start),
+      .start = start,
+      .generation = pages->page[at].generation,
   };
 }
 
-/* The step at an offset of the slot's newest page, where a window begins or ends, or both. */
+/* Steps from one offset to the next that is a whole number of strides from another: 1 to stride. */
+static int steps_to(int offset, int other, int stride) {
+  int behind = (other - offset) % stride;
+  return behind > 0 ? behind : behind + stride;
+}
+
+/* Rows behind an offset of a page until something begins or ends there. */
+static int rows_left(const struct pages_config *config, int offset) {
+  int left = config->page_steps - offset;
+  int to_start = steps_to(offset, config->shape.footprint, config->stride);
+  int to_close = steps_to(offset, span_steps(config), config->stride);
+  if (to_start < left) left = to_start;
+  if (to_close < left) left = to_close;
+  return left - 1;
+}
+
+/* The step at an offset of the slot's newest page, where a window may begin or end, or both, and
+ * from which on no step shows frames of the page before. */
 static struct pages_place place_event(struct pages *pages, int slot_index, int offset) {
   const struct pages_config *config = &pages->config;
-  const struct slot *slot = &pages->slot[slot_index];
+  struct slot *slot = &pages->slot[slot_index];
   struct pages_cursor *cursor = &pages->rows.cursor[slot_index];
-  int stride = config->stride, T = config->window_steps;
-  struct page *page = &pages->page[slot->newest];
-  uint64_t steps = page->first_step + (uint64_t)offset - slot->phase;
+  const struct page *page = &pages->page[slot->newest];
+  int64_t since = page->first_step + offset - slot->first_window;
+  int64_t closing = since - config->window_steps;
   struct pages_place place = {.row = cursor->next_row++, .start = NONE};
-  if (offset % stride == 0) {
-    place.start = slot->newest * starts_per_page(pages) + offset / stride;
-    page->holds++;
-  }
-  if (steps >= (uint64_t)T && offset % stride == T % stride) {
+  if (since >= 0 && since % config->stride == 0)
+    place.start = open_window(pages, slot_index, offset);
+  if (closing >= 0 && closing % config->stride == 0) {
     place.closes_window = true;
     place.window = closed_window(pages, slot_index, offset);
   }
-  int to_start = stride - offset % stride;
-  int to_close = (T % stride - offset % stride + stride - 1) % stride + 1;
-  cursor->left = (to_start < to_close ? to_start : to_close) - 1;
+  if (offset == config->shape.footprint && page->previous.page != NONE)
+    drop_hold(pages, slot, page->previous.page);
+  cursor->left = rows_left(config, offset);
   return place;
 }
 
@@ -460,11 +470,6 @@ static struct pages_place append_locked(struct pages *pages, int slot_index) {
   struct slot *slot = slot_of(pages, slot_index);
   int64_t T = pages->config.page_steps;
   CHECK(slot->alive, "slot %d has no life: begin one before its first step", slot_index);
-  if (slot->skip && pages->config.shape.footprint) return begin_lead(pages, slot_index);
-  if (slot->skip) {
-    slot->skip--;
-    return (struct pages_place){.row = NONE, .start = NONE};
-  }
   int64_t next = pages->rows.cursor[slot_index].next_row;
   if (slot->newest == NONE || next == (slot->newest + 1) * T) begin_page(pages, slot_index);
   next = pages->rows.cursor[slot_index].next_row;
@@ -511,7 +516,7 @@ int64_t pages_row_before(const struct pages *pages, int slot_index, int k) {
 
 /* ---- windows */
 
-/* The page that the window begins in, which must have its generation. */
+/* The page that the window's span begins in, which must have its generation. */
 static int first_page(const struct pages *pages, const struct window *window) {
   CHECK(window->start >= 0 && window->start < pages_num_starts(pages), "window at start %d of %d",
         window->start, pages_num_starts(pages));
@@ -519,7 +524,7 @@ static int first_page(const struct pages *pages, const struct window *window) {
   const struct page *page = &pages->page[at];
   CHECK(page->generation == window->generation && page->slot == window->slot &&
             page->life == window->life &&
-            page->first_step + (uint64_t)offset_of(pages, window->start) == window->first_step,
+            first_step_of(pages, window->start) == (int64_t)window->first_step,
         "the window at step %llu of slot %d is not there", (unsigned long long)window->first_step,
         window->slot);
   return at;
@@ -528,22 +533,32 @@ static int first_page(const struct pages *pages, const struct window *window) {
 void pages_release(struct pages *pages, const struct window *window) {
   lock(pages);
   struct slot *slot = slot_of(pages, window->slot);
-  int at = first_page(pages, window), offset = offset_of(pages, window->start);
-  struct link before = pages->page[at].previous;
-  for (int i = pages_behind(pages, offset);; i--) {
+  int at = first_page(pages, window);
+  for (int i = pages_behind(pages, window->start);; i--) {
     int next = pages->page[at].next.page;
     drop_hold(pages, slot, at);
     if (i == 0) break;
     at = next;
   }
-  if (looks_back(pages, offset) && before.page != NONE) drop_hold(pages, slot, before.page);
   unlock(pages);
 }
 
+/* Where step t of a window is. */
+struct place {
+  int page, offset;
+};
+
+static struct place place_of(const struct pages *pages, const struct window *window, int t) {
+  struct place place = {first_page(pages, window),
+                        offset_of(pages, window->start) + pages->config.shape.footprint + t};
+  for (; place.offset >= pages->config.page_steps; place.offset -= pages->config.page_steps)
+    place.page = pages->page[place.page].next.page;
+  return place;
+}
+
 int64_t pages_row(const struct pages *pages, const struct window *window, int t) {
-  int at = first_page(pages, window), T = pages->config.page_steps;
-  for (t += offset_of(pages, window->start); t >= T; t -= T) at = pages->page[at].next.page;
-  return (int64_t)at * T + t;
+  struct place place = place_of(pages, window, t);
+  return (int64_t)place.page * pages->config.page_steps + place.offset;
 }
 
 static bool same_shape(const struct step_shape *a, const struct step_shape *b) {
@@ -563,7 +578,8 @@ static void gather_stamps(const struct pages *pages, struct train_batch *batch, 
 
 struct device_unroll pages_unroll(const struct pages *pages, const struct window *window) {
   const struct pages_config *config = &pages->config;
-  int at = first_page(pages, window), offset = offset_of(pages, window->start);
+  struct place first = place_of(pages, window, 0);
+  int at = first.page, offset = first.offset;
   struct device_unroll unroll = {
       .depth = config->shape.footprint ? pages->rows.start_depth[window->start] : 0,
       .previous_action = (const uint8_t *)pages->rows.start_action +
@@ -625,13 +641,10 @@ int pages_num_starts(const struct pages *pages) {
   return pages->config.num_pages * starts_per_page(pages);
 }
 
-/* Whether the pages that a window needs besides its first one are there. */
+/* Whether the pages of a window's span besides the first one are there. */
 static bool is_whole(const struct pages *pages, int32_t start) {
   const struct page *page = &pages->page[page_of(pages, start)];
-  int offset = offset_of(pages, start);
-  bool looks = looks_back(pages, offset) && pages->rows.start_depth[start] > offset;
-  if (looks && !leads_to(pages, &page->previous)) return false;
-  for (int i = pages_behind(pages, offset); i > 0; i--) {
+  for (int i = pages_behind(pages, start); i > 0; i--) {
     if (!leads_to(pages, &page->next)) return false;
     page = &pages->page[page->next.page];
   }
@@ -642,10 +655,10 @@ bool pages_find(const struct pages *pages, int32_t start, struct window *window)
   const struct page *page = &pages->page[page_of(pages, start)];
   *window = (struct window){.slot = page->slot,
                             .life = page->life,
-                            .first_step = page->first_step + (uint64_t)offset_of(pages, start),
+                            .first_step = (uint64_t)first_step_of(pages, start),
                             .start = start,
                             .generation = page->generation};
-  return page->generation && !page->lead && is_whole(pages, start);
+  return page->generation && is_whole(pages, start);
 }
 
 bool pages_has(const struct pages *pages, const struct window *window) {
@@ -662,11 +675,9 @@ static void add_to_page(struct pages *pages, int at, int pins) {
 /* Adds to the pins of all pages that the window needs. */
 static void add_pins(struct pages *pages, const struct window *window, int pins) {
   CHECK(pages_has(pages, window), "the window at start %d is gone", window->start);
-  int at = page_of(pages, window->start), offset = offset_of(pages, window->start);
-  if (looks_back(pages, offset) && pages->rows.start_depth[window->start] > offset)
-    add_to_page(pages, pages->page[at].previous.page, pins);
+  int at = page_of(pages, window->start);
   add_to_page(pages, at, pins);
-  for (int i = pages_behind(pages, offset); i > 0; i--) {
+  for (int i = pages_behind(pages, window->start); i > 0; i--) {
     at = pages->page[at].next.page;
     add_to_page(pages, at, pins);
   }

@@ -4,16 +4,15 @@
  * A slot is one environment id; a life is one lease of it. Appending a step gives the row it lives
  * in; the caller writes the row, on the device (pages_write), and its stamp. A slot's pages form a
  * chain. Windows of T+1 steps begin every `stride` steps; a page holds a whole number of strides,
- * so that the first page of a life begins a window and so does every stride after it. What a window
- * needs besides its steps (recurrent state, previous action) is kept at its *start*; starts are
- * numbered page by page. Where the stride is T, as without a replay, a window shares one step with
- * the next and a page is its first T steps; with a smaller one windows overlap.
- * The first page of a life may begin some steps after the life does (enum pages_phase); the steps
- * before it need no row (nothing can train on them).
+ * so that windows begin at the same offsets of each page. What a window needs besides its steps
+ * (recurrent state, previous action) is kept at its *start*; starts are numbered page by page. Where
+ * the stride is T, as without a replay, a window shares one step with the next and a page is its
+ * first T steps; with a smaller one windows overlap. A life may begin in the middle of its first
+ * page (enum pages_phase).
  *
- * Where frames are stacked a step shows some of the steps before it: the window's *footprint*. Then
- * every step has a row (those before the phase in the end of a page of their own), and a page stays
- * until the windows that show its last frames are released. No frame is stored twice.
+ * Where frames are stacked a step shows some of the steps before it: the window's *footprint*.
+ * Pages begin as many steps before a window does, so that a window's frames are in its own pages.
+ * No frame is stored twice.
  *
  * A page is *held* while it is being filled or a window needs it that has not been released, *free*
  * from then on. Free pages are reused oldest first (by the time they were begun), over all slots:
@@ -34,7 +33,7 @@
 
 #include "learner/experience/batch.h"
 
-/* When the first page of a life begins. */
+/* When the first window of a life begins. */
 enum pages_phase {
   PAGES_AT_ONCE,
   PAGES_STAGGERED, /* so that windows of all slots complete evenly */
@@ -45,7 +44,7 @@ struct pages_config {
   int num_slots;
   int num_pages;           /* at least pages_needed; 0: that */
   int page_steps;          /* a multiple of stride */
-  struct step_shape shape; /* footprint: at most page_steps */
+  struct step_shape shape; /* footprint: below page_steps */
   enum pages_phase phase;
   int spare_rows;   /* of observations behind those of the pages, for the caller */
   int stride;       /* steps between the starts of windows; 0: page_steps */
@@ -60,7 +59,8 @@ struct pages_cursor {
   int left;         /* rows until then */
 };
 
-/* Arrays over the pool; row = page * page_steps + offset, start = row / stride. Written by the
+/* Arrays over the pool; row = page * page_steps + offset, start = row / stride for the row of the
+ * window's oldest frame. Written by the
  * owner thread only. */
 struct pages_rows {
   /* on the device */
@@ -79,7 +79,7 @@ struct pages;
 
 /* What pages_append says of a step. */
 struct pages_place {
-  int64_t row;        /* where the step lives; -1: it is not kept (before the slot's phase) */
+  int64_t row;        /* where the step lives */
   int32_t start;      /* of the window that it begins: the caller writes start_depth, and what
                          pages_write_starts takes; -1: none */
   bool closes_window; /* with this step, once its row is written, `window` is complete */
@@ -143,8 +143,8 @@ void pages_release(struct pages *pages, const struct window *window);
 pthread_mutex_t *pages_lock(struct pages *pages);
 /* Windows that can start in the pool. */
 int pages_num_starts(const struct pages *pages);
-/* The window that begins at a start, if all pages that it needs are still there. It was released,
- * or will be. */
+/* The window of a start, where one has begun since its page was, if all pages that it needs are
+ * still there. Whether it has closed the caller knows. */
 bool pages_find(const struct pages *pages, int32_t start, struct window *window);
 /* Whether its pages are still there. */
 bool pages_has(const struct pages *pages, const struct window *window);
@@ -158,8 +158,8 @@ uint64_t pages_begun(const struct pages *pages);
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
                     void *context);
 
-/* While they are frozen no page is begun, released or reused, and no life begins: such calls wait
- * until the pages are thawed. So what windows are made of stays as it is. */
+/* While they are frozen no page is begun, released or reused, and no life begins: a call for that
+ * waits until they are thawed. So what windows are made of stays as it is. */
 void pages_freeze(struct pages *pages);
 void pages_thaw(struct pages *pages);
 bool pages_frozen(const struct pages *pages);

@@ -26,13 +26,13 @@ struct pages_file {
 
 /* A page, as it is in the file. */
 struct record {
-  uint64_t generation, first_step, previous_generation, next_generation;
+  uint64_t generation, previous_generation, next_generation;
+  int64_t first_step;
   int32_t slot;
   uint32_t life;
   int32_t previous, next;
-  uint32_t lead, zero;
 };
-_Static_assert(sizeof(struct record) == 56, "a record has no padding");
+_Static_assert(sizeof(struct record) == 48, "a record has no padding");
 
 /* An array over rows or starts. */
 struct column {
@@ -203,8 +203,7 @@ static bool save_page(struct block_writer *writer, const struct page *page) {
                           .slot = page->slot,
                           .life = page->life,
                           .previous = page->previous.page,
-                          .next = page->next.page,
-                          .lead = page->lead};
+                          .next = page->next.page};
   return block_writer_put(writer, &record, sizeof(record));
 }
 
@@ -277,12 +276,12 @@ static enum status load_page(struct pages_file *file, struct block_reader *reade
   struct record record;
   enum status status = block_reader_get(reader, &record, sizeof(record), error);
   if (status != STATUS_OK) return status;
-  if (record.generation > pages->generation || record.slot < 0 || record.lead > 1 || record.zero ||
-      !is_page(record.previous, num_pages) || !is_page(record.next, num_pages))
+  if (record.generation > pages->generation || record.slot < 0 ||
+      record.first_step <= -pages->config.page_steps || !is_page(record.previous, num_pages) ||
+      !is_page(record.next, num_pages))
     return status_fail(error, STATUS_CORRUPT, "%s is damaged: page %d cannot be as it describes it",
                        block_reader_path(reader), at);
-  pages->page[at] = (struct page){.lead = record.lead,
-                                  .generation = record.generation,
+  pages->page[at] = (struct page){.generation = record.generation,
                                   .first_step = record.first_step,
                                   .slot = record.slot,
                                   .life = record.life,

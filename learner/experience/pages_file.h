@@ -2,7 +2,7 @@
  * kept.
  *
  * Layout, as content of a block file (common/base/block_file.h): u64 pages begun so far; a record
- * of 56 bytes for each page; of each window that is kept, in the order of their starts: int32
+ * of 48 bytes for each page; of each window that is kept, in the order of their starts: int32
  * depth; then, of all rows that these windows need, in the order of rows: observations, records,
  * stamps (u64), trails (float32); then, of the windows' starts and of those that follow them in
  * their lives, in their order: previous actions, recurrent states. What a page, a row or a start

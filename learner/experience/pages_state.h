@@ -18,9 +18,9 @@ struct page {
       newer; /* in the slot's chain while held, in the free list while free; NONE at the ends */
   int holds; /* reasons to hold it; 0: free */
   int pins;  /* windows that need it and are pinned */
-  bool lead; /* holds the steps before the phase, in its last rows: no window begins in it */
   uint64_t generation; /* counts up over the pool as pages are begun; 0: never */
-  uint64_t first_step; /* absolute, in its life */
+  int64_t
+      first_step; /* of its first row, in its life; below 0: rows before the life's first step */
   int slot;
   uint32_t life;
   struct link previous, next;
@@ -28,10 +28,10 @@ struct page {
 
 struct slot {
   int newest; /* the page being filled; NONE before the first */
-  int skip;   /* steps left before the first page */
   bool alive;
   uint32_t life;
-  uint64_t phase; /* first step that begins a window */
+  int offset;           /* in its page, of the life's first step */
+  int64_t first_window; /* the step that begins the life's first window */
 };
 
 struct list {

@@ -280,7 +280,7 @@ static void leave_trail(const struct inference *self, const struct flight *fligh
          (size_t)statistics * sizeof(*trail));
 }
 
-/* The step begins a window, or closes one, or both, or is not kept. Returns its row. */
+/* The step may begin a window, or close one, or both. Returns its row. */
 static int64_t place_at_boundary(struct inference *self, struct flight *flight, int row, int slot) {
   struct pages_place place = pages_append(self->pages, slot);
   if (place.start >= 0) {
@@ -308,8 +308,8 @@ static int64_t place_segment(struct inference *self, struct flight *flight,
       int64_t to = pages_try_append(self->rows, slot);
       if (to < 0) to = place_at_boundary(self, flight, row, slot);
       flight->place[row] = (int32_t)to;
-      if (to >= 0) self->rows->stamp[to] = step_stamp(flight->version, flags[row]);
-      if (to >= 0 && self->rows->trail) leave_trail(self, flight, row, to);
+      self->rows->stamp[to] = step_stamp(flight->version, flags[row]);
+      if (self->rows->trail) leave_trail(self, flight, row, to);
     }
     memory_leave(self->memory, slot, action_of(self, flight, row));
   }

@@ -240,7 +240,7 @@ static void play(struct replay *replay, int32_t step) {
     const struct pages_rows *rows = pages_rows(replay->pages);
     struct pages_place place = {.row = pages_try_append(rows, slot), .start = -1};
     if (place.row < 0) place = pages_append(replay->pages, slot);
-    if (place.row >= 0) replay->stamp[place.row] = (struct stamp){slot, step};
+    replay->stamp[place.row] = (struct stamp){slot, step};
     if (place.start >= 0)
       rows->start_depth[place.start] = pages_config(replay->pages)->shape.footprint;
     if (!place.closes_window) continue;

@@ -76,7 +76,7 @@ pass_if "a network for images is refused where there are none" no_image
 refused cartpole vtrace 1 --frame_stack=4
 pass_if "stacked frames are refused for mlp" says "--frame_stack=4: network mlp does not stack"
 refused catch vtrace 1 --env_args='{"size": 84}' --network=nature --unroll_length=2
-pass_if "a stack longer than a window is refused" says "needs --unroll_length of at least 3"
+pass_if "a stack longer than a window is refused" says "needs --unroll_length of at least 4"
 refused catch vtrace 1 --device=ref --precision=bf16
 pass_if "bf16 is refused on the reference device" says "--precision=bf16: device ref"
 refused catch vtrace 1 --env_args='{"size": 4}'

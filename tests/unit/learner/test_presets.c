@@ -145,8 +145,9 @@ static void contradictions_are_named(void **state) {
        "--value_rescaling=0.001: with --atoms=51"},
       {{{"agent", "rainbow"}, {"atoms", "51"}, {"huber", "1"}}, "--huber=1: with --atoms=51"},
       {{{"agent", "rainbow"}, {"huber", "1"}, {"value_rescaling", "0.001"}}, NULL},
-      {{{"network", "nature"}, {"frame_stack", "4"}, {"unroll_length", "2"}},
-       "--frame_stack=4 needs --unroll_length of at least 3"},
+      {{{"network", "nature"}, {"frame_stack", "4"}, {"unroll_length", "3"}},
+       "--frame_stack=4 needs --unroll_length of at least 4"},
+      {{{"network", "nature"}, {"frame_stack", "4"}, {"unroll_length", "4"}}, NULL},
       {{{"agent", "dqn"}, {"network", "nature"}, {"frame_stack", "4"}, {"unroll_length", "2"}},
        NULL},
   };

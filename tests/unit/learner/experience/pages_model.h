@@ -27,14 +27,15 @@ enum {
   MODEL_STATE = 2
 };
 
-/* Windows of a slot are numbered from 0 in each life; window j begins j strides behind the phase.
- */
+/* The rows of a life are counted from the first one of its first page, which may stand before its
+ * first step. A window's span, its frames and its steps, begins at a whole number of strides of
+ * these; windows are numbered from 0 in each life. */
 struct model_slot {
   bool alive;
   uint32_t life;
-  int steps, phase;
-  int lead;                             /* page of the steps before the phase; -1: they have none */
-  int num_pages;                        /* behind the lead */
+  int steps, offset; /* row of the first step */
+  int first_span;    /* row that the span of window 0 begins at */
+  int num_pages;
   int page[MODEL_STEPS];                /* (num_pages) */
   bool released[MODEL_STEPS];           /* of each window */
   struct window waiting[MODEL_WAITING]; /* closed and not released */
@@ -92,23 +93,25 @@ static inline int model_draw(struct model *m, int below) {
 
 /* ---- which pages are held */
 
-static inline int model_floor_div(int a, int b) {
-  return a >= 0 ? a / b : -((-a + b - 1) / b);
+/* Steps of a span but the first. */
+static inline int model_span(const struct model *m) {
+  return m->config.shape.footprint + m->config.window_steps;
 }
 
-/* Page k of the slot's life (-1: the lead) is needed by a window that has not been released: one
- * that has a step in it, or shows frames of it. Windows that have not begun are not released. */
+/* Page k of the slot's life is needed by a window that has not been released: one with a part of
+ * its span in it. Windows that have not begun are not released. */
 static inline bool model_needs_page(const struct model *m, const struct model_slot *slot, int k) {
-  const struct pages_config *c = &m->config;
-  int P = c->page_steps, first = -model_floor_div(c->window_steps - k * P, c->stride);
-  int last = model_floor_div((k + 1) * P + c->shape.footprint - 1, c->stride);
-  for (int j = first > 0 ? first : 0; j <= last; j++)
-    if (!slot->released[j]) return true;
+  int P = m->config.page_steps, stride = m->config.stride;
+  for (int j = 0, at = slot->first_span; at < (k + 1) * P; j++, at += stride)
+    if (at + model_span(m) >= k * P && !slot->released[j]) return true;
   return false;
 }
 
-static inline int model_page(const struct model_slot *slot, int k) {
-  return k < 0 ? slot->lead : slot->page[k];
+/* Or the next step shows frames of it, or it is being filled. */
+static inline bool model_holds(const struct model *m, const struct model_slot *slot, int k) {
+  int newest = slot->num_pages - 1, last = (slot->offset + slot->steps - 1) % m->config.page_steps;
+  if (k == newest || (k == newest - 1 && last < m->config.shape.footprint)) return true;
+  return model_needs_page(m, slot, k);
 }
 
 /* Marks the pages that must be held; returns how many there are. */
@@ -117,11 +120,10 @@ static inline int model_held(const struct model *m, bool held[MODEL_PAGES]) {
   memset(held, 0, MODEL_PAGES * sizeof(*held));
   for (int i = 0; i < m->config.num_slots; i++) {
     const struct model_slot *slot = &m->slot[i];
-    int newest = slot->num_pages - 1, first = slot->lead < 0 ? 0 : -1;
-    for (int k = slot->alive ? newest : -2; k >= first; k--) {
-      if (k < newest && !model_needs_page(m, slot, k)) continue;
-      CHECK(!held[model_page(slot, k)], "page %d is held twice", model_page(slot, k));
-      held[model_page(slot, k)] = true;
+    for (int k = slot->alive ? slot->num_pages - 1 : -1; k >= 0; k--) {
+      if (!model_holds(m, slot, k)) continue;
+      CHECK(!held[slot->page[k]], "page %d is held twice", slot->page[k]);
+      held[slot->page[k]] = true;
       count++;
     }
   }
@@ -172,19 +174,16 @@ static inline int model_depth(const struct model *m, int slot, uint32_t life, ui
 /* Notes window j of the slot, which has closed. */
 static inline const struct model_window *model_close(struct model *m, int i, int j) {
   const struct model_slot *slot = &m->slot[i];
-  int P = m->config.page_steps, first = j * m->config.stride, start = first % P;
-  struct window window = {
-      .slot = i,
-      .life = slot->life,
-      .first_step = (uint64_t)(slot->phase + first),
-      .start = slot->page[first / P] * (P / m->config.stride) + start / m->config.stride,
-      .generation = m->begun[slot->page[first / P]]};
+  int P = m->config.page_steps, span = slot->first_span + j * m->config.stride;
+  int first = slot->page[span / P], last = (span + model_span(m)) / P;
+  struct window window = {.slot = i,
+                          .life = slot->life,
+                          .first_step = (uint64_t)(span + m->config.shape.footprint - slot->offset),
+                          .start = first * (P / m->config.stride) + span % P / m->config.stride,
+                          .generation = m->begun[first]};
   struct model_window *at = &m->window[window.start];
   *at = (struct model_window){.closed = true, .window = window};
-  int last = (first + m->config.window_steps) / P;
-  for (int k = first / P; k <= last; k++) model_add_page(m, at, slot->page[k]);
-  if (model_depth(m, i, slot->life, window.first_step) > start)
-    model_add_page(m, at, model_page(slot, first / P - 1));
+  for (int k = span / P; k <= last; k++) model_add_page(m, at, slot->page[k]);
   m->windows_closed++;
   return at;
 }
@@ -198,12 +197,13 @@ static inline bool model_same_window(const struct window *a, const struct window
 
 static inline void model_begin(struct model *m, int i) {
   struct model_slot *slot = &m->slot[i];
+  int P = m->config.page_steps, footprint = m->config.shape.footprint;
   pages_begin_life(m->pages, i, ++m->life);
   memset(slot, 0, sizeof(*slot));
   slot->alive = true;
   slot->life = m->life;
-  slot->phase = m->config.phase == PAGES_STAGGERED ? i % m->config.page_steps : 0;
-  slot->lead = -1;
+  slot->offset = m->config.phase == PAGES_STAGGERED ? (footprint + P - i % P) % P : footprint;
+  while (slot->first_span + footprint < slot->offset) slot->first_span += m->config.stride;
 }
 
 /* A page is begun for the slot: which one it must be was known before. */
@@ -213,17 +213,14 @@ static inline void model_begin_page(struct model *m, int page) {
   for (int s = 0; s < starts; s++) m->window[page * starts + s].closed = false;
 }
 
-/* Where the slot's next step must go; -1: nowhere. *begins: its first page, or one that is new. */
-static inline int64_t model_row(struct model *m, struct model_slot *slot, bool *begins) {
-  int P = m->config.page_steps, footprint = m->config.shape.footprint;
-  int since = slot->steps - slot->phase;
-  *begins = since < 0 ? footprint && slot->steps == 0 : since % P == 0;
-  if (since < 0 && !footprint) return -1;
-  int page = *begins ? model_next_page(m) : model_page(slot, since < 0 ? -1 : since / P);
-  if (*begins && since < 0) slot->lead = page;
-  if (*begins && since >= 0) slot->page[slot->num_pages++] = page;
-  if (*begins) model_begin_page(m, page);
-  return (int64_t)page * P + (since < 0 ? P + since : since % P);
+/* Where the slot's next step must go. */
+static inline int64_t model_row(struct model *m, struct model_slot *slot) {
+  int P = m->config.page_steps, at = slot->offset + slot->steps;
+  if (slot->steps == 0 || at % P == 0) {
+    slot->page[slot->num_pages] = model_next_page(m);
+    model_begin_page(m, slot->page[slot->num_pages++]);
+  }
+  return (int64_t)slot->page[at / P] * P + at % P;
 }
 
 static inline void model_check_frame(struct model *m, const uint8_t *frame, int slot, uint32_t life,
@@ -247,20 +244,25 @@ static inline void model_check_past(struct model *m, int i, int depth) {
   }
 }
 
-/* What pages_append said of a step that is not in a lead. */
-static inline void model_check_place(struct model *m, int i, const struct pages_place *place,
-                                     int since) {
+/* The number of the window whose span begins at a row; -1: none does. */
+static inline int model_window_at(const struct model *m, const struct model_slot *slot, int row) {
+  int behind = row - slot->first_span;
+  return behind >= 0 && behind % m->config.stride == 0 ? behind / m->config.stride : -1;
+}
+
+/* What pages_append said of the slot's next step. */
+static inline void model_check_place(struct model *m, int i, const struct pages_place *place) {
   const struct pages_config *c = &m->config;
   struct model_slot *slot = &m->slot[i];
-  int page = slot->page[slot->num_pages - 1], starts = c->page_steps / c->stride;
-  bool begins = since % c->stride == 0;
-  int last = since - c->window_steps; /* where a window began that closes here */
-  bool closes = last >= 0 && last % c->stride == 0;
-  int start = page * starts + since % c->page_steps / c->stride;
-  assert_int_equal(place->start, begins ? start : -1);
-  assert_int_equal(place->closes_window, closes);
-  if (!closes) return;
-  const struct model_window *window = model_close(m, i, last / c->stride);
+  int at = slot->offset + slot->steps, span = at - c->shape.footprint, P = c->page_steps;
+  int32_t start = -1;
+  if (model_window_at(m, slot, span) >= 0)
+    start = slot->page[span / P] * (P / c->stride) + span % P / c->stride;
+  int closes = model_window_at(m, slot, at - model_span(m));
+  assert_int_equal(place->start, start);
+  assert_int_equal(place->closes_window, closes >= 0);
+  if (closes < 0) return;
+  const struct model_window *window = model_close(m, i, closes);
   assert_true(model_same_window(&place->window, &window->window));
   assert_true(slot->num_waiting < MODEL_WAITING);
   slot->waiting[slot->num_waiting++] = window->window;
@@ -269,19 +271,15 @@ static inline void model_check_place(struct model *m, int i, const struct pages_
 /* The slot's next step. Returns whether a window closed. */
 static inline bool model_step(struct model *m, int i) {
   struct model_slot *slot = &m->slot[i];
-  int since = slot->steps - slot->phase, waiting = slot->num_waiting;
+  int waiting = slot->num_waiting;
   int depth = model_depth(m, i, slot->life, (uint64_t)slot->steps);
-  bool begins;
   assert_true(slot->steps < MODEL_STEPS);
   model_check_past(m, i, depth);
-  int64_t row = model_row(m, slot, &begins);
+  int64_t row = model_row(m, slot);
   struct pages_place place = {.row = pages_try_append(pages_rows(m->pages), i), .start = -1};
   if (place.row < 0) place = pages_append(m->pages, i);
   assert_int_equal(place.row, row);
-  if (since >= 0)
-    model_check_place(m, i, &place, since);
-  else
-    assert_true(place.start == -1 && !place.closes_window);
+  model_check_place(m, i, &place);
   history_write(m->pages, m->device, &m->config.shape, &place, i, slot->life,
                 (uint64_t)slot->steps);
   if (place.start >= 0) pages_rows(m->pages)->start_depth[place.start] = depth;
@@ -314,7 +312,7 @@ static inline void model_gather(struct model *m, const struct window *window) {
 /* Each step of a window that is there is in the row that pages_row returns. */
 static inline void model_check_rows(const struct model *m, const struct model_window *window) {
   int P = m->config.page_steps, offset = window->window.start % (P / m->config.stride);
-  offset *= m->config.stride;
+  offset = offset * m->config.stride + m->config.shape.footprint;
   for (int t = 0; t <= m->config.window_steps; t++)
     assert_int_equal(pages_row(m->pages, &window->window, t),
                      (int64_t)window->page[(offset + t) / P] * P + (offset + t) % P);
@@ -324,7 +322,8 @@ static inline void model_check_rows(const struct model *m, const struct model_wi
 static inline void model_note_release(struct model *m, int i, int which) {
   struct model_slot *slot = &m->slot[i];
   struct window window = slot->waiting[which];
-  slot->released[((int)window.first_step - slot->phase) / m->config.stride] = true;
+  int span = slot->offset + (int)window.first_step - m->config.shape.footprint;
+  slot->released[model_window_at(m, slot, span)] = true;
   slot->waiting[which] = slot->waiting[--slot->num_waiting];
 }
 

@@ -125,7 +125,7 @@ static void windows_bring_the_frames_before_them(void **state) {
     int operations = i == 0 ? 6000 : 1000;
     play(devices[i], operations, 7, 3);
     play(devices[i], operations, 20, 3);
-    play(devices[i], operations, 3, 3);
+    play(devices[i], operations, 4, 3);
     play(devices[i], operations, 5, 1);
     device_destroy(devices[i]);
   }

@@ -24,7 +24,8 @@ struct model_slot {
   uint64_t steps, phase;
   struct window waiting[MAX_WAITING];
   int num_waiting;
-  int *page_of; /* (pages of this life) which page holds window k */
+  int lead;     /* page of the steps before the phase, if there are any */
+  int *page_of; /* (pages of this life behind it) which page holds window k */
   int num_pages;
 };
 
@@ -95,7 +96,12 @@ static int model_held(const struct world *world, bool held[MAX_PAGES]) {
   memset(held, 0, MAX_PAGES * sizeof *held);
   for (int i = 0; i < world->config.num_slots; i++) {
     const struct model_slot *slot = &world->slot[i];
-    if (!slot->alive || slot->num_pages == 0) continue;
+    if (!slot->alive || slot->steps == 0) continue;
+    if (slot->num_pages == 0) {
+      held[slot->lead] = true;
+      count++;
+      continue;
+    }
     mark(slot, (uint64_t)slot->num_pages - 1, held, &count);
     for (int w = 0; w < slot->num_waiting; w++) {
       uint64_t k = (slot->waiting[w].first_step - slot->phase) / (uint64_t)world->config.page_steps;
@@ -133,14 +139,27 @@ static void begin(struct world *world, int i) {
       (struct model_slot){.alive = true, .life = world->life, .phase = phase, .page_of = page_of};
 }
 
+/* A step before the first window: in the end of a page of its own. */
+static void lead_step(struct world *world, int i, const struct pages_place *place, int expected) {
+  struct model_slot *slot = &world->slot[i];
+  int T = world->config.page_steps;
+  if (slot->steps == 0) {
+    slot->lead = expected;
+    world->begun[expected] = ++world->clock;
+  }
+  int64_t row = (int64_t)(slot->lead + 1) * T - (int64_t)(slot->phase - slot->steps);
+  assert_int_equal(place->row, row);
+  assert_true(place->start == -1 && !place->closes_window);
+  slot->steps++;
+}
+
 /* One step of a slot: the place must be what the model says. Returns whether a window closed. */
 static bool step(struct world *world, int i) {
   struct model_slot *slot = &world->slot[i];
   int T = world->config.page_steps, expected = model_next_page(world);
   struct pages_place place = pages_append(world->pages, i);
   if (slot->steps < slot->phase) {
-    assert_true(place.row == -1 && place.start == -1 && !place.closes_window);
-    slot->steps++;
+    lead_step(world, i, &place, expected);
     return false;
   }
   uint64_t since = slot->steps - slot->phase;

@@ -31,15 +31,16 @@ static const struct kind kinds[] = {
     /* both */
     {3, 6, 2, 27, 0, 1, true},
     {2, 10, 5, 25, 0, 0, true},
-    /* with frames of the steps before: fewer than a stride, more, and a whole page */
-    {4, 8, 8, 12, 3, 1, true},
+    /* with frames of the steps before: fewer than a stride, more, all but one of a page */
+    {7, 8, 8, 12, 3, 1, true},
+    {6, 5, 5, 5, 2, 0, true},
     {3, 12, 4, 4, 3, 0, true},
     {3, 8, 2, 7, 3, 0, false},
     {3, 8, 2, 7, 7, 2, true},
-    {2, 5, 1, 3, 5, 0, true},
+    {2, 5, 1, 3, 4, 0, true},
     {3, 6, 2, 27, 3, 1, true},
-    {2, 3, 3, 21, 3, 0, true},
-    {3, 4, 4, 4, 4, 0, true},
+    {2, 3, 3, 21, 2, 0, true},
+    {3, 4, 4, 4, 3, 0, true},
 };
 enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -93,9 +94,8 @@ static void every_window_is_what_was_played(void **state) {
 /* Every window waits until just before its slot closes the next one. */
 static void step_at_the_last_moment(struct model *m, int i) {
   struct model_slot *slot = &m->slot[i];
-  const struct pages_config *c = &m->config;
-  int last = slot->steps - slot->phase - c->window_steps;
-  if (last >= 0 && last % c->stride == 0 && slot->num_waiting) {
+  int closes = model_window_at(m, slot, slot->offset + slot->steps - model_span(m));
+  if (closes >= 0 && slot->num_waiting) {
     model_gather(m, &slot->waiting[0]);
     model_release(m, i, 0);
   }
@@ -145,19 +145,33 @@ static void pages_needed_is_enough_in_every_phase(void **state) {
 
 /* ---- what must not be done */
 
-enum misuse { TOO_FEW_PAGES, TOO_MANY_SPANS, HALF_A_STRIDE, GAPS, RELEASE_OPEN, NUM_MISUSES };
+enum misuse {
+  TOO_FEW_PAGES,
+  TOO_MANY_SPANS,
+  TOO_MANY_SPANS_BEHIND_FRAMES,
+  TOO_MANY_FRAMES,
+  HALF_A_STRIDE,
+  GAPS,
+  RELEASE_OPEN,
+  NUM_MISUSES
+};
+
+/* Window in pages of two strides of two steps: it takes all spans that a gather can. */
+enum { LONGEST = 4 * (DEVICE_MAX_SPANS - 1) + 1 };
 
 static void misuse(void *subject, int what) {
   struct pages_config *config = subject;
   if (what == TOO_FEW_PAGES) config->num_pages = pages_needed(config) - 1;
-  if (what == TOO_MANY_SPANS) config->window_steps = (DEVICE_MAX_SPANS - 1) * 4 + 2;
+  if (what == TOO_MANY_SPANS) config->window_steps++;
+  if (what == TOO_MANY_SPANS_BEHIND_FRAMES) config->shape.footprint = 1;
+  if (what == TOO_MANY_FRAMES) config->shape.footprint = 4;
   if (what == HALF_A_STRIDE) config->stride = 3;
   if (what == GAPS) config->window_steps = 1;
   struct device *device = device_ref_float_create();
   struct pages *pages = pages_create(device, config);
   pages_begin_life(pages, 0, 1);
   struct window window = {.life = 1, .generation = 1};
-  for (int t = 0; t < 6; t++) {
+  for (int t = 0; t <= config->window_steps; t++) {
     struct pages_place place = pages_append(pages, 0);
     if (place.closes_window) window = place.window;
   }
@@ -174,7 +188,7 @@ static void misuse_is_a_check(void **state) {
                                   .page_steps = 4,
                                   .shape = discrete_shape(MODEL_ROW_BYTES, 0, 0),
                                   .stride = 2,
-                                  .window_steps = 5};
+                                  .window_steps = LONGEST};
     assert_false(aborts(misuse, &config, NUM_MISUSES));
     if (!aborts(misuse, &config, what)) fail_msg("misuse %d passed", what);
   }
