@@ -11,12 +11,12 @@
 enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
 
 /* X(name, algorithm, policy, network, pace, evaluators, help). pace: ASYNCHRONOUS: acting goes on
- * while the trainer computes, and each window is trained on once; SYNCHRONOUS: acting waits for every
- * update, and the windows of all environments close together; REPLAYED: windows go to a replay, and
- * acting and training keep to --replay_ratio. evaluators: those that a launcher starts unless told otherwise; 1
- * where training episodes measure little because many of their actions are random by design. Those
- * that act without learning have no algorithm and bring a network of their own; the others ("")
- * have that of --network. */
+ * while the trainer computes, and each window is trained on once; SYNCHRONOUS: acting waits for
+ * every update, and the windows of all environments close together; REPLAYED: windows go to a
+ * replay, and acting and training keep to --replay_ratio. evaluators: those that a launcher starts
+ * unless told otherwise; 1 where training episodes measure little because many of their actions are
+ * random by design. Those that act without learning have no algorithm and bring a network of their
+ * own; the others ("") have that of --network. */
 #define ALGORITHMS(X)                                                                       \
   X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, 0,                    \
     "V-trace actor-critic (IMPALA)")                                                        \

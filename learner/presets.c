@@ -403,7 +403,7 @@ static enum status check_preset(const struct learner_options *options, struct er
   }
   return status_fail(error, STATUS_INVALID,
                      "--preset=%s: these are settings of %s, and the agent is %s: leave it out",
-                     options->preset, agents, options->agent);
+                     options->preset, allowed, options->agent);
 }
 
 static enum status check_windows(const struct learner_options *options, struct error *error) {

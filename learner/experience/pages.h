@@ -5,10 +5,10 @@
  * in; the caller writes the row, on the device (pages_write), and its stamp. A slot's pages form a
  * chain. Windows of T+1 steps begin every `stride` steps; a page holds a whole number of strides,
  * so that windows begin at the same offsets of each page. What a window needs besides its steps
- * (recurrent state, previous action) is kept at its *start*; starts are numbered page by page. Where
- * the stride is T, as without a replay, a window shares one step with the next and a page is its
- * first T steps; with a smaller one windows overlap. A life may begin in the middle of its first
- * page (enum pages_phase).
+ * (recurrent state, previous action) is kept at its *start*; starts are numbered page by page.
+ * Where the stride is T, as without a replay, a window shares one step with the next and a page is
+ * its first T steps; with a smaller one windows overlap. A life may begin in the middle of its
+ * first page (enum pages_phase).
  *
  * Where frames are stacked a step shows some of the steps before it: the window's *footprint*.
  * Pages begin as many steps before a window does, so that a window's frames are in its own pages.
