@@ -79,6 +79,9 @@ static const struct preset presets[] = {
     {"cartpole", DQN, "replay_steps", "100k"},
     {"cartpole", DQN, "replay_min_steps", "2k"},
     {"cartpole", DQN, "epsilon_steps", "30k"},
+    /* What a return can be: with 0.99, up to 100. */
+    {"cartpole", "rainbow", "value_low", "0"},
+    {"cartpole", "rainbow", "value_high", "100"},
     {"cartpole", "r2d2", "total_steps", "2M"},
     {"cartpole", "r2d2", "hidden", "none"},
     {"cartpole", "r2d2", "previous_action", "true"},
@@ -168,19 +171,20 @@ static const struct preset presets[] = {
     {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
     {"gym:Acrobot-v1", "", "learning_rate_decay", "linear"},
     {"gym:CartPole-v1", "", "total_steps", "1500k"},
-    /* A window of every environment; and they step together: a batch of inference is not cut short
-     * because one of them is slow, unless it is late. */
     /* Mnih et al. 2015, with Adam for RMSProp. */
     {"", "dqn", "double_q", "false"},
     {"", "dqn|double_dqn", "priority_exponent", "0"},
     {"", "dqn|double_dqn", "importance_exponent", "0"},
-    /* Hessel et al. 2018, table 1. Noise explores, so no action is random. */
+    /* Hessel et al. 2018, table 1. Noise explores, so no action is random. A new window's own TD
+     * errors are differences of means, and an update's are divergences of distributions: these are
+     * no priorities on one scale. */
     {"", "rainbow", "dueling", "true"},
     {"", "rainbow", "noisy", "true"},
     {"", "rainbow", "atoms", "51"},
     {"", "rainbow", "n_steps", "3"},
     {"", "rainbow", "priority_exponent", "0.5"},
     {"", "rainbow", "importance_exponent", "0.4"},
+    {"", "rainbow", "initial_priority", "max"},
     {"", "rainbow", "epsilon_start", "0"},
     {"", "rainbow", "epsilon_end", "0"},
     {"", DQN, "exploration", "linear"},
@@ -201,6 +205,8 @@ static const struct preset presets[] = {
     {"", "r2d2", "target_update", "200"},
     {"", "r2d2", "adam_epsilon", "1e-4"},
     {"", Q, "loss_reduction", "sum_over_time"},
+    /* A window of every environment; and they step together: a batch of inference is not cut short
+     * because one of them is slow, unless it is late. */
     {"", "a2c", "batch_size", "0"},
     {"", "a2c", "max_wait_us", "1000000"},
     {"", "a2c", "unroll_length", "16"},
@@ -377,15 +383,18 @@ static enum status check_without_replay(const struct learner_options *options,
                      : options->noisy            ? "noisy"
                      : options->atoms > 1        ? "atoms"
                                                  : NULL;
-  if (strcmp(options->preset, "auto") != 0)
-    return status_fail(error, STATUS_INVALID,
-                       "--preset=%s: these are settings of r2d2, and the agent is %s: leave it out",
-                       options->preset, options->agent);
   if (!name) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--%s: agent %s has no replay and no values of actions: leave it out, or take "
                      "one of r2d2, dqn, double_dqn and rainbow",
                      name, options->agent);
+}
+
+static enum status check_preset(const struct learner_options *options, struct error *error) {
+  if (strcmp(options->preset, "auto") == 0 || strcmp(options->agent, "r2d2") == 0) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--preset=%s: these are settings of r2d2, and the agent is %s: leave it out",
+                     options->preset, options->agent);
 }
 
 static enum status check_windows(const struct learner_options *options, struct error *error) {
@@ -427,6 +436,8 @@ enum status learner_options_check(const struct learner_options *options, struct 
   enum status status = check_serving(options, error);
   if (status == STATUS_OK) status = check_frames(options, error);
   if (status != STATUS_OK || !learner_options_learns(options)) return status;
+  status = check_preset(options, error);
+  if (status != STATUS_OK) return status;
   if (!learner_options_replays(options)) return check_without_replay(options, error);
   status = check_windows(options, error);
   return status == STATUS_OK ? check_atoms(options, error) : status;
