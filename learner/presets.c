@@ -180,13 +180,16 @@ static const struct preset presets[] = {
     {"", "dqn", "double_q", "false"},
     {"", "dqn|double_dqn", "priority_exponent", "0"},
     {"", "dqn|double_dqn", "importance_exponent", "0"},
-    /* Hessel et al. 2018, table 1. Noise explores, so no action is random. */
+    /* Hessel et al. 2018, table 1. Noise explores, so no action is random. A new window's own TD
+     * errors are differences of means, an update's are divergences of distributions, on another
+     * scale. */
     {"", "rainbow", "dueling", "true"},
     {"", "rainbow", "noisy", "true"},
     {"", "rainbow", "atoms", "51"},
     {"", "rainbow", "n_steps", "3"},
     {"", "rainbow", "priority_exponent", "0.5"},
     {"", "rainbow", "importance_exponent", "0.4"},
+    {"", "rainbow", "initial_priority", "max"},
     {"", "rainbow", "epsilon_start", "0"},
     {"", "rainbow", "epsilon_end", "0"},
     {"", DQN, "exploration", "linear"},

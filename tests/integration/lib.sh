@@ -122,6 +122,7 @@ is() { [ "$1" = "$2" ]; }
 address="unix:$work/by-hand"
 started=()
 learner() {
+  : >"$work/out" >"$work/err" # as in run
   env --default-signal=INT,HUP "$tree/build/learner" --listen="$address" "$@" \
     >"$work/out" 2>"$work/err" </dev/null &
   run=$!

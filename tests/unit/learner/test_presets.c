@@ -92,6 +92,31 @@ static void presets_agree_with_each_other(void **state) {
   }
 }
 
+/* Values are clipped to the atoms: a support that is too small is nothing that an error tells. */
+static void atoms_cover_the_returns(void **state) {
+  (void)state;
+  struct learner_options options = options_of("cartpole");
+  set(&options, "agent", "rainbow");
+  learner_options_apply_preset(&options);
+  assert_true(options.atoms > 1);
+  assert_true(options.value_low <= 0);
+  double most = options.reward_scale / (1 - options.discount); /* a reward of 1 each step */
+  assert_true(options.value_high >= most - 1e-9);
+  options_deinit(&learner_options_table, &options);
+}
+
+/* Those of distributions have another scale than what is known of a new window. */
+static void priorities_have_one_scale(void **state) {
+  (void)state;
+  for (int i = 0; i < AGENTS; i++) {
+    struct learner_options options = options_of("atari");
+    set(&options, "agent", agents[i]);
+    learner_options_apply_preset(&options);
+    if (options.atoms > 1) assert_string_equal(options.initial_priority, "max");
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 static void agents_replay_if_their_algorithms_do(void **state) {
   (void)state;
   for (int i = 0; i < AGENTS; i++) {
@@ -125,6 +150,7 @@ static void contradictions_are_named(void **state) {
       {{{"atoms", "51"}}, "--atoms: agent vtrace"},
       {{{"preset", "small"}}, "--preset=small: these are settings of r2d2"},
       {{{"agent", "dqn"}, {"preset", "small"}}, "--preset=small: these are settings of r2d2"},
+      {{{"agent", "r2d2"}, {"preset", "small"}}, NULL},
       {{{"agent", "random"}, {"atoms", "51"}}, NULL},
       {{{"agent", "dqn"}, {"dueling", "true"}, {"noisy", "true"}, {"atoms", "51"}}, NULL},
       {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "11"}},
@@ -176,6 +202,8 @@ int main(void) {
       cmocka_unit_test(what_the_user_gave_stays),
       cmocka_unit_test(another_environment_gets_a_budget_and_no_more),
       cmocka_unit_test(presets_agree_with_each_other),
+      cmocka_unit_test(atoms_cover_the_returns),
+      cmocka_unit_test(priorities_have_one_scale),
       cmocka_unit_test(agents_replay_if_their_algorithms_do),
       cmocka_unit_test(contradictions_are_named),
       cmocka_unit_test(actors_hold_as_many_environments_as_suits_them),
