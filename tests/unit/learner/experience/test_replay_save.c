@@ -169,10 +169,65 @@ static void a_source_may_close_while_it_is_saved(void **state) {
   end(&actor);
 }
 
+/* A window that closes while the replay is saved, which no page is begun for. */
+struct late_window {
+  struct world *world;
+  struct window window;
+  pthread_t thread;
+  bool is_given;
+  int64_t held_before, held_then;
+};
+
+static void *give_it(void *argument) {
+  struct late_window *late = argument;
+  source_give(late->world->source, late->world->pages, &late->window, 0);
+  return NULL;
+}
+
+static bool give_meanwhile(void *context) {
+  struct late_window *late = context;
+  if (late->is_given) return false;
+  late->is_given = true;
+  late->held_before = world_windows(late->world);
+  assert_int_equal(pthread_create(&late->thread, NULL, give_it, late), 0);
+  while (!source_counters(late->world->source).full &&
+         world_windows(late->world) == late->held_before)
+    clock_sleep_us(100);
+  late->held_then = world_windows(late->world);
+  return false;
+}
+
+/* Closes a window of slot 0, which has not been given yet. */
+static struct window close_window(struct world *world) {
+  struct pages_place place;
+  do {
+    place = pages_append(world->pages, 0);
+    if (place.start >= 0) pages_rows(world->pages)->start_depth[place.start] = 0;
+    world_write(world, &place, 0);
+    world->step[0]++;
+  } while (!place.closes_window);
+  return place.window;
+}
+
+static void a_window_that_closes_meanwhile_is_not_inserted(void **state) {
+  (void)state;
+  struct actor actor = {.world = world_create(&config)};
+  struct world *world = actor.world;
+  world_begin(world, 1);
+  for (int i = 0; i < 500; i++) world_step(world, i % (WORLD_SLOTS - 1) + 1);
+  struct late_window late = {.world = world, .window = close_window(world)};
+  assert_int_equal(save_with(&actor, give_meanwhile, &late), STATUS_OK);
+  pthread_join(late.thread, NULL);
+  assert_int_equal(late.held_then, late.held_before);
+  assert_int_equal(world_windows(world), late.held_before + 1);
+  world_destroy(world);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(inference_goes_on_between_saves),
       cmocka_unit_test(inference_waits_while_it_is_saved),
+      cmocka_unit_test(a_window_that_closes_meanwhile_is_not_inserted),
       cmocka_unit_test(inference_goes_on_after_a_save_that_failed),
       cmocka_unit_test(a_source_may_close_while_it_is_saved),
   };
