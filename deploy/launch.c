@@ -192,10 +192,20 @@ static int supervise(struct launch *launch) {
   return supervisor_run(&config);
 }
 
-// A run that ended in order gets its learning curve, where the tree is there that draws it.
+// The result line is over evaluation episodes; training episodes explore.
+static bool is_over_evaluation(const struct launch *launch) {
+  const struct words *words = &launch->plan.arguments.learner;
+  for (int i = 0; i < words->count; i++)
+    if (strcmp(words->word[i], "--over=eval") == 0) return true;
+  return false;
+}
+
+// A run that ended in order gets its learning curve, where the tree is there that draws it: of the
+// returns that the result line is over.
 static void plot(const struct launch *launch, int code) {
+  char *y = is_over_evaluation(launch) ? "--y=eval/episode_return" : "--y=train/episode_return";
   char script[PATH_MAX + 32],
-      *command[] = {script, "--if_possible", (char *)launch->plan.run_folder, NULL};
+      *command[] = {script, "--if_possible", y, (char *)launch->plan.run_folder, NULL};
   snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->programs);
   bool ended_well = code == 0 || code == EXIT_TARGET_MISSED;
   if (!launch->plan.own.plot || launch->plan.evaluates || !ended_well || access(script, X_OK) != 0)

@@ -34,6 +34,19 @@ ended
 no_curve() { is "$code" 0 && [ ! -e plain/learning_curve.png ] && ! says "learning curve"; }
 pass_if "--no_plot draws none" no_curve
 
+# Of the returns that the result line is over: a gnuplot that keeps what it is given.
+mkdir keeps
+printf '#!/bin/sh\ncat "$1" >>%s/drawn\n' "$PWD" >keeps/gnuplot
+chmod +x keeps/gnuplot
+draws() {
+  rm -f drawn
+  PATH=$PWD/keeps:$PATH run cartpole "$1" 1 4 --total_steps=10k --logdir="draws-$1"
+  ended
+  is "$code" 0 && grep -q "episode return (mean of the last 100, $2)" drawn
+}
+pass_if "the curve of an agent with an evaluator is that of evaluation" draws dqn evaluation
+pass_if "the curve of any other is that of training" draws vtrace training
+
 # A machine that has no gnuplot and cannot have it: all programs but that, and a broken apt-get.
 mkdir bin
 ln -s /usr/bin/* /usr/local/bin/* bin/ 2>/dev/null
