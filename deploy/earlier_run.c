@@ -27,6 +27,13 @@ static enum status compare(const struct learner_options *options,
                      folder, earlier->env, earlier->agent, options->env, options->agent);
 }
 
+/* What the user has given stands. */
+static enum status take(struct learner_options *options, const char *name, const char *value,
+                        const char *path, struct error *error) {
+  if (options_given(table, options, name)) return STATUS_OK;
+  return options_set(table, options, name, value, path, error);
+}
+
 enum status earlier_run_take(struct learner_options *options, const char *folder,
                              struct error *error) {
   char path[PATH_MAX];
@@ -37,8 +44,11 @@ enum status earlier_run_take(struct learner_options *options, const char *folder
   options_init(table, &earlier);
   enum status status = options_read_file(table, &earlier, path, error);
   if (status == STATUS_OK) status = compare(options, &earlier, folder, error);
-  if (status == STATUS_OK && !options_given(table, options, "env_args"))
-    status = options_set(table, options, "env_args", earlier.env_args, path, error);
+  if (status == STATUS_OK) status = take(options, "env_args", earlier.env_args, path, error);
+  if (status == STATUS_OK && earlier.deterministic)
+    status = take(options, "deterministic", "true", path, error);
+  if (status == STATUS_OK && strcmp(earlier.over, "auto") != 0)
+    status = take(options, "over", earlier.over, path, error);
   options_deinit(table, &earlier);
   return status;
 }

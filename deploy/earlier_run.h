@@ -6,9 +6,10 @@
 #include "common/base/status.h"
 #include "learner/options.h"
 
-/* Sets --env_args, if the user has not, to those of the run in `folder`; does nothing if there is
- * none (no config.txt). Errors: MISMATCH: it is a run of another environment or agent; INVALID, IO:
- * its config.txt cannot be read. */
+/* Sets what the launcher goes by, where the user has not, to what the run in `folder` has:
+ * --env_args, --deterministic and --over. Does nothing if there is none (no config.txt).
+ * Errors: MISMATCH: it is a run of another environment or agent; INVALID, IO: its config.txt
+ * cannot be read. */
 MUST_CHECK enum status earlier_run_take(struct learner_options *options, const char *folder,
                                         struct error *error);
 

@@ -194,7 +194,8 @@ static int supervise(struct launch *launch) {
 
 // The result line is over evaluation episodes; training episodes explore.
 static bool is_over_evaluation(const struct launch *launch) {
-  const struct words *words = &launch->plan.arguments.learner;
+  const struct words *words = &launch->plan.arguments.learner; /* the launcher's own, too */
+  if (strcmp(launch->plan.learner.over, "eval") == 0) return true;
   for (int i = 0; i < words->count; i++)
     if (strcmp(words->word[i], "--over=eval") == 0) return true;
   return false;

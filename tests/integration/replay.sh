@@ -103,6 +103,16 @@ plays() {
 pass_if "cartpole dqn" plays cartpole dqn 10000
 pass_if "tmaze r2d2" plays tmaze r2d2 20000
 pass_if "cartpole rainbow" plays cartpole rainbow 6000
+# Without the evaluators that the agent has otherwise, as at first.
+goes_on_deterministic() {
+  run tmaze r2d2 1 2 --deterministic --replay_min_steps=1k --total_steps=3000 --logdir=lockstep \
+    --no_plot
+  ended 60
+  run tmaze r2d2 1 2 --resume --total_steps=4000 --logdir=lockstep --no_plot
+  ended 60
+  is "$code" 0 && is "$(value over)" train && is "$(value steps)" 4000
+}
+pass_if "a deterministic run is resumed as one" goes_on_deterministic
 evaluates() {
   run tmaze r2d2 1 2 --mode=evaluate --episodes=3 --logdir=whole-r2d2
   ended 60

@@ -66,6 +66,18 @@ static void the_environments_options_are_taken(void **state) {
   options_deinit(table, &options);
 }
 
+static void what_decides_on_evaluators_is_taken(void **state) {
+  (void)state;
+  assert_int_equal(take("tmaze", NULL, TMAZE "deterministic = true\n"), STATUS_OK);
+  assert_true(options.deterministic);
+  assert_false(options_given(table, &options, "over"));
+  assert_int_equal(take("tmaze", NULL, TMAZE "over = train\n"), STATUS_OK);
+  assert_true(options_given(table, &options, "over"));
+  assert_string_equal(options.over, "train");
+  assert_false(options.deterministic);
+  options_deinit(table, &options);
+}
+
 static void another_run_is_refused(void **state) {
   (void)state;
   static const struct {
@@ -96,6 +108,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_plugin_may_have_moved),
       cmocka_unit_test(the_environments_options_are_taken),
+      cmocka_unit_test(what_decides_on_evaluators_is_taken),
       cmocka_unit_test(another_run_is_refused),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
