@@ -555,12 +555,22 @@ static void misuse(void *subject, int what) {
   if (what == 2) source_release(w->source, w->taken);
 }
 
+/* A replay whose priorities leave `what` steps of a window out. */
+static void create_other(void *subject, int what) {
+  struct world *w = subject;
+  struct replay_config config = w->config;
+  config.priority.T -= what;
+  source_destroy(replay_create(w->gathering, w->m->device, w->m->pages, &config));
+}
+
 static void misuse_is_a_check(void **state) {
   (void)state;
   struct world *w = create_filled(2, 1, 1);
   assert_false(aborts(misuse, w, 0));
   assert_true(aborts(misuse, w, 1));
   assert_true(aborts(misuse, w, 2));
+  assert_false(aborts(create_other, w, 0));
+  assert_true(aborts(create_other, w, 1));
   destroy(w);
 }
 
