@@ -141,7 +141,7 @@ static const struct preset presets[] = {
     {"atari", DQN, "target_update", "2000"},
     {"atari", DQN, "replay_steps", "400k"},
     {"atari", DQN, "replay_min_steps", "20k"},
-    {"atari", DQN, "epsilon_end", "0.01"},
+    {"atari", "dqn|double_dqn", "epsilon_end", "0.01"},
     {"atari", DQN, "epsilon_steps", "250k"},
     {"atari", "", "total_steps", "12M"},
     {"atari", "", "network", "impala_shallow"},

@@ -101,7 +101,7 @@ static void forget(void *context, int32_t first, int count) {
 /* From what was kept of its steps while it was played. */
 static float own_priority(struct replay *replay, const struct window *window) {
   const struct pages_rows *rows = pages_rows(replay->pages);
-  int width = 1 + rows->pool.statistics, steps = replay->batch->T - replay->config.burn_in;
+  int width = 1 + rows->pool.statistics, steps = replay->config.priority.T;
   for (int t = 0; t <= steps; t++) {
     int64_t row = pages_row(replay->pages, window, replay->config.burn_in + t);
     const float *trail = rows->trail + row * width;
@@ -414,6 +414,9 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
                              const struct replay_config *config) {
   const struct pages_config *shape = pages_config(pages);
   CHECK(shape->replays && shape->shape.statistics == 2, "pages that do not replay");
+  CHECK(config->burn_in + config->priority.T == shape->window_steps,
+        "a burn-in of %d and %d steps in windows of %d", config->burn_in, config->priority.T,
+        shape->window_steps);
   struct replay *replay = check_alloc(1, sizeof(*replay));
   *replay = (struct replay){.source = {&REPLAY},
                             .config = *config,

@@ -107,8 +107,9 @@ priorities() {
     observed replay/window_age_steps && is "$(metric replay/priorities_not_finite replay)" 0
 }
 pass_if "priorities and ages are measured" priorities
+mean_epsilon=$(awk 'BEGIN {for (i = 0; i < 16; i++) sum += 0.4 ^ (1 + 7 * i / 15); print sum / 16}')
 explores() {
-  metric_passes exploration/epsilon 0 replay && ! metric_passes exploration/epsilon 0.4 replay &&
+  is_about "$(metric exploration/epsilon replay)" "$mean_epsilon" 1e-4 &&
     grep -q '"train/episode_return_most_random":[-0-9]' replay/metrics.jsonl &&
     grep -q '"train/episode_return_least_random":[-0-9]' replay/metrics.jsonl
 }
@@ -123,6 +124,25 @@ frozen() {
     ! metric_passes q/delta 1e-5 frozen && metric_passes q/td_error 0 frozen
 }
 pass_if "which are the same where nothing is learned" frozen
+# A new window's priority, from what acting kept, is that of an update while the parameters are the
+# same: if all that the loss goes by reaches both.
+mean_of_lines() {
+  grep -oE "\"$1\":[0-9.e-]+" same/metrics.jsonl | awk -F: '{sum += $2} END {print sum / NR}'
+}
+same_priorities() {
+  rm -rf same
+  run cartpole r2d2 2 8 --total_steps=200k --replay_min_steps=2k --replay_steps=60k \
+    --batch_size=32 --unroll_length=20 --burn_in=10 --lstm_size=16 --learning_rate=0 \
+    --priority_exponent=0 --n_steps=5 --discount=0.9 --value_rescaling=0.1 --no_partial_returns \
+    --priority_eta=0.3 --evaluators=0 --logdir=same "$1"
+  ended
+  metric_passes train/updates 100 same && metric_passes replay/initial_priority 0.01 same &&
+    is_about "$(mean_of_lines replay/updated_priority)" \
+      "$(mean_of_lines replay/initial_priority)" 0.03
+}
+pass_if "and new windows have the priorities that updates give them" \
+  same_priorities --reward_scale=0.2
+pass_if "also where rewards are clipped" same_priorities --reward_clip=0.1
 
 # ---- the page for Prometheus
 port=$(free_port)

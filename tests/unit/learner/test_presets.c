@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -117,6 +119,67 @@ static void priorities_have_one_scale(void **state) {
   }
 }
 
+/* Noise explores in the place of random actions. */
+static void agents_with_noise_take_no_random_action(void **state) {
+  (void)state;
+  const char *envs[] = {"cartpole", "catch", "tmaze", "synthetic", "atari", "./mine.so"};
+  int noisy = 0;
+  for (size_t i = 0; i < AGENTS * sizeof(envs) / sizeof(envs[0]); i++) {
+    struct learner_options options = options_of(envs[i / AGENTS]);
+    set(&options, "agent", agents[i % AGENTS]);
+    learner_options_apply_preset(&options);
+    noisy += options.noisy;
+    if (options.noisy && (options.epsilon_start > 0 || options.epsilon_end > 0))
+      fail_msg("%s %s: epsilon from %g to %g", options.env, options.agent, options.epsilon_start,
+               options.epsilon_end);
+    options_deinit(&learner_options_table, &options);
+  }
+  assert_true(noisy > 0);
+}
+
+/* ---- docs/algorithms.md: "| part | `--option` | dqn | double_dqn | rainbow | r2d2 |" */
+
+enum { CELL = 64 };
+
+/* Of a line that has an option in its second cell. */
+static bool parse_row(const char *line, char option[CELL], char value[4][CELL]) {
+  const char *at = strstr(line, " | `--");
+  return at && sscanf(at, " | `--%63[a-z_0-9]` | %63s | %63s | %63s | %63s |", option, value[0],
+                      value[1], value[2], value[3]) == 5;
+}
+
+static void expect_default(const char *agent, const char *name, const char *value) {
+  struct learner_options options = options_of("./mine.so");
+  set(&options, "agent", agent);
+  learner_options_apply_preset(&options);
+  char *text = options_value_text(options_find(&learner_options_table, name), &options);
+  struct learner_options documented = options_of("./mine.so");
+  set(&documented, name, value);
+  char *should = options_value_text(options_find(&learner_options_table, name), &documented);
+  if (strcmp(text, should) != 0)
+    fail_msg("%s has --%s=%s, docs/algorithms.md says %s", agent, name, text, should);
+  free(text);
+  free(should);
+  options_deinit(&learner_options_table, &options);
+  options_deinit(&learner_options_table, &documented);
+}
+
+static void the_page_has_the_defaults_of_agents_with_a_replay(void **state) {
+  (void)state;
+  static const char *const columns[] = {"dqn", "double_dqn", "rainbow", "r2d2"};
+  char line[4096], option[CELL], value[4][CELL];
+  int rows = 0;
+  FILE *page = fopen("docs/algorithms.md", "r");
+  assert_non_null(page);
+  while (fgets(line, sizeof(line), page)) {
+    if (!parse_row(line, option, value)) continue;
+    for (int a = 0; a < 4; a++) expect_default(columns[a], option, value[a]);
+    rows++;
+  }
+  fclose(page);
+  assert_true(rows >= 15);
+}
+
 static void agents_replay_if_their_algorithms_do(void **state) {
   (void)state;
   for (int i = 0; i < AGENTS; i++) {
@@ -204,6 +267,8 @@ int main(void) {
       cmocka_unit_test(presets_agree_with_each_other),
       cmocka_unit_test(atoms_cover_the_returns),
       cmocka_unit_test(priorities_have_one_scale),
+      cmocka_unit_test(agents_with_noise_take_no_random_action),
+      cmocka_unit_test(the_page_has_the_defaults_of_agents_with_a_replay),
       cmocka_unit_test(agents_replay_if_their_algorithms_do),
       cmocka_unit_test(contradictions_are_named),
       cmocka_unit_test(actors_hold_as_many_environments_as_suits_them),

@@ -47,6 +47,8 @@ struct kind {
   int footprint;
 };
 
+static uint64_t sampling_seed = 3; /* of the replays that are created now */
+
 /* Of first priorities: one-step returns, so that the test's own computation is one line. */
 enum { ETA_PERCENT = 75, DISCOUNT_PERCENT = 50 };
 
@@ -65,7 +67,7 @@ static struct replay_config config_of(const struct kind *kind, struct metrics *m
                                               .discount = DISCOUNT_PERCENT / 100.f,
                                               .reward_scale = 1,
                                               .eta = ETA_PERCENT / 100.f},
-                                 .seed = 3,
+                                 .seed = sampling_seed,
                                  .initial_priority = metrics_histogram(metrics, "initial", ""),
                                  .updated_priority = metrics_histogram(metrics, "updated", "")};
   return config;
@@ -393,6 +395,33 @@ static void probabilities_and_weights_are_those_of_the_paper(void **state) {
   for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) check_example(&examples[i]);
 }
 
+enum { DRAWN_BATCHES = 10, DRAWN_N = 4 };
+
+/* The windows of some batches, of which all are as likely. */
+static void draw(int drawn[DRAWN_BATCHES * DRAWN_N], uint64_t seed) {
+  struct kind kind = {1, 4, 4, 4, 0, 40, DRAWN_N, 31, 1e6, 0, 1, true, 0};
+  sampling_seed = seed;
+  struct world *w = create(&kind);
+  insert(w, 32);
+  for (int b = 0; b < DRAWN_BATCHES; b++) {
+    const struct train_batch *batch = take(w);
+    for (int n = 0; n < DRAWN_N; n++) drawn[b * DRAWN_N + n] = number_of(&batch->window[n]);
+    release(w, (const double[DRAWN_N]){1, 1, 1, 1});
+  }
+  destroy(w);
+}
+
+static void the_seed_says_which_windows_are_drawn(void **state) {
+  (void)state;
+  int first[DRAWN_BATCHES * DRAWN_N], again[DRAWN_BATCHES * DRAWN_N],
+      other[DRAWN_BATCHES * DRAWN_N];
+  draw(first, 3);
+  draw(other, 4);
+  draw(again, 3);
+  assert_memory_equal(first, again, sizeof(first));
+  assert_memory_not_equal(first, other, sizeof(first));
+}
+
 /* One window that has nearly all of the probability fills a batch; it is drawn again with the last
  * of its priorities, which is checked by the weights. */
 static void a_window_may_be_drawn_more_than_once(void **state) {
@@ -526,12 +555,22 @@ static void misuse(void *subject, int what) {
   if (what == 2) source_release(w->source, w->taken);
 }
 
+/* A replay whose priorities leave `what` steps of a window out. */
+static void create_other(void *subject, int what) {
+  struct world *w = subject;
+  struct replay_config config = w->config;
+  config.priority.T -= what;
+  source_destroy(replay_create(w->gathering, w->m->device, w->m->pages, &config));
+}
+
 static void misuse_is_a_check(void **state) {
   (void)state;
   struct world *w = create_filled(2, 1, 1);
   assert_false(aborts(misuse, w, 0));
   assert_true(aborts(misuse, w, 1));
   assert_true(aborts(misuse, w, 2));
+  assert_false(aborts(create_other, w, 0));
+  assert_true(aborts(create_other, w, 1));
   destroy(w);
 }
 
@@ -539,6 +578,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_is_the_model_under_random_schedules),
       cmocka_unit_test(probabilities_and_weights_are_those_of_the_paper),
+      cmocka_unit_test(the_seed_says_which_windows_are_drawn),
       cmocka_unit_test(a_window_may_be_drawn_more_than_once),
       cmocka_unit_test(what_is_no_number_is_the_smallest_priority),
       cmocka_unit_test(late_priorities_are_dropped_and_counted),

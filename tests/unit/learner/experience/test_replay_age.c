@@ -48,6 +48,7 @@ static void it_counts_the_steps_of_all_slots(void **state) {
                                  .ratio = 10,
                                  .band = 1000,
                                  .initial_max = true,
+                                 .priority = {.T = STEPS},
                                  .window_age_steps = age};
   struct source *source = replay_create(device, device, pages, &replay);
   for (int slot = 0; slot < SLOTS; slot++) pages_begin_life(pages, slot, 1);

@@ -45,6 +45,7 @@ struct inference_parts_config {
   const struct policy *policy; /* NULL: categorical */
   const struct space *space;   /* its action; NULL: one of three */
   bool no_layers;              /* the head reads the inputs */
+  bool noisy;                  /* so are the head's layers */
   bool reads_past;             /* the previous action and reward */
   int train_slots, clients;    /* clients of one row each, those that do not train included */
   bool trains;                 /* false for an evaluation, which has no pages */
@@ -103,6 +104,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
                                    .inputs = parts->inputs,
                                    .head_size = policy->head_size(space),
                                    .value_size = 1,
+                                   .noisy = config->noisy,
                                    .num_layers = !config->no_layers,
                                    .hidden = {6},
                                    .lstm_size = 5};

@@ -1,6 +1,7 @@
 /* Inference that acts by values, and a replay: with parameters that stay as they are, the values of
  * a window that is computed again from its stored state are those that were kept while acting, over
- * ends of episodes, truncations and new lives. A burn-in brings the state to the same. */
+ * ends of episodes, truncations and new lives. A burn-in brings the state to the same. So the
+ * window's first priority is the one that an update would give it. */
 #include "common/base/random.h"
 #include "tests/unit/learner/serve/inference_parts.h"
 
@@ -28,16 +29,21 @@ static int below(struct fixture *f, int n) {
 }
 
 static struct replay_config replay_config(int T, int burn_in) {
-  return (struct replay_config){
-      .N = N,
-      .min_windows = 8,
-      .ratio = 2,
-      .band = 1e6,
-      .exponent = 0.9,
-      .importance = 0.6,
-      .burn_in = burn_in,
-      .priority = {.T = T, .counted = T, .n_steps = 2, .discount = 0.9f, .reward_scale = 1},
-      .seed = 1};
+  return (struct replay_config){.N = N,
+                                .min_windows = 8,
+                                .ratio = 2,
+                                .band = 1e6,
+                                .exponent = 1,
+                                .importance = 1,
+                                .burn_in = burn_in,
+                                .priority = {.T = T,
+                                             .counted = T - 1,
+                                             .n_steps = 2,
+                                             .discount = 0.9f,
+                                             .reward_scale = 0.5f,
+                                             .rescaling = 1e-3f,
+                                             .eta = 0.9f},
+                                .seed = 1};
 }
 
 /* Parameters so large that a wrong state shows. */
@@ -168,6 +174,54 @@ static void check_values(struct fixture *f, const struct train_batch *batch, con
   }
 }
 
+/* What an update with the same parameters in both networks gives the windows, from the state before
+ * the unroll. */
+static void compute_priorities(struct fixture *f, const struct train_batch *batch,
+                               const real *state) {
+  struct device *device = f->parts.device;
+  size_t first = (size_t)f->burn_in * N, rows = (size_t)f->T * N;
+  struct device_inputs inputs = inputs_from(f, batch, f->burn_in);
+  struct network_outputs out;
+  network_forward(f->workspace, &out, NULL, f->params, &inputs, state, f->T + 1, N);
+  struct td_priority_config config = replay_config(f->T, f->burn_in).priority;
+  struct device_q_loss loss = {.T = f->T,
+                               .N = N,
+                               .counted = config.counted,
+                               .n_steps = config.n_steps,
+                               .values = *out.values,
+                               .double_q = true,
+                               .discount = config.discount,
+                               .reward_scale = config.reward_scale,
+                               .rescaling = config.rescaling,
+                               .eta = config.eta,
+                               .stride = out.stride,
+                               .online = out.head,
+                               .target = out.head,
+                               .action = (const int32_t *)batch->action + first,
+                               .reward = batch->reward + first,
+                               .flags = batch->flags + first};
+  real *room = device->ops->alloc(
+      device, rows * (size_t)(out.stride + 1) * sizeof(double) + Q_SUMS * sizeof(double));
+  real *td = device_at(device, room, rows * (size_t)out.stride);
+  device->ops->q_loss(device, room, td, batch->priority.memory, device_at(device, td, rows), &loss);
+  device_shared_download(device, &batch->priority, batch->priority.bytes);
+  device->ops->finish(device);
+  device->ops->release(device, room);
+}
+
+/* With exponents of 1 a weight is the smallest priority of the batch over the window's own. The
+ * first time that a window is drawn this is its first one. */
+static void check_priorities(const struct train_batch *batch) {
+  const float *priority = batch->priority.host, *weight = batch->weight.host;
+  float least = INFINITY;
+  for (int n = 0; n < N; n++) least = fminf(least, priority[n]);
+  assert_true(least > 1e-3f);
+  for (int n = 0; n < N; n++)
+    if (!(fabsf(weight[n] * priority[n] / least - 1) <= 1e-3f))
+      fail_msg("weight %.7g and priority %.7g, the least is %.7g", (double)weight[n],
+               (double)priority[n], (double)least);
+}
+
 static void note_what_was_met(struct fixture *f) {
   const struct train_batch *host = f->parts.host.batch;
   f->windows += N;
@@ -180,13 +234,17 @@ static void check_batch(struct fixture *f) {
   host_batch_read(&f->parts.host, f->parts.device, batch);
   note_what_was_met(f);
   check_values(f, batch, batch->state, 0);
+  const real *state = batch->state;
   if (f->burn_in) {
     struct device_inputs inputs = inputs_from(f, batch, 0);
     struct network_outputs ignored;
     network_forward(f->workspace, &ignored, f->state, f->params, &inputs, batch->state, f->burn_in,
                     N);
     check_values(f, batch, f->state, f->burn_in);
+    state = f->state;
   }
+  compute_priorities(f, batch, state);
+  check_priorities(batch);
   source_release(f->parts.source, batch);
 }
 

@@ -224,6 +224,38 @@ static void expect_near(double is, double should, double tolerance, const char *
   if (!(fabs(is - should) <= tolerance)) fail_msg("%s is %.10g, not %.10g", what, is, should);
 }
 
+static void expect_term(const struct update_stats *stats, const char *name, double should) {
+  for (int k = 0; k < algorithm_q_learning.num_terms; k++)
+    if (strcmp(algorithm_q_learning.terms[k].name, name) == 0) {
+      expect_near(stats->losses.term[k], should, 1e-9, name);
+      return;
+    }
+  fail_msg("there is no %s", name);
+}
+
+/* Means over the steps that count, by the names that they are reported under. */
+static void check_terms(const struct update_stats *stats, const struct problem *p,
+                        const double *head) {
+  double reward = 0, target = 0, value = 0, td = 0, loss = 0;
+  int steps = 0;
+  for (int at = 0; at < STEPS; at++) {
+    int t = at / COLUMNS, n = at % COLUMNS;
+    if (!counts(p, t, n)) continue;
+    steps++;
+    double error = error_of(p, head, t, n);
+    reward += reward_of(p, t + 1, n);
+    target += p->target[at];
+    value += p->target[at] - error;
+    td += fabs(error);
+    loss += (double)((const float *)p->batch->weight.host)[n] * loss_of_error(p, error);
+  }
+  expect_term(stats, "train/reward", reward / steps);
+  expect_term(stats, "q/target", target / steps);
+  expect_term(stats, "q/value", value / steps);
+  expect_term(stats, "loss/q", loss / steps);
+  expect_term(stats, "q/td_error", td / steps);
+}
+
 /* Priorities and the loss of the update, whose parameters were these. */
 static void check_results(const struct problem *p, const struct update_stats *stats) {
   double head[(STEPS + COLUMNS) * OUT];
@@ -243,6 +275,7 @@ static void check_results(const struct problem *p, const struct update_stats *st
   }
   bool mean = strcmp(p->options.loss_reduction, "mean") == 0;
   if (mean) expect_near(stats->losses.total, loss_at(p, p->params), 1e-9, "the loss");
+  check_terms(stats, p, head);
 }
 
 static void check_gradient(struct problem *p, const double *gradient) {

@@ -136,8 +136,11 @@ static void adam_step(double *params, struct adam *adam, const double *gradient,
     double g = gradient[i] * scale;
     adam->m[i] = b1 * adam->m[i] + (1 - b1) * g;
     adam->v[i] = b2 * adam->v[i] + (1 - b2) * g * g;
-    params[i] -= learning_rate * adam->m[i] / (1 - pow(b1, step)) /
-                 (sqrt(adam->v[i] / (1 - pow(b2, step))) + config->adam_epsilon);
+    /* TensorFlow's epsilon hat stands beside the root that is not corrected yet. */
+    double correction = sqrt(1 - pow(b2, step)), epsilon = config->adam_epsilon;
+    double root = config->adam_epsilon_hat ? (sqrt(adam->v[i]) + epsilon) / correction
+                                           : sqrt(adam->v[i]) / correction + epsilon;
+    params[i] -= learning_rate * adam->m[i] / (1 - pow(b1, step)) / root;
   }
 }
 
@@ -145,12 +148,16 @@ static void several_steps_are_adam(void **state) {
   (void)state;
   static const struct {
     const char *network;
-    double max_norm;
-  } table[] = {{"mlp", 0}, {"lstm", 0}, {"mlp", 0.1}, {"lstm", 0.1}};
+    double max_norm, epsilon;
+    bool epsilon_hat;
+  } table[] = {{"mlp", 0, 1e-5, false},    {"lstm", 0, 1e-5, false}, {"mlp", 0.1, 1e-5, false},
+               {"lstm", 0.1, 1e-5, false}, {"mlp", 0, 0.1, false},   {"mlp", 0, 0.1, true}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(table[i].network, "ref_double");
     struct learner_options config = fixture_options();
     config.max_gradient_norm = table[i].max_norm;
+    config.adam_epsilon = table[i].epsilon;
+    config.adam_epsilon_hat = table[i].epsilon_hat;
     config.learning_rate_decay = "linear";
     config.total_steps = 1000;
     struct update *update = fixture_update(w.device, w.network, &config);
