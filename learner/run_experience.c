@@ -1,9 +1,9 @@
 #include "learner/run_experience.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "learner/experience/fifo.h"
 #include "learner/experience/replay.h"
 #include "learner/serve/memory.h"
@@ -74,7 +74,7 @@ static double bytes_of_training(const struct run *run) {
 
 static enum status check_memory(const struct run *run, struct error *error) {
   const struct pages_config *pages = &run->plan.pages;
-  double room = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  double room = process_memory();
   double experience = run->trains ? bytes_per_step(run) * pages->num_pages * pages->page_steps : 0;
   double bytes = experience + bytes_of_training(run);
   if (bytes < 0.8 * room) return STATUS_OK;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 void process_init(void) {
   // open() takes the lowest number that is free.
@@ -47,4 +48,9 @@ bool process_ignores(int signal_number) {
   struct sigaction action;
   bool may_be = signal_number == SIGINT || signal_number == SIGHUP;
   return may_be && sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+double process_memory(void) {
+  double machine = (double)uv_get_total_memory(), container = (double)uv_get_constrained_memory();
+  return container > 0 && container < machine ? container : machine; /* 0: there is no limit */
 }

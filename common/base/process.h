@@ -28,4 +28,7 @@ MUST_CHECK enum status process_flush(struct error *error);
  * signal ignored. False for every other signal: SIGTERM stops a process however it was started. */
 bool process_ignores(int signal_number);
 
+/* Bytes of memory that the programs of this machine, or of this container, may use in all. */
+double process_memory(void);
+
 #endif

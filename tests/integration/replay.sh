@@ -91,6 +91,22 @@ ended 10
 pass_if "the resumed run ends well" is "$(value reason)" signal
 end_by_hand
 
+# ---- options that only a run passes on to the replay
+
+# learns NAME WORDS...: the checkpoint that a deterministic run ends with.
+learns() {
+  run cartpole rainbow 1 2 --deterministic --total_steps=3000 --replay_min_steps=500 --no_plot \
+    --logdir="learns-$1" "${@:2}"
+  ended 60
+  md5sum <"$(ls "learns-$1"/checkpoints/checkpoint-*.acorn)"
+}
+as_it_is=$(learns default)
+pass_if "a deterministic run of rainbow can be repeated" [ "$(learns again)" = "$as_it_is" ]
+for option in importance_exponent=0 priority_exponent=0 initial_priority=td replay_ratio=32; do
+  other=$(learns "${option%=*}" --$option)
+  pass_if "--$option changes what is learned" [ "$other" != "$as_it_is" ]
+done
+
 # ---- the whole
 
 # Both with the evaluator that they start by themselves.

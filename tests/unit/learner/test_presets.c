@@ -216,6 +216,8 @@ static void contradictions_are_named(void **state) {
       {{{"agent", "r2d2"}, {"preset", "small"}}, NULL},
       {{{"agent", "random"}, {"atoms", "51"}}, NULL},
       {{{"agent", "dqn"}, {"dueling", "true"}, {"noisy", "true"}, {"atoms", "51"}}, NULL},
+      {{{"agent", "dqn"}, {"env", "cartpole"}, {"atoms", "51"}}, NULL},
+      {{{"agent", "dqn"}, {"atoms", "51"}, {"huber", "1"}}, "--huber=1: with --atoms=51"},
       {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "11"}},
        "--burn_in=11 is longer than --unroll_length=10"},
       {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "10"}}, NULL},
