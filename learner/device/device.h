@@ -484,7 +484,7 @@ struct device_shared {
 
 /* Zeroed on both sides. Owner: the caller, with device_unshare. */
 static inline struct device_shared device_share(struct device *d, size_t bytes) {
-  struct device_shared shared = {.host = d->ops->alloc_host(d, bytes), .bytes = bytes};
+  struct device_shared shared = {d->ops->alloc_host(d, bytes), NULL, bytes};
   shared.memory = d->ops->unified ? shared.host : d->ops->alloc(d, bytes);
   return shared;
 }
@@ -492,7 +492,8 @@ static inline struct device_shared device_share(struct device *d, size_t bytes) 
 static inline void device_unshare(struct device *d, struct device_shared *shared) {
   if (shared->memory && shared->memory != shared->host) d->ops->release(d, shared->memory);
   if (shared->host) d->ops->release_host(d, shared->host);
-  *shared = (struct device_shared){NULL, NULL, 0};
+  shared->host = shared->memory = NULL;
+  shared->bytes = 0;
 }
 
 /* As upload_bytes and download_bytes. */

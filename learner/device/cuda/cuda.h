@@ -1,0 +1,154 @@
+/* The CUDA device: what the files of the plugin share, and the operations of device.h that it has.
+ * Kernel files come to it; cuda.cu makes the table. C++17 that reads like C; rules of a kernel:
+ * everything on the device's own stream, no synchronisation, no allocation once it runs, no reads
+ * of device memory by the host, arguments by value, launch geometry from sizes alone (so that a
+ * launch can be captured in a graph), sums in a fixed order.
+ * Upstream: the .cu files beside it. Thread: as device.h says. */
+#ifndef ACORN_LEARNER_DEVICE_CUDA_CUDA_H
+#define ACORN_LEARNER_DEVICE_CUDA_CUDA_H
+
+#define _Noreturn [[noreturn]]
+extern "C" {
+#include "common/base/check.h"
+#include "learner/device/device.h"
+}
+#undef _Noreturn
+
+#include "learner/device/cuda/portable.h"
+
+enum { CUDA_MARKS = 64, CUDA_MAX_SCRATCH = 32, CUDA_DESCRIPTION_BYTES = 128 };
+
+struct cuda {
+  struct device device;
+  int gpu;
+  cudaStream_t stream;
+  struct cudaDeviceProp properties;
+  char description[CUDA_DESCRIPTION_BYTES];
+
+  /* marks: mark k is mark_event[k % CUDA_MARKS]; a later mark in its place is done later too. */
+  uint64_t marks; /* so far; owner thread only */
+  cudaEvent_t mark_event[CUDA_MARKS];
+
+  /* The last one is in use; the others belong to graphs that were captured before it grew. */
+  struct {
+    void *memory;
+    size_t bytes;
+  } scratch[CUDA_MAX_SCRATCH];
+  int num_scratch;
+
+  /* Of the files that use cuBLAS and cuDNN: NULL until they do, freed by cuda_linear_destroy and
+   * cuda_conv_destroy. */
+  void *blas, *dnn;
+  bool bf16, tf32; /* precision of products and convolutions */
+};
+
+/* The device, and its GPU as the calling thread's current one: the first line of an operation. */
+struct cuda *cuda_of(struct device *d);
+
+/* Scratch memory of the operation that is being launched: valid until the next call, so called once
+ * in an operation. Not zeroed, 256-byte aligned. CHECKs that it need not grow while the stream is
+ * captured. */
+void *cuda_scratch(struct cuda *cuda, size_t bytes);
+
+/* ---- the operations, as in device.h */
+
+void cuda_copy(struct device *d, real *y, const real *x, size_t n);
+void cuda_fill(struct device *d, real *y, float value, size_t n);
+void cuda_add(struct device *d, real *y, const real *x, size_t n);
+void cuda_copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
+                    int n);
+
+/* steps.cu */
+void cuda_gather_rows(struct device *d, void *y, const void *x, const int32_t *row, int B,
+                      size_t bytes);
+void cuda_scatter_rows(struct device *d, void *y, const void *x, const int32_t *row, int B,
+                       size_t bytes);
+void cuda_scatter_steps(struct device *d, const struct device_pool *pool, const int32_t *row,
+                        const struct device_steps *steps, int B);
+void cuda_gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
+                       const struct device_pool *pool, const struct device_unroll *unroll);
+
+/* inputs.cu */
+void cuda_embed(struct device *d, real *y, const struct device_inputs *in, int B);
+void cuda_image(struct device *d, real *y, const struct device_inputs *in, int B);
+
+/* linear.cu */
+void cuda_linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w,
+                         const real *b, enum activation act, int B, int I, int O);
+void cuda_linear_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
+                          const real *x, int x_stride, const real *w, enum activation act, int B,
+                          int I, int O);
+void cuda_weights_changed(struct device *d);
+void cuda_linear_destroy(struct cuda *cuda);
+
+/* conv.cu */
+void cuda_conv_forward(struct device *d, real *y, const real *x, const real *weights, const real *b,
+                       const real *residual, enum activation act,
+                       const struct device_window *window, int B);
+void cuda_conv_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
+                        const real *x, const real *weights, enum activation act,
+                        const struct device_window *window, int B, bool add);
+void cuda_conv_destroy(struct cuda *cuda);
+
+/* pixels.cu */
+void cuda_pool_forward(struct device *d, real *y, uint8_t *choice, const real *x,
+                       const struct device_window *window, int B);
+void cuda_pool_backward(struct device *d, real *dx, const real *dy, const uint8_t *choice,
+                        const struct device_window *window, int B);
+void cuda_relu(struct device *d, real *y, const real *x, size_t n);
+void cuda_relu_backward(struct device *d, real *dx, const real *dy, const real *y, size_t n);
+
+/* lstm.cu */
+void cuda_lstm_forward(struct device *d, real *h, real *c, real *gates, const real *wh,
+                       const real *h0, const real *c0, const uint8_t *reset, int T, int N, int H);
+void cuda_lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, const real *h,
+                        const real *c, const real *gates, const real *wh, const real *h0,
+                        const real *c0, const uint8_t *reset, int T, int N, int H);
+
+/* choice.cu */
+void cuda_random_uniforms(struct device *d, float *uniform, uint64_t seed,
+                          const struct device_draws *draws, enum random_purpose purpose, int B);
+void cuda_categorical_sample(struct device *d, int32_t *action, float *log_prob, const real *logits,
+                             int stride, const float *uniform, int B, int A);
+void cuda_categorical_evaluate(struct device *d, real *log_prob, real *entropy, const real *logits,
+                               int stride, const int32_t *action, int B, int A);
+void cuda_categorical_backward(struct device *d, real *dlogits, int dstride, const real *logits,
+                               int stride, const int32_t *action, const real *d_log_prob,
+                               const real *d_entropy, int B, int A);
+void cuda_epsilon_greedy(struct device *d, int32_t *action, float *statistics, const real *head,
+                         int stride, const struct device_action_values *values,
+                         const float *uniform, const float *epsilon, int B);
+
+/* losses.cu */
+void cuda_trace(struct device *d, real *vs, real *advantage, const struct device_trace *v);
+void cuda_actor_critic_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
+                            real *sums, const struct device_trace *v, const real *vs,
+                            const real *advantage, const real *entropy,
+                            const struct device_schedule *schedule, float baseline_cost,
+                            float kl_cost);
+
+/* q_loss.cu */
+void cuda_q_loss(struct device *d, real *dhead, real *td, float *priority, real *sums,
+                 const struct device_q_loss *loss);
+void cuda_q_distance(struct device *d, real *distance, const real *head_a, const real *head_b,
+                     int stride, const struct device_action_values *values, int B);
+
+/* noise.cu */
+void cuda_factor_noise(struct device *d, real *noise, uint64_t seed, uint32_t stream,
+                       uint32_t first, int n);
+void cuda_noisy_forward(struct device *d, real *y, const real *mean, const real *deviation,
+                        const real *in, const real *out, int I, int O);
+void cuda_noisy_backward(struct device *d, real *d_deviation, const real *dy, const real *in,
+                         const real *out, int I, int O);
+
+/* optimiser.cu */
+void cuda_global_norm(struct device *d, real *norm, const real *g, size_t P);
+void cuda_require_finite(struct device *d, real *norm, const real *x, size_t n);
+void cuda_adam(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
+               const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
+               float epsilon, bool epsilon_hat, size_t P);
+void cuda_rmsprop(struct device *d, real *p, real *ms, real *mom, const real *g, const real *norm,
+                  const struct device_schedule *schedule, float max_norm, float decay,
+                  float momentum, float epsilon, size_t P);
+
+#endif

@@ -1,0 +1,181 @@
+/* The CUDA runtime as far as the plugin uses it, on the CPU: for tests of the plugin's kernels and
+ * of its order of streams and events where there is no GPU. Same names and meaning as NVIDIA's
+ * header, of which it takes the place in the include path.
+ *
+ * A stream is a thread. Between the host and streams, and between streams, happens-before flows as
+ * on a GPU and no other way: into a stream by each call that gives it work, out of it by an event
+ * or a synchronisation. So ThreadSanitizer reports a missing event as a data race. Blocks run one
+ * after another; the threads of a block run one after another too, as fibers, which change only
+ * at barriers and warp functions. Those that do not reach a barrier that others wait at end the
+ * process with the kernel's name. Device memory is ordinary memory, filled with 0xff (NaN);
+ * AddressSanitizer checks its bounds. There is no default stream: it is refused.
+ *
+ * ACORN_EMULATED_CUDA, a list with commas, chooses a machine or a fault: no_driver, old_driver,
+ * no_device, gpus:N, memory:MIB, kernel_error:N (launch N fails, counted from 1), and
+ * symbol_missing. Upstream: learner/device/cuda/portable.h. */
+#ifndef ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
+#define ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CUDART_VERSION 13000
+
+/* X(name, number, sentence) */
+#define EMULATED_ERRORS(X)                                                                      \
+  X(cudaSuccess, 0, "no error")                                                                 \
+  X(cudaErrorInvalidValue, 1, "invalid argument")                                               \
+  X(cudaErrorMemoryAllocation, 2, "out of memory")                                              \
+  X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                         \
+  X(cudaErrorInsufficientDriver, 35,                                                            \
+    "CUDA driver version is insufficient for CUDA runtime version")                             \
+  X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                               \
+  X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                      \
+  X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                             \
+  X(cudaErrorNotReady, 600, "device not ready")                                                 \
+  X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                   \
+  X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
+  X(cudaErrorStreamCaptureInvalidated, 901,                                                     \
+    "operation failed due to a previous error during capture")                                  \
+  X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work")
+
+typedef enum cudaError {
+#define EMULATED_ENUM(name, number, sentence) name = number,
+  EMULATED_ERRORS(EMULATED_ENUM)
+#undef EMULATED_ENUM
+} cudaError_t;
+
+typedef struct emulated_stream *cudaStream_t;
+typedef struct emulated_event *cudaEvent_t;
+typedef struct emulated_graph *cudaGraph_t;
+typedef struct emulated_graph *cudaGraphExec_t;
+typedef struct emulated_node *cudaGraphNode_t;
+typedef void (*cudaHostFn_t)(void *);
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
+enum cudaStreamCaptureStatus {
+  cudaStreamCaptureStatusNone,
+  cudaStreamCaptureStatusActive,
+  cudaStreamCaptureStatusInvalidated
+};
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+enum cudaDeviceAttr {
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76
+};
+
+#define cudaStreamDefault 0u
+#define cudaStreamNonBlocking 1u
+#define cudaEventDefault 0u
+#define cudaEventBlockingSync 1u
+#define cudaEventDisableTiming 2u
+#define cudaHostAllocDefault 0u
+#define cudaHostAllocPortable 1u
+#define cudaHostAllocMapped 2u
+#define cudaHostAllocWriteCombined 4u
+
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin;
+  int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, l2CacheSize;
+};
+
+extern "C" {
+const char *cudaGetErrorName(cudaError_t error);
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
+
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
+cudaError_t cudaDeviceSynchronize(void);
+
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, enum cudaMemcpyKind kind,
+                              cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
+
+cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
+                                 unsigned long long flags = 0);
+cudaError_t cudaGraphUpload(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
+
+cudaError_t emulated_malloc(void **memory, size_t bytes);
+cudaError_t emulated_host_alloc(void **memory, size_t bytes);
+}
+
+template <typename T>
+cudaError_t cudaMalloc(T **memory, size_t bytes) {
+  return emulated_malloc((void **)memory, bytes);
+}
+template <typename T>
+cudaError_t cudaHostAlloc(T **memory, size_t bytes, unsigned) {
+  return emulated_host_alloc((void **)memory, bytes);
+}
+template <typename T>
+cudaError_t cudaMallocHost(T **memory, size_t bytes) {
+  return emulated_host_alloc((void **)memory, bytes);
+}
+template <typename F>
+cudaError_t cudaFuncSetAttribute(F *, enum cudaFuncAttribute, int) {
+  return cudaSuccess;
+}
+template <typename F>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t) {
+  *blocks = 1;
+  return cudaSuccess;
+}
+
+#include "kernel.h"
+
+#endif

@@ -1,0 +1,310 @@
+/* Runs the blocks of a kernel one after another on the calling thread. A thread of a block is a
+ * fiber from the moment that it has to wait for others; one that never waits is an iteration of a
+ * loop. */
+#include <sys/mman.h>
+
+#include "internal.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#else
+#define __sanitizer_start_switch_fiber(fake, bottom, size) ((void)(bottom), (void)(size))
+#define __sanitizer_finish_switch_fiber(fake, bottom, size) ((void)0)
+#endif
+
+enum { MAX_THREADS = 1024, LANES = 32, STACK_BYTES = 256 << 10, GUARD_BYTES = 4096 };
+
+__thread struct emulated_place emulated_here;
+
+struct fiber {
+  void *stack_pointer;
+  char *stack; /* lowest address behind the guard page; NULL: the scheduler's own */
+  const void *bottom;
+  size_t bytes;
+  void *fake_stack, *tsan;
+  uint3 thread; /* the one it runs */
+  int number;   /* of that thread in the block */
+};
+
+/* The meetings of a warp. Values are kept twice: a lane that goes on to the next meeting must not
+ * overwrite what a slower one has still to read. */
+struct warp {
+  unsigned mask; /* of the meeting that has begun */
+  int arrived;
+  unsigned meeting;
+  uint64_t value[2][LANES];
+  struct fiber *waiting[LANES];
+};
+
+/* One of each stream's thread. */
+struct scheduler {
+  struct emulated_work *work;
+  int threads, started, finished;
+  struct fiber main, *current;
+  struct fiber *fiber[MAX_THREADS], *idle[MAX_THREADS], *ready[MAX_THREADS];
+  int num_fibers, num_idle, first_ready, num_ready;
+  struct fiber *at_barrier[MAX_THREADS];
+  int num_at_barrier, vote, votes[2];
+  unsigned barriers;
+  struct warp warp[MAX_THREADS / LANES];
+  void *shared;
+  size_t shared_bytes;
+};
+
+static thread_local struct scheduler *scheduler_of_thread;
+
+/* ---- fibers */
+
+extern "C" void emulated_switch(void **save, void *load);
+asm(R"(
+.text
+.type emulated_switch, @function
+.hidden emulated_switch
+.globl emulated_switch
+emulated_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size emulated_switch, . - emulated_switch
+)");
+
+static void switch_to(struct scheduler *s, struct fiber *next) {
+  struct fiber *self = s->current;
+  s->current = next;
+  __sanitizer_start_switch_fiber(&self->fake_stack, next->bottom, next->bytes);
+#ifdef EMULATED_TSAN
+  __tsan_switch_to_fiber(next->tsan, 0);
+#endif
+  emulated_switch(&self->stack_pointer, next->stack_pointer);
+  __sanitizer_finish_switch_fiber(self->fake_stack, NULL, NULL);
+  emulated_here.thread = s->current->thread;
+}
+
+static void run_threads(struct scheduler *s);
+
+/* Where a fiber begins: it runs threads until none is left to start, and is idle until the next
+ * block. */
+static void fiber_main() {
+  struct scheduler *s = scheduler_of_thread;
+  __sanitizer_finish_switch_fiber(NULL, &s->main.bottom, &s->main.bytes);
+  for (;;) {
+    run_threads(s);
+    s->idle[s->num_idle++] = s->current;
+    switch_to(s, &s->main);
+  }
+}
+
+static struct fiber *fiber_create(struct scheduler *s) {
+  struct fiber *fiber = (struct fiber *)calloc(1, sizeof *fiber);
+  char *stack = (char *)mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) != 0)
+    EMULATED_FAIL("no stack for thread %d of a block", s->num_fibers);
+  fiber->stack = stack + GUARD_BYTES;
+  fiber->bottom = fiber->stack;
+  fiber->bytes = STACK_BYTES;
+#ifdef EMULATED_TSAN
+  fiber->tsan = __tsan_create_fiber(0);
+#endif
+  /* As emulated_switch leaves a stack: six registers below the address to return to, which finds
+   * the stack aligned as a call does. */
+  void **top = (void **)(fiber->stack + STACK_BYTES) - 2;
+  *top = (void *)fiber_main;
+  fiber->stack_pointer = top - 6;
+  s->fiber[s->num_fibers++] = fiber;
+  return fiber;
+}
+
+/* When a stream's thread ends. */
+static void scheduler_destroy(struct scheduler *s) {
+  for (int i = 0; i < s->num_fibers; i++) {
+#ifdef EMULATED_TSAN
+    __tsan_destroy_fiber(s->fiber[i]->tsan);
+#endif
+    munmap(s->fiber[i]->stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES);
+    free(s->fiber[i]);
+  }
+  free(s->shared);
+  free(s);
+}
+
+void fibers_end() {
+  if (scheduler_of_thread) scheduler_destroy(scheduler_of_thread);
+  scheduler_of_thread = NULL;
+}
+
+/* ---- a block */
+
+static void run_threads(struct scheduler *s) {
+  while (s->started < s->threads) {
+    struct fiber *self = s->current;
+    unsigned number = (unsigned)s->started++, x = emulated_here.threads.x,
+             y = emulated_here.threads.y;
+    self->number = (int)number;
+    self->thread = uint3{number % x, number / x % y, number / x / y};
+    emulated_here.thread = self->thread;
+    s->work->run(s->work);
+    s->finished++;
+  }
+}
+
+[[noreturn]] static void fail_divergent(struct scheduler *s) {
+  const char *name = s->work->name;
+  if (s->num_at_barrier)
+    EMULATED_FAIL("kernel %s: divergent barrier: %d of %d threads wait at it, %d have returned",
+                  name, s->num_at_barrier, s->threads, s->finished);
+  for (int w = 0; w * LANES < s->threads; w++)
+    if (s->warp[w].arrived)
+      EMULATED_FAIL("kernel %s: divergent warp function: %d lanes of warp %d wait for mask %08x",
+                    name, s->warp[w].arrived, w, s->warp[w].mask);
+  EMULATED_FAIL("kernel %s: threads wait for each other", name);
+}
+
+static void run_block(struct scheduler *s) {
+  s->started = s->finished = 0;
+  if (s->shared) memset(s->shared, 0xff, s->work->shared_bytes);
+  while (s->finished < s->threads) {
+    struct fiber *next;
+    if (s->num_ready) {
+      next = s->ready[s->first_ready];
+      s->first_ready = (s->first_ready + 1) % MAX_THREADS;
+      s->num_ready--;
+    } else if (s->started < s->threads) {
+      next = s->num_idle ? s->idle[--s->num_idle] : fiber_create(s);
+    } else {
+      fail_divergent(s);
+    }
+    switch_to(s, next);
+  }
+}
+
+static void prepare(struct scheduler *s, struct emulated_work *work) {
+  s->work = work;
+  s->threads = (int)(work->block.x * work->block.y * work->block.z);
+  emulated_here.threads = work->block;
+  emulated_here.blocks = work->grid;
+  free(s->shared); /* of exactly the size, so that AddressSanitizer sees its end */
+  s->shared = work->shared_bytes ? aligned_alloc(16, (work->shared_bytes + 15) / 16 * 16) : NULL;
+#ifdef __SANITIZE_ADDRESS__
+  if (work->shared_bytes % 16)
+    ASAN_POISON_MEMORY_REGION((char *)s->shared + work->shared_bytes, 16 - work->shared_bytes % 16);
+#endif
+}
+
+void fibers_run(struct emulated_work *work) {
+  if (!scheduler_of_thread) {
+    scheduler_of_thread = (struct scheduler *)calloc(1, sizeof(struct scheduler));
+    scheduler_of_thread->current = &scheduler_of_thread->main;
+#ifdef EMULATED_TSAN
+    scheduler_of_thread->main.tsan = __tsan_get_current_fiber();
+#endif
+  }
+  struct scheduler *s = scheduler_of_thread;
+  prepare(s, work);
+  for (unsigned z = 0; z < work->grid.z; z++)
+    for (unsigned y = 0; y < work->grid.y; y++)
+      for (unsigned x = 0; x < work->grid.x; x++) {
+        emulated_here.block = uint3{x, y, z};
+        run_block(s);
+      }
+}
+
+/* ---- what a kernel calls */
+
+void *emulated_dynamic_shared() {
+  struct scheduler *s = scheduler_of_thread;
+  if (!s->shared) EMULATED_FAIL("kernel %s: launched without shared memory", s->work->name);
+  return s->shared;
+}
+
+static void make_ready(struct scheduler *s, struct fiber *fiber) {
+  s->ready[(s->first_ready + s->num_ready++) % MAX_THREADS] = fiber;
+}
+
+/* Votes are summed up; the sum of barrier k is kept while barrier k + 1 is met. */
+static int meet_all(int vote) {
+  struct scheduler *s = scheduler_of_thread;
+  unsigned barrier = s->barriers;
+  s->vote += vote;
+  if (s->num_at_barrier + 1 < s->threads) {
+    s->at_barrier[s->num_at_barrier++] = s->current;
+    switch_to(s, &s->main);
+    return s->votes[barrier % 2];
+  }
+  s->votes[barrier % 2] = s->vote;
+  s->vote = 0;
+  s->barriers++;
+  for (int i = 0; i < s->num_at_barrier; i++) make_ready(s, s->at_barrier[i]);
+  s->num_at_barrier = 0;
+  return s->votes[barrier % 2];
+}
+
+void emulated_barrier() {
+  meet_all(0);
+}
+
+int emulated_barrier_vote(int operation, int value) {
+  int count = meet_all(value != 0);
+  if (operation == 0) return count;
+  return operation == 1 ? count == scheduler_of_thread->threads : count > 0;
+}
+
+int emulated_lane() {
+  return scheduler_of_thread->current->number % LANES;
+}
+
+/* Waits for the lanes of the mask; returns their values. */
+static const uint64_t *meet_warp(unsigned mask, uint64_t value) {
+  struct scheduler *s = scheduler_of_thread;
+  int number = s->current->number, lane = number % LANES;
+  struct warp *warp = &s->warp[number / LANES];
+  int lanes = s->threads - number / LANES * LANES;
+  unsigned present = lanes >= LANES ? 0xffffffffu : (1u << lanes) - 1;
+  if (mask & ~present || !(mask >> lane & 1))
+    EMULATED_FAIL("kernel %s: mask %08x of lane %d in a warp with lanes %08x", s->work->name, mask,
+                  lane, present);
+  if (warp->arrived && warp->mask != mask)
+    EMULATED_FAIL("kernel %s: divergent warp function: masks %08x and %08x in one warp",
+                  s->work->name, warp->mask, mask);
+  warp->mask = mask;
+  uint64_t *values = warp->value[warp->meeting % 2];
+  values[lane] = value;
+  if (warp->arrived + 1 < __builtin_popcount(mask)) {
+    warp->waiting[warp->arrived++] = s->current;
+    switch_to(s, &s->main);
+    return values;
+  }
+  for (int i = 0; i < warp->arrived; i++) make_ready(s, warp->waiting[i]);
+  warp->arrived = 0;
+  warp->meeting++;
+  return values;
+}
+
+uint64_t emulated_exchange(unsigned mask, uint64_t value, int source) {
+  const uint64_t *values = meet_warp(mask, value);
+  if (source < 0 || source >= LANES || !(mask >> source & 1))
+    EMULATED_FAIL("kernel %s: a shuffle reads lane %d, which is not in mask %08x",
+                  scheduler_of_thread->work->name, source, mask);
+  return values[source];
+}
+
+unsigned emulated_ballot(unsigned mask, int value) {
+  const uint64_t *values = meet_warp(mask, value != 0);
+  unsigned bits = 0;
+  for (int lane = 0; lane < LANES; lane++)
+    if (mask >> lane & 1 && values[lane]) bits |= 1u << lane;
+  return bits;
+}

@@ -1,0 +1,340 @@
+/* What a kernel sees: its place in the grid, barriers, warp functions, atomics, vector types; and
+ * how a kernel is launched. Upstream: cuda_runtime.h. */
+#ifndef ACORN_TESTS_EMULATED_CUDA_KERNEL_H
+#define ACORN_TESTS_EMULATED_CUDA_KERNEL_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <tuple>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((unused))
+#define __launch_bounds__(...)
+/* Blocks of one stream run one after another, and a stream is a thread. */
+#define __shared__ static thread_local
+#define __constant__ static
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct uint3 {
+  unsigned x, y, z;
+};
+
+/* Of the thread that runs, set before each time that it goes on. */
+struct emulated_place {
+  uint3 thread = {}, block = {};
+  dim3 threads = {}, blocks = {};
+};
+extern __thread struct emulated_place emulated_here;
+#define threadIdx (emulated_here.thread)
+#define blockIdx (emulated_here.block)
+#define blockDim (emulated_here.threads)
+#define gridDim (emulated_here.blocks)
+static const int warpSize = 32;
+
+void *emulated_dynamic_shared();
+
+/* ---- barriers and warp functions. Each waits for all threads of the block, or for the lanes of
+ * the mask. */
+
+void emulated_barrier();
+/* How many (operation 0), whether all (1) or any (2) of the block's threads gave not 0. */
+int emulated_barrier_vote(int operation, int value);
+/* The value that lane `source` gave to the same call; its own where the source is no lane. */
+uint64_t emulated_exchange(unsigned mask, uint64_t value, int source);
+/* Bit k: lane k of the mask gave not 0. */
+unsigned emulated_ballot(unsigned mask, int value);
+int emulated_lane();
+
+static inline void __syncthreads() {
+  emulated_barrier();
+}
+static inline int __syncthreads_count(int value) {
+  return emulated_barrier_vote(0, value);
+}
+static inline int __syncthreads_and(int value) {
+  return emulated_barrier_vote(1, value);
+}
+static inline int __syncthreads_or(int value) {
+  return emulated_barrier_vote(2, value);
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu) {
+  emulated_exchange(mask, 0, emulated_lane());
+}
+static inline unsigned __ballot_sync(unsigned mask, int value) {
+  return emulated_ballot(mask, value);
+}
+static inline int __any_sync(unsigned mask, int value) {
+  return emulated_ballot(mask, value) != 0;
+}
+static inline int __all_sync(unsigned mask, int value) {
+  return emulated_ballot(mask, value) == mask;
+}
+
+template <typename T>
+static inline T emulated_shuffle(unsigned mask, T value, int source) {
+  static_assert(sizeof(T) <= sizeof(uint64_t), "a shuffle moves at most 8 bytes");
+  uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof value);
+  bits = emulated_exchange(mask, bits, source);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+/* Lanes of one group of `width`; a source outside of it is the lane itself. */
+template <typename T>
+static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+  int lane = emulated_lane();
+  return emulated_shuffle(mask, value, lane / width * width + (source & (width - 1)));
+}
+template <typename T>
+static inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {
+  int lane = emulated_lane(), source = lane ^ bits;
+  return emulated_shuffle(mask, value, source / width > lane / width ? lane : source);
+}
+template <typename T>
+static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
+  int lane = emulated_lane(), source = lane + (int)by;
+  return emulated_shuffle(mask, value, lane % width + (int)by >= width ? lane : source);
+}
+template <typename T>
+static inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
+  int lane = emulated_lane();
+  return emulated_shuffle(mask, value, lane % width < (int)by ? lane : lane - (int)by);
+}
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+
+/* ---- atomics; relaxed, as on the GPU */
+
+template <typename T>
+static inline T atomicAdd(T *p, T x) {
+  T old, sum;
+  __atomic_load(p, &old, __ATOMIC_RELAXED);
+  do {
+    sum = old + x;
+  } while (!__atomic_compare_exchange(p, &old, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return old;
+}
+template <typename T>
+static inline T atomicMax(T *p, T x) {
+  T old;
+  __atomic_load(p, &old, __ATOMIC_RELAXED);
+  while (old < x &&
+         !__atomic_compare_exchange(p, &old, &x, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+template <typename T>
+static inline T atomicMin(T *p, T x) {
+  T old;
+  __atomic_load(p, &old, __ATOMIC_RELAXED);
+  while (x < old &&
+         !__atomic_compare_exchange(p, &old, &x, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+template <typename T>
+static inline T atomicExch(T *p, T x) {
+  T old;
+  __atomic_exchange(p, &x, &old, __ATOMIC_RELAXED);
+  return old;
+}
+template <typename T>
+static inline T atomicOr(T *p, T x) {
+  return __atomic_fetch_or(p, x, __ATOMIC_RELAXED);
+}
+template <typename T>
+static inline T atomicAnd(T *p, T x) {
+  return __atomic_fetch_and(p, x, __ATOMIC_RELAXED);
+}
+template <typename T>
+static inline T atomicCAS(T *p, T compare, T x) {
+  __atomic_compare_exchange(p, &compare, &x, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return compare;
+}
+/* atomicInc of CUDA: back to 0 behind `last`. */
+static inline unsigned atomicInc(unsigned *p, unsigned last) {
+  unsigned old = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(p, &old, old >= last ? 0 : old + 1, true, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+
+/* ---- arithmetic */
+
+/* libm has functions of these names. */
+#define __expf expf
+#define __logf logf
+static inline float rsqrtf(float x) {
+  return 1 / sqrtf(x);
+}
+static inline float __fdividef(float x, float y) {
+  return x / y;
+}
+static inline float __frcp_rn(float x) {
+  return 1 / x;
+}
+static inline float __fsqrt_rn(float x) {
+  return sqrtf(x);
+}
+/* Products and sums that are not to be contracted into fused ones. */
+static inline float __fmul_rn(float x, float y) {
+  volatile float z = x * y;
+  return z;
+}
+static inline float __fadd_rn(float x, float y) {
+  volatile float z = x + y;
+  return z;
+}
+static inline float __fsub_rn(float x, float y) {
+  volatile float z = x - y;
+  return z;
+}
+static inline float __fdiv_rn(float x, float y) {
+  return x / y;
+}
+static inline float __fmaf_rn(float x, float y, float z) {
+  return fmaf(x, y, z);
+}
+static inline float __saturatef(float x) {
+  return x > 1 ? 1 : x > 0 ? x : 0;
+}
+static inline uint32_t __float_as_uint(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+static inline float __uint_as_float(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+static inline int __float_as_int(float x) {
+  return (int)__float_as_uint(x);
+}
+static inline float __int_as_float(int bits) {
+  return __uint_as_float((uint32_t)bits);
+}
+static inline unsigned __umulhi(unsigned x, unsigned y) {
+  return (unsigned)((uint64_t)x * y >> 32);
+}
+static inline int __popc(unsigned x) {
+  return __builtin_popcount(x);
+}
+static inline int __clz(int x) {
+  return x ? __builtin_clz((unsigned)x) : 32;
+}
+static inline int __ffs(int x) {
+  return __builtin_ffs(x);
+}
+template <typename T>
+static inline T __ldg(const T *p) {
+  return *p;
+}
+template <typename T>
+static inline T __ldcs(const T *p) {
+  return *p;
+}
+template <typename T>
+static inline void __stcs(T *p, T x) {
+  *p = x;
+}
+template <typename T>
+static inline T min(T x, T y) {
+  return y < x ? y : x;
+}
+template <typename T>
+static inline T max(T x, T y) {
+  return x < y ? y : x;
+}
+
+/* ---- vector types; a misaligned access is a finding of UBSan */
+
+#define EMULATED_VECTORS(T, name)                                   \
+  struct alignas(2 * sizeof(T)) name##2 {                           \
+    T x, y;                                                         \
+  };                                                                \
+  struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) name##4 { \
+    T x, y, z, w;                                                   \
+  };                                                                \
+  static inline name##2 make_##name##2(T x, T y) {                  \
+    return name##2 {x, y};                                          \
+  }                                                                 \
+  static inline name##4 make_##name##4(T x, T y, T z, T w) {        \
+    return name##4 {x, y, z, w};                                    \
+  }
+EMULATED_VECTORS(float, float)
+EMULATED_VECTORS(int, int)
+EMULATED_VECTORS(unsigned, uint)
+EMULATED_VECTORS(short, short)
+EMULATED_VECTORS(unsigned short, ushort)
+EMULATED_VECTORS(signed char, char)
+EMULATED_VECTORS(unsigned char, uchar)
+EMULATED_VECTORS(double, double)
+#undef EMULATED_VECTORS
+
+/* ---- launches */
+
+/* Work of a stream, which a graph may run more than once. Owner: whoever holds a reference. */
+struct emulated_work {
+  const char *name;
+  void (*run)(struct emulated_work *work); /* of a kernel: one thread */
+  void (*destroy)(struct emulated_work *work);
+  int references;
+  bool is_kernel;
+  dim3 grid, block;
+  size_t shared_bytes;
+};
+
+/* Takes the work. */
+void emulated_enqueue_kernel(cudaStream_t stream, struct emulated_work *work);
+/* Ends the process unless operations may be given this pointer: memory of the device, or NULL. */
+void emulated_check_argument(const char *kernel, int index, const void *pointer);
+
+template <typename T>
+static inline void emulated_check_value(const char *, int, const T &) {}
+template <typename T>
+static inline void emulated_check_value(const char *kernel, int index, T *const &pointer) {
+  emulated_check_argument(kernel, index, (const void *)pointer);
+}
+
+template <typename... P>
+struct emulated_kernel {
+  struct emulated_work work;
+  void (*kernel)(P...);
+  std::tuple<P...> arguments;
+
+  static void run(struct emulated_work *work) {
+    emulated_kernel *self = (emulated_kernel *)work;
+    std::apply(self->kernel, self->arguments);
+  }
+  static void destroy(struct emulated_work *work) {
+    delete (emulated_kernel *)work;
+  }
+};
+
+template <typename... P, typename... A>
+void emulated_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes,
+                     cudaStream_t stream, A... arguments) {
+  static_assert(sizeof...(P) == sizeof...(A), "a kernel is given as many arguments as it has");
+  static_assert((sizeof(P) + ... + 0) <= 4096, "a kernel's arguments fit in 4 KiB");
+  emulated_kernel<P...> *made =
+      new emulated_kernel<P...>{{name, emulated_kernel<P...>::run, emulated_kernel<P...>::destroy,
+                                 1, true, grid, block, bytes},
+                                kernel,
+                                std::tuple<P...>(arguments...)};
+  int index = 0;
+  std::apply([&](const P &...value) { (emulated_check_value(name, index++, value), ...); },
+             made->arguments);
+  emulated_enqueue_kernel(stream, &made->work);
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* The machine that ACORN_EMULATED_CUDA asks for, and its errors. */
+#include "internal.h"
+
+static struct hidden_lock lock;
+static struct machine machine;
+static bool is_read;
+static uint32_t broken;
+static thread_local cudaError_t last_error;
+static thread_local int current_gpu;
+
+static void read_word(const char *word) {
+  long number = 0;
+  if (const char *colon = strchr(word, ':')) number = atol(colon + 1);
+  if (strcmp(word, "no_driver") == 0) {
+    machine.without_device = cudaErrorInsufficientDriver;
+    machine.driver = 0;
+  } else if (strcmp(word, "old_driver") == 0) {
+    machine.without_device = cudaErrorInsufficientDriver;
+    machine.driver = 11080;
+  } else if (strcmp(word, "no_device") == 0) {
+    machine.without_device = cudaErrorNoDevice;
+  } else if (strncmp(word, "gpus:", 5) == 0) {
+    machine.gpus = (int)number;
+  } else if (strncmp(word, "memory:", 7) == 0) {
+    machine.memory = (size_t)number << 20;
+  } else if (strncmp(word, "kernel_error:", 13) == 0) {
+    machine.failing_launch = number;
+  } else if (*word) {
+    EMULATED_FAIL("ACORN_EMULATED_CUDA: what is '%s'?", word);
+  }
+}
+
+static void read_machine() {
+  machine = (struct machine){cudaSuccess, CUDART_VERSION, 1, (size_t)8 << 30, 0};
+  const char *text = getenv("ACORN_EMULATED_CUDA");
+  char copy[256];
+  snprintf(copy, sizeof copy, "%s", text ? text : "");
+  char *rest;
+  for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+    read_word(word);
+  const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+  if (visible && !*visible) machine.without_device = cudaErrorNoDevice;
+}
+
+const struct machine *machine_get() {
+  hidden_take(&lock);
+  if (!is_read) read_machine();
+  is_read = true;
+  hidden_give(&lock);
+  return &machine;
+}
+
+cudaError_t machine_error(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  return error;
+}
+
+void machine_break() {
+  __atomic_store_n(&broken, 1, __ATOMIC_RELAXED);
+}
+
+cudaError_t machine_broken() {
+  return __atomic_load_n(&broken, __ATOMIC_RELAXED) ? cudaErrorIllegalAddress : cudaSuccess;
+}
+
+/* ---- the calls about errors and devices */
+
+const char *cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+#define ERROR_NAME(name, number, sentence) \
+  case name:                               \
+    return #name;
+    EMULATED_ERRORS(ERROR_NAME)
+#undef ERROR_NAME
+  }
+  return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+#define ERROR_SENTENCE(name, number, sentence) \
+  case name:                                   \
+    return sentence;
+    EMULATED_ERRORS(ERROR_SENTENCE)
+#undef ERROR_SENTENCE
+  }
+  return "unrecognized error code";
+}
+
+cudaError_t cudaPeekAtLastError() {
+  return machine_broken() != cudaSuccess ? machine_broken() : last_error;
+}
+
+cudaError_t cudaGetLastError() {
+  cudaError_t error = cudaPeekAtLastError();
+  last_error = cudaSuccess;
+  return error;
+}
+
+cudaError_t cudaDriverGetVersion(int *version) {
+  *version = machine_get()->driver;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count) {
+  cudaError_t error = machine_get()->without_device;
+  *count = error == cudaSuccess ? machine_get()->gpus : 0;
+  return machine_error(error);
+}
+
+static cudaError_t check_gpu(int gpu) {
+  int count;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return error;
+  return machine_error(gpu >= 0 && gpu < count ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaGetDevice(int *gpu) {
+  *gpu = current_gpu;
+  return check_gpu(0);
+}
+
+cudaError_t cudaSetDevice(int gpu) {
+  cudaError_t error = check_gpu(gpu);
+  if (error == cudaSuccess) current_gpu = gpu;
+  return error;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int gpu) {
+  cudaError_t error = check_gpu(gpu);
+  if (error != cudaSuccess) return error;
+  *properties = (struct cudaDeviceProp){
+      "emulated GPU", machine_get()->memory, (size_t)48 << 10, (size_t)160 << 10, 9, 0, 4, 2048,
+      1 << 20};
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int gpu) {
+  struct cudaDeviceProp properties;
+  cudaError_t error = cudaGetDeviceProperties(&properties, gpu);
+  if (error != cudaSuccess) return error;
+  switch (attribute) {
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = (int)properties.sharedMemPerBlockOptin;
+      return cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+      *value = properties.multiProcessorCount;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = properties.major;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = properties.minor;
+      return cudaSuccess;
+  }
+  return machine_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}

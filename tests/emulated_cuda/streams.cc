@@ -1,0 +1,618 @@
+/* Streams, events and graphs. Each stream is a thread with a queue. */
+#include <pthread.h>
+#include <time.h>
+
+#include <vector>
+
+#include "internal.h"
+
+/* One recording of an event: done once the stream has come to it. */
+struct record {
+  uint32_t is_done, references;
+  uint64_t edge; /* from what the stream did before it to whoever waits for it */
+  double milliseconds;
+};
+
+enum kind { WORK, RECORD, WAIT, END };
+
+struct task {
+  struct task *next;
+  uint64_t edge; /* from the host to the stream */
+  enum kind kind;
+  struct emulated_work *work;
+  struct record *record;
+};
+
+struct emulated_stream {
+  pthread_t thread;
+  struct hidden_lock lock; /* guards first, last */
+  struct task *first, *last;
+  uint32_t given; /* counts tasks; a stream without work waits on it */
+  struct capture *capture;
+  int lane; /* of the capture */
+  struct emulated_stream *next;
+};
+
+struct emulated_event {
+  struct record *record; /* the newest; NULL: none */
+  struct capture *capture;
+  int captured; /* number of the recording in the capture */
+  bool timed;
+};
+
+/* What was captured: the calls in their order. Lane 0 is the stream that the capture began on;
+ * others joined it by waiting for an event of the capture. */
+struct step {
+  int lane;
+  enum kind kind;
+  struct emulated_work *work;
+  int record; /* number of the recording */
+};
+
+struct capture {
+  std::vector<struct step> steps;
+  std::vector<struct emulated_stream *> lanes;
+  std::vector<int> unjoined; /* per lane: 1 while it has work that no other lane waits for */
+  std::vector<int> record_lane;
+  int records;
+  pthread_t thread;
+};
+
+struct emulated_graph {
+  std::vector<struct step> steps;
+  std::vector<struct emulated_stream *> lanes; /* of an instance: 1 and up are its own */
+  int records;
+};
+
+static struct hidden_lock lock; /* guards the list of streams */
+static struct emulated_stream *streams;
+static thread_local int captures_of_thread;
+static long launches;
+
+/* ---- records: from a pool, as memory that the streams free would be a race of its own */
+
+enum { MAX_RECORDS = 1 << 16 };
+static struct record pool[MAX_RECORDS];
+static struct record *unused[MAX_RECORDS];
+static int num_unused, num_used;
+static struct hidden_lock pool_lock;
+
+static struct record *record_create(uint32_t references) {
+  hidden_take(&pool_lock);
+  if (!num_unused && num_used == MAX_RECORDS) EMULATED_FAIL("too many events are waited for");
+  struct record *record = num_unused ? unused[--num_unused] : &pool[num_used++];
+  hidden_give(&pool_lock);
+  record->is_done = 0;
+  record->references = references;
+  return record;
+}
+
+static void record_release(struct record *record) {
+  if (!record || __atomic_sub_fetch(&record->references, 1, __ATOMIC_ACQ_REL) > 0) return;
+  hidden_take(&pool_lock);
+  unused[num_unused++] = record;
+  hidden_give(&pool_lock);
+}
+
+static void record_wait(struct record *record) {
+  hidden_wait(&record->is_done, 0);
+  edge_acquire(&record->edge);
+}
+
+static void record_finish(struct record *record) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  record->milliseconds = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+  edge_release(&record->edge);
+  __atomic_store_n(&record->is_done, 1, __ATOMIC_RELEASE);
+  hidden_wake(&record->is_done);
+}
+
+/* ---- work */
+
+static void work_take(struct emulated_work *work) {
+  __atomic_fetch_add(&work->references, 1, __ATOMIC_RELAXED);
+}
+
+static void work_release(struct emulated_work *work) {
+  if (__atomic_sub_fetch(&work->references, 1, __ATOMIC_ACQ_REL) == 0) work->destroy(work);
+}
+
+static void work_run(struct emulated_work *work) {
+  if (machine_broken() != cudaSuccess) return;
+  if (!work->is_kernel) {
+    work->run(work);
+    return;
+  }
+  long launch = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
+  if (launch == machine_get()->failing_launch)
+    machine_break();
+  else
+    fibers_run(work);
+}
+
+/* ---- a stream's thread */
+
+static struct task *take(struct emulated_stream *stream) {
+  for (;;) {
+    uint32_t given = __atomic_load_n(&stream->given, __ATOMIC_ACQUIRE);
+    hidden_take(&stream->lock);
+    struct task *task = stream->first;
+    if (task) stream->first = task->next;
+    if (!stream->first) stream->last = NULL;
+    hidden_give(&stream->lock);
+    if (task) return task;
+    hidden_wait(&stream->given, given);
+  }
+}
+
+static void *run_stream(void *argument) {
+  struct emulated_stream *stream = (struct emulated_stream *)argument;
+  for (;;) {
+    struct task *task = take(stream);
+    edge_acquire(&task->edge);
+    enum kind kind = task->kind;
+    if (kind == WORK) {
+      work_run(task->work);
+      work_release(task->work);
+    } else if (kind != END) {
+      if (kind == RECORD) record_finish(task->record);
+      if (kind == WAIT) record_wait(task->record);
+      record_release(task->record);
+    }
+    free(task);
+    if (kind == END) break;
+  }
+  fibers_end();
+  return NULL;
+}
+
+/* Takes the work, or a reference of the record. */
+static void give(struct emulated_stream *stream, enum kind kind, struct emulated_work *work,
+                 struct record *record) {
+  struct task *task = (struct task *)calloc(1, sizeof *task);
+  task->kind = kind;
+  task->work = work;
+  task->record = record;
+  edge_release(&task->edge);
+  hidden_take(&stream->lock);
+  if (stream->last)
+    stream->last->next = task;
+  else
+    stream->first = task;
+  stream->last = task;
+  hidden_give(&stream->lock);
+  __atomic_fetch_add(&stream->given, 1, __ATOMIC_RELEASE);
+  hidden_wake(&stream->given);
+}
+
+static void give_record(struct emulated_stream *stream, enum kind kind, struct record *record) {
+  __atomic_fetch_add(&record->references, 1, __ATOMIC_RELAXED);
+  give(stream, kind, NULL, record);
+}
+
+static void synchronize(struct emulated_stream *stream) {
+  struct record *record = record_create(1);
+  give_record(stream, RECORD, record);
+  record_wait(record);
+  record_release(record);
+}
+
+static cudaError_t check_stream(struct emulated_stream *stream, const char *call) {
+  if (!stream) EMULATED_FAIL("%s: the default stream", call);
+  return machine_error(machine_broken());
+}
+
+static cudaError_t create(struct emulated_stream **out) {
+  *out = NULL;
+  cudaError_t error = machine_get()->without_device;
+  if (error != cudaSuccess) return machine_error(error);
+  struct emulated_stream *stream = (struct emulated_stream *)calloc(1, sizeof *stream);
+  if (pthread_create(&stream->thread, NULL, run_stream, stream) != 0)
+    EMULATED_FAIL("no thread for a stream");
+  hidden_take(&lock);
+  stream->next = streams;
+  streams = stream;
+  hidden_give(&lock);
+  *out = stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+  return create(stream);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+  return create(stream);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) {
+  return create(stream);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (!stream) EMULATED_FAIL("cudaStreamDestroy: the default stream");
+  hidden_take(&lock);
+  struct emulated_stream **link = &streams;
+  while (*link != stream) link = &(*link)->next;
+  *link = stream->next;
+  hidden_give(&lock);
+  give(stream, END, NULL, NULL);
+  pthread_join(stream->thread, NULL);
+  free(stream);
+  return machine_error(machine_broken());
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  cudaError_t error = check_stream(stream, "cudaStreamSynchronize");
+  if (error == cudaSuccess) error = streams_refuse_capture();
+  if (error != cudaSuccess) return error;
+  synchronize(stream);
+  return machine_error(machine_broken());
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  cudaError_t error = check_stream(stream, "cudaStreamQuery");
+  if (error != cudaSuccess) return error;
+  hidden_take(&stream->lock);
+  bool is_idle = !stream->first;
+  hidden_give(&stream->lock);
+  if (!is_idle) return cudaErrorNotReady;
+  synchronize(stream);
+  return machine_error(machine_broken());
+}
+
+cudaError_t streams_synchronize() {
+  /* Streams are not destroyed while another thread waits here: the plugin's tests do not. */
+  for (struct emulated_stream *stream = streams; stream; stream = stream->next)
+    if (!stream->capture) synchronize(stream);
+  return machine_error(machine_broken());
+}
+
+cudaError_t streams_refuse_capture() {
+  return machine_error(captures_of_thread ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  cudaError_t error = streams_refuse_capture();
+  return error == cudaSuccess ? streams_synchronize() : error;
+}
+
+/* ---- work that is given, or captured */
+
+static void capture_step(struct emulated_stream *stream, enum kind kind, struct emulated_work *work,
+                         int record) {
+  struct capture *capture = stream->capture;
+  capture->steps.push_back({stream->lane, kind, work, record});
+  if (kind == WORK) capture->unjoined[(size_t)stream->lane] = 1;
+}
+
+/* Takes the work. */
+static cudaError_t submit(struct emulated_stream *stream, struct emulated_work *work) {
+  cudaError_t error = check_stream(stream, work->name);
+  if (error != cudaSuccess)
+    work_release(work);
+  else if (stream->capture)
+    capture_step(stream, WORK, work, 0);
+  else
+    give(stream, WORK, work, NULL);
+  return error;
+}
+
+void emulated_enqueue_kernel(cudaStream_t stream, struct emulated_work *work) {
+  size_t threads = (size_t)work->block.x * work->block.y * work->block.z;
+  if (threads < 1 || threads > 1024 || work->grid.x < 1 || work->grid.y < 1 || work->grid.z < 1 ||
+      work->grid.y > 65535 || work->grid.z > 65535 || work->shared_bytes > (size_t)160 << 10) {
+    machine_error(cudaErrorInvalidConfiguration);
+    work_release(work);
+    return;
+  }
+  submit(stream, work);
+}
+
+/* ---- copies */
+
+struct transfer {
+  struct emulated_work work;
+  void *to;
+  const void *from; /* NULL: value */
+  size_t to_pitch, from_pitch, width, height;
+  int value;
+};
+
+static void transfer_run(struct emulated_work *work) {
+  struct transfer *t = (struct transfer *)work;
+  for (size_t i = 0; i < t->height; i++) {
+    char *to = (char *)t->to + i * t->to_pitch, *from = (char *)t->from + i * t->from_pitch;
+    __tsan_write_range(to, t->width);
+    if (t->from) {
+      __tsan_read_range(from, t->width);
+      memmove(to, from, t->width);
+    } else {
+      memset(to, t->value, t->width);
+    }
+  }
+}
+
+static void transfer_destroy(struct emulated_work *work) {
+  free(work);
+}
+
+static cudaError_t submit_transfer(const struct transfer *given, const char *name,
+                                   cudaStream_t stream) {
+  struct transfer *made = (struct transfer *)calloc(1, sizeof *made);
+  memcpy((void *)made, (const void *)given, sizeof *made);
+  made->work.name = name;
+  made->work.run = transfer_run;
+  made->work.destroy = transfer_destroy;
+  made->work.references = 1;
+  return submit(stream, &made->work);
+}
+
+/* The host's memory has to be pinned, or else the GPU's copy would not be asynchronous: not checked,
+ * but treated as if it were. */
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, enum cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  if (width == 0 || height == 0) return machine_error(machine_broken());
+  memory_check(to, (height - 1) * to_pitch + width,
+               kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
+               "cudaMemcpyAsync to");
+  memory_check(from, (height - 1) * from_pitch + width,
+               kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice,
+               "cudaMemcpyAsync from");
+  struct transfer made = {};
+  made.to = to;
+  made.from = from;
+  made.to_pitch = to_pitch;
+  made.from_pitch = from_pitch;
+  made.width = width;
+  made.height = height;
+  return submit_transfer(&made, "cudaMemcpyAsync", stream);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return machine_error(machine_broken());
+  memory_check(to, bytes, true, "cudaMemsetAsync");
+  struct transfer made = {};
+  made.to = to;
+  made.value = value;
+  made.width = bytes;
+  made.height = 1;
+  return submit_transfer(&made, "cudaMemsetAsync", stream);
+}
+
+struct host_call {
+  struct emulated_work work;
+  cudaHostFn_t function;
+  void *argument;
+};
+
+static void host_call_run(struct emulated_work *work) {
+  struct host_call *call = (struct host_call *)work;
+  call->function(call->argument);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument) {
+  struct host_call *call = (struct host_call *)calloc(1, sizeof *call);
+  call->work.name = "cudaLaunchHostFunc";
+  call->work.run = host_call_run;
+  call->work.destroy = transfer_destroy;
+  call->work.references = 1;
+  call->function = function;
+  call->argument = argument;
+  return submit(stream, &call->work);
+}
+
+/* ---- events */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+  cudaError_t error = machine_get()->without_device;
+  if (error != cudaSuccess) return machine_error(error);
+  struct emulated_event *event = (struct emulated_event *)calloc(1, sizeof *event);
+  event->timed = !(flags & cudaEventDisableTiming);
+  *out = event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (!event) return machine_error(cudaErrorInvalidResourceHandle);
+  record_release(event->record);
+  free(event);
+  return cudaSuccess;
+}
+
+/* The event's newest record, with a reference; NULL: there is none. A thread may wait while another
+ * one records again. */
+static struct hidden_lock event_lock;
+
+static struct record *newest(struct emulated_event *event) {
+  hidden_take(&event_lock);
+  struct record *record = event->record;
+  if (record) __atomic_fetch_add(&record->references, 1, __ATOMIC_RELAXED);
+  hidden_give(&event_lock);
+  return record;
+}
+
+static void set_newest(struct emulated_event *event, struct record *record) {
+  hidden_take(&event_lock);
+  struct record *old = event->record;
+  event->record = record;
+  hidden_give(&event_lock);
+  record_release(old);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  cudaError_t error = check_stream(stream, "cudaEventRecord");
+  if (error != cudaSuccess) return error;
+  if (stream->capture) {
+    struct capture *capture = stream->capture;
+    event->capture = capture;
+    event->captured = capture->records++;
+    capture->record_lane.push_back(stream->lane);
+    capture_step(stream, RECORD, NULL, event->captured);
+    return cudaSuccess;
+  }
+  event->capture = NULL;
+  struct record *record = record_create(1);
+  give_record(stream, RECORD, record);
+  set_newest(event, record);
+  return cudaSuccess;
+}
+
+/* The stream waits for an event of a capture: it joins it, or is in it already. */
+static cudaError_t wait_captured(struct emulated_stream *stream, struct emulated_event *event) {
+  struct capture *capture = event->capture;
+  if (!capture || (stream->capture && stream->capture != capture))
+    return machine_error(cudaErrorStreamCaptureInvalidated);
+  if (!stream->capture) {
+    stream->capture = capture;
+    stream->lane = (int)capture->lanes.size();
+    capture->lanes.push_back(stream);
+    capture->unjoined.push_back(0);
+  }
+  capture->unjoined[(size_t)capture->record_lane[(size_t)event->captured]] = 0;
+  capture->unjoined[(size_t)stream->lane] = 1;
+  capture_step(stream, WAIT, NULL, event->captured);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  cudaError_t error = check_stream(stream, "cudaStreamWaitEvent");
+  if (error != cudaSuccess) return error;
+  if (stream->capture || event->capture) return wait_captured(stream, event);
+  struct record *record = newest(event);
+  if (record) give(stream, WAIT, NULL, record);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  cudaError_t error = streams_refuse_capture();
+  if (error != cudaSuccess) return error;
+  struct record *record = newest(event);
+  if (record) record_wait(record);
+  record_release(record);
+  return machine_error(machine_broken());
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  struct record *record = newest(event);
+  bool is_done = !record || __atomic_load_n(&record->is_done, __ATOMIC_ACQUIRE);
+  if (record && is_done) edge_acquire(&record->edge);
+  record_release(record);
+  if (machine_broken() != cudaSuccess) return machine_error(machine_broken());
+  return is_done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  cudaError_t error = cudaEventQuery(start);
+  if (error == cudaSuccess) error = cudaEventQuery(end);
+  if (error != cudaSuccess) return error;
+  if (!start->record || !end->record || !start->timed || !end->timed)
+    return machine_error(cudaErrorInvalidResourceHandle);
+  *milliseconds = (float)(end->record->milliseconds - start->record->milliseconds);
+  return cudaSuccess;
+}
+
+/* ---- graphs */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode) {
+  cudaError_t error = check_stream(stream, "cudaStreamBeginCapture");
+  if (error != cudaSuccess) return error;
+  if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);
+  struct capture *capture = new struct capture();
+  capture->lanes.push_back(stream);
+  capture->unjoined.push_back(0);
+  stream->capture = capture;
+  stream->lane = 0;
+  captures_of_thread++;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
+  *out = NULL;
+  struct capture *capture = stream->capture;
+  if (!capture || stream->lane != 0) return machine_error(cudaErrorInvalidValue);
+  bool is_joined = true;
+  for (size_t lane = 0; lane < capture->lanes.size(); lane++) {
+    capture->lanes[lane]->capture = NULL;
+    if (lane > 0 && capture->unjoined[lane]) is_joined = false;
+  }
+  captures_of_thread--;
+  struct emulated_graph *graph = new struct emulated_graph();
+  graph->steps = capture->steps;
+  graph->records = capture->records;
+  graph->lanes.resize(capture->lanes.size());
+  delete capture;
+  if (!is_joined) {
+    cudaGraphDestroy(graph);
+    return machine_error(cudaErrorStreamCaptureUnjoined);
+  }
+  *out = graph;
+  return machine_error(machine_broken());
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+  *status = stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
+  struct emulated_graph *instance = new struct emulated_graph(*graph);
+  for (const struct step &step : instance->steps)
+    if (step.work) work_take(step.work);
+  for (size_t lane = 1; lane < instance->lanes.size(); lane++) create(&instance->lanes[lane]);
+  *out = instance;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  cudaError_t error = check_stream(stream, "cudaGraphLaunch");
+  if (error != cudaSuccess) return error;
+  if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);
+  std::vector<struct record *> records((size_t)graph->records);
+  for (struct record *&record : records) record = record_create(1);
+  for (const struct step &step : graph->steps) {
+    struct emulated_stream *lane = step.lane ? graph->lanes[(size_t)step.lane] : stream;
+    if (step.kind == WORK) {
+      work_take(step.work);
+      give(lane, WORK, step.work, NULL);
+    } else {
+      give_record(lane, step.kind, records[(size_t)step.record]);
+    }
+  }
+  for (struct record *record : records) record_release(record);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *, size_t *count) {
+  *count = 0;
+  for (const struct step &step : graph->steps) *count += step.kind == WORK;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  for (const struct step &step : graph->steps)
+    if (step.work) work_release(step.work);
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  for (struct emulated_stream *lane : graph->lanes)
+    if (lane) cudaStreamDestroy(lane);
+  return cudaGraphDestroy(graph);
+}
