@@ -17,11 +17,6 @@ struct head {
                      are lane, lane + WARP, ... */
 };
 
-/* Numbers of shared memory that a warp needs for head.offsets. */
-static __host__ __device__ inline int offsets_of(const struct device_action_values &v) {
-  return v.Z > 1 ? v.Z : 0;
-}
-
 /* Of atom z. */
 DEVICE float offset_at(const struct device_action_values &v, const float *row, int z) {
   float sum = 0;
@@ -71,8 +66,7 @@ DEVICE struct head_softmax softmax_along(const struct device_action_values &v,
   return {largest, total, largest + logf(total)};
 }
 
-DEVICE float mean_along(const struct device_action_values &v, const struct head &head,
-                        int action) {
+DEVICE float mean_along(const struct device_action_values &v, const struct head &head, int action) {
   struct head_softmax softmax = softmax_along(v, head, action);
   float sum = 0;
   for (int z = lane_of_warp(); z < v.Z; z += WARP)
@@ -116,7 +110,7 @@ DEVICE struct best best_action(const struct device_action_values &v, const struc
 
 /* This warp's numbers of them. */
 DEVICE float *numbers_of_warp(float *shared, int numbers) {
-  return numbers > 0 ? shared + (threadIdx.x / WARP) * (unsigned)numbers : shared;
+  return shared + (threadIdx.x / WARP) * (unsigned)numbers;
 }
 
 /* Shared memory of a block of `warps` warps with `numbers` floats each, for LAUNCH_SHARED. */

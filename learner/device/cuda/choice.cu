@@ -157,11 +157,11 @@ DEVICE int random_action(float uniform, float epsilon, int A) {
 KERNEL epsilon_greedy(int32_t *action, float *statistics, const float *heads, int stride,
                       struct device_action_values values, const float *uniform,
                       const float *epsilon, int B) {
-  DYNAMIC_SHARED(float, offsets); /* (WARPS, Z) if Z > 1 */
+  DYNAMIC_SHARED(float, offsets); /* (WARPS, Z) */
   size_t b = row_of_warp();
   if (b >= (size_t)B) return;
   struct head head =
-      head_of(values, heads + b * (size_t)stride, numbers_of_warp(offsets, offsets_of(values)));
+      head_of(values, heads + b * (size_t)stride, numbers_of_warp(offsets, values.Z));
   struct best best = best_action(values, head);
   float u = uniform[b], e = epsilon[b];
   int taken = u >= 0 && u < e ? random_action(u, e, values.A) : best.action;
@@ -177,7 +177,7 @@ void cuda_epsilon_greedy(struct device *d, int32_t *action, float *statistics, c
                          const float *uniform, const float *epsilon, int B) {
   struct cuda *cuda = cuda_of(d);
   if (B == 0) return;
-  LAUNCH_SHARED(epsilon_greedy, blocks_of_rows((size_t)B), BLOCK,
-                warps_bytes(WARPS, offsets_of(*values)), cuda->stream, action, statistics,
-                (const float *)head, stride, *values, uniform, epsilon, B);
+  LAUNCH_SHARED(epsilon_greedy, blocks_of_rows((size_t)B), BLOCK, warps_bytes(WARPS, values->Z),
+                cuda->stream, action, statistics, (const float *)head, stride, *values, uniform,
+                epsilon, B);
 }

@@ -42,7 +42,8 @@ DEVICE float reward_input(const struct device_inputs &in, size_t b) {
 DEVICE float input_at(const struct device_inputs &in, size_t b, int i) {
   const uint8_t *row = in.observation + b * in.row_stride;
   for (int k = 0; k < in.num_tensors; i -= in.tensor[k++].count)
-    if (i < in.tensor[k].count) return element(row + in.tensor[k].row_offset, in.tensor[k].dtype, i);
+    if (i < in.tensor[k].count)
+      return element(row + in.tensor[k].row_offset, in.tensor[k].dtype, i);
   if (in.use_previous_action && i < in.discrete + in.box) return previous_action(in, b, i);
   return reward_input(in, b);
 }
@@ -106,8 +107,7 @@ KERNEL image(P *y, struct picture p, size_t count) {
   unsigned each = (unsigned)(p.stack * p.channels), size = each * (unsigned)p.pixels;
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     struct quotient row = divide(i, size);
-    unsigned pixel = row.rest / each, channel = row.rest % each,
-             k = channel / (unsigned)p.channels;
+    unsigned pixel = row.rest / each, channel = row.rest % each, k = channel / (unsigned)p.channels;
     const uint8_t *frame = frame_at(p, row.whole, (int)k);
     channel -= k * (unsigned)p.channels;
     y[i] = from_float<P>(
@@ -123,15 +123,15 @@ KERNEL image_quads(P *y, struct picture p, unsigned quads, size_t count) {
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     struct quotient row = divide(i, quads);
     uint32_t bytes[S];
-#pragma unroll
+    UNROLL
     for (int k = 0; k < S; k++) {
       const uint8_t *frame = frame_at(p, row.whole, k);
       bytes[k] = frame ? ((const uint32_t *)frame)[row.rest] : 0;
     }
-#pragma unroll
+    UNROLL
     for (int start = 0; start < 4 * S; start += V) {
       pack<P, V> numbers;
-#pragma unroll
+      UNROLL
       for (int j = 0; j < V; j++) {
         int pixel = (start + j) / S, k = (start + j) % S;
         numbers.at[j] = from_float<P>(byte_to_number(bytes[k] >> (8 * pixel) & 0xff));

@@ -64,8 +64,7 @@ DEVICE void trace_advantages(float *vs, float *advantage, const struct trace_roo
   int lane = lane_of_warp();
   for (int k = warp_of_block(); k < count; k += WARPS) {
     size_t i = (size_t)(first + k) * (size_t)v.N + (size_t)n, next = i + (size_t)v.N;
-    float discount = v.flags[next] & STEP_TERMINATED ? 0 : v.discount,
-          excess = room.delta[k][lane];
+    float discount = v.flags[next] & STEP_TERMINATED ? 0 : v.discount, excess = room.delta[k][lane];
     float vs_next = value[next] + (k + 1 < count ? room.delta[k + 1][lane] : after);
     float gain = clipped(v, ratio_at(v, i), v.pg_rho_clip) *
                  (reward_after(v, first + k, n) + discount * vs_next - value[i]);
@@ -129,7 +128,7 @@ KERNEL loss_sums(float *part, struct device_trace v, struct loss_arrays a, size_
   float sums[ACTOR_CRITIC_SUMS] = {};
   for (size_t i = grid_first(); i < steps; i += grid_step())
     if (!(v.flags[i] & STEP_TRUNCATED)) add_step(sums, v, a, i);
-#pragma unroll
+  UNROLL
   for (int k = 0; k < ACTOR_CRITIC_SUMS; k++) {
     float sum = block_sum(sums[k]);
     if (threadIdx.x == 0) part[(size_t)k * gridDim.x + blockIdx.x] = sum;

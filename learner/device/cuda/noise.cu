@@ -30,7 +30,7 @@ KERNEL noisy(float *__restrict__ y, const float *__restrict__ mean, const float 
                    noise = load_pack<float, V>(out + (size_t)at.rest * V);
     if (mean) sum = load_pack<float, V>(mean + i * V);
     float of_input = in ? in[at.whole] : 1;
-#pragma unroll
+    UNROLL
     for (int k = 0; k < V; k++) sum.at[k] += factor.at[k] * (of_input * noise.at[k]);
     store_pack(y + i * V, sum);
   }

@@ -28,7 +28,7 @@ template <int V>
 DEVICE double squares_at(const float *g, size_t i) {
   pack<float, V> x = load_pack<float, V>(g + i);
   double sum = 0;
-#pragma unroll
+  UNROLL
   for (int k = 0; k < V; k++) sum += (double)x.at[k] * (double)x.at[k];
   return sum;
 }
@@ -38,7 +38,6 @@ template <int V>
 KERNEL sum_squares(double *part, const float *g, size_t P) {
   size_t first = grid_first(), step = grid_step(), packs = P / V;
   double sum = 0;
-#pragma unroll 4
   for (size_t i = first; i < packs; i += step) sum += squares_at<V>(g, i * V);
   for (size_t i = packs * V + first; i < P; i += step) sum += squares_at<1>(g, i);
   sum = block_sum_double(sum);
@@ -110,7 +109,7 @@ template <int V, typename Step>
 DEVICE void update_at(const struct optimised &o, size_t i, const Step &step) {
   pack<float, V> p = load_pack<float, V>(o.p + i), first = load_pack<float, V>(o.first + i),
                  second = load_pack<float, V>(o.second + i), g = load_pack<float, V>(o.g + i);
-#pragma unroll
+  UNROLL
   for (int k = 0; k < V; k++) update(step, p.at[k], first.at[k], second.at[k], g.at[k]);
   store_pack(o.p + i, p);
   store_pack(o.first + i, first);
@@ -167,8 +166,8 @@ KERNEL adam(struct optimised o, const float *norm, const struct device_schedule 
     shared[0] = step.scale, shared[1] = step.rate, shared[2] = step.unbias, shared[3] = step.add;
   }
   __syncthreads();
-  update_all<V>(o, adam_step{shared[0], shared[1], shared[2], shared[3], settings.beta1,
-                             settings.beta2});
+  update_all<V>(
+      o, adam_step{shared[0], shared[1], shared[2], shared[3], settings.beta1, settings.beta2});
 }
 
 void cuda_adam(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
@@ -181,8 +180,7 @@ void cuda_adam(struct device *d, real *p, real *m, real *v, const real *g, const
     LAUNCH(adam<4>, blocks_for(P / 4), BLOCK, cuda->stream, o, (const float *)norm, schedule,
            settings);
   else
-    LAUNCH(adam<1>, blocks_for(P), BLOCK, cuda->stream, o, (const float *)norm, schedule,
-           settings);
+    LAUNCH(adam<1>, blocks_for(P), BLOCK, cuda->stream, o, (const float *)norm, schedule, settings);
 }
 
 /* ---- RMSProp */

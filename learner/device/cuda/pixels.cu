@@ -50,7 +50,7 @@ struct largest {
 
 template <typename P, int V>
 DEVICE void take_larger(struct largest<V> &largest, const pack<P, V> &x, int place) {
-#pragma unroll
+  UNROLL
   for (int k = 0; k < V; k++) {
     float value = to_float(x.at[k]);
     if (value <= largest.value[k]) continue;
@@ -70,15 +70,14 @@ KERNEL pool_forward(P *__restrict__ y, uint8_t *__restrict__ choice, const P *__
     const P *image = x + at.b * (size_t)s.H * (size_t)s.W * s.packs * V + (size_t)at.pack * V;
     struct largest<V> largest;
     for (int k = 0; k < V; k++) largest.value[k] = -INFINITY, largest.place.at[k] = 0;
-#pragma unroll
-    for (int r = 0; r < size; r++)
-#pragma unroll
-      for (int c = 0; c < size; c++) {
-        int row = top + r, column = left + c;
-        if (row < 0 || row >= s.H || column < 0 || column >= s.W) continue;
-        size_t pixel = (size_t)row * (size_t)s.W + (size_t)column;
-        take_larger<P, V>(largest, load_pack<P, V>(image + pixel * s.packs * V), r * size + c);
-      }
+    UNROLL
+    for (int r = 0; r < size; r++) UNROLL
+    for (int c = 0; c < size; c++) {
+      int row = top + r, column = left + c;
+      if (row < 0 || row >= s.H || column < 0 || column >= s.W) continue;
+      size_t pixel = (size_t)row * (size_t)s.W + (size_t)column;
+      take_larger<P, V>(largest, load_pack<P, V>(image + pixel * s.packs * V), r * size + c);
+    }
     pack<P, V> values;
     for (int k = 0; k < V; k++) values.at[k] = from_float<P>(largest.value[k]);
     store_pack(y + i * V, values);
@@ -115,11 +114,11 @@ KERNEL pool_backward(P *__restrict__ dx, const P *__restrict__ dy,
       for (int column = left; column <= right; column++) {
         size_t window = image + (size_t)row * (size_t)s.columns + (size_t)column,
                from = (window * s.packs + (unsigned)at.pack) * V;
-        int place = (at.row + s.above - row * s.stride) * s.size + at.column + s.left -
-                    column * s.stride;
+        int place =
+            (at.row + s.above - row * s.stride) * s.size + at.column + s.left - column * s.stride;
         pack<P, V> gradient = load_pack<P, V>(dy + from);
         pack<uint8_t, V> chosen = load_pack<uint8_t, V>(choice + from);
-#pragma unroll
+        UNROLL
         for (int k = 0; k < V; k++)
           if (chosen.at[k] == place) sum[k] += to_float(gradient.at[k]);
       }
@@ -206,7 +205,7 @@ DEVICE float positive(float x) {
 template <typename P, int V>
 DEVICE void relu_at(P *y, const P *x, size_t i) {
   pack<P, V> values = load_pack<P, V>(x + i);
-#pragma unroll
+  UNROLL
   for (int k = 0; k < V; k++) values.at[k] = from_float<P>(positive(to_float(values.at[k])));
   store_pack(y + i, values);
 }
@@ -215,7 +214,7 @@ template <typename P, int V>
 DEVICE void relu_backward_at(P *dx, const P *dy, const P *y, size_t i) {
   pack<P, V> sum = load_pack<P, V>(dx + i), more = load_pack<P, V>(dy + i),
              output = load_pack<P, V>(y + i);
-#pragma unroll
+  UNROLL
   for (int k = 0; k < V; k++)
     if (to_float(output.at[k]) > 0)
       sum.at[k] = from_float<P>(to_float(sum.at[k]) + to_float(more.at[k]));
@@ -226,7 +225,7 @@ template <typename Y, typename X, int V>
 DEVICE void convert_at(Y *y, const X *x, size_t i) {
   pack<X, V> from = load_pack<X, V>(x + i);
   pack<Y, V> to;
-#pragma unroll
+  UNROLL
   for (int k = 0; k < V; k++) to.at[k] = from_float<Y>(to_float(from.at[k]));
   store_pack(y + i, to);
 }

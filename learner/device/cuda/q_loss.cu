@@ -72,13 +72,13 @@ DEVICE void count_steps(const struct q_room &room, const struct device_q_loss &l
 
 /* The last block counts. */
 KERNEL q_rows(struct q_room room, struct device_q_loss loss, size_t rows) {
-  DYNAMIC_SHARED(float, offsets); /* (WARPS, offsets_of(values)) */
+  DYNAMIC_SHARED(float, offsets); /* (WARPS, Z) */
   if (blockIdx.x == gridDim.x - 1) {
     count_steps(room, loss);
     return;
   }
   size_t i = row_of_warp() + (size_t)loss.N;
-  if (i < rows) row_value(room, loss, i, numbers_of_warp(offsets, offsets_of(loss.values)));
+  if (i < rows) row_value(room, loss, i, numbers_of_warp(offsets, loss.values.Z));
 }
 
 /* ---- returns: G_t = reward + discount * v(x_row); discount 0: without v */
@@ -122,8 +122,7 @@ DEVICE void write_gradients(float *drow, const struct device_action_values &v, i
 DEVICE void write_gradient(float *drow, const struct device_action_values &v, int action,
                            float gradient) {
   float shared = v.dueling ? gradient / (float)v.A : 0;
-  for (int a = lane_of_warp(); a < v.A; a += WARP)
-    drow[a] = (a == action ? gradient : 0) - shared;
+  for (int a = lane_of_warp(); a < v.A; a += WARP) drow[a] = (a == action ? gradient : 0) - shared;
   if (v.dueling && lane_of_warp() == 0) drow[v.A] = gradient;
 }
 
@@ -174,8 +173,7 @@ DEVICE int target_atoms(const struct q_atoms &atoms, const struct q_room &room,
     struct head head = head_of(v, row_at(loss, loss.target, g.row), atoms.offsets);
     struct head_softmax softmax = softmax_along(v, head, action);
     for (int z = lane; z < v.Z; z += WARP) {
-      atoms.probability[z] =
-          expf(logit_at(v, head, action, z) - softmax.largest) / softmax.total;
+      atoms.probability[z] = expf(logit_at(v, head, action, z) - softmax.largest) / softmax.total;
       atoms.place[z] = place_of(v, g.reward + poison + g.discount * atom_at(v, z));
     }
   }
@@ -252,7 +250,7 @@ DEVICE void q_step_sums(float sums[Q_SUMS], float *drow, float *td, const struct
 
 KERNEL q_steps(float *dhead, float *td, struct q_room room, struct device_q_loss loss,
                size_t steps) {
-  DYNAMIC_SHARED(float, shared); /* Z > 1: (WARPS, 3 Z) */
+  DYNAMIC_SHARED(float, shared); /* (WARPS, 3 Z) */
   SHARED float of_warps[WARPS][Q_SUMS];
   float sums[Q_SUMS] = {};
   size_t i = row_of_warp();
@@ -265,7 +263,7 @@ KERNEL q_steps(float *dhead, float *td, struct q_room room, struct device_q_loss
       if (lane_of_warp() == 0) td[i] = 0;
     }
   }
-#pragma unroll
+  UNROLL
   for (int k = 0; k < Q_SUMS; k++)
     if (lane_of_warp() == k) of_warps[warp_of_block()][k] = sums[k];
   __syncthreads();
@@ -315,11 +313,10 @@ void cuda_q_loss(struct device *d, real *dhead, real *td, float *priority, real 
   size_t steps = (size_t)loss->T * (size_t)loss->N, rows = steps + (size_t)loss->N;
   unsigned blocks = blocks_of_rows(steps);
   struct q_room room = room_of(cuda, loss, blocks);
-  int offsets = offsets_of(loss->values);
   if (blocks == 0) return;
-  LAUNCH_SHARED(q_rows, blocks + 1, BLOCK, warps_bytes(WARPS, offsets), cuda->stream, room, *loss,
-                rows);
-  LAUNCH_SHARED(q_steps, blocks, BLOCK, warps_bytes(WARPS, 3 * offsets), cuda->stream,
+  LAUNCH_SHARED(q_rows, blocks + 1, BLOCK, warps_bytes(WARPS, loss->values.Z), cuda->stream, room,
+                *loss, rows);
+  LAUNCH_SHARED(q_steps, blocks, BLOCK, warps_bytes(WARPS, 3 * loss->values.Z), cuda->stream,
                 (float *)dhead, (float *)td, room, *loss, steps);
   LAUNCH(q_windows, 1 + blocks_of_rows((size_t)loss->N), BLOCK, cuda->stream, priority,
          (float *)sums, (const float *)td, room, *loss, blocks);
@@ -338,19 +335,18 @@ DEVICE float distance_of(const struct device_action_values &v, const struct head
     total += fabsf(q);
     largest = fmaxf(largest, fabsf(q));
   }
-  if (!together)
-    squares = warp_sum(squares), total = warp_sum(total), largest = warp_max(largest);
+  if (!together) squares = warp_sum(squares), total = warp_sum(total), largest = warp_max(largest);
   return total == 0 ? 0 : sqrtf(squares) / largest;
 }
 
 KERNEL distances(float *distance, const float *heads_a, const float *heads_b, int stride,
                  struct device_action_values v, int B) {
-  DYNAMIC_SHARED(float, shared); /* (WARPS, 2 offsets_of(values)) */
+  DYNAMIC_SHARED(float, shared); /* (WARPS, 2 Z) */
   size_t i = row_of_warp();
   if (i >= (size_t)B) return;
-  float *offsets = numbers_of_warp(shared, 2 * offsets_of(v));
+  float *offsets = numbers_of_warp(shared, 2 * v.Z);
   struct head a = head_of(v, heads_a + i * (size_t)stride, offsets),
-              b = head_of(v, heads_b + i * (size_t)stride, offsets + offsets_of(v));
+              b = head_of(v, heads_b + i * (size_t)stride, offsets + v.Z);
   float of_row = distance_of(v, a, b);
   if (lane_of_warp() == 0) distance[i] = of_row;
 }
@@ -367,8 +363,8 @@ void cuda_q_distance(struct device *d, real *distance, const real *head_a, const
   struct cuda *cuda = cuda_of(d);
   float *rows = (float *)cuda_scratch(cuda, (size_t)B * sizeof *rows);
   if (B == 0) return;
-  LAUNCH_SHARED(distances, blocks_of_rows((size_t)B), BLOCK,
-                warps_bytes(WARPS, 2 * offsets_of(*values)), cuda->stream, rows,
-                (const float *)head_a, (const float *)head_b, stride, *values, B);
+  LAUNCH_SHARED(distances, blocks_of_rows((size_t)B), BLOCK, warps_bytes(WARPS, 2 * values->Z),
+                cuda->stream, rows, (const float *)head_a, (const float *)head_b, stride, *values,
+                B);
   LAUNCH(mean_of, 1, BLOCK, cuda->stream, (float *)distance, rows, B);
 }

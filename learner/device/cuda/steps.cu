@@ -38,7 +38,6 @@ DEVICE int lane_of_thread(int width) {
 template <int V>
 DEVICE void copy_row(uint8_t *__restrict__ y, const uint8_t *__restrict__ x, size_t bytes, int lane,
                      int width) {
-#pragma unroll 4
   for (size_t i = (size_t)lane * V; i < bytes; i += (size_t)width * V)
     store_pack<uint8_t, V>(y + i, load_pack<uint8_t, V>(x + i));
 }
@@ -70,7 +69,8 @@ DEVICE uint32_t record_word(const struct device_pool &pool, const struct device_
   int S = pool.statistics, action = word - STATISTICS_WORD - S, A = pool.action_bytes / 4;
   if (word == REWARD_WORD) return load_word(steps.reward, b);
   if (word == FLAGS_WORD) return steps.flags[b];
-  if (action < 0) return load_word(steps.statistics, b * (size_t)S + (size_t)(word - STATISTICS_WORD));
+  if (action < 0)
+    return load_word(steps.statistics, b * (size_t)S + (size_t)(word - STATISTICS_WORD));
   return action < A ? load_word(steps.action, b * (size_t)A + (size_t)action) : 0;
 }
 
@@ -163,8 +163,7 @@ KERNEL gather(struct device_steps steps, int N, int column, struct device_pool p
   int step = (int)index, lane = lane_of_thread(width), before = step - length;
   size_t from = before < 0 ? row_of_step(unroll, step) : (size_t)unroll.before[before];
   int64_t to = column + (int64_t)N * (before < 0 ? step : -1 - before);
-  if (before < 0)
-    gather_record(steps, (size_t)to, pool, unroll, step, from, lane, width);
+  if (before < 0) gather_record(steps, (size_t)to, pool, unroll, step, from, lane, width);
   copy_row<V>(steps.observation + to * (int64_t)pool.row_stride,
               pool.observation + from * pool.row_stride, pool.row_stride, lane, width);
 }
