@@ -7,6 +7,8 @@
 
 #include "learner/device/cuda/portable.h"
 
+#define UNROLL
+
 struct emulated_matrix_lane {
   const bf16 *row;
   unsigned a[4], b[2];

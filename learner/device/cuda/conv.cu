@@ -1,7 +1,8 @@
 /* Convolutions: conv_forward, conv_backward, each by the fastest way that takes the window. */
 #include "learner/device/cuda/conv.h"
 
-struct conv_shape conv_shape_of(const struct device_window *window, int B) {
+struct conv_shape conv_shape_of(const struct cuda *cuda, const struct device_window *window,
+                                int B) {
   struct conv_shape s = {};
   s.H = window->H;
   s.W = window->W;
@@ -14,6 +15,7 @@ struct conv_shape conv_shape_of(const struct device_window *window, int B) {
   s.above = device_window_before(window, window->H);
   s.left = device_window_before(window, window->W);
   s.B = B;
+  s.low = cuda->low_pixels;
   return s;
 }
 
@@ -28,12 +30,12 @@ void cuda_conv_forward(struct device *d, real *y, const real *x, const real *wei
   CHECK(act != ACTIVATION_TANH && !(act && residual), "a convolution with activation %d", act);
   struct cuda *cuda = cuda_of(d);
   struct conv_forward f = {};
-  f.shape = conv_shape_of(window, B);
-  f.y = (float *)y;
-  f.x = (const float *)x;
+  f.shape = conv_shape_of(cuda, window, B);
+  f.y = y;
+  f.x = x;
   f.weights = (const float *)weights;
   f.b = (const float *)b;
-  f.residual = (const float *)residual;
+  f.residual = residual;
   f.act = act;
   if (tiles_take(cuda, &f.shape))
     conv_tiles_forward(cuda, &f);
@@ -58,13 +60,13 @@ void cuda_conv_backward(struct device *d, real *dx, real *dw, real *db, real *dy
                         const struct device_window *window, int B, bool add) {
   struct cuda *cuda = cuda_of(d);
   struct conv_backward b = {};
-  b.shape = conv_shape_of(window, B);
-  b.dx = (float *)dx;
+  b.shape = conv_shape_of(cuda, window, B);
+  b.dx = dx;
   b.dw = (float *)dw;
   b.db = (float *)db;
-  b.dy = (float *)dy;
-  b.y = (const float *)y;
-  b.x = (const float *)x;
+  b.dy = dy;
+  b.y = y;
+  b.x = x;
   b.weights = (const float *)weights;
   b.act = act;
   b.add = add;

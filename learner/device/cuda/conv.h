@@ -11,25 +11,30 @@ struct conv_shape {
   int H, W, C, O, size, stride;
   int h, w, above, left;
   int B;
+  bool low; /* images, x, y and their gradients, are bf16; weights and biases always float */
 };
 
 /* Arguments as in device.h, of one pass. */
 struct conv_forward {
   struct conv_shape shape;
-  float *y;
-  const float *x, *weights, *b, *residual;
+  void *y;
+  const void *x, *residual;
+  const float *weights, *b;
   enum activation act;
 };
 
 struct conv_backward {
   struct conv_shape shape;
-  float *dx, *dw, *db, *dy; /* dx: NULL or (B, H, W, C) */
-  const float *y, *x, *weights;
+  void *dx, *dy; /* dx: NULL or (B, H, W, C) */
+  const void *y, *x;
+  float *dw, *db;
+  const float *weights;
   enum activation act;
   bool add;
 };
 
-struct conv_shape conv_shape_of(const struct device_window *window, int B);
+struct conv_shape conv_shape_of(const struct cuda *cuda, const struct device_window *window,
+                                int B);
 
 static inline int conv_places(const struct conv_shape *s) {
   return s->size * s->size;

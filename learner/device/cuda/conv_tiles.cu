@@ -7,15 +7,15 @@
 
 enum { THREADS = 256, WARPS = THREADS / WARP, MOST_BLOCKS = 4, PAD = 8, PIXELS = 16, TWO = 2 };
 
-template <typename X, typename Y>
+template <typename P>
 struct convolution {
   struct conv_shape s;
   struct tiling t;
-  Y *y;
-  const X *x;
+  P *y;
+  const P *x;
   const bf16 *weights; /* WEIGHTS_TILES: (K, N) */
   const float *b;      /* NULL: none */
-  const Y *residual;
+  const P *residual;
   bool relu, vectors, full; /* full: as many channels are written as the product has columns */
 };
 
@@ -23,36 +23,36 @@ struct convolution {
 
 template <int COUNT>
 DEVICE void add_channels(float value[COUNT], const float *x, int count) {
-  for (int i = 0; i < COUNT; i++)
+  UNROLL for (int i = 0; i < COUNT; i++)
     if (i < count) value[i] += x[i];
 }
 
 template <int COUNT>
 DEVICE void add_channels(float value[COUNT], const bf16 *x, int count) {
-  for (int i = 0; i < COUNT; i++)
+  UNROLL for (int i = 0; i < COUNT; i++)
     if (i < count) value[i] += to_float(x[i]);
 }
 
 template <int COUNT>
 DEVICE void store_channels(float *y, const float value[COUNT], int count, bool full) {
   if (full) {
-    for (int i = 0; i < COUNT; i += 4)
+    UNROLL for (int i = 0; i < COUNT; i += 4)
       *(float4 *)(y + i) = make_float4(value[i], value[i + 1], value[i + 2], value[i + 3]);
     return;
   }
-  for (int i = 0; i < COUNT; i++)
+  UNROLL for (int i = 0; i < COUNT; i++)
     if (i < count) y[i] = value[i];
 }
 
 template <int COUNT>
 DEVICE void store_channels(bf16 *y, const float value[COUNT], int count, bool full) {
   if (full) {
-    for (int i = 0; i < COUNT; i += 4)
+    UNROLL for (int i = 0; i < COUNT; i += 4)
       *(uint2 *)(y + i) = make_uint2(pack_bf16(value[i], value[i + 1]),
                                      pack_bf16(value[i + 2], value[i + 3]));
     return;
   }
-  for (int i = 0; i < COUNT; i++)
+  UNROLL for (int i = 0; i < COUNT; i++)
     if (i < count) y[i] = to_bf16(value[i]);
 }
 
@@ -68,10 +68,10 @@ DEVICE void multiply_windows(float sum[TWO][TILES][4], const bf16 *patch, const 
     unsigned a[TWO][4];
     int at = offset[k / CHUNK + lane / 16];
     for (int m = 0; m < TWO; m++) load_matrices(a[m], patch + start[m] + at);
-    for (int n = 0; n < TILES; n += 2) {
+    UNROLL for (int n = 0; n < TILES; n += 2) {
       unsigned b[4];
       load_transposed(b, mine + (size_t)k * (8 * TILES + PAD) + 8 * n);
-      for (int m = 0; m < TWO; m++) {
+      UNROLL for (int m = 0; m < TWO; m++) {
         multiply_add(sum[m][n], a[m], b);
         multiply_add(sum[m][n + 1], a[m], b + 2);
       }
@@ -80,8 +80,8 @@ DEVICE void multiply_windows(float sum[TWO][TILES][4], const bf16 *patch, const 
 }
 
 /* Writes a row of the product: `pixel` of the block's. bias: of this lane's channels. */
-template <typename X, typename Y, int TILES>
-DEVICE void write_pixel(const struct convolution<X, Y> &c, const struct tile_part &part,
+template <typename P, int TILES>
+DEVICE void write_pixel(const struct convolution<P> &c, const struct tile_part &part,
                         const float sum[TILES][4], int half, const float bias[2 * TILES],
                         int pixel) {
   const struct conv_shape &s = c.s;
@@ -91,7 +91,7 @@ DEVICE void write_pixel(const struct convolution<X, Y> &c, const struct tile_par
   int first = (int)threadIdx.x % 4 * 2 * TILES, count = s.O - first;
   size_t to = (((size_t)(part.image + image) * s.h + part.row + row) * s.w + column) * s.O + first;
   float value[2 * TILES];
-  for (int i = 0; i < 2 * TILES; i++) {
+  UNROLL for (int i = 0; i < 2 * TILES; i++) {
     value[i] = sum[i / 2][2 * half + i % 2] + bias[i];
     if (c.relu) value[i] = fmaxf(value[i], 0);
   }
@@ -99,8 +99,8 @@ DEVICE void write_pixel(const struct convolution<X, Y> &c, const struct tile_par
   store_channels<2 * TILES>(c.y + to, value, count, c.full);
 }
 
-template <typename X, typename Y, int TILES>
-DEVICE void convolve_part(const struct convolution<X, Y> &c, const struct tile_part &part,
+template <typename P, int TILES>
+DEVICE void convolve_part(const struct convolution<P> &c, const struct tile_part &part,
                           const bf16 *patch, const int *offset, const bf16 *weights,
                           const float bias[2 * TILES]) {
   int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
@@ -111,9 +111,9 @@ DEVICE void convolve_part(const struct convolution<X, Y> &c, const struct tile_p
     for (int m = 0; m < TWO; m++)
       start[m] = window_start(c.t, c.s, min(first + PIXELS * m + lane % 16, pixels - 1));
     multiply_windows<TILES>(sum, patch, start, offset, weights, c.t.K);
-    for (int m = 0; m < TWO; m++)
-      for (int half = 0; half < 2; half++)
-        write_pixel<X, Y, TILES>(c, part, sum[m], half, bias,
+    UNROLL for (int m = 0; m < TWO; m++)
+      UNROLL for (int half = 0; half < 2; half++)
+        write_pixel<P, TILES>(c, part, sum[m], half, bias,
                                  first + PIXELS * m + lane / 4 + 8 * half);
   }
 }
@@ -126,14 +126,14 @@ DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
         *(const uint4 *)(weights + (size_t)i * 8);
 }
 
-template <typename X, typename Y, int TILES>
-static __global__ void __launch_bounds__(THREADS) convolve(struct convolution<X, Y> c) {
+template <typename P, int TILES>
+static __global__ void __launch_bounds__(THREADS) convolve(struct convolution<P> c) {
   DYNAMIC_SHARED(bf16, weights);
   bf16 *patch = weights + (size_t)c.t.K * (8 * TILES + PAD);
   int *offset = (int *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
   int first = (int)threadIdx.x % 4 * 2 * TILES;
   float bias[2 * TILES];
-  for (int i = 0; i < 2 * TILES; i++) bias[i] = c.b && first + i < c.s.O ? c.b[first + i] : 0;
+  UNROLL for (int i = 0; i < 2 * TILES; i++) bias[i] = c.b && first + i < c.s.O ? c.b[first + i] : 0;
   load_weights<TILES>(weights, c.weights, c.t.K);
   fill_offsets(offset, c.t, c.s);
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
@@ -141,7 +141,7 @@ static __global__ void __launch_bounds__(THREADS) convolve(struct convolution<X,
     __syncthreads(); /* the last part's patch is read no more */
     load_patch(patch, c.x, c.t, c.s, part, c.vectors);
     __syncthreads();
-    convolve_part<X, Y, TILES>(c, part, patch, offset, weights, bias);
+    convolve_part<P, TILES>(c, part, patch, offset, weights, bias);
   }
 }
 
@@ -157,16 +157,16 @@ static bool is_aligned(const void *at) {
   return (uintptr_t)at % 16 == 0;
 }
 
-template <typename X, typename Y, int TILES>
-static void launch_tiles(struct cuda *cuda, const struct convolution<X, Y> *c) {
+template <typename P, int TILES>
+static void launch_tiles(struct cuda *cuda, const struct convolution<P> *c) {
   size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
-  void (*kernel)(struct convolution<X, Y>) = convolve<X, Y, TILES>;
+  void (*kernel)(struct convolution<P>) = convolve<P, TILES>;
   unsigned blocks = blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work);
   LAUNCH_SHARED(kernel, blocks, THREADS, bytes, cuda->stream, *c);
 }
 
-template <typename X, typename Y>
-static void launch(struct cuda *cuda, struct convolution<X, Y> *c) {
+template <typename P>
+static void launch(struct cuda *cuda, struct convolution<P> *c) {
   const struct conv_shape *s = &c->s;
   bool fits = tiling_choose(&c->t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
   CHECK(fits, "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
@@ -174,30 +174,38 @@ static void launch(struct cuda *cuda, struct convolution<X, Y> *c) {
   c->full = s->O == tile_columns(s->O) && is_aligned(c->y);
   switch (tile_columns(s->O)) {
     case 16:
-      launch_tiles<X, Y, 2>(cuda, c);
+      launch_tiles<P, 2>(cuda, c);
       break;
     case 32:
-      launch_tiles<X, Y, 4>(cuda, c);
+      launch_tiles<P, 4>(cuda, c);
       break;
     default:
-      launch_tiles<X, Y, 8>(cuda, c);
+      launch_tiles<P, 8>(cuda, c);
       break;
   }
 }
 
-void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
-  struct convolution<float, float> c = {};
+template <typename P>
+static void forward_of(struct cuda *cuda, const struct conv_forward *f) {
+  struct convolution<P> c = {};
   const struct conv_shape *s = &f->shape;
   int columns;
   c.s = *s;
-  c.y = f->y;
-  c.x = f->x;
+  c.y = (P *)f->y;
+  c.x = (const P *)f->x;
   c.weights =
       cuda_weights(cuda, &columns, f->weights, WEIGHTS_TILES, conv_places(s), s->C, s->O);
   c.b = f->b;
-  c.residual = f->residual;
+  c.residual = (const P *)f->residual;
   c.relu = f->act == ACTIVATION_RELU;
   launch(cuda, &c);
+}
+
+void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
+  if (f->shape.low)
+    forward_of<bf16>(cuda, f);
+  else
+    forward_of<float>(cuda, f);
 }
 
 /* The window that reads what was written and writes what was read. */
@@ -214,16 +222,24 @@ static struct conv_shape shape_back(const struct conv_shape *s) {
   return back;
 }
 
-void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
-  struct convolution<float, float> c = {};
+template <typename P>
+static void inputs_of(struct cuda *cuda, const struct conv_backward *b) {
+  struct convolution<P> c = {};
   const struct conv_shape *s = &b->shape;
   int columns;
   c.s = shape_back(s);
-  c.y = b->dx;
-  c.x = b->dy;
+  c.y = (P *)b->dx;
+  c.x = (const P *)b->dy;
   c.weights =
       cuda_weights(cuda, &columns, b->weights, WEIGHTS_TILES_BACK, conv_places(s), s->C, s->O);
   launch(cuda, &c);
+}
+
+void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
+  if (b->shape.low)
+    inputs_of<bf16>(cuda, b);
+  else
+    inputs_of<float>(cuda, b);
 }
 
 bool conv_tiles_inputs_take(const struct cuda *cuda, const struct conv_shape *shape) {

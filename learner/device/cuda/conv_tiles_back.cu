@@ -1,12 +1,14 @@
 /* The gradient of a convolution's weights in bf16: the patch of conv_tiles.h, transposed by the
  * matrix loads, times the gradient of what was written, which goes through the ReLU on its way in.
- * A warp has some rows of the weights throughout, a block some of the images; what the blocks sum
+ * A warp has some rows of the weights throughout, a block some of the images (and 32 columns); what the blocks sum
  * is added in order by a second kernel. Floor: x, dy (and y) once; dy is written where there is a
  * ReLU. */
 #include "learner/device/cuda/conv_tiles.h"
 #include "learner/device/cuda/weights.h"
 
-enum { MOST_WARPS = 16, MOST_WARPS_WIDE = 9, MOST_BLOCKS = 2, PAD = 8, PIXELS = 16 };
+/* Warps of a block, so that a lane has registers for its sums; columns of a block: 64 are two
+ * blocks' work. */
+enum { MOST_WARPS = 12, MOST_COLUMNS = 32, MOST_BLOCKS = 2, PAD = 8, PIXELS = 16 };
 
 template <typename P>
 struct gradient {
@@ -67,13 +69,13 @@ DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool v
   return word;
 }
 
-/* above (pixels, N + PAD) = dy of the part, zeros where there is none. */
+/* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is none. */
 template <typename P, int TILES>
 DEVICE void load_above(bf16 *above, const struct gradient<P> &g, const struct tile_part &part,
                        int pixels) {
   const struct conv_shape &s = g.s;
   for (int i = (int)threadIdx.x; i < pixels * TILES; i += (int)blockDim.x) {
-    int pixel = i / TILES, o = i % TILES * CHUNK;
+    int pixel = i / TILES, column = i % TILES * CHUNK, o = (int)blockIdx.y * 8 * TILES + column;
     int image = pixel / (g.t.rows * s.w), rest = pixel % (g.t.rows * s.w), row = rest / s.w;
     uint4 word = {0, 0, 0, 0};
     if (image < part.images && row < part.rows && o < s.O) {
@@ -81,7 +83,7 @@ DEVICE void load_above(bf16 *above, const struct gradient<P> &g, const struct ti
       word = turn_channels(g.dy + at + o, g.y + at + o, min((int)CHUNK, s.O - o), g.relu,
                            g.dy_vectors);
     }
-    *(uint4 *)(above + (size_t)pixel * (8 * TILES + PAD) + o) = word;
+    *(uint4 *)(above + (size_t)pixel * (8 * TILES + PAD) + column) = word;
   }
 }
 
@@ -101,40 +103,42 @@ DEVICE void multiply_transposed(struct sums<ROWS, TILES> &sum, const bf16 *patch
   const unsigned ones[4] = {0x3f803f80, 0x3f803f80, 0x3f803f80, 0x3f803f80};
   for (int first = 0; first < pixels; first += PIXELS) {
     unsigned b[TILES][2];
-    for (int n = 0; n < TILES; n += 2)
+    UNROLL for (int n = 0; n < TILES; n += 2)
       load_transposed(b[n], above + (size_t)(first + lane % 16) * (8 * TILES + PAD) + 8 * n +
                                 lane / 16 * 8);
     const bf16 *window = patch + start[first + lane % 8 + lane / 16 * 8];
-    for (int r = 0; r < ROWS; r++) {
+    UNROLL for (int r = 0; r < ROWS; r++) {
       unsigned a[4];
       load_transposed(a, window + at[r]);
-      for (int n = 0; n < TILES; n++) multiply_add(sum.weights[r][n], a, b[n]);
+      UNROLL for (int n = 0; n < TILES; n++) multiply_add(sum.weights[r][n], a, b[n]);
     }
     if (warp == 0)
-      for (int n = 0; n < TILES; n++) multiply_add(sum.bias[n], ones, b[n]);
+      UNROLL for (int n = 0; n < TILES; n++) multiply_add(sum.bias[n], ones, b[n]);
   }
 }
 
-/* part (K + 1, N) of this block. */
+/* The block's columns of part (K + 1, N). */
 template <int ROWS, int TILES>
 DEVICE void write_sums(float *part, const struct sums<ROWS, TILES> &sum, int K) {
+  int N = (int)gridDim.y * 8 * TILES;
+  part += blockIdx.y * 8 * TILES;
   int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
-  for (int r = 0; r < ROWS; r++)
-    for (int n = 0; n < TILES; n++)
-      for (int half = 0; half < 2; half++) {
+  UNROLL for (int r = 0; r < ROWS; r++)
+    UNROLL for (int n = 0; n < TILES; n++)
+      UNROLL for (int half = 0; half < 2; half++) {
         int k = 16 * (warp * ROWS + r) + lane / 4 + 8 * half;
         if (k < K)
-          *(float2 *)(part + (size_t)k * 8 * TILES + 8 * n + lane % 4 * 2) =
+          *(float2 *)(part + (size_t)k * N + 8 * n + lane % 4 * 2) =
               make_float2(sum.weights[r][n][2 * half], sum.weights[r][n][2 * half + 1]);
       }
   if (warp != 0 || lane / 4 != 0) return;
-  for (int n = 0; n < TILES; n++)
-    *(float2 *)(part + (size_t)K * 8 * TILES + 8 * n + lane * 2) =
+  UNROLL for (int n = 0; n < TILES; n++)
+    *(float2 *)(part + (size_t)K * N + 8 * n + lane * 2) =
         make_float2(sum.bias[n][0], sum.bias[n][1]);
 }
 
 template <typename P, int ROWS, int TILES>
-static __global__ void __launch_bounds__(WARP *(TILES == 8 ? MOST_WARPS_WIDE : MOST_WARPS))
+static __global__ void __launch_bounds__(WARP * MOST_WARPS)
     sum_gradient(struct gradient<P> g) {
   DYNAMIC_SHARED(bf16, patch);
   const struct tiling &t = g.t;
@@ -146,7 +150,7 @@ static __global__ void __launch_bounds__(WARP *(TILES == 8 ? MOST_WARPS_WIDE : M
   for (int i = (int)threadIdx.x; i < pixels; i += (int)blockDim.x)
     start[i] = i < t.images * t.rows * g.s.w ? window_start(t, g.s, i) : 0;
   __syncthreads();
-  for (int r = 0; r < ROWS; r++) {
+  UNROLL for (int r = 0; r < ROWS; r++) {
     int k = 2 * ((int)threadIdx.x / WARP * ROWS + r) + lane / 8 % 2;
     at[r] = k < t.K / CHUNK ? offset[k] : 0;
   }
@@ -159,7 +163,7 @@ static __global__ void __launch_bounds__(WARP *(TILES == 8 ? MOST_WARPS_WIDE : M
     __syncthreads();
     multiply_transposed<ROWS, TILES>(sum, patch, start, at, above, pixels);
   }
-  write_sums<ROWS, TILES>(g.part + (size_t)blockIdx.x * (t.K + 1) * 8 * TILES, sum, t.K);
+  write_sums<ROWS, TILES>(g.part + (size_t)blockIdx.x * (t.K + 1) * gridDim.y * 8 * TILES, sum, t.K);
 }
 
 /* ---- the sums of all blocks */
@@ -199,21 +203,21 @@ KERNEL add_blocks(struct total t) {
 
 static size_t other_bytes(const struct tiling *t, const struct conv_shape *s) {
   size_t pixels = (size_t)(tiling_pixels(t, s) + PIXELS - 1) / PIXELS * PIXELS;
-  return pixels * (size_t)(tile_columns(s->O) + PAD) * sizeof(bf16) +
+  int columns = tile_columns(s->O) < MOST_COLUMNS ? tile_columns(s->O) : (int)MOST_COLUMNS;
+  return pixels * (size_t)(columns + PAD) * sizeof(bf16) +
          ((size_t)t->K / CHUNK + pixels) * sizeof(int);
 }
 
 /* Rows of 16 weights that a warp has: as few as leave a block few enough warps. */
-static int rows_each(const struct tiling *t, const struct conv_shape *s) {
-  int tiles = t->K / 16, warps = tile_columns(s->O) == 64 ? MOST_WARPS_WIDE : 12;
-  return tiles <= warps ? 1 : tiles <= 2 * warps ? 2 : 4;
+static int rows_each(const struct tiling *t) {
+  int tiles = t->K / 16;
+  return tiles <= MOST_WARPS ? 1 : tiles <= 2 * MOST_WARPS ? 2 : 4;
 }
 
 /* The tiling that leaves the patch half of the shared memory. */
 static bool choose(struct tiling *t, const struct cuda *cuda, const struct conv_shape *s) {
   size_t most = cuda->properties.sharedMemPerBlockOptin;
-  int limit = tile_columns(s->O) == 64 ? MOST_WARPS_WIDE : MOST_WARPS;
-  return tiling_choose(t, s, TILE_BYTES / 2, most) && t->K / 16 <= 4 * limit &&
+  return tiling_choose(t, s, TILE_BYTES / 2, most) && t->K / 16 <= 4 * MOST_WARPS &&
          patch_bytes(t) + other_bytes(t, s) <= most;
 }
 
@@ -234,13 +238,14 @@ static void launch_rows(struct cuda *cuda, struct gradient<P> *g, const struct t
   size_t count = (size_t)(t.K + 1) * (size_t)t.N;
   g->part = (float *)cuda_scratch(cuda, (size_t)t.blocks * count * sizeof(float));
   t.part = g->part;
-  LAUNCH_SHARED(kernel, (unsigned)t.blocks, WARP * warps, bytes, cuda->stream, *g);
+  dim3 grid((unsigned)t.blocks, (unsigned)(t.N / (8 * TILES)));
+  LAUNCH_SHARED(kernel, grid, WARP * warps, bytes, cuda->stream, *g);
   LAUNCH(add_blocks, (unsigned)((count + WIDTH - 1) / WIDTH), dim3(WIDTH, HEIGHT), cuda->stream, t);
 }
 
 template <typename P, int TILES>
 static void launch_tiles(struct cuda *cuda, struct gradient<P> *g, const struct total *total) {
-  switch (rows_each(&g->t, &g->s)) {
+  switch (rows_each(&g->t)) {
     case 1:
       launch_rows<P, 1, TILES>(cuda, g, total);
       break;
@@ -257,28 +262,29 @@ static bool is_aligned(const void *at) {
   return (uintptr_t)at % 16 == 0;
 }
 
-void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
+template <typename P>
+static void weights_of(struct cuda *cuda, const struct conv_backward *b) {
   const struct conv_shape *s = &b->shape;
-  struct gradient<float> g = {};
+  struct gradient<P> g = {};
   g.s = *s;
   CHECK(choose(&g.t, cuda, s), "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
-  g.dy = b->dy;
-  g.x = b->x;
-  g.y = b->y;
+  g.dy = (P *)b->dy;
+  g.x = (const P *)b->x;
+  g.y = (const P *)b->y;
   g.relu = b->act == ACTIVATION_RELU;
   g.x_vectors = s->C % CHUNK == 0 && is_aligned(b->x);
   g.dy_vectors = s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y);
   struct total total = {b->dw, b->db, NULL, 0, g.t.K, tile_columns(s->O), conv_places(s), s->C,
                         s->O,  b->add};
-  switch (total.N) {
-    case 16:
-      launch_tiles<float, 2>(cuda, &g, &total);
-      break;
-    case 32:
-      launch_tiles<float, 4>(cuda, &g, &total);
-      break;
-    default:
-      launch_tiles<float, 8>(cuda, &g, &total);
-      break;
-  }
+  if (total.N == 16)
+    launch_tiles<P, 2>(cuda, &g, &total);
+  else
+    launch_tiles<P, 4>(cuda, &g, &total);
+}
+
+void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
+  if (b->shape.low)
+    weights_of<bf16>(cuda, b);
+  else
+    weights_of<float>(cuda, b);
 }

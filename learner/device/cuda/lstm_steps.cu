@@ -84,7 +84,7 @@ DEVICE void multiply_gates(float *part, const bf16 *tile, const bf16 *weights, i
   for (int k = 16 * warp; k < H; k += 16 * WARPS) {
     unsigned a[4];
     load_matrices(a, left_of(tile, H, k));
-    for (int pair = 0; pair < 2; pair++) {
+    UNROLL for (int pair = 0; pair < 2; pair++) {
       unsigned b[4];
       load_transposed(b, weights + (size_t)(k + lane % 16) * (GATE_COLUMNS + PAD) + 16 * pair +
                              lane / 16 * 8);
@@ -93,8 +93,8 @@ DEVICE void multiply_gates(float *part, const bf16 *tile, const bf16 *weights, i
     }
   }
   float *mine = part + (size_t)warp * ROWS * GATE_COLUMNS;
-  for (int tile_column = 0; tile_column < 4; tile_column++)
-    for (int i = 0; i < 4; i++) {
+  UNROLL for (int tile_column = 0; tile_column < 4; tile_column++)
+    UNROLL for (int i = 0; i < 4; i++) {
       int row = lane / 4 + i / 2 * 8, column = 8 * tile_column + lane % 4 * 2 + i % 2;
       mine[row * GATE_COLUMNS + column] = sum[tile_column][i];
     }

@@ -12,6 +12,9 @@
 
 #ifdef __CUDACC__
 
+/* Before a loop whose body indexes registers. */
+#define UNROLL _Pragma("unroll")
+
 DEVICE unsigned shared_address(const void *at) {
   return (unsigned)__cvta_generic_to_shared(at);
 }
