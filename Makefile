@@ -11,7 +11,7 @@ BUILD := build$(if $(filter-out release,$(MODE)),/$(MODE))
 CC := $(if $(filter fuzz,$(MODE)),clang,gcc)
 CXX := g++
 # In the path, in CUDA's folder, or where scripts/setup.sh cuda installs it.
-NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc .cuda/lib/python3*/site-packages/nvidia/cu*/bin/nvcc))
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc .venv/lib/python3*/site-packages/nvidia/cu*/bin/nvcc))
 
 # WERROR=1, which CI sets: a warning is an error. A user's newer compiler must not fail for one.
 WERROR ?=
