@@ -292,15 +292,22 @@ struct emulated_work {
   bool is_kernel;
   dim3 grid, block;
   size_t shared_bytes;
+  uint64_t edge; /* from its last run to whoever frees it */
 };
 
 /* Takes the work. */
 void emulated_enqueue_kernel(cudaStream_t stream, struct emulated_work *work);
-/* Ends the process unless operations may be given this pointer: memory of the device, or NULL. */
+/* End the process unless a kernel may be given this pointer: memory of the device, pinned memory, or
+ * NULL; and unless the words of a struct that look like pointers to memory are. */
 void emulated_check_argument(const char *kernel, int index, const void *pointer);
+void emulated_check_struct(const char *kernel, int index, const void *bytes, size_t count);
 
 template <typename T>
-static inline void emulated_check_value(const char *, int, const T &) {}
+static inline void emulated_check_value(const char *kernel, int index, const T &value) {
+  T copy = value; /* what was in the padding may look like a pointer */
+  __builtin_clear_padding(&copy);
+  emulated_check_struct(kernel, index, &copy, sizeof copy);
+}
 template <typename T>
 static inline void emulated_check_value(const char *kernel, int index, T *const &pointer) {
   emulated_check_argument(kernel, index, (const void *)pointer);
@@ -328,7 +335,7 @@ void emulated_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 blo
   static_assert((sizeof(P) + ... + 0) <= 4096, "a kernel's arguments fit in 4 KiB");
   emulated_kernel<P...> *made =
       new emulated_kernel<P...>{{name, emulated_kernel<P...>::run, emulated_kernel<P...>::destroy,
-                                 1, true, grid, block, bytes},
+                                 1, true, grid, block, bytes, 0},
                                 kernel,
                                 std::tuple<P...>(arguments...)};
   int index = 0;

@@ -115,7 +115,9 @@ static void work_take(struct emulated_work *work) {
 }
 
 static void work_release(struct emulated_work *work) {
-  if (__atomic_sub_fetch(&work->references, 1, __ATOMIC_ACQ_REL) == 0) work->destroy(work);
+  if (__atomic_sub_fetch(&work->references, 1, __ATOMIC_ACQ_REL) > 0) return;
+  edge_acquire(&work->edge);
+  work->destroy(work);
 }
 
 static void work_run(struct emulated_work *work) {
@@ -154,6 +156,7 @@ static void *run_stream(void *argument) {
     enum kind kind = task->kind;
     if (kind == WORK) {
       work_run(task->work);
+      edge_release(&task->work->edge);
       work_release(task->work);
     } else if (kind != END) {
       if (kind == RECORD) record_finish(task->record);
@@ -262,10 +265,20 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return machine_error(machine_broken());
 }
 
+/* Waits behind the lock: a stream may be destroyed meanwhile, when it is done. */
 cudaError_t streams_synchronize() {
-  /* Streams are not destroyed while another thread waits here: the plugin's tests do not. */
-  for (struct emulated_stream *stream = streams; stream; stream = stream->next)
-    if (!stream->capture) synchronize(stream);
+  std::vector<struct record *> records;
+  hidden_take(&lock);
+  for (struct emulated_stream *stream = streams; stream; stream = stream->next) {
+    if (stream->capture) continue;
+    records.push_back(record_create(1));
+    give_record(stream, RECORD, records.back());
+  }
+  hidden_give(&lock);
+  for (struct record *record : records) {
+    record_wait(record);
+    record_release(record);
+  }
   return machine_error(machine_broken());
 }
 

@@ -76,14 +76,15 @@ static void lstm_gates(struct testing *cpu, struct testing *ref) {
   (void)ref;
   enum { H = 19, BLOCKS = 4000 };
   float gates[4 * H], out[4 * H];
-  uint8_t reset = 1;
+  const uint8_t first = 1;
+  const uint8_t *reset = testing_bytes(cpu, &first, 1);
   real *gates_d = testing_room(cpu, 4 * H), *h = testing_room(cpu, H), *c = testing_room(cpu, H);
   real *wh = testing_room(cpu, 4 * H * H), *start = testing_room(cpu, H);
   for (int i = 0; i < BLOCKS; i++) {
     for (int k = 0; k < 4 * H; k++)
       gates[k] = -20 + 40 * (float)(i * 4 * H + k) / (float)(BLOCKS * 4 * H);
     cpu->device->ops->upload(cpu->device, gates_d, gates, 4 * H);
-    cpu->device->ops->lstm_forward(cpu->device, h, c, gates_d, wh, start, start, &reset, 1, 1, H);
+    cpu->device->ops->lstm_forward(cpu->device, h, c, gates_d, wh, start, start, reset, 1, 1, H);
     cpu->device->ops->download(cpu->device, out, gates_d, 4 * H);
     for (int k = 0; k < 4 * H; k++) {
       double x = (double)(k / H == 1 ? gates[k] + 1.0f : gates[k]);
