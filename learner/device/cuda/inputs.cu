@@ -10,14 +10,9 @@ DEVICE float byte_to_number(unsigned byte) {
 
 /* ---- embed: a thread for each number */
 
-/* 4 bytes, which need no alignment. */
-DEVICE uint32_t unaligned_word(const uint8_t *x) {
-  return (uint32_t)x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
-}
-
 DEVICE float element(const uint8_t *tensor, enum dtype dtype, int i) {
   if (dtype == DTYPE_UINT8) return byte_to_number(tensor[i]);
-  uint32_t word = unaligned_word(tensor + 4 * (size_t)i);
+  uint32_t word = load_word(tensor, (size_t)i);
   float number;
   memcpy(&number, &word, sizeof number);
   return dtype == DTYPE_INT32 ? (float)(int32_t)word : number;
@@ -61,6 +56,8 @@ static void launch_embed(struct device *d, P *y, const struct device_inputs *in,
   struct cuda *cuda = cuda_of(d);
   int I = device_inputs_size(in);
   size_t count = (size_t)B * (size_t)I;
+  CHECK(in->row_stride % 4 == 0 && is_aligned(in->observation, 4), "rows of %zu bytes",
+        in->row_stride);
   if (count == 0) return;
   LAUNCH(embed<P>, blocks_for(count), BLOCK, cuda->stream, y, *in, count, (unsigned)I);
 }
