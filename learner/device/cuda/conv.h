@@ -1,0 +1,69 @@
+/* What the ways of a convolution share. Upstream: conv.cu, which chooses one; conv_columns.cu,
+ * conv_tiles.cu, conv_tiles_back.cu, conv_dnn.cu. */
+#ifndef ACORN_LEARNER_DEVICE_CUDA_CONV_H
+#define ACORN_LEARNER_DEVICE_CUDA_CONV_H
+
+#include "learner/device/cuda/cuda.h"
+
+/* A window with what follows from it: the image that is written is (h, w), `above` and `left` are
+ * the zeros before the image that is read. */
+struct conv_shape {
+  int H, W, C, O, size, stride;
+  int h, w, above, left;
+  int B;
+  bool low; /* images, x, y and their gradients, are bf16; weights and biases always float */
+};
+
+/* Arguments as in device.h, of one pass. */
+struct conv_forward {
+  struct conv_shape shape;
+  void *y;
+  const void *x, *residual;
+  const float *weights, *b;
+  enum activation act;
+};
+
+struct conv_backward {
+  struct conv_shape shape;
+  void *dx, *dy; /* dx: NULL or (B, H, W, C) */
+  const void *y, *x;
+  float *dw, *db;
+  const float *weights;
+  enum activation act;
+  bool add;
+};
+
+struct conv_shape conv_shape_of(const struct cuda *cuda, const struct device_window *window,
+                                int B);
+
+static inline int conv_places(const struct conv_shape *s) {
+  return s->size * s->size;
+}
+
+static inline size_t conv_pixels_written(const struct conv_shape *s) {
+  return (size_t)s->B * (size_t)s->h * (size_t)s->w;
+}
+
+/* conv_columns.cu: any window, any precision. Each pixel's window becomes a row of a matrix. */
+void conv_columns_forward(struct cuda *cuda, const struct conv_forward *f);
+void conv_columns_backward(struct cuda *cuda, const struct conv_backward *b);
+/* dx alone, of a gradient that came through the activation already. */
+void conv_columns_inputs(struct cuda *cuda, const struct conv_backward *b);
+
+/* conv_tiles.cu, conv_tiles_back.cu: bf16, few channels; the matrix is made in shared memory. */
+bool conv_tiles_forward_take(const struct cuda *cuda, const struct conv_shape *shape);
+bool conv_tiles_weights_take(const struct cuda *cuda, const struct conv_shape *shape);
+bool conv_tiles_inputs_take(const struct cuda *cuda, const struct conv_shape *shape);
+void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f);
+/* dw and db; takes dy through the activation. */
+void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b);
+/* dx, of a gradient that came through the activation already. */
+void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b);
+
+/* conv_dnn.cu: float and tf32 by cuDNN, where it is present and knows the window. */
+bool conv_dnn_takes(struct cuda *cuda, const struct conv_shape *shape);
+void conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f);
+void conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b);
+void conv_dnn_destroy(struct cuda *cuda);
+
+#endif

@@ -1,0 +1,256 @@
+/* Convolutions in bf16 with up to 64 channels, forwards and for the gradient of what was read: the
+ * weights stay in shared memory, images go through it, and the bias, ReLU and residual follow in
+ * registers. Floor: x, y and the residual once each; x partly twice where an image goes in strips
+ * (from the second-level cache). */
+#include "learner/device/cuda/conv_tiles.h"
+#include "learner/device/cuda/weights.h"
+
+enum { THREADS = 256, WARPS = THREADS / WARP, MOST_BLOCKS = 4, PAD = 8, PIXELS = 16, TWO = 2 };
+
+template <typename P>
+struct convolution {
+  struct conv_shape s;
+  struct tiling t;
+  P *y;
+  const P *x;
+  const bf16 *weights; /* WEIGHTS_TILES: (K, N) */
+  const float *b;      /* NULL: none */
+  const P *residual;
+  bool relu, vectors, full; /* full: as many channels are written as the product has columns */
+};
+
+/* ---- the numbers that a lane has of a pixel: channels of the pixel side by side */
+
+template <int COUNT>
+DEVICE void add_channels(float value[COUNT], const float *x, int count) {
+  UNROLL for (int i = 0; i < COUNT; i++)
+    if (i < count) value[i] += x[i];
+}
+
+template <int COUNT>
+DEVICE void add_channels(float value[COUNT], const bf16 *x, int count) {
+  UNROLL for (int i = 0; i < COUNT; i++)
+    if (i < count) value[i] += to_float(x[i]);
+}
+
+template <int COUNT>
+DEVICE void store_channels(float *y, const float value[COUNT], int count, bool full) {
+  if (full) {
+    UNROLL for (int i = 0; i < COUNT; i += 4)
+      *(float4 *)(y + i) = make_float4(value[i], value[i + 1], value[i + 2], value[i + 3]);
+    return;
+  }
+  UNROLL for (int i = 0; i < COUNT; i++)
+    if (i < count) y[i] = value[i];
+}
+
+template <int COUNT>
+DEVICE void store_channels(bf16 *y, const float value[COUNT], int count, bool full) {
+  if (full) {
+    UNROLL for (int i = 0; i < COUNT; i += 4)
+      *(uint2 *)(y + i) = make_uint2(pack_bf16(value[i], value[i + 1]),
+                                     pack_bf16(value[i + 2], value[i + 3]));
+    return;
+  }
+  UNROLL for (int i = 0; i < COUNT; i++)
+    if (i < count) y[i] = to_bf16(value[i]);
+}
+
+/* ---- the product */
+
+/* sum (2 x 16 pixels, N) of the windows that start at `start` for this lane's rows. */
+template <int TILES>
+DEVICE void multiply_windows(float sum[TWO][TILES][4], const bf16 *patch, const int start[TWO],
+                             const int *offset, const bf16 *weights, int K) {
+  int lane = (int)threadIdx.x % WARP;
+  const bf16 *mine = weights + (size_t)(lane % 16) * (8 * TILES + PAD) + lane / 16 * 8;
+  for (int k = 0; k < K; k += 16) {
+    unsigned a[TWO][4];
+    int at = offset[k / CHUNK + lane / 16];
+    for (int m = 0; m < TWO; m++) load_matrices(a[m], patch + start[m] + at);
+    UNROLL for (int n = 0; n < TILES; n += 2) {
+      unsigned b[4];
+      load_transposed(b, mine + (size_t)k * (8 * TILES + PAD) + 8 * n);
+      UNROLL for (int m = 0; m < TWO; m++) {
+        multiply_add(sum[m][n], a[m], b);
+        multiply_add(sum[m][n + 1], a[m], b + 2);
+      }
+    }
+  }
+}
+
+/* Writes a row of the product: `pixel` of the block's. bias: of this lane's channels. */
+template <typename P, int TILES>
+DEVICE void write_pixel(const struct convolution<P> &c, const struct tile_part &part,
+                        const float sum[TILES][4], int half, const float bias[2 * TILES],
+                        int pixel) {
+  const struct conv_shape &s = c.s;
+  int image = pixel / (c.t.rows * s.w), rest = pixel % (c.t.rows * s.w);
+  int row = rest / s.w, column = rest % s.w;
+  if (image >= part.images || row >= part.rows) return;
+  int first = (int)threadIdx.x % 4 * 2 * TILES, count = s.O - first;
+  size_t to = (((size_t)(part.image + image) * s.h + part.row + row) * s.w + column) * s.O + first;
+  float value[2 * TILES];
+  UNROLL for (int i = 0; i < 2 * TILES; i++) {
+    value[i] = sum[i / 2][2 * half + i % 2] + bias[i];
+    if (c.relu) value[i] = fmaxf(value[i], 0);
+  }
+  if (c.residual) add_channels<2 * TILES>(value, c.residual + to, count);
+  store_channels<2 * TILES>(c.y + to, value, count, c.full);
+}
+
+template <typename P, int TILES>
+DEVICE void convolve_part(const struct convolution<P> &c, const struct tile_part &part,
+                          const bf16 *patch, const int *offset, const bf16 *weights,
+                          const float bias[2 * TILES]) {
+  int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+  int pixels = part.images * c.t.rows * c.s.w;
+  for (int first = TWO * PIXELS * warp; first < pixels; first += TWO * PIXELS * WARPS) {
+    float sum[TWO][TILES][4] = {};
+    int start[TWO];
+    for (int m = 0; m < TWO; m++)
+      start[m] = window_start(c.t, c.s, min(first + PIXELS * m + lane % 16, pixels - 1));
+    multiply_windows<TILES>(sum, patch, start, offset, weights, c.t.K);
+    UNROLL for (int m = 0; m < TWO; m++)
+      UNROLL for (int half = 0; half < 2; half++)
+        write_pixel<P, TILES>(c, part, sum[m], half, bias,
+                                 first + PIXELS * m + lane / 4 + 8 * half);
+  }
+}
+
+/* shared (K, N + PAD) = the weights. */
+template <int TILES>
+DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
+  for (int i = (int)threadIdx.x; i < K * TILES; i += THREADS)
+    *(uint4 *)(shared + (size_t)(i / TILES) * (8 * TILES + PAD) + i % TILES * 8) =
+        *(const uint4 *)(weights + (size_t)i * 8);
+}
+
+template <typename P, int TILES>
+static __global__ void __launch_bounds__(THREADS) convolve(struct convolution<P> c) {
+  DYNAMIC_SHARED(bf16, weights);
+  bf16 *patch = weights + (size_t)c.t.K * (8 * TILES + PAD);
+  int *offset = (int *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
+  int first = (int)threadIdx.x % 4 * 2 * TILES;
+  float bias[2 * TILES];
+  UNROLL for (int i = 0; i < 2 * TILES; i++) bias[i] = c.b && first + i < c.s.O ? c.b[first + i] : 0;
+  load_weights<TILES>(weights, c.weights, c.t.K);
+  fill_offsets(offset, c.t, c.s);
+  for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
+    struct tile_part part = tile_part_of(c.t, c.s, work);
+    __syncthreads(); /* the last part's patch is read no more */
+    load_patch(patch, c.x, c.t, c.s, part, c.vectors);
+    __syncthreads();
+    convolve_part<P, TILES>(c, part, patch, offset, weights, bias);
+  }
+}
+
+/* ---- launches */
+
+/* Shared memory beside the patch. */
+static size_t other_bytes(const struct conv_shape *s) {
+  size_t K = (size_t)tile_rows(conv_places(s), s->C);
+  return K * (size_t)(tile_columns(s->O) + PAD) * sizeof(bf16) + K / CHUNK * sizeof(int);
+}
+
+static bool is_aligned(const void *at) {
+  return (uintptr_t)at % 16 == 0;
+}
+
+template <typename P, int TILES>
+static void launch_tiles(struct cuda *cuda, const struct convolution<P> *c) {
+  size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
+  void (*kernel)(struct convolution<P>) = convolve<P, TILES>;
+  unsigned blocks = blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work);
+  LAUNCH_SHARED(kernel, blocks, THREADS, bytes, cuda->stream, *c);
+}
+
+template <typename P>
+static void launch(struct cuda *cuda, struct convolution<P> *c) {
+  const struct conv_shape *s = &c->s;
+  bool fits = tiling_choose(&c->t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
+  CHECK(fits, "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
+  c->vectors = s->C % CHUNK == 0 && is_aligned(c->x);
+  c->full = s->O == tile_columns(s->O) && is_aligned(c->y);
+  switch (tile_columns(s->O)) {
+    case 16:
+      launch_tiles<P, 2>(cuda, c);
+      break;
+    case 32:
+      launch_tiles<P, 4>(cuda, c);
+      break;
+    default:
+      launch_tiles<P, 8>(cuda, c);
+      break;
+  }
+}
+
+template <typename P>
+static void forward_of(struct cuda *cuda, const struct conv_forward *f) {
+  struct convolution<P> c = {};
+  const struct conv_shape *s = &f->shape;
+  int columns;
+  c.s = *s;
+  c.y = (P *)f->y;
+  c.x = (const P *)f->x;
+  c.weights =
+      cuda_weights(cuda, &columns, f->weights, WEIGHTS_TILES, conv_places(s), s->C, s->O);
+  c.b = f->b;
+  c.residual = (const P *)f->residual;
+  c.relu = f->act == ACTIVATION_RELU;
+  launch(cuda, &c);
+}
+
+void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
+  if (f->shape.low)
+    forward_of<bf16>(cuda, f);
+  else
+    forward_of<float>(cuda, f);
+}
+
+/* The window that reads what was written and writes what was read. */
+static struct conv_shape shape_back(const struct conv_shape *s) {
+  struct conv_shape back = *s;
+  back.H = s->h;
+  back.W = s->w;
+  back.C = s->O;
+  back.h = s->H;
+  back.w = s->W;
+  back.O = s->C;
+  back.above = s->size - 1 - s->above;
+  back.left = s->size - 1 - s->left;
+  return back;
+}
+
+template <typename P>
+static void inputs_of(struct cuda *cuda, const struct conv_backward *b) {
+  struct convolution<P> c = {};
+  const struct conv_shape *s = &b->shape;
+  int columns;
+  c.s = shape_back(s);
+  c.y = (P *)b->dx;
+  c.x = (const P *)b->dy;
+  c.weights =
+      cuda_weights(cuda, &columns, b->weights, WEIGHTS_TILES_BACK, conv_places(s), s->C, s->O);
+  launch(cuda, &c);
+}
+
+void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
+  if (b->shape.low)
+    inputs_of<bf16>(cuda, b);
+  else
+    inputs_of<float>(cuda, b);
+}
+
+bool conv_tiles_inputs_take(const struct cuda *cuda, const struct conv_shape *shape) {
+  struct tiling t;
+  struct conv_shape back = shape_back(shape);
+  return shape->stride == 1 && tile_columns(shape->C) > 0 &&
+         tiling_choose(&t, &back, other_bytes(&back), cuda->properties.sharedMemPerBlockOptin);
+}
+
+bool conv_tiles_forward_take(const struct cuda *cuda, const struct conv_shape *s) {
+  struct tiling t;
+  return cuda->bf16 && tile_columns(s->O) > 0 && tile_columns(s->C) > 0 &&
+         tiling_choose(&t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
+}

@@ -1,0 +1,175 @@
+/* The part of an image that a block convolves, in shared memory, for matrix instructions on bf16. A
+ * row of the product's left operand is what a window covers: 8 channels of one pixel are 16 bytes
+ * side by side, which is what a lane brings to the matrix loads; so the matrix is never written.
+ *
+ * A pixel takes an odd number of 16 bytes and columns that a window meets together (a stride apart)
+ * lie side by side, so that the 8 rows of a load are in different banks.
+ * Upstream: conv_tiles.cu, conv_tiles_back.cu. */
+#ifndef ACORN_LEARNER_DEVICE_CUDA_CONV_TILES_H
+#define ACORN_LEARNER_DEVICE_CUDA_CONV_TILES_H
+
+#include "learner/device/cuda/conv.h"
+#include "learner/device/cuda/warp_matrix.h"
+#include "learner/device/cuda/weights.h"
+
+/* Bytes of shared memory that a block aims at, so that four are on a multiprocessor together, and
+ * what is left for the image where the weights take more. */
+static const size_t TILE_BYTES = 54 << 10, LEAST_PATCH_BYTES = 24 << 10;
+enum { PIXELS_WANTED = 256, CHUNK = 8 };
+
+/* What a block does at a time: `images` images, `rows` of the rows that are written. */
+struct tiling {
+  int images, rows, strips;    /* strips of an image */
+  int chunks;                  /* of 8 channels, in a pixel */
+  int pixel;                   /* numbers from one pixel to the next in shared memory */
+  int side, columns;           /* columns of one remainder by the stride; of all */
+  int read_rows, read_columns; /* that the windows reach */
+  int K;                       /* rows of the weights: tile_rows */
+  int work;                    /* groups of images times strips */
+};
+
+/* False where an image does not fit beside `other` bytes. */
+static inline bool tiling_choose(struct tiling *t, const struct conv_shape *s, size_t other,
+                                 size_t most) {
+  t->chunks = tile_channels(s->C) / CHUNK;
+  t->pixel = (t->chunks | 1) * CHUNK;
+  t->read_columns = (s->w - 1) * s->stride + s->size;
+  t->side = (t->read_columns + s->stride - 1) / s->stride;
+  t->columns = t->side * s->stride;
+  t->K = tile_rows(conv_places(s), s->C);
+  size_t row = (size_t)t->columns * (size_t)t->pixel * sizeof(bf16);
+  size_t wanted = other + LEAST_PATCH_BYTES < TILE_BYTES ? TILE_BYTES - other : LEAST_PATCH_BYTES;
+  int rows = s->h;
+  while (rows > 1 && (size_t)((rows - 1) * s->stride + s->size) * row > wanted) rows--;
+  t->strips = (s->h + rows - 1) / rows;
+  t->rows = (s->h + t->strips - 1) / t->strips;
+  t->read_rows = (t->rows - 1) * s->stride + s->size;
+  size_t patch = (size_t)t->read_rows * row;
+  t->images = 1;
+  while (t->strips == 1 && t->images < s->B && t->images * s->h * s->w < PIXELS_WANTED &&
+         (size_t)(t->images + 1) * patch <= wanted)
+    t->images++;
+  t->work = (s->B + t->images - 1) / t->images * t->strips;
+  return other + (size_t)t->images * patch <= most;
+}
+
+/* Pixels that a block writes at a time. */
+static inline int tiling_pixels(const struct tiling *t, const struct conv_shape *s) {
+  return t->images * t->rows * s->w;
+}
+
+static inline size_t patch_bytes(const struct tiling *t) {
+  return (size_t)t->images * (size_t)t->read_rows * (size_t)t->columns * (size_t)t->pixel *
+         sizeof(bf16);
+}
+
+/* Blocks for `work` parts: as many as are on the GPU together, at most `each` a multiprocessor. */
+template <typename K>
+static unsigned blocks_that_fit(const struct cuda *cuda, K kernel, int threads, size_t bytes,
+                                int each, int work) {
+  int fit = 0;
+  CUDA_CHECK(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, kernel, threads, bytes));
+  if (fit > each) fit = each;
+  int blocks = (fit > 0 ? fit : 1) * cuda->properties.multiProcessorCount;
+  return (unsigned)(blocks < work ? blocks : work);
+}
+
+/* ---- in a kernel */
+
+/* What part `work` is of the images and of their rows. */
+struct tile_part {
+  int image, images; /* the first, and how many */
+  int row, rows;
+};
+
+DEVICE struct tile_part tile_part_of(const struct tiling &t, const struct conv_shape &s, int work) {
+  struct tile_part part;
+  part.image = work / t.strips * t.images;
+  part.images = min(t.images, s.B - part.image);
+  part.row = work % t.strips * t.rows;
+  part.rows = min(t.rows, s.h - part.row);
+  return part;
+}
+
+/* Where pixel `pixel` of the block's (images, rows, w) has its window in the patch: the number of
+ * its first place. */
+DEVICE int window_start(const struct tiling &t, const struct conv_shape &s, int pixel) {
+  int image = pixel / (t.rows * s.w), rest = pixel % (t.rows * s.w);
+  int row = rest / s.w, column = rest % s.w;
+  return ((image * t.read_rows + row * s.stride) * t.columns + column) * t.pixel;
+}
+
+/* offset (K / 8): from a window's first number to those 8 that row 8k of the weights belongs to. */
+DEVICE void fill_offsets(int *offset, const struct tiling &t, const struct conv_shape &s) {
+  for (int k = (int)threadIdx.x; k < t.K / CHUNK; k += (int)blockDim.x) {
+    int place = k / t.chunks, row = place / s.size, column = place % s.size;
+    bool is_place = place < s.size * s.size;
+    offset[k] = is_place ? (row * t.columns + column % s.stride * t.side + column / s.stride) *
+                                   t.pixel +
+                               k % t.chunks * CHUNK
+                         : 0;
+  }
+}
+
+/* Up to 8 channels of a pixel in bf16, zeros behind them. vectors: 8 of 16 bytes each, aligned. */
+DEVICE uint4 load_channels(const float *x, int count, bool vectors) {
+  float y[CHUNK];
+  if (vectors && count == CHUNK) {
+    float4 low = *(const float4 *)x, high = *(const float4 *)(x + 4);
+    uint4 word = {pack_bf16(low.x, low.y), pack_bf16(low.z, low.w), pack_bf16(high.x, high.y),
+                  pack_bf16(high.z, high.w)};
+    return word;
+  }
+  for (int i = 0; i < CHUNK; i++) y[i] = i < count ? x[i] : 0;
+  uint4 word = {pack_bf16(y[0], y[1]), pack_bf16(y[2], y[3]), pack_bf16(y[4], y[5]),
+                pack_bf16(y[6], y[7])};
+  return word;
+}
+
+DEVICE uint4 load_channels(const bf16 *x, int count, bool vectors) {
+  if (vectors && count == CHUNK) return *(const uint4 *)x;
+  unsigned y[CHUNK];
+  for (int i = 0; i < CHUNK; i++) y[i] = i < count ? x[i].bits : 0;
+  uint4 word = {y[0] | y[1] << 16, y[2] | y[3] << 16, y[4] | y[5] << 16, y[6] | y[7] << 16};
+  return word;
+}
+
+/* Chunk i of the patch: what it holds, and where. */
+template <typename P>
+DEVICE uint4 patch_chunk(int *to, const P *x, const struct tiling &t, const struct conv_shape &s,
+                         const struct tile_part &part, int i, bool vectors) {
+  int chunk = i % t.chunks, column = i / t.chunks % t.read_columns;
+  int line = i / t.chunks / t.read_columns, image = line / t.read_rows, row = line % t.read_rows;
+  *to = (line * t.columns + column % s.stride * t.side + column / s.stride) * t.pixel +
+        chunk * CHUNK;
+  int from_row = part.row * s.stride - s.above + row, from_column = column - s.left;
+  uint4 word = {0, 0, 0, 0};
+  if (image < part.images && from_row >= 0 && from_row < s.H && from_column >= 0 &&
+      from_column < s.W) {
+    size_t pixel = ((size_t)(part.image + image) * s.H + from_row) * s.W + from_column;
+    word = load_channels(x + pixel * s.C + chunk * CHUNK, min((int)CHUNK, s.C - chunk * CHUNK), vectors);
+  }
+  return word;
+}
+
+/* patch = what the windows of the part reach, zeros around the images. Four loads are under way
+ * before the first is needed. */
+template <typename P>
+DEVICE void load_patch(bf16 *patch, const P *x, const struct tiling &t, const struct conv_shape &s,
+                       const struct tile_part &part, bool vectors) {
+  enum { AHEAD = 4 };
+  int count = t.images * t.read_rows * t.read_columns * t.chunks, step = (int)blockDim.x;
+  for (int first = (int)threadIdx.x; first < count; first += AHEAD * step) {
+    uint4 word[AHEAD];
+    int to[AHEAD];
+    for (int k = 0; k < AHEAD; k++)
+      if (first + k * step < count)
+        word[k] = patch_chunk(&to[k], x, t, s, part, first + k * step, vectors);
+    for (int k = 0; k < AHEAD; k++)
+      if (first + k * step < count) *(uint4 *)(patch + to[k]) = word[k];
+  }
+}
+
+#endif

@@ -1,0 +1,290 @@
+/* The gradient of a convolution's weights in bf16: the patch of conv_tiles.h, transposed by the
+ * matrix loads, times the gradient of what was written, which goes through the ReLU on its way in.
+ * A warp has some rows of the weights throughout, a block some of the images (and 32 columns); what the blocks sum
+ * is added in order by a second kernel. Floor: x, dy (and y) once; dy is written where there is a
+ * ReLU. */
+#include "learner/device/cuda/conv_tiles.h"
+#include "learner/device/cuda/weights.h"
+
+/* Warps of a block, so that a lane has registers for its sums; columns of a block: 64 are two
+ * blocks' work. */
+enum { MOST_WARPS = 12, MOST_COLUMNS = 32, MOST_BLOCKS = 2, PAD = 8, PIXELS = 16 };
+
+template <typename P>
+struct gradient {
+  struct conv_shape s;
+  struct tiling t;
+  P *dy;
+  const P *x, *y;
+  float *part; /* (blocks, K + 1, N): of the weights and of the bias */
+  bool relu, x_vectors, dy_vectors;
+};
+
+/* ---- dy on its way in */
+
+/* What is in the way of a gradient is 0: where y is not above 0. */
+DEVICE unsigned open_halves(unsigned dy, unsigned y) {
+  /* A half is above 0 unless its sign is set or all else is 0; NaN is not above 0. */
+  unsigned keep = 0;
+  for (int half = 0; half < 2; half++) {
+    unsigned bits = y >> 16 * half & 0xffff;
+    if (bits != 0 && bits <= 0x7f80) keep |= 0xffffu << 16 * half;
+  }
+  return dy & keep;
+}
+
+template <typename P>
+DEVICE void store_some(P *to, const uint4 &word, int count) {
+  unsigned pairs[] = {word.x, word.y, word.z, word.w};
+  for (int i = 0; i < CHUNK; i++) {
+    bf16 half = {(uint16_t)(pairs[i / 2] >> 16 * (i % 2))};
+    if (i < count) to[i] = from_float<P>(to_float(half));
+  }
+}
+
+/* 8 channels of dy, through the ReLU and back to where they were. In float dy keeps its digits. */
+DEVICE uint4 turn_channels(float *dy, const float *y, int count, bool relu, bool vectors) {
+  if (!relu) return load_channels(dy, count, vectors);
+  float value[CHUNK];
+  for (int i = 0; i < CHUNK; i++) value[i] = i < count && y[i] > 0 ? dy[i] : 0;
+  for (int i = 0; i < CHUNK; i++)
+    if (i < count) dy[i] = value[i];
+  uint4 word = {pack_bf16(value[0], value[1]), pack_bf16(value[2], value[3]),
+                pack_bf16(value[4], value[5]), pack_bf16(value[6], value[7])};
+  return word;
+}
+
+DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool vectors) {
+  uint4 word = load_channels(dy, count, vectors);
+  if (!relu) return word;
+  uint4 out = load_channels(y, count, vectors);
+  word.x = open_halves(word.x, out.x);
+  word.y = open_halves(word.y, out.y);
+  word.z = open_halves(word.z, out.z);
+  word.w = open_halves(word.w, out.w);
+  if (vectors && count == CHUNK)
+    *(uint4 *)dy = word;
+  else
+    store_some(dy, word, count);
+  return word;
+}
+
+/* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is none. */
+template <typename P, int TILES>
+DEVICE void load_above(bf16 *above, const struct gradient<P> &g, const struct tile_part &part,
+                       int pixels) {
+  const struct conv_shape &s = g.s;
+  for (int i = (int)threadIdx.x; i < pixels * TILES; i += (int)blockDim.x) {
+    int pixel = i / TILES, column = i % TILES * CHUNK, o = (int)blockIdx.y * 8 * TILES + column;
+    int image = pixel / (g.t.rows * s.w), rest = pixel % (g.t.rows * s.w), row = rest / s.w;
+    uint4 word = {0, 0, 0, 0};
+    if (image < part.images && row < part.rows && o < s.O) {
+      size_t at = (((size_t)(part.image + image) * s.h + part.row + row) * s.w + rest % s.w) * s.O;
+      word = turn_channels(g.dy + at + o, g.y + at + o, min((int)CHUNK, s.O - o), g.relu,
+                           g.dy_vectors);
+    }
+    *(uint4 *)(above + (size_t)pixel * (8 * TILES + PAD) + column) = word;
+  }
+}
+
+/* ---- the product */
+
+/* Sums of a warp: ROWS times 16 rows of the weights, all N columns; those of the bias. */
+template <int ROWS, int TILES>
+struct sums {
+  float weights[ROWS][TILES][4], bias[TILES][4];
+};
+
+/* sum += patch^T above over the pixels of a part. start: of each pixel's window. */
+template <int ROWS, int TILES>
+DEVICE void multiply_transposed(struct sums<ROWS, TILES> &sum, const bf16 *patch, const int *start,
+                                const int at[ROWS], const bf16 *above, int pixels) {
+  int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+  const unsigned ones[4] = {0x3f803f80, 0x3f803f80, 0x3f803f80, 0x3f803f80};
+  for (int first = 0; first < pixels; first += PIXELS) {
+    unsigned b[TILES][2];
+    UNROLL for (int n = 0; n < TILES; n += 2)
+      load_transposed(b[n], above + (size_t)(first + lane % 16) * (8 * TILES + PAD) + 8 * n +
+                                lane / 16 * 8);
+    const bf16 *window = patch + start[first + lane % 8 + lane / 16 * 8];
+    UNROLL for (int r = 0; r < ROWS; r++) {
+      unsigned a[4];
+      load_transposed(a, window + at[r]);
+      UNROLL for (int n = 0; n < TILES; n++) multiply_add(sum.weights[r][n], a, b[n]);
+    }
+    if (warp == 0)
+      UNROLL for (int n = 0; n < TILES; n++) multiply_add(sum.bias[n], ones, b[n]);
+  }
+}
+
+/* The block's columns of part (K + 1, N). */
+template <int ROWS, int TILES>
+DEVICE void write_sums(float *part, const struct sums<ROWS, TILES> &sum, int K) {
+  int N = (int)gridDim.y * 8 * TILES;
+  part += blockIdx.y * 8 * TILES;
+  int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+  UNROLL for (int r = 0; r < ROWS; r++)
+    UNROLL for (int n = 0; n < TILES; n++)
+      UNROLL for (int half = 0; half < 2; half++) {
+        int k = 16 * (warp * ROWS + r) + lane / 4 + 8 * half;
+        if (k < K)
+          *(float2 *)(part + (size_t)k * N + 8 * n + lane % 4 * 2) =
+              make_float2(sum.weights[r][n][2 * half], sum.weights[r][n][2 * half + 1]);
+      }
+  if (warp != 0 || lane / 4 != 0) return;
+  UNROLL for (int n = 0; n < TILES; n++)
+    *(float2 *)(part + (size_t)K * N + 8 * n + lane * 2) =
+        make_float2(sum.bias[n][0], sum.bias[n][1]);
+}
+
+template <typename P, int ROWS, int TILES>
+static __global__ void __launch_bounds__(WARP * MOST_WARPS)
+    sum_gradient(struct gradient<P> g) {
+  DYNAMIC_SHARED(bf16, patch);
+  const struct tiling &t = g.t;
+  int pixels = (t.images * t.rows * g.s.w + PIXELS - 1) / PIXELS * PIXELS;
+  bf16 *above = patch + (size_t)t.images * t.read_rows * t.columns * t.pixel;
+  int *offset = (int *)(above + (size_t)pixels * (8 * TILES + PAD)), *start = offset + t.K / CHUNK;
+  int lane = (int)threadIdx.x % WARP, at[ROWS];
+  fill_offsets(offset, t, g.s);
+  for (int i = (int)threadIdx.x; i < pixels; i += (int)blockDim.x)
+    start[i] = i < t.images * t.rows * g.s.w ? window_start(t, g.s, i) : 0;
+  __syncthreads();
+  UNROLL for (int r = 0; r < ROWS; r++) {
+    int k = 2 * ((int)threadIdx.x / WARP * ROWS + r) + lane / 8 % 2;
+    at[r] = k < t.K / CHUNK ? offset[k] : 0;
+  }
+  struct sums<ROWS, TILES> sum = {};
+  for (int work = (int)blockIdx.x; work < t.work; work += (int)gridDim.x) {
+    struct tile_part part = tile_part_of(t, g.s, work);
+    __syncthreads(); /* the last part's patch is read no more */
+    load_above<P, TILES>(above, g, part, pixels);
+    load_patch(patch, g.x, t, g.s, part, g.x_vectors);
+    __syncthreads();
+    multiply_transposed<ROWS, TILES>(sum, patch, start, at, above, pixels);
+  }
+  write_sums<ROWS, TILES>(g.part + (size_t)blockIdx.x * (t.K + 1) * gridDim.y * 8 * TILES, sum, t.K);
+}
+
+/* ---- the sums of all blocks */
+
+struct total {
+  float *dw, *db;
+  const float *part; /* (blocks, K + 1, N) */
+  int blocks, K, N, places, C, O;
+  bool add;
+};
+
+enum { WIDTH = 32, HEIGHT = 8 };
+
+/* Where number i of (K + 1, N) goes to; NULL: it belongs to no weight. */
+DEVICE float *weight_of(const struct total &t, int i) {
+  int k = i / t.N, o = i % t.N, room = (t.C + 7) / 8 * 8, place = k / room, c = k % room;
+  if (o >= t.O || k > t.K) return NULL;
+  if (k == t.K) return t.db + o;
+  return place < t.places && c < t.C ? t.dw + ((size_t)place * t.C + c) * t.O + o : NULL;
+}
+
+KERNEL add_blocks(struct total t) {
+  SHARED float all[HEIGHT][WIDTH];
+  int count = (t.K + 1) * t.N, i = (int)(blockIdx.x * WIDTH + threadIdx.x);
+  float sum = 0;
+  for (int b = (int)threadIdx.y; i < count && b < t.blocks; b += HEIGHT)
+    sum += t.part[(size_t)b * count + i];
+  all[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || i >= count) return;
+  for (int k = 1; k < HEIGHT; k++) sum += all[k][threadIdx.x];
+  float *to = weight_of(t, i);
+  if (to) *to = t.add ? *to + sum : sum;
+}
+
+/* ---- launches */
+
+static size_t other_bytes(const struct tiling *t, const struct conv_shape *s) {
+  size_t pixels = (size_t)(tiling_pixels(t, s) + PIXELS - 1) / PIXELS * PIXELS;
+  int columns = tile_columns(s->O) < MOST_COLUMNS ? tile_columns(s->O) : (int)MOST_COLUMNS;
+  return pixels * (size_t)(columns + PAD) * sizeof(bf16) +
+         ((size_t)t->K / CHUNK + pixels) * sizeof(int);
+}
+
+/* Rows of 16 weights that a warp has: as few as leave a block few enough warps. */
+static int rows_each(const struct tiling *t) {
+  int tiles = t->K / 16;
+  return tiles <= MOST_WARPS ? 1 : tiles <= 2 * MOST_WARPS ? 2 : 4;
+}
+
+/* The tiling that leaves the patch half of the shared memory. */
+static bool choose(struct tiling *t, const struct cuda *cuda, const struct conv_shape *s) {
+  size_t most = cuda->properties.sharedMemPerBlockOptin;
+  return tiling_choose(t, s, TILE_BYTES / 2, most) && t->K / 16 <= 4 * MOST_WARPS &&
+         patch_bytes(t) + other_bytes(t, s) <= most;
+}
+
+bool conv_tiles_weights_take(const struct cuda *cuda, const struct conv_shape *s) {
+  struct tiling t;
+  return choose(&t, cuda, s);
+}
+
+template <typename P, int ROWS, int TILES>
+static void launch_rows(struct cuda *cuda, struct gradient<P> *g, const struct total *total) {
+  const struct conv_shape *s = &g->s;
+  int warps = (g->t.K / 16 + ROWS - 1) / ROWS;
+  size_t bytes = patch_bytes(&g->t) + other_bytes(&g->t, s);
+  void (*kernel)(struct gradient<P>) = sum_gradient<P, ROWS, TILES>;
+  struct total t = *total;
+  t.blocks =
+      (int)blocks_that_fit(cuda, kernel, WARP * warps, bytes, MOST_BLOCKS, g->t.work);
+  size_t count = (size_t)(t.K + 1) * (size_t)t.N;
+  g->part = (float *)cuda_scratch(cuda, (size_t)t.blocks * count * sizeof(float));
+  t.part = g->part;
+  dim3 grid((unsigned)t.blocks, (unsigned)(t.N / (8 * TILES)));
+  LAUNCH_SHARED(kernel, grid, WARP * warps, bytes, cuda->stream, *g);
+  LAUNCH(add_blocks, (unsigned)((count + WIDTH - 1) / WIDTH), dim3(WIDTH, HEIGHT), cuda->stream, t);
+}
+
+template <typename P, int TILES>
+static void launch_tiles(struct cuda *cuda, struct gradient<P> *g, const struct total *total) {
+  switch (rows_each(&g->t)) {
+    case 1:
+      launch_rows<P, 1, TILES>(cuda, g, total);
+      break;
+    case 2:
+      launch_rows<P, 2, TILES>(cuda, g, total);
+      break;
+    default:
+      launch_rows<P, 4, TILES>(cuda, g, total);
+      break;
+  }
+}
+
+static bool is_aligned(const void *at) {
+  return (uintptr_t)at % 16 == 0;
+}
+
+template <typename P>
+static void weights_of(struct cuda *cuda, const struct conv_backward *b) {
+  const struct conv_shape *s = &b->shape;
+  struct gradient<P> g = {};
+  g.s = *s;
+  CHECK(choose(&g.t, cuda, s), "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
+  g.dy = (P *)b->dy;
+  g.x = (const P *)b->x;
+  g.y = (const P *)b->y;
+  g.relu = b->act == ACTIVATION_RELU;
+  g.x_vectors = s->C % CHUNK == 0 && is_aligned(b->x);
+  g.dy_vectors = s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y);
+  struct total total = {b->dw, b->db, NULL, 0, g.t.K, tile_columns(s->O), conv_places(s), s->C,
+                        s->O,  b->add};
+  if (total.N == 16)
+    launch_tiles<P, 2>(cuda, &g, &total);
+  else
+    launch_tiles<P, 4>(cuda, &g, &total);
+}
+
+void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
+  if (b->shape.low)
+    weights_of<bf16>(cuda, b);
+  else
+    weights_of<float>(cuda, b);
+}

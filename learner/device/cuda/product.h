@@ -1,0 +1,36 @@
+/* Matrix products by cuBLASLt, in row-major order, with the bias and ReLU that follow. What cuBLASLt
+ * chose for a shape is kept, so that a product costs the host one look-up and one launch.
+ * Upstream: linear.cu, lstm.cu, conv_columns.cu. Downstream: cublasLt. */
+#ifndef ACORN_LEARNER_DEVICE_CUDA_PRODUCT_H
+#define ACORN_LEARNER_DEVICE_CUDA_PRODUCT_H
+
+#include "learner/device/cuda/cuda.h"
+
+/* An operand whose rows are `stride` numbers apart. */
+struct operand {
+  const void *at; /* float, or bf16 where the product reads bf16 */
+  int stride;
+  bool transposed; /* it is stored as the transpose of what the product reads */
+};
+
+/* c (M, N) = a (M, K) b (K, N), + c if `add`, + bias (N) if there is one, then ReLU if `relu`. */
+struct product {
+  float *c;
+  struct operand a, b;
+  int c_stride;
+  int M, N, K;
+  bool bf16; /* a and b are bf16 */
+  bool add, relu;
+  const float *bias;
+};
+
+struct operand operand_of(const void *at, int stride);
+struct operand operand_transposed(const void *at, int stride);
+
+/* Float operands are multiplied in tf32 where the device's precision allows it. */
+void cuda_multiply(struct cuda *cuda, const struct product *product);
+
+/* Frees what products have allocated. */
+void cuda_product_destroy(struct cuda *cuda);
+
+#endif

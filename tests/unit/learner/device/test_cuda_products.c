@@ -1,0 +1,295 @@
+/* The CUDA device's products, each against the reference device in each precision: linear layers,
+ * convolutions, LSTMs. What a backward pass reads is the reference's, so that a ReLU whose input is
+ * near 0 is open or shut on both. */
+#include "tests/unit/learner/device/device_testing.h"
+#include "tests/unit/learner/device/cuda_testing.h"
+
+/* A tolerance for numbers that are sums of `count` products of numbers about 0.5 in size. */
+static double tolerance_of(const char *precision, int count) {
+  double digits = strcmp(precision, "float32") == 0 ? 0x1p-21
+                  : strcmp(precision, "tf32") == 0  ? 0x1p-10
+                                                    : 0x1p-7;
+  return digits * sqrt(1 + count);
+}
+
+struct both {
+  struct testing cuda, ref;
+  const char *precision;
+};
+
+/* ---- one array on both devices */
+
+struct array {
+  real *cuda, *ref;
+  size_t count;
+};
+
+static struct array random_array(struct both *t, uint64_t *random, size_t n, float scale) {
+  float *host = testing_floats(random, n, scale);
+  struct array a = {testing_upload(&t->cuda, host, n), testing_upload(&t->ref, host, n), n};
+  free(host);
+  return a;
+}
+
+/* Not a number throughout, so that what an operation does not write is found. */
+static struct array poisoned(struct both *t, size_t n) {
+  float *host = check_alloc(n, sizeof *host);
+  for (size_t i = 0; i < n; i++) host[i] = NAN;
+  struct array a = {testing_upload(&t->cuda, host, n), testing_upload(&t->ref, host, n), n};
+  free(host);
+  return a;
+}
+
+/* The CUDA device goes on with what the reference computed. */
+static void take_from_ref(struct both *t, struct array a) {
+  t->cuda.device->ops->upload(t->cuda.device, a.cuda, (const float *)a.ref, a.count);
+}
+
+static void compare(struct both *t, const char *shape, const char *name, struct array a,
+                    double tolerance) {
+  char what[160];
+  snprintf(what, sizeof what, "%s: %s", shape, name);
+  testing_compare(what, &t->cuda, a.cuda, &t->ref, a.ref, a.count, tolerance);
+}
+
+static void release(struct both *t) {
+  testing_release(&t->cuda);
+  testing_release(&t->ref);
+}
+
+/* ---- linear */
+
+struct layer {
+  int B, I, O, x_stride;
+  enum activation act;
+  bool no_dx;
+};
+
+static void check_layer(struct both *t, const struct layer *l, uint64_t seed) {
+  uint64_t random = seed;
+  size_t rows = (size_t)l->B, in = (size_t)l->I, out = (size_t)l->O;
+  struct array x = random_array(t, &random, rows * (size_t)l->x_stride, 1),
+               w = random_array(t, &random, in * out, 1), b = random_array(t, &random, out, 1),
+               dy = random_array(t, &random, rows * out, 1), y = poisoned(t, rows * out),
+               dx = poisoned(t, rows * in), dw = poisoned(t, in * out), db = poisoned(t, out);
+  struct device *c = t->cuda.device, *r = t->ref.device;
+  char shape[96];
+  snprintf(shape, sizeof shape, "B %d I %d O %d stride %d act %d", l->B, l->I, l->O, l->x_stride,
+           (int)l->act);
+  c->ops->weights_changed(c);
+  c->ops->linear_forward(c, y.cuda, x.cuda, l->x_stride, w.cuda, b.cuda, l->act, l->B, l->I, l->O);
+  r->ops->linear_forward(r, y.ref, x.ref, l->x_stride, w.ref, b.ref, l->act, l->B, l->I, l->O);
+  compare(t, shape, "y", y, tolerance_of(t->precision, l->I));
+  take_from_ref(t, y);
+  c->ops->linear_backward(c, l->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, dy.cuda, y.cuda, x.cuda,
+                          l->x_stride, w.cuda, l->act, l->B, l->I, l->O);
+  r->ops->linear_backward(r, dx.ref, dw.ref, db.ref, dy.ref, y.ref, x.ref, l->x_stride, w.ref,
+                          l->act, l->B, l->I, l->O);
+  compare(t, shape, "dy", dy, 1e-6);
+  compare(t, shape, "db", db, 2e-5);
+  compare(t, shape, "dw", dw, tolerance_of(t->precision, l->B));
+  if (!l->no_dx) compare(t, shape, "dx", dx, tolerance_of(t->precision, l->O));
+  release(t);
+}
+
+static void linear_layers(struct both *t) {
+  static const enum activation acts[] = {ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH};
+  static const struct layer large[] = {
+      {100, 600, 520, 600, ACTIVATION_TANH, false}, {130, 257, 300, 260, ACTIVATION_NONE, false},
+      {640, 64, 64, 64, ACTIVATION_TANH, false},    {640, 64, 3, 64, ACTIVATION_NONE, false},
+      {640, 4, 64, 4, ACTIVATION_RELU, true},       {33, 1000, 70, 1003, ACTIVATION_RELU, true},
+      {1, 300, 257, 300, ACTIVATION_RELU, false},
+  };
+  uint64_t random = 11;
+  for (int i = 0; i < 40; i++) {
+    struct layer l = {
+        .B = testing_size(&random), .I = testing_size(&random), .O = testing_size(&random)};
+    if (i < 10) l.O = 1 + i % 5;
+    l.x_stride = l.I + (i % 3 == 0 ? testing_below(&random, 9) : 0);
+    l.act = acts[i % 3];
+    check_layer(t, &l, 1000 + (uint64_t)i);
+  }
+  for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_layer(t, &large[i], 77 + i);
+}
+
+/* ---- LSTM */
+
+struct shape {
+  int T, N, H, reset_percent;
+};
+
+/* Forgets with resets, and starts from a state that is not a number where every sequence resets. */
+static void check_lstm(struct both *t, const struct shape *s, uint64_t seed) {
+  uint64_t random = seed;
+  size_t state = (size_t)s->N * (size_t)s->H, steps = state * (size_t)s->T;
+  size_t flags = (size_t)s->T * (size_t)s->N;
+  uint8_t *reset = check_alloc(flags, 1);
+  for (size_t i = 0; i < flags; i++)
+    reset[i] = (uint8_t)((testing_below(&random, 100) < s->reset_percent) |
+                         (testing_bits(&random) & 6)); /* other flags mean nothing here */
+  const uint8_t *reset_cuda = testing_bytes(&t->cuda, reset, flags);
+  struct array wh = random_array(t, &random, 4 * (size_t)s->H * (size_t)s->H,
+                                 1 / sqrtf((float)s->H)),
+               h0 = s->reset_percent == 100 ? poisoned(t, state)
+                                            : random_array(t, &random, state, 1),
+               c0 = s->reset_percent == 100 ? poisoned(t, state)
+                                            : random_array(t, &random, state, 1),
+               gates = random_array(t, &random, 4 * steps, 2),
+               dh = random_array(t, &random, steps, 1), h = poisoned(t, steps),
+               c = poisoned(t, steps), dgates = poisoned(t, 4 * steps),
+               dwh = poisoned(t, 4 * (size_t)s->H * (size_t)s->H);
+  struct device *d = t->cuda.device, *r = t->ref.device;
+  char shape[96];
+  snprintf(shape, sizeof shape, "T %d N %d H %d", s->T, s->N, s->H);
+  d->ops->weights_changed(d);
+  d->ops->lstm_forward(d, h.cuda, c.cuda, gates.cuda, wh.cuda, h0.cuda, c0.cuda, reset_cuda, s->T,
+                       s->N, s->H);
+  r->ops->lstm_forward(r, h.ref, c.ref, gates.ref, wh.ref, h0.ref, c0.ref, reset, s->T, s->N, s->H);
+  double tolerance = 8 * tolerance_of(t->precision, 1);
+  compare(t, shape, "gates", gates, tolerance);
+  compare(t, shape, "c", c, tolerance);
+  compare(t, shape, "h", h, tolerance);
+  struct array forward[] = {gates, c, h};
+  for (int i = 0; i < 3; i++) take_from_ref(t, forward[i]);
+  d->ops->lstm_backward(d, dgates.cuda, dwh.cuda, dh.cuda, h.cuda, c.cuda, gates.cuda, wh.cuda,
+                        h0.cuda, c0.cuda, reset_cuda, s->T, s->N, s->H);
+  r->ops->lstm_backward(r, dgates.ref, dwh.ref, dh.ref, h.ref, c.ref, gates.ref, wh.ref, h0.ref,
+                        c0.ref, reset, s->T, s->N, s->H);
+  compare(t, shape, "dgates", dgates, tolerance);
+  compare(t, shape, "dwh", dwh, tolerance * sqrt(1 + s->T * s->N));
+  release(t);
+  free(reset);
+}
+
+static void lstms(struct both *t) {
+  static const struct shape table[] = {
+      {1, 1, 1, 0},   {1, 17, 7, 50},    {3, 1, 3, 30},   {7, 3, 17, 20},  {20, 7, 64, 5},
+      {5, 64, 64, 0}, {4, 33, 100, 10},  {2, 3, 257, 50}, {6, 5, 64, 100}, {3, 70, 128, 3},
+      {4, 17, 80, 20}, {3, 16, 256, 10}, {1, 1, 64, 0},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_lstm(t, &table[i], 31 + i);
+}
+
+/* ---- convolutions */
+
+struct conv {
+  struct device_window window;
+  int B;
+  enum activation act;
+  bool residual, add, no_dx;
+};
+
+static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
+  const struct device_window *w = &v->window;
+  uint64_t random = seed;
+  size_t in = (size_t)v->B * (size_t)w->H * (size_t)w->W * (size_t)w->C,
+         out = (size_t)v->B * (size_t)device_window_rows(w) * (size_t)device_window_columns(w) *
+               (size_t)w->O,
+         weights = (size_t)(w->size * w->size * w->C * w->O);
+  struct array x = random_array(t, &random, in, 1), weight = random_array(t, &random, weights, 1),
+               b = random_array(t, &random, (size_t)w->O, 1),
+               residual = random_array(t, &random, out, 1), dy = random_array(t, &random, out, 1),
+               y = poisoned(t, out), dx = poisoned(t, in),
+               dw = v->add ? random_array(t, &random, weights, 1) : poisoned(t, weights),
+               db = v->add ? random_array(t, &random, (size_t)w->O, 1) : poisoned(t, (size_t)w->O);
+  struct device *c = t->cuda.device, *r = t->ref.device;
+  char shape[96];
+  snprintf(shape, sizeof shape, "B %d %dx%dx%d -> %d, %d/%d%s", v->B, w->H, w->W, w->C, w->O,
+           w->size, w->stride, w->same ? " same" : "");
+  c->ops->weights_changed(c);
+  c->ops->conv_forward(c, y.cuda, x.cuda, weight.cuda, b.cuda, v->residual ? residual.cuda : NULL,
+                       v->act, w, v->B);
+  r->ops->conv_forward(r, y.ref, x.ref, weight.ref, b.ref, v->residual ? residual.ref : NULL,
+                       v->act, w, v->B);
+  compare(t, shape, "y", y, tolerance_of(t->precision, w->size * w->size * w->C));
+  take_from_ref(t, y);
+  c->ops->conv_backward(c, v->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, dy.cuda, y.cuda, x.cuda,
+                        weight.cuda, v->act, w, v->B, v->add);
+  r->ops->conv_backward(r, dx.ref, dw.ref, db.ref, dy.ref, y.ref, x.ref, weight.ref, v->act, w,
+                        v->B, v->add);
+  int pixels = (int)(out / (size_t)w->O);
+  compare(t, shape, "dy", dy, 1e-6);
+  compare(t, shape, "db", db, fmax(tolerance_of(t->precision, pixels), 2e-5));
+  compare(t, shape, "dw", dw, tolerance_of(t->precision, pixels));
+  if (!v->no_dx) compare(t, shape, "dx", dx, tolerance_of(t->precision, w->size * w->size * w->O));
+  release(t);
+}
+
+/* The networks' layers, odd sizes, one image and several; more than one strip of an image. */
+static void convolutions(struct both *t) {
+  static const struct conv table[] = {
+      {{84, 84, 1, 16, 8, 4, false}, 2, ACTIVATION_RELU, false, false, true},
+      {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, true, true},
+      {{20, 20, 16, 32, 4, 2, false}, 3, ACTIVATION_RELU, false, false, false},
+      {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, true, false},
+      {{84, 84, 4, 16, 3, 1, true}, 1, ACTIVATION_NONE, false, false, true},
+      {{42, 42, 16, 16, 3, 1, true}, 2, ACTIVATION_RELU, false, false, false},
+      {{42, 42, 16, 32, 3, 1, true}, 1, ACTIVATION_NONE, false, false, false},
+      {{21, 21, 32, 32, 3, 1, true}, 2, ACTIVATION_NONE, true, true, false},
+      {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false, false},
+      {{13, 7, 3, 5, 4, 3, false}, 31, ACTIVATION_RELU, false, true, false},
+      {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false, false},
+      {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false, false},
+      {{8, 8, 1, 1, 8, 4, false}, 17, ACTIVATION_RELU, false, false, false},
+      {{7, 7, 16, 32, 5, 1, true}, 20, ACTIVATION_RELU, false, true, false},
+      {{6, 7, 8, 96, 2, 1, true}, 3, ACTIVATION_RELU, false, false, false},
+      {{3, 4, 70, 12, 3, 1, true}, 2, ACTIVATION_NONE, true, false, false},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_conv(t, &table[i], 100 + i);
+}
+
+/* ---- weights that change */
+
+/* The same address holds other weights after weights_changed. */
+static void weights_may_change(struct both *t) {
+  enum { I = 512, O = 256 };
+  uint64_t random = 3;
+  float *w = testing_floats(&random, I * O, 1), once[O], twice[O];
+  struct array x = random_array(t, &random, I, 1), b = random_array(t, &random, O, 0),
+               y = poisoned(t, O);
+  struct device *d = t->cuda.device;
+  real *weights = testing_upload(&t->cuda, w, I * O);
+  d->ops->weights_changed(d);
+  d->ops->linear_forward(d, y.cuda, x.cuda, I, weights, b.cuda, ACTIVATION_NONE, 1, I, O);
+  d->ops->download(d, once, y.cuda, O);
+  for (int i = 0; i < I * O; i++) w[i] *= 2;
+  d->ops->upload(d, weights, w, I * O);
+  d->ops->weights_changed(d);
+  d->ops->linear_forward(d, y.cuda, x.cuda, I, weights, b.cuda, ACTIVATION_NONE, 1, I, O);
+  d->ops->download(d, twice, y.cuda, O);
+  for (int o = 0; o < O; o++) assert_true(twice[o] == 2 * once[o]);
+  free(w);
+  release(t);
+}
+
+static void each_precision(void (*body)(struct both *t)) {
+  static const char *const precisions[] = {"float32", "tf32", "bf16"};
+  for (int i = 0; i < 3; i++) {
+    struct both t = {.cuda = {.device = testing_cuda(precisions[i])},
+                     .ref = {.device = device_ref_float_create()},
+                     .precision = precisions[i]};
+    body(&t);
+    device_destroy(t.cuda.device);
+    device_destroy(t.ref.device);
+  }
+}
+
+#define TEST(body)                      \
+  static void test_##body(void **state) { \
+    (void)state;                        \
+    each_precision(body);               \
+  }
+TEST(linear_layers)
+TEST(lstms)
+TEST(convolutions)
+TEST(weights_may_change)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_linear_layers),
+      cmocka_unit_test(test_lstms),
+      cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_weights_may_change),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
