@@ -1,6 +1,6 @@
-/* Copies of rows and steps: operations gather_rows, scatter_rows, scatter_steps, gather_steps.
- * `width` threads, a power of two, share a row or step: they copy its bytes, 16 each at a time where
- * rows allow it, and the words of its record. */
+/* Copies of steps: operations scatter_steps and gather_steps. `width` threads, a power of two, share
+ * a step: they copy its observation, 16 bytes each at a time where rows allow it, and the words of
+ * its record. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/wide.h"
 
@@ -40,44 +40,6 @@ DEVICE void copy_row(uint8_t *__restrict__ y, const uint8_t *__restrict__ x, siz
                      int width) {
   for (size_t i = (size_t)lane * V; i < bytes; i += (size_t)width * V)
     store_pack<uint8_t, V>(y + i, load_pack<uint8_t, V>(x + i));
-}
-
-/* ---- rows */
-
-/* Row b of y is row[b] of x, or row[b] of y is row b of x. */
-template <int V>
-KERNEL copy_rows_by_number(uint8_t *y, const uint8_t *x, const int32_t *row, int B, size_t bytes,
-                           bool scatter, int width) {
-  size_t b = step_of_thread(width);
-  if (b >= (size_t)B || row[b] < 0) return;
-  size_t other = (size_t)row[b], to = scatter ? other : b, from = scatter ? b : other;
-  copy_row<V>(y + to * bytes, x + from * bytes, bytes, lane_of_thread(width), width);
-}
-
-static void launch_rows(struct device *d, void *y, const void *x, const int32_t *row, int B,
-                        size_t bytes, bool scatter) {
-  struct cuda *cuda = cuda_of(d);
-  if (B == 0 || bytes == 0) return;
-  bool is_wide = bytes % 16 == 0 && is_aligned(y) && is_aligned(x);
-  struct step_grid grid = grid_for((size_t)B, bytes / (is_wide ? 16 : 1));
-  uint8_t *to = (uint8_t *)y;
-  const uint8_t *from = (const uint8_t *)x;
-  if (is_wide)
-    LAUNCH(copy_rows_by_number<16>, grid.blocks, BLOCK, cuda->stream, to, from, row, B, bytes,
-           scatter, grid.width);
-  else
-    LAUNCH(copy_rows_by_number<1>, grid.blocks, BLOCK, cuda->stream, to, from, row, B, bytes,
-           scatter, grid.width);
-}
-
-void cuda_gather_rows(struct device *d, void *y, const void *x, const int32_t *row, int B,
-                      size_t bytes) {
-  launch_rows(d, y, x, row, B, bytes, false);
-}
-
-void cuda_scatter_rows(struct device *d, void *y, const void *x, const int32_t *row, int B,
-                       size_t bytes) {
-  launch_rows(d, y, x, row, B, bytes, true);
 }
 
 /* ---- records */
