@@ -1,7 +1,6 @@
-/* What networks read: operations embed and image, for float and bf16. Memory bounds both: an image
- * reads `stack` bytes and writes `stack` numbers for each byte of an observation. */
+/* What networks read: operations embed and image, of float or (image) bf16. Memory bounds both: an
+ * image reads `stack` bytes and writes `stack` numbers for each byte of an observation. */
 #include "learner/device/cuda/cuda.h"
-#include "learner/device/cuda/pixels.h"
 #include "learner/device/cuda/wide.h"
 
 DEVICE float byte_to_number(unsigned byte) {
@@ -10,14 +9,9 @@ DEVICE float byte_to_number(unsigned byte) {
 
 /* ---- embed: a thread for each number */
 
-/* 4 bytes, which need no alignment. */
-DEVICE uint32_t unaligned_word(const uint8_t *x) {
-  return (uint32_t)x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
-}
-
 DEVICE float element(const uint8_t *tensor, enum dtype dtype, int i) {
   if (dtype == DTYPE_UINT8) return byte_to_number(tensor[i]);
-  uint32_t word = unaligned_word(tensor + 4 * (size_t)i);
+  uint32_t word = load_word(tensor, (size_t)i);
   float number;
   memcpy(&number, &word, sizeof number);
   return dtype == DTYPE_INT32 ? (float)(int32_t)word : number;
@@ -48,29 +42,21 @@ DEVICE float input_at(const struct device_inputs &in, size_t b, int i) {
   return reward_input(in, b);
 }
 
-template <typename P>
-KERNEL embed(P *y, struct device_inputs in, size_t count, unsigned I) {
+KERNEL embed(float *y, struct device_inputs in, size_t count, unsigned I) {
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     struct quotient at = divide(i, I);
-    y[i] = from_float<P>(input_at(in, at.whole, (int)at.rest));
+    y[i] = input_at(in, at.whole, (int)at.rest);
   }
 }
 
-template <typename P>
-static void launch_embed(struct device *d, P *y, const struct device_inputs *in, int B) {
+void cuda_embed(struct device *d, real *y, const struct device_inputs *in, int B) {
   struct cuda *cuda = cuda_of(d);
   int I = device_inputs_size(in);
   size_t count = (size_t)B * (size_t)I;
+  CHECK(in->row_stride % 4 == 0 && is_aligned(in->observation, 4), "rows of %zu bytes",
+        in->row_stride);
   if (count == 0) return;
-  LAUNCH(embed<P>, blocks_for(count), BLOCK, cuda->stream, y, *in, count, (unsigned)I);
-}
-
-void cuda_embed(struct device *d, real *y, const struct device_inputs *in, int B) {
-  launch_embed(d, (float *)y, in, B);
-}
-
-void cuda_embed_bf16(struct device *d, bf16 *y, const struct device_inputs *in, int B) {
-  launch_embed(d, y, in, B);
+  LAUNCH(embed, blocks_for(count), BLOCK, cuda->stream, (float *)y, *in, count, (unsigned)I);
 }
 
 /* ---- image */
@@ -142,8 +128,7 @@ KERNEL image_quads(P *y, struct picture p, unsigned quads, size_t count) {
 }
 
 template <typename P>
-static void launch_image(struct device *d, P *y, const struct device_inputs *in, int B) {
-  struct cuda *cuda = cuda_of(d);
+static void launch_image(struct cuda *cuda, P *y, const struct device_inputs *in, int B) {
   struct picture p = picture_of(in);
   size_t bytes = (size_t)p.pixels * (size_t)p.channels, count = (size_t)B * bytes / 4;
   if (B == 0 || bytes == 0) return;
@@ -161,9 +146,9 @@ static void launch_image(struct device *d, P *y, const struct device_inputs *in,
 }
 
 void cuda_image(struct device *d, real *y, const struct device_inputs *in, int B) {
-  launch_image(d, (float *)y, in, B);
-}
-
-void cuda_image_bf16(struct device *d, bf16 *y, const struct device_inputs *in, int B) {
-  launch_image(d, y, in, B);
+  struct cuda *cuda = cuda_of(d);
+  if (cuda->low_pixels)
+    launch_image(cuda, (bf16 *)y, in, B);
+  else
+    launch_image(cuda, (float *)y, in, B);
 }

@@ -1,6 +1,7 @@
 /* Noisy layers: operations factor_noise, noisy_forward, noisy_backward. */
 #include "common/base/philox.h"
 #include "learner/device/cuda/cuda.h"
+#include "learner/device/cuda/weights.h"
 #include "learner/device/cuda/wide.h"
 
 KERNEL factor_noise(float *noise, uint64_t seed, uint32_t stream, uint32_t first, int n) {
@@ -51,6 +52,7 @@ static void launch_noisy(struct device *d, float *y, const float *mean, const fl
 
 void cuda_noisy_forward(struct device *d, real *y, const real *mean, const real *deviation,
                         const real *in, const real *out, int I, int O) {
+  cuda_weights_written(cuda_of(d), (const float *)y);
   launch_noisy(d, (float *)y, (const float *)mean, (const float *)deviation, (const float *)in,
                (const float *)out, I, O);
 }

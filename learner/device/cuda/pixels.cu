@@ -1,5 +1,5 @@
-/* Pooling, relu, and conversion between float and bf16: operations pool_* and relu*. Memory bounds
- * all of them. A thread works on V channels of a pixel, 16 bytes where the channels allow it. */
+/* Pooling, relu, and conversion between float and bf16: operations pool_* and relu*, of either type.
+ * Memory bounds all of them. A thread works on V channels of a pixel, 16 bytes where they allow it. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/pixels.h"
 #include "learner/device/cuda/wide.h"
@@ -158,42 +158,40 @@ static bool channels_are_wide(const P *x, const P *y, const uint8_t *choice, int
 }
 
 template <typename P>
-static void pool_forward_of(struct device *d, P *y, uint8_t *choice, const P *x,
+static void pool_forward_of(struct cuda *cuda, P *y, uint8_t *choice, const P *x,
                             const struct device_window *window, int B) {
   CHECK(window->size <= 16, "pooling of %d x %d pixels", window->size, window->size);
   if (channels_are_wide(x, y, choice, window->C))
-    launch_pool_forward<P, WIDE<P>>(cuda_of(d), y, choice, x, window, B);
+    launch_pool_forward<P, WIDE<P>>(cuda, y, choice, x, window, B);
   else
-    launch_pool_forward<P, 1>(cuda_of(d), y, choice, x, window, B);
+    launch_pool_forward<P, 1>(cuda, y, choice, x, window, B);
 }
 
 template <typename P>
-static void pool_backward_of(struct device *d, P *dx, const P *dy, const uint8_t *choice,
+static void pool_backward_of(struct cuda *cuda, P *dx, const P *dy, const uint8_t *choice,
                              const struct device_window *window, int B) {
   if (channels_are_wide(dx, dy, choice, window->C))
-    launch_pool_backward<P, WIDE<P>>(cuda_of(d), dx, dy, choice, window, B);
+    launch_pool_backward<P, WIDE<P>>(cuda, dx, dy, choice, window, B);
   else
-    launch_pool_backward<P, 1>(cuda_of(d), dx, dy, choice, window, B);
+    launch_pool_backward<P, 1>(cuda, dx, dy, choice, window, B);
 }
 
 void cuda_pool_forward(struct device *d, real *y, uint8_t *choice, const real *x,
                        const struct device_window *window, int B) {
-  pool_forward_of(d, (float *)y, choice, (const float *)x, window, B);
-}
-
-void cuda_pool_forward_bf16(struct device *d, bf16 *y, uint8_t *choice, const bf16 *x,
-                            const struct device_window *window, int B) {
-  pool_forward_of(d, y, choice, x, window, B);
+  struct cuda *cuda = cuda_of(d);
+  if (cuda->low_pixels)
+    pool_forward_of(cuda, (bf16 *)y, choice, (const bf16 *)x, window, B);
+  else
+    pool_forward_of(cuda, (float *)y, choice, (const float *)x, window, B);
 }
 
 void cuda_pool_backward(struct device *d, real *dx, const real *dy, const uint8_t *choice,
                         const struct device_window *window, int B) {
-  pool_backward_of(d, (float *)dx, (const float *)dy, choice, window, B);
-}
-
-void cuda_pool_backward_bf16(struct device *d, bf16 *dx, const bf16 *dy, const uint8_t *choice,
-                             const struct device_window *window, int B) {
-  pool_backward_of(d, dx, dy, choice, window, B);
+  struct cuda *cuda = cuda_of(d);
+  if (cuda->low_pixels)
+    pool_backward_of(cuda, (bf16 *)dx, (const bf16 *)dy, choice, window, B);
+  else
+    pool_backward_of(cuda, (float *)dx, (const float *)dy, choice, window, B);
 }
 
 /* ---- element by element */
@@ -253,9 +251,8 @@ KERNEL convert(Y *y, const X *x, size_t n) {
 }
 
 template <typename P>
-static void relu_of(struct device *d, P *y, const P *x, size_t n) {
+static void relu_of(struct cuda *cuda, P *y, const P *x, size_t n) {
   constexpr int V = WIDE<P>;
-  struct cuda *cuda = cuda_of(d);
   if (n == 0) return;
   if (is_aligned(y) && is_aligned(x))
     LAUNCH((relu<P, V>), blocks_for(n / V), BLOCK, cuda->stream, y, x, n);
@@ -264,9 +261,8 @@ static void relu_of(struct device *d, P *y, const P *x, size_t n) {
 }
 
 template <typename P>
-static void relu_backward_of(struct device *d, P *dx, const P *dy, const P *y, size_t n) {
+static void relu_backward_of(struct cuda *cuda, P *dx, const P *dy, const P *y, size_t n) {
   constexpr int V = WIDE<P>;
-  struct cuda *cuda = cuda_of(d);
   if (n == 0) return;
   if (is_aligned(dx) && is_aligned(dy) && is_aligned(y))
     LAUNCH((relu_backward<P, V>), blocks_for(n / V), BLOCK, cuda->stream, dx, dy, y, n);
@@ -286,19 +282,19 @@ static void convert_of(struct device *d, Y *y, const X *x, size_t n) {
 }
 
 void cuda_relu(struct device *d, real *y, const real *x, size_t n) {
-  relu_of(d, (float *)y, (const float *)x, n);
-}
-
-void cuda_relu_bf16(struct device *d, bf16 *y, const bf16 *x, size_t n) {
-  relu_of(d, y, x, n);
+  struct cuda *cuda = cuda_of(d);
+  if (cuda->low_pixels)
+    relu_of(cuda, (bf16 *)y, (const bf16 *)x, n);
+  else
+    relu_of(cuda, (float *)y, (const float *)x, n);
 }
 
 void cuda_relu_backward(struct device *d, real *dx, const real *dy, const real *y, size_t n) {
-  relu_backward_of(d, (float *)dx, (const float *)dy, (const float *)y, n);
-}
-
-void cuda_relu_backward_bf16(struct device *d, bf16 *dx, const bf16 *dy, const bf16 *y, size_t n) {
-  relu_backward_of(d, dx, dy, y, n);
+  struct cuda *cuda = cuda_of(d);
+  if (cuda->low_pixels)
+    relu_backward_of(cuda, (bf16 *)dx, (const bf16 *)dy, (const bf16 *)y, n);
+  else
+    relu_backward_of(cuda, (float *)dx, (const float *)dy, (const float *)y, n);
 }
 
 void cuda_to_bf16(struct device *d, bf16 *y, const float *x, size_t n) {

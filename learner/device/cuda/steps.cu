@@ -1,6 +1,6 @@
-/* Copies of rows and steps: operations scatter_steps and gather_steps. `width` threads, a power of
- * two, share a step: they copy its observation, 16 bytes each at a time where rows allow it, and
- * the words of its record. */
+/* Copies of steps: operations scatter_steps and gather_steps. `width` threads, a power of two, share
+ * a step: they copy its observation, 16 bytes each at a time where rows allow it, and the words of
+ * its record. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/wide.h"
 
@@ -42,15 +42,7 @@ DEVICE void copy_row(uint8_t *__restrict__ y, const uint8_t *__restrict__ x, siz
     store_pack<uint8_t, V>(y + i, load_pack<uint8_t, V>(x + i));
 }
 
-DEVICE uint32_t load_word(const void *x, size_t i) {
-  uint32_t word;
-  memcpy(&word, (const uint32_t *)x + i, sizeof word);
-  return word;
-}
-
-DEVICE void store_word(void *y, size_t i, uint32_t word) {
-  memcpy((uint32_t *)y + i, &word, sizeof word);
-}
+/* ---- records */
 
 /* A record in words: the reward, the flags, the statistics, the action. */
 enum { REWARD_WORD, FLAGS_WORD, STATISTICS_WORD };

@@ -29,6 +29,17 @@ static inline bool is_aligned(const void *x, size_t bytes = 16) {
   return (uintptr_t)x % bytes == 0;
 }
 
+/* 4 bytes of whatever an array is of. memcpy would go byte by byte. */
+typedef uint32_t __attribute__((may_alias)) any_word;
+
+DEVICE uint32_t load_word(const void *x, size_t i) {
+  return ((const any_word *)x)[i];
+}
+
+DEVICE void store_word(void *y, size_t i, uint32_t value) {
+  ((any_word *)y)[i] = value;
+}
+
 /* i / n and i % n. Most indices fit 32 bits, which are divided several times as fast. */
 struct quotient {
   size_t whole;

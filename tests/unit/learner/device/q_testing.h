@@ -75,7 +75,7 @@ static inline struct q_outputs q_upload(struct testing *t, struct device_q_loss 
                             .priority = testing_bytes_room(t, N * sizeof(float))};
 }
 
-/* Owner: the caller, with q_results_free. */
+/* With outputs that are NaN before. Owner: the caller, with q_results_free. */
 static inline struct q_results q_run(struct testing *t, const struct q_batch *batch) {
   struct device_q_loss loss;
   struct q_outputs out = q_upload(t, &loss, batch);
@@ -83,6 +83,9 @@ static inline struct q_results q_run(struct testing *t, const struct q_batch *ba
   size_t steps = q_steps(&loss), numbers = steps * (size_t)loss.stride;
   struct q_results results = {.dhead = check_alloc(numbers, sizeof(float)),
                               .td = check_alloc(steps, sizeof(float))};
+  ops->fill(t->device, out.dhead, NAN, numbers);
+  ops->fill(t->device, out.td, NAN, steps);
+  ops->fill(t->device, out.sums, NAN, Q_SUMS);
   ops->q_loss(t->device, out.dhead, out.td, out.priority, out.sums, &loss);
   ops->download(t->device, results.dhead, out.dhead, numbers);
   ops->download(t->device, results.td, out.td, steps);

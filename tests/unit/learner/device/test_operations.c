@@ -164,8 +164,9 @@ static struct categorical run_categorical(struct testing *t) {
   uint64_t random = 5;
   float *logits = testing_floats(&random, ROWS * STRIDE, 3),
         uniform[ROWS] = {-1, 0, 0.25f, 0.5f, 0.75f, 1 - 0x1p-24f, -1};
-  logits[700] = logits[900] = 4;                               /* of equals the first */
-  for (int a = 0; a < 40; a++) logits[STRIDE + a] = -INFINITY; /* impossible ones */
+  logits[700] = logits[900] = 4; /* of equals the first */
+  for (int a = 0; a < 40; a++)   /* impossible ones */
+    logits[STRIDE + a] = logits[5 * STRIDE + ACTIONS - 1 - a] = -INFINITY;
   int32_t action[ROWS] = {0, 999, 31, 32, 33, -1, 1000};
   const struct device_ops *ops = t->device->ops;
   real *x = testing_upload(t, logits, ROWS * STRIDE), *dlogits = testing_room(t, ROWS * STRIDE),
@@ -192,13 +193,17 @@ static void many_actions(struct testing *t, struct testing *ref) {
   struct categorical got = run_categorical(t), expected = run_categorical(ref);
   assert_int_equal(got.action[0], 700);
   assert_int_equal(got.action[1], 40);
+  assert_in_range(got.action[5], ACTIONS - 100, ACTIONS - 41);
   for (int b = 0; b < ROWS; b++) /* a float's sum may be off by one where it is drawn */
     assert_in_range(got.action[b] - expected.action[b] + 1, 0, 2);
   assert_true(fabsf(got.sampled[0] - expected.sampled[0]) < 1e-5f);
   for (size_t i = 0; i < ROWS * STRIDE; i++)
     if (i % STRIDE >= ACTIONS) assert_true(got.dlogits[i] == 5);
-  got.entropy[1] = expected.entropy[1] = 0; /* 0 log 0 */
-  for (size_t i = STRIDE; i < 2 * STRIDE; i++) got.dlogits[i] = expected.dlogits[i] = 0;
+  for (size_t b = 1; b < ROWS; b += 4) { /* 0 log 0 */
+    got.entropy[b] = expected.entropy[b] = 0;
+    for (size_t i = 0; i < STRIDE; i++)
+      got.dlogits[b * STRIDE + i] = expected.dlogits[b * STRIDE + i] = 0;
+  }
   compare_floats("log_prob", t, got.log_prob, expected.log_prob, ROWS, 2e-6);
   compare_floats("entropy", t, got.entropy, expected.entropy, ROWS, 2e-6);
   compare_floats("dlogits", t, got.dlogits, expected.dlogits, ROWS * STRIDE, 2e-6);
@@ -206,6 +211,27 @@ static void many_actions(struct testing *t, struct testing *ref) {
   free(expected.sampled);
   free(got.action);
   free(expected.action);
+}
+
+/* Where rounding leaves the draw above all cumulative probabilities, the last action is not drawn if
+ * it is impossible. */
+static void impossible_last(struct testing *t, struct testing *ref) {
+  enum { B = 2000, A = 70, POSSIBLE = 60 };
+  (void)ref;
+  uint64_t random = 6;
+  float *logits = testing_floats(&random, B * A, 3), *uniform = check_alloc(B, sizeof *uniform);
+  for (int i = 0; i < B * A; i++)
+    if (i % A >= POSSIBLE) logits[i] = -INFINITY;
+  for (int b = 0; b < B; b++) uniform[b] = 1 - 0x1p-24f;
+  int32_t *action = testing_bytes_room(t, B * sizeof *action);
+  float *log_prob = testing_bytes_room(t, B * sizeof *log_prob);
+  t->device->ops->categorical_sample(t->device, action, log_prob, testing_upload(t, logits, B * A),
+                                     A, testing_bytes(t, uniform, B * sizeof *uniform), B, A);
+  int32_t *got = testing_bytes_back(t, action, B * sizeof *got);
+  for (int b = 0; b < B; b++) assert_in_range(got[b], 0, POSSIBLE - 1);
+  free(logits);
+  free(uniform);
+  free(got);
 }
 
 /* ---- optimisers and element by element, on arrays that begin anywhere */
@@ -285,6 +311,38 @@ static void relus(struct testing *t, struct testing *ref) {
     for (size_t from = 0; from < 2; from++)
       compare_floats("relu in place", t, run_relus(t, from, LENGTHS[k]),
                      run_relus(ref, from, LENGTHS[k]), 2 * (from + LENGTHS[k] + 1), 1e-7);
+}
+
+/* ---- rows by number */
+
+/* Rows that are gathered, then those that are scattered. */
+static uint8_t *run_rows(struct testing *t, size_t bytes, size_t *count) {
+  enum { B = 37 };
+  uint64_t random = bytes;
+  uint8_t *host = check_alloc(B * bytes, 1);
+  for (size_t i = 0; i < B * bytes; i++) host[i] = (uint8_t)testing_bits(&random);
+  int32_t row[B];
+  for (int b = 0; b < B; b++) row[b] = b % 6 == 4 ? -1 : (b * 5 + 3) % B;
+  const void *x = testing_bytes(t, host, B * bytes);
+  const int32_t *rows = testing_bytes(t, row, sizeof row);
+  uint8_t *y = testing_bytes_room(t, 2 * B * bytes);
+  t->device->ops->gather_rows(t->device, y, x, rows, B, bytes);
+  t->device->ops->scatter_rows(t->device, y + B * bytes, x, rows, B, bytes);
+  uint8_t *both = testing_bytes_back(t, y, *count = 2 * B * bytes);
+  free(host);
+  testing_release(t);
+  return both;
+}
+
+static void rows(struct testing *t, struct testing *ref) {
+  static const size_t bytes[] = {1, 4, 16, 20, 64, 1024, 5000, 16400};
+  for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
+    size_t count;
+    uint8_t *got = run_rows(t, bytes[k], &count), *expected = run_rows(ref, bytes[k], &count);
+    assert_memory_equal(got, expected, count);
+    free(got);
+    free(expected);
+  }
 }
 
 /* ---- images */
@@ -376,17 +434,20 @@ static void pools(struct testing *t, struct testing *ref) {
 EACH_DEVICE(traces)
 EACH_DEVICE(wide_action_values)
 EACH_DEVICE(many_actions)
+EACH_DEVICE(impossible_last)
 EACH_DEVICE(optimisers)
 EACH_DEVICE(large_norm)
 EACH_DEVICE(relus)
+EACH_DEVICE(rows)
 EACH_DEVICE(images)
 EACH_DEVICE(pools)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(traces_),       cmocka_unit_test(wide_action_values_),
-      cmocka_unit_test(many_actions_), cmocka_unit_test(optimisers_),
-      cmocka_unit_test(large_norm_),   cmocka_unit_test(relus_),
+      cmocka_unit_test(many_actions_), cmocka_unit_test(impossible_last_),
+      cmocka_unit_test(optimisers_),   cmocka_unit_test(large_norm_),
+      cmocka_unit_test(relus_),        cmocka_unit_test(rows_),
       cmocka_unit_test(images_),       cmocka_unit_test(pools_),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,7 +287,7 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
     struct testing *t = both[k];
     float log_prob[] = {-0.7f, -1}, behaviour[] = {-0.5f, -1}, value[] = {2, 3, 4},
           reward[] = {9, 1.75f, 9};
-    float vs[] = {2.5f, 3}, advantage[] = {1, 0}, entropy[] = {0.6f, 0.5f}, out[8];
+    float vs[] = {2.5f, 3.5f}, advantage[] = {1, 0.5f}, entropy[] = {0.6f, 0.5f}, out[8];
     uint8_t flags[] = {STEP_FIRST, STEP_TRUNCATED, STEP_FIRST};
     struct device_trace v = {.T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f};
     v.reward_scale = 0.9f; // 1.75 * 0.9 is above the clip
