@@ -127,7 +127,8 @@ DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
 }
 
 template <typename P, int TILES>
-static __global__ void __launch_bounds__(THREADS) convolve(struct convolution<P> c) {
+static __global__ void __launch_bounds__(THREADS, TILES == 8 ? 1 : TILES == 4 ? 2 : 3)
+    convolve(struct convolution<P> c) {
   DYNAMIC_SHARED(bf16, weights);
   bf16 *patch = weights + (size_t)c.t.K * (8 * TILES + PAD);
   int *offset = (int *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);

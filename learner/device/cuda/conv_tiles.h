@@ -12,9 +12,9 @@
 #include "learner/device/cuda/warp_matrix.h"
 #include "learner/device/cuda/weights.h"
 
-/* Bytes of shared memory that a block aims at, so that four are on a multiprocessor together, and
+/* Bytes of shared memory that a block aims at, so that three are on a multiprocessor together (two of an A100), and
  * what is left for the image where the weights take more. */
-static const size_t TILE_BYTES = 54 << 10, LEAST_PATCH_BYTES = 24 << 10;
+static const size_t TILE_BYTES = 72 << 10, LEAST_PATCH_BYTES = 24 << 10;
 enum { PIXELS_WANTED = 256, CHUNK = 8 };
 
 /* What a block does at a time: `images` images, `rows` of the rows that are written. */
