@@ -11,7 +11,7 @@
  * AddressSanitizer checks its bounds. There is no default stream: it is refused.
  *
  * ACORN_EMULATED_CUDA, a list with commas, chooses a machine or a fault: no_driver, old_driver,
- * no_device, gpus:N, memory:MIB, kernel_error:N (launch N fails, counted from 1), and
+ * no_device, no_dnn (cuDNN is not there), gpus:N, memory:MIB, kernel_error:N (launch N fails, counted from 1), and
  * symbol_missing. Upstream: learner/device/cuda/portable.h. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
 #define ACORN_TESTS_EMULATED_CUDA_RUNTIME_H

@@ -357,12 +357,20 @@ static void test_convolutions_of_bf16_images(void **state) {
   with_precision(convolutions, "bf16", true);
 }
 
+static void test_convolutions_without_cudnn(void **state) {
+  (void)state;
+  setenv("ACORN_EMULATED_CUDA", "no_dnn", 1);
+  with_precision(convolutions, "float32", false);
+  unsetenv("ACORN_EMULATED_CUDA");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_linear_layers),
       cmocka_unit_test(test_lstms),
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_convolutions_of_bf16_images),
+      cmocka_unit_test(test_convolutions_without_cudnn),
       cmocka_unit_test(test_weights_may_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
