@@ -10,6 +10,8 @@ MODE ?= release
 BUILD := build$(if $(filter-out release,$(MODE)),/$(MODE))
 CC := $(if $(filter fuzz,$(MODE)),clang,gcc)
 CXX := g++
+# In the path, in CUDA's folder, or where scripts/setup.sh cuda installs it.
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc .cuda/lib/python3*/site-packages/nvidia/cu*/bin/nvcc))
 
 # WERROR=1, which CI sets: a warning is an error. A user's newer compiler must not fail for one.
 WERROR ?=
@@ -63,6 +65,11 @@ GEN_TENSORBOARD_OBJ := $(BUILD)/obj/gen/tensorboard.pb-c.o
 KERNEL_OBJ := $(if $(wildcard $(KERNEL_SRC)),$(foreach v,v2 v3 v4,$(BUILD)/obj/learner/device/cpu_kernels_$(v).o))
 REF_OBJ := $(if $(wildcard $(REF_SRC)),$(foreach v,float double,$(BUILD)/obj/learner/device/ref_$(v).o))
 
+# The CUDA device is a plugin: by nvcc where it is found; for tests by g++, with an emulated runtime.
+CUDA_SRC := $(call src,learner/device/cuda/*.cu)
+PLUGIN_C_SRC := common/base/status.c learner/device/shapes.c
+EMULATION_SRC := $(call src,tests/emulated_cuda/*.cc)
+
 LIB_BASE := $(BUILD)/libbase.a
 LIB_RPC := $(BUILD)/librpc.a
 LIB_ENVS := $(BUILD)/libenvs.a
@@ -79,9 +86,9 @@ BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
 FUZZ_SRC := $(call src,tests/fuzz/fuzz_*.c)
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
 
-.PHONY: all bundle test units bench lint format asan ubsan tsan fuzz headers install info help clean bench-programs python
+.PHONY: all cuda bundle test units bench lint format asan ubsan tsan fuzz headers install info help clean bench-programs python
 .SECONDARY:
-all: $(PROGRAMS) ## the programs: learner, actor, launch, status, task, and those that look at runs
+all: $(PROGRAMS) $(if $(NVCC),$(if $(filter release,$(MODE)),cuda)) ## the programs: learner, actor, launch, status, task, and those that look at runs
 
 $(BUILD)/learner: $(BUILD)/obj/learner/main.o $(LIB_LEARNER) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
@@ -102,6 +109,48 @@ $(PROGRAMS): $(EXTRA_OBJ) Makefile
 bundle: $(BUILD)/bundle/acorn.tar.gz ## build/bundle/acorn: programs with their libraries, for other distributions
 $(BUILD)/bundle/acorn.tar.gz: $(PROGRAMS) run_local.sh LICENSE scripts/lib.sh scripts/bundle.sh $(wildcard deploy/*.sh)
 	@scripts/bundle.sh $(PROGRAMS)
+
+# The CUDA plugin, for each architecture from Ampere on: code for two, and PTX that later ones compile.
+cuda: $(BUILD)/libacorn_cuda.so ## the plugin with the CUDA device; part of all where nvcc is found
+CUDA_ARCH := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
+  -gencode arch=compute_90,code=compute_90
+CUDA_OBJ := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_SRC)) $(patsubst %.c,$(BUILD)/obj/pic/%.o,$(PLUGIN_C_SRC))
+comma := ,
+space := $(subst ,, )
+NVCC_CXXFLAGS := -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow $(if $(WERROR),-Werror)
+$(BUILD)/obj/learner/device/cuda/%.o: learner/device/cuda/%.cu
+	@$(if $(NVCC),,echo "make cuda needs nvcc: scripts/setup.sh cuda" >&2; exit 1)
+	@mkdir -p $(@D)
+	@echo "  nvcc   $<"
+	@$(NVCC) $(CPPFLAGS) -std=c++17 -O3 $(CUDA_ARCH) -Xcompiler $(subst $(space),$(comma),$(NVCC_CXXFLAGS)) \
+	  $(if $(WERROR),-Werror all-warnings) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(BUILD)/libacorn_cuda.so: $(CUDA_OBJ) Makefile
+	@echo "  link   $@"
+	@$(NVCC) -shared -cudart static -o $@ $(filter %.o,$^) $(CUDA_LIBS)
+$(BUILD)/obj/pic/%.o: %.c
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
+
+# The same sources by g++. The runtime's own files are not instrumented by ThreadSanitizer: it must not see
+# more order in them than a GPU has.
+EMULATED_PLUGIN := $(BUILD)/tests/libacorn_cuda_emulated.so
+EMULATED_CXXFLAGS := -std=gnu++17 $(MODE_FLAGS) -march=x86-64-v2 -Wall -Wextra -Wshadow $(if $(WERROR),-Werror) \
+  -Itests/emulated_cuda -fPIC -fvisibility=hidden -pthread -MMD -MP
+EMULATED_OBJ := $(patsubst %.cu,$(BUILD)/obj/emulated/%.o,$(CUDA_SRC)) \
+  $(patsubst %.cc,$(BUILD)/obj/%.o,$(EMULATION_SRC)) $(patsubst %.c,$(BUILD)/obj/pic/%.o,$(PLUGIN_C_SRC))
+$(BUILD)/obj/emulated/%.o: %.cu
+	@mkdir -p $(@D)
+	@echo "  c++    $<"
+	@$(CXX) $(CPPFLAGS) $(EMULATED_CXXFLAGS) -x c++ -c -o $@ $<
+$(BUILD)/obj/tests/emulated_cuda/%.o: tests/emulated_cuda/%.cc
+	@mkdir -p $(@D)
+	@echo "  c++    $<"
+	@$(CXX) $(CPPFLAGS) $(filter-out -fsanitize=thread,$(EMULATED_CXXFLAGS)) $(if $(filter tsan,$(MODE)),-DEMULATED_TSAN) \
+	  -c -o $@ $<
+$(EMULATED_PLUGIN): $(EMULATED_OBJ)
+	@mkdir -p $(@D)
+	@echo "  link   $@"
+	@$(CXX) $(LDFLAGS) -shared -o $@ $^
 
 # Environments in Python: the only part that needs python3-dev, and nothing else needs it.
 .PHONY: gymnasium
@@ -159,7 +208,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 
 # ---- tests
 TEST_COMMON := $(call obj,$(call src,tests/unit/support/*.c))
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS)
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS) | $(EMULATED_PLUGIN)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(WRAP_UNIT) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
@@ -202,7 +251,8 @@ format: ## clang-format 14 over all C files
 	@scripts/lint.sh --format
 headers: $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.h ## every header compiles alone
 	@scripts/setup.sh test
-	@for h in $$(git ls-files -co --exclude-standard '*.h' $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \
+	@for h in $$(git ls-files -co --exclude-standard '*.h' ':!learner/device/cuda' ':!tests/emulated_cuda' \
+	  $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \
 	  $(CC) $(CPPFLAGS) $(PYTHON_INCLUDE) -std=gnu11 $(WARN) -Wno-unused -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
 python: build/python/acorn_pb2_grpc.py ## the protocol's modules for docs/python_actor.py (scripts/setup.sh python first)
 build/python/acorn_pb2_grpc.py: proto/acorn.proto

@@ -1,49 +1,21 @@
 #include "common/base/random.h"
 
-#include <math.h>
+#include "common/base/philox.h"
 
 void random_philox4x32(uint32_t out[4], const uint32_t counter[4], uint64_t key) {
-  uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-  uint32_t key_0 = (uint32_t)key, key_1 = (uint32_t)(key >> 32);
-  for (int round = 0; round < RANDOM_ROUNDS; round++) {
-    uint64_t product_0 = (uint64_t)RANDOM_MULTIPLIER_0 * c0;
-    uint64_t product_1 = (uint64_t)RANDOM_MULTIPLIER_1 * c2;
-    c0 = (uint32_t)(product_1 >> 32) ^ c1 ^ key_0;
-    c1 = (uint32_t)product_1;
-    c2 = (uint32_t)(product_0 >> 32) ^ c3 ^ key_1;
-    c3 = (uint32_t)product_0;
-    key_0 += RANDOM_WEYL_0;
-    key_1 += RANDOM_WEYL_1;
-  }
-  out[0] = c0;
-  out[1] = c1;
-  out[2] = c2;
-  out[3] = c3;
+  philox4x32(out, counter, key);
 }
 
 uint64_t random_bits(uint64_t seed, uint32_t environment, uint32_t life, uint32_t step,
                      enum random_purpose purpose) {
-  const uint32_t counter[4] = {step, life, environment, (uint32_t)purpose};
-  uint32_t block[4];
-  random_philox4x32(block, counter, seed);
-  return (uint64_t)block[1] << 32 | block[0];
+  return philox_bits(seed, environment, life, step, purpose);
 }
 
 float random_uniform(uint64_t seed, uint32_t environment, uint32_t life, uint32_t step,
                      enum random_purpose purpose) {
-  // The upper 24 bits of the block's first word: what a float holds exactly.
-  uint32_t word = (uint32_t)random_bits(seed, environment, life, step, purpose);
-  return (float)(word >> 8) * 0x1p-24f;
+  return philox_uniform(seed, environment, life, step, purpose);
 }
 
 double random_normal(uint64_t seed, uint32_t stream, uint32_t i, enum random_purpose purpose) {
-  const uint32_t counter[4] = {i, 0, stream, (uint32_t)purpose};
-  uint32_t block[4];
-  random_philox4x32(block, counter, seed);
-
-  // Two uniforms of 53 bits; the first in (0, 1], so that its logarithm is finite.
-  uint64_t a = (uint64_t)block[1] << 32 | block[0], b = (uint64_t)block[3] << 32 | block[2];
-  double radius_uniform = (double)((a >> 11) + 1) * 0x1p-53;
-  double angle_uniform = (double)(b >> 11) * 0x1p-53;
-  return sqrt(-2 * log(radius_uniform)) * cos(2 * M_PI * angle_uniform);
+  return philox_normal(seed, stream, i, purpose);
 }

@@ -1,64 +1,22 @@
 /* Devices by name. */
 #include "learner/device/device.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "learner/device/cpu.h"
+#include "learner/device/cuda_plugin.h"
 
-int device_inputs_size(const struct device_inputs *in) {
-  int size = 0;
-  for (int k = 0; k < in->num_tensors; k++) size += in->tensor[k].count;
-  return size + (in->use_previous_action ? in->discrete + in->box : 0) + (in->use_reward ? 1 : 0);
+const char *device_choose(const char *name, struct error *reason) {
+  reason->text[0] = '\0';
+  if (strcmp(name, "auto") != 0) return name;
+  return cuda_plugin_find_gpu(reason) == STATUS_OK ? "cuda" : "cpu";
 }
 
-void device_inputs_set_action(struct device_inputs *in, const struct space *space) {
-  in->discrete = space->discrete;
-  in->box = space->box;
-  for (int i = 0; i < space->box; i++) {
-    float width = space->high[i] - space->low[i];
-    bool bounded = isfinite(width) && width > 0;
-    in->action_scale[i] = bounded ? 2 / width : 1;
-    in->action_shift[i] = bounded ? -1 - space->low[i] * in->action_scale[i] : 0;
-  }
-}
-
-size_t device_record_bytes(int statistics, int action_bytes) {
-  size_t bytes =
-      DEVICE_RECORD_STATISTICS + (size_t)statistics * sizeof(float) + (size_t)action_bytes;
-  return (bytes + 3) / 4 * 4;
-}
-
-/* Places of the window along a side of this length. */
-static int places(const struct device_window *window, int length) {
-  if (window->same) return (length + window->stride - 1) / window->stride;
-  return length < window->size ? 0 : (length - window->size) / window->stride + 1;
-}
-
-int device_window_rows(const struct device_window *window) {
-  return places(window, window->H);
-}
-
-int device_window_columns(const struct device_window *window) {
-  return places(window, window->W);
-}
-
-static int zeros(const struct device_window *window, int length) {
-  int reach = (places(window, length) - 1) * window->stride + window->size;
-  return window->same && reach > length ? reach - length : 0;
-}
-
-int device_window_before(const struct device_window *window, int length) {
-  return zeros(window, length) / 2;
-}
-
-int device_window_after(const struct device_window *window, int length) {
-  return zeros(window, length) - device_window_before(window, length);
-}
-
-enum status device_create(struct device **out, const char *name, struct error *error) {
-  *out = NULL;
+static enum status create(struct device **out, const struct device_options *options,
+                          struct error *error) {
+  const char *name = options->name;
+  if (strcmp(name, "cuda") == 0) return cuda_plugin_create(out, options, error);
   if (strcmp(name, "cpu") == 0) {
     const char *set = getenv("ACORN_CPU");
     return cpu_create(out, set && *set ? set : NULL, error);
@@ -68,23 +26,44 @@ enum status device_create(struct device **out, const char *name, struct error *e
   if (strcmp(name, "guarded") == 0) *out = device_guarded_create();
   if (*out) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
-                     "unknown device '%s': use cpu, ref, ref_double or guarded", name);
+                     "unknown device '%s': use auto, cpu, cuda, ref, ref_double or guarded", name);
 }
 
-enum status device_create_with(struct device **out, const char *name, const char *precision,
-                               struct error *error) {
-  enum status status = device_create(out, name, error);
-  if (status != STATUS_OK || strcmp(precision, "float32") == 0) return status;
+/* Of devices other than cuda, which does so itself. */
+static enum status set_precision(struct device *d, const char *name, const char *precision,
+                                 struct error *error) {
+  if (strcmp(precision, "float32") == 0) return STATUS_OK;
   bool automatic = strcmp(precision, "auto") == 0;
-  if (strcmp(name, "cpu") == 0)
-    status = cpu_use_bf16(*out, automatic, error);
-  else if (!automatic)
-    status = status_fail(error, STATUS_INVALID, "--precision=%s: device %s computes in its own",
-                         precision, name);
+  if (strcmp(name, "cpu") == 0 && strcmp(precision, "tf32") != 0)
+    return cpu_use_bf16(d, automatic, error);
+  if (automatic) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "--precision=%s: device %s computes in its own",
+                     precision, name);
+}
+
+enum status device_create_by(struct device **out, const struct device_options *options,
+                             struct error *error) {
+  *out = NULL;
+  struct error reason;
+  struct device_options chosen = *options;
+  chosen.name = device_choose(options->name, &reason);
+  enum status status = create(out, &chosen, error);
+  if (status != STATUS_OK || strcmp(chosen.name, "cuda") == 0) return status;
+  status = set_precision(*out, chosen.name, chosen.precision, error);
   if (status == STATUS_OK) return status;
   device_destroy(*out);
   *out = NULL;
   return status;
+}
+
+enum status device_create(struct device **out, const char *name, struct error *error) {
+  return device_create_with(out, name, "float32", error);
+}
+
+enum status device_create_with(struct device **out, const char *name, const char *precision,
+                               struct error *error) {
+  return device_create_by(
+      out, &(struct device_options){.name = name, .precision = precision, .urgent = false}, error);
 }
 
 void device_destroy(struct device *d) {

@@ -1,6 +1,7 @@
-/* The table of operations that networks, losses and optimisers are written against. Three
+/* The table of operations that networks, losses and optimisers are written against. Four
  * implementations: ref.c (naive loops, the oracle, compiled for float and for double), cpu.c
- * (blocked vector kernels), and guarded.c (ref with its memory out of the host's reach, for tests).
+ * (blocked vector kernels), cuda/ (a plugin), and guarded.c (ref with its memory out of the host's
+ * reach, for tests).
  *
  * Memory that `alloc` returned is the device's: host code never reads or writes it. What the host
  * has to decide on it keeps itself, or downloads and waits for. Operations read and write nothing
@@ -243,7 +244,7 @@ enum q_sum {
 };
 
 struct device_ops {
-  const char *name; /* "ref", "ref_double", "cpu", "guarded" */
+  const char *name; /* "ref", "ref_double", "cpu", "cuda", "guarded" */
   size_t real_bytes;
   bool unified;      /* operations may be given memory of alloc_host */
   bool asynchronous; /* operations may still run when the call has returned */
@@ -449,19 +450,37 @@ struct device_ops {
 /* The member every implementation starts with. */
 struct device {
   const struct device_ops *ops;
+  size_t
+      memory_bytes; /* that alloc may give in all, of all devices like it; 0: the host's memory */
 };
+
+/* Which device, and how it computes. */
+struct device_options {
+  const char *name; /* "cpu", "cuda", "ref", "ref_double", "guarded"; "auto": see device_choose */
+  /* "float32"; "bf16" (cpu, cuda: convolutions and large products read numbers of 8 bits precision,
+   * sums are float); "tf32" (cuda: the same, of 10 bits); "auto": bf16 where the machine is faster
+   * at it. */
+  const char *precision;
+  int gpu;        /* cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows */
+  int memory_mib; /* cuda: of the GPU's memory, at most; 0: all of it */
+  bool urgent;    /* cuda: what it computes goes before other devices' */
+};
+
+/* "cuda" where a GPU can be used, else "cpu", for "auto"; other names as they are. *reason: why there
+ * is no GPU, or "". */
+const char *device_choose(const char *name, struct error *reason);
 
 /* A device for the calling thread. Owner: the caller. cpu picks the best kernels this machine runs;
  * ACORN_CPU=v2|v3|v4 in the environment forces a set (refused with INVALID if the machine lacks
- * it). */
+ * it). cuda: see cuda_plugin.h. */
 struct device *device_ref_float_create(void);
 struct device *device_ref_double_create(void);
 struct device *device_guarded_create(void);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);
-/* precision: "float32"; "bf16" (cpu only: convolutions and large products read numbers of 8 bits
- * precision, sums are float); "auto": bf16 where the machine is faster at it. */
 MUST_CHECK enum status device_create_with(struct device **out, const char *name,
                                           const char *precision, struct error *error);
+MUST_CHECK enum status device_create_by(struct device **out, const struct device_options *options,
+                                        struct error *error);
 void device_destroy(struct device *d);
 
 /* "cpu (avx512)", for people. */

@@ -14,6 +14,9 @@ extern "C" {
 }
 #undef _Noreturn
 
+#include <pthread.h>
+#include <stdlib.h>
+
 #include "learner/device/cuda/portable.h"
 
 enum { CUDA_MARKS = 64, CUDA_MAX_SCRATCH = 32, CUDA_DESCRIPTION_BYTES = 128 };
@@ -50,6 +53,10 @@ struct cuda *cuda_of(struct device *d);
  * in an operation. Not zeroed, 256-byte aligned. CHECKs that it need not grow while the stream is
  * captured. */
 void *cuda_scratch(struct cuda *cuda, size_t bytes);
+
+/* By plugin.cu, which has checked that there is such a GPU. */
+enum status cuda_create(struct device **out, const struct device_options *options,
+                        struct error *error);
 
 /* ---- the operations, as in device.h */
 

@@ -25,6 +25,13 @@
 #define DEVICE static __device__ __forceinline__
 #define SHARED __shared__
 
+/* Before a loop of constant length: nvcc unrolls it. */
+#ifdef __CUDACC__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
+#endif
+
 /* Fatal: names the call, the file and CUDA's error. */
 #define CUDA_CHECK(call)                                                         \
   do {                                                                           \

@@ -18,33 +18,53 @@ static int picks(const double *p, int A, double u, int action) {
   return action >= 0 && action < A && u >= below - slack && u < below + p[action] + slack;
 }
 
+/* Numbers and actions on the host, of logits there. Owner: the caller, with free. */
+struct sampled {
+  int32_t *action;
+  float *log_prob;
+};
+
+static struct sampled sample(struct testing *t, const float *logits, int stride, const float *u,
+                             int B, int A) {
+  size_t rows = (size_t)B;
+  int32_t *action = testing_bytes_room(t, rows * sizeof *action);
+  float *log_prob = testing_bytes_room(t, rows * sizeof *log_prob);
+  t->device->ops->categorical_sample(t->device, action, log_prob,
+                                     testing_upload(t, logits, rows * (size_t)stride), stride,
+                                     testing_bytes(t, u, rows * sizeof *u), B, A);
+  struct sampled sampled = {testing_bytes_back(t, action, rows * sizeof *action),
+                            testing_bytes_back(t, log_prob, rows * sizeof *log_prob)};
+  testing_release(t);
+  return sampled;
+}
+
+static void sampled_free(struct sampled *sampled) {
+  free(sampled->action);
+  free(sampled->log_prob);
+}
+
 static void samples(struct testing *cpu, struct testing *ref) {
   (void)ref;
   uint64_t random = 7;
-  const struct device_ops *ops = cpu->device->ops;
   for (int i = 0; i < 40; i++) {
     int B = testing_size(&random), A = i < 20 ? 1 + i % 6 : testing_size(&random),
         stride = A + i % 3;
     float *logits = testing_floats(&random, (size_t)B * (size_t)stride, 4);
-    float *u = testing_floats(&random, (size_t)B, 0.9999f),
-          *log_prob = check_alloc((size_t)B, sizeof(float));
-    int32_t *action = check_alloc((size_t)B, sizeof *action);
+    float *u = testing_floats(&random, (size_t)B, 0.9999f);
     double *p = check_alloc((size_t)A, sizeof *p);
-    real *x = testing_upload(cpu, logits, (size_t)B * (size_t)stride);
-    ops->categorical_sample(cpu->device, action, log_prob, x, stride, u, B, A);
+    struct sampled got = sample(cpu, logits, stride, u, B, A);
     for (int b = 0; b < B; b++) {
       probabilities(p, logits + (size_t)b * (size_t)stride, A);
       int best = 0;
       for (int a = 1; a < A; a++) best = p[a] > p[best] ? a : best;
-      assert_true(u[b] < 0 ? action[b] == best : picks(p, A, (double)u[b], action[b]));
-      assert_true(fabs((double)log_prob[b] - log(p[action[b]])) < 3e-6);
+      int32_t action = got.action[b];
+      assert_true(u[b] < 0 ? action == best : picks(p, A, (double)u[b], action));
+      assert_true(fabs((double)got.log_prob[b] - log(p[action])) < 3e-6);
     }
     free(logits);
     free(u);
-    free(log_prob);
-    free(action);
     free(p);
-    testing_release(cpu);
+    sampled_free(&got);
   }
 }
 
@@ -57,8 +77,7 @@ static void inverse_of_known_table(struct testing *cpu, struct testing *ref) {
   } table[] = {{0, 0},       {0.2499f, 0},        {0.2501f, 1}, {0.7499f, 1},
                {0.7501f, 2}, {0x1.fffffep-1f, 2}, {-1, 1}};
   enum { B = sizeof table / sizeof *table };
-  float logits[3 * B], u[B], log_prob[B];
-  int32_t action[B];
+  float logits[3 * B], u[B];
   for (int b = 0; b < B; b++) {
     logits[3 * b] = logits[3 * b + 2] = 0;
     logits[3 * b + 1] = logf(2);
@@ -66,13 +85,12 @@ static void inverse_of_known_table(struct testing *cpu, struct testing *ref) {
   }
   struct testing *both[] = {cpu, ref};
   for (int k = 0; k < 2; k++) {
-    real *x = testing_upload(both[k], logits, 3 * B);
-    both[k]->device->ops->categorical_sample(both[k]->device, action, log_prob, x, 3, u, B, 3);
+    struct sampled got = sample(both[k], logits, 3, u, B, 3);
     for (int b = 0; b < B; b++) {
-      assert_int_equal(action[b], table[b].action);
-      assert_true(fabs((double)log_prob[b] - log(table[b].action == 1 ? 0.5 : 0.25)) < 1e-6);
+      assert_int_equal(got.action[b], table[b].action);
+      assert_true(fabs((double)got.log_prob[b] - log(table[b].action == 1 ? 0.5 : 0.25)) < 1e-6);
     }
-    testing_release(both[k]);
+    sampled_free(&got);
   }
 }
 
@@ -81,14 +99,12 @@ static void inverse_of_known_table(struct testing *cpu, struct testing *ref) {
 static void ties_and_impossible_actions(struct testing *cpu, struct testing *ref) {
   struct testing *both[] = {cpu, ref};
   for (int k = 0; k < 2; k++) {
-    float logits[2][4] = {{1, 3, 3, 0}, {-INFINITY, 2, -INFINITY, 2}}, u[2] = {-1, 0}, log_prob[2];
-    int32_t action[2];
-    real *x = testing_upload(both[k], logits[0], 8);
-    both[k]->device->ops->categorical_sample(both[k]->device, action, log_prob, x, 4, u, 2, 4);
-    assert_int_equal(action[0], 1);
-    assert_int_equal(action[1], 1);
-    assert_true(fabs((double)log_prob[1] - log(0.5)) < 1e-6);
-    testing_release(both[k]);
+    float logits[2][4] = {{1, 3, 3, 0}, {-INFINITY, 2, -INFINITY, 2}}, u[2] = {-1, 0};
+    struct sampled got = sample(both[k], logits[0], 4, u, 2, 4);
+    assert_int_equal(got.action[0], 1);
+    assert_int_equal(got.action[1], 1);
+    assert_true(fabs((double)got.log_prob[1] - log(0.5)) < 1e-6);
+    sampled_free(&got);
   }
 }
 
@@ -99,15 +115,14 @@ static void frequencies(struct testing *cpu, struct testing *ref) {
   enum { B = 480, ROUNDS = 100, A = 5 };
   static const float row[A] = {0.3f, -1.0f, 1.2f, 0.0f, -2.0f};
   uint64_t random = 99;
-  static float logits[B * A], u[B], log_prob[B];
-  static int32_t action[B];
+  static float logits[B * A], u[B];
   for (int b = 0; b < B; b++) memcpy(logits + b * A, row, sizeof row);
-  real *x = testing_upload(cpu, logits, B * A);
   double p[A], count[A] = {0}, chi_square = 0;
   for (int i = 0; i < ROUNDS; i++) {
     for (int b = 0; b < B; b++) u[b] = testing_uniform(&random);
-    cpu->device->ops->categorical_sample(cpu->device, action, log_prob, x, A, u, B, A);
-    for (int b = 0; b < B; b++) count[action[b]] += 1;
+    struct sampled got = sample(cpu, logits, A, u, B, A);
+    for (int b = 0; b < B; b++) count[got.action[b]] += 1;
+    sampled_free(&got);
   }
   probabilities(p, row, A);
   for (int a = 0; a < A; a++) {
@@ -115,7 +130,6 @@ static void frequencies(struct testing *cpu, struct testing *ref) {
     chi_square += (count[a] - expected) * (count[a] - expected) / expected;
   }
   assert_true(chi_square < 28.5);
-  testing_release(cpu);
 }
 
 struct gradient_arrays {
@@ -130,12 +144,13 @@ static struct gradient_arrays evaluate(struct testing *t, int B, int A, int stri
   int32_t *action = check_alloc((size_t)B, sizeof *action);
   for (int b = 0; b < B; b++) action[b] = testing_below(&random, A + 2) - 1; /* some out of range */
   real *x = testing_upload(t, logits, count), *dlp = testing_upload(t, weights, (size_t)B);
+  const int32_t *action_d = testing_bytes(t, action, (size_t)B * sizeof *action);
   real *dent = testing_upload(t, weights + B, (size_t)B);
   struct gradient_arrays a = {.log_prob = testing_room(t, (size_t)B),
                               .entropy = testing_room(t, (size_t)B),
                               .dlogits = testing_room(t, count)};
-  t->device->ops->categorical_evaluate(t->device, a.log_prob, a.entropy, x, stride, action, B, A);
-  t->device->ops->categorical_backward(t->device, a.dlogits, stride, x, stride, action, dlp, dent,
+  t->device->ops->categorical_evaluate(t->device, a.log_prob, a.entropy, x, stride, action_d, B, A);
+  t->device->ops->categorical_backward(t->device, a.dlogits, stride, x, stride, action_d, dlp, dent,
                                        B, A);
   free(logits);
   free(weights);

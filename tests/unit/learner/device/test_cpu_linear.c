@@ -149,6 +149,19 @@ static void fill_rows(struct rows *rows, const struct device_inputs *in, uint64_
   }
 }
 
+/* y (count) of all rows; box: the actions if they are one, (40, in.box). */
+static real *embed_rows(struct testing *t, struct device_inputs in, const struct rows *rows,
+                        const float *box, size_t count) {
+  in.observation = testing_bytes(t, rows->bytes, sizeof rows->bytes);
+  in.previous_action = in.box ? testing_bytes(t, box, 40 * (size_t)in.box * sizeof *box)
+                              : testing_bytes(t, rows->previous, sizeof rows->previous);
+  in.reward = testing_bytes(t, rows->reward, sizeof rows->reward);
+  in.flags = testing_bytes(t, rows->flags, sizeof rows->flags);
+  real *y = testing_room(t, count);
+  t->device->ops->embed(t->device, y, &in, 40);
+  return y;
+}
+
 static void embeds(struct testing *cpu, struct testing *ref) {
   static struct rows rows;
   static const struct device_inputs layouts[] = {
@@ -181,19 +194,14 @@ static void embeds(struct testing *cpu, struct testing *ref) {
   for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++) {
     struct device_inputs in = layouts[k];
     fill_rows(&rows, &in, &random);
-    in.observation = rows.bytes[0];
     in.row_stride = sizeof rows.bytes[0];
-    in.previous_action = in.box ? (const void *)box : rows.previous;
     for (int i = 0; i < in.box; i++) {
       in.action_scale[i] = 0.25f * (float)(1 + i % 4);
       in.action_shift[i] = 0.5f * (float)(i % 3 - 1);
     }
-    in.reward = rows.reward;
-    in.flags = rows.flags;
     size_t count = 40 * (size_t)device_inputs_size(&in);
-    real *got = testing_room(cpu, count), *expected = testing_room(ref, count);
-    cpu->device->ops->embed(cpu->device, got, &in, 40);
-    ref->device->ops->embed(ref->device, expected, &in, 40);
+    real *got = embed_rows(cpu, in, &rows, box, count),
+         *expected = embed_rows(ref, in, &rows, box, count);
     testing_compare("embed", cpu, got, ref, expected, count, 1e-7);
     testing_release(cpu);
     testing_release(ref);

@@ -21,17 +21,21 @@ static void expect_uniforms(struct testing *t, size_t row, int B) {
   size_t n = (size_t)B;
   uint32_t *id = check_alloc(3 * n, sizeof *id), *life = id + n, *step = life + n;
   uint8_t *greedy = check_alloc(n, 1);
-  float *uniform = check_alloc(n + GUARD, sizeof *uniform);
   for (int b = 0; b < B; b++) {
     id[b] = table[row].first_environment + (uint32_t)b;
     life[b] = table[row].life + (uint32_t)testing_below(&random, 3);
     step[b] = table[row].first_step + (uint32_t)testing_below(&random, 1 << 20);
     greedy[b] = testing_below(&random, 5) == 0;
   }
-  uniform[B] = 5;
-  struct device_draws draws = {id, life, step, greedy};
-  t->device->ops->random_uniforms(t->device, uniform, table[row].seed, &draws, table[row].purpose,
+  const float guard = 5;
+  float *uniform_d = testing_bytes_room(t, (n + GUARD) * sizeof(float));
+  t->device->ops->upload_bytes(t->device, uniform_d + B, &guard, sizeof guard);
+  struct device_draws draws = {
+      testing_bytes(t, id, n * sizeof *id), testing_bytes(t, life, n * sizeof *life),
+      testing_bytes(t, step, n * sizeof *step), testing_bytes(t, greedy, n)};
+  t->device->ops->random_uniforms(t->device, uniform_d, table[row].seed, &draws, table[row].purpose,
                                   B);
+  float *uniform = testing_bytes_back(t, uniform_d, (n + GUARD) * sizeof *uniform);
   for (int b = 0; b < B; b++) {
     float expected =
         greedy[b] ? -1
@@ -42,6 +46,7 @@ static void expect_uniforms(struct testing *t, size_t row, int B) {
   free(id);
   free(greedy);
   free(uniform);
+  testing_release(t);
 }
 
 static void uniforms(struct testing *cpu, struct testing *ref) {

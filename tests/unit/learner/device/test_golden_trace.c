@@ -15,9 +15,11 @@ struct arrays {
 
 static struct arrays make_arrays(struct testing *t, const struct golden_cases *golden, size_t steps,
                                  size_t rows, size_t A) {
-  return (struct arrays){
-      .flags = golden_bytes(golden, "flags", rows),
-      .action = golden_integers(golden, "action", steps),
+  uint8_t *flags = golden_bytes(golden, "flags", rows);
+  int32_t *action = golden_integers(golden, "action", steps);
+  struct arrays a = {
+      .flags = testing_bytes(t, flags, rows),
+      .action = testing_bytes(t, action, steps * sizeof *action),
       .logits = testing_upload(t, golden_floats(golden, "logits", steps * A), steps * A),
       .value = testing_upload(t, golden_floats(golden, "value", rows), rows),
       .log_prob = testing_room(t, steps),
@@ -30,6 +32,9 @@ static struct arrays make_arrays(struct testing *t, const struct golden_cases *g
       .d_logits = testing_room(t, steps * A),
       .sums = testing_room(t, ACTOR_CRITIC_SUMS),
   };
+  free(flags);
+  free(action);
+  return a;
 }
 
 /* Checks the first n numbers of a device array against the golden array of `count`: each within
@@ -68,9 +73,10 @@ static void check_loss(const struct golden_cases *golden, struct testing *t, str
   bool mean = v->reduction == LOSS_MEAN;
   size_t steps = (size_t)(v->T * v->N), logits = steps * (size_t)A;
   const float entropy_cost = golden_scalar(golden, "entropy_cost");
-  const struct device_schedule costs = {.entropy_cost = entropy_cost};
+  const struct device_schedule costs = {.entropy_cost = entropy_cost},
+                               *schedule = testing_bytes(t, &costs, sizeof costs);
   ops->actor_critic_loss(t->device, a->d_log_prob, a->d_entropy, a->d_value, a->sums, v, a->vs,
-                         a->advantage, a->entropy, &costs, golden_scalar(golden, "baseline_cost"),
+                         a->advantage, a->entropy, schedule, golden_scalar(golden, "baseline_cost"),
                          0);
   ops->categorical_backward(t->device, a->d_logits, A, a->logits, A, a->action, a->d_log_prob,
                             a->d_entropy, v->T * v->N, A);
@@ -90,22 +96,24 @@ static void check_case(const struct golden_cases *golden, struct testing *t, enu
   size_t steps = (size_t)(T * N), rows = steps + (size_t)N;
   struct arrays a = make_arrays(t, golden, steps, rows, (size_t)A);
   bool vtrace = kind == TRACE_VTRACE;
-  struct device_trace v = {.kind = kind,
-                           .T = T,
-                           .N = N,
-                           .discount = golden_scalar(golden, "discount"),
-                           .lambda = golden_scalar(golden, "lambda"),
-                           .rho_clip = vtrace ? golden_scalar(golden, "rho_clip") : 0,
-                           .c_clip = vtrace ? golden_scalar(golden, "c_clip") : 0,
-                           .pg_rho_clip = vtrace ? golden_scalar(golden, "pg_rho_clip") : 0,
-                           .reward_scale = golden_scalar(golden, "reward_scale"),
-                           .reward_clip = golden_scalar(golden, "reward_clip"),
-                           .log_prob = a.log_prob,
-                           .behaviour = vtrace ? golden_floats(golden, "behaviour", steps)
-                                               : golden_floats(golden, "value", rows),
-                           .value = a.value,
-                           .reward = golden_floats(golden, "reward", rows),
-                           .flags = a.flags};
+  const float *behaviour =
+      vtrace ? golden_floats(golden, "behaviour", steps) : golden_floats(golden, "value", rows);
+  struct device_trace v = {
+      .kind = kind,
+      .T = T,
+      .N = N,
+      .discount = golden_scalar(golden, "discount"),
+      .lambda = golden_scalar(golden, "lambda"),
+      .rho_clip = vtrace ? golden_scalar(golden, "rho_clip") : 0,
+      .c_clip = vtrace ? golden_scalar(golden, "c_clip") : 0,
+      .pg_rho_clip = vtrace ? golden_scalar(golden, "pg_rho_clip") : 0,
+      .reward_scale = golden_scalar(golden, "reward_scale"),
+      .reward_clip = golden_scalar(golden, "reward_clip"),
+      .log_prob = a.log_prob,
+      .behaviour = testing_bytes(t, behaviour, steps * sizeof(float)),
+      .value = a.value,
+      .reward = testing_bytes(t, golden_floats(golden, "reward", rows), rows * sizeof(float)),
+      .flags = a.flags};
   ops->categorical_evaluate(t->device, a.log_prob, a.entropy, a.logits, A, a.action, T * N, A);
   ops->trace(t->device, a.vs, a.advantage, &v);
   golden_compare(golden, "advantage", steps, t, a.advantage, steps, tolerance);
@@ -114,8 +122,6 @@ static void check_case(const struct golden_cases *golden, struct testing *t, enu
   v.reduction = LOSS_SUM_OVER_TIME;
   check_loss(golden, t, &v, &a, A, tolerance);
   testing_release(t);
-  free(a.flags);
-  free(a.action);
 }
 
 static void check_files(struct testing *t, double tolerance) {

@@ -25,9 +25,9 @@ static void run_vtrace(struct testing *t, float *vs, float *advantage, const str
   v.N = 1;
   v.log_prob = testing_upload(t, s->log_prob, T);
   v.value = testing_upload(t, s->value, T + 1);
-  v.behaviour = s->behaviour;
-  v.reward = s->reward;
-  v.flags = s->flags;
+  v.behaviour = testing_bytes(t, s->behaviour, T * sizeof(float));
+  v.reward = testing_bytes(t, s->reward, (T + 1) * sizeof(float));
+  v.flags = testing_bytes(t, s->flags, T + 1);
   t->device->ops->trace(t->device, vs_d, advantage_d, &v);
   t->device->ops->download(t->device, vs, vs_d, T);
   t->device->ops->download(t->device, advantage, advantage_d, T);
@@ -239,9 +239,9 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
   v.reward_clip = 1.5f;
   v.log_prob = testing_upload(t, log_prob, count);
   v.value = testing_upload(t, value, more);
-  v.behaviour = behaviour;
-  v.reward = reward;
-  v.flags = flags;
+  v.behaviour = testing_bytes(t, behaviour, count * sizeof(float));
+  v.reward = testing_bytes(t, reward, more * sizeof(float));
+  v.flags = testing_bytes(t, flags, more);
   real *entropy_d = testing_upload(t, entropy, count);
   struct loss_arrays a = {testing_room(t, count), testing_room(t, count), testing_room(t, count),
                           testing_room(t, count), testing_room(t, count), testing_room(t, 8)};
@@ -289,11 +289,11 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
           reward[] = {9, 1.75f, 9};
     float vs[] = {2.5f, 3}, advantage[] = {1, 0}, entropy[] = {0.6f, 0.5f}, out[8];
     uint8_t flags[] = {STEP_FIRST, STEP_TRUNCATED, STEP_FIRST};
-    struct device_trace v = {
-        .T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f, .behaviour = behaviour};
+    struct device_trace v = {.T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f};
     v.reward_scale = 0.9f; // 1.75 * 0.9 is above the clip
-    v.reward = reward;
-    v.flags = flags;
+    v.behaviour = testing_bytes(t, behaviour, sizeof behaviour);
+    v.reward = testing_bytes(t, reward, sizeof reward);
+    v.flags = testing_bytes(t, flags, sizeof flags);
     v.log_prob = testing_upload(t, log_prob, 2);
     v.value = testing_upload(t, value, 3);
     real *d_log_prob = testing_room(t, 2), *d_entropy = testing_room(t, 2),

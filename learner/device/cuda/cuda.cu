@@ -1,0 +1,353 @@
+/* The CUDA device: its life, memory, transfers, marks and table. Operations are in the files beside
+ * this one. */
+#include "learner/device/cuda/cuda.h"
+
+#include <stdio.h>
+
+/* Of all devices of this process, which share the GPU's memory; in bytes. */
+static size_t memory_used;
+
+static const double MIB = 1 << 20;
+
+struct cuda *cuda_of(struct device *d) {
+  static thread_local int gpu_of_thread = -1;
+  struct cuda *cuda = (struct cuda *)d;
+  if (gpu_of_thread != cuda->gpu) CUDA_CHECK(cudaSetDevice(cuda->gpu));
+  gpu_of_thread = cuda->gpu;
+  return cuda;
+}
+
+static bool is_capturing(const struct cuda *cuda) {
+  enum cudaStreamCaptureStatus status;
+  CUDA_CHECK(cudaStreamIsCapturing(cuda->stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+/* ---- memory. Each block of the device has its size in front of it, on the host's side: */
+
+struct block {
+  void *memory;
+  size_t bytes;
+  struct block *next;
+};
+
+static void give_up_memory(const struct cuda *cuda, size_t bytes) {
+  size_t free_bytes = 0, total = 0;
+  (void)cudaGetLastError();
+  CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  check_give_up(
+      "GPU %d has no room for %.1f MiB more: of its %.0f MiB %.0f are free, this process takes "
+      "%.1f and may take %.0f. Give a smaller --replay_steps (or --replay_mib), --num_envs, "
+      "--batch_size or --unroll_length, or raise --gpu_memory_mib if it is set",
+      cuda->gpu, (double)bytes / MIB, (double)total / MIB, (double)free_bytes / MIB,
+      (double)__atomic_load_n(&memory_used, __ATOMIC_RELAXED) / MIB,
+      (double)cuda->device.memory_bytes / MIB);
+}
+
+static void *take_memory(struct cuda *cuda, size_t bytes) {
+  void *memory = NULL;
+  size_t used = __atomic_add_fetch(&memory_used, bytes, __ATOMIC_RELAXED);
+  if (used > cuda->device.memory_bytes || cudaMalloc(&memory, bytes) != cudaSuccess) {
+    __atomic_sub_fetch(&memory_used, bytes, __ATOMIC_RELAXED);
+    give_up_memory(cuda, bytes);
+  }
+  return memory;
+}
+
+/* Devices of one GPU share memory: one frees what another allocated. */
+static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block *blocks; /* under the lock */
+
+static void *cuda_alloc(struct device *d, size_t bytes) {
+  struct cuda *cuda = cuda_of(d);
+  if (bytes == 0) bytes = 1;
+  struct block *block = (struct block *)check_alloc(1, sizeof *block);
+  block->memory = take_memory(cuda, bytes);
+  block->bytes = bytes;
+  CUDA_CHECK(cudaMemsetAsync(block->memory, 0, bytes, cuda->stream));
+  CUDA_CHECK(cudaStreamSynchronize(cuda->stream));
+  pthread_mutex_lock(&blocks_lock);
+  block->next = blocks;
+  blocks = block;
+  pthread_mutex_unlock(&blocks_lock);
+  return block->memory;
+}
+
+static void cuda_release(struct device *d, void *memory) {
+  cuda_of(d);
+  if (!memory) return;
+  pthread_mutex_lock(&blocks_lock);
+  struct block **link = &blocks;
+  while (*link && (*link)->memory != memory) link = &(*link)->next;
+  struct block *block = *link;
+  if (block) *link = block->next;
+  pthread_mutex_unlock(&blocks_lock);
+  CHECK(block, "device cuda: released what was not allocated");
+  __atomic_sub_fetch(&memory_used, block->bytes, __ATOMIC_RELAXED);
+  free(block);
+  CUDA_CHECK(cudaFree(memory));
+}
+
+static void *cuda_alloc_host(struct device *d, size_t bytes) {
+  cuda_of(d);
+  void *memory = NULL;
+  if (bytes == 0) bytes = 1;
+  if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) != cudaSuccess)
+    check_give_up(
+        "no %.1f MiB of the host's memory can be pinned for transfers to the GPU: see "
+        "ulimit -l, or give a smaller --num_envs or --batch_size",
+        (double)bytes / MIB);
+  memset(memory, 0, bytes);
+  return memory;
+}
+
+static void cuda_release_host(struct device *d, void *memory) {
+  cuda_of(d);
+  if (memory) CUDA_CHECK(cudaFreeHost(memory));
+}
+
+void *cuda_scratch(struct cuda *cuda, size_t bytes) {
+  int last = cuda->num_scratch - 1;
+  if (last >= 0 && bytes <= cuda->scratch[last].bytes) return cuda->scratch[last].memory;
+  CHECK(!is_capturing(cuda),
+        "device cuda: scratch memory of %zu bytes is needed in a graph's "
+        "capture: run the operation once before",
+        bytes);
+  CHECK(cuda->num_scratch < CUDA_MAX_SCRATCH, "device cuda: scratch memory grew %d times",
+        CUDA_MAX_SCRATCH);
+  /* By a half at least, so that it grows a few times only. */
+  size_t least = last < 0 ? (size_t)1 << 20 : cuda->scratch[last].bytes / 2 * 3;
+  bytes = bytes < least ? least : bytes;
+  cuda->scratch[cuda->num_scratch].memory = take_memory(cuda, bytes);
+  cuda->scratch[cuda->num_scratch].bytes = bytes;
+  return cuda->scratch[cuda->num_scratch++].memory;
+}
+
+/* ---- transfers */
+
+static void cuda_upload_bytes(struct device *d, void *y, const void *host, size_t bytes) {
+  struct cuda *cuda = cuda_of(d);
+  if (bytes == 0) return;
+  CUDA_CHECK(cudaMemcpyAsync(y, host, bytes, cudaMemcpyHostToDevice, cuda->stream));
+}
+
+static void cuda_download_bytes(struct device *d, void *host, const void *x, size_t bytes) {
+  struct cuda *cuda = cuda_of(d);
+  if (bytes == 0) return;
+  CUDA_CHECK(cudaMemcpyAsync(host, x, bytes, cudaMemcpyDeviceToHost, cuda->stream));
+}
+
+static void cuda_finish(struct device *d) {
+  CUDA_CHECK(cudaStreamSynchronize(cuda_of(d)->stream));
+}
+
+static void cuda_upload(struct device *d, real *y, const float *host, size_t n) {
+  cuda_upload_bytes(d, y, host, n * sizeof *host);
+  cuda_finish(d);
+}
+
+static void cuda_download(struct device *d, float *host, const real *x, size_t n) {
+  cuda_download_bytes(d, host, x, n * sizeof *host);
+  cuda_finish(d);
+}
+
+static uint64_t cuda_mark(struct device *d) {
+  struct cuda *cuda = cuda_of(d);
+  uint64_t mark = ++cuda->marks;
+  CUDA_CHECK(cudaEventRecord(cuda->mark_event[mark % CUDA_MARKS], cuda->stream));
+  return mark;
+}
+
+/* By any thread. An event that was never recorded is done. */
+static void cuda_wait(struct device *d, uint64_t mark) {
+  struct cuda *cuda = cuda_of(d);
+  CUDA_CHECK(cudaEventSynchronize(cuda->mark_event[mark % CUDA_MARKS]));
+}
+
+/* ---- operations on numbers */
+
+void cuda_copy(struct device *d, real *y, const real *x, size_t n) {
+  struct cuda *cuda = cuda_of(d);
+  if (n == 0) return;
+  CUDA_CHECK(cudaMemcpyAsync(y, x, n * sizeof(float), cudaMemcpyDeviceToDevice, cuda->stream));
+}
+
+KERNEL fill_kernel(float *y, float value, size_t n) {
+  for (size_t i = grid_first(); i < n; i += grid_step()) y[i] = value;
+}
+
+void cuda_fill(struct device *d, real *y, float value, size_t n) {
+  struct cuda *cuda = cuda_of(d);
+  if (n == 0) return;
+  LAUNCH(fill_kernel, blocks_for(n), BLOCK, cuda->stream, (float *)y, value, n);
+}
+
+KERNEL add_kernel(float *y, const float *x, size_t n) {
+  for (size_t i = grid_first(); i < n; i += grid_step()) y[i] += x[i];
+}
+
+void cuda_add(struct device *d, real *y, const real *x, size_t n) {
+  struct cuda *cuda = cuda_of(d);
+  if (n == 0) return;
+  LAUNCH(add_kernel, blocks_for(n), BLOCK, cuda->stream, (float *)y, (const float *)x, n);
+}
+
+KERNEL copy_rows_kernel(float *y, int y_stride, const float *x, int x_stride, int B, int n) {
+  for (size_t i = grid_first(); i < (size_t)B * (size_t)n; i += grid_step()) {
+    size_t b = i / (size_t)n, k = i % (size_t)n;
+    y[b * (size_t)y_stride + k] = x[b * (size_t)x_stride + k];
+  }
+}
+
+void cuda_copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
+                    int n) {
+  struct cuda *cuda = cuda_of(d);
+  size_t count = (size_t)B * (size_t)n;
+  if (count == 0) return;
+  LAUNCH(copy_rows_kernel, blocks_for(count), BLOCK, cuda->stream, (float *)y, y_stride,
+         (const float *)x, x_stride, B, n);
+}
+
+/* ---- the table */
+
+static void cuda_destroy(struct device *d) {
+  struct cuda *cuda = cuda_of(d);
+  CUDA_CHECK(cudaStreamSynchronize(cuda->stream));
+  cuda_linear_destroy(cuda);
+  cuda_conv_destroy(cuda);
+  for (int i = 0; i < cuda->num_scratch; i++) {
+    __atomic_sub_fetch(&memory_used, cuda->scratch[i].bytes, __ATOMIC_RELAXED);
+    CUDA_CHECK(cudaFree(cuda->scratch[i].memory));
+  }
+  for (int i = 0; i < CUDA_MARKS; i++) CUDA_CHECK(cudaEventDestroy(cuda->mark_event[i]));
+  CUDA_CHECK(cudaStreamDestroy(cuda->stream));
+  free(cuda);
+}
+
+static const char *cuda_describe(const struct device *d) {
+  return ((const struct cuda *)d)->description;
+}
+
+static struct device_ops make_ops() {
+  struct device_ops ops = {};
+  ops.name = "cuda";
+  ops.real_bytes = sizeof(float);
+  ops.asynchronous = true;
+  ops.images = 1 << 20; /* all of a batch together */
+  ops.destroy = cuda_destroy;
+  ops.describe = cuda_describe;
+  ops.alloc = cuda_alloc;
+  ops.release = cuda_release;
+  ops.alloc_host = cuda_alloc_host;
+  ops.release_host = cuda_release_host;
+  ops.upload = cuda_upload;
+  ops.download = cuda_download;
+  ops.upload_bytes = cuda_upload_bytes;
+  ops.download_bytes = cuda_download_bytes;
+  ops.mark = cuda_mark;
+  ops.wait = cuda_wait;
+  ops.finish = cuda_finish;
+#define OPERATION(name) ops.name = cuda_##name
+  OPERATION(copy);
+  OPERATION(fill);
+  OPERATION(add);
+  OPERATION(copy_rows);
+  OPERATION(gather_rows);
+  OPERATION(scatter_rows);
+  OPERATION(scatter_steps);
+  OPERATION(gather_steps);
+  OPERATION(embed);
+  OPERATION(linear_forward);
+  OPERATION(linear_backward);
+  OPERATION(image);
+  OPERATION(conv_forward);
+  OPERATION(conv_backward);
+  OPERATION(pool_forward);
+  OPERATION(pool_backward);
+  OPERATION(relu);
+  OPERATION(relu_backward);
+  OPERATION(weights_changed);
+  OPERATION(lstm_forward);
+  OPERATION(lstm_backward);
+  OPERATION(random_uniforms);
+  OPERATION(categorical_sample);
+  OPERATION(categorical_evaluate);
+  OPERATION(categorical_backward);
+  OPERATION(trace);
+  OPERATION(actor_critic_loss);
+  OPERATION(epsilon_greedy);
+  OPERATION(q_loss);
+  OPERATION(q_distance);
+  OPERATION(factor_noise);
+  OPERATION(noisy_forward);
+  OPERATION(noisy_backward);
+  OPERATION(global_norm);
+  OPERATION(require_finite);
+  OPERATION(adam);
+  OPERATION(rmsprop);
+#undef OPERATION
+  return ops;
+}
+
+static const struct device_ops OPS = make_ops();
+
+/* ---- create */
+
+static enum status set_precision(struct cuda *cuda, const char *precision, struct error *error) {
+  cuda->bf16 = strcmp(precision, "bf16") == 0 || strcmp(precision, "auto") == 0;
+  cuda->tf32 = strcmp(precision, "tf32") == 0;
+  if (cuda->bf16 || cuda->tf32 || strcmp(precision, "float32") == 0) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--precision=%s: device cuda computes in float32, tf32 or bf16", precision);
+}
+
+static enum status check_gpu(struct cuda *cuda, const struct device_options *options,
+                             struct error *error) {
+  size_t free_bytes = 0, total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  size_t asked = (size_t)options->memory_mib << 20, mine = memory_used;
+  cuda->device.memory_bytes = asked ? asked : free_bytes + mine;
+  if (cuda->properties.major < 8)
+    return status_fail(error, STATUS_UNAVAILABLE,
+                       "GPU %d (%s) has compute capability %d.%d, the plugin needs 8.0 or newer",
+                       cuda->gpu, cuda->properties.name, cuda->properties.major,
+                       cuda->properties.minor);
+  if (asked <= free_bytes + mine) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--gpu_memory_mib=%d: GPU %d (%s) has %.0f MiB, of which %.0f are free: give "
+                     "fewer, or end what else runs on it",
+                     options->memory_mib, cuda->gpu, cuda->properties.name, (double)total / MIB,
+                     (double)(free_bytes + mine) / MIB);
+}
+
+static void make_streams(struct cuda *cuda, bool urgent) {
+  int least, greatest;
+  CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  CUDA_CHECK(cudaStreamCreateWithPriority(&cuda->stream, cudaStreamNonBlocking,
+                                          urgent ? greatest : least));
+  for (int i = 0; i < CUDA_MARKS; i++)
+    CUDA_CHECK(cudaEventCreateWithFlags(&cuda->mark_event[i], cudaEventDisableTiming));
+}
+
+enum status cuda_create(struct device **out, const struct device_options *options,
+                        struct error *error) {
+  *out = NULL;
+  struct cuda *cuda = (struct cuda *)check_alloc(1, sizeof *cuda);
+  cuda->device.ops = &OPS;
+  cuda->gpu = options->gpu;
+  cuda_of(&cuda->device);
+  CUDA_CHECK(cudaGetDeviceProperties(&cuda->properties, cuda->gpu));
+  enum status status = set_precision(cuda, options->precision, error);
+  if (status == STATUS_OK) status = check_gpu(cuda, options, error);
+  if (status != STATUS_OK) {
+    free(cuda);
+    return status;
+  }
+  snprintf(cuda->description, sizeof cuda->description, "cuda (%.80s%s)", cuda->properties.name,
+           cuda->bf16   ? ", bf16"
+           : cuda->tf32 ? ", tf32"
+                        : "");
+  make_streams(cuda, options->urgent);
+  *out = &cuda->device;
+  return STATUS_OK;
+}

@@ -1,0 +1,43 @@
+/* 16 bytes at a time, and 64-bit indices that are divided fast: for kernels that memory bounds.
+ * Upstream: learner/device/cuda. */
+#ifndef ACORN_LEARNER_DEVICE_CUDA_WIDE_H
+#define ACORN_LEARNER_DEVICE_CUDA_WIDE_H
+
+#include "learner/device/cuda/portable.h"
+
+/* V elements that are read and written together. */
+template <typename P, int V>
+struct alignas(V * sizeof(P)) pack {
+  P at[V];
+};
+
+template <typename P, int V>
+DEVICE pack<P, V> load_pack(const P *x) {
+  return *(const pack<P, V> *)x;
+}
+
+template <typename P, int V>
+DEVICE void store_pack(P *y, const pack<P, V> &values) {
+  *(pack<P, V> *)y = values;
+}
+
+/* Elements of 16 bytes. */
+template <typename P>
+constexpr int WIDE = 16 / (int)sizeof(P);
+
+static inline bool is_aligned(const void *x, size_t bytes = 16) {
+  return (uintptr_t)x % bytes == 0;
+}
+
+/* i / n and i % n. Most indices fit 32 bits, which are divided several times as fast. */
+struct quotient {
+  size_t whole;
+  unsigned rest;
+};
+
+DEVICE quotient divide(size_t i, unsigned n) {
+  if (i >> 32 == 0) return {(unsigned)i / n, (unsigned)i % n};
+  return {i / n, (unsigned)(i % n)};
+}
+
+#endif

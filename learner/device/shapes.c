@@ -1,0 +1,54 @@
+/* Arithmetic on shapes: what device.h has besides devices. The CUDA plugin is linked with it too. */
+#include <math.h>
+
+#include "learner/device/device.h"
+
+int device_inputs_size(const struct device_inputs *in) {
+  int size = 0;
+  for (int k = 0; k < in->num_tensors; k++) size += in->tensor[k].count;
+  return size + (in->use_previous_action ? in->discrete + in->box : 0) + (in->use_reward ? 1 : 0);
+}
+
+void device_inputs_set_action(struct device_inputs *in, const struct space *space) {
+  in->discrete = space->discrete;
+  in->box = space->box;
+  for (int i = 0; i < space->box; i++) {
+    float width = space->high[i] - space->low[i];
+    bool bounded = isfinite(width) && width > 0;
+    in->action_scale[i] = bounded ? 2 / width : 1;
+    in->action_shift[i] = bounded ? -1 - space->low[i] * in->action_scale[i] : 0;
+  }
+}
+
+size_t device_record_bytes(int statistics, int action_bytes) {
+  size_t bytes =
+      DEVICE_RECORD_STATISTICS + (size_t)statistics * sizeof(float) + (size_t)action_bytes;
+  return (bytes + 3) / 4 * 4;
+}
+
+/* Places of the window along a side of this length. */
+static int places(const struct device_window *window, int length) {
+  if (window->same) return (length + window->stride - 1) / window->stride;
+  return length < window->size ? 0 : (length - window->size) / window->stride + 1;
+}
+
+int device_window_rows(const struct device_window *window) {
+  return places(window, window->H);
+}
+
+int device_window_columns(const struct device_window *window) {
+  return places(window, window->W);
+}
+
+static int zeros(const struct device_window *window, int length) {
+  int reach = (places(window, length) - 1) * window->stride + window->size;
+  return window->same && reach > length ? reach - length : 0;
+}
+
+int device_window_before(const struct device_window *window, int length) {
+  return zeros(window, length) / 2;
+}
+
+int device_window_after(const struct device_window *window, int length) {
+  return zeros(window, length) - device_window_before(window, length);
+}

@@ -1,0 +1,393 @@
+/* Every device against ref on what the other tests leave out: sizes beyond what a vector, a warp or
+ * a block takes at once, arrays that begin anywhere, numbers behind the rows, and the same bits in
+ * each run. Outputs are filled with NaN first. */
+#include "common/base/step.h"
+#include "tests/unit/learner/device/q_testing.h"
+
+static real *poisoned(struct testing *t, size_t n) {
+  real *y = testing_room(t, n);
+  t->device->ops->fill(t->device, y, NAN, n);
+  return y;
+}
+
+static float *back(struct testing *t, const real *x, size_t n) {
+  float *host = check_alloc(n, sizeof *host);
+  t->device->ops->download(t->device, host, x, n);
+  return host;
+}
+
+/* As testing_compare, for results of two runs on the host, which it frees. */
+static void compare_floats(const char *what, struct testing *t, float *got, float *expected,
+                           size_t n, double tolerance) {
+  for (size_t i = 0; i < n; i++)
+    if (!(fabs((double)got[i] - (double)expected[i]) <=
+          tolerance * (1 + fabs((double)expected[i]))))
+      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(t->device),
+               what, i, n, (double)got[i], (double)expected[i]);
+  free(got);
+  free(expected);
+}
+
+/* Runs the body with a second device, ref. */
+static void beside_ref(struct testing *t, void (*body)(struct testing *t, struct testing *ref)) {
+  struct testing ref = {.device = device_ref_float_create()};
+  body(t, &ref);
+  testing_release(&ref);
+  testing_release(t);
+  device_destroy(ref.device);
+}
+
+/* ---- traces and their losses */
+
+struct trace_shape {
+  int T, N;
+  enum trace_kind kind;
+  enum loss_reduction reduction;
+};
+
+enum { VS, ADVANTAGE, D_LOG_PROB, D_ENTROPY, D_VALUE, TRACE_ARRAYS };
+
+/* The arrays (T, N), one after the other, then the sums. */
+static float *run_trace(struct testing *t, const struct trace_shape *s) {
+  uint64_t random = (uint64_t)(s->T + s->N);
+  size_t steps = (size_t)s->T * (size_t)s->N, rows = steps + (size_t)s->N;
+  float *x = testing_floats(&random, 5 * rows, 1);
+  uint8_t *flags = check_alloc(rows, 1);
+  for (size_t i = 0; i < rows; i++)
+    flags[i] = testing_below(&random, 20) ? 0 : (uint8_t)(1 << testing_below(&random, 3));
+  struct device_trace v = {.kind = s->kind,
+                           .reduction = s->reduction,
+                           .T = s->T,
+                           .N = s->N,
+                           .discount = 0.98f,
+                           .lambda = 0.9f,
+                           .rho_clip = 1.1f,
+                           .c_clip = 1,
+                           .pg_rho_clip = 1.2f,
+                           .reward_scale = 0.7f,
+                           .log_prob = testing_upload(t, x, steps),
+                           .behaviour = testing_bytes(t, x + rows, steps * sizeof(float)),
+                           .value = testing_upload(t, x + 2 * rows, rows),
+                           .reward = testing_bytes(t, x + 3 * rows, rows * sizeof(float)),
+                           .flags = testing_bytes(t, flags, rows)};
+  const struct device_schedule costs = {.entropy_cost = 0.01f};
+  real *y[TRACE_ARRAYS], *sums = poisoned(t, ACTOR_CRITIC_SUMS);
+  for (int k = 0; k < TRACE_ARRAYS; k++) y[k] = poisoned(t, steps);
+  const struct device_ops *ops = t->device->ops;
+  ops->trace(t->device, y[VS], y[ADVANTAGE], &v);
+  ops->actor_critic_loss(t->device, y[D_LOG_PROB], y[D_ENTROPY], y[D_VALUE], sums, &v, y[VS],
+                         y[ADVANTAGE], testing_upload(t, x + 4 * rows, steps),
+                         testing_bytes(t, &costs, sizeof costs), 0.5f, 0.1f);
+  float *all = check_alloc(TRACE_ARRAYS * steps + ACTOR_CRITIC_SUMS, sizeof *all);
+  for (size_t k = 0; k < TRACE_ARRAYS; k++) ops->download(t->device, all + k * steps, y[k], steps);
+  ops->download(t->device, all + TRACE_ARRAYS * steps, sums, ACTOR_CRITIC_SUMS);
+  free(x);
+  free(flags);
+  testing_release(t);
+  return all;
+}
+
+static void traces(struct testing *t, struct testing *ref) {
+  static const struct trace_shape shapes[] = {{200, 3, TRACE_VTRACE, LOSS_MEAN},
+                                              {65, 70, TRACE_GAE, LOSS_MEAN},
+                                              {64, 33, TRACE_VTRACE, LOSS_SUM_OVER_TIME},
+                                              {129, 1, TRACE_GAE, LOSS_SUM_OVER_TIME},
+                                              {20, 2000, TRACE_VTRACE, LOSS_MEAN}};
+  for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+    size_t numbers = TRACE_ARRAYS * (size_t)shapes[k].T * (size_t)shapes[k].N;
+    float *got = run_trace(t, &shapes[k]), *expected = run_trace(ref, &shapes[k]),
+          *again = run_trace(t, &shapes[k]);
+    assert_memory_equal(got, again, (numbers + ACTOR_CRITIC_SUMS) * sizeof *got);
+    free(again);
+    for (size_t i = numbers; i < numbers + ACTOR_CRITIC_SUMS; i++)
+      q_close("sums of many numbers", t, got[i], (double)expected[i], 3e-4);
+    compare_floats("trace and loss", t, got, expected, numbers, 2e-5);
+  }
+}
+
+/* ---- action values */
+
+static void wide_action_values(struct testing *t, struct testing *ref) {
+  static const struct {
+    int T, N, A, Z;
+    bool dueling;
+  } table[] = {{80, 3, 40, 1, true},  {1, 70, 33, 1, false}, {3, 5, 3, 97, true},
+               {40, 2, 2, 64, false}, {2, 9, 35, 33, true},  {5, 4, 4, 2, true}};
+  for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+    uint64_t random = 300 + k;
+    struct q_batch batch = q_random_batch(&random, 2, 2, 1);
+    struct device_q_loss loss = batch.loss;
+    q_batch_free(&batch);
+    loss.T = loss.counted = table[k].T, loss.N = table[k].N;
+    loss.values = (struct device_action_values){table[k].A, table[k].Z, table[k].dueling, -4, 3};
+    loss.stride = q_outputs_size(&loss.values) + 2;
+    if (loss.values.Z > 1) loss.rescaling = loss.huber = 0;
+    batch = q_batch_make(loss);
+    size_t rows = q_rows(&loss), numbers = rows * (size_t)loss.stride;
+    for (size_t i = 0; i < numbers; i++) {
+      batch.online[i] = 4 * testing_uniform(&random) - 2;
+      batch.target[i] = 4 * testing_uniform(&random) - 2;
+    }
+    for (size_t i = 0; i < rows; i++) {
+      batch.action[i] = testing_below(&random, loss.values.A);
+      batch.reward[i] = testing_uniform(&random);
+    }
+    for (int n = 0; n < loss.N; n++) q_random_window(&random, &batch, n);
+    struct q_results got = q_run(t, &batch), expected = q_run(ref, &batch),
+                     again = q_run(t, &batch);
+    size_t steps = q_steps(&loss), heads = steps * (size_t)loss.stride;
+    assert_memory_equal(got.dhead, again.dhead, heads * sizeof(float));
+    assert_memory_equal(got.sums, again.sums, sizeof got.sums);
+    for (int i = 0; i < Q_SUMS; i++)
+      q_close("sums", t, got.sums[i], (double)expected.sums[i], 3e-5);
+    for (int n = 0; n < loss.N; n++)
+      q_close("priority", t, got.priority[n], (double)expected.priority[n], 3e-5);
+    compare_floats("dhead", t, got.dhead, expected.dhead, heads, 1e-5);
+    compare_floats("td", t, got.td, expected.td, steps, 3e-5);
+    free(got.priority);
+    free(expected.priority);
+    q_results_free(&again);
+    q_batch_free(&batch);
+  }
+}
+
+/* ---- categorical distributions over many actions */
+
+enum { ROWS = 7, ACTIONS = 1000, PADDING = 3, STRIDE = ACTIONS + PADDING };
+
+struct categorical {
+  float *log_prob, *entropy, *dlogits, *sampled;
+  int32_t *action;
+};
+
+static struct categorical run_categorical(struct testing *t) {
+  uint64_t random = 5;
+  float *logits = testing_floats(&random, ROWS * STRIDE, 3),
+        uniform[ROWS] = {-1, 0, 0.25f, 0.5f, 0.75f, 1 - 0x1p-24f, -1};
+  logits[700] = logits[900] = 4;                               /* of equals the first */
+  for (int a = 0; a < 40; a++) logits[STRIDE + a] = -INFINITY; /* impossible ones */
+  int32_t action[ROWS] = {0, 999, 31, 32, 33, -1, 1000};
+  const struct device_ops *ops = t->device->ops;
+  real *x = testing_upload(t, logits, ROWS * STRIDE), *dlogits = testing_room(t, ROWS * STRIDE),
+       *log_prob = poisoned(t, ROWS), *entropy = poisoned(t, ROWS);
+  ops->fill(t->device, dlogits, 5, ROWS * STRIDE);
+  int32_t *action_d = testing_bytes(t, action, sizeof action),
+          *chosen = testing_bytes_room(t, sizeof action);
+  float *sampled = testing_bytes_room(t, sizeof uniform);
+  ops->categorical_sample(t->device, chosen, sampled, x, STRIDE,
+                          testing_bytes(t, uniform, sizeof uniform), ROWS, ACTIONS);
+  ops->categorical_evaluate(t->device, log_prob, entropy, x, STRIDE, action_d, ROWS, ACTIONS);
+  ops->categorical_backward(t->device, dlogits, STRIDE, x, STRIDE, action_d,
+                            testing_upload(t, uniform, ROWS), testing_upload(t, uniform, ROWS),
+                            ROWS, ACTIONS);
+  struct categorical y = {
+      back(t, log_prob, ROWS), back(t, entropy, ROWS), back(t, dlogits, ROWS * STRIDE),
+      testing_bytes_back(t, sampled, sizeof uniform), testing_bytes_back(t, chosen, sizeof action)};
+  free(logits);
+  testing_release(t);
+  return y;
+}
+
+static void many_actions(struct testing *t, struct testing *ref) {
+  struct categorical got = run_categorical(t), expected = run_categorical(ref);
+  assert_int_equal(got.action[0], 700);
+  assert_int_equal(got.action[1], 40);
+  for (int b = 0; b < ROWS; b++) /* a float's sum may be off by one where it is drawn */
+    assert_in_range(got.action[b] - expected.action[b] + 1, 0, 2);
+  assert_true(fabsf(got.sampled[0] - expected.sampled[0]) < 1e-5f);
+  for (size_t i = 0; i < ROWS * STRIDE; i++)
+    if (i % STRIDE >= ACTIONS) assert_true(got.dlogits[i] == 5);
+  got.entropy[1] = expected.entropy[1] = 0; /* 0 log 0 */
+  for (size_t i = STRIDE; i < 2 * STRIDE; i++) got.dlogits[i] = expected.dlogits[i] = 0;
+  compare_floats("log_prob", t, got.log_prob, expected.log_prob, ROWS, 2e-6);
+  compare_floats("entropy", t, got.entropy, expected.entropy, ROWS, 2e-6);
+  compare_floats("dlogits", t, got.dlogits, expected.dlogits, ROWS * STRIDE, 2e-6);
+  free(got.sampled);
+  free(expected.sampled);
+  free(got.action);
+  free(expected.action);
+}
+
+/* ---- optimisers and element by element, on arrays that begin anywhere */
+
+static const size_t LENGTHS[] = {1, 2, 5, 1023, 70001};
+
+/* p, m, v after two steps of each optimiser from `from` on, and the norm. */
+static float *run_optimisers(struct testing *t, size_t from, size_t P) {
+  uint64_t random = P;
+  size_t n = from + P + 1;
+  float *x = testing_floats(&random, 2 * n, 1);
+  real *p = testing_upload(t, x, n), *first = testing_room(t, n), *second = testing_room(t, n),
+       *g = testing_upload(t, x + n, n), *norm = poisoned(t, 1);
+  struct device *d = t->device;
+  d->ops->global_norm(d, norm, device_at(d, g, from), P);
+  for (int64_t step = 1; step <= 2; step++) {
+    const struct device_schedule schedule = {.step = 1000000 * step, .learning_rate = 0.01f};
+    const void *s = testing_bytes(t, &schedule, sizeof schedule);
+    d->ops->adam(d, device_at(d, p, from), device_at(d, first, from), device_at(d, second, from),
+                 device_at(d, g, from), norm, s, 0.5f, 0.9f, 0.999999f, 1e-3f, step == 2, P);
+    d->ops->rmsprop(d, device_at(d, p, from), device_at(d, second, from), device_at(d, first, from),
+                    device_at(d, g, from), norm, s, 0.5f, 0.9f, 0.5f, 1e-2f, P);
+  }
+  float *all = check_alloc(3 * n + 1, sizeof *all);
+  d->ops->download(d, all, p, n);
+  d->ops->download(d, all + n, first, n);
+  d->ops->download(d, all + 2 * n, second, n);
+  d->ops->download(d, all + 3 * n, norm, 1);
+  for (size_t i = 0; i < n; i++) /* what is in front and behind is untouched */
+    if (i < from || i == n - 1) assert_true(all[i] == x[i] && all[n + i] == 0);
+  free(x);
+  testing_release(t);
+  return all;
+}
+
+static void optimisers(struct testing *t, struct testing *ref) {
+  for (size_t k = 0; k < sizeof LENGTHS / sizeof *LENGTHS; k++)
+    for (size_t from = 0; from < 2; from++) {
+      size_t numbers = 3 * (from + LENGTHS[k] + 1) + 1;
+      compare_floats("optimisers", t, run_optimisers(t, from, LENGTHS[k]),
+                     run_optimisers(ref, from, LENGTHS[k]), numbers, 1e-5);
+    }
+}
+
+/* Squares that no float holds do not make the norm infinite. */
+static void large_norm(struct testing *t, struct testing *ref) {
+  (void)ref;
+  const float g[3] = {3e30f, 0, -4e30f};
+  real *norm = poisoned(t, 1);
+  if (strncmp(t->device->ops->name, "cpu", 3) == 0) return; /* its blocks are sums of floats */
+  t->device->ops->global_norm(t->device, norm, testing_upload(t, g, 3), 3);
+  float *got = back(t, norm, 1);
+  assert_true(fabsf(*got / 5e30f - 1) < 1e-6f);
+  free(got);
+}
+
+static float *run_relus(struct testing *t, size_t from, size_t n) {
+  uint64_t random = n;
+  size_t all = from + n + 1;
+  float *x = testing_floats(&random, 3 * all, 1);
+  real *y = testing_upload(t, x, all), *dx = testing_upload(t, x + all, all),
+       *dy = testing_upload(t, x + 2 * all, all);
+  struct device *d = t->device;
+  d->ops->relu(d, device_at(d, y, from), device_at(d, y, from), n);
+  d->ops->relu_backward(d, device_at(d, dx, from), device_at(d, dy, from), device_at(d, y, from),
+                        n);
+  float *out = check_alloc(2 * all, sizeof *out);
+  d->ops->download(d, out, y, all);
+  d->ops->download(d, out + all, dx, all);
+  free(x);
+  testing_release(t);
+  return out;
+}
+
+static void relus(struct testing *t, struct testing *ref) {
+  for (size_t k = 0; k < sizeof LENGTHS / sizeof *LENGTHS; k++)
+    for (size_t from = 0; from < 2; from++)
+      compare_floats("relu in place", t, run_relus(t, from, LENGTHS[k]),
+                     run_relus(ref, from, LENGTHS[k]), 2 * (from + LENGTHS[k] + 1), 1e-7);
+}
+
+/* ---- images */
+
+static float *run_image(struct testing *t, int height, int width, int channels, int stack,
+                        size_t offset, size_t *count) {
+  enum { B = 3, HISTORY = 5 };
+  uint64_t random = (uint64_t)(height * width * channels + stack);
+  size_t bytes = (size_t)(height * width * channels), stride = (offset + bytes + 15) / 16 * 16;
+  uint8_t *rows = check_alloc((B + HISTORY) * stride, 1);
+  for (size_t i = 0; i < (B + HISTORY) * stride; i++) rows[i] = (uint8_t)testing_bits(&random);
+  int32_t frame[B * 8];
+  for (int i = 0; i < B * 8; i++) frame[i] = testing_below(&random, HISTORY + 1) - 1;
+  struct device_inputs in = {.observation = testing_bytes(t, rows, B * stride),
+                             .row_stride = stride,
+                             .num_tensors = 1,
+                             .tensor = {{DTYPE_UINT8, (int)bytes, offset, height, width, channels}},
+                             .stack = stack,
+                             .history = testing_bytes(t, rows + B * stride, HISTORY * stride),
+                             .frame = testing_bytes(t, frame, sizeof frame)};
+  *count = B * bytes * (size_t)stack;
+  real *y = poisoned(t, *count);
+  t->device->ops->image(t->device, y, &in, B);
+  float *host = back(t, y, *count);
+  free(rows);
+  testing_release(t);
+  return host;
+}
+
+static void images(struct testing *t, struct testing *ref) {
+  static const int shapes[][4] = {{84, 84, 1, 4}, {6, 6, 1, 4}, {5, 5, 1, 4}, {8, 6, 3, 1},
+                                  {7, 5, 3, 1},   {6, 6, 1, 3}, {4, 4, 2, 4}, {12, 1, 1, 1}};
+  for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+    const int *s = shapes[k];
+    size_t count;
+    float *got = run_image(t, s[0], s[1], s[2], s[3], 16 * (k % 2), &count);
+    compare_floats("image", t, got, run_image(ref, s[0], s[1], s[2], s[3], 16 * (k % 2), &count),
+                   count, 1e-7);
+  }
+}
+
+/* y, dx, then the choices as numbers. */
+static float *run_pool(struct testing *t, const struct device_window *v, int B, size_t *count) {
+  size_t in = (size_t)(B * v->H * v->W * v->C),
+         out =
+             (size_t)(B * v->C) * (size_t)device_window_rows(v) * (size_t)device_window_columns(v);
+  uint64_t random = in;
+  float *x = testing_floats(&random, in, 1), *dy = testing_floats(&random, out, 1);
+  for (size_t i = 0; i < in; i++) x[i] = roundf(4 * x[i]); /* equals in a window */
+  uint8_t *choice = testing_bytes_room(t, out);
+  real *y = poisoned(t, out), *dx = poisoned(t, in);
+  const struct device_ops *ops = t->device->ops;
+  ops->pool_forward(t->device, y, choice, testing_upload(t, x, in), v, B);
+  ops->pool_backward(t->device, dx, testing_upload(t, dy, out), choice, v, B);
+  *count = 2 * out + in;
+  float *all = check_alloc(*count, sizeof *all);
+  ops->download(t->device, all, y, out);
+  ops->download(t->device, all + out, dx, in);
+  uint8_t *places = testing_bytes_back(t, choice, out);
+  for (size_t i = 0; i < out; i++) all[out + in + i] = places[i];
+  free(places);
+  free(x);
+  free(dy);
+  testing_release(t);
+  return all;
+}
+
+static void pools(struct testing *t, struct testing *ref) {
+  static const struct device_window windows[] = {
+      {42, 42, 16, 16, 3, 2, true}, {11, 11, 32, 32, 3, 2, true}, {9, 8, 5, 5, 3, 2, false},
+      {7, 9, 8, 8, 2, 2, true},     {10, 7, 4, 4, 5, 3, false},   {6, 6, 12, 12, 3, 1, true},
+      {5, 7, 3, 3, 4, 4, true},     {1, 1, 8, 8, 3, 2, true},     {8, 8, 2, 2, 2, 3, false}};
+  for (size_t k = 0; k < sizeof windows / sizeof *windows; k++) {
+    size_t count;
+    float *got = run_pool(t, &windows[k], 1 + (int)k % 3, &count);
+    compare_floats("pooling", t, got, run_pool(ref, &windows[k], 1 + (int)k % 3, &count), count,
+                   1e-6);
+  }
+}
+
+#define EACH_DEVICE(body)                    \
+  static void body##_of(struct testing *t) { \
+    beside_ref(t, body);                     \
+  }                                          \
+  static void body##_(void **state) {        \
+    (void)state;                             \
+    testing_each_device(body##_of);          \
+  }
+EACH_DEVICE(traces)
+EACH_DEVICE(wide_action_values)
+EACH_DEVICE(many_actions)
+EACH_DEVICE(optimisers)
+EACH_DEVICE(large_norm)
+EACH_DEVICE(relus)
+EACH_DEVICE(images)
+EACH_DEVICE(pools)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(traces_),       cmocka_unit_test(wide_action_values_),
+      cmocka_unit_test(many_actions_), cmocka_unit_test(optimisers_),
+      cmocka_unit_test(large_norm_),   cmocka_unit_test(relus_),
+      cmocka_unit_test(images_),       cmocka_unit_test(pools_),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
