@@ -125,10 +125,12 @@ static cudnnStatus_t offer_two(bool possible, int wanted, int *count, F *offer) 
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
-    cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
-    cudnnConvolutionDescriptor_t window, cudnnTensorDescriptor_t y, int wanted, int *count,
-    cudnnConvolutionFwdAlgoPerf_t *offer) {
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, cudnnTensorDescriptor_t x,
+                                                     cudnnFilterDescriptor_t w,
+                                                     cudnnConvolutionDescriptor_t window,
+                                                     cudnnTensorDescriptor_t y, int wanted,
+                                                     int *count,
+                                                     cudnnConvolutionFwdAlgoPerf_t *offer) {
   return offer_two(agree(x, w, window, y), wanted, count, offer);
 }
 

@@ -30,14 +30,14 @@ typedef struct emulated_tensor *cudnnTensorDescriptor_t;
 typedef struct emulated_filter *cudnnFilterDescriptor_t;
 typedef struct emulated_window *cudnnConvolutionDescriptor_t;
 
-#define EMULATED_OFFER(name, type)   \
-  typedef struct {                   \
-    type algo;                       \
-    cudnnStatus_t status;            \
-    float time;                      \
-    size_t memory;                   \
-    cudnnDeterminism_t determinism;  \
-    cudnnMathType_t mathType;        \
+#define EMULATED_OFFER(name, type)  \
+  typedef struct {                  \
+    type algo;                      \
+    cudnnStatus_t status;           \
+    float time;                     \
+    size_t memory;                  \
+    cudnnDeterminism_t determinism; \
+    cudnnMathType_t mathType;       \
   } name;
 EMULATED_OFFER(cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t)
 EMULATED_OFFER(cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t)
@@ -88,8 +88,8 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            cudnnFilterDescriptor_t w_shape, const void *w,
                                            cudnnTensorDescriptor_t dy_shape, const void *dy,
                                            cudnnConvolutionDescriptor_t window,
-                                           cudnnConvolutionBwdDataAlgo_t algorithm,
-                                           void *workspace, size_t bytes, const void *beta,
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void *workspace,
+                                           size_t bytes, const void *beta,
                                            cudnnTensorDescriptor_t dx_shape, void *dx);
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha,
                                              cudnnTensorDescriptor_t x_shape, const void *x,

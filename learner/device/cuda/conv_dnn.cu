@@ -57,12 +57,11 @@ struct dnn {
   int num_plans, max_plans;
 };
 
-#define DNN_CHECK(dnn, call)                                                     \
-  do {                                                                           \
-    cudnnStatus_t dnn_status = (dnn)->call;                                      \
-    if (dnn_status != CUDNN_STATUS_SUCCESS)                                      \
-      cuda_failed(__FILE__, __LINE__, #call, "cuDNN",                            \
-                  (dnn)->cudnnGetErrorString(dnn_status));                       \
+#define DNN_CHECK(dnn, call)                                                                   \
+  do {                                                                                         \
+    cudnnStatus_t dnn_status = (dnn)->call;                                                    \
+    if (dnn_status != CUDNN_STATUS_SUCCESS)                                                    \
+      cuda_failed(__FILE__, __LINE__, #call, "cuDNN", (dnn)->cudnnGetErrorString(dnn_status)); \
   } while (0)
 
 /* ---- finding it */
@@ -103,11 +102,11 @@ static void describe(struct dnn *dnn, struct dnn_plan *plan, bool tf32) {
                                             s->O, s->h, s->w));
   DNN_CHECK(dnn, cudnnSetFilter4dDescriptor(plan->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, s->O,
                                             s->C, s->size, s->size));
-  DNN_CHECK(dnn, cudnnSetConvolution2dDescriptor(plan->window, s->above, s->left, s->stride,
-                                                 s->stride, 1, 1, CUDNN_CROSS_CORRELATION,
-                                                 CUDNN_DATA_FLOAT));
-  DNN_CHECK(dnn, cudnnSetConvolutionMathType(plan->window,
-                                             tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+  DNN_CHECK(
+      dnn, cudnnSetConvolution2dDescriptor(plan->window, s->above, s->left, s->stride, s->stride, 1,
+                                           1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  DNN_CHECK(dnn,
+            cudnnSetConvolutionMathType(plan->window, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
 }
 
 enum { DNN_ALGORITHMS = 8 };
@@ -138,9 +137,9 @@ static bool choose_algorithms(struct dnn *dnn, struct dnn_plan *p) {
          dnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn->handle, p->w, p->y, p->window, p->x,
                                                           DNN_ALGORITHMS, &count[1],
                                                           inputs) == CUDNN_STATUS_SUCCESS &&
-         dnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-             dnn->handle, p->x, p->y, p->window, p->w, DNN_ALGORITHMS, &count[2], weights) ==
-             CUDNN_STATUS_SUCCESS &&
+         dnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn->handle, p->x, p->y, p->window,
+                                                            p->w, DNN_ALGORITHMS, &count[2],
+                                                            weights) == CUDNN_STATUS_SUCCESS &&
          choose(forward, count[0], &p->forward, &p->forward_bytes) &&
          choose(inputs, count[1], &p->inputs, &p->inputs_bytes) &&
          choose(weights, count[2], &p->weights, &p->weights_bytes);
@@ -157,8 +156,7 @@ static struct dnn_plan *plan_for(struct cuda *cuda, const struct conv_shape *s) 
     if (is_same(&dnn->plan[i].shape, s)) return &dnn->plan[i];
   if (dnn->num_plans == dnn->max_plans) {
     dnn->max_plans = dnn->max_plans ? 2 * dnn->max_plans : 32;
-    dnn->plan =
-        (struct dnn_plan *)realloc(dnn->plan, (size_t)dnn->max_plans * sizeof *dnn->plan);
+    dnn->plan = (struct dnn_plan *)realloc(dnn->plan, (size_t)dnn->max_plans * sizeof *dnn->plan);
     CHECK(dnn->plan, "no memory for %d plans of convolutions", dnn->max_plans);
   }
   struct dnn_plan *plan = &dnn->plan[dnn->num_plans++];
@@ -229,10 +227,10 @@ void conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f) {
   struct dnn_plan *p = plan_for(cuda, s);
   char *room = (char *)cuda_scratch(cuda, weights_bytes(s) + p->forward_bytes);
   float one = 1, zero = 0, *y = (float *)f->y;
-  DNN_CHECK(dnn, cudnnConvolutionForward(dnn->handle, &one, p->x, f->x, p->w,
-                                         weights_in(cuda, room, f->weights, s), p->window,
-                                         p->forward, room + weights_bytes(s), p->forward_bytes,
-                                         &zero, p->y, y));
+  DNN_CHECK(dnn,
+            cudnnConvolutionForward(dnn->handle, &one, p->x, f->x, p->w,
+                                    weights_in(cuda, room, f->weights, s), p->window, p->forward,
+                                    room + weights_bytes(s), p->forward_bytes, &zero, p->y, y));
   size_t count = conv_pixels_written(s) * (size_t)s->O;
   LAUNCH(finish, blocks_for(count), BLOCK, cuda->stream, y, f->b, (const float *)f->residual,
          f->act == ACTIVATION_RELU, count, s->O);
@@ -264,15 +262,14 @@ void conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b) {
   void *workspace = room + sums + weights_bytes(s);
   cuda_turn_columns(cuda, &columns, room);
   DNN_CHECK(dnn, cudnnConvolutionBackwardFilter(dnn->handle, &one, p->x, b->x, p->y, b->dy,
-                                                p->window, p->weights, workspace,
-                                                p->weights_bytes, &zero, p->w, weights));
+                                                p->window, p->weights, workspace, p->weights_bytes,
+                                                &zero, p->w, weights));
   LAUNCH(outputs_last, blocks_for(weights_count(s)), BLOCK, cuda->stream, b->dw,
          (const float *)weights, b->add, conv_places(s) * s->C, s->O);
   if (!b->dx) return;
-  DNN_CHECK(dnn, cudnnConvolutionBackwardData(dnn->handle, &one, p->w,
-                                              weights_in(cuda, weights, b->weights, s), p->y,
-                                              b->dy, p->window, p->inputs, workspace,
-                                              p->inputs_bytes, &zero, p->x, b->dx));
+  DNN_CHECK(dnn, cudnnConvolutionBackwardData(
+                     dnn->handle, &one, p->w, weights_in(cuda, weights, b->weights, s), p->y, b->dy,
+                     p->window, p->inputs, workspace, p->inputs_bytes, &zero, p->x, b->dx));
 }
 
 void conv_dnn_destroy(struct cuda *cuda) {

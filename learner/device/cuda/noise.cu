@@ -1,6 +1,7 @@
 /* Noisy layers: operations factor_noise, noisy_forward, noisy_backward. */
 #include "common/base/philox.h"
 #include "learner/device/cuda/cuda.h"
+#include "learner/device/cuda/weights.h"
 #include "learner/device/cuda/wide.h"
 
 KERNEL factor_noise(float *noise, uint64_t seed, uint32_t stream, uint32_t first, int n) {
@@ -53,6 +54,7 @@ void cuda_noisy_forward(struct device *d, real *y, const real *mean, const real 
                         const real *in, const real *out, int I, int O) {
   launch_noisy(d, (float *)y, (const float *)mean, (const float *)deviation, (const float *)in,
                (const float *)out, I, O);
+  cuda_weights_written(cuda_of(d), (const float *)y);
 }
 
 void cuda_noisy_backward(struct device *d, real *d_deviation, const real *dy, const real *in,

@@ -12,9 +12,6 @@
 
 #ifdef __CUDACC__
 
-/* Before a loop whose body indexes registers. */
-#define UNROLL _Pragma("unroll")
-
 DEVICE unsigned shared_address(const void *at) {
   return (unsigned)__cvta_generic_to_shared(at);
 }
@@ -80,18 +77,17 @@ static unsigned blocks_together(const struct cudaDeviceProp *gpu, K kernel, unsi
   CUDA_CHECK(cudaGetDevice(&number));
   CUDA_CHECK(cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch, number));
   if (!possible || bytes > gpu->sharedMemPerBlockOptin) return 0;
-  CUDA_CHECK(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
   CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int)block, bytes));
   return (unsigned)(each * gpu->multiProcessorCount);
 }
 
 /* A launch of which all blocks run at the same time, or none does. */
-#define LAUNCH_TOGETHER(kernel, grid, block, bytes, stream, argument)                         \
-  do {                                                                                        \
-    void *together_arguments[] = {(void *)&(argument)};                                       \
-    CUDA_CHECK(cudaLaunchCooperativeKernel((const void *)(kernel), grid, block,               \
-                                           together_arguments, bytes, stream));               \
+#define LAUNCH_TOGETHER(kernel, grid, block, bytes, stream, argument)           \
+  do {                                                                          \
+    void *together_arguments[] = {(void *)&(argument)};                         \
+    CUDA_CHECK(cudaLaunchCooperativeKernel((const void *)(kernel), grid, block, \
+                                           together_arguments, bytes, stream)); \
   } while (0)
 
 #else

@@ -2,7 +2,7 @@
  * convolutions, LSTMs. What a backward pass reads is the reference's, so that a ReLU whose input is
  * near 0 is open or shut on both. */
 #include "tests/unit/learner/device/device_testing.h"
-#include "tests/unit/learner/device/cuda_testing.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 /* A tolerance for numbers that are sums of `count` products of numbers about 0.5 in size. */
 static double tolerance_of(const char *precision, int count) {
@@ -227,8 +227,8 @@ static void check_lstm(struct both *t, const struct shape *s, uint64_t seed) {
 
 static void lstms(struct both *t) {
   static const struct shape table[] = {
-      {1, 1, 1, 0},   {1, 17, 7, 50},    {3, 1, 3, 30},   {7, 3, 17, 20},  {20, 7, 64, 5},
-      {5, 64, 64, 0}, {4, 33, 100, 10},  {2, 3, 257, 50}, {6, 5, 64, 100}, {3, 70, 128, 3},
+      {1, 1, 1, 0},    {1, 17, 7, 50},   {3, 1, 3, 30},   {7, 3, 17, 20},  {20, 7, 64, 5},
+      {5, 64, 64, 0},  {4, 33, 100, 10}, {2, 3, 257, 50}, {6, 5, 64, 100}, {3, 70, 128, 3},
       {4, 17, 80, 20}, {3, 16, 256, 10}, {1, 1, 64, 0},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_lstm(t, &table[i], 31 + i);
@@ -275,7 +275,8 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
   compare_image(t, shape, "dy", dy, 1e-6);
   compare(t, shape, "db", db, fmax(tolerance_of(t->precision, pixels), 2e-5));
   compare(t, shape, "dw", dw, tolerance_of(t->precision, pixels));
-  if (!v->no_dx) compare_image(t, shape, "dx", dx, tolerance_of(t->precision, w->size * w->size * w->O));
+  if (!v->no_dx)
+    compare_image(t, shape, "dx", dx, tolerance_of(t->precision, w->size * w->size * w->O));
   release(t);
 }
 
@@ -327,7 +328,7 @@ static void weights_may_change(struct both *t) {
 }
 
 static void with_precision(void (*body)(struct both *t), const char *precision, bool low) {
-  struct both t = {.cuda = {.device = testing_cuda(precision, low)},
+  struct both t = {.cuda = {.device = emulated_cuda_create(precision)},
                    .ref = {.device = device_ref_float_create()},
                    .precision = precision,
                    .low = low};
@@ -342,20 +343,15 @@ static void each_precision(void (*body)(struct both *t)) {
   with_precision(body, "bf16", false);
 }
 
-#define TEST(body)                      \
+#define TEST(body)                        \
   static void test_##body(void **state) { \
-    (void)state;                        \
-    each_precision(body);               \
+    (void)state;                          \
+    each_precision(body);                 \
   }
 TEST(linear_layers)
 TEST(lstms)
 TEST(convolutions)
 TEST(weights_may_change)
-
-static void test_convolutions_of_bf16_images(void **state) {
-  (void)state;
-  with_precision(convolutions, "bf16", true);
-}
 
 static void test_convolutions_without_cudnn(void **state) {
   (void)state;
@@ -366,11 +362,8 @@ static void test_convolutions_without_cudnn(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_linear_layers),
-      cmocka_unit_test(test_lstms),
-      cmocka_unit_test(test_convolutions),
-      cmocka_unit_test(test_convolutions_of_bf16_images),
-      cmocka_unit_test(test_convolutions_without_cudnn),
+      cmocka_unit_test(test_linear_layers),      cmocka_unit_test(test_lstms),
+      cmocka_unit_test(test_convolutions),       cmocka_unit_test(test_convolutions_without_cudnn),
       cmocka_unit_test(test_weights_may_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
