@@ -156,8 +156,8 @@ struct emulated_convolution {
   struct emulated_window window;
 };
 
-/* Index of the number of x that place (i, j) of the window of pixel (n, row, column) of y reads; -1:
- * a zero around the image. */
+/* Index of the number of x that place (i, j) of the window of pixel (n, row, column) of y reads;
+ * -1: a zero around the image. */
 static int64_t read_at(const emulated_convolution &v, int n, int row, int column, int i, int j,
                        int c) {
   int from_row = row * v.window.down - v.window.above + i,

@@ -1,5 +1,5 @@
-/* The matrix instructions of learner/device/cuda/warp_matrix.h for the CPU: lanes lay down what they
- * hold, meet, and read what they need. Upstream: warp_matrix.h. */
+/* The matrix instructions of learner/device/cuda/warp_matrix.h for the CPU: lanes lay down what
+ * they hold, meet, and read what they need. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_WARP_MATRIX_EMULATED_H
 #define ACORN_TESTS_EMULATED_CUDA_WARP_MATRIX_EMULATED_H
 

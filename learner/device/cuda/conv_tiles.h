@@ -12,8 +12,8 @@
 #include "learner/device/cuda/warp_matrix.h"
 #include "learner/device/cuda/weights.h"
 
-/* Bytes of shared memory that a block aims at, so that three are on a multiprocessor together (two of an A100), and
- * what is left for the image where the weights take more. */
+/* Bytes of shared memory that a block aims at, so that three are on a multiprocessor together (two
+ * on an A100's), and what is left for the image where the weights take more. */
 static const size_t TILE_BYTES = 72 << 10, LEAST_PATCH_BYTES = 24 << 10;
 enum { PIXELS_WANTED = 256, CHUNK = 8 };
 

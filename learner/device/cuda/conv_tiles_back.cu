@@ -1,8 +1,8 @@
 /* The gradient of a convolution's weights in bf16: the patch of conv_tiles.h, transposed by the
  * matrix loads, times the gradient of what was written, which goes through the ReLU on its way in.
- * A warp has some rows of the weights throughout, a block some of the images (and 32 columns); what the blocks sum
- * is added in order by a second kernel. Floor: x, dy (and y) once; dy is written where there is a
- * ReLU. */
+ * A warp has some rows of the weights throughout, a block some of the images and at most 32
+ * columns; what the blocks sum is added in order by a second kernel. Floor: x, dy (and y) once; dy
+ * is written where there is a ReLU. */
 #include "learner/device/cuda/conv_tiles.h"
 #include "learner/device/cuda/weights.h"
 
@@ -69,7 +69,8 @@ DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool v
   return word;
 }
 
-/* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is none. */
+/* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is
+ * none. */
 template <typename P, int TILES>
 DEVICE void load_above(bf16 *above, const struct gradient<P> &g, const struct tile_part &part,
                        int pixels) {

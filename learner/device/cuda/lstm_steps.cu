@@ -4,8 +4,9 @@
  * sequences wait for each other. Where not all blocks are on the GPU together, each step is a
  * launch of the same kernel.
  *
- * Floor of a step: the latency of a barrier over the GPU (about 2 us); from the second-level cache
- * each block reads 16 (forward: H, backward: 4H) numbers, together N H / 8 (4 N H / 8) rows of 16. */
+ * Floor of a step: the latency of a barrier over the GPU, some 2 us; and N H H / 4 bytes (backwards
+ * 4 times as many) from the second-level cache, as each block reads 16 whole rows: 1 MB for N = 64,
+ * H = 256. */
 #include "learner/device/cuda/blas.h"
 #include "learner/device/cuda/lstm.h"
 #include "learner/device/cuda/product.h"

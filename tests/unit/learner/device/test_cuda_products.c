@@ -58,7 +58,7 @@ static void release(struct both *t) {
   testing_release(&t->ref);
 }
 
-/* ---- images, which are bf16 on one device where `low`; random ones are the same numbers on both */
+/* ---- images, bf16 on one device where `low`; random ones are the same numbers on both */
 
 static uint16_t bf16_of(float x) {
   uint32_t bits;
