@@ -67,7 +67,7 @@ REF_OBJ := $(if $(wildcard $(REF_SRC)),$(foreach v,float double,$(BUILD)/obj/lea
 
 # The CUDA device is a plugin: by nvcc where it is found; for tests by g++, with an emulated runtime.
 CUDA_SRC := $(call src,learner/device/cuda/*.cu)
-PLUGIN_C_SRC := common/base/status.c learner/device/shapes.c
+PLUGIN_C_SRC := common/base/decimal.c common/base/status.c learner/device/shapes.c
 EMULATION_SRC := $(call src,tests/emulated_cuda/*.cc)
 
 LIB_BASE := $(BUILD)/libbase.a
@@ -126,7 +126,7 @@ $(BUILD)/obj/learner/device/cuda/%.o: learner/device/cuda/%.cu
 	  $(if $(WERROR),-Werror all-warnings) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 $(BUILD)/libacorn_cuda.so: $(CUDA_OBJ) Makefile
 	@echo "  link   $@"
-	@$(NVCC) -shared -cudart static -o $@ $(filter %.o,$^) $(CUDA_LIBS)
+	@$(NVCC) -shared -cudart static -Xlinker -z,defs -o $@ $(filter %.o,$^) -lcublasLt
 $(BUILD)/obj/pic/%.o: %.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
@@ -150,7 +150,7 @@ $(BUILD)/obj/tests/emulated_cuda/%.o: tests/emulated_cuda/%.cc
 $(EMULATED_PLUGIN): $(EMULATED_OBJ)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
-	@$(CXX) $(LDFLAGS) -shared -o $@ $^
+	@$(CXX) $(LDFLAGS) -shared $(if $(filter release,$(MODE)),-Wl$(comma)-z$(comma)defs) -o $@ $^
 
 # Environments in Python: the only part that needs python3-dev, and nothing else needs it.
 .PHONY: gymnasium

@@ -65,11 +65,13 @@ void cuda_add(struct device *d, real *y, const real *x, size_t n);
 void cuda_copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                     int n);
 
-/* steps.cu */
+/* rows.cu */
 void cuda_gather_rows(struct device *d, void *y, const void *x, const int32_t *row, int B,
                       size_t bytes);
 void cuda_scatter_rows(struct device *d, void *y, const void *x, const int32_t *row, int B,
                        size_t bytes);
+
+/* steps.cu */
 void cuda_scatter_steps(struct device *d, const struct device_pool *pool, const int32_t *row,
                         const struct device_steps *steps, int B);
 void cuda_gather_steps(struct device *d, const struct device_steps *steps, int N, int column,

@@ -17,6 +17,7 @@
 #include "common/base/check.h"
 #include "learner/device/cpu.h"
 #include "learner/device/device.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 /* ---- random numbers, the same in every run */
 
@@ -109,9 +110,9 @@ static inline void testing_compare(const char *what, struct testing *got, const 
 
 /* ---- kernel sets */
 
-/* Runs a test body for the CPU device with every kernel set that this machine runs, beside a
- * reference device. */
-static inline void testing_each_set(void (*body)(struct testing *cpu, struct testing *ref)) {
+/* Runs a test body for the CPU device with every kernel set that this machine runs, and for the CUDA
+ * device, beside a reference device. */
+static inline void testing_each_set(void (*body)(struct testing *t, struct testing *ref)) {
   static const char *const sets[] = {"v2", "v3", "v4"};
   int ran = 0;
   for (int i = 0; i < 3; i++) {
@@ -127,15 +128,20 @@ static inline void testing_each_set(void (*body)(struct testing *cpu, struct tes
     device_destroy(ref.device);
   }
   assert_true(ran > 0);
+  struct testing cuda = {.device = emulated_cuda_create("float32")},
+                 ref = {.device = device_ref_float_create()};
+  body(&cuda, &ref);
+  device_destroy(cuda.device);
+  device_destroy(ref.device);
 }
 
 /* Runs a test body on every device: cpu with every kernel set that this machine runs, ref,
- * ref_double, guarded. Releases the arrays that the body left. */
+ * ref_double, guarded, cuda. Releases the arrays that the body left. */
 static inline void testing_each_device(void (*body)(struct testing *t)) {
   static const char *const sets[] = {"v2", "v3", "v4"};
-  struct device *devices[6] = {device_ref_float_create(), device_ref_double_create(),
-                               device_guarded_create()};
-  int count = 3;
+  struct device *devices[7] = {device_ref_float_create(), device_ref_double_create(),
+                               device_guarded_create(), emulated_cuda_create("float32")};
+  int count = 4;
   for (int i = 0; i < 3; i++) {
     struct error error;
     if (cpu_create(&devices[count], sets[i], &error) == STATUS_OK)

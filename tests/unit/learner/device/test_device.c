@@ -9,8 +9,9 @@ static void test_devices_by_name(void **state) {
   static const struct {
     const char *name;
     size_t real_bytes;
-  } table[] = {{"cpu", 4}, {"ref", 4}, {"ref_double", 8}, {"guarded", 4}};
-  for (int i = 0; i < 4; i++) {
+  } table[] = {{"cpu", 4}, {"ref", 4}, {"ref_double", 8}, {"guarded", 4}, {"cuda", 4}};
+  emulated_cuda_use();
+  for (int i = 0; i < 5; i++) {
     struct device *d;
     struct error error;
     assert_int_equal(device_create(&d, table[i].name, &error), STATUS_OK);
@@ -29,7 +30,7 @@ static void test_unknown_name(void **state) {
   assert_int_equal(device_create(&d, "gpu", &error), STATUS_INVALID);
   assert_null(d);
   assert_non_null(strstr(error.text, "'gpu'"));
-  assert_non_null(strstr(error.text, "cpu, ref, ref_double or guarded"));
+  assert_non_null(strstr(error.text, "auto, cpu, cuda, ref, ref_double or guarded"));
 }
 
 static void test_kernel_set_by_environment(void **state) {
@@ -52,9 +53,10 @@ static void test_kernel_set_by_environment(void **state) {
 
 static void test_memory(void **state) {
   (void)state;
-  static const char *const names[] = {"cpu", "ref", "ref_double", "guarded"};
+  static const char *const names[] = {"cpu", "ref", "ref_double", "guarded", "cuda"};
   static const float host[5] = {1, -2, 3.5f, 0, 5};
-  for (int i = 0; i < 4; i++) {
+  emulated_cuda_use();
+  for (int i = 0; i < 5; i++) {
     struct device *d;
     struct error error;
     float back[5];

@@ -1,0 +1,35 @@
+#include "tests/unit/support/emulated_cuda.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+
+void emulated_cuda_use(void) {
+  char path[PATH_MAX], plugin[PATH_MAX + 64];
+  ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - 1);
+  CHECK(bytes > 0, "no /proc/self/exe");
+  path[bytes] = '\0';
+  char *tests = strstr(path, "/tests/unit/");
+  CHECK(tests, "%s is not below build/tests/unit", path);
+  *tests = '\0';
+  snprintf(plugin, sizeof(plugin), "%s/tests/libacorn_cuda_emulated.so", path);
+  CHECK(setenv("ACORN_CUDA_PLUGIN", plugin, 0) == 0, "no room for ACORN_CUDA_PLUGIN");
+}
+
+struct device *emulated_cuda_create(const char *precision) {
+  struct device *device;
+  struct error error;
+  emulated_cuda_use();
+  enum status status = device_create_with(&device, "cuda", precision, &error);
+  CHECK(status == STATUS_OK, "%s", error.text);
+  return device;
+}
+
+bool emulated_cuda_is_used(void) {
+  emulated_cuda_use();
+  return strstr(getenv("ACORN_CUDA_PLUGIN"), "emulated") != NULL;
+}

@@ -1,0 +1,20 @@
+/* The plugin that device "cuda" of a test is: the emulated one, which lies in the build folder beside
+ * the tests. ACORN_CUDA_PLUGIN in the environment names another one, so that the same tests run on a
+ * GPU. */
+#ifndef ACORN_TESTS_SUPPORT_EMULATED_CUDA_H
+#define ACORN_TESTS_SUPPORT_EMULATED_CUDA_H
+
+#include <stdbool.h>
+
+#include "learner/device/device.h"
+
+/* Sets ACORN_CUDA_PLUGIN unless it is set. */
+void emulated_cuda_use(void);
+
+/* A CUDA device of that precision. Ends the process where there is none. Owner: the caller. */
+struct device *emulated_cuda_create(const char *precision);
+
+/* Whether the plugin is the emulated one. */
+bool emulated_cuda_is_used(void);
+
+#endif
