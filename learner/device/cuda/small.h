@@ -1,6 +1,6 @@
-/* Linear layers of at most 64 inputs and outputs, as a control task's networks have: the weights
- * stay in shared memory, a pass forwards is one kernel, a pass backwards two. In float, whatever the
- * precision. Upstream: linear.cu. */
+/* Linear layers of at most 64 inputs and outputs, as the networks of control tasks have. The
+ * weights stay in shared memory; a pass forwards is one kernel, a pass backwards two. In float,
+ * whatever the precision. Upstream: linear.cu. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_SMALL_H
 #define ACORN_LEARNER_DEVICE_CUDA_SMALL_H
 
