@@ -10,8 +10,8 @@ MODE ?= release
 BUILD := build$(if $(filter-out release,$(MODE)),/$(MODE))
 CC := $(if $(filter fuzz,$(MODE)),clang,gcc)
 CXX := g++
-# In the path, in CUDA's folder, or where scripts/setup.sh cuda installs it.
-NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc .cuda/lib/python3*/site-packages/nvidia/cu*/bin/nvcc))
+# In the path, in CUDA's folder, or where scripts/setup.sh cuda installs it. NVCC= builds no plugin.
+NVCC ?= $(shell scripts/find_cuda.sh nvcc)
 
 # WERROR=1, which CI sets: a warning is an error. A user's newer compiler must not fail for one.
 WERROR ?=
@@ -80,7 +80,8 @@ ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(L
 
 PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch,$(BUILD)/$(p))
 UNIT_SRC := $(shell find tests/unit -name 'test_*.c' 2>/dev/null | sort)
-UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC))
+UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC)) \
+  $(BUILD)/tests/unit/emulated_cuda/test_emulated_cuda
 BENCH_SRC := $(call src,tests/bench/bench_*.c)
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
 FUZZ_SRC := $(call src,tests/fuzz/fuzz_*.c)
@@ -107,8 +108,8 @@ $(PROGRAMS): $(EXTRA_OBJ) Makefile
 	  $(if $(filter $(LIB_LEARNER),$^),$(LIBS_kernels))
 
 bundle: $(BUILD)/bundle/acorn.tar.gz ## build/bundle/acorn: programs with their libraries, for other distributions
-$(BUILD)/bundle/acorn.tar.gz: $(PROGRAMS) run_local.sh LICENSE scripts/lib.sh scripts/bundle.sh $(wildcard deploy/*.sh)
-	@scripts/bundle.sh $(PROGRAMS)
+$(BUILD)/bundle/acorn.tar.gz: $(PROGRAMS) $(if $(NVCC),$(BUILD)/libacorn_cuda.so) run_local.sh LICENSE scripts/lib.sh scripts/bundle.sh $(wildcard deploy/*.sh)
+	@scripts/bundle.sh $(PROGRAMS) $(if $(NVCC),$(BUILD)/libacorn_cuda.so)
 
 # The CUDA plugin, for each architecture from Ampere on: code for two, and PTX that later ones compile.
 cuda: $(BUILD)/libacorn_cuda.so ## the plugin with the CUDA device; part of all where nvcc is found
@@ -126,7 +127,7 @@ $(BUILD)/obj/learner/device/cuda/%.o: learner/device/cuda/%.cu
 	  $(if $(WERROR),-Werror all-warnings) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 $(BUILD)/libacorn_cuda.so: $(CUDA_OBJ) Makefile
 	@echo "  link   $@"
-	@$(NVCC) -shared -cudart static -Xlinker -z,defs -o $@ $(filter %.o,$^) -lcublasLt
+	@$(NVCC) -shared -cudart static -Xlinker -z,defs -o $@ $(filter %.o,$^) $(or $(shell scripts/find_cuda.sh blas),-lcublasLt)
 $(BUILD)/obj/pic/%.o: %.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
@@ -151,6 +152,31 @@ $(EMULATED_PLUGIN): $(EMULATED_OBJ)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
 	@$(CXX) $(LDFLAGS) -shared $(if $(filter release,$(MODE)),-Wl$(comma)-z$(comma)defs) -o $@ $^
+
+# Plugins that are refused: one of another version, and one that needs a library which is found by CUDA_HOME.
+OTHER_PLUGINS := $(BUILD)/tests/libacorn_cuda_other.so $(BUILD)/tests/libacorn_cuda_needs.so
+OTHER_PLUGIN_FLAGS := $(CPPFLAGS) $(filter-out -fsanitize=% -MMD -MP,$(CFLAGS)) -fPIC -shared
+$(BUILD)/tests/libacorn_cuda_other.so: tests/emulated_cuda/other_plugin.c learner/device/plugin.h learner/device/device.h
+	@mkdir -p $(@D)
+	@$(CC) $(OTHER_PLUGIN_FLAGS) -o $@ $<
+$(BUILD)/tests/libacorn_cuda_needs.so: tests/emulated_cuda/other_plugin.c $(BUILD)/tests/libacorn_cuda_other.so \
+    $(BUILD)/tests/cuda_home/lib64/libabsent_cuda.so.13
+	@$(CC) $(OTHER_PLUGIN_FLAGS) -DNEEDS -o $@ $< $(filter %.13,$^)
+$(BUILD)/tests/cuda_home/lib64/libabsent_cuda.so.13: tests/emulated_cuda/absent_library.c
+	@mkdir -p $(@D)
+	@$(CC) $(OTHER_PLUGIN_FLAGS) -Wl,-soname,$(@F) -o $@ $<
+
+# The test of the emulation itself has kernels of its own.
+EMULATION_TEST_OBJ := $(BUILD)/obj/emulated/tests/unit/emulated_cuda/test_emulated_cuda.o \
+  $(patsubst %.cc,$(BUILD)/obj/%.o,$(EMULATION_SRC)) $(BUILD)/obj/tests/unit/support/aborts.o
+$(BUILD)/obj/emulated/%.o: %.cc
+	@mkdir -p $(@D)
+	@echo "  c++    $<"
+	@$(CXX) $(CPPFLAGS) $(EMULATED_CXXFLAGS) -c -o $@ $<
+$(BUILD)/tests/unit/emulated_cuda/test_emulated_cuda: $(EMULATION_TEST_OBJ)
+	@mkdir -p $(@D)
+	@echo "  link   $@"
+	@$(CXX) $(LDFLAGS) -o $@ $^ -lcmocka
 
 # Environments in Python: the only part that needs python3-dev, and nothing else needs it.
 .PHONY: gymnasium
@@ -208,7 +234,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 
 # ---- tests
 TEST_COMMON := $(call obj,$(call src,tests/unit/support/*.c))
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS) | $(EMULATED_PLUGIN)
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(OTHER_PLUGINS)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(WRAP_UNIT) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)

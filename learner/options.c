@@ -113,12 +113,16 @@ static const struct option rows[] = {
         "values of actions are distributions over so many atoms (C51: 51); 1: numbers"),
     FLOAT("value_low", value_low, "-10", -1e9, 1e9, NETWORK, "value of the first atom"),
     FLOAT("value_high", value_high, "10", -1e9, 1e9, NETWORK, "value of the last atom"),
-    CHOICE("device", device, "cpu", "cpu|ref|ref_double|guarded", NETWORK,
-           "what computes; ref is slow and exact; guarded, for tests: ref with its memory out of "
-           "the host's reach"),
-    CHOICE("precision", precision, "float32", "float32|bf16|auto", NETWORK,
-           "of convolutions and large products; parameters and sums are float32 always; auto: bf16 "
-           "with AVX512_BF16 or AMX"),
+    CHOICE("device", device, "cpu", "auto|cpu|cuda|ref|ref_double|guarded", NETWORK,
+           "what computes; auto: cuda where a GPU can be used, else cpu; ref is slow and exact; "
+           "guarded, for tests: ref with its memory out of the host's reach"),
+    CHOICE("precision", precision, "float32", "float32|tf32|bf16|auto", NETWORK,
+           "of convolutions and large products; parameters and sums are float32 always; tf32: cuda "
+           "only; auto: bf16 on cuda, and on cpu with AVX512_BF16 or AMX"),
+    INT("gpu", gpu, "0", 0, 1023, NETWORK,
+        "cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows"),
+    INT("gpu_memory_mib", gpu_memory_mib, "0", 0, 1e9, NETWORK,
+        "cuda: MiB of the GPU's memory that the learner takes, at most; 0: what is free"),
 
     INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM,
         "steps T of a training window, besides --burn_in"),

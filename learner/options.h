@@ -36,6 +36,7 @@ struct learner_options {
   int64_t head_hidden, atoms;
   double value_low, value_high;
   char *device, *precision;
+  int64_t gpu, gpu_memory_mib;
 
   /* algorithm */
   int64_t unroll_length, batch_size, max_lag;

@@ -72,22 +72,26 @@ static double bytes_of_training(const struct run *run) {
   return row * 2.0 * steps + activations + 32.0 * (double)network_num_parameters(run->network);
 }
 
+/* Of a GPU all may be taken; of the machine a part is others'. */
 static enum status check_memory(const struct run *run, struct error *error) {
   const struct pages_config *pages = &run->plan.pages;
-  double room = process_memory();
+  size_t of_gpu = run->inference_device->memory_bytes;
+  double room = of_gpu ? (double)of_gpu : process_memory(), share = of_gpu ? 0.95 : 0.8;
+  const char *where = of_gpu ? "GPU" : "machine";
   double experience = run->trains ? bytes_per_step(run) * pages->num_pages * pages->page_steps : 0;
   double bytes = experience + bytes_of_training(run);
-  if (bytes < 0.8 * room) return STATUS_OK;
+  if (bytes < share * room) return STATUS_OK;
   if (pages->replays && experience > 0.5 * bytes)
     return status_fail(error, STATUS_INVALID,
                        "--replay_steps=%lld: the replay takes %.1f GiB (%.0f bytes a step) and the "
-                       "machine has %.1f: give fewer steps, or --replay_mib",
+                       "%s has %.1f: give fewer steps, or --replay_mib",
                        (long long)run->options->replay_steps, experience / 0x1p30,
-                       bytes_per_step(run), room / 0x1p30);
+                       bytes_per_step(run), where, room / 0x1p30);
   return status_fail(error, STATUS_INVALID,
-                     "these sizes need about %.0f GiB and the machine has %.0f: give smaller "
-                     "--batch_size, --unroll_length, --num_envs or --hidden",
-                     bytes / 0x1p30, room / 0x1p30);
+                     "these sizes need about %.3g GiB and the %s has %.3g: give smaller "
+                     "--batch_size, --unroll_length, --num_envs or --hidden%s",
+                     bytes / 0x1p30, where, room / 0x1p30,
+                     of_gpu ? ", or more --gpu_memory_mib" : "");
 }
 
 /* ---- the size of a replay */

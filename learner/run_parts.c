@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/log.h"
 #include "learner/run_experience.h"
 #include "learner/run_replay.h"
 
@@ -51,6 +52,23 @@ static struct step_shape shape_of(const struct run *run) {
                              .footprint = run->inputs.stack > 1 ? run->inputs.stack - 1 : 0};
 }
 
+/* ---- devices */
+
+static enum status make_devices(struct run *run, struct error *error) {
+  const struct learner_options *options = run->options;
+  struct error reason;
+  struct device_options device = {.name = device_choose(options->device, &reason),
+                                  .precision = options->precision,
+                                  .gpu = (int)options->gpu,
+                                  .memory_mib = options->gpu_memory_mib,
+                                  .urgent = true};
+  if (reason.text[0]) log_info("--device=auto: computing on the CPU: %s", reason.text);
+  enum status status = device_create_by(&run->inference_device, &device, error);
+  device.urgent = false;
+  if (status == STATUS_OK) status = device_create_by(&run->trainer_device, &device, error);
+  return status;
+}
+
 enum status run_make_network(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   struct network_config config = {
@@ -64,10 +82,7 @@ enum status run_make_network(struct run *run, struct error *error) {
   if (run->agent->policy->action_values) describe_values(&config, options);
   enum status status = parse_hidden(&config, options->hidden, error);
   if (status == STATUS_OK) status = network_create(&run->network, &config, error);
-  if (status == STATUS_OK)
-    status = device_create_with(&run->inference_device, options->device, options->precision, error);
-  if (status == STATUS_OK)
-    status = device_create_with(&run->trainer_device, options->device, options->precision, error);
+  if (status == STATUS_OK) status = make_devices(run, error);
   if (status == STATUS_OK) run->shape = shape_of(run);
   return status;
 }

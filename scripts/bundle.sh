@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes build/bundle/acorn: the programs and the shared libraries that they need, for machines that
-# do not have this system's; and build/bundle/acorn.tar.gz of it. The programs find the libraries
+# do not have this system's; the GPU plugin too, where it is built, but none of CUDA's libraries; and build/bundle/acorn.tar.gz of it. The programs find the libraries
 # beside themselves, by a path relative to their own ($ORIGIN/../lib); libc is the machine's own.
 # Usage: scripts/bundle.sh PROGRAM...; `make bundle` calls it.
 set -euo pipefail
@@ -12,10 +12,13 @@ bundle=build/bundle/acorn
 # What belongs to libc comes with the machine's loader; mixing versions would end badly.
 libc='^(ld-linux.*|lib(c|m|dl|pthread|rt|resolv|util|anl|mvec)\.so\..*|linux-vdso.*)$'
 
-# Prints the paths of the libraries that a program loads, libc's left out.
+# CUDA's libraries are large, and their terms are NVIDIA's: the plugin looks them up on the machine.
+cuda='^lib(cu|nv|nccl).*\.so.*$'
+
+# Prints the paths of the libraries that a program loads, libc's and CUDA's left out.
 libraries() {
   ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | while read -r name path; do
-    if [[ ! $name =~ $libc ]]; then echo "$path"; fi
+    if [[ ! $name =~ $libc && ! $name =~ $cuda ]]; then echo "$path"; fi
   done
 }
 
@@ -54,6 +57,9 @@ cat >>"$bundle/README" <<'TEXT'
 run_local.sh, deploy/run_task.sh and deploy/fleet.sh work from here. The scripts that look at a run
 (status, plot, watch, eval, seeds, checkpoint) are in the source tree alone; build/status RUN and
 build/checkpoint RUN do without them: --help says more.
+
+build/libacorn_cuda.so, if it is there, is for --device=cuda. It needs NVIDIA's driver, and CUDA's
+libraries in LD_LIBRARY_PATH, in CUDA_HOME or /usr/local/cuda, or in pip's folders (nvidia-cublas).
 TEXT
 tar -C build/bundle -czf build/bundle/acorn.tar.gz acorn
 echo "$bundle: $(du -sh "$bundle" | cut -f 1), ${#paths[@]} libraries;" \

@@ -50,6 +50,28 @@ echo "to draw learning curves (scripts/setup.sh plot)"
 program gnuplot "scripts/setup.sh plot installs it"
 echo "to record play (scripts/setup.sh watch)"
 package ffmpeg "scripts/setup.sh watch installs it"
+echo "to compute on a GPU (scripts/setup.sh cuda)"
+nvcc=$("$root/scripts/find_cuda.sh" nvcc)
+if [ -n "$nvcc" ]; then
+  row "✓" nvcc "$("$nvcc" --version | sed -n 's/.*release \([^,]*\),.*/\1/p'), $nvcc"
+else
+  row "✗" nvcc "missing: scripts/setup.sh cuda installs it; without it build/libacorn_cuda.so is not built"
+fi
+blas=$("$root/scripts/find_cuda.sh" blas)
+if [ -n "$blas" ]; then row "✓" cuBLAS "$blas"; else row "✗" cuBLAS "missing: likewise"; fi
+dnn=$("$root/scripts/find_cuda.sh" dnn)
+if [ -n "$dnn" ]; then row "✓" cuDNN "$dnn"; else row "✗" cuDNN "convolutions do without"; fi
+gpus=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)
+if [ -n "$gpus" ]; then
+  while read -r gpu; do row "✓" GPU "$gpu"; done <<<"$gpus"
+else
+  row "✗" GPU "none, or no driver of NVIDIA's (nvidia-smi)"
+fi
+if [ -e "$root/build/libacorn_cuda.so" ]; then
+  row "✓" plugin build/libacorn_cuda.so
+else
+  row "✗" plugin "not built: make"
+fi
 echo "to test (scripts/setup.sh test)"
 package libcmocka-dev "scripts/setup.sh test installs it"
 echo "to fuzz (scripts/setup.sh fuzz)"

@@ -3,6 +3,7 @@
 # Usage: scripts/setup_python.sh GROUP (setup.sh calls it)
 #   gym          Gymnasium with its Box2D environments, and ale-py with the games of the Atari
 #   tensorboard  for the test that reads a run's event files with it
+#   cuda         CUDA's compiler, headers and libraries, of the version that the plugin is tested with
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -18,12 +19,18 @@ case "${1:-}" in
     packages=('tensorboard>=2.16,<3')
     without="its test will be skipped"
     ;;
+  cuda)
+    # The compiler comes in four parts.
+    packages=(nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
+      nvidia-cuda-cccl==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cublas==13.1.0.3)
+    without="the GPU plugin cannot be built"
+    ;;
   cv2)
     packages=(opencv-python-headless==5.0.0.93)
     without="the tests that compare with Gymnasium's preprocessing will be skipped"
     ;;
   *)
-    echo "setup_python: '${1:-}' is none of gym, tensorboard, cv2" >&2
+    echo "setup_python: '${1:-}' is none of gym, tensorboard, cuda, cv2" >&2
     exit 2
     ;;
 esac

@@ -70,7 +70,6 @@ static bool load_library(const char *library) {
          load_below(getenv("CUDA_PATH"), "lib64", library) ||
          load_below("/usr/local/cuda", "lib64", library) ||
          load_below(getenv("VIRTUAL_ENV"), pip, library) ||
-         load_below(folder, "../.cuda/lib/python3*/site-packages/nvidia/*/lib", library) ||
          load_below(folder, "../.venv/lib/python3*/site-packages/nvidia/*/lib", library) ||
          load_below("/usr/local/lib", "python3*/*-packages/nvidia/*/lib", library) ||
          load_below("/usr/lib", "python3*/*-packages/nvidia/*/lib", library);

@@ -461,9 +461,9 @@ struct device_options {
    * sums are float); "tf32" (cuda: the same, of 10 bits); "auto": bf16 where the machine is faster
    * at it. */
   const char *precision;
-  int gpu;        /* cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows */
-  int memory_mib; /* cuda: of the GPU's memory, at most; 0: all of it */
-  bool urgent;    /* cuda: what it computes goes before other devices' */
+  int gpu;            /* cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows */
+  int64_t memory_mib; /* cuda: of the GPU's memory, at most; 0: all of it */
+  bool urgent;        /* cuda: what it computes goes before other devices' */
 };
 
 /* "cuda" where a GPU can be used, else "cpu", for "auto"; other names as they are. *reason: why there

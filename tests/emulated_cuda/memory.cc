@@ -1,7 +1,9 @@
 /* Memory of the device and pinned memory of the host, and the copies between them. */
-#include "internal.h"
+#include <sys/mman.h>
 
 #include <map>
+
+#include "internal.h"
 
 struct block {
   size_t bytes;
@@ -96,14 +98,34 @@ void memory_check(const void *p, size_t bytes, bool on_device, const char *call)
                   on_device ? "the device's memory" : "the host's memory");
 }
 
-void emulated_check_argument(const char *kernel, int index, const void *pointer) {
-  if (!pointer) return;
+static bool is_known(const void *pointer) {
   uintptr_t start;
   hidden_take(&lock);
   /* One behind the end, too: of an array with no elements. */
-  bool is_known = find(pointer, &start) || find((const char *)pointer - 1, &start);
+  bool found = find(pointer, &start) || find((const char *)pointer - 1, &start);
   hidden_give(&lock);
-  if (!is_known)
+  return found;
+}
+
+void emulated_check_argument(const char *kernel, int index, const void *pointer) {
+  if (pointer && !is_known(pointer))
     EMULATED_FAIL("kernel %s: argument %d (%p) is memory of the host, which is not pinned", kernel,
                   index, pointer);
+}
+
+/* Where programs, their heaps, libraries and stacks lie: the upper half of two ints or floats that
+ * look like such an address is rare, and that there is memory at it rarer. */
+static bool is_memory(uintptr_t address) {
+  if (address < (uintptr_t)0x550000000000 || address >= (uintptr_t)0x800000000000) return false;
+  return msync((void *)(address & ~(uintptr_t)4095), 1, MS_ASYNC) == 0;
+}
+
+void emulated_check_struct(const char *kernel, int index, const void *bytes, size_t count) {
+  for (size_t i = 0; i + sizeof(uintptr_t) <= count; i += alignof(void *)) {
+    uintptr_t word;
+    memcpy(&word, (const char *)bytes + i, sizeof word);
+    if (is_memory(word) && !is_known((const void *)word))
+      EMULATED_FAIL("kernel %s: argument %d has a pointer (%p, at byte %zu) to memory of the host",
+                    kernel, index, (void *)word, i);
+  }
 }

@@ -307,7 +307,9 @@ void emulated_enqueue_kernel(cudaStream_t stream, struct emulated_work *work) {
     work_release(work);
     return;
   }
-  submit(stream, work);
+  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  if (submit(stream, work) == cudaSuccess && blocking && *blocking == '1' && !stream->capture)
+    synchronize(stream);
 }
 
 /* ---- copies */

@@ -10,11 +10,22 @@ pass_if "make bundle" made
 
 # Every library but those of libc itself.
 elsewhere() {
-  ldd "$bundle"/build/* | awk '$2 == "=>" {print $1, $3}' | sort -u |
+  find "$bundle/build" -type f ! -name '*.so' -exec ldd {} + | awk '$2 == "=>" {print $1, $3}' | sort -u |
     grep -vE '^lib(c|m|dl|pthread|rt|resolv)\.so|^linux-vdso' | grep -vF " $bundle/"
 }
 none_elsewhere() { [ -s "$bundle/lib/libgrpc.so.29" ] && ! elsewhere; }
 pass_if "every library comes from the bundle" none_elsewhere
+
+if [ -n "$("$tree/scripts/find_cuda.sh" nvcc)" ]; then
+  carries() {
+    [ -s "$bundle/build/libacorn_cuda.so" ] &&
+      [ -z "$(find "$bundle" -name 'libcu*' -o -name 'libnv*')" ] &&
+      [ "$(du -sm "$bundle/build/libacorn_cuda.so" | cut -f 1)" -le 50 ]
+  }
+  pass_if "it has the GPU plugin, of at most 50 MiB, and none of CUDA's libraries" carries
+else
+  echo "SKIP the GPU plugin in the bundle: there is no nvcc here"
+fi
 
 mkdir unpacked
 tar -C unpacked -xzf "$bundle.tar.gz"

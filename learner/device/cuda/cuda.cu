@@ -313,11 +313,12 @@ static enum status check_gpu(struct cuda *cuda, const struct device_options *opt
                        cuda->gpu, cuda->properties.name, cuda->properties.major,
                        cuda->properties.minor);
   if (asked <= free_bytes + mine) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID,
-                     "--gpu_memory_mib=%d: GPU %d (%s) has %.0f MiB, of which %.0f are free: give "
-                     "fewer, or end what else runs on it",
-                     options->memory_mib, cuda->gpu, cuda->properties.name, (double)total / MIB,
-                     (double)(free_bytes + mine) / MIB);
+  return status_fail(
+      error, STATUS_INVALID,
+      "--gpu_memory_mib=%lld: GPU %d (%s) has %.0f MiB, of which %.0f are free: give "
+      "fewer, or end what else runs on it",
+      (long long)options->memory_mib, cuda->gpu, cuda->properties.name, (double)total / MIB,
+      (double)(free_bytes + mine) / MIB);
 }
 
 static void make_streams(struct cuda *cuda, bool urgent) {

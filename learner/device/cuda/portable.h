@@ -33,12 +33,13 @@
 #endif
 
 /* Fatal: names the call, the file and CUDA's error. */
-#define CUDA_CHECK(call)                                                         \
-  do {                                                                           \
-    cudaError_t cuda_check_error = (call);                                       \
-    if (cuda_check_error != cudaSuccess)                                         \
-      cuda_failed(__FILE__, __LINE__, #call, cudaGetErrorName(cuda_check_error), \
-                  cudaGetErrorString(cuda_check_error));                         \
+#define CUDA_CHECK(call) CUDA_CHECK_NAMED(call, #call)
+#define CUDA_CHECK_NAMED(call, name)                                            \
+  do {                                                                          \
+    cudaError_t cuda_check_error = (call);                                      \
+    if (cuda_check_error != cudaSuccess)                                        \
+      cuda_failed(__FILE__, __LINE__, name, cudaGetErrorName(cuda_check_error), \
+                  cudaGetErrorString(cuda_check_error));                        \
   } while (0)
 [[noreturn]] void cuda_failed(const char *file, int line, const char *call, const char *name,
                               const char *sentence);
@@ -55,7 +56,7 @@
       CUDA_CHECK(                                                                              \
           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (bytes))); \
     kernel<<<grid, block, bytes, stream>>>(__VA_ARGS__);                                       \
-    CUDA_CHECK(cudaGetLastError());                                                            \
+    CUDA_CHECK_NAMED(cudaGetLastError(), "kernel " #kernel);                                   \
   } while (0)
 #define DYNAMIC_SHARED(type, name)            \
   extern __shared__ float4 dynamic_shared_[]; \
@@ -64,7 +65,7 @@
 #define LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...)                           \
   do {                                                                                   \
     emulated_launch(#kernel, kernel, grid, block, (size_t)(bytes), stream, __VA_ARGS__); \
-    CUDA_CHECK(cudaGetLastError());                                                      \
+    CUDA_CHECK_NAMED(cudaGetLastError(), "kernel " #kernel);                             \
   } while (0)
 #define DYNAMIC_SHARED(type, name) type *name = (type *)emulated_dynamic_shared()
 #endif

@@ -46,9 +46,9 @@ static void compare_layer(struct testing *cpu, struct testing *ref, const struct
   snprintf(what, sizeof what, "B %d I %d O %d stride %d act %d: y", l->B, l->I, l->O, l->x_stride,
            (int)l->act);
   size_t end = strlen(what) - 1;
-  testing_compare(what, cpu, got.y, ref, expected.y, rows * (size_t)l->O, 4e-6);
+  testing_compare(what, cpu, got.y, ref, expected.y, rows * (size_t)l->O, 8e-6);
   strcpy(what + end, "dy");
-  testing_compare(what, cpu, got.dy, ref, expected.dy, rows * (size_t)l->O, 4e-6);
+  testing_compare(what, cpu, got.dy, ref, expected.dy, rows * (size_t)l->O, 8e-6);
   strcpy(what + end, "dw");
   testing_compare(what, cpu, got.dw, ref, expected.dw, (size_t)l->I * (size_t)l->O, 1e-5);
   strcpy(what + end, "db");

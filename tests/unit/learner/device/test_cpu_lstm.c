@@ -35,10 +35,11 @@ static struct lstm_arrays run_lstm(struct testing *t, const struct shape *s, uin
                           .gates = testing_upload(t, gates, 4 * steps),
                           .dgates = testing_room(t, 4 * steps),
                           .dwh = testing_room(t, weights)};
+  const uint8_t *reset_d = testing_bytes(t, reset, (size_t)s->T * (size_t)s->N);
   const struct device_ops *ops = t->device->ops;
-  ops->lstm_forward(t->device, a.h, a.c, a.gates, wh_d, h0, c0, reset, s->T, s->N, s->H);
-  ops->lstm_backward(t->device, a.dgates, a.dwh, dh_d, a.h, a.c, a.gates, wh_d, h0, c0, reset, s->T,
-                     s->N, s->H);
+  ops->lstm_forward(t->device, a.h, a.c, a.gates, wh_d, h0, c0, reset_d, s->T, s->N, s->H);
+  ops->lstm_backward(t->device, a.dgates, a.dwh, dh_d, a.h, a.c, a.gates, wh_d, h0, c0, reset_d,
+                     s->T, s->N, s->H);
   free(gates);
   free(dh);
   free(wh);
@@ -73,11 +74,12 @@ static void shapes(struct testing *cpu, struct testing *ref) {
 static void a_reset_forgets_even_nan(struct testing *cpu, struct testing *ref) {
   (void)ref;
   enum { H = 17 };
-  uint8_t reset[1] = {1};
+  const uint8_t first = 1;
   float nan[H], h[H], gates[4 * H] = {0}, wh[4 * H * H] = {0};
   for (int i = 0; i < H; i++) nan[i] = NAN;
   real *bad = testing_upload(cpu, nan, H), *out = testing_room(cpu, H), *c = testing_room(cpu, H);
   real *gates_d = testing_upload(cpu, gates, 4 * H), *wh_d = testing_upload(cpu, wh, 4 * H * H);
+  const uint8_t *reset = testing_bytes(cpu, &first, 1);
   cpu->device->ops->lstm_forward(cpu->device, out, c, gates_d, wh_d, bad, bad, reset, 1, 1, H);
   cpu->device->ops->download(cpu->device, h, out, H);
   for (int i = 0; i < H; i++) assert_true(isfinite(h[i]));

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Prints where a part of CUDA is: in the path or the loader's cache, in CUDA's folder, or where
+# scripts/setup.sh cuda installs it; prints nothing if it is nowhere.
+# Usage: scripts/find_cuda.sh nvcc|blas|dnn
+set -u
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
+offer_help "$@"
+shopt -s nullglob
+folders=(${CUDA_HOME:+"$CUDA_HOME"} ${CUDA_PATH:+"$CUDA_PATH"} /usr/local/cuda
+  "$root"/.venv/lib/python3*/site-packages/nvidia/*)
+
+# library NAME
+library() {
+  local folder path
+  for folder in "${folders[@]}"; do
+    for path in "$folder"/lib{64,}/"$1".so*; do
+      echo "$path"
+      return
+    done
+  done
+  ldconfig -p 2>/dev/null | awk -v name="$1.so" 'index($1, name) == 1 {print $NF; exit}'
+}
+
+case "${1:-}" in
+  nvcc)
+    command -v nvcc && exit
+    for folder in "${folders[@]}"; do
+      [ -x "$folder/bin/nvcc" ] && echo "$folder/bin/nvcc" && exit
+    done
+    ;;
+  blas) library libcublasLt ;;
+  dnn) library libcudnn ;;
+  *)
+    echo "usage: scripts/find_cuda.sh nvcc|blas|dnn" >&2
+    exit 2
+    ;;
+esac
+exit 0

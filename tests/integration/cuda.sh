@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Runs on the CUDA device, whose runtime is emulated: how a GPU is chosen, what is logged and refused
+# where there is none, and what a kernel's error leaves behind.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+make -s -C "$tree" build/tests/libacorn_cuda_emulated.so >make.log 2>&1 || cat make.log
+emulated=$tree/build/tests/libacorn_cuda_emulated.so
+
+# on MACHINE WORDS...: a short run with a plugin on an emulated machine.
+on() {
+  export ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=$1
+  shift
+  run cartpole vtrace 2 4 --batch_size=4 --no_plot --total_steps=2000 "$@"
+  ended 120
+}
+
+# ---- the choice
+
+on "" --device=auto --logdir=gpu
+chooses() { is "$code" 0 && says "on cuda (emulated GPU)"; }
+pass_if "auto takes the GPU where there is one" chooses
+on no_driver --device=auto
+falls_back() {
+  is "$code" 0 && says "auto: computing on the CPU: no NVIDIA driver" && says "on cpu ("
+}
+pass_if "without a driver auto logs why it takes the CPU, and the run ends well" falls_back
+once() { [ "$(grep -c "computing on the CPU" out err | awk -F: '{n += $2} END {print n}')" = 1 ]; }
+pass_if "it does so in one line" once
+on no_driver --device=cuda
+refuses() { is "$code" 2 && says "no NVIDIA driver is installed"; }
+pass_if "without a driver --device=cuda is refused" refuses
+on gpus:2 --device=cuda --gpu=2
+refuses() { is "$code" 2 && says "--gpu=2: 2 GPUs can be used"; }
+pass_if "a GPU that is not there is refused" refuses
+on memory:3 --device=cuda --unroll_length=2000
+refuses() { is "$code" 2 && says "and the GPU has" && says "or more --gpu_memory_mib"; }
+pass_if "sizes that the GPU has no memory for are refused before the run" refuses
+ACORN_CUDA_PLUGIN=$work/absent.so run cartpole vtrace 1 --device=cuda
+ended
+refuses() { is "$code" 2 && says "absent.so, which is not there"; }
+pass_if "without the plugin --device=cuda is refused" refuses
+
+# ---- one precision of arithmetic, one result
+
+on "" --device=cuda --deterministic --logdir=first
+on "" --device=cuda --deterministic --logdir=second
+same() { cmp first/checkpoints/*.acorn second/checkpoints/*.acorn; }
+pass_if "the same seed gives the same parameters, bit for bit" same
+
+# ---- a kernel's error
+
+on kernel_error:3000 --device=cuda --total_steps=1e9 --checkpoint_secs=0.2 --logdir=broken
+names_it() {
+  [ "$code" -ne 0 ] && grep -rqsF "cudaErrorIllegalAddress" out err broken
+}
+pass_if "a kernel's error ends the run with CUDA's name for it" names_it
+unset ACORN_EMULATED_CUDA
+intact() {
+  local newest
+  newest=$(printf '%s\n' broken/checkpoints/*.acorn | tail -n 1)
+  "$tree/build/checkpoint" "$newest" >checkpoint.out 2>&1
+}
+pass_if "the last checkpoint is intact" intact
+resumes() {
+  run cartpole vtrace 2 4 --batch_size=4 --no_plot --resume --logdir=broken --total_steps=1
+  ended
+  says "resuming from the checkpoint"
+}
+pass_if "and the run can be resumed from it" resumes
+finish

@@ -1,0 +1,281 @@
+/* How the CUDA device is asked for: what is refused, with which words, on emulated machines. Each
+ * attempt has a process of its own, since a process loads one plugin. */
+#include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/learner/device/device_testing.h"
+#include "tests/unit/support/skip.h"
+
+/* The folder with the plugins of the tests. */
+static void tests_folder(char folder[PATH_MAX]) {
+  emulated_cuda_use();
+  snprintf(folder, PATH_MAX, "%s", getenv("ACORN_CUDA_PLUGIN"));
+  *strrchr(folder, '/') = '\0';
+}
+
+/* ---- an attempt in a child process */
+
+struct attempt {
+  const char *machine; /* ACORN_EMULATED_CUDA */
+  const char *plugin;  /* a path, from the folder of the tests unless it begins with a slash */
+  const char *variable, *value;
+  struct device_options options;
+};
+
+struct outcome {
+  int code, signal; /* of the process */
+  enum status status;
+  char text[2048]; /* of the error, or what was printed */
+};
+
+static void set_up(const struct attempt *attempt) {
+  char folder[PATH_MAX], path[2 * PATH_MAX];
+  tests_folder(folder);
+  setenv("ACORN_EMULATED_CUDA", attempt->machine ? attempt->machine : "", 1);
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  unsetenv("CUDA_HOME");
+  if (attempt->variable && strcmp(attempt->variable, "CUDA_HOME") == 0) {
+    snprintf(path, sizeof path, "%s/%s", folder, attempt->value);
+    setenv("CUDA_HOME", path, 1);
+  } else if (attempt->variable) {
+    setenv(attempt->variable, attempt->value, 1);
+  }
+  if (!attempt->plugin) return;
+  snprintf(path, sizeof path, "%s/%s", folder, attempt->plugin);
+  setenv("ACORN_CUDA_PLUGIN", attempt->plugin[0] == '/' ? attempt->plugin : path, 1);
+}
+
+static enum status create(struct device **d, const struct attempt *attempt, struct error *error) {
+  struct device_options options = attempt->options;
+  if (!options.name) options.name = "cuda";
+  if (!options.precision) options.precision = "float32";
+  return device_create_by(d, &options, error);
+}
+
+/* use: what is done with the device, or NULL. */
+static struct outcome run_attempt(const struct attempt *attempt, void (*use)(struct device *d)) {
+  struct outcome outcome = {.status = STATUS_OK};
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    signal(SIGABRT, SIG_DFL);
+    dup2(ends[1], STDERR_FILENO);
+    dup2(ends[1], STDOUT_FILENO);
+    set_up(attempt);
+    struct error error = {""};
+    struct device *d;
+    enum status status = create(&d, attempt, &error);
+    dprintf(ends[1], "%s", error.text);
+    if (status == STATUS_OK && use) use(d);
+    _exit(100 + (int)status);
+  }
+  close(ends[1]);
+  size_t count = 0;
+  for (ssize_t got;
+       count < sizeof outcome.text - 1 &&
+       (got = read(ends[0], outcome.text + count, sizeof outcome.text - 1 - count)) > 0;)
+    count += (size_t)got;
+  close(ends[0]);
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+  if (outcome.code >= 100) outcome.status = (enum status)(outcome.code - 100);
+  return outcome;
+}
+
+static void require_text(const struct outcome *outcome, const char *text) {
+  if (!strstr(outcome->text, text)) fail_msg("'%s' is not in: %s", text, outcome->text);
+}
+
+/* ---- what is refused */
+
+static const struct refusal {
+  struct attempt attempt;
+  enum status status;
+  const char *text, *more;
+} REFUSALS[] = {
+    {{.machine = "no_driver"}, STATUS_UNAVAILABLE, "no NVIDIA driver is installed", "libcuda"},
+    {{.machine = "old_driver"},
+     STATUS_UNAVAILABLE,
+     "the NVIDIA driver supports CUDA 11.8, and the plugin is built for 13.0",
+     "update the driver"},
+    {{.machine = "no_device"}, STATUS_UNAVAILABLE, "the NVIDIA driver shows no GPU", ""},
+    {{.variable = "CUDA_VISIBLE_DEVICES", .value = ""},
+     STATUS_UNAVAILABLE,
+     "shows no GPU",
+     "(CUDA_VISIBLE_DEVICES='')"},
+    {{.machine = "gpus:2", .options = {.gpu = 2}},
+     STATUS_INVALID,
+     "--gpu=2: 2 GPUs can be used, from 0 on",
+     ""},
+    {{.variable = "CUDA_VISIBLE_DEVICES", .value = "3", .options = {.gpu = 1}},
+     STATUS_INVALID,
+     "--gpu=1: 1 GPU can be used",
+     "CUDA_VISIBLE_DEVICES='3'"},
+    {{.machine = "memory:100", .options = {.memory_mib = 200}},
+     STATUS_INVALID,
+     "--gpu_memory_mib=200: GPU 0 (emulated GPU) has 100 MiB, of which 100 are free",
+     "give fewer"},
+    {{.options = {.precision = "float16"}}, STATUS_INVALID, "--precision=float16", "tf32 or bf16"},
+    {{.plugin = "absent.so"}, STATUS_UNAVAILABLE, "absent.so, which is not there", "make cuda"},
+    {{.plugin = "/etc/passwd"}, STATUS_UNAVAILABLE, "/etc/passwd", ""},
+    {{.plugin = "cuda_home/lib64/libabsent_cuda.so.13"},
+     STATUS_MISMATCH,
+     "libabsent_cuda.so.13 is no plugin of this program",
+     ""},
+    {{.plugin = "libacorn_cuda_other.so"},
+     STATUS_MISMATCH,
+     "libacorn_cuda_other.so is of version 2.",
+     "this program needs 1."},
+    {{.plugin = "libacorn_cuda_needs.so"},
+     STATUS_UNAVAILABLE,
+     "device cuda needs libabsent_cuda.so.13, which is in none of LD_LIBRARY_PATH",
+     "scripts/setup.sh cuda"},
+    {{.plugin = "libacorn_cuda_needs.so", .variable = "CUDA_HOME", .value = "cuda_home"},
+     STATUS_MISMATCH,
+     "libacorn_cuda_needs.so is of version 2.",
+     ""},
+};
+
+static void test_refusals(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  for (size_t i = 0; i < sizeof REFUSALS / sizeof *REFUSALS; i++) {
+    const struct refusal *refusal = &REFUSALS[i];
+    struct outcome outcome = run_attempt(&refusal->attempt, NULL);
+    if (outcome.status != refusal->status)
+      fail_msg("refusal %zu: %s (exit code %d, signal %d): %s", i, status_name(outcome.status),
+               outcome.code, outcome.signal, outcome.text);
+    require_text(&outcome, refusal->text);
+    require_text(&outcome, refusal->more);
+  }
+}
+
+/* ---- what is chosen */
+
+static void print_device(struct device *d) {
+  printf("%s, %zu bytes", device_describe(d), d->memory_bytes);
+  fflush(stdout);
+}
+
+static void test_choice(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct attempt attempt = {.machine = "gpus:2",
+                            .options = {.name = "auto", .gpu = 1, .memory_mib = 50}};
+  struct outcome outcome = run_attempt(&attempt, print_device);
+  require_text(&outcome, "cuda (emulated GPU), 52428800 bytes");
+  attempt.machine = "memory:100";
+  attempt.options = (struct device_options){.precision = "bf16"};
+  outcome = run_attempt(&attempt, print_device);
+  require_text(&outcome, "cuda (emulated GPU, bf16), 104857600 bytes");
+  attempt.machine = "no_driver";
+  attempt.options = (struct device_options){.name = "auto"};
+  outcome = run_attempt(&attempt, print_device);
+  require_text(&outcome, "cpu (");
+}
+
+static void test_reason(void **state) {
+  (void)state;
+  struct error reason;
+  emulated_cuda_use();
+  assert_string_equal(device_choose("ref", &reason), "ref");
+  assert_string_equal(reason.text, "");
+  assert_string_equal(device_choose("auto", &reason), "cuda");
+  assert_string_equal(reason.text, "");
+}
+
+/* ---- what ends the process */
+
+static void allocate_too_much(struct device *d) {
+  d->ops->alloc(d, 20 << 20);
+  void *released = d->ops->alloc(d, 40 << 20);
+  d->ops->release(d, released);
+  d->ops->alloc(d, 41 << 20);
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct attempt attempt = {.machine = "memory:60"};
+  struct outcome outcome = run_attempt(&attempt, allocate_too_much);
+  assert_int_equal(outcome.code, 1);
+  require_text(&outcome,
+               "GPU 0 has no room for 41.0 MiB more: of its 60 MiB 40 are free, this "
+               "process takes 20.0 and may take 60.");
+  require_text(&outcome, "--replay_steps");
+  attempt = (struct attempt){.options = {.memory_mib = 60}};
+  outcome = run_attempt(&attempt, allocate_too_much);
+  assert_int_equal(outcome.code, 1);
+  require_text(&outcome, "may take 60. Give a smaller");
+  require_text(&outcome, "raise --gpu_memory_mib");
+}
+
+static void fill_twice(struct device *d) {
+  real *x = d->ops->alloc(d, 4000);
+  d->ops->fill(d, x, 1, 1000);
+  d->ops->finish(d);
+  printf("one is done\n");
+  fflush(stdout);
+  d->ops->fill(d, x, 2, 1000);
+  d->ops->finish(d);
+}
+
+static void test_kernel_error(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct attempt attempt = {.machine = "kernel_error:2"};
+  struct outcome outcome = run_attempt(&attempt, fill_twice);
+  assert_int_equal(outcome.signal, SIGABRT);
+  require_text(&outcome, "one is done");
+  require_text(&outcome, "learner/device/cuda/cuda.cu:");
+  require_text(&outcome, "cudaErrorIllegalAddress: an illegal memory access was encountered");
+  require_text(&outcome, "CUDA_LAUNCH_BLOCKING=1");
+  attempt.variable = "CUDA_LAUNCH_BLOCKING";
+  attempt.value = "1";
+  outcome = run_attempt(&attempt, fill_twice);
+  assert_int_equal(outcome.signal, SIGABRT);
+  require_text(&outcome, "kernel fill_kernel");
+}
+
+/* ---- marks */
+
+/* Any of them may be waited for, also one whose event was used again since. */
+static void test_marks(void **state) {
+  (void)state;
+  struct testing t = {.device = emulated_cuda_create("float32")};
+  const struct device_ops *ops = t.device->ops;
+  enum { MARKS = 200 };
+  float *host = ops->alloc_host(t.device, MARKS * sizeof *host);
+  real *x = testing_room(&t, 1);
+  uint64_t mark[MARKS];
+  for (int i = 0; i < MARKS; i++) {
+    ops->fill(t.device, x, (float)i, 1);
+    ops->download_bytes(t.device, host + i, x, sizeof *host);
+    mark[i] = ops->mark(t.device);
+    if (i > 0) assert_true(mark[i] > mark[i - 1]);
+  }
+  for (int i = MARKS - 1; i >= 0; i -= 7) {
+    ops->wait(t.device, mark[i]);
+    for (int k = 0; k <= i; k++) assert_true(host[k] == (float)k);
+  }
+  ops->release_host(t.device, host);
+  testing_release(&t);
+  device_destroy(t.device);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_refusals),  cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_no_memory), cmocka_unit_test(test_kernel_error),
+      cmocka_unit_test(test_reason),    cmocka_unit_test(test_marks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
