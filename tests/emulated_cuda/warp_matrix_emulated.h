@@ -1,13 +1,11 @@
-/* The matrix instructions of learner/device/cuda/warp_matrix.h for the CPU: lanes lay down what they
- * hold, meet, and read what they need. Upstream: warp_matrix.h. */
+/* The matrix instructions of learner/device/cuda/warp_matrix.h for the CPU: lanes lay down what
+ * they hold, meet, and read what they need. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_WARP_MATRIX_EMULATED_H
 #define ACORN_TESTS_EMULATED_CUDA_WARP_MATRIX_EMULATED_H
 
 #include <stdlib.h>
 
 #include "learner/device/cuda/portable.h"
-
-#define UNROLL
 
 struct emulated_matrix_lane {
   const bf16 *row;
@@ -37,10 +35,10 @@ static inline void emulated_load(unsigned y[4], const bf16 *row, bool transposed
   lanes[lane].row = row;
   __syncwarp();
   for (int m = 0; m < 4; m++)
-    y[m] = transposed ? emulated_pair(lanes[8 * m + column].row[group],
-                                      lanes[8 * m + column + 1].row[group])
-                      : emulated_pair(lanes[8 * m + group].row[column],
-                                      lanes[8 * m + group].row[column + 1]);
+    y[m] =
+        transposed
+            ? emulated_pair(lanes[8 * m + column].row[group], lanes[8 * m + column + 1].row[group])
+            : emulated_pair(lanes[8 * m + group].row[column], lanes[8 * m + group].row[column + 1]);
   __syncwarp();
 }
 

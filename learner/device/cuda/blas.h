@@ -48,11 +48,11 @@ enum { COUNTERS = 4096 };
 struct blas *cuda_blas(struct cuda *cuda);
 
 /* Fatal for a status that is no success. */
-#define BLAS_CHECK(call)                                                                         \
-  do {                                                                                           \
-    cublasStatus_t blas_status = (call);                                                         \
-    if (blas_status != CUBLAS_STATUS_SUCCESS)                                                    \
-      cuda_blas_failed(__FILE__, __LINE__, #call, blas_status);                                  \
+#define BLAS_CHECK(call)                                        \
+  do {                                                          \
+    cublasStatus_t blas_status = (call);                        \
+    if (blas_status != CUBLAS_STATUS_SUCCESS)                   \
+      cuda_blas_failed(__FILE__, __LINE__, #call, blas_status); \
   } while (0)
 [[noreturn]] void cuda_blas_failed(const char *file, int line, const char *call, int status);
 

@@ -22,7 +22,8 @@ DEVICE float slope(enum activation act, float y) {
   return act == ACTIVATION_TANH ? 1 - y * y : 1;
 }
 
-/* N rows from `row` on, HEIGHT apart: all are read before the first is written. Returns their sum. */
+/* N rows from `row` on, HEIGHT apart: all are read before the first is written. Returns their
+ * sum. */
 template <int N>
 DEVICE float turn_rows(const struct columns &c, size_t row, int o) {
   float g[N], y[N], sum = 0;

@@ -33,9 +33,6 @@ struct conv_backward {
   bool add;
 };
 
-struct conv_shape conv_shape_of(const struct cuda *cuda, const struct device_window *window,
-                                int B);
-
 static inline int conv_places(const struct conv_shape *s) {
   return s->size * s->size;
 }

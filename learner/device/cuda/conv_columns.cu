@@ -46,8 +46,7 @@ KERNEL image_to_matrix(float *matrix, const P *x, struct conv_shape s, size_t co
         from_column = column * s.stride - s.left + place % s.size;
     bool inside = from_row >= 0 && from_row < s.H && from_column >= 0 && from_column < s.W;
     size_t image = pixel / s.w / s.h;
-    matrix[i] =
-        inside ? to_float(x[((image * s.H + from_row) * s.W + from_column) * s.C + c]) : 0;
+    matrix[i] = inside ? to_float(x[((image * s.H + from_row) * s.W + from_column) * s.C + c]) : 0;
   }
 }
 
@@ -249,8 +248,7 @@ static void inputs_gradient(struct cuda *cuda, const struct conv_backward *p,
 
 void conv_columns_inputs(struct cuda *cuda, const struct conv_backward *p) {
   struct chunk chunk = chunks_of(cuda, &p->shape, 0);
-  do
-    inputs_gradient(cuda, p, &chunk, gradient_above(cuda, &chunk, p->dy, NULL));
+  do inputs_gradient(cuda, p, &chunk, gradient_above(cuda, &chunk, p->dy, NULL));
   while (next_chunk(&chunk, p->shape.B));
 }
 
@@ -261,8 +259,7 @@ void conv_columns_backward(struct cuda *cuda, const struct conv_backward *p) {
   struct columns columns = bias_gradient(p, &whole, NULL);
   struct chunk chunk = chunks_of(cuda, &p->shape, columns_bytes(cuda, &columns));
   do {
-    float *above =
-        gradient_above(cuda, &chunk, p->dy, p->act == ACTIVATION_RELU ? p->y : NULL);
+    float *above = gradient_above(cuda, &chunk, p->dy, p->act == ACTIVATION_RELU ? p->y : NULL);
     columns = bias_gradient(p, &chunk, above);
     cuda_turn_columns(cuda, &columns, chunk.sums);
     weight_gradient(cuda, p, &chunk, above);

@@ -1,5 +1,289 @@
+/* Convolutions in float and tf32 by cuDNN, which is looked for when the first one is asked for: the
+ * program runs without it. Only algorithms that sum in a fixed order are used. cuDNN wants weights
+ * with the outputs first (O, places, C), so each pass copies them on its way. */
+#include <cudnn.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "learner/device/cuda/columns.h"
 #include "learner/device/cuda/conv.h"
-bool conv_dnn_takes(struct cuda *, const struct conv_shape *) { return false; }
-void conv_dnn_forward(struct cuda *, const struct conv_forward *) {}
-void conv_dnn_backward(struct cuda *, const struct conv_backward *) {}
-void conv_dnn_destroy(struct cuda *) {}
+
+#ifndef CUDNN_LIBRARY
+#define CUDNN_LIBRARY "libcudnn.so.9"
+#endif
+
+#define DNN_FUNCTIONS(X)                           \
+  X(cudnnGetErrorString)                           \
+  X(cudnnCreate)                                   \
+  X(cudnnDestroy)                                  \
+  X(cudnnSetStream)                                \
+  X(cudnnCreateTensorDescriptor)                   \
+  X(cudnnDestroyTensorDescriptor)                  \
+  X(cudnnSetTensor4dDescriptor)                    \
+  X(cudnnCreateFilterDescriptor)                   \
+  X(cudnnDestroyFilterDescriptor)                  \
+  X(cudnnSetFilter4dDescriptor)                    \
+  X(cudnnCreateConvolutionDescriptor)              \
+  X(cudnnDestroyConvolutionDescriptor)             \
+  X(cudnnSetConvolution2dDescriptor)               \
+  X(cudnnSetConvolutionMathType)                   \
+  X(cudnnGetConvolutionForwardAlgorithm_v7)        \
+  X(cudnnGetConvolutionBackwardDataAlgorithm_v7)   \
+  X(cudnnGetConvolutionBackwardFilterAlgorithm_v7) \
+  X(cudnnConvolutionForward)                       \
+  X(cudnnConvolutionBackwardData)                  \
+  X(cudnnConvolutionBackwardFilter)
+
+/* What cuDNN needs for one shape, once worked out. */
+struct dnn_plan {
+  struct conv_shape shape;
+  bool usable;
+  cudnnTensorDescriptor_t x, y;
+  cudnnFilterDescriptor_t w;
+  cudnnConvolutionDescriptor_t window;
+  cudnnConvolutionFwdAlgo_t forward;
+  cudnnConvolutionBwdDataAlgo_t inputs;
+  cudnnConvolutionBwdFilterAlgo_t weights;
+  size_t forward_bytes, inputs_bytes, weights_bytes; /* of workspace */
+};
+
+struct dnn {
+  bool present;
+#define DNN_MEMBER(name) decltype(&::name) name;
+  DNN_FUNCTIONS(DNN_MEMBER)
+#undef DNN_MEMBER
+  cudnnHandle_t handle;
+  struct dnn_plan *plan;
+  int num_plans, max_plans;
+};
+
+#define DNN_CHECK(dnn, call)                                                                   \
+  do {                                                                                         \
+    cudnnStatus_t dnn_status = (dnn)->call;                                                    \
+    if (dnn_status != CUDNN_STATUS_SUCCESS)                                                    \
+      cuda_failed(__FILE__, __LINE__, #call, "cuDNN", (dnn)->cudnnGetErrorString(dnn_status)); \
+  } while (0)
+
+/* ---- finding it */
+
+/* False where a symbol is missing. */
+static bool find_functions(struct dnn *dnn, void *library) {
+#define DNN_FIND(name) \
+  if (!(dnn->name = (decltype(&::name))dlsym(library, #name))) return false;
+  DNN_FUNCTIONS(DNN_FIND)
+#undef DNN_FIND
+  return true;
+}
+
+static struct dnn *dnn_of(struct cuda *cuda) {
+  if (cuda->dnn) return (struct dnn *)cuda->dnn;
+  struct dnn *dnn = (struct dnn *)calloc(1, sizeof *dnn);
+  CHECK(dnn, "no memory");
+  const char *name = CUDNN_LIBRARY;
+  void *library = name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : RTLD_DEFAULT;
+  dnn->present = (library || !name) && find_functions(dnn, library) &&
+                 dnn->cudnnCreate(&dnn->handle) == CUDNN_STATUS_SUCCESS;
+  if (dnn->present) DNN_CHECK(dnn, cudnnSetStream(dnn->handle, cuda->stream));
+  cuda->dnn = dnn;
+  return dnn;
+}
+
+/* ---- plans */
+
+static void describe(struct dnn *dnn, struct dnn_plan *plan, bool tf32) {
+  const struct conv_shape *s = &plan->shape;
+  DNN_CHECK(dnn, cudnnCreateTensorDescriptor(&plan->x));
+  DNN_CHECK(dnn, cudnnCreateTensorDescriptor(&plan->y));
+  DNN_CHECK(dnn, cudnnCreateFilterDescriptor(&plan->w));
+  DNN_CHECK(dnn, cudnnCreateConvolutionDescriptor(&plan->window));
+  DNN_CHECK(dnn, cudnnSetTensor4dDescriptor(plan->x, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, s->B,
+                                            s->C, s->H, s->W));
+  DNN_CHECK(dnn, cudnnSetTensor4dDescriptor(plan->y, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, s->B,
+                                            s->O, s->h, s->w));
+  DNN_CHECK(dnn, cudnnSetFilter4dDescriptor(plan->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, s->O,
+                                            s->C, s->size, s->size));
+  DNN_CHECK(
+      dnn, cudnnSetConvolution2dDescriptor(plan->window, s->above, s->left, s->stride, s->stride, 1,
+                                           1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  DNN_CHECK(dnn,
+            cudnnSetConvolutionMathType(plan->window, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+}
+
+enum { DNN_ALGORITHMS = 8 };
+static const size_t DNN_WORKSPACE_BYTES = (size_t)256 << 20;
+
+/* The first of what cuDNN offers, fastest first, that works and sums in a fixed order. */
+template <typename F>
+static bool choose(const F *offer, int count, decltype(F::algo) *algorithm, size_t *bytes) {
+  for (int i = 0; i < count; i++) {
+    if (offer[i].status != CUDNN_STATUS_SUCCESS || offer[i].determinism != CUDNN_DETERMINISTIC ||
+        offer[i].memory > DNN_WORKSPACE_BYTES)
+      continue;
+    *algorithm = offer[i].algo;
+    *bytes = offer[i].memory;
+    return true;
+  }
+  return false;
+}
+
+static bool choose_algorithms(struct dnn *dnn, struct dnn_plan *p) {
+  cudnnConvolutionFwdAlgoPerf_t forward[DNN_ALGORITHMS];
+  cudnnConvolutionBwdDataAlgoPerf_t inputs[DNN_ALGORITHMS];
+  cudnnConvolutionBwdFilterAlgoPerf_t weights[DNN_ALGORITHMS];
+  int count[3] = {0, 0, 0};
+  return dnn->cudnnGetConvolutionForwardAlgorithm_v7(dnn->handle, p->x, p->w, p->window, p->y,
+                                                     DNN_ALGORITHMS, &count[0],
+                                                     forward) == CUDNN_STATUS_SUCCESS &&
+         dnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn->handle, p->w, p->y, p->window, p->x,
+                                                          DNN_ALGORITHMS, &count[1],
+                                                          inputs) == CUDNN_STATUS_SUCCESS &&
+         dnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn->handle, p->x, p->y, p->window,
+                                                            p->w, DNN_ALGORITHMS, &count[2],
+                                                            weights) == CUDNN_STATUS_SUCCESS &&
+         choose(forward, count[0], &p->forward, &p->forward_bytes) &&
+         choose(inputs, count[1], &p->inputs, &p->inputs_bytes) &&
+         choose(weights, count[2], &p->weights, &p->weights_bytes);
+}
+
+/* The numbers alone: `low` is not set where cuDNN convolves. */
+static bool is_same(const struct conv_shape *a, const struct conv_shape *b) {
+  return memcmp(a, b, offsetof(struct conv_shape, low)) == 0;
+}
+
+static struct dnn_plan *plan_for(struct cuda *cuda, const struct conv_shape *s) {
+  struct dnn *dnn = dnn_of(cuda);
+  for (int i = 0; i < dnn->num_plans; i++)
+    if (is_same(&dnn->plan[i].shape, s)) return &dnn->plan[i];
+  if (dnn->num_plans == dnn->max_plans) {
+    dnn->max_plans = dnn->max_plans ? 2 * dnn->max_plans : 32;
+    dnn->plan = (struct dnn_plan *)realloc(dnn->plan, (size_t)dnn->max_plans * sizeof *dnn->plan);
+    CHECK(dnn->plan, "no memory for %d plans of convolutions", dnn->max_plans);
+  }
+  struct dnn_plan *plan = &dnn->plan[dnn->num_plans++];
+  memset(plan, 0, sizeof *plan);
+  plan->shape = *s;
+  describe(dnn, plan, cuda->tf32);
+  plan->usable = choose_algorithms(dnn, plan);
+  return plan;
+}
+
+/* As many places as with the same number of zeros on both sides? */
+static bool is_even(int length, int before, int places, int size, int stride) {
+  return length + 2 * before >= size && (length + 2 * before - size) / stride + 1 == places;
+}
+
+bool conv_dnn_takes(struct cuda *cuda, const struct conv_shape *s) {
+  return !cuda->bf16 && !s->low && is_even(s->H, s->above, s->h, s->size, s->stride) &&
+         is_even(s->W, s->left, s->w, s->size, s->stride) && dnn_of(cuda)->present &&
+         plan_for(cuda, s)->usable;
+}
+
+/* ---- weights */
+
+static size_t weights_count(const struct conv_shape *s) {
+  return (size_t)conv_places(s) * (size_t)s->C * (size_t)s->O;
+}
+
+static size_t weights_bytes(const struct conv_shape *s) {
+  return (weights_count(s) * sizeof(float) + 255) / 256 * 256;
+}
+
+/* y (O, rows) = x (rows, O)^T. */
+KERNEL outputs_first(float *y, const float *x, int rows, int O) {
+  size_t count = (size_t)rows * O;
+  for (size_t i = grid_first(); i < count; i += grid_step()) y[i] = x[i % rows * O + i / rows];
+}
+
+/* y (rows, O) = or += x (O, rows)^T. */
+KERNEL outputs_last(float *y, const float *x, bool add, int rows, int O) {
+  size_t count = (size_t)rows * O;
+  for (size_t i = grid_first(); i < count; i += grid_step()) {
+    float value = x[i % O * rows + i / O];
+    y[i] = add ? y[i] + value : value;
+  }
+}
+
+static void *weights_in(struct cuda *cuda, void *room, const float *weights,
+                        const struct conv_shape *s) {
+  LAUNCH(outputs_first, blocks_for(weights_count(s)), BLOCK, cuda->stream, (float *)room, weights,
+         conv_places(s) * s->C, s->O);
+  return room;
+}
+
+/* ---- forward */
+
+/* y (pixels, O) = act(y + b) + residual. */
+KERNEL finish(float *y, const float *b, const float *residual, bool relu, size_t count, int O) {
+  for (size_t i = grid_first(); i < count; i += grid_step()) {
+    float value = y[i] + b[i % O];
+    if (relu) value = value > 0 ? value : 0;
+    y[i] = residual ? value + residual[i] : value;
+  }
+}
+
+void conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f) {
+  const struct conv_shape *s = &f->shape;
+  struct dnn *dnn = dnn_of(cuda);
+  struct dnn_plan *p = plan_for(cuda, s);
+  char *room = (char *)cuda_scratch(cuda, weights_bytes(s) + p->forward_bytes);
+  float one = 1, zero = 0, *y = (float *)f->y;
+  DNN_CHECK(dnn,
+            cudnnConvolutionForward(dnn->handle, &one, p->x, f->x, p->w,
+                                    weights_in(cuda, room, f->weights, s), p->window, p->forward,
+                                    room + weights_bytes(s), p->forward_bytes, &zero, p->y, y));
+  size_t count = conv_pixels_written(s) * (size_t)s->O;
+  LAUNCH(finish, blocks_for(count), BLOCK, cuda->stream, y, f->b, (const float *)f->residual,
+         f->act == ACTIVATION_RELU, count, s->O);
+}
+
+/* ---- backward */
+
+static struct columns bias_gradient(const struct conv_backward *b) {
+  struct columns c = {};
+  c.dy = (float *)b->dy;
+  c.y = (const float *)b->y;
+  c.sum = b->db;
+  c.act = b->act;
+  c.add = b->add;
+  c.rows = conv_pixels_written(&b->shape);
+  c.O = b->shape.O;
+  return c;
+}
+
+void conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b) {
+  const struct conv_shape *s = &b->shape;
+  struct dnn *dnn = dnn_of(cuda);
+  struct dnn_plan *p = plan_for(cuda, s);
+  struct columns columns = bias_gradient(b);
+  size_t sums = columns_bytes(cuda, &columns),
+         work = p->weights_bytes > p->inputs_bytes ? p->weights_bytes : p->inputs_bytes;
+  char *room = (char *)cuda_scratch(cuda, sums + weights_bytes(s) + work);
+  float one = 1, zero = 0, *weights = (float *)(room + sums);
+  void *workspace = room + sums + weights_bytes(s);
+  cuda_turn_columns(cuda, &columns, room);
+  DNN_CHECK(dnn, cudnnConvolutionBackwardFilter(dnn->handle, &one, p->x, b->x, p->y, b->dy,
+                                                p->window, p->weights, workspace, p->weights_bytes,
+                                                &zero, p->w, weights));
+  LAUNCH(outputs_last, blocks_for(weights_count(s)), BLOCK, cuda->stream, b->dw,
+         (const float *)weights, b->add, conv_places(s) * s->C, s->O);
+  if (!b->dx) return;
+  DNN_CHECK(dnn, cudnnConvolutionBackwardData(
+                     dnn->handle, &one, p->w, weights_in(cuda, weights, b->weights, s), p->y, b->dy,
+                     p->window, p->inputs, workspace, p->inputs_bytes, &zero, p->x, b->dx));
+}
+
+void conv_dnn_destroy(struct cuda *cuda) {
+  struct dnn *dnn = (struct dnn *)cuda->dnn;
+  if (!dnn) return;
+  for (int i = 0; i < dnn->num_plans; i++) {
+    struct dnn_plan *p = &dnn->plan[i];
+    DNN_CHECK(dnn, cudnnDestroyTensorDescriptor(p->x));
+    DNN_CHECK(dnn, cudnnDestroyTensorDescriptor(p->y));
+    DNN_CHECK(dnn, cudnnDestroyFilterDescriptor(p->w));
+    DNN_CHECK(dnn, cudnnDestroyConvolutionDescriptor(p->window));
+  }
+  if (dnn->present) DNN_CHECK(dnn, cudnnDestroy(dnn->handle));
+  free(dnn->plan);
+  free(dnn);
+  cuda->dnn = NULL;
+}

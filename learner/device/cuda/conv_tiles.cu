@@ -23,37 +23,32 @@ struct convolution {
 
 template <int COUNT>
 DEVICE void add_channels(float value[COUNT], const float *x, int count) {
-  UNROLL for (int i = 0; i < COUNT; i++)
-    if (i < count) value[i] += x[i];
+  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) value[i] += x[i];
 }
 
 template <int COUNT>
 DEVICE void add_channels(float value[COUNT], const bf16 *x, int count) {
-  UNROLL for (int i = 0; i < COUNT; i++)
-    if (i < count) value[i] += to_float(x[i]);
+  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) value[i] += to_float(x[i]);
 }
 
 template <int COUNT>
 DEVICE void store_channels(float *y, const float value[COUNT], int count, bool full) {
   if (full) {
-    UNROLL for (int i = 0; i < COUNT; i += 4)
-      *(float4 *)(y + i) = make_float4(value[i], value[i + 1], value[i + 2], value[i + 3]);
+    UNROLL for (int i = 0; i < COUNT; i += 4) * (float4 *)(y + i) =
+        make_float4(value[i], value[i + 1], value[i + 2], value[i + 3]);
     return;
   }
-  UNROLL for (int i = 0; i < COUNT; i++)
-    if (i < count) y[i] = value[i];
+  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) y[i] = value[i];
 }
 
 template <int COUNT>
 DEVICE void store_channels(bf16 *y, const float value[COUNT], int count, bool full) {
   if (full) {
-    UNROLL for (int i = 0; i < COUNT; i += 4)
-      *(uint2 *)(y + i) = make_uint2(pack_bf16(value[i], value[i + 1]),
-                                     pack_bf16(value[i + 2], value[i + 3]));
+    UNROLL for (int i = 0; i < COUNT; i += 4) * (uint2 *)(y + i) =
+        make_uint2(pack_bf16(value[i], value[i + 1]), pack_bf16(value[i + 2], value[i + 3]));
     return;
   }
-  UNROLL for (int i = 0; i < COUNT; i++)
-    if (i < count) y[i] = to_bf16(value[i]);
+  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) y[i] = to_bf16(value[i]);
 }
 
 /* ---- the product */
@@ -111,10 +106,9 @@ DEVICE void convolve_part(const struct convolution<P> &c, const struct tile_part
     for (int m = 0; m < TWO; m++)
       start[m] = window_start(c.t, c.s, min(first + PIXELS * m + lane % 16, pixels - 1));
     multiply_windows<TILES>(sum, patch, start, offset, weights, c.t.K);
-    UNROLL for (int m = 0; m < TWO; m++)
-      UNROLL for (int half = 0; half < 2; half++)
+    UNROLL for (int m = 0; m < TWO; m++) UNROLL for (int half = 0; half < 2; half++)
         write_pixel<P, TILES>(c, part, sum[m], half, bias,
-                                 first + PIXELS * m + lane / 4 + 8 * half);
+                              first + PIXELS * m + lane / 4 + 8 * half);
   }
 }
 
@@ -127,13 +121,17 @@ DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
 }
 
 template <typename P, int TILES>
-static __global__ void __launch_bounds__(THREADS) convolve(struct convolution<P> c) {
+static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
+                                                  : TILES == 4 ? 2
+                                                               : 3)
+    convolve(struct convolution<P> c) {
   DYNAMIC_SHARED(bf16, weights);
   bf16 *patch = weights + (size_t)c.t.K * (8 * TILES + PAD);
   int *offset = (int *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
   int first = (int)threadIdx.x % 4 * 2 * TILES;
   float bias[2 * TILES];
-  UNROLL for (int i = 0; i < 2 * TILES; i++) bias[i] = c.b && first + i < c.s.O ? c.b[first + i] : 0;
+  UNROLL for (int i = 0; i < 2 * TILES; i++) bias[i] =
+      c.b && first + i < c.s.O ? c.b[first + i] : 0;
   load_weights<TILES>(weights, c.weights, c.t.K);
   fill_offsets(offset, c.t, c.s);
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
@@ -193,8 +191,7 @@ static void forward_of(struct cuda *cuda, const struct conv_forward *f) {
   c.s = *s;
   c.y = (P *)f->y;
   c.x = (const P *)f->x;
-  c.weights =
-      cuda_weights(cuda, &columns, f->weights, WEIGHTS_TILES, conv_places(s), s->C, s->O);
+  c.weights = cuda_weights(cuda, &columns, f->weights, WEIGHTS_TILES, conv_places(s), s->C, s->O);
   c.b = f->b;
   c.residual = (const P *)f->residual;
   c.relu = f->act == ACTIVATION_RELU;

@@ -12,9 +12,9 @@
 #include "learner/device/cuda/warp_matrix.h"
 #include "learner/device/cuda/weights.h"
 
-/* Bytes of shared memory that a block aims at, so that four are on a multiprocessor together, and
- * what is left for the image where the weights take more. */
-static const size_t TILE_BYTES = 54 << 10, LEAST_PATCH_BYTES = 24 << 10;
+/* Bytes of shared memory that a block aims at, so that three are on a multiprocessor together (two
+ * on an A100's), and what is left for the image where the weights take more. */
+static const size_t TILE_BYTES = 72 << 10, LEAST_PATCH_BYTES = 24 << 10;
 enum { PIXELS_WANTED = 256, CHUNK = 8 };
 
 /* What a block does at a time: `images` images, `rows` of the rows that are written. */
@@ -68,8 +68,7 @@ template <typename K>
 static unsigned blocks_that_fit(const struct cuda *cuda, K kernel, int threads, size_t bytes,
                                 int each, int work) {
   int fit = 0;
-  CUDA_CHECK(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
   CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, kernel, threads, bytes));
   if (fit > each) fit = each;
   int blocks = (fit > 0 ? fit : 1) * cuda->properties.multiProcessorCount;
@@ -106,10 +105,10 @@ DEVICE void fill_offsets(int *offset, const struct tiling &t, const struct conv_
   for (int k = (int)threadIdx.x; k < t.K / CHUNK; k += (int)blockDim.x) {
     int place = k / t.chunks, row = place / s.size, column = place % s.size;
     bool is_place = place < s.size * s.size;
-    offset[k] = is_place ? (row * t.columns + column % s.stride * t.side + column / s.stride) *
-                                   t.pixel +
-                               k % t.chunks * CHUNK
-                         : 0;
+    offset[k] = is_place
+                    ? (row * t.columns + column % s.stride * t.side + column / s.stride) * t.pixel +
+                          k % t.chunks * CHUNK
+                    : 0;
   }
 }
 
@@ -142,14 +141,15 @@ DEVICE uint4 patch_chunk(int *to, const P *x, const struct tiling &t, const stru
                          const struct tile_part &part, int i, bool vectors) {
   int chunk = i % t.chunks, column = i / t.chunks % t.read_columns;
   int line = i / t.chunks / t.read_columns, image = line / t.read_rows, row = line % t.read_rows;
-  *to = (line * t.columns + column % s.stride * t.side + column / s.stride) * t.pixel +
-        chunk * CHUNK;
+  *to =
+      (line * t.columns + column % s.stride * t.side + column / s.stride) * t.pixel + chunk * CHUNK;
   int from_row = part.row * s.stride - s.above + row, from_column = column - s.left;
   uint4 word = {0, 0, 0, 0};
   if (image < part.images && from_row >= 0 && from_row < s.H && from_column >= 0 &&
       from_column < s.W) {
     size_t pixel = ((size_t)(part.image + image) * s.H + from_row) * s.W + from_column;
-    word = load_channels(x + pixel * s.C + chunk * CHUNK, min((int)CHUNK, s.C - chunk * CHUNK), vectors);
+    word = load_channels(x + pixel * s.C + chunk * CHUNK, min((int)CHUNK, s.C - chunk * CHUNK),
+                         vectors);
   }
   return word;
 }

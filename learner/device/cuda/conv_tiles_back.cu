@@ -1,8 +1,8 @@
 /* The gradient of a convolution's weights in bf16: the patch of conv_tiles.h, transposed by the
  * matrix loads, times the gradient of what was written, which goes through the ReLU on its way in.
- * A warp has some rows of the weights throughout, a block some of the images (and 32 columns); what the blocks sum
- * is added in order by a second kernel. Floor: x, dy (and y) once; dy is written where there is a
- * ReLU. */
+ * A warp has some rows of the weights throughout, a block some of the images and at most 32
+ * columns; what the blocks sum is added in order by a second kernel. Floor: x, dy (and y) once; dy
+ * is written where there is a ReLU. */
 #include "learner/device/cuda/conv_tiles.h"
 #include "learner/device/cuda/weights.h"
 
@@ -69,7 +69,8 @@ DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool v
   return word;
 }
 
-/* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is none. */
+/* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is
+ * none. */
 template <typename P, int TILES>
 DEVICE void load_above(bf16 *above, const struct gradient<P> &g, const struct tile_part &part,
                        int pixels) {
@@ -103,17 +104,15 @@ DEVICE void multiply_transposed(struct sums<ROWS, TILES> &sum, const bf16 *patch
   const unsigned ones[4] = {0x3f803f80, 0x3f803f80, 0x3f803f80, 0x3f803f80};
   for (int first = 0; first < pixels; first += PIXELS) {
     unsigned b[TILES][2];
-    UNROLL for (int n = 0; n < TILES; n += 2)
-      load_transposed(b[n], above + (size_t)(first + lane % 16) * (8 * TILES + PAD) + 8 * n +
-                                lane / 16 * 8);
+    UNROLL for (int n = 0; n < TILES; n += 2) load_transposed(
+        b[n], above + (size_t)(first + lane % 16) * (8 * TILES + PAD) + 8 * n + lane / 16 * 8);
     const bf16 *window = patch + start[first + lane % 8 + lane / 16 * 8];
     UNROLL for (int r = 0; r < ROWS; r++) {
       unsigned a[4];
       load_transposed(a, window + at[r]);
       UNROLL for (int n = 0; n < TILES; n++) multiply_add(sum.weights[r][n], a, b[n]);
     }
-    if (warp == 0)
-      UNROLL for (int n = 0; n < TILES; n++) multiply_add(sum.bias[n], ones, b[n]);
+    if (warp == 0) UNROLL for (int n = 0; n < TILES; n++) multiply_add(sum.bias[n], ones, b[n]);
   }
 }
 
@@ -123,23 +122,20 @@ DEVICE void write_sums(float *part, const struct sums<ROWS, TILES> &sum, int K) 
   int N = (int)gridDim.y * 8 * TILES;
   part += blockIdx.y * 8 * TILES;
   int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
-  UNROLL for (int r = 0; r < ROWS; r++)
-    UNROLL for (int n = 0; n < TILES; n++)
+  UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int n = 0; n < TILES; n++)
       UNROLL for (int half = 0; half < 2; half++) {
-        int k = 16 * (warp * ROWS + r) + lane / 4 + 8 * half;
-        if (k < K)
-          *(float2 *)(part + (size_t)k * N + 8 * n + lane % 4 * 2) =
-              make_float2(sum.weights[r][n][2 * half], sum.weights[r][n][2 * half + 1]);
-      }
+    int k = 16 * (warp * ROWS + r) + lane / 4 + 8 * half;
+    if (k < K)
+      *(float2 *)(part + (size_t)k * N + 8 * n + lane % 4 * 2) =
+          make_float2(sum.weights[r][n][2 * half], sum.weights[r][n][2 * half + 1]);
+  }
   if (warp != 0 || lane / 4 != 0) return;
-  UNROLL for (int n = 0; n < TILES; n++)
-    *(float2 *)(part + (size_t)K * N + 8 * n + lane * 2) =
-        make_float2(sum.bias[n][0], sum.bias[n][1]);
+  UNROLL for (int n = 0; n < TILES; n++) * (float2 *)(part + (size_t)K * N + 8 * n + lane * 2) =
+      make_float2(sum.bias[n][0], sum.bias[n][1]);
 }
 
 template <typename P, int ROWS, int TILES>
-static __global__ void __launch_bounds__(WARP * MOST_WARPS)
-    sum_gradient(struct gradient<P> g) {
+static __global__ void __launch_bounds__(WARP *MOST_WARPS) sum_gradient(struct gradient<P> g) {
   DYNAMIC_SHARED(bf16, patch);
   const struct tiling &t = g.t;
   int pixels = (t.images * t.rows * g.s.w + PIXELS - 1) / PIXELS * PIXELS;
@@ -163,7 +159,8 @@ static __global__ void __launch_bounds__(WARP * MOST_WARPS)
     __syncthreads();
     multiply_transposed<ROWS, TILES>(sum, patch, start, at, above, pixels);
   }
-  write_sums<ROWS, TILES>(g.part + (size_t)blockIdx.x * (t.K + 1) * gridDim.y * 8 * TILES, sum, t.K);
+  write_sums<ROWS, TILES>(g.part + (size_t)blockIdx.x * (t.K + 1) * gridDim.y * 8 * TILES, sum,
+                          t.K);
 }
 
 /* ---- the sums of all blocks */
@@ -233,8 +230,7 @@ static void launch_rows(struct cuda *cuda, struct gradient<P> *g, const struct t
   size_t bytes = patch_bytes(&g->t) + other_bytes(&g->t, s);
   void (*kernel)(struct gradient<P>) = sum_gradient<P, ROWS, TILES>;
   struct total t = *total;
-  t.blocks =
-      (int)blocks_that_fit(cuda, kernel, WARP * warps, bytes, MOST_BLOCKS, g->t.work);
+  t.blocks = (int)blocks_that_fit(cuda, kernel, WARP * warps, bytes, MOST_BLOCKS, g->t.work);
   size_t count = (size_t)(t.K + 1) * (size_t)t.N;
   g->part = (float *)cuda_scratch(cuda, (size_t)t.blocks * count * sizeof(float));
   t.part = g->part;
@@ -274,8 +270,8 @@ static void weights_of(struct cuda *cuda, const struct conv_backward *b) {
   g.relu = b->act == ACTIVATION_RELU;
   g.x_vectors = s->C % CHUNK == 0 && is_aligned(b->x);
   g.dy_vectors = s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y);
-  struct total total = {b->dw, b->db, NULL, 0, g.t.K, tile_columns(s->O), conv_places(s), s->C,
-                        s->O,  b->add};
+  struct total total = {b->dw,          b->db, NULL, 0,     g.t.K, tile_columns(s->O),
+                        conv_places(s), s->C,  s->O, b->add};
   if (total.N == 16)
     launch_tiles<P, 2>(cuda, &g, &total);
   else

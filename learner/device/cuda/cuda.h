@@ -43,7 +43,6 @@ struct cuda {
    * cuda_conv_destroy. */
   void *blas, *dnn;
   bool bf16, tf32; /* precision of products and convolutions */
-  bool low_pixels; /* images between the layers of a torso are bf16 */
 };
 
 /* The device, and its GPU as the calling thread's current one: the first line of an operation. */

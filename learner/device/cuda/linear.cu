@@ -5,6 +5,7 @@
 #include "learner/device/cuda/blas.h"
 #include "learner/device/cuda/columns.h"
 #include "learner/device/cuda/product.h"
+#include "learner/device/cuda/small.h"
 
 /* Products with fewer weights read float as it is: to convert what they read costs more than they
  * gain. */
@@ -47,6 +48,13 @@ KERNEL tanh_rows(float *y, size_t n) {
 void cuda_linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w,
                          const real *b, enum activation act, int B, int I, int O) {
   struct cuda *cuda = cuda_of(d);
+  if (small_takes(I, O)) {
+    struct small_layer l = {
+        (float *)y, NULL, NULL, NULL, NULL, (const float *)x, (const float *)w, (const float *)b,
+        x_stride,   act,  B,    I,    O};
+    small_forward(cuda, &l);
+    return;
+  }
   struct product p = {};
   p.c = (float *)y;
   p.c_stride = O;
@@ -100,6 +108,23 @@ void cuda_linear_backward(struct device *d, real *dx, real *dw, real *db, real *
                           const real *x, int x_stride, const real *w, enum activation act, int B,
                           int I, int O) {
   struct cuda *cuda = cuda_of(d);
+  if (small_takes(I, O)) {
+    struct small_layer l = {(float *)y,
+                            (float *)dx,
+                            (float *)dw,
+                            (float *)db,
+                            (float *)dy,
+                            (const float *)x,
+                            (const float *)w,
+                            NULL,
+                            x_stride,
+                            act,
+                            B,
+                            I,
+                            O};
+    small_backward(cuda, &l);
+    return;
+  }
   bool bf16 = reads_bf16(cuda, I, O);
   struct columns columns = {};
   columns.dy = (float *)dy;

@@ -1,6 +1,6 @@
-/* The LSTM: lstm_forward, lstm_backward. In bf16 lstm_steps.cu does a whole pass in one kernel; here
- * each step is one product with the recurrent weights and one kernel over the cells. The gradient
- * of the weights is one product over all steps. */
+/* The LSTM: lstm_forward, lstm_backward. In bf16 lstm_steps.cu does a whole pass in one kernel;
+ * here each step is one product with the recurrent weights and one kernel over the cells. The
+ * gradient of the weights is one product over all steps. */
 #include "learner/device/cuda/lstm.h"
 
 #include "learner/device/cuda/product.h"

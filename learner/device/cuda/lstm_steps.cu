@@ -4,8 +4,9 @@
  * sequences wait for each other. Where not all blocks are on the GPU together, each step is a
  * launch of the same kernel.
  *
- * Floor of a step: the latency of a barrier over the GPU (about 2 us); from the second-level cache
- * each block reads 16 (forward: H, backward: 4H) numbers, together N H / 8 (4 N H / 8) rows of 16. */
+ * Floor of a step: the latency of a barrier over the GPU, some 2 us; and N H H / 4 bytes (backwards
+ * 4 times as many) from the second-level cache, as each block reads 16 whole rows: 1 MB for N = 64,
+ * H = 256. */
 #include "learner/device/cuda/blas.h"
 #include "learner/device/cuda/lstm.h"
 #include "learner/device/cuda/product.h"
@@ -86,18 +87,18 @@ DEVICE void multiply_gates(float *part, const bf16 *tile, const bf16 *weights, i
     load_matrices(a, left_of(tile, H, k));
     UNROLL for (int pair = 0; pair < 2; pair++) {
       unsigned b[4];
-      load_transposed(b, weights + (size_t)(k + lane % 16) * (GATE_COLUMNS + PAD) + 16 * pair +
-                             lane / 16 * 8);
+      load_transposed(
+          b, weights + (size_t)(k + lane % 16) * (GATE_COLUMNS + PAD) + 16 * pair + lane / 16 * 8);
       multiply_add(sum[2 * pair], a, b);
       multiply_add(sum[2 * pair + 1], a, b + 2);
     }
   }
   float *mine = part + (size_t)warp * ROWS * GATE_COLUMNS;
   UNROLL for (int tile_column = 0; tile_column < 4; tile_column++)
-    UNROLL for (int i = 0; i < 4; i++) {
-      int row = lane / 4 + i / 2 * 8, column = 8 * tile_column + lane % 4 * 2 + i % 2;
-      mine[row * GATE_COLUMNS + column] = sum[tile_column][i];
-    }
+      UNROLL for (int i = 0; i < 4; i++) {
+    int row = lane / 4 + i / 2 * 8, column = 8 * tile_column + lane % 4 * 2 + i % 2;
+    mine[row * GATE_COLUMNS + column] = sum[tile_column][i];
+  }
 }
 
 /* The cell of this thread at step t: what came from x, and the state before. */
@@ -127,8 +128,7 @@ DEVICE void finish_cell(const struct pass &p, struct cell cell, const float *par
   l.c[at] = c;
   for (int k = 0; k < 4; k++)
     l.gates[((size_t)t * l.N + n) * 4 * l.H + (size_t)k * l.H + u] = cell.gate[k];
-  if (t + 1 < l.T)
-    p.operand[at + (size_t)l.N * l.H] = to_bf16(is_first(l, t + 1, n) ? 0 : h);
+  if (t + 1 < l.T) p.operand[at + (size_t)l.N * l.H] = to_bf16(is_first(l, t + 1, n) ? 0 : h);
 }
 
 static __global__ void __launch_bounds__(THREADS) forward_steps(struct pass p) {
@@ -318,8 +318,8 @@ void lstm_steps_backward(struct cuda *cuda, const struct lstm *l) {
   size_t state = (size_t)l->N * (size_t)l->H, before = aligned(l->T * state * sizeof(bf16)),
          dgates = 4 * before, dc = aligned(state * sizeof(float));
   struct pass p = pass_of(cuda, l);
-  char *room = (char *)cuda_scratch(
-      cuda, before + dgates + dc + (size_t)groups_of(l) * sizeof(unsigned));
+  char *room =
+      (char *)cuda_scratch(cuda, before + dgates + dc + (size_t)groups_of(l) * sizeof(unsigned));
   p.operand = (bf16 *)(room + before);
   p.dc = (float *)(room + before + dgates);
   p.count = (unsigned *)(room + before + dgates + dc);

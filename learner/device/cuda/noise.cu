@@ -55,6 +55,7 @@ void cuda_noisy_forward(struct device *d, real *y, const real *mean, const real 
   cuda_weights_written(cuda_of(d), (const float *)y);
   launch_noisy(d, (float *)y, (const float *)mean, (const float *)deviation, (const float *)in,
                (const float *)out, I, O);
+  cuda_weights_written(cuda_of(d), (const float *)y);
 }
 
 void cuda_noisy_backward(struct device *d, real *d_deviation, const real *dy, const real *in,

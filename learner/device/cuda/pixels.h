@@ -11,4 +11,12 @@
 void cuda_to_bf16(struct device *d, bf16 *y, const float *x, size_t n);
 void cuda_to_float(struct device *d, float *y, const bf16 *x, size_t n);
 
+/* conv.cu. Weights and biases and their gradients are floats. */
+void cuda_conv_forward_bf16(struct device *d, bf16 *y, const bf16 *x, const real *weights,
+                            const real *b, const bf16 *residual, enum activation act,
+                            const struct device_window *window, int B);
+void cuda_conv_backward_bf16(struct device *d, bf16 *dx, real *dw, real *db, bf16 *dy,
+                             const bf16 *y, const bf16 *x, const real *weights, enum activation act,
+                             const struct device_window *window, int B, bool add);
+
 #endif

@@ -71,8 +71,7 @@ static void set_transposed(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAtt
 
 static void set_alignment(cublasLtMatmulPreference_t preference,
                           cublasLtMatmulPreferenceAttributes_t which, uint32_t alignment) {
-  BLAS_CHECK(
-      cublasLtMatmulPreferenceSetAttribute(preference, which, &alignment, sizeof alignment));
+  BLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, which, &alignment, sizeof alignment));
 }
 
 static cublasLtMatmulDesc_t operation_of(const struct plan_key *key) {
@@ -144,8 +143,8 @@ void cuda_multiply(struct cuda *cuda, const struct product *p) {
   struct blas *blas = cuda_blas(cuda);
   float one = 1, c_factor = p->add ? 1 : 0;
   if (p->bias)
-    BLAS_CHECK(cublasLtMatmulDescSetAttribute(
-        plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias));
+    BLAS_CHECK(cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                              &p->bias, sizeof p->bias));
   BLAS_CHECK(cublasLtMatmul(blas->handle, plan->operation, &one, p->b.at, plan->a, p->a.at, plan->b,
                             &c_factor, p->c, plan->c, p->c, plan->c, &plan->algorithm,
                             blas->workspace, BLAS_WORKSPACE_BYTES, cuda->stream));

@@ -1,5 +1,5 @@
-/* Matrix products by cuBLASLt, in row-major order, with the bias and ReLU that follow. What cuBLASLt
- * chose for a shape is kept, so that a product costs the host one look-up and one launch.
+/* Matrix products by cuBLASLt, in row-major order, with the bias and ReLU that follow. What
+ * cuBLASLt chose for a shape is kept, so that a product costs the host one look-up and one launch.
  * Upstream: linear.cu, lstm.cu, conv_columns.cu. Downstream: cublasLt. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_PRODUCT_H
 #define ACORN_LEARNER_DEVICE_CUDA_PRODUCT_H

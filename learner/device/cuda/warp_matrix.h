@@ -1,6 +1,6 @@
-/* The matrix instructions of a warp (sm_80 and later): 16 x 8 products of bf16, summed in float, and
- * the loads that bring their operands from shared memory. In their terms a lane is in group lane /
- * 4 and holds the columns 2 (lane % 4) and the next one.
+/* The matrix instructions of a warp (sm_80 and later): 16 x 8 products of bf16, summed in float,
+ * and the loads that bring their operands from shared memory. In their terms a lane is in group
+ * lane / 4 and holds the columns 2 (lane % 4) and the next one.
  *
  *   acc[0..1]: row group, acc[2..3]: row group + 8, columns 2 (lane % 4) and the next
  *
@@ -11,9 +11,6 @@
 #include "learner/device/cuda/portable.h"
 
 #ifdef __CUDACC__
-
-/* Before a loop whose body indexes registers. */
-#define UNROLL _Pragma("unroll")
 
 DEVICE unsigned shared_address(const void *at) {
   return (unsigned)__cvta_generic_to_shared(at);
@@ -80,18 +77,17 @@ static unsigned blocks_together(const struct cudaDeviceProp *gpu, K kernel, unsi
   CUDA_CHECK(cudaGetDevice(&number));
   CUDA_CHECK(cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch, number));
   if (!possible || bytes > gpu->sharedMemPerBlockOptin) return 0;
-  CUDA_CHECK(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
   CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int)block, bytes));
   return (unsigned)(each * gpu->multiProcessorCount);
 }
 
 /* A launch of which all blocks run at the same time, or none does. */
-#define LAUNCH_TOGETHER(kernel, grid, block, bytes, stream, argument)                         \
-  do {                                                                                        \
-    void *together_arguments[] = {(void *)&(argument)};                                       \
-    CUDA_CHECK(cudaLaunchCooperativeKernel((const void *)(kernel), grid, block,               \
-                                           together_arguments, bytes, stream));               \
+#define LAUNCH_TOGETHER(kernel, grid, block, bytes, stream, argument)           \
+  do {                                                                          \
+    void *together_arguments[] = {(void *)&(argument)};                         \
+    CUDA_CHECK(cudaLaunchCooperativeKernel((const void *)(kernel), grid, block, \
+                                           together_arguments, bytes, stream)); \
   } while (0)
 
 #else

@@ -26,7 +26,8 @@ struct weight_copy {
   int rows, columns;
 };
 
-/* The copy of `from` (places, C, O) in that order, renewed if need be, and its number of columns. */
+/* The copy of `from` (places, C, O) in that order, renewed if need be, and its number of
+ * columns. */
 const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
                          enum weight_order order, int places, int C, int O);
 

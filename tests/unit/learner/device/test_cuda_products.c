@@ -2,7 +2,7 @@
  * convolutions, LSTMs. What a backward pass reads is the reference's, so that a ReLU whose input is
  * near 0 is open or shut on both. */
 #include "tests/unit/learner/device/device_testing.h"
-#include "tests/unit/learner/device/cuda_testing.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 /* A tolerance for numbers that are sums of `count` products of numbers about 0.5 in size. */
 static double tolerance_of(const char *precision, int count) {
@@ -15,6 +15,7 @@ static double tolerance_of(const char *precision, int count) {
 struct both {
   struct testing cuda, ref;
   const char *precision;
+  bool low; /* images are bf16 on the CUDA device */
 };
 
 /* ---- one array on both devices */
@@ -55,6 +56,69 @@ static void compare(struct both *t, const char *shape, const char *name, struct 
 static void release(struct both *t) {
   testing_release(&t->cuda);
   testing_release(&t->ref);
+}
+
+/* ---- images, bf16 on one device where `low`; random ones are the same numbers on both */
+
+static uint16_t bf16_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+static float float_of(uint16_t half) {
+  uint32_t bits = (uint32_t)half << 16;
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static real *upload_image(struct both *t, const float *host, size_t n) {
+  if (!t->low) return testing_upload(&t->cuda, host, n);
+  uint16_t *halves = check_alloc(n, sizeof *halves);
+  for (size_t i = 0; i < n; i++) halves[i] = isnan(host[i]) ? 0x7fff : bf16_of(host[i]);
+  real *image = testing_bytes(&t->cuda, halves, n * sizeof *halves);
+  free(halves);
+  return image;
+}
+
+static struct array image_of(struct both *t, float *host, size_t n) {
+  for (size_t i = 0; t->low && i < n; i++) host[i] = float_of(bf16_of(host[i]));
+  struct array a = {upload_image(t, host, n), testing_upload(&t->ref, host, n), n};
+  free(host);
+  return a;
+}
+
+static struct array random_image(struct both *t, uint64_t *random, size_t n) {
+  return image_of(t, testing_floats(random, n, 1), n);
+}
+
+static struct array poisoned_image(struct both *t, size_t n) {
+  struct array a = poisoned(t, n);
+  float *host = check_alloc(n, sizeof *host);
+  for (size_t i = 0; i < n; i++) host[i] = NAN;
+  a.cuda = upload_image(t, host, n);
+  free(host);
+  return a;
+}
+
+static void image_from_ref(struct both *t, struct array *a) {
+  a->cuda = upload_image(t, (const float *)a->ref, a->count);
+}
+
+/* An image in bf16 is compared as floats, and has lost its last digits. */
+static void compare_image(struct both *t, const char *shape, const char *name, struct array a,
+                          double tolerance) {
+  if (t->low) {
+    uint16_t *halves = testing_bytes_back(&t->cuda, a.cuda, a.count * sizeof *halves);
+    float *host = check_alloc(a.count, sizeof *host);
+    for (size_t i = 0; i < a.count; i++) host[i] = float_of(halves[i]);
+    a.cuda = testing_upload(&t->cuda, host, a.count);
+    tolerance += 0x1p-8;
+    free(halves);
+    free(host);
+  }
+  compare(t, shape, name, a, tolerance);
 }
 
 /* ---- linear */
@@ -163,8 +227,8 @@ static void check_lstm(struct both *t, const struct shape *s, uint64_t seed) {
 
 static void lstms(struct both *t) {
   static const struct shape table[] = {
-      {1, 1, 1, 0},   {1, 17, 7, 50},    {3, 1, 3, 30},   {7, 3, 17, 20},  {20, 7, 64, 5},
-      {5, 64, 64, 0}, {4, 33, 100, 10},  {2, 3, 257, 50}, {6, 5, 64, 100}, {3, 70, 128, 3},
+      {1, 1, 1, 0},    {1, 17, 7, 50},   {3, 1, 3, 30},   {7, 3, 17, 20},  {20, 7, 64, 5},
+      {5, 64, 64, 0},  {4, 33, 100, 10}, {2, 3, 257, 50}, {6, 5, 64, 100}, {3, 70, 128, 3},
       {4, 17, 80, 20}, {3, 16, 256, 10}, {1, 1, 64, 0},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_lstm(t, &table[i], 31 + i);
@@ -186,10 +250,10 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
          out = (size_t)v->B * (size_t)device_window_rows(w) * (size_t)device_window_columns(w) *
                (size_t)w->O,
          weights = (size_t)(w->size * w->size * w->C * w->O);
-  struct array x = random_array(t, &random, in, 1), weight = random_array(t, &random, weights, 1),
+  struct array x = random_image(t, &random, in), weight = random_array(t, &random, weights, 1),
                b = random_array(t, &random, (size_t)w->O, 1),
-               residual = random_array(t, &random, out, 1), dy = random_array(t, &random, out, 1),
-               y = poisoned(t, out), dx = poisoned(t, in),
+               residual = random_image(t, &random, out), dy = random_image(t, &random, out),
+               y = poisoned_image(t, out), dx = poisoned_image(t, in),
                dw = v->add ? random_array(t, &random, weights, 1) : poisoned(t, weights),
                db = v->add ? random_array(t, &random, (size_t)w->O, 1) : poisoned(t, (size_t)w->O);
   struct device *c = t->cuda.device, *r = t->ref.device;
@@ -201,17 +265,18 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
                        v->act, w, v->B);
   r->ops->conv_forward(r, y.ref, x.ref, weight.ref, b.ref, v->residual ? residual.ref : NULL,
                        v->act, w, v->B);
-  compare(t, shape, "y", y, tolerance_of(t->precision, w->size * w->size * w->C));
-  take_from_ref(t, y);
+  compare_image(t, shape, "y", y, tolerance_of(t->precision, w->size * w->size * w->C));
+  image_from_ref(t, &y);
   c->ops->conv_backward(c, v->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, dy.cuda, y.cuda, x.cuda,
                         weight.cuda, v->act, w, v->B, v->add);
   r->ops->conv_backward(r, dx.ref, dw.ref, db.ref, dy.ref, y.ref, x.ref, weight.ref, v->act, w,
                         v->B, v->add);
   int pixels = (int)(out / (size_t)w->O);
-  compare(t, shape, "dy", dy, 1e-6);
+  compare_image(t, shape, "dy", dy, 1e-6);
   compare(t, shape, "db", db, fmax(tolerance_of(t->precision, pixels), 2e-5));
   compare(t, shape, "dw", dw, tolerance_of(t->precision, pixels));
-  if (!v->no_dx) compare(t, shape, "dx", dx, tolerance_of(t->precision, w->size * w->size * w->O));
+  if (!v->no_dx)
+    compare_image(t, shape, "dx", dx, tolerance_of(t->precision, w->size * w->size * w->O));
   release(t);
 }
 
@@ -262,33 +327,43 @@ static void weights_may_change(struct both *t) {
   release(t);
 }
 
-static void each_precision(void (*body)(struct both *t)) {
-  static const char *const precisions[] = {"float32", "tf32", "bf16"};
-  for (int i = 0; i < 3; i++) {
-    struct both t = {.cuda = {.device = testing_cuda(precisions[i])},
-                     .ref = {.device = device_ref_float_create()},
-                     .precision = precisions[i]};
-    body(&t);
-    device_destroy(t.cuda.device);
-    device_destroy(t.ref.device);
-  }
+static void with_precision(void (*body)(struct both *t), const char *precision, bool low) {
+  struct both t = {.cuda = {.device = emulated_cuda_create(precision)},
+                   .ref = {.device = device_ref_float_create()},
+                   .precision = precision,
+                   .low = low};
+  body(&t);
+  device_destroy(t.cuda.device);
+  device_destroy(t.ref.device);
 }
 
-#define TEST(body)                      \
+static void each_precision(void (*body)(struct both *t)) {
+  with_precision(body, "float32", false);
+  with_precision(body, "tf32", false);
+  with_precision(body, "bf16", false);
+}
+
+#define TEST(body)                        \
   static void test_##body(void **state) { \
-    (void)state;                        \
-    each_precision(body);               \
+    (void)state;                          \
+    each_precision(body);                 \
   }
 TEST(linear_layers)
 TEST(lstms)
 TEST(convolutions)
 TEST(weights_may_change)
 
+static void test_convolutions_without_cudnn(void **state) {
+  (void)state;
+  setenv("ACORN_EMULATED_CUDA", "no_dnn", 1);
+  with_precision(convolutions, "float32", false);
+  unsetenv("ACORN_EMULATED_CUDA");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_linear_layers),
-      cmocka_unit_test(test_lstms),
-      cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_linear_layers),      cmocka_unit_test(test_lstms),
+      cmocka_unit_test(test_convolutions),       cmocka_unit_test(test_convolutions_without_cudnn),
       cmocka_unit_test(test_weights_may_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

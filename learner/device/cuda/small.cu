@@ -1,0 +1,164 @@
+/* A block has 64 rows at a time and 256 threads, of which each sums 4 x 4 numbers of a product. In
+ * shared memory rows have 64 numbers and 4 more, so that columns are in different banks. Floor: x,
+ * y, dy and dx once; below some 10,000 rows the latency of the launches. */
+#include "learner/device/cuda/small.h"
+
+enum { SIDE = 64, ROW = SIDE + 4, ROWS = 64, TILE = 4, ACROSS = SIDE / TILE };
+
+bool small_takes(int I, int O) {
+  return I <= SIDE && O <= SIDE;
+}
+
+/* ---- in a kernel */
+
+DEVICE float activate(enum activation act, float x) {
+  if (act == ACTIVATION_RELU) return x > 0 ? x : 0;
+  return act == ACTIVATION_TANH ? tanhf(x) : x;
+}
+
+DEVICE float slope(enum activation act, float y) {
+  if (act == ACTIVATION_RELU) return y > 0 ? 1.0f : 0.0f;
+  return act == ACTIVATION_TANH ? 1 - y * y : 1;
+}
+
+/* shared (ROWS or SIDE, ROW) = x (rows, columns), or its transpose; zeros behind both. */
+DEVICE void load_matrix(float *shared, const float *x, int stride, int rows, int columns,
+                        bool transposed) {
+  for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += BLOCK) {
+    int row = i / SIDE, column = i % SIDE;
+    float value = row < rows && column < columns ? x[(size_t)row * stride + column] : 0;
+    shared[transposed ? column * ROW + row : row * ROW + column] = value;
+  }
+}
+
+/* The tile of this thread: its first row and column. */
+DEVICE int tile_row() {
+  return (int)threadIdx.x / ACROSS * TILE;
+}
+DEVICE int tile_column() {
+  return (int)threadIdx.x % ACROSS * TILE;
+}
+
+/* sum += left (k, rows of the tile) x right (k, columns of the tile), over `count` of k. */
+DEVICE void multiply_tile(float sum[TILE][TILE], const float *left, const float *right, int count) {
+  for (int k = 0; k < count; k++) {
+    float4 a = *(const float4 *)(left + k * ROW), b = *(const float4 *)(right + k * ROW);
+    float of_row[TILE] = {a.x, a.y, a.z, a.w}, of_column[TILE] = {b.x, b.y, b.z, b.w};
+    UNROLL
+    for (int i = 0; i < TILE; i++) UNROLL
+    for (int j = 0; j < TILE; j++) sum[i][j] += of_row[i] * of_column[j];
+  }
+}
+
+/* ---- forward */
+
+KERNEL forward_rows(struct small_layer l) {
+  DYNAMIC_SHARED(float, x); /* transposed: (I, ROWS) */
+  float *w = x + SIDE * ROW;
+  load_matrix(w, l.w, l.O, l.I, l.O, false);
+  for (int first = (int)blockIdx.x * ROWS; first < l.B; first += (int)gridDim.x * ROWS) {
+    __syncthreads(); /* the last rows are read no more */
+    load_matrix(x, l.x + (size_t)first * l.x_stride, l.x_stride, min((int)ROWS, l.B - first), l.I,
+                true);
+    __syncthreads();
+    float sum[TILE][TILE] = {};
+    multiply_tile(sum, x + tile_row(), w + tile_column(), l.I);
+    UNROLL
+    for (int i = 0; i < TILE; i++) UNROLL
+    for (int j = 0; j < TILE; j++) {
+      int row = first + tile_row() + i, o = tile_column() + j;
+      if (row < l.B && o < l.O) l.y[(size_t)row * l.O + o] = activate(l.act, sum[i][j] + l.b[o]);
+    }
+  }
+}
+
+static unsigned blocks_of(const struct cuda *cuda, const struct small_layer *l) {
+  return blocks_for((size_t)l->B, ROWS, (size_t)cuda->properties.multiProcessorCount);
+}
+
+static const size_t MATRIX_BYTES = (size_t)SIDE * ROW * sizeof(float);
+
+void small_forward(struct cuda *cuda, const struct small_layer *l) {
+  LAUNCH_SHARED(forward_rows, blocks_of(cuda, l), BLOCK, 2 * MATRIX_BYTES, cuda->stream, *l);
+}
+
+/* ---- backward */
+
+/* g (ROWS, ROW) = dy of the rows, through the activation and back to where it was; g_across: its
+ * transpose. */
+DEVICE void load_gradient(float *g, float *g_across, const struct small_layer &l, int first) {
+  for (int i = (int)threadIdx.x; i < ROWS * SIDE; i += BLOCK) {
+    int row = i / SIDE, o = i % SIDE;
+    float value = 0;
+    if (first + row < l.B && o < l.O) {
+      size_t at = (size_t)(first + row) * l.O + o;
+      value = l.dy[at];
+      if (l.act != ACTIVATION_NONE) l.dy[at] = value *= slope(l.act, l.y[at]);
+    }
+    g[row * ROW + o] = value;
+    g_across[o * ROW + row] = value;
+  }
+}
+
+/* dx of the rows = g w^T. */
+DEVICE void inputs_of_rows(const struct small_layer &l, const float *g_across,
+                           const float *w_across, int first) {
+  float sum[TILE][TILE] = {};
+  multiply_tile(sum, g_across + tile_row(), w_across + tile_column(), l.O);
+  UNROLL
+  for (int i = 0; i < TILE; i++) UNROLL
+  for (int j = 0; j < TILE; j++) {
+    int row = first + tile_row() + i, input = tile_column() + j;
+    if (row < l.B && input < l.I) l.dx[(size_t)row * l.I + input] = sum[i][j];
+  }
+}
+
+/* part (blocks, SIDE + 1, SIDE): the gradients of the weights and, behind them, of the bias. */
+KERNEL backward_rows(float *part, struct small_layer l) {
+  DYNAMIC_SHARED(float, x); /* (ROWS, I) */
+  float *g = x + ROWS * ROW, *g_across = g + ROWS * ROW, *w_across = g_across + SIDE * ROW;
+  float sum[TILE][TILE] = {}, bias = 0;
+  if (l.dx) load_matrix(w_across, l.w, l.O, l.I, l.O, true);
+  for (int first = (int)blockIdx.x * ROWS; first < l.B; first += (int)gridDim.x * ROWS) {
+    int rows = min((int)ROWS, l.B - first);
+    __syncthreads(); /* the last rows are read no more */
+    load_matrix(x, l.x + (size_t)first * l.x_stride, l.x_stride, rows, l.I, false);
+    load_gradient(g, g_across, l, first);
+    __syncthreads();
+    multiply_tile(sum, x + tile_row(), g + tile_column(), rows);
+    for (int row = 0; threadIdx.x < SIDE && row < rows; row++) bias += g[row * ROW + threadIdx.x];
+    if (l.dx) inputs_of_rows(l, g_across, w_across, first);
+  }
+  part += (size_t)blockIdx.x * (SIDE + 1) * SIDE;
+  UNROLL
+  for (int i = 0; i < TILE; i++)
+    *(float4 *)(part + (tile_row() + i) * SIDE + tile_column()) =
+        make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
+  if (threadIdx.x < SIDE) part[SIDE * SIDE + threadIdx.x] = bias;
+}
+
+enum { WIDTH = 32, HEIGHT = 8 };
+
+/* dw, db: the sums over the blocks, in order. A block of threads has 32 numbers. */
+KERNEL add_parts(struct small_layer l, const float *part, int parts) {
+  SHARED float all[HEIGHT][WIDTH];
+  int at = (int)(blockIdx.x * WIDTH + threadIdx.x), i = at / SIDE, o = at % SIDE;
+  float sum = 0;
+  for (int p = (int)threadIdx.y; p < parts; p += HEIGHT)
+    sum += part[(size_t)p * (SIDE + 1) * SIDE + at];
+  all[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || o >= l.O) return;
+  for (int k = 1; k < HEIGHT; k++) sum += all[k][threadIdx.x];
+  if (i < l.I) l.dw[(size_t)i * l.O + o] = sum;
+  if (i == SIDE) l.db[o] = sum;
+}
+
+void small_backward(struct cuda *cuda, const struct small_layer *l) {
+  unsigned blocks = blocks_of(cuda, l);
+  size_t count = (size_t)(SIDE + 1) * SIDE;
+  float *part = (float *)cuda_scratch(cuda, blocks * count * sizeof(float));
+  LAUNCH_SHARED(backward_rows, blocks, BLOCK, 4 * MATRIX_BYTES, cuda->stream, part, *l);
+  LAUNCH(add_parts, (unsigned)(count / WIDTH), dim3(WIDTH, HEIGHT), cuda->stream, *l,
+         (const float *)part, (int)blocks);
+}

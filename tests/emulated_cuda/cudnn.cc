@@ -1,0 +1,268 @@
+/* Naive convolutions in place of cuDNN: kernels of the emulated runtime, a thread for each number
+ * that is written. */
+#include "cudnn.h"
+
+#include <stdlib.h>
+
+#include "learner/device/cuda/portable.h"
+
+struct emulated_dnn {
+  cudaStream_t stream;
+};
+
+struct emulated_tensor {
+  int n, c, h, w;
+};
+
+struct emulated_filter {
+  int k, c, h, w;
+};
+
+struct emulated_window {
+  int above, left, down, across;
+};
+
+const char *cudnnGetErrorString(cudnnStatus_t status) {
+  return status == CUDNN_STATUS_SUCCESS ? "success" : "the emulated cuDNN refuses this";
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
+  const char *machine = getenv("ACORN_EMULATED_CUDA");
+  if (machine && strstr(machine, "no_dnn")) return CUDNN_STATUS_NOT_INITIALIZED;
+  *handle = new emulated_dnn{NULL};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+template <typename T>
+static cudnnStatus_t create(T **x) {
+  *x = new T();
+  return CUDNN_STATUS_SUCCESS;
+}
+
+template <typename T>
+static cudnnStatus_t destroy(T *x) {
+  delete x;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  return destroy(handle);
+}
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *x) {
+  return create(x);
+}
+cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t x) {
+  return destroy(x);
+}
+cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *x) {
+  return create(x);
+}
+cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t x) {
+  return destroy(x);
+}
+cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *x) {
+  return create(x);
+}
+cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t x) {
+  return destroy(x);
+}
+
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t x, cudnnTensorFormat_t format,
+                                         cudnnDataType_t, int n, int c, int h, int w) {
+  if (format != CUDNN_TENSOR_NHWC) return CUDNN_STATUS_BAD_PARAM;
+  *x = emulated_tensor{n, c, h, w};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t x, cudnnDataType_t,
+                                         cudnnTensorFormat_t format, int k, int c, int h, int w) {
+  if (format != CUDNN_TENSOR_NHWC) return CUDNN_STATUS_BAD_PARAM;
+  *x = emulated_filter{k, c, h, w};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t x, int above, int left,
+                                              int down, int across, int down_dilation,
+                                              int across_dilation, cudnnConvolutionMode_t mode,
+                                              cudnnDataType_t) {
+  if (down_dilation != 1 || across_dilation != 1 || mode != CUDNN_CROSS_CORRELATION)
+    return CUDNN_STATUS_BAD_PARAM;
+  *x = emulated_window{above, left, down, across};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t, cudnnMathType_t) {
+  return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- the choice: two offers, of which the faster one may not be taken */
+
+static int places(int length, int zeros, int size, int stride) {
+  return (length + 2 * zeros - size) / stride + 1;
+}
+
+static bool agree(const emulated_tensor *x, const emulated_filter *w, const emulated_window *window,
+                  const emulated_tensor *y) {
+  return x->n == y->n && x->c == w->c && y->c == w->k &&
+         y->h == places(x->h, window->above, w->h, window->down) &&
+         y->w == places(x->w, window->left, w->w, window->across);
+}
+
+template <typename F>
+static cudnnStatus_t offer_two(bool possible, int wanted, int *count, F *offer) {
+  if (!possible || wanted < 2) return CUDNN_STATUS_BAD_PARAM;
+  for (int i = 0; i < 2; i++) {
+    offer[i] = F();
+    offer[i].memory = i == 0 ? 0 : 4096;
+    offer[i].determinism = i == 0 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
+  }
+  *count = 2;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, cudnnTensorDescriptor_t x,
+                                                     cudnnFilterDescriptor_t w,
+                                                     cudnnConvolutionDescriptor_t window,
+                                                     cudnnTensorDescriptor_t y, int wanted,
+                                                     int *count,
+                                                     cudnnConvolutionFwdAlgoPerf_t *offer) {
+  return offer_two(agree(x, w, window, y), wanted, count, offer);
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
+    cudnnHandle_t, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,
+    cudnnConvolutionDescriptor_t window, cudnnTensorDescriptor_t dx, int wanted, int *count,
+    cudnnConvolutionBwdDataAlgoPerf_t *offer) {
+  return offer_two(agree(dx, w, window, dy), wanted, count, offer);
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+    cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
+    cudnnConvolutionDescriptor_t window, cudnnFilterDescriptor_t dw, int wanted, int *count,
+    cudnnConvolutionBwdFilterAlgoPerf_t *offer) {
+  return offer_two(agree(x, dw, window, dy), wanted, count, offer);
+}
+
+/* ---- the convolutions */
+
+struct emulated_convolution {
+  struct emulated_tensor x, y;
+  struct emulated_filter w;
+  struct emulated_window window;
+};
+
+/* Index of the number of x that place (i, j) of the window of pixel (n, row, column) of y reads;
+ * -1: a zero around the image. */
+static int64_t read_at(const emulated_convolution &v, int n, int row, int column, int i, int j,
+                       int c) {
+  int from_row = row * v.window.down - v.window.above + i,
+      from_column = column * v.window.across - v.window.left + j;
+  if (from_row < 0 || from_row >= v.x.h || from_column < 0 || from_column >= v.x.w) return -1;
+  return (((int64_t)n * v.x.h + from_row) * v.x.w + from_column) * v.x.c + c;
+}
+
+static int64_t weight_at(const emulated_convolution &v, int k, int i, int j, int c) {
+  return (((int64_t)k * v.w.h + i) * v.w.w + j) * v.w.c + c;
+}
+
+static int64_t written_at(const emulated_convolution &v, int n, int row, int column, int k) {
+  return (((int64_t)n * v.y.h + row) * v.y.w + column) * v.y.c + k;
+}
+
+KERNEL emulated_forward(float *y, const float *x, const float *w, emulated_convolution v) {
+  int64_t count = (int64_t)v.y.n * v.y.h * v.y.w * v.y.c;
+  for (int64_t at = (int64_t)grid_first(); at < count; at += (int64_t)grid_step()) {
+    int k = (int)(at % v.y.c), column = (int)(at / v.y.c % v.y.w),
+        row = (int)(at / v.y.c / v.y.w % v.y.h), n = (int)(at / v.y.c / v.y.w / v.y.h);
+    double sum = 0;
+    for (int i = 0; i < v.w.h; i++)
+      for (int j = 0; j < v.w.w; j++)
+        for (int c = 0; c < v.w.c; c++) {
+          int64_t from = read_at(v, n, row, column, i, j, c);
+          if (from >= 0) sum += x[from] * w[weight_at(v, k, i, j, c)];
+        }
+    y[at] = (float)sum;
+  }
+}
+
+/* One thread: it goes through the forward pass and adds up. */
+KERNEL emulated_inputs(float *dx, const float *dy, const float *w, emulated_convolution v) {
+  int64_t count = (int64_t)v.x.n * v.x.h * v.x.w * v.x.c;
+  for (int64_t i = 0; i < count; i++) dx[i] = 0;
+  for (int n = 0; n < v.y.n; n++)
+    for (int row = 0; row < v.y.h; row++)
+      for (int column = 0; column < v.y.w; column++)
+        for (int i = 0; i < v.w.h; i++)
+          for (int j = 0; j < v.w.w; j++)
+            for (int c = 0; c < v.w.c; c++) {
+              int64_t to = read_at(v, n, row, column, i, j, c);
+              for (int k = 0; to >= 0 && k < v.w.k; k++)
+                dx[to] += dy[written_at(v, n, row, column, k)] * w[weight_at(v, k, i, j, c)];
+            }
+}
+
+KERNEL emulated_weights(float *dw, const float *x, const float *dy, emulated_convolution v) {
+  int64_t count = (int64_t)v.w.k * v.w.h * v.w.w * v.w.c;
+  for (int64_t at = (int64_t)grid_first(); at < count; at += (int64_t)grid_step()) {
+    int c = (int)(at % v.w.c), j = (int)(at / v.w.c % v.w.w), i = (int)(at / v.w.c / v.w.w % v.w.h),
+        k = (int)(at / v.w.c / v.w.w / v.w.h);
+    double sum = 0;
+    for (int n = 0; n < v.y.n; n++)
+      for (int row = 0; row < v.y.h; row++)
+        for (int column = 0; column < v.y.w; column++) {
+          int64_t from = read_at(v, n, row, column, i, j, c);
+          if (from >= 0) sum += x[from] * dy[written_at(v, n, row, column, k)];
+        }
+    dw[at] = (float)sum;
+  }
+}
+
+static bool is_plain(const void *alpha, const void *beta, size_t bytes) {
+  return *(const float *)alpha == 1 && *(const float *)beta == 0 && bytes >= 4096;
+}
+
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
+                                      cudnnTensorDescriptor_t x_shape, const void *x,
+                                      cudnnFilterDescriptor_t w_shape, const void *w,
+                                      cudnnConvolutionDescriptor_t window,
+                                      cudnnConvolutionFwdAlgo_t, void *, size_t bytes,
+                                      const void *beta, cudnnTensorDescriptor_t y_shape, void *y) {
+  if (!is_plain(alpha, beta, bytes)) return CUDNN_STATUS_BAD_PARAM;
+  emulated_convolution v = {*x_shape, *y_shape, *w_shape, *window};
+  LAUNCH(emulated_forward, 16, BLOCK, handle->stream, (float *)y, (const float *)x,
+         (const float *)w, v);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
+                                           cudnnFilterDescriptor_t w_shape, const void *w,
+                                           cudnnTensorDescriptor_t dy_shape, const void *dy,
+                                           cudnnConvolutionDescriptor_t window,
+                                           cudnnConvolutionBwdDataAlgo_t, void *, size_t bytes,
+                                           const void *beta, cudnnTensorDescriptor_t dx_shape,
+                                           void *dx) {
+  if (!is_plain(alpha, beta, bytes)) return CUDNN_STATUS_BAD_PARAM;
+  emulated_convolution v = {*dx_shape, *dy_shape, *w_shape, *window};
+  LAUNCH(emulated_inputs, 1, 1, handle->stream, (float *)dx, (const float *)dy, (const float *)w,
+         v);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha,
+                                             cudnnTensorDescriptor_t x_shape, const void *x,
+                                             cudnnTensorDescriptor_t dy_shape, const void *dy,
+                                             cudnnConvolutionDescriptor_t window,
+                                             cudnnConvolutionBwdFilterAlgo_t, void *, size_t bytes,
+                                             const void *beta, cudnnFilterDescriptor_t dw_shape,
+                                             void *dw) {
+  if (!is_plain(alpha, beta, bytes)) return CUDNN_STATUS_BAD_PARAM;
+  emulated_convolution v = {*x_shape, *dy_shape, *dw_shape, *window};
+  LAUNCH(emulated_weights, 16, BLOCK, handle->stream, (float *)dw, (const float *)x,
+         (const float *)dy, v);
+  return CUDNN_STATUS_SUCCESS;
+}
