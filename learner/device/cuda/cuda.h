@@ -43,6 +43,7 @@ struct cuda {
    * cuda_conv_destroy. */
   void *blas, *dnn;
   bool bf16, tf32; /* precision of products and convolutions */
+  bool low_pixels; /* image, pooling and ReLU work on bf16; never set yet */
 };
 
 /* The device, and its GPU as the calling thread's current one: the first line of an operation. */

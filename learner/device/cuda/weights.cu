@@ -101,7 +101,7 @@ const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
   struct kept_weights *kept = find(cuda_blas(cuda), &wanted);
   if (!kept) kept = keep(cuda, &wanted);
   if (!kept->valid) {
-    struct weight_copies copies;
+    struct weight_copies copies = {};
     copies.copy[0] = kept->copy;
     launch(cuda, &copies, 1);
   }
@@ -115,7 +115,7 @@ const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
  * as they are. */
 static void weights_changed(struct cuda *cuda, const float *from) {
   struct blas *blas = cuda_blas(cuda);
-  struct weight_copies copies;
+  struct weight_copies copies = {};
   int count = 0;
   for (int i = 0; i < blas->num_kept; i++) {
     struct kept_weights *kept = &blas->kept[i];
