@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes build/bundle/acorn: the programs and the shared libraries that they need, for machines that
-# do not have this system's; the GPU plugin too, where it is built, but none of CUDA's libraries; and build/bundle/acorn.tar.gz of it. The programs find the libraries
-# beside themselves, by a path relative to their own ($ORIGIN/../lib); libc is the machine's own.
+# do not have this system's; the GPU plugin too, where it is built, but none of CUDA's libraries;
+# and build/bundle/acorn.tar.gz of it. The programs find the libraries beside themselves, by a path
+# relative to their own ($ORIGIN/../lib); libc is the machine's own.
 # Usage: scripts/bundle.sh PROGRAM...; `make bundle` calls it.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"

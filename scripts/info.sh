@@ -55,7 +55,7 @@ nvcc=$("$root/scripts/find_cuda.sh" nvcc)
 if [ -n "$nvcc" ]; then
   row "✓" nvcc "$("$nvcc" --version | sed -n 's/.*release \([^,]*\),.*/\1/p'), $nvcc"
 else
-  row "✗" nvcc "missing: scripts/setup.sh cuda installs it; without it build/libacorn_cuda.so is not built"
+  row "✗" nvcc "missing: without it no plugin is built; scripts/setup.sh cuda installs it"
 fi
 blas=$("$root/scripts/find_cuda.sh" blas)
 if [ -n "$blas" ]; then row "✓" cuBLAS "$blas"; else row "✗" cuBLAS "missing: likewise"; fi

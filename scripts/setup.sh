@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and run (no word), to draw learning curves (`plot`), to record
 # play (`watch`), for environments in Python (`gym`, `atari`), for actors in Python (`python`), to
-# build and run the GPU plugin on a machine that has NVIDIA's driver (`cuda`), to test (`test`), for the tests that compare with other programs (`compare`: without them they are
-# skipped), to fuzz (`fuzz`), or to check everything as CI does (`all`). Silent when all is there.
+# build and run the GPU plugin on a machine that has NVIDIA's driver (`cuda`), to test (`test`), for
+# the tests that compare with other programs (`compare`: without them they are skipped), to fuzz
+# (`fuzz`), or to check everything as CI does (`all`). Silent when all is there.
 # Packages of Debian 12, Debian 13 and Ubuntu 24.04 (not tested), and Python's in .venv; on other
 # systems it prints what is needed.
 # Usage: scripts/setup.sh [plot|watch|gym|atari|python|cuda|test|compare|fuzz|all ...]
@@ -57,7 +58,7 @@ add() {
     gym | atari) add_venv gym ;;
     cuda)
       # A toolkit that is there already will do.
-      [ -n "$("$root/scripts/find_cuda.sh" nvcc)" ] && [ -n "$("$root/scripts/find_cuda.sh" blas)" ] ||
+      [ "$("$root/scripts/find_cuda.sh" nvcc)" ] && [ "$("$root/scripts/find_cuda.sh" blas)" ] ||
         add_venv cuda
       ;;
     python)
@@ -88,7 +89,8 @@ add() {
       programs+=(git clang-format promtool)
       ;;
     *)
-      echo "setup: '$1' is none of plot, watch, gym, atari, python, cuda, test, compare, fuzz, all" >&2
+      echo "setup: '$1' is none of plot, watch, gym, atari, python, cuda, test, compare, fuzz," \
+        "all" >&2
       exit 2
       ;;
   esac

@@ -3,7 +3,8 @@
 # Usage: scripts/setup_python.sh GROUP (setup.sh calls it)
 #   gym          Gymnasium with its Box2D environments, and ale-py with the games of the Atari
 #   tensorboard  for the test that reads a run's event files with it
-#   cuda         CUDA's compiler, headers and libraries, of the version that the plugin is tested with
+#   cuda         CUDA's compiler, headers and libraries, of the version that the plugin is tested
+#                with
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"

@@ -466,8 +466,8 @@ struct device_options {
   bool urgent;        /* cuda: what it computes goes before other devices' */
 };
 
-/* "cuda" where a GPU can be used, else "cpu", for "auto"; other names as they are. *reason: why there
- * is no GPU, or "". */
+/* "cuda" where a GPU can be used, else "cpu", for "auto"; other names as they are. *reason: why
+ * there is no GPU, or "". */
 const char *device_choose(const char *name, struct error *reason);
 
 /* A device for the calling thread. Owner: the caller. cpu picks the best kernels this machine runs;

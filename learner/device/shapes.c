@@ -1,4 +1,4 @@
-/* Arithmetic on shapes: what device.h has besides devices. The CUDA plugin is linked with it too. */
+/* Arithmetic on shapes: what device.h has besides devices. Linked into the CUDA plugin too. */
 #include <math.h>
 
 #include "learner/device/device.h"

@@ -87,7 +87,8 @@ cudaError_t streams_synchronize();
 cudaError_t streams_refuse_capture();
 
 /* ---- memory.cc */
-/* Fails unless `bytes` from p on lie in one block: of the device, or of pinned memory of the host. */
+/* Fails unless `bytes` from p on lie in one block: of the device, or of the host, whose
+ * memory need not be pinned. */
 void memory_check(const void *p, size_t bytes, bool on_device, const char *call);
 
 #endif

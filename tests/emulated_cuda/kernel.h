@@ -1,5 +1,5 @@
 /* What a kernel sees: its place in the grid, barriers, warp functions, atomics, vector types; and
- * how a kernel is launched. Upstream: cuda_runtime.h. */
+ * how a kernel is launched. Included by cuda_runtime.h alone. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_KERNEL_H
 #define ACORN_TESTS_EMULATED_CUDA_KERNEL_H
 
@@ -297,8 +297,8 @@ struct emulated_work {
 
 /* Takes the work. */
 void emulated_enqueue_kernel(cudaStream_t stream, struct emulated_work *work);
-/* End the process unless a kernel may be given this pointer: memory of the device, pinned memory, or
- * NULL; and unless the words of a struct that look like pointers to memory are. */
+/* End the process unless a kernel may be given this pointer: memory of the device, pinned memory,
+ * or NULL; and unless the words of a struct that look like pointers to memory are. */
 void emulated_check_argument(const char *kernel, int index, const void *pointer);
 void emulated_check_struct(const char *kernel, int index, const void *bytes, size_t count);
 

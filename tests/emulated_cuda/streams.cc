@@ -364,8 +364,8 @@ static cudaError_t submit_transfer(const struct transfer *given, const char *nam
   return submit(stream, &made->work);
 }
 
-/* The host's memory has to be pinned, or else the GPU's copy would not be asynchronous: not checked,
- * but treated as if it were. */
+/* The host's memory has to be pinned, or else the GPU's copy would not be asynchronous: not
+ * checked, but treated as if it were. */
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream) {

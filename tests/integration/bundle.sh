@@ -10,7 +10,8 @@ pass_if "make bundle" made
 
 # Every library but those of libc itself.
 elsewhere() {
-  find "$bundle/build" -type f ! -name '*.so' -exec ldd {} + | awk '$2 == "=>" {print $1, $3}' | sort -u |
+  find "$bundle/build" -type f ! -name '*.so' -exec ldd {} + |
+    awk '$2 == "=>" {print $1, $3}' | sort -u |
     grep -vE '^lib(c|m|dl|pthread|rt|resolv)\.so|^linux-vdso' | grep -vF " $bundle/"
 }
 none_elsewhere() { [ -s "$bundle/lib/libgrpc.so.29" ] && ! elsewhere; }

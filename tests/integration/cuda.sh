@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs on the CUDA device, whose runtime is emulated: how a GPU is chosen, what is logged and refused
-# where there is none, and what a kernel's error leaves behind.
+# Runs on the CUDA device, whose runtime is emulated: how a GPU is chosen, what is logged and
+# refused where there is none, and what a kernel's error leaves behind.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 make -s -C "$tree" build/tests/libacorn_cuda_emulated.so >make.log 2>&1 || cat make.log

@@ -1,5 +1,6 @@
-/* Pooling, relu, and conversion between float and bf16: operations pool_* and relu*, of either type.
- * Memory bounds all of them. A thread works on V channels of a pixel, 16 bytes where they allow it. */
+/* Pooling, relu, and conversion between float and bf16: operations pool_* and relu*, of either
+ * type. Memory bounds all of them. A thread works on V channels of a pixel, 16 bytes where they
+ * allow it. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/pixels.h"
 #include "learner/device/cuda/wide.h"

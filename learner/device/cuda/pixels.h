@@ -1,7 +1,6 @@
-/* Between floats and the images of a device that keeps them as bf16 (struct cuda, low_pixels): image,
- * pool_forward, pool_backward, relu and relu_backward then read and write bf16, as the convolutions
- * do.
- * Upstream: learner/device/cuda. Thread: as device.h says. */
+/* Between floats and the images of a device that keeps them as bf16 (struct cuda, low_pixels):
+ * image, pool_forward, pool_backward, relu and relu_backward then read and write bf16, as the
+ * convolutions do. Upstream: learner/device/cuda. Thread: as device.h says. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_PIXELS_H
 #define ACORN_LEARNER_DEVICE_CUDA_PIXELS_H
 

@@ -3,7 +3,8 @@
  * apart. Also here: bf16, and sums over warps and blocks.
  *
  *   template <typename P> KERNEL twice(P *y, const P *x, size_t n) {
- *     for (size_t i = grid_first(); i < n; i += grid_step()) y[i] = from_float<P>(2 * to_float(x[i]));
+ *     for (size_t i = grid_first(); i < n; i += grid_step())
+ *       y[i] = from_float<P>(2 * to_float(x[i]));
  *   }
  *   LAUNCH(twice<float>, blocks_for(n), BLOCK, cuda->stream, y, x, n);
  *

@@ -1,6 +1,6 @@
-/* Copies of rows of bytes: operations gather_rows and scatter_rows. `width` threads, a power of two,
- * share a row; each copies 16 or 4 bytes at a time where rows and arrays are aligned to as many.
- * Floor: 2 B bytes of traffic. */
+/* Copies of rows of bytes: operations gather_rows and scatter_rows. `width` threads, a power of
+ * two, share a row; each copies 16 or 4 bytes at a time where rows and arrays are aligned to as
+ * many. Floor: 2 B bytes of traffic. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/wide.h"
 

@@ -1,6 +1,6 @@
-/* Copies of steps: operations scatter_steps and gather_steps. `width` threads, a power of two, share
- * a step: they copy its observation, 16 bytes each at a time where rows allow it, and the words of
- * its record. */
+/* Copies of steps: operations scatter_steps and gather_steps. `width` threads, a power of two,
+ * share a step: they copy its observation, 16 bytes each at a time where rows allow it, and the
+ * words of its record. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/wide.h"
 

@@ -1,6 +1,6 @@
-/* The plugin that device "cuda" of a test is: the emulated one, which lies in the build folder beside
- * the tests. ACORN_CUDA_PLUGIN in the environment names another one, so that the same tests run on a
- * GPU. */
+/* Makes device "cuda" of a test the emulated one, whose plugin lies in the build folder beside the
+ * tests. ACORN_CUDA_PLUGIN in the environment names another one, so that the same tests run on
+ * a GPU. */
 #ifndef ACORN_TESTS_SUPPORT_EMULATED_CUDA_H
 #define ACORN_TESTS_SUPPORT_EMULATED_CUDA_H
 

@@ -110,8 +110,8 @@ static inline void testing_compare(const char *what, struct testing *got, const 
 
 /* ---- kernel sets */
 
-/* Runs a test body for the CPU device with every kernel set that this machine runs, and for the CUDA
- * device, beside a reference device. */
+/* Runs a test body for the CPU device with every kernel set that this machine runs, and for the
+ * CUDA device, beside a reference device. */
 static inline void testing_each_set(void (*body)(struct testing *t, struct testing *ref)) {
   static const char *const sets[] = {"v2", "v3", "v4"};
   int ran = 0;

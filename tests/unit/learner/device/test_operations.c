@@ -213,8 +213,8 @@ static void many_actions(struct testing *t, struct testing *ref) {
   free(expected.action);
 }
 
-/* Where rounding leaves the draw above all cumulative probabilities, the last action is not drawn if
- * it is impossible. */
+/* Where rounding leaves the draw above all cumulative probabilities, the last action is not drawn
+ * if it is impossible. */
 static void impossible_last(struct testing *t, struct testing *ref) {
   enum { B = 2000, A = 70, POSSIBLE = 60 };
   (void)ref;
