@@ -116,6 +116,7 @@ cuda: $(BUILD)/libacorn_cuda.so ## the plugin with the CUDA device; part of all 
 CUDA_ARCH := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
   -gencode arch=compute_90,code=compute_90
 CUDA_OBJ := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_SRC)) $(patsubst %.c,$(BUILD)/obj/pic/%.o,$(PLUGIN_C_SRC))
+CUDNN_HEADERS = $(shell scripts/find_cuda.sh dnn_headers)
 comma := ,
 space := $(subst ,, )
 NVCC_CXXFLAGS := -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow $(if $(WERROR),-Werror)
@@ -123,11 +124,11 @@ $(BUILD)/obj/learner/device/cuda/%.o: learner/device/cuda/%.cu
 	@$(if $(NVCC),,echo "make cuda needs nvcc: scripts/setup.sh cuda" >&2; exit 1)
 	@mkdir -p $(@D)
 	@echo "  nvcc   $<"
-	@$(NVCC) $(CPPFLAGS) -std=c++17 -O3 $(CUDA_ARCH) -Xcompiler $(subst $(space),$(comma),$(NVCC_CXXFLAGS)) \
+	@$(NVCC) $(CPPFLAGS) $(addprefix -isystem ,$(CUDNN_HEADERS)) -std=c++17 -O3 $(CUDA_ARCH) -Xcompiler $(subst $(space),$(comma),$(NVCC_CXXFLAGS)) \
 	  $(if $(WERROR),-Werror all-warnings) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 $(BUILD)/libacorn_cuda.so: $(CUDA_OBJ) Makefile
 	@echo "  link   $@"
-	@$(NVCC) -shared -cudart static -Xlinker -z,defs -o $@ $(filter %.o,$^) $(or $(shell scripts/find_cuda.sh blas),-lcublasLt)
+	@$(NVCC) -shared -cudart static -Xlinker -z,defs -o $@ $(filter %.o,$^) -Xlinker $(or $(shell scripts/find_cuda.sh blas),-lcublasLt)
 $(BUILD)/obj/pic/%.o: %.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints where a part of CUDA is: in the path or the loader's cache, in CUDA's folder, or where
 # scripts/setup.sh cuda installs it; prints nothing if it is nowhere.
-# Usage: scripts/find_cuda.sh nvcc|blas|dnn
+# Usage: scripts/find_cuda.sh nvcc|blas|dnn|dnn_headers
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
@@ -30,8 +30,13 @@ case "${1:-}" in
     ;;
   blas) library libcublasLt ;;
   dnn) library libcudnn ;;
+  dnn_headers)
+    for folder in "${folders[@]}"; do
+      [ -e "$folder/include/cudnn.h" ] && echo "$folder/include" && exit
+    done
+    ;;
   *)
-    echo "usage: scripts/find_cuda.sh nvcc|blas|dnn" >&2
+    echo "usage: scripts/find_cuda.sh nvcc|blas|dnn|dnn_headers" >&2
     exit 2
     ;;
 esac

@@ -23,7 +23,8 @@ case "${1:-}" in
   cuda)
     # The compiler comes in four parts.
     packages=(nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
-      nvidia-cuda-cccl==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cublas==13.1.0.3)
+      nvidia-cuda-cccl==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cublas==13.1.0.3
+      nvidia-cudnn-cu13==9.19.0.56)
     without="the GPU plugin cannot be built"
     ;;
   cv2)

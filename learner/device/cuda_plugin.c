@@ -43,13 +43,13 @@ static bool load_from(const char *folders, const char *library) {
   glob_t found;
   if (snprintf(pattern, sizeof(pattern), "%s/%s", folders, library) >= (int)sizeof(pattern))
     return false;
-  bool is_loaded = false;
+  void *loaded_library = NULL;
   if (glob(pattern, 0, NULL, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc && !is_loaded; i++)
-      is_loaded = dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_GLOBAL) != NULL;
+    for (size_t i = 0; i < found.gl_pathc && !loaded_library; i++)
+      loaded_library = dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_GLOBAL);
     globfree(&found);
   }
-  return is_loaded;
+  return loaded_library != NULL;
 }
 
 /* Below a folder that a variable names, or that lies at `base`. */
@@ -73,6 +73,13 @@ static bool load_library(const char *library) {
          load_below(folder, "../.venv/lib/python3*/site-packages/nvidia/*/lib", library) ||
          load_below("/usr/local/lib", "python3*/*-packages/nvidia/*/lib", library) ||
          load_below("/usr/lib", "python3*/*-packages/nvidia/*/lib", library);
+}
+
+/* A library that is loaded is found by its name alone. */
+static void *load_named(const char *library) {
+  void *found = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  if (!found && load_library(library)) found = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  return found;
 }
 
 /* "libcublas.so.13: cannot open shared object file: ..." as the name; false: another error. */
@@ -119,8 +126,10 @@ static enum status check_version(const struct device_plugin *plugin, const char 
 }
 
 static enum status load_plugin(const struct device_plugin **out, struct error *error) {
-  static const struct device_plugin_host host = {
-      .check_failed = check_failed, .give_up = check_give_up, .alloc = check_alloc};
+  static const struct device_plugin_host host = {.check_failed = check_failed,
+                                                 .give_up = check_give_up,
+                                                 .alloc = check_alloc,
+                                                 .load_library = load_named};
   char path[PATH_MAX];
   plugin_path(path);
   if (access(path, F_OK) != 0)

@@ -10,11 +10,13 @@
 /* To be raised when a struct of device.h or of this file changes. */
 enum { DEVICE_PLUGIN_VERSION = 1 };
 
-/* Functions of common/base/check.h, which the plugin calls instead of its own. */
+/* Functions that the plugin calls: the first three are those of common/base/check.h. */
 struct device_plugin_host {
   void (*check_failed)(const char *file, int line, const char *condition, const char *format, ...);
   void (*give_up)(const char *format, ...);
   void *(*alloc)(size_t count, size_t size);
+  /* As dlopen, also where the loader does not look (cuda_plugin.c); NULL: it is nowhere. */
+  void *(*load_library)(const char *name);
 };
 
 struct device_plugin {

@@ -80,7 +80,7 @@ static struct dnn *dnn_of(struct cuda *cuda) {
   struct dnn *dnn = (struct dnn *)calloc(1, sizeof *dnn);
   CHECK(dnn, "no memory");
   const char *name = CUDNN_LIBRARY;
-  void *library = name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : RTLD_DEFAULT;
+  void *library = name ? cuda_library(name) : RTLD_DEFAULT;
   dnn->present = (library || !name) && find_functions(dnn, library) &&
                  dnn->cudnnCreate(&dnn->handle) == CUDNN_STATUS_SUCCESS;
   if (dnn->present) DNN_CHECK(dnn, cudnnSetStream(dnn->handle, cuda->stream));

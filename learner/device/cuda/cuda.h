@@ -49,6 +49,9 @@ struct cuda {
 /* The device, and its GPU as the calling thread's current one: the first line of an operation. */
 struct cuda *cuda_of(struct device *d);
 
+/* A library of CUDA that the plugin is not linked with, as dlopen; NULL: it is nowhere. */
+void *cuda_library(const char *name);
+
 /* Scratch memory of the operation that is being launched: valid until the next call, so called once
  * in an operation. Not zeroed, 256-byte aligned. CHECKs that it need not grow while the stream is
  * captured. */

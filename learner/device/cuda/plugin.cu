@@ -38,6 +38,10 @@ extern "C" void *check_alloc(size_t count, size_t size) {
   return host.alloc(count, size);
 }
 
+void *cuda_library(const char *name) {
+  return host.load_library(name);
+}
+
 /* A kernel's error is met by a later call: which kernel it was a run with CUDA_LAUNCH_BLOCKING=1
  * tells. */
 void cuda_failed(const char *file, int line, const char *call, const char *name,
