@@ -316,12 +316,14 @@ void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
   end_life(pages, slot_index);
   int offset = offset_of_life(pages, slot_index);
   int past = offset > footprint ? offset - footprint : 0; /* the first span begins behind these */
-  *slot_of(pages, slot_index) =
-      (struct slot){.newest = NONE,
-                    .alive = true,
-                    .life = life,
-                    .offset = offset,
-                    .first_window = (past + stride - 1) / stride * stride + footprint - offset};
+  int64_t first = (past + stride - 1) / stride * stride + footprint - offset;
+  *slot_of(pages, slot_index) = (struct slot){.newest = NONE,
+                                              .alive = true,
+                                              .life = life,
+                                              .offset = offset,
+                                              .first_window = first,
+                                              .opens = first,
+                                              .closes = first + pages->config.window_steps};
   unlock(pages);
 }
 
@@ -395,20 +397,15 @@ static struct window closed_window(const struct pages *pages, int slot_index, in
   };
 }
 
-/* Steps from one offset to the next that is a whole number of strides from another: 1 to stride. */
-static int steps_to(int offset, int other, int stride) {
-  int behind = (other - offset) % stride;
-  return behind > 0 ? behind : behind + stride;
-}
-
-/* Rows behind an offset of a page until something begins or ends there. */
-static int rows_left(const struct pages_config *config, int offset) {
-  int left = config->page_steps - offset;
-  int to_start = steps_to(offset, config->shape.footprint, config->stride);
-  int to_close = steps_to(offset, span_steps(config), config->stride);
-  if (to_start < left) left = to_start;
-  if (to_close < left) left = to_close;
-  return left - 1;
+/* Rows behind an offset of the slot's newest page until something begins or ends there. */
+static int rows_left(const struct pages *pages, const struct slot *slot, int offset) {
+  int64_t step = pages->page[slot->newest].first_step + offset;
+  int64_t left = pages->config.page_steps - offset;
+  int to_footprint = pages->config.shape.footprint - offset;
+  if (slot->opens - step < left) left = slot->opens - step;
+  if (slot->closes - step < left) left = slot->closes - step;
+  if (to_footprint > 0 && to_footprint < left) left = to_footprint;
+  return (int)left - 1;
 }
 
 /* The step at an offset of the slot's newest page, where a window may begin or end, or both, and
@@ -418,18 +415,20 @@ static struct pages_place place_event(struct pages *pages, int slot_index, int o
   struct slot *slot = &pages->slot[slot_index];
   struct pages_cursor *cursor = &pages->rows.cursor[slot_index];
   const struct page *page = &pages->page[slot->newest];
-  int64_t since = page->first_step + offset - slot->first_window;
-  int64_t closing = since - config->window_steps;
+  int64_t step = page->first_step + offset;
   struct pages_place place = {.row = cursor->next_row++, .start = NONE};
-  if (since >= 0 && since % config->stride == 0)
+  if (step == slot->opens) {
     place.start = open_window(pages, slot_index, offset);
-  if (closing >= 0 && closing % config->stride == 0) {
+    slot->opens += config->stride;
+  }
+  if (step == slot->closes) {
     place.closes_window = true;
     place.window = closed_window(pages, slot_index, offset);
+    slot->closes += config->stride;
   }
   if (offset == config->shape.footprint && page->previous.page != NONE)
     drop_hold(pages, slot, page->previous.page);
-  cursor->left = rows_left(config, offset);
+  cursor->left = rows_left(pages, slot, offset);
   return place;
 }
 

@@ -31,8 +31,9 @@ struct slot {
   int newest; /* the page being filled; NONE before the first */
   bool alive;
   uint32_t life;
-  int offset;           /* in its page, of the life's first step */
-  int64_t first_window; /* the step that begins the life's first window */
+  int offset;            /* in its page, of the life's first step */
+  int64_t first_window;  /* the step that begins the life's first window */
+  int64_t opens, closes; /* steps that begin and that end the next windows */
 };
 
 struct list {
