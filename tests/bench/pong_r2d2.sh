@@ -26,7 +26,7 @@ whole() {
   sleep "$seconds"
   kill -TERM $launch
   wait $launch
-  awk -v rate="$(per_second env/steps "$mark")" 'BEGIN {printf "%.0f ", 4 * rate}'
+  awk -v rate="$(per_second train/env_steps "$mark")" 'BEGIN {printf "%.0f ", 4 * rate}'
   field replay/ratio "$(($(wc -l <"$work/run/metrics.jsonl") - 1))"
 }
 for ((i = 0; i < rounds; i++)); do
