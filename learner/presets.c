@@ -332,8 +332,7 @@ static bool fits(const struct preset *row, const struct learner_options *options
   return (!row->env[0] || strcmp(row->env, options->env) == 0) && lists(row->agent, options->agent);
 }
 
-/* What --preset=auto comes to where there is a choice, so that the written configuration says it.
- */
+// What --preset=auto comes to where there is a choice, so that the written configuration says it.
 static void choose_preset(struct learner_options *options) {
   const double NEEDED = 0x1.2p36; /* bytes: a replay of 8 M frames and what stands beside it */
   bool room = process_memory() >= NEEDED;
