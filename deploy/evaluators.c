@@ -12,6 +12,11 @@ int evaluators_choose(int64_t asked, int suiting, int others,
   return others > 0 || learner->deterministic || !trains(learner) ? 0 : suiting;
 }
 
+bool evaluators_give_result(int evaluators, const struct learner_options *learner) {
+  if (strcmp(learner->over, "auto") != 0) return strcmp(learner->over, "eval") == 0;
+  return evaluators > 0 && !learner->deterministic;
+}
+
 enum status evaluators_add_words(struct words *words, int evaluators, int envs_each,
                                  const struct learner_options *learner, struct error *error) {
   int64_t envs = (int64_t)evaluators * envs_each;
@@ -29,7 +34,7 @@ enum status evaluators_add_words(struct words *words, int evaluators, int envs_e
         (long long)learner->num_eval_envs, (long long)envs, evaluators, envs_each);
   if (!room_given && learner->num_eval_envs < envs)
     words_add(words, words_format("--num_eval_envs=%lld", (long long)envs));
-  if (!learner->deterministic && !options_given(&learner_options_table, learner, "over"))
-    words_add(words, "--over=eval");
+  bool over_given = options_given(&learner_options_table, learner, "over");
+  if (!over_given && evaluators_give_result(evaluators, learner)) words_add(words, "--over=eval");
   return STATUS_OK;
 }

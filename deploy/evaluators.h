@@ -13,6 +13,10 @@
 int evaluators_choose(int64_t asked, int suiting, int others,
                       const struct learner_options *learner);
 
+/* Whether the result line is over evaluation episodes: --over=eval, or evaluators run and nothing
+ * else is asked for. Training episodes explore. */
+bool evaluators_give_result(int evaluators, const struct learner_options *learner);
+
 /* Adds to the learner's words what follows from evaluators with so many environments each: room
  * for them, and that the target and the result are about their episodes from the start: a target
  * must not be reached in training before the first evaluation. Errors: INVALID: the room that was

@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "deploy/after_run.h"
+#include "deploy/evaluators.h"
 #include "deploy/launch_plan.h"
 #include "deploy/private_folder.h"
 #include "deploy/probe.h"
@@ -192,19 +193,11 @@ static int supervise(struct launch *launch) {
   return supervisor_run(&config);
 }
 
-// The result line is over evaluation episodes; training episodes explore.
-static bool is_over_evaluation(const struct launch *launch) {
-  const struct words *words = &launch->plan.arguments.learner; /* the launcher's own, too */
-  if (strcmp(launch->plan.learner.over, "eval") == 0) return true;
-  for (int i = 0; i < words->count; i++)
-    if (strcmp(words->word[i], "--over=eval") == 0) return true;
-  return false;
-}
-
 // A run that ended in order gets its learning curve, where the tree is there that draws it: of the
 // returns that the result line is over.
 static void plot(const struct launch *launch, int code) {
-  char *y = is_over_evaluation(launch) ? "--y=eval/episode_return" : "--y=train/episode_return";
+  bool over_eval = evaluators_give_result((int)launch->plan.own.evaluators, &launch->plan.learner);
+  char *y = over_eval ? "--y=eval/episode_return" : "--y=train/episode_return";
   char script[PATH_MAX + 32],
       *command[] = {script, "--if_possible", y, (char *)launch->plan.run_folder, NULL};
   snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->programs);

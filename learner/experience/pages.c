@@ -33,11 +33,6 @@ static void set_defaults(struct pages_config *config) {
   if (!config->window_steps) config->window_steps = config->page_steps;
 }
 
-/* Steps of a span but the first. */
-static int span_steps(const struct pages_config *config) {
-  return config->shape.footprint + config->window_steps;
-}
-
 /* From the first page of a window's span to the one that is being filled just before the slot's
  * next window closes: for the last span of a page. */
 int pages_needed(const struct pages_config *config) {
@@ -52,10 +47,6 @@ int pages_most_spans(const struct pages_config *config) {
   set_defaults(&full);
   int latest = full.page_steps - full.stride + full.shape.footprint % full.stride;
   return (latest + full.window_steps) / full.page_steps + 1;
-}
-
-static int starts_per_page(const struct pages *pages) {
-  return pages->config.page_steps / pages->config.stride;
 }
 
 static void create_rows(struct pages *pages) {
@@ -188,37 +179,13 @@ static void unlock(struct pages *pages) {
 
 /* ---- links between the pages of a life */
 
-static bool leads_to(const struct pages *pages, const struct link *link) {
-  return link->page != NONE && pages->page[link->page].generation == link->generation;
-}
-
 static struct link link_to(const struct pages *pages, int at) {
   return (struct link){at, at == NONE ? 0 : pages->page[at].generation};
-}
-
-/* Offset in its page that the span of a start begins at. */
-static int offset_of(const struct pages *pages, int32_t start) {
-  return start % starts_per_page(pages) * pages->config.stride;
-}
-
-static int page_of(const struct pages *pages, int32_t start) {
-  return start / starts_per_page(pages);
 }
 
 /* The start of the span that begins at an offset of a page. */
 static int32_t start_at(const struct pages *pages, int at, int offset) {
   return at * starts_per_page(pages) + offset / pages->config.stride;
-}
-
-/* The first step of a start's window. */
-static int64_t first_step_of(const struct pages *pages, int32_t start) {
-  return pages->page[page_of(pages, start)].first_step + offset_of(pages, start) +
-         pages->config.shape.footprint;
-}
-
-/* Pages behind its first one that the span of a start reaches into. */
-static int pages_behind(const struct pages *pages, int32_t start) {
-  return (offset_of(pages, start) + span_steps(&pages->config)) / pages->config.page_steps;
 }
 
 /* ---- lists */
@@ -349,12 +316,14 @@ void pages_begin_life(struct pages *pages, int slot_index, uint32_t life) {
   end_life(pages, slot_index);
   int offset = offset_of_life(pages, slot_index);
   int past = offset > footprint ? offset - footprint : 0; /* the first span begins behind these */
-  *slot_of(pages, slot_index) =
-      (struct slot){.newest = NONE,
-                    .alive = true,
-                    .life = life,
-                    .offset = offset,
-                    .first_window = (past + stride - 1) / stride * stride + footprint - offset};
+  int64_t first = (past + stride - 1) / stride * stride + footprint - offset;
+  *slot_of(pages, slot_index) = (struct slot){.newest = NONE,
+                                              .alive = true,
+                                              .life = life,
+                                              .offset = offset,
+                                              .first_window = first,
+                                              .opens = first,
+                                              .closes = first + pages->config.window_steps};
   unlock(pages);
 }
 
@@ -428,20 +397,15 @@ static struct window closed_window(const struct pages *pages, int slot_index, in
   };
 }
 
-/* Steps from one offset to the next that is a whole number of strides from another: 1 to stride. */
-static int steps_to(int offset, int other, int stride) {
-  int behind = (other - offset) % stride;
-  return behind > 0 ? behind : behind + stride;
-}
-
-/* Rows behind an offset of a page until something begins or ends there. */
-static int rows_left(const struct pages_config *config, int offset) {
-  int left = config->page_steps - offset;
-  int to_start = steps_to(offset, config->shape.footprint, config->stride);
-  int to_close = steps_to(offset, span_steps(config), config->stride);
-  if (to_start < left) left = to_start;
-  if (to_close < left) left = to_close;
-  return left - 1;
+/* Rows behind an offset of the slot's newest page until something begins or ends there. */
+static int rows_left(const struct pages *pages, const struct slot *slot, int offset) {
+  int64_t step = pages->page[slot->newest].first_step + offset;
+  int64_t left = pages->config.page_steps - offset;
+  int to_footprint = pages->config.shape.footprint - offset;
+  if (slot->opens - step < left) left = slot->opens - step;
+  if (slot->closes - step < left) left = slot->closes - step;
+  if (to_footprint > 0 && to_footprint < left) left = to_footprint;
+  return (int)left - 1;
 }
 
 /* The step at an offset of the slot's newest page, where a window may begin or end, or both, and
@@ -451,18 +415,20 @@ static struct pages_place place_event(struct pages *pages, int slot_index, int o
   struct slot *slot = &pages->slot[slot_index];
   struct pages_cursor *cursor = &pages->rows.cursor[slot_index];
   const struct page *page = &pages->page[slot->newest];
-  int64_t since = page->first_step + offset - slot->first_window;
-  int64_t closing = since - config->window_steps;
+  int64_t step = page->first_step + offset;
   struct pages_place place = {.row = cursor->next_row++, .start = NONE};
-  if (since >= 0 && since % config->stride == 0)
+  if (step == slot->opens) {
     place.start = open_window(pages, slot_index, offset);
-  if (closing >= 0 && closing % config->stride == 0) {
+    slot->opens += config->stride;
+  }
+  if (step == slot->closes) {
     place.closes_window = true;
     place.window = closed_window(pages, slot_index, offset);
+    slot->closes += config->stride;
   }
   if (offset == config->shape.footprint && page->previous.page != NONE)
     drop_hold(pages, slot, page->previous.page);
-  cursor->left = rows_left(config, offset);
+  cursor->left = rows_left(pages, slot, offset);
   return place;
 }
 
@@ -501,39 +467,16 @@ void pages_write_starts(struct pages *pages, const int32_t *start, const void *p
                       (size_t)shape->state_size * ops->real_bytes);
 }
 
-/* Row of the step that is k before the one at an offset of a page: in it, or in the one before. */
-static int64_t row_before(const struct pages *pages, int at, int offset, int k) {
-  int64_t T = pages->config.page_steps;
-  if (k <= offset) return at * T + offset - k;
-  return pages->page[at].previous.page * T + T - (k - offset);
-}
-
 int64_t pages_row_before(const struct pages *pages, int slot_index, int k) {
   int at = pages->slot[slot_index].newest;
   int64_t next = pages->rows.cursor[slot_index].next_row;
   return row_before(pages, at, (int)(next - (int64_t)at * pages->config.page_steps), k);
 }
 
-/* ---- windows */
-
-/* The page that the window's span begins in, which must have its generation. */
-static int first_page(const struct pages *pages, const struct window *window) {
-  CHECK(window->start >= 0 && window->start < pages_num_starts(pages), "window at start %d of %d",
-        window->start, pages_num_starts(pages));
-  int at = page_of(pages, window->start);
-  const struct page *page = &pages->page[at];
-  CHECK(page->generation == window->generation && page->slot == window->slot &&
-            page->life == window->life &&
-            first_step_of(pages, window->start) == (int64_t)window->first_step,
-        "the window at step %llu of slot %d is not there", (unsigned long long)window->first_step,
-        window->slot);
-  return at;
-}
-
 void pages_release(struct pages *pages, const struct window *window) {
   lock(pages);
   struct slot *slot = slot_of(pages, window->slot);
-  int at = first_page(pages, window);
+  int at = pages_first_page(pages, window);
   for (int i = pages_behind(pages, window->start);; i--) {
     int next = pages->page[at].next.page;
     drop_hold(pages, slot, at);
@@ -543,152 +486,10 @@ void pages_release(struct pages *pages, const struct window *window) {
   unlock(pages);
 }
 
-/* Where step t of a window is. */
-struct place {
-  int page, offset;
-};
-
-static struct place place_of(const struct pages *pages, const struct window *window, int t) {
-  struct place place = {first_page(pages, window),
-                        offset_of(pages, window->start) + pages->config.shape.footprint + t};
-  for (; place.offset >= pages->config.page_steps; place.offset -= pages->config.page_steps)
-    place.page = pages->page[place.page].next.page;
-  return place;
-}
-
-int64_t pages_row(const struct pages *pages, const struct window *window, int t) {
-  struct place place = place_of(pages, window, t);
-  return (int64_t)place.page * pages->config.page_steps + place.offset;
-}
-
-static bool same_shape(const struct step_shape *a, const struct step_shape *b) {
-  return a->row_stride == b->row_stride && a->action_bytes == b->action_bytes && a->box == b->box &&
-         a->statistics == b->statistics && a->state_size == b->state_size &&
-         a->footprint == b->footprint;
-}
-
-/* What the host keeps of the steps. */
-static void gather_stamps(const struct pages *pages, struct train_batch *batch, int column,
-                          const struct device_unroll *unroll) {
-  const uint64_t *stamp = pages->rows.stamp;
-  uint64_t *to = train_batch_stamp(batch, 0, column);
-  for (int s = 0; s < unroll->num_spans; to += unroll->span[s++].count)
-    memcpy(to, stamp + unroll->span[s].row, (size_t)unroll->span[s].count * sizeof(*stamp));
-}
-
-struct device_unroll pages_unroll(const struct pages *pages, const struct window *window) {
-  const struct pages_config *config = &pages->config;
-  struct place first = place_of(pages, window, 0);
-  int at = first.page, offset = first.offset;
-  struct device_unroll unroll = {
-      .depth = config->shape.footprint ? pages->rows.start_depth[window->start] : 0,
-      .previous_action = (const uint8_t *)pages->rows.start_action +
-                         (size_t)window->start * (size_t)config->shape.action_bytes};
-  for (int k = 0; k < unroll.depth; k++) unroll.before[k] = row_before(pages, at, offset, k + 1);
-  for (int left = config->window_steps + 1; left > 0; offset = 0) {
-    int room = config->page_steps - offset, count = left < room ? left : room;
-    unroll.span[unroll.num_spans].row = (int64_t)at * config->page_steps + offset;
-    unroll.span[unroll.num_spans++].count = count;
-    left -= count;
-    if (left > 0) at = pages->page[at].next.page;
-  }
-  return unroll;
-}
-
-/* The start of the slot's next window, which the window reaches. */
-static int32_t next_start(const struct pages *pages, const struct window *window) {
-  int at = page_of(pages, window->start), per_page = starts_per_page(pages);
-  bool is_last = (window->start + 1) % per_page == 0;
-  return is_last ? pages->page[at].next.page * per_page : window->start + 1;
-}
-
-/* The state of a start, into a column of states (N, S). */
-static void gather_state(const struct pages *pages, struct device *device, real *states, int column,
-                         int32_t start) {
-  size_t S = (size_t)pages->config.shape.state_size;
-  device->ops->copy(device, device_at(device, states, (size_t)column * S),
-                    device_at(device, pages->rows.start_state, (size_t)start * S), S);
-}
-
-void pages_gather(const struct pages *pages, struct device *device, struct train_batch *batch,
-                  int column, const struct window *window) {
-  const struct pages_config *config = &pages->config;
-  CHECK(batch->T == config->window_steps && same_shape(&batch->shape, &config->shape),
-        "a batch of %d steps of %zu bytes, state of %d; windows of %d, %zu, %d", batch->T,
-        batch->shape.row_stride, batch->shape.state_size, config->window_steps,
-        config->shape.row_stride, config->shape.state_size);
-  CHECK(column >= 0 && column < batch->N, "column %d of %d", column, batch->N);
-  struct device_unroll unroll = pages_unroll(pages, window);
-  gather_stamps(pages, batch, column, &unroll);
-  batch->depth[column] = unroll.depth;
-  batch->window[column] = *window;
-  struct device_steps steps = train_batch_steps(batch);
-  device->ops->gather_steps(device, &steps, batch->N, column, &pages->rows.pool, &unroll);
-  if (batch->state) gather_state(pages, device, batch->state, column, window->start);
-  if (!batch->next_state) return;
-  CHECK(batch->next_step == config->stride, "windows every %d steps, not %d", config->stride,
-        batch->next_step);
-  gather_state(pages, device, batch->next_state, column, next_start(pages, window));
-}
-
 /* ---- pages that replay */
 
 pthread_mutex_t *pages_lock(struct pages *pages) {
   return &pages->lock;
-}
-
-int pages_num_starts(const struct pages *pages) {
-  return pages->config.num_pages * starts_per_page(pages);
-}
-
-/* Whether the pages of a window's span besides the first one are there. */
-static bool is_whole(const struct pages *pages, int32_t start) {
-  const struct page *page = &pages->page[page_of(pages, start)];
-  for (int i = pages_behind(pages, start); i > 0; i--) {
-    if (!leads_to(pages, &page->next)) return false;
-    page = &pages->page[page->next.page];
-  }
-  return true;
-}
-
-bool pages_find(const struct pages *pages, int32_t start, struct window *window) {
-  const struct page *page = &pages->page[page_of(pages, start)];
-  *window = (struct window){.slot = page->slot,
-                            .life = page->life,
-                            .first_step = (uint64_t)first_step_of(pages, start),
-                            .start = start,
-                            .generation = page->generation};
-  return page->generation && is_whole(pages, start);
-}
-
-bool pages_has(const struct pages *pages, const struct window *window) {
-  const struct page *page = &pages->page[page_of(pages, window->start)];
-  return page->generation == window->generation && is_whole(pages, window->start);
-}
-
-static void add_to_page(struct pages *pages, int at, int pins) {
-  struct page *page = &pages->page[at];
-  CHECK(page->pins + pins >= 0, "page %d is not pinned: a window was unpinned twice", at);
-  page->pins += pins;
-}
-
-/* Adds to the pins of all pages that the window needs. */
-static void add_pins(struct pages *pages, const struct window *window, int pins) {
-  CHECK(pages_has(pages, window), "the window at start %d is gone", window->start);
-  int at = page_of(pages, window->start);
-  add_to_page(pages, at, pins);
-  for (int i = pages_behind(pages, window->start); i > 0; i--) {
-    at = pages->page[at].next.page;
-    add_to_page(pages, at, pins);
-  }
-}
-
-void pages_pin(struct pages *pages, const struct window *window) {
-  add_pins(pages, window, 1);
-}
-
-void pages_unpin(struct pages *pages, const struct window *window) {
-  add_pins(pages, window, -1);
 }
 
 uint64_t pages_begun(const struct pages *pages) {

@@ -60,8 +60,7 @@ struct pages_cursor {
 };
 
 /* Arrays over the pool; row = page * page_steps + offset, start = row / stride for the row of the
- * window's oldest frame. Written by the
- * owner thread only. */
+ * window's oldest frame. Written by the owner thread only. */
 struct pages_rows {
   /* on the device */
   struct device_pool pool; /* (rows), then config.spare_rows observations that are the caller's */

@@ -68,7 +68,7 @@ static bool keeps(const struct pages_file *file, int32_t start) {
 
 /* The start before it in its life; NONE. */
 static int32_t start_before(const struct pages *pages, int32_t start) {
-  int per_page = pages->config.page_steps / pages->config.stride;
+  int per_page = starts_per_page(pages);
   const struct link *previous = &pages->page[start / per_page].previous;
   if (start % per_page) return start - 1;
   bool is_there =

@@ -1,5 +1,6 @@
-/* What is known of pages, for the files that are about them: pages.c, which works with it, and
- * pages_file.c, which saves it. pages.h has what all others see. Thread: as there. */
+/* What is known of pages, for the files that are about them: pages.c, which fills them,
+ * pages_window.c, which reads windows, and pages_file.c, which saves them. pages.h has what all
+ * others see. Thread: as there. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_STATE_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_STATE_H
 
@@ -30,8 +31,9 @@ struct slot {
   int newest; /* the page being filled; NONE before the first */
   bool alive;
   uint32_t life;
-  int offset;           /* in its page, of the life's first step */
-  int64_t first_window; /* the step that begins the life's first window */
+  int offset;            /* in its page, of the life's first step */
+  int64_t first_window;  /* the step that begins the life's first window */
+  int64_t opens, closes; /* steps that begin and that end the next windows */
 };
 
 struct list {
@@ -57,5 +59,50 @@ struct pages {
 
 /* All pages are free, in the order of their numbers, and none was ever begun. */
 void pages_empty(struct pages *pages);
+
+/* ---- where the span of a window lies: see DESIGN in pages.c */
+
+/* Steps of a span but the first. */
+static inline int span_steps(const struct pages_config *config) {
+  return config->shape.footprint + config->window_steps;
+}
+
+static inline int starts_per_page(const struct pages *pages) {
+  return pages->config.page_steps / pages->config.stride;
+}
+
+static inline bool leads_to(const struct pages *pages, const struct link *link) {
+  return link->page != NONE && pages->page[link->page].generation == link->generation;
+}
+
+/* Offset in its page that the span of a start begins at. */
+static inline int offset_of(const struct pages *pages, int32_t start) {
+  return start % starts_per_page(pages) * pages->config.stride;
+}
+
+static inline int page_of(const struct pages *pages, int32_t start) {
+  return start / starts_per_page(pages);
+}
+
+/* The first step of a start's window. */
+static inline int64_t first_step_of(const struct pages *pages, int32_t start) {
+  return pages->page[page_of(pages, start)].first_step + offset_of(pages, start) +
+         pages->config.shape.footprint;
+}
+
+/* Pages behind its first one that the span of a start reaches into. */
+static inline int pages_behind(const struct pages *pages, int32_t start) {
+  return (offset_of(pages, start) + span_steps(&pages->config)) / pages->config.page_steps;
+}
+
+/* Row of the step that is k before the one at an offset of a page: in it, or in the one before. */
+static inline int64_t row_before(const struct pages *pages, int at, int offset, int k) {
+  int64_t T = pages->config.page_steps;
+  if (k <= offset) return at * T + offset - k;
+  return pages->page[at].previous.page * T + T - (k - offset);
+}
+
+/* The page that the window's span begins in, which must have its generation. */
+int pages_first_page(const struct pages *pages, const struct window *window);
 
 #endif

@@ -54,9 +54,14 @@ static void add_return(struct line *line, const char *word, double mean) {
     add(line, "%s -", word);
 }
 
+/* Of a replay that training has started from. */
+static bool has_ratio(const struct wire_status *status) {
+  return status->replay_windows_needed && isfinite(status->replay_ratio);
+}
+
 /* Until training starts; short_number has too few digits for a count that is waited for. */
 static void add_replay(struct line *line, const struct wire_status *status) {
-  if (!status->replay_windows_needed || isfinite(status->replay_ratio)) return;
+  if (!status->replay_windows_needed || has_ratio(status)) return;
   add(line, "replay %llu of %llu", (unsigned long long)status->replay_windows,
       (unsigned long long)status->replay_windows_needed);
 }
@@ -77,7 +82,10 @@ void live_format(char *text, size_t bytes, const struct wire_status *status,
   add_replay(&line, status);
   if (status->late_environments) add(&line, "%d late", status->late_environments);
   if (stats) add(&line, "loss %.4f", stats->losses.total);
-  if (stats) add(&line, "lag %.1f", stats->lag_updates);
+  if (has_ratio(status))
+    add(&line, "replay ratio %.2f", status->replay_ratio);
+  else if (stats)
+    add(&line, "lag %.1f", stats->lag_updates);
   if (isfinite(status->batch_rows)) add(&line, "batch %.0f rows", status->batch_rows);
   if (stats && isfinite(stats->losses.entropy)) add(&line, "entropy %.3f", stats->losses.entropy);
   if (!evaluates && isfinite(status->eval_return_mean))

@@ -14,13 +14,6 @@ has_bf16 || deep=float32
 
 ours() { build/tests/bench/bench_env atari '{}' "$steps" | awk '{print 4e6 / $2}'; }
 theirs() { .venv/bin/python tests/bench/step_atari.py "$1" "$steps" 2>/dev/null; }
-# two COMMAND...: the frames per second of both processes together.
-two() {
-  "$@" >"$work/1" &
-  "$@" >"$work/2"
-  wait
-  cat "$work/1" "$work/2" | awk '{sum += $1} END {print NR == 2 ? sum : "failed"}'
-}
 # whole --flag=value...: trained frames per second of a run.
 whole() {
   rm -rf "$work/run"

@@ -71,6 +71,14 @@ ratio() {
   awk -v a="$1" -v b="$2" 'BEGIN {printf "%.3f\n", b ? a / b : 0}'
 }
 
+# two COMMAND...: runs it twice at once; the sum of the numbers that both print.
+two() {
+  "$@" >"$work/1" &
+  "$@" >"$work/2"
+  wait
+  cat "$work/1" "$work/2" | awk '{sum += $1} END {print NR == 2 ? sum : "failed"}'
+}
+
 # row WHAT VALUE MUST: a line of the table, with a verdict. MUST is ">= x", "<= x" or "reported".
 row() {
   local verdict

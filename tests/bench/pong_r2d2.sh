@@ -8,12 +8,7 @@ rounds=${1:-3} seconds=${2:-30} steps=5000
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 scripts/setup.sh atari && need gymnasium || exit 1
 echo "machine: $(machine)"
-emulator() {
-  .venv/bin/python tests/bench/step_atari.py act "$steps" >"$work/1" 2>/dev/null &
-  .venv/bin/python tests/bench/step_atari.py act "$steps" >"$work/2" 2>/dev/null
-  wait
-  cat "$work/1" "$work/2" | awk '{sum += $1} END {print NR == 2 ? sum : "failed"}'
-}
+emulator() { .venv/bin/python tests/bench/step_atari.py act "$steps" 2>/dev/null; }
 # Frames per second from when the replay is filled on; with the ratio measured.
 whole() {
   rm -rf "$work/run"
@@ -26,11 +21,11 @@ whole() {
   sleep "$seconds"
   kill -TERM $launch
   wait $launch
-  awk -v rate="$(per_second env/steps "$mark")" 'BEGIN {printf "%.0f ", 4 * rate}'
+  awk -v rate="$(per_second train/env_steps "$mark")" 'BEGIN {printf "%.0f ", 4 * rate}'
   field replay/ratio "$(($(wc -l <"$work/run/metrics.jsonl") - 1))"
 }
 for ((i = 0; i < rounds; i++)); do
-  line="$(emulator) $(whole)"
+  line="$(two emulator) $(whole)"
   echo "emulator alone, whole path, replay ratio: $line"
   echo "$line" >>"$work/rounds"
 done

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/check.h"
 #include "tests/unit/learner/experience/history.h"
 
 enum {
