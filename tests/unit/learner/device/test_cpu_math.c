@@ -59,7 +59,7 @@ static void layer_tanh(struct testing *cpu, struct testing *ref) {
   (void)ref;
   enum { O = 67, BLOCKS = 6000 };
   float host[O], y[O], zero = 0;
-  real *w = testing_room(cpu, O), *b = testing_room(cpu, O), *out = testing_room(cpu, O);
+  real *w = testing_zeros(cpu, O), *b = testing_room(cpu, O), *out = testing_room(cpu, O);
   real *x = testing_upload(cpu, &zero, 1);
   for (int i = 0; i < BLOCKS; i++) {
     for (int k = 0; k < O; k++) host[k] = -10 + 20 * (float)(i * O + k) / (float)(BLOCKS * O);
@@ -79,7 +79,7 @@ static void lstm_gates(struct testing *cpu, struct testing *ref) {
   const uint8_t first = 1;
   const uint8_t *reset = testing_bytes(cpu, &first, 1);
   real *gates_d = testing_room(cpu, 4 * H), *h = testing_room(cpu, H), *c = testing_room(cpu, H);
-  real *wh = testing_room(cpu, 4 * H * H), *start = testing_room(cpu, H);
+  real *wh = testing_zeros(cpu, 4 * H * H), *start = testing_zeros(cpu, H);
   for (int i = 0; i < BLOCKS; i++) {
     for (int k = 0; k < 4 * H; k++)
       gates[k] = -20 + 40 * (float)(i * 4 * H + k) / (float)(BLOCKS * 4 * H);

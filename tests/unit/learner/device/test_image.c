@@ -126,7 +126,7 @@ static void weights_may_change(struct testing *cpu, struct testing *ref) {
   float *w = testing_floats(&random, weights_count(&v), 1), zero[16] = {0}, once[2], twice[2];
   real *image = testing_upload(cpu, x, read_count(&v, 1)), *b = testing_upload(cpu, zero, 16),
        *weights = testing_upload(cpu, w, weights_count(&v)),
-       *other = testing_room(cpu, weights_count(&v)), *y = testing_room(cpu, written(&v, 1));
+       *other = testing_zeros(cpu, weights_count(&v)), *y = testing_room(cpu, written(&v, 1));
   ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, &v, 1);
   ops->download(d, once, y, 2);
   ops->conv_forward(d, y, image, other, b, NULL, ACTIVATION_NONE, &v, 1);

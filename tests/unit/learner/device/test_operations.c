@@ -243,7 +243,7 @@ static float *run_optimisers(struct testing *t, size_t from, size_t P) {
   uint64_t random = P;
   size_t n = from + P + 1;
   float *x = testing_floats(&random, 2 * n, 1);
-  real *p = testing_upload(t, x, n), *first = testing_room(t, n), *second = testing_room(t, n),
+  real *p = testing_upload(t, x, n), *first = testing_zeros(t, n), *second = testing_zeros(t, n),
        *g = testing_upload(t, x + n, n), *norm = poisoned(t, 1);
   struct device *d = t->device;
   d->ops->global_norm(d, norm, device_at(d, g, from), P);

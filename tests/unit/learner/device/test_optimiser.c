@@ -11,8 +11,8 @@ struct arrays {
 };
 
 static struct arrays upload_start(struct testing *t, const float *start, size_t P) {
-  struct arrays a = {testing_upload(t, start, P), testing_room(t, P),
-                     testing_room(t, P),          testing_room(t, P),
+  struct arrays a = {testing_upload(t, start, P), testing_zeros(t, P),
+                     testing_zeros(t, P),         testing_room(t, P),
                      testing_room(t, 1),          testing_bytes_room(t, sizeof *a.schedule)};
   return a;
 }

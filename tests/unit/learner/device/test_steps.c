@@ -20,8 +20,8 @@ static void check_rows(struct testing *t) {
   static const uint8_t gathered[3][3] = {{7, 8, 9}, {0, 0, 0}, {1, 2, 3}};
   static const uint8_t scattered[4][3] = {{7, 8, 9}, {0, 0, 0}, {1, 2, 3}, {0, 0, 0}};
   const struct device_ops *ops = t->device->ops;
-  void *x = testing_bytes(t, host, sizeof host), *y = testing_bytes_room(t, 12);
-  void *z = testing_bytes_room(t, 12);
+  void *x = testing_bytes(t, host, sizeof host), *y = testing_bytes_zeros(t, 12);
+  void *z = testing_bytes_zeros(t, 12);
   int32_t *rows = testing_bytes(t, row, sizeof row);
   ops->gather_rows(t->device, y, x, rows, 3, 3);
   compare_bytes("gather_rows", t, y, gathered, sizeof gathered);
@@ -65,8 +65,8 @@ static struct filed filed_steps(void) {
 static struct device_pool pool_for(struct testing *t, int statistics, int action_bytes,
                                    size_t stride, int rows, uint8_t no_action) {
   size_t record = device_record_bytes(statistics, action_bytes);
-  return (struct device_pool){.observation = testing_bytes_room(t, (size_t)rows * stride),
-                              .record = testing_bytes_room(t, (size_t)rows * record),
+  return (struct device_pool){.observation = testing_bytes_zeros(t, (size_t)rows * stride),
+                              .record = testing_bytes_zeros(t, (size_t)rows * record),
                               .row_stride = stride,
                               .record_bytes = record,
                               .statistics = statistics,
@@ -118,13 +118,13 @@ static void check_gather(struct testing *t) {
   enum { T = 3, N = 2, FOOTPRINT = 1, BATCH = (T + 1) * N };
   struct filed f = filed_steps();
   struct device_pool pool = file_steps(t, &f);
-  uint8_t *observation = testing_bytes_room(t, (FOOTPRINT * N + BATCH) * STRIDE);
+  uint8_t *observation = testing_bytes_zeros(t, (FOOTPRINT * N + BATCH) * STRIDE);
   struct device_steps to = {.observation = observation + FOOTPRINT * N * STRIDE,
-                            .reward = testing_bytes_room(t, BATCH * 4),
-                            .flags = testing_bytes_room(t, BATCH),
-                            .statistics = testing_bytes_room(t, BATCH * 8),
-                            .action = testing_bytes_room(t, BATCH * 8),
-                            .previous_action = testing_bytes_room(t, BATCH * 8)};
+                            .reward = testing_bytes_zeros(t, BATCH * 4),
+                            .flags = testing_bytes_zeros(t, BATCH),
+                            .statistics = testing_bytes_zeros(t, BATCH * 8),
+                            .action = testing_bytes_zeros(t, BATCH * 8),
+                            .previous_action = testing_bytes_zeros(t, BATCH * 8)};
   struct device_unroll unroll = {
       .num_spans = 2,
       .span = {{ROW[2], T}, {ROW[5], 1}},
