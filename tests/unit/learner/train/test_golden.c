@@ -2,6 +2,7 @@
  * gradient of the V-trace loss, parameters after three steps of Adam. Everything that goes in
  * follows from a hash that make.py computes too. */
 #include "tests/unit/learner/train/fixture.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 enum { GOLDEN_A = 4, GOLDEN_T = 4, GOLDEN_N = 3, GOLDEN_ROWS = (GOLDEN_T + 1) * GOLDEN_N };
 enum {
@@ -70,8 +71,7 @@ static void open_network(struct golden *g, const char *name, const char *device,
   g->device = fixture_device(device);
 }
 
-static void fill_images(struct golden *g) {
-  struct train_batch *b = g->batch;
+static void fill_images(const struct golden *g, struct train_batch *b) {
   size_t pixels = (size_t)(g->size * g->size);
   uint32_t stream = STREAM_IMAGES + (uint32_t)g->images;
   for (size_t row = 0; row < GOLDEN_ROWS; row++)
@@ -90,9 +90,10 @@ static void fill_images(struct golden *g) {
 static void fill_batch(struct golden *g) {
   struct step_shape shape = discrete_shape(network_inputs(g->network)->row_stride,
                                            network_state_size(g->network), g->stack - 1);
-  struct train_batch *b = g->batch = train_batch_create(g->device, GOLDEN_T, GOLDEN_N, &shape);
+  struct host_batch host = host_batch_create(GOLDEN_T, GOLDEN_N, &shape);
+  struct train_batch *b = host.batch;
   int32_t *action = b->action, *previous_action = b->previous_action;
-  fill_images(g);
+  fill_images(g, b);
   for (size_t i = 0; i < GOLDEN_ROWS; i++) {
     b->flags[i] = FLAGS[i];
     *train_batch_stamp(b, (int)i / GOLDEN_N, (int)i % GOLDEN_N) = step_stamp(0, FLAGS[i]);
@@ -103,10 +104,12 @@ static void fill_batch(struct golden *g) {
                          : i < GOLDEN_N        ? (int32_t)(hash(STREAM_PREVIOUS, i) % GOLDEN_A)
                                                : action[i - GOLDEN_N];
   }
-  for (size_t i = 0; i < (size_t)(GOLDEN_N * b->shape.state_size); i++) {
-    float x = number(STREAM_STATES, i);
-    g->device->ops->upload(g->device, device_at(g->device, b->state, i), &x, 1);
-  }
+  float *state = (float *)b->state;
+  for (size_t i = 0; i < (size_t)(GOLDEN_N * b->shape.state_size); i++)
+    state[i] = number(STREAM_STATES, i);
+  g->batch = train_batch_create(g->device, GOLDEN_T, GOLDEN_N, &shape);
+  host_batch_write(&host, g->device, g->batch);
+  host_batch_destroy(&host);
 }
 
 /* The deviation falls with the number of inputs, in powers of two. */
@@ -183,10 +186,11 @@ static void compare_heads(struct golden *g, const struct update *update) {
   struct network_workspace *workspace =
       network_workspace_create(g->network, g->device, GOLDEN_ROWS, false);
   struct device_inputs inputs = fixture_batch_inputs(g->network, g->batch);
-  int32_t frame[GOLDEN_ROWS * 16];
-  if (g->stack > 1) update_stack_frames(frame, g->batch, g->stack);
+  struct device_shared frame = device_share(g->device, GOLDEN_ROWS * 16 * sizeof(int32_t));
+  if (g->stack > 1) update_stack_frames(frame.host, g->batch, g->stack);
+  device_shared_upload(g->device, &frame);
   inputs.history = g->batch->history;
-  inputs.frame = frame;
+  inputs.frame = frame.memory;
   struct network_outputs out;
   float head[GOLDEN_ROWS * (GOLDEN_A + 1)];
   network_forward(workspace, &out, NULL, update_parameters(update), &inputs, g->batch->state,
@@ -200,6 +204,7 @@ static void compare_heads(struct golden *g, const struct update *update) {
                (double)head[i], expected);
   }
   network_workspace_destroy(workspace);
+  device_unshare(g->device, &frame);
 }
 
 /* Tolerances of the heads, of the gradient, and of what comes after the first step. */
@@ -252,6 +257,21 @@ static void the_cpu_computes_the_deep_network_as_pytorch_does(void **state) {
   check_case("impala_deep_lstm", "cpu", 1e-4, 5e-2, 5e-2);
 }
 
+static void cuda_computes_what_pytorch_computes(void **state) {
+  (void)state;
+  emulated_cuda_use();
+  check_case("impala_shallow_lstm", "cuda", 1e-4, 1e-4, 1e-4);
+  check_case("impala_shallow_stack", "cuda", 1e-4, 1e-4, 1e-4);
+  check_case("nature_lstm", "cuda", 1e-4, 1e-4, 1e-4);
+  check_case("nature_stack", "cuda", 1e-4, 1e-4, 1e-4);
+}
+
+static void cuda_computes_the_deep_network_as_pytorch_does(void **state) {
+  (void)state;
+  emulated_cuda_use();
+  check_case("impala_deep_stack", "cuda", 1e-4, 1e-4, 1e-2);
+}
+
 /* The files hold 12 digits, what comes out of an update has a float's 7. */
 static void the_reference_computes_what_pytorch_computes(void **state) {
   (void)state;
@@ -264,6 +284,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_cpu_computes_what_pytorch_computes),
       cmocka_unit_test(the_cpu_computes_the_deep_network_as_pytorch_does),
+      cmocka_unit_test(cuda_computes_what_pytorch_computes),
+      cmocka_unit_test(cuda_computes_the_deep_network_as_pytorch_does),
       cmocka_unit_test(the_reference_computes_what_pytorch_computes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

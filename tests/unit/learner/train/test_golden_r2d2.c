@@ -5,6 +5,7 @@
 #include "learner/algorithms.h"
 #include "learner/options.h"
 #include "tests/unit/learner/network/fixture.h"
+#include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/golden_cases.h"
 
 enum { BURN_IN = 4, T = 6, N = 3, A = 3, H = 6, OBSERVATION = 4 };
@@ -94,7 +95,8 @@ static real *make_parameters(struct device *d, const struct network *network,
 
 static struct train_batch *make_batch(struct device *d) {
   struct step_shape shape = discrete_shape(OBSERVATION * sizeof(float), 2 * H, 0);
-  struct train_batch *b = train_batch_create(d, BURN_IN + T, N, &shape);
+  struct host_batch host = host_batch_create(BURN_IN + T, N, &shape);
+  struct train_batch *b = host.batch;
   int32_t *action = b->action, *previous_action = b->previous_action;
   float *observation = (float *)(void *)b->observation;
   for (size_t i = 0; i < ROWS * OBSERVATION; i++) observation[i] = number(STREAM_OBSERVATION, i);
@@ -106,14 +108,15 @@ static struct train_batch *make_batch(struct device *d) {
                          : i < N               ? (int32_t)(hash(STREAM_PREVIOUS, i) % A)
                                                : action[i - N];
   }
-  for (size_t i = 0; i < N * 2 * H; i++) {
-    float x = number(STREAM_STATE, i);
-    d->ops->upload(d, device_at(d, b->state, i), &x, 1);
-  }
-  float *weight = b->weight.host;
+  float *state = (float *)b->state;
+  for (size_t i = 0; i < N * 2 * H; i++) state[i] = number(STREAM_STATE, i);
+  struct train_batch *batch = train_batch_create(d, BURN_IN + T, N, &shape);
+  host_batch_write(&host, d, batch);
+  host_batch_destroy(&host);
+  float *weight = batch->weight.host;
   for (size_t n = 0; n < N; n++) weight[n] = (number(STREAM_WEIGHT, n) + 1) / 2;
-  device_shared_upload(d, &b->weight);
-  return b;
+  device_shared_upload(d, &batch->weight);
+  return batch;
 }
 
 /* ---- comparison: each number to a part of its array's largest */
@@ -129,16 +132,18 @@ static void compare(const struct golden_cases *golden, const struct device *d, c
                got[i], expected[i]);
 }
 
-/* Devices whose memory is the host's. */
-static void compare_reals(const struct golden_cases *golden, const struct device *d,
-                          const char *name, const real *x, size_t n, double tolerance) {
+static void compare_reals(const struct golden_cases *golden, struct device *d, const char *name,
+                          const real *x, size_t n, double tolerance) {
+  void *reals = check_alloc(n, d->ops->real_bytes);
   double *got = check_alloc(n, sizeof(*got));
-  assert_true(d->ops->unified);
+  d->ops->download_bytes(d, reals, x, n * d->ops->real_bytes);
+  d->ops->finish(d);
   for (size_t i = 0; i < n; i++)
-    got[i] = d->ops->real_bytes == sizeof(double) ? ((const double *)x)[i]
-                                                  : (double)((const float *)x)[i];
+    got[i] = d->ops->real_bytes == sizeof(double) ? ((const double *)reals)[i]
+                                                  : (double)((const float *)reals)[i];
   compare(golden, d, name, got, n, tolerance);
   free(got);
+  free(reals);
 }
 
 static void compare_gradient(const struct golden_cases *golden, struct device *d,
@@ -155,6 +160,8 @@ static void compare_gradient(const struct golden_cases *golden, struct device *d
 /* Priorities are floats on every device. */
 static void compare_priorities(const struct golden_cases *golden, struct device *d,
                                const struct train_batch *batch, double tolerance) {
+  device_shared_download(d, &batch->priority, batch->priority.bytes);
+  d->ops->finish(d);
   const float *priority = batch->priority.host;
   double got[N];
   for (int n = 0; n < N; n++) got[n] = (double)priority[n];
@@ -205,6 +212,8 @@ static void the_devices_compute_what_pytorch_computes(void **state) {
   (void)state;
   check("cpu", 1e-5);
   check("ref", 1e-5);
+  emulated_cuda_use();
+  check("cuda", 1e-5);
 }
 
 static void the_reference_in_double_is_closer(void **state) {
