@@ -100,16 +100,27 @@ $(BUILD)/status: $(BUILD)/obj/deploy/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BAS
 $(BUILD)/task: $(BUILD)/obj/deploy/task.o $(ALL_LIBS)
 # Libraries beside a program come first (make bundle). The old kind of path, rpath, also holds for what those
 # libraries load.
-BESIDE := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib'
+BESIDE = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/$(subst $(space),/,$(foreach folder,$(subst /, ,$(@D)),..))/lib'
 EXTRA_OBJ := $(if $(filter alloc,$(MODE)),$(BUILD)/obj/tests/alloc/wrap.o)
 $(PROGRAMS): $(EXTRA_OBJ) Makefile
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS) \
 	  $(if $(filter $(LIB_LEARNER),$^),$(LIBS_kernels))
 
+# What scripts/gpu_check.sh runs besides: the tests that compare devices, and a benchmark. A bundle with the
+# plugin has them, where libcmocka is.
+GPU_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(filter-out %/test_cuda_plugin.c,$(shell \
+  grep -lE 'emulated_cuda_(use|create)|testing_cuda|testing_each_' $(UNIT_SRC))))
+GPU_CHECK := $(GPU_TESTS) $(BUILD)/tests/bench/bench_device
+.PHONY: gpu-check list-gpu-check
+gpu-check: $(PROGRAMS) $(GPU_CHECK) $(if $(NVCC),cuda) ## what scripts/gpu_check.sh runs
+list-gpu-check:
+	@printf '%s\n' $(GPU_TESTS)
+
+BUNDLED := $(PROGRAMS) $(if $(NVCC),$(BUILD)/libacorn_cuda.so $(if $(wildcard /usr/include/cmocka.h),$(GPU_CHECK)))
 bundle: $(BUILD)/bundle/acorn.tar.gz ## build/bundle/acorn: programs with their libraries, for other distributions
-$(BUILD)/bundle/acorn.tar.gz: $(PROGRAMS) $(if $(NVCC),$(BUILD)/libacorn_cuda.so) run_local.sh LICENSE scripts/lib.sh scripts/bundle.sh $(wildcard deploy/*.sh)
-	@scripts/bundle.sh $(PROGRAMS) $(if $(NVCC),$(BUILD)/libacorn_cuda.so)
+$(BUILD)/bundle/acorn.tar.gz: $(BUNDLED) run_local.sh LICENSE $(wildcard deploy/*.sh scripts/*.sh scripts/*.py tests/bench/lib.sh)
+	@scripts/bundle.sh $(BUNDLED)
 
 # The CUDA plugin, for each architecture from Ampere on: code for two, and PTX that later ones compile.
 cuda: $(BUILD)/libacorn_cuda.so ## the plugin with the CUDA device; part of all where nvcc is found
@@ -238,11 +249,11 @@ TEST_COMMON := $(call obj,$(call src,tests/unit/support/*.c))
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(OTHER_PLUGINS)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
-	@$(CC) $(LDFLAGS) $(WRAP_UNIT) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
+	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP_UNIT) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
 $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
-	@$(CC) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
+	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
 PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) deploy/after/run_log.c deploy/status_view.c)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)

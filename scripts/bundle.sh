@@ -39,17 +39,26 @@ copy_terms() {
   done
 }
 
+# What scripts/gpu_check.sh needs besides the programs.
+copy_check() {
+  cp scripts/{gpu_check,find_cuda,run_units}.sh scripts/bench_torch_gpu.py "$bundle/scripts"
+  cp --parents tests/bench/lib.sh tests/golden/*/*.txt "$bundle"
+  git describe --always --dirty >"$bundle/COMMIT" 2>/dev/null || echo unknown >"$bundle/COMMIT"
+}
+
 rm -rf "$bundle"
 mkdir -p "$bundle/build" "$bundle/lib/terms" "$bundle/deploy" "$bundle/scripts"
-cp "$@" "$bundle/build"
+(cd build && cp --parents "${@#build/}" ../"$bundle/build")
 mapfile -t paths < <(libraries "$@")
 cp -L "${paths[@]}" "$bundle/lib"
-strip "$bundle"/build/* "$bundle"/lib/*.so*
+mapfile -t files < <(find "$bundle/build" "$bundle/lib" -type f)
+strip "${files[@]}"
 copy_terms "${paths[@]}"
 cp deploy/*.sh "$bundle/deploy"
 cp scripts/lib.sh "$bundle/scripts"
+if [ -e "$bundle/build/tests" ]; then copy_check; fi
 cp run_local.sh LICENSE "$bundle"
-needs=$(needed_libc "$bundle"/build/* "$bundle"/lib/*.so*)
+needs=$(needed_libc "${files[@]}")
 echo "needs ${needs/_/ } or newer, x86-64-v2; the libraries in lib/ come from $(
   . /etc/os-release
   echo "$PRETTY_NAME"
@@ -61,6 +70,7 @@ build/checkpoint RUN do without them: --help says more.
 
 build/libacorn_cuda.so, if it is there, is for --device=cuda. It needs NVIDIA's driver, and CUDA's
 libraries in LD_LIBRARY_PATH, in CUDA_HOME or /usr/local/cuda, or in pip's folders (nvidia-cublas).
+scripts/gpu_check.sh, if it is there, tests and measures it on this machine's GPU.
 TEXT
 tar -C build/bundle -czf build/bundle/acorn.tar.gz acorn
 echo "$bundle: $(du -sh "$bundle" | cut -f 1), ${#paths[@]} libraries;" \

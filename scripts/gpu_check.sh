@@ -1,0 +1,379 @@
+#!/usr/bin/env bash
+# Tests and measures the CUDA device on this machine's GPU, in the source tree (it builds what is
+# missing) or in an unpacked bundle (make bundle). Each part ends within 9 minutes, prints a table
+# and writes it as markdown, for docs/gpu.md, to build/gpu_check/PART.md.
+#   test   device tests against the reference, compute-sanitizer, the same seed twice, a run that
+#          learns
+#   bench  updates and inference, how busy the GPU is, bytes to it for each step, whole runs
+#   torch  updates and inference beside PyTorch's best (PYTHON names a Python that has PyTorch)
+# --quick   few steps and small networks: shows that the script works, and measures nothing
+# --pong    bench measures Pong's time to a mean of 18, and nothing else (needs ale-py)
+# --device  another device than cuda, with --quick
+# Exit code 1: a must was missed; 2: it could not run, as where there is no GPU.
+# Usage: scripts/gpu_check.sh [test|bench|torch] [--quick] [--pong] [--device=NAME]
+set -u
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
+offer_help "$@"
+. "$root/tests/bench/lib.sh"
+part=test quick='' pong='' device=cuda
+for word in "$@"; do
+  case "$word" in
+    test | bench | torch) part=$word ;;
+    --quick) quick=1 ;;
+    --pong) pong=1 part=bench ;;
+    --device=*) device=${word#*=} ;;
+    *)
+      print_head >&2
+      exit 2
+      ;;
+  esac
+done
+bench=build/tests/bench/bench_device
+report=build/gpu_check/$part.md
+code=0
+end=$((SECONDS + 525))
+
+# ---- the report
+
+say() { printf '%s\n' "$*" | tee -a "$report"; }
+
+# figure WHAT VALUE MUST [WHY]: a row, as row() of tests/bench/lib.sh; without a value "not run",
+# and why.
+figure() {
+  local verdict line
+  if [ -z "$2" ]; then
+    printf '%-66s %12s   must %-12s %s\n' "$1" "not run" "$3" "${4:-}"
+    printf '| %s | not run | %s | %s |\n' "$1" "$3" "${4:-}" >>"$report"
+    return
+  fi
+  line=$(row "$1" "$2" "$3") || [ -n "$quick" ] || code=1
+  printf '%s\n' "$line"
+  case "$line" in
+    *MISSED) verdict=missed ;;
+    *ok) verdict=pass ;;
+    *) verdict=reported ;;
+  esac
+  printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "${quick:+quick, not measured: }$verdict" >>"$report"
+}
+
+# check WHAT COMMAND...: a row of something that passes or fails.
+check() {
+  local what=$1
+  shift
+  if "$@"; then figure "$what" 1 ">= 1"; else figure "$what" 0 ">= 1"; fi
+}
+
+# within SECONDS COMMAND...: bounded by that, and by what is left of this part.
+within() {
+  local left=$((end - SECONDS)) limit=$1
+  shift
+  [ "$left" -lt "$limit" ] && limit=$left
+  [ "$limit" -gt 0 ] || return 124
+  timeout -k 5 "$limit" "$@"
+}
+
+commit() {
+  if [ -e COMMIT ]; then cat COMMIT; else git describe --always --dirty 2>/dev/null; fi
+}
+
+library() {
+  local path
+  path=$(scripts/find_cuda.sh "$1")
+  [ -n "$path" ] && readlink -f "$path"
+}
+
+describe() {
+  local gpu
+  gpu=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null)
+  mkdir -p "${report%/*}"
+  : >"$report"
+  say "### gpu_check.sh $part, $(date -u '+%Y-%m-%d %H:%M') UTC, commit $(commit)"
+  say ""
+  say "Machine: $(machine). GPU and driver: ${gpu:-none}. Device: $1."
+  say "cuBLAS: $(library blas || echo "not found"). cuDNN: $(library dnn || echo "not found")."
+  say ""
+  printf '| what | value | must | verdict |\n|---|---|---|---|\n' >>"$report"
+}
+
+# ---- what there is
+
+# In a bundle everything is there.
+build_here() {
+  [ -e Makefile ] || return 0
+  (. scripts/lib.sh && scripts/setup.sh test && build gpu-check) || exit 2
+  [ "$device" != cuda ] || [ -e "${ACORN_CUDA_PLUGIN:-build/libacorn_cuda.so}" ] || {
+    echo "gpu_check.sh: there is no build/libacorn_cuda.so: scripts/setup.sh cuda, then make" >&2
+    exit 2
+  }
+}
+
+# pip's folders with CUDA's libraries: those of .venv, or of the Python that is at hand.
+find_libraries() {
+  local folder python=${PYTHON:-python3}
+  export ACORN_CUDA_PLUGIN=${ACORN_CUDA_PLUGIN:-$PWD/build/libacorn_cuda.so}
+  for folder in "${VIRTUAL_ENV:-}" .venv "$("$python" -c 'import sys; print(sys.prefix)' 2>&1)"; do
+    compgen -G "$folder/lib/python3*/site-packages/nvidia/*/lib" >/dev/null || continue
+    VIRTUAL_ENV=$(readlink -f "$folder")
+    export VIRTUAL_ENV
+    break
+  done
+  ACORN_CUPTI=$(scripts/find_cuda.sh cupti)
+  export ACORN_CUPTI
+}
+
+tests() {
+  if [ -e Makefile ]; then make -s list-gpu-check; else find build/tests/unit -name 'test_*'; fi
+}
+
+# Prints how the device describes itself; without one the script ends.
+open_device() {
+  local line
+  line=$("$bench" train 0 --env=cartpole --device="$device" 2>&1) || {
+    echo "gpu_check.sh: $(tail -n 1 <<<"$line")" >&2
+    exit 2
+  }
+  sed -n 's/.*device="\([^"]*\)".*/\1/p' <<<"$line"
+}
+
+# ---- runs
+
+# learn FOLDER WORDS...: a whole run, whose last line is its result.
+learn() {
+  local folder=$1
+  shift
+  rm -rf "${work:?}/$folder"
+  within 240 build/launch "$@" --device="$device" --seed=1 --no_tensorboard --no_plot \
+    --logdir="$work/$folder" >"$work/$folder.out" 2>"$work/$folder.err" </dev/null ||
+    tail -n 3 "$work/$folder.err"
+}
+
+# rate SECONDS KEY WORDS...: how fast a total of the metrics grows in a run that goes on for so
+# long.
+rate() {
+  local seconds=$1 key=$2 launch mark
+  shift 2
+  rm -rf "$work/run"
+  build/launch "$@" --device="$device" --seed=1 --no_tensorboard --no_plot --total_steps=1e12 \
+    --metrics_secs=0.5 --logdir="$work/run" >"$work/out" 2>"$work/err" </dev/null &
+  launch=$!
+  sleep $((quick ? 3 : 12))
+  mark=$(wc -l <"$work/run/metrics.jsonl")
+  sleep "$seconds"
+  kill -TERM $launch
+  wait $launch
+  per_second "$key" "$mark"
+}
+
+# ---- test
+
+# Each a program that compares devices, or the CUDA device with what is known.
+test_devices() {
+  local programs line
+  mapfile -t programs < <(tests)
+  [ -z "$quick" ] || programs=(build/tests/unit/learner/device/test_trace)
+  UNIT_JOBS=4 UNIT_SECONDS=150 within 240 scripts/run_units.sh "${programs[@]}" >"$work/units"
+  tail -n 40 "$work/units"
+  line=$(tail -n 1 "$work/units")
+  read -r passed failed < <(sed -E 's/^([0-9]+) passed, ([0-9]+) failed.*/\1 \2/' <<<"$line")
+  figure "device tests that fail, of $((passed + failed))" "$failed" "<= 0"
+}
+
+# sanitize TOOL SECONDS PROGRAM...: errors that compute-sanitizer finds.
+sanitize() {
+  local tool=$1 seconds=$2 program sanitizer errors=0 ran=0
+  shift 2
+  sanitizer=$(scripts/find_cuda.sh sanitizer)
+  if [ -z "$sanitizer" ] || [ -n "$quick" ]; then
+    figure "compute-sanitizer $tool: programs with errors" "" "<= 0" "it is not here"
+    return
+  fi
+  for program in "$@"; do
+    within "$seconds" "$sanitizer" --tool "$tool" --error-exitcode 99 \
+      build/tests/unit/learner/"$program" >"$work/$tool" 2>&1
+    case $? in
+      0) ran=$((ran + 1)) ;;
+      124 | 137) echo "$tool: $program did not end in time" ;;
+      99)
+        ran=$((ran + 1)) errors=$((errors + 1))
+        echo "$tool: $program" && grep -E '=========' "$work/$tool" | head -n 30
+        ;;
+      *) echo "$tool: $program: $(grep -v '^\[' "$work/$tool" | tail -n 2)" ;;
+    esac
+  done
+  if [ $ran -eq 0 ]; then errors=; fi
+  figure "compute-sanitizer $tool: programs with errors, of $ran of $#" "$errors" "<= 0" \
+    "it does not run here"
+}
+
+# twice WORDS...: the same run two times; whether the parameters are the same, bit for bit.
+twice() {
+  learn first "$@" --deterministic --precision=float32
+  learn second "$@" --deterministic --precision=float32
+  cmp "$work"/first/checkpoints/*.acorn "$work"/second/checkpoints/*.acorn
+}
+
+part_test() {
+  test_devices
+  check "the same seed twice: CartPole, the same bits" \
+    twice cartpole vtrace 2 16 --batch_size=8 --total_steps=$((quick ? 2000 : 200000))
+  [ -n "$quick" ] ||
+    check "the same seed twice: 84x84, impala_deep + LSTM, the same bits" \
+      twice catch vtrace 2 16 --env_args='{"size": 84}' --network=impala_deep --lstm_size=256 \
+      --total_steps=20000
+  learn learns cartpole vtrace 4 $((quick ? 8 : 64)) --total_steps=$((quick ? 2000 : 3000000))
+  figure "CartPole, mean return of the last 100 episodes" \
+    "$(tail -n 1 "$work/learns.out" | value return_mean)" ">= $((quick ? 1 : 450))"
+  sanitize memcheck 60 device/test_{cuda_products,steps,trace,q_devices} train/test_cuda_updates
+  sanitize synccheck 30 device/test_{steps,trace} train/test_cuda_updates
+  sanitize racecheck 60 device/test_{steps,trace} train/test_cuda_updates
+}
+
+# ---- the cases of the table, that bench_torch_gpu.py knows by the same names
+
+image='--env=synthetic --env_args={"rows":84,"actions":6}'
+# words NAME: the learner's options.
+words() {
+  local side=64 core=256
+  [ -z "$quick" ] || side=4 core=32
+  case $1 in
+    deep | inference)
+      echo "$image --agent=vtrace --network=impala_deep --lstm_size=$core --frame_stack=4" \
+        "--precision=bf16 --unroll_length=$((quick ? 2 : 20)) --batch_size=$side"
+      ;;
+    shallow)
+      echo "$image --agent=vtrace --network=impala_shallow --lstm_size=$core --frame_stack=4" \
+        "--precision=bf16 --unroll_length=$((quick ? 2 : 20)) --batch_size=$side"
+      ;;
+    r2d2)
+      echo "$image --agent=r2d2 --network=nature --lstm_size=$((quick ? 32 : 512))" \
+        "--head_hidden=$((quick ? 32 : 512)) --frame_stack=4 --precision=bf16" \
+        "--burn_in=$((quick ? 1 : 40)) --unroll_length=$((quick ? 2 : 80)) --batch_size=$side"
+      ;;
+    mlp)
+      echo "--env=cartpole --agent=vtrace --hidden=64,64 --precision=float32" \
+        "--unroll_length=$((quick ? 2 : 20)) --batch_size=$((quick ? 8 : 256))"
+      ;;
+  esac
+}
+
+# ours MODE NAME: the line of bench_device.
+ours() {
+  local list
+  read -ra list <<<"$(words "$2")"
+  within 60 "$bench" "$1" "$((quick ? 0 : 4))" "${list[@]}" --device="$device" \
+    --num_envs=$((quick ? 8 : 256)) 2>>"$work/err"
+}
+
+names=(deep shallow r2d2 mlp)
+declare -A title=(
+  [deep]="V-trace, impala_deep + LSTM, T=20 N=64, 84x84x4, bf16"
+  [shallow]="V-trace, impala_shallow + LSTM, T=20 N=64, 84x84x4, bf16"
+  [r2d2]="R2D2, nature + LSTM 512, burn-in 40, unroll 80, N=64, bf16"
+  [mlp]="V-trace, CartPole's 64-64, T=20 N=256, float32")
+
+# ---- bench
+
+bench_updates() {
+  local name line busy
+  for name in "${names[@]}"; do
+    line=$(ours train "$name")
+    busy=$(value kernel_busy <<<"$line")
+    figure "${title[$name]}: steps/s trained" "$(value steps_per_second <<<"$line")" reported
+    figure "the same: time that kernels ran over wall, by CUPTI" "$busy" ">= 0.95" "no CUPTI here"
+  done
+}
+
+bench_inference() {
+  local line bytes
+  line=$(ours serve inference)
+  figure "inference, 256 rows, impala_deep, bf16: microseconds of a batch" \
+    "$(value latency_us <<<"$line")" reported
+  figure "the same: 99th percentile" "$(value p99_us <<<"$line")" reported
+  bytes=$(value bytes_per_step <<<"$line")
+  [ -z "$bytes" ] || bytes=$(ratio "$bytes" "$(value observation_bytes <<<"$line")")
+  figure "the same: bytes to the device for each step over the observation's" "$bytes" "<= 1.02" \
+    "no CUPTI here"
+}
+
+bench_runs() {
+  local seconds=$((quick ? 2 : 20)) actors=$((quick ? 2 : 12)) network
+  figure "whole system: CartPole, 12 actors x 256 environments, steps/s" \
+    "$(rate $seconds train/steps cartpole vtrace $actors $((quick ? 8 : 256)) --batch_size=256)" \
+    reported
+  for network in shallow deep; do
+    figure "whole system: synthetic 84x84, impala_$network, bf16, 12 x 256, frames/s" \
+      "$(rate $seconds train/steps synthetic vtrace $actors $((quick ? 4 : 256)) \
+        --env_args='{"rows": 84, "actions": 6}' --network=impala_$network --precision=bf16 \
+        --batch_size=$((quick ? 4 : 64)))" reported
+  done
+}
+
+# The whole of this part.
+bench_pong() {
+  within 520 build/launch atari vtrace 14 32 --device="$device" --precision=bf16 --seed=1 \
+    --target_return=18 --no_tensorboard --no_plot --logdir="$work/pong" >"$work/pong.out" \
+    2>"$work/pong.err" </dev/null
+  case $? in
+    0) figure "Pong, 14 x 32 environments: seconds to a mean of 18" \
+      "$(tail -n 1 "$work/pong.out" | value seconds)" reported ;;
+    *) figure "Pong, 14 x 32 environments: seconds to a mean of 18" "" reported \
+      "$(tail -n 1 "$work/pong.err")" ;;
+  esac
+}
+
+part_bench() {
+  if [ -n "$pong" ]; then
+    bench_pong
+    return
+  fi
+  bench_updates
+  bench_inference
+  [ -n "$quick" ] || bench_runs
+}
+
+# ---- torch
+
+# Ours before and after PyTorch's, in turns; medians.
+part_torch() {
+  local name python=${PYTHON:-python3} mode theirs must
+  for name in "${names[@]}" inference; do
+    mode=train must=">= 1.0"
+    [ "$name" != mlp ] || must=">= 1.5"
+    [ "$name" != inference ] || mode=serve must="<= 1.0"
+    ours $mode "$name" >>"$work/ours-$name"
+    within 100 "$python" scripts/bench_torch_gpu.py "$name" ${quick:+--quick} \
+      --device="$([ "$device" = cuda ] && echo cuda || echo cpu)" >"$work/torch" \
+      2>"$work/torch.err" || tail -n 1 "$work/torch.err"
+    ours $mode "$name" >>"$work/ours-$name"
+    cat "$work/torch"
+    theirs=$(awk -v name="$name" '$1 == name {print $2}' "$work/torch" | tail -n 1)
+    compare "$name" "$mode" "$theirs" "$must"
+  done
+}
+
+# compare NAME MODE THEIRS MUST: THEIRS are steps a second, or microseconds of a batch.
+compare() {
+  local key=steps_per_second what=${title[$1]-} mine value=
+  [ "$2" = train ] || key=latency_us what="inference, 256 rows, impala_deep, bf16"
+  mine=$(while read -r line; do value $key <<<"$line"; done <"$work/ours-$1" | median)
+  [ -z "$3" ] || [ -z "$mine" ] || value=$(ratio "$mine" "$3")
+  figure "$what: ${key//_/ }, ours" "$mine" reported "it failed"
+  figure "$what: ${key//_/ }, PyTorch's best" "$3" reported \
+    "$(tail -n 1 "$work/torch.err" | cut -c 1-100)"
+  figure "$what: ours over PyTorch's" "$value" "$4"
+}
+
+build_here
+find_libraries
+if [ "$device" = cuda ] || [ "$quick" ]; then
+  description=$(open_device) || exit 2
+else
+  echo "gpu_check.sh: --device=$device is for --quick" >&2
+  exit 2
+fi
+describe "$description"
+"part_$part"
+say ""
+if [ $code -eq 0 ]; then say "Result: pass, in $SECONDS s."; else say "Result: FAIL, in $SECONDS s."; fi
+echo "$report"
+exit $code
