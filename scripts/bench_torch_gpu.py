@@ -201,7 +201,7 @@ class Case:
     def __init__(self, name, device, quick):
         self.name, self.device = name, device
         self.bf16 = name != "mlp"
-        T, N, core = (2, 4, 32) if quick else (20, 64, 256)
+        T, N, core = (4, 4, 32) if quick else (20, 64, 256)
         self.burn_in = 0
         if name == "mlp":
             N = 8 if quick else 256

@@ -38,7 +38,7 @@ end=$((SECONDS + 525))
 say() { printf '%s\n' "$*" | tee -a "$report"; }
 
 # figure WHAT VALUE MUST [WHY]: a row, as row() of tests/bench/lib.sh; without a value "not run",
-# and why.
+# and why. A VALUE that is no number, as "failed", misses every must.
 figure() {
   local verdict line
   if [ -z "$2" ]; then
@@ -46,7 +46,7 @@ figure() {
     printf '| %s | not run | %s | %s |\n' "$1" "$3" "${4:-}" >>"$report"
     return
   fi
-  line=$(row "$1" "$2" "$3") || [ -n "$quick" ] || code=1
+  if ! line=$(row "$1" "$2" "$3") && { [ -z "$quick" ] || [ "$2" = failed ]; }; then code=1; fi
   printf '%s\n' "$line"
   case "$line" in
     *MISSED) verdict=missed ;;
@@ -161,7 +161,7 @@ rate() {
   sleep "$seconds"
   kill -TERM $launch
   wait $launch
-  per_second "$key" "$mark"
+  per_second "$key" "$mark" | grep -v nan || echo failed
 }
 
 # ---- test
@@ -222,7 +222,7 @@ part_test() {
       --total_steps=20000
   learn learns cartpole vtrace 4 $((quick ? 8 : 64)) --total_steps=$((quick ? 2000 : 3000000))
   figure "CartPole, mean return of the last 100 episodes" \
-    "$(tail -n 1 "$work/learns.out" | value return_mean)" ">= $((quick ? 1 : 450))"
+    "$(of "$(tail -n 1 "$work/learns.out")" return_mean)" ">= $((quick ? 1 : 450))"
   sanitize memcheck 60 device/test_{cuda_products,steps,trace,q_devices} train/test_cuda_updates
   sanitize synccheck 30 device/test_{steps,trace} train/test_cuda_updates
   sanitize racecheck 60 device/test_{steps,trace} train/test_cuda_updates
@@ -238,11 +238,11 @@ words() {
   case $1 in
     deep | inference)
       echo "$image --agent=vtrace --network=impala_deep --lstm_size=$core --frame_stack=4" \
-        "--precision=bf16 --unroll_length=$((quick ? 2 : 20)) --batch_size=$side"
+        "--precision=bf16 --unroll_length=$((quick ? 4 : 20)) --batch_size=$side"
       ;;
     shallow)
       echo "$image --agent=vtrace --network=impala_shallow --lstm_size=$core --frame_stack=4" \
-        "--precision=bf16 --unroll_length=$((quick ? 2 : 20)) --batch_size=$side"
+        "--precision=bf16 --unroll_length=$((quick ? 4 : 20)) --batch_size=$side"
       ;;
     r2d2)
       echo "$image --agent=r2d2 --network=nature --lstm_size=$((quick ? 32 : 512))" \
@@ -251,17 +251,27 @@ words() {
       ;;
     mlp)
       echo "--env=cartpole --agent=vtrace --hidden=64,64 --precision=float32" \
-        "--unroll_length=$((quick ? 2 : 20)) --batch_size=$((quick ? 8 : 256))"
+        "--unroll_length=$((quick ? 4 : 20)) --batch_size=$((quick ? 8 : 256))"
       ;;
   esac
 }
 
-# ours MODE NAME: the line of bench_device.
+# ours MODE NAME: the line of bench_device, of which `of` takes words.
 ours() {
   local list
   read -ra list <<<"$(words "$2")"
   within 60 "$bench" "$1" "$((quick ? 0 : 4))" "${list[@]}" --device="$device" \
-    --num_envs=$((quick ? 8 : 256)) 2>>"$work/err"
+    --num_envs=$((quick ? 8 : 256)) 2>"$work/err" || tail -n 2 "$work/err" >&2
+}
+
+# of LINE KEY: that number, or "failed".
+of() {
+  value "$2" <<<"$1" | grep . || echo failed
+}
+
+# traced LINE KEY: the same; nothing where CUPTI has traced nothing.
+traced() {
+  if [ -z "$1" ]; then echo failed; else value "$2" <<<"$1"; fi
 }
 
 names=(deep shallow r2d2 mlp)
@@ -274,12 +284,12 @@ declare -A title=(
 # ---- bench
 
 bench_updates() {
-  local name line busy
+  local name line
   for name in "${names[@]}"; do
     line=$(ours train "$name")
-    busy=$(value kernel_busy <<<"$line")
-    figure "${title[$name]}: steps/s trained" "$(value steps_per_second <<<"$line")" reported
-    figure "the same: time that kernels ran over wall, by CUPTI" "$busy" ">= 0.95" "no CUPTI here"
+    figure "${title[$name]}: steps/s trained" "$(of "$line" steps_per_second)" reported
+    figure "the same: time that kernels ran over wall, by CUPTI" "$(traced "$line" kernel_busy)" \
+      ">= 0.95" "CUPTI has traced nothing"
   done
 }
 
@@ -287,12 +297,14 @@ bench_inference() {
   local line bytes
   line=$(ours serve inference)
   figure "inference, 256 rows, impala_deep, bf16: microseconds of a batch" \
-    "$(value latency_us <<<"$line")" reported
-  figure "the same: 99th percentile" "$(value p99_us <<<"$line")" reported
-  bytes=$(value bytes_per_step <<<"$line")
-  [ -z "$bytes" ] || bytes=$(ratio "$bytes" "$(value observation_bytes <<<"$line")")
+    "$(of "$line" latency_us)" reported
+  figure "the same: 99th percentile" "$(of "$line" p99_us)" reported
+  bytes=$(traced "$line" bytes_per_step)
+  case "$bytes" in
+    [0-9]*) bytes=$(ratio "$bytes" "$(value observation_bytes <<<"$line")") ;;
+  esac
   figure "the same: bytes to the device for each step over the observation's" "$bytes" "<= 1.02" \
-    "no CUPTI here"
+    "CUPTI has traced nothing"
 }
 
 bench_runs() {
@@ -328,7 +340,7 @@ part_bench() {
   fi
   bench_updates
   bench_inference
-  [ -n "$quick" ] || bench_runs
+  bench_runs
 }
 
 # ---- torch
@@ -353,11 +365,11 @@ part_torch() {
 
 # compare NAME MODE THEIRS MUST: THEIRS are steps a second, or microseconds of a batch.
 compare() {
-  local key=steps_per_second what=${title[$1]-} mine value=
+  local key=steps_per_second what=${title[$1]-} mine value='' line
   [ "$2" = train ] || key=latency_us what="inference, 256 rows, impala_deep, bf16"
   mine=$(while read -r line; do value $key <<<"$line"; done <"$work/ours-$1" | median)
   [ -z "$3" ] || [ -z "$mine" ] || value=$(ratio "$mine" "$3")
-  figure "$what: ${key//_/ }, ours" "$mine" reported "it failed"
+  figure "$what: ${key//_/ }, ours" "${mine:-failed}" reported
   figure "$what: ${key//_/ }, PyTorch's best" "$3" reported \
     "$(tail -n 1 "$work/torch.err" | cut -c 1-100)"
   figure "$what: ours over PyTorch's" "$value" "$4"

@@ -183,7 +183,7 @@ static int64_t updates_after(int64_t updates, double wait_s) {
 }
 
 static void print_trace(const struct gpu_trace_result *trace, double steps) {
-  if (!trace->traced) return;
+  if (trace->kernels == 0) return; /* it is no GPU, or CUPTI may not trace it */
   printf(" kernel_busy=%.4f device_busy=%.4f kernels=%lld lost=%lld bytes_per_step=%.1f",
          trace->kernel_us / trace->wall_us, trace->busy_us / trace->wall_us,
          (long long)trace->kernels, (long long)trace->lost, trace->to_device / steps);

@@ -17,7 +17,6 @@
 #include "common/base/check.h"
 
 struct gpu_trace_result {
-  bool traced;
   double wall_us;        /* from the first record's start to the last one's end */
   double kernel_us;      /* when at least one kernel ran */
   double busy_us;        /* when a kernel, a copy or a fill ran */
@@ -140,7 +139,7 @@ static double gpu_trace_covered_us(bool kernels_only) {
 /* The device has finished what is to be counted, or goes on with the same. */
 static inline struct gpu_trace_result gpu_trace_end(void) {
   static const int kinds[] = {TRACE_MEMCPY, TRACE_MEMSET, TRACE_KERNEL};
-  struct gpu_trace_result result = {.traced = true};
+  struct gpu_trace_result result = {0};
   for (int i = 0; i < 3; i++) gpu_trace.disable(kinds[i]);
   gpu_trace.flush(1);
   pthread_mutex_lock(&gpu_trace.lock);

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# scripts/gpu_check.sh without a GPU: its parts run for a few steps, on the CPU and on the emulated
+# device; what it reports; what it does where there is no GPU.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+. "$tree/scripts/lib.sh"
+cd "$work" || exit 1
+build gpu-check build/tests/libacorn_cuda_emulated.so >make.log 2>&1 || cat make.log
+emulated=$tree/build/tests/libacorn_cuda_emulated.so
+
+# check WORDS...: a part of it; its report is in build/gpu_check.
+check() {
+  code=0
+  timeout 600 "$tree/scripts/gpu_check.sh" "$@" >out 2>err </dev/null || code=$?
+}
+# reported PATTERN...: lines of the part's report.
+reported() {
+  local pattern
+  for pattern in "${@:2}"; do grep -qE -- "$pattern" "$tree/build/gpu_check/$1.md" || return 1; done
+}
+
+check bench --quick --device=cpu
+measures() {
+  is "$code" 0 && reported bench '^Result: pass' '^\| V-trace, impala_deep .* \| [0-9]+ \|' \
+    '^\| inference, .* \| [0-9.]+ \|' '^\| whole system: CartPole.* \| [0-9]+ \|' \
+    '^\| the same: time that kernels ran .* \| not run \|'
+}
+pass_if "the benchmarks run on the CPU, and what was not traced is not run" measures
+
+ACORN_CUDA_PLUGIN=$emulated check test --quick
+tests() {
+  is "$code" 0 && reported test '^Result: pass' '^Machine: .* Device: cuda \(emulated GPU\)' \
+    '^\| device tests that fail, .* \| 0 \| .* pass \|$' \
+    '^\| the same seed twice: CartPole.* \| 1 \|' '^\| compute-sanitizer .* not run \|'
+}
+pass_if "the tests run on the emulated device" tests
+
+ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=no_driver check test --quick
+refuses() { is "$code" 2 && says "gpu_check.sh: bench_device: no NVIDIA driver is installed"; }
+pass_if "without a driver it ends with the reason" refuses
+check bench --device=cpu
+refuses() { is "$code" 2 && says "--device=cpu is for --quick"; }
+pass_if "only a GPU is measured" refuses
+
+# ---- a figure that is missed, and a program that fails
+
+ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:2000 check test --quick
+fails() { is "$code" 1 && reported test '^Result: FAIL' '^\| the same seed twice.* missed \|$'; }
+pass_if "a kernel's error is a failed check" fails
+
+# ---- PyTorch
+
+python=${PYTHON:-python3}
+if "$python" -c 'import torch' 2>/dev/null; then
+  same() {
+    is "$("$python" "$tree/scripts/bench_torch_gpu.py" mlp --parameters)" "mlp $(
+      "$tree/build/tests/bench/bench_device" parameters 0 --env=cartpole --hidden=64,64
+    )"
+  }
+  pass_if "PyTorch's network has as many parameters" same
+else
+  echo "SKIP the comparison with PyTorch: $python has none"
+fi
+finish
