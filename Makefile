@@ -114,6 +114,7 @@ GPU_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(filter-out %/test
 GPU_CHECK := $(GPU_TESTS) $(BUILD)/tests/bench/bench_device
 .PHONY: gpu-check list-gpu-check
 gpu-check: $(PROGRAMS) $(GPU_CHECK) $(if $(NVCC),cuda) ## what scripts/gpu_check.sh runs
+$(GPU_CHECK): Makefile # whose path to libraries beside it a bundle needs
 list-gpu-check:
 	@printf '%s\n' $(GPU_TESTS)
 

@@ -21,9 +21,16 @@ if [ -n "$("$tree/scripts/find_cuda.sh" nvcc)" ]; then
   carries() {
     [ -s "$bundle/build/libacorn_cuda.so" ] &&
       [ -z "$(find "$bundle" -name 'libcu*' -o -name 'libnv*')" ] &&
-      [ "$(du -sm "$bundle/build/libacorn_cuda.so" | cut -f 1)" -le 50 ]
+      [ "$(du -m "$bundle.tar.gz" | cut -f 1)" -le 50 ]
   }
-  pass_if "it has the GPU plugin, of at most 50 MiB, and none of CUDA's libraries" carries
+  pass_if "with the GPU plugin it has at most 50 MiB, and none of CUDA's libraries" carries
+  checks() {
+    ACORN_CUDA_PLUGIN=$tree/build/tests/libacorn_cuda_emulated.so \
+      "$work/acorn/scripts/gpu_check.sh" test --quick >out 2>err </dev/null
+    [ -s "$work/acorn/build/gpu_check/test.md" ] && grep -q '^Result: pass' out
+  }
+  build build/tests/libacorn_cuda_emulated.so && tar -C "$work" -xzf "$bundle.tar.gz"
+  pass_if "its gpu_check.sh runs where it is unpacked" checks
 else
   echo "SKIP the GPU plugin in the bundle: there is no nvcc here"
 fi

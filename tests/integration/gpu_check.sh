@@ -44,7 +44,7 @@ pass_if "only a GPU is measured" refuses
 
 # ---- a figure that is missed, and a program that fails
 
-ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:2000 check test --quick
+ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1000 check test --quick
 fails() { is "$code" 1 && reported test '^Result: FAIL' '^\| the same seed twice.* missed \|$'; }
 pass_if "a kernel's error is a failed check" fails
 
