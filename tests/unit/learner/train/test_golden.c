@@ -257,12 +257,11 @@ static void the_cpu_computes_the_deep_network_as_pytorch_does(void **state) {
   check_case("impala_deep_lstm", "cpu", 1e-4, 5e-2, 5e-2);
 }
 
+/* Each layer and each way of reading images once: an emulated GPU is slow. */
 static void cuda_computes_what_pytorch_computes(void **state) {
   (void)state;
   emulated_cuda_use();
   check_case("impala_shallow_lstm", "cuda", 1e-4, 1e-4, 1e-4);
-  check_case("impala_shallow_stack", "cuda", 1e-4, 1e-4, 1e-4);
-  check_case("nature_lstm", "cuda", 1e-4, 1e-4, 1e-4);
   check_case("nature_stack", "cuda", 1e-4, 1e-4, 1e-4);
 }
 
