@@ -138,9 +138,10 @@ $(BUILD)/obj/learner/device/cuda/%.o: learner/device/cuda/%.cu
 	@echo "  nvcc   $<"
 	@$(NVCC) $(CPPFLAGS) $(addprefix -isystem ,$(CUDNN_HEADERS)) -std=c++17 -O3 $(CUDA_ARCH) -Xcompiler $(subst $(space),$(comma),$(NVCC_CXXFLAGS)) \
 	  $(if $(WERROR),-Werror all-warnings) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+# pip has the runtime in lib, where its nvcc does not look.
 $(BUILD)/libacorn_cuda.so: $(CUDA_OBJ) Makefile
 	@echo "  link   $@"
-	@$(NVCC) -shared -cudart static -Xlinker -z,defs -o $@ $(filter %.o,$^) -Xlinker $(or $(shell scripts/find_cuda.sh blas),-lcublasLt)
+	@$(NVCC) -shared -cudart static -L$(dir $(NVCC))../lib -Xlinker -z,defs -o $@ $(filter %.o,$^) -Xlinker $(or $(shell scripts/find_cuda.sh blas),-lcublasLt)
 $(BUILD)/obj/pic/%.o: %.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<

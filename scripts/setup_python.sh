@@ -4,7 +4,7 @@
 #   gym          Gymnasium with its Box2D environments, and ale-py with the games of the Atari
 #   tensorboard  for the test that reads a run's event files with it
 #   cuda         CUDA's compiler, headers and libraries, of the version that the plugin is tested
-#                with
+#                with; its tracing library and its memory checker, for scripts/gpu_check.sh
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -24,7 +24,7 @@ case "${1:-}" in
     # The compiler comes in four parts.
     packages=(nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
       nvidia-cuda-cccl==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cublas==13.1.0.3
-      nvidia-cudnn-cu13==9.19.0.56)
+      nvidia-cudnn-cu13==9.19.0.56 nvidia-cuda-cupti==13.0.85 nvidia-cuda-sanitizer-api==13.0.85)
     without="the GPU plugin cannot be built"
     ;;
   cv2)
