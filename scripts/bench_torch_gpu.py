@@ -378,7 +378,7 @@ def ways(args):
         return ["eager", "last"] if args.quick else ["eager", "last", "last_compiled"]
     if args.quick:
         return ["last_graph"]
-    return ["last", "last_graph", "graph", "last_compiled_graph", "compiled_graph"]
+    return ["last_graph", "last_compiled_graph", "graph", "compiled_graph", "last"]
 
 
 def bench(name, args):

@@ -56,7 +56,8 @@ figure() {
     *ok) verdict=pass ;;
     *) verdict=reported ;;
   esac
-  printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "${quick:+quick, not measured: }$verdict" >>"$report"
+  printf '| %s | %s | %s | %s |\n' "$1" "$2" "$3" "${quick:+quick, not measured: }$verdict" \
+    >>"$report"
 }
 
 # check WHAT COMMAND...: a row of something that passes or fails.
@@ -150,6 +151,16 @@ learn() {
     tail -n 3 "$work/$folder.err"
 }
 
+# await LINES: until the metrics of the run that goes on have so many, or for a minute.
+await() {
+  local tick
+  for ((tick = 0; tick < 600; tick++)); do
+    [ "$(grep -sc . "$work/run/metrics.jsonl")" -ge "$1" ] 2>/dev/null && return
+    kill -0 $! 2>/dev/null || return
+    sleep 0.1
+  done
+}
+
 # rate SECONDS KEY WORDS...: how fast a total of the metrics grows in a run that goes on for so
 # long.
 rate() {
@@ -159,12 +170,15 @@ rate() {
   build/launch "$@" --device="$device" --seed=1 --no_tensorboard --no_plot --total_steps=1e12 \
     --metrics_secs=0.5 --logdir="$work/run" >"$work/out" 2>"$work/err" </dev/null &
   launch=$!
-  sleep $((quick ? 3 : 12))
-  mark=$(wc -l <"$work/run/metrics.jsonl")
+  await 2
+  [ -n "$quick" ] || sleep 10
+  mark=$(grep -sc . "$work/run/metrics.jsonl")
   sleep "$seconds"
+  await $((mark + 3))
   kill -TERM $launch
   wait $launch
-  per_second "$key" "$mark" | grep -v nan || echo failed
+  [ -s "$work/run/metrics.jsonl" ] || tail -n 2 "$work/err" >&2
+  per_second "$key" "${mark:-1}" 2>>"$work/err" | grep -v nan || echo failed
 }
 
 # ---- test
@@ -311,7 +325,7 @@ bench_inference() {
 }
 
 bench_runs() {
-  local seconds=$((quick ? 2 : 20)) actors=$((quick ? 2 : 12)) network
+  local seconds=$((quick ? 0 : 20)) actors=$((quick ? 2 : 12)) network
   figure "whole system: CartPole, 12 actors x 256 environments, steps/s" \
     "$(rate $seconds train/steps cartpole vtrace $actors $((quick ? 8 : 256)) --batch_size=256)" \
     reported
@@ -325,6 +339,7 @@ bench_runs() {
 
 # The whole of this part.
 bench_pong() {
+  [ ! -e Makefile ] || (. scripts/lib.sh && scripts/setup.sh atari && build gymnasium)
   within 520 build/launch atari vtrace 14 32 --device="$device" --precision=bf16 --seed=1 \
     --target_return=18 --no_tensorboard --no_plot --logdir="$work/pong" >"$work/pong.out" \
     2>"$work/pong.err" </dev/null
@@ -356,7 +371,7 @@ part_torch() {
     [ "$name" != mlp ] || must=">= 1.5"
     [ "$name" != inference ] || mode=serve must="<= 1.0"
     ours $mode "$name" >>"$work/ours-$name"
-    within 100 "$python" scripts/bench_torch_gpu.py "$name" ${quick:+--quick} \
+    within 80 "$python" scripts/bench_torch_gpu.py "$name" ${quick:+--quick} \
       --device="$([ "$device" = cuda ] && echo cuda || echo cpu)" >"$work/torch" \
       2>"$work/torch.err" || tail -n 1 "$work/torch.err"
     ours $mode "$name" >>"$work/ours-$name"
@@ -389,6 +404,8 @@ fi
 describe "$description"
 "part_$part"
 say ""
-if [ $code -eq 0 ]; then say "Result: pass, in $SECONDS s."; else say "Result: FAIL, in $SECONDS s."; fi
+result=pass
+[ $code -eq 0 ] || result=FAIL
+say "Result: $result, in $SECONDS s."
 echo "$report"
 exit $code

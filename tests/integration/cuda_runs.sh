@@ -22,7 +22,8 @@ run cartpole vtrace 2 16 --device=cuda --no_plot --logdir=learns --resume --targ
   --total_steps=$((steps + 5000))
 ended 120
 goes_on() {
-  is "$code" 0 && says "resuming from the checkpoint" && [ "$(value steps)" -ge $((steps + 5000)) ] &&
+  is "$code" 0 && says "resuming from the checkpoint" &&
+    [ "$(value steps)" -ge $((steps + 5000)) ] &&
     awk -v mean="$(value return_mean)" 'BEGIN {exit !(mean >= 45)}'
 }
 pass_if "the run is continued on it, and plays as well as before" goes_on
