@@ -334,7 +334,18 @@ bench_runs() {
       "$(rate $seconds train/steps synthetic vtrace $actors $((quick ? 4 : 256)) \
         --env_args='{"rows": 84, "actions": 6}' --network=impala_$network --precision=bf16 \
         --batch_size=$((quick ? 4 : 64)))" reported
+    figure "the same: bytes to the device for each step over the 7056 of a frame" \
+      "$(bytes_of_run)" "<= 1.02" "the device counts none"
   done
+}
+
+# By the learner's own count.
+bytes_of_run() {
+  local last bytes
+  last=$(grep -c . "$work/run/metrics.jsonl")
+  bytes=$(field device/bytes_up "$last")
+  [ "${bytes%.*}" -gt 0 ] 2>/dev/null || return
+  ratio "$bytes" "$(field train/env_steps "$last" | awk '{print 7056 * $1}')"
 }
 
 # The whole of this part.
