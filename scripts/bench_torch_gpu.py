@@ -333,10 +333,11 @@ def synchronize(case):
 
 
 def capture(function):
+    """Everything before the capture runs on a stream beside the default one, as PyTorch asks for."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        for _ in range(3):
+        for _ in range(5):
             function()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
@@ -351,10 +352,12 @@ def prepare(name, way, args):
         case.channels_last()
     make = make_inference if name == "inference" else make_update
     function = make(case, "compiled" in way)
-    for _ in range(3):
+    if "graph" in way:
+        return case, capture(function)
+    for _ in range(5):
         function()
     synchronize(case)
-    return case, capture(function) if "graph" in way else function
+    return case, function
 
 
 def measure(name, way, args):
