@@ -167,7 +167,7 @@ one "a learner killed five times" timeout -k 10 300 tests/bench/kill_learner.sh 
 for mode in asan ubsan tsan; do
   begin "unit tests, $mode"
   # The libraries of the system are not instrumented: what they lock cannot be seen.
-  TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}" UNIT_SECONDS=300 units $mode
+  TSAN_OPTIONS="ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}" UNIT_SECONDS=600 units $mode
 done
 
 begin "fuzzers"
