@@ -42,7 +42,7 @@ static void stack_frames(float *y, const struct device_inputs *in, int b, int C,
   }
 }
 
-static void image(struct device *d, real *y_, const struct device_inputs *in, int B) {
+static void image(struct device *d, pixel *y_, const struct device_inputs *in, int B) {
   (void)d;
   float *y = (float *)y_;
   int stack = in->stack > 1 ? in->stack : 1, C = in->tensor[0].channels;
@@ -58,21 +58,22 @@ static void image(struct device *d, real *y_, const struct device_inputs *in, in
 
 /* ---- relu */
 
-static void relu(struct device *d, real *y, const real *x, size_t n) {
+static void relu(struct device *d, pixel *y, const pixel *x, size_t n) {
   (void)d;
   for (size_t i = 0; i < n; i += W)
     store_some((float *)y + i, vmax(splat(0), load_some((const float *)x + i, lanes_left(n, i))),
                lanes_left(n, i));
 }
 
-static void relu_backward(struct device *d, real *dx_, const real *dy_, const real *y_, size_t n) {
+static void relu_backward(struct device *d, pixel *dx_, const pixel *dy_, const pixel *y_, size_t n,
+                          bool add) {
   (void)d;
   float *dx = (float *)dx_;
   const float *dy = (const float *)dy_, *y = (const float *)y_;
   for (size_t i = 0; i < n; i += W) {
     int lanes = lanes_left(n, i);
     vf through = select_less(splat(0), load_some(y + i, lanes), load_some(dy + i, lanes), splat(0));
-    store_some(dx + i, load_some(dx + i, lanes) + through, lanes);
+    store_some(dx + i, (add ? load_some(dx + i, lanes) : splat(0)) + through, lanes);
   }
 }
 
@@ -109,8 +110,8 @@ static const void *for_window(struct device *d, enum cpu_scratch purpose, const 
   return cpu_dnnl_reads_bf16(d, window) ? low(d, purpose, x, n) : (const void *)x;
 }
 
-static void conv_forward(struct device *d, real *y_, const real *x_, const real *weights,
-                         const real *b, const real *residual_, enum activation act,
+static void conv_forward(struct device *d, pixel *y_, const pixel *x_, const real *weights,
+                         const real *b, const pixel *residual_, enum activation act,
                          const struct device_window *window, int B) {
   CHECK(act != ACTIVATION_TANH && !(act && residual_), "a convolution with activation %d", act);
   float *y = (float *)y_;
@@ -126,9 +127,10 @@ static void conv_forward(struct device *d, real *y_, const real *x_, const real 
   }
 }
 
-static void conv_backward(struct device *d, real *dx_, real *dw, real *db, real *dy_,
-                          const real *y_, const real *x_, const real *weights, enum activation act,
-                          const struct device_window *window, int B, bool add) {
+static void conv_backward(struct device *d, pixel *dx_, real *dw, real *db, pixel *dy_,
+                          const pixel *y_, const pixel *x_, const real *weights,
+                          enum activation act, const struct device_window *window, int B,
+                          bool add) {
   unsigned state = flush_tiny();
   float *dx = (float *)dx_, *dy = (float *)dy_;
   const float *x = (const float *)x_, *y = (const float *)y_;
@@ -174,7 +176,7 @@ INLINE struct place place_of(const struct device_window *v, int row, int column)
                         column * v->stride - device_window_before(v, v->W)};
 }
 
-static void pool_forward(struct device *d, real *y_, uint8_t *choice, const real *x_,
+static void pool_forward(struct device *d, pixel *y_, uint8_t *choice, const pixel *x_,
                          const struct device_window *v, int B) {
   (void)d;
   float *y = (float *)y_;
@@ -205,7 +207,7 @@ INLINE void spread_window(float *dx, vf dy, vi choice, const struct device_windo
     }
 }
 
-static void pool_backward(struct device *d, real *dx_, const real *dy_, const uint8_t *choice,
+static void pool_backward(struct device *d, pixel *dx_, const pixel *dy_, const uint8_t *choice,
                           const struct device_window *v, int B) {
   (void)d;
   float *dx = (float *)dx_;

@@ -12,7 +12,7 @@ static const uint8_t *row_of_frame(const struct device_inputs *in, int b, int k)
   return row < 0 ? NULL : in->history + (size_t)row * in->row_stride;
 }
 
-static void ref_image(struct device *d, real *y_, const struct device_inputs *in, int B) {
+static void ref_image(struct device *d, pixel *y_, const struct device_inputs *in, int B) {
   (void)d;
   REAL *y = (REAL *)y_;
   int stack = in->stack > 1 ? in->stack : 1, C = in->tensor[0].channels;
@@ -27,7 +27,7 @@ static void ref_image(struct device *d, real *y_, const struct device_inputs *in
 }
 
 /* One place of a window: where its pixel is in the image read, -1 if outside. */
-static ptrdiff_t pixel_at(const struct device_window *v, int b, int row, int column, int place) {
+static ptrdiff_t pixel_read(const struct device_window *v, int b, int row, int column, int place) {
   int y = row * v->stride - device_window_before(v, v->H) + place / v->size;
   int x = column * v->stride - device_window_before(v, v->W) + place % v->size;
   if (y < 0 || y >= v->H || x < 0 || x >= v->W) return -1;
@@ -41,14 +41,14 @@ static ptrdiff_t pixel_at(const struct device_window *v, int b, int row, int col
     for (int row_ = 0; row_ < device_window_rows(v); row_++)                      \
       for (int column_ = 0; column_ < device_window_columns(v); column_++, out++) \
         for (int place = 0; place < (v)->size * (v)->size; place++)               \
-          if ((in = (int)pixel_at(v, b_, row_, column_, place)) >= 0)
+          if ((in = (int)pixel_read(v, b_, row_, column_, place)) >= 0)
 
 static size_t pixels_written(const struct device_window *v, int B) {
   return (size_t)B * (size_t)device_window_rows(v) * (size_t)device_window_columns(v);
 }
 
-static void ref_conv_forward(struct device *d, real *y_, const real *x_, const real *w_,
-                             const real *bias, const real *residual, enum activation act,
+static void ref_conv_forward(struct device *d, pixel *y_, const pixel *x_, const real *w_,
+                             const real *bias, const pixel *residual, enum activation act,
                              const struct device_window *v, int B) {
   (void)d;
   CHECK(act != ACTIVATION_TANH && !(act && residual), "a convolution with activation %d", act);
@@ -64,8 +64,8 @@ static void ref_conv_forward(struct device *d, real *y_, const real *x_, const r
   for (size_t i = 0; residual && i < n; i++) y[i] += ((const REAL *)residual)[i];
 }
 
-static void ref_conv_backward(struct device *d, real *dx_, real *dw_, real *db_, real *dy_,
-                              const real *y, const real *x_, const real *w_, enum activation act,
+static void ref_conv_backward(struct device *d, pixel *dx_, real *dw_, real *db_, pixel *dy_,
+                              const pixel *y, const pixel *x_, const real *w_, enum activation act,
                               const struct device_window *v, int B, bool add) {
   (void)d;
   REAL *dx = (REAL *)dx_, *dw = (REAL *)dw_, *db = (REAL *)db_, *dy = (REAL *)dy_;
@@ -85,7 +85,7 @@ static void ref_conv_backward(struct device *d, real *dx_, real *dw_, real *db_,
   }
 }
 
-static void ref_pool_forward(struct device *d, real *y_, uint8_t *choice, const real *x_,
+static void ref_pool_forward(struct device *d, pixel *y_, uint8_t *choice, const pixel *x_,
                              const struct device_window *v, int B) {
   (void)d;
   REAL *y = (REAL *)y_;
@@ -100,7 +100,7 @@ static void ref_pool_forward(struct device *d, real *y_, uint8_t *choice, const 
   }
 }
 
-static void ref_pool_backward(struct device *d, real *dx_, const real *dy_, const uint8_t *choice,
+static void ref_pool_backward(struct device *d, pixel *dx_, const pixel *dy_, const uint8_t *choice,
                               const struct device_window *v, int B) {
   (void)d;
   REAL *dx = (REAL *)dx_;
@@ -113,15 +113,19 @@ static void ref_pool_backward(struct device *d, real *dx_, const real *dy_, cons
   }
 }
 
-static void ref_relu(struct device *d, real *y, const real *x, size_t n) {
+static void ref_relu(struct device *d, pixel *y, const pixel *x, size_t n) {
   (void)d;
   for (size_t i = 0; i < n; i++) ((REAL *)y)[i] = activate(ACTIVATION_RELU, ((const REAL *)x)[i]);
 }
 
-static void ref_relu_backward(struct device *d, real *dx, const real *dy, const real *y, size_t n) {
+static void ref_relu_backward(struct device *d, pixel *dx_, const pixel *dy, const pixel *y,
+                              size_t n, bool add) {
   (void)d;
-  for (size_t i = 0; i < n; i++)
-    if (((const REAL *)y)[i] > 0) ((REAL *)dx)[i] += ((const REAL *)dy)[i];
+  REAL *dx = (REAL *)dx_;
+  for (size_t i = 0; i < n; i++) {
+    REAL through = ((const REAL *)y)[i] > 0 ? ((const REAL *)dy)[i] : 0;
+    dx[i] = add ? dx[i] + through : through;
+  }
 }
 
 static void ref_weights_changed(struct device *d) {

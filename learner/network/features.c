@@ -127,9 +127,13 @@ static int rows_kept(const struct network_workspace *workspace) {
   return workspace->backward ? workspace->rows : images_together(workspace, workspace->rows);
 }
 
-static real *room(struct network_workspace *workspace, int numbers) {
-  size_t bytes = (size_t)rows_kept(workspace) * (size_t)numbers;
-  return workspace_memory(workspace, bytes * workspace->device->ops->real_bytes);
+static pixel *pixels(struct network_workspace *workspace, int rows, int numbers) {
+  size_t count = (size_t)rows * (size_t)numbers;
+  return workspace_memory(workspace, count * workspace->device->ops->pixel_bytes);
+}
+
+static pixel *room(struct network_workspace *workspace, int numbers) {
+  return pixels(workspace, rows_kept(workspace), numbers);
 }
 
 void features_allocate(struct network_workspace *workspace, struct features_buffers *buffers,
@@ -139,7 +143,7 @@ void features_allocate(struct network_workspace *workspace, struct features_buff
     const struct feature_layer *layer = &features->layer[l];
     bool last = l == features->num_layers - 1;
     buffers->layer[l].y =
-        last ? workspace_reals(workspace, layer->numbers) : room(workspace, layer->numbers);
+        pixels(workspace, last ? workspace->rows : rows_kept(workspace), layer->numbers);
     if (last) buffers->output = buffers->layer[l].y;
     if (layer->kind == FEATURE_POOL)
       buffers->layer[l].choice =
@@ -149,11 +153,9 @@ void features_allocate(struct network_workspace *workspace, struct features_buff
     buffers->layer[l].kept = room(workspace, layer->numbers);
   }
   if (!workspace->backward) return;
-  buffers->d_output = workspace_reals(workspace, features->numbers);
-  int rows = images_together(workspace, workspace->rows);
-  size_t count = (size_t)rows * (size_t)largest(features);
-  for (int i = 0; i < 3; i++)
-    buffers->gradient[i] = workspace_memory(workspace, count * workspace->device->ops->real_bytes);
+  buffers->d_output = pixels(workspace, workspace->rows, features->numbers);
+  int together = images_together(workspace, workspace->rows);
+  for (int i = 0; i < 3; i++) buffers->gradient[i] = pixels(workspace, together, largest(features));
 }
 
 size_t features_numbers_kept(const struct features *features) {
@@ -178,12 +180,13 @@ static struct convolution convolution_of(const struct network_workspace *workspa
 }
 
 /* Row `row` of an array with so many numbers in each. */
-static real *row_of(const struct network_workspace *workspace, real *array, int row, int numbers) {
-  return device_at(workspace->device, array, (size_t)row * (size_t)numbers);
+static pixel *row_of(const struct network_workspace *workspace, pixel *array, int row,
+                     int numbers) {
+  return pixel_at(workspace->device, array, (size_t)row * (size_t)numbers);
 }
 
-static void block_forward(struct network_workspace *workspace, real *y, real *open, real *kept,
-                          const real *params, const real *x, const struct feature_layer *layer,
+static void block_forward(struct network_workspace *workspace, pixel *y, pixel *open, pixel *kept,
+                          const real *params, const pixel *x, const struct feature_layer *layer,
                           int n) {
   struct device *device = workspace->device;
   struct convolution first = convolution_of(workspace, params, layer, 0);
@@ -197,7 +200,7 @@ static void block_forward(struct network_workspace *workspace, real *y, real *op
 
 /* Layer l over n images; what it writes begins at row `row` of its buffers, y in its own place. */
 static void layer_forward(struct network_workspace *workspace, struct features_buffers *buffers,
-                          real *y, const real *params, const real *x,
+                          pixel *y, const real *params, const pixel *x,
                           const struct features *features, int l, int row, int n) {
   struct device *device = workspace->device;
   const struct feature_layer *layer = &features->layer[l];
@@ -213,8 +216,8 @@ static void layer_forward(struct network_workspace *workspace, struct features_b
       device->ops->pool_forward(device, y, buffers->layer[l].choice + start, x, &layer->window, n);
       break;
     case FEATURE_BLOCK:
-      block_forward(workspace, y, device_at(device, buffers->layer[l].open, start),
-                    device_at(device, buffers->layer[l].kept, start), params, x, layer, n);
+      block_forward(workspace, y, pixel_at(device, buffers->layer[l].open, start),
+                    pixel_at(device, buffers->layer[l].kept, start), params, x, layer, n);
       break;
     case FEATURE_RELU:
       device->ops->relu(device, y, x, (size_t)n * (size_t)layer->numbers);
@@ -238,11 +241,11 @@ void features_forward(struct network_workspace *workspace, struct features_buffe
     n = images_together(workspace, B - b);
     int row = workspace->backward ? b : 0;
     struct device_inputs from = inputs_from(inputs, b);
-    real *x = row_of(workspace, buffers->image, row, image_numbers(features));
+    pixel *x = row_of(workspace, buffers->image, row, image_numbers(features));
     device->ops->image(device, x, &from, n);
     for (int l = 0; l < features->num_layers; l++) {
       bool last = l == features->num_layers - 1;
-      real *y = row_of(workspace, buffers->layer[l].y, last ? b : row, features->layer[l].numbers);
+      pixel *y = row_of(workspace, buffers->layer[l].y, last ? b : row, features->layer[l].numbers);
       layer_forward(workspace, buffers, y, params, x, features, l, row, n);
       x = y;
     }
@@ -251,7 +254,7 @@ void features_forward(struct network_workspace *workspace, struct features_buffe
 
 /* ---- backward */
 
-real *features_gradient(const struct features_buffers *buffers) {
+pixel *features_gradient(const struct features_buffers *buffers) {
   return buffers->d_output;
 }
 
@@ -259,12 +262,21 @@ real *features_gradient(const struct features_buffers *buffers) {
 struct pass {
   real *grads;
   const real *params;
-  real *gradient[3]; /* the first: of what the layer in hand wrote; the others are free */
+  pixel *dy;      /* the gradient of what the layer in hand wrote */
+  pixel *room[3]; /* one of them may be dy */
   int row, n;
 };
 
-static void conv_backward(struct network_workspace *workspace, struct pass *p, real *dx, real *dy,
-                          const real *y, const real *x, const struct feature_layer *layer, int i,
+/* Room number `k` of those that dy is not in. */
+static pixel *free_room(const struct pass *p, int k) {
+  int i = 0;
+  for (; p->room[i] == p->dy || k > 0; i++)
+    if (p->room[i] != p->dy) k--;
+  return p->room[i];
+}
+
+static void conv_backward(struct network_workspace *workspace, struct pass *p, pixel *dx, pixel *dy,
+                          const pixel *y, const pixel *x, const struct feature_layer *layer, int i,
                           enum activation act) {
   struct device *device = workspace->device;
   struct convolution conv = convolution_of(workspace, p->params, layer, i);
@@ -275,29 +287,29 @@ static void conv_backward(struct network_workspace *workspace, struct pass *p, r
 
 /* The gradient in place: what goes round the convolutions, and what goes through them. */
 static void block_backward(struct network_workspace *workspace, struct features_buffers *buffers,
-                           struct pass *p, const real *y, const struct feature_layer *layer,
+                           struct pass *p, const pixel *y, const struct feature_layer *layer,
                            int l) {
-  real *open = row_of(workspace, buffers->layer[l].open, p->row, layer->numbers);
-  real *kept = row_of(workspace, buffers->layer[l].kept, p->row, layer->numbers);
-  real **g = p->gradient;
-  conv_backward(workspace, p, g[1], g[0], y, kept, layer, 1, ACTIVATION_NONE);
-  conv_backward(workspace, p, g[2], g[1], kept, open, layer, 0, ACTIVATION_RELU);
-  workspace->device->ops->relu_backward(workspace->device, g[0], g[2], open,
-                                        (size_t)p->n * (size_t)layer->numbers);
+  pixel *open = row_of(workspace, buffers->layer[l].open, p->row, layer->numbers);
+  pixel *kept = row_of(workspace, buffers->layer[l].kept, p->row, layer->numbers);
+  pixel *d_kept = free_room(p, 0), *d_open = free_room(p, 1);
+  conv_backward(workspace, p, d_kept, p->dy, y, kept, layer, 1, ACTIVATION_NONE);
+  conv_backward(workspace, p, d_open, d_kept, kept, open, layer, 0, ACTIVATION_RELU);
+  workspace->device->ops->relu_backward(workspace->device, p->dy, d_open, open,
+                                        (size_t)p->n * (size_t)layer->numbers, true);
 }
 
-/* From the gradient of what layer l wrote to that of what it read, both in gradient[0]. */
+/* From the gradient of what layer l wrote to that of what it read, both in p->dy. */
 static void layer_backward(struct network_workspace *workspace, struct features_buffers *buffers,
                            struct pass *p, const struct features *features, int l) {
   struct device *device = workspace->device;
   const struct feature_layer *layer = &features->layer[l];
-  real *y = row_of(workspace, buffers->layer[l].y, p->row, layer->numbers);
-  real *x = l > 0
-                ? row_of(workspace, buffers->layer[l - 1].y, p->row, features->layer[l - 1].numbers)
-                : row_of(workspace, buffers->image, p->row, image_numbers(features));
+  pixel *y = row_of(workspace, buffers->layer[l].y, p->row, layer->numbers);
+  pixel *x =
+      l > 0 ? row_of(workspace, buffers->layer[l - 1].y, p->row, features->layer[l - 1].numbers)
+            : row_of(workspace, buffers->image, p->row, image_numbers(features));
   size_t start = (size_t)p->row * (size_t)layer->numbers,
          count = (size_t)p->n * (size_t)layer->numbers;
-  real *dy = p->gradient[0], *dx = p->gradient[1];
+  pixel *dy = p->dy, *dx = free_room(p, 0);
   switch (layer->kind) {
     case FEATURE_BLOCK:
       block_backward(workspace, buffers, p, y, layer, l);
@@ -310,25 +322,20 @@ static void layer_backward(struct network_workspace *workspace, struct features_
                                  p->n);
       break;
     case FEATURE_RELU:
-      device->ops->fill(device, dx, 0, count);
-      device->ops->relu_backward(device, dx, dy, y, count);
+      device->ops->relu_backward(device, dx, dy, y, count, false);
       break;
   }
-  p->gradient[0] = dx;
-  p->gradient[1] = dy;
+  p->dy = dx;
 }
 
 void features_backward(struct network_workspace *workspace, struct features_buffers *buffers,
                        real *grads, const real *params, const struct features *features, int B) {
-  struct device *device = workspace->device;
   struct pass p = {.grads = grads,
                    .params = params,
-                   .gradient = {buffers->gradient[0], buffers->gradient[1], buffers->gradient[2]}};
+                   .room = {buffers->gradient[0], buffers->gradient[1], buffers->gradient[2]}};
   for (; p.row < B; p.row += p.n) {
     p.n = images_together(workspace, B - p.row);
-    device->ops->copy(device, p.gradient[0],
-                      row_of(workspace, buffers->d_output, p.row, features->numbers),
-                      (size_t)p.n * (size_t)features->numbers);
+    p.dy = row_of(workspace, buffers->d_output, p.row, features->numbers);
     for (int l = features->num_layers - 1; l >= 0; l--)
       layer_backward(workspace, buffers, &p, features, l);
   }

@@ -40,12 +40,12 @@ template <typename P>
 KERNEL image_to_matrix(float *matrix, const P *x, struct conv_shape s, size_t count) {
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     int c = (int)(i % s.C), place = (int)(i / s.C % (s.size * s.size));
-    size_t pixel = i / s.C / (s.size * s.size);
-    int column = (int)(pixel % s.w), row = (int)(pixel / s.w % s.h);
+    size_t written = i / s.C / (s.size * s.size);
+    int column = (int)(written % s.w), row = (int)(written / s.w % s.h);
     int from_row = row * s.stride - s.above + place / s.size,
         from_column = column * s.stride - s.left + place % s.size;
     bool inside = from_row >= 0 && from_row < s.H && from_column >= 0 && from_column < s.W;
-    size_t image = pixel / s.w / s.h;
+    size_t image = written / s.w / s.h;
     matrix[i] = inside ? to_float(x[((image * s.H + from_row) * s.W + from_column) * s.C + c]) : 0;
   }
 }
@@ -60,8 +60,8 @@ DEVICE float sum_over_windows(const float *matrix, const struct conv_shape &s, s
     for (int j = 0; j < s.size; j++) {
       int across = column + s.left - j;
       if (across < 0 || across % s.stride != 0 || across / s.stride >= s.w) continue;
-      size_t pixel = (image * s.h + down / s.stride) * s.w + across / s.stride;
-      sum += matrix[(pixel * s.size * s.size + i * s.size + j) * s.C + c];
+      size_t window = (image * s.h + down / s.stride) * s.w + across / s.stride;
+      sum += matrix[(window * s.size * s.size + i * s.size + j) * s.C + c];
     }
   }
   return sum;

@@ -7,38 +7,22 @@
 
 enum { THREADS = 256, WARPS = THREADS / WARP, MOST_BLOCKS = 4, PAD = 8, PIXELS = 16, TWO = 2 };
 
-template <typename P>
 struct convolution {
   struct conv_shape s;
   struct tiling t;
-  P *y;
-  const P *x;
+  bf16 *y;
+  const bf16 *x;
   const bf16 *weights; /* WEIGHTS_TILES: (K, N) */
   const float *b;      /* NULL: none */
-  const P *residual;
+  const bf16 *residual;
   bool relu, vectors, full; /* full: as many channels are written as the product has columns */
 };
 
 /* ---- the numbers that a lane has of a pixel: channels of the pixel side by side */
 
 template <int COUNT>
-DEVICE void add_channels(float value[COUNT], const float *x, int count) {
-  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) value[i] += x[i];
-}
-
-template <int COUNT>
 DEVICE void add_channels(float value[COUNT], const bf16 *x, int count) {
   UNROLL for (int i = 0; i < COUNT; i++) if (i < count) value[i] += to_float(x[i]);
-}
-
-template <int COUNT>
-DEVICE void store_channels(float *y, const float value[COUNT], int count, bool full) {
-  if (full) {
-    UNROLL for (int i = 0; i < COUNT; i += 4) * (float4 *)(y + i) =
-        make_float4(value[i], value[i + 1], value[i + 2], value[i + 3]);
-    return;
-  }
-  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) y[i] = value[i];
 }
 
 template <int COUNT>
@@ -74,13 +58,13 @@ DEVICE void multiply_windows(float sum[TWO][TILES][4], const bf16 *patch, const 
   }
 }
 
-/* Writes a row of the product: `pixel` of the block's. bias: of this lane's channels. */
-template <typename P, int TILES>
-DEVICE void write_pixel(const struct convolution<P> &c, const struct tile_part &part,
+/* Writes a row of the product: pixel `number` of the block's. bias: of this lane's channels. */
+template <int TILES>
+DEVICE void write_pixel(const struct convolution &c, const struct tile_part &part,
                         const float sum[TILES][4], int half, const float bias[2 * TILES],
-                        int pixel) {
+                        int number) {
   const struct conv_shape &s = c.s;
-  int image = pixel / (c.t.rows * s.w), rest = pixel % (c.t.rows * s.w);
+  int image = number / (c.t.rows * s.w), rest = number % (c.t.rows * s.w);
   int row = rest / s.w, column = rest % s.w;
   if (image >= part.images || row >= part.rows) return;
   int first = (int)threadIdx.x % 4 * 2 * TILES, count = s.O - first;
@@ -94,8 +78,8 @@ DEVICE void write_pixel(const struct convolution<P> &c, const struct tile_part &
   store_channels<2 * TILES>(c.y + to, value, count, c.full);
 }
 
-template <typename P, int TILES>
-DEVICE void convolve_part(const struct convolution<P> &c, const struct tile_part &part,
+template <int TILES>
+DEVICE void convolve_part(const struct convolution &c, const struct tile_part &part,
                           const bf16 *patch, const int *offset, const bf16 *weights,
                           const float bias[2 * TILES]) {
   int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
@@ -107,8 +91,7 @@ DEVICE void convolve_part(const struct convolution<P> &c, const struct tile_part
       start[m] = window_start(c.t, c.s, min(first + PIXELS * m + lane % 16, pixels - 1));
     multiply_windows<TILES>(sum, patch, start, offset, weights, c.t.K);
     UNROLL for (int m = 0; m < TWO; m++) UNROLL for (int half = 0; half < 2; half++)
-        write_pixel<P, TILES>(c, part, sum[m], half, bias,
-                              first + PIXELS * m + lane / 4 + 8 * half);
+        write_pixel<TILES>(c, part, sum[m], half, bias, first + PIXELS * m + lane / 4 + 8 * half);
   }
 }
 
@@ -120,11 +103,10 @@ DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
         *(const uint4 *)(weights + (size_t)i * 8);
 }
 
-template <typename P, int TILES>
+template <int TILES>
 static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
                                                   : TILES == 4 ? 2
-                                                               : 3)
-    convolve(struct convolution<P> c) {
+                                                               : 3) convolve(struct convolution c) {
   DYNAMIC_SHARED(bf16, weights);
   bf16 *patch = weights + (size_t)c.t.K * (8 * TILES + PAD);
   int *offset = (int *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
@@ -139,7 +121,7 @@ static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
     __syncthreads(); /* the last part's patch is read no more */
     load_patch(patch, c.x, c.t, c.s, part, c.vectors);
     __syncthreads();
-    convolve_part<P, TILES>(c, part, patch, offset, weights, bias);
+    convolve_part<TILES>(c, part, patch, offset, weights, bias);
   }
 }
 
@@ -155,16 +137,15 @@ static bool is_aligned(const void *at) {
   return (uintptr_t)at % 16 == 0;
 }
 
-template <typename P, int TILES>
-static void launch_tiles(struct cuda *cuda, const struct convolution<P> *c) {
+template <int TILES>
+static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
   size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
-  void (*kernel)(struct convolution<P>) = convolve<P, TILES>;
+  void (*kernel)(struct convolution) = convolve<TILES>;
   unsigned blocks = blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work);
   LAUNCH_SHARED(kernel, blocks, THREADS, bytes, cuda->stream, *c);
 }
 
-template <typename P>
-static void launch(struct cuda *cuda, struct convolution<P> *c) {
+static void launch(struct cuda *cuda, struct convolution *c) {
   const struct conv_shape *s = &c->s;
   bool fits = tiling_choose(&c->t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
   CHECK(fits, "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
@@ -172,37 +153,29 @@ static void launch(struct cuda *cuda, struct convolution<P> *c) {
   c->full = s->O == tile_columns(s->O) && is_aligned(c->y);
   switch (tile_columns(s->O)) {
     case 16:
-      launch_tiles<P, 2>(cuda, c);
+      launch_tiles<2>(cuda, c);
       break;
     case 32:
-      launch_tiles<P, 4>(cuda, c);
+      launch_tiles<4>(cuda, c);
       break;
     default:
-      launch_tiles<P, 8>(cuda, c);
+      launch_tiles<8>(cuda, c);
       break;
   }
 }
 
-template <typename P>
-static void forward_of(struct cuda *cuda, const struct conv_forward *f) {
-  struct convolution<P> c = {};
+void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
+  struct convolution c = {};
   const struct conv_shape *s = &f->shape;
   int columns;
   c.s = *s;
-  c.y = (P *)f->y;
-  c.x = (const P *)f->x;
+  c.y = (bf16 *)f->y;
+  c.x = (const bf16 *)f->x;
   c.weights = cuda_weights(cuda, &columns, f->weights, WEIGHTS_TILES, conv_places(s), s->C, s->O);
   c.b = f->b;
-  c.residual = (const P *)f->residual;
+  c.residual = (const bf16 *)f->residual;
   c.relu = f->act == ACTIVATION_RELU;
   launch(cuda, &c);
-}
-
-void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
-  if (f->shape.low)
-    forward_of<bf16>(cuda, f);
-  else
-    forward_of<float>(cuda, f);
 }
 
 /* The window that reads what was written and writes what was read. */
@@ -219,24 +192,16 @@ static struct conv_shape shape_back(const struct conv_shape *s) {
   return back;
 }
 
-template <typename P>
-static void inputs_of(struct cuda *cuda, const struct conv_backward *b) {
-  struct convolution<P> c = {};
+void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
+  struct convolution c = {};
   const struct conv_shape *s = &b->shape;
   int columns;
   c.s = shape_back(s);
-  c.y = (P *)b->dx;
-  c.x = (const P *)b->dy;
+  c.y = (bf16 *)b->dx;
+  c.x = (const bf16 *)b->dy;
   c.weights =
       cuda_weights(cuda, &columns, b->weights, WEIGHTS_TILES_BACK, conv_places(s), s->C, s->O);
   launch(cuda, &c);
-}
-
-void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
-  if (b->shape.low)
-    inputs_of<bf16>(cuda, b);
-  else
-    inputs_of<float>(cuda, b);
 }
 
 bool conv_tiles_inputs_take(const struct cuda *cuda, const struct conv_shape *shape) {

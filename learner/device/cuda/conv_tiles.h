@@ -92,10 +92,10 @@ DEVICE struct tile_part tile_part_of(const struct tiling &t, const struct conv_s
   return part;
 }
 
-/* Where pixel `pixel` of the block's (images, rows, w) has its window in the patch: the number of
+/* Where pixel `number` of the block's (images, rows, w) has its window in the patch: the number of
  * its first place. */
-DEVICE int window_start(const struct tiling &t, const struct conv_shape &s, int pixel) {
-  int image = pixel / (t.rows * s.w), rest = pixel % (t.rows * s.w);
+DEVICE int window_start(const struct tiling &t, const struct conv_shape &s, int number) {
+  int image = number / (t.rows * s.w), rest = number % (t.rows * s.w);
   int row = rest / s.w, column = rest % s.w;
   return ((image * t.read_rows + row * s.stride) * t.columns + column) * t.pixel;
 }
@@ -112,21 +112,7 @@ DEVICE void fill_offsets(int *offset, const struct tiling &t, const struct conv_
   }
 }
 
-/* Up to 8 channels of a pixel in bf16, zeros behind them. vectors: 8 of 16 bytes each, aligned. */
-DEVICE uint4 load_channels(const float *x, int count, bool vectors) {
-  float y[CHUNK];
-  if (vectors && count == CHUNK) {
-    float4 low = *(const float4 *)x, high = *(const float4 *)(x + 4);
-    uint4 word = {pack_bf16(low.x, low.y), pack_bf16(low.z, low.w), pack_bf16(high.x, high.y),
-                  pack_bf16(high.z, high.w)};
-    return word;
-  }
-  for (int i = 0; i < CHUNK; i++) y[i] = i < count ? x[i] : 0;
-  uint4 word = {pack_bf16(y[0], y[1]), pack_bf16(y[2], y[3]), pack_bf16(y[4], y[5]),
-                pack_bf16(y[6], y[7])};
-  return word;
-}
-
+/* Up to 8 channels of a pixel, zeros behind them. vectors: 8 of 16 bytes each, aligned. */
 DEVICE uint4 load_channels(const bf16 *x, int count, bool vectors) {
   if (vectors && count == CHUNK) return *(const uint4 *)x;
   unsigned y[CHUNK];
@@ -136,8 +122,7 @@ DEVICE uint4 load_channels(const bf16 *x, int count, bool vectors) {
 }
 
 /* Chunk i of the patch: what it holds, and where. */
-template <typename P>
-DEVICE uint4 patch_chunk(int *to, const P *x, const struct tiling &t, const struct conv_shape &s,
+DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct tiling &t, const struct conv_shape &s,
                          const struct tile_part &part, int i, bool vectors) {
   int chunk = i % t.chunks, column = i / t.chunks % t.read_columns;
   int line = i / t.chunks / t.read_columns, image = line / t.read_rows, row = line % t.read_rows;
@@ -147,8 +132,8 @@ DEVICE uint4 patch_chunk(int *to, const P *x, const struct tiling &t, const stru
   uint4 word = {0, 0, 0, 0};
   if (image < part.images && from_row >= 0 && from_row < s.H && from_column >= 0 &&
       from_column < s.W) {
-    size_t pixel = ((size_t)(part.image + image) * s.H + from_row) * s.W + from_column;
-    word = load_channels(x + pixel * s.C + chunk * CHUNK, min((int)CHUNK, s.C - chunk * CHUNK),
+    size_t from = ((size_t)(part.image + image) * s.H + from_row) * s.W + from_column;
+    word = load_channels(x + from * s.C + chunk * CHUNK, min((int)CHUNK, s.C - chunk * CHUNK),
                          vectors);
   }
   return word;
@@ -156,9 +141,8 @@ DEVICE uint4 patch_chunk(int *to, const P *x, const struct tiling &t, const stru
 
 /* patch = what the windows of the part reach, zeros around the images. Four loads are under way
  * before the first is needed. */
-template <typename P>
-DEVICE void load_patch(bf16 *patch, const P *x, const struct tiling &t, const struct conv_shape &s,
-                       const struct tile_part &part, bool vectors) {
+DEVICE void load_patch(bf16 *patch, const bf16 *x, const struct tiling &t,
+                       const struct conv_shape &s, const struct tile_part &part, bool vectors) {
   enum { AHEAD = 4 };
   int count = t.images * t.read_rows * t.read_columns * t.chunks, step = (int)blockDim.x;
   for (int first = (int)threadIdx.x; first < count; first += AHEAD * step) {

@@ -45,7 +45,8 @@ struct conv {
 };
 
 struct conv_arrays {
-  real *x, *w, *b, *r, *y, *dy, *dx, *dw, *db;
+  pixel *x, *r, *y, *dy, *dx;
+  real *w, *b, *dw, *db;
 };
 
 static struct conv_arrays run_conv(struct testing *t, const struct conv *c, uint64_t seed) {
@@ -55,10 +56,15 @@ static struct conv_arrays run_conv(struct testing *t, const struct conv *c, uint
   float *x = testing_floats(&random, in, 1), *w = testing_floats(&random, weights, 0.3f),
         *b = testing_floats(&random, (size_t)v->O, 1), *r = testing_floats(&random, out, 1),
         *dy = testing_floats(&random, out, 1);
-  struct conv_arrays a = {
-      testing_upload(t, x, in),  testing_upload(t, w, weights), testing_upload(t, b, (size_t)v->O),
-      testing_upload(t, r, out), testing_room(t, out),          testing_upload(t, dy, out),
-      testing_room(t, in),       testing_room(t, weights),      testing_room(t, (size_t)v->O)};
+  struct conv_arrays a = {.x = testing_upload_pixels(t, x, in),
+                          .r = testing_upload_pixels(t, r, out),
+                          .y = testing_pixel_room(t, out),
+                          .dy = testing_upload_pixels(t, dy, out),
+                          .dx = testing_pixel_room(t, in),
+                          .w = testing_upload(t, w, weights),
+                          .b = testing_upload(t, b, (size_t)v->O),
+                          .dw = testing_room(t, weights),
+                          .db = testing_room(t, (size_t)v->O)};
   const struct device_ops *ops = t->device->ops;
   ops->weights_changed(t->device);
   ops->conv_forward(t->device, a.y, a.x, a.w, a.b, c->residual ? a.r : NULL, c->act, v, c->B);
@@ -77,18 +83,23 @@ static void compare_conv(struct testing *cpu, struct testing *ref, const struct 
                      v->O, v->size, v->stride, v->same ? " same" : "");
   const struct {
     const char *name;
-    const real *got, *expected;
+    const void *got, *expected;
     size_t count;
     double tolerance;
-  } arrays[] = {{"y", got.y, expected.y, written(v, c->B), 1e-5},
-                {"dy", got.dy, expected.dy, written(v, c->B), 1e-6},
-                {"dx", got.dx, expected.dx, read_count(v, c->B), 1e-5},
-                {"dw", got.dw, expected.dw, weights_count(v), 1e-4},
-                {"db", got.db, expected.db, (size_t)v->O, 1e-4}};
+    bool is_pixels;
+  } arrays[] = {{"y", got.y, expected.y, written(v, c->B), 1e-5, true},
+                {"dy", got.dy, expected.dy, written(v, c->B), 1e-6, true},
+                {"dx", got.dx, expected.dx, read_count(v, c->B), 1e-5, true},
+                {"dw", got.dw, expected.dw, weights_count(v), 1e-4, false},
+                {"db", got.db, expected.db, (size_t)v->O, 1e-4, false}};
   for (int i = 0; i < 5; i++) {
     snprintf(what + end, sizeof what - (size_t)end, "%s", arrays[i].name);
-    testing_compare(what, cpu, arrays[i].got, ref, arrays[i].expected, arrays[i].count,
-                    arrays[i].tolerance);
+    if (arrays[i].is_pixels)
+      testing_compare_pixels(what, cpu, arrays[i].got, ref, arrays[i].expected, arrays[i].count,
+                             arrays[i].tolerance);
+    else
+      testing_compare(what, cpu, arrays[i].got, ref, arrays[i].expected, arrays[i].count,
+                      arrays[i].tolerance);
   }
   testing_release(cpu);
   testing_release(ref);
@@ -124,19 +135,20 @@ static void weights_may_change(struct testing *cpu, struct testing *ref) {
   uint64_t random = 3;
   float *x = testing_floats(&random, read_count(&v, 1), 1);
   float *w = testing_floats(&random, weights_count(&v), 1), zero[16] = {0}, once[2], twice[2];
-  real *image = testing_upload(cpu, x, read_count(&v, 1)), *b = testing_upload(cpu, zero, 16),
-       *weights = testing_upload(cpu, w, weights_count(&v)),
-       *other = testing_room(cpu, weights_count(&v)), *y = testing_room(cpu, written(&v, 1));
+  pixel *image = testing_upload_pixels(cpu, x, read_count(&v, 1)),
+        *y = testing_pixel_room(cpu, written(&v, 1));
+  real *b = testing_upload(cpu, zero, 16), *weights = testing_upload(cpu, w, weights_count(&v)),
+       *other = testing_room(cpu, weights_count(&v));
   ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, &v, 1);
-  ops->download(d, once, y, 2);
+  ops->download_pixels(d, once, y, 2);
   ops->conv_forward(d, y, image, other, b, NULL, ACTIVATION_NONE, &v, 1);
-  ops->download(d, twice, y, 2);
+  ops->download_pixels(d, twice, y, 2);
   assert_true(twice[0] == 0 && once[0] != 0);
   for (size_t i = 0; i < weights_count(&v); i++) w[i] *= 2;
   ops->upload(d, weights, w, weights_count(&v));
   ops->weights_changed(d);
   ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, &v, 1);
-  ops->download(d, twice, y, 2);
+  ops->download_pixels(d, twice, y, 2);
   assert_true(fabsf(twice[0] - 2 * once[0]) < 1e-4f && fabsf(twice[1] - 2 * once[1]) < 1e-4f);
   free(x);
   free(w);
@@ -160,18 +172,20 @@ static void pooling_matches(struct testing *cpu, struct testing *ref) {
     float *x = check_alloc(in, sizeof *x), *dy = testing_floats(&random, out, 1);
     for (size_t k = 0; k < in; k++) x[k] = (float)testing_below(&random, 5) - 2;
     struct testing *side[] = {cpu, ref};
-    real *y[2], *dx[2];
+    pixel *y[2], *dx[2];
     uint8_t *choice[2];
     for (int s = 0; s < 2; s++) {
       const struct device_ops *ops = side[s]->device->ops;
-      y[s] = testing_room(side[s], out);
-      dx[s] = testing_room(side[s], in);
+      y[s] = testing_pixel_room(side[s], out);
+      dx[s] = testing_pixel_room(side[s], in);
       choice[s] = (uint8_t *)testing_room(side[s], out);
-      ops->pool_forward(side[s]->device, y[s], choice[s], testing_upload(side[s], x, in), v, B);
-      ops->pool_backward(side[s]->device, dx[s], testing_upload(side[s], dy, out), choice[s], v, B);
+      ops->pool_forward(side[s]->device, y[s], choice[s], testing_upload_pixels(side[s], x, in), v,
+                        B);
+      ops->pool_backward(side[s]->device, dx[s], testing_upload_pixels(side[s], dy, out), choice[s],
+                         v, B);
     }
-    testing_compare("pool y", cpu, y[0], ref, y[1], out, 0);
-    testing_compare("pool dx", cpu, dx[0], ref, dx[1], in, 1e-6);
+    testing_compare_pixels("pool y", cpu, y[0], ref, y[1], out, 0);
+    testing_compare_pixels("pool dx", cpu, dx[0], ref, dx[1], in, 1e-6);
     uint8_t *chosen = testing_bytes_back(cpu, choice[0], out);
     assert_memory_equal(chosen, choice[1], out);
     free(chosen);
@@ -187,16 +201,17 @@ static void relus_match(struct testing *cpu, struct testing *ref) {
   uint64_t random = 9;
   float *x = testing_floats(&random, N, 1), *dy = testing_floats(&random, N, 1);
   struct testing *side[] = {cpu, ref};
-  real *y[2], *dx[2];
+  pixel *y[2], *dx[2];
   for (int s = 0; s < 2; s++) {
     const struct device_ops *ops = side[s]->device->ops;
-    y[s] = testing_room(side[s], N);
-    dx[s] = testing_upload(side[s], dy, N);
-    ops->relu(side[s]->device, y[s], testing_upload(side[s], x, N), N);
-    ops->relu_backward(side[s]->device, dx[s], testing_upload(side[s], dy, N), y[s], N);
+    y[s] = testing_pixel_room(side[s], N);
+    dx[s] = testing_upload_pixels(side[s], dy, N);
+    ops->relu(side[s]->device, y[s], testing_upload_pixels(side[s], x, N), N);
+    ops->relu_backward(side[s]->device, dx[s], testing_upload_pixels(side[s], dy, N), y[s], N,
+                       true);
   }
-  testing_compare("relu y", cpu, y[0], ref, y[1], N, 0);
-  testing_compare("relu dx", cpu, dx[0], ref, dx[1], N, 1e-6);
+  testing_compare_pixels("relu y", cpu, y[0], ref, y[1], N, 0);
+  testing_compare_pixels("relu dx", cpu, dx[0], ref, dx[1], N, 1e-6);
   for (int i = 0; i < N; i++)
     assert_true(((float *)y[1])[i] == (x[i] > 0 ? x[i] : 0) &&
                 ((float *)dx[1])[i] == (x[i] > 0 ? 2 * dy[i] : dy[i]));
@@ -226,23 +241,23 @@ static void frames_are_stacked(struct testing *cpu, struct testing *ref) {
   };
   struct testing *side[] = {cpu, ref};
   enum { COUNT = 2 * H * W * C * STACK };
-  real *y[2], *single[2];
+  pixel *y[2], *single[2];
   for (int s = 0; s < 2; s++) {
-    y[s] = testing_room(side[s], COUNT);
+    y[s] = testing_pixel_room(side[s], COUNT);
     in.observation = testing_bytes(side[s], shown, sizeof shown);
     in.history = testing_bytes(side[s], rows, sizeof rows);
     in.frame = testing_bytes(side[s], frames, sizeof frames);
     in.stack = STACK;
     side[s]->device->ops->image(side[s]->device, y[s], &in, 2);
-    single[s] = testing_room(side[s], COUNT / STACK);
+    single[s] = testing_pixel_room(side[s], COUNT / STACK);
     in.stack = 1;
     side[s]->device->ops->image(side[s]->device, single[s], &in, 2);
   }
-  testing_compare("image", cpu, y[0], ref, y[1], COUNT, 1e-7);
-  testing_compare("image of one", cpu, single[0], ref, single[1], COUNT / STACK, 1e-7);
+  testing_compare_pixels("image", cpu, y[0], ref, y[1], COUNT, 1e-7);
+  testing_compare_pixels("image of one", cpu, single[0], ref, single[1], COUNT / STACK, 1e-7);
   static float x[COUNT], single_frame[2];
-  cpu->device->ops->download(cpu->device, x, y[0], COUNT);
-  cpu->device->ops->download(cpu->device, single_frame, single[0], 2);
+  cpu->device->ops->download_pixels(cpu->device, x, y[0], COUNT);
+  cpu->device->ops->download_pixels(cpu->device, single_frame, single[0], 2);
   for (int p = 0; p < H * W; p++)
     for (int k = 0; k < STACK; k++)
       for (int c = 0; c < C; c++) {
@@ -258,10 +273,9 @@ static void frames_are_stacked(struct testing *cpu, struct testing *ref) {
 
 /* ---- finite differences, in double */
 
-static double dot(struct device *d, const double *a, const real *b, size_t n) {
-  (void)d;
+static double dot(const double *a, const double *b, size_t n) {
   double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += a[i] * ((const double *)b)[i];
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
   return sum;
 }
 
@@ -273,9 +287,9 @@ static double *doubles(uint64_t *random, size_t n) {
 
 static double conv_loss(struct device *d, const struct conv *c, double *x, double *w, double *b,
                         const double *dy, double *y) {
-  d->ops->conv_forward(d, (real *)y, (real *)x, (real *)w, (real *)b, NULL, c->act, &c->window,
+  d->ops->conv_forward(d, (pixel *)y, (pixel *)x, (real *)w, (real *)b, NULL, c->act, &c->window,
                        c->B);
-  return dot(d, dy, (real *)y, written(&c->window, c->B));
+  return dot(dy, y, written(&c->window, c->B));
 }
 
 static void check_slopes(const char *what, struct device *d, const struct conv *c, double *x,
@@ -311,8 +325,8 @@ static void conv_backward_is_the_slope(void **state) {
            *dw = check_alloc(weights, sizeof(double)), *db = check_alloc(O, sizeof(double));
     conv_loss(d, c, x, w, b, dy, y);
     memcpy(turned, dy, out * sizeof(double));
-    d->ops->conv_backward(d, (real *)dx, (real *)dw, (real *)db, (real *)turned, (real *)y,
-                          (real *)x, (real *)w, c->act, &c->window, c->B, false);
+    d->ops->conv_backward(d, (pixel *)dx, (real *)dw, (real *)db, (pixel *)turned, (pixel *)y,
+                          (pixel *)x, (real *)w, c->act, &c->window, c->B, false);
     check_slopes("dx", d, c, x, w, b, dy, y, x, dx, in);
     check_slopes("dw", d, c, x, w, b, dy, y, w, dw, weights);
     check_slopes("db", d, c, x, w, b, dy, y, b, db, O);
@@ -332,14 +346,14 @@ static void pool_backward_is_the_slope(void **state) {
   double *x = doubles(&random, in), *dy = doubles(&random, out),
          *y = check_alloc(out, sizeof(double)), *dx = check_alloc(in, sizeof(double));
   uint8_t *choice = check_alloc(out, 1);
-  d->ops->pool_forward(d, (real *)y, choice, (real *)x, &v, B);
-  d->ops->pool_backward(d, (real *)dx, (real *)dy, choice, &v, B);
+  d->ops->pool_forward(d, (pixel *)y, choice, (pixel *)x, &v, B);
+  d->ops->pool_backward(d, (pixel *)dx, (pixel *)dy, choice, &v, B);
   for (size_t i = 0; i < in; i++) {
     double kept = x[i], sum[2];
     for (int side = 0; side < 2; side++) {
       x[i] = kept + (side ? -1e-6 : 1e-6);
-      d->ops->pool_forward(d, (real *)y, choice, (real *)x, &v, B);
-      sum[side] = dot(d, dy, (real *)y, out);
+      d->ops->pool_forward(d, (pixel *)y, choice, (pixel *)x, &v, B);
+      sum[side] = dot(dy, y, out);
     }
     x[i] = kept;
     double slope = (sum[0] - sum[1]) / 2e-6;
