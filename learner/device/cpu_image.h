@@ -65,15 +65,27 @@ static void relu(struct device *d, pixel *y, const pixel *x, size_t n) {
                lanes_left(n, i));
 }
 
-static void relu_backward(struct device *d, pixel *dx_, const pixel *dy_, const pixel *y_, size_t n,
-                          bool add) {
+/* dy where y is above 0, else 0. */
+INLINE vf through_relu(const float *dy, const float *y, int lanes) {
+  return select_less(splat(0), load_some(y, lanes), load_some(dy, lanes), splat(0));
+}
+
+/* 0 is added so that it has no sign, as in a sum. */
+static void relu_backward(struct device *d, pixel *dx_, const pixel *dy_, const pixel *y_,
+                          size_t n) {
   (void)d;
   float *dx = (float *)dx_;
   const float *dy = (const float *)dy_, *y = (const float *)y_;
   for (size_t i = 0; i < n; i += W) {
     int lanes = lanes_left(n, i);
-    vf through = select_less(splat(0), load_some(y + i, lanes), load_some(dy + i, lanes), splat(0));
-    store_some(dx + i, (add ? load_some(dx + i, lanes) : splat(0)) + through, lanes);
+    store_some(dx + i, splat(0) + through_relu(dy + i, y + i, lanes), lanes);
+  }
+}
+
+static void add_through_relu(float *dx, const float *dy, const float *y, size_t n) {
+  for (size_t i = 0; i < n; i += W) {
+    int lanes = lanes_left(n, i);
+    store_some(dx + i, load_some(dx + i, lanes) + through_relu(dy + i, y + i, lanes), lanes);
   }
 }
 
@@ -81,8 +93,7 @@ static void relu_backward(struct device *d, pixel *dx_, const pixel *dy_, const 
 static void turn_relu(float *dy, const float *y, size_t n) {
   for (size_t i = 0; i < n; i += W) {
     int lanes = lanes_left(n, i);
-    vf g = load_some(dy + i, lanes);
-    store_some(dy + i, select_less(splat(0), load_some(y + i, lanes), g, splat(0)), lanes);
+    store_some(dy + i, through_relu(dy + i, y + i, lanes), lanes);
   }
 }
 
@@ -110,8 +121,15 @@ static const void *for_window(struct device *d, enum cpu_scratch purpose, const 
   return cpu_dnnl_reads_bf16(d, window) ? low(d, purpose, x, n) : (const void *)x;
 }
 
+/* max(x, 0): until the scratch memory is used again. */
+static const float *opened(struct device *d, const float *x, size_t n) {
+  float *y = cpu_scratch(d, SCRATCH_OPEN, n);
+  relu(d, (pixel *)y, (const pixel *)x, n);
+  return y;
+}
+
 static void conv_forward(struct device *d, pixel *y_, const pixel *x_, const real *weights,
-                         const real *b, const pixel *residual_, enum activation act,
+                         const real *b, const pixel *residual_, enum activation act, bool open,
                          const struct device_window *window, int B) {
   CHECK(act != ACTIVATION_TANH && !(act && residual_), "a convolution with activation %d", act);
   float *y = (float *)y_;
@@ -119,7 +137,8 @@ static void conv_forward(struct device *d, pixel *y_, const pixel *x_, const rea
   size_t read = read_size(window), written = written_size(window);
   for (int n; B > 0; B -= n, x += n * read, y += n * written) {
     n = cpu_dnnl_chunk(B);
-    cpu_dnnl_forward(d, y, for_window(d, SCRATCH_LOW_X, x, n * read, window),
+    const float *seen = open ? opened(d, x, n * read) : x;
+    cpu_dnnl_forward(d, y, for_window(d, SCRATCH_LOW_X, seen, n * read, window),
                      (const float *)weights, (const float *)b, act == ACTIVATION_RELU, window, n);
     if (!residual) continue;
     add_floats(y, residual, n * written);
@@ -129,7 +148,7 @@ static void conv_forward(struct device *d, pixel *y_, const pixel *x_, const rea
 
 static void conv_backward(struct device *d, pixel *dx_, real *dw, real *db, pixel *dy_,
                           const pixel *y_, const pixel *x_, const real *weights,
-                          enum activation act, const struct device_window *window, int B,
+                          enum activation act, bool open, const struct device_window *window, int B,
                           bool add) {
   unsigned state = flush_tiny();
   float *dx = (float *)dx_, *dy = (float *)dy_;
@@ -140,9 +159,13 @@ static void conv_backward(struct device *d, pixel *dx_, real *dw, real *db, pixe
     float *dy_chunk = dy + b * written;
     if (act == ACTIVATION_RELU) turn_relu(dy_chunk, y + b * written, n * written);
     const void *above = for_window(d, SCRATCH_LOW_DY, dy_chunk, n * written, window);
-    const void *below = for_window(d, SCRATCH_LOW_X, x + b * read, n * read, window);
+    const float *x_chunk = x + b * read, *seen = open ? opened(d, x_chunk, n * read) : x_chunk;
+    const void *below = for_window(d, SCRATCH_LOW_X, seen, n * read, window);
     cpu_dnnl_backward_weights(d, above, below, window, n, b == 0);
-    if (dx) cpu_dnnl_backward_data(d, dx + b * read, above, (const float *)weights, window, n);
+    if (!dx) continue;
+    float *through = open ? cpu_scratch(d, SCRATCH_OPEN, n * read) : dx + b * read;
+    cpu_dnnl_backward_data(d, through, above, (const float *)weights, window, n);
+    if (open) add_through_relu(dx + b * read, through, x_chunk, n * read);
   }
   cpu_dnnl_finish_weights(d, (float *)dw, (float *)db, window, add);
   flush_end(state);

@@ -334,14 +334,14 @@ struct device_ops {
   /* y (B, H, W, stack * C) = tensor 0 / 255, the newest frame's channels first. */
   void (*image)(struct device *d, pixel *y, const struct device_inputs *in, int B);
   /* y (B, h, w, O) = act(convolution of x with weights (size, size, C, O) + b (O)) + residual (like
-   * y, or NULL). act: NONE or RELU, NONE with a residual. */
+   * y, or NULL). act: NONE or RELU, NONE with a residual. open: max(x, 0) is read instead of x. */
   void (*conv_forward)(struct device *d, pixel *y, const pixel *x, const real *weights,
-                       const real *b, const pixel *residual, enum activation act,
+                       const real *b, const pixel *residual, enum activation act, bool open,
                        const struct device_window *window, int B);
   /* As linear_backward, but dw and db are added to if `add`; the gradient of a residual is dy
-   * itself. */
+   * itself. With `open` the gradient goes through that ReLU, too, and is added to dx. */
   void (*conv_backward)(struct device *d, pixel *dx, real *dw, real *db, pixel *dy, const pixel *y,
-                        const pixel *x, const real *weights, enum activation act,
+                        const pixel *x, const real *weights, enum activation act, bool open,
                         const struct device_window *window, int B, bool add);
   /* y (B, h, w, C): the largest of each window, zeros around it not counted; choice (like y):
    * which of the window's places (row * size + column), the first of equals. */
@@ -349,10 +349,9 @@ struct device_ops {
                        const struct device_window *window, int B);
   void (*pool_backward)(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
                         const struct device_window *window, int B);
-  /* y = max(x, 0); dx = dy where y > 0, else 0; added to dx if `add`. In place allowed. */
+  /* y = max(x, 0); dx = dy where y > 0, else 0. In place allowed. */
   void (*relu)(struct device *d, pixel *y, const pixel *x, size_t n);
-  void (*relu_backward)(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n,
-                        bool add);
+  void (*relu_backward)(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n);
   /* A device may keep weights in a form of its own from call to call, by their address. To be
    * called when any may have changed, except by noisy_forward. */
   void (*weights_changed)(struct device *d);

@@ -225,17 +225,17 @@ static void image(struct device *d, pixel *y, const struct device_inputs *in, in
 }
 
 static void conv_forward(struct device *d, pixel *y, const pixel *x, const real *weights,
-                         const real *b, const pixel *residual, enum activation act,
+                         const real *b, const pixel *residual, enum activation act, bool open,
                          const struct device_window *window, int B) {
   GIVEN(y, x, weights, b, residual);
-  RUN(conv_forward, y, x, weights, b, residual, act, window, B);
+  RUN(conv_forward, y, x, weights, b, residual, act, open, window, B);
 }
 
 static void conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *dy,
                           const pixel *y, const pixel *x, const real *weights, enum activation act,
-                          const struct device_window *window, int B, bool add) {
+                          bool open, const struct device_window *window, int B, bool add) {
   GIVEN(dx, dw, db, dy, y, x, weights);
-  RUN(conv_backward, dx, dw, db, dy, y, x, weights, act, window, B, add);
+  RUN(conv_backward, dx, dw, db, dy, y, x, weights, act, open, window, B, add);
 }
 
 static void pool_forward(struct device *d, pixel *y, uint8_t *choice, const pixel *x,
@@ -255,10 +255,9 @@ static void relu(struct device *d, pixel *y, const pixel *x, size_t n) {
   RUN(relu, y, x, n);
 }
 
-static void relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n,
-                          bool add) {
+static void relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n) {
   GIVEN(dx, dy, y);
-  RUN(relu_backward, dx, dy, y, n, add);
+  RUN(relu_backward, dx, dy, y, n);
 }
 
 static void weights_changed(struct device *d) {

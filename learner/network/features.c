@@ -149,20 +149,19 @@ void features_allocate(struct network_workspace *workspace, struct features_buff
       buffers->layer[l].choice =
           workspace_memory(workspace, (size_t)rows_kept(workspace) * (size_t)layer->numbers);
     if (layer->kind != FEATURE_BLOCK) continue;
-    buffers->layer[l].open = room(workspace, layer->numbers);
     buffers->layer[l].kept = room(workspace, layer->numbers);
   }
   if (!workspace->backward) return;
   buffers->d_output = pixels(workspace, workspace->rows, features->numbers);
   int together = images_together(workspace, workspace->rows);
-  for (int i = 0; i < 3; i++) buffers->gradient[i] = pixels(workspace, together, largest(features));
+  for (int i = 0; i < 2; i++) buffers->gradient[i] = pixels(workspace, together, largest(features));
 }
 
 size_t features_numbers_kept(const struct features *features) {
   size_t numbers = (size_t)image_numbers(features) + (size_t)features->numbers;
   for (int l = 0; l < features->num_layers; l++)
     numbers +=
-        (size_t)features->layer[l].numbers * (features->layer[l].kind == FEATURE_BLOCK ? 3 : 1);
+        (size_t)features->layer[l].numbers * (features->layer[l].kind == FEATURE_BLOCK ? 2 : 1);
   return numbers;
 }
 
@@ -185,17 +184,16 @@ static pixel *row_of(const struct network_workspace *workspace, pixel *array, in
   return pixel_at(workspace->device, array, (size_t)row * (size_t)numbers);
 }
 
-static void block_forward(struct network_workspace *workspace, pixel *y, pixel *open, pixel *kept,
+static void block_forward(struct network_workspace *workspace, pixel *y, pixel *kept,
                           const real *params, const pixel *x, const struct feature_layer *layer,
                           int n) {
   struct device *device = workspace->device;
   struct convolution first = convolution_of(workspace, params, layer, 0);
   struct convolution second = convolution_of(workspace, params, layer, 1);
-  device->ops->relu(device, open, x, (size_t)n * (size_t)layer->numbers);
-  device->ops->conv_forward(device, kept, open, first.w, first.b, NULL, ACTIVATION_RELU,
+  device->ops->conv_forward(device, kept, x, first.w, first.b, NULL, ACTIVATION_RELU, true,
                             &layer->window, n);
-  device->ops->conv_forward(device, y, kept, second.w, second.b, x, ACTIVATION_NONE, &layer->window,
-                            n);
+  device->ops->conv_forward(device, y, kept, second.w, second.b, x, ACTIVATION_NONE, false,
+                            &layer->window, n);
 }
 
 /* Layer l over n images; what it writes begins at row `row` of its buffers, y in its own place. */
@@ -208,7 +206,7 @@ static void layer_forward(struct network_workspace *workspace, struct features_b
   switch (layer->kind) {
     case FEATURE_CONV: {
       struct convolution conv = convolution_of(workspace, params, layer, 0);
-      device->ops->conv_forward(device, y, x, conv.w, conv.b, NULL, layer->activation,
+      device->ops->conv_forward(device, y, x, conv.w, conv.b, NULL, layer->activation, false,
                                 &layer->window, n);
       break;
     }
@@ -216,8 +214,8 @@ static void layer_forward(struct network_workspace *workspace, struct features_b
       device->ops->pool_forward(device, y, buffers->layer[l].choice + start, x, &layer->window, n);
       break;
     case FEATURE_BLOCK:
-      block_forward(workspace, y, pixel_at(device, buffers->layer[l].open, start),
-                    pixel_at(device, buffers->layer[l].kept, start), params, x, layer, n);
+      block_forward(workspace, y, pixel_at(device, buffers->layer[l].kept, start), params, x, layer,
+                    n);
       break;
     case FEATURE_RELU:
       device->ops->relu(device, y, x, (size_t)n * (size_t)layer->numbers);
@@ -263,39 +261,32 @@ struct pass {
   real *grads;
   const real *params;
   pixel *dy;      /* the gradient of what the layer in hand wrote */
-  pixel *room[3]; /* one of them may be dy */
+  pixel *room[2]; /* one of them may be dy */
   int row, n;
 };
 
-/* Room number `k` of those that dy is not in. */
-static pixel *free_room(const struct pass *p, int k) {
-  int i = 0;
-  for (; p->room[i] == p->dy || k > 0; i++)
-    if (p->room[i] != p->dy) k--;
-  return p->room[i];
+static pixel *free_room(const struct pass *p) {
+  return p->room[p->dy == p->room[0]];
 }
 
 static void conv_backward(struct network_workspace *workspace, struct pass *p, pixel *dx, pixel *dy,
                           const pixel *y, const pixel *x, const struct feature_layer *layer, int i,
-                          enum activation act) {
+                          enum activation act, bool open) {
   struct device *device = workspace->device;
   struct convolution conv = convolution_of(workspace, p->params, layer, i);
   device->ops->conv_backward(device, dx, parameter_at(workspace, p->grads, layer->weight[i]),
                              parameter_at(workspace, p->grads, layer->bias[i]), dy, y, x, conv.w,
-                             act, &layer->window, p->n, p->row > 0);
+                             act, open, &layer->window, p->n, p->row > 0);
 }
 
-/* The gradient in place: what goes round the convolutions, and what goes through them. */
+/* The gradient in place: what goes through the convolutions is added to what goes round them. */
 static void block_backward(struct network_workspace *workspace, struct features_buffers *buffers,
-                           struct pass *p, const pixel *y, const struct feature_layer *layer,
-                           int l) {
-  pixel *open = row_of(workspace, buffers->layer[l].open, p->row, layer->numbers);
+                           struct pass *p, const pixel *y, const pixel *x,
+                           const struct feature_layer *layer, int l) {
   pixel *kept = row_of(workspace, buffers->layer[l].kept, p->row, layer->numbers);
-  pixel *d_kept = free_room(p, 0), *d_open = free_room(p, 1);
-  conv_backward(workspace, p, d_kept, p->dy, y, kept, layer, 1, ACTIVATION_NONE);
-  conv_backward(workspace, p, d_open, d_kept, kept, open, layer, 0, ACTIVATION_RELU);
-  workspace->device->ops->relu_backward(workspace->device, p->dy, d_open, open,
-                                        (size_t)p->n * (size_t)layer->numbers, true);
+  pixel *d_kept = free_room(p);
+  conv_backward(workspace, p, d_kept, p->dy, y, kept, layer, 1, ACTIVATION_NONE, false);
+  conv_backward(workspace, p, p->dy, d_kept, kept, x, layer, 0, ACTIVATION_RELU, true);
 }
 
 /* From the gradient of what layer l wrote to that of what it read, both in p->dy. */
@@ -309,20 +300,20 @@ static void layer_backward(struct network_workspace *workspace, struct features_
             : row_of(workspace, buffers->image, p->row, image_numbers(features));
   size_t start = (size_t)p->row * (size_t)layer->numbers,
          count = (size_t)p->n * (size_t)layer->numbers;
-  pixel *dy = p->dy, *dx = free_room(p, 0);
+  pixel *dy = p->dy, *dx = free_room(p);
   switch (layer->kind) {
     case FEATURE_BLOCK:
-      block_backward(workspace, buffers, p, y, layer, l);
+      block_backward(workspace, buffers, p, y, x, layer, l);
       return;
     case FEATURE_CONV:
-      conv_backward(workspace, p, l > 0 ? dx : NULL, dy, y, x, layer, 0, layer->activation);
+      conv_backward(workspace, p, l > 0 ? dx : NULL, dy, y, x, layer, 0, layer->activation, false);
       break;
     case FEATURE_POOL:
       device->ops->pool_backward(device, dx, dy, buffers->layer[l].choice + start, &layer->window,
                                  p->n);
       break;
     case FEATURE_RELU:
-      device->ops->relu_backward(device, dx, dy, y, count, false);
+      device->ops->relu_backward(device, dx, dy, y, count);
       break;
   }
   p->dy = dx;
@@ -330,9 +321,8 @@ static void layer_backward(struct network_workspace *workspace, struct features_
 
 void features_backward(struct network_workspace *workspace, struct features_buffers *buffers,
                        real *grads, const real *params, const struct features *features, int B) {
-  struct pass p = {.grads = grads,
-                   .params = params,
-                   .room = {buffers->gradient[0], buffers->gradient[1], buffers->gradient[2]}};
+  struct pass p = {
+      .grads = grads, .params = params, .room = {buffers->gradient[0], buffers->gradient[1]}};
   for (; p.row < B; p.row += p.n) {
     p.n = images_together(workspace, B - p.row);
     p.dy = row_of(workspace, buffers->d_output, p.row, features->numbers);

@@ -30,13 +30,13 @@ struct features {
 struct features_buffers {
   pixel *image; /* (rows in hand, of the network's input) */
   struct {
-    pixel *y;           /* what the layer writes */
-    pixel *open, *kept; /* block: relu(x), relu(conv(..)) */
-    uint8_t *choice;    /* pool */
+    pixel *y;        /* what the layer writes */
+    pixel *kept;     /* block: relu(conv(..)) */
+    uint8_t *choice; /* pool */
   } layer[FEATURES_MAX_LAYERS];
   pixel *output;      /* (rows, numbers) */
   pixel *d_output;    /* the same, and the next: NULL without backward */
-  pixel *gradient[3]; /* (rows in hand, of the largest layer) */
+  pixel *gradient[2]; /* (rows in hand, of the largest layer) */
 };
 
 /* Layers are added one after the other. */

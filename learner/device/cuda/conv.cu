@@ -25,12 +25,12 @@ static bool tiles_take(const struct cuda *cuda, const struct conv_shape *shape) 
 }
 
 void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *weights,
-                       const real *b, const pixel *residual, enum activation act,
+                       const real *b, const pixel *residual, enum activation act, bool open,
                        const struct device_window *window, int B) {
   CHECK(act != ACTIVATION_TANH && !(act && residual), "a convolution with activation %d", act);
   struct cuda *cuda = cuda_of(d);
-  struct conv_forward f = {shape_of(cuda, window, B), y,  x, residual, (const float *)weights,
-                           (const float *)b,          act};
+  struct conv_forward f = {shape_of(cuda, window, B), y,   x,   residual, (const float *)weights,
+                           (const float *)b,          act, open};
   if (tiles_take(cuda, &f.shape))
     conv_tiles_forward(cuda, &f);
   else if (conv_dnn_takes(cuda, &f.shape))
@@ -50,11 +50,11 @@ static void tiles_backward(struct cuda *cuda, const struct conv_backward *b) {
 }
 
 void cuda_conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *dy, const pixel *y,
-                        const pixel *x, const real *weights, enum activation act,
+                        const pixel *x, const real *weights, enum activation act, bool open,
                         const struct device_window *window, int B, bool add) {
   struct cuda *cuda = cuda_of(d);
-  struct conv_backward b = {shape_of(cuda, window, B), dx,  dy, y, x, (float *)dw, (float *)db,
-                            (const float *)weights,    act, add};
+  struct conv_backward b = {shape_of(cuda, window, B), dx,  dy,   y,  x, (float *)dw, (float *)db,
+                            (const float *)weights,    act, open, add};
   if (tiles_take(cuda, &b.shape))
     tiles_backward(cuda, &b);
   else if (conv_dnn_takes(cuda, &b.shape))

@@ -21,6 +21,7 @@ struct conv_forward {
   const void *x, *residual;
   const float *weights, *b;
   enum activation act;
+  bool open;
 };
 
 struct conv_backward {
@@ -30,7 +31,7 @@ struct conv_backward {
   float *dw, *db;
   const float *weights;
   enum activation act;
-  bool add;
+  bool open, add;
 };
 
 static inline int conv_places(const struct conv_shape *s) {

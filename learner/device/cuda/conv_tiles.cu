@@ -1,7 +1,8 @@
 /* Convolutions in bf16 with up to 64 channels, forwards and for the gradient of what was read: the
  * weights stay in shared memory, images go through it, and the bias, ReLU and residual follow in
- * registers. Floor: x, y and the residual once each; x partly twice where an image goes in strips
- * (from the second-level cache). */
+ * registers; so do, backwards, the ReLU on what was read and the gradient that went round. Floor: x,
+ * y, the residual and what was read once each; x partly twice where an image goes in strips (from
+ * the second-level cache). */
 #include "learner/device/cuda/conv_tiles.h"
 #include "learner/device/cuda/weights.h"
 
@@ -14,15 +15,28 @@ struct convolution {
   const bf16 *x;
   const bf16 *weights; /* WEIGHTS_TILES: (K, N) */
   const float *b;      /* NULL: none */
+  const bf16 *through; /* like y: where it is not above 0 the product is 0; NULL: nowhere */
   const bf16 *residual;
-  bool relu, vectors, full; /* full: as many channels are written as the product has columns */
+  bool relu, open;    /* on what is written, on what is read */
+  bool vectors, full; /* full: as many channels are written as the product has columns */
 };
 
 /* ---- the numbers that a lane has of a pixel: channels of the pixel side by side */
 
+/* `full`: all COUNT, 4 of them together. */
 template <int COUNT>
-DEVICE void add_channels(float value[COUNT], const bf16 *x, int count) {
-  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) value[i] += to_float(x[i]);
+DEVICE void read_channels(float value[COUNT], const bf16 *x, int count, bool full) {
+  if (full) {
+    UNROLL for (int i = 0; i < COUNT; i += 4) {
+      uint2 word = *(const uint2 *)(x + i);
+      value[i] = __uint_as_float(word.x << 16);
+      value[i + 1] = __uint_as_float(word.x & 0xffff0000u);
+      value[i + 2] = __uint_as_float(word.y << 16);
+      value[i + 3] = __uint_as_float(word.y & 0xffff0000u);
+    }
+    return;
+  }
+  UNROLL for (int i = 0; i < COUNT; i++) value[i] = i < count ? to_float(x[i]) : 0;
 }
 
 template <int COUNT>
@@ -74,7 +88,15 @@ DEVICE void write_pixel(const struct convolution &c, const struct tile_part &par
     value[i] = sum[i / 2][2 * half + i % 2] + bias[i];
     if (c.relu) value[i] = fmaxf(value[i], 0);
   }
-  if (c.residual) add_channels<2 * TILES>(value, c.residual + to, count);
+  float other[2 * TILES];
+  if (c.through) {
+    read_channels<2 * TILES>(other, c.through + to, count, c.full);
+    UNROLL for (int i = 0; i < 2 * TILES; i++) value[i] = other[i] > 0 ? value[i] : 0;
+  }
+  if (c.residual) {
+    read_channels<2 * TILES>(other, c.residual + to, count, c.full);
+    UNROLL for (int i = 0; i < 2 * TILES; i++) value[i] += other[i];
+  }
   store_channels<2 * TILES>(c.y + to, value, count, c.full);
 }
 
@@ -119,7 +141,7 @@ static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(c.t, c.s, work);
     __syncthreads(); /* the last part's patch is read no more */
-    load_patch(patch, c.x, c.t, c.s, part, c.vectors);
+    load_patch(patch, c.x, c.t, c.s, part, c.vectors, c.open);
     __syncthreads();
     convolve_part<TILES>(c, part, patch, offset, weights, bias);
   }
@@ -150,7 +172,8 @@ static void launch(struct cuda *cuda, struct convolution *c) {
   bool fits = tiling_choose(&c->t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
   CHECK(fits, "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
   c->vectors = s->C % CHUNK == 0 && is_aligned(c->x);
-  c->full = s->O == tile_columns(s->O) && is_aligned(c->y);
+  c->full = s->O == tile_columns(s->O) && is_aligned(c->y) && is_aligned(c->residual) &&
+            is_aligned(c->through);
   switch (tile_columns(s->O)) {
     case 16:
       launch_tiles<2>(cuda, c);
@@ -175,6 +198,7 @@ void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
   c.b = f->b;
   c.residual = (const bf16 *)f->residual;
   c.relu = f->act == ACTIVATION_RELU;
+  c.open = f->open;
   launch(cuda, &c);
 }
 
@@ -199,6 +223,8 @@ void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
   c.s = shape_back(s);
   c.y = (bf16 *)b->dx;
   c.x = (const bf16 *)b->dy;
+  c.through = b->open ? (const bf16 *)b->x : NULL;
+  c.residual = b->open ? c.y : NULL;
   c.weights =
       cuda_weights(cuda, &columns, b->weights, WEIGHTS_TILES_BACK, conv_places(s), s->C, s->O);
   launch(cuda, &c);

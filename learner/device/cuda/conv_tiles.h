@@ -121,6 +121,22 @@ DEVICE uint4 load_channels(const bf16 *x, int count, bool vectors) {
   return word;
 }
 
+/* dy where y is above 0, else 0, of two numbers each. */
+DEVICE unsigned open_halves(unsigned dy, unsigned y) {
+  /* A half is above 0 unless its sign is set or all else is 0; NaN is not above 0. */
+  unsigned keep = 0;
+  for (int half = 0; half < 2; half++) {
+    unsigned bits = y >> 16 * half & 0xffff;
+    if (bits != 0 && bits <= 0x7f80) keep |= 0xffffu << 16 * half;
+  }
+  return dy & keep;
+}
+
+DEVICE uint4 open_words(const uint4 &dy, const uint4 &y) {
+  return {open_halves(dy.x, y.x), open_halves(dy.y, y.y), open_halves(dy.z, y.z),
+          open_halves(dy.w, y.w)};
+}
+
 /* Chunk i of the patch: what it holds, and where. */
 DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct tiling &t, const struct conv_shape &s,
                          const struct tile_part &part, int i, bool vectors) {
@@ -139,10 +155,11 @@ DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct tiling &t, const s
   return word;
 }
 
-/* patch = what the windows of the part reach, zeros around the images. Four loads are under way
+/* patch = what the windows of the part reach, zeros around the images; max(that, 0) if `open`. Four loads are under way
  * before the first is needed. */
 DEVICE void load_patch(bf16 *patch, const bf16 *x, const struct tiling &t,
-                       const struct conv_shape &s, const struct tile_part &part, bool vectors) {
+                       const struct conv_shape &s, const struct tile_part &part, bool vectors,
+                       bool open) {
   enum { AHEAD = 4 };
   int count = t.images * t.read_rows * t.read_columns * t.chunks, step = (int)blockDim.x;
   for (int first = (int)threadIdx.x; first < count; first += AHEAD * step) {
@@ -152,7 +169,8 @@ DEVICE void load_patch(bf16 *patch, const bf16 *x, const struct tiling &t,
       if (first + k * step < count)
         word[k] = patch_chunk(&to[k], x, t, s, part, first + k * step, vectors);
     for (int k = 0; k < AHEAD; k++)
-      if (first + k * step < count) *(uint4 *)(patch + to[k]) = word[k];
+      if (first + k * step < count)
+        *(uint4 *)(patch + to[k]) = open ? open_words(word[k], word[k]) : word[k];
   }
 }
 

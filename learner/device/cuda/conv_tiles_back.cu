@@ -16,21 +16,10 @@ struct gradient {
   bf16 *dy;
   const bf16 *x, *y;
   float *part; /* (blocks, K + 1, N): of the weights and of the bias */
-  bool relu, x_vectors, dy_vectors;
+  bool relu, open, x_vectors, dy_vectors;
 };
 
 /* ---- dy on its way in */
-
-/* What is in the way of a gradient is 0: where y is not above 0. */
-DEVICE unsigned open_halves(unsigned dy, unsigned y) {
-  /* A half is above 0 unless its sign is set or all else is 0; NaN is not above 0. */
-  unsigned keep = 0;
-  for (int half = 0; half < 2; half++) {
-    unsigned bits = y >> 16 * half & 0xffff;
-    if (bits != 0 && bits <= 0x7f80) keep |= 0xffffu << 16 * half;
-  }
-  return dy & keep;
-}
 
 DEVICE void store_some(bf16 *to, const uint4 &word, int count) {
   unsigned pairs[] = {word.x, word.y, word.z, word.w};
@@ -43,10 +32,7 @@ DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool v
   uint4 word = load_channels(dy, count, vectors);
   if (!relu) return word;
   uint4 out = load_channels(y, count, vectors);
-  word.x = open_halves(word.x, out.x);
-  word.y = open_halves(word.y, out.y);
-  word.z = open_halves(word.z, out.z);
-  word.w = open_halves(word.w, out.w);
+  word = open_words(word, out);
   if (vectors && count == CHUNK)
     *(uint4 *)dy = word;
   else
@@ -140,7 +126,7 @@ static __global__ void __launch_bounds__(WARP *MOST_WARPS) sum_gradient(struct g
     struct tile_part part = tile_part_of(t, g.s, work);
     __syncthreads(); /* the last part's patch is read no more */
     load_above<TILES>(above, g, part, pixels);
-    load_patch(patch, g.x, t, g.s, part, g.x_vectors);
+    load_patch(patch, g.x, t, g.s, part, g.x_vectors, g.open);
     __syncthreads();
     multiply_transposed<ROWS, TILES>(sum, patch, start, at, above, pixels);
   }
@@ -252,6 +238,7 @@ void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
   g.x = (const bf16 *)b->x;
   g.y = (const bf16 *)b->y;
   g.relu = b->act == ACTIVATION_RELU;
+  g.open = b->open;
   g.x_vectors = s->C % CHUNK == 0 && is_aligned(b->x);
   g.dy_vectors = s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y);
   struct total total = {b->dw,          b->db, NULL, 0,     g.t.K, tile_columns(s->O),

@@ -100,10 +100,10 @@ void cuda_linear_destroy(struct cuda *cuda);
 
 /* conv.cu */
 void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *weights,
-                       const real *b, const pixel *residual, enum activation act,
+                       const real *b, const pixel *residual, enum activation act, bool open,
                        const struct device_window *window, int B);
 void cuda_conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *dy, const pixel *y,
-                        const pixel *x, const real *weights, enum activation act,
+                        const pixel *x, const real *weights, enum activation act, bool open,
                         const struct device_window *window, int B, bool add);
 void cuda_conv_destroy(struct cuda *cuda);
 
@@ -115,8 +115,7 @@ void cuda_pool_forward(struct device *d, pixel *y, uint8_t *choice, const pixel 
 void cuda_pool_backward(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
                         const struct device_window *window, int B);
 void cuda_relu(struct device *d, pixel *y, const pixel *x, size_t n);
-void cuda_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n,
-                        bool add);
+void cuda_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n);
 
 /* lstm.cu */
 void cuda_lstm_forward(struct device *d, real *h, real *c, real *gates, const real *wh,

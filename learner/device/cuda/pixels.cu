@@ -208,14 +208,12 @@ DEVICE void relu_at(P *y, const P *x, size_t i) {
 }
 
 template <typename P, int V>
-DEVICE void relu_backward_at(P *dx, const P *dy, const P *y, size_t i, bool add) {
-  pack<P, V> sum = {}, more = load_pack<P, V>(dy + i), output = load_pack<P, V>(y + i);
-  if (add) sum = load_pack<P, V>(dx + i);
+DEVICE void relu_backward_at(P *dx, const P *dy, const P *y, size_t i) {
+  pack<P, V> gradient = load_pack<P, V>(dy + i), output = load_pack<P, V>(y + i);
   UNROLL
   for (int k = 0; k < V; k++)
-    if (to_float(output.at[k]) > 0)
-      sum.at[k] = from_float<P>(to_float(sum.at[k]) + to_float(more.at[k]));
-  store_pack(dx + i, sum);
+    if (!(to_float(output.at[k]) > 0)) gradient.at[k] = from_float<P>(0);
+  store_pack(dx + i, gradient);
 }
 
 /* V at a time, and what is left of n one at a time. */
@@ -227,10 +225,10 @@ KERNEL relu(P *y, const P *x, size_t n) {
 }
 
 template <typename P, int V>
-KERNEL relu_backward(P *dx, const P *dy, const P *y, size_t n, bool add) {
+KERNEL relu_backward(P *dx, const P *dy, const P *y, size_t n) {
   size_t first = grid_first(), step = grid_step(), packs = n / V;
-  for (size_t i = first; i < packs; i += step) relu_backward_at<P, V>(dx, dy, y, i * V, add);
-  for (size_t i = packs * V + first; i < n; i += step) relu_backward_at<P, 1>(dx, dy, y, i, add);
+  for (size_t i = first; i < packs; i += step) relu_backward_at<P, V>(dx, dy, y, i * V);
+  for (size_t i = packs * V + first; i < n; i += step) relu_backward_at<P, 1>(dx, dy, y, i);
 }
 
 template <typename P>
@@ -244,14 +242,13 @@ static void relu_of(struct cuda *cuda, P *y, const P *x, size_t n) {
 }
 
 template <typename P>
-static void relu_backward_of(struct cuda *cuda, P *dx, const P *dy, const P *y, size_t n,
-                             bool add) {
+static void relu_backward_of(struct cuda *cuda, P *dx, const P *dy, const P *y, size_t n) {
   constexpr int V = WIDE<P>;
   if (n == 0) return;
   if (is_aligned(dx) && is_aligned(dy) && is_aligned(y))
-    LAUNCH((relu_backward<P, V>), blocks_for(n / V), BLOCK, cuda->stream, dx, dy, y, n, add);
+    LAUNCH((relu_backward<P, V>), blocks_for(n / V), BLOCK, cuda->stream, dx, dy, y, n);
   else
-    LAUNCH((relu_backward<P, 1>), blocks_for(n), BLOCK, cuda->stream, dx, dy, y, n, add);
+    LAUNCH((relu_backward<P, 1>), blocks_for(n), BLOCK, cuda->stream, dx, dy, y, n);
 }
 
 void cuda_relu(struct device *d, pixel *y, const pixel *x, size_t n) {
@@ -262,13 +259,12 @@ void cuda_relu(struct device *d, pixel *y, const pixel *x, size_t n) {
     relu_of(cuda, (float *)y, (const float *)x, n);
 }
 
-void cuda_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n,
-                        bool add) {
+void cuda_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n) {
   struct cuda *cuda = cuda_of(d);
   if (cuda->bf16)
-    relu_backward_of(cuda, (bf16 *)dx, (const bf16 *)dy, (const bf16 *)y, n, add);
+    relu_backward_of(cuda, (bf16 *)dx, (const bf16 *)dy, (const bf16 *)y, n);
   else
-    relu_backward_of(cuda, (float *)dx, (const float *)dy, (const float *)y, n, add);
+    relu_backward_of(cuda, (float *)dx, (const float *)dy, (const float *)y, n);
 }
 
 /* ---- transfers. Rare (images for people, tests), so they are converted on the host. */

@@ -248,7 +248,7 @@ struct conv {
   struct device_window window;
   int B;
   enum activation act;
-  bool residual, add, no_dx;
+  bool residual, add, no_dx, open;
 };
 
 static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
@@ -260,7 +260,7 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
          weights = (size_t)(w->size * w->size * w->C * w->O);
   struct image x = random_image(t, &random, in), residual = random_image(t, &random, out),
                dy = random_image(t, &random, out), y = poisoned_image(t, out),
-               dx = poisoned_image(t, in);
+               dx = v->open ? random_image(t, &random, in) : poisoned_image(t, in);
   struct array weight = random_array(t, &random, weights, 1),
                b = random_array(t, &random, (size_t)w->O, 1),
                dw = v->add ? random_array(t, &random, weights, 1) : poisoned(t, weights),
@@ -271,15 +271,15 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
            w->size, w->stride, w->same ? " same" : "");
   c->ops->weights_changed(c);
   c->ops->conv_forward(c, y.cuda, x.cuda, weight.cuda, b.cuda, v->residual ? residual.cuda : NULL,
-                       v->act, w, v->B);
+                       v->act, v->open, w, v->B);
   r->ops->conv_forward(r, y.ref, x.ref, weight.ref, b.ref, v->residual ? residual.ref : NULL,
-                       v->act, w, v->B);
+                       v->act, v->open, w, v->B);
   compare_image(t, shape, "y", y, tolerance_of(t->precision, w->size * w->size * w->C));
   image_from_ref(t, y);
   c->ops->conv_backward(c, v->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, dy.cuda, y.cuda, x.cuda,
-                        weight.cuda, v->act, w, v->B, v->add);
-  r->ops->conv_backward(r, dx.ref, dw.ref, db.ref, dy.ref, y.ref, x.ref, weight.ref, v->act, w,
-                        v->B, v->add);
+                        weight.cuda, v->act, v->open, w, v->B, v->add);
+  r->ops->conv_backward(r, dx.ref, dw.ref, db.ref, dy.ref, y.ref, x.ref, weight.ref, v->act,
+                        v->open, w, v->B, v->add);
   int pixels = (int)(out / (size_t)w->O);
   compare_image(t, shape, "dy", dy, 1e-6);
   compare(t, shape, "db", db, fmax(tolerance_of(t->precision, pixels), 2e-5));
@@ -292,22 +292,28 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
 /* The networks' layers, odd sizes, one image and several; more than one strip of an image. */
 static void convolutions(struct both *t) {
   static const struct conv table[] = {
-      {{84, 84, 1, 16, 8, 4, false}, 2, ACTIVATION_RELU, false, false, true},
-      {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, true, true},
-      {{20, 20, 16, 32, 4, 2, false}, 3, ACTIVATION_RELU, false, false, false},
-      {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, true, false},
-      {{84, 84, 4, 16, 3, 1, true}, 1, ACTIVATION_NONE, false, false, true},
-      {{42, 42, 16, 16, 3, 1, true}, 2, ACTIVATION_RELU, false, false, false},
-      {{42, 42, 16, 32, 3, 1, true}, 1, ACTIVATION_NONE, false, false, false},
-      {{21, 21, 32, 32, 3, 1, true}, 2, ACTIVATION_NONE, true, true, false},
-      {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false, false},
-      {{13, 7, 3, 5, 4, 3, false}, 31, ACTIVATION_RELU, false, true, false},
-      {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false, false},
-      {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false, false},
-      {{8, 8, 1, 1, 8, 4, false}, 17, ACTIVATION_RELU, false, false, false},
-      {{7, 7, 16, 32, 5, 1, true}, 20, ACTIVATION_RELU, false, true, false},
-      {{6, 7, 8, 96, 2, 1, true}, 3, ACTIVATION_RELU, false, false, false},
-      {{3, 4, 70, 12, 3, 1, true}, 2, ACTIVATION_NONE, true, false, false},
+      {{84, 84, 1, 16, 8, 4, false}, 2, ACTIVATION_RELU, false, false, true, false},
+      {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, true, true, false},
+      {{20, 20, 16, 32, 4, 2, false}, 3, ACTIVATION_RELU, false, false, false, false},
+      {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, true, false, false},
+      {{84, 84, 4, 16, 3, 1, true}, 1, ACTIVATION_NONE, false, false, true, false},
+      {{42, 42, 16, 16, 3, 1, true}, 2, ACTIVATION_RELU, false, false, false, false},
+      {{42, 42, 16, 32, 3, 1, true}, 1, ACTIVATION_NONE, false, false, false, false},
+      {{21, 21, 32, 32, 3, 1, true}, 2, ACTIVATION_NONE, true, true, false, false},
+      {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false, false, false},
+      {{13, 7, 3, 5, 4, 3, false}, 31, ACTIVATION_RELU, false, true, false, false},
+      {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false, false, false},
+      {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false, false, false},
+      {{8, 8, 1, 1, 8, 4, false}, 17, ACTIVATION_RELU, false, false, false, false},
+      {{7, 7, 16, 32, 5, 1, true}, 20, ACTIVATION_RELU, false, true, false, false},
+      {{6, 7, 8, 96, 2, 1, true}, 3, ACTIVATION_RELU, false, false, false, false},
+      {{3, 4, 70, 12, 3, 1, true}, 2, ACTIVATION_NONE, true, false, false, false},
+      {{42, 42, 16, 16, 3, 1, true}, 1, ACTIVATION_RELU, false, false, false, true},
+      {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_RELU, false, true, false, true},
+      {{9, 7, 5, 6, 3, 1, true}, 4, ACTIVATION_RELU, false, false, false, true},
+      {{8, 9, 12, 20, 4, 2, true}, 3, ACTIVATION_NONE, true, false, false, true},
+      {{6, 5, 16, 16, 3, 1, true}, 2, ACTIVATION_RELU, false, false, true, true},
+      {{5, 4, 66, 70, 3, 1, true}, 2, ACTIVATION_RELU, false, true, false, true},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_conv(t, &table[i], 100 + i);
 }

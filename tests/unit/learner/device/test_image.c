@@ -41,7 +41,7 @@ struct conv {
   struct device_window window;
   int B;
   enum activation act;
-  bool residual;
+  bool residual, open;
 };
 
 struct conv_arrays {
@@ -55,22 +55,24 @@ static struct conv_arrays run_conv(struct testing *t, const struct conv *c, uint
   uint64_t random = seed;
   float *x = testing_floats(&random, in, 1), *w = testing_floats(&random, weights, 0.3f),
         *b = testing_floats(&random, (size_t)v->O, 1), *r = testing_floats(&random, out, 1),
-        *dy = testing_floats(&random, out, 1);
+        *dy = testing_floats(&random, out, 1), *dx = testing_floats(&random, in, 1);
   struct conv_arrays a = {.x = testing_upload_pixels(t, x, in),
                           .r = testing_upload_pixels(t, r, out),
                           .y = testing_pixel_room(t, out),
                           .dy = testing_upload_pixels(t, dy, out),
-                          .dx = testing_pixel_room(t, in),
+                          .dx = testing_upload_pixels(t, dx, in), /* added to, or overwritten */
                           .w = testing_upload(t, w, weights),
                           .b = testing_upload(t, b, (size_t)v->O),
                           .dw = testing_room(t, weights),
                           .db = testing_room(t, (size_t)v->O)};
   const struct device_ops *ops = t->device->ops;
   ops->weights_changed(t->device);
-  ops->conv_forward(t->device, a.y, a.x, a.w, a.b, c->residual ? a.r : NULL, c->act, v, c->B);
-  ops->conv_backward(t->device, a.dx, a.dw, a.db, a.dy, a.y, a.x, a.w, c->act, v, c->B, false);
-  float *host[] = {x, w, b, r, dy};
-  for (int i = 0; i < 5; i++) free(host[i]);
+  ops->conv_forward(t->device, a.y, a.x, a.w, a.b, c->residual ? a.r : NULL, c->act, c->open, v,
+                    c->B);
+  ops->conv_backward(t->device, a.dx, a.dw, a.db, a.dy, a.y, a.x, a.w, c->act, c->open, v, c->B,
+                     false);
+  float *host[] = {x, w, b, r, dy, dx};
+  for (int i = 0; i < 6; i++) free(host[i]);
   return a;
 }
 
@@ -107,17 +109,19 @@ static void compare_conv(struct testing *cpu, struct testing *ref, const struct 
 
 /* The networks' layers, odd sizes, one image and batches of several chunks. */
 static const struct conv CONVS[] = {
-    {{84, 84, 1, 16, 8, 4, false}, 3, ACTIVATION_RELU, false},
-    {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false},
-    {{20, 20, 16, 32, 4, 2, false}, 35, ACTIVATION_RELU, false},
-    {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false},
-    {{21, 21, 1, 16, 3, 1, true}, 5, ACTIVATION_NONE, false},
-    {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true},
-    {{13, 7, 3, 5, 4, 3, false}, 71, ACTIVATION_RELU, false},
-    {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true},
-    {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false},
-    {{8, 8, 1, 1, 8, 4, false}, 64, ACTIVATION_RELU, false},
-    {{7, 7, 16, 32, 5, 1, true}, 130, ACTIVATION_RELU, false},
+    {{84, 84, 1, 16, 8, 4, false}, 3, ACTIVATION_RELU, false, false},
+    {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, false},
+    {{20, 20, 16, 32, 4, 2, false}, 35, ACTIVATION_RELU, false, false},
+    {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, false},
+    {{21, 21, 1, 16, 3, 1, true}, 5, ACTIVATION_NONE, false, false},
+    {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false},
+    {{13, 7, 3, 5, 4, 3, false}, 71, ACTIVATION_RELU, false, false},
+    {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false},
+    {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false},
+    {{8, 8, 1, 1, 8, 4, false}, 64, ACTIVATION_RELU, false, false},
+    {{7, 7, 16, 32, 5, 1, true}, 130, ACTIVATION_RELU, false, false},
+    {{11, 11, 32, 32, 3, 1, true}, 37, ACTIVATION_RELU, false, true},
+    {{9, 8, 5, 7, 3, 2, false}, 5, ACTIVATION_NONE, true, true},
 };
 
 static void convolutions_match(struct testing *cpu, struct testing *ref) {
@@ -139,15 +143,15 @@ static void weights_may_change(struct testing *cpu, struct testing *ref) {
         *y = testing_pixel_room(cpu, written(&v, 1));
   real *b = testing_upload(cpu, zero, 16), *weights = testing_upload(cpu, w, weights_count(&v)),
        *other = testing_room(cpu, weights_count(&v));
-  ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, &v, 1);
+  ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, false, &v, 1);
   ops->download_pixels(d, once, y, 2);
-  ops->conv_forward(d, y, image, other, b, NULL, ACTIVATION_NONE, &v, 1);
+  ops->conv_forward(d, y, image, other, b, NULL, ACTIVATION_NONE, false, &v, 1);
   ops->download_pixels(d, twice, y, 2);
   assert_true(twice[0] == 0 && once[0] != 0);
   for (size_t i = 0; i < weights_count(&v); i++) w[i] *= 2;
   ops->upload(d, weights, w, weights_count(&v));
   ops->weights_changed(d);
-  ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, &v, 1);
+  ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, false, &v, 1);
   ops->download_pixels(d, twice, y, 2);
   assert_true(fabsf(twice[0] - 2 * once[0]) < 1e-4f && fabsf(twice[1] - 2 * once[1]) < 1e-4f);
   free(x);
@@ -207,14 +211,13 @@ static void relus_match(struct testing *cpu, struct testing *ref) {
     y[s] = testing_pixel_room(side[s], N);
     dx[s] = testing_upload_pixels(side[s], dy, N);
     ops->relu(side[s]->device, y[s], testing_upload_pixels(side[s], x, N), N);
-    ops->relu_backward(side[s]->device, dx[s], testing_upload_pixels(side[s], dy, N), y[s], N,
-                       true);
+    ops->relu_backward(side[s]->device, dx[s], testing_upload_pixels(side[s], dy, N), y[s], N);
   }
   testing_compare_pixels("relu y", cpu, y[0], ref, y[1], N, 0);
   testing_compare_pixels("relu dx", cpu, dx[0], ref, dx[1], N, 1e-6);
   for (int i = 0; i < N; i++)
     assert_true(((float *)y[1])[i] == (x[i] > 0 ? x[i] : 0) &&
-                ((float *)dx[1])[i] == (x[i] > 0 ? 2 * dy[i] : dy[i]));
+                ((float *)dx[1])[i] == (x[i] > 0 ? dy[i] : 0));
   free(x);
   free(dy);
   testing_release(cpu);
@@ -287,8 +290,8 @@ static double *doubles(uint64_t *random, size_t n) {
 
 static double conv_loss(struct device *d, const struct conv *c, double *x, double *w, double *b,
                         const double *dy, double *y) {
-  d->ops->conv_forward(d, (pixel *)y, (pixel *)x, (real *)w, (real *)b, NULL, c->act, &c->window,
-                       c->B);
+  d->ops->conv_forward(d, (pixel *)y, (pixel *)x, (real *)w, (real *)b, NULL, c->act, c->open,
+                       &c->window, c->B);
   return dot(dy, y, written(&c->window, c->B));
 }
 
@@ -310,9 +313,10 @@ static void check_slopes(const char *what, struct device *d, const struct conv *
 
 static void conv_backward_is_the_slope(void **state) {
   (void)state;
-  static const struct conv convs[] = {{{9, 7, 2, 3, 4, 2, false}, 3, ACTIVATION_RELU, false},
-                                      {{5, 6, 3, 4, 3, 1, true}, 2, ACTIVATION_NONE, false},
-                                      {{6, 5, 2, 2, 3, 2, true}, 2, ACTIVATION_RELU, false}};
+  static const struct conv convs[] = {{{9, 7, 2, 3, 4, 2, false}, 3, ACTIVATION_RELU, false, false},
+                                      {{5, 6, 3, 4, 3, 1, true}, 2, ACTIVATION_NONE, false, false},
+                                      {{6, 5, 2, 2, 3, 2, true}, 2, ACTIVATION_RELU, false, false},
+                                      {{5, 6, 3, 3, 3, 1, true}, 2, ACTIVATION_RELU, false, true}};
   struct device *d = device_ref_double_create();
   for (size_t k = 0; k < sizeof convs / sizeof *convs; k++) {
     const struct conv *c = &convs[k];
@@ -326,7 +330,7 @@ static void conv_backward_is_the_slope(void **state) {
     conv_loss(d, c, x, w, b, dy, y);
     memcpy(turned, dy, out * sizeof(double));
     d->ops->conv_backward(d, (pixel *)dx, (real *)dw, (real *)db, (pixel *)turned, (pixel *)y,
-                          (pixel *)x, (real *)w, c->act, &c->window, c->B, false);
+                          (pixel *)x, (real *)w, c->act, c->open, &c->window, c->B, false);
     check_slopes("dx", d, c, x, w, b, dy, y, x, dx, in);
     check_slopes("dw", d, c, x, w, b, dy, y, w, dw, weights);
     check_slopes("db", d, c, x, w, b, dy, y, b, db, O);
