@@ -8,12 +8,23 @@
 
 enum { THREADS = 256, WARPS = THREADS / WARP, MOST_BLOCKS = 4, PAD = 8, PIXELS = 16, TWO = 2 };
 
+/* Where the product's pixels are in the image that is written. Backwards a block takes one remainder
+ * of rows and columns by the stride (blockIdx.y, rows first): pixels that are a stride apart get
+ * theirs from windows alike. */
+struct written {
+  int rows, columns; /* of the image */
+  int stride;
+  bool back;
+  int above, left; /* zeros before the image, of the window forwards; if `back` */
+};
+
 struct convolution {
   struct conv_shape s;
   struct tiling t;
+  struct written written;
   bf16 *y;
   const bf16 *x;
-  const bf16 *weights; /* WEIGHTS_TILES: (K, N) */
+  const bf16 *weights; /* WEIGHTS_TILES: (K, N), or _BACK: (remainders, K, N) */
   const float *b;      /* NULL: none */
   const bf16 *through; /* like y: where it is not above 0 the product is 0; NULL: nowhere */
   const bf16 *residual;
@@ -79,10 +90,13 @@ DEVICE void write_pixel(const struct convolution &c, const struct tile_part &par
                         int number) {
   const struct conv_shape &s = c.s;
   int image = number / (c.t.rows * s.w), rest = number % (c.t.rows * s.w);
-  int row = rest / s.w, column = rest % s.w;
-  if (image >= part.images || row >= part.rows) return;
+  if (image >= part.images || rest / s.w >= part.rows) return;
+  const struct written &w = c.written;
+  int row = (part.row + rest / s.w) * w.stride + (int)blockIdx.y / w.stride,
+      column = rest % s.w * w.stride + (int)blockIdx.y % w.stride;
+  if (row >= w.rows || column >= w.columns) return;
   int first = (int)threadIdx.x % 4 * 2 * TILES, count = s.O - first;
-  size_t to = (((size_t)(part.image + image) * s.h + part.row + row) * s.w + column) * s.O + first;
+  size_t to = (((size_t)(part.image + image) * w.rows + row) * w.columns + column) * s.O + first;
   float value[2 * TILES];
   UNROLL for (int i = 0; i < 2 * TILES; i++) {
     value[i] = sum[i / 2][2 * half + i % 2] + bias[i];
@@ -117,6 +131,17 @@ DEVICE void convolve_part(const struct convolution &c, const struct tile_part &p
   }
 }
 
+/* The zeros before the image that is read backwards, for this block's remainder: the first pixel of
+ * that remainder is in step (remainder + above) / stride of the windows forwards. */
+DEVICE struct conv_shape shape_of_block(const struct convolution &c) {
+  struct conv_shape s = c.s;
+  const struct written &w = c.written;
+  if (!w.back) return s;
+  s.above = s.size - 1 - ((int)blockIdx.y / w.stride + w.above) / w.stride;
+  s.left = s.size - 1 - ((int)blockIdx.y % w.stride + w.left) / w.stride;
+  return s;
+}
+
 /* shared (K, N + PAD) = the weights. */
 template <int TILES>
 DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
@@ -136,12 +161,13 @@ static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
   float bias[2 * TILES];
   UNROLL for (int i = 0; i < 2 * TILES; i++) bias[i] =
       c.b && first + i < c.s.O ? c.b[first + i] : 0;
-  load_weights<TILES>(weights, c.weights, c.t.K);
+  const struct conv_shape s = shape_of_block(c);
+  load_weights<TILES>(weights, c.weights + (size_t)blockIdx.y * c.t.K * (8 * TILES), c.t.K);
   fill_offsets(offset, c.t, c.s);
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(c.t, c.s, work);
     __syncthreads(); /* the last part's patch is read no more */
-    load_patch(patch, c.x, c.t, c.s, part, c.vectors, c.open);
+    load_patch(patch, c.x, c.t, s, part, c.vectors, c.open);
     __syncthreads();
     convolve_part<TILES>(c, part, patch, offset, weights, bias);
   }
@@ -163,8 +189,11 @@ template <int TILES>
 static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
   size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
   void (*kernel)(struct convolution) = convolve<TILES>;
-  unsigned blocks = blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work);
-  LAUNCH_SHARED(kernel, blocks, THREADS, bytes, cuda->stream, *c);
+  int stride = c->written.stride, remainders = stride * stride;
+  unsigned blocks =
+      blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work * remainders);
+  unsigned each = (blocks + (unsigned)remainders - 1) / (unsigned)remainders;
+  LAUNCH_SHARED(kernel, dim3(each, (unsigned)remainders), THREADS, bytes, cuda->stream, *c);
 }
 
 static void launch(struct cuda *cuda, struct convolution *c) {
@@ -192,6 +221,7 @@ void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
   const struct conv_shape *s = &f->shape;
   int columns;
   c.s = *s;
+  c.written = {s->h, s->w, 1, false, 0, 0};
   c.y = (bf16 *)f->y;
   c.x = (const bf16 *)f->x;
   c.weights = cuda_weights(cuda, &columns, f->weights, WEIGHTS_TILES, conv_places(s), s->C, s->O);
@@ -202,17 +232,18 @@ void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
   launch(cuda, &c);
 }
 
-/* The window that reads what was written and writes what was read. */
+/* The window that reads what was written and writes what was read: of those pixels whose rows and
+ * columns leave one remainder by the stride, the first remainder's, which has most of them. */
 static struct conv_shape shape_back(const struct conv_shape *s) {
   struct conv_shape back = *s;
   back.H = s->h;
   back.W = s->w;
   back.C = s->O;
-  back.h = s->H;
-  back.w = s->W;
+  back.h = (s->H + s->stride - 1) / s->stride;
+  back.w = (s->W + s->stride - 1) / s->stride;
   back.O = s->C;
-  back.above = s->size - 1 - s->above;
-  back.left = s->size - 1 - s->left;
+  back.size = (s->size + s->stride - 1) / s->stride;
+  back.stride = 1;
   return back;
 }
 
@@ -221,19 +252,20 @@ void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
   const struct conv_shape *s = &b->shape;
   int columns;
   c.s = shape_back(s);
+  c.written = {s->H, s->W, s->stride, true, s->above, s->left};
+  struct weight_window window = {s->size, s->stride, s->above, s->left};
   c.y = (bf16 *)b->dx;
   c.x = (const bf16 *)b->dy;
   c.through = b->open ? (const bf16 *)b->x : NULL;
   c.residual = b->open ? c.y : NULL;
-  c.weights =
-      cuda_weights(cuda, &columns, b->weights, WEIGHTS_TILES_BACK, conv_places(s), s->C, s->O);
+  c.weights = cuda_weights_back(cuda, &columns, b->weights, &window, s->C, s->O);
   launch(cuda, &c);
 }
 
 bool conv_tiles_inputs_take(const struct cuda *cuda, const struct conv_shape *shape) {
   struct tiling t;
   struct conv_shape back = shape_back(shape);
-  return shape->stride == 1 && tile_columns(shape->C) > 0 &&
+  return tile_columns(shape->C) > 0 &&
          tiling_choose(&t, &back, other_bytes(&back), cuda->properties.sharedMemPerBlockOptin);
 }
 

@@ -314,6 +314,11 @@ static void convolutions(struct both *t) {
       {{8, 9, 12, 20, 4, 2, true}, 3, ACTIVATION_NONE, true, false, false, true},
       {{6, 5, 16, 16, 3, 1, true}, 2, ACTIVATION_RELU, false, false, true, true},
       {{5, 4, 66, 70, 3, 1, true}, 2, ACTIVATION_RELU, false, true, false, true},
+      {{20, 20, 32, 64, 4, 2, false}, 2, ACTIVATION_RELU, false, false, false, false},
+      {{21, 17, 8, 16, 8, 4, false}, 3, ACTIVATION_RELU, false, true, false, false},
+      {{15, 14, 6, 9, 5, 3, true}, 4, ACTIVATION_NONE, true, false, false, true},
+      {{7, 8, 16, 16, 2, 3, false}, 9, ACTIVATION_NONE, false, false, false, false},
+      {{13, 11, 16, 40, 3, 2, true}, 40, ACTIVATION_RELU, false, false, false, true},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_conv(t, &table[i], 100 + i);
 }
