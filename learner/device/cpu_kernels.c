@@ -157,6 +157,7 @@ const struct device_ops KERNELS = {
     .conv_backward = conv_backward,
     .pool_forward = pool_forward,
     .pool_backward = pool_backward,
+    .conv_pool_backward = plain_conv_pool_backward,
     .relu = relu,
     .relu_backward = relu_backward,
     .weights_changed = cpu_dnnl_weights_changed,

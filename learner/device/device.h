@@ -347,8 +347,15 @@ struct device_ops {
    * which of the window's places (row * size + column), the first of equals. */
   void (*pool_forward)(struct device *d, pixel *y, uint8_t *choice, const pixel *x,
                        const struct device_window *window, int B);
-  void (*pool_backward)(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
-                        const struct device_window *window, int B);
+  void (*pool_backward)(
+      struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
+      const struct device_window *window,
+      int B); /* pool_backward, then conv_backward of a convolution without activation that wrote what was
+   * pooled. dy, choice: as for pool_backward; between: like the convolution's output, for scratch. */
+  void (*conv_pool_backward)(struct device *d, pixel *dx, real *dw, real *db, pixel *between,
+                             const pixel *dy, const uint8_t *choice, const pixel *x,
+                             const real *weights, const struct device_window *window,
+                             const struct device_window *pool, int B, bool add);
   /* y = max(x, 0); dx = dy where y > 0, else 0. In place allowed. */
   void (*relu)(struct device *d, pixel *y, const pixel *x, size_t n);
   void (*relu_backward)(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n);

@@ -444,6 +444,7 @@ static const struct device_ops GUARDED_OPS = {
     .conv_backward = conv_backward,
     .pool_forward = pool_forward,
     .pool_backward = pool_backward,
+    .conv_pool_backward = plain_conv_pool_backward,
     .relu = relu,
     .relu_backward = relu_backward,
     .weights_changed = weights_changed,

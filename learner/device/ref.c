@@ -191,6 +191,7 @@ static const struct device_ops REF_OPS = {
     .conv_backward = ref_conv_backward,
     .pool_forward = ref_pool_forward,
     .pool_backward = ref_pool_backward,
+    .conv_pool_backward = plain_conv_pool_backward,
     .relu = ref_relu,
     .relu_backward = ref_relu_backward,
     .weights_changed = ref_weights_changed,

@@ -60,6 +60,9 @@ void features_conv(struct network *network, struct features *features, int outpu
 }
 
 void features_pool(struct features *features, int size, int stride) {
+  const struct feature_layer *below = &features->layer[features->num_layers - 1];
+  CHECK(features->num_layers > 0 && below->kind == FEATURE_CONV && !below->activation,
+        "pooling of what is no plain convolution");
   struct device_window window = window_on(features, features->C, size, stride, true);
   add(features, FEATURE_POOL, &window);
 }
@@ -154,7 +157,7 @@ void features_allocate(struct network_workspace *workspace, struct features_buff
   if (!workspace->backward) return;
   buffers->d_output = pixels(workspace, workspace->rows, features->numbers);
   int together = images_together(workspace, workspace->rows);
-  for (int i = 0; i < 2; i++) buffers->gradient[i] = pixels(workspace, together, largest(features));
+  for (int i = 0; i < 3; i++) buffers->gradient[i] = pixels(workspace, together, largest(features));
 }
 
 size_t features_numbers_kept(const struct features *features) {
@@ -261,14 +264,16 @@ struct pass {
   real *grads;
   const real *params;
   pixel *dy;      /* the gradient of what the layer in hand wrote */
-  pixel *room[2]; /* one of them may be dy */
+  pixel *room[3]; /* one of them may be dy */
   int row, n;
 };
 
-static pixel *free_room(const struct pass *p) {
-  return p->room[p->dy == p->room[0]];
+/* The first room that neither dy nor `other` is in. */
+static pixel *free_room(const struct pass *p, const pixel *other) {
+  int i = 0;
+  while (p->room[i] == p->dy || p->room[i] == other) i++;
+  return p->room[i];
 }
-
 static void conv_backward(struct network_workspace *workspace, struct pass *p, pixel *dx, pixel *dy,
                           const pixel *y, const pixel *x, const struct feature_layer *layer, int i,
                           enum activation act, bool open) {
@@ -284,23 +289,45 @@ static void block_backward(struct network_workspace *workspace, struct features_
                            struct pass *p, const pixel *y, const pixel *x,
                            const struct feature_layer *layer, int l) {
   pixel *kept = row_of(workspace, buffers->layer[l].kept, p->row, layer->numbers);
-  pixel *d_kept = free_room(p);
+  pixel *d_kept = free_room(p, NULL);
   conv_backward(workspace, p, d_kept, p->dy, y, kept, layer, 1, ACTIVATION_NONE, false);
   conv_backward(workspace, p, p->dy, d_kept, kept, x, layer, 0, ACTIVATION_RELU, true);
 }
 
-/* From the gradient of what layer l wrote to that of what it read, both in p->dy. */
+/* What layer l read. */
+static pixel *input_of(const struct network_workspace *workspace,
+                       const struct features_buffers *buffers, const struct pass *p,
+                       const struct features *features, int l) {
+  return l > 0 ? row_of(workspace, buffers->layer[l - 1].y, p->row, features->layer[l - 1].numbers)
+               : row_of(workspace, buffers->image, p->row, image_numbers(features));
+}
+
+/* Pooling, layer l, and the convolution below it. */
+static void pool_backward(struct network_workspace *workspace,
+                          const struct features_buffers *buffers, struct pass *p,
+                          const struct features *features, int l) {
+  struct device *device = workspace->device;
+  const struct feature_layer *pool = &features->layer[l], *layer = &features->layer[l - 1];
+  struct convolution conv = convolution_of(workspace, p->params, layer, 0);
+  pixel *dx = free_room(p, NULL), *between = free_room(p, dx);
+  device->ops->conv_pool_backward(device, l > 1 ? dx : NULL,
+                                  parameter_at(workspace, p->grads, layer->weight[0]),
+                                  parameter_at(workspace, p->grads, layer->bias[0]), between, p->dy,
+                                  buffers->layer[l].choice + (size_t)p->row * (size_t)pool->numbers,
+                                  input_of(workspace, buffers, p, features, l - 1), conv.w,
+                                  &layer->window, &pool->window, p->n, p->row > 0);
+  p->dy = dx;
+}
+
+/* From the gradient of what layer l wrote to that of what it read, both in p->dy; pooling with the
+ * layer below it. */
 static void layer_backward(struct network_workspace *workspace, struct features_buffers *buffers,
                            struct pass *p, const struct features *features, int l) {
   struct device *device = workspace->device;
   const struct feature_layer *layer = &features->layer[l];
   pixel *y = row_of(workspace, buffers->layer[l].y, p->row, layer->numbers);
-  pixel *x =
-      l > 0 ? row_of(workspace, buffers->layer[l - 1].y, p->row, features->layer[l - 1].numbers)
-            : row_of(workspace, buffers->image, p->row, image_numbers(features));
-  size_t start = (size_t)p->row * (size_t)layer->numbers,
-         count = (size_t)p->n * (size_t)layer->numbers;
-  pixel *dy = p->dy, *dx = free_room(p);
+  pixel *x = input_of(workspace, buffers, p, features, l);
+  pixel *dy = p->dy, *dx = free_room(p, NULL);
   switch (layer->kind) {
     case FEATURE_BLOCK:
       block_backward(workspace, buffers, p, y, x, layer, l);
@@ -309,11 +336,10 @@ static void layer_backward(struct network_workspace *workspace, struct features_
       conv_backward(workspace, p, l > 0 ? dx : NULL, dy, y, x, layer, 0, layer->activation, false);
       break;
     case FEATURE_POOL:
-      device->ops->pool_backward(device, dx, dy, buffers->layer[l].choice + start, &layer->window,
-                                 p->n);
-      break;
+      pool_backward(workspace, buffers, p, features, l);
+      return;
     case FEATURE_RELU:
-      device->ops->relu_backward(device, dx, dy, y, count);
+      device->ops->relu_backward(device, dx, dy, y, (size_t)p->n * (size_t)layer->numbers);
       break;
   }
   p->dy = dx;
@@ -321,12 +347,14 @@ static void layer_backward(struct network_workspace *workspace, struct features_
 
 void features_backward(struct network_workspace *workspace, struct features_buffers *buffers,
                        real *grads, const real *params, const struct features *features, int B) {
-  struct pass p = {
-      .grads = grads, .params = params, .room = {buffers->gradient[0], buffers->gradient[1]}};
+  struct pass p = {.grads = grads,
+                   .params = params,
+                   .room = {buffers->gradient[0], buffers->gradient[1], buffers->gradient[2]}};
   for (; p.row < B; p.row += p.n) {
     p.n = images_together(workspace, B - p.row);
     p.dy = row_of(workspace, buffers->d_output, p.row, features->numbers);
-    for (int l = features->num_layers - 1; l >= 0; l--)
+    for (int l = features->num_layers - 1; l >= 0;
+         l -= features->layer[l].kind == FEATURE_POOL ? 2 : 1)
       layer_backward(workspace, buffers, &p, features, l);
   }
 }

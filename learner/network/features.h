@@ -36,13 +36,14 @@ struct features_buffers {
   } layer[FEATURES_MAX_LAYERS];
   pixel *output;      /* (rows, numbers) */
   pixel *d_output;    /* the same, and the next: NULL without backward */
-  pixel *gradient[2]; /* (rows in hand, of the largest layer) */
+  pixel *gradient[3]; /* (rows in hand, of the largest layer) */
 };
 
 /* Layers are added one after the other. */
 void features_begin(struct features *features, const struct device_inputs *inputs);
 void features_conv(struct network *network, struct features *features, int outputs, int size,
                    int stride, bool same, enum activation activation);
+/* Above a convolution without activation. */
 void features_pool(struct features *features, int size, int stride);
 void features_block(struct network *network, struct features *features);
 void features_relu(struct features *features);

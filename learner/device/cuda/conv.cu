@@ -1,6 +1,10 @@
 /* Convolutions: conv_forward, conv_backward, each by the fastest way that takes the window. */
 #include "learner/device/cuda/conv.h"
 
+extern "C" {
+#include "learner/device/plain_pixels.h"
+}
+
 static struct conv_shape shape_of(const struct cuda *cuda, const struct device_window *window,
                                   int B) {
   struct conv_shape s = {};
@@ -53,14 +57,48 @@ void cuda_conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *
                         const pixel *x, const real *weights, enum activation act, bool open,
                         const struct device_window *window, int B, bool add) {
   struct cuda *cuda = cuda_of(d);
-  struct conv_backward b = {shape_of(cuda, window, B), dx,  dy,   y,  x, (float *)dw, (float *)db,
-                            (const float *)weights,    act, open, add};
+  struct conv_backward b = {shape_of(cuda, window, B), dx,  dy,   y,   x, (float *)dw, (float *)db,
+                            (const float *)weights,    act, open, add, {}};
   if (tiles_take(cuda, &b.shape))
     tiles_backward(cuda, &b);
   else if (conv_dnn_takes(cuda, &b.shape))
     conv_dnn_backward(cuda, &b);
   else
     conv_columns_backward(cuda, &b);
+}
+
+/* The gradient of what the convolution wrote is made where a kernel reads it, and never stored: that
+ * saves 6 bytes for each of its numbers, which pool_backward would write and two kernels read (4
+ * without dx). */
+void cuda_conv_pool_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *between,
+                             const pixel *dy, const uint8_t *choice, const pixel *x,
+                             const real *weights, const struct device_window *window,
+                             const struct device_window *pool, int B, bool add) {
+  struct cuda *cuda = cuda_of(d);
+  struct conv_backward b = {shape_of(cuda, window, B),
+                            dx,
+                            (void *)dy, /* not written without an activation */
+                            NULL,
+                            x,
+                            (float *)dw,
+                            (float *)db,
+                            (const float *)weights,
+                            ACTIVATION_NONE,
+                            false,
+                            add,
+                            {}};
+  if (!tiles_take(cuda, &b.shape) || (dx && !conv_tiles_inputs_take(cuda, &b.shape))) {
+    plain_conv_pool_backward(d, dx, dw, db, between, dy, choice, x, weights, window, pool, B, add);
+    return;
+  }
+  b.pool = {choice,
+            device_window_rows(pool),
+            device_window_columns(pool),
+            pool->size,
+            pool->stride,
+            device_window_before(pool, pool->H),
+            device_window_before(pool, pool->W)};
+  tiles_backward(cuda, &b);
 }
 
 void cuda_conv_destroy(struct cuda *cuda) {

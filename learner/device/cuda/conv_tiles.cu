@@ -28,8 +28,9 @@ struct convolution {
   const float *b;      /* NULL: none */
   const bf16 *through; /* like y: where it is not above 0 the product is 0; NULL: nowhere */
   const bf16 *residual;
-  bool relu, open;    /* on what is written, on what is read */
-  bool vectors, full; /* full: as many channels are written as the product has columns */
+  struct conv_pool pool; /* of the images that are read: x is of what it wrote */
+  bool relu, open;       /* on what is written, on what is read */
+  bool vectors, full;    /* full: as many channels are written as the product has columns */
 };
 
 /* ---- the numbers that a lane has of a pixel: channels of the pixel side by side */
@@ -150,7 +151,7 @@ DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
         *(const uint4 *)(weights + (size_t)i * 8);
 }
 
-template <int TILES>
+template <int TILES, bool POOLED>
 static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
                                                   : TILES == 4 ? 2
                                                                : 3) convolve(struct convolution c) {
@@ -167,7 +168,7 @@ static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(c.t, c.s, work);
     __syncthreads(); /* the last part's patch is read no more */
-    load_patch(patch, c.x, c.t, s, part, c.vectors, c.open);
+    load_patch<POOLED>(patch, c.x, c.t, s, part, c.pool, c.vectors, c.open);
     __syncthreads();
     convolve_part<TILES>(c, part, patch, offset, weights, bias);
   }
@@ -185,10 +186,10 @@ static bool is_aligned(const void *at) {
   return (uintptr_t)at % 16 == 0;
 }
 
-template <int TILES>
+template <int TILES, bool POOLED>
 static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
   size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
-  void (*kernel)(struct convolution) = convolve<TILES>;
+  void (*kernel)(struct convolution) = convolve<TILES, POOLED>;
   int stride = c->written.stride, remainders = stride * stride;
   unsigned blocks =
       blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work * remainders);
@@ -196,22 +197,23 @@ static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
   LAUNCH_SHARED(kernel, dim3(each, (unsigned)remainders), THREADS, bytes, cuda->stream, *c);
 }
 
+template <bool POOLED>
 static void launch(struct cuda *cuda, struct convolution *c) {
   const struct conv_shape *s = &c->s;
   bool fits = tiling_choose(&c->t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
   CHECK(fits, "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
-  c->vectors = s->C % CHUNK == 0 && is_aligned(c->x);
+  c->vectors = s->C % CHUNK == 0 && is_aligned(c->x) && is_aligned(c->pool.choice);
   c->full = s->O == tile_columns(s->O) && is_aligned(c->y) && is_aligned(c->residual) &&
             is_aligned(c->through);
   switch (tile_columns(s->O)) {
     case 16:
-      launch_tiles<2>(cuda, c);
+      launch_tiles<2, POOLED>(cuda, c);
       break;
     case 32:
-      launch_tiles<4>(cuda, c);
+      launch_tiles<4, POOLED>(cuda, c);
       break;
     default:
-      launch_tiles<8>(cuda, c);
+      launch_tiles<8, POOLED>(cuda, c);
       break;
   }
 }
@@ -229,7 +231,7 @@ void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
   c.residual = (const bf16 *)f->residual;
   c.relu = f->act == ACTIVATION_RELU;
   c.open = f->open;
-  launch(cuda, &c);
+  launch<false>(cuda, &c);
 }
 
 /* The window that reads what was written and writes what was read: of those pixels whose rows and
@@ -259,7 +261,11 @@ void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
   c.through = b->open ? (const bf16 *)b->x : NULL;
   c.residual = b->open ? c.y : NULL;
   c.weights = cuda_weights_back(cuda, &columns, b->weights, &window, s->C, s->O);
-  launch(cuda, &c);
+  c.pool = b->pool;
+  if (c.pool.choice)
+    launch<true>(cuda, &c);
+  else
+    launch<false>(cuda, &c);
 }
 
 bool conv_tiles_inputs_take(const struct cuda *cuda, const struct conv_shape *shape) {

@@ -15,7 +15,8 @@ struct gradient {
   struct tiling t;
   bf16 *dy;
   const bf16 *x, *y;
-  float *part; /* (blocks, K + 1, N): of the weights and of the bias */
+  float *part;           /* (blocks, K + 1, N): of the weights and of the bias */
+  struct conv_pool pool; /* dy is of what it wrote */
   bool relu, open, x_vectors, dy_vectors;
 };
 
@@ -42,7 +43,7 @@ DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool v
 
 /* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is
  * none. */
-template <int TILES>
+template <int TILES, bool POOLED>
 DEVICE void load_above(bf16 *above, const struct gradient &g, const struct tile_part &part,
                        int pixels) {
   const struct conv_shape &s = g.s;
@@ -50,7 +51,11 @@ DEVICE void load_above(bf16 *above, const struct gradient &g, const struct tile_
     int number = i / TILES, column = i % TILES * CHUNK, o = (int)blockIdx.y * 8 * TILES + column;
     int image = number / (g.t.rows * s.w), rest = number % (g.t.rows * s.w), row = rest / s.w;
     uint4 word = {0, 0, 0, 0};
-    if (image < part.images && row < part.rows && o < s.O) {
+    bool inside = image < part.images && row < part.rows && o < s.O;
+    if (inside && POOLED)
+      word = pooled_channels(g.dy, g.pool, part.image + image, part.row + row, rest % s.w, s.O, o,
+                             g.dy_vectors);
+    if (inside && !POOLED) {
       size_t at = (((size_t)(part.image + image) * s.h + part.row + row) * s.w + rest % s.w) * s.O;
       word = turn_channels(g.dy + at + o, g.y + at + o, min((int)CHUNK, s.O - o), g.relu,
                            g.dy_vectors);
@@ -105,7 +110,7 @@ DEVICE void write_sums(float *part, const struct sums<ROWS, TILES> &sum, int K) 
       make_float2(sum.bias[n][0], sum.bias[n][1]);
 }
 
-template <int ROWS, int TILES>
+template <int ROWS, int TILES, bool POOLED>
 static __global__ void __launch_bounds__(WARP *MOST_WARPS) sum_gradient(struct gradient g) {
   DYNAMIC_SHARED(bf16, patch);
   const struct tiling &t = g.t;
@@ -125,8 +130,8 @@ static __global__ void __launch_bounds__(WARP *MOST_WARPS) sum_gradient(struct g
   for (int work = (int)blockIdx.x; work < t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(t, g.s, work);
     __syncthreads(); /* the last part's patch is read no more */
-    load_above<TILES>(above, g, part, pixels);
-    load_patch(patch, g.x, t, g.s, part, g.x_vectors, g.open);
+    load_above<TILES, POOLED>(above, g, part, pixels);
+    load_patch<false>(patch, g.x, t, g.s, part, g.pool, g.x_vectors, g.open);
     __syncthreads();
     multiply_transposed<ROWS, TILES>(sum, patch, start, at, above, pixels);
   }
@@ -199,7 +204,8 @@ static void launch_rows(struct cuda *cuda, struct gradient *g, const struct tota
   const struct conv_shape *s = &g->s;
   int warps = (g->t.K / 16 + ROWS - 1) / ROWS;
   size_t bytes = patch_bytes(&g->t) + other_bytes(&g->t, s);
-  void (*kernel)(struct gradient) = sum_gradient<ROWS, TILES>;
+  void (*kernel)(struct gradient) =
+      g->pool.choice ? sum_gradient<ROWS, TILES, true> : sum_gradient<ROWS, TILES, false>;
   struct total t = *total;
   t.blocks = (int)blocks_that_fit(cuda, kernel, WARP * warps, bytes, MOST_BLOCKS, g->t.work);
   size_t count = (size_t)(t.K + 1) * (size_t)t.N;
@@ -239,8 +245,10 @@ void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
   g.y = (const bf16 *)b->y;
   g.relu = b->act == ACTIVATION_RELU;
   g.open = b->open;
+  g.pool = b->pool;
   g.x_vectors = s->C % CHUNK == 0 && is_aligned(b->x);
-  g.dy_vectors = s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y);
+  g.dy_vectors =
+      s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y) && is_aligned(b->pool.choice);
   struct total total = {b->dw,          b->db, NULL, 0,     g.t.K, tile_columns(s->O),
                         conv_places(s), s->C,  s->O, b->add};
   if (total.N == 16)

@@ -269,6 +269,7 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   OPERATION(conv_backward);
   OPERATION(pool_forward);
   OPERATION(pool_backward);
+  OPERATION(conv_pool_backward);
   OPERATION(relu);
   OPERATION(relu_backward);
   OPERATION(weights_changed);

@@ -107,6 +107,10 @@ void cuda_conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *
                         const struct device_window *window, int B, bool add);
 void cuda_conv_destroy(struct cuda *cuda);
 
+void cuda_conv_pool_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *between,
+                             const pixel *dy, const uint8_t *choice, const pixel *x,
+                             const real *weights, const struct device_window *window,
+                             const struct device_window *pool, int B, bool add);
 /* pixels.cu */
 void cuda_upload_pixels(struct device *d, pixel *y, const float *host, size_t n);
 void cuda_download_pixels(struct device *d, float *host, const pixel *x, size_t n);

@@ -1,6 +1,7 @@
 /* Pixels, float or bf16: pooling, relu, and the transfers that convert. Memory bounds all kernels. A
  * thread works on V channels of a pixel, 16 bytes where they allow it. */
 #include "learner/device/cuda/cuda.h"
+#include "learner/device/cuda/pooling.h"
 #include "learner/device/cuda/wide.h"
 
 /* ---- pooling */
@@ -82,18 +83,6 @@ KERNEL pool_forward(P *__restrict__ y, uint8_t *__restrict__ choice, const P *__
     store_pack(y + i * V, values);
     store_pack(choice + i * V, largest.place);
   }
-}
-
-/* The first and the last of the windows along a side that reach a pixel; before: zeros in front of
- * the side. */
-DEVICE int first_window(int place, int before, int size, int stride) {
-  int reach = place + before - size + stride;
-  return reach < 0 ? 0 : reach / stride;
-}
-
-DEVICE int last_window(int place, int before, int stride, int windows) {
-  int last = (place + before) / stride;
-  return last < windows ? last : windows - 1;
 }
 
 /* Each pixel gathers from the windows that reach it, in their order: no zeros to write first, and

@@ -323,6 +323,66 @@ static void convolutions(struct both *t) {
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_conv(t, &table[i], 100 + i);
 }
 
+/* ---- the way back through pooling and a convolution at once */
+
+static void check_pooled(struct both *t, const struct conv *v, const struct device_window *pool,
+                         uint64_t seed) {
+  const struct device_window *w = &v->window;
+  uint64_t random = seed;
+  size_t in = (size_t)v->B * (size_t)w->H * (size_t)w->W * (size_t)w->C,
+         between = (size_t)v->B * (size_t)pool->H * (size_t)pool->W * (size_t)pool->C,
+         out = (size_t)v->B * (size_t)device_window_rows(pool) *
+               (size_t)device_window_columns(pool) * (size_t)pool->C,
+         weights = (size_t)(w->size * w->size * w->C * w->O);
+  struct image x = random_image(t, &random, in), dy = random_image(t, &random, out),
+               pooled = random_image(t, &random, between), room = poisoned_image(t, between),
+               largest = poisoned_image(t, out), dx = poisoned_image(t, in);
+  struct array weight = random_array(t, &random, weights, 1),
+               dw = v->add ? random_array(t, &random, weights, 1) : poisoned(t, weights),
+               db = v->add ? random_array(t, &random, (size_t)w->O, 1) : poisoned(t, (size_t)w->O);
+  struct device *c = t->cuda.device, *r = t->ref.device;
+  uint8_t *choice_cuda = testing_bytes_room(&t->cuda, out),
+          *choice_ref = testing_bytes_room(&t->ref, out);
+  char shape[96];
+  snprintf(shape, sizeof shape, "pooled, B %d %dx%dx%d -> %d, %d/%d", v->B, w->H, w->W, w->C, w->O,
+           w->size, w->stride);
+  c->ops->weights_changed(c);
+  c->ops->pool_forward(c, largest.cuda, choice_cuda, pooled.cuda, pool, v->B);
+  r->ops->pool_forward(r, largest.ref, choice_ref, pooled.ref, pool, v->B);
+  c->ops->conv_pool_backward(c, v->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, room.cuda, dy.cuda,
+                             choice_cuda, x.cuda, weight.cuda, w, pool, v->B, v->add);
+  r->ops->conv_pool_backward(r, dx.ref, dw.ref, db.ref, room.ref, dy.ref, choice_ref, x.ref,
+                             weight.ref, w, pool, v->B, v->add);
+  /* The numbers between are sums of up to 4, rounded to bf16. */
+  int pixels = (int)(between / (size_t)w->O);
+  double more = t->cuda.low ? 2 : 1;
+  compare(t, shape, "db", db, more * fmax(tolerance_of(t->precision, pixels), 2e-5));
+  compare(t, shape, "dw", dw, more * tolerance_of(t->precision, pixels));
+  if (!v->no_dx)
+    compare_image(t, shape, "dx", dx, more * tolerance_of(t->precision, w->size * w->size * w->O));
+  release(t);
+}
+
+static void pooled_convolutions(struct both *t) {
+  static const struct {
+    struct conv conv;
+    struct device_window pool;
+  } table[] = {
+      {{{84, 84, 4, 16, 3, 1, true}, 1, ACTIVATION_NONE, false, false, true, false},
+       {84, 84, 16, 16, 3, 2, true}},
+      {{{21, 21, 16, 32, 3, 1, true}, 3, ACTIVATION_NONE, false, true, false, false},
+       {21, 21, 32, 32, 3, 2, true}},
+      {{{9, 12, 5, 7, 3, 1, false}, 4, ACTIVATION_NONE, false, false, false, false},
+       {7, 10, 7, 7, 2, 2, false}},
+      {{{14, 11, 8, 40, 4, 2, true}, 2, ACTIVATION_NONE, false, false, false, false},
+       {7, 6, 40, 40, 3, 1, true}},
+      {{{6, 6, 66, 70, 3, 1, true}, 2, ACTIVATION_NONE, false, true, false, false},
+       {6, 6, 70, 70, 3, 2, true}},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    check_pooled(t, &table[i].conv, &table[i].pool, 200 + i);
+}
+
 /* ---- weights that change */
 
 /* The same address holds other weights after weights_changed. */
@@ -372,6 +432,7 @@ TEST(linear_layers)
 TEST(pixels_layers)
 TEST(lstms)
 TEST(convolutions)
+TEST(pooled_convolutions)
 TEST(weights_may_change)
 
 static void test_convolutions_without_cudnn(void **state) {
@@ -387,6 +448,7 @@ int main(void) {
       cmocka_unit_test(test_pixels_layers),
       cmocka_unit_test(test_lstms),
       cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_pooled_convolutions),
       cmocka_unit_test(test_convolutions_without_cudnn),
       cmocka_unit_test(test_weights_may_change),
   };
