@@ -11,13 +11,14 @@
  *
  * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so
  * that nobody reads a device array by accident: upload and download convert from and to float (or
- * double), device_at does the arithmetic. A `pixel` is what the device keeps of an image between the
- * layers of a convolutional network: a real, or two bytes of it where the device computes such
- * layers in bf16 (cuda with --precision=bf16). It has its own transfers and pixel_at; only the
- * operations on images, and the linear layer that reads what the last of them wrote, know of it.
- * Weights and their gradients are always reals. Arrays are dense, row-major, 64-byte aligned at their
- * allocation; outputs come first, then inputs, then sizes. Outputs are overwritten unless a comment
- * says "adds to". Outputs and inputs may not overlap unless a comment says "in place".
+ * double), device_at does the arithmetic. A `pixel` is a number of an image between the layers of a
+ * convolutional network: a real, or two bytes where the device computes those layers in bf16 (cuda
+ * with --precision=bf16). It has transfers of its own and pixel_at; only the operations on images
+ * and the linear layer above them take it. Weights and their gradients are reals.
+ *
+ * Arrays are dense, row-major, 64-byte aligned at their allocation; outputs come first, then
+ * inputs, then sizes. Outputs are overwritten unless a comment says "adds to". Outputs and inputs
+ * may not overlap unless a comment says "in place".
  *
  * Dimension letters: B rows (of an inference batch, or T*N of a training batch), I inputs, O
  * outputs, H hidden size, A actions, T time steps, N sequences, P parameters. Thread: one `struct
@@ -321,8 +322,7 @@ struct device_ops {
   void (*linear_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
                           const real *x, int x_stride, const real *w, enum activation act, int B,
                           int I, int O);
-  /* The same layer above images: x and dx are pixels, their rows dense; I is a
-   * multiple of 8. */
+  /* The same layer above images: x and dx are pixels, their rows dense; I is a multiple of 8. */
   void (*linear_pixels_forward)(struct device *d, real *y, const pixel *x, const real *w,
                                 const real *b, enum activation act, int B, int I, int O);
   void (*linear_pixels_backward)(struct device *d, pixel *dx, real *dw, real *db, real *dy,
@@ -347,11 +347,10 @@ struct device_ops {
    * which of the window's places (row * size + column), the first of equals. */
   void (*pool_forward)(struct device *d, pixel *y, uint8_t *choice, const pixel *x,
                        const struct device_window *window, int B);
-  void (*pool_backward)(
-      struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
-      const struct device_window *window,
-      int B); /* pool_backward, then conv_backward of a convolution without activation that wrote what was
-   * pooled. dy, choice: as for pool_backward; between: like the convolution's output, for scratch. */
+  void (*pool_backward)(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
+                        const struct device_window *window, int B);
+  /* pool_backward, then conv_backward of the convolution, without activation, whose output was
+   * pooled. dy, choice: as for pool_backward; between: like that output, scratch. */
   void (*conv_pool_backward)(struct device *d, pixel *dx, real *dw, real *db, pixel *between,
                              const pixel *dy, const uint8_t *choice, const pixel *x,
                              const real *weights, const struct device_window *window,

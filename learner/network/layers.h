@@ -34,8 +34,8 @@ void dense_backward_pixels(struct network_workspace *workspace, pixel *dx, real 
                            const real *params, real *dy, const real *y, const pixel *x,
                            const struct dense *dense, int B);
 
-/* As the first two, with a weight (I, O) and a bias (O) that are not the parameters; grads get the gradients
- * with respect to them where the parameters' would be. */
+/* As the first two, with a weight (I, O) and a bias (O) that are not the parameters; grads get the
+ * gradients with respect to them where the parameters' would be. */
 void dense_forward_with(struct network_workspace *workspace, real *y, const real *weight,
                         const real *bias, const real *x, const struct dense *dense, int B);
 void dense_backward_with(struct network_workspace *workspace, real *dx, real *grads,

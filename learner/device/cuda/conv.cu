@@ -67,8 +67,8 @@ void cuda_conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *
     conv_columns_backward(cuda, &b);
 }
 
-/* The gradient of what the convolution wrote is made where a kernel reads it, and never stored: that
- * saves 6 bytes for each of its numbers, which pool_backward would write and two kernels read (4
+/* The gradient of what the convolution wrote is made where a kernel reads it, and never stored: 6
+ * bytes less for each of its numbers, which pool_backward would write and two kernels read (4
  * without dx). */
 void cuda_conv_pool_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *between,
                              const pixel *dy, const uint8_t *choice, const pixel *x,

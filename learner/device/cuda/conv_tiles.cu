@@ -1,16 +1,16 @@
 /* Convolutions in bf16 with up to 64 channels, forwards and for the gradient of what was read: the
  * weights stay in shared memory, images go through it, and the bias, ReLU and residual follow in
- * registers; so do, backwards, the ReLU on what was read and the gradient that went round. Floor: x,
- * y, the residual and what was read once each; x partly twice where an image goes in strips (from
- * the second-level cache). */
+ * registers; so do, backwards, the ReLU on what was read and the gradient that went round it.
+ * Floor: x, y, the residual and `through` once each; x partly twice where an image goes in strips
+ * (from the second-level cache), and once for each remainder where a strided window goes back. */
 #include "learner/device/cuda/conv_tiles.h"
 #include "learner/device/cuda/weights.h"
 
 enum { THREADS = 256, WARPS = THREADS / WARP, MOST_BLOCKS = 4, PAD = 8, PIXELS = 16, TWO = 2 };
 
-/* Where the product's pixels are in the image that is written. Backwards a block takes one remainder
- * of rows and columns by the stride (blockIdx.y, rows first): pixels that are a stride apart get
- * theirs from windows alike. */
+/* Where the product's pixels are in the image that is written. Backwards a block takes one
+ * remainder of rows and columns by the stride (blockIdx.y, rows first): pixels that are a stride
+ * apart get theirs from windows alike. */
 struct written {
   int rows, columns; /* of the image */
   int stride;

@@ -199,8 +199,8 @@ DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct tiling &t, const s
   return word;
 }
 
-/* patch = what the windows of the part reach, zeros around the images; max(that, 0) if `open`. Four loads are under way
- * before the first is needed. */
+/* patch = what the windows of the part reach, zeros around the images; max(that, 0) if `open`. Four
+ * loads are under way before the first is needed; where they are POOLED, those of one chunk. */
 template <bool POOLED>
 DEVICE void load_patch(bf16 *patch, const bf16 *x, const struct tiling &t,
                        const struct conv_shape &s, const struct tile_part &part,

@@ -1,5 +1,5 @@
-/* The linear layer: linear_* and linear_pixels_*. Products with the bias and ReLU in their last step;
- * backwards one pass over dy that takes it through the activation and sums its columns. Small
+/* The linear layer: linear_* and linear_pixels_*. Products with the bias and ReLU in their last
+ * step; backwards one pass over dy that takes it through the activation and sums its columns. Small
  * layers are small.cu's. Floor of a pass over dy (B, O): 4 bytes read and 4 written a number; 8 and
  * 4 with an activation. Pixels in bf16 are read and written by the products as they are: no pass
  * over x (B, I) or dx. */
@@ -96,6 +96,7 @@ void cuda_linear_pixels_forward(struct device *d, real *y, const pixel *x, const
     cuda_linear_forward(d, y, (const real *)x, I, w, b, act, B, I, O);
     return;
   }
+  CHECK(I % 8 == 0, "a layer above %d numbers of an image", I);
   struct product p = {};
   p.bf16 = true;
   p.a = operand_of(x, I);

@@ -1,5 +1,5 @@
-/* Pixels, float or bf16: pooling, relu, and the transfers that convert. Memory bounds all kernels. A
- * thread works on V channels of a pixel, 16 bytes where they allow it. */
+/* Pixels, float or bf16: pooling, relu, and the transfers that convert. Memory bounds all kernels.
+ * A thread works on V channels of a pixel, 16 bytes where they allow it. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/pooling.h"
 #include "learner/device/cuda/wide.h"
