@@ -15,6 +15,7 @@ enum cpu_scratch {
   SCRATCH_STATE,
   SCRATCH_LOW_X,
   SCRATCH_LOW_DY,
+  SCRATCH_OPEN,
   SCRATCH_COUNT
 };
 

@@ -42,7 +42,7 @@ static void stack_frames(float *y, const struct device_inputs *in, int b, int C,
   }
 }
 
-static void image(struct device *d, real *y_, const struct device_inputs *in, int B) {
+static void image(struct device *d, pixel *y_, const struct device_inputs *in, int B) {
   (void)d;
   float *y = (float *)y_;
   int stack = in->stack > 1 ? in->stack : 1, C = in->tensor[0].channels;
@@ -58,21 +58,34 @@ static void image(struct device *d, real *y_, const struct device_inputs *in, in
 
 /* ---- relu */
 
-static void relu(struct device *d, real *y, const real *x, size_t n) {
+static void relu(struct device *d, pixel *y, const pixel *x, size_t n) {
   (void)d;
   for (size_t i = 0; i < n; i += W)
     store_some((float *)y + i, vmax(splat(0), load_some((const float *)x + i, lanes_left(n, i))),
                lanes_left(n, i));
 }
 
-static void relu_backward(struct device *d, real *dx_, const real *dy_, const real *y_, size_t n) {
+/* dy where y is above 0, else 0. */
+INLINE vf through_relu(const float *dy, const float *y, int lanes) {
+  return select_less(splat(0), load_some(y, lanes), load_some(dy, lanes), splat(0));
+}
+
+/* 0 is added so that it has no sign, as in a sum. */
+static void relu_backward(struct device *d, pixel *dx_, const pixel *dy_, const pixel *y_,
+                          size_t n) {
   (void)d;
   float *dx = (float *)dx_;
   const float *dy = (const float *)dy_, *y = (const float *)y_;
   for (size_t i = 0; i < n; i += W) {
     int lanes = lanes_left(n, i);
-    vf through = select_less(splat(0), load_some(y + i, lanes), load_some(dy + i, lanes), splat(0));
-    store_some(dx + i, load_some(dx + i, lanes) + through, lanes);
+    store_some(dx + i, splat(0) + through_relu(dy + i, y + i, lanes), lanes);
+  }
+}
+
+static void add_through_relu(float *dx, const float *dy, const float *y, size_t n) {
+  for (size_t i = 0; i < n; i += W) {
+    int lanes = lanes_left(n, i);
+    store_some(dx + i, load_some(dx + i, lanes) + through_relu(dy + i, y + i, lanes), lanes);
   }
 }
 
@@ -80,8 +93,7 @@ static void relu_backward(struct device *d, real *dx_, const real *dy_, const re
 static void turn_relu(float *dy, const float *y, size_t n) {
   for (size_t i = 0; i < n; i += W) {
     int lanes = lanes_left(n, i);
-    vf g = load_some(dy + i, lanes);
-    store_some(dy + i, select_less(splat(0), load_some(y + i, lanes), g, splat(0)), lanes);
+    store_some(dy + i, through_relu(dy + i, y + i, lanes), lanes);
   }
 }
 
@@ -109,8 +121,15 @@ static const void *for_window(struct device *d, enum cpu_scratch purpose, const 
   return cpu_dnnl_reads_bf16(d, window) ? low(d, purpose, x, n) : (const void *)x;
 }
 
-static void conv_forward(struct device *d, real *y_, const real *x_, const real *weights,
-                         const real *b, const real *residual_, enum activation act,
+/* max(x, 0): until the scratch memory is used again. */
+static const float *opened(struct device *d, const float *x, size_t n) {
+  float *y = cpu_scratch(d, SCRATCH_OPEN, n);
+  relu(d, (pixel *)y, (const pixel *)x, n);
+  return y;
+}
+
+static void conv_forward(struct device *d, pixel *y_, const pixel *x_, const real *weights,
+                         const real *b, const pixel *residual_, enum activation act, bool open,
                          const struct device_window *window, int B) {
   CHECK(act != ACTIVATION_TANH && !(act && residual_), "a convolution with activation %d", act);
   float *y = (float *)y_;
@@ -118,7 +137,8 @@ static void conv_forward(struct device *d, real *y_, const real *x_, const real 
   size_t read = read_size(window), written = written_size(window);
   for (int n; B > 0; B -= n, x += n * read, y += n * written) {
     n = cpu_dnnl_chunk(B);
-    cpu_dnnl_forward(d, y, for_window(d, SCRATCH_LOW_X, x, n * read, window),
+    const float *seen = open ? opened(d, x, n * read) : x;
+    cpu_dnnl_forward(d, y, for_window(d, SCRATCH_LOW_X, seen, n * read, window),
                      (const float *)weights, (const float *)b, act == ACTIVATION_RELU, window, n);
     if (!residual) continue;
     add_floats(y, residual, n * written);
@@ -126,9 +146,10 @@ static void conv_forward(struct device *d, real *y_, const real *x_, const real 
   }
 }
 
-static void conv_backward(struct device *d, real *dx_, real *dw, real *db, real *dy_,
-                          const real *y_, const real *x_, const real *weights, enum activation act,
-                          const struct device_window *window, int B, bool add) {
+static void conv_backward(struct device *d, pixel *dx_, real *dw, real *db, pixel *dy_,
+                          const pixel *y_, const pixel *x_, const real *weights,
+                          enum activation act, bool open, const struct device_window *window, int B,
+                          bool add) {
   unsigned state = flush_tiny();
   float *dx = (float *)dx_, *dy = (float *)dy_;
   const float *x = (const float *)x_, *y = (const float *)y_;
@@ -138,9 +159,13 @@ static void conv_backward(struct device *d, real *dx_, real *dw, real *db, real 
     float *dy_chunk = dy + b * written;
     if (act == ACTIVATION_RELU) turn_relu(dy_chunk, y + b * written, n * written);
     const void *above = for_window(d, SCRATCH_LOW_DY, dy_chunk, n * written, window);
-    const void *below = for_window(d, SCRATCH_LOW_X, x + b * read, n * read, window);
+    const float *x_chunk = x + b * read, *seen = open ? opened(d, x_chunk, n * read) : x_chunk;
+    const void *below = for_window(d, SCRATCH_LOW_X, seen, n * read, window);
     cpu_dnnl_backward_weights(d, above, below, window, n, b == 0);
-    if (dx) cpu_dnnl_backward_data(d, dx + b * read, above, (const float *)weights, window, n);
+    if (!dx) continue;
+    float *through = open ? cpu_scratch(d, SCRATCH_OPEN, n * read) : dx + b * read;
+    cpu_dnnl_backward_data(d, through, above, (const float *)weights, window, n);
+    if (open) add_through_relu(dx + b * read, through, x_chunk, n * read);
   }
   cpu_dnnl_finish_weights(d, (float *)dw, (float *)db, window, add);
   flush_end(state);
@@ -174,7 +199,7 @@ INLINE struct place place_of(const struct device_window *v, int row, int column)
                         column * v->stride - device_window_before(v, v->W)};
 }
 
-static void pool_forward(struct device *d, real *y_, uint8_t *choice, const real *x_,
+static void pool_forward(struct device *d, pixel *y_, uint8_t *choice, const pixel *x_,
                          const struct device_window *v, int B) {
   (void)d;
   float *y = (float *)y_;
@@ -205,7 +230,7 @@ INLINE void spread_window(float *dx, vf dy, vi choice, const struct device_windo
     }
 }
 
-static void pool_backward(struct device *d, real *dx_, const real *dy_, const uint8_t *choice,
+static void pool_backward(struct device *d, pixel *dx_, const pixel *dy_, const uint8_t *choice,
                           const struct device_window *v, int B) {
   (void)d;
   float *dx = (float *)dx_;

@@ -12,6 +12,7 @@
 #include "learner/device/cpu_random.h"
 #include "learner/device/cpu_steps.h"
 #include "learner/device/cpu_trace.h"
+#include "learner/device/plain_pixels.h"
 
 static void fill(struct device *d, real *y, float value, size_t n) {
   (void)d;
@@ -120,6 +121,7 @@ static void embed(struct device *d, real *y_, const struct device_inputs *in, in
 const struct device_ops KERNELS = {
     .name = "cpu",
     .real_bytes = sizeof(float),
+    .pixel_bytes = sizeof(float),
     .unified = true,
     .images = 32,
     .destroy = cpu_destroy,
@@ -130,6 +132,8 @@ const struct device_ops KERNELS = {
     .release_host = cpu_release,
     .upload = cpu_upload,
     .download = cpu_download,
+    .upload_pixels = plain_upload_pixels,
+    .download_pixels = plain_download_pixels,
     .upload_bytes = cpu_upload_bytes,
     .download_bytes = cpu_download_bytes,
     .mark = cpu_mark,
@@ -146,11 +150,14 @@ const struct device_ops KERNELS = {
     .embed = embed,
     .linear_forward = linear_forward,
     .linear_backward = linear_backward,
+    .linear_pixels_forward = plain_linear_pixels_forward,
+    .linear_pixels_backward = plain_linear_pixels_backward,
     .image = image,
     .conv_forward = conv_forward,
     .conv_backward = conv_backward,
     .pool_forward = pool_forward,
     .pool_backward = pool_backward,
+    .conv_pool_backward = plain_conv_pool_backward,
     .relu = relu,
     .relu_backward = relu_backward,
     .weights_changed = cpu_dnnl_weights_changed,

@@ -11,9 +11,14 @@
  *
  * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so
  * that nobody reads a device array by accident: upload and download convert from and to float (or
- * double), device_at does the arithmetic. Arrays are dense, row-major, 64-byte aligned at their
- * allocation; outputs come first, then inputs, then sizes. Outputs are overwritten unless a comment
- * says "adds to". Outputs and inputs may not overlap unless a comment says "in place".
+ * double), device_at does the arithmetic. A `pixel` is a number of an image between the layers of a
+ * convolutional network: a real, or two bytes where the device computes those layers in bf16 (cuda
+ * with --precision=bf16). It has transfers of its own and pixel_at; only the operations on images
+ * and the linear layer above them take it. Weights and their gradients are reals.
+ *
+ * Arrays are dense, row-major, 64-byte aligned at their allocation; outputs come first, then
+ * inputs, then sizes. Outputs are overwritten unless a comment says "adds to". Outputs and inputs
+ * may not overlap unless a comment says "in place".
  *
  * Dimension letters: B rows (of an inference batch, or T*N of a training batch), I inputs, O
  * outputs, H hidden size, A actions, T time steps, N sequences, P parameters. Thread: one `struct
@@ -33,6 +38,7 @@
 #include "common/base/step.h"
 
 typedef struct real real;
+typedef struct pixel pixel;
 struct device;
 
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
@@ -245,7 +251,7 @@ enum q_sum {
 
 struct device_ops {
   const char *name; /* "ref", "ref_double", "cpu", "cuda", "guarded" */
-  size_t real_bytes;
+  size_t real_bytes, pixel_bytes;
   bool unified;      /* operations may be given memory of alloc_host */
   bool asynchronous; /* operations may still run when the call has returned */
   int images; /* that should go through all layers of a network together: as many as the caches of
@@ -265,6 +271,8 @@ struct device_ops {
   /* Numbers; done when the call returns. */
   void (*upload)(struct device *d, real *y, const float *host, size_t n);
   void (*download)(struct device *d, float *host, const real *x, size_t n);
+  void (*upload_pixels)(struct device *d, pixel *y, const float *host, size_t n);
+  void (*download_pixels)(struct device *d, float *host, const pixel *x, size_t n);
   /* Bytes, from and to memory of alloc_host. The host's memory belongs to the transfer until it
    * has been waited for: it is neither written (upload) nor read (download) before. */
   void (*upload_bytes)(struct device *d, void *y, const void *host, size_t bytes);
@@ -314,30 +322,42 @@ struct device_ops {
   void (*linear_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
                           const real *x, int x_stride, const real *w, enum activation act, int B,
                           int I, int O);
+  /* The same layer above images: x and dx are pixels, their rows dense; I is a multiple of 8. */
+  void (*linear_pixels_forward)(struct device *d, real *y, const pixel *x, const real *w,
+                                const real *b, enum activation act, int B, int I, int O);
+  void (*linear_pixels_backward)(struct device *d, pixel *dx, real *dw, real *db, real *dy,
+                                 const real *y, const pixel *x, const real *w, enum activation act,
+                                 int B, int I, int O);
 
   /* ---- images (B, H, W, C): pixel after pixel, its channels together. h, w: rows and columns that
    * are written. */
   /* y (B, H, W, stack * C) = tensor 0 / 255, the newest frame's channels first. */
-  void (*image)(struct device *d, real *y, const struct device_inputs *in, int B);
+  void (*image)(struct device *d, pixel *y, const struct device_inputs *in, int B);
   /* y (B, h, w, O) = act(convolution of x with weights (size, size, C, O) + b (O)) + residual (like
-   * y, or NULL). act: NONE or RELU, NONE with a residual. */
-  void (*conv_forward)(struct device *d, real *y, const real *x, const real *weights, const real *b,
-                       const real *residual, enum activation act,
+   * y, or NULL). act: NONE or RELU, NONE with a residual. open: max(x, 0) is read instead of x. */
+  void (*conv_forward)(struct device *d, pixel *y, const pixel *x, const real *weights,
+                       const real *b, const pixel *residual, enum activation act, bool open,
                        const struct device_window *window, int B);
   /* As linear_backward, but dw and db are added to if `add`; the gradient of a residual is dy
-   * itself. */
-  void (*conv_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
-                        const real *x, const real *weights, enum activation act,
+   * itself. With `open` the gradient goes through that ReLU, too, and is added to dx. */
+  void (*conv_backward)(struct device *d, pixel *dx, real *dw, real *db, pixel *dy, const pixel *y,
+                        const pixel *x, const real *weights, enum activation act, bool open,
                         const struct device_window *window, int B, bool add);
   /* y (B, h, w, C): the largest of each window, zeros around it not counted; choice (like y):
    * which of the window's places (row * size + column), the first of equals. */
-  void (*pool_forward)(struct device *d, real *y, uint8_t *choice, const real *x,
+  void (*pool_forward)(struct device *d, pixel *y, uint8_t *choice, const pixel *x,
                        const struct device_window *window, int B);
-  void (*pool_backward)(struct device *d, real *dx, const real *dy, const uint8_t *choice,
+  void (*pool_backward)(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
                         const struct device_window *window, int B);
-  /* y = max(x, 0); dx += dy where y > 0. In place allowed. */
-  void (*relu)(struct device *d, real *y, const real *x, size_t n);
-  void (*relu_backward)(struct device *d, real *dx, const real *dy, const real *y, size_t n);
+  /* pool_backward, then conv_backward of the convolution, without activation, whose output was
+   * pooled. dy, choice: as for pool_backward; between: like that output, scratch. */
+  void (*conv_pool_backward)(struct device *d, pixel *dx, real *dw, real *db, pixel *between,
+                             const pixel *dy, const uint8_t *choice, const pixel *x,
+                             const real *weights, const struct device_window *window,
+                             const struct device_window *pool, int B, bool add);
+  /* y = max(x, 0); dx = dy where y > 0, else 0. In place allowed. */
+  void (*relu)(struct device *d, pixel *y, const pixel *x, size_t n);
+  void (*relu_backward)(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n);
   /* A device may keep weights in a form of its own from call to call, by their address. To be
    * called when any may have changed, except by noisy_forward. */
   void (*weights_changed)(struct device *d);
@@ -537,6 +557,11 @@ static inline real *device_at(const struct device *d, real *x, size_t n) {
 }
 static inline const real *device_at_const(const struct device *d, const real *x, size_t n) {
   return (const real *)((const char *)x + n * d->ops->real_bytes);
+}
+
+/* x + n, in pixels. */
+static inline pixel *pixel_at(const struct device *d, pixel *x, size_t n) {
+  return (pixel *)((char *)x + n * d->ops->pixel_bytes);
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "common/base/crc32c.h"
 #include "learner/device/device.h"
 #include "learner/device/guarded_memory.h"
+#include "learner/device/plain_pixels.h"
 
 /* A transfer between its call and the wait for it. */
 struct transfer {
@@ -217,44 +218,44 @@ static void linear_backward(struct device *d, real *dx, real *dw, real *db, real
   RUN(linear_backward, dx, dw, db, dy, y, x, x_stride, w, act, B, I, O);
 }
 
-static void image(struct device *d, real *y, const struct device_inputs *in, int B) {
+static void image(struct device *d, pixel *y, const struct device_inputs *in, int B) {
   GIVEN(y);
   check_inputs(in);
   RUN(image, y, in, B);
 }
 
-static void conv_forward(struct device *d, real *y, const real *x, const real *weights,
-                         const real *b, const real *residual, enum activation act,
+static void conv_forward(struct device *d, pixel *y, const pixel *x, const real *weights,
+                         const real *b, const pixel *residual, enum activation act, bool open,
                          const struct device_window *window, int B) {
   GIVEN(y, x, weights, b, residual);
-  RUN(conv_forward, y, x, weights, b, residual, act, window, B);
+  RUN(conv_forward, y, x, weights, b, residual, act, open, window, B);
 }
 
-static void conv_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
-                          const real *x, const real *weights, enum activation act,
-                          const struct device_window *window, int B, bool add) {
+static void conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *dy,
+                          const pixel *y, const pixel *x, const real *weights, enum activation act,
+                          bool open, const struct device_window *window, int B, bool add) {
   GIVEN(dx, dw, db, dy, y, x, weights);
-  RUN(conv_backward, dx, dw, db, dy, y, x, weights, act, window, B, add);
+  RUN(conv_backward, dx, dw, db, dy, y, x, weights, act, open, window, B, add);
 }
 
-static void pool_forward(struct device *d, real *y, uint8_t *choice, const real *x,
+static void pool_forward(struct device *d, pixel *y, uint8_t *choice, const pixel *x,
                          const struct device_window *window, int B) {
   GIVEN(y, choice, x);
   RUN(pool_forward, y, choice, x, window, B);
 }
 
-static void pool_backward(struct device *d, real *dx, const real *dy, const uint8_t *choice,
+static void pool_backward(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
                           const struct device_window *window, int B) {
   GIVEN(dx, dy, choice);
   RUN(pool_backward, dx, dy, choice, window, B);
 }
 
-static void relu(struct device *d, real *y, const real *x, size_t n) {
+static void relu(struct device *d, pixel *y, const pixel *x, size_t n) {
   GIVEN(y, x);
   RUN(relu, y, x, n);
 }
 
-static void relu_backward(struct device *d, real *dx, const real *dy, const real *y, size_t n) {
+static void relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n) {
   GIVEN(dx, dy, y);
   RUN(relu_backward, dx, dy, y, n);
 }
@@ -407,6 +408,7 @@ static const char *describe(const struct device *d) {
 static const struct device_ops GUARDED_OPS = {
     .name = "guarded",
     .real_bytes = sizeof(float),
+    .pixel_bytes = sizeof(float),
     .asynchronous = true,
     .images = 32,
     .destroy = destroy,
@@ -417,6 +419,8 @@ static const struct device_ops GUARDED_OPS = {
     .release_host = release_host,
     .upload = upload,
     .download = download,
+    .upload_pixels = plain_upload_pixels,
+    .download_pixels = plain_download_pixels,
     .upload_bytes = upload_bytes,
     .download_bytes = download_bytes,
     .mark = mark,
@@ -433,11 +437,14 @@ static const struct device_ops GUARDED_OPS = {
     .embed = embed,
     .linear_forward = linear_forward,
     .linear_backward = linear_backward,
+    .linear_pixels_forward = plain_linear_pixels_forward,
+    .linear_pixels_backward = plain_linear_pixels_backward,
     .image = image,
     .conv_forward = conv_forward,
     .conv_backward = conv_backward,
     .pool_forward = pool_forward,
     .pool_backward = pool_backward,
+    .conv_pool_backward = plain_conv_pool_backward,
     .relu = relu,
     .relu_backward = relu_backward,
     .weights_changed = weights_changed,

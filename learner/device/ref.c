@@ -3,6 +3,7 @@
  * names the two symbols it exports. */
 #include "learner/device/ref.h"
 
+#include "learner/device/plain_pixels.h"
 #include "learner/device/ref_categorical.h"
 #include "learner/device/ref_image.h"
 #include "learner/device/ref_linear.h"
@@ -154,6 +155,7 @@ static const char *ref_describe(const struct device *d) {
 static const struct device_ops REF_OPS = {
     .name = sizeof(REAL) == sizeof(float) ? "ref" : "ref_double",
     .real_bytes = sizeof(REAL),
+    .pixel_bytes = sizeof(REAL),
     .unified = true,
     .images = 32,
     .destroy = ref_destroy,
@@ -164,6 +166,8 @@ static const struct device_ops REF_OPS = {
     .release_host = ref_release,
     .upload = ref_upload,
     .download = ref_download,
+    .upload_pixels = plain_upload_pixels,
+    .download_pixels = plain_download_pixels,
     .upload_bytes = ref_upload_bytes,
     .download_bytes = ref_download_bytes,
     .mark = ref_mark,
@@ -180,11 +184,14 @@ static const struct device_ops REF_OPS = {
     .embed = ref_embed,
     .linear_forward = ref_linear_forward,
     .linear_backward = ref_linear_backward,
+    .linear_pixels_forward = plain_linear_pixels_forward,
+    .linear_pixels_backward = plain_linear_pixels_backward,
     .image = ref_image,
     .conv_forward = ref_conv_forward,
     .conv_backward = ref_conv_backward,
     .pool_forward = ref_pool_forward,
     .pool_backward = ref_pool_backward,
+    .conv_pool_backward = plain_conv_pool_backward,
     .relu = ref_relu,
     .relu_backward = ref_relu_backward,
     .weights_changed = ref_weights_changed,

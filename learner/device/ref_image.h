@@ -12,7 +12,7 @@ static const uint8_t *row_of_frame(const struct device_inputs *in, int b, int k)
   return row < 0 ? NULL : in->history + (size_t)row * in->row_stride;
 }
 
-static void ref_image(struct device *d, real *y_, const struct device_inputs *in, int B) {
+static void ref_image(struct device *d, pixel *y_, const struct device_inputs *in, int B) {
   (void)d;
   REAL *y = (REAL *)y_;
   int stack = in->stack > 1 ? in->stack : 1, C = in->tensor[0].channels;
@@ -27,7 +27,7 @@ static void ref_image(struct device *d, real *y_, const struct device_inputs *in
 }
 
 /* One place of a window: where its pixel is in the image read, -1 if outside. */
-static ptrdiff_t pixel_at(const struct device_window *v, int b, int row, int column, int place) {
+static ptrdiff_t pixel_read(const struct device_window *v, int b, int row, int column, int place) {
   int y = row * v->stride - device_window_before(v, v->H) + place / v->size;
   int x = column * v->stride - device_window_before(v, v->W) + place % v->size;
   if (y < 0 || y >= v->H || x < 0 || x >= v->W) return -1;
@@ -41,15 +41,23 @@ static ptrdiff_t pixel_at(const struct device_window *v, int b, int row, int col
     for (int row_ = 0; row_ < device_window_rows(v); row_++)                      \
       for (int column_ = 0; column_ < device_window_columns(v); column_++, out++) \
         for (int place = 0; place < (v)->size * (v)->size; place++)               \
-          if ((in = (int)pixel_at(v, b_, row_, column_, place)) >= 0)
+          if ((in = (int)pixel_read(v, b_, row_, column_, place)) >= 0)
 
 static size_t pixels_written(const struct device_window *v, int B) {
   return (size_t)B * (size_t)device_window_rows(v) * (size_t)device_window_columns(v);
 }
 
-static void ref_conv_forward(struct device *d, real *y_, const real *x_, const real *w_,
-                             const real *bias, const real *residual, enum activation act,
-                             const struct device_window *v, int B) {
+static size_t pixels_read(const struct device_window *v, int B) {
+  return (size_t)B * (size_t)v->H * (size_t)v->W;
+}
+
+static REAL read_through(REAL x, bool open) {
+  return open ? activate(ACTIVATION_RELU, x) : x;
+}
+
+static void ref_conv_forward(struct device *d, pixel *y_, const pixel *x_, const real *w_,
+                             const real *bias, const pixel *residual, enum activation act,
+                             bool open, const struct device_window *v, int B) {
   (void)d;
   CHECK(act != ACTIVATION_TANH && !(act && residual), "a convolution with activation %d", act);
   REAL *y = (REAL *)y_;
@@ -59,33 +67,57 @@ static void ref_conv_forward(struct device *d, real *y_, const real *x_, const r
   EACH_PLACE(v, B)
   for (size_t c = 0; c < C; c++)
     for (size_t o = 0; o < O; o++)
-      y[(size_t)out * O + o] += x[(size_t)in * C + c] * w[((size_t)place * C + c) * O + o];
+      y[(size_t)out * O + o] +=
+          read_through(x[(size_t)in * C + c], open) * w[((size_t)place * C + c) * O + o];
   for (size_t i = 0; i < n; i++) y[i] = activate(act, y[i]);
   for (size_t i = 0; residual && i < n; i++) y[i] += ((const REAL *)residual)[i];
 }
 
-static void ref_conv_backward(struct device *d, real *dx_, real *dw_, real *db_, real *dy_,
-                              const real *y, const real *x_, const real *w_, enum activation act,
-                              const struct device_window *v, int B, bool add) {
+/* dx = the gradient with respect to what the windows cover. */
+static void inputs_gradient(REAL *dx, const REAL *dy, const REAL *w, const struct device_window *v,
+                            int B) {
+  size_t C = (size_t)v->C, O = (size_t)v->O;
+  memset(dx, 0, pixels_read(v, B) * C * sizeof(REAL));
+  EACH_PLACE(v, B)
+  for (size_t c = 0; c < C; c++)
+    for (size_t o = 0; o < O; o++)
+      dx[(size_t)in * C + c] += dy[(size_t)out * O + o] * w[((size_t)place * C + c) * O + o];
+}
+
+/* dx += that gradient where x is above 0. */
+static void add_through(REAL *dx, const REAL *dy, const REAL *x, const REAL *w,
+                        const struct device_window *v, int B) {
+  size_t n = pixels_read(v, B) * (size_t)v->C;
+  REAL *through = check_alloc(n + 1, sizeof(REAL));
+  inputs_gradient(through, dy, w, v, B);
+  for (size_t i = 0; i < n; i++)
+    if (x[i] > 0) dx[i] += through[i];
+  free(through);
+}
+
+static void ref_conv_backward(struct device *d, pixel *dx_, real *dw_, real *db_, pixel *dy_,
+                              const pixel *y, const pixel *x_, const real *w_, enum activation act,
+                              bool open, const struct device_window *v, int B, bool add) {
   (void)d;
-  REAL *dx = (REAL *)dx_, *dw = (REAL *)dw_, *db = (REAL *)db_, *dy = (REAL *)dy_;
-  const REAL *x = (const REAL *)x_, *w = (const REAL *)w_;
+  REAL *dw = (REAL *)dw_, *db = (REAL *)db_, *dy = (REAL *)dy_;
+  const REAL *x = (const REAL *)x_;
   size_t C = (size_t)v->C, O = (size_t)v->O, n = pixels_written(v, B) * O;
   if (!add) memset(db, 0, O * sizeof(REAL));
   if (!add) memset(dw, 0, (size_t)(v->size * v->size) * C * O * sizeof(REAL));
-  if (dx) memset(dx, 0, (size_t)B * (size_t)v->H * (size_t)v->W * C * sizeof(REAL));
   for (size_t i = 0; i < n; i++) {
     dy[i] *= slope(act, ((const REAL *)y)[i]);
     db[i % O] += dy[i];
   }
-  EACH_PLACE(v, B) for (size_t c = 0; c < C; c++) for (size_t o = 0; o < O; o++) {
-    size_t weight = ((size_t)place * C + c) * O + o;
-    dw[weight] += dy[(size_t)out * O + o] * x[(size_t)in * C + c];
-    if (dx) dx[(size_t)in * C + c] += dy[(size_t)out * O + o] * w[weight];
-  }
+  EACH_PLACE(v, B)
+  for (size_t c = 0; c < C; c++)
+    for (size_t o = 0; o < O; o++)
+      dw[((size_t)place * C + c) * O + o] +=
+          dy[(size_t)out * O + o] * read_through(x[(size_t)in * C + c], open);
+  if (dx_ && open) add_through((REAL *)dx_, dy, x, (const REAL *)w_, v, B);
+  if (dx_ && !open) inputs_gradient((REAL *)dx_, dy, (const REAL *)w_, v, B);
 }
 
-static void ref_pool_forward(struct device *d, real *y_, uint8_t *choice, const real *x_,
+static void ref_pool_forward(struct device *d, pixel *y_, uint8_t *choice, const pixel *x_,
                              const struct device_window *v, int B) {
   (void)d;
   REAL *y = (REAL *)y_;
@@ -100,7 +132,7 @@ static void ref_pool_forward(struct device *d, real *y_, uint8_t *choice, const 
   }
 }
 
-static void ref_pool_backward(struct device *d, real *dx_, const real *dy_, const uint8_t *choice,
+static void ref_pool_backward(struct device *d, pixel *dx_, const pixel *dy_, const uint8_t *choice,
                               const struct device_window *v, int B) {
   (void)d;
   REAL *dx = (REAL *)dx_;
@@ -113,15 +145,16 @@ static void ref_pool_backward(struct device *d, real *dx_, const real *dy_, cons
   }
 }
 
-static void ref_relu(struct device *d, real *y, const real *x, size_t n) {
+static void ref_relu(struct device *d, pixel *y, const pixel *x, size_t n) {
   (void)d;
   for (size_t i = 0; i < n; i++) ((REAL *)y)[i] = activate(ACTIVATION_RELU, ((const REAL *)x)[i]);
 }
 
-static void ref_relu_backward(struct device *d, real *dx, const real *dy, const real *y, size_t n) {
+static void ref_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y,
+                              size_t n) {
   (void)d;
   for (size_t i = 0; i < n; i++)
-    if (((const REAL *)y)[i] > 0) ((REAL *)dx)[i] += ((const REAL *)dy)[i];
+    ((REAL *)dx)[i] = ((const REAL *)y)[i] > 0 ? ((const REAL *)dy)[i] : 0;
 }
 
 static void ref_weights_changed(struct device *d) {

@@ -60,6 +60,9 @@ void features_conv(struct network *network, struct features *features, int outpu
 }
 
 void features_pool(struct features *features, int size, int stride) {
+  const struct feature_layer *below = &features->layer[features->num_layers - 1];
+  CHECK(features->num_layers > 0 && below->kind == FEATURE_CONV && !below->activation,
+        "pooling of what is no plain convolution");
   struct device_window window = window_on(features, features->C, size, stride, true);
   add(features, FEATURE_POOL, &window);
 }
@@ -127,9 +130,13 @@ static int rows_kept(const struct network_workspace *workspace) {
   return workspace->backward ? workspace->rows : images_together(workspace, workspace->rows);
 }
 
-static real *room(struct network_workspace *workspace, int numbers) {
-  size_t bytes = (size_t)rows_kept(workspace) * (size_t)numbers;
-  return workspace_memory(workspace, bytes * workspace->device->ops->real_bytes);
+static pixel *pixels(struct network_workspace *workspace, int rows, int numbers) {
+  size_t count = (size_t)rows * (size_t)numbers;
+  return workspace_memory(workspace, count * workspace->device->ops->pixel_bytes);
+}
+
+static pixel *room(struct network_workspace *workspace, int numbers) {
+  return pixels(workspace, rows_kept(workspace), numbers);
 }
 
 void features_allocate(struct network_workspace *workspace, struct features_buffers *buffers,
@@ -139,28 +146,25 @@ void features_allocate(struct network_workspace *workspace, struct features_buff
     const struct feature_layer *layer = &features->layer[l];
     bool last = l == features->num_layers - 1;
     buffers->layer[l].y =
-        last ? workspace_reals(workspace, layer->numbers) : room(workspace, layer->numbers);
+        pixels(workspace, last ? workspace->rows : rows_kept(workspace), layer->numbers);
     if (last) buffers->output = buffers->layer[l].y;
     if (layer->kind == FEATURE_POOL)
       buffers->layer[l].choice =
           workspace_memory(workspace, (size_t)rows_kept(workspace) * (size_t)layer->numbers);
     if (layer->kind != FEATURE_BLOCK) continue;
-    buffers->layer[l].open = room(workspace, layer->numbers);
     buffers->layer[l].kept = room(workspace, layer->numbers);
   }
   if (!workspace->backward) return;
-  buffers->d_output = workspace_reals(workspace, features->numbers);
-  int rows = images_together(workspace, workspace->rows);
-  size_t count = (size_t)rows * (size_t)largest(features);
-  for (int i = 0; i < 3; i++)
-    buffers->gradient[i] = workspace_memory(workspace, count * workspace->device->ops->real_bytes);
+  buffers->d_output = pixels(workspace, workspace->rows, features->numbers);
+  int together = images_together(workspace, workspace->rows);
+  for (int i = 0; i < 3; i++) buffers->gradient[i] = pixels(workspace, together, largest(features));
 }
 
 size_t features_numbers_kept(const struct features *features) {
   size_t numbers = (size_t)image_numbers(features) + (size_t)features->numbers;
   for (int l = 0; l < features->num_layers; l++)
     numbers +=
-        (size_t)features->layer[l].numbers * (features->layer[l].kind == FEATURE_BLOCK ? 3 : 1);
+        (size_t)features->layer[l].numbers * (features->layer[l].kind == FEATURE_BLOCK ? 2 : 1);
   return numbers;
 }
 
@@ -178,26 +182,26 @@ static struct convolution convolution_of(const struct network_workspace *workspa
 }
 
 /* Row `row` of an array with so many numbers in each. */
-static real *row_of(const struct network_workspace *workspace, real *array, int row, int numbers) {
-  return device_at(workspace->device, array, (size_t)row * (size_t)numbers);
+static pixel *row_of(const struct network_workspace *workspace, pixel *array, int row,
+                     int numbers) {
+  return pixel_at(workspace->device, array, (size_t)row * (size_t)numbers);
 }
 
-static void block_forward(struct network_workspace *workspace, real *y, real *open, real *kept,
-                          const real *params, const real *x, const struct feature_layer *layer,
+static void block_forward(struct network_workspace *workspace, pixel *y, pixel *kept,
+                          const real *params, const pixel *x, const struct feature_layer *layer,
                           int n) {
   struct device *device = workspace->device;
   struct convolution first = convolution_of(workspace, params, layer, 0);
   struct convolution second = convolution_of(workspace, params, layer, 1);
-  device->ops->relu(device, open, x, (size_t)n * (size_t)layer->numbers);
-  device->ops->conv_forward(device, kept, open, first.w, first.b, NULL, ACTIVATION_RELU,
+  device->ops->conv_forward(device, kept, x, first.w, first.b, NULL, ACTIVATION_RELU, true,
                             &layer->window, n);
-  device->ops->conv_forward(device, y, kept, second.w, second.b, x, ACTIVATION_NONE, &layer->window,
-                            n);
+  device->ops->conv_forward(device, y, kept, second.w, second.b, x, ACTIVATION_NONE, false,
+                            &layer->window, n);
 }
 
 /* Layer l over n images; what it writes begins at row `row` of its buffers, y in its own place. */
 static void layer_forward(struct network_workspace *workspace, struct features_buffers *buffers,
-                          real *y, const real *params, const real *x,
+                          pixel *y, const real *params, const pixel *x,
                           const struct features *features, int l, int row, int n) {
   struct device *device = workspace->device;
   const struct feature_layer *layer = &features->layer[l];
@@ -205,7 +209,7 @@ static void layer_forward(struct network_workspace *workspace, struct features_b
   switch (layer->kind) {
     case FEATURE_CONV: {
       struct convolution conv = convolution_of(workspace, params, layer, 0);
-      device->ops->conv_forward(device, y, x, conv.w, conv.b, NULL, layer->activation,
+      device->ops->conv_forward(device, y, x, conv.w, conv.b, NULL, layer->activation, false,
                                 &layer->window, n);
       break;
     }
@@ -213,8 +217,8 @@ static void layer_forward(struct network_workspace *workspace, struct features_b
       device->ops->pool_forward(device, y, buffers->layer[l].choice + start, x, &layer->window, n);
       break;
     case FEATURE_BLOCK:
-      block_forward(workspace, y, device_at(device, buffers->layer[l].open, start),
-                    device_at(device, buffers->layer[l].kept, start), params, x, layer, n);
+      block_forward(workspace, y, pixel_at(device, buffers->layer[l].kept, start), params, x, layer,
+                    n);
       break;
     case FEATURE_RELU:
       device->ops->relu(device, y, x, (size_t)n * (size_t)layer->numbers);
@@ -238,11 +242,11 @@ void features_forward(struct network_workspace *workspace, struct features_buffe
     n = images_together(workspace, B - b);
     int row = workspace->backward ? b : 0;
     struct device_inputs from = inputs_from(inputs, b);
-    real *x = row_of(workspace, buffers->image, row, image_numbers(features));
+    pixel *x = row_of(workspace, buffers->image, row, image_numbers(features));
     device->ops->image(device, x, &from, n);
     for (int l = 0; l < features->num_layers; l++) {
       bool last = l == features->num_layers - 1;
-      real *y = row_of(workspace, buffers->layer[l].y, last ? b : row, features->layer[l].numbers);
+      pixel *y = row_of(workspace, buffers->layer[l].y, last ? b : row, features->layer[l].numbers);
       layer_forward(workspace, buffers, y, params, x, features, l, row, n);
       x = y;
     }
@@ -251,7 +255,7 @@ void features_forward(struct network_workspace *workspace, struct features_buffe
 
 /* ---- backward */
 
-real *features_gradient(const struct features_buffers *buffers) {
+pixel *features_gradient(const struct features_buffers *buffers) {
   return buffers->d_output;
 }
 
@@ -259,77 +263,98 @@ real *features_gradient(const struct features_buffers *buffers) {
 struct pass {
   real *grads;
   const real *params;
-  real *gradient[3]; /* the first: of what the layer in hand wrote; the others are free */
+  pixel *dy;      /* the gradient of what the layer in hand wrote */
+  pixel *room[3]; /* one of them may be dy */
   int row, n;
 };
 
-static void conv_backward(struct network_workspace *workspace, struct pass *p, real *dx, real *dy,
-                          const real *y, const real *x, const struct feature_layer *layer, int i,
-                          enum activation act) {
+/* The first room that neither dy nor `other` is in. */
+static pixel *free_room(const struct pass *p, const pixel *other) {
+  int i = 0;
+  while (p->room[i] == p->dy || p->room[i] == other) i++;
+  return p->room[i];
+}
+static void conv_backward(struct network_workspace *workspace, struct pass *p, pixel *dx, pixel *dy,
+                          const pixel *y, const pixel *x, const struct feature_layer *layer, int i,
+                          enum activation act, bool open) {
   struct device *device = workspace->device;
   struct convolution conv = convolution_of(workspace, p->params, layer, i);
   device->ops->conv_backward(device, dx, parameter_at(workspace, p->grads, layer->weight[i]),
                              parameter_at(workspace, p->grads, layer->bias[i]), dy, y, x, conv.w,
-                             act, &layer->window, p->n, p->row > 0);
+                             act, open, &layer->window, p->n, p->row > 0);
 }
 
-/* The gradient in place: what goes round the convolutions, and what goes through them. */
+/* The gradient in place: what goes through the convolutions is added to what goes round them. */
 static void block_backward(struct network_workspace *workspace, struct features_buffers *buffers,
-                           struct pass *p, const real *y, const struct feature_layer *layer,
-                           int l) {
-  real *open = row_of(workspace, buffers->layer[l].open, p->row, layer->numbers);
-  real *kept = row_of(workspace, buffers->layer[l].kept, p->row, layer->numbers);
-  real **g = p->gradient;
-  conv_backward(workspace, p, g[1], g[0], y, kept, layer, 1, ACTIVATION_NONE);
-  conv_backward(workspace, p, g[2], g[1], kept, open, layer, 0, ACTIVATION_RELU);
-  workspace->device->ops->relu_backward(workspace->device, g[0], g[2], open,
-                                        (size_t)p->n * (size_t)layer->numbers);
+                           struct pass *p, const pixel *y, const pixel *x,
+                           const struct feature_layer *layer, int l) {
+  pixel *kept = row_of(workspace, buffers->layer[l].kept, p->row, layer->numbers);
+  pixel *d_kept = free_room(p, NULL);
+  conv_backward(workspace, p, d_kept, p->dy, y, kept, layer, 1, ACTIVATION_NONE, false);
+  conv_backward(workspace, p, p->dy, d_kept, kept, x, layer, 0, ACTIVATION_RELU, true);
 }
 
-/* From the gradient of what layer l wrote to that of what it read, both in gradient[0]. */
+/* What layer l read. */
+static pixel *input_of(const struct network_workspace *workspace,
+                       const struct features_buffers *buffers, const struct pass *p,
+                       const struct features *features, int l) {
+  return l > 0 ? row_of(workspace, buffers->layer[l - 1].y, p->row, features->layer[l - 1].numbers)
+               : row_of(workspace, buffers->image, p->row, image_numbers(features));
+}
+
+/* Pooling, layer l, and the convolution below it. */
+static void pool_backward(struct network_workspace *workspace,
+                          const struct features_buffers *buffers, struct pass *p,
+                          const struct features *features, int l) {
+  struct device *device = workspace->device;
+  const struct feature_layer *pool = &features->layer[l], *layer = &features->layer[l - 1];
+  struct convolution conv = convolution_of(workspace, p->params, layer, 0);
+  pixel *dx = free_room(p, NULL), *between = free_room(p, dx);
+  device->ops->conv_pool_backward(device, l > 1 ? dx : NULL,
+                                  parameter_at(workspace, p->grads, layer->weight[0]),
+                                  parameter_at(workspace, p->grads, layer->bias[0]), between, p->dy,
+                                  buffers->layer[l].choice + (size_t)p->row * (size_t)pool->numbers,
+                                  input_of(workspace, buffers, p, features, l - 1), conv.w,
+                                  &layer->window, &pool->window, p->n, p->row > 0);
+  p->dy = dx;
+}
+
+/* From the gradient of what layer l wrote to that of what it read, both in p->dy; pooling with the
+ * layer below it. */
 static void layer_backward(struct network_workspace *workspace, struct features_buffers *buffers,
                            struct pass *p, const struct features *features, int l) {
   struct device *device = workspace->device;
   const struct feature_layer *layer = &features->layer[l];
-  real *y = row_of(workspace, buffers->layer[l].y, p->row, layer->numbers);
-  real *x = l > 0
-                ? row_of(workspace, buffers->layer[l - 1].y, p->row, features->layer[l - 1].numbers)
-                : row_of(workspace, buffers->image, p->row, image_numbers(features));
-  size_t start = (size_t)p->row * (size_t)layer->numbers,
-         count = (size_t)p->n * (size_t)layer->numbers;
-  real *dy = p->gradient[0], *dx = p->gradient[1];
+  pixel *y = row_of(workspace, buffers->layer[l].y, p->row, layer->numbers);
+  pixel *x = input_of(workspace, buffers, p, features, l);
+  pixel *dy = p->dy, *dx = free_room(p, NULL);
   switch (layer->kind) {
     case FEATURE_BLOCK:
-      block_backward(workspace, buffers, p, y, layer, l);
+      block_backward(workspace, buffers, p, y, x, layer, l);
       return;
     case FEATURE_CONV:
-      conv_backward(workspace, p, l > 0 ? dx : NULL, dy, y, x, layer, 0, layer->activation);
+      conv_backward(workspace, p, l > 0 ? dx : NULL, dy, y, x, layer, 0, layer->activation, false);
       break;
     case FEATURE_POOL:
-      device->ops->pool_backward(device, dx, dy, buffers->layer[l].choice + start, &layer->window,
-                                 p->n);
-      break;
+      pool_backward(workspace, buffers, p, features, l);
+      return;
     case FEATURE_RELU:
-      device->ops->fill(device, dx, 0, count);
-      device->ops->relu_backward(device, dx, dy, y, count);
+      device->ops->relu_backward(device, dx, dy, y, (size_t)p->n * (size_t)layer->numbers);
       break;
   }
-  p->gradient[0] = dx;
-  p->gradient[1] = dy;
+  p->dy = dx;
 }
 
 void features_backward(struct network_workspace *workspace, struct features_buffers *buffers,
                        real *grads, const real *params, const struct features *features, int B) {
-  struct device *device = workspace->device;
   struct pass p = {.grads = grads,
                    .params = params,
-                   .gradient = {buffers->gradient[0], buffers->gradient[1], buffers->gradient[2]}};
+                   .room = {buffers->gradient[0], buffers->gradient[1], buffers->gradient[2]}};
   for (; p.row < B; p.row += p.n) {
     p.n = images_together(workspace, B - p.row);
-    device->ops->copy(device, p.gradient[0],
-                      row_of(workspace, buffers->d_output, p.row, features->numbers),
-                      (size_t)p.n * (size_t)features->numbers);
-    for (int l = features->num_layers - 1; l >= 0; l--)
+    p.dy = row_of(workspace, buffers->d_output, p.row, features->numbers);
+    for (int l = features->num_layers - 1; l >= 0;
+         l -= features->layer[l].kind == FEATURE_POOL ? 2 : 1)
       layer_backward(workspace, buffers, &p, features, l);
   }
 }

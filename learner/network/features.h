@@ -28,21 +28,22 @@ struct features {
 };
 
 struct features_buffers {
-  real *image; /* (rows in hand, of the network's input) */
+  pixel *image; /* (rows in hand, of the network's input) */
   struct {
-    real *y;           /* what the layer writes */
-    real *open, *kept; /* block: relu(x), relu(conv(..)) */
-    uint8_t *choice;   /* pool */
+    pixel *y;        /* what the layer writes */
+    pixel *kept;     /* block: relu(conv(..)) */
+    uint8_t *choice; /* pool */
   } layer[FEATURES_MAX_LAYERS];
-  real *output;      /* (rows, numbers) */
-  real *d_output;    /* the same, and the next: NULL without backward */
-  real *gradient[3]; /* (rows in hand, of the largest layer) */
+  pixel *output;      /* (rows, numbers) */
+  pixel *d_output;    /* the same, and the next: NULL without backward */
+  pixel *gradient[3]; /* (rows in hand, of the largest layer) */
 };
 
 /* Layers are added one after the other. */
 void features_begin(struct features *features, const struct device_inputs *inputs);
 void features_conv(struct network *network, struct features *features, int outputs, int size,
                    int stride, bool same, enum activation activation);
+/* Above a convolution without activation. */
 void features_pool(struct features *features, int size, int stride);
 void features_block(struct network *network, struct features *features);
 void features_relu(struct features *features);
@@ -63,8 +64,9 @@ size_t features_numbers_kept(const struct features *features);
 void features_forward(struct network_workspace *workspace, struct features_buffers *buffers,
                       const real *params, const struct features *features,
                       const struct device_inputs *inputs, int B);
-/* Where the gradient of the output goes: the caller fills it, then calls backward. */
-real *features_gradient(const struct features_buffers *buffers);
+/* Where the gradient of the output goes: the caller fills it, then calls backward, which uses it as
+ * scratch. */
+pixel *features_gradient(const struct features_buffers *buffers);
 void features_backward(struct network_workspace *workspace, struct features_buffers *buffers,
                        real *grads, const real *params, const struct features *features, int B);
 

@@ -78,6 +78,25 @@ void dense_backward_with(struct network_workspace *workspace, real *dx, real *gr
                                weight, dense->activation, B, dense->inputs, dense->outputs);
 }
 
+void dense_forward_pixels(struct network_workspace *workspace, real *y, const real *params,
+                          const pixel *x, const struct dense *dense, int B) {
+  struct device *device = workspace->device;
+  device->ops->linear_pixels_forward(device, y, x,
+                                     parameter_at_const(workspace, params, dense->weight),
+                                     parameter_at_const(workspace, params, dense->bias),
+                                     dense->activation, B, dense->inputs, dense->outputs);
+}
+
+void dense_backward_pixels(struct network_workspace *workspace, pixel *dx, real *grads,
+                           const real *params, real *dy, const real *y, const pixel *x,
+                           const struct dense *dense, int B) {
+  struct device *device = workspace->device;
+  device->ops->linear_pixels_backward(device, dx, parameter_at(workspace, grads, dense->weight),
+                                      parameter_at(workspace, grads, dense->bias), dy, y, x,
+                                      parameter_at_const(workspace, params, dense->weight),
+                                      dense->activation, B, dense->inputs, dense->outputs);
+}
+
 /* ---- torso */
 
 void torso_declare(struct network *network, struct torso *torso) {

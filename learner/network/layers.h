@@ -27,8 +27,15 @@ void dense_forward(struct network_workspace *workspace, real *y, const real *par
 void dense_backward(struct network_workspace *workspace, real *dx, real *grads, const real *params,
                     real *dy, const real *y, const real *x, const struct dense *dense, int B);
 
-/* The same with a weight (I, O) and a bias (O) that are not the parameters; grads get the gradients
- * with respect to them where the parameters' would be. */
+/* The same above images: x, dx (B, I) are pixels. */
+void dense_forward_pixels(struct network_workspace *workspace, real *y, const real *params,
+                          const pixel *x, const struct dense *dense, int B);
+void dense_backward_pixels(struct network_workspace *workspace, pixel *dx, real *grads,
+                           const real *params, real *dy, const real *y, const pixel *x,
+                           const struct dense *dense, int B);
+
+/* As the first two, with a weight (I, O) and a bias (O) that are not the parameters; grads get the
+ * gradients with respect to them where the parameters' would be. */
 void dense_forward_with(struct network_workspace *workspace, real *y, const real *weight,
                         const real *bias, const real *x, const struct dense *dense, int B);
 void dense_backward_with(struct network_workspace *workspace, real *dx, real *grads,

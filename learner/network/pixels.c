@@ -147,7 +147,8 @@ static void forward(struct network_workspace *workspace, real *state_out, const 
   const struct pixels *pixels = workspace->network->own;
   struct buffers *own = workspace->own;
   features_forward(workspace, &own->features, params, &pixels->features, inputs, T * N);
-  dense_forward(workspace, own->hidden, params, own->features.output, &pixels->hidden, T * N);
+  dense_forward_pixels(workspace, own->hidden, params, own->features.output, &pixels->hidden,
+                       T * N);
   const real *x = join(workspace, inputs, T * N);
   if (pixels->has_memory) {
     recurrence_forward(workspace, &own->core, state_out, params, x, &pixels->core, inputs, state_in,
@@ -174,8 +175,8 @@ static void backward(struct network_workspace *workspace, real *grads, const rea
   if (pixels->extras)
     device->ops->copy_rows(device, own->d_hidden, hidden, dx, hidden + pixels->extras, T * N,
                            hidden);
-  dense_backward(workspace, features_gradient(&own->features), grads, params, own->d_hidden,
-                 own->hidden, own->features.output, &pixels->hidden, T * N);
+  dense_backward_pixels(workspace, features_gradient(&own->features), grads, params, own->d_hidden,
+                        own->hidden, own->features.output, &pixels->hidden, T * N);
   features_backward(workspace, &own->features, grads, params, &pixels->features, T * N);
 }
 

@@ -39,9 +39,9 @@ static void draw_tile(const struct canvas *canvas, const struct tiles *tiles, in
                       const float *image, int tile) {
   for (int y = 0; y < tiles->height; y++) {
     for (int x = 0; x < tiles->width; x++) {
-      const float *pixel = image + (y * tiles->width + x) * tiles->channels;
+      const float *shown = image + (y * tiles->width + x) * tiles->channels;
       canvas_rectangle(canvas, left + x * tiles->factor, top + y * tiles->factor, tiles->factor,
-                       tiles->factor, colour_of(tiles, pixel + tile * tiles->colours));
+                       tiles->factor, colour_of(tiles, shown + tile * tiles->colours));
     }
   }
 }

@@ -27,7 +27,7 @@ struct trainer {
   int64_t counter[TRAINER_COUNTERS];       /* trainer's */
   int64_t saved_counter[TRAINER_COUNTERS]; /* in the buffer */
   int64_t saved_updates;
-  real *images;       /* (TRAINER_IMAGES, numbers of one); NULL: none are wanted */
+  pixel *images;      /* (TRAINER_IMAGES, numbers of one); NULL: none are wanted */
   float *saved_image; /* the same in the buffer */
   struct trainer_images saved_images;
 
@@ -53,7 +53,7 @@ struct trainer *trainer_create(const struct trainer_config *config, struct devic
   pthread_mutex_init(&trainer->lock, NULL);
   if (config->images) {
     size_t numbers = TRAINER_IMAGES * update_image_numbers(update);
-    trainer->images = device->ops->alloc(device, numbers * device->ops->real_bytes);
+    trainer->images = device->ops->alloc(device, numbers * device->ops->pixel_bytes);
     trainer->saved_image = check_alloc(numbers, sizeof(*trainer->saved_image));
   }
   publish(trainer);
@@ -79,8 +79,8 @@ static void fill_save(struct trainer *trainer) {
 static void save_images(struct trainer *trainer, const struct train_batch *batch) {
   if (!trainer->images) return;
   int count = update_images(trainer->update, trainer->images, batch, TRAINER_IMAGES);
-  trainer->device->ops->download(trainer->device, trainer->saved_image, trainer->images,
-                                 (size_t)count * update_image_numbers(trainer->update));
+  trainer->device->ops->download_pixels(trainer->device, trainer->saved_image, trainer->images,
+                                        (size_t)count * update_image_numbers(trainer->update));
   trainer->saved_images =
       (struct trainer_images){trainer->saved_image, count, update_version(trainer->update)};
 }

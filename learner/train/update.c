@@ -190,7 +190,7 @@ size_t update_image_numbers(const struct update *update) {
   return (size_t)inputs->tensor[0].count * (size_t)(inputs->stack > 1 ? inputs->stack : 1);
 }
 
-int update_images(struct update *update, real *images, const struct train_batch *batch, int rows) {
+int update_images(struct update *update, pixel *images, const struct train_batch *batch, int rows) {
   struct device_inputs inputs = inputs_of(update, batch);
   int B = rows < batch->N ? rows : batch->N;
   update->device->ops->image(update->device, images, &inputs, B);

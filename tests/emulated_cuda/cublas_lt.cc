@@ -130,7 +130,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
        b_transposed = operation->transposed[1] == CUBLAS_OP_T;
   uint64_t inner = a_transposed ? a->rows : a->columns;
   *count = 0;
-  if (wanted < 1 || a->type != b->type || c->type != d->type || c->type != CUDA_R_32F ||
+  if (wanted < 1 || a->type != b->type || c->type != d->type ||
+      (c->type != CUDA_R_32F && a->type != CUDA_R_16BF) ||
       !is_shape(a, a_transposed, c->rows, inner) || !is_shape(b, b_transposed, inner, c->columns) ||
       !is_shape(d, false, c->rows, c->columns))
     return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -150,12 +151,12 @@ struct emulated_operand {
 };
 
 struct emulated_product {
-  float *d;
-  const float *c, *bias;
+  void *d;
+  const float *c, *bias; /* float: neither is used where d is bf16 */
   struct emulated_operand a, b;
   int64_t c_stride, d_stride, rows, columns, inner;
   float alpha, beta;
-  bool relu;
+  bool relu, d_is_bf16;
 };
 
 /* 10 bits behind the point, to nearest even. */
@@ -180,7 +181,11 @@ KERNEL emulated_multiply(emulated_product p) {
     float y = p.alpha * (float)sum;
     if (p.beta != 0) y += p.beta * p.c[row + column * p.c_stride];
     if (p.bias) y += p.bias[row];
-    p.d[row + column * p.d_stride] = p.relu && y < 0 ? 0 : y;
+    if (p.relu && y < 0) y = 0;
+    if (p.d_is_bf16)
+      ((bf16 *)p.d)[row + column * p.d_stride] = to_bf16(y);
+    else
+      ((float *)p.d)[row + column * p.d_stride] = y;
   }
 }
 
@@ -206,7 +211,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     return CUBLAS_STATUS_INVALID_VALUE;
   bool a_transposed = operation->transposed[0] == CUBLAS_OP_T;
   emulated_product p;
-  p.d = (float *)d;
+  p.d = d;
+  p.d_is_bf16 = d_layout->type == CUDA_R_16BF;
   p.c = (const float *)c;
   p.bias = operation->epilogue & CUBLASLT_EPILOGUE_BIAS ? operation->bias : NULL;
   p.relu = operation->epilogue & CUBLASLT_EPILOGUE_RELU;
@@ -219,6 +225,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   p.inner = (int64_t)(a_transposed ? a_layout->rows : a_layout->columns);
   p.alpha = *(const float *)alpha;
   p.beta = *(const float *)beta;
+  if (p.d_is_bf16 && (p.bias || p.beta != 0)) return CUBLAS_STATUS_NOT_SUPPORTED; /* as yet */
   LAUNCH(emulated_multiply, blocks_for((size_t)(p.rows * p.columns)), BLOCK, stream, p);
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -16,7 +16,7 @@ enum { BLAS_WORKSPACE_BYTES = 32 << 20, MAX_KEPT_WEIGHTS = 128 };
 struct plan_key {
   int M, N, K, a_stride, b_stride, c_stride;
   uint32_t a_alignment, b_alignment, c_alignment;
-  bool a_transposed, b_transposed, bf16, tf32, add, bias, relu;
+  bool a_transposed, b_transposed, bf16, c_bf16, tf32, add, bias, relu;
 };
 
 struct plan {

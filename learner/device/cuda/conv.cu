@@ -1,9 +1,12 @@
 /* Convolutions: conv_forward, conv_backward, each by the fastest way that takes the window. */
 #include "learner/device/cuda/conv.h"
 
-#include "learner/device/cuda/pixels.h"
+extern "C" {
+#include "learner/device/plain_pixels.h"
+}
 
-static struct conv_shape shape_of(const struct device_window *window, int B, bool low) {
+static struct conv_shape shape_of(const struct cuda *cuda, const struct device_window *window,
+                                  int B) {
   struct conv_shape s = {};
   s.H = window->H;
   s.W = window->W;
@@ -16,7 +19,7 @@ static struct conv_shape shape_of(const struct device_window *window, int B, boo
   s.above = device_window_before(window, window->H);
   s.left = device_window_before(window, window->W);
   s.B = B;
-  s.low = low;
+  s.low = cuda->bf16;
   return s;
 }
 
@@ -25,14 +28,13 @@ static bool tiles_take(const struct cuda *cuda, const struct conv_shape *shape) 
   return conv_tiles_forward_take(cuda, shape) && conv_tiles_weights_take(cuda, shape);
 }
 
-/* ---- forward */
-
-static void forward(struct device *d, struct conv_forward f, const real *weights, const real *b) {
-  CHECK(f.act != ACTIVATION_TANH && !(f.act && f.residual), "a convolution with activation %d",
-        f.act);
+void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *weights,
+                       const real *b, const pixel *residual, enum activation act, bool open,
+                       const struct device_window *window, int B) {
+  CHECK(act != ACTIVATION_TANH && !(act && residual), "a convolution with activation %d", act);
   struct cuda *cuda = cuda_of(d);
-  f.weights = (const float *)weights;
-  f.b = (const float *)b;
+  struct conv_forward f = {shape_of(cuda, window, B), y,   x,   residual, (const float *)weights,
+                           (const float *)b,          act, open};
   if (tiles_take(cuda, &f.shape))
     conv_tiles_forward(cuda, &f);
   else if (conv_dnn_takes(cuda, &f.shape))
@@ -40,22 +42,6 @@ static void forward(struct device *d, struct conv_forward f, const real *weights
   else
     conv_columns_forward(cuda, &f);
 }
-
-void cuda_conv_forward(struct device *d, real *y, const real *x, const real *weights, const real *b,
-                       const real *residual, enum activation act,
-                       const struct device_window *window, int B) {
-  struct conv_forward f = {shape_of(window, B, false), y, x, residual, NULL, NULL, act};
-  forward(d, f, weights, b);
-}
-
-void cuda_conv_forward_bf16(struct device *d, bf16 *y, const bf16 *x, const real *weights,
-                            const real *b, const bf16 *residual, enum activation act,
-                            const struct device_window *window, int B) {
-  struct conv_forward f = {shape_of(window, B, true), y, x, residual, NULL, NULL, act};
-  forward(d, f, weights, b);
-}
-
-/* ---- backward */
 
 /* The gradient of the weights first: it takes dy through the activation. */
 static void tiles_backward(struct cuda *cuda, const struct conv_backward *b) {
@@ -67,12 +53,12 @@ static void tiles_backward(struct cuda *cuda, const struct conv_backward *b) {
     conv_columns_inputs(cuda, b);
 }
 
-static void backward(struct device *d, struct conv_backward b, real *dw, real *db,
-                     const real *weights) {
+void cuda_conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *dy, const pixel *y,
+                        const pixel *x, const real *weights, enum activation act, bool open,
+                        const struct device_window *window, int B, bool add) {
   struct cuda *cuda = cuda_of(d);
-  b.dw = (float *)dw;
-  b.db = (float *)db;
-  b.weights = (const float *)weights;
+  struct conv_backward b = {shape_of(cuda, window, B), dx,  dy,   y,   x, (float *)dw, (float *)db,
+                            (const float *)weights,    act, open, add, {}};
   if (tiles_take(cuda, &b.shape))
     tiles_backward(cuda, &b);
   else if (conv_dnn_takes(cuda, &b.shape))
@@ -81,18 +67,38 @@ static void backward(struct device *d, struct conv_backward b, real *dw, real *d
     conv_columns_backward(cuda, &b);
 }
 
-void cuda_conv_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
-                        const real *x, const real *weights, enum activation act,
-                        const struct device_window *window, int B, bool add) {
-  struct conv_backward b = {shape_of(window, B, false), dx, dy, y, x, NULL, NULL, NULL, act, add};
-  backward(d, b, dw, db, weights);
-}
-
-void cuda_conv_backward_bf16(struct device *d, bf16 *dx, real *dw, real *db, bf16 *dy,
-                             const bf16 *y, const bf16 *x, const real *weights, enum activation act,
-                             const struct device_window *window, int B, bool add) {
-  struct conv_backward b = {shape_of(window, B, true), dx, dy, y, x, NULL, NULL, NULL, act, add};
-  backward(d, b, dw, db, weights);
+/* The gradient of what the convolution wrote is made where a kernel reads it, and never stored: 6
+ * bytes less for each of its numbers, which pool_backward would write and two kernels read (4
+ * without dx). */
+void cuda_conv_pool_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *between,
+                             const pixel *dy, const uint8_t *choice, const pixel *x,
+                             const real *weights, const struct device_window *window,
+                             const struct device_window *pool, int B, bool add) {
+  struct cuda *cuda = cuda_of(d);
+  struct conv_backward b = {shape_of(cuda, window, B),
+                            dx,
+                            (void *)dy, /* not written without an activation */
+                            NULL,
+                            x,
+                            (float *)dw,
+                            (float *)db,
+                            (const float *)weights,
+                            ACTIVATION_NONE,
+                            false,
+                            add,
+                            {}};
+  if (!tiles_take(cuda, &b.shape) || (dx && !conv_tiles_inputs_take(cuda, &b.shape))) {
+    plain_conv_pool_backward(d, dx, dw, db, between, dy, choice, x, weights, window, pool, B, add);
+    return;
+  }
+  b.pool = {choice,
+            device_window_rows(pool),
+            device_window_columns(pool),
+            pool->size,
+            pool->stride,
+            device_window_before(pool, pool->H),
+            device_window_before(pool, pool->W)};
+  tiles_backward(cuda, &b);
 }
 
 void cuda_conv_destroy(struct cuda *cuda) {

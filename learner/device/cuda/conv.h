@@ -14,6 +14,12 @@ struct conv_shape {
   bool low; /* images, x, y and their gradients, are bf16; weights and biases always float */
 };
 
+/* Pooling of what the convolution wrote. */
+struct conv_pool {
+  const uint8_t *choice; /* (B, rows, columns, O); NULL: there is none */
+  int rows, columns, size, stride, above, left;
+};
+
 /* Arguments as in device.h, of one pass. */
 struct conv_forward {
   struct conv_shape shape;
@@ -21,6 +27,7 @@ struct conv_forward {
   const void *x, *residual;
   const float *weights, *b;
   enum activation act;
+  bool open;
 };
 
 struct conv_backward {
@@ -30,7 +37,8 @@ struct conv_backward {
   float *dw, *db;
   const float *weights;
   enum activation act;
-  bool add;
+  bool open, add;
+  struct conv_pool pool; /* dy is of what it wrote. By tiles only */
 };
 
 static inline int conv_places(const struct conv_shape *s) {

@@ -35,18 +35,20 @@ static size_t written_before(const struct conv_shape *s, int b) {
 
 /* ---- between images and matrices */
 
-/* matrix (pixels, places C) of images x (B, H, W, C). */
+/* matrix (pixels, places C) of images x (B, H, W, C), or of max(x, 0) if `open`. */
 template <typename P>
-KERNEL image_to_matrix(float *matrix, const P *x, struct conv_shape s, size_t count) {
+KERNEL image_to_matrix(float *matrix, const P *x, bool open, struct conv_shape s, size_t count) {
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     int c = (int)(i % s.C), place = (int)(i / s.C % (s.size * s.size));
-    size_t pixel = i / s.C / (s.size * s.size);
-    int column = (int)(pixel % s.w), row = (int)(pixel / s.w % s.h);
+    size_t written = i / s.C / (s.size * s.size);
+    int column = (int)(written % s.w), row = (int)(written / s.w % s.h);
     int from_row = row * s.stride - s.above + place / s.size,
         from_column = column * s.stride - s.left + place % s.size;
     bool inside = from_row >= 0 && from_row < s.H && from_column >= 0 && from_column < s.W;
-    size_t image = pixel / s.w / s.h;
-    matrix[i] = inside ? to_float(x[((image * s.H + from_row) * s.W + from_column) * s.C + c]) : 0;
+    size_t image = written / s.w / s.h;
+    float value =
+        inside ? to_float(x[((image * s.H + from_row) * s.W + from_column) * s.C + c]) : 0;
+    matrix[i] = open && !(value > 0) ? 0 : value;
   }
 }
 
@@ -60,20 +62,23 @@ DEVICE float sum_over_windows(const float *matrix, const struct conv_shape &s, s
     for (int j = 0; j < s.size; j++) {
       int across = column + s.left - j;
       if (across < 0 || across % s.stride != 0 || across / s.stride >= s.w) continue;
-      size_t pixel = (image * s.h + down / s.stride) * s.w + across / s.stride;
-      sum += matrix[(pixel * s.size * s.size + i * s.size + j) * s.C + c];
+      size_t window = (image * s.h + down / s.stride) * s.w + across / s.stride;
+      sum += matrix[(window * s.size * s.size + i * s.size + j) * s.C + c];
     }
   }
   return sum;
 }
 
-/* dx (B, H, W, C) from the gradient of the matrix. */
+/* dx (B, H, W, C) from the gradient of the matrix; if `open`, dx += that where x is above 0. */
 template <typename P>
-KERNEL matrix_to_image(P *dx, const float *matrix, struct conv_shape s, size_t count) {
+KERNEL matrix_to_image(P *dx, const float *matrix, const P *x, bool open, struct conv_shape s,
+                       size_t count) {
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     int c = (int)(i % s.C), column = (int)(i / s.C % s.W), row = (int)(i / s.C / s.W % s.H);
     size_t image = i / s.C / s.W / s.H;
-    dx[i] = from_float<P>(sum_over_windows(matrix, s, image, row, column, c));
+    float gradient = sum_over_windows(matrix, s, image, row, column, c);
+    if (open) gradient = to_float(dx[i]) + (to_float(x[i]) > 0 ? gradient : 0);
+    dx[i] = from_float<P>(gradient);
   }
 }
 
@@ -136,11 +141,11 @@ static P *written_by(const struct chunk *chunk, P *y) {
 }
 
 template <typename P>
-static void make_matrix(struct cuda *cuda, const struct chunk *chunk, const void *x) {
+static void make_matrix(struct cuda *cuda, const struct chunk *chunk, const void *x, bool open) {
   const struct conv_shape *s = &chunk->s;
   size_t count = conv_pixels_written(s) * (size_t)columns_of(s);
   LAUNCH(image_to_matrix<P>, blocks_for(count), BLOCK, cuda->stream, chunk->matrix,
-         read_by(chunk, (const P *)x), *s, count);
+         read_by(chunk, (const P *)x), open, *s, count);
 }
 
 /* ---- forward */
@@ -161,7 +166,7 @@ static void chunk_forward(struct cuda *cuda, const struct conv_forward *f,
   p.b = operand_of(f->weights, s->O);
   p.bias = f->b;
   p.relu = f->act == ACTIVATION_RELU;
-  make_matrix<P>(cuda, chunk, f->x);
+  make_matrix<P>(cuda, chunk, f->x, f->open);
   cuda_multiply(cuda, &p);
   size_t count = written_before(s, s->B);
   if (s->low || residual)
@@ -210,9 +215,9 @@ static void weight_gradient(struct cuda *cuda, const struct conv_backward *p,
                             const struct chunk *chunk, const float *above) {
   const struct conv_shape *s = &chunk->s;
   if (s->low)
-    make_matrix<bf16>(cuda, chunk, p->x);
+    make_matrix<bf16>(cuda, chunk, p->x, p->open);
   else
-    make_matrix<float>(cuda, chunk, p->x);
+    make_matrix<float>(cuda, chunk, p->x, p->open);
   struct product product = {};
   product.c = p->dw;
   product.c_stride = s->O;
@@ -240,10 +245,12 @@ static void inputs_gradient(struct cuda *cuda, const struct conv_backward *p,
   size_t count = read_before(s, s->B);
   if (s->low)
     LAUNCH(matrix_to_image<bf16>, blocks_for(count), BLOCK, cuda->stream,
-           read_by(chunk, (bf16 *)p->dx), (const float *)chunk->matrix, *s, count);
+           read_by(chunk, (bf16 *)p->dx), (const float *)chunk->matrix,
+           read_by(chunk, (const bf16 *)p->x), p->open, *s, count);
   else
     LAUNCH(matrix_to_image<float>, blocks_for(count), BLOCK, cuda->stream,
-           read_by(chunk, (float *)p->dx), (const float *)chunk->matrix, *s, count);
+           read_by(chunk, (float *)p->dx), (const float *)chunk->matrix,
+           read_by(chunk, (const float *)p->x), p->open, *s, count);
 }
 
 void conv_columns_inputs(struct cuda *cuda, const struct conv_backward *p) {

@@ -210,6 +210,33 @@ static void *weights_in(struct cuda *cuda, void *room, const float *weights,
   return room;
 }
 
+/* ---- ReLU on what is read, which is a pass of its own here: into scratch memory, which then takes
+ * the gradient on its way back. */
+
+static size_t read_count(const struct conv_shape *s) {
+  return (size_t)s->B * (size_t)s->H * (size_t)s->W * (size_t)s->C;
+}
+
+static size_t opened_bytes(const struct conv_shape *s, bool open) {
+  return open ? (read_count(s) * sizeof(float) + 255) / 256 * 256 : 0;
+}
+
+KERNEL open_floats(float *y, const float *x, size_t n) {
+  for (size_t i = grid_first(); i < n; i += grid_step()) y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+KERNEL add_through(float *dx, const float *gradient, const float *x, size_t n) {
+  for (size_t i = grid_first(); i < n; i += grid_step())
+    if (x[i] > 0) dx[i] += gradient[i];
+}
+
+static const void *opened(struct cuda *cuda, void *room, const void *x,
+                          const struct conv_shape *s) {
+  LAUNCH(open_floats, blocks_for(read_count(s)), BLOCK, cuda->stream, (float *)room,
+         (const float *)x, read_count(s));
+  return room;
+}
+
 /* ---- forward */
 
 /* y (pixels, O) = act(y + b) + residual. */
@@ -225,12 +252,14 @@ void conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f) {
   const struct conv_shape *s = &f->shape;
   struct dnn *dnn = dnn_of(cuda);
   struct dnn_plan *p = plan_for(cuda, s);
-  char *room = (char *)cuda_scratch(cuda, weights_bytes(s) + p->forward_bytes);
+  size_t weights = weights_bytes(s), seen = opened_bytes(s, f->open);
+  char *room = (char *)cuda_scratch(cuda, weights + seen + p->forward_bytes);
+  const void *x = f->open ? opened(cuda, room + weights, f->x, s) : f->x;
   float one = 1, zero = 0, *y = (float *)f->y;
   DNN_CHECK(dnn,
-            cudnnConvolutionForward(dnn->handle, &one, p->x, f->x, p->w,
+            cudnnConvolutionForward(dnn->handle, &one, p->x, x, p->w,
                                     weights_in(cuda, room, f->weights, s), p->window, p->forward,
-                                    room + weights_bytes(s), p->forward_bytes, &zero, p->y, y));
+                                    room + weights + seen, p->forward_bytes, &zero, p->y, y));
   size_t count = conv_pixels_written(s) * (size_t)s->O;
   LAUNCH(finish, blocks_for(count), BLOCK, cuda->stream, y, f->b, (const float *)f->residual,
          f->act == ACTIVATION_RELU, count, s->O);
@@ -255,21 +284,26 @@ void conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b) {
   struct dnn *dnn = dnn_of(cuda);
   struct dnn_plan *p = plan_for(cuda, s);
   struct columns columns = bias_gradient(b);
-  size_t sums = columns_bytes(cuda, &columns),
+  size_t sums = columns_bytes(cuda, &columns), seen = opened_bytes(s, b->open),
          work = p->weights_bytes > p->inputs_bytes ? p->weights_bytes : p->inputs_bytes;
-  char *room = (char *)cuda_scratch(cuda, sums + weights_bytes(s) + work);
+  char *room = (char *)cuda_scratch(cuda, sums + weights_bytes(s) + seen + work);
   float one = 1, zero = 0, *weights = (float *)(room + sums);
-  void *workspace = room + sums + weights_bytes(s);
+  void *through = room + sums + weights_bytes(s), *workspace = (char *)through + seen;
+  const void *x = b->open ? opened(cuda, through, b->x, s) : b->x;
   cuda_turn_columns(cuda, &columns, room);
-  DNN_CHECK(dnn, cudnnConvolutionBackwardFilter(dnn->handle, &one, p->x, b->x, p->y, b->dy,
-                                                p->window, p->weights, workspace, p->weights_bytes,
-                                                &zero, p->w, weights));
+  DNN_CHECK(dnn, cudnnConvolutionBackwardFilter(dnn->handle, &one, p->x, x, p->y, b->dy, p->window,
+                                                p->weights, workspace, p->weights_bytes, &zero,
+                                                p->w, weights));
   LAUNCH(outputs_last, blocks_for(weights_count(s)), BLOCK, cuda->stream, b->dw,
          (const float *)weights, b->add, conv_places(s) * s->C, s->O);
   if (!b->dx) return;
-  DNN_CHECK(dnn, cudnnConvolutionBackwardData(
-                     dnn->handle, &one, p->w, weights_in(cuda, weights, b->weights, s), p->y, b->dy,
-                     p->window, p->inputs, workspace, p->inputs_bytes, &zero, p->x, b->dx));
+  DNN_CHECK(dnn, cudnnConvolutionBackwardData(dnn->handle, &one, p->w,
+                                              weights_in(cuda, weights, b->weights, s), p->y, b->dy,
+                                              p->window, p->inputs, workspace, p->inputs_bytes,
+                                              &zero, p->x, b->open ? through : b->dx));
+  if (b->open)
+    LAUNCH(add_through, blocks_for(read_count(s)), BLOCK, cuda->stream, (float *)b->dx,
+           (const float *)through, (const float *)b->x, read_count(s));
 }
 
 void conv_dnn_destroy(struct cuda *cuda) {

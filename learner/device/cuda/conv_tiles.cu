@@ -1,44 +1,54 @@
 /* Convolutions in bf16 with up to 64 channels, forwards and for the gradient of what was read: the
  * weights stay in shared memory, images go through it, and the bias, ReLU and residual follow in
- * registers. Floor: x, y and the residual once each; x partly twice where an image goes in strips
- * (from the second-level cache). */
+ * registers; so do, backwards, the ReLU on what was read and the gradient that went round it.
+ * Floor: x, y, the residual and `through` once each; x partly twice where an image goes in strips
+ * (from the second-level cache), and once for each remainder where a strided window goes back. */
 #include "learner/device/cuda/conv_tiles.h"
 #include "learner/device/cuda/weights.h"
 
 enum { THREADS = 256, WARPS = THREADS / WARP, MOST_BLOCKS = 4, PAD = 8, PIXELS = 16, TWO = 2 };
 
-template <typename P>
+/* Where the product's pixels are in the image that is written. Backwards a block takes one
+ * remainder of rows and columns by the stride (blockIdx.y, rows first): pixels that are a stride
+ * apart get theirs from windows alike. */
+struct written {
+  int rows, columns; /* of the image */
+  int stride;
+  bool back;
+  int above, left; /* zeros before the image, of the window forwards; if `back` */
+};
+
 struct convolution {
   struct conv_shape s;
   struct tiling t;
-  P *y;
-  const P *x;
-  const bf16 *weights; /* WEIGHTS_TILES: (K, N) */
+  struct written written;
+  bf16 *y;
+  const bf16 *x;
+  const bf16 *weights; /* WEIGHTS_TILES: (K, N), or _BACK: (remainders, K, N) */
   const float *b;      /* NULL: none */
-  const P *residual;
-  bool relu, vectors, full; /* full: as many channels are written as the product has columns */
+  const bf16 *through; /* like y: where it is not above 0 the product is 0; NULL: nowhere */
+  const bf16 *residual;
+  struct conv_pool pool; /* of the images that are read: x is of what it wrote */
+  bool relu, open;       /* on what is written, on what is read */
+  bool vectors, full;    /* full: as many channels are written as the product has columns */
 };
 
 /* ---- the numbers that a lane has of a pixel: channels of the pixel side by side */
 
+/* `full`: all COUNT, 4 of them together. */
 template <int COUNT>
-DEVICE void add_channels(float value[COUNT], const float *x, int count) {
-  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) value[i] += x[i];
-}
-
-template <int COUNT>
-DEVICE void add_channels(float value[COUNT], const bf16 *x, int count) {
-  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) value[i] += to_float(x[i]);
-}
-
-template <int COUNT>
-DEVICE void store_channels(float *y, const float value[COUNT], int count, bool full) {
+DEVICE void read_channels(float value[COUNT], const bf16 *x, int count, bool full) {
   if (full) {
-    UNROLL for (int i = 0; i < COUNT; i += 4) * (float4 *)(y + i) =
-        make_float4(value[i], value[i + 1], value[i + 2], value[i + 3]);
+    UNROLL for (int i = 0; i < COUNT; i += 4) {
+      uint2 word = *(const uint2 *)(x + i);
+      value[i] = __uint_as_float(word.x << 16);
+      value[i + 1] = __uint_as_float(word.x & 0xffff0000u);
+      value[i + 2] = __uint_as_float(word.y << 16);
+      value[i + 3] = __uint_as_float(word.y & 0xffff0000u);
+    }
     return;
   }
-  UNROLL for (int i = 0; i < COUNT; i++) if (i < count) y[i] = value[i];
+  UNROLL for (int i = 0; i < COUNT; i++) value[i] = i < count ? to_float(x[i]) : 0;
 }
 
 template <int COUNT>
@@ -74,28 +84,39 @@ DEVICE void multiply_windows(float sum[TWO][TILES][4], const bf16 *patch, const 
   }
 }
 
-/* Writes a row of the product: `pixel` of the block's. bias: of this lane's channels. */
-template <typename P, int TILES>
-DEVICE void write_pixel(const struct convolution<P> &c, const struct tile_part &part,
+/* Writes a row of the product: pixel `number` of the block's. bias: of this lane's channels. */
+template <int TILES>
+DEVICE void write_pixel(const struct convolution &c, const struct tile_part &part,
                         const float sum[TILES][4], int half, const float bias[2 * TILES],
-                        int pixel) {
+                        int number) {
   const struct conv_shape &s = c.s;
-  int image = pixel / (c.t.rows * s.w), rest = pixel % (c.t.rows * s.w);
-  int row = rest / s.w, column = rest % s.w;
-  if (image >= part.images || row >= part.rows) return;
+  int image = number / (c.t.rows * s.w), rest = number % (c.t.rows * s.w);
+  if (image >= part.images || rest / s.w >= part.rows) return;
+  const struct written &w = c.written;
+  int row = (part.row + rest / s.w) * w.stride + (int)blockIdx.y / w.stride,
+      column = rest % s.w * w.stride + (int)blockIdx.y % w.stride;
+  if (row >= w.rows || column >= w.columns) return;
   int first = (int)threadIdx.x % 4 * 2 * TILES, count = s.O - first;
-  size_t to = (((size_t)(part.image + image) * s.h + part.row + row) * s.w + column) * s.O + first;
+  size_t to = (((size_t)(part.image + image) * w.rows + row) * w.columns + column) * s.O + first;
   float value[2 * TILES];
   UNROLL for (int i = 0; i < 2 * TILES; i++) {
     value[i] = sum[i / 2][2 * half + i % 2] + bias[i];
     if (c.relu) value[i] = fmaxf(value[i], 0);
   }
-  if (c.residual) add_channels<2 * TILES>(value, c.residual + to, count);
+  float other[2 * TILES];
+  if (c.through) {
+    read_channels<2 * TILES>(other, c.through + to, count, c.full);
+    UNROLL for (int i = 0; i < 2 * TILES; i++) value[i] = other[i] > 0 ? value[i] : 0;
+  }
+  if (c.residual) {
+    read_channels<2 * TILES>(other, c.residual + to, count, c.full);
+    UNROLL for (int i = 0; i < 2 * TILES; i++) value[i] += other[i];
+  }
   store_channels<2 * TILES>(c.y + to, value, count, c.full);
 }
 
-template <typename P, int TILES>
-DEVICE void convolve_part(const struct convolution<P> &c, const struct tile_part &part,
+template <int TILES>
+DEVICE void convolve_part(const struct convolution &c, const struct tile_part &part,
                           const bf16 *patch, const int *offset, const bf16 *weights,
                           const float bias[2 * TILES]) {
   int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
@@ -107,9 +128,19 @@ DEVICE void convolve_part(const struct convolution<P> &c, const struct tile_part
       start[m] = window_start(c.t, c.s, min(first + PIXELS * m + lane % 16, pixels - 1));
     multiply_windows<TILES>(sum, patch, start, offset, weights, c.t.K);
     UNROLL for (int m = 0; m < TWO; m++) UNROLL for (int half = 0; half < 2; half++)
-        write_pixel<P, TILES>(c, part, sum[m], half, bias,
-                              first + PIXELS * m + lane / 4 + 8 * half);
+        write_pixel<TILES>(c, part, sum[m], half, bias, first + PIXELS * m + lane / 4 + 8 * half);
   }
+}
+
+/* The zeros before the image that is read backwards, for this block's remainder: the first pixel of
+ * that remainder is in step (remainder + above) / stride of the windows forwards. */
+DEVICE struct conv_shape shape_of_block(const struct convolution &c) {
+  struct conv_shape s = c.s;
+  const struct written &w = c.written;
+  if (!w.back) return s;
+  s.above = s.size - 1 - ((int)blockIdx.y / w.stride + w.above) / w.stride;
+  s.left = s.size - 1 - ((int)blockIdx.y % w.stride + w.left) / w.stride;
+  return s;
 }
 
 /* shared (K, N + PAD) = the weights. */
@@ -120,11 +151,10 @@ DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
         *(const uint4 *)(weights + (size_t)i * 8);
 }
 
-template <typename P, int TILES>
+template <int TILES, bool POOLED>
 static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
                                                   : TILES == 4 ? 2
-                                                               : 3)
-    convolve(struct convolution<P> c) {
+                                                               : 3) convolve(struct convolution c) {
   DYNAMIC_SHARED(bf16, weights);
   bf16 *patch = weights + (size_t)c.t.K * (8 * TILES + PAD);
   int *offset = (int *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
@@ -132,14 +162,15 @@ static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
   float bias[2 * TILES];
   UNROLL for (int i = 0; i < 2 * TILES; i++) bias[i] =
       c.b && first + i < c.s.O ? c.b[first + i] : 0;
-  load_weights<TILES>(weights, c.weights, c.t.K);
+  const struct conv_shape s = shape_of_block(c);
+  load_weights<TILES>(weights, c.weights + (size_t)blockIdx.y * c.t.K * (8 * TILES), c.t.K);
   fill_offsets(offset, c.t, c.s);
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(c.t, c.s, work);
     __syncthreads(); /* the last part's patch is read no more */
-    load_patch(patch, c.x, c.t, c.s, part, c.vectors);
+    load_patch<POOLED>(patch, c.x, c.t, s, part, c.pool, c.vectors, c.open);
     __syncthreads();
-    convolve_part<P, TILES>(c, part, patch, offset, weights, bias);
+    convolve_part<TILES>(c, part, patch, offset, weights, bias);
   }
 }
 
@@ -155,94 +186,92 @@ static bool is_aligned(const void *at) {
   return (uintptr_t)at % 16 == 0;
 }
 
-template <typename P, int TILES>
-static void launch_tiles(struct cuda *cuda, const struct convolution<P> *c) {
+template <int TILES, bool POOLED>
+static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
   size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
-  void (*kernel)(struct convolution<P>) = convolve<P, TILES>;
-  unsigned blocks = blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work);
-  LAUNCH_SHARED(kernel, blocks, THREADS, bytes, cuda->stream, *c);
+  void (*kernel)(struct convolution) = convolve<TILES, POOLED>;
+  int stride = c->written.stride, remainders = stride * stride;
+  unsigned blocks =
+      blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work * remainders);
+  unsigned each = (blocks + (unsigned)remainders - 1) / (unsigned)remainders;
+  LAUNCH_SHARED(kernel, dim3(each, (unsigned)remainders), THREADS, bytes, cuda->stream, *c);
 }
 
-template <typename P>
-static void launch(struct cuda *cuda, struct convolution<P> *c) {
+template <bool POOLED>
+static void launch(struct cuda *cuda, struct convolution *c) {
   const struct conv_shape *s = &c->s;
   bool fits = tiling_choose(&c->t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
   CHECK(fits, "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
-  c->vectors = s->C % CHUNK == 0 && is_aligned(c->x);
-  c->full = s->O == tile_columns(s->O) && is_aligned(c->y);
+  c->vectors = s->C % CHUNK == 0 && is_aligned(c->x) && is_aligned(c->pool.choice);
+  c->full = s->O == tile_columns(s->O) && is_aligned(c->y) && is_aligned(c->residual) &&
+            is_aligned(c->through);
   switch (tile_columns(s->O)) {
     case 16:
-      launch_tiles<P, 2>(cuda, c);
+      launch_tiles<2, POOLED>(cuda, c);
       break;
     case 32:
-      launch_tiles<P, 4>(cuda, c);
+      launch_tiles<4, POOLED>(cuda, c);
       break;
     default:
-      launch_tiles<P, 8>(cuda, c);
+      launch_tiles<8, POOLED>(cuda, c);
       break;
   }
 }
 
-template <typename P>
-static void forward_of(struct cuda *cuda, const struct conv_forward *f) {
-  struct convolution<P> c = {};
+void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
+  struct convolution c = {};
   const struct conv_shape *s = &f->shape;
   int columns;
   c.s = *s;
-  c.y = (P *)f->y;
-  c.x = (const P *)f->x;
+  c.written = {s->h, s->w, 1, false, 0, 0};
+  c.y = (bf16 *)f->y;
+  c.x = (const bf16 *)f->x;
   c.weights = cuda_weights(cuda, &columns, f->weights, WEIGHTS_TILES, conv_places(s), s->C, s->O);
   c.b = f->b;
-  c.residual = (const P *)f->residual;
+  c.residual = (const bf16 *)f->residual;
   c.relu = f->act == ACTIVATION_RELU;
-  launch(cuda, &c);
+  c.open = f->open;
+  launch<false>(cuda, &c);
 }
 
-void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
-  if (f->shape.low)
-    forward_of<bf16>(cuda, f);
-  else
-    forward_of<float>(cuda, f);
-}
-
-/* The window that reads what was written and writes what was read. */
+/* The window that reads what was written and writes what was read: of those pixels whose rows and
+ * columns leave one remainder by the stride, the first remainder's, which has most of them. */
 static struct conv_shape shape_back(const struct conv_shape *s) {
   struct conv_shape back = *s;
   back.H = s->h;
   back.W = s->w;
   back.C = s->O;
-  back.h = s->H;
-  back.w = s->W;
+  back.h = (s->H + s->stride - 1) / s->stride;
+  back.w = (s->W + s->stride - 1) / s->stride;
   back.O = s->C;
-  back.above = s->size - 1 - s->above;
-  back.left = s->size - 1 - s->left;
+  back.size = (s->size + s->stride - 1) / s->stride;
+  back.stride = 1;
   return back;
 }
 
-template <typename P>
-static void inputs_of(struct cuda *cuda, const struct conv_backward *b) {
-  struct convolution<P> c = {};
+void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
+  struct convolution c = {};
   const struct conv_shape *s = &b->shape;
   int columns;
   c.s = shape_back(s);
-  c.y = (P *)b->dx;
-  c.x = (const P *)b->dy;
-  c.weights =
-      cuda_weights(cuda, &columns, b->weights, WEIGHTS_TILES_BACK, conv_places(s), s->C, s->O);
-  launch(cuda, &c);
-}
-
-void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
-  if (b->shape.low)
-    inputs_of<bf16>(cuda, b);
+  c.written = {s->H, s->W, s->stride, true, s->above, s->left};
+  struct weight_window window = {s->size, s->stride, s->above, s->left};
+  c.y = (bf16 *)b->dx;
+  c.x = (const bf16 *)b->dy;
+  c.through = b->open ? (const bf16 *)b->x : NULL;
+  c.residual = b->open ? c.y : NULL;
+  c.weights = cuda_weights_back(cuda, &columns, b->weights, &window, s->C, s->O);
+  c.pool = b->pool;
+  if (c.pool.choice)
+    launch<true>(cuda, &c);
   else
-    inputs_of<float>(cuda, b);
+    launch<false>(cuda, &c);
 }
 
 bool conv_tiles_inputs_take(const struct cuda *cuda, const struct conv_shape *shape) {
   struct tiling t;
   struct conv_shape back = shape_back(shape);
-  return shape->stride == 1 && tile_columns(shape->C) > 0 &&
+  return tile_columns(shape->C) > 0 &&
          tiling_choose(&t, &back, other_bytes(&back), cuda->properties.sharedMemPerBlockOptin);
 }
 

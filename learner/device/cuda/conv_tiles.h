@@ -9,6 +9,7 @@
 #define ACORN_LEARNER_DEVICE_CUDA_CONV_TILES_H
 
 #include "learner/device/cuda/conv.h"
+#include "learner/device/cuda/pooling.h"
 #include "learner/device/cuda/warp_matrix.h"
 #include "learner/device/cuda/weights.h"
 
@@ -92,10 +93,10 @@ DEVICE struct tile_part tile_part_of(const struct tiling &t, const struct conv_s
   return part;
 }
 
-/* Where pixel `pixel` of the block's (images, rows, w) has its window in the patch: the number of
+/* Where pixel `number` of the block's (images, rows, w) has its window in the patch: the number of
  * its first place. */
-DEVICE int window_start(const struct tiling &t, const struct conv_shape &s, int pixel) {
-  int image = pixel / (t.rows * s.w), rest = pixel % (t.rows * s.w);
+DEVICE int window_start(const struct tiling &t, const struct conv_shape &s, int number) {
+  int image = number / (t.rows * s.w), rest = number % (t.rows * s.w);
   int row = rest / s.w, column = rest % s.w;
   return ((image * t.read_rows + row * s.stride) * t.columns + column) * t.pixel;
 }
@@ -112,21 +113,7 @@ DEVICE void fill_offsets(int *offset, const struct tiling &t, const struct conv_
   }
 }
 
-/* Up to 8 channels of a pixel in bf16, zeros behind them. vectors: 8 of 16 bytes each, aligned. */
-DEVICE uint4 load_channels(const float *x, int count, bool vectors) {
-  float y[CHUNK];
-  if (vectors && count == CHUNK) {
-    float4 low = *(const float4 *)x, high = *(const float4 *)(x + 4);
-    uint4 word = {pack_bf16(low.x, low.y), pack_bf16(low.z, low.w), pack_bf16(high.x, high.y),
-                  pack_bf16(high.z, high.w)};
-    return word;
-  }
-  for (int i = 0; i < CHUNK; i++) y[i] = i < count ? x[i] : 0;
-  uint4 word = {pack_bf16(y[0], y[1]), pack_bf16(y[2], y[3]), pack_bf16(y[4], y[5]),
-                pack_bf16(y[6], y[7])};
-  return word;
-}
-
+/* Up to 8 channels of a pixel, zeros behind them. vectors: 8 of 16 bytes each, aligned. */
 DEVICE uint4 load_channels(const bf16 *x, int count, bool vectors) {
   if (vectors && count == CHUNK) return *(const uint4 *)x;
   unsigned y[CHUNK];
@@ -135,10 +122,65 @@ DEVICE uint4 load_channels(const bf16 *x, int count, bool vectors) {
   return word;
 }
 
-/* Chunk i of the patch: what it holds, and where. */
-template <typename P>
-DEVICE uint4 patch_chunk(int *to, const P *x, const struct tiling &t, const struct conv_shape &s,
-                         const struct tile_part &part, int i, bool vectors) {
+/* dy where y is above 0, else 0, of two numbers each. */
+DEVICE unsigned open_halves(unsigned dy, unsigned y) {
+  /* A half is above 0 unless its sign is set or all else is 0; NaN is not above 0. */
+  unsigned keep = 0;
+  for (int half = 0; half < 2; half++) {
+    unsigned bits = y >> 16 * half & 0xffff;
+    if (bits != 0 && bits <= 0x7f80) keep |= 0xffffu << 16 * half;
+  }
+  return dy & keep;
+}
+
+DEVICE uint4 open_words(const uint4 &dy, const uint4 &y) {
+  return {open_halves(dy.x, y.x), open_halves(dy.y, y.y), open_halves(dy.z, y.z),
+          open_halves(dy.w, y.w)};
+}
+
+/* Up to 8 places of a choice, as load_channels. */
+DEVICE uint2 load_choice(const uint8_t *x, int count, bool vectors) {
+  if (vectors && count == CHUNK) return *(const uint2 *)x;
+  unsigned y[2] = {};
+  for (int i = 0; i < count; i++) y[i / 4] |= (unsigned)x[i] << 8 * (i % 4);
+  return {y[0], y[1]};
+}
+
+/* sum += those of 8 channels that were chosen from `place` of a window. */
+DEVICE void add_chosen(float sum[CHUNK], const uint4 &dy, const uint2 &choice, int place) {
+  unsigned pairs[] = {dy.x, dy.y, dy.z, dy.w}, chosen[] = {choice.x, choice.y};
+  UNROLL for (int i = 0; i < CHUNK; i++) {
+    unsigned half = i % 2 ? pairs[i / 2] & 0xffff0000u : pairs[i / 2] << 16;
+    if ((int)(chosen[i / 4] >> 8 * (i % 4) & 0xff) == place) sum[i] += __uint_as_float(half);
+  }
+}
+
+/* 8 channels from `first` on, of C, of the gradient of a pixel that was pooled, from dy of the
+ * windows that reach it, in their order: what pool_backward would have stored. */
+DEVICE uint4 pooled_channels(const bf16 *dy, const struct conv_pool &p, int image, int row,
+                             int column, int C, int first, bool vectors) {
+  float sum[CHUNK] = {};
+  int count = min((int)CHUNK, C - first);
+  int bottom = last_window(row, p.above, p.stride, p.rows),
+      right = last_window(column, p.left, p.stride, p.columns),
+      left = first_window(column, p.left, p.size, p.stride);
+  for (int i = first_window(row, p.above, p.size, p.stride); i <= bottom; i++)
+    for (int j = left; j <= right; j++) {
+      size_t at = (((size_t)image * p.rows + i) * p.columns + j) * C + first;
+      int place = (row + p.above - i * p.stride) * p.size + column + p.left - j * p.stride;
+      add_chosen(sum, load_channels(dy + at, count, vectors),
+                 load_choice(p.choice + at, count, vectors), place);
+    }
+  return {pack_bf16(sum[0], sum[1]), pack_bf16(sum[2], sum[3]), pack_bf16(sum[4], sum[5]),
+          pack_bf16(sum[6], sum[7])};
+}
+
+/* Chunk i of the patch: what it holds, and where. POOLED: x is of what was written by the pooling
+ * of those images. */
+template <bool POOLED>
+DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct tiling &t, const struct conv_shape &s,
+                         const struct tile_part &part, const struct conv_pool &pool, int i,
+                         bool vectors) {
   int chunk = i % t.chunks, column = i / t.chunks % t.read_columns;
   int line = i / t.chunks / t.read_columns, image = line / t.read_rows, row = line % t.read_rows;
   *to =
@@ -147,28 +189,33 @@ DEVICE uint4 patch_chunk(int *to, const P *x, const struct tiling &t, const stru
   uint4 word = {0, 0, 0, 0};
   if (image < part.images && from_row >= 0 && from_row < s.H && from_column >= 0 &&
       from_column < s.W) {
-    size_t pixel = ((size_t)(part.image + image) * s.H + from_row) * s.W + from_column;
-    word = load_channels(x + pixel * s.C + chunk * CHUNK, min((int)CHUNK, s.C - chunk * CHUNK),
+    if (POOLED)
+      return pooled_channels(x, pool, part.image + image, from_row, from_column, s.C, chunk * CHUNK,
+                             vectors);
+    size_t from = ((size_t)(part.image + image) * s.H + from_row) * s.W + from_column;
+    word = load_channels(x + from * s.C + chunk * CHUNK, min((int)CHUNK, s.C - chunk * CHUNK),
                          vectors);
   }
   return word;
 }
 
-/* patch = what the windows of the part reach, zeros around the images. Four loads are under way
- * before the first is needed. */
-template <typename P>
-DEVICE void load_patch(bf16 *patch, const P *x, const struct tiling &t, const struct conv_shape &s,
-                       const struct tile_part &part, bool vectors) {
-  enum { AHEAD = 4 };
+/* patch = what the windows of the part reach, zeros around the images; max(that, 0) if `open`. Four
+ * loads are under way before the first is needed; where they are POOLED, those of one chunk. */
+template <bool POOLED>
+DEVICE void load_patch(bf16 *patch, const bf16 *x, const struct tiling &t,
+                       const struct conv_shape &s, const struct tile_part &part,
+                       const struct conv_pool &pool, bool vectors, bool open) {
+  enum { AHEAD = POOLED ? 1 : 4 };
   int count = t.images * t.read_rows * t.read_columns * t.chunks, step = (int)blockDim.x;
   for (int first = (int)threadIdx.x; first < count; first += AHEAD * step) {
     uint4 word[AHEAD];
     int to[AHEAD];
     for (int k = 0; k < AHEAD; k++)
       if (first + k * step < count)
-        word[k] = patch_chunk(&to[k], x, t, s, part, first + k * step, vectors);
+        word[k] = patch_chunk<POOLED>(&to[k], x, t, s, part, pool, first + k * step, vectors);
     for (int k = 0; k < AHEAD; k++)
-      if (first + k * step < count) *(uint4 *)(patch + to[k]) = word[k];
+      if (first + k * step < count)
+        *(uint4 *)(patch + to[k]) = open ? open_words(word[k], word[k]) : word[k];
   }
 }
 

@@ -10,58 +10,30 @@
  * blocks' work. */
 enum { MOST_WARPS = 12, MOST_COLUMNS = 32, MOST_BLOCKS = 2, PAD = 8, PIXELS = 16 };
 
-template <typename P>
 struct gradient {
   struct conv_shape s;
   struct tiling t;
-  P *dy;
-  const P *x, *y;
-  float *part; /* (blocks, K + 1, N): of the weights and of the bias */
-  bool relu, x_vectors, dy_vectors;
+  bf16 *dy;
+  const bf16 *x, *y;
+  float *part;           /* (blocks, K + 1, N): of the weights and of the bias */
+  struct conv_pool pool; /* dy is of what it wrote */
+  bool relu, open, x_vectors, dy_vectors;
 };
 
 /* ---- dy on its way in */
 
-/* What is in the way of a gradient is 0: where y is not above 0. */
-DEVICE unsigned open_halves(unsigned dy, unsigned y) {
-  /* A half is above 0 unless its sign is set or all else is 0; NaN is not above 0. */
-  unsigned keep = 0;
-  for (int half = 0; half < 2; half++) {
-    unsigned bits = y >> 16 * half & 0xffff;
-    if (bits != 0 && bits <= 0x7f80) keep |= 0xffffu << 16 * half;
-  }
-  return dy & keep;
-}
-
-template <typename P>
-DEVICE void store_some(P *to, const uint4 &word, int count) {
+DEVICE void store_some(bf16 *to, const uint4 &word, int count) {
   unsigned pairs[] = {word.x, word.y, word.z, word.w};
-  for (int i = 0; i < CHUNK; i++) {
-    bf16 half = {(uint16_t)(pairs[i / 2] >> 16 * (i % 2))};
-    if (i < count) to[i] = from_float<P>(to_float(half));
-  }
-}
-
-/* 8 channels of dy, through the ReLU and back to where they were. In float dy keeps its digits. */
-DEVICE uint4 turn_channels(float *dy, const float *y, int count, bool relu, bool vectors) {
-  if (!relu) return load_channels(dy, count, vectors);
-  float value[CHUNK];
-  for (int i = 0; i < CHUNK; i++) value[i] = i < count && y[i] > 0 ? dy[i] : 0;
   for (int i = 0; i < CHUNK; i++)
-    if (i < count) dy[i] = value[i];
-  uint4 word = {pack_bf16(value[0], value[1]), pack_bf16(value[2], value[3]),
-                pack_bf16(value[4], value[5]), pack_bf16(value[6], value[7])};
-  return word;
+    if (i < count) to[i].bits = (uint16_t)(pairs[i / 2] >> 16 * (i % 2));
 }
 
+/* 8 channels of dy, through the ReLU and back to where they were. */
 DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool vectors) {
   uint4 word = load_channels(dy, count, vectors);
   if (!relu) return word;
   uint4 out = load_channels(y, count, vectors);
-  word.x = open_halves(word.x, out.x);
-  word.y = open_halves(word.y, out.y);
-  word.z = open_halves(word.z, out.z);
-  word.w = open_halves(word.w, out.w);
+  word = open_words(word, out);
   if (vectors && count == CHUNK)
     *(uint4 *)dy = word;
   else
@@ -71,20 +43,24 @@ DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool v
 
 /* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is
  * none. */
-template <typename P, int TILES>
-DEVICE void load_above(bf16 *above, const struct gradient<P> &g, const struct tile_part &part,
+template <int TILES, bool POOLED>
+DEVICE void load_above(bf16 *above, const struct gradient &g, const struct tile_part &part,
                        int pixels) {
   const struct conv_shape &s = g.s;
   for (int i = (int)threadIdx.x; i < pixels * TILES; i += (int)blockDim.x) {
-    int pixel = i / TILES, column = i % TILES * CHUNK, o = (int)blockIdx.y * 8 * TILES + column;
-    int image = pixel / (g.t.rows * s.w), rest = pixel % (g.t.rows * s.w), row = rest / s.w;
+    int number = i / TILES, column = i % TILES * CHUNK, o = (int)blockIdx.y * 8 * TILES + column;
+    int image = number / (g.t.rows * s.w), rest = number % (g.t.rows * s.w), row = rest / s.w;
     uint4 word = {0, 0, 0, 0};
-    if (image < part.images && row < part.rows && o < s.O) {
+    bool inside = image < part.images && row < part.rows && o < s.O;
+    if (inside && POOLED)
+      word = pooled_channels(g.dy, g.pool, part.image + image, part.row + row, rest % s.w, s.O, o,
+                             g.dy_vectors);
+    if (inside && !POOLED) {
       size_t at = (((size_t)(part.image + image) * s.h + part.row + row) * s.w + rest % s.w) * s.O;
       word = turn_channels(g.dy + at + o, g.y + at + o, min((int)CHUNK, s.O - o), g.relu,
                            g.dy_vectors);
     }
-    *(uint4 *)(above + (size_t)pixel * (8 * TILES + PAD) + column) = word;
+    *(uint4 *)(above + (size_t)number * (8 * TILES + PAD) + column) = word;
   }
 }
 
@@ -134,8 +110,8 @@ DEVICE void write_sums(float *part, const struct sums<ROWS, TILES> &sum, int K) 
       make_float2(sum.bias[n][0], sum.bias[n][1]);
 }
 
-template <typename P, int ROWS, int TILES>
-static __global__ void __launch_bounds__(WARP *MOST_WARPS) sum_gradient(struct gradient<P> g) {
+template <int ROWS, int TILES, bool POOLED>
+static __global__ void __launch_bounds__(WARP *MOST_WARPS) sum_gradient(struct gradient g) {
   DYNAMIC_SHARED(bf16, patch);
   const struct tiling &t = g.t;
   int pixels = (t.images * t.rows * g.s.w + PIXELS - 1) / PIXELS * PIXELS;
@@ -154,8 +130,8 @@ static __global__ void __launch_bounds__(WARP *MOST_WARPS) sum_gradient(struct g
   for (int work = (int)blockIdx.x; work < t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(t, g.s, work);
     __syncthreads(); /* the last part's patch is read no more */
-    load_above<P, TILES>(above, g, part, pixels);
-    load_patch(patch, g.x, t, g.s, part, g.x_vectors);
+    load_above<TILES, POOLED>(above, g, part, pixels);
+    load_patch<false>(patch, g.x, t, g.s, part, g.pool, g.x_vectors, g.open);
     __syncthreads();
     multiply_transposed<ROWS, TILES>(sum, patch, start, at, above, pixels);
   }
@@ -223,12 +199,13 @@ bool conv_tiles_weights_take(const struct cuda *cuda, const struct conv_shape *s
   return choose(&t, cuda, s);
 }
 
-template <typename P, int ROWS, int TILES>
-static void launch_rows(struct cuda *cuda, struct gradient<P> *g, const struct total *total) {
+template <int ROWS, int TILES>
+static void launch_rows(struct cuda *cuda, struct gradient *g, const struct total *total) {
   const struct conv_shape *s = &g->s;
   int warps = (g->t.K / 16 + ROWS - 1) / ROWS;
   size_t bytes = patch_bytes(&g->t) + other_bytes(&g->t, s);
-  void (*kernel)(struct gradient<P>) = sum_gradient<P, ROWS, TILES>;
+  void (*kernel)(struct gradient) =
+      g->pool.choice ? sum_gradient<ROWS, TILES, true> : sum_gradient<ROWS, TILES, false>;
   struct total t = *total;
   t.blocks = (int)blocks_that_fit(cuda, kernel, WARP * warps, bytes, MOST_BLOCKS, g->t.work);
   size_t count = (size_t)(t.K + 1) * (size_t)t.N;
@@ -239,17 +216,17 @@ static void launch_rows(struct cuda *cuda, struct gradient<P> *g, const struct t
   LAUNCH(add_blocks, (unsigned)((count + WIDTH - 1) / WIDTH), dim3(WIDTH, HEIGHT), cuda->stream, t);
 }
 
-template <typename P, int TILES>
-static void launch_tiles(struct cuda *cuda, struct gradient<P> *g, const struct total *total) {
+template <int TILES>
+static void launch_tiles(struct cuda *cuda, struct gradient *g, const struct total *total) {
   switch (rows_each(&g->t)) {
     case 1:
-      launch_rows<P, 1, TILES>(cuda, g, total);
+      launch_rows<1, TILES>(cuda, g, total);
       break;
     case 2:
-      launch_rows<P, 2, TILES>(cuda, g, total);
+      launch_rows<2, TILES>(cuda, g, total);
       break;
     default:
-      launch_rows<P, 4, TILES>(cuda, g, total);
+      launch_rows<4, TILES>(cuda, g, total);
       break;
   }
 }
@@ -258,29 +235,24 @@ static bool is_aligned(const void *at) {
   return (uintptr_t)at % 16 == 0;
 }
 
-template <typename P>
-static void weights_of(struct cuda *cuda, const struct conv_backward *b) {
+void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
   const struct conv_shape *s = &b->shape;
-  struct gradient<P> g = {};
+  struct gradient g = {};
   g.s = *s;
   CHECK(choose(&g.t, cuda, s), "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
-  g.dy = (P *)b->dy;
-  g.x = (const P *)b->x;
-  g.y = (const P *)b->y;
+  g.dy = (bf16 *)b->dy;
+  g.x = (const bf16 *)b->x;
+  g.y = (const bf16 *)b->y;
   g.relu = b->act == ACTIVATION_RELU;
+  g.open = b->open;
+  g.pool = b->pool;
   g.x_vectors = s->C % CHUNK == 0 && is_aligned(b->x);
-  g.dy_vectors = s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y);
+  g.dy_vectors =
+      s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y) && is_aligned(b->pool.choice);
   struct total total = {b->dw,          b->db, NULL, 0,     g.t.K, tile_columns(s->O),
                         conv_places(s), s->C,  s->O, b->add};
   if (total.N == 16)
-    launch_tiles<P, 2>(cuda, &g, &total);
+    launch_tiles<2>(cuda, &g, &total);
   else
-    launch_tiles<P, 4>(cuda, &g, &total);
-}
-
-void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
-  if (b->shape.low)
-    weights_of<bf16>(cuda, b);
-  else
-    weights_of<float>(cuda, b);
+    launch_tiles<4>(cuda, &g, &total);
 }

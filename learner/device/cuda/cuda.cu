@@ -228,10 +228,11 @@ static const char *cuda_describe(const struct device *d) {
   return ((const struct cuda *)d)->description;
 }
 
-static struct device_ops make_ops() {
+static struct device_ops make_ops(size_t pixel_bytes) {
   struct device_ops ops = {};
   ops.name = "cuda";
   ops.real_bytes = sizeof(float);
+  ops.pixel_bytes = pixel_bytes;
   ops.asynchronous = true;
   ops.images = 1 << 20; /* all of a batch together */
   ops.destroy = cuda_destroy;
@@ -248,6 +249,8 @@ static struct device_ops make_ops() {
   ops.wait = cuda_wait;
   ops.finish = cuda_finish;
 #define OPERATION(name) ops.name = cuda_##name
+  OPERATION(upload_pixels);
+  OPERATION(download_pixels);
   OPERATION(copy);
   OPERATION(fill);
   OPERATION(add);
@@ -259,11 +262,14 @@ static struct device_ops make_ops() {
   OPERATION(embed);
   OPERATION(linear_forward);
   OPERATION(linear_backward);
+  OPERATION(linear_pixels_forward);
+  OPERATION(linear_pixels_backward);
   OPERATION(image);
   OPERATION(conv_forward);
   OPERATION(conv_backward);
   OPERATION(pool_forward);
   OPERATION(pool_backward);
+  OPERATION(conv_pool_backward);
   OPERATION(relu);
   OPERATION(relu_backward);
   OPERATION(weights_changed);
@@ -289,13 +295,14 @@ static struct device_ops make_ops() {
   return ops;
 }
 
-static const struct device_ops OPS = make_ops();
+static const struct device_ops OPS = make_ops(sizeof(float)), OPS_OF_BF16 = make_ops(sizeof(bf16));
 
 /* ---- create */
 
 static enum status set_precision(struct cuda *cuda, const char *precision, struct error *error) {
   cuda->bf16 = strcmp(precision, "bf16") == 0 || strcmp(precision, "auto") == 0;
   cuda->tf32 = strcmp(precision, "tf32") == 0;
+  cuda->device.ops = cuda->bf16 ? &OPS_OF_BF16 : &OPS;
   if (cuda->bf16 || cuda->tf32 || strcmp(precision, "float32") == 0) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--precision=%s: device cuda computes in float32, tf32 or bf16", precision);
@@ -334,7 +341,6 @@ enum status cuda_create(struct device **out, const struct device_options *option
                         struct error *error) {
   *out = NULL;
   struct cuda *cuda = (struct cuda *)check_alloc(1, sizeof *cuda);
-  cuda->device.ops = &OPS;
   cuda->gpu = options->gpu;
   cuda_of(&cuda->device);
   CUDA_CHECK(cudaGetDeviceProperties(&cuda->properties, cuda->gpu));

@@ -42,8 +42,7 @@ struct cuda {
   /* Of the files that use cuBLAS and cuDNN: NULL until they do, freed by cuda_linear_destroy and
    * cuda_conv_destroy. */
   void *blas, *dnn;
-  bool bf16, tf32; /* precision of products and convolutions */
-  bool low_pixels; /* image, pooling and ReLU work on bf16; never set yet */
+  bool bf16, tf32; /* precision of products and convolutions; with bf16 pixels are bf16 too */
 };
 
 /* The device, and its GPU as the calling thread's current one: the first line of an operation. */
@@ -83,7 +82,7 @@ void cuda_gather_steps(struct device *d, const struct device_steps *steps, int N
 
 /* inputs.cu */
 void cuda_embed(struct device *d, real *y, const struct device_inputs *in, int B);
-void cuda_image(struct device *d, real *y, const struct device_inputs *in, int B);
+void cuda_image(struct device *d, pixel *y, const struct device_inputs *in, int B);
 
 /* linear.cu */
 void cuda_linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w,
@@ -91,25 +90,36 @@ void cuda_linear_forward(struct device *d, real *y, const real *x, int x_stride,
 void cuda_linear_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
                           const real *x, int x_stride, const real *w, enum activation act, int B,
                           int I, int O);
+void cuda_linear_pixels_forward(struct device *d, real *y, const pixel *x, const real *w,
+                                const real *b, enum activation act, int B, int I, int O);
+void cuda_linear_pixels_backward(struct device *d, pixel *dx, real *dw, real *db, real *dy,
+                                 const real *y, const pixel *x, const real *w, enum activation act,
+                                 int B, int I, int O);
 void cuda_weights_changed(struct device *d);
 void cuda_linear_destroy(struct cuda *cuda);
 
 /* conv.cu */
-void cuda_conv_forward(struct device *d, real *y, const real *x, const real *weights, const real *b,
-                       const real *residual, enum activation act,
+void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *weights,
+                       const real *b, const pixel *residual, enum activation act, bool open,
                        const struct device_window *window, int B);
-void cuda_conv_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
-                        const real *x, const real *weights, enum activation act,
+void cuda_conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *dy, const pixel *y,
+                        const pixel *x, const real *weights, enum activation act, bool open,
                         const struct device_window *window, int B, bool add);
 void cuda_conv_destroy(struct cuda *cuda);
 
+void cuda_conv_pool_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *between,
+                             const pixel *dy, const uint8_t *choice, const pixel *x,
+                             const real *weights, const struct device_window *window,
+                             const struct device_window *pool, int B, bool add);
 /* pixels.cu */
-void cuda_pool_forward(struct device *d, real *y, uint8_t *choice, const real *x,
+void cuda_upload_pixels(struct device *d, pixel *y, const float *host, size_t n);
+void cuda_download_pixels(struct device *d, float *host, const pixel *x, size_t n);
+void cuda_pool_forward(struct device *d, pixel *y, uint8_t *choice, const pixel *x,
                        const struct device_window *window, int B);
-void cuda_pool_backward(struct device *d, real *dx, const real *dy, const uint8_t *choice,
+void cuda_pool_backward(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
                         const struct device_window *window, int B);
-void cuda_relu(struct device *d, real *y, const real *x, size_t n);
-void cuda_relu_backward(struct device *d, real *dx, const real *dy, const real *y, size_t n);
+void cuda_relu(struct device *d, pixel *y, const pixel *x, size_t n);
+void cuda_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n);
 
 /* lstm.cu */
 void cuda_lstm_forward(struct device *d, real *h, real *c, real *gates, const real *wh,

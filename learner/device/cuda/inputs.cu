@@ -93,11 +93,11 @@ KERNEL image(P *y, struct picture p, size_t count) {
   unsigned each = (unsigned)(p.stack * p.channels), size = each * (unsigned)p.pixels;
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     struct quotient row = divide(i, size);
-    unsigned pixel = row.rest / each, channel = row.rest % each, k = channel / (unsigned)p.channels;
+    unsigned place = row.rest / each, channel = row.rest % each, k = channel / (unsigned)p.channels;
     const uint8_t *frame = frame_at(p, row.whole, (int)k);
     channel -= k * (unsigned)p.channels;
     y[i] = from_float<P>(
-        frame ? byte_to_number(frame[(size_t)pixel * (unsigned)p.channels + channel]) : 0);
+        frame ? byte_to_number(frame[(size_t)place * (unsigned)p.channels + channel]) : 0);
   }
 }
 
@@ -119,8 +119,8 @@ KERNEL image_quads(P *y, struct picture p, unsigned quads, size_t count) {
       pack<P, V> numbers;
       UNROLL
       for (int j = 0; j < V; j++) {
-        int pixel = (start + j) / S, k = (start + j) % S;
-        numbers.at[j] = from_float<P>(byte_to_number(bytes[k] >> (8 * pixel) & 0xff));
+        int place = (start + j) / S, k = (start + j) % S;
+        numbers.at[j] = from_float<P>(byte_to_number(bytes[k] >> (8 * place) & 0xff));
       }
       store_pack(y + 4 * S * i + (size_t)start, numbers);
     }
@@ -145,9 +145,9 @@ static void launch_image(struct cuda *cuda, P *y, const struct device_inputs *in
            (size_t)B * bytes * (size_t)p.stack);
 }
 
-void cuda_image(struct device *d, real *y, const struct device_inputs *in, int B) {
+void cuda_image(struct device *d, pixel *y, const struct device_inputs *in, int B) {
   struct cuda *cuda = cuda_of(d);
-  if (cuda->low_pixels)
+  if (cuda->bf16)
     launch_image(cuda, (bf16 *)y, in, B);
   else
     launch_image(cuda, (float *)y, in, B);

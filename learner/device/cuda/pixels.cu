@@ -1,8 +1,7 @@
-/* Pooling, relu, and conversion between float and bf16: operations pool_* and relu*, of either
- * type. Memory bounds all of them. A thread works on V channels of a pixel, 16 bytes where they
- * allow it. */
+/* Pixels, float or bf16: pooling, relu, and the transfers that convert. Memory bounds all kernels.
+ * A thread works on V channels of a pixel, 16 bytes where they allow it. */
 #include "learner/device/cuda/cuda.h"
-#include "learner/device/cuda/pixels.h"
+#include "learner/device/cuda/pooling.h"
 #include "learner/device/cuda/wide.h"
 
 /* ---- pooling */
@@ -35,10 +34,10 @@ struct pack_place {
 };
 
 DEVICE struct pack_place place_of(size_t i, int h, int w, unsigned packs) {
-  struct quotient pixel = divide(i, packs);
-  struct quotient line = divide(pixel.whole, (unsigned)w);
+  struct quotient point = divide(i, packs);
+  struct quotient line = divide(point.whole, (unsigned)w);
   struct quotient image = divide(line.whole, (unsigned)h);
-  return {image.whole, (int)image.rest, (int)line.rest, (int)pixel.rest};
+  return {image.whole, (int)image.rest, (int)line.rest, (int)point.rest};
 }
 
 /* The largest of each window so far, and where it is. A NaN is taken, and the next number after
@@ -76,26 +75,14 @@ KERNEL pool_forward(P *__restrict__ y, uint8_t *__restrict__ choice, const P *__
     for (int c = 0; c < size; c++) {
       int row = top + r, column = left + c;
       if (row < 0 || row >= s.H || column < 0 || column >= s.W) continue;
-      size_t pixel = (size_t)row * (size_t)s.W + (size_t)column;
-      take_larger<P, V>(largest, load_pack<P, V>(image + pixel * s.packs * V), r * size + c);
+      size_t from = (size_t)row * (size_t)s.W + (size_t)column;
+      take_larger<P, V>(largest, load_pack<P, V>(image + from * s.packs * V), r * size + c);
     }
     pack<P, V> values;
     for (int k = 0; k < V; k++) values.at[k] = from_float<P>(largest.value[k]);
     store_pack(y + i * V, values);
     store_pack(choice + i * V, largest.place);
   }
-}
-
-/* The first and the last of the windows along a side that reach a pixel; before: zeros in front of
- * the side. */
-DEVICE int first_window(int pixel, int before, int size, int stride) {
-  int reach = pixel + before - size + stride;
-  return reach < 0 ? 0 : reach / stride;
-}
-
-DEVICE int last_window(int pixel, int before, int stride, int windows) {
-  int last = (pixel + before) / stride;
-  return last < windows ? last : windows - 1;
 }
 
 /* Each pixel gathers from the windows that reach it, in their order: no zeros to write first, and
@@ -177,19 +164,19 @@ static void pool_backward_of(struct cuda *cuda, P *dx, const P *dy, const uint8_
     launch_pool_backward<P, 1>(cuda, dx, dy, choice, window, B);
 }
 
-void cuda_pool_forward(struct device *d, real *y, uint8_t *choice, const real *x,
+void cuda_pool_forward(struct device *d, pixel *y, uint8_t *choice, const pixel *x,
                        const struct device_window *window, int B) {
   struct cuda *cuda = cuda_of(d);
-  if (cuda->low_pixels)
+  if (cuda->bf16)
     pool_forward_of(cuda, (bf16 *)y, choice, (const bf16 *)x, window, B);
   else
     pool_forward_of(cuda, (float *)y, choice, (const float *)x, window, B);
 }
 
-void cuda_pool_backward(struct device *d, real *dx, const real *dy, const uint8_t *choice,
+void cuda_pool_backward(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
                         const struct device_window *window, int B) {
   struct cuda *cuda = cuda_of(d);
-  if (cuda->low_pixels)
+  if (cuda->bf16)
     pool_backward_of(cuda, (bf16 *)dx, (const bf16 *)dy, choice, window, B);
   else
     pool_backward_of(cuda, (float *)dx, (const float *)dy, choice, window, B);
@@ -211,22 +198,11 @@ DEVICE void relu_at(P *y, const P *x, size_t i) {
 
 template <typename P, int V>
 DEVICE void relu_backward_at(P *dx, const P *dy, const P *y, size_t i) {
-  pack<P, V> sum = load_pack<P, V>(dx + i), more = load_pack<P, V>(dy + i),
-             output = load_pack<P, V>(y + i);
+  pack<P, V> gradient = load_pack<P, V>(dy + i), output = load_pack<P, V>(y + i);
   UNROLL
   for (int k = 0; k < V; k++)
-    if (to_float(output.at[k]) > 0)
-      sum.at[k] = from_float<P>(to_float(sum.at[k]) + to_float(more.at[k]));
-  store_pack(dx + i, sum);
-}
-
-template <typename Y, typename X, int V>
-DEVICE void convert_at(Y *y, const X *x, size_t i) {
-  pack<X, V> from = load_pack<X, V>(x + i);
-  pack<Y, V> to;
-  UNROLL
-  for (int k = 0; k < V; k++) to.at[k] = from_float<Y>(to_float(from.at[k]));
-  store_pack(y + i, to);
+    if (!(to_float(output.at[k]) > 0)) gradient.at[k] = from_float<P>(0);
+  store_pack(dx + i, gradient);
 }
 
 /* V at a time, and what is left of n one at a time. */
@@ -242,13 +218,6 @@ KERNEL relu_backward(P *dx, const P *dy, const P *y, size_t n) {
   size_t first = grid_first(), step = grid_step(), packs = n / V;
   for (size_t i = first; i < packs; i += step) relu_backward_at<P, V>(dx, dy, y, i * V);
   for (size_t i = packs * V + first; i < n; i += step) relu_backward_at<P, 1>(dx, dy, y, i);
-}
-
-template <typename Y, typename X, int V>
-KERNEL convert(Y *y, const X *x, size_t n) {
-  size_t first = grid_first(), step = grid_step(), packs = n / V;
-  for (size_t i = first; i < packs; i += step) convert_at<Y, X, V>(y, x, i * V);
-  for (size_t i = packs * V + first; i < n; i += step) convert_at<Y, X, 1>(y, x, i);
 }
 
 template <typename P>
@@ -271,37 +240,44 @@ static void relu_backward_of(struct cuda *cuda, P *dx, const P *dy, const P *y, 
     LAUNCH((relu_backward<P, 1>), blocks_for(n), BLOCK, cuda->stream, dx, dy, y, n);
 }
 
-/* 4 at a time: 16 bytes of float and 8 of bf16. */
-template <typename Y, typename X>
-static void convert_of(struct device *d, Y *y, const X *x, size_t n) {
+void cuda_relu(struct device *d, pixel *y, const pixel *x, size_t n) {
   struct cuda *cuda = cuda_of(d);
-  if (n == 0) return;
-  if (is_aligned(y) && is_aligned(x))
-    LAUNCH((convert<Y, X, 4>), blocks_for(n / 4), BLOCK, cuda->stream, y, x, n);
-  else
-    LAUNCH((convert<Y, X, 1>), blocks_for(n), BLOCK, cuda->stream, y, x, n);
-}
-
-void cuda_relu(struct device *d, real *y, const real *x, size_t n) {
-  struct cuda *cuda = cuda_of(d);
-  if (cuda->low_pixels)
+  if (cuda->bf16)
     relu_of(cuda, (bf16 *)y, (const bf16 *)x, n);
   else
     relu_of(cuda, (float *)y, (const float *)x, n);
 }
 
-void cuda_relu_backward(struct device *d, real *dx, const real *dy, const real *y, size_t n) {
+void cuda_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n) {
   struct cuda *cuda = cuda_of(d);
-  if (cuda->low_pixels)
+  if (cuda->bf16)
     relu_backward_of(cuda, (bf16 *)dx, (const bf16 *)dy, (const bf16 *)y, n);
   else
     relu_backward_of(cuda, (float *)dx, (const float *)dy, (const float *)y, n);
 }
 
-void cuda_to_bf16(struct device *d, bf16 *y, const float *x, size_t n) {
-  convert_of(d, y, x, n);
+/* ---- transfers. Rare (images for people, tests), so they are converted on the host. */
+
+void cuda_upload_pixels(struct device *d, pixel *y, const float *host, size_t n) {
+  if (!cuda_of(d)->bf16) {
+    d->ops->upload(d, (real *)y, host, n);
+    return;
+  }
+  bf16 *low = (bf16 *)check_alloc(n + 1, sizeof *low);
+  for (size_t i = 0; i < n; i++) low[i] = to_bf16(host[i]);
+  d->ops->upload_bytes(d, y, low, n * sizeof *low);
+  d->ops->finish(d);
+  free(low);
 }
 
-void cuda_to_float(struct device *d, float *y, const bf16 *x, size_t n) {
-  convert_of(d, y, x, n);
+void cuda_download_pixels(struct device *d, float *host, const pixel *x, size_t n) {
+  if (!cuda_of(d)->bf16) {
+    d->ops->download(d, host, (const real *)x, n);
+    return;
+  }
+  bf16 *low = (bf16 *)check_alloc(n + 1, sizeof *low);
+  d->ops->download_bytes(d, low, x, n * sizeof *low);
+  d->ops->finish(d);
+  for (size_t i = 0; i < n; i++) host[i] = to_float(low[i]);
+  free(low);
 }

@@ -24,6 +24,7 @@
 
 #define KERNEL static __global__ void
 #define DEVICE static __device__ __forceinline__
+#define HOST_AND_DEVICE static __host__ __device__ __forceinline__
 #define SHARED __shared__
 
 /* Before a loop of constant length: nvcc unrolls it. */
@@ -97,11 +98,11 @@ struct bf16 {
   uint16_t bits;
 };
 
-DEVICE float to_float(float x) {
+HOST_AND_DEVICE float to_float(float x) {
   return x;
 }
 
-DEVICE float to_float(bf16 x) {
+HOST_AND_DEVICE float to_float(bf16 x) {
   uint32_t bits = (uint32_t)x.bits << 16;
   float y;
   memcpy(&y, &bits, sizeof y);
@@ -109,7 +110,7 @@ DEVICE float to_float(bf16 x) {
 }
 
 /* The nearest, ties to even; NaN stays one. */
-DEVICE bf16 to_bf16(float x) {
+HOST_AND_DEVICE bf16 to_bf16(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return bf16{(uint16_t)(bits >> 16 | 0x40)};

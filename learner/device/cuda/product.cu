@@ -40,6 +40,7 @@ static struct plan_key key_of(const struct cuda *cuda, const struct product *p) 
   key.a_transposed = p->a.transposed;
   key.b_transposed = p->b.transposed;
   key.bf16 = p->bf16;
+  key.c_bf16 = p->c_bf16;
   key.tf32 = !p->bf16 && (cuda->tf32 || cuda->bf16);
   key.add = p->add;
   key.bias = p->bias != NULL;
@@ -123,7 +124,7 @@ static struct plan *plan_create(struct blas *blas, const struct plan_key *key,
   plan->operation = operation_of(key);
   plan->a = layout_of_operand(&p->b, p->bf16, p->K, p->N);
   plan->b = layout_of_operand(&p->a, p->bf16, p->M, p->K);
-  plan->c = layout_of(false, p->M, p->N, p->c_stride);
+  plan->c = layout_of(p->c_bf16, p->M, p->N, p->c_stride);
   choose_algorithm(blas, plan);
   return plan;
 }
@@ -139,6 +140,7 @@ static struct plan *plan_for(struct cuda *cuda, const struct product *p) {
 /* ---- multiply */
 
 void cuda_multiply(struct cuda *cuda, const struct product *p) {
+  CHECK(!p->c_bf16 || !(p->bias || p->add), "a product in bf16 with a bias or added to");
   struct plan *plan = plan_for(cuda, p);
   struct blas *blas = cuda_blas(cuda);
   float one = 1, c_factor = p->add ? 1 : 0;

@@ -15,11 +15,11 @@ struct operand {
 
 /* c (M, N) = a (M, K) b (K, N), + c if `add`, + bias (N) if there is one, then ReLU if `relu`. */
 struct product {
-  float *c;
+  void *c; /* float, or bf16 without a bias and not added to */
   struct operand a, b;
   int c_stride;
   int M, N, K;
-  bool bf16; /* a and b are bf16 */
+  bool bf16, c_bf16; /* a and b are bf16, c is */
   bool add, relu;
   const float *bias;
 };

@@ -18,15 +18,31 @@ DEVICE int tile_channel(int n, int columns) {
   return q * 2 * tiles + 2 * tile + n % 2;
 }
 
+DEVICE float weight_forward(const struct weight_copy &copy, int k, int o) {
+  int room = (copy.C + 7) / 8 * 8, place = k / room, c = k % room;
+  if (place >= copy.places || c >= copy.C || o >= copy.O) return 0;
+  return copy.from[((size_t)place * copy.C + c) * copy.O + o];
+}
+
+/* Row k of the window for one remainder: step m of its places, counted from the last, is place
+ * remainder + m stride of the window forwards. */
+DEVICE float weight_back(const struct weight_copy &copy, int remainder, int k, int c) {
+  const struct weight_window &v = copy.window;
+  int room = (copy.O + 7) / 8 * 8, place = k / room, o = k % room;
+  if (place >= copy.places || o >= copy.O || c >= copy.C) return 0;
+  int side = (v.size + v.stride - 1) / v.stride;
+  int row = (remainder / v.stride + v.above) % v.stride + (side - 1 - place / side) * v.stride,
+      column = (remainder % v.stride + v.left) % v.stride + (side - 1 - place % side) * v.stride;
+  if (row >= v.size || column >= v.size) return 0;
+  return copy.from[((size_t)(row * v.size + column) * copy.C + c) * copy.O + o];
+}
+
 DEVICE float weight_at(const struct weight_copy &copy, int k, int n) {
-  int C = copy.C, O = copy.O;
-  if (copy.order == WEIGHTS_ROWS) return n < O ? copy.from[(size_t)k * O + n] : 0;
-  bool back = copy.order == WEIGHTS_TILES_BACK;
-  int in = back ? O : C, out = back ? C : O, room = (in + 7) / 8 * 8;
-  int place = k / room, i = k % room, o = tile_channel(n, copy.columns);
-  if (place >= copy.places || i >= in || o >= out) return 0;
-  if (!back) return copy.from[((size_t)place * C + i) * O + o];
-  return copy.from[((size_t)(copy.places - 1 - place) * C + o) * O + i];
+  if (copy.order == WEIGHTS_ROWS) return n < copy.O ? copy.from[(size_t)k * copy.O + n] : 0;
+  int channel = tile_channel(n, copy.columns);
+  if (copy.order == WEIGHTS_TILES) return weight_forward(copy, k, channel);
+  int each = copy.rows / (copy.window.stride * copy.window.stride);
+  return weight_back(copy, k / each, k % each, channel);
 }
 
 /* Each row of blocks makes one copy. */
@@ -54,7 +70,8 @@ static struct kept_weights *find(struct blas *blas, const struct weight_copy *co
   for (int i = 0; i < blas->num_kept; i++) {
     const struct weight_copy *kept = &blas->kept[i].copy;
     if (kept->from == copy->from && kept->order == copy->order && kept->places == copy->places &&
-        kept->C == copy->C && kept->O == copy->O)
+        kept->C == copy->C && kept->O == copy->O &&
+        memcmp(&kept->window, &copy->window, sizeof kept->window) == 0)
       return &blas->kept[i];
   }
   return NULL;
@@ -83,23 +100,9 @@ static struct kept_weights *keep(struct cuda *cuda, const struct weight_copy *co
   return kept;
 }
 
-static struct weight_copy describe(const float *from, enum weight_order order, int places, int C,
-                                   int O) {
-  struct weight_copy copy = {from, NULL, order, places, C, O, 0, 0};
-  copy.rows = order == WEIGHTS_ROWS    ? places * C
-              : order == WEIGHTS_TILES ? tile_rows(places, C)
-                                       : tile_rows(places, O);
-  copy.columns = order == WEIGHTS_ROWS    ? (O + 7) / 8 * 8
-                 : order == WEIGHTS_TILES ? tile_columns(O)
-                                          : tile_columns(C);
-  return copy;
-}
-
-const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
-                         enum weight_order order, int places, int C, int O) {
-  struct weight_copy wanted = describe(from, order, places, C, O);
-  struct kept_weights *kept = find(cuda_blas(cuda), &wanted);
-  if (!kept) kept = keep(cuda, &wanted);
+static const bf16 *copy_of(struct cuda *cuda, int *columns, const struct weight_copy *wanted) {
+  struct kept_weights *kept = find(cuda_blas(cuda), wanted);
+  if (!kept) kept = keep(cuda, wanted);
   if (!kept->valid) {
     struct weight_copies copies = {};
     copies.copy[0] = kept->copy;
@@ -109,6 +112,24 @@ const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
   kept->in_graph = kept->in_graph || is_captured(cuda);
   *columns = kept->copy.columns;
   return kept->copy.to;
+}
+
+const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
+                         enum weight_order order, int places, int C, int O) {
+  struct weight_copy wanted = {from, NULL, order, places, C, O, 0, 0, {}};
+  bool tiles = order == WEIGHTS_TILES;
+  wanted.rows = tiles ? tile_rows(places, C) : places * C;
+  wanted.columns = tiles ? tile_columns(O) : (O + 7) / 8 * 8;
+  return copy_of(cuda, columns, &wanted);
+}
+
+const bf16 *cuda_weights_back(struct cuda *cuda, int *columns, const float *from,
+                              const struct weight_window *window, int C, int O) {
+  int side = weight_side_back(window), windows = window->stride * window->stride;
+  struct weight_copy wanted = {from, NULL, WEIGHTS_TILES_BACK, side * side, C, O, 0, 0, *window};
+  wanted.rows = windows * tile_rows(wanted.places, O);
+  wanted.columns = tile_columns(C);
+  return copy_of(cuda, columns, &wanted);
 }
 
 /* Those of `from`, or all where it is NULL: renewed where a graph reads them, else not used again

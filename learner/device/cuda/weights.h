@@ -13,9 +13,15 @@ enum weight_order {
   WEIGHTS_TILES, /* (places, C, O) of a window as (K, N): K = places of C channels rounded up to a
                     multiple of 8, N = O rounded up to tile_columns; zeros between. The columns are
                     permuted, see tile_channel */
-  /* The same of the window that takes the gradient of what was written back to what was read:
-     places in reverse, channels O in and C out. */
+  /* The same of the windows that take the gradient of what was written back to what was read:
+     places in reverse, channels O in and C out. One for each remainder of rows and columns by the
+     stride, rows first, one after the other; places that such a window has not are zeros. */
   WEIGHTS_TILES_BACK
+};
+
+/* Of WEIGHTS_TILES_BACK: the window forwards, with the zeros before the image that is read. */
+struct weight_window {
+  int size, stride, above, left;
 };
 
 struct weight_copy {
@@ -24,12 +30,17 @@ struct weight_copy {
   int order;         /* enum weight_order */
   int places, C, O;
   int rows, columns;
+  struct weight_window window;
 };
 
 /* The copy of `from` (places, C, O) in that order, renewed if need be, and its number of
  * columns. */
 const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
                          enum weight_order order, int places, int C, int O);
+
+/* The same of WEIGHTS_TILES_BACK. */
+const bf16 *cuda_weights_back(struct cuda *cuda, int *columns, const float *from,
+                              const struct weight_window *window, int C, int O);
 
 /* The weights at this address are no longer what the copies are of. Called where an operation
  * writes weights (noisy_forward). */
@@ -47,7 +58,12 @@ static inline int tile_channels(int channels) {
   return (channels + 7) / 8 * 8;
 }
 
-/* Rows of WEIGHTS_TILES: a product takes 16 at a time. */
+/* The side of the windows that go back, in steps of the stride. */
+static inline int weight_side_back(const struct weight_window *window) {
+  return (window->size + window->stride - 1) / window->stride;
+}
+
+/* Rows of WEIGHTS_TILES, and of one window of WEIGHTS_TILES_BACK: a product takes 16 at a time. */
 static inline int tile_rows(int places, int channels) {
   return (places * tile_channels(channels) + 15) / 16 * 16;
 }

@@ -48,6 +48,9 @@ static inline float *testing_floats(uint64_t *state, size_t n, float scale) {
 
 struct testing {
   struct device *device;
+  bool
+      low; /* what is uploaded as pixels is rounded to bf16 first: where one of two devices has such
+               pixels, so that both get the same numbers */
   void *memory[64];
   int count;
 };
@@ -76,6 +79,42 @@ static inline real *testing_upload(struct testing *t, const float *host, size_t 
   real *x = testing_room(t, n);
   t->device->ops->upload(t->device, x, host, n);
   return x;
+}
+
+static inline pixel *testing_pixel_room(struct testing *t, size_t n) {
+  return (pixel *)testing_room(t, n); /* a pixel is never larger than a real */
+}
+
+/* The nearest number of 8 bits, of two the even one. */
+static inline float testing_rounded(float x) {
+  uint32_t bits;
+  if (isnan(x)) return x;
+  memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static inline pixel *testing_upload_pixels(struct testing *t, const float *host, size_t n) {
+  pixel *x = testing_pixel_room(t, n);
+  float *rounded = check_alloc(n + 1, sizeof *rounded);
+  for (size_t i = 0; i < n; i++) rounded[i] = t->low ? testing_rounded(host[i]) : host[i];
+  t->device->ops->upload_pixels(t->device, x, rounded, n);
+  free(rounded);
+  return x;
+}
+
+/* On the host. Owner: the caller, with free. */
+static inline float *testing_back(struct testing *t, const real *x, size_t n) {
+  float *host = check_alloc(n + 1, sizeof *host);
+  t->device->ops->download(t->device, host, x, n);
+  return host;
+}
+
+static inline float *testing_pixels_back(struct testing *t, const pixel *x, size_t n) {
+  float *host = check_alloc(n + 1, sizeof *host);
+  t->device->ops->download_pixels(t->device, host, x, n);
+  return host;
 }
 
 /* Room for bytes, and bytes as a device array. */
@@ -108,23 +147,39 @@ static inline void testing_release(struct testing *t) {
 
 /* ---- comparison */
 
-/* Every number of a device array within tolerance * (1 + |expected|) of the expected ones; what
- * neither device has written is the same NaN. */
+/* Every number of `got` within tolerance * (1 + |expected|) of the expected ones; what neither
+ * device has written is NaN. Frees both. */
+static inline void testing_compare_floats(const char *what, struct testing *t, float *got,
+                                          float *expected, size_t n, double tolerance) {
+  for (size_t i = 0; i < n; i++) {
+    double error = fabs((double)got[i] - (double)expected[i]);
+    if (isnan(got[i]) && isnan(expected[i])) continue;
+    if (!(error <= tolerance * (1 + fabs((double)expected[i]))))
+      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(t->device),
+               what, i, n, (double)got[i], (double)expected[i]);
+  }
+  free(got);
+  free(expected);
+}
+
 static inline void testing_compare(const char *what, struct testing *got, const real *x,
                                    struct testing *expected, const real *y, size_t n,
                                    double tolerance) {
-  float *a = check_alloc(n, sizeof *a), *b = check_alloc(n, sizeof *b);
-  got->device->ops->download(got->device, a, x, n);
-  expected->device->ops->download(expected->device, b, y, n);
-  for (size_t i = 0; i < n; i++) {
-    double error = fabs((double)a[i] - (double)b[i]);
-    if (isnan(a[i]) && memcmp(&a[i], &b[i], sizeof a[i]) == 0) continue;
-    if (!(error <= tolerance * (1 + fabs((double)b[i]))))
-      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(got->device),
-               what, i, n, (double)a[i], (double)b[i]);
-  }
-  free(a);
-  free(b);
+  testing_compare_floats(what, got, testing_back(got, x, n), testing_back(expected, y, n), n,
+                         tolerance);
+}
+
+static inline void testing_compare_pixels(const char *what, struct testing *got, const pixel *x,
+                                          struct testing *expected, const pixel *y, size_t n,
+                                          double tolerance) {
+  testing_compare_floats(what, got, testing_pixels_back(got, x, n),
+                         testing_pixels_back(expected, y, n), n, tolerance);
+}
+
+/* For pixels that an operation computes in float from equal ones: where they are bf16, of 8 bits,
+ * the result is off by at most 2^-8 of itself more. */
+static inline double testing_pixel_tolerance(const struct testing *t, double tolerance) {
+  return t->low ? tolerance + 0x1p-8 : tolerance;
 }
 
 /* ---- kernel sets */

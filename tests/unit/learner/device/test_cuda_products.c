@@ -4,18 +4,21 @@
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/emulated_cuda.h"
 
-/* A tolerance for numbers that are sums of `count` products of numbers about 0.5 in size. */
+/* A tolerance for numbers that are sums of `count` products of numbers about 0.5 in size, each
+ * rounded to the precision's digits (bf16: 8 bits, so both factors together are off by up to 2^-7):
+ * such errors are independent, their sum grows with the root of the count. The reference adds one
+ * after the other in float: a sum's size grows with the root of the count, and with it what each
+ * addition loses, so that this error grows with the count. */
 static double tolerance_of(const char *precision, int count) {
   double digits = strcmp(precision, "float32") == 0 ? 0x1p-21
                   : strcmp(precision, "tf32") == 0  ? 0x1p-10
                                                     : 0x1p-7;
-  return digits * sqrt(1 + count);
+  return digits * sqrt(1 + count) + 0x1p-25 * count;
 }
 
 struct both {
   struct testing cuda, ref;
   const char *precision;
-  bool low; /* images are bf16 on the CUDA device */
 };
 
 /* ---- one array on both devices */
@@ -58,67 +61,36 @@ static void release(struct both *t) {
   testing_release(&t->ref);
 }
 
-/* ---- images, bf16 on one device where `low`; random ones are the same numbers on both */
+/* ---- images: where they are bf16 on one device, random ones are the same numbers on both */
 
-static uint16_t bf16_of(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
+struct image {
+  pixel *cuda, *ref;
+  size_t count;
+};
 
-static float float_of(uint16_t half) {
-  uint32_t bits = (uint32_t)half << 16;
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-static real *upload_image(struct both *t, const float *host, size_t n) {
-  if (!t->low) return testing_upload(&t->cuda, host, n);
-  uint16_t *halves = check_alloc(n, sizeof *halves);
-  for (size_t i = 0; i < n; i++) halves[i] = isnan(host[i]) ? 0x7fff : bf16_of(host[i]);
-  real *image = testing_bytes(&t->cuda, halves, n * sizeof *halves);
-  free(halves);
-  return image;
-}
-
-static struct array image_of(struct both *t, float *host, size_t n) {
-  for (size_t i = 0; t->low && i < n; i++) host[i] = float_of(bf16_of(host[i]));
-  struct array a = {upload_image(t, host, n), testing_upload(&t->ref, host, n), n};
+static struct image random_image(struct both *t, uint64_t *random, size_t n) {
+  float *host = testing_floats(random, n, 1);
+  struct image a = {testing_upload_pixels(&t->cuda, host, n),
+                    testing_upload_pixels(&t->ref, host, n), n};
   free(host);
   return a;
 }
 
-static struct array random_image(struct both *t, uint64_t *random, size_t n) {
-  return image_of(t, testing_floats(random, n, 1), n);
+static struct image poisoned_image(struct both *t, size_t n) {
+  return (struct image){testing_pixel_room(&t->cuda, n), testing_pixel_room(&t->ref, n),
+                        n};
 }
 
-static struct array poisoned_image(struct both *t, size_t n) {
-  struct array a = poisoned(t, n);
-  float *host = check_alloc(n, sizeof *host);
-  for (size_t i = 0; i < n; i++) host[i] = NAN;
-  a.cuda = upload_image(t, host, n);
-  free(host);
-  return a;
+static void image_from_ref(struct both *t, struct image a) {
+  t->cuda.device->ops->upload_pixels(t->cuda.device, a.cuda, (const float *)a.ref, a.count);
 }
 
-static void image_from_ref(struct both *t, struct array *a) {
-  a->cuda = upload_image(t, (const float *)a->ref, a->count);
-}
-
-/* An image in bf16 is compared as floats, and has lost its last digits. */
-static void compare_image(struct both *t, const char *shape, const char *name, struct array a,
+static void compare_image(struct both *t, const char *shape, const char *name, struct image a,
                           double tolerance) {
-  if (t->low) {
-    uint16_t *halves = testing_bytes_back(&t->cuda, a.cuda, a.count * sizeof *halves);
-    float *host = check_alloc(a.count, sizeof *host);
-    for (size_t i = 0; i < a.count; i++) host[i] = float_of(halves[i]);
-    a.cuda = testing_upload(&t->cuda, host, a.count);
-    tolerance += 0x1p-8;
-    free(halves);
-    free(host);
-  }
-  compare(t, shape, name, a, tolerance);
+  char what[160];
+  snprintf(what, sizeof what, "%s: %s", shape, name);
+  testing_compare_pixels(what, &t->cuda, a.cuda, &t->ref, a.ref, a.count,
+                         testing_pixel_tolerance(&t->cuda, tolerance));
 }
 
 /* ---- linear */
@@ -174,6 +146,42 @@ static void linear_layers(struct both *t) {
     check_layer(t, &l, 1000 + (uint64_t)i);
   }
   for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_layer(t, &large[i], 77 + i);
+}
+
+/* The layer above images. */
+static void check_pixels_layer(struct both *t, const struct layer *l, uint64_t seed) {
+  uint64_t random = seed;
+  size_t rows = (size_t)l->B, in = (size_t)l->I, out = (size_t)l->O;
+  struct image x = random_image(t, &random, rows * in), dx = poisoned_image(t, rows * in);
+  struct array w = random_array(t, &random, in * out, 1), b = random_array(t, &random, out, 1),
+               dy = random_array(t, &random, rows * out, 1), y = poisoned(t, rows * out),
+               dw = poisoned(t, in * out), db = poisoned(t, out);
+  struct device *c = t->cuda.device, *r = t->ref.device;
+  char shape[96];
+  snprintf(shape, sizeof shape, "pixels, B %d I %d O %d act %d", l->B, l->I, l->O, (int)l->act);
+  c->ops->weights_changed(c);
+  c->ops->linear_pixels_forward(c, y.cuda, x.cuda, w.cuda, b.cuda, l->act, l->B, l->I, l->O);
+  r->ops->linear_pixels_forward(r, y.ref, x.ref, w.ref, b.ref, l->act, l->B, l->I, l->O);
+  compare(t, shape, "y", y, tolerance_of(t->precision, l->I));
+  take_from_ref(t, y);
+  c->ops->linear_pixels_backward(c, l->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, dy.cuda, y.cuda,
+                                 x.cuda, w.cuda, l->act, l->B, l->I, l->O);
+  r->ops->linear_pixels_backward(r, dx.ref, dw.ref, db.ref, dy.ref, y.ref, x.ref, w.ref, l->act,
+                                 l->B, l->I, l->O);
+  compare(t, shape, "dy", dy, 1e-6);
+  compare(t, shape, "db", db, 2e-5);
+  compare(t, shape, "dw", dw, tolerance_of(t->precision, l->B));
+  if (!l->no_dx) compare_image(t, shape, "dx", dx, tolerance_of(t->precision, l->O));
+  release(t);
+}
+
+static void pixels_layers(struct both *t) {
+  static const struct layer table[] = {{21, 2592, 256, 0, ACTIVATION_RELU, false},
+                                       {3, 64, 512, 0, ACTIVATION_RELU, false},
+                                       {1, 32, 16, 0, ACTIVATION_NONE, false},
+                                       {70, 128, 33, 0, ACTIVATION_TANH, true}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    check_pixels_layer(t, &table[i], 50 + i);
 }
 
 /* ---- LSTM */
@@ -240,7 +248,7 @@ struct conv {
   struct device_window window;
   int B;
   enum activation act;
-  bool residual, add, no_dx;
+  bool residual, add, no_dx, open;
 };
 
 static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
@@ -250,10 +258,11 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
          out = (size_t)v->B * (size_t)device_window_rows(w) * (size_t)device_window_columns(w) *
                (size_t)w->O,
          weights = (size_t)(w->size * w->size * w->C * w->O);
-  struct array x = random_image(t, &random, in), weight = random_array(t, &random, weights, 1),
+  struct image x = random_image(t, &random, in), residual = random_image(t, &random, out),
+               dy = random_image(t, &random, out), y = poisoned_image(t, out),
+               dx = v->open ? random_image(t, &random, in) : poisoned_image(t, in);
+  struct array weight = random_array(t, &random, weights, 1),
                b = random_array(t, &random, (size_t)w->O, 1),
-               residual = random_image(t, &random, out), dy = random_image(t, &random, out),
-               y = poisoned_image(t, out), dx = poisoned_image(t, in),
                dw = v->add ? random_array(t, &random, weights, 1) : poisoned(t, weights),
                db = v->add ? random_array(t, &random, (size_t)w->O, 1) : poisoned(t, (size_t)w->O);
   struct device *c = t->cuda.device, *r = t->ref.device;
@@ -262,15 +271,15 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
            w->size, w->stride, w->same ? " same" : "");
   c->ops->weights_changed(c);
   c->ops->conv_forward(c, y.cuda, x.cuda, weight.cuda, b.cuda, v->residual ? residual.cuda : NULL,
-                       v->act, w, v->B);
+                       v->act, v->open, w, v->B);
   r->ops->conv_forward(r, y.ref, x.ref, weight.ref, b.ref, v->residual ? residual.ref : NULL,
-                       v->act, w, v->B);
+                       v->act, v->open, w, v->B);
   compare_image(t, shape, "y", y, tolerance_of(t->precision, w->size * w->size * w->C));
-  image_from_ref(t, &y);
+  image_from_ref(t, y);
   c->ops->conv_backward(c, v->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, dy.cuda, y.cuda, x.cuda,
-                        weight.cuda, v->act, w, v->B, v->add);
-  r->ops->conv_backward(r, dx.ref, dw.ref, db.ref, dy.ref, y.ref, x.ref, weight.ref, v->act, w,
-                        v->B, v->add);
+                        weight.cuda, v->act, v->open, w, v->B, v->add);
+  r->ops->conv_backward(r, dx.ref, dw.ref, db.ref, dy.ref, y.ref, x.ref, weight.ref, v->act,
+                        v->open, w, v->B, v->add);
   int pixels = (int)(out / (size_t)w->O);
   compare_image(t, shape, "dy", dy, 1e-6);
   compare(t, shape, "db", db, fmax(tolerance_of(t->precision, pixels), 2e-5));
@@ -283,24 +292,95 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
 /* The networks' layers, odd sizes, one image and several; more than one strip of an image. */
 static void convolutions(struct both *t) {
   static const struct conv table[] = {
-      {{84, 84, 1, 16, 8, 4, false}, 2, ACTIVATION_RELU, false, false, true},
-      {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, true, true},
-      {{20, 20, 16, 32, 4, 2, false}, 3, ACTIVATION_RELU, false, false, false},
-      {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, true, false},
-      {{84, 84, 4, 16, 3, 1, true}, 1, ACTIVATION_NONE, false, false, true},
-      {{42, 42, 16, 16, 3, 1, true}, 2, ACTIVATION_RELU, false, false, false},
-      {{42, 42, 16, 32, 3, 1, true}, 1, ACTIVATION_NONE, false, false, false},
-      {{21, 21, 32, 32, 3, 1, true}, 2, ACTIVATION_NONE, true, true, false},
-      {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false, false},
-      {{13, 7, 3, 5, 4, 3, false}, 31, ACTIVATION_RELU, false, true, false},
-      {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false, false},
-      {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false, false},
-      {{8, 8, 1, 1, 8, 4, false}, 17, ACTIVATION_RELU, false, false, false},
-      {{7, 7, 16, 32, 5, 1, true}, 20, ACTIVATION_RELU, false, true, false},
-      {{6, 7, 8, 96, 2, 1, true}, 3, ACTIVATION_RELU, false, false, false},
-      {{3, 4, 70, 12, 3, 1, true}, 2, ACTIVATION_NONE, true, false, false},
+      {{84, 84, 1, 16, 8, 4, false}, 2, ACTIVATION_RELU, false, false, true, false},
+      {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, true, true, false},
+      {{20, 20, 16, 32, 4, 2, false}, 3, ACTIVATION_RELU, false, false, false, false},
+      {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, true, false, false},
+      {{84, 84, 4, 16, 3, 1, true}, 1, ACTIVATION_NONE, false, false, true, false},
+      {{42, 42, 16, 16, 3, 1, true}, 2, ACTIVATION_RELU, false, false, false, false},
+      {{42, 42, 16, 32, 3, 1, true}, 1, ACTIVATION_NONE, false, false, false, false},
+      {{21, 21, 32, 32, 3, 1, true}, 2, ACTIVATION_NONE, true, true, false, false},
+      {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false, false, false},
+      {{13, 7, 3, 5, 4, 3, false}, 31, ACTIVATION_RELU, false, true, false, false},
+      {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false, false, false},
+      {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false, false, false},
+      {{8, 8, 1, 1, 8, 4, false}, 17, ACTIVATION_RELU, false, false, false, false},
+      {{7, 7, 16, 32, 5, 1, true}, 20, ACTIVATION_RELU, false, true, false, false},
+      {{6, 7, 8, 96, 2, 1, true}, 3, ACTIVATION_RELU, false, false, false, false},
+      {{3, 4, 70, 12, 3, 1, true}, 2, ACTIVATION_NONE, true, false, false, false},
+      {{42, 42, 16, 16, 3, 1, true}, 1, ACTIVATION_RELU, false, false, false, true},
+      {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_RELU, false, true, false, true},
+      {{9, 7, 5, 6, 3, 1, true}, 4, ACTIVATION_RELU, false, false, false, true},
+      {{8, 9, 12, 20, 4, 2, true}, 3, ACTIVATION_NONE, true, false, false, true},
+      {{6, 5, 16, 16, 3, 1, true}, 2, ACTIVATION_RELU, false, false, true, true},
+      {{5, 4, 66, 70, 3, 1, true}, 2, ACTIVATION_RELU, false, true, false, true},
+      {{20, 20, 32, 64, 4, 2, false}, 2, ACTIVATION_RELU, false, false, false, false},
+      {{21, 17, 8, 16, 8, 4, false}, 3, ACTIVATION_RELU, false, true, false, false},
+      {{15, 14, 6, 9, 5, 3, true}, 4, ACTIVATION_NONE, true, false, false, true},
+      {{7, 8, 16, 16, 2, 3, false}, 9, ACTIVATION_NONE, false, false, false, false},
+      {{13, 11, 16, 40, 3, 2, true}, 40, ACTIVATION_RELU, false, false, false, true},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_conv(t, &table[i], 100 + i);
+}
+
+/* ---- the way back through pooling and a convolution at once */
+
+static void check_pooled(struct both *t, const struct conv *v, const struct device_window *pool,
+                         uint64_t seed) {
+  const struct device_window *w = &v->window;
+  uint64_t random = seed;
+  size_t in = (size_t)v->B * (size_t)w->H * (size_t)w->W * (size_t)w->C,
+         between = (size_t)v->B * (size_t)pool->H * (size_t)pool->W * (size_t)pool->C,
+         out = (size_t)v->B * (size_t)device_window_rows(pool) *
+               (size_t)device_window_columns(pool) * (size_t)pool->C,
+         weights = (size_t)(w->size * w->size * w->C * w->O);
+  struct image x = random_image(t, &random, in), dy = random_image(t, &random, out),
+               pooled = random_image(t, &random, between), room = poisoned_image(t, between),
+               largest = poisoned_image(t, out), dx = poisoned_image(t, in);
+  struct array weight = random_array(t, &random, weights, 1),
+               dw = v->add ? random_array(t, &random, weights, 1) : poisoned(t, weights),
+               db = v->add ? random_array(t, &random, (size_t)w->O, 1) : poisoned(t, (size_t)w->O);
+  struct device *c = t->cuda.device, *r = t->ref.device;
+  uint8_t *choice_cuda = testing_bytes_room(&t->cuda, out),
+          *choice_ref = testing_bytes_room(&t->ref, out);
+  char shape[96];
+  snprintf(shape, sizeof shape, "pooled, B %d %dx%dx%d -> %d, %d/%d", v->B, w->H, w->W, w->C, w->O,
+           w->size, w->stride);
+  c->ops->weights_changed(c);
+  c->ops->pool_forward(c, largest.cuda, choice_cuda, pooled.cuda, pool, v->B);
+  r->ops->pool_forward(r, largest.ref, choice_ref, pooled.ref, pool, v->B);
+  c->ops->conv_pool_backward(c, v->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, room.cuda, dy.cuda,
+                             choice_cuda, x.cuda, weight.cuda, w, pool, v->B, v->add);
+  r->ops->conv_pool_backward(r, dx.ref, dw.ref, db.ref, room.ref, dy.ref, choice_ref, x.ref,
+                             weight.ref, w, pool, v->B, v->add);
+  /* The numbers between are sums of up to 4, rounded to bf16. */
+  int pixels = (int)(between / (size_t)w->O);
+  double more = t->cuda.low ? 2 : 1;
+  compare(t, shape, "db", db, more * fmax(tolerance_of(t->precision, pixels), 2e-5));
+  compare(t, shape, "dw", dw, more * tolerance_of(t->precision, pixels));
+  if (!v->no_dx)
+    compare_image(t, shape, "dx", dx, more * tolerance_of(t->precision, w->size * w->size * w->O));
+  release(t);
+}
+
+static void pooled_convolutions(struct both *t) {
+  static const struct {
+    struct conv conv;
+    struct device_window pool;
+  } table[] = {
+      {{{84, 84, 4, 16, 3, 1, true}, 1, ACTIVATION_NONE, false, false, true, false},
+       {84, 84, 16, 16, 3, 2, true}},
+      {{{21, 21, 16, 32, 3, 1, true}, 3, ACTIVATION_NONE, false, true, false, false},
+       {21, 21, 32, 32, 3, 2, true}},
+      {{{9, 12, 5, 7, 3, 1, false}, 4, ACTIVATION_NONE, false, false, false, false},
+       {7, 10, 7, 7, 2, 2, false}},
+      {{{14, 11, 8, 40, 4, 2, true}, 2, ACTIVATION_NONE, false, false, false, false},
+       {7, 6, 40, 40, 3, 1, true}},
+      {{{6, 6, 66, 70, 3, 1, true}, 2, ACTIVATION_NONE, false, true, false, false},
+       {6, 6, 70, 70, 3, 2, true}},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    check_pooled(t, &table[i].conv, &table[i].pool, 200 + i);
 }
 
 /* ---- weights that change */
@@ -327,20 +407,20 @@ static void weights_may_change(struct both *t) {
   release(t);
 }
 
-static void with_precision(void (*body)(struct both *t), const char *precision, bool low) {
-  struct both t = {.cuda = {.device = emulated_cuda_create(precision)},
-                   .ref = {.device = device_ref_float_create()},
-                   .precision = precision,
-                   .low = low};
+static void with_precision(void (*body)(struct both *t), const char *precision) {
+  bool low = strcmp(precision, "bf16") == 0;
+  struct both t = {.cuda = {.device = emulated_cuda_create(precision), .low = low},
+                   .ref = {.device = device_ref_float_create(), .low = low},
+                   .precision = precision};
   body(&t);
   device_destroy(t.cuda.device);
   device_destroy(t.ref.device);
 }
 
 static void each_precision(void (*body)(struct both *t)) {
-  with_precision(body, "float32", false);
-  with_precision(body, "tf32", false);
-  with_precision(body, "bf16", false);
+  with_precision(body, "float32");
+  with_precision(body, "tf32");
+  with_precision(body, "bf16");
 }
 
 #define TEST(body)                        \
@@ -349,21 +429,27 @@ static void each_precision(void (*body)(struct both *t)) {
     each_precision(body);                 \
   }
 TEST(linear_layers)
+TEST(pixels_layers)
 TEST(lstms)
 TEST(convolutions)
+TEST(pooled_convolutions)
 TEST(weights_may_change)
 
 static void test_convolutions_without_cudnn(void **state) {
   (void)state;
   setenv("ACORN_EMULATED_CUDA", "no_dnn", 1);
-  with_precision(convolutions, "float32", false);
+  with_precision(convolutions, "float32");
   unsetenv("ACORN_EMULATED_CUDA");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_linear_layers),      cmocka_unit_test(test_lstms),
-      cmocka_unit_test(test_convolutions),       cmocka_unit_test(test_convolutions_without_cudnn),
+      cmocka_unit_test(test_linear_layers),
+      cmocka_unit_test(test_pixels_layers),
+      cmocka_unit_test(test_lstms),
+      cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_pooled_convolutions),
+      cmocka_unit_test(test_convolutions_without_cudnn),
       cmocka_unit_test(test_weights_may_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,15 +8,20 @@ static void test_devices_by_name(void **state) {
   (void)state;
   static const struct {
     const char *name;
-    size_t real_bytes;
-  } table[] = {{"cpu", 4}, {"ref", 4}, {"ref_double", 8}, {"guarded", 4}, {"cuda", 4}};
+    const char *precision;
+    size_t real_bytes, pixel_bytes;
+  } table[] = {{"cpu", "float32", 4, 4},        {"ref", "float32", 4, 4},
+               {"ref_double", "float32", 8, 8}, {"guarded", "float32", 4, 4},
+               {"cuda", "float32", 4, 4},       {"cuda", "tf32", 4, 4},
+               {"cuda", "bf16", 4, 2}};
   emulated_cuda_use();
-  for (int i = 0; i < 5; i++) {
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     struct device *d;
     struct error error;
-    assert_int_equal(device_create(&d, table[i].name, &error), STATUS_OK);
+    assert_int_equal(device_create_with(&d, table[i].name, table[i].precision, &error), STATUS_OK);
     assert_string_equal(d->ops->name, table[i].name);
     assert_int_equal(d->ops->real_bytes, table[i].real_bytes);
+    assert_int_equal(d->ops->pixel_bytes, table[i].pixel_bytes);
     assert_ptr_equal(strstr(device_describe(d), table[i].name), device_describe(d));
     device_destroy(d);
   }

@@ -41,11 +41,12 @@ struct conv {
   struct device_window window;
   int B;
   enum activation act;
-  bool residual;
+  bool residual, open;
 };
 
 struct conv_arrays {
-  real *x, *w, *b, *r, *y, *dy, *dx, *dw, *db;
+  pixel *x, *r, *y, *dy, *dx;
+  real *w, *b, *dw, *db;
 };
 
 static struct conv_arrays run_conv(struct testing *t, const struct conv *c, uint64_t seed) {
@@ -54,17 +55,24 @@ static struct conv_arrays run_conv(struct testing *t, const struct conv *c, uint
   uint64_t random = seed;
   float *x = testing_floats(&random, in, 1), *w = testing_floats(&random, weights, 0.3f),
         *b = testing_floats(&random, (size_t)v->O, 1), *r = testing_floats(&random, out, 1),
-        *dy = testing_floats(&random, out, 1);
-  struct conv_arrays a = {
-      testing_upload(t, x, in),  testing_upload(t, w, weights), testing_upload(t, b, (size_t)v->O),
-      testing_upload(t, r, out), testing_room(t, out),          testing_upload(t, dy, out),
-      testing_room(t, in),       testing_room(t, weights),      testing_room(t, (size_t)v->O)};
+        *dy = testing_floats(&random, out, 1), *dx = testing_floats(&random, in, 1);
+  struct conv_arrays a = {.x = testing_upload_pixels(t, x, in),
+                          .r = testing_upload_pixels(t, r, out),
+                          .y = testing_pixel_room(t, out),
+                          .dy = testing_upload_pixels(t, dy, out),
+                          .dx = testing_upload_pixels(t, dx, in), /* added to, or overwritten */
+                          .w = testing_upload(t, w, weights),
+                          .b = testing_upload(t, b, (size_t)v->O),
+                          .dw = testing_room(t, weights),
+                          .db = testing_room(t, (size_t)v->O)};
   const struct device_ops *ops = t->device->ops;
   ops->weights_changed(t->device);
-  ops->conv_forward(t->device, a.y, a.x, a.w, a.b, c->residual ? a.r : NULL, c->act, v, c->B);
-  ops->conv_backward(t->device, a.dx, a.dw, a.db, a.dy, a.y, a.x, a.w, c->act, v, c->B, false);
-  float *host[] = {x, w, b, r, dy};
-  for (int i = 0; i < 5; i++) free(host[i]);
+  ops->conv_forward(t->device, a.y, a.x, a.w, a.b, c->residual ? a.r : NULL, c->act, c->open, v,
+                    c->B);
+  ops->conv_backward(t->device, a.dx, a.dw, a.db, a.dy, a.y, a.x, a.w, c->act, c->open, v, c->B,
+                     false);
+  float *host[] = {x, w, b, r, dy, dx};
+  for (int i = 0; i < 6; i++) free(host[i]);
   return a;
 }
 
@@ -77,18 +85,23 @@ static void compare_conv(struct testing *cpu, struct testing *ref, const struct 
                      v->O, v->size, v->stride, v->same ? " same" : "");
   const struct {
     const char *name;
-    const real *got, *expected;
+    const void *got, *expected;
     size_t count;
     double tolerance;
-  } arrays[] = {{"y", got.y, expected.y, written(v, c->B), 1e-5},
-                {"dy", got.dy, expected.dy, written(v, c->B), 1e-6},
-                {"dx", got.dx, expected.dx, read_count(v, c->B), 1e-5},
-                {"dw", got.dw, expected.dw, weights_count(v), 1e-4},
-                {"db", got.db, expected.db, (size_t)v->O, 1e-4}};
+    bool is_pixels;
+  } arrays[] = {{"y", got.y, expected.y, written(v, c->B), 1e-5, true},
+                {"dy", got.dy, expected.dy, written(v, c->B), 1e-6, true},
+                {"dx", got.dx, expected.dx, read_count(v, c->B), 1e-5, true},
+                {"dw", got.dw, expected.dw, weights_count(v), 1e-4, false},
+                {"db", got.db, expected.db, (size_t)v->O, 1e-4, false}};
   for (int i = 0; i < 5; i++) {
     snprintf(what + end, sizeof what - (size_t)end, "%s", arrays[i].name);
-    testing_compare(what, cpu, arrays[i].got, ref, arrays[i].expected, arrays[i].count,
-                    arrays[i].tolerance);
+    if (arrays[i].is_pixels)
+      testing_compare_pixels(what, cpu, arrays[i].got, ref, arrays[i].expected, arrays[i].count,
+                             arrays[i].tolerance);
+    else
+      testing_compare(what, cpu, arrays[i].got, ref, arrays[i].expected, arrays[i].count,
+                      arrays[i].tolerance);
   }
   testing_release(cpu);
   testing_release(ref);
@@ -96,17 +109,19 @@ static void compare_conv(struct testing *cpu, struct testing *ref, const struct 
 
 /* The networks' layers, odd sizes, one image and batches of several chunks. */
 static const struct conv CONVS[] = {
-    {{84, 84, 1, 16, 8, 4, false}, 3, ACTIVATION_RELU, false},
-    {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false},
-    {{20, 20, 16, 32, 4, 2, false}, 35, ACTIVATION_RELU, false},
-    {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false},
-    {{21, 21, 1, 16, 3, 1, true}, 5, ACTIVATION_NONE, false},
-    {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true},
-    {{13, 7, 3, 5, 4, 3, false}, 71, ACTIVATION_RELU, false},
-    {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true},
-    {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false},
-    {{8, 8, 1, 1, 8, 4, false}, 64, ACTIVATION_RELU, false},
-    {{7, 7, 16, 32, 5, 1, true}, 130, ACTIVATION_RELU, false},
+    {{84, 84, 1, 16, 8, 4, false}, 3, ACTIVATION_RELU, false, false},
+    {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, false},
+    {{20, 20, 16, 32, 4, 2, false}, 35, ACTIVATION_RELU, false, false},
+    {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, false},
+    {{21, 21, 1, 16, 3, 1, true}, 5, ACTIVATION_NONE, false, false},
+    {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false},
+    {{13, 7, 3, 5, 4, 3, false}, 71, ACTIVATION_RELU, false, false},
+    {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false},
+    {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false},
+    {{8, 8, 1, 1, 8, 4, false}, 64, ACTIVATION_RELU, false, false},
+    {{7, 7, 16, 32, 5, 1, true}, 130, ACTIVATION_RELU, false, false},
+    {{11, 11, 32, 32, 3, 1, true}, 37, ACTIVATION_RELU, false, true},
+    {{9, 8, 5, 7, 3, 2, false}, 5, ACTIVATION_NONE, true, true},
 };
 
 static void convolutions_match(struct testing *cpu, struct testing *ref) {
@@ -124,19 +139,20 @@ static void weights_may_change(struct testing *cpu, struct testing *ref) {
   uint64_t random = 3;
   float *x = testing_floats(&random, read_count(&v, 1), 1);
   float *w = testing_floats(&random, weights_count(&v), 1), zero[16] = {0}, once[2], twice[2];
-  real *image = testing_upload(cpu, x, read_count(&v, 1)), *b = testing_upload(cpu, zero, 16),
-       *weights = testing_upload(cpu, w, weights_count(&v)),
-       *other = testing_zeros(cpu, weights_count(&v)), *y = testing_room(cpu, written(&v, 1));
-  ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, &v, 1);
-  ops->download(d, once, y, 2);
-  ops->conv_forward(d, y, image, other, b, NULL, ACTIVATION_NONE, &v, 1);
-  ops->download(d, twice, y, 2);
+  pixel *image = testing_upload_pixels(cpu, x, read_count(&v, 1)),
+        *y = testing_pixel_room(cpu, written(&v, 1));
+  real *b = testing_upload(cpu, zero, 16), *weights = testing_upload(cpu, w, weights_count(&v)),
+       *other = testing_zeros(cpu, weights_count(&v));
+  ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, false, &v, 1);
+  ops->download_pixels(d, once, y, 2);
+  ops->conv_forward(d, y, image, other, b, NULL, ACTIVATION_NONE, false, &v, 1);
+  ops->download_pixels(d, twice, y, 2);
   assert_true(twice[0] == 0 && once[0] != 0);
   for (size_t i = 0; i < weights_count(&v); i++) w[i] *= 2;
   ops->upload(d, weights, w, weights_count(&v));
   ops->weights_changed(d);
-  ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, &v, 1);
-  ops->download(d, twice, y, 2);
+  ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, false, &v, 1);
+  ops->download_pixels(d, twice, y, 2);
   assert_true(fabsf(twice[0] - 2 * once[0]) < 1e-4f && fabsf(twice[1] - 2 * once[1]) < 1e-4f);
   free(x);
   free(w);
@@ -160,18 +176,20 @@ static void pooling_matches(struct testing *cpu, struct testing *ref) {
     float *x = check_alloc(in, sizeof *x), *dy = testing_floats(&random, out, 1);
     for (size_t k = 0; k < in; k++) x[k] = (float)testing_below(&random, 5) - 2;
     struct testing *side[] = {cpu, ref};
-    real *y[2], *dx[2];
+    pixel *y[2], *dx[2];
     uint8_t *choice[2];
     for (int s = 0; s < 2; s++) {
       const struct device_ops *ops = side[s]->device->ops;
-      y[s] = testing_room(side[s], out);
-      dx[s] = testing_room(side[s], in);
+      y[s] = testing_pixel_room(side[s], out);
+      dx[s] = testing_pixel_room(side[s], in);
       choice[s] = (uint8_t *)testing_room(side[s], out);
-      ops->pool_forward(side[s]->device, y[s], choice[s], testing_upload(side[s], x, in), v, B);
-      ops->pool_backward(side[s]->device, dx[s], testing_upload(side[s], dy, out), choice[s], v, B);
+      ops->pool_forward(side[s]->device, y[s], choice[s], testing_upload_pixels(side[s], x, in), v,
+                        B);
+      ops->pool_backward(side[s]->device, dx[s], testing_upload_pixels(side[s], dy, out), choice[s],
+                         v, B);
     }
-    testing_compare("pool y", cpu, y[0], ref, y[1], out, 0);
-    testing_compare("pool dx", cpu, dx[0], ref, dx[1], in, 1e-6);
+    testing_compare_pixels("pool y", cpu, y[0], ref, y[1], out, 0);
+    testing_compare_pixels("pool dx", cpu, dx[0], ref, dx[1], in, 1e-6);
     uint8_t *chosen = testing_bytes_back(cpu, choice[0], out);
     assert_memory_equal(chosen, choice[1], out);
     free(chosen);
@@ -187,19 +205,19 @@ static void relus_match(struct testing *cpu, struct testing *ref) {
   uint64_t random = 9;
   float *x = testing_floats(&random, N, 1), *dy = testing_floats(&random, N, 1);
   struct testing *side[] = {cpu, ref};
-  real *y[2], *dx[2];
+  pixel *y[2], *dx[2];
   for (int s = 0; s < 2; s++) {
     const struct device_ops *ops = side[s]->device->ops;
-    y[s] = testing_room(side[s], N);
-    dx[s] = testing_upload(side[s], dy, N);
-    ops->relu(side[s]->device, y[s], testing_upload(side[s], x, N), N);
-    ops->relu_backward(side[s]->device, dx[s], testing_upload(side[s], dy, N), y[s], N);
+    y[s] = testing_pixel_room(side[s], N);
+    dx[s] = testing_upload_pixels(side[s], dy, N);
+    ops->relu(side[s]->device, y[s], testing_upload_pixels(side[s], x, N), N);
+    ops->relu_backward(side[s]->device, dx[s], testing_upload_pixels(side[s], dy, N), y[s], N);
   }
-  testing_compare("relu y", cpu, y[0], ref, y[1], N, 0);
-  testing_compare("relu dx", cpu, dx[0], ref, dx[1], N, 1e-6);
+  testing_compare_pixels("relu y", cpu, y[0], ref, y[1], N, 0);
+  testing_compare_pixels("relu dx", cpu, dx[0], ref, dx[1], N, 1e-6);
   for (int i = 0; i < N; i++)
     assert_true(((float *)y[1])[i] == (x[i] > 0 ? x[i] : 0) &&
-                ((float *)dx[1])[i] == (x[i] > 0 ? 2 * dy[i] : dy[i]));
+                ((float *)dx[1])[i] == (x[i] > 0 ? dy[i] : 0));
   free(x);
   free(dy);
   testing_release(cpu);
@@ -226,23 +244,23 @@ static void frames_are_stacked(struct testing *cpu, struct testing *ref) {
   };
   struct testing *side[] = {cpu, ref};
   enum { COUNT = 2 * H * W * C * STACK };
-  real *y[2], *single[2];
+  pixel *y[2], *single[2];
   for (int s = 0; s < 2; s++) {
-    y[s] = testing_room(side[s], COUNT);
+    y[s] = testing_pixel_room(side[s], COUNT);
     in.observation = testing_bytes(side[s], shown, sizeof shown);
     in.history = testing_bytes(side[s], rows, sizeof rows);
     in.frame = testing_bytes(side[s], frames, sizeof frames);
     in.stack = STACK;
     side[s]->device->ops->image(side[s]->device, y[s], &in, 2);
-    single[s] = testing_room(side[s], COUNT / STACK);
+    single[s] = testing_pixel_room(side[s], COUNT / STACK);
     in.stack = 1;
     side[s]->device->ops->image(side[s]->device, single[s], &in, 2);
   }
-  testing_compare("image", cpu, y[0], ref, y[1], COUNT, 1e-7);
-  testing_compare("image of one", cpu, single[0], ref, single[1], COUNT / STACK, 1e-7);
+  testing_compare_pixels("image", cpu, y[0], ref, y[1], COUNT, 1e-7);
+  testing_compare_pixels("image of one", cpu, single[0], ref, single[1], COUNT / STACK, 1e-7);
   static float x[COUNT], single_frame[2];
-  cpu->device->ops->download(cpu->device, x, y[0], COUNT);
-  cpu->device->ops->download(cpu->device, single_frame, single[0], 2);
+  cpu->device->ops->download_pixels(cpu->device, x, y[0], COUNT);
+  cpu->device->ops->download_pixels(cpu->device, single_frame, single[0], 2);
   for (int p = 0; p < H * W; p++)
     for (int k = 0; k < STACK; k++)
       for (int c = 0; c < C; c++) {
@@ -258,10 +276,9 @@ static void frames_are_stacked(struct testing *cpu, struct testing *ref) {
 
 /* ---- finite differences, in double */
 
-static double dot(struct device *d, const double *a, const real *b, size_t n) {
-  (void)d;
+static double dot(const double *a, const double *b, size_t n) {
   double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += a[i] * ((const double *)b)[i];
+  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
   return sum;
 }
 
@@ -273,9 +290,9 @@ static double *doubles(uint64_t *random, size_t n) {
 
 static double conv_loss(struct device *d, const struct conv *c, double *x, double *w, double *b,
                         const double *dy, double *y) {
-  d->ops->conv_forward(d, (real *)y, (real *)x, (real *)w, (real *)b, NULL, c->act, &c->window,
-                       c->B);
-  return dot(d, dy, (real *)y, written(&c->window, c->B));
+  d->ops->conv_forward(d, (pixel *)y, (pixel *)x, (real *)w, (real *)b, NULL, c->act, c->open,
+                       &c->window, c->B);
+  return dot(dy, y, written(&c->window, c->B));
 }
 
 static void check_slopes(const char *what, struct device *d, const struct conv *c, double *x,
@@ -296,9 +313,10 @@ static void check_slopes(const char *what, struct device *d, const struct conv *
 
 static void conv_backward_is_the_slope(void **state) {
   (void)state;
-  static const struct conv convs[] = {{{9, 7, 2, 3, 4, 2, false}, 3, ACTIVATION_RELU, false},
-                                      {{5, 6, 3, 4, 3, 1, true}, 2, ACTIVATION_NONE, false},
-                                      {{6, 5, 2, 2, 3, 2, true}, 2, ACTIVATION_RELU, false}};
+  static const struct conv convs[] = {{{9, 7, 2, 3, 4, 2, false}, 3, ACTIVATION_RELU, false, false},
+                                      {{5, 6, 3, 4, 3, 1, true}, 2, ACTIVATION_NONE, false, false},
+                                      {{6, 5, 2, 2, 3, 2, true}, 2, ACTIVATION_RELU, false, false},
+                                      {{5, 6, 3, 3, 3, 1, true}, 2, ACTIVATION_RELU, false, true}};
   struct device *d = device_ref_double_create();
   for (size_t k = 0; k < sizeof convs / sizeof *convs; k++) {
     const struct conv *c = &convs[k];
@@ -311,8 +329,8 @@ static void conv_backward_is_the_slope(void **state) {
            *dw = check_alloc(weights, sizeof(double)), *db = check_alloc(O, sizeof(double));
     conv_loss(d, c, x, w, b, dy, y);
     memcpy(turned, dy, out * sizeof(double));
-    d->ops->conv_backward(d, (real *)dx, (real *)dw, (real *)db, (real *)turned, (real *)y,
-                          (real *)x, (real *)w, c->act, &c->window, c->B, false);
+    d->ops->conv_backward(d, (pixel *)dx, (real *)dw, (real *)db, (pixel *)turned, (pixel *)y,
+                          (pixel *)x, (real *)w, c->act, c->open, &c->window, c->B, false);
     check_slopes("dx", d, c, x, w, b, dy, y, x, dx, in);
     check_slopes("dw", d, c, x, w, b, dy, y, w, dw, weights);
     check_slopes("db", d, c, x, w, b, dy, y, b, db, O);
@@ -332,14 +350,14 @@ static void pool_backward_is_the_slope(void **state) {
   double *x = doubles(&random, in), *dy = doubles(&random, out),
          *y = check_alloc(out, sizeof(double)), *dx = check_alloc(in, sizeof(double));
   uint8_t *choice = check_alloc(out, 1);
-  d->ops->pool_forward(d, (real *)y, choice, (real *)x, &v, B);
-  d->ops->pool_backward(d, (real *)dx, (real *)dy, choice, &v, B);
+  d->ops->pool_forward(d, (pixel *)y, choice, (pixel *)x, &v, B);
+  d->ops->pool_backward(d, (pixel *)dx, (pixel *)dy, choice, &v, B);
   for (size_t i = 0; i < in; i++) {
     double kept = x[i], sum[2];
     for (int side = 0; side < 2; side++) {
       x[i] = kept + (side ? -1e-6 : 1e-6);
-      d->ops->pool_forward(d, (real *)y, choice, (real *)x, &v, B);
-      sum[side] = dot(d, dy, (real *)y, out);
+      d->ops->pool_forward(d, (pixel *)y, choice, (pixel *)x, &v, B);
+      sum[side] = dot(dy, y, out);
     }
     x[i] = kept;
     double slope = (sum[0] - sum[1]) / 2e-6;

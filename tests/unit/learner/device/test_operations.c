@@ -10,27 +10,9 @@ static real *poisoned(struct testing *t, size_t n) {
   return y;
 }
 
-static float *back(struct testing *t, const real *x, size_t n) {
-  float *host = check_alloc(n, sizeof *host);
-  t->device->ops->download(t->device, host, x, n);
-  return host;
-}
-
-/* As testing_compare, for results of two runs on the host, which it frees. */
-static void compare_floats(const char *what, struct testing *t, float *got, float *expected,
-                           size_t n, double tolerance) {
-  for (size_t i = 0; i < n; i++)
-    if (!(fabs((double)got[i] - (double)expected[i]) <=
-          tolerance * (1 + fabs((double)expected[i]))))
-      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(t->device),
-               what, i, n, (double)got[i], (double)expected[i]);
-  free(got);
-  free(expected);
-}
-
 /* Runs the body with a second device, ref. */
 static void beside_ref(struct testing *t, void (*body)(struct testing *t, struct testing *ref)) {
-  struct testing ref = {.device = device_ref_float_create()};
+  struct testing ref = {.device = device_ref_float_create(), .low = t->low};
   body(t, &ref);
   testing_release(&ref);
   testing_release(t);
@@ -101,7 +83,7 @@ static void traces(struct testing *t, struct testing *ref) {
     free(again);
     for (size_t i = numbers; i < numbers + ACTOR_CRITIC_SUMS; i++)
       q_close("sums of many numbers", t, got[i], (double)expected[i], 3e-4);
-    compare_floats("trace and loss", t, got, expected, numbers, 2e-5);
+    testing_compare_floats("trace and loss", t, got, expected, numbers, 2e-5);
   }
 }
 
@@ -142,8 +124,8 @@ static void wide_action_values(struct testing *t, struct testing *ref) {
       q_close("sums", t, got.sums[i], (double)expected.sums[i], 3e-5);
     for (int n = 0; n < loss.N; n++)
       q_close("priority", t, got.priority[n], (double)expected.priority[n], 3e-5);
-    compare_floats("dhead", t, got.dhead, expected.dhead, heads, 1e-5);
-    compare_floats("td", t, got.td, expected.td, steps, 3e-5);
+    testing_compare_floats("dhead", t, got.dhead, expected.dhead, heads, 1e-5);
+    testing_compare_floats("td", t, got.td, expected.td, steps, 3e-5);
     free(got.priority);
     free(expected.priority);
     q_results_free(&again);
@@ -181,9 +163,10 @@ static struct categorical run_categorical(struct testing *t) {
   ops->categorical_backward(t->device, dlogits, STRIDE, x, STRIDE, action_d,
                             testing_upload(t, uniform, ROWS), testing_upload(t, uniform, ROWS),
                             ROWS, ACTIONS);
-  struct categorical y = {
-      back(t, log_prob, ROWS), back(t, entropy, ROWS), back(t, dlogits, ROWS * STRIDE),
-      testing_bytes_back(t, sampled, sizeof uniform), testing_bytes_back(t, chosen, sizeof action)};
+  struct categorical y = {testing_back(t, log_prob, ROWS), testing_back(t, entropy, ROWS),
+                          testing_back(t, dlogits, ROWS * STRIDE),
+                          testing_bytes_back(t, sampled, sizeof uniform),
+                          testing_bytes_back(t, chosen, sizeof action)};
   free(logits);
   testing_release(t);
   return y;
@@ -204,9 +187,9 @@ static void many_actions(struct testing *t, struct testing *ref) {
     for (size_t i = 0; i < STRIDE; i++)
       got.dlogits[b * STRIDE + i] = expected.dlogits[b * STRIDE + i] = 0;
   }
-  compare_floats("log_prob", t, got.log_prob, expected.log_prob, ROWS, 2e-6);
-  compare_floats("entropy", t, got.entropy, expected.entropy, ROWS, 2e-6);
-  compare_floats("dlogits", t, got.dlogits, expected.dlogits, ROWS * STRIDE, 2e-6);
+  testing_compare_floats("log_prob", t, got.log_prob, expected.log_prob, ROWS, 2e-6);
+  testing_compare_floats("entropy", t, got.entropy, expected.entropy, ROWS, 2e-6);
+  testing_compare_floats("dlogits", t, got.dlogits, expected.dlogits, ROWS * STRIDE, 2e-6);
   free(got.sampled);
   free(expected.sampled);
   free(got.action);
@@ -271,8 +254,8 @@ static void optimisers(struct testing *t, struct testing *ref) {
   for (size_t k = 0; k < sizeof LENGTHS / sizeof *LENGTHS; k++)
     for (size_t from = 0; from < 2; from++) {
       size_t numbers = 3 * (from + LENGTHS[k] + 1) + 1;
-      compare_floats("optimisers", t, run_optimisers(t, from, LENGTHS[k]),
-                     run_optimisers(ref, from, LENGTHS[k]), numbers, 1e-5);
+      testing_compare_floats("optimisers", t, run_optimisers(t, from, LENGTHS[k]),
+                             run_optimisers(ref, from, LENGTHS[k]), numbers, 1e-5);
     }
 }
 
@@ -283,7 +266,7 @@ static void large_norm(struct testing *t, struct testing *ref) {
   real *norm = poisoned(t, 1);
   if (strncmp(t->device->ops->name, "cpu", 3) == 0) return; /* its blocks are sums of floats */
   t->device->ops->global_norm(t->device, norm, testing_upload(t, g, 3), 3);
-  float *got = back(t, norm, 1);
+  float *got = testing_back(t, norm, 1);
   assert_true(fabsf(*got / 5e30f - 1) < 1e-6f);
   free(got);
 }
@@ -292,25 +275,26 @@ static float *run_relus(struct testing *t, size_t from, size_t n) {
   uint64_t random = n;
   size_t all = from + n + 1;
   float *x = testing_floats(&random, 3 * all, 1);
-  real *y = testing_upload(t, x, all), *dx = testing_upload(t, x + all, all),
-       *dy = testing_upload(t, x + 2 * all, all);
+  pixel *y = testing_upload_pixels(t, x, all), *dx = testing_upload_pixels(t, x + all, all),
+        *dy = testing_upload_pixels(t, x + 2 * all, all);
   struct device *d = t->device;
-  d->ops->relu(d, device_at(d, y, from), device_at(d, y, from), n);
-  d->ops->relu_backward(d, device_at(d, dx, from), device_at(d, dy, from), device_at(d, y, from),
-                        n);
+  d->ops->relu(d, pixel_at(d, y, from), pixel_at(d, y, from), n);
+  d->ops->relu_backward(d, pixel_at(d, dx, from), pixel_at(d, dy, from), pixel_at(d, y, from), n);
   float *out = check_alloc(2 * all, sizeof *out);
-  d->ops->download(d, out, y, all);
-  d->ops->download(d, out + all, dx, all);
+  d->ops->download_pixels(d, out, y, all);
+  d->ops->download_pixels(d, out + all, dx, all);
   free(x);
   testing_release(t);
   return out;
 }
 
 static void relus(struct testing *t, struct testing *ref) {
+  double tolerance = testing_pixel_tolerance(t, 1e-7);
   for (size_t k = 0; k < sizeof LENGTHS / sizeof *LENGTHS; k++)
     for (size_t from = 0; from < 2; from++)
-      compare_floats("relu in place", t, run_relus(t, from, LENGTHS[k]),
-                     run_relus(ref, from, LENGTHS[k]), 2 * (from + LENGTHS[k] + 1), 1e-7);
+      testing_compare_floats("relu in place", t, run_relus(t, from, LENGTHS[k]),
+                             run_relus(ref, from, LENGTHS[k]), 2 * (from + LENGTHS[k] + 1),
+                             tolerance);
 }
 
 /* ---- rows by number */
@@ -364,9 +348,9 @@ static float *run_image(struct testing *t, int height, int width, int channels, 
                              .history = testing_bytes(t, rows + B * stride, HISTORY * stride),
                              .frame = testing_bytes(t, frame, sizeof frame)};
   *count = B * bytes * (size_t)stack;
-  real *y = poisoned(t, *count);
+  pixel *y = testing_pixel_room(t, *count);
   t->device->ops->image(t->device, y, &in, B);
-  float *host = back(t, y, *count);
+  float *host = testing_pixels_back(t, y, *count);
   free(rows);
   testing_release(t);
   return host;
@@ -379,8 +363,9 @@ static void images(struct testing *t, struct testing *ref) {
     const int *s = shapes[k];
     size_t count;
     float *got = run_image(t, s[0], s[1], s[2], s[3], 16 * (k % 2), &count);
-    compare_floats("image", t, got, run_image(ref, s[0], s[1], s[2], s[3], 16 * (k % 2), &count),
-                   count, 1e-7);
+    testing_compare_floats("image", t, got,
+                           run_image(ref, s[0], s[1], s[2], s[3], 16 * (k % 2), &count), count,
+                           testing_pixel_tolerance(t, 1e-7));
   }
 }
 
@@ -393,14 +378,14 @@ static float *run_pool(struct testing *t, const struct device_window *v, int B, 
   float *x = testing_floats(&random, in, 1), *dy = testing_floats(&random, out, 1);
   for (size_t i = 0; i < in; i++) x[i] = roundf(4 * x[i]); /* equals in a window */
   uint8_t *choice = testing_bytes_room(t, out);
-  real *y = poisoned(t, out), *dx = poisoned(t, in);
+  pixel *y = testing_pixel_room(t, out), *dx = testing_pixel_room(t, in);
   const struct device_ops *ops = t->device->ops;
-  ops->pool_forward(t->device, y, choice, testing_upload(t, x, in), v, B);
-  ops->pool_backward(t->device, dx, testing_upload(t, dy, out), choice, v, B);
+  ops->pool_forward(t->device, y, choice, testing_upload_pixels(t, x, in), v, B);
+  ops->pool_backward(t->device, dx, testing_upload_pixels(t, dy, out), choice, v, B);
   *count = 2 * out + in;
   float *all = check_alloc(*count, sizeof *all);
-  ops->download(t->device, all, y, out);
-  ops->download(t->device, all + out, dx, in);
+  ops->download_pixels(t->device, all, y, out);
+  ops->download_pixels(t->device, all + out, dx, in);
   uint8_t *places = testing_bytes_back(t, choice, out);
   for (size_t i = 0; i < out; i++) all[out + in + i] = places[i];
   free(places);
@@ -418,8 +403,8 @@ static void pools(struct testing *t, struct testing *ref) {
   for (size_t k = 0; k < sizeof windows / sizeof *windows; k++) {
     size_t count;
     float *got = run_pool(t, &windows[k], 1 + (int)k % 3, &count);
-    compare_floats("pooling", t, got, run_pool(ref, &windows[k], 1 + (int)k % 3, &count), count,
-                   1e-6);
+    testing_compare_floats("pooling", t, got, run_pool(ref, &windows[k], 1 + (int)k % 3, &count),
+                           count, testing_pixel_tolerance(t, 1e-6));
   }
 }
 
@@ -437,10 +422,23 @@ EACH_DEVICE(many_actions)
 EACH_DEVICE(impossible_last)
 EACH_DEVICE(optimisers)
 EACH_DEVICE(large_norm)
-EACH_DEVICE(relus)
 EACH_DEVICE(rows)
-EACH_DEVICE(images)
-EACH_DEVICE(pools)
+
+/* And on one whose pixels are bf16. */
+#define EACH_DEVICE_OF_PIXELS(body)                                             \
+  static void body##_of(struct testing *t) {                                    \
+    beside_ref(t, body);                                                        \
+  }                                                                             \
+  static void body##_(void **state) {                                           \
+    (void)state;                                                                \
+    testing_each_device(body##_of);                                             \
+    struct testing low = {.device = emulated_cuda_create("bf16"), .low = true}; \
+    body##_of(&low);                                                            \
+    device_destroy(low.device);                                                 \
+  }
+EACH_DEVICE_OF_PIXELS(relus)
+EACH_DEVICE_OF_PIXELS(images)
+EACH_DEVICE_OF_PIXELS(pools)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

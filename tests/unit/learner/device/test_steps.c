@@ -201,10 +201,10 @@ static void check_frames(struct testing *t) {
       .stack = 3,
       .history = testing_bytes(t, history, sizeof history),
       .frame = testing_bytes(t, row, sizeof row)};
-  real *y = testing_room(t, 12);
+  pixel *y = testing_pixel_room(t, 12);
   t->device->ops->image(t->device, y, &in, 2);
   float got[12];
-  t->device->ops->download(t->device, got, y, 12);
+  t->device->ops->download_pixels(t->device, got, y, 12);
   for (int i = 0; i < 12; i++)
     if (fabsf(got[i] - expected[i]) > 1e-6f)
       fail_msg("%s: number %d is %g, expected %g", device_describe(t->device), i, (double)got[i],

@@ -17,8 +17,8 @@ static struct device_inputs inputs_of(int height, int width, int channels, int s
 }
 
 static uint32_t at(const struct canvas *canvas, int x, int y) {
-  const uint8_t *pixel = canvas->pixels + 3 * (y * canvas->width + x);
-  return (uint32_t)pixel[0] << 16 | (uint32_t)pixel[1] << 8 | pixel[2];
+  const uint8_t *shown = canvas->pixels + 3 * (y * canvas->width + x);
+  return (uint32_t)shown[0] << 16 | (uint32_t)shown[1] << 8 | shown[2];
 }
 
 /* Two images of 84 x 84, three frames each: a row for each, the newest on the left. */
