@@ -126,6 +126,7 @@ const struct device_ops KERNELS = {
     .describe = cpu_describe,
     .alloc = cpu_alloc,
     .release = cpu_release,
+    .alloc_spilled = cpu_alloc,
     .alloc_host = cpu_alloc,
     .release_host = cpu_release,
     .upload = cpu_upload,

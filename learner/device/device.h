@@ -259,6 +259,9 @@ struct device_ops {
   /* Zeroed, 64-byte aligned; aborts when there is none. release takes what alloc gave. */
   void *(*alloc)(struct device *d, size_t bytes);
   void (*release)(struct device *d, void *memory);
+  /* As alloc, for what the device's memory is too small for: on a device with memory of its own it
+   * is the host's, which operations read and write over the bus. Host code does neither. */
+  void *(*alloc_spilled)(struct device *d, size_t bytes);
   /* Memory of the host that transfers are fast from and to, likewise. */
   void *(*alloc_host)(struct device *d, size_t bytes);
   void (*release_host)(struct device *d, void *memory);

@@ -413,6 +413,7 @@ static const struct device_ops GUARDED_OPS = {
     .describe = describe,
     .alloc = alloc,
     .release = release,
+    .alloc_spilled = alloc,
     .alloc_host = alloc_host,
     .release_host = release_host,
     .upload = upload,

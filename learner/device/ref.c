@@ -160,6 +160,7 @@ static const struct device_ops REF_OPS = {
     .describe = ref_describe,
     .alloc = ref_alloc,
     .release = ref_release,
+    .alloc_spilled = ref_alloc,
     .alloc_host = ref_alloc,
     .release_host = ref_release,
     .upload = ref_upload,

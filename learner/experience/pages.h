@@ -46,6 +46,7 @@ struct pages_config {
   int page_steps;          /* a multiple of stride */
   struct step_shape shape; /* footprint: below page_steps */
   enum pages_phase phase;
+  bool spills;      /* observations lie in memory of alloc_spilled */
   int spare_rows;   /* of observations behind those of the pages, for the caller */
   int stride;       /* steps between the starts of windows; 0: page_steps */
   int window_steps; /* T, at least stride; 0: page_steps */

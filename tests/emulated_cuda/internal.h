@@ -90,5 +90,6 @@ cudaError_t streams_refuse_capture();
 /* Fails unless `bytes` from p on lie in one block: of the device, or of the host, whose
  * memory need not be pinned. */
 void memory_check(const void *p, size_t bytes, bool on_device, const char *call);
+bool memory_is_on_device(const void *p);
 
 #endif

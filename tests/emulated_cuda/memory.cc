@@ -98,6 +98,15 @@ void memory_check(const void *p, size_t bytes, bool on_device, const char *call)
                   on_device ? "the device's memory" : "the host's memory");
 }
 
+bool memory_is_on_device(const void *p) {
+  uintptr_t start = 0;
+  hidden_take(&lock);
+  const struct block *found = find(p, &start);
+  bool is_on_device = found && found->on_device;
+  hidden_give(&lock);
+  return is_on_device;
+}
+
 static bool is_known(const void *pointer) {
   uintptr_t start;
   hidden_take(&lock);

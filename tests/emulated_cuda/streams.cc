@@ -370,12 +370,14 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream) {
   if (width == 0 || height == 0) return machine_error(machine_broken());
-  memory_check(to, (height - 1) * to_pitch + width,
-               kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
-               "cudaMemcpyAsync to");
-  memory_check(from, (height - 1) * from_pitch + width,
-               kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice,
-               "cudaMemcpyAsync from");
+  bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (kind == cudaMemcpyDefault) {
+    to_device = memory_is_on_device(to);
+    from_device = memory_is_on_device(from);
+  }
+  memory_check(to, (height - 1) * to_pitch + width, to_device, "cudaMemcpyAsync to");
+  memory_check(from, (height - 1) * from_pitch + width, from_device, "cudaMemcpyAsync from");
   struct transfer made = {};
   made.to = to;
   made.from = from;

@@ -33,8 +33,30 @@ on gpus:2 --device=cuda --gpu=2
 refuses() { is "$code" 2 && says "--gpu=2: 2 GPUs can be used"; }
 pass_if "a GPU that is not there is refused" refuses
 on memory:3 --device=cuda --unroll_length=2000
-refuses() { is "$code" 2 && says "and the GPU has" && says "or more --gpu_memory_mib"; }
+refuses() { is "$code" 2 && says "and the GPU has" && says "more --gpu_memory_mib"; }
 pass_if "sizes that the GPU has no memory for are refused before the run" refuses
+
+# ---- a replay larger than the GPU's memory
+
+# replay WORDS...: of its 206 MiB on a GPU that has 200 the observations are 92.
+replay() {
+  export ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=memory:200
+  run cartpole dqn 2 4 --device=cuda --no_plot --total_steps=3000 --replay_steps=6M \
+    --replay_min_steps=1k "$@"
+  ended 120
+}
+replay
+refuses() {
+  is "$code" 2 && says "the replay takes" && says "and the GPU has" &&
+    says "or --observation_memory=host"
+}
+pass_if "a replay larger than the GPU's memory is refused, with the options that help" refuses
+replay --observation_memory=host --logdir=spilled
+trains() {
+  is "$code" 0 && says "with the observations, which the GPU reads over the bus" &&
+    [ -n "$(ls spilled/checkpoints/*.acorn)" ]
+}
+pass_if "with its observations in the host's memory it trains" trains
 ACORN_CUDA_PLUGIN=$work/absent.so run cartpole vtrace 1 --device=cuda
 ended
 refuses() { is "$code" 2 && says "absent.so, which is not there"; }

@@ -23,11 +23,11 @@ static bool is_capturing(const struct cuda *cuda) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/* ---- memory. Each block of the device has its size in front of it, on the host's side: */
+/* ---- memory. What operations work on, by address: */
 
 struct block {
   void *memory;
-  size_t bytes;
+  size_t bytes; /* of the GPU's memory; 0: it is the host's */
   struct block *next;
 };
 
@@ -38,7 +38,8 @@ static void give_up_memory(const struct cuda *cuda, size_t bytes) {
   check_give_up(
       "GPU %d has no room for %.1f MiB more: of its %.0f MiB %.0f are free, this process takes "
       "%.1f and may take %.0f. Give a smaller --replay_steps (or --replay_mib), --num_envs, "
-      "--batch_size or --unroll_length, or raise --gpu_memory_mib if it is set",
+      "--batch_size or --unroll_length, --observation_memory=host, or raise --gpu_memory_mib if it "
+      "is set",
       cuda->gpu, (double)bytes / MIB, (double)total / MIB, (double)free_bytes / MIB,
       (double)__atomic_load_n(&memory_used, __ATOMIC_RELAXED) / MIB,
       (double)cuda->device.memory_bytes / MIB);
@@ -58,19 +59,46 @@ static void *take_memory(struct cuda *cuda, size_t bytes) {
 static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks; /* under the lock */
 
-static void *cuda_alloc(struct device *d, size_t bytes) {
-  struct cuda *cuda = cuda_of(d);
-  if (bytes == 0) bytes = 1;
+static void keep_block(void *memory, size_t bytes) {
   struct block *block = (struct block *)check_alloc(1, sizeof *block);
-  block->memory = take_memory(cuda, bytes);
+  block->memory = memory;
   block->bytes = bytes;
-  CUDA_CHECK(cudaMemsetAsync(block->memory, 0, bytes, cuda->stream));
-  CUDA_CHECK(cudaStreamSynchronize(cuda->stream));
   pthread_mutex_lock(&blocks_lock);
   block->next = blocks;
   blocks = block;
   pthread_mutex_unlock(&blocks_lock);
-  return block->memory;
+}
+
+static void *cuda_alloc(struct device *d, size_t bytes) {
+  struct cuda *cuda = cuda_of(d);
+  if (bytes == 0) bytes = 1;
+  void *memory = take_memory(cuda, bytes);
+  CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes, cuda->stream));
+  CUDA_CHECK(cudaStreamSynchronize(cuda->stream));
+  keep_block(memory, bytes);
+  return memory;
+}
+
+/* Zeroed memory of the host that has one address on both sides (unified addressing), or NULL. */
+static void *pin(size_t bytes) {
+  void *memory = NULL;
+  if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return NULL;
+  }
+  return memset(memory, 0, bytes);
+}
+
+static void *cuda_alloc_spilled(struct device *d, size_t bytes) {
+  cuda_of(d);
+  void *memory = pin(bytes ? bytes : 1);
+  if (!memory)
+    check_give_up(
+        "no %.1f MiB of the host's memory can be pinned for --observation_memory=host: see "
+        "ulimit -l, or give a smaller --replay_steps (or --replay_mib)",
+        (double)bytes / MIB);
+  keep_block(memory, 0);
+  return memory;
 }
 
 static void cuda_release(struct device *d, void *memory) {
@@ -83,21 +111,22 @@ static void cuda_release(struct device *d, void *memory) {
   if (block) *link = block->next;
   pthread_mutex_unlock(&blocks_lock);
   CHECK(block, "device cuda: released what was not allocated");
+  if (block->bytes)
+    CUDA_CHECK(cudaFree(memory));
+  else
+    CUDA_CHECK(cudaFreeHost(memory));
   __atomic_sub_fetch(&memory_used, block->bytes, __ATOMIC_RELAXED);
   free(block);
-  CUDA_CHECK(cudaFree(memory));
 }
 
 static void *cuda_alloc_host(struct device *d, size_t bytes) {
   cuda_of(d);
-  void *memory = NULL;
-  if (bytes == 0) bytes = 1;
-  if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) != cudaSuccess)
+  void *memory = pin(bytes ? bytes : 1);
+  if (!memory)
     check_give_up(
         "no %.1f MiB of the host's memory can be pinned for transfers to the GPU: see "
         "ulimit -l, or give a smaller --num_envs or --batch_size",
         (double)bytes / MIB);
-  memset(memory, 0, bytes);
   return memory;
 }
 
@@ -123,18 +152,18 @@ void *cuda_scratch(struct cuda *cuda, size_t bytes) {
   return cuda->scratch[cuda->num_scratch++].memory;
 }
 
-/* ---- transfers */
+/* ---- transfers. Device memory may be spilled: the driver finds out by the address (Default). */
 
 static void cuda_upload_bytes(struct device *d, void *y, const void *host, size_t bytes) {
   struct cuda *cuda = cuda_of(d);
   if (bytes == 0) return;
-  CUDA_CHECK(cudaMemcpyAsync(y, host, bytes, cudaMemcpyHostToDevice, cuda->stream));
+  CUDA_CHECK(cudaMemcpyAsync(y, host, bytes, cudaMemcpyDefault, cuda->stream));
 }
 
 static void cuda_download_bytes(struct device *d, void *host, const void *x, size_t bytes) {
   struct cuda *cuda = cuda_of(d);
   if (bytes == 0) return;
-  CUDA_CHECK(cudaMemcpyAsync(host, x, bytes, cudaMemcpyDeviceToHost, cuda->stream));
+  CUDA_CHECK(cudaMemcpyAsync(host, x, bytes, cudaMemcpyDefault, cuda->stream));
 }
 
 static void cuda_finish(struct device *d) {
@@ -238,6 +267,7 @@ static struct device_ops make_ops() {
   ops.describe = cuda_describe;
   ops.alloc = cuda_alloc;
   ops.release = cuda_release;
+  ops.alloc_spilled = cuda_alloc_spilled;
   ops.alloc_host = cuda_alloc_host;
   ops.release_host = cuda_release_host;
   ops.upload = cuda_upload;
