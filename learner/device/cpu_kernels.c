@@ -135,6 +135,7 @@ const struct device_ops KERNELS = {
     .download_bytes = cpu_download_bytes,
     .mark = cpu_mark,
     .wait = cpu_wait,
+    .follow = cpu_follow,
     .finish = cpu_finish,
     .copy = cpu_copy,
     .fill = fill,

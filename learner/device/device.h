@@ -34,6 +34,7 @@
 
 typedef struct real real;
 struct device;
+struct device_recording;
 
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
 
@@ -277,6 +278,19 @@ struct device_ops {
   uint64_t (*mark)(struct device *d);
   void (*wait)(struct device *d, uint64_t mark);
   void (*finish)(struct device *d);
+  /* What d is given from now on runs when all before the other device's mark is done. The host does
+   * not wait. other: of the same kind. */
+  void (*follow)(struct device *d, struct device *other, uint64_t mark);
+  /* Recordings; NULL on devices that have none. From `record` to `recorded` operations, and
+   * upload_bytes and download_bytes, are kept instead of run; `play` runs them, in the order in
+   * which they were given, on what memory of both sides holds by then, the arguments as they were
+   * given. Memory that they use must outlive the recording, and they must have run before, since
+   * scratch memory cannot grow meanwhile. No alloc, release, mark, wait, follow or finish in
+   * between. Owner: the caller, with `forget`, which waits until it is no longer played. */
+  void (*record)(struct device *d);
+  struct device_recording *(*recorded)(struct device *d);
+  void (*play)(struct device *d, const struct device_recording *recording);
+  void (*forget)(struct device *d, struct device_recording *recording);
   void (*copy)(struct device *d, real *y, const real *x, size_t n);
   void (*fill)(struct device *d, real *y, float value, size_t n);
   /* y += x. */

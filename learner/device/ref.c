@@ -61,6 +61,10 @@ static void ref_wait(struct device *d, uint64_t mark) {
   (void)d, (void)mark;
 }
 
+static void ref_follow(struct device *d, struct device *other, uint64_t mark) {
+  (void)d, (void)other, (void)mark;
+}
+
 static void ref_finish(struct device *d) {
   (void)d;
 }
@@ -169,6 +173,7 @@ static const struct device_ops REF_OPS = {
     .download_bytes = ref_download_bytes,
     .mark = ref_mark,
     .wait = ref_wait,
+    .follow = ref_follow,
     .finish = ref_finish,
     .copy = ref_copy,
     .fill = ref_fill,

@@ -17,12 +17,6 @@ struct cuda *cuda_of(struct device *d) {
   return cuda;
 }
 
-static bool is_capturing(const struct cuda *cuda) {
-  enum cudaStreamCaptureStatus status;
-  CUDA_CHECK(cudaStreamIsCapturing(cuda->stream, &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
 /* ---- memory. What operations work on, by address: */
 
 struct block {
@@ -47,6 +41,9 @@ static void give_up_memory(const struct cuda *cuda, size_t bytes) {
 
 static void *take_memory(struct cuda *cuda, size_t bytes) {
   void *memory = NULL;
+  CHECK(!cuda->is_recording,
+        "device cuda: %zu bytes are allocated in a recording: run its operations once before",
+        bytes);
   size_t used = __atomic_add_fetch(&memory_used, bytes, __ATOMIC_RELAXED);
   if (used > cuda->device.memory_bytes || cudaMalloc(&memory, bytes) != cudaSuccess) {
     __atomic_sub_fetch(&memory_used, bytes, __ATOMIC_RELAXED);
@@ -138,10 +135,6 @@ static void cuda_release_host(struct device *d, void *memory) {
 void *cuda_scratch(struct cuda *cuda, size_t bytes) {
   int last = cuda->num_scratch - 1;
   if (last >= 0 && bytes <= cuda->scratch[last].bytes) return cuda->scratch[last].memory;
-  CHECK(!is_capturing(cuda),
-        "device cuda: scratch memory of %zu bytes is needed in a graph's "
-        "capture: run the operation once before",
-        bytes);
   CHECK(cuda->num_scratch < CUDA_MAX_SCRATCH, "device cuda: scratch memory grew %d times",
         CUDA_MAX_SCRATCH);
   /* By a half at least, so that it grows a few times only. */
@@ -182,15 +175,59 @@ static void cuda_download(struct device *d, float *host, const real *x, size_t n
 
 static uint64_t cuda_mark(struct device *d) {
   struct cuda *cuda = cuda_of(d);
+  CHECK(!cuda->is_recording, "device cuda: it is recording");
   uint64_t mark = ++cuda->marks;
   CUDA_CHECK(cudaEventRecord(cuda->mark_event[mark % CUDA_MARKS], cuda->stream));
   return mark;
+}
+
+static void cuda_follow(struct device *d, struct device *other, uint64_t mark) {
+  struct cuda *cuda = cuda_of(d), *leader = (struct cuda *)other;
+  CHECK(!cuda->is_recording, "device cuda: it is recording");
+  CUDA_CHECK(cudaStreamWaitEvent(cuda->stream, leader->mark_event[mark % CUDA_MARKS], 0));
 }
 
 /* By any thread. An event that was never recorded is done. */
 static void cuda_wait(struct device *d, uint64_t mark) {
   struct cuda *cuda = cuda_of(d);
   CUDA_CHECK(cudaEventSynchronize(cuda->mark_event[mark % CUDA_MARKS]));
+}
+
+/* ---- recordings: captured graphs */
+
+struct device_recording {
+  cudaGraphExec_t graph;
+};
+
+static void cuda_record(struct device *d) {
+  struct cuda *cuda = cuda_of(d);
+  CHECK(!cuda->is_recording, "device cuda: a recording within a recording");
+  CUDA_CHECK(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
+  cuda->is_recording = true;
+}
+
+static struct device_recording *cuda_recorded(struct device *d) {
+  struct cuda *cuda = cuda_of(d);
+  CHECK(cuda->is_recording, "device cuda: nothing is recorded");
+  struct device_recording *recording = (struct device_recording *)check_alloc(1, sizeof *recording);
+  cudaGraph_t graph;
+  CUDA_CHECK(cudaStreamEndCapture(cuda->stream, &graph));
+  cuda->is_recording = false;
+  CUDA_CHECK(cudaGraphInstantiate(&recording->graph, graph, 0));
+  CUDA_CHECK(cudaGraphDestroy(graph));
+  CUDA_CHECK(cudaGraphUpload(recording->graph, cuda->stream));
+  return recording;
+}
+
+static void cuda_play(struct device *d, const struct device_recording *recording) {
+  CUDA_CHECK(cudaGraphLaunch(recording->graph, cuda_of(d)->stream));
+}
+
+static void cuda_forget(struct device *d, struct device_recording *recording) {
+  if (!recording) return;
+  CUDA_CHECK(cudaStreamSynchronize(cuda_of(d)->stream));
+  CUDA_CHECK(cudaGraphExecDestroy(recording->graph));
+  free(recording);
 }
 
 /* ---- operations on numbers */
@@ -277,6 +314,11 @@ static struct device_ops make_ops() {
   ops.mark = cuda_mark;
   ops.wait = cuda_wait;
   ops.finish = cuda_finish;
+  ops.follow = cuda_follow;
+  ops.record = cuda_record;
+  ops.recorded = cuda_recorded;
+  ops.play = cuda_play;
+  ops.forget = cuda_forget;
 #define OPERATION(name) ops.name = cuda_##name
   OPERATION(copy);
   OPERATION(fill);

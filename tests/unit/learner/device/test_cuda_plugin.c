@@ -132,15 +132,15 @@ static const struct refusal {
      ""},
     {{.plugin = "libacorn_cuda_other.so"},
      STATUS_MISMATCH,
-     "libacorn_cuda_other.so is of version 2.",
-     "this program needs 1."},
+     "libacorn_cuda_other.so is of version ",
+     "this program needs "},
     {{.plugin = "libacorn_cuda_needs.so"},
      STATUS_UNAVAILABLE,
      "device cuda needs libabsent_cuda.so.13, which is in none of LD_LIBRARY_PATH",
      "scripts/setup.sh cuda"},
     {{.plugin = "libacorn_cuda_needs.so", .variable = "CUDA_HOME", .value = "cuda_home"},
      STATUS_MISMATCH,
-     "libacorn_cuda_needs.so is of version 2.",
+     "libacorn_cuda_needs.so is of version ",
      ""},
 };
 
