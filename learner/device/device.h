@@ -464,11 +464,18 @@ struct device_ops {
                   float momentum, float epsilon, size_t P);
 };
 
+/* Between the host's memory and the device's since it was created: what transfers took, those of
+ * recordings each time they were played. Operations that reach spilled memory are not counted. */
+struct device_traffic {
+  int64_t bytes_up, bytes_down, transfers;
+};
+
 /* The member every implementation starts with. */
 struct device {
   const struct device_ops *ops;
   size_t
       memory_bytes; /* that alloc may give in all, of all devices like it; 0: the host's memory */
+  struct device_traffic traffic; /* written by the device's thread; see device_traffic_read */
 };
 
 /* Which device, and how it computes. */
@@ -547,6 +554,9 @@ static inline void device_shared_download(struct device *d, const struct device_
 static inline void *device_shared_at(const struct device_shared *shared, const void *host) {
   return host ? (char *)shared->memory + ((const char *)host - (const char *)shared->host) : NULL;
 }
+
+/* Zeros on devices that share the host's memory. Thread: any. */
+struct device_traffic device_traffic_read(const struct device *d);
 
 /* x + n, in reals. */
 static inline real *device_at(const struct device *d, real *x, size_t n) {

@@ -151,6 +151,14 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
+/* For tests, which look them up in the plugin. */
+#define EMULATED_EXPORT __attribute__((visibility("default")))
+/* Streams do not run what they are given from now on, until they are let go. */
+EMULATED_EXPORT void emulated_hold(void);
+EMULATED_EXPORT void emulated_let_go(void);
+/* Calls so far that give a stream work, or wait for it or for an event; captured ones too. */
+EMULATED_EXPORT long emulated_stream_calls(void);
+
 cudaError_t emulated_malloc(void **memory, size_t bytes);
 cudaError_t emulated_host_alloc(void **memory, size_t bytes);
 }

@@ -19,6 +19,7 @@ struct task {
   struct task *next;
   uint64_t edge; /* from the host to the stream */
   enum kind kind;
+  uint32_t hold; /* number of the hold that it was given in; 0: none */
   struct emulated_work *work;
   struct record *record;
 };
@@ -133,6 +134,35 @@ static void work_run(struct emulated_work *work) {
     fibers_run(work);
 }
 
+/* ---- what tests ask for */
+
+static uint32_t holds, ended_holds;
+static long stream_calls;
+
+void emulated_hold() {
+  __atomic_fetch_add(&holds, 1, __ATOMIC_RELEASE);
+}
+
+void emulated_let_go() {
+  __atomic_store_n(&ended_holds, __atomic_load_n(&holds, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+  hidden_wake(&ended_holds);
+}
+
+static uint32_t present_hold() {
+  uint32_t hold = __atomic_load_n(&holds, __ATOMIC_ACQUIRE);
+  return hold > __atomic_load_n(&ended_holds, __ATOMIC_ACQUIRE) ? hold : 0;
+}
+
+static void wait_for_end(uint32_t hold) {
+  uint32_t ended;
+  while ((ended = __atomic_load_n(&ended_holds, __ATOMIC_ACQUIRE)) < hold)
+    hidden_wait(&ended_holds, ended);
+}
+
+long emulated_stream_calls() {
+  return __atomic_load_n(&stream_calls, __ATOMIC_RELAXED);
+}
+
 /* ---- a stream's thread */
 
 static struct task *take(struct emulated_stream *stream) {
@@ -152,6 +182,7 @@ static void *run_stream(void *argument) {
   struct emulated_stream *stream = (struct emulated_stream *)argument;
   for (;;) {
     struct task *task = take(stream);
+    wait_for_end(task->hold);
     edge_acquire(&task->edge);
     enum kind kind = task->kind;
     if (kind == WORK) {
@@ -177,6 +208,7 @@ static void give(struct emulated_stream *stream, enum kind kind, struct emulated
   task->kind = kind;
   task->work = work;
   task->record = record;
+  task->hold = present_hold();
   edge_release(&task->edge);
   hidden_take(&stream->lock);
   if (stream->last)
@@ -203,6 +235,7 @@ static void synchronize(struct emulated_stream *stream) {
 
 static cudaError_t check_stream(struct emulated_stream *stream, const char *call) {
   if (!stream) EMULATED_FAIL("%s: the default stream", call);
+  __atomic_fetch_add(&stream_calls, 1, __ATOMIC_RELAXED);
   return machine_error(machine_broken());
 }
 
@@ -513,6 +546,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  __atomic_fetch_add(&stream_calls, 1, __ATOMIC_RELAXED);
   cudaError_t error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
   struct record *record = newest(event);

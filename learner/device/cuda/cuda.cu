@@ -147,16 +147,30 @@ void *cuda_scratch(struct cuda *cuda, size_t bytes) {
 
 /* ---- transfers. Device memory may be spilled: the driver finds out by the address (Default). */
 
+/* Read by any thread. */
+static void add_traffic(struct device_traffic *to, const struct device_traffic *more) {
+  __atomic_fetch_add(&to->bytes_up, more->bytes_up, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&to->bytes_down, more->bytes_down, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&to->transfers, more->transfers, __ATOMIC_RELAXED);
+}
+
+static void count_transfer(struct cuda *cuda, size_t up, size_t down) {
+  struct device_traffic one = {(int64_t)up, (int64_t)down, 1};
+  add_traffic(cuda->is_recording ? &cuda->recorded : &cuda->device.traffic, &one);
+}
+
 static void cuda_upload_bytes(struct device *d, void *y, const void *host, size_t bytes) {
   struct cuda *cuda = cuda_of(d);
   if (bytes == 0) return;
   CUDA_CHECK(cudaMemcpyAsync(y, host, bytes, cudaMemcpyDefault, cuda->stream));
+  count_transfer(cuda, bytes, 0);
 }
 
 static void cuda_download_bytes(struct device *d, void *host, const void *x, size_t bytes) {
   struct cuda *cuda = cuda_of(d);
   if (bytes == 0) return;
   CUDA_CHECK(cudaMemcpyAsync(host, x, bytes, cudaMemcpyDefault, cuda->stream));
+  count_transfer(cuda, 0, bytes);
 }
 
 static void cuda_finish(struct device *d) {
@@ -197,6 +211,7 @@ static void cuda_wait(struct device *d, uint64_t mark) {
 
 struct device_recording {
   cudaGraphExec_t graph;
+  struct device_traffic traffic; /* of playing it once */
 };
 
 static void cuda_record(struct device *d) {
@@ -204,6 +219,7 @@ static void cuda_record(struct device *d) {
   CHECK(!cuda->is_recording, "device cuda: a recording within a recording");
   CUDA_CHECK(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
   cuda->is_recording = true;
+  cuda->recorded = {};
 }
 
 static struct device_recording *cuda_recorded(struct device *d) {
@@ -213,6 +229,7 @@ static struct device_recording *cuda_recorded(struct device *d) {
   cudaGraph_t graph;
   CUDA_CHECK(cudaStreamEndCapture(cuda->stream, &graph));
   cuda->is_recording = false;
+  recording->traffic = cuda->recorded;
   CUDA_CHECK(cudaGraphInstantiate(&recording->graph, graph, 0));
   CUDA_CHECK(cudaGraphDestroy(graph));
   CUDA_CHECK(cudaGraphUpload(recording->graph, cuda->stream));
@@ -221,6 +238,7 @@ static struct device_recording *cuda_recorded(struct device *d) {
 
 static void cuda_play(struct device *d, const struct device_recording *recording) {
   CUDA_CHECK(cudaGraphLaunch(recording->graph, cuda_of(d)->stream));
+  add_traffic(&d->traffic, &recording->traffic);
 }
 
 static void cuda_forget(struct device *d, struct device_recording *recording) {

@@ -17,4 +17,10 @@ struct device *emulated_cuda_create(const char *precision);
 /* Whether the plugin is the emulated one. */
 bool emulated_cuda_is_used(void);
 
+/* Only where that is so: the runtime's calls so far, and a stop of its streams: they do not run
+ * what they are given from the hold on until they are let go. */
+long emulated_cuda_calls(void);
+void emulated_cuda_hold(void);
+void emulated_cuda_let_go(void);
+
 #endif
