@@ -341,6 +341,7 @@ static void file_rows(struct inference *self, const struct flight *flight) {
         source_give(self->source, self->pages, &flight->closed[i], weights_version(self->weights));
     if (full && self->config.waits_for_updates) source_drain(self->source);
   }
+  source_flush(self->source, self->pages);
 }
 
 static void measure(struct inference *self, const struct flight *flight, int64_t answered_us) {
