@@ -95,18 +95,18 @@ size_t device_record_bytes(int statistics, int action_bytes);
 
 enum { DEVICE_MAX_SPANS = 8, DEVICE_MAX_FOOTPRINT = 16 };
 
-/* Where the steps of a training window lie in the pool. */
+/* Where the steps of a training window lie in the pool. An element of a table in memory that
+ * operations read, so small and without host pointers. */
 struct device_unroll {
-  int num_spans; /* of consecutive rows, in the order of the steps */
+  const void *previous_action; /* (action_bytes) of the step before the first; device memory */
+  int32_t num_spans;           /* of consecutive rows, in the order of the steps */
+  int32_t depth;               /* of `before` */
   struct {
-    int64_t row;
-    int count;
+    int32_t row, count;
   } span[DEVICE_MAX_SPANS];
   /* Observations before the first step that are needed too, for stacked frames: their rows, newest
    * first. */
-  int depth;
-  int64_t before[DEVICE_MAX_FOOTPRINT];
-  const void *previous_action; /* (action_bytes) of the step before the first */
+  int32_t before[DEVICE_MAX_FOOTPRINT];
 };
 
 /* Whose random number each row gets. Arrays (B). */
@@ -310,11 +310,14 @@ struct device_ops {
    * twice. */
   void (*scatter_steps)(struct device *d, const struct device_pool *pool, const int32_t *row,
                         const struct device_steps *steps, int B);
-  /* Copies a window out of the pool into column `column` of steps (T+1, N), with the previous
-   * actions that follow: the one before the window, then its own; none on a first row. The
-   * observations before the window go before row 0 of the column: k steps earlier to (-k, N). */
+  /* Copies `count` windows out of the pool, unroll[k] (count) into column `column` + k of steps
+   * (length, N), with the previous actions that follow: the one before the window, then its own;
+   * none on a first row. The observations before a window go before row 0 of its column: k steps
+   * earlier to (-k, N). The spans of each window add up to `length` (T+1), no depth is above
+   * `footprint`. */
   void (*gather_steps)(struct device *d, const struct device_steps *steps, int N, int column,
-                       const struct device_pool *pool, const struct device_unroll *unroll);
+                       const struct device_pool *pool, const struct device_unroll *unroll,
+                       int count, int length, int footprint);
 
   /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32
    * and float32 as they are), one-hot previous action (zeros for -1) or a box's

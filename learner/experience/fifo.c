@@ -15,6 +15,8 @@ struct fifo {
   struct fifo_config config; /* read-only after create */
   struct device *device;
 
+  int waiting; /* inference's: the open batch's last windows, which are to be gathered together */
+
   pthread_mutex_t lock;
   pthread_cond_t room;  /* the trainer gave a batch back, or closed: inference waits on it */
   pthread_cond_t ready; /* a batch is full, or closed: the trainer waits on it */
@@ -77,11 +79,23 @@ static struct train_batch *wait_for_room(struct fifo *fifo) {
   return batch;
 }
 
-/* Counts the window that was gathered behind the others. Returns whether it filled the batch. */
-static bool add_window(struct fifo *fifo, struct train_batch *batch) {
+/* Gathers the windows that wait for it, in one operation, and releases them. While there are any the
+ * open batch is not full, and stays the open one. */
+static void gather_waiting(struct fifo *fifo, struct pages *pages, struct train_batch *batch,
+                           int end) {
+  struct window *window = &batch->window[end - fifo->waiting];
+  pages_gather(pages, fifo->device, batch, end - fifo->waiting, window, fifo->waiting);
+  for (int k = 0; k < fifo->waiting; k++) pages_release(pages, &window[k]);
+  fifo->waiting = 0;
   uint64_t gathered = fifo->device->ops->mark(fifo->device);
   pthread_mutex_lock(&fifo->lock);
   fifo->open_gathered = gathered;
+  pthread_mutex_unlock(&fifo->lock);
+}
+
+/* Counts a window. Returns whether it filled the batch. */
+static bool add_window(struct fifo *fifo, struct train_batch *batch) {
+  pthread_mutex_lock(&fifo->lock);
   fifo->windows_given++;
   batch->num_windows++;
   bool full = is_full(batch);
@@ -122,9 +136,18 @@ static bool give(struct source *source, struct pages *pages, const struct window
     pages_release(pages, window);
     return false;
   }
-  pages_gather(pages, fifo->device, batch, batch->num_windows, window);
-  pages_release(pages, window);
+  /* On the host's own time a gather is best done while the steps are in its caches. */
+  int end = batch->num_windows + 1;
+  bool waits = fifo->device->ops->asynchronous && end < batch->N;
+  batch->window[end - 1] = *window;
+  fifo->waiting++;
+  if (!waits) gather_waiting(fifo, pages, batch, end);
   return add_window(fifo, batch);
+}
+
+static void flush(struct source *source, struct pages *pages) {
+  struct fifo *fifo = fifo_of(source);
+  if (fifo->waiting) gather_waiting(fifo, pages, fifo->open, fifo->open->num_windows);
 }
 
 static void drain(struct source *source) {
@@ -205,6 +228,7 @@ static struct source_counters counters(struct source *source) {
 
 static const struct source_ops FIFO = {.destroy = destroy,
                                        .give = give,
+                                       .flush = flush,
                                        .drain = drain,
                                        .take = take,
                                        .release = release,

@@ -225,10 +225,7 @@ static void gather(struct replay *replay, uint64_t filed) {
   struct train_batch *batch = replay->batch;
   const struct device_ops *ops = replay->gathering->ops;
   replay->filing->ops->wait(replay->filing, filed);
-  for (int n = 0; n < batch->N; n++) {
-    struct window window = batch->window[n];
-    pages_gather(replay->pages, replay->gathering, batch, n, &window);
-  }
+  pages_gather(replay->pages, replay->gathering, batch, 0, batch->window, batch->N);
   batch->num_windows = batch->N;
   device_shared_upload(replay->gathering, &batch->weight);
   ops->wait(replay->gathering, ops->mark(replay->gathering));

@@ -3,7 +3,7 @@
  * in, first out, each window once), replay.c for the others.
  *
  * Upstream: serve/inference.h, train/trainer.h. Downstream: experience/pages.h.
- * Threads: give, drain: inference; take, release: trainer; save: trainer, and main once that has
+ * Threads: give, flush, drain: inference; take, release: trainer; save: trainer, and main once that has
  * ended; load: main, before the others start; close, counters: any. */
 #ifndef ACORN_LEARNER_EXPERIENCE_SOURCE_H
 #define ACORN_LEARNER_EXPERIENCE_SOURCE_H
@@ -44,6 +44,9 @@ struct source_ops {
    * closed). current_version: of the newest parameters. Returns true if this completed a batch. */
   bool (*give)(struct source *source, struct pages *pages, const struct window *window,
                int64_t current_version);
+  /* Behind the gives of an inference batch, before the next one's steps are placed: what was given
+   * may be copied by now only, in one operation, and is released then. NULL: nothing waits. */
+  void (*flush)(struct source *source, struct pages *pages);
   /* Waits until the trainer has taken and released everything that was complete. Returns at once
    * when closed. */
   void (*drain)(struct source *source);
@@ -70,6 +73,9 @@ static inline void source_destroy(struct source *source) {
 static inline bool source_give(struct source *source, struct pages *pages,
                                const struct window *window, int64_t current_version) {
   return source->ops->give(source, pages, window, current_version);
+}
+static inline void source_flush(struct source *source, struct pages *pages) {
+  if (source->ops->flush) source->ops->flush(source, pages);
 }
 static inline void source_drain(struct source *source) {
   source->ops->drain(source);

@@ -296,6 +296,7 @@ static void give_windows(struct inference *self, const struct flight *flight) {
     bool full = source_give(self->source, self->pages, window, weights_version(self->weights));
     if (full && self->config.waits_for_updates) source_drain(self->source);
   }
+  source_flush(self->source, self->pages);
 }
 
 static void measure(struct inference *self, const struct flight *flight, int64_t answered_us) {

@@ -81,7 +81,8 @@ void cuda_scatter_rows(struct device *d, void *y, const void *x, const int32_t *
 void cuda_scatter_steps(struct device *d, const struct device_pool *pool, const int32_t *row,
                         const struct device_steps *steps, int B);
 void cuda_gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
-                       const struct device_pool *pool, const struct device_unroll *unroll);
+                       const struct device_pool *pool, const struct device_unroll *unroll,
+                       int count, int length, int footprint);
 
 /* inputs.cu */
 void cuda_embed(struct device *d, real *y, const struct device_inputs *in, int B);
