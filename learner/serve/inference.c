@@ -334,7 +334,7 @@ void inference_finish(struct inference *self) {
   /* Where operations run in the call they come behind the answers. */
   if (!self->device->ops->asynchronous) acting_file(&self->acting, &flight->acting);
   int64_t steps = leave_rows(self, flight);
-  give_windows(self, flight);
+  if (self->pages) give_windows(self, flight);
   flight->batch = NULL;
   self->running--;
   batcher_recycle(self->batcher, batch);
