@@ -62,6 +62,16 @@ ended
 refuses() { is "$code" 2 && says "absent.so, which is not there"; }
 pass_if "without the plugin --device=cuda is refused" refuses
 
+metric() { # NAME: its last value
+  tail -n 1 gpu/metrics.jsonl | grep -o "\"$1\": *[0-9]*" | grep -o '[0-9]*$'
+}
+# An observation of CartPole takes 16 bytes.
+counts() {
+  [ "$(metric device/bytes_up)" -ge $((16 * $(metric train/env_steps))) ] &&
+    [ "$(metric device/transfers)" -gt 100 ]
+}
+pass_if "what goes to the GPU is counted" counts
+
 # ---- one precision of arithmetic, one result
 
 on "" --device=cuda --deterministic --logdir=first
