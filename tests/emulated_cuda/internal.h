@@ -66,7 +66,8 @@ struct machine {
   cudaError_t without_device; /* what the first call returns; cudaSuccess */
   int driver, gpus;
   size_t memory;
-  long failing_launch; /* 0: none */
+  long failing_launch;     /* 0: none */
+  char failing_kernel[64]; /* whose launches are counted; "": those of all */
 };
 const struct machine *machine_get();
 /* Returns the error, and keeps it as the thread's last. */

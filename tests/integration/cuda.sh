@@ -79,24 +79,34 @@ on "" --device=cuda --deterministic --logdir=second
 same() { cmp first/checkpoints/*.acorn second/checkpoints/*.acorn; }
 pass_if "the same seed gives the same parameters, bit for bit" same
 
-# ---- a kernel's error
+# ---- a kernel's error: adam runs in training only, random_uniforms in inference only
 
-on kernel_error:3000 --device=cuda --total_steps=1e9 --checkpoint_secs=0.2 --logdir=broken
 names_it() {
   [ "$code" -ne 0 ] && grep -rqsF "cudaErrorIllegalAddress" out err broken
 }
-pass_if "a kernel's error ends the run with CUDA's name for it" names_it
-unset ACORN_EMULATED_CUDA
 intact() {
   local newest
   newest=$(printf '%s\n' broken/checkpoints/*.acorn | tail -n 1)
   "$tree/build/checkpoint" "$newest" >checkpoint.out 2>&1
 }
-pass_if "the last checkpoint is intact" intact
 resumes() {
   run cartpole vtrace 2 4 --batch_size=4 --no_plot --resume --logdir=broken --total_steps=1
   ended
   says "resuming from the checkpoint"
 }
-pass_if "and the run can be resumed from it" resumes
+for kernel in adam random_uniforms; do
+  rm -rf broken
+  on "kernel_error:300:$kernel" --device=cuda --total_steps=1e9 --checkpoint_secs=0.2 \
+    --logdir=broken
+  pass_if "an error of kernel $kernel ends the run with CUDA's name for it" names_it
+  unset ACORN_EMULATED_CUDA
+  pass_if "the last checkpoint is intact" intact
+  pass_if "and the run can be resumed from it" resumes
+done
+rm -rf broken
+export CUDA_LAUNCH_BLOCKING=1
+on kernel_error:100:random_uniforms --device=cuda --total_steps=1e9 --logdir=broken
+unset CUDA_LAUNCH_BLOCKING ACORN_EMULATED_CUDA
+names_kernel() { names_it && grep -rqsF "kernel random_uniforms" out err broken; }
+pass_if "with CUDA_LAUNCH_BLOCKING=1 it names the kernel, too" names_kernel
 finish

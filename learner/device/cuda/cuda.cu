@@ -333,7 +333,9 @@ static struct device_ops make_ops() {
   ops.wait = cuda_wait;
   ops.finish = cuda_finish;
   ops.follow = cuda_follow;
-  ops.record = cuda_record;
+  /* A recording would hide which of its kernels failed from whoever asks for that. */
+  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  if (!blocking || strcmp(blocking, "1") != 0) ops.record = cuda_record;
   ops.recorded = cuda_recorded;
   ops.play = cuda_play;
   ops.forget = cuda_forget;
