@@ -13,6 +13,7 @@
 
 #include "learner/algorithm/policy.h"
 #include "learner/device/recorded.h"
+#include "learner/network/network.h"
 #include "learner/serve/memory.h"
 #include "learner/serve/row_batch.h"
 
@@ -66,8 +67,8 @@ void acting_batch_deinit(const struct acting *acting, struct acting_batch *batch
 void acting_set_params(struct acting *acting, const real *params);
 
 /* Makes room for the rows of a batch: batch->rows, for B of them, which the caller fills: all of
- * rows.place and rows.start and, by memory.h, the others but reward and flags. What the device
- * still does for an earlier use of the batch may not need its host arrays: its actions are there. */
+ * rows.place and rows.start and, by memory.h, the others but reward and flags. The actions of an
+ * earlier use of the batch are there, so that the device no longer reads its host arrays. */
 void acting_begin(const struct acting *acting, struct acting_batch *batch, int num_rows);
 
 /* Gives the device what computes the actions of these rows; they are on the host, in

@@ -58,8 +58,8 @@ void memory_destroy(struct memory *memory) {
 
 /* ---- rows */
 
-/* Takes so many bytes of the block, aligned for any operation; *offset moves on. The block is NULL while
- * it is being measured. */
+/* Takes so many bytes of the block, aligned for any operation; *offset moves on. The block is NULL
+ * while it is being measured. */
 static void *part(uint8_t *block, size_t *offset, size_t bytes) {
   enum { ALIGNMENT = 16 };
   void *at = block ? block + *offset : NULL;

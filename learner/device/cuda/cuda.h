@@ -31,7 +31,7 @@ struct cuda {
   /* marks: mark k is mark_event[k % CUDA_MARKS]; a later mark in its place is done later too. */
   uint64_t marks; /* so far; owner thread only */
   cudaEvent_t mark_event[CUDA_MARKS];
-  bool is_recording; /* the stream is captured, */
+  bool is_recording;              /* the stream is captured, */
   struct device_traffic recorded; /* with these transfers so far */
 
   /* The last one is in use; the others belong to graphs that were captured before it grew. */
