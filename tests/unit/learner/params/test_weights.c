@@ -171,7 +171,14 @@ static void test_readers_see_whole_snapshots_that_grow(void **state) {
 
 /* ---- what must not be done */
 
-enum misuse { RELEASE_TWICE, RELEASE_FOREIGN, GO_BACK, TOO_MANY_READERS };
+enum misuse {
+  RELEASE_TWICE,
+  RELEASE_FOREIGN,
+  GO_BACK,
+  TOO_MANY_READERS,
+  WRITE_THREE,
+  ANNOUNCE_NOTHING
+};
 
 static void misuse(void *subject, int what) {
   struct world *world = subject;
@@ -180,17 +187,20 @@ static void misuse(void *subject, int what) {
   const real *parameters = weights_acquire(world->weights, &version);
   if (what == RELEASE_FOREIGN) weights_release(world->weights, world->parameters);
   if (what == GO_BACK) publish(world, 6);
-  for (int64_t next = 8; what == TOO_MANY_READERS && next < 12; next++) {
+  for (int64_t next = 8; what == TOO_MANY_READERS && next < 13; next++) {
     publish(world, next);
     weights_acquire(world->weights, &version);
   }
+  for (int64_t next = 8; what == WRITE_THREE && next < 11; next++)
+    weights_write(world->weights, world->device, world->parameters, next);
+  if (what == ANNOUNCE_NOTHING) weights_announce(world->weights, world->device);
   weights_release(world->weights, parameters);
   if (what == RELEASE_TWICE) weights_release(world->weights, parameters);
 }
 
 static void test_misuse_is_a_check(void **state) {
   (void)state;
-  for (int what = RELEASE_TWICE; what <= TOO_MANY_READERS; what++) {
+  for (int what = RELEASE_TWICE; what <= ANNOUNCE_NOTHING; what++) {
     struct world *world = world_create();
     assert_true(aborts(misuse, world, what));
     world_destroy(world);
