@@ -230,6 +230,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) {
+  COUNT_CALL("cudaStreamCreateWithPriority");
   return create(stream);
 }
 
@@ -247,6 +248,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  COUNT_CALL("cudaStreamSynchronize");
   cudaError_t error = check_stream(stream, "cudaStreamSynchronize");
   if (error == cudaSuccess) error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
@@ -255,6 +257,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  COUNT_CALL("cudaStreamQuery");
   cudaError_t error = check_stream(stream, "cudaStreamQuery");
   if (error != cudaSuccess) return error;
   hidden_take(&stream->lock);
@@ -287,6 +290,7 @@ cudaError_t streams_refuse_capture() {
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  COUNT_CALL("cudaDeviceSynchronize");
   cudaError_t error = streams_refuse_capture();
   return error == cudaSuccess ? streams_synchronize() : error;
 }
@@ -302,6 +306,7 @@ static void capture_step(struct emulated_stream *stream, enum kind kind, struct 
 
 /* Takes the work. */
 static cudaError_t submit(struct emulated_stream *stream, struct emulated_work *work) {
+  COUNT_CALL("work");
   cudaError_t error = check_stream(stream, work->name);
   if (error != cudaSuccess)
     work_release(work);
@@ -427,6 +432,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 /* ---- events */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+  COUNT_CALL("cudaEventCreateWithFlags");
   cudaError_t error = machine_get()->without_device;
   if (error != cudaSuccess) return machine_error(error);
   struct emulated_event *event = (struct emulated_event *)calloc(1, sizeof *event);
@@ -467,6 +473,7 @@ static void set_newest(struct emulated_event *event, struct record *record) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  COUNT_CALL("cudaEventRecord");
   cudaError_t error = check_stream(stream, "cudaEventRecord");
   if (error != cudaSuccess) return error;
   if (stream->capture) {
@@ -502,6 +509,7 @@ static cudaError_t wait_captured(struct emulated_stream *stream, struct emulated
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  COUNT_CALL("cudaStreamWaitEvent");
   cudaError_t error = check_stream(stream, "cudaStreamWaitEvent");
   if (error != cudaSuccess) return error;
   if (stream->capture || event->capture) return wait_captured(stream, event);
@@ -511,6 +519,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  COUNT_CALL("cudaEventSynchronize");
   cudaError_t error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
   struct record *record = newest(event);
@@ -520,6 +529,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  COUNT_CALL("cudaEventQuery");
   struct record *record = newest(event);
   bool is_done = !record || __atomic_load_n(&record->is_done, __ATOMIC_ACQUIRE);
   if (record && is_done) edge_acquire(&record->edge);
@@ -541,6 +551,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 /* ---- graphs */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode) {
+  COUNT_CALL("cudaStreamBeginCapture");
   cudaError_t error = check_stream(stream, "cudaStreamBeginCapture");
   if (error != cudaSuccess) return error;
   if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);
@@ -554,6 +565,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
+  COUNT_CALL("cudaStreamEndCapture");
   *out = NULL;
   struct capture *capture = stream->capture;
   if (!capture || stream->lane != 0) return machine_error(cudaErrorInvalidValue);
@@ -577,11 +589,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+  COUNT_CALL("cudaStreamIsCapturing");
   *status = stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
+  COUNT_CALL("cudaGraphInstantiate");
   struct emulated_graph *instance = new struct emulated_graph(*graph);
   for (const struct step &step : instance->steps)
     if (step.work) work_take(step.work);
@@ -595,6 +609,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  COUNT_CALL("cudaGraphLaunch");
   cudaError_t error = check_stream(stream, "cudaGraphLaunch");
   if (error != cudaSuccess) return error;
   if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);

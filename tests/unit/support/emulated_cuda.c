@@ -1,5 +1,6 @@
 #include "tests/unit/support/emulated_cuda.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,4 +33,15 @@ struct device *emulated_cuda_create(const char *precision) {
 bool emulated_cuda_is_used(void) {
   emulated_cuda_use();
   return strstr(getenv("ACORN_CUDA_PLUGIN"), "emulated") != NULL;
+}
+
+long emulated_cuda_count(const char *name) {
+  void *plugin = dlopen(getenv("ACORN_CUDA_PLUGIN"), RTLD_NOW | RTLD_NOLOAD);
+  CHECK(plugin, "the plugin is not loaded");
+  long (*calls)(const char *) = NULL;
+  *(void **)&calls = dlsym(plugin, "emulated_cuda_calls");
+  CHECK(calls, "the plugin counts no calls");
+  long count = calls(name);
+  dlclose(plugin);
+  return count;
 }
