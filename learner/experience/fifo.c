@@ -86,8 +86,8 @@ static struct train_batch *wait_for_room(struct fifo *fifo) {
   return batch;
 }
 
-/* Gathers the windows that wait for it, in one operation, and releases them. While there are any the
- * open batch is not full, and stays the open one. */
+/* Gathers the windows that wait for it, in one operation, and releases them. While there are any
+ * the open batch is not full, and stays the open one. */
 static void gather_waiting(struct fifo *fifo, struct pages *pages, struct train_batch *batch,
                            int end) {
   struct window *window = &batch->window[end - fifo->waiting];

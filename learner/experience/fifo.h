@@ -1,7 +1,7 @@
 /* The source of on-policy batches: windows in the order in which they close, each used once.
  * Two batches: one open (inference gathers into it), one in use (the trainer); or three, where the
- * trainer holds two at a time. They take turns: when the open one is full and the next is free, that
- * one is open.
+ * trainer holds two at a time. They take turns: when the open one is full and the next is free,
+ * that one is open.
  *
  * Inference waits while all are full, that is, while the trainer computes; that wait is the
  * back-pressure which bounds the policy lag. With drain it waits for every update. Both waits are

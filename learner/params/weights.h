@@ -1,9 +1,9 @@
 /* Parameter snapshots from the trainer to inference: crossing 3. Five buffers: one for each of two
  * readers, the newest, and two that nobody holds, for the trainer to write, because it may start an
  * update before it has finished the one before. So writing never waits for a reader, a reader never
- * waits for the trainer's device, and never sees a half-applied update: a snapshot can be taken once
- * its copy is done. (With fewer, two readers of old snapshots beside an untaken newest one would
- * leave nothing to write.)
+ * waits for the trainer's device, and never sees a half-applied update: a snapshot can be taken
+ * once its copy is done. (With fewer, two readers of old snapshots beside an untaken newest one
+ * would leave nothing to write.)
  * Threads: weights_write, weights_announce, weights_publish: trainer; weights_acquire,
  * weights_release: any reader, at most two at a time. */
 #ifndef ACORN_LEARNER_PARAMS_WEIGHTS_H

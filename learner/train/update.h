@@ -37,9 +37,9 @@ void update_destroy(struct update *update);
 /* Starts an update; `environment_steps` so far, for the schedules. Nothing of the device is waited
  * for: the optimiser itself skips what is not finite, and all that was started behind it. Only
  * while no other one runs, or if update_may_overlap.
- * Owner: the batch is the update's until it has been finished, and lives as long as the update: on a
- * device with recordings its first update is given directly, its second is recorded, and later ones
- * are one call. At most 4 batches. */
+ * Owner: the batch is the update's until it has been finished, and lives as long as the update: on
+ * a device with recordings its first update is given directly, its second is recorded, and later
+ * ones are one call. At most 4 batches. */
 void update_start(struct update *update, const struct train_batch *batch,
                   int64_t environment_steps);
 /* Waits for the oldest update that runs, and reads its statistics. Errors: CORRUPT: a loss or

@@ -14,9 +14,9 @@ void emulated_cuda_use(void);
 /* A CUDA device of that precision. Ends the process where there is none. Owner: the caller. */
 struct device *emulated_cuda_create(const char *precision);
 
-/* How often the runtime's function of that name was called so far, NULL: any; "work" counts kernels,
- * copies and products that were given to a stream one by one. Only of the emulated plugin, after a
- * device was created. */
+/* How often the runtime's function of that name was called so far, NULL: any; "work" counts
+ * kernels, copies and products that were given to a stream one by one. Only of the emulated plugin,
+ * after a device was created. */
 long emulated_cuda_count(const char *name);
 
 /* Whether the plugin is the emulated one. */

@@ -1,5 +1,5 @@
-/* Updates on a device with recordings: played and overlapping they give the bits of direct calls one
- * after the other, and each costs a few calls of the runtime, whatever the network is. */
+/* Updates on a device with recordings: played and overlapping they give the bits of direct calls
+ * one after the other, and each costs a few calls of the runtime, whatever the network is. */
 #include "learner/algorithm/policy.h"
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
@@ -111,8 +111,9 @@ static void recorded_and_overlapping_is_direct(void **state) {
   }
 }
 
-/* What an update costs once its batch's first two have been made: cudaGraphLaunch, and an event that
- * is recorded and waited for. Where frames are stacked that is all, too; noise is drawn outside. */
+/* What an update costs once its batch's first two have been made: cudaGraphLaunch, and an event
+ * that is recorded and waited for. Where frames are stacked that is all, too; noise is drawn
+ * outside. */
 enum { CALLS_OF_UPDATE = 3 };
 
 static void an_update_is_a_few_calls(void **state) {
