@@ -22,6 +22,11 @@ static bool spills(const struct run *run) {
   return strcmp(run->options->observation_memory, "host") == 0;
 }
 
+bool run_updates_overlap(const struct run *run) {
+  bool waits = run->options->deterministic || is_synchronous(run);
+  return run->trainer_device->ops->asynchronous && !waits;
+}
+
 /* Where windows are short, a page of a replay holds several: a page costs some hundred bytes. */
 static int page_steps(const struct run *run, int stride) {
   enum { LEAST = 32 };
@@ -102,8 +107,9 @@ static struct memory_bytes bytes_of_training(const struct run *run) {
   if (!run->trains) steps = 0;
   double activations = 64.0 * (double)(o->lstm_size + 4 * NETWORK_MAX_LAYERS * 64) * steps / 16;
   activations += 4.0 * (double)network_numbers_per_row(run->network) * steps;
+  double batches = run_updates_overlap(run) ? 3 : 2;
   double bytes =
-      row * 2.0 * steps + activations + 32.0 * (double)network_num_parameters(run->network);
+      row * batches * steps + activations + 32.0 * (double)network_num_parameters(run->network);
   return where_it_lies(run, bytes, 0);
 }
 
@@ -230,6 +236,7 @@ static struct source *make_fifo(struct run *run) {
                              .shape = run->shape,
                              .max_lag = options->max_lag,
                              .synchronous = is_synchronous(run),
+                             .lent_at_once = run_updates_overlap(run) ? 2 : 1,
                              .give_wait_us = run->fifo_wait_us,
                              .take_wait_us = run->trainer_wait_us};
   return fifo_create(run->inference_device, &fifo);
@@ -272,6 +279,7 @@ static struct source *make_replay(struct run *run) {
       .priority = priority_of(options),
       .next_states = meets_stored_state(run),
       .seed = (uint64_t)options->seed,
+      .lent_at_once = run_updates_overlap(run) ? 2 : 1,
       .lockstep = options->deterministic,
       .saves = options->checkpoint_replay,
       .give_wait_us = run->fifo_wait_us,

@@ -2,9 +2,9 @@
  * recordings it is recorded once and played from then on, which costs one call instead of one for
  * each operation. On other devices it is called each time.
  *
- * The first time is a direct call, in which scratch memory grows and copies of weights are made; the
- * second records. So `give` may only give operations whose arguments are the same each time, and
- * what varies lies in memory whose address stays: the device's, or that of alloc_host, uploaded
+ * The first time is a direct call, in which scratch memory grows and copies of weights are made;
+ * the second records. So `give` may only give operations whose arguments are the same each time,
+ * and what varies lies in memory whose address stays: the device's, or that of alloc_host, uploaded
  * within. See device.h for what must not be in a recording.
  * Upstream: learner/train, learner/serve. Thread: the device's. */
 #ifndef ACORN_LEARNER_DEVICE_RECORDED_H

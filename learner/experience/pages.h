@@ -131,8 +131,9 @@ struct device_unroll pages_unroll(const struct pages *pages, const struct window
 
 /* Copies windows (count) that are not released, or pinned, into the batch's columns from `column`
  * on, previous actions derived (start_action, then the actions themselves; none on first rows).
- * device: the calling thread's. What was gathered into these columns before must be done. Steps that are written later may have its rows once it is released or unpinned:
- * device operations that read them must be done by then, or given to the device that writes. */
+ * device: the calling thread's. What was gathered into these columns before must be done. Steps
+ * that are written later may have its rows once it is released or unpinned: device operations that
+ * read them must be done by then, or given to the device that writes. */
 void pages_gather(const struct pages *pages, struct device *device, struct train_batch *batch,
                   int column, const struct window *windows, int count);
 /* The window needs its pages no longer. Once, before its life ends. */

@@ -156,8 +156,6 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 /* Streams do not run what they are given from now on, until they are let go. */
 EMULATED_EXPORT void emulated_hold(void);
 EMULATED_EXPORT void emulated_let_go(void);
-/* Calls so far that give a stream work, or wait for it or for an event; captured ones too. */
-EMULATED_EXPORT long emulated_stream_calls(void);
 
 cudaError_t emulated_malloc(void **memory, size_t bytes);
 cudaError_t emulated_host_alloc(void **memory, size_t bytes);

@@ -49,6 +49,25 @@ static inline void edge_acquire(uint64_t *p) {
     abort();                            \
   } while (0)
 
+/* ---- calls.cc: how often each function of the runtime was called */
+
+struct call {
+  const char *name;
+  long count;
+  struct call *next;
+};
+void call_count(struct call *call);
+/* The first line of a function of the runtime. */
+#define COUNT_CALL(name)                                  \
+  do {                                                    \
+    static struct call counted_call = {name, 0, nullptr}; \
+    call_count(&counted_call);                            \
+  } while (0)
+
+/* Calls of that name so far, by all threads; NULL: of all names. "work": a kernel, a copy or a
+ * product that is given to a stream, or captured. For tests, which look it up in the plugin. */
+extern "C" __attribute__((visibility("default"))) long emulated_cuda_calls(const char *name);
+
 /* ---- futex.cc: locks that no sanitizer sees */
 
 struct hidden_lock {

@@ -53,18 +53,22 @@ static cudaError_t release(void *memory, bool on_device) {
 }
 
 cudaError_t emulated_malloc(void **memory, size_t bytes) {
+  COUNT_CALL("cudaMalloc");
   return allocate(memory, bytes, true);
 }
 
 cudaError_t emulated_host_alloc(void **memory, size_t bytes) {
+  COUNT_CALL("cudaHostAlloc");
   return allocate(memory, bytes, false);
 }
 
 cudaError_t cudaFree(void *memory) {
+  COUNT_CALL("cudaFree");
   return release(memory, true);
 }
 
 cudaError_t cudaFreeHost(void *memory) {
+  COUNT_CALL("cudaFreeHost");
   return release(memory, false);
 }
 

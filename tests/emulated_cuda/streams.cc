@@ -139,7 +139,6 @@ static void work_run(struct emulated_work *work) {
 /* ---- what tests ask for */
 
 static uint32_t holds, ended_holds;
-static long stream_calls;
 
 void emulated_hold() {
   __atomic_fetch_add(&holds, 1, __ATOMIC_RELEASE);
@@ -159,10 +158,6 @@ static void wait_for_end(uint32_t hold) {
   uint32_t ended;
   while ((ended = __atomic_load_n(&ended_holds, __ATOMIC_ACQUIRE)) < hold)
     hidden_wait(&ended_holds, ended);
-}
-
-long emulated_stream_calls() {
-  return __atomic_load_n(&stream_calls, __ATOMIC_RELAXED);
 }
 
 /* ---- a stream's thread */
@@ -237,7 +232,6 @@ static void synchronize(struct emulated_stream *stream) {
 
 static cudaError_t check_stream(struct emulated_stream *stream, const char *call) {
   if (!stream) EMULATED_FAIL("%s: the default stream", call);
-  __atomic_fetch_add(&stream_calls, 1, __ATOMIC_RELAXED);
   return machine_error(machine_broken());
 }
 
@@ -265,6 +259,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) {
+  COUNT_CALL("cudaStreamCreateWithPriority");
   return create(stream);
 }
 
@@ -282,6 +277,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  COUNT_CALL("cudaStreamSynchronize");
   cudaError_t error = check_stream(stream, "cudaStreamSynchronize");
   if (error == cudaSuccess) error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
@@ -290,6 +286,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  COUNT_CALL("cudaStreamQuery");
   cudaError_t error = check_stream(stream, "cudaStreamQuery");
   if (error != cudaSuccess) return error;
   hidden_take(&stream->lock);
@@ -322,6 +319,7 @@ cudaError_t streams_refuse_capture() {
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  COUNT_CALL("cudaDeviceSynchronize");
   cudaError_t error = streams_refuse_capture();
   return error == cudaSuccess ? streams_synchronize() : error;
 }
@@ -337,6 +335,7 @@ static void capture_step(struct emulated_stream *stream, enum kind kind, struct 
 
 /* Takes the work. */
 static cudaError_t submit(struct emulated_stream *stream, struct emulated_work *work) {
+  COUNT_CALL("work");
   cudaError_t error = check_stream(stream, work->name);
   if (error != cudaSuccess)
     work_release(work);
@@ -464,6 +463,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 /* ---- events */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+  COUNT_CALL("cudaEventCreateWithFlags");
   cudaError_t error = machine_get()->without_device;
   if (error != cudaSuccess) return machine_error(error);
   struct emulated_event *event = (struct emulated_event *)calloc(1, sizeof *event);
@@ -504,6 +504,7 @@ static void set_newest(struct emulated_event *event, struct record *record) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  COUNT_CALL("cudaEventRecord");
   cudaError_t error = check_stream(stream, "cudaEventRecord");
   if (error != cudaSuccess) return error;
   if (stream->capture) {
@@ -539,6 +540,7 @@ static cudaError_t wait_captured(struct emulated_stream *stream, struct emulated
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  COUNT_CALL("cudaStreamWaitEvent");
   cudaError_t error = check_stream(stream, "cudaStreamWaitEvent");
   if (error != cudaSuccess) return error;
   if (stream->capture || event->capture) return wait_captured(stream, event);
@@ -548,7 +550,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  __atomic_fetch_add(&stream_calls, 1, __ATOMIC_RELAXED);
+  COUNT_CALL("cudaEventSynchronize");
   cudaError_t error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
   struct record *record = newest(event);
@@ -558,6 +560,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  COUNT_CALL("cudaEventQuery");
   struct record *record = newest(event);
   bool is_done = !record || __atomic_load_n(&record->is_done, __ATOMIC_ACQUIRE);
   if (record && is_done) edge_acquire(&record->edge);
@@ -579,6 +582,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 /* ---- graphs */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode) {
+  COUNT_CALL("cudaStreamBeginCapture");
   cudaError_t error = check_stream(stream, "cudaStreamBeginCapture");
   if (error != cudaSuccess) return error;
   if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);
@@ -592,6 +596,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
+  COUNT_CALL("cudaStreamEndCapture");
   *out = NULL;
   struct capture *capture = stream->capture;
   if (!capture || stream->lane != 0) return machine_error(cudaErrorInvalidValue);
@@ -615,11 +620,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+  COUNT_CALL("cudaStreamIsCapturing");
   *status = stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
+  COUNT_CALL("cudaGraphInstantiate");
   struct emulated_graph *instance = new struct emulated_graph(*graph);
   for (const struct step &step : instance->steps)
     if (step.work) work_take(step.work);
@@ -633,6 +640,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  COUNT_CALL("cudaGraphLaunch");
   cudaError_t error = check_stream(stream, "cudaGraphLaunch");
   if (error != cudaSuccess) return error;
   if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);

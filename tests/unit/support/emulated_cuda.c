@@ -47,8 +47,8 @@ static void (*emulated(const char *name))(void) {
   return function;
 }
 
-long emulated_cuda_calls(void) {
-  return ((long (*)(void))emulated("emulated_stream_calls"))();
+long emulated_cuda_count(const char *name) {
+  return ((long (*)(const char *))emulated("emulated_cuda_calls"))(name);
 }
 
 void emulated_cuda_hold(void) {

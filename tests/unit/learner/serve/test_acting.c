@@ -66,12 +66,12 @@ struct cost {
 
 /* Of a batch of so many rows. */
 static struct cost cost_of(struct fixture *f, int rows) {
-  long calls = emulated_cuda_calls();
+  long calls = emulated_cuda_count(NULL);
   struct device_traffic before = device_traffic_read(f->parts.device);
   launch(f, 0, rows);
   finish(f);
   struct device_traffic after = device_traffic_read(f->parts.device);
-  return (struct cost){emulated_cuda_calls() - calls,
+  return (struct cost){emulated_cuda_count(NULL) - calls,
                        {after.bytes_up - before.bytes_up, after.bytes_down - before.bytes_down,
                         after.transfers - before.transfers}};
 }
