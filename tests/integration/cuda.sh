@@ -74,10 +74,16 @@ pass_if "what goes to the GPU is counted" counts
 
 # ---- one precision of arithmetic, one result
 
-on "" --device=cuda --deterministic --logdir=first
-on "" --device=cuda --deterministic --logdir=second
-same() { cmp first/checkpoints/*.acorn second/checkpoints/*.acorn; }
-pass_if "the same seed gives the same parameters, bit for bit" same
+alike=(--device=cuda --deterministic --network=lstm --hidden=64 --precision=bf16)
+same() { cmp first/checkpoints/*.acorn "$1"/checkpoints/*.acorn; }
+on "" "${alike[@]}" --logdir=first
+on "" "${alike[@]}" --logdir=second
+pass_if "the same seed gives the same parameters, bit for bit" same second
+# Which switches recordings off.
+export CUDA_LAUNCH_BLOCKING=1
+on "" "${alike[@]}" --logdir=directly
+unset CUDA_LAUNCH_BLOCKING
+pass_if "and so do operations that are called directly, not recorded" same directly
 
 # ---- a kernel's error: adam runs in training only, random_uniforms in inference only
 
