@@ -123,6 +123,10 @@ static const struct option rows[] = {
         "cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows"),
     INT("gpu_memory_mib", gpu_memory_mib, "0", 0, 1e9, NETWORK,
         "cuda: MiB of the GPU's memory that the learner takes, at most; 0: what is free"),
+    CHOICE(
+        "observation_memory", observation_memory, "gpu", "gpu|host", NETWORK,
+        "cuda: where the observations of the experience lie; host: in pinned memory of the host, "
+        "which the GPU reads over the bus, for a replay that is larger than the GPU's memory"),
 
     INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM,
         "steps T of a training window, besides --burn_in"),

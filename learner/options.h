@@ -37,6 +37,7 @@ struct learner_options {
   double value_low, value_high;
   char *device, *precision;
   int64_t gpu, gpu_memory_mib;
+  char *observation_memory;
 
   /* algorithm */
   int64_t unroll_length, batch_size, max_lag;

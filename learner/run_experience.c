@@ -18,6 +18,15 @@ static bool replays(const struct run *run) {
   return run->agent->pace == REPLAYED;
 }
 
+static bool spills(const struct run *run) {
+  return strcmp(run->options->observation_memory, "host") == 0;
+}
+
+bool run_updates_overlap(const struct run *run) {
+  bool waits = run->options->deterministic || is_synchronous(run);
+  return run->trainer_device->ops->asynchronous && !waits;
+}
+
 /* Where windows are short, a page of a replay holds several: a page costs some hundred bytes. */
 static int page_steps(const struct run *run, int stride) {
   enum { LEAST = 32 };
@@ -32,6 +41,7 @@ static struct pages_config pages_of(const struct run *run) {
                                .page_steps = page_steps(run, stride),
                                .shape = run->shape,
                                .phase = is_synchronous(run) ? PAGES_TOGETHER : PAGES_STAGGERED,
+                               .spills = spills(run),
                                .spare_rows = memory_spare_rows(run->num_eval_slots, &run->shape),
                                .stride = stride,
                                .window_steps = learner_options_window_steps(run->options),
@@ -42,25 +52,53 @@ static struct pages_config pages_of(const struct run *run) {
 
 /* ---- memory */
 
-/* Of a step in the pages, on the device and on the host, with its share of what pages and windows
- * have besides. */
-static double bytes_per_step(const struct run *run) {
+/* Of a device with memory of its own, and of the host; elsewhere all of it is the host's. */
+struct memory_bytes {
+  double device, host;
+};
+
+static struct memory_bytes where_it_lies(const struct run *run, double device, double host) {
+  if (run->inference_device->memory_bytes) return (struct memory_bytes){device, host};
+  return (struct memory_bytes){0, device + host};
+}
+
+/* Of a step in the pages, with its share of what pages and windows have besides. */
+static struct memory_bytes bytes_per_step(const struct run *run) {
   enum { STAMP = 8, RECORD = 8, PAGE = 112, DEPTH = 4, LEAF = 10 };
   const struct pages_config *pages = &run->plan.pages;
   const struct step_shape *shape = &run->shape;
-  double statistics = 4.0 * shape->statistics,
-         real_bytes = (double)run->inference_device->ops->real_bytes;
-  double step = (double)shape->row_stride + RECORD + STAMP + statistics + shape->action_bytes;
-  double start = shape->action_bytes + DEPTH + real_bytes * shape->state_size;
+  double statistics = 4.0 * shape->statistics, observation = (double)shape->row_stride;
+  double state = (double)run->inference_device->ops->real_bytes * shape->state_size;
+  double device = RECORD + statistics + shape->action_bytes;
+  double host = STAMP + (double)PAGE / pages->page_steps, start = DEPTH;
+  device += (shape->action_bytes + state) / pages->stride;
   if (pages->replays) {
-    step += 4 + statistics;
+    host += 4 + statistics;
     start += LEAF;
   }
-  return step + start / pages->stride + (double)PAGE / pages->page_steps;
+  host += start / pages->stride;
+  if (spills(run))
+    host += observation;
+  else
+    device += observation;
+  return where_it_lies(run, device, host);
+}
+
+static double total_per_step(const struct run *run) {
+  struct memory_bytes step = bytes_per_step(run);
+  return step.device + step.host;
+}
+
+static struct memory_bytes bytes_of_experience(const struct run *run) {
+  const struct pages_config *pages = &run->plan.pages;
+  if (!run->trains) return (struct memory_bytes){0, 0};
+  double steps = (double)pages->num_pages * pages->page_steps;
+  struct memory_bytes step = bytes_per_step(run);
+  return (struct memory_bytes){steps * step.device, steps * step.host};
 }
 
 /* Of batches, activations, parameters and what belongs to them. */
-static double bytes_of_training(const struct run *run) {
+static struct memory_bytes bytes_of_training(const struct run *run) {
   const struct learner_options *o = run->options;
   const struct step_shape *shape = &run->shape;
   double row = (double)shape->row_stride + 52 + 2.0 * shape->action_bytes +
@@ -69,29 +107,49 @@ static double bytes_of_training(const struct run *run) {
   if (!run->trains) steps = 0;
   double activations = 64.0 * (double)(o->lstm_size + 4 * NETWORK_MAX_LAYERS * 64) * steps / 16;
   activations += 4.0 * (double)network_numbers_per_row(run->network) * steps;
-  return row * 2.0 * steps + activations + 32.0 * (double)network_num_parameters(run->network);
+  double batches = run_updates_overlap(run) ? 3 : 2;
+  double bytes =
+      row * batches * steps + activations + 32.0 * (double)network_num_parameters(run->network);
+  return where_it_lies(run, bytes, 0);
 }
 
-/* Of a GPU all may be taken; of the machine a part is others'. */
-static enum status check_memory(const struct run *run, struct error *error) {
-  const struct pages_config *pages = &run->plan.pages;
-  size_t of_gpu = run->inference_device->memory_bytes;
-  double room = of_gpu ? (double)of_gpu : process_memory(), share = of_gpu ? 0.95 : 0.8;
-  const char *where = of_gpu ? "GPU" : "machine";
-  double experience = run->trains ? bytes_per_step(run) * pages->num_pages * pages->page_steps : 0;
-  double bytes = experience + bytes_of_training(run);
-  if (bytes < share * room) return STATUS_OK;
-  if (pages->replays && experience > 0.5 * bytes)
+struct place {
+  const char *name;
+  double bytes, share; /* that may be taken: of the machine a part is others' */
+  const char *more;    /* what gives it more room, or takes less of it */
+};
+
+static enum status check_room(const struct run *run, const struct place *place, double experience,
+                              double training, struct error *error) {
+  double bytes = experience + training;
+  if (bytes < place->share * place->bytes) return STATUS_OK;
+  if (run->plan.pages.replays && experience > 0.5 * bytes)
     return status_fail(error, STATUS_INVALID,
                        "--replay_steps=%lld: the replay takes %.1f GiB (%.0f bytes a step) and the "
-                       "%s has %.1f: give fewer steps, or --replay_mib",
+                       "%s has %.1f: give fewer steps, or --replay_mib%s",
                        (long long)run->options->replay_steps, experience / 0x1p30,
-                       bytes_per_step(run), where, room / 0x1p30);
+                       total_per_step(run), place->name, place->bytes / 0x1p30, place->more);
   return status_fail(error, STATUS_INVALID,
                      "these sizes need about %.3g GiB and the %s has %.3g: give smaller "
                      "--batch_size, --unroll_length, --num_envs or --hidden%s",
-                     bytes / 0x1p30, where, room / 0x1p30,
-                     of_gpu ? ", or more --gpu_memory_mib" : "");
+                     bytes / 0x1p30, place->name, place->bytes / 0x1p30, place->more);
+}
+
+static enum status check_memory(const struct run *run, struct error *error) {
+  struct memory_bytes experience = bytes_of_experience(run), training = bytes_of_training(run);
+  double of_device = (double)run->inference_device->memory_bytes;
+  struct place machine = {"machine", process_memory(), 0.8, ""};
+  struct place gpu = {"GPU", of_device, 0.95, ", or more --gpu_memory_mib"};
+  if (run->trains && !spills(run))
+    gpu.more = ", more --gpu_memory_mib, or --observation_memory=host";
+  enum status status = check_room(run, &machine, experience.host, training.host, error);
+  if (status == STATUS_OK && of_device > 0)
+    status = check_room(run, &gpu, experience.device, training.device, error);
+  if (status != STATUS_OK || of_device == 0 || !run->trains) return status;
+  log_info("memory: %.0f MiB of the experience on the GPU, %.0f MiB on the host%s",
+           experience.device / 0x1p20, experience.host / 0x1p20,
+           spills(run) ? ", with the observations, which the GPU reads over the bus" : "");
+  return STATUS_OK;
 }
 
 /* ---- the size of a replay */
@@ -101,7 +159,7 @@ static void grow_pages(struct run *run) {
   const struct learner_options *options = run->options;
   struct pages_config *pages = &run->plan.pages;
   double steps = (double)options->replay_steps;
-  double fit = (double)options->replay_mib * 0x1p20 / bytes_per_step(run);
+  double fit = (double)options->replay_mib * 0x1p20 / total_per_step(run);
   if (options->replay_mib && fit < steps) steps = fit;
   pages->num_pages = (int)(steps / pages->page_steps);
 }
@@ -158,7 +216,7 @@ static enum status plan_replay(struct run *run, struct error *error) {
   log_info(
       "replay: %lld steps, %.0f MiB (%.0f bytes a step); windows of %d steps every %d; "
       "training starts at %lld windows",
-      (long long)steps, bytes_per_step(run) * (double)steps / 0x1p20, bytes_per_step(run),
+      (long long)steps, total_per_step(run) * (double)steps / 0x1p20, total_per_step(run),
       pages->window_steps, pages->stride, (long long)run->plan.min_windows);
   return STATUS_OK;
 }
@@ -178,6 +236,7 @@ static struct source *make_fifo(struct run *run) {
                              .shape = run->shape,
                              .max_lag = options->max_lag,
                              .synchronous = is_synchronous(run),
+                             .lent_at_once = run_updates_overlap(run) ? 2 : 1,
                              .give_wait_us = run->fifo_wait_us,
                              .take_wait_us = run->trainer_wait_us};
   return fifo_create(run->inference_device, &fifo);
@@ -220,6 +279,7 @@ static struct source *make_replay(struct run *run) {
       .priority = priority_of(options),
       .next_states = meets_stored_state(run),
       .seed = (uint64_t)options->seed,
+      .lent_at_once = run_updates_overlap(run) ? 2 : 1,
       .lockstep = options->deterministic,
       .saves = options->checkpoint_replay,
       .give_wait_us = run->fifo_wait_us,

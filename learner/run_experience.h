@@ -9,6 +9,10 @@
  * made. Errors: INVALID: sizes that contradict each other, or that this machine has no room for. */
 MUST_CHECK enum status run_plan_experience(struct run *run, struct error *error);
 
+/* Whether an update may be started before the one before is finished: not where inference waits for
+ * each, nor where the host computes it. */
+bool run_updates_overlap(const struct run *run);
+
 /* The pages and the source, as planned. */
 void run_make_experience(struct run *run);
 

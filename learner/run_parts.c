@@ -161,6 +161,7 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
       .saver = run,
       .lag_updates = run->window_lag_updates,
       .update_us = run->update_us,
+      .overlaps = run_updates_overlap(run),
       .images = run->trains && learner_options_pixels(run->options) && run->options->tensorboard};
   run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->source,
                                 run->weights, run->progress);

@@ -106,13 +106,13 @@ static struct network_outputs forward(struct actor_critic *self, const real *par
 
 /* Targets, losses, and their gradients at the heads. */
 static void losses(struct actor_critic *self, real *sums, const struct train_batch *batch,
-                   const struct network_outputs *out, const struct schedule *schedule) {
+                   const struct network_outputs *out, const struct device_schedule *schedule) {
   const struct device_ops *ops = self->device->ops;
   int steps = self->T * self->N, A = self->A;
   struct device_trace trace = trace_of(self, batch);
   ops->trace(self->device, self->vs, self->advantage, &trace);
   ops->actor_critic_loss(self->device, self->d_log_prob, self->d_entropy, self->d_value, sums,
-                         &trace, self->vs, self->advantage, self->entropy, schedule->device,
+                         &trace, self->vs, self->advantage, self->entropy, schedule,
                          (float)self->options->baseline_cost, (float)self->options->kl_cost);
   ops->categorical_backward(self->device, self->d_head, A + 1, out->head, out->stride,
                             batch->action, self->d_log_prob, self->d_entropy, steps, A);
@@ -122,7 +122,7 @@ static void losses(struct actor_critic *self, real *sums, const struct train_bat
 
 void actor_critic_gradient(void *self_, real *gradient, const struct parameters *params,
                            const struct train_batch *batch, const struct device_inputs *inputs,
-                           const struct schedule *schedule) {
+                           const struct device_schedule *schedule) {
   struct actor_critic *self = self_;
   struct network_outputs out = forward(self, params->online, batch, inputs);
   losses(self, device_at(self->device, gradient, self->P), batch, &out, schedule);

@@ -43,7 +43,7 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
 void actor_critic_destroy(void *self);
 void actor_critic_gradient(void *self, real *gradient, const struct parameters *params,
                            const struct train_batch *batch, const struct device_inputs *inputs,
-                           const struct schedule *schedule);
+                           const struct device_schedule *schedule);
 void actor_critic_complete(const void *self, struct losses *losses,
                            const struct schedule *schedule);
 

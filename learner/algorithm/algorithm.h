@@ -34,7 +34,6 @@ struct schedule {
   int64_t update; /* its number, from 1 */
   double learning_rate;
   double entropy_cost;
-  const struct device_schedule *device; /* the same, as operations read it */
 };
 
 /* The losses of one update, on the host. */
@@ -68,12 +67,16 @@ struct algorithm {
                       --target_update updates */
   void *(*create)(const struct learning *learning);
   void (*destroy)(void *self);
-  /* The gradient (P) of the loss, and right behind it (num_sums) sums over the batch's steps, the
-   * first of them the number of steps that count: so that one reduction over several learners takes
-   * both. inputs: what the network reads of the (T+1, N) steps. */
+  /* What varies with the update besides the batch and the device's schedule, such as noise: given
+   * to the device before each gradient. May be NULL. */
+  void (*begin)(void *self, const struct schedule *schedule);
+  /* Only gives the device operations, and the same for the same batch each time: they are recorded
+   * (learner/device/recorded.h). The gradient (P) of the loss, and right behind it (num_sums) sums
+   * over the batch's steps, the first of them the number of steps that count: so that one reduction
+   * over several learners takes both. inputs: what the network reads of the (T+1, N) steps. */
   void (*gradient)(void *self, real *gradient, const struct parameters *params,
                    const struct train_batch *batch, const struct device_inputs *inputs,
-                   const struct schedule *schedule);
+                   const struct device_schedule *schedule);
   /* From the sums, and the terms that are means of them, to the total, the entropy and the other
    * terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);

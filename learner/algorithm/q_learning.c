@@ -136,7 +136,8 @@ static const real *warm_up(struct q_learning *self, real *state, const real *par
 }
 
 /* Noise of the update's own, other for the two networks. */
-static void draw_noise(struct q_learning *self, const struct schedule *schedule) {
+static void begin(void *self_, const struct schedule *schedule) {
+  struct q_learning *self = self_;
   uint32_t number = 2 * (uint32_t)schedule->update;
   struct network_noise noise = {true, (uint64_t)self->options->seed, number};
   network_set_noise(self->online, &noise);
@@ -168,12 +169,12 @@ static void measure_delta(struct q_learning *self, real *sums, const struct netw
 
 static void gradient(void *self_, real *gradient, const struct parameters *params,
                      const struct train_batch *batch, const struct device_inputs *inputs,
-                     const struct schedule *schedule) {
+                     const struct device_schedule *schedule) {
+  (void)schedule;
   struct q_learning *self = self_;
   const struct device_ops *ops = self->device->ops;
   struct device_inputs unroll = inputs_from(batch, inputs, self->burn_in);
   struct network_outputs online, target;
-  draw_noise(self, schedule);
   const real *state = warm_up(self, self->target_state, params->target, batch, inputs);
   network_forward(self->target, &target, NULL, params->target, &unroll, state, self->T + 1,
                   self->N);
@@ -213,6 +214,7 @@ const struct algorithm algorithm_q_learning = {
     .has_target = true,
     .create = create,
     .destroy = destroy,
+    .begin = begin,
     .gradient = gradient,
     .complete = complete,
 };

@@ -133,6 +133,10 @@ void cpu_wait(struct device *d, uint64_t mark) {
   (void)d, (void)mark;
 }
 
+void cpu_follow(struct device *d, struct device *other, uint64_t mark) {
+  (void)d, (void)other, (void)mark;
+}
+
 void cpu_finish(struct device *d) {
   (void)d;
 }

@@ -56,6 +56,7 @@ void cpu_upload_bytes(struct device *d, void *y, const void *host, size_t bytes)
 void cpu_download_bytes(struct device *d, void *host, const void *x, size_t bytes);
 uint64_t cpu_mark(struct device *d);
 void cpu_wait(struct device *d, uint64_t mark);
+void cpu_follow(struct device *d, struct device *other, uint64_t mark);
 void cpu_finish(struct device *d);
 void cpu_copy(struct device *d, real *y, const real *x, size_t n);
 

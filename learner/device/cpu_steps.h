@@ -128,9 +128,8 @@ static const uint8_t *gather_span(const struct device_steps *steps, int N, int c
                       pool->record_bytes, statistics, action);
 }
 
-static void gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
-                         const struct device_pool *pool, const struct device_unroll *unroll) {
-  (void)d;
+static void gather_window(const struct device_steps *steps, int N, int column,
+                          const struct device_pool *pool, const struct device_unroll *unroll) {
   const uint8_t *previous = unroll->previous_action;
   for (int s = 0, t = 0; s < unroll->num_spans; t += unroll->span[s++].count)
     previous = gather_span(steps, N, column, t, pool, unroll->span[s].row, unroll->span[s].count,
@@ -139,6 +138,13 @@ static void gather_steps(struct device *d, const struct device_steps *steps, int
   for (ptrdiff_t k = 0; k < unroll->depth; k++)
     memcpy(steps->observation + (column - (k + 1) * N) * (ptrdiff_t)stride,
            pool->observation + (size_t)unroll->before[k] * stride, stride);
+}
+
+static void gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
+                         const struct device_pool *pool, const struct device_unroll *unroll,
+                         int count, int length, int footprint) {
+  (void)d, (void)length, (void)footprint;
+  for (int k = 0; k < count; k++) gather_window(steps, N, column + k, pool, &unroll[k]);
 }
 
 #endif

@@ -70,6 +70,12 @@ void device_destroy(struct device *d) {
   if (d) d->ops->destroy(d);
 }
 
+struct device_traffic device_traffic_read(const struct device *d) {
+  return (struct device_traffic){__atomic_load_n(&d->traffic.bytes_up, __ATOMIC_RELAXED),
+                                 __atomic_load_n(&d->traffic.bytes_down, __ATOMIC_RELAXED),
+                                 __atomic_load_n(&d->traffic.transfers, __ATOMIC_RELAXED)};
+}
+
 const char *device_describe(const struct device *d) {
   return d->ops->describe(d);
 }

@@ -40,6 +40,7 @@
 typedef struct real real;
 typedef struct pixel pixel;
 struct device;
+struct device_recording;
 
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
 
@@ -100,18 +101,18 @@ size_t device_record_bytes(int statistics, int action_bytes);
 
 enum { DEVICE_MAX_SPANS = 8, DEVICE_MAX_FOOTPRINT = 16 };
 
-/* Where the steps of a training window lie in the pool. */
+/* Where the steps of a training window lie in the pool. An element of a table in memory that
+ * operations read, so small and without host pointers. */
 struct device_unroll {
-  int num_spans; /* of consecutive rows, in the order of the steps */
+  const void *previous_action; /* (action_bytes) of the step before the first; device memory */
+  int32_t num_spans;           /* of consecutive rows, in the order of the steps */
+  int32_t depth;               /* of `before` */
   struct {
-    int64_t row;
-    int count;
+    int32_t row, count;
   } span[DEVICE_MAX_SPANS];
   /* Observations before the first step that are needed too, for stacked frames: their rows, newest
    * first. */
-  int depth;
-  int64_t before[DEVICE_MAX_FOOTPRINT];
-  const void *previous_action; /* (action_bytes) of the step before the first */
+  int32_t before[DEVICE_MAX_FOOTPRINT];
 };
 
 /* Whose random number each row gets. Arrays (B). */
@@ -265,6 +266,9 @@ struct device_ops {
   /* Zeroed, 64-byte aligned; aborts when there is none. release takes what alloc gave. */
   void *(*alloc)(struct device *d, size_t bytes);
   void (*release)(struct device *d, void *memory);
+  /* As alloc, for what the device's memory is too small for: on a device with memory of its own it
+   * is the host's, which operations read and write over the bus. Host code does neither. */
+  void *(*alloc_spilled)(struct device *d, size_t bytes);
   /* Memory of the host that transfers are fast from and to, likewise. */
   void *(*alloc_host)(struct device *d, size_t bytes);
   void (*release_host)(struct device *d, void *memory);
@@ -282,6 +286,19 @@ struct device_ops {
   uint64_t (*mark)(struct device *d);
   void (*wait)(struct device *d, uint64_t mark);
   void (*finish)(struct device *d);
+  /* What d is given from now on runs when all before the other device's mark is done. The host does
+   * not wait. other: of the same kind. */
+  void (*follow)(struct device *d, struct device *other, uint64_t mark);
+  /* Recordings; NULL on devices that have none. From `record` to `recorded` operations, and
+   * upload_bytes and download_bytes, are kept instead of run; `play` runs them, in the order in
+   * which they were given, on what memory of both sides holds by then, the arguments as they were
+   * given. Memory that they use must outlive the recording, and they must have run before, since
+   * scratch memory cannot grow meanwhile. No alloc, release, mark, wait, follow or finish in
+   * between. Owner: the caller, with `forget`, which waits until it is no longer played. */
+  void (*record)(struct device *d);
+  struct device_recording *(*recorded)(struct device *d);
+  void (*play)(struct device *d, const struct device_recording *recording);
+  void (*forget)(struct device *d, struct device_recording *recording);
   void (*copy)(struct device *d, real *y, const real *x, size_t n);
   void (*fill)(struct device *d, real *y, float value, size_t n);
   /* y += x. */
@@ -301,11 +318,14 @@ struct device_ops {
    * twice. */
   void (*scatter_steps)(struct device *d, const struct device_pool *pool, const int32_t *row,
                         const struct device_steps *steps, int B);
-  /* Copies a window out of the pool into column `column` of steps (T+1, N), with the previous
-   * actions that follow: the one before the window, then its own; none on a first row. The
-   * observations before the window go before row 0 of the column: k steps earlier to (-k, N). */
+  /* Copies `count` windows out of the pool, unroll[k] (count) into column `column` + k of steps
+   * (length, N), with the previous actions that follow: the one before the window, then its own;
+   * none on a first row. The observations before a window go before row 0 of its column: k steps
+   * earlier to (-k, N). The spans of each window add up to `length` (T+1), no depth is above
+   * `footprint`. */
   void (*gather_steps)(struct device *d, const struct device_steps *steps, int N, int column,
-                       const struct device_pool *pool, const struct device_unroll *unroll);
+                       const struct device_pool *pool, const struct device_unroll *unroll,
+                       int count, int length, int footprint);
 
   /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32
    * and float32 as they are), one-hot previous action (zeros for -1) or a box's
@@ -467,11 +487,18 @@ struct device_ops {
                   float momentum, float epsilon, size_t P);
 };
 
+/* Between the host's memory and the device's since it was created: what transfers took, those of
+ * recordings each time they were played. Operations that reach spilled memory are not counted. */
+struct device_traffic {
+  int64_t bytes_up, bytes_down, transfers;
+};
+
 /* The member every implementation starts with. */
 struct device {
   const struct device_ops *ops;
   size_t
       memory_bytes; /* that alloc may give in all, of all devices like it; 0: the host's memory */
+  struct device_traffic traffic; /* written by the device's thread; see device_traffic_read */
 };
 
 /* Which device, and how it computes. */
@@ -550,6 +577,9 @@ static inline void device_shared_download(struct device *d, const struct device_
 static inline void *device_shared_at(const struct device_shared *shared, const void *host) {
   return host ? (char *)shared->memory + ((const char *)host - (const char *)shared->host) : NULL;
 }
+
+/* Zeros on devices that share the host's memory. Thread: any. */
+struct device_traffic device_traffic_read(const struct device *d);
 
 /* x + n, in reals. */
 static inline real *device_at(const struct device *d, real *x, size_t n) {

@@ -123,6 +123,11 @@ static void finish(struct device *d) {
   wait_for(d, mark(d));
 }
 
+/* Operations have run by now; what was downloaded arrives when the host waits for it. */
+static void follow(struct device *d, struct device *other, uint64_t mark) {
+  (void)d, (void)other, (void)mark;
+}
+
 /* Of numbers: done when they return, and so is all before them. */
 static void upload(struct device *d, real *y, const float *host, size_t n) {
   GIVEN(y);
@@ -188,11 +193,28 @@ static void scatter_steps(struct device *d, const struct device_pool *pool, cons
   RUN(scatter_steps, pool, row, steps, B);
 }
 
+/* What a device cannot check: it is in its own memory. */
+static void check_unrolls(const struct device_unroll *unroll, int count, int length,
+                          int footprint) {
+  for (int k = 0; k < count; k++) {
+    int steps = 0;
+    for (int s = 0; s < unroll[k].num_spans; s++) steps += unroll[k].span[s].count;
+    CHECK(steps == length && unroll[k].depth <= footprint,
+          "a window of %d steps with %d before it among windows of %d with %d", steps,
+          unroll[k].depth, length, footprint);
+    GIVEN(unroll[k].previous_action);
+  }
+}
+
 static void gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
-                         const struct device_pool *pool, const struct device_unroll *unroll) {
+                         const struct device_pool *pool, const struct device_unroll *unroll,
+                         int count, int length, int footprint) {
   GIVEN(steps->observation, steps->reward, steps->flags, steps->statistics, steps->action,
-        steps->previous_action, pool->observation, pool->record, unroll->previous_action);
-  RUN(gather_steps, steps, N, column, pool, unroll);
+        steps->previous_action, pool->observation, pool->record, unroll);
+  guarded_open();
+  check_unrolls(unroll, count, length, footprint);
+  guarded_close();
+  RUN(gather_steps, steps, N, column, pool, unroll, count, length, footprint);
 }
 
 static void check_inputs(const struct device_inputs *in) {
@@ -415,6 +437,7 @@ static const struct device_ops GUARDED_OPS = {
     .describe = describe,
     .alloc = alloc,
     .release = release,
+    .alloc_spilled = alloc,
     .alloc_host = alloc_host,
     .release_host = release_host,
     .upload = upload,
@@ -426,6 +449,7 @@ static const struct device_ops GUARDED_OPS = {
     .mark = mark,
     .wait = wait_for,
     .finish = finish,
+    .follow = follow,
     .copy = copy,
     .fill = fill,
     .add = add,

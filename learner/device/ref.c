@@ -62,6 +62,10 @@ static void ref_wait(struct device *d, uint64_t mark) {
   (void)d, (void)mark;
 }
 
+static void ref_follow(struct device *d, struct device *other, uint64_t mark) {
+  (void)d, (void)other, (void)mark;
+}
+
 static void ref_finish(struct device *d) {
   (void)d;
 }
@@ -162,6 +166,7 @@ static const struct device_ops REF_OPS = {
     .describe = ref_describe,
     .alloc = ref_alloc,
     .release = ref_release,
+    .alloc_spilled = ref_alloc,
     .alloc_host = ref_alloc,
     .release_host = ref_release,
     .upload = ref_upload,
@@ -172,6 +177,7 @@ static const struct device_ops REF_OPS = {
     .download_bytes = ref_download_bytes,
     .mark = ref_mark,
     .wait = ref_wait,
+    .follow = ref_follow,
     .finish = ref_finish,
     .copy = ref_copy,
     .fill = ref_fill,

@@ -62,9 +62,8 @@ static const uint8_t *gather_step(const struct device_steps *steps, int64_t to,
   return own;
 }
 
-static void ref_gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
-                             const struct device_pool *pool, const struct device_unroll *unroll) {
-  (void)d;
+static void gather_window(const struct device_steps *steps, int N, int column,
+                          const struct device_pool *pool, const struct device_unroll *unroll) {
   const uint8_t *previous = unroll->previous_action;
   int64_t to = column;
   for (int s = 0; s < unroll->num_spans; s++)
@@ -73,6 +72,13 @@ static void ref_gather_steps(struct device *d, const struct device_steps *steps,
   for (int64_t k = 0; k < unroll->depth; k++)
     memcpy(item(steps->observation, column - (k + 1) * N, pool->row_stride),
            item(pool->observation, unroll->before[k], pool->row_stride), pool->row_stride);
+}
+
+static void ref_gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
+                             const struct device_pool *pool, const struct device_unroll *unroll,
+                             int count, int length, int footprint) {
+  (void)d, (void)length, (void)footprint;
+  for (int k = 0; k < count; k++) gather_window(steps, N, column + k, pool, &unroll[k]);
 }
 
 #endif

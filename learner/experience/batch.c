@@ -25,6 +25,7 @@ struct train_batch *train_batch_create(struct device *device, int T, int N,
   batch->stamp = check_alloc(rows, sizeof(*batch->stamp));
   batch->depth = check_alloc((size_t)N, sizeof(*batch->depth));
   batch->window = check_alloc((size_t)N, sizeof(*batch->window));
+  batch->gather = device_share(device, (size_t)N * TRAIN_BATCH_ENTRY);
   batch->weight = device_share(device, (size_t)N * sizeof(float));
   batch->priority = device_share(device, (size_t)N * sizeof(float));
   return batch;
@@ -44,6 +45,7 @@ void train_batch_destroy(struct device *device, struct train_batch *batch) {
                     batch->reward,  batch->flags,  batch->state,           batch->next_state};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) device->ops->release(device, arrays[i]);
+  device_unshare(device, &batch->gather);
   device_unshare(device, &batch->weight);
   device_unshare(device, &batch->priority);
   free(batch->stamp);

@@ -40,6 +40,10 @@ struct train_batch {
                             footprint: as many are in history */
   struct window *window; /* (N) */
 
+  /* on both: what each gather reads, a block of `count` entries at `column` of N: unrolls, then the
+   * starts whose states go to state and to next_state */
+  struct device_shared gather;
+
   /* on both, (N) floats, of a source that replays */
   struct device_shared weight;   /* of each window's loss */
   struct device_shared priority; /* that the update gives each window */
@@ -51,6 +55,9 @@ struct train_batch *train_batch_create(struct device *device, int T, int N,
 /* It keeps next_state, too. Shapes: S > 0; 1 <= next_step <= T. */
 void train_batch_keep_next(struct device *device, struct train_batch *batch, int next_step);
 void train_batch_destroy(struct device *device, struct train_batch *batch);
+
+/* Bytes of an entry of `gather`. */
+enum { TRAIN_BATCH_ENTRY = sizeof(struct device_unroll) + 2 * sizeof(int32_t) };
 
 /* Its steps, as operations take them. */
 struct device_steps train_batch_steps(const struct train_batch *batch);

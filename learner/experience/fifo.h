@@ -1,8 +1,9 @@
 /* The source of on-policy batches: windows in the order in which they close, each used once.
- * Two batches: one open (inference gathers into it), one in use (the trainer). When the open one is
- * full and the other is free they swap roles.
+ * Two batches: one open (inference gathers into it), one in use (the trainer); or three, where the
+ * trainer holds two at a time. They take turns: when the open one is full and the next is free,
+ * that one is open.
  *
- * Inference waits while both are full, that is, while the trainer computes; that wait is the
+ * Inference waits while all are full, that is, while the trainer computes; that wait is the
  * back-pressure which bounds the policy lag. With drain it waits for every update. Both waits are
  * measured.
  * Upstream: learner/run_experience.c. Threads: as in source.h.
@@ -21,6 +22,7 @@ struct fifo_config {
                       counted; 0: never */
   bool synchronous; /* windows whose last step is older than the newest parameters are dropped too:
                        those that closed together with a batch that has just been trained on */
+  int lent_at_once; /* batches that the trainer may hold: 1, or 2; 0 counts as 1 */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL */
 };
 

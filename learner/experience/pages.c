@@ -59,8 +59,10 @@ static void create_rows(struct pages *pages) {
   size_t spare = (size_t)config->spare_rows;
   CHECK(rows + spare <= INT32_MAX, "%zu steps in pages: operations number rows by int32", rows);
   struct pages_rows *to = &pages->rows;
+  void *(*alloc_observations)(struct device *, size_t) =
+      config->spills ? ops->alloc_spilled : ops->alloc;
   to->pool = (struct device_pool){
-      .observation = ops->alloc(pages->device, (rows + spare) * shape->row_stride),
+      .observation = alloc_observations(pages->device, (rows + spare) * shape->row_stride),
       .record = ops->alloc(pages->device, rows * record),
       .row_stride = shape->row_stride,
       .record_bytes = record,

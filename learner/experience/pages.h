@@ -46,6 +46,7 @@ struct pages_config {
   int page_steps;          /* a multiple of stride */
   struct step_shape shape; /* footprint: below page_steps */
   enum pages_phase phase;
+  bool spills;      /* observations lie in memory of alloc_spilled */
   int spare_rows;   /* of observations behind those of the pages, for the caller */
   int stride;       /* steps between the starts of windows; 0: page_steps */
   int window_steps; /* T, at least stride; 0: page_steps */
@@ -128,12 +129,13 @@ int64_t pages_row(const struct pages *pages, const struct window *window, int t)
 /* Where the steps of such a window are, and the frames before it. */
 struct device_unroll pages_unroll(const struct pages *pages, const struct window *window);
 
-/* Copies a window that is not released, or pinned, into column `column` of the batch, previous
- * actions derived (start_action, then the actions themselves; none on first rows). device: the
- * calling thread's. Steps that are written later may have its rows once it is released or unpinned:
- * device operations that read them must be done by then, or given to the device that writes. */
+/* Copies windows (count) that are not released, or pinned, into the batch's columns from `column`
+ * on, previous actions derived (start_action, then the actions themselves; none on first rows).
+ * device: the calling thread's. What was gathered into these columns before must be done. Steps
+ * that are written later may have its rows once it is released or unpinned: device operations that
+ * read them must be done by then, or given to the device that writes. */
 void pages_gather(const struct pages *pages, struct device *device, struct train_batch *batch,
-                  int column, const struct window *window);
+                  int column, const struct window *windows, int count);
 /* The window needs its pages no longer. Once, before its life ends. */
 void pages_release(struct pages *pages, const struct window *window);
 

@@ -63,10 +63,11 @@ struct device_unroll pages_unroll(const struct pages *pages, const struct window
       .depth = config->shape.footprint ? pages->rows.start_depth[window->start] : 0,
       .previous_action = (const uint8_t *)pages->rows.start_action +
                          (size_t)window->start * (size_t)config->shape.action_bytes};
-  for (int k = 0; k < unroll.depth; k++) unroll.before[k] = row_before(pages, at, offset, k + 1);
+  for (int k = 0; k < unroll.depth; k++)
+    unroll.before[k] = (int32_t)row_before(pages, at, offset, k + 1);
   for (int left = config->window_steps + 1; left > 0; offset = 0) {
     int room = config->page_steps - offset, count = left < room ? left : room;
-    unroll.span[unroll.num_spans].row = (int64_t)at * config->page_steps + offset;
+    unroll.span[unroll.num_spans].row = at * config->page_steps + offset;
     unroll.span[unroll.num_spans++].count = count;
     left -= count;
     if (left > 0) at = pages->page[at].next.page;
@@ -81,33 +82,67 @@ static int32_t next_start(const struct pages *pages, const struct window *window
   return is_last ? pages->page[at].next.page * per_page : window->start + 1;
 }
 
-/* The state of a start, into a column of states (N, S). */
-static void gather_state(const struct pages *pages, struct device *device, real *states, int column,
-                         int32_t start) {
-  size_t S = (size_t)pages->config.shape.state_size;
-  device->ops->copy(device, device_at(device, states, (size_t)column * S),
-                    device_at(device, pages->rows.start_state, (size_t)start * S), S);
+/* The part of the batch's table that one gather reads. */
+struct entries {
+  struct device_unroll *unroll;
+  int32_t *start, *next_start;
+};
+
+static struct entries entries_at(void *table, int column, int count) {
+  struct entries entries;
+  entries.unroll = (struct device_unroll *)((char *)table + (size_t)column * TRAIN_BATCH_ENTRY);
+  entries.start = (int32_t *)(entries.unroll + count);
+  entries.next_start = entries.start + count;
+  return entries;
 }
 
-void pages_gather(const struct pages *pages, struct device *device, struct train_batch *batch,
-                  int column, const struct window *window) {
+/* All that the host knows of a window, and what the device will read of it. */
+static void enter_window(const struct pages *pages, struct train_batch *batch, int column,
+                         const struct window *window, const struct entries *entries, int k) {
+  entries->unroll[k] = pages_unroll(pages, window);
+  entries->start[k] = window->start;
+  entries->next_start[k] = batch->next_state ? next_start(pages, window) : -1;
+  gather_stamps(pages, batch, column, &entries->unroll[k]);
+  batch->depth[column] = entries->unroll[k].depth;
+  batch->window[column] = *window;
+}
+
+static void check_batch(const struct pages *pages, const struct train_batch *batch, int column,
+                        int count) {
   const struct pages_config *config = &pages->config;
   CHECK(batch->T == config->window_steps && same_shape(&batch->shape, &config->shape),
         "a batch of %d steps of %zu bytes, state of %d; windows of %d, %zu, %d", batch->T,
         batch->shape.row_stride, batch->shape.state_size, config->window_steps,
         config->shape.row_stride, config->shape.state_size);
-  CHECK(column >= 0 && column < batch->N, "column %d of %d", column, batch->N);
-  struct device_unroll unroll = pages_unroll(pages, window);
-  gather_stamps(pages, batch, column, &unroll);
-  batch->depth[column] = unroll.depth;
-  batch->window[column] = *window;
+  CHECK(column >= 0 && count > 0 && count <= batch->N - column, "%d columns from %d of %d", count,
+        column, batch->N);
+  CHECK(!batch->next_state || batch->next_step == config->stride, "windows every %d steps, not %d",
+        config->stride, batch->next_step);
+}
+
+/* The states of `count` starts, into the columns of states (N, S) from `column` on. */
+static void gather_states(const struct pages *pages, struct device *device, real *states,
+                          int column, const int32_t *start, int count) {
+  size_t S = (size_t)pages->config.shape.state_size;
+  device->ops->gather_rows(device, device_at(device, states, (size_t)column * S),
+                           pages->rows.start_state, start, count, S * device->ops->real_bytes);
+}
+
+void pages_gather(const struct pages *pages, struct device *device, struct train_batch *batch,
+                  int column, const struct window *windows, int count) {
+  check_batch(pages, batch, column, count);
+  struct entries entries = entries_at(batch->gather.host, column, count);
+  for (int k = 0; k < count; k++) enter_window(pages, batch, column + k, &windows[k], &entries, k);
+  struct entries read = entries_at(batch->gather.memory, column, count);
+  if (read.unroll != entries.unroll)
+    device->ops->upload_bytes(device, read.unroll, entries.unroll,
+                              (size_t)count * TRAIN_BATCH_ENTRY);
   struct device_steps steps = train_batch_steps(batch);
-  device->ops->gather_steps(device, &steps, batch->N, column, &pages->rows.pool, &unroll);
-  if (batch->state) gather_state(pages, device, batch->state, column, window->start);
-  if (!batch->next_state) return;
-  CHECK(batch->next_step == config->stride, "windows every %d steps, not %d", config->stride,
-        batch->next_step);
-  gather_state(pages, device, batch->next_state, column, next_start(pages, window));
+  device->ops->gather_steps(device, &steps, batch->N, column, &pages->rows.pool, read.unroll, count,
+                            batch->T + 1, pages->config.shape.footprint);
+  if (batch->state) gather_states(pages, device, batch->state, column, read.start, count);
+  if (batch->next_state)
+    gather_states(pages, device, batch->next_state, column, read.next_start, count);
 }
 
 /* ---- windows of a replay */

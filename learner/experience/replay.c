@@ -13,14 +13,19 @@
  * exactly where there is one; and at most that, so that sums stay finite. */
 static const double SMALLEST = 1e-6, LARGEST = 1e12;
 
+enum { MAX_LENT = 2 };
+
 struct replay {
   struct source source;        /* first: what others see of it */
   struct replay_config config; /* read-only after create, as are the pointers */
   struct device *gathering, *filing;
   struct pages *pages;
-  pthread_mutex_t *lock;      /* the pages' */
-  pthread_cond_t room, ready; /* inference waits for room, the trainer for windows */
-  struct train_batch *batch;  /* the trainer's while it is lent */
+  pthread_mutex_t *lock;               /* the pages' */
+  pthread_cond_t room, ready;          /* inference waits for room, the trainer for windows */
+  struct train_batch *batch[MAX_LENT]; /* the trainer's while they are lent */
+  int num_batches;
+  struct train_batch *pinned; /* the trainer's: its windows are, until `gathered`; NULL: none are */
+  uint64_t gathered;          /* mark of the gathering device */
   int64_t *leaf;              /* (N) of the batch, and what is set there: the trainer's */
   double *value;
   float *step_value, *step_best, *step_reward; /* (T+1) of a window that closes: inference's */
@@ -29,13 +34,14 @@ struct replay {
 
   /* guarded by lock */
   struct sum_tree *tree; /* a leaf for each start of the pages */
-  bool closed, started, lent;
+  bool closed, started;
+  int lent, first;           /* batches, and the oldest of them */
   bool draining;             /* inference waits in drain */
   double largest;            /* priority so far */
   int64_t inserted, sampled; /* windows */
   int64_t inserted_before;   /* sampling started */
   int64_t batches, late, not_finite;
-  int64_t taken_us;  /* when the trainer took its batch */
+  int64_t taken_us;  /* when the trainer took its newest batch */
   int64_t saving_us; /* when saving began; 0: it is not saved now */
   uint64_t filed;    /* mark of the filing device behind the windows in the tree */
   struct wait_time give_wait, take_wait;
@@ -178,8 +184,8 @@ static void draw_leaves(struct replay *replay) {
 }
 
 /* The weights correct for what is drawn too often: (n P)^-importance, over the batch's largest. */
-static void set_weights(struct replay *replay) {
-  float *weight = replay->batch->weight.host;
+static void set_weights(struct replay *replay, const struct train_batch *batch) {
+  float *weight = batch->weight.host;
   double least = INFINITY;
   for (int n = 0; n < replay->config.N; n++) {
     replay->value[n] = sum_tree_get(replay->tree, replay->leaf[n]);
@@ -197,11 +203,13 @@ static void measure_age(const struct replay *replay, const struct window *window
 }
 
 /* Draws a batch and pins its windows; inference may have room now. */
-static void sample(struct replay *replay) {
+static struct train_batch *sample(struct replay *replay) {
+  CHECK(replay->lent < replay->num_batches, "%d batches are lent", replay->lent);
+  struct train_batch *batch = replay->batch[(replay->first + replay->lent) % replay->num_batches];
   draw_leaves(replay);
-  set_weights(replay);
+  set_weights(replay, batch);
   for (int n = 0; n < replay->config.N; n++) {
-    struct window *window = &replay->batch->window[n];
+    struct window *window = &batch->window[n];
     CHECK(pages_find(replay->pages, (int32_t)replay->leaf[n], window),
           "the tree has a window at start %lld that is gone", (long long)replay->leaf[n]);
     pages_pin(replay->pages, window);
@@ -209,46 +217,51 @@ static void sample(struct replay *replay) {
   }
   replay->sampled += replay->config.N;
   replay->batches++;
-  replay->lent = true;
+  replay->lent++;
   replay->taken_us = clock_now_us();
   pthread_cond_signal(&replay->room);
-}
-
-static void unpin(struct replay *replay) {
-  pthread_mutex_lock(replay->lock);
-  for (int n = 0; n < replay->config.N; n++) pages_unpin(replay->pages, &replay->batch->window[n]);
-  pthread_mutex_unlock(replay->lock);
+  return batch;
 }
 
 /* Pages are pinned until the device has read them, not for as long as the trainer computes. */
-static void gather(struct replay *replay, uint64_t filed) {
-  struct train_batch *batch = replay->batch;
-  const struct device_ops *ops = replay->gathering->ops;
-  replay->filing->ops->wait(replay->filing, filed);
-  for (int n = 0; n < batch->N; n++) {
-    struct window window = batch->window[n];
-    pages_gather(replay->pages, replay->gathering, batch, n, &window);
-  }
-  batch->num_windows = batch->N;
-  device_shared_upload(replay->gathering, &batch->weight);
-  ops->wait(replay->gathering, ops->mark(replay->gathering));
-  unpin(replay);
+static void unpin(struct replay *replay) {
+  struct train_batch *batch = replay->pinned;
+  if (!batch) return;
+  replay->gathering->ops->wait(replay->gathering, replay->gathered);
+  pthread_mutex_lock(replay->lock);
+  for (int n = 0; n < replay->config.N; n++) pages_unpin(replay->pages, &batch->window[n]);
+  pthread_mutex_unlock(replay->lock);
+  replay->pinned = NULL;
 }
 
-static struct train_batch *take(struct source *source) {
+/* Where a second batch may be lent, the trainer has an update to start now, and what is behind it
+ * can wait: until the next take or release. */
+static void gather(struct replay *replay, struct train_batch *batch, uint64_t filed) {
+  const struct device_ops *ops = replay->gathering->ops;
+  ops->follow(replay->gathering, replay->filing, filed);
+  pages_gather(replay->pages, replay->gathering, batch, 0, batch->window, batch->N);
+  batch->num_windows = batch->N;
+  device_shared_upload(replay->gathering, &batch->weight);
+  replay->pinned = batch;
+  replay->gathered = ops->mark(replay->gathering);
+  if (replay->num_batches == 1) unpin(replay);
+}
+
+static struct train_batch *take(struct source *source, bool waits) {
   struct replay *replay = replay_of(source);
+  unpin(replay);
   pthread_mutex_lock(replay->lock);
-  while (!replay->closed && !may_sample(replay)) {
+  while (waits && !replay->closed && !may_sample(replay)) {
     wait_time_begin(&replay->take_wait);
     pthread_cond_wait(&replay->ready, replay->lock);
   }
-  wait_time_end(&replay->take_wait, replay->config.take_wait_us);
-  bool taken = !replay->closed;
-  if (taken) sample(replay);
+  if (waits) wait_time_end(&replay->take_wait, replay->config.take_wait_us);
+  bool taken = !replay->closed && may_sample(replay);
+  struct train_batch *batch = taken ? sample(replay) : NULL;
   uint64_t filed = replay->filed;
   pthread_mutex_unlock(replay->lock);
-  if (taken) gather(replay, filed);
-  return taken ? replay->batch : NULL;
+  if (batch) gather(replay, batch, filed);
+  return batch;
 }
 
 /* Windows that are still there get their new priorities. */
@@ -268,10 +281,12 @@ static void update_priorities(struct replay *replay, const struct train_batch *b
 
 static void release(struct source *source, struct train_batch *batch) {
   struct replay *replay = replay_of(source);
+  if (batch == replay->pinned) unpin(replay);
   pthread_mutex_lock(replay->lock);
-  CHECK(replay->lent && batch == replay->batch, "a batch that was not taken");
+  CHECK(replay->lent && batch == replay->batch[replay->first], "a batch that was not taken");
   update_priorities(replay, batch);
-  replay->lent = false;
+  replay->lent--;
+  replay->first = (replay->first + 1) % replay->num_batches;
   pthread_cond_signal(&replay->room);
   pthread_mutex_unlock(replay->lock);
 }
@@ -386,7 +401,8 @@ static struct source_counters counters(struct source *source) {
 static void destroy(struct source *source) {
   struct replay *replay = replay_of(source);
   pages_on_reuse(replay->pages, NULL, NULL);
-  train_batch_destroy(replay->gathering, replay->batch);
+  for (int i = 0; i < replay->num_batches; i++)
+    train_batch_destroy(replay->gathering, replay->batch[i]);
   sum_tree_destroy(replay->tree);
   pages_file_destroy(replay->file);
   pthread_cond_destroy(&replay->ready);
@@ -425,8 +441,12 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
                             .pages = pages,
                             .lock = pages_lock(pages)};
   size_t steps = (size_t)shape->window_steps + 1, N = (size_t)config->N;
-  replay->batch = train_batch_create(gathering, shape->window_steps, config->N, &shape->shape);
-  if (config->next_states) train_batch_keep_next(gathering, replay->batch, shape->stride);
+  replay->num_batches = config->lent_at_once ? config->lent_at_once : 1;
+  CHECK(replay->num_batches <= MAX_LENT, "%d batches lent at once", replay->num_batches);
+  for (int i = 0; i < replay->num_batches; i++) {
+    replay->batch[i] = train_batch_create(gathering, shape->window_steps, config->N, &shape->shape);
+    if (config->next_states) train_batch_keep_next(gathering, replay->batch[i], shape->stride);
+  }
   replay->tree = sum_tree_create(pages_num_starts(pages));
   replay->leaf = check_alloc(N, sizeof(*replay->leaf));
   replay->value = check_alloc(N, sizeof(*replay->value));

@@ -29,9 +29,10 @@ struct replay_config {
   struct td_priority_config priority; /* of a new window; its T steps follow the burn-in */
   bool next_states; /* a batch has the state that is stored at the next window's start, too */
   uint64_t seed;
-  bool lockstep; /* a batch is drawn only while inference waits in drain: the same windows each
+  int lent_at_once; /* batches that the trainer may hold: 1, or 2; 0 counts as 1 */
+  bool lockstep;    /* a batch is drawn only while inference waits in drain: the same windows each
                     time */
-  bool saves;    /* save and load will be called: memory for them is allocated */
+  bool saves;       /* save and load will be called: memory for them is allocated */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
   /* Of each window: NaN and infinity as the smallest priority; steps filed since its page was begun
    * when it was sampled. */

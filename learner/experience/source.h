@@ -3,8 +3,8 @@
  * in, first out, each window once), replay.c for the others.
  *
  * Upstream: serve/inference.h, train/trainer.h. Downstream: experience/pages.h.
- * Threads: give, drain: inference; take, release: trainer; save: trainer, and main once that has
- * ended; load: main, before the others start; close, counters: any. */
+ * Threads: give, flush, drain: inference; take, release: trainer; save: trainer, and main once that
+ * has ended; load: main, before the others start; close, counters: any. */
 #ifndef ACORN_LEARNER_EXPERIENCE_SOURCE_H
 #define ACORN_LEARNER_EXPERIENCE_SOURCE_H
 
@@ -44,13 +44,18 @@ struct source_ops {
    * closed). current_version: of the newest parameters. Returns true if this completed a batch. */
   bool (*give)(struct source *source, struct pages *pages, const struct window *window,
                int64_t current_version);
+  /* Behind the gives of an inference batch, before the next one's steps are placed: what was given
+   * may be copied by now only, in one operation, and is released then. NULL: nothing waits. */
+  void (*flush)(struct source *source, struct pages *pages);
   /* Waits until the trainer has taken and released everything that was complete. Returns at once
    * when closed. */
   void (*drain)(struct source *source);
-  /* The next batch; waits for it. What the trainer's device is given from now on reads it as it is.
-   * NULL once closed (a half-full batch is dropped). Owner: lent until release, by when what reads
-   * it is done, and its priorities are on the host. */
-  struct train_batch *(*take)(struct source *source);
+  /* The next batch; waits for it, or returns NULL where none is ready and it may not wait. What the
+   * trainer's device is given from now on reads it as it is. NULL once closed (a half-full batch is
+   * dropped). Owner: lent until release, by when what reads it is done, and its priorities are on
+   * the host. As many are lent at a time as the source was made for, 1 or 2; they are released in
+   * the order in which they were taken. */
+  struct train_batch *(*take)(struct source *source, bool waits);
   void (*release)(struct source *source, struct train_batch *batch);
   /* Ends every wait, now and later: gives drop, takes return NULL. */
   void (*close)(struct source *source);
@@ -71,11 +76,17 @@ static inline bool source_give(struct source *source, struct pages *pages,
                                const struct window *window, int64_t current_version) {
   return source->ops->give(source, pages, window, current_version);
 }
+static inline void source_flush(struct source *source, struct pages *pages) {
+  if (source->ops->flush) source->ops->flush(source, pages);
+}
 static inline void source_drain(struct source *source) {
   source->ops->drain(source);
 }
 static inline struct train_batch *source_take(struct source *source) {
-  return source->ops->take(source);
+  return source->ops->take(source, true);
+}
+static inline struct train_batch *source_try_take(struct source *source) {
+  return source->ops->take(source, false);
 }
 static inline void source_release(struct source *source, struct train_batch *batch) {
   source->ops->release(source, batch);

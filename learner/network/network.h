@@ -3,7 +3,7 @@
  *
  * A network is immutable after create and shared by all threads; what changes lives in the
  * parameters (one flat array, owned by the caller) and in a workspace (one per thread and use).
- * Upstream: learner/serve/inference.c, learner/train.
+ * Upstream: learner/serve/acting.h, learner/train.
  * Dimension letters: T steps, N sequences, A actions, H hidden size, P parameters, S reals of
  * recurrent state. */
 #ifndef ACORN_LEARNER_NETWORK_NETWORK_H

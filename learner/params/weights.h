@@ -1,9 +1,11 @@
-/* Parameter snapshots from the trainer to inference: crossing 3. Four buffers: one for each of two
- * readers, the newest, and one that nobody holds, for the trainer to write; so publishing waits for
- * its copy but never for a reader, and a reader never sees a half-applied update. (With three, two
- * readers of old snapshots beside an untaken newest one would leave nothing to write.)
- * Threads: weights_publish: trainer; weights_acquire, weights_release: any reader, at most two at a
- * time. */
+/* Parameter snapshots from the trainer to inference: crossing 3. Five buffers: one for each of two
+ * readers, the newest, and two that nobody holds, for the trainer to write, because it may start an
+ * update before it has finished the one before. So writing never waits for a reader, a reader never
+ * waits for the trainer's device, and never sees a half-applied update: a snapshot can be taken
+ * once its copy is done. (With fewer, two readers of old snapshots beside an untaken newest one
+ * would leave nothing to write.)
+ * Threads: weights_write, weights_announce, weights_publish: trainer; weights_acquire,
+ * weights_release: any reader, at most two at a time. */
 #ifndef ACORN_LEARNER_PARAMS_WEIGHTS_H
 #define ACORN_LEARNER_PARAMS_WEIGHTS_H
 
@@ -15,12 +17,19 @@ struct weights;
 struct weights *weights_create(struct device *device, size_t num_parameters);
 void weights_destroy(struct weights *weights);
 
-/* Copies P parameters into a free buffer and makes it the newest. Versions grow. `device`: the
- * caller's own. */
+/* Tells the device to copy P parameters into a free buffer. At most two are written and not
+ * announced. `device`: the caller's own, in both. */
+void weights_write(struct weights *weights, struct device *device, const real *parameters,
+                   int64_t version);
+/* Makes the oldest of those the newest snapshot, when its copy is done; waits for that. Versions
+ * grow. */
+void weights_announce(struct weights *weights, struct device *device);
+/* Both, when nothing else is written. */
 void weights_publish(struct weights *weights, struct device *device, const real *parameters,
                      int64_t version);
 
-/* The newest snapshot and its version; it stays unchanged until released. */
+/* The newest snapshot and its version; it stays unchanged until released, by when the
+ * reader's device is done with it. */
 const real *weights_acquire(struct weights *weights, int64_t *version);
 void weights_release(struct weights *weights, const real *parameters);
 

@@ -70,6 +70,12 @@ enum { MAX_METRICS = 96 };
   X(least_random, gauge, "train/episode_return_least_random",                                \
     "mean return of the last 100 episodes of the quarter of environments that explore least")
 
+/* Of a run on a device with memory of its own. */
+#define DEVICE_GAUGES(X)                                                                  \
+  X(bytes_up, counter, "device/bytes_up", "bytes from the host's memory to the device's") \
+  X(bytes_down, counter, "device/bytes_down", "bytes back")                               \
+  X(transfers, counter, "device/transfers", "transfers either way")
+
 /* Every histogram, by the place in struct run from which a part takes it: X(place, name, help). */
 #define HISTOGRAMS(X)                                                                           \
   X(inference_metrics.batch_rows, "batch/fill", "rows of an inference batch")                   \
@@ -96,12 +102,17 @@ struct gauges {
   GAUGES(MEMBER)
   REPLAY_GAUGES(MEMBER)
   EXPLORATION_GAUGES(MEMBER)
+  DEVICE_GAUGES(MEMBER)
 #undef MEMBER
   struct metric *term[LOSS_MAX_TERMS]; /* of the algorithm's losses */
 };
 
 static bool replays(const struct run *run) {
   return run->agent->pace == REPLAYED;
+}
+
+static bool has_own_memory(const struct run *run) {
+  return !run->inference_device->ops->unified;
 }
 
 void gauges_create(struct run *run) {
@@ -114,6 +125,9 @@ void gauges_create(struct run *run) {
   }
   if (run->agent->policy->action_values) {
     EXPLORATION_GAUGES(MAKE)
+  }
+  if (has_own_memory(run)) {
+    DEVICE_GAUGES(MAKE)
   }
 #undef MAKE
   const struct algorithm *algorithm = run->agent->algorithm;
@@ -171,6 +185,14 @@ static void fill_exploration(struct gauges *gauges, struct run *run) {
 }
 
 /* NaN where the system does not say. */
+static void fill_traffic(struct gauges *gauges, const struct run *run) {
+  struct device_traffic acting = device_traffic_read(run->inference_device);
+  struct device_traffic training = device_traffic_read(run->trainer_device);
+  metric_set_total(gauges->bytes_up, acting.bytes_up + training.bytes_up);
+  metric_set_total(gauges->bytes_down, acting.bytes_down + training.bytes_down);
+  metric_set_total(gauges->transfers, acting.transfers + training.transfers);
+}
+
 static double resident_bytes(void) {
   char text[128];
   int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -202,6 +224,7 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
   fill_training(gauges, run->agent->algorithm, trainer);
   if (run->source) fill_source(gauges, run);
   if (run->agent->policy->action_values) fill_exploration(gauges, run);
+  if (has_own_memory(run)) fill_traffic(gauges, run);
   struct leases_count count = leases_count(run->leases);
   struct batcher_counts batcher = batcher_counts(run->batcher);
   metric_set(gauges->envs, count.train_envs);

@@ -5,37 +5,24 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
-#include "learner/network/network.h"
-#include "learner/serve/memory.h"
+#include "learner/serve/acting.h"
 #include "learner/serve/reply.h"
 
-/* A batch between its launch and its finish, and what operations know of its rows. Arrays are
- * allocated for max_rows. */
+/* A batch between its launch and its finish. */
 struct flight {
-  struct row_batch *batch; /* NULL: none */
-  const real *params;      /* held until the finish */
-  int64_t version;         /* of these */
+  struct row_batch *batch;    /* NULL: none */
+  struct acting_batch acting; /* of the device */
+  const real *params;         /* held until the finish */
+  int64_t version;            /* of these */
   int64_t start_us;
-  bool ended; /* the run was over before: nothing more is filed */
-
-  struct memory_rows rows;
-  struct device_steps steps;       /* the rows, and what is chosen for them, for operations */
-  struct device_steps staging;     /* the batch's arrays on the device; NULL where it is unified */
-  struct device_shared action;     /* (rows, action_bytes) */
-  struct device_shared statistics; /* (rows, statistics); only brought to the host for a replay */
-  uint64_t chosen;                 /* mark behind the action's download */
-  struct device_shared filing;     /* (rows) the two that follow */
-  int32_t *place;                  /* row of the pool that the step goes to, or -1 */
-  int32_t *start;                  /* of the window that it begins, or -1 */
-  struct window *closed;           /* (rows) windows that the batch completes, in order of rows */
-  int num_closed, num_started;
+  bool ended;            /* the run was over before: nothing more is filed */
+  struct window *closed; /* (max_rows) windows that the batch completes, in order of rows */
+  int num_closed;
 };
 
 struct inference {
   struct inference_config config; /* read-only after create */
   struct device *device;
-  const struct network *network;
-  struct device_inputs inputs;
   struct weights *weights;
   struct batcher *batcher;
   struct pages *pages;
@@ -45,8 +32,8 @@ struct inference {
   struct inference_metrics metrics;
 
   struct memory *memory;
-  float *epsilon; /* (training slots, at least one) of exploration that never changes */
-  struct network_workspace *workspace;
+  struct acting acting;
+  float *epsilon;   /* (training slots, at least one) of exploration that never changes */
   uint32_t batches; /* number of the newest, for its noise */
   int64_t version;  /* of the parameters that were used last */
 
@@ -59,37 +46,30 @@ struct inference {
 
 /* ---- create */
 
-static void create_flight(struct inference *self, struct flight *flight) {
-  const struct step_shape *shape = &self->config.shape;
-  struct device *device = self->device;
-  const struct device_ops *ops = device->ops;
-  size_t rows = (size_t)self->config.max_rows;
-  flight->rows = memory_rows_create(self->memory, self->config.max_rows);
-  if (!ops->unified)
-    flight->staging =
-        (struct device_steps){.observation = ops->alloc(device, rows * shape->row_stride),
-                              .reward = ops->alloc(device, rows * sizeof(float)),
-                              .flags = ops->alloc(device, rows)};
-  flight->statistics = device_share(device, rows * (size_t)shape->statistics * sizeof(float));
-  flight->steps.statistics = flight->statistics.memory;
-  flight->action = device_share(device, rows * (size_t)shape->action_bytes);
-  flight->steps.action = flight->action.memory;
-  flight->filing = device_share(device, 2 * rows * sizeof(int32_t));
-  flight->place = flight->filing.host;
-  flight->start = flight->place + rows;
-  flight->closed = check_alloc(rows, sizeof(*flight->closed));
+static void create_flight(const struct inference *self, struct flight *flight) {
+  acting_batch_init(&self->acting, &flight->acting);
+  flight->closed = check_alloc((size_t)self->config.max_rows, sizeof(*flight->closed));
 }
 
-static void destroy_flight(struct inference *self, struct flight *flight) {
-  const struct device_ops *ops = self->device->ops;
-  void *arrays[] = {flight->staging.observation, flight->staging.reward, flight->staging.flags};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) ops->release(self->device, arrays[i]);
-  device_unshare(self->device, &flight->action);
-  device_unshare(self->device, &flight->statistics);
-  device_unshare(self->device, &flight->filing);
-  memory_rows_destroy(self->memory, &flight->rows);
+static void destroy_flight(const struct inference *self, struct flight *flight) {
+  acting_batch_deinit(&self->acting, &flight->acting);
   free(flight->closed);
+}
+
+static void init_acting(struct inference *self, const struct network *network,
+                        const struct device_inputs *inputs) {
+  const struct inference_config *config = &self->config;
+  self->acting = (struct acting){.device = self->device,
+                                 .network = network,
+                                 .policy = config->policy,
+                                 .inputs = *inputs,
+                                 .shape = config->shape,
+                                 .memory = self->memory,
+                                 .pages = self->pages,
+                                 .keeps_trail = self->rows && self->rows->trail,
+                                 .seed = config->seed,
+                                 .max_rows = config->max_rows};
+  acting_init(&self->acting);
 }
 
 struct inference *inference_create(const struct inference_config *config, struct device *device,
@@ -101,8 +81,6 @@ struct inference *inference_create(const struct inference_config *config, struct
   struct inference *self = check_alloc(1, sizeof(*self));
   *self = (struct inference){.config = *config,
                              .device = device,
-                             .network = network,
-                             .inputs = *inputs,
                              .weights = weights,
                              .batcher = batcher,
                              .pages = pages,
@@ -126,7 +104,7 @@ struct inference *inference_create(const struct inference_config *config, struct
   self->epsilon = check_alloc((size_t)config->num_train_slots + 1, sizeof(*self->epsilon));
   for (int slot = 0; slot <= config->num_train_slots; slot++)
     self->epsilon[slot] = exploration_epsilon(&config->exploration, slot, 0);
-  self->workspace = network_workspace_create(network, device, config->max_rows, false);
+  init_acting(self, network, inputs);
   CHECK(config->running >= 0 && config->running <= BATCHER_MAX_RUNNING, "%d batches at a time",
         config->running);
   self->num_flights = config->running ? config->running : 1;
@@ -139,7 +117,7 @@ void inference_destroy(struct inference *self) {
   CHECK(self->running == 0, "%d batches were not finished", self->running);
   self->device->ops->finish(self->device);
   for (int i = 0; i < self->num_flights; i++) destroy_flight(self, &self->flight[i]);
-  network_workspace_destroy(self->workspace);
+  acting_deinit(&self->acting);
   memory_destroy(self->memory);
   free(self->epsilon);
   free(self);
@@ -150,15 +128,16 @@ void inference_destroy(struct inference *self) {
 /* The newest parameters, which stay as they are until the batch is finished. */
 static void take_newest_parameters(struct inference *self, struct flight *flight) {
   flight->params = weights_acquire(self->weights, &flight->version);
-  if (flight->version == self->version) return;
-  self->device->ops->weights_changed(self->device);
+  if (flight->version == self->version && flight->params == self->acting.given) return;
+  acting_set_params(&self->acting, flight->params);
   self->version = flight->version;
 }
 
 /* A newer life of the slot enters with the same batch: rows of the older one lose their slot. */
 static void forget_rows(const struct inference *self, const struct flight *flight, int slot) {
   for (int row = 0; row < flight->batch->num_rows; row++)
-    if (flight->rows.slot[row] == slot) memory_clear_row(self->memory, &flight->rows, row);
+    if (flight->acting.rows.slot[row] == slot)
+      memory_clear_row(self->memory, &flight->acting.rows, row);
 }
 
 /* The share of random actions; without exploration none is asked for. */
@@ -187,63 +166,63 @@ static void enter_segment(struct inference *self, const struct flight *flight,
       if (trained) pages_begin_life(self->pages, slot, segment->life);
     }
     if (life == MEMORY_OLD_LIFE || flags & STEP_ABSENT) continue;
-    memory_enter_row(self->memory, &flight->rows, row, slot, flags, greedy);
-    flight->rows.epsilon[row] = epsilon_of(self, segment, slot);
+    memory_enter_row(self->memory, &flight->acting.rows, row, slot, flags, greedy);
+    flight->acting.rows.epsilon[row] = epsilon_of(self, segment, slot);
   }
 }
 
 static void enter_rows(struct inference *self, const struct flight *flight) {
   const struct row_batch *batch = flight->batch;
-  for (int row = 0; row < batch->num_rows; row++)
-    memory_clear_row(self->memory, &flight->rows, row);
+  for (int row = 0; row < flight->acting.B; row++)
+    memory_clear_row(self->memory, &flight->acting.rows, row);
   for (int i = 0; i < batch->num_segments; i++)
     if (!batch->segment[i].dead) enter_segment(self, flight, &batch->segment[i]);
 }
 
-/* The batch's arrays, where operations can read them. */
-static void stage_rows(const struct inference *self, struct flight *flight) {
+/* The step may begin a window, or close one, or both. Returns its row. */
+static int64_t place_at_boundary(struct inference *self, struct flight *flight, int row, int slot) {
+  struct pages_place place = pages_append(self->pages, slot);
+  if (place.start >= 0) {
+    flight->acting.rows.start[row] = place.start;
+    flight->acting.begins_windows = true;
+    self->rows->start_depth[place.start] = self->memory->depth[slot];
+  }
+  if (place.closes_window) flight->closed[flight->num_closed++] = place.window;
+  return place.row;
+}
+
+static void place_segment(struct inference *self, struct flight *flight,
+                          const struct batch_segment *segment) {
+  const uint8_t *flags = flight->batch->flags;
+  for (int row = segment->first_row; row < segment->first_row + segment->num_rows; row++) {
+    int slot = flight->acting.rows.slot[row];
+    if (slot < 0) continue;
+    int64_t to = pages_try_append(self->rows, slot);
+    if (to < 0) to = place_at_boundary(self, flight, row, slot);
+    flight->acting.rows.place[row] = (int32_t)to;
+    self->rows->stamp[to] = step_stamp(flight->version, flags[row]);
+  }
+}
+
+/* Finds places in the pages for the rows that training gets. */
+static void place_rows(struct inference *self, struct flight *flight) {
   const struct row_batch *batch = flight->batch;
-  size_t rows = (size_t)batch->num_rows;
-  struct device_steps *steps = &flight->steps, *staging = &flight->staging;
-  steps->observation = device_stage(self->device, staging->observation, batch->observation,
-                                    rows * self->config.shape.row_stride);
-  steps->reward =
-      device_stage(self->device, staging->reward, batch->reward, rows * sizeof(*batch->reward));
-  steps->flags = device_stage(self->device, staging->flags, batch->flags, rows);
+  const struct memory_rows *rows = &flight->acting.rows;
+  flight->num_closed = 0;
+  for (int row = 0; row < flight->acting.B; row++) rows->place[row] = rows->start[row] = -1;
+  if (!self->pages || flight->ended) return;
+  for (int i = 0; i < batch->num_segments; i++)
+    if (!batch->segment[i].dead && !batch->segment[i].eval)
+      place_segment(self, flight, &batch->segment[i]);
 }
 
 /* Noise of the batch's own, other than that of any update; none where nothing is trained. */
-static void draw_noise(struct inference *self) {
+static void choose_actions(struct inference *self, struct flight *flight) {
   const uint32_t OF_INFERENCE = 0x80000000u;
   struct network_noise noise = {self->pages != NULL, self->config.seed,
                                 OF_INFERENCE | ++self->batches};
-  if (self->config.policy->action_values) network_set_noise(self->workspace, &noise);
-}
-
-/* Forward, then an action and its statistics for every row. */
-static void choose_actions(struct inference *self, struct flight *flight) {
-  int B = flight->batch->num_rows;
-  struct device_inputs inputs = self->inputs;
-  inputs.observation = flight->steps.observation;
-  inputs.reward = flight->steps.reward;
-  inputs.flags = flight->steps.flags;
-  memory_rows_begin(self->memory, &flight->rows, &inputs, self->config.seed, B);
-  draw_noise(self);
-  struct network_outputs out;
-  network_forward(self->workspace, &out, flight->rows.state_out, flight->params, &inputs,
-                  flight->rows.state_in, 1, B);
-  struct policy_rows rows = {
-      .uniform = flight->rows.uniform,
-      .epsilon = device_shared_at(&flight->rows.block, flight->rows.epsilon)};
-  self->config.policy->choose(self->device, flight->steps.action, flight->steps.statistics, &out,
-                              &rows, B);
-  device_shared_download(self->device, &flight->action,
-                         (size_t)B * (size_t)self->config.shape.action_bytes);
-  if (self->rows && self->rows->trail)
-    device_shared_download(self->device, &flight->statistics,
-                           (size_t)B * (size_t)self->config.shape.statistics * sizeof(float));
-  flight->chosen = self->device->ops->mark(self->device);
-  memory_rows_end(self->memory, &flight->rows, flight->steps.observation, B);
+  acting_choose(&self->acting, &flight->acting, flight->batch,
+                self->config.policy->action_values ? &noise : NULL);
 }
 
 void inference_launch(struct inference *self, struct row_batch *batch) {
@@ -257,90 +236,67 @@ void inference_launch(struct inference *self, struct row_batch *batch) {
   /* A target that is reached here ends the run, and training with it: nothing more is filed. */
   flight->ended = self->config.lockstep && inference_ended(self);
   take_newest_parameters(self, flight);
+  acting_begin(&self->acting, &flight->acting, batch->num_rows);
   enter_rows(self, flight);
-  stage_rows(self, flight);
+  place_rows(self, flight);
   choose_actions(self, flight);
+  if (self->device->ops->asynchronous) acting_file(&self->acting, &flight->acting);
 }
 
 /* ---- finish */
 
 static const uint8_t *action_of(const struct inference *self, const struct flight *flight,
                                 int row) {
-  return (const uint8_t *)flight->action.host +
+  return (const uint8_t *)flight->acting.action.host +
          (size_t)row * (size_t)self->config.shape.action_bytes;
 }
 
 /* What a replay reads of the step on the host. */
-static void leave_trail(const struct inference *self, const struct flight *flight, int row,
-                        int64_t to) {
+static void leave_trail(const struct inference *self, const struct flight *flight, int row) {
   int statistics = self->config.shape.statistics;
-  float *trail = self->rows->trail + to * (1 + statistics);
+  float *trail = self->rows->trail + flight->acting.rows.place[row] * (int64_t)(1 + statistics);
   trail[0] = flight->batch->reward[row];
-  memcpy(trail + 1, (const float *)flight->statistics.host + (size_t)row * (size_t)statistics,
+  memcpy(trail + 1,
+         (const float *)flight->acting.statistics.host + (size_t)row * (size_t)statistics,
          (size_t)statistics * sizeof(*trail));
 }
 
-/* The step may begin a window, or close one, or both. Returns its row. */
-static int64_t place_at_boundary(struct inference *self, struct flight *flight, int row, int slot) {
-  struct pages_place place = pages_append(self->pages, slot);
-  if (place.start >= 0) {
-    flight->start[row] = place.start;
-    flight->num_started++;
-    self->rows->start_depth[place.start] = self->memory->depth[slot];
-  }
-  if (place.closes_window) flight->closed[flight->num_closed++] = place.window;
-  return place.row;
-}
-
-/* Finds places for the segment's rows, and lets their slots move on. Returns the number of steps
- * that needed an action. */
-static int64_t place_segment(struct inference *self, struct flight *flight,
+/* Lets the slots of the segment's rows move on. Returns the number of steps that needed an
+ * action. */
+static int64_t leave_segment(struct inference *self, const struct flight *flight,
                              const struct batch_segment *segment) {
-  const bool trained = self->pages && !segment->eval;
   const uint8_t *flags = flight->batch->flags;
   int64_t steps = 0;
   for (int row = segment->first_row; row < segment->first_row + segment->num_rows; row++) {
-    int slot = flight->rows.slot[row];
+    int slot = flight->acting.rows.slot[row];
     /* A newer life of the slot may have entered with a batch that was launched since. */
     if (slot < 0 || self->memory->life[slot] != segment->life) continue;
     steps += !(flags[row] & STEP_TRUNCATED);
-    if (trained) {
-      int64_t to = pages_try_append(self->rows, slot);
-      if (to < 0) to = place_at_boundary(self, flight, row, slot);
-      flight->place[row] = (int32_t)to;
-      self->rows->stamp[to] = step_stamp(flight->version, flags[row]);
-      if (self->rows->trail) leave_trail(self, flight, row, to);
-    }
+    if (self->acting.keeps_trail && !segment->eval) leave_trail(self, flight, row);
     memory_leave(self->memory, slot, action_of(self, flight, row));
   }
   return !segment->eval || self->config.count_eval_steps ? steps : 0;
 }
 
-static int64_t place_rows(struct inference *self, struct flight *flight) {
+static int64_t leave_rows(struct inference *self, const struct flight *flight) {
   const struct row_batch *batch = flight->batch;
   int64_t steps = 0;
-  flight->num_closed = flight->num_started = 0;
-  for (int row = 0; row < batch->num_rows; row++) flight->place[row] = flight->start[row] = -1;
+  if (flight->ended) return 0;
   for (int i = 0; i < batch->num_segments; i++)
-    if (!batch->segment[i].dead) steps += place_segment(self, flight, &batch->segment[i]);
+    if (!batch->segment[i].dead) steps += leave_segment(self, flight, &batch->segment[i]);
   return steps;
 }
 
-/* Steps into their places; then windows that are complete go to training. */
-static void file_rows(struct inference *self, const struct flight *flight) {
-  int B = flight->batch->num_rows;
-  const struct device_shared *filing = &flight->filing;
-  device_shared_upload(self->device, filing);
-  pages_write(self->pages, device_shared_at(filing, flight->place), &flight->steps, B);
-  if (flight->num_started)
-    pages_write_starts(self->pages, device_shared_at(filing, flight->start),
-                       device_shared_at(&flight->rows.block, flight->rows.previous_action),
-                       flight->rows.state_in, B);
+/* Windows that are complete go to training; a newer life, which may have entered since the launch,
+ * has dropped those of its slot. */
+static void give_windows(struct inference *self, const struct flight *flight) {
   for (int i = 0; i < flight->num_closed; i++) {
-    bool full =
-        source_give(self->source, self->pages, &flight->closed[i], weights_version(self->weights));
+    const struct window *window = &flight->closed[i];
+    if (self->memory->life[window->slot] != window->life) continue;
+    bool full = source_give(self->source, self->pages, window, weights_version(self->weights));
     if (full && self->config.waits_for_updates) source_drain(self->source);
   }
+  source_flush(self->source, self->pages);
 }
 
 static void measure(struct inference *self, const struct flight *flight, int64_t answered_us) {
@@ -367,16 +323,18 @@ void inference_finish(struct inference *self) {
   CHECK(self->running > 0, "no batch runs");
   struct flight *flight = oldest(self);
   struct row_batch *batch = flight->batch;
-  self->device->ops->wait(self->device, flight->chosen);
+  self->device->ops->wait(self->device, flight->acting.chosen);
   weights_release(self->weights, flight->params);
 
   int64_t answered_us = clock_now_us();
   batcher_stepping(self->batcher, batch, answered_us);
-  reply_actions(batch, flight->action.host, (size_t)self->config.shape.action_bytes);
+  reply_actions(batch, flight->acting.action.host, (size_t)self->config.shape.action_bytes);
   measure(self, flight, answered_us);
 
-  int64_t steps = flight->ended ? 0 : place_rows(self, flight);
-  if (self->pages && !flight->ended) file_rows(self, flight);
+  /* Where operations run in the call they come behind the answers. */
+  if (!self->device->ops->asynchronous) acting_file(&self->acting, &flight->acting);
+  int64_t steps = leave_rows(self, flight);
+  if (self->pages) give_windows(self, flight);
   flight->batch = NULL;
   self->running--;
   batcher_recycle(self->batcher, batch);

@@ -58,10 +58,10 @@ void memory_destroy(struct memory *memory) {
 
 /* ---- rows */
 
-/* Takes so many bytes of the block, aligned for vectors; *offset moves on. The block is NULL while
- * it is being measured. */
+/* Takes so many bytes of the block, aligned for any operation; *offset moves on. The block is NULL
+ * while it is being measured. */
 static void *part(uint8_t *block, size_t *offset, size_t bytes) {
-  enum { ALIGNMENT = 64 };
+  enum { ALIGNMENT = 16 };
   void *at = block ? block + *offset : NULL;
   *offset += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   return at;
@@ -82,6 +82,10 @@ static size_t lay_out(struct memory_rows *rows, uint8_t *block, size_t n,
     rows->frame = part(block, &offset, n * footprint * sizeof(*rows->frame));
     rows->ring = part(block, &offset, n * sizeof(*rows->ring));
   }
+  rows->place = part(block, &offset, n * sizeof(*rows->place));
+  rows->start = part(block, &offset, n * sizeof(*rows->start));
+  rows->reward = part(block, &offset, n * sizeof(*rows->reward));
+  rows->flags = part(block, &offset, n);
   return offset;
 }
 
@@ -91,12 +95,16 @@ struct memory_rows memory_rows_create(const struct memory *memory, int rows) {
   size_t n = (size_t)rows, state = n * (size_t)shape->state_size * device->ops->real_bytes;
   struct memory_rows out = {.uniform = device->ops->alloc(device, n * sizeof(*out.uniform))};
   out.block = device_share(device, lay_out(&out, NULL, n, shape));
-  lay_out(&out, out.block.host, n, shape);
+  memory_rows_lay_out(memory, &out, rows);
   if (state) {
     out.state_in = device->ops->alloc(device, state);
     out.state_out = device->ops->alloc(device, state);
   }
   return out;
+}
+
+void memory_rows_lay_out(const struct memory *memory, struct memory_rows *rows, int count) {
+  rows->used = lay_out(rows, rows->block.host, (size_t)count, &memory->config.shape);
 }
 
 void memory_rows_destroy(const struct memory *memory, struct memory_rows *rows) {
@@ -181,7 +189,7 @@ void memory_rows_begin(const struct memory *memory, const struct memory_rows *ro
                        struct device_inputs *inputs, uint64_t seed, int B) {
   const struct device_ops *ops = memory->device->ops;
   const struct device_shared *block = &rows->block;
-  device_shared_upload(memory->device, block);
+  if (!ops->unified) ops->upload_bytes(memory->device, block->memory, block->host, rows->used);
   struct device_draws draws = {.environment = device_shared_at(block, rows->environment),
                                .life = device_shared_at(block, rows->life),
                                .step = device_shared_at(block, rows->step),

@@ -5,7 +5,7 @@
  *
  * States and frames are on the device, where a batch reads and writes all of its rows by one
  * operation each (memory_rows_begin, memory_rows_end); everything else is on the host.
- * Upstream: serve/inference.c, deploy/watch/chooser.c. Downstream: experience/pages.h.
+ * Upstream: serve/acting.c, deploy/watch/chooser.c. Downstream: experience/pages.h.
  * Thread: one, inference. */
 #ifndef ACORN_LEARNER_SERVE_MEMORY_H
 #define ACORN_LEARNER_SERVE_MEMORY_H
@@ -43,6 +43,7 @@ struct memory {
 /* The rows of a batch. What the host writes of them goes to the device together. */
 struct memory_rows {
   struct device_shared block; /* the arrays that follow: (rows) unless noted */
+  size_t used;                /* bytes of the block */
   int32_t *slot;              /* that the row is of; -1: none (dead, absent, of an old life, or a
                                  hole): it changes nothing that is remembered */
   uint8_t *previous_action;   /* (rows, action_bytes) */
@@ -51,6 +52,11 @@ struct memory_rows {
   float *epsilon;                      /* of its action; the caller's to write, 0 until then */
   int32_t *frame; /* (rows, footprint) rows of history; NULL when footprint = 0, as the next */
   int32_t *ring;  /* row of history that the observation goes to; -1: none */
+  /* The caller's, to go along with them: */
+  int32_t *place; /* row of the pages that the step goes to, or -1 */
+  int32_t *start; /* of the window that it begins, or -1 */
+  float *reward;  /* and what the environment sent with it */
+  uint8_t *flags;
 
   /* on the device */
   float *uniform;
@@ -65,6 +71,9 @@ int memory_spare_rows(int num_slots, const struct step_shape *shape);
 
 struct memory_rows memory_rows_create(const struct memory *memory, int rows);
 void memory_rows_destroy(const struct memory *memory, struct memory_rows *rows);
+/* Moves the arrays together for `count` rows, at most as many as it was created with, so that an
+ * upload takes no more than these. What they held is lost. */
+void memory_rows_lay_out(const struct memory *memory, struct memory_rows *rows, int count);
 
 enum memory_life { MEMORY_SAME_LIFE, MEMORY_NEW_LIFE, MEMORY_OLD_LIFE };
 

@@ -21,6 +21,7 @@ struct trainer {
   struct weights *weights;
   struct progress *progress;
   pthread_t thread;
+  int64_t busy_since_us; /* trainer's: since when the update that runs is the oldest */
 
   _Atomic int save_state; /* enum save_state: the buffer is the trainer's until FILLED, then main's
                              until NONE */
@@ -110,16 +111,15 @@ static void report(struct trainer *trainer, const struct update_stats *stats, in
   else
     trainer->report.error = *error;
   trainer->report.status = status;
-  trainer->report.updates = update_version(trainer->update);
+  trainer->report.updates = update_version(trainer->update) - update_running(trainer->update);
   trainer->report.trained_steps = trainer->counter[TRAINER_TRAINED_STEPS];
   trainer->report.compute_us += compute_us;
   pthread_mutex_unlock(&trainer->lock);
 }
 
-/* The age of a window is that of its first step. */
-static void measure(const struct trainer *trainer, const struct train_batch *batch,
+/* The age of a window is that of its first step. version: of the parameters before the update. */
+static void measure(const struct trainer *trainer, const struct train_batch *batch, int64_t version,
                     int64_t compute_us) {
-  int64_t version = update_version(trainer->update) - 1;
   metric_observe(trainer->config.update_us, (double)compute_us);
   for (int n = 0; n < batch->N; n++) {
     int64_t acted = step_stamp_version(*train_batch_stamp(batch, 0, n));
@@ -127,35 +127,73 @@ static void measure(const struct trainer *trainer, const struct train_batch *bat
   }
 }
 
-/* The statistics are read when all of the update has been started, and the parameters have been
- * published: nothing waits for the device in between. */
-static enum status train(struct trainer *trainer, const struct train_batch *batch) {
-  struct update_stats stats;
-  struct error error;
-  int64_t start_us = clock_now_us();
+/* Nothing waits for the device here. */
+static void start_update(struct trainer *trainer, const struct train_batch *batch) {
+  if (update_running(trainer->update) == 0) trainer->busy_since_us = clock_now_us();
   update_start(trainer->update, batch, progress_steps(trainer->progress));
-  publish(trainer);
-  enum status status = update_finish(trainer->update, &stats, &error);
-  if (status == STATUS_OK) trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
-  int64_t compute_us = clock_now_us() - start_us;
-  report(trainer, &stats, compute_us, status, &error);
-  if (status != STATUS_OK) return status;
-  measure(trainer, batch, compute_us);
-  return STATUS_OK;
+  weights_write(trainer->weights, trainer->device, update_parameters(trainer->update),
+                update_version(trainer->update));
 }
 
+/* The oldest update that runs, of that batch; its parameters are there for inference now. */
+static enum status finish_update(struct trainer *trainer, const struct train_batch *batch) {
+  struct update_stats stats;
+  struct error error;
+  int64_t version = update_version(trainer->update) - update_running(trainer->update);
+  enum status status = update_finish(trainer->update, &stats, &error);
+  weights_announce(trainer->weights, trainer->device);
+  if (status == STATUS_OK) trainer->counter[TRAINER_TRAINED_STEPS] += stats.steps;
+  int64_t now_us = clock_now_us(), compute_us = now_us - trainer->busy_since_us;
+  trainer->busy_since_us = now_us;
+  report(trainer, &stats, compute_us, status, &error);
+  if (status == STATUS_OK) measure(trainer, batch, version, compute_us);
+  return status;
+}
+
+/* A checkpoint, or images, can be taken only where no other update runs. */
+static bool needs_border(const struct trainer *trainer) {
+  bool images = trainer->images && trainer->saved_images.count == 0;
+  return images || atomic_load(&trainer->save_state) == SAVE_REQUESTED;
+}
+
+/* Finishes the batch's update, and gives the batch back. */
+static enum status complete(struct trainer *trainer, struct train_batch *batch) {
+  enum status status = finish_update(trainer, batch);
+  bool is_border = update_running(trainer->update) == 0;
+  bool filled = status == STATUS_OK && is_border && fill_if_requested(trainer, batch);
+  source_release(trainer->source, batch);
+  if (filled) announce_save(trainer);
+  return status;
+}
+
+/* An update behind one that was skipped was skipped, too; the first one's error is the run's. */
+static void abandon(struct trainer *trainer, struct train_batch *batch) {
+  struct update_stats stats;
+  struct error error;
+  (void)!update_finish(trainer->update, &stats, &error);
+  weights_announce(trainer->weights, trainer->device);
+  source_release(trainer->source, batch);
+}
+
+/* Where updates may overlap the next one is started before the one that runs has been finished, so
+ * that the device always has work, if there is a batch for it. */
 static void *run(void *argument) {
   struct trainer *trainer = argument;
   thread_computes();
-  struct train_batch *batch;
+  struct train_batch *running = NULL, *next;
   enum status status = STATUS_OK;
-  while (status == STATUS_OK && (batch = source_take(trainer->source))) {
-    status = train(trainer, batch);
-    bool filled = status == STATUS_OK && fill_if_requested(trainer, batch);
-    trainer->device->ops->finish(trainer->device);
-    source_release(trainer->source, batch);
-    if (filled) announce_save(trainer);
+  while (status == STATUS_OK) {
+    bool overlaps = running && trainer->config.overlaps && !needs_border(trainer) &&
+                    update_may_overlap(trainer->update);
+    next = running && !overlaps ? NULL
+           : running            ? source_try_take(trainer->source)
+                                : source_take(trainer->source);
+    if (!running && !next) break;
+    if (next) start_update(trainer, next);
+    if (running) status = complete(trainer, running);
+    running = next;
   }
+  if (running) abandon(trainer, running);
   if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);
   return NULL;
 }

@@ -33,7 +33,10 @@ struct trainer_config {
   void *saver;
   struct metric *lag_updates; /* of each window: the age of its first step; may be NULL */
   struct metric *update_us;   /* the time that each update took; may be NULL */
-  bool images;                /* the network reads an image: trainer_images shows some */
+  /* On an asynchronous device an update may be started before the one before it is finished. The
+   * source lends two batches at once. */
+  bool overlaps;
+  bool images; /* the network reads an image: trainer_images shows some */
 };
 
 struct trainer;

@@ -5,11 +5,29 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "learner/device/recorded.h"
 #include "learner/train/entropy.h"
 #include "learner/train/optimizer.h"
 #include "learner/train/reduction.h"
 #include "learner/train/state.h"
 #include "learner/train/update_stats.h"
+
+enum { MAX_FLIGHTS = 4 };
+
+/* What each batch of the source has of its own: the update after it may be started before it has
+ * been finished, and what is recorded reads and writes these addresses. */
+struct flight {
+  const struct train_batch *batch;
+  struct device_shared schedule; /* struct device_schedule */
+  struct device_shared frame;    /* (T+1, N, stack - 1), NULL where frames are not stacked */
+  void *scalars; /* memory of alloc_host: the loss's sums, then the gradient's norm, in reals */
+  struct recorded recorded;
+
+  /* of its newest update */
+  struct schedule in_force;
+  double lag_updates;
+  uint64_t mark; /* when the scalars are there, and the priorities */
+};
 
 struct update {
   /* read-only after create */
@@ -23,21 +41,14 @@ struct update {
   struct train_state state;
   void *learner; /* the algorithm's own */
 
-  struct device_schedule *host_schedule; /* memory of alloc_host, and its copy on the device */
-  struct device_schedule *schedule;
-
-  /* The update that was started and whose statistics nobody has read yet. */
-  struct {
-    bool started;
-    struct schedule schedule;
-    double lag_updates;
-    void *scalars; /* memory of alloc_host: the loss's sums, then the gradient's norm, in reals */
-    uint64_t mark; /* when they are there */
-  } flight;
+  struct flight flight[MAX_FLIGHTS];
+  int num_flights;
+  struct flight *running[UPDATE_MAX_RUNNING]; /* started and not finished, the oldest first */
+  int num_running;
 
   /* device memory of one step */
   real *gradient; /* (P + sums + 1): the gradient, the loss's sums, the gradient's norm */
-  struct device_shared frame; /* (T+1, N, stack - 1), NULL where frames are not stacked */
+  real *failed;   /* (1) not finite once an update was skipped: then all that follow are */
 };
 
 /* ---- create */
@@ -99,13 +110,26 @@ static void make_learner(struct update *update) {
   update->learner = update->algorithm->create(&learning);
   size_t numbers = update->state.P + (size_t)update->algorithm->num_sums + 1;
   update->gradient = ops->alloc(update->device, numbers * ops->real_bytes);
-  update->host_schedule = ops->alloc_host(update->device, sizeof(*update->host_schedule));
-  update->schedule = ops->alloc(update->device, sizeof(*update->schedule));
-  update->flight.scalars = ops->alloc_host(update->device, (LOSS_MAX_SUMS + 1) * ops->real_bytes);
+  update->failed = ops->alloc(update->device, ops->real_bytes);
+}
+
+static void init_flight(struct update *update, struct flight *flight,
+                        const struct train_batch *batch) {
+  struct device *device = update->device;
   int stack = network_inputs(update->network)->stack;
   size_t rows = (size_t)(update->T + 1) * (size_t)update->N;
-  if (stack > 1)
-    update->frame = device_share(update->device, rows * (size_t)(stack - 1) * sizeof(int32_t));
+  *flight = (struct flight){
+      .batch = batch,
+      .schedule = device_share(device, sizeof(struct device_schedule)),
+      .scalars = device->ops->alloc_host(device, (LOSS_MAX_SUMS + 1) * device->ops->real_bytes)};
+  if (stack > 1) flight->frame = device_share(device, rows * (size_t)(stack - 1) * sizeof(int32_t));
+}
+
+static void deinit_flight(struct update *update, struct flight *flight) {
+  recorded_forget(&flight->recorded, update->device);
+  device_unshare(update->device, &flight->schedule);
+  device_unshare(update->device, &flight->frame);
+  update->device->ops->release_host(update->device, flight->scalars);
 }
 
 enum status update_create(struct update **out, struct device *device, const struct network *network,
@@ -137,11 +161,9 @@ void update_destroy(struct update *update) {
   if (!update) return;
   const struct device_ops *ops = update->device->ops;
   if (update->algorithm) update->algorithm->destroy(update->learner);
-  device_unshare(update->device, &update->frame);
+  for (int i = 0; i < update->num_flights; i++) deinit_flight(update, &update->flight[i]);
   if (update->gradient) ops->release(update->device, update->gradient);
-  if (update->schedule) ops->release(update->device, update->schedule);
-  if (update->flight.scalars) ops->release_host(update->device, update->flight.scalars);
-  if (update->host_schedule) ops->release_host(update->device, update->host_schedule);
+  if (update->failed) ops->release(update->device, update->failed);
   train_state_deinit(&update->state);
   free(update);
 }
@@ -164,8 +186,18 @@ void update_stack_frames(int32_t *frame, const struct train_batch *batch, int st
   }
 }
 
-static struct device_inputs inputs_of(const struct update *update,
-                                      const struct train_batch *batch) {
+/* The batch's own, made when it is first seen. */
+static struct flight *flight_of(struct update *update, const struct train_batch *batch) {
+  for (int i = 0; i < update->num_flights; i++)
+    if (update->flight[i].batch == batch) return &update->flight[i];
+  CHECK(update->num_flights < MAX_FLIGHTS, "updates of more than %d batches", MAX_FLIGHTS);
+  struct flight *flight = &update->flight[update->num_flights++];
+  init_flight(update, flight, batch);
+  return flight;
+}
+
+static struct device_inputs inputs_of(const struct update *update, const struct flight *flight) {
+  const struct train_batch *batch = flight->batch;
   struct device_inputs inputs = *network_inputs(update->network);
   CHECK(batch->T == update->T && batch->N == update->N, "a batch of %d x %d steps, not %d x %d",
         batch->T, batch->N, update->T, update->N);
@@ -176,11 +208,9 @@ static struct device_inputs inputs_of(const struct update *update,
   inputs.previous_action = batch->previous_action;
   inputs.reward = batch->reward;
   inputs.flags = batch->flags;
-  if (update->frame.host) {
-    update_stack_frames(update->frame.host, batch, inputs.stack);
-    device_shared_upload(update->device, &update->frame);
+  if (flight->frame.host) {
     inputs.history = batch->history;
-    inputs.frame = update->frame.memory;
+    inputs.frame = flight->frame.memory;
   }
   return inputs;
 }
@@ -191,8 +221,13 @@ size_t update_image_numbers(const struct update *update) {
 }
 
 int update_images(struct update *update, pixel *images, const struct train_batch *batch, int rows) {
-  struct device_inputs inputs = inputs_of(update, batch);
+  struct flight *flight = flight_of(update, batch);
+  struct device_inputs inputs = inputs_of(update, flight);
   int B = rows < batch->N ? rows : batch->N;
+  if (flight->frame.host) {
+    update_stack_frames(flight->frame.host, batch, inputs.stack);
+    device_shared_upload(update->device, &flight->frame);
+  }
   update->device->ops->image(update->device, images, &inputs, B);
   return B;
 }
@@ -204,94 +239,144 @@ static double learning_rate_at(const struct update *update, int64_t environment_
   return options->learning_rate * fmin(1, fmax(0, left));
 }
 
-/* What is in force, here and on the device. The update before has been finished, so its schedule
- * may be overwritten. */
-static struct schedule schedule_at(const struct update *update, int64_t environment_steps) {
+/* What is in force, here and as the device will read it. */
+static void set_schedule(struct update *update, struct flight *flight, int64_t environment_steps) {
   struct schedule schedule = {.update = update->state.version + 1,
                               .learning_rate = learning_rate_at(update, environment_steps),
                               .entropy_cost = entropy_cost_now(&update->state.entropy)};
-  *update->host_schedule = (struct device_schedule){.step = update->state.version + 1,
-                                                    .learning_rate = (float)schedule.learning_rate,
-                                                    .entropy_cost = (float)schedule.entropy_cost};
-  schedule.device = device_stage(update->device, update->schedule, update->host_schedule,
-                                 sizeof(*update->schedule));
-  return schedule;
+  *(struct device_schedule *)flight->schedule.host =
+      (struct device_schedule){.step = schedule.update,
+                               .learning_rate = (float)schedule.learning_rate,
+                               .entropy_cost = (float)schedule.entropy_cost};
+  flight->in_force = schedule;
+}
+
+struct step {
+  struct update *update;
+  struct flight *flight;
+};
+
+/* After a skipped update nothing changes any more until the host knows of it: the norms of those
+ * that have been started by then are not finite, either. */
+static void remember_failure(struct update *update, real *norm) {
+  const struct device_ops *ops = update->device->ops;
+  if (!ops->asynchronous) return;
+  ops->require_finite(update->device, norm, update->failed, 1);
+  ops->require_finite(update->device, update->failed, norm, 1);
+}
+
+/* All that the device does for an update. The same for each update of a batch, so that it can be
+ * recorded: what varies is in the batch and in its flight. */
+static void give_step(void *context) {
+  const struct step *step = context;
+  struct update *update = step->update;
+  struct flight *flight = step->flight;
+  const struct train_batch *batch = flight->batch;
+  struct device *device = update->device;
+  struct train_state *state = &update->state;
+  const struct device_schedule *schedule = flight->schedule.memory;
+  size_t num_sums = (size_t)update->algorithm->num_sums;
+  real *sums = device_at(device, update->gradient, state->P);
+  real *norm = device_at(device, sums, num_sums);
+  const struct device_inputs inputs = inputs_of(update, flight);
+  if (flight->frame.host) device_shared_upload(device, &flight->frame);
+  device_shared_upload(device, &flight->schedule);
+
+  device->ops->weights_changed(device);
+  const struct parameters params = {state->array[0], state->array[STATE_TARGET]};
+  update->algorithm->gradient(update->learner, update->gradient, &params, batch, &inputs, schedule);
+  reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
+  device->ops->global_norm(device, norm, update->gradient, state->P);
+  device->ops->require_finite(device, norm, sums, num_sums);
+  remember_failure(update, norm);
+  /* The norm as the optimiser reads it: both see whether this update is skipped. */
+  device->ops->download_bytes(device, flight->scalars, sums,
+                              (num_sums + 1) * device->ops->real_bytes);
+  if (update->algorithm->gives_priorities)
+    device_shared_download(device, &batch->priority, batch->priority.bytes);
+  optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule);
 }
 
 void update_start(struct update *update, const struct train_batch *batch,
                   int64_t environment_steps) {
-  struct device *device = update->device;
-  struct train_state *state = &update->state;
-  size_t num_sums = (size_t)update->algorithm->num_sums;
-  real *sums = device_at(device, update->gradient, state->P);
-  real *norm = device_at(device, sums, num_sums);
-  CHECK(!update->flight.started, "an update is started whose predecessor has not been finished");
-  const struct device_inputs inputs = inputs_of(update, batch);
-  const struct schedule schedule = schedule_at(update, environment_steps);
+  CHECK(update->num_running == 0 || update_may_overlap(update),
+        "an update is started whose predecessor has not been finished");
+  struct flight *flight = flight_of(update, batch);
+  set_schedule(update, flight, environment_steps);
+  if (flight->frame.host)
+    update_stack_frames(flight->frame.host, batch, network_inputs(update->network)->stack);
+  if (update->algorithm->begin) update->algorithm->begin(update->learner, &flight->in_force);
+  recorded_run(&flight->recorded, update->device, give_step, &(struct step){update, flight});
 
-  device->ops->weights_changed(device);
-  const struct parameters params = {state->array[0], state->array[STATE_TARGET]};
-  update->algorithm->gradient(update->learner, update->gradient, &params, batch, &inputs,
-                              &schedule);
-  reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
-  device->ops->global_norm(device, norm, update->gradient, state->P);
-  device->ops->require_finite(device, norm, sums, num_sums);
-  /* The norm as the optimiser reads it: both see whether this update is skipped. */
-  device->ops->download_bytes(device, update->flight.scalars, sums,
-                              (num_sums + 1) * device->ops->real_bytes);
-  if (update->algorithm->gives_priorities)
-    device_shared_download(device, &batch->priority, batch->priority.bytes);
-  optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule.device);
+  flight->lag_updates = update_stats_lag(batch, update->state.version);
+  flight->mark = update->device->ops->mark(update->device);
+  update->running[update->num_running++] = flight;
+  update->state.version++;
+}
 
-  update->flight.started = true;
-  update->flight.schedule = schedule;
-  update->flight.lag_updates = update_stats_lag(batch, state->version);
-  update->flight.mark = device->ops->mark(device);
-  state->version++;
+bool update_may_overlap(const struct update *update) {
+  bool copies = update->state.array[STATE_TARGET] &&
+                update->state.version % update->options.target_update == 0;
+  return update->device->ops->asynchronous && !copies && update->num_running < UPDATE_MAX_RUNNING;
 }
 
 /* From the device's reals. */
-static void read_scalars(const struct update *update, double scalar[LOSS_MAX_SUMS + 1]) {
-  const void *scalars = update->flight.scalars;
+static void read_scalars(const struct update *update, const struct flight *flight,
+                         double scalar[LOSS_MAX_SUMS + 1]) {
+  const void *scalars = flight->scalars;
   bool wide = update->device->ops->real_bytes == sizeof(double);
   for (int i = 0; i <= update->algorithm->num_sums; i++)
     scalar[i] = wide ? ((const double *)scalars)[i] : (double)((const float *)scalars)[i];
 }
 
-static struct update_stats stats_of(const struct update *update) {
+static struct update_stats stats_of(const struct update *update, const struct flight *flight) {
   const struct algorithm *algorithm = update->algorithm;
-  const struct schedule *schedule = &update->flight.schedule;
+  const struct schedule *schedule = &flight->in_force;
   double scalar[LOSS_MAX_SUMS + 1];
-  read_scalars(update, scalar);
+  read_scalars(update, flight, scalar);
   struct update_stats stats = update_stats_read(scalar, scalar[algorithm->num_sums], algorithm);
   algorithm->complete(update->learner, &stats.losses, schedule);
   stats.losses.total += entropy_cost_loss(&update->state.entropy, stats.losses.entropy);
   stats.learning_rate = schedule->learning_rate;
   stats.entropy_cost = schedule->entropy_cost;
-  stats.lag_updates = update->flight.lag_updates;
+  stats.lag_updates = flight->lag_updates;
   return stats;
 }
 
-/* After an update that was not skipped. */
-static void copy_to_target(struct update *update) {
+/* After an update that was not skipped. No other one has been started since: update_may_overlap. */
+static void copy_to_target(struct update *update, int64_t number) {
   struct train_state *state = &update->state;
-  if (!state->array[STATE_TARGET] || state->version % update->options.target_update) return;
+  if (!state->array[STATE_TARGET] || number % update->options.target_update) return;
   update->device->ops->copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
 }
 
+static struct flight *take_oldest(struct update *update) {
+  CHECK(update->num_running > 0, "no update has been started");
+  struct flight *oldest = update->running[0];
+  update->num_running--;
+  memmove(update->running, update->running + 1,
+          (size_t)update->num_running * sizeof(*update->running));
+  return oldest;
+}
+
 enum status update_finish(struct update *update, struct update_stats *stats, struct error *error) {
-  CHECK(update->flight.started, "no update has been started");
-  update->device->ops->wait(update->device, update->flight.mark);
-  update->flight.started = false;
-  *stats = stats_of(update);
-  enum status status = update_stats_check(stats, update->algorithm, update->state.version, error);
+  struct flight *flight = take_oldest(update);
+  int64_t number = flight->in_force.update;
+  update->device->ops->wait(update->device, flight->mark);
+  *stats = stats_of(update, flight);
+  enum status status = update_stats_check(stats, update->algorithm, number, error);
   if (status != STATUS_OK) {
     update->state.version--; /* the optimiser has skipped it */
+    if (update->num_running == 0) update->device->ops->fill(update->device, update->failed, 0, 1);
     return status;
   }
   entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
-  copy_to_target(update);
+  copy_to_target(update, number);
   return STATUS_OK;
+}
+
+int update_running(const struct update *update) {
+  return update->num_running;
 }
 
 /* ---- what it holds */

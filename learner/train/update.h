@@ -35,15 +35,26 @@ MUST_CHECK enum status update_create(struct update **out, struct device *device,
 void update_destroy(struct update *update);
 
 /* Starts an update; `environment_steps` so far, for the schedules. Nothing of the device is waited
- * for: the optimiser itself skips what is not finite. The one before must have been finished.
- * Owner: the batch is the update's until the device has finished. */
+ * for: the optimiser itself skips what is not finite, and all that was started behind it. Only
+ * while no other one runs, or if update_may_overlap.
+ * Owner: the batch is the update's until it has been finished, and lives as long as the update: on
+ * a device with recordings its first update is given directly, its second is recorded, and later
+ * ones are one call. At most 4 batches. */
 void update_start(struct update *update, const struct train_batch *batch,
                   int64_t environment_steps);
-/* Waits for the update that was started, and reads its statistics. Errors: CORRUPT: a loss or
+/* Waits for the oldest update that runs, and reads its statistics. Errors: CORRUPT: a loss or
  * gradient is not finite: the update's number and the quantity are named; parameters, optimiser and
- * version are as before the update. */
+ * version are as before the update, once those that were started behind it have been finished, too,
+ * with the same error. */
 MUST_CHECK enum status update_finish(struct update *update, struct update_stats *stats,
                                      struct error *error);
+
+/* Started and not finished, at most UPDATE_MAX_RUNNING. */
+enum { UPDATE_MAX_RUNNING = 2 };
+int update_running(const struct update *update);
+/* Whether the next one may be started before all that run are finished: the device has work then
+ * while the host reads statistics. Not where the target network is copied in between. */
+bool update_may_overlap(const struct update *update);
 
 /* frame (T+1, N, stack - 1): rows of the batch's history that each step shows besides itself,
  * newest first; -1 instead of a frame of an earlier episode. */

@@ -79,7 +79,7 @@ static int round_of(struct device *device, struct pages *pages, struct train_bat
     if (begun) pages_write_starts(pages, rows->begins, rows->steps.action, NULL, SLOTS);
   }
   for (int i = 0; i < closed; i++) {
-    if (work == GATHER) pages_gather(pages, device, batch, column++ % N, &rows->closed[i]);
+    if (work == GATHER) pages_gather(pages, device, batch, column++ % N, &rows->closed[i], 1);
     pages_release(pages, &rows->closed[i]);
   }
   return closed;

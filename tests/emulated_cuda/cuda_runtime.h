@@ -11,9 +11,9 @@
  * AddressSanitizer checks its bounds. There is no default stream: it is refused.
  *
  * ACORN_EMULATED_CUDA, a list with commas, chooses a machine or a fault: no_driver, old_driver,
- * no_device, no_dnn (cuDNN is not there), gpus:N, memory:MIB, kernel_error:N (launch N fails,
- * counted from 1). CUDA_VISIBLE_DEVICES= shows no GPU; CUDA_LAUNCH_BLOCKING=1 waits for each
- * kernel. */
+ * no_device, no_dnn (cuDNN is not there), gpus:N, memory:MIB, kernel_error:N[:KERNEL] (launch N
+ * fails, counted from 1, of all kernels or of those that have KERNEL in their names).
+ * CUDA_VISIBLE_DEVICES= shows no GPU; CUDA_LAUNCH_BLOCKING=1 waits for each kernel. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
 #define ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
 
@@ -150,6 +150,12 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
+
+/* For tests, which look them up in the plugin. */
+#define EMULATED_EXPORT __attribute__((visibility("default")))
+/* Streams do not run what they are given from now on, until they are let go. */
+EMULATED_EXPORT void emulated_hold(void);
+EMULATED_EXPORT void emulated_let_go(void);
 
 cudaError_t emulated_malloc(void **memory, size_t bytes);
 cudaError_t emulated_host_alloc(void **memory, size_t bytes);

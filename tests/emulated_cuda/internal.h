@@ -49,6 +49,25 @@ static inline void edge_acquire(uint64_t *p) {
     abort();                            \
   } while (0)
 
+/* ---- calls.cc: how often each function of the runtime was called */
+
+struct call {
+  const char *name;
+  long count;
+  struct call *next;
+};
+void call_count(struct call *call);
+/* The first line of a function of the runtime. */
+#define COUNT_CALL(name)                                  \
+  do {                                                    \
+    static struct call counted_call = {name, 0, nullptr}; \
+    call_count(&counted_call);                            \
+  } while (0)
+
+/* Calls of that name so far, by all threads; NULL: of all names. "work": a kernel, a copy or a
+ * product that is given to a stream, or captured. For tests, which look it up in the plugin. */
+extern "C" __attribute__((visibility("default"))) long emulated_cuda_calls(const char *name);
+
 /* ---- futex.cc: locks that no sanitizer sees */
 
 struct hidden_lock {
@@ -66,7 +85,8 @@ struct machine {
   cudaError_t without_device; /* what the first call returns; cudaSuccess */
   int driver, gpus;
   size_t memory;
-  long failing_launch; /* 0: none */
+  long failing_launch;     /* 0: none */
+  char failing_kernel[64]; /* whose launches are counted; "": those of all */
 };
 const struct machine *machine_get();
 /* Returns the error, and keeps it as the thread's last. */
@@ -90,5 +110,6 @@ cudaError_t streams_refuse_capture();
 /* Fails unless `bytes` from p on lie in one block: of the device, or of the host, whose
  * memory need not be pinned. */
 void memory_check(const void *p, size_t bytes, bool on_device, const char *call);
+bool memory_is_on_device(const void *p);
 
 #endif

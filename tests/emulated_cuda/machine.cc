@@ -25,13 +25,15 @@ static void read_word(const char *word) {
     machine.memory = (size_t)number << 20;
   } else if (strncmp(word, "kernel_error:", 13) == 0) {
     machine.failing_launch = number;
+    const char *name = strchr(strchr(word, ':') + 1, ':');
+    snprintf(machine.failing_kernel, sizeof machine.failing_kernel, "%s", name ? name + 1 : "");
   } else if (*word && strcmp(word, "no_dnn") != 0) { /* that one is cudnn.cc's */
     EMULATED_FAIL("ACORN_EMULATED_CUDA: what is '%s'?", word);
   }
 }
 
 static void read_machine() {
-  machine = (struct machine){cudaSuccess, CUDART_VERSION, 1, (size_t)8 << 30, 0};
+  machine = (struct machine){cudaSuccess, CUDART_VERSION, 1, (size_t)8 << 30, 0, ""};
   const char *text = getenv("ACORN_EMULATED_CUDA");
   char copy[256];
   snprintf(copy, sizeof copy, "%s", text ? text : "");

@@ -53,18 +53,22 @@ static cudaError_t release(void *memory, bool on_device) {
 }
 
 cudaError_t emulated_malloc(void **memory, size_t bytes) {
+  COUNT_CALL("cudaMalloc");
   return allocate(memory, bytes, true);
 }
 
 cudaError_t emulated_host_alloc(void **memory, size_t bytes) {
+  COUNT_CALL("cudaHostAlloc");
   return allocate(memory, bytes, false);
 }
 
 cudaError_t cudaFree(void *memory) {
+  COUNT_CALL("cudaFree");
   return release(memory, true);
 }
 
 cudaError_t cudaFreeHost(void *memory) {
+  COUNT_CALL("cudaFreeHost");
   return release(memory, false);
 }
 
@@ -96,6 +100,15 @@ void memory_check(const void *p, size_t bytes, bool on_device, const char *call)
   if (found ? !fits || !is_right : on_device)
     EMULATED_FAIL("%s: %zu bytes at %p are not in one block of %s", call, bytes, p,
                   on_device ? "the device's memory" : "the host's memory");
+}
+
+bool memory_is_on_device(const void *p) {
+  uintptr_t start = 0;
+  hidden_take(&lock);
+  const struct block *found = find(p, &start);
+  bool is_on_device = found && found->on_device;
+  hidden_give(&lock);
+  return is_on_device;
 }
 
 static bool is_known(const void *pointer) {

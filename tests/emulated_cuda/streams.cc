@@ -19,6 +19,7 @@ struct task {
   struct task *next;
   uint64_t edge; /* from the host to the stream */
   enum kind kind;
+  uint32_t hold; /* number of the hold that it was given in; 0: none */
   struct emulated_work *work;
   struct record *record;
 };
@@ -126,11 +127,37 @@ static void work_run(struct emulated_work *work) {
     work->run(work);
     return;
   }
-  long launch = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
-  if (launch == machine_get()->failing_launch)
+  const struct machine *machine = machine_get();
+  bool counts = !*machine->failing_kernel || strstr(work->name, machine->failing_kernel);
+  long launch = counts ? __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED) : 0;
+  if (launch && launch == machine->failing_launch)
     machine_break();
   else
     fibers_run(work);
+}
+
+/* ---- what tests ask for */
+
+static uint32_t holds, ended_holds;
+
+void emulated_hold() {
+  __atomic_fetch_add(&holds, 1, __ATOMIC_RELEASE);
+}
+
+void emulated_let_go() {
+  __atomic_store_n(&ended_holds, __atomic_load_n(&holds, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+  hidden_wake(&ended_holds);
+}
+
+static uint32_t present_hold() {
+  uint32_t hold = __atomic_load_n(&holds, __ATOMIC_ACQUIRE);
+  return hold > __atomic_load_n(&ended_holds, __ATOMIC_ACQUIRE) ? hold : 0;
+}
+
+static void wait_for_end(uint32_t hold) {
+  uint32_t ended;
+  while ((ended = __atomic_load_n(&ended_holds, __ATOMIC_ACQUIRE)) < hold)
+    hidden_wait(&ended_holds, ended);
 }
 
 /* ---- a stream's thread */
@@ -152,6 +179,7 @@ static void *run_stream(void *argument) {
   struct emulated_stream *stream = (struct emulated_stream *)argument;
   for (;;) {
     struct task *task = take(stream);
+    wait_for_end(task->hold);
     edge_acquire(&task->edge);
     enum kind kind = task->kind;
     if (kind == WORK) {
@@ -177,6 +205,7 @@ static void give(struct emulated_stream *stream, enum kind kind, struct emulated
   task->kind = kind;
   task->work = work;
   task->record = record;
+  task->hold = present_hold();
   edge_release(&task->edge);
   hidden_take(&stream->lock);
   if (stream->last)
@@ -230,6 +259,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) {
+  COUNT_CALL("cudaStreamCreateWithPriority");
   return create(stream);
 }
 
@@ -247,6 +277,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  COUNT_CALL("cudaStreamSynchronize");
   cudaError_t error = check_stream(stream, "cudaStreamSynchronize");
   if (error == cudaSuccess) error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
@@ -255,6 +286,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  COUNT_CALL("cudaStreamQuery");
   cudaError_t error = check_stream(stream, "cudaStreamQuery");
   if (error != cudaSuccess) return error;
   hidden_take(&stream->lock);
@@ -287,6 +319,7 @@ cudaError_t streams_refuse_capture() {
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  COUNT_CALL("cudaDeviceSynchronize");
   cudaError_t error = streams_refuse_capture();
   return error == cudaSuccess ? streams_synchronize() : error;
 }
@@ -302,6 +335,7 @@ static void capture_step(struct emulated_stream *stream, enum kind kind, struct 
 
 /* Takes the work. */
 static cudaError_t submit(struct emulated_stream *stream, struct emulated_work *work) {
+  COUNT_CALL("work");
   cudaError_t error = check_stream(stream, work->name);
   if (error != cudaSuccess)
     work_release(work);
@@ -370,12 +404,14 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream) {
   if (width == 0 || height == 0) return machine_error(machine_broken());
-  memory_check(to, (height - 1) * to_pitch + width,
-               kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
-               "cudaMemcpyAsync to");
-  memory_check(from, (height - 1) * from_pitch + width,
-               kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice,
-               "cudaMemcpyAsync from");
+  bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (kind == cudaMemcpyDefault) {
+    to_device = memory_is_on_device(to);
+    from_device = memory_is_on_device(from);
+  }
+  memory_check(to, (height - 1) * to_pitch + width, to_device, "cudaMemcpyAsync to");
+  memory_check(from, (height - 1) * from_pitch + width, from_device, "cudaMemcpyAsync from");
   struct transfer made = {};
   made.to = to;
   made.from = from;
@@ -427,6 +463,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 /* ---- events */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+  COUNT_CALL("cudaEventCreateWithFlags");
   cudaError_t error = machine_get()->without_device;
   if (error != cudaSuccess) return machine_error(error);
   struct emulated_event *event = (struct emulated_event *)calloc(1, sizeof *event);
@@ -467,6 +504,7 @@ static void set_newest(struct emulated_event *event, struct record *record) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  COUNT_CALL("cudaEventRecord");
   cudaError_t error = check_stream(stream, "cudaEventRecord");
   if (error != cudaSuccess) return error;
   if (stream->capture) {
@@ -502,6 +540,7 @@ static cudaError_t wait_captured(struct emulated_stream *stream, struct emulated
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  COUNT_CALL("cudaStreamWaitEvent");
   cudaError_t error = check_stream(stream, "cudaStreamWaitEvent");
   if (error != cudaSuccess) return error;
   if (stream->capture || event->capture) return wait_captured(stream, event);
@@ -511,6 +550,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  COUNT_CALL("cudaEventSynchronize");
   cudaError_t error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
   struct record *record = newest(event);
@@ -520,6 +560,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  COUNT_CALL("cudaEventQuery");
   struct record *record = newest(event);
   bool is_done = !record || __atomic_load_n(&record->is_done, __ATOMIC_ACQUIRE);
   if (record && is_done) edge_acquire(&record->edge);
@@ -541,6 +582,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 /* ---- graphs */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode) {
+  COUNT_CALL("cudaStreamBeginCapture");
   cudaError_t error = check_stream(stream, "cudaStreamBeginCapture");
   if (error != cudaSuccess) return error;
   if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);
@@ -554,6 +596,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
+  COUNT_CALL("cudaStreamEndCapture");
   *out = NULL;
   struct capture *capture = stream->capture;
   if (!capture || stream->lane != 0) return machine_error(cudaErrorInvalidValue);
@@ -577,11 +620,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+  COUNT_CALL("cudaStreamIsCapturing");
   *status = stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
+  COUNT_CALL("cudaGraphInstantiate");
   struct emulated_graph *instance = new struct emulated_graph(*graph);
   for (const struct step &step : instance->steps)
     if (step.work) work_take(step.work);
@@ -595,6 +640,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  COUNT_CALL("cudaGraphLaunch");
   cudaError_t error = check_stream(stream, "cudaGraphLaunch");
   if (error != cudaSuccess) return error;
   if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);

@@ -33,38 +33,86 @@ on gpus:2 --device=cuda --gpu=2
 refuses() { is "$code" 2 && says "--gpu=2: 2 GPUs can be used"; }
 pass_if "a GPU that is not there is refused" refuses
 on memory:3 --device=cuda --unroll_length=2000
-refuses() { is "$code" 2 && says "and the GPU has" && says "or more --gpu_memory_mib"; }
+refuses() { is "$code" 2 && says "and the GPU has" && says "more --gpu_memory_mib"; }
 pass_if "sizes that the GPU has no memory for are refused before the run" refuses
+
+# ---- a replay larger than the GPU's memory
+
+# replay WORDS...: of its 206 MiB on a GPU that has 200 the observations are 92.
+replay() {
+  export ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=memory:200
+  run cartpole dqn 2 4 --device=cuda --no_plot --total_steps=3000 --replay_steps=6M \
+    --replay_min_steps=1k "$@"
+  ended 120
+}
+replay
+refuses() {
+  is "$code" 2 && says "the replay takes" && says "and the GPU has" &&
+    says "or --observation_memory=host"
+}
+pass_if "a replay larger than the GPU's memory is refused, with the options that help" refuses
+replay --observation_memory=host --logdir=spilled
+trains() {
+  is "$code" 0 && says "with the observations, which the GPU reads over the bus" &&
+    [ -n "$(ls spilled/checkpoints/*.acorn)" ]
+}
+pass_if "with its observations in the host's memory it trains" trains
 ACORN_CUDA_PLUGIN=$work/absent.so run cartpole vtrace 1 --device=cuda
 ended
 refuses() { is "$code" 2 && says "absent.so, which is not there"; }
 pass_if "without the plugin --device=cuda is refused" refuses
 
+metric() { # NAME: its last value
+  tail -n 1 gpu/metrics.jsonl | grep -o "\"$1\": *[0-9]*" | grep -o '[0-9]*$'
+}
+# An observation of CartPole takes 16 bytes.
+counts() {
+  [ "$(metric device/bytes_up)" -ge $((16 * $(metric train/env_steps))) ] &&
+    [ "$(metric device/transfers)" -gt 100 ]
+}
+pass_if "what goes to the GPU is counted" counts
+
 # ---- one precision of arithmetic, one result
 
-on "" --device=cuda --deterministic --logdir=first
-on "" --device=cuda --deterministic --logdir=second
-same() { cmp first/checkpoints/*.acorn second/checkpoints/*.acorn; }
-pass_if "the same seed gives the same parameters, bit for bit" same
+alike=(--device=cuda --deterministic --network=lstm --hidden=64 --precision=bf16)
+same() { cmp first/checkpoints/*.acorn "$1"/checkpoints/*.acorn; }
+on "" "${alike[@]}" --logdir=first
+on "" "${alike[@]}" --logdir=second
+pass_if "the same seed gives the same parameters, bit for bit" same second
+# Which switches recordings off.
+export CUDA_LAUNCH_BLOCKING=1
+on "" "${alike[@]}" --logdir=directly
+unset CUDA_LAUNCH_BLOCKING
+pass_if "and so do operations that are called directly, not recorded" same directly
 
-# ---- a kernel's error
+# ---- a kernel's error: adam runs in training only, random_uniforms in inference only
 
-on kernel_error:3000 --device=cuda --total_steps=1e9 --checkpoint_secs=0.2 --logdir=broken
 names_it() {
   [ "$code" -ne 0 ] && grep -rqsF "cudaErrorIllegalAddress" out err broken
 }
-pass_if "a kernel's error ends the run with CUDA's name for it" names_it
-unset ACORN_EMULATED_CUDA
 intact() {
   local newest
   newest=$(printf '%s\n' broken/checkpoints/*.acorn | tail -n 1)
   "$tree/build/checkpoint" "$newest" >checkpoint.out 2>&1
 }
-pass_if "the last checkpoint is intact" intact
 resumes() {
   run cartpole vtrace 2 4 --batch_size=4 --no_plot --resume --logdir=broken --total_steps=1
   ended
   says "resuming from the checkpoint"
 }
-pass_if "and the run can be resumed from it" resumes
+for kernel in adam random_uniforms; do
+  rm -rf broken
+  on "kernel_error:300:$kernel" --device=cuda --total_steps=1e9 --checkpoint_secs=0.2 \
+    --logdir=broken
+  pass_if "an error of kernel $kernel ends the run with CUDA's name for it" names_it
+  unset ACORN_EMULATED_CUDA
+  pass_if "the last checkpoint is intact" intact
+  pass_if "and the run can be resumed from it" resumes
+done
+rm -rf broken
+export CUDA_LAUNCH_BLOCKING=1
+on kernel_error:100:random_uniforms --device=cuda --total_steps=1e9 --logdir=broken
+unset CUDA_LAUNCH_BLOCKING ACORN_EMULATED_CUDA
+names_kernel() { names_it && grep -rqsF "kernel random_uniforms" out err broken; }
+pass_if "with CUDA_LAUNCH_BLOCKING=1 it names the kernel, too" names_kernel
 finish

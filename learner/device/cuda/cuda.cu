@@ -17,17 +17,11 @@ struct cuda *cuda_of(struct device *d) {
   return cuda;
 }
 
-static bool is_capturing(const struct cuda *cuda) {
-  enum cudaStreamCaptureStatus status;
-  CUDA_CHECK(cudaStreamIsCapturing(cuda->stream, &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
-/* ---- memory. Each block of the device has its size in front of it, on the host's side: */
+/* ---- memory. What operations work on, by address: */
 
 struct block {
   void *memory;
-  size_t bytes;
+  size_t bytes; /* of the GPU's memory; 0: it is the host's */
   struct block *next;
 };
 
@@ -38,7 +32,8 @@ static void give_up_memory(const struct cuda *cuda, size_t bytes) {
   check_give_up(
       "GPU %d has no room for %.1f MiB more: of its %.0f MiB %.0f are free, this process takes "
       "%.1f and may take %.0f. Give a smaller --replay_steps (or --replay_mib), --num_envs, "
-      "--batch_size or --unroll_length, or raise --gpu_memory_mib if it is set",
+      "--batch_size or --unroll_length, --observation_memory=host, or raise --gpu_memory_mib if it "
+      "is set",
       cuda->gpu, (double)bytes / MIB, (double)total / MIB, (double)free_bytes / MIB,
       (double)__atomic_load_n(&memory_used, __ATOMIC_RELAXED) / MIB,
       (double)cuda->device.memory_bytes / MIB);
@@ -46,6 +41,9 @@ static void give_up_memory(const struct cuda *cuda, size_t bytes) {
 
 static void *take_memory(struct cuda *cuda, size_t bytes) {
   void *memory = NULL;
+  CHECK(!cuda->is_recording,
+        "device cuda: %zu bytes are allocated in a recording: run its operations once before",
+        bytes);
   size_t used = __atomic_add_fetch(&memory_used, bytes, __ATOMIC_RELAXED);
   if (used > cuda->device.memory_bytes || cudaMalloc(&memory, bytes) != cudaSuccess) {
     __atomic_sub_fetch(&memory_used, bytes, __ATOMIC_RELAXED);
@@ -58,19 +56,46 @@ static void *take_memory(struct cuda *cuda, size_t bytes) {
 static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks; /* under the lock */
 
-static void *cuda_alloc(struct device *d, size_t bytes) {
-  struct cuda *cuda = cuda_of(d);
-  if (bytes == 0) bytes = 1;
+static void keep_block(void *memory, size_t bytes) {
   struct block *block = (struct block *)check_alloc(1, sizeof *block);
-  block->memory = take_memory(cuda, bytes);
+  block->memory = memory;
   block->bytes = bytes;
-  CUDA_CHECK(cudaMemsetAsync(block->memory, 0, bytes, cuda->stream));
-  CUDA_CHECK(cudaStreamSynchronize(cuda->stream));
   pthread_mutex_lock(&blocks_lock);
   block->next = blocks;
   blocks = block;
   pthread_mutex_unlock(&blocks_lock);
-  return block->memory;
+}
+
+static void *cuda_alloc(struct device *d, size_t bytes) {
+  struct cuda *cuda = cuda_of(d);
+  if (bytes == 0) bytes = 1;
+  void *memory = take_memory(cuda, bytes);
+  CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes, cuda->stream));
+  CUDA_CHECK(cudaStreamSynchronize(cuda->stream));
+  keep_block(memory, bytes);
+  return memory;
+}
+
+/* Zeroed memory of the host that has one address on both sides (unified addressing), or NULL. */
+static void *pin(size_t bytes) {
+  void *memory = NULL;
+  if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return NULL;
+  }
+  return memset(memory, 0, bytes);
+}
+
+static void *cuda_alloc_spilled(struct device *d, size_t bytes) {
+  cuda_of(d);
+  void *memory = pin(bytes ? bytes : 1);
+  if (!memory)
+    check_give_up(
+        "no %.1f MiB of the host's memory can be pinned for --observation_memory=host: see "
+        "ulimit -l, or give a smaller --replay_steps (or --replay_mib)",
+        (double)bytes / MIB);
+  keep_block(memory, 0);
+  return memory;
 }
 
 static void cuda_release(struct device *d, void *memory) {
@@ -83,21 +108,22 @@ static void cuda_release(struct device *d, void *memory) {
   if (block) *link = block->next;
   pthread_mutex_unlock(&blocks_lock);
   CHECK(block, "device cuda: released what was not allocated");
+  if (block->bytes)
+    CUDA_CHECK(cudaFree(memory));
+  else
+    CUDA_CHECK(cudaFreeHost(memory));
   __atomic_sub_fetch(&memory_used, block->bytes, __ATOMIC_RELAXED);
   free(block);
-  CUDA_CHECK(cudaFree(memory));
 }
 
 static void *cuda_alloc_host(struct device *d, size_t bytes) {
   cuda_of(d);
-  void *memory = NULL;
-  if (bytes == 0) bytes = 1;
-  if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) != cudaSuccess)
+  void *memory = pin(bytes ? bytes : 1);
+  if (!memory)
     check_give_up(
         "no %.1f MiB of the host's memory can be pinned for transfers to the GPU: see "
         "ulimit -l, or give a smaller --num_envs or --batch_size",
         (double)bytes / MIB);
-  memset(memory, 0, bytes);
   return memory;
 }
 
@@ -109,10 +135,6 @@ static void cuda_release_host(struct device *d, void *memory) {
 void *cuda_scratch(struct cuda *cuda, size_t bytes) {
   int last = cuda->num_scratch - 1;
   if (last >= 0 && bytes <= cuda->scratch[last].bytes) return cuda->scratch[last].memory;
-  CHECK(!is_capturing(cuda),
-        "device cuda: scratch memory of %zu bytes is needed in a graph's "
-        "capture: run the operation once before",
-        bytes);
   CHECK(cuda->num_scratch < CUDA_MAX_SCRATCH, "device cuda: scratch memory grew %d times",
         CUDA_MAX_SCRATCH);
   /* By a half at least, so that it grows a few times only. */
@@ -123,18 +145,32 @@ void *cuda_scratch(struct cuda *cuda, size_t bytes) {
   return cuda->scratch[cuda->num_scratch++].memory;
 }
 
-/* ---- transfers */
+/* ---- transfers. Device memory may be spilled: the driver finds out by the address (Default). */
+
+/* Read by any thread. */
+static void add_traffic(struct device_traffic *to, const struct device_traffic *more) {
+  __atomic_fetch_add(&to->bytes_up, more->bytes_up, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&to->bytes_down, more->bytes_down, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&to->transfers, more->transfers, __ATOMIC_RELAXED);
+}
+
+static void count_transfer(struct cuda *cuda, size_t up, size_t down) {
+  struct device_traffic one = {(int64_t)up, (int64_t)down, 1};
+  add_traffic(cuda->is_recording ? &cuda->recorded : &cuda->device.traffic, &one);
+}
 
 static void cuda_upload_bytes(struct device *d, void *y, const void *host, size_t bytes) {
   struct cuda *cuda = cuda_of(d);
   if (bytes == 0) return;
-  CUDA_CHECK(cudaMemcpyAsync(y, host, bytes, cudaMemcpyHostToDevice, cuda->stream));
+  CUDA_CHECK(cudaMemcpyAsync(y, host, bytes, cudaMemcpyDefault, cuda->stream));
+  count_transfer(cuda, bytes, 0);
 }
 
 static void cuda_download_bytes(struct device *d, void *host, const void *x, size_t bytes) {
   struct cuda *cuda = cuda_of(d);
   if (bytes == 0) return;
-  CUDA_CHECK(cudaMemcpyAsync(host, x, bytes, cudaMemcpyDeviceToHost, cuda->stream));
+  CUDA_CHECK(cudaMemcpyAsync(host, x, bytes, cudaMemcpyDefault, cuda->stream));
+  count_transfer(cuda, 0, bytes);
 }
 
 static void cuda_finish(struct device *d) {
@@ -153,15 +189,63 @@ static void cuda_download(struct device *d, float *host, const real *x, size_t n
 
 static uint64_t cuda_mark(struct device *d) {
   struct cuda *cuda = cuda_of(d);
+  CHECK(!cuda->is_recording, "device cuda: it is recording");
   uint64_t mark = ++cuda->marks;
   CUDA_CHECK(cudaEventRecord(cuda->mark_event[mark % CUDA_MARKS], cuda->stream));
   return mark;
+}
+
+static void cuda_follow(struct device *d, struct device *other, uint64_t mark) {
+  struct cuda *cuda = cuda_of(d), *leader = (struct cuda *)other;
+  CHECK(!cuda->is_recording, "device cuda: it is recording");
+  CUDA_CHECK(cudaStreamWaitEvent(cuda->stream, leader->mark_event[mark % CUDA_MARKS], 0));
 }
 
 /* By any thread. An event that was never recorded is done. */
 static void cuda_wait(struct device *d, uint64_t mark) {
   struct cuda *cuda = cuda_of(d);
   CUDA_CHECK(cudaEventSynchronize(cuda->mark_event[mark % CUDA_MARKS]));
+}
+
+/* ---- recordings: captured graphs */
+
+struct device_recording {
+  cudaGraphExec_t graph;
+  struct device_traffic traffic; /* of playing it once */
+};
+
+static void cuda_record(struct device *d) {
+  struct cuda *cuda = cuda_of(d);
+  CHECK(!cuda->is_recording, "device cuda: a recording within a recording");
+  CUDA_CHECK(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
+  cuda->is_recording = true;
+  cuda->recorded = {};
+}
+
+static struct device_recording *cuda_recorded(struct device *d) {
+  struct cuda *cuda = cuda_of(d);
+  CHECK(cuda->is_recording, "device cuda: nothing is recorded");
+  struct device_recording *recording = (struct device_recording *)check_alloc(1, sizeof *recording);
+  cudaGraph_t graph;
+  CUDA_CHECK(cudaStreamEndCapture(cuda->stream, &graph));
+  cuda->is_recording = false;
+  recording->traffic = cuda->recorded;
+  CUDA_CHECK(cudaGraphInstantiate(&recording->graph, graph, 0));
+  CUDA_CHECK(cudaGraphDestroy(graph));
+  CUDA_CHECK(cudaGraphUpload(recording->graph, cuda->stream));
+  return recording;
+}
+
+static void cuda_play(struct device *d, const struct device_recording *recording) {
+  CUDA_CHECK(cudaGraphLaunch(recording->graph, cuda_of(d)->stream));
+  add_traffic(&d->traffic, &recording->traffic);
+}
+
+static void cuda_forget(struct device *d, struct device_recording *recording) {
+  if (!recording) return;
+  CUDA_CHECK(cudaStreamSynchronize(cuda_of(d)->stream));
+  CUDA_CHECK(cudaGraphExecDestroy(recording->graph));
+  free(recording);
 }
 
 /* ---- operations on numbers */
@@ -239,6 +323,7 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   ops.describe = cuda_describe;
   ops.alloc = cuda_alloc;
   ops.release = cuda_release;
+  ops.alloc_spilled = cuda_alloc_spilled;
   ops.alloc_host = cuda_alloc_host;
   ops.release_host = cuda_release_host;
   ops.upload = cuda_upload;
@@ -248,6 +333,13 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   ops.mark = cuda_mark;
   ops.wait = cuda_wait;
   ops.finish = cuda_finish;
+  ops.follow = cuda_follow;
+  /* A recording would hide which of its kernels failed from whoever asks for that. */
+  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  if (!blocking || strcmp(blocking, "1") != 0) ops.record = cuda_record;
+  ops.recorded = cuda_recorded;
+  ops.play = cuda_play;
+  ops.forget = cuda_forget;
 #define OPERATION(name) ops.name = cuda_##name
   OPERATION(upload_pixels);
   OPERATION(download_pixels);

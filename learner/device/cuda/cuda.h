@@ -31,6 +31,8 @@ struct cuda {
   /* marks: mark k is mark_event[k % CUDA_MARKS]; a later mark in its place is done later too. */
   uint64_t marks; /* so far; owner thread only */
   cudaEvent_t mark_event[CUDA_MARKS];
+  bool is_recording;              /* the stream is captured, */
+  struct device_traffic recorded; /* with these transfers so far */
 
   /* The last one is in use; the others belong to graphs that were captured before it grew. */
   struct {
@@ -78,7 +80,8 @@ void cuda_scatter_rows(struct device *d, void *y, const void *x, const int32_t *
 void cuda_scatter_steps(struct device *d, const struct device_pool *pool, const int32_t *row,
                         const struct device_steps *steps, int B);
 void cuda_gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
-                       const struct device_pool *pool, const struct device_unroll *unroll);
+                       const struct device_pool *pool, const struct device_unroll *unroll,
+                       int count, int length, int footprint);
 
 /* inputs.cu */
 void cuda_embed(struct device *d, real *y, const struct device_inputs *in, int B);

@@ -164,7 +164,7 @@ struct blas *cuda_blas(struct cuda *cuda) {
   struct blas *blas = (struct blas *)calloc(1, sizeof *blas);
   CHECK(blas, "no memory");
   BLAS_CHECK(cublasLtCreate(&blas->handle));
-  CUDA_CHECK(cudaMalloc(&blas->workspace, BLAS_WORKSPACE_BYTES));
+  blas->workspace = cuda->device.ops->alloc(&cuda->device, BLAS_WORKSPACE_BYTES);
   cuda->blas = blas;
   return blas;
 }
@@ -179,7 +179,7 @@ void cuda_product_destroy(struct cuda *cuda) {
     for (int k = 0; k < 3; k++) BLAS_CHECK(cublasLtMatrixLayoutDestroy(layouts[k]));
   }
   cuda_weights_destroy(cuda);
-  CUDA_CHECK(cudaFree(blas->workspace));
+  cuda->device.ops->release(&cuda->device, blas->workspace);
   if (blas->counters) CUDA_CHECK(cudaFree(blas->counters));
   BLAS_CHECK(cublasLtDestroy(blas->handle));
   free(blas->plan);

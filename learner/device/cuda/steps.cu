@@ -95,13 +95,6 @@ void cuda_scatter_steps(struct device *d, const struct device_pool *pool, const 
 
 /* ---- gather */
 
-/* Steps of a window. */
-static int window_length(const struct device_unroll &unroll) {
-  int length = 0;
-  for (int s = 0; s < unroll.num_spans; s++) length += unroll.span[s].count;
-  return length;
-}
-
 /* The pool's row of a window's step. */
 DEVICE size_t row_of_step(const struct device_unroll &unroll, int step) {
   int s = 0;
@@ -146,33 +139,38 @@ DEVICE void gather_record(const struct device_steps &steps, size_t to,
   }
 }
 
-/* The window's steps, then the observations before it. */
+/* Of each window its steps, then the observations before it. Memory bounds it: each observation is
+ * read and written once. */
 template <int V>
 KERNEL gather(struct device_steps steps, int N, int column, struct device_pool pool,
-              struct device_unroll unroll, int length, int width) {
+              const struct device_unroll *unrolls, int count, int length, int footprint,
+              int width) {
   size_t index = step_of_thread(width);
-  if (index >= (size_t)(length + unroll.depth)) return;
-  int step = (int)index, lane = lane_of_thread(width), before = step - length;
+  int each = length + footprint, window = (int)(index / (size_t)each);
+  if (window >= count) return;
+  const struct device_unroll &unroll = unrolls[window];
+  int step = (int)(index % (size_t)each), lane = lane_of_thread(width), before = step - length;
+  if (before >= unroll.depth) return;
   size_t from = before < 0 ? row_of_step(unroll, step) : (size_t)unroll.before[before];
-  int64_t to = column + (int64_t)N * (before < 0 ? step : -1 - before);
+  int64_t to = column + window + (int64_t)N * (before < 0 ? step : -1 - before);
   if (before < 0) gather_record(steps, (size_t)to, pool, unroll, step, from, lane, width);
   copy_row<V>(steps.observation + to * (int64_t)pool.row_stride,
               pool.observation + from * pool.row_stride, pool.row_stride, lane, width);
 }
 
 void cuda_gather_steps(struct device *d, const struct device_steps *steps, int N, int column,
-                       const struct device_pool *pool, const struct device_unroll *unroll) {
+                       const struct device_pool *pool, const struct device_unroll *unroll,
+                       int count, int length, int footprint) {
   struct cuda *cuda = cuda_of(d);
   check_record(pool);
-  int length = window_length(*unroll);
-  if (length + unroll->depth == 0) return;
+  size_t all = (size_t)count * (size_t)(length + footprint);
+  if (all == 0) return;
   bool is_wide = rows_are_wide(pool, steps);
-  struct step_grid grid =
-      grid_for((size_t)(length + unroll->depth), pool->row_stride / (is_wide ? 16 : 1));
+  struct step_grid grid = grid_for(all, pool->row_stride / (is_wide ? 16 : 1));
   if (is_wide)
-    LAUNCH(gather<16>, grid.blocks, BLOCK, cuda->stream, *steps, N, column, *pool, *unroll, length,
-           grid.width);
+    LAUNCH(gather<16>, grid.blocks, BLOCK, cuda->stream, *steps, N, column, *pool, unroll, count,
+           length, footprint, grid.width);
   else
-    LAUNCH(gather<1>, grid.blocks, BLOCK, cuda->stream, *steps, N, column, *pool, *unroll, length,
-           grid.width);
+    LAUNCH(gather<1>, grid.blocks, BLOCK, cuda->stream, *steps, N, column, *pool, unroll, count,
+           length, footprint, grid.width);
 }

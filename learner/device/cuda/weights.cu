@@ -78,11 +78,13 @@ static struct kept_weights *find(struct blas *blas, const struct weight_copy *co
 }
 
 /* Room for one more: a place of its own, or that of one which no graph reads. */
-static struct kept_weights *make_room(struct blas *blas) {
+static struct kept_weights *make_room(struct cuda *cuda) {
+  struct blas *blas = cuda_blas(cuda);
   if (blas->num_kept < MAX_KEPT_WEIGHTS) return &blas->kept[blas->num_kept++];
   for (int i = 0; i < MAX_KEPT_WEIGHTS; i++) {
     if (blas->kept[i].in_graph) continue;
-    CUDA_CHECK(cudaFree(blas->kept[i].copy.to)); /* waits for the kernels that read it */
+    /* Waits for the kernels that read it. */
+    cuda->device.ops->release(&cuda->device, blas->kept[i].copy.to);
     return &blas->kept[i];
   }
   CHECK(false, "graphs read more than %d arrays of weights", MAX_KEPT_WEIGHTS);
@@ -90,13 +92,13 @@ static struct kept_weights *make_room(struct blas *blas) {
 }
 
 static struct kept_weights *keep(struct cuda *cuda, const struct weight_copy *copy) {
-  struct kept_weights *kept = make_room(cuda_blas(cuda));
+  struct kept_weights *kept = make_room(cuda);
   CHECK(!is_captured(cuda), "weights (%d, %d, %d) that were not used before capture", copy->places,
         copy->C, copy->O);
   kept->copy = *copy;
   kept->valid = kept->in_graph = false;
-  CUDA_CHECK(
-      cudaMalloc((void **)&kept->copy.to, (size_t)copy->rows * copy->columns * sizeof(bf16)));
+  size_t bytes = (size_t)copy->rows * copy->columns * sizeof(bf16);
+  kept->copy.to = (bf16 *)cuda->device.ops->alloc(&cuda->device, bytes);
   return kept;
 }
 
@@ -161,6 +163,7 @@ void cuda_weights_written(struct cuda *cuda, const float *from) {
 
 void cuda_weights_destroy(struct cuda *cuda) {
   struct blas *blas = (struct blas *)cuda->blas;
-  for (int i = 0; i < blas->num_kept; i++) CUDA_CHECK(cudaFree(blas->kept[i].copy.to));
+  for (int i = 0; i < blas->num_kept; i++)
+    cuda->device.ops->release(&cuda->device, blas->kept[i].copy.to);
   blas->num_kept = 0;
 }

@@ -1,5 +1,6 @@
 #include "tests/unit/support/emulated_cuda.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,4 +33,28 @@ struct device *emulated_cuda_create(const char *precision) {
 bool emulated_cuda_is_used(void) {
   emulated_cuda_use();
   return strstr(getenv("ACORN_CUDA_PLUGIN"), "emulated") != NULL;
+}
+
+/* A function of the runtime, which is in the plugin. */
+static void (*emulated(const char *name))(void) {
+  void *library = dlopen(getenv("ACORN_CUDA_PLUGIN"), RTLD_NOW | RTLD_NOLOAD);
+  CHECK(library, "the plugin is not loaded");
+  void *found = dlsym(library, name);
+  dlclose(library);
+  CHECK(found, "the plugin has no %s", name);
+  void (*function)(void);
+  memcpy(&function, &found, sizeof(function));
+  return function;
+}
+
+long emulated_cuda_count(const char *name) {
+  return ((long (*)(const char *))emulated("emulated_cuda_calls"))(name);
+}
+
+void emulated_cuda_hold(void) {
+  emulated("emulated_hold")();
+}
+
+void emulated_cuda_let_go(void) {
+  emulated("emulated_let_go")();
 }

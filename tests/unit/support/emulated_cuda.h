@@ -14,7 +14,17 @@ void emulated_cuda_use(void);
 /* A CUDA device of that precision. Ends the process where there is none. Owner: the caller. */
 struct device *emulated_cuda_create(const char *precision);
 
+/* How often the runtime's function of that name was called so far, NULL: any; "work" counts
+ * kernels, copies and products that were given to a stream one by one. Only of the emulated plugin,
+ * after a device was created. */
+long emulated_cuda_count(const char *name);
+
 /* Whether the plugin is the emulated one. */
 bool emulated_cuda_is_used(void);
+
+/* Only where that is so: a stop of its streams, which do not run what they are given from the hold
+ * on until they are let go. */
+void emulated_cuda_hold(void);
+void emulated_cuda_let_go(void);
 
 #endif

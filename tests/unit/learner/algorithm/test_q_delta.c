@@ -97,9 +97,10 @@ static double reported(const struct world *w) {
   void *self = w->algorithm->create(&learning);
   struct device_inputs inputs = fixture_batch_inputs(w->network, w->batch);
   struct device_schedule device_schedule = {0};
-  struct schedule schedule = {.update = 1, .device = &device_schedule};
+  struct schedule schedule = {.update = 1};
   struct parameters params = {.online = w->params, .target = w->params};
-  w->algorithm->gradient(self, w->gradient, &params, w->batch, &inputs, &schedule);
+  w->algorithm->begin(self, &schedule);
+  w->algorithm->gradient(self, w->gradient, &params, w->batch, &inputs, &device_schedule);
   const double *sums = (const double *)w->gradient + network_num_parameters(w->network);
   struct update_stats stats = update_stats_read(sums, 1, w->algorithm);
   w->algorithm->complete(self, &stats.losses, &schedule);

@@ -85,9 +85,10 @@ static struct result update(const struct world *w, int64_t number) {
   void *self = algorithm_q_learning.create(&learning);
   struct device_inputs inputs = fixture_batch_inputs(w->network, w->batch);
   struct device_schedule device_schedule = {0};
-  struct schedule schedule = {.update = number, .device = &device_schedule};
   struct parameters params = {.online = (real *)w->online, .target = (real *)w->target};
-  algorithm_q_learning.gradient(self, (real *)w->gradient, &params, w->batch, &inputs, &schedule);
+  algorithm_q_learning.begin(self, &(struct schedule){.update = number});
+  algorithm_q_learning.gradient(self, (real *)w->gradient, &params, w->batch, &inputs,
+                                &device_schedule);
   algorithm_q_learning.destroy(self);
   struct result result;
   memcpy(result.priority, w->batch->priority.host, sizeof(result.priority));

@@ -132,15 +132,15 @@ static const struct refusal {
      ""},
     {{.plugin = "libacorn_cuda_other.so"},
      STATUS_MISMATCH,
-     "libacorn_cuda_other.so is of version 2.",
-     "this program needs 1."},
+     "libacorn_cuda_other.so is of version ",
+     "this program needs "},
     {{.plugin = "libacorn_cuda_needs.so"},
      STATUS_UNAVAILABLE,
      "device cuda needs libabsent_cuda.so.13, which is in none of LD_LIBRARY_PATH",
      "scripts/setup.sh cuda"},
     {{.plugin = "libacorn_cuda_needs.so", .variable = "CUDA_HOME", .value = "cuda_home"},
      STATUS_MISMATCH,
-     "libacorn_cuda_needs.so is of version 2.",
+     "libacorn_cuda_needs.so is of version ",
      ""},
 };
 
@@ -218,6 +218,38 @@ static void test_no_memory(void **state) {
   require_text(&outcome, "raise --gpu_memory_mib");
 }
 
+/* Read and written by transfers and operations as any other, and not of the GPU's memory. */
+static void use_spilled(struct device *d) {
+  enum { ROWS = 1 << 16, BYTES = 1024 };
+  const struct device_ops *ops = d->ops;
+  uint8_t *spilled = ops->alloc_spilled(d, (size_t)ROWS * BYTES);
+  uint8_t *host = ops->alloc_host(d, BYTES), *row = ops->alloc(d, BYTES);
+  int32_t *last = ops->alloc(d, sizeof *last);
+  memcpy(host, &(int32_t){ROWS - 1}, sizeof *last);
+  ops->upload_bytes(d, last, host, sizeof *last);
+  ops->finish(d);
+  memset(host, 7, BYTES);
+  ops->upload_bytes(d, row, host, BYTES);
+  ops->scatter_rows(d, spilled, row, last, 1, BYTES);
+  ops->download_bytes(d, host, spilled + (size_t)(ROWS - 1) * BYTES, BYTES);
+  ops->finish(d);
+  printf("%d %d, before it %d", host[0], host[BYTES - 1], spilled[(size_t)(ROWS - 1) * BYTES - 1]);
+  fflush(stdout);
+  ops->upload_bytes(d, spilled, host, BYTES);
+  ops->gather_rows(d, row, spilled, last, 1, BYTES);
+  ops->finish(d);
+  ops->release(d, spilled);
+  ops->release(d, ops->alloc(d, 50 << 20));
+}
+
+static void test_spilled(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct outcome outcome = run_attempt(&(struct attempt){.machine = "memory:60"}, use_spilled);
+  assert_int_equal(outcome.status, STATUS_OK);
+  require_text(&outcome, "7 7, before it 0");
+}
+
 static void fill_twice(struct device *d) {
   real *x = d->ops->alloc(d, 4000);
   d->ops->fill(d, x, 1, 1000);
@@ -276,6 +308,7 @@ int main(void) {
       cmocka_unit_test(test_refusals),  cmocka_unit_test(test_choice),
       cmocka_unit_test(test_no_memory), cmocka_unit_test(test_kernel_error),
       cmocka_unit_test(test_reason),    cmocka_unit_test(test_marks),
+      cmocka_unit_test(test_spilled),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

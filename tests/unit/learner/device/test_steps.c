@@ -131,7 +131,8 @@ static void check_gather(struct testing *t) {
       .depth = FOOTPRINT,
       .before = {ROW[1]},
       .previous_action = testing_bytes(t, f.action[1], sizeof f.action[1])};
-  t->device->ops->gather_steps(t->device, &to, N, 1, &pool, &unroll);
+  const struct device_unroll *table = testing_bytes(t, &unroll, sizeof unroll);
+  t->device->ops->gather_steps(t->device, &to, N, 1, &pool, table, 1, T + 1, FOOTPRINT);
 
   float previous[BATCH][NUMBERS] = {{0}};
   uint8_t seen[FOOTPRINT * N + BATCH][STRIDE] = {{0}};
@@ -265,14 +266,18 @@ static uint8_t *file_and_gather(struct testing *t, const struct shape *s, size_t
                             .statistics = (float *)(void *)room[3],
                             .action = room[4],
                             .previous_action = room[5]};
-  for (int column = 0; column < s->N; column++) {
-    struct device_unroll unroll = {.num_spans = 2,
-                                   .span = {{column + 2, s->T}, {s->rows - 1 - column, 1}},
-                                   .depth = column % 3,
-                                   .before = {column + 1, column},
-                                   .previous_action = given[4]};
-    ops->gather_steps(t->device, &to, s->N, column, &pool, &unroll);
-  }
+  /* In two parts: as many columns as the seed says, then the others. */
+  struct device_unroll unroll[8];
+  for (int column = 0; column < s->N; column++)
+    unroll[column] = (struct device_unroll){.num_spans = 2,
+                                            .span = {{column + 2, s->T}, {s->rows - 1 - column, 1}},
+                                            .depth = column % 3,
+                                            .before = {column + 1, column},
+                                            .previous_action = given[4]};
+  const struct device_unroll *table = testing_bytes(t, unroll, sizeof unroll);
+  int part = testing_below(&seed, s->N + 1);
+  ops->gather_steps(t->device, &to, s->N, 0, &pool, table, part, s->T + 1, 2);
+  ops->gather_steps(t->device, &to, s->N, part, &pool, table + part, s->N - part, s->T + 1, 2);
 
   *bytes = 0;
   for (int i = 0; i < 6; i++) *bytes += out[i];

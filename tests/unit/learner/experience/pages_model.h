@@ -298,7 +298,7 @@ static inline bool model_life_is_full(const struct model_slot *slot) {
 static inline void model_gather(struct model *m, const struct window *window) {
   int column = model_draw(m, MODEL_COLUMNS);
   int depth = model_depth(m, window->slot, window->life, window->first_step);
-  pages_gather(m->pages, m->device, m->batch, column, window);
+  pages_gather(m->pages, m->device, m->batch, column, window, 1);
   host_batch_read(&m->host, m->device, m->batch);
   const struct train_batch *batch = m->host.batch;
   assert_true(model_same_window(&batch->window[column], window));

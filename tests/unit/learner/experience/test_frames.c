@@ -55,7 +55,7 @@ static int depth_at(const struct world *w, int slot, uint32_t life, uint64_t ste
 
 static void gather(struct world *w, const struct window *window) {
   int column = draw(w, w->batch->N);
-  pages_gather(w->pages, w->device, w->batch, column, window);
+  pages_gather(w->pages, w->device, w->batch, column, window, 1);
   pages_release(w->pages, window);
   host_batch_read(&w->host, w->device, w->batch);
   const struct train_batch *batch = w->host.batch;

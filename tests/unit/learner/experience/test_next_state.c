@@ -56,7 +56,7 @@ static void step(struct world *world, int slot, uint32_t life, uint64_t number) 
   history_write(world->pages, world->device, &world->config.shape, &place, slot, life, number);
   if (!place.closes_window) return;
   int column = world->windows++ % 2;
-  pages_gather(world->pages, world->device, world->batch, column, &place.window);
+  pages_gather(world->pages, world->device, world->batch, column, &place.window, 1);
   check_state(world, world->batch->state, column, &place.window, 0);
   check_state(world, world->batch->next_state, column, &place.window, world->config.stride);
   pages_release(world->pages, &place.window);

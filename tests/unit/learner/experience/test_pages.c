@@ -202,7 +202,7 @@ static void gather(struct world *world, int i, int which) {
   memset(batch->flags, 0xee, rows);
   host_batch_write(&world->host, world->device, world->batch);
   struct window window = world->slot[i].waiting[which];
-  pages_gather(world->pages, world->device, world->batch, column, &window);
+  pages_gather(world->pages, world->device, world->batch, column, &window, 1);
   pages_release(world->pages, &window);
   host_batch_read(&world->host, world->device, world->batch);
   forget(&world->slot[i], which);
@@ -409,11 +409,11 @@ static void misuse(void *subject, int what) {
   open.first_step += 4;
   if (what == RELEASE_AFTER_NEW_LIFE) begin(world, 0);
   if (what == RELEASE_AFTER_NEW_LIFE) pages_release(world->pages, &window);
-  if (what == GATHER_OPEN) pages_gather(world->pages, world->device, world->batch, 0, &open);
+  if (what == GATHER_OPEN) pages_gather(world->pages, world->device, world->batch, 0, &open, 1);
   if (what == TOO_MANY_WAIT)
     for (int n = 0; n < 100; n++) pages_append(world->pages, 0);
   int column = what == NO_SUCH_COLUMN ? 3 : 0;
-  pages_gather(world->pages, world->device, world->batch, column, &window);
+  pages_gather(world->pages, world->device, world->batch, column, &window, 1);
   for (int n = 0; what == RELEASE_TWICE && n < 2; n++) pages_release(world->pages, &window);
 }
 

@@ -271,7 +271,7 @@ static void misuse(void *subject, int what) {
     if (place.closes_window) pages_release(m->pages, &place.window);
   }
   if (what == PIN_GONE) pages_pin(m->pages, &window);
-  if (what == GATHER_GONE) pages_gather(m->pages, m->device, m->batch, 0, &window);
+  if (what == GATHER_GONE) pages_gather(m->pages, m->device, m->batch, 0, &window, 1);
 }
 
 static void misuse_is_a_check(void **state) {

@@ -47,7 +47,9 @@ struct kind {
   int footprint;
 };
 
-static uint64_t sampling_seed = 3; /* of the replays that are created now */
+/* Of the replays that are created now. */
+static uint64_t sampling_seed = 3;
+static int lent_at_once = 1;
 
 /* Of first priorities: one-step returns, so that the test's own computation is one line. */
 enum { ETA_PERCENT = 75, DISCOUNT_PERCENT = 50 };
@@ -67,6 +69,7 @@ static struct replay_config config_of(const struct kind *kind, struct metrics *m
                                               .discount = DISCOUNT_PERCENT / 100.f,
                                               .reward_scale = 1,
                                               .eta = ETA_PERCENT / 100.f},
+                                 .lent_at_once = lent_at_once,
                                  .seed = sampling_seed,
                                  .initial_priority = metrics_histogram(metrics, "initial", ""),
                                  .updated_priority = metrics_histogram(metrics, "updated", "")};
@@ -93,6 +96,14 @@ static struct world *create(const struct kind *kind) {
   w->source = replay_create(w->gathering, w->m->device, w->m->pages, &w->config);
   w->host = host_batch_create(kind->window_steps, kind->N, &pages.shape);
   for (int i = 0; i < kind->slots; i++) model_begin(w->m, i);
+  return w;
+}
+
+/* The trainer may hold two batches. */
+static struct world *create_for_two(const struct kind *kind) {
+  lent_at_once = 2;
+  struct world *w = create(kind);
+  lent_at_once = 1;
   return w;
 }
 
@@ -439,6 +450,50 @@ static void a_window_may_be_drawn_more_than_once(void **state) {
   destroy(w);
 }
 
+/* The trainer holds two batches; their priorities come in the order in which they were taken. */
+static void a_second_batch_may_be_lent(void **state) {
+  (void)state;
+  struct kind kind = {1, 4, 4, 4, 0, 8, 4, 7, 1e6, 1, 1, true, 0};
+  struct world *w = create_for_two(&kind);
+  insert(w, 8);
+  struct train_batch *older = NULL, *newer;
+  for (int b = 0; b < 20; b++) {
+    take(w);
+    newer = w->taken;
+    assert_ptr_not_equal(newer, older);
+    if (!older) {
+      older = newer;
+      continue;
+    }
+    host_batch_read(&w->host, w->gathering, older);
+    for (int n = 0; n < 4; n++) assert_true(history_matches(w->host.batch, n));
+    w->taken = older;
+    release(w, (const double[]){1 + b, 2 + b, 3 + b, 4 + b});
+    older = newer;
+  }
+  w->taken = older;
+  release(w, (const double[]){1, 1, 1, 1});
+  check_counters(w);
+  destroy(w);
+}
+
+/* Where nothing is due a trainer that still computes goes on with that. */
+static void a_take_need_not_wait(void **state) {
+  (void)state;
+  struct kind kind = {1, 4, 4, 4, 0, 8, 4, 7, 0.5, 1, 1, true, 0};
+  struct world *w = create_for_two(&kind);
+  assert_null(source_try_take(w->source));
+  insert(w, 7);
+  assert_null(source_try_take(w->source));
+  insert(w, 15);
+  assert_true(is_due(w));
+  take(w);
+  assert_null(source_try_take(w->source));
+  release(w, (const double[]){1, 1, 1, 1});
+  check_counters(w);
+  destroy(w);
+}
+
 /* NaN and infinities count as the smallest priority, and are counted; the rest goes on. */
 static void what_is_no_number_is_the_smallest_priority(void **state) {
   (void)state;
@@ -555,6 +610,16 @@ static void misuse(void *subject, int what) {
   if (what == 2) source_release(w->source, w->taken);
 }
 
+/* Takes a third batch, or gives the second one back before the first. */
+static void misuse_of_two(void *subject, int what) {
+  struct world *w = subject;
+  take(w);
+  if (what == 0) return;
+  take(w);
+  if (what == 1) take(w);
+  if (what == 2) source_release(w->source, w->taken);
+}
+
 /* A replay whose priorities leave `what` steps of a window out. */
 static void create_other(void *subject, int what) {
   struct world *w = subject;
@@ -572,6 +637,11 @@ static void misuse_is_a_check(void **state) {
   assert_false(aborts(create_other, w, 0));
   assert_true(aborts(create_other, w, 1));
   destroy(w);
+  struct kind kind = {1, 4, 4, 4, 0, 8, 4, 7, 1e6, 1, 1, true, 0};
+  w = create_for_two(&kind);
+  insert(w, 8);
+  for (int what = 0; what < 3; what++) assert_int_equal(aborts(misuse_of_two, w, what), what > 0);
+  destroy(w);
 }
 
 int main(void) {
@@ -580,6 +650,8 @@ int main(void) {
       cmocka_unit_test(probabilities_and_weights_are_those_of_the_paper),
       cmocka_unit_test(the_seed_says_which_windows_are_drawn),
       cmocka_unit_test(a_window_may_be_drawn_more_than_once),
+      cmocka_unit_test(a_second_batch_may_be_lent),
+      cmocka_unit_test(a_take_need_not_wait),
       cmocka_unit_test(what_is_no_number_is_the_smallest_priority),
       cmocka_unit_test(late_priorities_are_dropped_and_counted),
       cmocka_unit_test(windows_of_a_dead_slot_age_out),

@@ -93,6 +93,26 @@ static void test_held_snapshots_stay_while_others_are_published(void **state) {
   world_destroy(world);
 }
 
+static void test_what_is_written_can_be_taken_once_announced(void **state) {
+  (void)state;
+  struct world *world = world_create();
+  int64_t version;
+  publish(world, 1);
+  for (int64_t next = 2; next <= 3; next++) {
+    for (int i = 0; i < P; i++) world->host[i] = (float)next;
+    world->device->ops->upload(world->device, world->parameters, world->host, P);
+    weights_write(world->weights, world->device, world->parameters, next);
+  }
+  for (int64_t newest = 1; newest <= 3; newest++) {
+    const real *parameters = weights_acquire(world->weights, &version);
+    assert_int_equal(version, newest);
+    assert_true(is_uniform(world->device, parameters, newest));
+    weights_release(world->weights, parameters);
+    if (newest < 3) weights_announce(world->weights, world->device);
+  }
+  world_destroy(world);
+}
+
 static void test_two_readers_may_hold_the_same(void **state) {
   (void)state;
   struct world *world = world_create();
@@ -171,7 +191,14 @@ static void test_readers_see_whole_snapshots_that_grow(void **state) {
 
 /* ---- what must not be done */
 
-enum misuse { RELEASE_TWICE, RELEASE_FOREIGN, GO_BACK, TOO_MANY_READERS };
+enum misuse {
+  RELEASE_TWICE,
+  RELEASE_FOREIGN,
+  GO_BACK,
+  TOO_MANY_READERS,
+  WRITE_THREE,
+  ANNOUNCE_NOTHING
+};
 
 static void misuse(void *subject, int what) {
   struct world *world = subject;
@@ -180,17 +207,20 @@ static void misuse(void *subject, int what) {
   const real *parameters = weights_acquire(world->weights, &version);
   if (what == RELEASE_FOREIGN) weights_release(world->weights, world->parameters);
   if (what == GO_BACK) publish(world, 6);
-  for (int64_t next = 8; what == TOO_MANY_READERS && next < 12; next++) {
+  for (int64_t next = 8; what == TOO_MANY_READERS && next < 13; next++) {
     publish(world, next);
     weights_acquire(world->weights, &version);
   }
+  for (int64_t next = 8; what == WRITE_THREE && next < 11; next++)
+    weights_write(world->weights, world->device, world->parameters, next);
+  if (what == ANNOUNCE_NOTHING) weights_announce(world->weights, world->device);
   weights_release(world->weights, parameters);
   if (what == RELEASE_TWICE) weights_release(world->weights, parameters);
 }
 
 static void test_misuse_is_a_check(void **state) {
   (void)state;
-  for (int what = RELEASE_TWICE; what <= TOO_MANY_READERS; what++) {
+  for (int what = RELEASE_TWICE; what <= ANNOUNCE_NOTHING; what++) {
     struct world *world = world_create();
     assert_true(aborts(misuse, world, what));
     world_destroy(world);
@@ -201,6 +231,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_zeros_before_the_first_publish),
       cmocka_unit_test(test_held_snapshots_stay_while_others_are_published),
+      cmocka_unit_test(test_what_is_written_can_be_taken_once_announced),
       cmocka_unit_test(test_two_readers_may_hold_the_same),
       cmocka_unit_test(test_readers_see_whole_snapshots_that_grow),
       cmocka_unit_test(test_misuse_is_a_check),

@@ -17,6 +17,7 @@
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
 #include "tests/unit/support/discrete_shape.h"
+#include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/host_batch.h"
 
 enum { STRIDE = 16, ACTIONS = 3 };
@@ -36,8 +37,8 @@ struct inference_parts {
 };
 
 /* The devices that inference is tested on, and that of the parts that are created now. */
-static const char *const inference_parts_devices[] = {"ref", "cpu", "guarded"};
-enum { INFERENCE_PARTS_DEVICES = 3 };
+static const char *const inference_parts_devices[] = {"ref", "cpu", "guarded", "cuda"};
+enum { INFERENCE_PARTS_DEVICES = 4 };
 static const char *inference_parts_device;
 
 struct inference_parts_config {
@@ -99,6 +100,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
                                                .use_previous_action = config->reads_past,
                                                .use_reward = config->reads_past}};
   device_inputs_set_action(&parts->inputs, space);
+  emulated_cuda_use();
   assert_int_equal(device_create(&parts->device, inference_parts_device, &error), STATUS_OK);
   struct network_config network = {.network = config->network,
                                    .inputs = parts->inputs,

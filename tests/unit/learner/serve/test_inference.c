@@ -310,6 +310,35 @@ static void a_newer_life_in_the_next_batch_drops_the_row(void **state) {
   shut(f);
 }
 
+/* The same where the old life's row completes a window. */
+static void a_newer_life_in_the_next_batch_drops_the_window(void **state) {
+  (void)state;
+  struct fixture *f = open_with(&(struct inference_config){.running = 2}, true, 0);
+  struct client old, new, *one[] = {&old}, *other[] = {&new};
+  join(f, &old, 0, 0, 1, false);
+  for (int t = 0; t < T; t++) {
+    send(f, &old, t ? 0 : STEP_FIRST, t);
+    run(f, one, 1, t);
+  }
+  send(f, &old, 0, T);
+  launch(f, T);
+  batcher_remove(f->parts.batcher, 0);
+  join(f, &new, 1, 0, 2, false);
+  send(f, &new, STEP_FIRST, T);
+  launch(f, T);
+  finish(f, &old);
+  finish(f, &new);
+  assert_int_equal(source_counters(f->parts.source).windows_given, 0);
+  assert_int_equal(progress_steps(f->parts.progress), T + 1);
+  for (int t = 1; t <= 2 * T; t++) {
+    send(f, &new, 0, T + t);
+    run(f, other, 1, T + t);
+  }
+  const struct train_batch *batch = inference_parts_take(&f->parts);
+  for (int n = 0; n < N; n++) check_column(batch, n, &new, n * T);
+  shut(f);
+}
+
 /* Four parameter versions come while the step that closes the window is answered. */
 static void publish_four(struct rpc_stream *stream) {
   struct fixture *f = stream->user;
@@ -399,10 +428,16 @@ int main(void) {
     inference_parts_device = inference_parts_devices[i];
     failed += cmocka_run_group_tests_name(inference_parts_device, tests, NULL, NULL);
   }
-  /* The last of them is asynchronous, as it must be for two batches at a time. */
+  /* As a device must be for two batches at a time. */
+  static const char *const asynchronous[] = {"guarded", "cuda"};
   const struct CMUnitTest overlapping[] = {
       cmocka_unit_test(batches_may_overlap),
       cmocka_unit_test(a_newer_life_in_the_next_batch_drops_the_row),
+      cmocka_unit_test(a_newer_life_in_the_next_batch_drops_the_window),
   };
-  return failed + cmocka_run_group_tests_name("two at a time", overlapping, NULL, NULL);
+  for (int i = 0; i < 2; i++) {
+    inference_parts_device = asynchronous[i];
+    failed += cmocka_run_group_tests_name("two at a time", overlapping, NULL, NULL);
+  }
+  return failed;
 }

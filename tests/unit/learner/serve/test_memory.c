@@ -8,6 +8,7 @@
 
 #include "learner/serve/memory.h"
 #include "tests/unit/support/discrete_shape.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 enum { SLOTS = 3, ROWS = 4, STRIDE = 16, BOX = 2 };
 
@@ -233,8 +234,9 @@ int main(void) {
       cmocka_unit_test(frames_of_an_episode_are_stacked),
   };
   int failed = 0;
-  static const char *const devices[] = {"ref", "cpu", "guarded"};
-  for (int i = 0; i < 3; i++) {
+  static const char *const devices[] = {"ref", "cpu", "guarded", "cuda"};
+  emulated_cuda_use();
+  for (int i = 0; i < 4; i++) {
     device_name = devices[i];
     failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
   }

@@ -16,18 +16,28 @@
 #include "learner/algorithms.h"
 #include "learner/train/trainer.h"
 #include "tests/unit/support/discrete_shape.h"
+#include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/host_batch.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 10000000 };
 enum { IMAGE_SIDE = 36, IMAGE_STRIDE = IMAGE_SIDE * IMAGE_SIDE };
 
+/* What the trainer does with its source: "T": took a batch, "R": gave one back. */
+struct logged {
+  struct source source; /* first */
+  struct source *inner;
+  char log[64];
+  int count;
+};
+
 struct fixture {
-  struct device *device;
+  struct device *device, *trainer_device; /* the test's thread is inference's */
   struct network *network;
   struct update *update;
   struct step_shape shape;
   struct pages *pages;
   struct source *source;
+  struct logged logged; /* the same, as the trainer sees it */
   struct weights *weights;
   struct progress *progress;
   struct trainer *trainer;
@@ -58,6 +68,25 @@ static const struct network_config nature = {
                .tensor = {{DTYPE_UINT8, IMAGE_STRIDE, 0, IMAGE_SIDE, IMAGE_SIDE, 1}},
                .discrete = 2}};
 
+static void note(struct logged *logged, char what) {
+  if (logged->count < (int)sizeof(logged->log) - 1) logged->log[logged->count++] = what;
+}
+
+static struct train_batch *take_logged(struct source *source, bool waits) {
+  struct logged *logged = (struct logged *)source;
+  struct train_batch *batch = logged->inner->ops->take(logged->inner, waits);
+  if (batch) note(logged, 'T');
+  return batch;
+}
+
+static void release_logged(struct source *source, struct train_batch *batch) {
+  struct logged *logged = (struct logged *)source;
+  note(logged, 'R');
+  source_release(logged->inner, batch);
+}
+
+static const struct source_ops LOGGED = {.take = take_logged, .release = release_logged};
+
 /* NULL: ref, or cpu for images. */
 static const char *device_name;
 
@@ -68,6 +97,7 @@ static struct fixture *create_with(const struct network_config *network, char *d
   const char *device = device_name ? device_name : images ? "cpu" : "ref";
   size_t stride = network->inputs.row_stride;
   assert_int_equal(device_create(&f->device, device, &error), STATUS_OK);
+  assert_int_equal(device_create(&f->trainer_device, device, &error), STATUS_OK);
   assert_int_equal(network_create(&f->network, network, &error), STATUS_OK);
   struct learner_options update = {.unroll_length = T,
                                    .batch_size = N,
@@ -88,12 +118,13 @@ static struct fixture *create_with(const struct network_config *network, char *d
                                    .adam_epsilon = 1e-7,
                                    .seed = 1};
   assert_int_equal(
-      update_create(&f->update, f->device, f->network, &algorithm_vtrace, &update, &error),
+      update_create(&f->update, f->trainer_device, f->network, &algorithm_vtrace, &update, &error),
       STATUS_OK);
   struct step_shape shape = f->shape = discrete_shape(stride, 0, 0);
   struct pages_config pages = {.num_slots = N, .page_steps = T, .shape = shape};
   f->pages = pages_create(f->device, &pages);
-  struct fifo_config fifo = {.T = T, .N = N, .shape = shape};
+  bool overlaps = f->device->ops->asynchronous;
+  struct fifo_config fifo = {.T = T, .N = N, .shape = shape, .lent_at_once = overlaps ? 2 : 1};
   f->source = fifo_create(f->device, &fifo);
   f->weights = weights_create(f->device, network_num_parameters(f->network));
   struct progress_config progress = {.target_return = NAN};
@@ -104,9 +135,12 @@ static struct fixture *create_with(const struct network_config *network, char *d
       .context = f,
       .lag_updates = metrics_histogram(f->metrics, "policy/window_lag_updates", ""),
       .update_us = metrics_histogram(f->metrics, "train/update_us", ""),
+      .overlaps = overlaps,
       .images = images};
   f->lag_updates = trainer.lag_updates;
-  f->trainer = trainer_create(&trainer, f->device, f->update, f->source, f->weights, f->progress);
+  f->logged = (struct logged){.source = {&LOGGED}, .inner = f->source};
+  f->trainer = trainer_create(&trainer, f->trainer_device, f->update, &f->logged.source, f->weights,
+                              f->progress);
   for (int slot = 0; slot < N; slot++) pages_begin_life(f->pages, slot, 1);
   return f;
 }
@@ -128,6 +162,7 @@ static void destroy(struct fixture *f) {
   pages_destroy(f->pages);
   update_destroy(f->update);
   network_destroy(f->network);
+  device_destroy(f->trainer_device);
   device_destroy(f->device);
   free(f);
 }
@@ -154,6 +189,7 @@ static void give_batches(struct fixture *f, int batches, float reward) {
       write_step(f, &place, x, reward);
       if (place.closes_window) batches -= source_give(f->source, f->pages, &place.window, 0);
     }
+    source_flush(f->source, f->pages);
   }
 }
 
@@ -224,6 +260,7 @@ static void give_images(struct fixture *f, uint8_t first) {
       write_step(f, &place, image, 0);
       if (place.closes_window) batches -= source_give(f->source, f->pages, &place.window, 0);
     }
+    source_flush(f->source, f->pages);
   }
 }
 
@@ -321,6 +358,46 @@ static void a_loss_that_is_not_finite_stops_the_run(void **state) {
   destroy(f);
 }
 
+/* Both are there when the trainer starts. */
+static void a_batch_behind_a_skipped_one_changes_nothing(void **state) {
+  (void)state;
+  struct fixture *f = create();
+  size_t P = update_num_parameters(f->update);
+  real *before = f->device->ops->alloc(f->device, P * sizeof(float));
+  f->device->ops->copy(f->device, before, update_parameters(f->update), P);
+  f->device->ops->finish(f->device);
+  give_batches(f, 1, NAN);
+  give_batches(f, 1, 1);
+  trainer_start(f->trainer);
+  int64_t deadline_us = clock_now_us() + PATIENCE_US;
+  while (progress_stopped(f->progress) == STOP_NONE) assert_true(clock_now_us() < deadline_us);
+  stop(f);
+  assert_string_equal(f->logged.log, f->device->ops->asynchronous ? "TTRR" : "TR");
+  assert_non_null(strstr(trainer_report(f->trainer).error.text, "update 1"));
+  assert_int_equal(update_version(f->update), 0);
+  expect_same(f, f->device, update_parameters(f->update), before);
+  f->device->ops->release(f->device, before);
+  destroy(f);
+}
+
+/* Of two batches that are there the second is started before the first is finished; each is given
+ * back once, in order, and a checkpoint is of all that was started. */
+static void updates_overlap_on_an_asynchronous_device(void **state) {
+  (void)state;
+  struct fixture *f = create();
+  give_batches(f, 2, 1);
+  trainer_start(f->trainer);
+  wait_for_updates(f, 2);
+  trainer_request_save(f->trainer);
+  give_batches(f, 1, 1);
+  wait_for_updates(f, 3);
+  stop(f);
+  assert_string_equal(f->logged.log, f->device->ops->asynchronous ? "TTRRTR" : "TRTRTR");
+  assert_in_range(trainer_saved_updates(f->trainer), 2, 3); // the second may not have been over
+  assert_int_equal(weights_version(f->weights), 3);
+  destroy(f);
+}
+
 static void the_learning_rate_follows_the_steps_of_the_run(void **state) {
   (void)state;
   struct fixture *f = create_with(&mlp, "linear");
@@ -344,9 +421,16 @@ int main(void) {
       cmocka_unit_test(images_of_what_is_seen_travel_with_the_buffer),
       cmocka_unit_test(counters_and_parameters_travel_together),
       cmocka_unit_test(a_loss_that_is_not_finite_stops_the_run),
+      cmocka_unit_test(a_batch_behind_a_skipped_one_changes_nothing),
+      cmocka_unit_test(updates_overlap_on_an_asynchronous_device),
       cmocka_unit_test(the_learning_rate_follows_the_steps_of_the_run),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  device_name = "guarded";
-  return failed + cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
+  emulated_cuda_use();
+  static const char *const devices[] = {"guarded", "cuda"};
+  for (int i = 0; i < 2; i++) {
+    device_name = devices[i];
+    failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
+  }
+  return failed;
 }

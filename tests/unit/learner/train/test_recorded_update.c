@@ -1,0 +1,149 @@
+/* Updates on a device with recordings: played and overlapping they give the bits of direct calls
+ * one after the other, and each costs a few calls of the runtime, whatever the network is. */
+#include "learner/algorithm/policy.h"
+#include "tests/unit/learner/train/fixture.h"
+#include "tests/unit/support/emulated_cuda.h"
+
+enum { BATCHES = 2, UPDATES = 12 };
+
+/* `ops`: the device's table, which may lack recordings. */
+struct world {
+  struct device *device;
+  struct device_ops ops;
+  struct network *network;
+  struct learner_options options;
+  struct train_batch *batch[BATCHES];
+  struct update *update;
+};
+
+struct kind {
+  char *agent;
+  const char *network;
+  bool noisy;
+  char *optimizer;
+};
+
+static void make_batches(struct world *w) {
+  for (int k = 0; k < BATCHES; k++) {
+    w->batch[k] = fixture_batch(w->device, w->network, UNROLL, COLUMNS, (uint32_t)(50 + k));
+    float *weight = w->batch[k]->weight.host;
+    for (int n = 0; n < COLUMNS; n++) weight[n] = 1 / (1 + (float)n);
+    device_shared_upload(w->device, &w->batch[k]->weight);
+  }
+  w->device->ops->finish(w->device);
+}
+
+static void open_world(struct world *w, const struct kind *kind, const char *precision,
+                       bool records) {
+  *w = (struct world){.device = emulated_cuda_create(precision), .options = fixture_options()};
+  w->ops = *w->device->ops;
+  w->device->ops = &w->ops;
+  if (!records) w->ops.record = NULL;
+  struct network_config config = fixture_config(kind->network, 1, ACTIVATION_TANH);
+  if (algorithms_find(kind->agent)->policy->action_values)
+    config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+  config.noisy = kind->noisy;
+  w->network = fixture_network(&config);
+  w->options.agent = kind->agent;
+  w->options.optimizer = kind->optimizer;
+  w->options.n_steps = 2;
+  w->options.double_q = w->options.partial_returns = true;
+  w->options.priority_eta = 0.9;
+  w->options.target_update = 5;
+  w->options.max_gradient_norm = 1;
+  w->update = fixture_update(w->device, w->network, &w->options);
+  make_batches(w);
+}
+
+static void close_world(struct world *w) {
+  update_destroy(w->update);
+  for (int k = 0; k < BATCHES; k++) train_batch_destroy(w->device, w->batch[k]);
+  network_destroy(w->network);
+  device_destroy(w->device);
+}
+
+static void finish(struct world *w) {
+  struct update_stats stats;
+  struct error error;
+  if (update_finish(w->update, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
+}
+
+/* Updates of the batches in turn, by the shape of a trainer. */
+static void train(struct world *w, bool overlaps, int updates) {
+  for (int u = 0; u < updates; u++) {
+    if (update_running(w->update) && !(overlaps && update_may_overlap(w->update))) finish(w);
+    update_start(w->update, w->batch[u % BATCHES], u);
+    if (update_running(w->update) == UPDATE_MAX_RUNNING) finish(w);
+  }
+  while (update_running(w->update)) finish(w);
+}
+
+static void expect_same_state(struct update *a, struct update *b, const struct kind *kind) {
+  struct checkpoint_item items[2][CHECKPOINT_MAX_ITEMS];
+  update_save(a);
+  update_save(b);
+  int count = update_items(a, items[0]);
+  assert_int_equal(update_items(b, items[1]), count);
+  for (int i = 0; i < count; i++)
+    if (memcmp(items[0][i].data, items[1][i].data, checkpoint_item_bytes(&items[0][i])) != 0)
+      fail_msg("%s, %s: %s differs", kind->agent, kind->network, items[0][i].name);
+}
+
+static const struct kind kinds[] = {{"vtrace", "mlp", false, "adam"},
+                                    {"vtrace", "lstm", false, "rmsprop"},
+                                    {"double_dqn", "mlp", true, "adam"},
+                                    {"r2d2", "lstm", false, "adam"}};
+
+static void recorded_and_overlapping_is_direct(void **state) {
+  (void)state;
+  static const char *const precisions[] = {"float32", "bf16"};
+  for (size_t i = 0; i < 2 * sizeof(kinds) / sizeof(kinds[0]); i++) {
+    const struct kind *kind = &kinds[i / 2];
+    struct world recorded, direct;
+    open_world(&recorded, kind, precisions[i % 2], true);
+    open_world(&direct, kind, precisions[i % 2], false);
+    train(&recorded, true, UPDATES);
+    train(&direct, false, UPDATES);
+    expect_same_state(recorded.update, direct.update, kind);
+    assert_int_equal(update_version(recorded.update), UPDATES);
+    close_world(&recorded);
+    close_world(&direct);
+  }
+}
+
+/* What an update costs once its batch's first two have been made: cudaGraphLaunch, and an event
+ * that is recorded and waited for. Where frames are stacked that is all, too; noise is drawn
+ * outside. */
+enum { CALLS_OF_UPDATE = 3 };
+
+static void an_update_is_a_few_calls(void **state) {
+  (void)state;
+  static const char *const never[] = {
+      "cudaMalloc",   "cudaHostAlloc",         "cudaFree",
+      "cudaFreeHost", "cudaDeviceSynchronize", "cudaStreamSynchronize",
+      "work",         "cudaGraphInstantiate",  "cudaEventCreateWithFlags"};
+  enum { NEVER = sizeof(never) / sizeof(never[0]), MEASURED = 10 };
+  if (!emulated_cuda_is_used()) return;
+  for (int i = 0; i < 2; i++) {
+    struct world w;
+    open_world(&w, &kinds[i], "float32", true);
+    train(&w, true, 2 * BATCHES);
+    long before[NEVER], all = emulated_cuda_count(NULL);
+    for (int k = 0; k < NEVER; k++) before[k] = emulated_cuda_count(never[k]);
+    train(&w, true, MEASURED);
+    for (int k = 0; k < NEVER; k++)
+      if (emulated_cuda_count(never[k]) != before[k])
+        fail_msg("%d updates call %s %ld times", MEASURED, never[k],
+                 emulated_cuda_count(never[k]) - before[k]);
+    assert_int_equal(emulated_cuda_count(NULL) - all, MEASURED * CALLS_OF_UPDATE);
+    close_world(&w);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(recorded_and_overlapping_is_direct),
+      cmocka_unit_test(an_update_is_a_few_calls),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
