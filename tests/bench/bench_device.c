@@ -127,7 +127,8 @@ static void fill_batch(struct train_batch *batch, uint32_t seed) {
   run.trainer_device->ops->finish(run.trainer_device);
 }
 
-static struct train_batch *take(struct source *source) {
+static struct train_batch *take(struct source *source, bool waits) {
+  (void)waits;
   struct synthetic *self = (struct synthetic *)source;
   pthread_mutex_lock(&self->lock);
   struct train_batch *batch = self->closed ? NULL : self->batch[self->taken++ % BATCHES];
