@@ -77,8 +77,7 @@ static struct image random_image(struct both *t, uint64_t *random, size_t n) {
 }
 
 static struct image poisoned_image(struct both *t, size_t n) {
-  return (struct image){testing_pixel_room(&t->cuda, n), testing_pixel_room(&t->ref, n),
-                        n};
+  return (struct image){testing_pixel_room(&t->cuda, n), testing_pixel_room(&t->ref, n), n};
 }
 
 static void image_from_ref(struct both *t, struct image a) {
