@@ -133,7 +133,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (wanted < 1 || a->type != b->type || c->type != d->type ||
       (c->type != CUDA_R_32F && a->type != CUDA_R_16BF) ||
       !is_shape(a, a_transposed, c->rows, inner) || !is_shape(b, b_transposed, inner, c->columns) ||
-      !is_shape(d, false, c->rows, c->columns))
+      !is_shape(d, false, c->rows, c->columns) ||
+      (operation->epilogue & CUBLASLT_EPILOGUE_BIAS && !operation->bias))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   memcpy(result->algo.alignment, preference->alignment, sizeof result->algo.alignment);
   result->workspaceSize = 0;
@@ -206,9 +207,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t *algorithm, void *, size_t,
                               cudaStream_t stream) {
-  if (!is_aligned(a, algorithm->alignment[0]) || !is_aligned(b, algorithm->alignment[1]) ||
-      !is_aligned(c, algorithm->alignment[2]) || !is_aligned(d, algorithm->alignment[3]))
-    return CUBLAS_STATUS_INVALID_VALUE;
   bool a_transposed = operation->transposed[0] == CUBLAS_OP_T;
   emulated_product p;
   p.d = d;
@@ -216,6 +214,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   p.c = (const float *)c;
   p.bias = operation->epilogue & CUBLASLT_EPILOGUE_BIAS ? operation->bias : NULL;
   p.relu = operation->epilogue & CUBLASLT_EPILOGUE_RELU;
+  /* A kernel may read the bias as wide as it writes D. */
+  if (!is_aligned(a, algorithm->alignment[0]) || !is_aligned(b, algorithm->alignment[1]) ||
+      !is_aligned(c, algorithm->alignment[2]) || !is_aligned(d, algorithm->alignment[3]) ||
+      !is_aligned(p.bias, algorithm->alignment[3]))
+    return CUBLAS_STATUS_INVALID_VALUE;
   p.a = operand(a, a_layout, a_transposed, operation->compute);
   p.b = operand(b, b_layout, operation->transposed[1] == CUBLAS_OP_T, operation->compute);
   p.c_stride = c_layout->stride;

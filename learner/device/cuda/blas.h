@@ -15,7 +15,7 @@ enum { BLAS_WORKSPACE_BYTES = 32 << 20, MAX_KEPT_WEIGHTS = 128 };
 /* What a choice of cuBLASLt depends on. */
 struct plan_key {
   int M, N, K, a_stride, b_stride, c_stride;
-  uint32_t a_alignment, b_alignment, c_alignment;
+  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;
   bool a_transposed, b_transposed, bf16, c_bf16, tf32, add, bias, relu;
 };
 

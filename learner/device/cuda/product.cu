@@ -25,6 +25,12 @@ static uint32_t alignment_of(const void *at) {
   return low ? low & -low : 256;
 }
 
+/* Kernels read the bias as wide as they write: cuBLASLt has no preference for its alignment. */
+static uint32_t alignment_with(uint32_t alignment, const void *bias) {
+  uint32_t of_bias = bias ? alignment_of(bias) : 256;
+  return of_bias < alignment ? of_bias : alignment;
+}
+
 static struct plan_key key_of(const struct cuda *cuda, const struct product *p) {
   struct plan_key key;
   memset(&key, 0, sizeof key); /* the padding is compared too */
@@ -37,6 +43,7 @@ static struct plan_key key_of(const struct cuda *cuda, const struct product *p) 
   key.a_alignment = alignment_of(p->a.at);
   key.b_alignment = alignment_of(p->b.at);
   key.c_alignment = alignment_of(p->c);
+  key.d_alignment = alignment_with(key.c_alignment, p->bias);
   key.a_transposed = p->a.transposed;
   key.b_transposed = p->b.transposed;
   key.bf16 = p->bf16;
@@ -75,6 +82,12 @@ static void set_alignment(cublasLtMatmulPreference_t preference,
   BLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, which, &alignment, sizeof alignment));
 }
 
+/* The bias is set again for each product: a choice depends on that there is one. */
+static void set_bias(cublasLtMatmulDesc_t operation, const float *bias) {
+  BLAS_CHECK(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                            sizeof bias));
+}
+
 static cublasLtMatmulDesc_t operation_of(const struct plan_key *key) {
   cublasLtMatmulDesc_t operation;
   cublasComputeType_t compute = key->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -101,7 +114,7 @@ static void choose_algorithm(struct blas *blas, struct plan *plan) {
   set_alignment(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key->b_alignment);
   set_alignment(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key->a_alignment);
   set_alignment(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->c_alignment);
-  set_alignment(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->c_alignment);
+  set_alignment(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->d_alignment);
   cublasLtMatmulHeuristicResult_t found;
   int count = 0;
   BLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(blas->handle, plan->operation, plan->a, plan->b,
@@ -122,6 +135,7 @@ static struct plan *plan_create(struct blas *blas, const struct plan_key *key,
   struct plan *plan = &blas->plan[blas->num_plans++];
   plan->key = *key;
   plan->operation = operation_of(key);
+  if (p->bias) set_bias(plan->operation, p->bias);
   plan->a = layout_of_operand(&p->b, p->bf16, p->K, p->N);
   plan->b = layout_of_operand(&p->a, p->bf16, p->M, p->K);
   plan->c = layout_of(p->c_bf16, p->M, p->N, p->c_stride);
@@ -144,9 +158,7 @@ void cuda_multiply(struct cuda *cuda, const struct product *p) {
   struct plan *plan = plan_for(cuda, p);
   struct blas *blas = cuda_blas(cuda);
   float one = 1, c_factor = p->add ? 1 : 0;
-  if (p->bias)
-    BLAS_CHECK(cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                              &p->bias, sizeof p->bias));
+  if (p->bias) set_bias(plan->operation, p->bias);
   BLAS_CHECK(cublasLtMatmul(blas->handle, plan->operation, &one, p->b.at, plan->a, p->a.at, plan->b,
                             &c_factor, p->c, plan->c, p->c, plan->c, &plan->algorithm,
                             blas->workspace, BLAS_WORKSPACE_BYTES, cuda->stream));

@@ -98,22 +98,26 @@ struct layer {
   int B, I, O, x_stride;
   enum activation act;
   bool no_dx;
+  int b_from; /* where the bias begins in its array, as behind other weights */
 };
 
 static void check_layer(struct both *t, const struct layer *l, uint64_t seed) {
   uint64_t random = seed;
   size_t rows = (size_t)l->B, in = (size_t)l->I, out = (size_t)l->O;
   struct array x = random_array(t, &random, rows * (size_t)l->x_stride, 1),
-               w = random_array(t, &random, in * out, 1), b = random_array(t, &random, out, 1),
+               w = random_array(t, &random, in * out, 1),
+               b = random_array(t, &random, (size_t)l->b_from + out, 1),
                dy = random_array(t, &random, rows * out, 1), y = poisoned(t, rows * out),
                dx = poisoned(t, rows * in), dw = poisoned(t, in * out), db = poisoned(t, out);
   struct device *c = t->cuda.device, *r = t->ref.device;
   char shape[96];
   snprintf(shape, sizeof shape, "B %d I %d O %d stride %d act %d", l->B, l->I, l->O, l->x_stride,
            (int)l->act);
+  const real *b_cuda = (const real *)((const float *)b.cuda + l->b_from),
+             *b_ref = (const real *)((const float *)b.ref + l->b_from);
   c->ops->weights_changed(c);
-  c->ops->linear_forward(c, y.cuda, x.cuda, l->x_stride, w.cuda, b.cuda, l->act, l->B, l->I, l->O);
-  r->ops->linear_forward(r, y.ref, x.ref, l->x_stride, w.ref, b.ref, l->act, l->B, l->I, l->O);
+  c->ops->linear_forward(c, y.cuda, x.cuda, l->x_stride, w.cuda, b_cuda, l->act, l->B, l->I, l->O);
+  r->ops->linear_forward(r, y.ref, x.ref, l->x_stride, w.ref, b_ref, l->act, l->B, l->I, l->O);
   compare(t, shape, "y", y, tolerance_of(t->precision, l->I));
   take_from_ref(t, y);
   c->ops->linear_backward(c, l->no_dx ? NULL : dx.cuda, dw.cuda, db.cuda, dy.cuda, y.cuda, x.cuda,
@@ -130,10 +134,16 @@ static void check_layer(struct both *t, const struct layer *l, uint64_t seed) {
 static void linear_layers(struct both *t) {
   static const enum activation acts[] = {ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH};
   static const struct layer large[] = {
-      {100, 600, 520, 600, ACTIVATION_TANH, false}, {130, 257, 300, 260, ACTIVATION_NONE, false},
-      {640, 64, 64, 64, ACTIVATION_TANH, false},    {640, 64, 3, 64, ACTIVATION_NONE, false},
-      {640, 4, 64, 4, ACTIVATION_RELU, true},       {33, 1000, 70, 1003, ACTIVATION_RELU, true},
-      {1, 300, 257, 300, ACTIVATION_RELU, false},
+      {100, 600, 520, 600, ACTIVATION_TANH, false, 0},
+      {130, 257, 300, 260, ACTIVATION_NONE, false, 0},
+      {640, 64, 64, 64, ACTIVATION_TANH, false, 0},
+      {640, 64, 3, 64, ACTIVATION_NONE, false, 0},
+      {640, 4, 64, 4, ACTIVATION_RELU, true, 0},
+      {33, 1000, 70, 1003, ACTIVATION_RELU, true, 0},
+      {1, 300, 257, 300, ACTIVATION_RELU, false, 0},
+      {40, 300, 256, 300, ACTIVATION_RELU, false, 0},
+      {40, 300, 256, 300, ACTIVATION_RELU, false, 3},
+      {40, 300, 256, 300, ACTIVATION_RELU, false, 2},
   };
   uint64_t random = 11;
   for (int i = 0; i < 40; i++) {
@@ -175,10 +185,10 @@ static void check_pixels_layer(struct both *t, const struct layer *l, uint64_t s
 }
 
 static void pixels_layers(struct both *t) {
-  static const struct layer table[] = {{21, 2592, 256, 0, ACTIVATION_RELU, false},
-                                       {3, 64, 512, 0, ACTIVATION_RELU, false},
-                                       {1, 32, 16, 0, ACTIVATION_NONE, false},
-                                       {70, 128, 33, 0, ACTIVATION_TANH, true}};
+  static const struct layer table[] = {{21, 2592, 256, 0, ACTIVATION_RELU, false, 0},
+                                       {3, 64, 512, 0, ACTIVATION_RELU, false, 0},
+                                       {1, 32, 16, 0, ACTIVATION_NONE, false, 0},
+                                       {70, 128, 33, 0, ACTIVATION_TANH, true, 0}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     check_pixels_layer(t, &table[i], 50 + i);
 }
