@@ -159,6 +159,9 @@ EMULATED_EXPORT void emulated_let_go(void);
 
 cudaError_t emulated_malloc(void **memory, size_t bytes);
 cudaError_t emulated_host_alloc(void **memory, size_t bytes);
+/* How much dynamic shared memory launches of a kernel may have. Ends the process where it is made
+ * less, which could fail a launch of another thread. */
+cudaError_t emulated_set_shared(const void *kernel, int bytes);
 }
 
 template <typename T>
@@ -174,8 +177,9 @@ cudaError_t cudaMallocHost(T **memory, size_t bytes) {
   return emulated_host_alloc((void **)memory, bytes);
 }
 template <typename F>
-cudaError_t cudaFuncSetAttribute(F *, enum cudaFuncAttribute, int) {
-  return cudaSuccess;
+cudaError_t cudaFuncSetAttribute(F *kernel, enum cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  return emulated_set_shared((const void *)kernel, value);
 }
 template <typename F>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t) {

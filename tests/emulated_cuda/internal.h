@@ -94,6 +94,8 @@ cudaError_t machine_error(cudaError_t error);
 /* Of a kernel: from now on every call fails. */
 void machine_break();
 cudaError_t machine_broken();
+/* Bytes of dynamic shared memory that a launch of the kernel may have. */
+size_t machine_shared(const void *kernel);
 
 /* ---- fibers.cc: all blocks of a kernel, on the calling thread; and the end of that thread */
 void fibers_run(struct emulated_work *work);

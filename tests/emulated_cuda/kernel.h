@@ -286,6 +286,7 @@ EMULATED_VECTORS(double, double)
 /* Work of a stream, which a graph may run more than once. Owner: whoever holds a reference. */
 struct emulated_work {
   const char *name;
+  const void *kernel;                      /* NULL: none */
   void (*run)(struct emulated_work *work); /* of a kernel: one thread */
   void (*destroy)(struct emulated_work *work);
   int references;
@@ -334,8 +335,8 @@ void emulated_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 blo
   static_assert(sizeof...(P) == sizeof...(A), "a kernel is given as many arguments as it has");
   static_assert((sizeof(P) + ... + 0) <= 4096, "a kernel's arguments fit in 4 KiB");
   emulated_kernel<P...> *made =
-      new emulated_kernel<P...>{{name, emulated_kernel<P...>::run, emulated_kernel<P...>::destroy,
-                                 1, true, grid, block, bytes, 0},
+      new emulated_kernel<P...>{{name, (const void *)kernel, emulated_kernel<P...>::run,
+                                 emulated_kernel<P...>::destroy, 1, true, grid, block, bytes, 0},
                                 kernel,
                                 std::tuple<P...>(arguments...)};
   int index = 0;

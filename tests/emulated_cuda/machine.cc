@@ -1,5 +1,9 @@
 /* The machine that ACORN_EMULATED_CUDA asks for, and its errors. */
+#include <map>
+
 #include "internal.h"
+
+enum { SHARED_BYTES = 48 << 10, MOST_SHARED_BYTES = 160 << 10 };
 
 static struct hidden_lock lock;
 static struct machine machine;
@@ -137,7 +141,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int gpu) 
   cudaError_t error = check_gpu(gpu);
   if (error != cudaSuccess) return error;
   *properties = (struct cudaDeviceProp){
-      "emulated GPU", machine_get()->memory, (size_t)48 << 10, (size_t)160 << 10, 9, 0, 4, 2048,
+      "emulated GPU", machine_get()->memory, SHARED_BYTES, MOST_SHARED_BYTES, 9, 0, 4, 2048,
       1 << 20};
   return cudaSuccess;
 }
@@ -161,6 +165,34 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
       return cudaSuccess;
   }
   return machine_error(cudaErrorInvalidValue);
+}
+
+/* ---- shared memory */
+
+static struct hidden_lock shared_lock;
+static std::map<const void *, size_t> shared_bytes; /* by kernel, where it was set */
+
+static size_t shared_of(const void *kernel) {
+  auto found = shared_bytes.find(kernel);
+  return found == shared_bytes.end() ? (size_t)SHARED_BYTES : found->second;
+}
+
+cudaError_t emulated_set_shared(const void *kernel, int bytes) {
+  if (bytes < 0 || bytes > MOST_SHARED_BYTES) return machine_error(cudaErrorInvalidValue);
+  hidden_take(&shared_lock);
+  if ((size_t)bytes < shared_of(kernel) && shared_of(kernel) > SHARED_BYTES)
+    EMULATED_FAIL("cudaFuncSetAttribute: a kernel's shared memory is made less, %zu to %d bytes",
+                  shared_of(kernel), bytes);
+  shared_bytes[kernel] = (size_t)bytes;
+  hidden_give(&shared_lock);
+  return cudaSuccess;
+}
+
+size_t machine_shared(const void *kernel) {
+  hidden_take(&shared_lock);
+  size_t bytes = shared_of(kernel);
+  hidden_give(&shared_lock);
+  return bytes;
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {

@@ -349,8 +349,13 @@ static cudaError_t submit(struct emulated_stream *stream, struct emulated_work *
 void emulated_enqueue_kernel(cudaStream_t stream, struct emulated_work *work) {
   size_t threads = (size_t)work->block.x * work->block.y * work->block.z;
   if (threads < 1 || threads > 1024 || work->grid.x < 1 || work->grid.y < 1 || work->grid.z < 1 ||
-      work->grid.y > 65535 || work->grid.z > 65535 || work->shared_bytes > (size_t)160 << 10) {
+      work->grid.y > 65535 || work->grid.z > 65535) {
     machine_error(cudaErrorInvalidConfiguration);
+    work_release(work);
+    return;
+  }
+  if (work->shared_bytes > machine_shared(work->kernel)) {
+    machine_error(cudaErrorInvalidValue);
     work_release(work);
     return;
   }

@@ -69,7 +69,7 @@ template <typename K>
 static unsigned blocks_that_fit(const struct cuda *cuda, K kernel, int threads, size_t bytes,
                                 int each, int work) {
   int fit = 0;
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  allow_shared(kernel, bytes);
   CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, kernel, threads, bytes));
   if (fit > each) fit = each;
   int blocks = (fit > 0 ? fit : 1) * cuda->properties.multiProcessorCount;

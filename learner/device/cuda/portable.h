@@ -46,19 +46,29 @@
 [[noreturn]] void cuda_failed(const char *file, int line, const char *call, const char *name,
                               const char *sentence);
 
+/* Lets launches of a kernel have so much shared memory: all that the GPU has for a block, since the
+ * limit is the kernel's in the whole process, and another thread may be about to launch it with
+ * more. */
+template <typename K>
+static inline void allow_shared(K kernel, size_t bytes) {
+  int gpu, most;
+  if (bytes <= 48 << 10) return;
+  CUDA_CHECK(cudaGetDevice(&gpu));
+  CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu));
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
+}
+
 /* LAUNCH(kernel, grid, block, stream, arguments...); with LAUNCH_SHARED the kernel has `bytes` of
- * shared memory, which it gets at by DYNAMIC_SHARED(type, name); on a GPU without more than 160 KiB
- * for a block a launch with more fails. */
+ * shared memory, which it gets at by DYNAMIC_SHARED(type, name). Where that is more than 48 KiB the
+ * kernel has no other shared memory, and a GPU that has less for a block fails the launch. */
 #define LAUNCH(kernel, grid, block, stream, ...) \
   LAUNCH_SHARED(kernel, grid, block, 0, stream, __VA_ARGS__)
 #ifdef __CUDACC__
-#define LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...)                                 \
-  do {                                                                                         \
-    if ((bytes) > 48 << 10)                                                                    \
-      CUDA_CHECK(                                                                              \
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (bytes))); \
-    kernel<<<grid, block, bytes, stream>>>(__VA_ARGS__);                                       \
-    CUDA_CHECK_NAMED(cudaGetLastError(), "kernel " #kernel);                                   \
+#define LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
+  do {                                                         \
+    allow_shared(kernel, bytes);                               \
+    kernel<<<grid, block, bytes, stream>>>(__VA_ARGS__);       \
+    CUDA_CHECK_NAMED(cudaGetLastError(), "kernel " #kernel);   \
   } while (0)
 #define DYNAMIC_SHARED(type, name)            \
   extern __shared__ float4 dynamic_shared_[]; \
@@ -66,6 +76,7 @@
 #else
 #define LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...)                           \
   do {                                                                                   \
+    allow_shared(kernel, bytes);                                                         \
     emulated_launch(#kernel, kernel, grid, block, (size_t)(bytes), stream, __VA_ARGS__); \
     CUDA_CHECK_NAMED(cudaGetLastError(), "kernel " #kernel);                             \
   } while (0)

@@ -77,7 +77,7 @@ static unsigned blocks_together(const struct cudaDeviceProp *gpu, K kernel, unsi
   CUDA_CHECK(cudaGetDevice(&number));
   CUDA_CHECK(cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch, number));
   if (!possible || bytes > gpu->sharedMemPerBlockOptin) return 0;
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  allow_shared(kernel, bytes);
   CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, (int)block, bytes));
   return (unsigned)(each * gpu->multiProcessorCount);
 }
