@@ -11,7 +11,7 @@
  * AddressSanitizer checks its bounds. There is no default stream: it is refused.
  *
  * ACORN_EMULATED_CUDA, a list with commas, chooses a machine or a fault: no_driver, old_driver,
- * no_device, no_dnn (cuDNN is not there), gpus:N, memory:MIB, kernel_error:N[:KERNEL] (launch N
+ * no_device, busy (of another process alone), no_dnn (cuDNN is not there), gpus:N, memory:MIB, kernel_error:N[:KERNEL] (launch N
  * fails, counted from 1, of all kernels or of those that have KERNEL in their names).
  * CUDA_VISIBLE_DEVICES= shows no GPU; CUDA_LAUNCH_BLOCKING=1 waits for each kernel. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
@@ -30,6 +30,7 @@
   X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                         \
   X(cudaErrorInsufficientDriver, 35,                                                            \
     "CUDA driver version is insufficient for CUDA runtime version")                             \
+  X(cudaErrorDevicesUnavailable, 46, "CUDA-capable device(s) is/are busy or unavailable")       \
   X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                               \
   X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                      \
   X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                             \

@@ -82,7 +82,8 @@ void hidden_wake(uint32_t *word);
 /* ---- machine.cc: ACORN_EMULATED_CUDA, errors */
 
 struct machine {
-  cudaError_t without_device; /* what the first call returns; cudaSuccess */
+  cudaError_t without_device;  /* what the first call returns; cudaSuccess */
+  cudaError_t without_context; /* what the first use of a GPU returns; cudaSuccess */
   int driver, gpus;
   size_t memory;
   long failing_launch;     /* 0: none */

@@ -23,6 +23,8 @@ static void read_word(const char *word) {
     machine.driver = 11080;
   } else if (strcmp(word, "no_device") == 0) {
     machine.without_device = cudaErrorNoDevice;
+  } else if (strcmp(word, "busy") == 0) {
+    machine.without_context = cudaErrorDevicesUnavailable;
   } else if (strncmp(word, "gpus:", 5) == 0) {
     machine.gpus = (int)number;
   } else if (strncmp(word, "memory:", 7) == 0) {
@@ -37,7 +39,7 @@ static void read_word(const char *word) {
 }
 
 static void read_machine() {
-  machine = (struct machine){cudaSuccess, CUDART_VERSION, 1, (size_t)8 << 30, 0, ""};
+  machine = (struct machine){cudaSuccess, cudaSuccess, CUDART_VERSION, 1, (size_t)8 << 30, 0, ""};
   const char *text = getenv("ACORN_EMULATED_CUDA");
   char copy[256];
   snprintf(copy, sizeof copy, "%s", text ? text : "");
@@ -133,6 +135,7 @@ cudaError_t cudaGetDevice(int *gpu) {
 
 cudaError_t cudaSetDevice(int gpu) {
   cudaError_t error = check_gpu(gpu);
+  if (error == cudaSuccess) error = machine_error(machine_get()->without_context);
   if (error == cudaSuccess) current_gpu = gpu;
   return error;
 }

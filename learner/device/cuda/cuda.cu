@@ -403,6 +403,8 @@ static enum status set_precision(struct cuda *cuda, const char *precision, struc
 static enum status check_gpu(struct cuda *cuda, const struct device_options *options,
                              struct error *error) {
   size_t free_bytes = 0, total = 0;
+  cuda_of(&cuda->device);
+  CUDA_CHECK(cudaGetDeviceProperties(&cuda->properties, cuda->gpu));
   CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
   size_t asked = (size_t)options->memory_mib << 20, mine = memory_used;
   cuda->device.memory_bytes = asked ? asked : free_bytes + mine;
@@ -420,6 +422,18 @@ static enum status check_gpu(struct cuda *cuda, const struct device_options *opt
       (double)(free_bytes + mine) / MIB);
 }
 
+/* Other processes may have the GPU for themselves, or all of its memory. */
+static enum status open_gpu(struct cuda *cuda, struct error *error) {
+  cudaError_t failure = cudaSetDevice(cuda->gpu);
+  if (failure == cudaSuccess) failure = cudaFree(NULL); /* makes the context where there is none */
+  (void)cudaGetLastError();
+  if (failure == cudaSuccess) return STATUS_OK;
+  return status_fail(error, STATUS_UNAVAILABLE,
+                     "GPU %d cannot be used: %s: %s: nvidia-smi shows its processes and its "
+                     "compute mode",
+                     cuda->gpu, cudaGetErrorName(failure), cudaGetErrorString(failure));
+}
+
 static void make_streams(struct cuda *cuda, bool urgent) {
   int least, greatest;
   CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -434,9 +448,8 @@ enum status cuda_create(struct device **out, const struct device_options *option
   *out = NULL;
   struct cuda *cuda = (struct cuda *)check_alloc(1, sizeof *cuda);
   cuda->gpu = options->gpu;
-  cuda_of(&cuda->device);
-  CUDA_CHECK(cudaGetDeviceProperties(&cuda->properties, cuda->gpu));
-  enum status status = set_precision(cuda, options->precision, error);
+  enum status status = open_gpu(cuda, error);
+  if (status == STATUS_OK) status = set_precision(cuda, options->precision, error);
   if (status == STATUS_OK) status = check_gpu(cuda, options, error);
   if (status != STATUS_OK) {
     free(cuda);
