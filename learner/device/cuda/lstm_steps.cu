@@ -277,12 +277,14 @@ static size_t aligned(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-/* All steps in one launch, or a launch for each. direction: 1 or -1. */
+/* All steps in one launch, or a launch for each. direction: 1 or -1. A single step, as in inference,
+ * need not wait until the GPU has room for all blocks at the same time. */
 static void launch_steps(struct cuda *cuda, void (*kernel)(struct pass), struct pass *p,
                          int direction, size_t shared) {
   dim3 grid = grid_of(&p->l);
   int from = direction > 0 ? 0 : p->l.T - 1, to = direction > 0 ? p->l.T : -1;
-  if (grid.x * grid.y <= blocks_together(&cuda->properties, kernel, THREADS, shared)) {
+  if (p->l.T > 1 &&
+      grid.x * grid.y <= blocks_together(&cuda->properties, kernel, THREADS, shared)) {
     p->from = from;
     p->to = to;
     LAUNCH_TOGETHER(kernel, grid, dim3(THREADS), shared, cuda->stream, *p);
