@@ -42,7 +42,7 @@ const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
 const bf16 *cuda_weights_back(struct cuda *cuda, int *columns, const float *from,
                               const struct weight_window *window, int C, int O);
 
-/* The weights at this address are no longer what the copies are of. Called where an operation
+/* The weights at this address are no longer what the copies are of. Called behind an operation that
  * writes weights (noisy_forward). */
 void cuda_weights_written(struct cuda *cuda, const float *from);
 
