@@ -39,10 +39,7 @@ struct blas {
   int num_plans, max_plans;
   struct kept_weights kept[MAX_KEPT_WEIGHTS];
   int num_kept;
-  unsigned *counters; /* (COUNTERS) zeros between kernels: blocks that are done */
 };
-
-enum { COUNTERS = 4096 };
 
 /* The device's, made at the first call. */
 struct blas *cuda_blas(struct cuda *cuda);

@@ -17,11 +17,6 @@ size_t columns_bytes(const struct cuda *cuda, const struct columns *c) {
   return ((size_t)chunks_of(cuda, c) * c->O * sizeof(float) + 255) / 256 * 256;
 }
 
-DEVICE float slope(enum activation act, float y) {
-  if (act == ACTIVATION_RELU) return y > 0 ? 1.0f : 0.0f;
-  return act == ACTIVATION_TANH ? 1 - y * y : 1;
-}
-
 /* N rows from `row` on, HEIGHT apart: all are read before the first is written. Returns their
  * sum. */
 template <int N>

@@ -182,10 +182,6 @@ static size_t other_bytes(const struct conv_shape *s) {
   return K * (size_t)(tile_columns(s->O) + PAD) * sizeof(bf16) + K / CHUNK * sizeof(int);
 }
 
-static bool is_aligned(const void *at) {
-  return (uintptr_t)at % 16 == 0;
-}
-
 template <int TILES, bool POOLED>
 static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
   size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);

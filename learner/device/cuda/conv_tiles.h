@@ -12,6 +12,7 @@
 #include "learner/device/cuda/pooling.h"
 #include "learner/device/cuda/warp_matrix.h"
 #include "learner/device/cuda/weights.h"
+#include "learner/device/cuda/wide.h"
 
 /* Bytes of shared memory that a block aims at, so that three are on a multiprocessor together (two
  * on an A100's), and what is left for the image where the weights take more. */

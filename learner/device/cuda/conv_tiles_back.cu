@@ -231,10 +231,6 @@ static void launch_tiles(struct cuda *cuda, struct gradient *g, const struct tot
   }
 }
 
-static bool is_aligned(const void *at) {
-  return (uintptr_t)at % 16 == 0;
-}
-
 void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
   const struct conv_shape *s = &b->shape;
   struct gradient g = {};

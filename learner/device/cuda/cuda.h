@@ -62,6 +62,12 @@ void *cuda_scratch(struct cuda *cuda, size_t bytes);
 enum status cuda_create(struct device **out, const struct device_options *options,
                         struct error *error);
 
+/* Of an activation, where its output is y. */
+DEVICE float slope(enum activation act, float y) {
+  if (act == ACTIVATION_RELU) return y > 0 ? 1.0f : 0.0f;
+  return act == ACTIVATION_TANH ? 1 - y * y : 1;
+}
+
 /* ---- the operations, as in device.h */
 
 void cuda_copy(struct device *d, real *y, const real *x, size_t n);

@@ -277,8 +277,8 @@ static size_t aligned(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-/* All steps in one launch, or a launch for each. direction: 1 or -1. A single step, as in inference,
- * need not wait until the GPU has room for all blocks at the same time. */
+/* All steps in one launch, or a launch for each. direction: 1 or -1. A single step, as inference
+ * has, need not wait until the GPU has room for all blocks at the same time. */
 static void launch_steps(struct cuda *cuda, void (*kernel)(struct pass), struct pass *p,
                          int direction, size_t shared) {
   dim3 grid = grid_of(&p->l);

@@ -163,13 +163,4 @@ DEVICE float block_sum(float x) {
   return warp_sum(threadIdx.x % WARP < blockDim.x / WARP ? part[threadIdx.x % WARP] : 0);
 }
 
-DEVICE float block_max(float x) {
-  SHARED float part[WARP];
-  x = warp_max(x);
-  __syncthreads();
-  if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = x;
-  __syncthreads();
-  return warp_max(threadIdx.x % WARP < blockDim.x / WARP ? part[threadIdx.x % WARP] : -INFINITY);
-}
-
 #endif

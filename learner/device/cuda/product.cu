@@ -192,7 +192,6 @@ void cuda_product_destroy(struct cuda *cuda) {
   }
   cuda_weights_destroy(cuda);
   cuda->device.ops->release(&cuda->device, blas->workspace);
-  if (blas->counters) CUDA_CHECK(cudaFree(blas->counters));
   BLAS_CHECK(cublasLtDestroy(blas->handle));
   free(blas->plan);
   free(blas);

@@ -16,11 +16,6 @@ DEVICE float activate(enum activation act, float x) {
   return act == ACTIVATION_TANH ? tanhf(x) : x;
 }
 
-DEVICE float slope(enum activation act, float y) {
-  if (act == ACTIVATION_RELU) return y > 0 ? 1.0f : 0.0f;
-  return act == ACTIVATION_TANH ? 1 - y * y : 1;
-}
-
 /* shared (ROWS or SIDE, ROW) = x (rows, columns), or its transpose; zeros behind both. */
 DEVICE void load_matrix(float *shared, const float *x, int stride, int rows, int columns,
                         bool transposed) {
