@@ -20,6 +20,7 @@ struct emulated_filter {
 
 struct emulated_window {
   int above, left, down, across;
+  cudnnMathType_t math;
 };
 
 const char *cudnnGetErrorString(cudnnStatus_t status) {
@@ -92,15 +93,17 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t x, in
                                               cudnnDataType_t) {
   if (down_dilation != 1 || across_dilation != 1 || mode != CUDNN_CROSS_CORRELATION)
     return CUDNN_STATUS_BAD_PARAM;
-  *x = emulated_window{above, left, down, across};
+  *x = emulated_window{above, left, down, across, CUDNN_DEFAULT_MATH};
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t, cudnnMathType_t) {
+cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t x, cudnnMathType_t math) {
+  x->math = math;
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- the choice: two offers, of which the faster one may not be taken */
+/* ---- the choice: two offers, of which the faster one may not be taken. Whatever the descriptor
+ * says, that for the gradient of the inputs is for FMA alone, as cuDNN mixes them */
 
 static int places(int length, int zeros, int size, int stride) {
   return (length + 2 * zeros - size) / stride + 1;
@@ -114,11 +117,13 @@ static bool agree(const emulated_tensor *x, const emulated_filter *w, const emul
 }
 
 template <typename F>
-static cudnnStatus_t offer_two(bool possible, int wanted, int *count, F *offer) {
+static cudnnStatus_t offer_two(bool possible, cudnnMathType_t math, int wanted, int *count,
+                               F *offer) {
   if (!possible || wanted < 2) return CUDNN_STATUS_BAD_PARAM;
   for (int i = 0; i < 2; i++) {
     offer[i] = F();
     offer[i].memory = i == 0 ? 0 : 4096;
+    offer[i].mathType = math;
     offer[i].determinism = i == 0 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
   }
   *count = 2;
@@ -131,21 +136,21 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, cudnnTensorD
                                                      cudnnTensorDescriptor_t y, int wanted,
                                                      int *count,
                                                      cudnnConvolutionFwdAlgoPerf_t *offer) {
-  return offer_two(agree(x, w, window, y), wanted, count, offer);
+  return offer_two(agree(x, w, window, y), window->math, wanted, count, offer);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnHandle_t, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t window, cudnnTensorDescriptor_t dx, int wanted, int *count,
     cudnnConvolutionBwdDataAlgoPerf_t *offer) {
-  return offer_two(agree(dx, w, window, dy), wanted, count, offer);
+  return offer_two(agree(dx, w, window, dy), CUDNN_FMA_MATH, wanted, count, offer);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t window, cudnnFilterDescriptor_t dw, int wanted, int *count,
     cudnnConvolutionBwdFilterAlgoPerf_t *offer) {
-  return offer_two(agree(x, dw, window, dy), wanted, count, offer);
+  return offer_two(agree(x, dw, window, dy), window->math, wanted, count, offer);
 }
 
 /* ---- the convolutions */
@@ -246,7 +251,8 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            cudnnConvolutionBwdDataAlgo_t, void *, size_t bytes,
                                            const void *beta, cudnnTensorDescriptor_t dx_shape,
                                            void *dx) {
-  if (!is_plain(alpha, beta, bytes)) return CUDNN_STATUS_BAD_PARAM;
+  if (!is_plain(alpha, beta, bytes) || window->math != CUDNN_FMA_MATH)
+    return CUDNN_STATUS_BAD_PARAM;
   emulated_convolution v = {*dx_shape, *dy_shape, *w_shape, *window};
   LAUNCH(emulated_inputs, 1, 1, handle->stream, (float *)dx, (const float *)dy, (const float *)w,
          v);

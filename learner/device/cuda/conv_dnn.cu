@@ -34,17 +34,19 @@
   X(cudnnConvolutionBackwardData)                  \
   X(cudnnConvolutionBackwardFilter)
 
+enum dnn_pass { DNN_FORWARD, DNN_INPUTS, DNN_WEIGHTS, DNN_PASSES };
+
 /* What cuDNN needs for one shape, once worked out. */
 struct dnn_plan {
   struct conv_shape shape;
-  bool usable;
+  bool usable, tf32;
   cudnnTensorDescriptor_t x, y;
   cudnnFilterDescriptor_t w;
-  cudnnConvolutionDescriptor_t window;
+  cudnnConvolutionDescriptor_t window[DNN_PASSES]; /* each with the arithmetic of its algorithm */
   cudnnConvolutionFwdAlgo_t forward;
   cudnnConvolutionBwdDataAlgo_t inputs;
   cudnnConvolutionBwdFilterAlgo_t weights;
-  size_t forward_bytes, inputs_bytes, weights_bytes; /* of workspace */
+  size_t bytes[DNN_PASSES]; /* of workspace */
 };
 
 struct dnn {
@@ -90,37 +92,45 @@ static struct dnn *dnn_of(struct cuda *cuda) {
 
 /* ---- plans */
 
-static void describe(struct dnn *dnn, struct dnn_plan *plan, bool tf32) {
+static void describe_window(struct dnn *dnn, struct dnn_plan *plan, enum dnn_pass pass) {
+  const struct conv_shape *s = &plan->shape;
+  cudnnConvolutionDescriptor_t *window = &plan->window[pass];
+  DNN_CHECK(dnn, cudnnCreateConvolutionDescriptor(window));
+  DNN_CHECK(dnn, cudnnSetConvolution2dDescriptor(*window, s->above, s->left, s->stride, s->stride,
+                                                 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  DNN_CHECK(dnn,
+            cudnnSetConvolutionMathType(*window, plan->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+}
+
+static void describe(struct dnn *dnn, struct dnn_plan *plan) {
   const struct conv_shape *s = &plan->shape;
   DNN_CHECK(dnn, cudnnCreateTensorDescriptor(&plan->x));
   DNN_CHECK(dnn, cudnnCreateTensorDescriptor(&plan->y));
   DNN_CHECK(dnn, cudnnCreateFilterDescriptor(&plan->w));
-  DNN_CHECK(dnn, cudnnCreateConvolutionDescriptor(&plan->window));
   DNN_CHECK(dnn, cudnnSetTensor4dDescriptor(plan->x, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, s->B,
                                             s->C, s->H, s->W));
   DNN_CHECK(dnn, cudnnSetTensor4dDescriptor(plan->y, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, s->B,
                                             s->O, s->h, s->w));
   DNN_CHECK(dnn, cudnnSetFilter4dDescriptor(plan->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, s->O,
                                             s->C, s->size, s->size));
-  DNN_CHECK(
-      dnn, cudnnSetConvolution2dDescriptor(plan->window, s->above, s->left, s->stride, s->stride, 1,
-                                           1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-  DNN_CHECK(dnn,
-            cudnnSetConvolutionMathType(plan->window, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+  for (int k = 0; k < DNN_PASSES; k++) describe_window(dnn, plan, (enum dnn_pass)k);
 }
 
-enum { DNN_ALGORITHMS = 8 };
+enum { DNN_ALGORITHMS = 16 };
 static const size_t DNN_WORKSPACE_BYTES = (size_t)256 << 20;
 
-/* The first of what cuDNN offers, fastest first, that works and sums in a fixed order. */
+/* The first of what cuDNN offers, fastest first, that works and sums in a fixed order. What is
+ * offered holds for the offer's arithmetic alone; in float32 that stays CUDNN_FMA_MATH. */
 template <typename F>
-static bool choose(const F *offer, int count, decltype(F::algo) *algorithm, size_t *bytes) {
+static bool choose(struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass, const F *offer,
+                   int count, decltype(F::algo) *algorithm) {
   for (int i = 0; i < count; i++) {
     if (offer[i].status != CUDNN_STATUS_SUCCESS || offer[i].determinism != CUDNN_DETERMINISTIC ||
         offer[i].memory > DNN_WORKSPACE_BYTES)
       continue;
     *algorithm = offer[i].algo;
-    *bytes = offer[i].memory;
+    p->bytes[pass] = offer[i].memory;
+    if (p->tf32) DNN_CHECK(dnn, cudnnSetConvolutionMathType(p->window[pass], offer[i].mathType));
     return true;
   }
   return false;
@@ -131,18 +141,18 @@ static bool choose_algorithms(struct dnn *dnn, struct dnn_plan *p) {
   cudnnConvolutionBwdDataAlgoPerf_t inputs[DNN_ALGORITHMS];
   cudnnConvolutionBwdFilterAlgoPerf_t weights[DNN_ALGORITHMS];
   int count[3] = {0, 0, 0};
-  return dnn->cudnnGetConvolutionForwardAlgorithm_v7(dnn->handle, p->x, p->w, p->window, p->y,
-                                                     DNN_ALGORITHMS, &count[0],
-                                                     forward) == CUDNN_STATUS_SUCCESS &&
-         dnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn->handle, p->w, p->y, p->window, p->x,
-                                                          DNN_ALGORITHMS, &count[1],
-                                                          inputs) == CUDNN_STATUS_SUCCESS &&
-         dnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn->handle, p->x, p->y, p->window,
-                                                            p->w, DNN_ALGORITHMS, &count[2],
-                                                            weights) == CUDNN_STATUS_SUCCESS &&
-         choose(forward, count[0], &p->forward, &p->forward_bytes) &&
-         choose(inputs, count[1], &p->inputs, &p->inputs_bytes) &&
-         choose(weights, count[2], &p->weights, &p->weights_bytes);
+  return dnn->cudnnGetConvolutionForwardAlgorithm_v7(dnn->handle, p->x, p->w,
+                                                     p->window[DNN_FORWARD], p->y, DNN_ALGORITHMS,
+                                                     &count[0], forward) == CUDNN_STATUS_SUCCESS &&
+         dnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
+             dnn->handle, p->w, p->y, p->window[DNN_INPUTS], p->x, DNN_ALGORITHMS, &count[1],
+             inputs) == CUDNN_STATUS_SUCCESS &&
+         dnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+             dnn->handle, p->x, p->y, p->window[DNN_WEIGHTS], p->w, DNN_ALGORITHMS, &count[2],
+             weights) == CUDNN_STATUS_SUCCESS &&
+         choose(dnn, p, DNN_FORWARD, forward, count[0], &p->forward) &&
+         choose(dnn, p, DNN_INPUTS, inputs, count[1], &p->inputs) &&
+         choose(dnn, p, DNN_WEIGHTS, weights, count[2], &p->weights);
 }
 
 /* The numbers alone: `low` is not set where cuDNN convolves. */
@@ -162,7 +172,8 @@ static struct dnn_plan *plan_for(struct cuda *cuda, const struct conv_shape *s) 
   struct dnn_plan *plan = &dnn->plan[dnn->num_plans++];
   memset(plan, 0, sizeof *plan);
   plan->shape = *s;
-  describe(dnn, plan, cuda->tf32);
+  plan->tf32 = cuda->tf32;
+  describe(dnn, plan);
   plan->usable = choose_algorithms(dnn, plan);
   return plan;
 }
@@ -253,13 +264,13 @@ void conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f) {
   struct dnn *dnn = dnn_of(cuda);
   struct dnn_plan *p = plan_for(cuda, s);
   size_t weights = weights_bytes(s), seen = opened_bytes(s, f->open);
-  char *room = (char *)cuda_scratch(cuda, weights + seen + p->forward_bytes);
+  char *room = (char *)cuda_scratch(cuda, weights + seen + p->bytes[DNN_FORWARD]);
   const void *x = f->open ? opened(cuda, room + weights, f->x, s) : f->x;
   float one = 1, zero = 0, *y = (float *)f->y;
-  DNN_CHECK(dnn,
-            cudnnConvolutionForward(dnn->handle, &one, p->x, x, p->w,
-                                    weights_in(cuda, room, f->weights, s), p->window, p->forward,
-                                    room + weights + seen, p->forward_bytes, &zero, p->y, y));
+  DNN_CHECK(dnn, cudnnConvolutionForward(dnn->handle, &one, p->x, x, p->w,
+                                         weights_in(cuda, room, f->weights, s),
+                                         p->window[DNN_FORWARD], p->forward, room + weights + seen,
+                                         p->bytes[DNN_FORWARD], &zero, p->y, y));
   size_t count = conv_pixels_written(s) * (size_t)s->O;
   LAUNCH(finish, blocks_for(count), BLOCK, cuda->stream, y, f->b, (const float *)f->residual,
          f->act == ACTIVATION_RELU, count, s->O);
@@ -285,22 +296,23 @@ void conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b) {
   struct dnn_plan *p = plan_for(cuda, s);
   struct columns columns = bias_gradient(b);
   size_t sums = columns_bytes(cuda, &columns), seen = opened_bytes(s, b->open),
-         work = p->weights_bytes > p->inputs_bytes ? p->weights_bytes : p->inputs_bytes;
+         for_weights = p->bytes[DNN_WEIGHTS], for_inputs = p->bytes[DNN_INPUTS],
+         work = for_weights > for_inputs ? for_weights : for_inputs;
   char *room = (char *)cuda_scratch(cuda, sums + weights_bytes(s) + seen + work);
   float one = 1, zero = 0, *weights = (float *)(room + sums);
   void *through = room + sums + weights_bytes(s), *workspace = (char *)through + seen;
   const void *x = b->open ? opened(cuda, through, b->x, s) : b->x;
   cuda_turn_columns(cuda, &columns, room);
-  DNN_CHECK(dnn, cudnnConvolutionBackwardFilter(dnn->handle, &one, p->x, x, p->y, b->dy, p->window,
-                                                p->weights, workspace, p->weights_bytes, &zero,
-                                                p->w, weights));
+  DNN_CHECK(dnn, cudnnConvolutionBackwardFilter(dnn->handle, &one, p->x, x, p->y, b->dy,
+                                                p->window[DNN_WEIGHTS], p->weights, workspace,
+                                                for_weights, &zero, p->w, weights));
   LAUNCH(outputs_last, blocks_for(weights_count(s)), BLOCK, cuda->stream, b->dw,
          (const float *)weights, b->add, conv_places(s) * s->C, s->O);
   if (!b->dx) return;
   DNN_CHECK(dnn, cudnnConvolutionBackwardData(dnn->handle, &one, p->w,
                                               weights_in(cuda, weights, b->weights, s), p->y, b->dy,
-                                              p->window, p->inputs, workspace, p->inputs_bytes,
-                                              &zero, p->x, b->open ? through : b->dx));
+                                              p->window[DNN_INPUTS], p->inputs, workspace,
+                                              for_inputs, &zero, p->x, b->open ? through : b->dx));
   if (b->open)
     LAUNCH(add_through, blocks_for(read_count(s)), BLOCK, cuda->stream, (float *)b->dx,
            (const float *)through, (const float *)b->x, read_count(s));
@@ -314,7 +326,8 @@ void conv_dnn_destroy(struct cuda *cuda) {
     DNN_CHECK(dnn, cudnnDestroyTensorDescriptor(p->x));
     DNN_CHECK(dnn, cudnnDestroyTensorDescriptor(p->y));
     DNN_CHECK(dnn, cudnnDestroyFilterDescriptor(p->w));
-    DNN_CHECK(dnn, cudnnDestroyConvolutionDescriptor(p->window));
+    for (int k = 0; k < DNN_PASSES; k++)
+      DNN_CHECK(dnn, cudnnDestroyConvolutionDescriptor(p->window[k]));
   }
   if (dnn->present) DNN_CHECK(dnn, cudnnDestroy(dnn->handle));
   free(dnn->plan);
