@@ -21,7 +21,7 @@ struct gpu_trace_result {
   double kernel_us;      /* when at least one kernel ran */
   double busy_us;        /* when a kernel, a copy or a fill ran */
   double to_device;      /* bytes that were copied there from the host */
-  int64_t kernels, lost; /* lost: records that CUPTI had no room for */
+  int64_t kernels, lost; /* lost: records that CUPTI had no room or no times for */
 };
 
 enum { TRACE_MEMCPY = 1, TRACE_MEMSET = 2, TRACE_KERNEL = 10 }; /* enum CUpti_ActivityKind */
@@ -59,19 +59,25 @@ static uint64_t gpu_trace_word(const uint8_t *record, size_t offset) {
   return word;
 }
 
+/* A record may have no times: CUPTI leaves them 0 where it could not take any. */
 static void gpu_trace_add(const uint8_t *record) {
   uint32_t kind;
   memcpy(&kind, record, sizeof(kind));
   if (kind != TRACE_MEMCPY && kind != TRACE_MEMSET && kind != TRACE_KERNEL) return;
+  struct gpu_trace_span span = {gpu_trace_word(record, 16), gpu_trace_word(record, 24),
+                                kind == TRACE_KERNEL};
+  if (kind == TRACE_MEMCPY && record[4] == TRACE_TO_DEVICE)
+    gpu_trace.to_device += (double)gpu_trace_word(record, 8);
+  if (span.begin_ns == 0 || span.end_ns < span.begin_ns) {
+    gpu_trace.lost++;
+    return;
+  }
   if (gpu_trace.count == gpu_trace.room) {
     gpu_trace.room = gpu_trace.room ? 2 * gpu_trace.room : 1 << 16;
     gpu_trace.span = realloc(gpu_trace.span, gpu_trace.room * sizeof(*gpu_trace.span));
     CHECK(gpu_trace.span, "no memory for %zu records", gpu_trace.room);
   }
-  gpu_trace.span[gpu_trace.count++] = (struct gpu_trace_span){
-      gpu_trace_word(record, 16), gpu_trace_word(record, 24), kind == TRACE_KERNEL};
-  if (kind == TRACE_MEMCPY && record[4] == TRACE_TO_DEVICE)
-    gpu_trace.to_device += (double)gpu_trace_word(record, 8);
+  gpu_trace.span[gpu_trace.count++] = span;
 }
 
 static void gpu_trace_take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
@@ -157,6 +163,7 @@ static inline struct gpu_trace_result gpu_trace_end(void) {
   result.lost = gpu_trace.lost;
   gpu_trace.count = 0;
   gpu_trace.to_device = 0;
+  gpu_trace.lost = 0;
   pthread_mutex_unlock(&gpu_trace.lock);
   return result;
 }
