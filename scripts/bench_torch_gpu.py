@@ -361,7 +361,7 @@ def prepare(name, way, args):
 
 
 def measure(name, way, args):
-    """Seconds of one update; inference waits for each batch, as somebody waits for its actions."""
+    """Seconds of one update; inference waits for each batch, as actors do for their actions."""
     case, function = prepare(name, way, args)
     begin, count, times = time.perf_counter(), 0, []
     while count < 3 or time.perf_counter() - begin < args.seconds:

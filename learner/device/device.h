@@ -10,7 +10,7 @@
  * in which they were given, on an `asynchronous` device after the call has returned.
  *
  * A `real` is the device's number: float, or double on ref_double. It is an incomplete type, so
- * that nobody reads a device array by accident: upload and download convert from and to float (or
+ * that no device array is read by accident: upload and download convert from and to float (or
  * double), device_at does the arithmetic. A `pixel` is a number of an image between the layers of a
  * convolutional network: a real, or two bytes where the device computes those layers in bf16 (cuda
  * with --precision=bf16). It has transfers of its own and pixel_at; only the operations on images

@@ -283,7 +283,7 @@ EMULATED_VECTORS(double, double)
 
 /* ---- launches */
 
-/* Work of a stream, which a graph may run more than once. Owner: whoever holds a reference. */
+/* Work of a stream, which a graph may run more than once. Owner: those with a reference. */
 struct emulated_work {
   const char *name;
   const void *kernel;                      /* NULL: none */
@@ -293,7 +293,7 @@ struct emulated_work {
   bool is_kernel;
   dim3 grid, block;
   size_t shared_bytes;
-  uint64_t edge; /* from its last run to whoever frees it */
+  uint64_t edge; /* from its last run to the thread that frees it */
 };
 
 /* Takes the work. */

@@ -9,7 +9,7 @@
 /* One recording of an event: done once the stream has come to it. */
 struct record {
   uint32_t is_done, references;
-  uint64_t edge; /* from what the stream did before it to whoever waits for it */
+  uint64_t edge; /* from what the stream did before it to what waits for it */
   double milliseconds;
 };
 

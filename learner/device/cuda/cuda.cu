@@ -334,7 +334,7 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   ops.wait = cuda_wait;
   ops.finish = cuda_finish;
   ops.follow = cuda_follow;
-  /* A recording would hide which of its kernels failed from whoever asks for that. */
+  /* A recording would hide which of its kernels failed, which this variable is set to find. */
   const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
   if (!blocking || strcmp(blocking, "1") != 0) ops.record = cuda_record;
   ops.recorded = cuda_recorded;

@@ -42,8 +42,8 @@ void *cuda_library(const char *name) {
   return host.load_library(name);
 }
 
-/* A kernel's error is met by a later call: which kernel it was a run with CUDA_LAUNCH_BLOCKING=1
- * tells. */
+/* A later call returns a kernel's error: a run with CUDA_LAUNCH_BLOCKING=1 shows which kernel it
+ * was. */
 void cuda_failed(const char *file, int line, const char *call, const char *name,
                  const char *sentence) {
   check_failed(file, line, call,
