@@ -114,5 +114,7 @@ cudaError_t streams_refuse_capture();
  * memory need not be pinned. */
 void memory_check(const void *p, size_t bytes, bool on_device, const char *call);
 bool memory_is_on_device(const void *p);
+/* Whether it is the device's or pinned. */
+bool memory_is_known(const void *p);
 
 #endif

@@ -111,7 +111,7 @@ bool memory_is_on_device(const void *p) {
   return is_on_device;
 }
 
-static bool is_known(const void *pointer) {
+bool memory_is_known(const void *pointer) {
   uintptr_t start;
   hidden_take(&lock);
   /* One behind the end, too: of an array with no elements. */
@@ -121,7 +121,7 @@ static bool is_known(const void *pointer) {
 }
 
 void emulated_check_argument(const char *kernel, int index, const void *pointer) {
-  if (pointer && !is_known(pointer))
+  if (pointer && !memory_is_known(pointer))
     EMULATED_FAIL("kernel %s: argument %d (%p) is memory of the host, which is not pinned", kernel,
                   index, pointer);
 }
@@ -137,7 +137,7 @@ void emulated_check_struct(const char *kernel, int index, const void *bytes, siz
   for (size_t i = 0; i + sizeof(uintptr_t) <= count; i += alignof(void *)) {
     uintptr_t word;
     memcpy(&word, (const char *)bytes + i, sizeof word);
-    if (is_memory(word) && !is_known((const void *)word))
+    if (is_memory(word) && !memory_is_known((const void *)word))
       EMULATED_FAIL("kernel %s: argument %d has a pointer (%p, at byte %zu) to memory of the host",
                     kernel, index, (void *)word, i);
   }

@@ -403,8 +403,8 @@ static cudaError_t submit_transfer(const struct transfer *given, const char *nam
   return submit(stream, &made->work);
 }
 
-/* The host's memory has to be pinned, or else the GPU's copy would not be asynchronous: not
- * checked, but treated as if it were. */
+/* The host's memory has to be pinned, or else the GPU's copy would not be asynchronous: checked in
+ * a capture, since a graph runs it again; elsewhere it is treated as if it were. */
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream) {
@@ -417,6 +417,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
   }
   memory_check(to, (height - 1) * to_pitch + width, to_device, "cudaMemcpyAsync to");
   memory_check(from, (height - 1) * from_pitch + width, from_device, "cudaMemcpyAsync from");
+  if (stream && stream->capture && (!memory_is_known(to) || !memory_is_known(from)))
+    EMULATED_FAIL("cudaMemcpyAsync: a graph would copy memory of the host that is not pinned");
   struct transfer made = {};
   made.to = to;
   made.from = from;

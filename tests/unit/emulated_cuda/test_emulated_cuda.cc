@@ -94,8 +94,8 @@ KERNEL reverse_dynamic(float *y) {
 }
 
 KERNEL sums(float *y) {
-  float sum = block_sum((float)threadIdx.x), largest = block_max((float)threadIdx.x);
-  y[threadIdx.x] = sum + largest;
+  float sum = block_sum((float)threadIdx.x), largest = warp_max((float)threadIdx.x);
+  y[threadIdx.x] = sum + block_sum(largest);
 }
 
 /* Only the last of the blocks sees what all have added. */
@@ -147,7 +147,7 @@ static float reversed_once(int i) {
   return (float)(63 - i);
 }
 static float summed(int) {
-  return 256.0f * 255 / 2 + 255;
+  return 256.0f * 255 / 2 + 32 * (32 * 28 + 8 * 31); /* eight warps: 31, 63, ... 255 */
 }
 static float counted(int) {
   return 7;
@@ -298,6 +298,7 @@ enum misuse {
   NO_STREAM,
   COPY_TOO_LONG,
   COPY_FROM_HOST_AS_DEVICE,
+  CAPTURED_COPY_OF_HOST,
   FREED_TWICE,
   MISUSES
 };
@@ -316,6 +317,11 @@ static void misuse(void *, int what) {
   if (what == COPY_TOO_LONG) CUDA_CHECK(cudaMemsetAsync(y, 0, BLOCK * sizeof *y + 1, stream));
   if (what == COPY_FROM_HOST_AS_DEVICE)
     CUDA_CHECK(cudaMemcpyAsync(y, on_host, 4, cudaMemcpyDeviceToDevice, stream));
+  if (what == CAPTURED_COPY_OF_HOST) {
+    CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CUDA_CHECK(cudaMemcpyAsync(y, on_host, 4, cudaMemcpyDefault, stream));
+    return;
+  }
   if (what == FREED_TWICE) {
     CUDA_CHECK(cudaFree(y));
     CUDA_CHECK(cudaFree(y));
