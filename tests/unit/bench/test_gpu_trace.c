@@ -27,7 +27,8 @@ static void add(uint32_t kind, uint8_t copy_kind, uint64_t bytes, uint64_t begin
   gpu_trace_add(record);
 }
 
-/* Kernels that overlap count once; a copy counts as busy, and its bytes if they go to the device. */
+/* Kernels that overlap count once; copies count as busy, and their bytes if they go to the
+ * device. */
 static void test_spans(void **state) {
   (void)state;
   add(TRACE_KERNEL, 0, 0, 3000, 5000);
