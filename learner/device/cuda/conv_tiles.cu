@@ -185,12 +185,12 @@ static size_t other_bytes(const struct conv_shape *s) {
 template <int TILES, bool POOLED>
 static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
   size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
-  void (*kernel)(struct convolution) = convolve<TILES, POOLED>;
   int stride = c->written.stride, remainders = stride * stride;
-  unsigned blocks =
-      blocks_that_fit(cuda, kernel, THREADS, bytes, MOST_BLOCKS, c->t.work * remainders);
+  unsigned blocks = blocks_that_fit(cuda, convolve<TILES, POOLED>, THREADS, bytes, MOST_BLOCKS,
+                                    c->t.work * remainders);
   unsigned each = (blocks + (unsigned)remainders - 1) / (unsigned)remainders;
-  LAUNCH_SHARED(kernel, dim3(each, (unsigned)remainders), THREADS, bytes, cuda->stream, *c);
+  LAUNCH_SHARED((convolve<TILES, POOLED>), dim3(each, (unsigned)remainders), THREADS, bytes,
+                cuda->stream, *c);
 }
 
 template <bool POOLED>

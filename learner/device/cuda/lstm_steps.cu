@@ -279,21 +279,21 @@ static size_t aligned(size_t bytes) {
 
 /* All steps in one launch, or a launch for each. direction: 1 or -1. A single step, as inference
  * has, need not wait until the GPU has room for all blocks at the same time. */
-static void launch_steps(struct cuda *cuda, void (*kernel)(struct pass), struct pass *p,
+static void launch_steps(struct cuda *cuda, void (*lstm_steps)(struct pass), struct pass *p,
                          int direction, size_t shared) {
   dim3 grid = grid_of(&p->l);
   int from = direction > 0 ? 0 : p->l.T - 1, to = direction > 0 ? p->l.T : -1;
   if (p->l.T > 1 &&
-      grid.x * grid.y <= blocks_together(&cuda->properties, kernel, THREADS, shared)) {
+      grid.x * grid.y <= blocks_together(&cuda->properties, lstm_steps, THREADS, shared)) {
     p->from = from;
     p->to = to;
-    LAUNCH_TOGETHER(kernel, grid, dim3(THREADS), shared, cuda->stream, *p);
+    LAUNCH_TOGETHER(lstm_steps, grid, dim3(THREADS), shared, cuda->stream, *p);
     return;
   }
   for (int t = from; t != to; t += direction) {
     p->from = t;
     p->to = t + direction;
-    LAUNCH_SHARED(kernel, grid, THREADS, shared, cuda->stream, *p);
+    LAUNCH_SHARED(lstm_steps, grid, THREADS, shared, cuda->stream, *p);
   }
 }
 
