@@ -256,10 +256,8 @@ void emulated_barrier() {
   meet_all(0);
 }
 
-int emulated_barrier_vote(int operation, int value) {
-  int count = meet_all(value != 0);
-  if (operation == 0) return count;
-  return operation == 1 ? count == scheduler_of_thread->threads : count > 0;
+int emulated_barrier_any(int value) {
+  return meet_all(value != 0) > 0;
 }
 
 int emulated_lane() {

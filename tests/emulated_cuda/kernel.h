@@ -17,7 +17,6 @@
 #define __launch_bounds__(...)
 /* Blocks of one stream run one after another, and a stream is a thread. */
 #define __shared__ static thread_local
-#define __constant__ static
 
 struct dim3 {
   unsigned x, y, z;
@@ -37,7 +36,6 @@ extern __thread struct emulated_place emulated_here;
 #define blockIdx (emulated_here.block)
 #define blockDim (emulated_here.threads)
 #define gridDim (emulated_here.blocks)
-static const int warpSize = 32;
 
 void *emulated_dynamic_shared();
 
@@ -45,8 +43,8 @@ void *emulated_dynamic_shared();
  * the mask. */
 
 void emulated_barrier();
-/* How many (operation 0), whether all (1) or any (2) of the block's threads gave not 0. */
-int emulated_barrier_vote(int operation, int value);
+/* Whether any of the block's threads gave not 0. */
+int emulated_barrier_any(int value);
 /* The value that lane `source` gave to the same call; its own where the source is no lane. */
 uint64_t emulated_exchange(unsigned mask, uint64_t value, int source);
 /* Bit k: lane k of the mask gave not 0. */
@@ -56,26 +54,14 @@ int emulated_lane();
 static inline void __syncthreads() {
   emulated_barrier();
 }
-static inline int __syncthreads_count(int value) {
-  return emulated_barrier_vote(0, value);
-}
-static inline int __syncthreads_and(int value) {
-  return emulated_barrier_vote(1, value);
-}
 static inline int __syncthreads_or(int value) {
-  return emulated_barrier_vote(2, value);
+  return emulated_barrier_any(value);
 }
 static inline void __syncwarp(unsigned mask = 0xffffffffu) {
   emulated_exchange(mask, 0, emulated_lane());
 }
 static inline unsigned __ballot_sync(unsigned mask, int value) {
   return emulated_ballot(mask, value);
-}
-static inline int __any_sync(unsigned mask, int value) {
-  return emulated_ballot(mask, value) != 0;
-}
-static inline int __all_sync(unsigned mask, int value) {
-  return emulated_ballot(mask, value) == mask;
 }
 
 template <typename T>
@@ -108,8 +94,6 @@ static inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 
   int lane = emulated_lane();
   return emulated_shuffle(mask, value, lane % width < (int)by ? lane : lane - (int)by);
 }
-static inline void __threadfence() {}
-static inline void __threadfence_block() {}
 
 /* ---- atomics; relaxed, as on the GPU */
 
@@ -122,91 +106,9 @@ static inline T atomicAdd(T *p, T x) {
   } while (!__atomic_compare_exchange(p, &old, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   return old;
 }
-template <typename T>
-static inline T atomicMax(T *p, T x) {
-  T old;
-  __atomic_load(p, &old, __ATOMIC_RELAXED);
-  while (old < x &&
-         !__atomic_compare_exchange(p, &old, &x, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-  return old;
-}
-template <typename T>
-static inline T atomicMin(T *p, T x) {
-  T old;
-  __atomic_load(p, &old, __ATOMIC_RELAXED);
-  while (x < old &&
-         !__atomic_compare_exchange(p, &old, &x, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-  return old;
-}
-template <typename T>
-static inline T atomicExch(T *p, T x) {
-  T old;
-  __atomic_exchange(p, &x, &old, __ATOMIC_RELAXED);
-  return old;
-}
-template <typename T>
-static inline T atomicOr(T *p, T x) {
-  return __atomic_fetch_or(p, x, __ATOMIC_RELAXED);
-}
-template <typename T>
-static inline T atomicAnd(T *p, T x) {
-  return __atomic_fetch_and(p, x, __ATOMIC_RELAXED);
-}
-template <typename T>
-static inline T atomicCAS(T *p, T compare, T x) {
-  __atomic_compare_exchange(p, &compare, &x, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return compare;
-}
-/* atomicInc of CUDA: back to 0 behind `last`. */
-static inline unsigned atomicInc(unsigned *p, unsigned last) {
-  unsigned old = __atomic_load_n(p, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(p, &old, old >= last ? 0 : old + 1, true, __ATOMIC_RELAXED,
-                                      __ATOMIC_RELAXED)) {
-  }
-  return old;
-}
 
 /* ---- arithmetic */
 
-/* libm has functions of these names. */
-#define __expf expf
-#define __logf logf
-static inline float rsqrtf(float x) {
-  return 1 / sqrtf(x);
-}
-static inline float __fdividef(float x, float y) {
-  return x / y;
-}
-static inline float __frcp_rn(float x) {
-  return 1 / x;
-}
-static inline float __fsqrt_rn(float x) {
-  return sqrtf(x);
-}
-/* Products and sums that are not to be contracted into fused ones. */
-static inline float __fmul_rn(float x, float y) {
-  volatile float z = x * y;
-  return z;
-}
-static inline float __fadd_rn(float x, float y) {
-  volatile float z = x + y;
-  return z;
-}
-static inline float __fsub_rn(float x, float y) {
-  volatile float z = x - y;
-  return z;
-}
-static inline float __fdiv_rn(float x, float y) {
-  return x / y;
-}
-static inline float __fmaf_rn(float x, float y, float z) {
-  return fmaf(x, y, z);
-}
-static inline float __saturatef(float x) {
-  return x > 1 ? 1 : x > 0 ? x : 0;
-}
 static inline uint32_t __float_as_uint(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -216,36 +118,6 @@ static inline float __uint_as_float(uint32_t bits) {
   float x;
   memcpy(&x, &bits, sizeof x);
   return x;
-}
-static inline int __float_as_int(float x) {
-  return (int)__float_as_uint(x);
-}
-static inline float __int_as_float(int bits) {
-  return __uint_as_float((uint32_t)bits);
-}
-static inline unsigned __umulhi(unsigned x, unsigned y) {
-  return (unsigned)((uint64_t)x * y >> 32);
-}
-static inline int __popc(unsigned x) {
-  return __builtin_popcount(x);
-}
-static inline int __clz(int x) {
-  return x ? __builtin_clz((unsigned)x) : 32;
-}
-static inline int __ffs(int x) {
-  return __builtin_ffs(x);
-}
-template <typename T>
-static inline T __ldg(const T *p) {
-  return *p;
-}
-template <typename T>
-static inline T __ldcs(const T *p) {
-  return *p;
-}
-template <typename T>
-static inline void __stcs(T *p, T x) {
-  *p = x;
 }
 template <typename T>
 static inline T min(T x, T y) {
