@@ -6,13 +6,14 @@
 #include "learner/experience/replay.h"
 #include "tests/unit/learner/experience/pages_model.h"
 #include "tests/unit/support/aborts.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 enum { MAX_N = 8, NEVER = 1000000000 };
 
 static const char *device_name;
 
-static bool guarded(void) { /* each of its operations takes microseconds */
-  return strcmp(device_name, "guarded") == 0;
+static bool guarded(void) { /* each of its operations takes microseconds, and so on cuda */
+  return strcmp(device_name, "guarded") == 0 || strcmp(device_name, "cuda") == 0;
 }
 
 /* A window in the replay, and its priority. */
@@ -659,11 +660,18 @@ int main(void) {
       cmocka_unit_test(it_samples_as_many_as_the_ratio_asks),
       cmocka_unit_test(misuse_is_a_check),
   };
+  /* Steps are filed by one stream and gathered by another. */
+  const struct CMUnitTest between_streams[] = {
+      cmocka_unit_test(it_is_the_model_under_random_schedules),
+      cmocka_unit_test(a_second_batch_may_be_lent),
+  };
   int failed = 0;
   static const char *const devices[] = {"ref", "guarded"};
   for (int i = 0; i < 2; i++) {
     device_name = devices[i];
     failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
   }
-  return failed;
+  emulated_cuda_use();
+  device_name = "cuda";
+  return failed + cmocka_run_group_tests_name(device_name, between_streams, NULL, NULL);
 }
