@@ -49,7 +49,9 @@ static void publish(struct fixture *f, int64_t version) {
   struct device *device = f->parts.device;
   size_t P = network_num_parameters(f->parts.network);
   float *host = check_alloc(P, sizeof(*host));
-  for (size_t i = 0; i < P; i++) host[i] = (float)(i % 7) / 10 + (float)version;
+  /* So large that the recurrent state shows in the actions. */
+  for (size_t i = 0; i < P; i++)
+    host[i] = 5 * ((float)((i + (size_t)version) * 7919 % 1009) / 1009 - 0.5f);
   real *params = device->ops->alloc(device, P * device->ops->real_bytes);
   device->ops->upload(device, params, host, P);
   weights_publish(f->parts.weights, device, params, version);
