@@ -1,9 +1,10 @@
 /* The CUDA device: its life, memory, transfers, marks and table. Operations are in the files beside
  * this one. */
 #include "learner/device/cuda/cuda.h"
-#include "learner/device/cuda/blas.h"
 
 #include <stdio.h>
+
+#include "learner/device/cuda/blas.h"
 
 /* Of all devices of this process, which share the GPU's memory; in bytes. */
 static size_t memory_used;
