@@ -1,5 +1,6 @@
 #include "learner/run_experience.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/base/log.h"
@@ -25,6 +26,10 @@ static bool spills(const struct run *run) {
 bool run_updates_overlap(const struct run *run) {
   bool waits = run->options->deterministic || is_synchronous(run);
   return run->trainer_device->ops->asynchronous && !waits;
+}
+
+int run_most_rows(const struct run *run) {
+  return 2 * (run->num_train_slots + run->num_eval_slots);
 }
 
 /* Where windows are short, a page of a replay holds several: a page costs some hundred bytes. */
@@ -97,7 +102,15 @@ static struct memory_bytes bytes_of_experience(const struct run *run) {
   return (struct memory_bytes){steps * step.device, steps * step.host};
 }
 
-/* Of batches, activations, parameters and what belongs to them. */
+/* Of training and of inference. Of images inference has as many at a time as the device likes. */
+static double bytes_of_activations(const struct run *run, double steps) {
+  double rows = run_most_rows(run), images = fmin(rows, run->inference_device->ops->images);
+  double layers = (double)run->options->lstm_size + 4 * NETWORK_MAX_LAYERS * 64;
+  return 4 * layers * (steps + rows) +
+         4.0 * (double)network_numbers_per_row(run->network) * (steps + images);
+}
+
+/* Of batches, activations, parameters and what belongs to them: 12 arrays, snapshots included. */
 static struct memory_bytes bytes_of_training(const struct run *run) {
   const struct learner_options *o = run->options;
   const struct step_shape *shape = &run->shape;
@@ -105,11 +118,10 @@ static struct memory_bytes bytes_of_training(const struct run *run) {
                4.0 * shape->statistics + 8.0 * shape->state_size;
   double steps = (double)learner_options_batch_size(o) * (learner_options_window_steps(o) + 1.0);
   if (!run->trains) steps = 0;
-  double activations = 64.0 * (double)(o->lstm_size + 4 * NETWORK_MAX_LAYERS * 64) * steps / 16;
-  activations += 4.0 * (double)network_numbers_per_row(run->network) * steps;
   double batches = run_updates_overlap(run) ? 3 : 2;
-  double bytes =
-      row * batches * steps + activations + 32.0 * (double)network_num_parameters(run->network);
+  double bytes = row * batches * steps + bytes_of_activations(run, steps) +
+                 48.0 * (double)network_num_parameters(run->network);
+  bytes += (double)run->inference_device->own_bytes + (double)run->trainer_device->own_bytes;
   return where_it_lies(run, bytes, 0);
 }
 

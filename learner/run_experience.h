@@ -13,6 +13,9 @@ MUST_CHECK enum status run_plan_experience(struct run *run, struct error *error)
  * each, nor where the host computes it. */
 bool run_updates_overlap(const struct run *run);
 
+/* Rows of an inference batch at most: one for each environment, and as many of actors that died. */
+int run_most_rows(const struct run *run);
+
 /* The pages and the source, as planned. */
 void run_make_experience(struct run *run);
 

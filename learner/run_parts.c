@@ -222,10 +222,9 @@ void run_make_serving(struct run *run) {
   }
   run->leases = leases_create(&leases);
 
-  /* Room for each environment's row, and as much again for rows of actors that died. */
   struct batcher_config batcher = {
       .max_clients = slots,
-      .max_rows = 2 * slots,
+      .max_rows = run_most_rows(run),
       .row_stride = run->inputs.row_stride,
       .target_rows = target_rows(run),
       .max_wait_us = options->max_wait_us,

@@ -496,8 +496,8 @@ struct device_traffic {
 /* The member every implementation starts with. */
 struct device {
   const struct device_ops *ops;
-  size_t
-      memory_bytes; /* that alloc may give in all, of all devices like it; 0: the host's memory */
+  size_t memory_bytes; /* of all devices like it together, at most; 0: it takes the host's */
+  size_t own_bytes;    /* of these, what this one takes besides what alloc is asked for */
   struct device_traffic traffic; /* written by the device's thread; see device_traffic_read */
 };
 

@@ -184,7 +184,6 @@ static void fill_exploration(struct gauges *gauges, struct run *run) {
   metric_set(gauges->least_random, is_biased(run, &least) ? NAN : least.mean);
 }
 
-/* NaN where the system does not say. */
 static void fill_traffic(struct gauges *gauges, const struct run *run) {
   struct device_traffic acting = device_traffic_read(run->inference_device);
   struct device_traffic training = device_traffic_read(run->trainer_device);
@@ -193,6 +192,7 @@ static void fill_traffic(struct gauges *gauges, const struct run *run) {
   metric_set_total(gauges->transfers, acting.transfers + training.transfers);
 }
 
+/* NaN where the system does not say. */
 static double resident_bytes(void) {
   char text[128];
   int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);

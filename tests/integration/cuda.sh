@@ -36,6 +36,12 @@ on memory:3 --device=cuda --unroll_length=2000
 refuses() { is "$code" 2 && says "and the GPU has" && says "more --gpu_memory_mib"; }
 pass_if "sizes that the GPU has no memory for are refused before the run" refuses
 
+# The products' workspaces, which are allocated with the first batch, are counted before the run.
+on memory:60 --device=cuda
+pass_if "so are sizes that leave no room for the products' workspaces" refuses
+on memory:90 --device=cuda
+pass_if "what is accepted has room" is "$code" 0
+
 # ---- a replay larger than the GPU's memory
 
 # replay WORDS...: of its 206 MiB on a GPU that has 200 the observations are 92.

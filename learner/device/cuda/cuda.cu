@@ -4,10 +4,13 @@
 
 #include <stdio.h>
 
+#include "learner/device/cuda/blas.h"
+
 /* Of all devices of this process, which share the GPU's memory; in bytes. */
 static size_t memory_used;
 
 static const double MIB = 1 << 20;
+enum { LEAST_SCRATCH_BYTES = 1 << 20 };
 
 struct cuda *cuda_of(struct device *d) {
   static thread_local int gpu_of_thread = -1;
@@ -138,7 +141,7 @@ void *cuda_scratch(struct cuda *cuda, size_t bytes) {
   CHECK(cuda->num_scratch < CUDA_MAX_SCRATCH, "device cuda: scratch memory grew %d times",
         CUDA_MAX_SCRATCH);
   /* By a half at least, so that it grows a few times only. */
-  size_t least = last < 0 ? (size_t)1 << 20 : cuda->scratch[last].bytes / 2 * 3;
+  size_t least = last < 0 ? LEAST_SCRATCH_BYTES : cuda->scratch[last].bytes / 2 * 3;
   bytes = bytes < least ? least : bytes;
   cuda->scratch[cuda->num_scratch].memory = take_memory(cuda, bytes);
   cuda->scratch[cuda->num_scratch].bytes = bytes;
@@ -408,6 +411,7 @@ static enum status check_gpu(struct cuda *cuda, const struct device_options *opt
   CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
   size_t asked = (size_t)options->memory_mib << 20, mine = memory_used;
   cuda->device.memory_bytes = asked ? asked : free_bytes + mine;
+  cuda->device.own_bytes = BLAS_WORKSPACE_BYTES + LEAST_SCRATCH_BYTES;
   if (cuda->properties.major < 8)
     return status_fail(error, STATUS_UNAVAILABLE,
                        "GPU %d (%s) has compute capability %d.%d, the plugin needs 8.0 or newer",

@@ -15,6 +15,7 @@
 #include "learner/experience/fifo.h"
 #include "tests/unit/learner/experience/history.h"
 #include "tests/unit/support/aborts.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 enum { SLOTS = 5, T = 4, N = 3, STRIDE = 16, STATE = 2, PATIENCE_US = 20 * 1000 * 1000 };
 
@@ -32,6 +33,7 @@ struct world {
 };
 
 static const char *device_name;
+static int lent_at_once = 1;
 
 static struct device *make_device(void) {
   struct device *device;
@@ -56,6 +58,7 @@ static struct world *world_create_with(int64_t max_lag, bool synchronous) {
                              .shape = shape,
                              .max_lag = max_lag,
                              .synchronous = synchronous,
+                             .lent_at_once = lent_at_once,
                              .give_wait_us = world->give_wait_us};
   world->source = fifo_create(world->device, &fifo);
   for (int i = 0; i < SLOTS; i++) pages_begin_life(world->pages, i, 1);
@@ -203,23 +206,41 @@ static void test_synchronous_windows_end_with_the_newest_parameters(void **state
 
 enum { BATCHES = 400 };
 
+/* Windows of a batch are whole, and each follows the one before it of its slot. */
+static void check_windows(struct world *world, const struct train_batch *batch,
+                          uint64_t next_step[SLOTS]) {
+  for (int i = 0; i < N; i++) {
+    const struct window *window = &batch->window[i];
+    bool follows = window->first_step == next_step[window->slot] || next_step[window->slot] == 0;
+    next_step[window->slot] = window->first_step + T;
+    if (batch->num_windows != N || !follows || !matches(world, batch, i)) abort();
+  }
+}
+
+/* Before a batch goes back it is still what it was when it was taken. */
+static void give_back(struct world *world, struct train_batch *batch) {
+  for (int i = 0; i < N; i++)
+    if (!matches(world, batch, i)) abort();
+  source_release(world->source, batch);
+  atomic_fetch_add(&world->progress, 1);
+}
+
+/* Holds two batches where it may, and there are two. */
 static void *train(void *argument) {
   struct world *world = argument;
-  struct train_batch *batch;
+  struct train_batch *held = NULL, *next;
   uint64_t next_step[SLOTS] = {0};
-  while ((batch = source_take(world->source))) {
+  for (;;) {
+    next = held && lent_at_once == 1 ? NULL
+           : held                    ? source_try_take(world->source)
+                                     : source_take(world->source);
+    if (!held && !next) return NULL;
     uint64_t random = random_bits(2, 0, 0, (uint32_t)atomic_load(&world->progress), RANDOM_TEST);
     if (random % 3 == 0) clock_sleep_us((int64_t)(random >> 8 & 255));
-    for (int i = 0; i < N; i++) {
-      const struct window *window = &batch->window[i];
-      bool follows = window->first_step == next_step[window->slot] || next_step[window->slot] == 0;
-      next_step[window->slot] = window->first_step + T;
-      if (batch->num_windows != N || !follows || !matches(world, batch, i)) abort();
-    }
-    source_release(world->source, batch);
-    atomic_fetch_add(&world->progress, 1);
+    if (next) check_windows(world, next, next_step);
+    if (held) give_back(world, held);
+    held = next;
   }
-  return NULL;
 }
 
 static void test_no_window_is_lost_between_two_threads(void **state) {
@@ -241,6 +262,12 @@ static void test_no_window_is_lost_between_two_threads(void **state) {
   pthread_join(trainer, NULL);
   assert_int_equal(atomic_load(&world->progress), BATCHES);
   world_destroy(world);
+}
+
+static void test_no_window_is_lost_where_two_batches_are_lent(void **state) {
+  lent_at_once = 2;
+  test_no_window_is_lost_between_two_threads(state);
+  lent_at_once = 1;
 }
 
 /* Both batches full: inference waits, and says so, until the trainer gives one back. */
@@ -425,6 +452,7 @@ int main(void) {
       cmocka_unit_test(test_old_windows_are_dropped_and_counted),
       cmocka_unit_test(test_synchronous_windows_end_with_the_newest_parameters),
       cmocka_unit_test(test_no_window_is_lost_between_two_threads),
+      cmocka_unit_test(test_no_window_is_lost_where_two_batches_are_lent),
       cmocka_unit_test(test_inference_waits_while_both_are_full),
       cmocka_unit_test(test_the_trainer_waits_for_a_whole_batch),
       cmocka_unit_test(test_drain_waits_for_the_trainer),
@@ -433,11 +461,19 @@ int main(void) {
       cmocka_unit_test(test_close_wakes_drain),
       cmocka_unit_test(test_a_batch_is_released_once),
   };
+  /* Each side has a stream: the order between them is what these are about. */
+  const struct CMUnitTest between_streams[] = {
+      cmocka_unit_test(test_windows_come_out_in_order_and_whole),
+      cmocka_unit_test(test_no_window_is_lost_between_two_threads),
+      cmocka_unit_test(test_no_window_is_lost_where_two_batches_are_lent),
+  };
   int failed = 0;
   static const char *const devices[] = {"ref", "guarded"};
   for (int i = 0; i < 2; i++) {
     device_name = devices[i];
     failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
   }
-  return failed;
+  emulated_cuda_use();
+  device_name = "cuda";
+  return failed + cmocka_run_group_tests_name(device_name, between_streams, NULL, NULL);
 }

@@ -6,13 +6,14 @@
 #include "learner/experience/replay.h"
 #include "tests/unit/learner/experience/pages_model.h"
 #include "tests/unit/support/aborts.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 enum { MAX_N = 8, NEVER = 1000000000 };
 
 static const char *device_name;
 
-static bool guarded(void) { /* each of its operations takes microseconds */
-  return strcmp(device_name, "guarded") == 0;
+static bool guarded(void) { /* each of its operations takes microseconds, and so on cuda */
+  return strcmp(device_name, "guarded") == 0 || strcmp(device_name, "cuda") == 0;
 }
 
 /* A window in the replay, and its priority. */
@@ -232,11 +233,13 @@ static void insert(struct world *w, int windows) {
  * and the steps are those that were played. */
 static const struct train_batch *take(struct world *w) {
   double value[MAX_N], least = INFINITY;
+  float weight[MAX_N];
   assert_true(is_due(w));
   w->taken = source_take(w->source);
   assert_non_null(w->taken);
   assert_int_equal(w->taken->num_windows, w->config.N);
   host_batch_read(&w->host, w->gathering, w->taken);
+  w->gathering->ops->download(w->gathering, weight, w->taken->weight.memory, (size_t)w->config.N);
   for (int n = 0; n < w->config.N; n++) {
     const struct window *window = &w->taken->window[n];
     const struct entry *entry = &w->entry[window->start];
@@ -247,8 +250,7 @@ static const struct train_batch *take(struct world *w) {
     for (int k = 0; k < n; k++) w->twice += w->taken->window[k].start == window->start;
   }
   for (int n = 0; n < w->config.N; n++)
-    expect_near(((const float *)w->taken->weight.host)[n],
-                pow(least / value[n], w->config.importance), 1e-5);
+    expect_near(weight[n], pow(least / value[n], w->config.importance), 1e-5);
   w->sampled += w->config.N;
   w->batches++;
   return w->host.batch;
@@ -477,6 +479,56 @@ static void a_second_batch_may_be_lent(void **state) {
   destroy(w);
 }
 
+/* Writes all rows of the pages again, as they are; the host does not wait for that. */
+static void rewrite(struct world *w, real *spare) {
+  struct device *device = w->m->device;
+  real *observations = (real *)(void *)pages_rows(w->m->pages)->pool.observation;
+  size_t n = pages_observation_bytes(w->m->pages) / sizeof(float);
+  device->ops->copy(device, spare, observations, n);
+  device->ops->copy(device, observations, spare, n);
+}
+
+/* A window that closes: its rows are written until it is given. */
+static void insert_rewritten(struct world *w, real *spare) {
+  if (model_life_is_full(&w->m->slot[0])) model_begin(w->m, 0);
+  while (!model_step(w->m, 0)) {
+  }
+  rewrite(w, spare);
+  give(w, 0);
+}
+
+static struct train_batch *take_unread(struct world *w) {
+  struct train_batch *batch = source_take(w->source);
+  assert_non_null(batch);
+  w->sampled += w->config.N;
+  for (int n = 0; n < w->config.N; n++) ((float *)batch->priority.host)[n] = 1;
+  return batch;
+}
+
+/* What is given is gathered behind its filing, and rows are written again behind their gather: once
+ * the only batch was taken, or both of two were released. */
+static void the_streams_wait_for_each_other(void **state) {
+  (void)state;
+  struct kind kind = {1, 4, 4, 4, 0, 16, 4, 7, 1e6, 1, 1, true, 0};
+  for (int lent = 1; lent <= 2; lent++) {
+    struct world *w = lent == 1 ? create(&kind) : create_for_two(&kind);
+    const struct device_ops *ops = w->m->device->ops;
+    real *spare = ops->alloc(w->m->device, pages_observation_bytes(w->m->pages));
+    insert(w, 7);
+    for (int round = 0; round < 20; round++) {
+      insert_rewritten(w, spare);
+      struct train_batch *batch[2] = {take_unread(w)};
+      if (lent == 1) rewrite(w, spare);
+      if (lent == 2) batch[1] = take_unread(w);
+      for (int k = 0; k < lent; k++) source_release(w->source, batch[k]);
+      rewrite(w, spare);
+      ops->finish(w->m->device);
+    }
+    ops->release(w->m->device, spare);
+    destroy(w);
+  }
+}
+
 /* Where nothing is due a trainer that still computes goes on with that. */
 static void a_take_need_not_wait(void **state) {
   (void)state;
@@ -651,6 +703,7 @@ int main(void) {
       cmocka_unit_test(the_seed_says_which_windows_are_drawn),
       cmocka_unit_test(a_window_may_be_drawn_more_than_once),
       cmocka_unit_test(a_second_batch_may_be_lent),
+      cmocka_unit_test(the_streams_wait_for_each_other),
       cmocka_unit_test(a_take_need_not_wait),
       cmocka_unit_test(what_is_no_number_is_the_smallest_priority),
       cmocka_unit_test(late_priorities_are_dropped_and_counted),
@@ -659,11 +712,19 @@ int main(void) {
       cmocka_unit_test(it_samples_as_many_as_the_ratio_asks),
       cmocka_unit_test(misuse_is_a_check),
   };
+  /* Steps are filed by one stream and gathered by another. */
+  const struct CMUnitTest between_streams[] = {
+      cmocka_unit_test(it_is_the_model_under_random_schedules),
+      cmocka_unit_test(a_second_batch_may_be_lent),
+      cmocka_unit_test(the_streams_wait_for_each_other),
+  };
   int failed = 0;
   static const char *const devices[] = {"ref", "guarded"};
   for (int i = 0; i < 2; i++) {
     device_name = devices[i];
     failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
   }
-  return failed;
+  emulated_cuda_use();
+  device_name = "cuda";
+  return failed + cmocka_run_group_tests_name(device_name, between_streams, NULL, NULL);
 }

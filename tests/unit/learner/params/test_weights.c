@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "learner/params/weights.h"
 #include "tests/unit/support/aborts.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 enum { P = 1000, READERS = 2, SNAPSHOTS = 3000 };
 
@@ -24,9 +26,19 @@ struct world {
   real *parameters;
 };
 
+static const char *device_name = "ref";
+
+/* Of each thread its own. */
+static struct device *make_device(void) {
+  struct device *device;
+  struct error error;
+  CHECK(device_create(&device, device_name, &error) == STATUS_OK, "%s", error.text);
+  return device;
+}
+
 static struct world *world_create(void) {
   struct world *world = calloc(1, sizeof *world);
-  world->device = device_ref_float_create();
+  world->device = make_device();
   world->weights = weights_create(world->device, P);
   world->parameters = world->device->ops->alloc(world->device, P * sizeof(float));
   return world;
@@ -140,7 +152,7 @@ struct reader {
 
 static void *read_snapshots(void *argument) {
   struct reader *reader = argument;
-  struct device *device = device_ref_float_create();
+  struct device *device = make_device();
   int64_t last = 0, last_asked = 0;
   while (!atomic_load(reader->stopping)) {
     int64_t version, asked = weights_version(reader->world->weights);
@@ -236,5 +248,13 @@ int main(void) {
       cmocka_unit_test(test_readers_see_whole_snapshots_that_grow),
       cmocka_unit_test(test_misuse_is_a_check),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  /* On streams of their own. */
+  const struct CMUnitTest between_streams[] = {
+      cmocka_unit_test(test_held_snapshots_stay_while_others_are_published),
+      cmocka_unit_test(test_readers_see_whole_snapshots_that_grow),
+  };
+  int failed = cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
+  emulated_cuda_use();
+  device_name = "cuda";
+  return failed + cmocka_run_group_tests_name(device_name, between_streams, NULL, NULL);
 }

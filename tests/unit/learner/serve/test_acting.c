@@ -49,7 +49,9 @@ static void publish(struct fixture *f, int64_t version) {
   struct device *device = f->parts.device;
   size_t P = network_num_parameters(f->parts.network);
   float *host = check_alloc(P, sizeof(*host));
-  for (size_t i = 0; i < P; i++) host[i] = (float)(i % 7) / 10 + (float)version;
+  /* So large that the recurrent state shows in the actions. */
+  for (size_t i = 0; i < P; i++)
+    host[i] = 5 * ((float)((i + (size_t)version) * 7919 % 1009) / 1009 - 0.5f);
   real *params = device->ops->alloc(device, P * device->ops->real_bytes);
   device->ops->upload(device, params, host, P);
   weights_publish(f->parts.weights, device, params, version);
@@ -159,15 +161,17 @@ static void the_first_is_answered_before_the_second_is_done(void **state) {
 
 /* ---- the same actions whatever the batch */
 
-/* Actions of all clients over some steps, whose rows go in batches of so many. */
+/* Actions of all clients over some steps, whose rows go in batches of so many; 0: of 8 and 5 in
+ * turn, so that rows of padding were clients' before. */
 static void act(int at_a_time, int32_t heard[][CLIENTS], int steps) {
   struct fixture f;
   open_parts(&f, "lstm", 1);
   publish(&f, 1);
   for (int t = 0; t < steps; t++) {
     if (t == steps / 2) publish(&f, 2);
-    for (int first = 0; first < CLIENTS; first += at_a_time) {
-      int count = CLIENTS - first < at_a_time ? CLIENTS - first : at_a_time;
+    for (int first = 0, turn = 0, count; first < CLIENTS; first += count, turn++) {
+      count = at_a_time ? at_a_time : turn % 2 ? 5 : 8;
+      if (count > CLIENTS - first) count = CLIENTS - first;
       launch(&f, first, count);
       finish(&f);
     }
@@ -178,11 +182,11 @@ static void act(int at_a_time, int32_t heard[][CLIENTS], int steps) {
 
 static void actions_do_not_depend_on_the_batch(void **state) {
   enum { STEPS = 6 };
-  static const int at_a_time[] = {3, 17, CLIENTS};
+  static const int at_a_time[] = {3, 17, CLIENTS, 0};
   static int32_t alone[STEPS][CLIENTS], together[STEPS][CLIENTS];
   (void)state;
   act(1, alone, STEPS);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 4; i++) {
     act(at_a_time[i], together, STEPS);
     assert_memory_equal(together, alone, sizeof(alone));
   }

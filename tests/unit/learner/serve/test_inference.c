@@ -141,6 +141,47 @@ static void rows_of_a_dead_client_are_dropped(void **state) {
   }
 }
 
+/* On a device that pads batches the fourth row of three is padding, where that of the batch before
+ * was a client's. Nor do rows that begin no window write where one of an earlier batch began. */
+static void only_rows_of_the_batch_are_filed(void **state) {
+  enum { LAST = SLOTS - 1, LATER_US = 2000000 };
+  struct fixture *f = *state;
+  struct client client[SLOTS], *each[SLOTS];
+  for (int i = 0; i < SLOTS; i++) {
+    each[i] = &client[i];
+    join(f, &client[i], i, i, 1, false);
+  }
+  for (int t = 0; t <= 2 * T + 1; t++) {
+    bool together = t > 0 && t % 2 == 0;
+    for (int i = 0; i < LAST; i++) send(f, &client[i], t ? 0 : STEP_FIRST, t);
+    if (!together) run(f, each, LAST, t + LATER_US);
+    if (t == 0) continue;
+    send(f, &client[LAST], t == 1 ? STEP_FIRST : 0, t);
+    run(f, together ? each : &each[LAST], together ? SLOTS : 1, t + LATER_US);
+    int closed = t % T == 0 ? 0 : t > T && t % T == 1 ? N : -1; /* the first client of a batch */
+    if (closed < 0) continue;
+    const struct train_batch *batch = inference_parts_take(&f->parts);
+    for (int n = 0; n < N; n++) check_column(batch, n, &client[closed + n], (t / T - 1) * T);
+  }
+}
+
+/* A window that was given is gathered before its slot has a newer life. */
+static void a_window_outlives_its_actor(void **state) {
+  struct fixture *f = *state;
+  struct client client[2], *one;
+  for (int i = 0; i < 2; i++) {
+    if (i) batcher_remove(f->parts.batcher, 0);
+    one = &client[i];
+    join(f, one, i, 0, 1 + (uint32_t)i, false);
+    for (int t = 0; t <= T; t++) {
+      send(f, one, t ? 0 : STEP_FIRST, t);
+      run(f, &one, 1, t);
+    }
+  }
+  const struct train_batch *batch = inference_parts_take(&f->parts);
+  for (int n = 0; n < N; n++) check_column(batch, n, &client[n], 0);
+}
+
 static void absent_rows_are_neither_counted_nor_stored(void **state) {
   struct fixture *f = *state;
   struct client a, *one[] = {&a};
@@ -414,6 +455,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(training_gets_what_was_sent_and_answered),
       WITH(rows_of_a_dead_client_are_dropped),
+      WITH(only_rows_of_the_batch_are_filed),
+      WITH(a_window_outlives_its_actor),
       WITH(absent_rows_are_neither_counted_nor_stored),
       WITH(evaluators_take_the_argmax_and_are_never_trained_on),
       WITH(actions_are_a_function_of_seed_slot_life_and_step),

@@ -27,7 +27,10 @@ struct logged {
   struct source source; /* first */
   struct source *inner;
   char log[64];
-  int count;
+  int count, lent;
+  /* Given in turn in the place of the inner source's, always at once, until it ends; or NULL. */
+  struct train_batch *endless[2];
+  atomic_bool ended;
 };
 
 struct fixture {
@@ -42,12 +45,15 @@ struct fixture {
   struct progress *progress;
   struct trainer *trainer;
   atomic_int saved;
+  int lent_at_save; /* batches that the trainer held */
   struct metrics *metrics;
   struct metric *lag_updates;
 };
 
 static void count_saved(void *context) {
-  atomic_fetch_add(&((struct fixture *)context)->saved, 1);
+  struct fixture *f = context;
+  f->lent_at_save = f->logged.lent;
+  atomic_fetch_add(&f->saved, 1);
 }
 
 static const struct network_config mlp = {.network = "mlp",
@@ -72,17 +78,29 @@ static void note(struct logged *logged, char what) {
   if (logged->count < (int)sizeof(logged->log) - 1) logged->log[logged->count++] = what;
 }
 
+static struct train_batch *take_endless(struct logged *logged) {
+  if (atomic_load(&logged->ended)) return NULL;
+  struct train_batch *batch = logged->endless[0];
+  logged->endless[0] = logged->endless[1];
+  logged->endless[1] = batch;
+  return batch;
+}
+
 static struct train_batch *take_logged(struct source *source, bool waits) {
   struct logged *logged = (struct logged *)source;
-  struct train_batch *batch = logged->inner->ops->take(logged->inner, waits);
-  if (batch) note(logged, 'T');
+  struct train_batch *batch =
+      logged->endless[0] ? take_endless(logged) : logged->inner->ops->take(logged->inner, waits);
+  if (!batch) return NULL;
+  note(logged, 'T');
+  logged->lent++;
   return batch;
 }
 
 static void release_logged(struct source *source, struct train_batch *batch) {
   struct logged *logged = (struct logged *)source;
   note(logged, 'R');
-  source_release(logged->inner, batch);
+  logged->lent--;
+  if (!logged->endless[0]) source_release(logged->inner, batch);
 }
 
 static const struct source_ops LOGGED = {.take = take_logged, .release = release_logged};
@@ -398,6 +416,34 @@ static void updates_overlap_on_an_asynchronous_device(void **state) {
   destroy(f);
 }
 
+/* So that there always is an update to start, and none is reported before it is finished. */
+static void a_buffer_is_filled_though_batches_never_end(void **state) {
+  (void)state;
+  struct fixture *f = create();
+  for (int i = 0; i < 2; i++)
+    f->logged.endless[i] = train_batch_create(f->trainer_device, T, N, &f->shape);
+  trainer_start(f->trainer);
+  wait_for_updates(f, 3);
+  for (int i = 0; i < 300; i++) {
+    int64_t reported = trainer_report(f->trainer).updates;
+    assert_in_range(reported, 0, weights_version(f->weights));
+    clock_sleep_us(20);
+  }
+  trainer_request_save(f->trainer);
+  int64_t deadline_us = clock_now_us() + PATIENCE_US;
+  while (!atomic_load(&f->saved)) assert_true(clock_now_us() < deadline_us);
+  atomic_store(&f->logged.ended, true);
+  trainer_join(f->trainer);
+  assert_int_equal(f->lent_at_save, 0);
+  assert_in_range(trainer_saved_updates(f->trainer), 3, update_version(f->update));
+  struct train_batch *batch[] = {f->logged.endless[0], f->logged.endless[1]};
+  struct device *device = f->trainer_device;
+  f->trainer_device = NULL;
+  destroy(f);
+  for (int i = 0; i < 2; i++) train_batch_destroy(device, batch[i]);
+  device_destroy(device);
+}
+
 static void the_learning_rate_follows_the_steps_of_the_run(void **state) {
   (void)state;
   struct fixture *f = create_with(&mlp, "linear");
@@ -423,6 +469,7 @@ int main(void) {
       cmocka_unit_test(a_loss_that_is_not_finite_stops_the_run),
       cmocka_unit_test(a_batch_behind_a_skipped_one_changes_nothing),
       cmocka_unit_test(updates_overlap_on_an_asynchronous_device),
+      cmocka_unit_test(a_buffer_is_filled_though_batches_never_end),
       cmocka_unit_test(the_learning_rate_follows_the_steps_of_the_run),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
