@@ -266,6 +266,9 @@ static enum status load_generation(struct pages *pages, struct block_reader *rea
                      block_reader_path(reader), (unsigned long long)pages->generation);
 }
 
+/* Of a life; far from what overflows. */
+static const int64_t MOST_STEPS = INT64_C(1) << 50;
+
 static bool is_page(int32_t page, int num_pages) {
   return page >= NONE && page < num_pages;
 }
@@ -277,8 +280,8 @@ static enum status load_page(struct pages_file *file, struct block_reader *reade
   enum status status = block_reader_get(reader, &record, sizeof(record), error);
   if (status != STATUS_OK) return status;
   if (record.generation > pages->generation || record.slot < 0 ||
-      record.first_step <= -pages->config.page_steps || !is_page(record.previous, num_pages) ||
-      !is_page(record.next, num_pages))
+      record.first_step <= -pages->config.page_steps || record.first_step > MOST_STEPS ||
+      !is_page(record.previous, num_pages) || !is_page(record.next, num_pages))
     return status_fail(error, STATUS_CORRUPT, "%s is damaged: page %d cannot be as it describes it",
                        block_reader_path(reader), at);
   pages->page[at] = (struct page){.generation = record.generation,

@@ -92,12 +92,12 @@ stop_task() {
 ends_well() { wait_for 15 test -s "$1.code" && is "$(cat "$1.code")" 0; }
 stop_task '"type": "worker", "index": 1'
 pass_if "a worker that is stopped ends with 0" ends_well worker-1
-pass_if "and takes its actors along" is "$(pids actor | wc -l)" 3
+pass_if "and takes its actors along" wait_for 10 num_actors 3
 stop_task '"type": "chief"'
 pass_if "so does the chief" ends_well chief
 pass_if "the learner's result is in its log" is "$(result chief reason)" signal
 pass_if "the ps ends with it" ends_well ps-0
-pass_if "actors wait for the chief to come back" is "$(pids actor | wc -l)" 3
+pass_if "actors wait for the chief to come back" wait_for 10 num_actors 3
 stop_task '"type": "worker", "index": 0'
 stop_task '"type": "evaluator"'
 pass_if "and end when they are told" all_end 10 0 worker-0 evaluator-0
@@ -113,8 +113,7 @@ pass_if "has a result about its episodes" is "$(result learner over)" eval
 
 # A supervisor that is killed takes its actors along.
 task lonely TF_CONFIG="$(config worker 0 "$cluster")" -- --actors_per_worker=2
-two() { is "$(pids actor | wc -l)" 2; }
-pass_if "actors wait for a learner that is not there" wait_for 10 two
+pass_if "actors wait for a learner that is not there" wait_for 10 num_actors 2
 kill -KILL "$(pids task)"
 pass_if "a task that is killed leaves no actors" wait_for 5 none_left
 task lost TF_CONFIG="$(config worker 0 "$cluster")" -- --actors_per_worker=2 --reconnect_s=1
