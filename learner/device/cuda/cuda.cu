@@ -141,7 +141,7 @@ void *cuda_scratch(struct cuda *cuda, size_t bytes) {
   CHECK(cuda->num_scratch < CUDA_MAX_SCRATCH, "device cuda: scratch memory grew %d times",
         CUDA_MAX_SCRATCH);
   /* By a half at least, so that it grows a few times only. */
-  size_t least = last < 0 ? LEAST_SCRATCH_BYTES : cuda->scratch[last].bytes / 2 * 3;
+  size_t least = last < 0 ? (size_t)LEAST_SCRATCH_BYTES : cuda->scratch[last].bytes / 2 * 3;
   bytes = bytes < least ? least : bytes;
   cuda->scratch[cuda->num_scratch].memory = take_memory(cuda, bytes);
   cuda->scratch[cuda->num_scratch].bytes = bytes;
