@@ -77,14 +77,30 @@ goes_on() {
 pass_if "a disk without room for events is said, not repeated, and training goes on" goes_on
 
 # ---- a run from a replay
-run tmaze r2d2 2 8 --total_steps=30k --replay_min_steps=2k --replay_steps=10k --batch_size=32 \
+run tmaze r2d2 2 8 --total_steps=1e9 --replay_min_steps=2k --replay_steps=10k --batch_size=32 \
   --unroll_length=20 --burn_in=10 --window_stride=20 --replay_ratio=0.5 --lstm_size=32 \
   --hidden=none --evaluators=0 --exploration=per_environment --metrics_secs=0.1 --logdir=replay
-ended
 # is_about A B SHARE: they differ by at most so much of B.
 is_about() {
   awk -v a="$1" -v b="$2" -v share="$3" 'BEGIN {d = a - b; exit !(d * d <= share * share * b * b)}'
 }
+# 10,000 steps in pages of 40, of which 16 environments hold some.
+is_full() {
+  is "$(whole_metric replay/windows_needed replay)" 100 &&
+    metric_passes replay/windows 300 replay && ! metric_passes replay/windows 500 replay &&
+    metric_passes fifo/windows 1000 replay
+}
+pass_if "a replay fills, and forgets what is old" wait_for 60 is_full
+# Both actors: one of them may join late.
+mean_epsilon=$(awk 'BEGIN {for (i = 0; i < 16; i++) sum += 0.4 ^ (1 + 7 * i / 15); print sum / 16}')
+explores() {
+  is_about "$(metric exploration/epsilon replay)" "$mean_epsilon" 1e-4 &&
+    grep -q '"train/episode_return_most_random":[-0-9]' replay/metrics.jsonl &&
+    grep -q '"train/episode_return_least_random":[-0-9]' replay/metrics.jsonl
+}
+pass_if "returns are reported by how much an environment explores" wait_for 60 explores
+kill -TERM "$run"
+ended
 # Sampled: at most what is asked, less a batch at the end; some windows are behind, too.
 keeps_its_ratio() {
   is "$(metric replay/ratio_asked replay)" 0.5 &&
@@ -92,14 +108,7 @@ keeps_its_ratio() {
     is "$(whole_metric replay/windows_sampled replay)" \
       $((32 * $(whole_metric train/updates replay)))
 }
-pass_if "a replay is sampled as often as asked" keeps_its_ratio
-# 10,000 steps in pages of 40, of which 16 environments hold some.
-is_full() {
-  is "$(whole_metric replay/windows_needed replay)" 100 &&
-    metric_passes replay/windows 300 replay && ! metric_passes replay/windows 500 replay &&
-    metric_passes fifo/windows 1000 replay
-}
-pass_if "it fills, and forgets what is old" is_full
+pass_if "it is sampled as often as asked" keeps_its_ratio
 # Each of the three in some line: a line is about a tenth of a second.
 observed() { grep -qE "\"$1\":[0-9.]*[1-9]" replay/metrics.jsonl; }
 priorities() {
@@ -107,13 +116,6 @@ priorities() {
     observed replay/window_age_steps && is "$(metric replay/priorities_not_finite replay)" 0
 }
 pass_if "priorities and ages are measured" priorities
-mean_epsilon=$(awk 'BEGIN {for (i = 0; i < 16; i++) sum += 0.4 ^ (1 + 7 * i / 15); print sum / 16}')
-explores() {
-  is_about "$(metric exploration/epsilon replay)" "$mean_epsilon" 1e-4 &&
-    grep -q '"train/episode_return_most_random":[-0-9]' replay/metrics.jsonl &&
-    grep -q '"train/episode_return_least_random":[-0-9]' replay/metrics.jsonl
-}
-pass_if "returns are reported by how much an environment explores" explores
 pass_if "stored states are compared with recomputed ones" observed q/delta
 run tmaze r2d2 2 8 --total_steps=10k --replay_min_steps=2k --replay_steps=20k --batch_size=32 \
   --unroll_length=20 --burn_in=10 --window_stride=25 --lstm_size=32 --hidden=none \
