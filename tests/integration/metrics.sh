@@ -146,6 +146,11 @@ pass_if "and new windows have the priorities that updates give them" \
   same_priorities --reward_scale=0.2
 pass_if "also where rewards are clipped" same_priorities --reward_clip=0.1
 
+# ---- a run on a GPU, which is emulated
+ACORN_CUDA_PLUGIN=$tree/build/tests/libacorn_cuda_emulated.so \
+  run cartpole vtrace 1 8 --device=cuda --total_steps=2k --metrics_secs=0.1 --logdir=gpu
+ended
+
 # ---- the page for Prometheus
 port=$(free_port)
 run cartpole vtrace 2 8 --total_steps=1e9 --logdir=page --metrics_port="$port"
@@ -183,12 +188,15 @@ pass_if "every metric of metrics.jsonl is on it" all_names on_page
 pass_if "docs/operations.md explains every one" all_names documented
 documents_replay() { all_names documented replay; }
 pass_if "and every one of a run from a replay" documents_replay
+documents_gpu() { all_names documented gpu && [ -n "$(metric device/bytes_up gpu)" ]; }
+pass_if "and every one of a run on a GPU" documents_gpu
 # And no other: each row is a metric of these runs, or of the losses of another algorithm.
 rows() { sed -n '/^| metric | unit/,/^$/s/^| `\([a-z_/]*\)`.*/\1/p' "$tree/docs/operations.md"; }
 is_metric() {
   {
     names
     names replay
+    names gpu
     "$tree/build/learner" --help=algorithms | sed -n 's/^| `\([a-z_/]*\)` .*/\1/p'
   } | grep -qxF "$1"
 }
