@@ -211,5 +211,10 @@ grep -LE '^export LC_ALL=C\.UTF-8|^\. .*/lib\.sh"$' "${shell_files[@]}" |
 grep -nE 'dirname "\$(0|\{BASH_SOURCE\[0\]\})"' "${shell_files[@]}" /dev/null |
   report 'a script finds its own folder by readlink -f "${BASH_SOURCE[0]}", for symbolic links'
 
+# ---- the picture of the architecture; where Python is not installed it is not checked
+if command -v python3 >/dev/null; then
+  python3 scripts/architecture.py --check 2>&1 | report "docs/architecture.svg is up to date"
+fi
+
 [ $failed -eq 0 ] && echo "lint: ${#c_files[@]} C files and ${#shell_files[@]} scripts are clean"
 exit $failed
