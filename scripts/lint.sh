@@ -13,8 +13,18 @@ failed=0
 
 list() {
   local file
-  git ls-files -co --exclude-standard -- "$@" | while read -r file; do
-    if [ -f "$file" ]; then echo "$file"; fi
+  { git ls-files -co --exclude-standard -- "$@" 2>/dev/null || find_files "$@"; } |
+    while read -r file; do
+      if [ -f "$file" ]; then echo "$file"; fi
+    done
+}
+
+# The same where there is no repository: a tarball.
+find_files() {
+  local pattern
+  for pattern; do
+    find . -path ./build -prune -o -path ./.venv -prune -o -path ./runs -prune -o \
+      -type f -path "./$pattern" -printf '%P\n'
   done
 }
 mapfile -t c_files < <(list '*.c' '*.cc' '*.h' '*.cu')

@@ -43,7 +43,9 @@ pass_if "a file downstream that is not there" lints \
 pass_if "a folder that is not there" lints "Downstream: learner/gone." "there is no learner/gone"
 
 # ---- lint.sh: subjects of commits
-in_lint() { git -C lint -c user.name=a -c user.email=a@b -c commit.gpgsign=false "$@" >/dev/null 2>&1; }
+in_lint() {
+  git -C lint -c user.name=a -c user.email=a@b -c commit.gpgsign=false "$@" >/dev/null 2>&1
+}
 printf '/* A header. */\n' >lint/learner/train/header.h
 in_lint commit --allow-empty -m "First"
 export LINT_COMMITS_AFTER
@@ -67,13 +69,24 @@ pass_if "one with capitals" lints_subject "RPC: End idle calls" 1
 pass_if "one that ends with a full stop" lints_subject "rpc: end idle calls." 1
 merged() {
   in_lint checkout -b side && in_lint commit --allow-empty -m "rpc: end idle calls" &&
-    in_lint checkout - && in_lint merge --no-ff -m "Merge branch 'side'" side && lint/scripts/lint.sh
+    in_lint checkout - && in_lint merge --no-ff -m "Merge branch 'side'" side &&
+    lint/scripts/lint.sh >out 2>err
 }
 pass_if "and takes merges as they are" merged
-no_history() { git clone -q --depth=1 "file://$PWD/lint" shallow && shallow/scripts/lint.sh; }
+no_history() {
+  git clone -q --depth=1 "file://$PWD/lint" shallow && shallow/scripts/lint.sh >out 2>err
+}
 in_lint add -A
 in_lint commit -m "No area"
 pass_if "a shallow clone has no subjects to check" no_history
+# Without a repository the files are found all the same.
+tarball() {
+  mkdir tarball && git -C lint archive HEAD | tar -x -C tarball || return
+  tarball/scripts/lint.sh >out 2>err &&
+    cmp -s <(lint/scripts/lint.sh | tail -n 1) out
+}
+LINT_COMMITS_AFTER=none
+pass_if "nor has a tarball" tarball
 unset LINT_COMMITS_AFTER
 
 run catch vtrace 1 4 --total_steps=4k --logdir="$work/run" --seed=1
