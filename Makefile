@@ -274,7 +274,7 @@ test: ## build and run the unit tests, a process each
 	@$(MAKE) --no-print-directory all units
 	@scripts/run_units.sh $(UNIT)
 bench-programs: all $(BENCH)
-bench: ## every figure of the README, measured here
+bench: ## the rows of docs/benchmarks.md, measured here
 	@scripts/bench.sh
 # What the system's libraries lock cannot be seen: they are not instrumented.
 tsan: export TSAN_OPTIONS := ignore_noninstrumented_modules=1 $(TSAN_OPTIONS)

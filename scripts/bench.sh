@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every figure of the README, measured here, about 25 minutes; or those that are named. What a
+# The rows of docs/benchmarks.md, measured here, about 25 minutes; or those that are named. What a
 # benchmark needs is installed and built when its turn comes.
 # Usage: scripts/bench.sh [NAME ...]
 set -u

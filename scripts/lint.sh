@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The rules that a script can check: who may include whom, who is named as including whom, lengths,
 # tabs, format, shell syntax. The format is that of clang-format 14, as other versions break lines
-# elsewhere: without it (Debian 12 has it) the format is not checked. --format formats the C files
-# instead (make format).
+# elsewhere: without it (Debian 12 has it) the format is not checked. Subjects of commits, where the
+# history is there. --format formats the C files instead (make format).
 # Usage: scripts/lint.sh [--format]
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -13,8 +13,18 @@ failed=0
 
 list() {
   local file
-  git ls-files -co --exclude-standard -- "$@" | while read -r file; do
-    if [ -f "$file" ]; then echo "$file"; fi
+  { git ls-files -co --exclude-standard -- "$@" 2>/dev/null || find_files "$@"; } |
+    while read -r file; do
+      if [ -f "$file" ]; then echo "$file"; fi
+    done
+}
+
+# The same where there is no repository: a tarball.
+find_files() {
+  local pattern
+  for pattern; do
+    find . -path ./build -prune -o -path ./.venv -prune -o -path ./runs -prune -o \
+      -type f -path "./$pattern" -printf '%P\n'
   done
 }
 mapfile -t c_files < <(list '*.c' '*.cc' '*.h' '*.cu')
@@ -210,6 +220,22 @@ grep -LE '^export LC_ALL=C\.UTF-8|^\. .*/lib\.sh"$' "${shell_files[@]}" |
   report "a script exports LC_ALL=C.UTF-8, itself or by a lib.sh: others read numbers differently"
 grep -nE 'dirname "\$(0|\{BASH_SOURCE\[0\]\})"' "${shell_files[@]}" /dev/null |
   report 'a script finds its own folder by readlink -f "${BASH_SOURCE[0]}", for symbolic links'
+
+# ---- the picture of the architecture; without Python it is not checked
+if [ -f docs/architecture.svg ] && command -v python3 >/dev/null; then
+  python3 scripts/architecture.py --check 2>&1 | report "docs/architecture.svg is up to date"
+fi
+
+# ---- subjects of the commits after this one, merges excepted. In a tarball or a shallow clone that
+# does not have it they are not checked. LINT_COMMITS_AFTER names another one, for tests.
+after=${LINT_COMMITS_AFTER:-0f50fcbc65d14533d391cddcbc3460b42725690b}
+if git merge-base --is-ancestor "$after" HEAD 2>/dev/null; then
+  git log --no-merges --format='%h %s' "$after..HEAD" | awk '{
+    subject = substr($0, index($0, " ") + 1)
+    if (length(subject) > 72) print $0 ": " length(subject) " characters"
+    else if (subject !~ /^[a-z0-9][a-z0-9_.,\/ -]*: [a-z]/ || subject ~ /\.$/) print $0
+  }' | report "subjects of commits are \"area: imperative\", lower case, at most 72 characters"
+fi
 
 [ $failed -eq 0 ] && echo "lint: ${#c_files[@]} C files and ${#shell_files[@]} scripts are clean"
 exit $failed

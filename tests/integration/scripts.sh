@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The scripts themselves: they work through a symbolic link, by a relative path, from any folder.
-# And what lint.sh finds in the comments of headers.
+# And what lint.sh finds in the comments of headers and in the subjects of commits.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # ---- symbolic links, as in ~/bin
@@ -41,6 +41,53 @@ pass_if "a caller that is not there" lints "Upstream: calls.c; serve/{gone,calls
 pass_if "a file downstream that is not there" lints \
   "Upstream: calls.c. Downstream: learner/train; a\n * b/c.h." "there is no b/c.h"
 pass_if "a folder that is not there" lints "Downstream: learner/gone." "there is no learner/gone"
+
+# ---- lint.sh: subjects of commits
+in_lint() {
+  git -C lint -c user.name=a -c user.email=a@b -c commit.gpgsign=false "$@" >/dev/null 2>&1
+}
+printf '/* A header. */\n' >lint/learner/train/header.h
+in_lint commit --allow-empty -m "First"
+export LINT_COMMITS_AFTER
+LINT_COMMITS_AFTER=$(git -C lint rev-parse HEAD)
+# lints_subject SUBJECT STATUS: what lint.sh returns and prints of a commit with this subject, which
+# is then removed.
+lints_subject() {
+  local status printed
+  in_lint commit --allow-empty -m "$1" || return
+  lint/scripts/lint.sh >out 2>err
+  status=$?
+  printed=$(grep -cF " $1" out)
+  in_lint reset --soft HEAD~1 && is $status "$2" && is "$printed" "$2"
+}
+line72="rpc: $(printf 'x%.0s' {1..67})"
+pass_if "lint.sh takes a subject of area and imperative" lints_subject "rpc, docs: end idle calls" 0
+pass_if "and one of 72 characters" lints_subject "$line72" 0
+pass_if "it finds one of 73 characters" lints_subject "${line72}x" 1
+pass_if "one without an area" lints_subject "end idle calls" 1
+pass_if "one with capitals" lints_subject "RPC: End idle calls" 1
+pass_if "one that ends with a full stop" lints_subject "rpc: end idle calls." 1
+merged() {
+  in_lint checkout -b side && in_lint commit --allow-empty -m "rpc: end idle calls" &&
+    in_lint checkout - && in_lint merge --no-ff -m "Merge branch 'side'" side &&
+    lint/scripts/lint.sh >out 2>err
+}
+pass_if "and takes merges as they are" merged
+no_history() {
+  git clone -q --depth=1 "file://$PWD/lint" shallow && shallow/scripts/lint.sh >out 2>err
+}
+in_lint add -A
+in_lint commit -m "No area"
+pass_if "a shallow clone has no subjects to check" no_history
+# Without a repository the files are found all the same.
+tarball() {
+  mkdir tarball && git -C lint archive HEAD | tar -x -C tarball || return
+  tarball/scripts/lint.sh >out 2>err &&
+    cmp -s <(lint/scripts/lint.sh | tail -n 1) out
+}
+LINT_COMMITS_AFTER=none
+pass_if "nor has a tarball" tarball
+unset LINT_COMMITS_AFTER
 
 run catch vtrace 1 4 --total_steps=4k --logdir="$work/run" --seed=1
 ended
