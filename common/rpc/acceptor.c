@@ -28,7 +28,6 @@ enum {
 struct acceptor {
   grpc_server *server;
   grpc_server_credentials *plain;
-  struct intake *intake;
   struct address_sockets sockets;
   int wake;  /* an eventfd: stop */
   int room;  /* descriptors from this number on are closed */
@@ -42,7 +41,7 @@ int acceptor_room(void) {
   return room < MAX_CONNECTIONS ? room : MAX_CONNECTIONS;
 }
 
-/* Says it once in a while: who floods the learner with connections must not fill its log too. */
+/* At most once in 10 s, so that a flood of connections does not fill the log as well. */
 static void report_full(struct acceptor *acceptor) {
   int64_t now_us = clock_now_us();
   if (now_us < acceptor->next_full_log_us) return;
@@ -62,7 +61,6 @@ static void take(struct acceptor *acceptor, int fd) {
   }
   int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket, rightly */
-  intake_open(acceptor->intake, fd);
   grpc_server_add_channel_from_fd(acceptor->server, fd, acceptor->plain);
 }
 
@@ -88,25 +86,18 @@ static void *run(void *argument) {
   int count = acceptor->sockets.count;
   for (int i = 0; i < count; i++)
     watched[i + 1] = (struct pollfd){.fd = acceptor->sockets.fd[i], .events = POLLIN};
-  int64_t check_us = 0;
   while (!watched[0].revents) {
-    if (poll(watched, (nfds_t)count + 1, INTAKE_CHECK_MS) < 0) continue;
-    if (clock_now_us() >= check_us) {
-      intake_check(acceptor->intake);
-      check_us = clock_now_us() + INTAKE_CHECK_MS * 1000;
-    }
+    if (poll(watched, (nfds_t)count + 1, -1) < 0) continue;
     for (int i = 1; i <= count; i++)
       if (watched[i].revents) accept_some(acceptor, watched[i].fd);
   }
   return NULL;
 }
 
-struct acceptor *acceptor_start(grpc_server *server, const struct address_sockets *sockets,
-                                struct intake *intake) {
+struct acceptor *acceptor_start(grpc_server *server, const struct address_sockets *sockets) {
   struct acceptor *acceptor = check_alloc(1, sizeof(*acceptor));
   acceptor->server = server;
   acceptor->sockets = *sockets;
-  acceptor->intake = intake;
   acceptor->room = acceptor_room();
   acceptor->files = files_limit();
   acceptor->plain = grpc_insecure_server_credentials_create();

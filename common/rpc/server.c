@@ -1,6 +1,5 @@
 #include "common/rpc/server.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
@@ -8,11 +7,10 @@
 #include "common/rpc/acceptor.h"
 #include "common/rpc/address.h"
 #include "common/rpc/core.h"
-#include "common/rpc/intake.h"
 #include "common/rpc/queue.h"
 #include "common/rpc/stream.h"
 
-enum { IDLE_CONNECTION_MS = 60000, HELD_US = 2000 };
+enum { IDLE_CONNECTION_MS = 60000, PATIENCE_MS = 30000 };
 
 /* An accept that is always armed: one on each queue for any call, and one on the control queue for
  * each method of its own. */
@@ -38,7 +36,7 @@ struct rpc_server {
   struct accept *accepts; /* (num_accepts) */
   int num_listeners, num_accepts;
   struct acceptor *acceptor;
-  struct stream_bounds bounds;
+  atomic_int open_calls;
   int port;
   struct op stopped; /* gRPC's shutdown is complete */
 };
@@ -73,6 +71,17 @@ static const struct rpc_method *find_method(const struct rpc_server *server, grp
   return NULL;
 }
 
+static void open_or_refuse(struct rpc_server *server, grpc_call *call,
+                           const struct rpc_method *method, struct stream_home *listener) {
+  int max_calls = server->config.max_calls;
+  if (!method)
+    stream_refuse(call, RPC_UNIMPLEMENTED, "no such method here", listener);
+  else if (max_calls && atomic_load(&server->open_calls) >= max_calls)
+    stream_refuse(call, RPC_UNAVAILABLE, "too many calls are open here", listener);
+  else
+    stream_open(call, method, listener);
+}
+
 static void accepted(struct op *op, bool ok) {
   struct accept *accept = (struct accept *)((char *)op - offsetof(struct accept, accepted));
   struct stream_home *listener = accept->listener;
@@ -85,23 +94,8 @@ static void accepted(struct op *op, bool ok) {
   const struct rpc_method *method =
       accept->method ? accept->method : find_method(accept->server, accept->details.method);
   disarm(accept);
-  if (accept->method || stream_may_accept(listener, clock_now_us()))
-    arm(accept);
-  else
-    listener->held = accept;
-  stream_open(call, method, listener);
-}
-
-/* Takes calls again once it may. Returns how long to wait at most. */
-static int64_t take_held(struct stream_home *home, int64_t deadline_us) {
-  int64_t now_us = clock_now_us();
-  if (stream_may_accept(home, now_us)) {
-    struct accept *accept = home->held;
-    home->held = NULL;
-    arm(accept);
-    return deadline_us;
-  }
-  return deadline_us < now_us + HELD_US ? deadline_us : now_us + HELD_US;
+  arm(accept);
+  open_or_refuse(accept->server, call, method, listener);
 }
 
 /* ---- life */
@@ -127,7 +121,8 @@ static void create_queues(struct rpc_server *server) {
   for (int i = 0; i < server->num_listeners; i++) {
     struct stream_home *listener = &server->listeners[i];
     listener->index = i;
-    listener->bounds = &server->bounds;
+    listener->open_calls = &server->open_calls;
+    listener->patience_us = (int64_t)server->config.patience_ms * 1000;
     queue_init(&listener->queue, server->lame, i < server->config.num_queues);
     grpc_server_register_completion_queue(server->server, listener->queue.cq, NULL);
   }
@@ -181,10 +176,8 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   struct rpc_server *server = check_alloc(1, sizeof(*server));
   server->config = *config;
   server->config.address = NULL;
+  if (!config->patience_ms) server->config.patience_ms = PATIENCE_MS;
   server->stopped.run = stopped;
-  server->bounds.intake =
-      intake_create(acceptor_room(), config->max_message_bytes, config->max_connection_calls);
-  server->bounds.max_calls = config->max_calls ? config->max_calls : INT_MAX;
   server->server = create_server(config);
   create_queues(server);
   create_accepts(server);
@@ -194,7 +187,7 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
     CHECK(queue_hold(&server->accepts[i].listener->queue), "a new queue has ended");
     arm(&server->accepts[i]);
   }
-  server->acceptor = acceptor_start(server->server, &sockets, server->bounds.intake);
+  server->acceptor = acceptor_start(server->server, &sockets);
   *out = server;
   return STATUS_OK;
 }
@@ -211,7 +204,6 @@ int rpc_server_port(const struct rpc_server *server) {
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us) {
   struct stream_home *home = &server->listeners[queue];
   if (home->first) stream_expire(home, clock_now_us());
-  if (home->held) deadline_us = take_held(home, deadline_us);
   int events = queue_poll(&home->queue, deadline_us);
   if (events == 0) home->behind_us = 0;
   return events;
@@ -236,7 +228,6 @@ void rpc_server_destroy(struct rpc_server *server) {
   for (int i = 0; i < server->num_listeners; i++) queue_deinit(&server->listeners[i].queue);
   grpc_channel_destroy(server->lame);
   free(server->accepts);
-  intake_destroy(server->bounds.intake);
   free(server->listeners);
   free(server);
   core_deinit();

@@ -151,20 +151,20 @@ static inline void *fixture_thread(void *argument) {
 
 static inline void fixture_create_bounded(struct fixture *f, const char *address, int num_queues,
                                           size_t max_message_bytes, int max_calls,
-                                          int max_connection_calls) {
+                                          int max_connection_calls, int patience_ms) {
   memset(f, 0, sizeof(*f));
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->changed, NULL);
   static const struct rpc_method methods[FIXTURE_METHODS] = {
-      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false, true},
-      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false, false},
-      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false, false},
-      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false, false},
-      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false, false},
-      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed, false,
+      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
+      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false},
+      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false},
+      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false},
+      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false},
+      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed,
        false},
-      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false, false},
-      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false, false},
+      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false},
+      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
   };
   memcpy(f->methods, methods, sizeof(methods));
   for (int i = 0; i < FIXTURE_METHODS; i++) f->methods[i].context = f;
@@ -176,6 +176,7 @@ static inline void fixture_create_bounded(struct fixture *f, const char *address
       .max_message_bytes = max_message_bytes,
       .max_calls = max_calls,
       .max_connection_calls = max_connection_calls,
+      .patience_ms = patience_ms,
   };
   struct error error;
   if (rpc_server_create(&f->server, &config, &error) != STATUS_OK) {
@@ -197,7 +198,7 @@ static inline void fixture_create_bounded(struct fixture *f, const char *address
 
 static inline void fixture_create(struct fixture *f, const char *address, int num_queues,
                                   size_t max_message_bytes) {
-  fixture_create_bounded(f, address, num_queues, max_message_bytes, 0, 0);
+  fixture_create_bounded(f, address, num_queues, max_message_bytes, 0, 0, 0);
 }
 
 /* Stops the server as the learner does; the caller's streams may still be open. */

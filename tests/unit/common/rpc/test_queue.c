@@ -24,7 +24,11 @@ static void *wake_soon(void *server) {
 static void a_wake_ends_a_poll(void **state) {
   (void)state;
   struct rpc_method method = {.path = "/x/Y"};
-  struct rpc_server_config config = {"127.0.0.1:0", 1, &method, 1, 1000, 0, 0};
+  struct rpc_server_config config = {.address = "127.0.0.1:0",
+                                     .num_queues = 1,
+                                     .methods = &method,
+                                     .num_methods = 1,
+                                     .max_message_bytes = 1000};
   struct rpc_server *server;
   assert_int_equal(rpc_server_create(&server, &config, NULL), STATUS_OK);
   int64_t start = clock_now_us();
@@ -79,7 +83,11 @@ static void the_control_queue_answers_while_the_other_is_busy(void **state) {
   (void)state;
   struct rpc_method methods[] = {{.path = "/x/Y"},
                                  {.path = "/x/Control", .on_message = say_hello, .control = true}};
-  struct rpc_server_config config = {"127.0.0.1:0", 1, methods, 2, 1000, 0, 0};
+  struct rpc_server_config config = {.address = "127.0.0.1:0",
+                                     .num_queues = 1,
+                                     .methods = methods,
+                                     .num_methods = 2,
+                                     .max_message_bytes = 1000};
   struct rpc_server *server;
   assert_int_equal(rpc_server_create(&server, &config, NULL), STATUS_OK);
   for (int i = 0; i < 3; i++) {

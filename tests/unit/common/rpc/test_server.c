@@ -295,7 +295,7 @@ static void shutdown_lets_open_calls_end(void **state) {
 static void calls_beyond_the_bound_are_refused(void **state) {
   (void)state;
   struct fixture f;
-  fixture_create_bounded(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES, 2, 0);
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES, 2, 0, 0);
   struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
   struct rpc_call *call[3];
   struct rpc_result result;
