@@ -111,8 +111,8 @@ struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const
                             size_t request_bytes, uint8_t **reply, size_t *reply_bytes,
                             int timeout_ms) {
   grpc_completion_queue *queue = grpc_completion_queue_create_for_next(NULL);
-  grpc_call *call =
-      client_create_call(channel, queue, path, core_deadline_in_us((int64_t)timeout_ms * 1000));
+  gpr_timespec deadline = core_deadline_in_us((int64_t)timeout_ms * 1000);
+  grpc_call *call = client_create_call(channel, queue, path, deadline);
   grpc_byte_buffer *message = core_bytes_copied(NULL, 0, request, request_bytes), *received = NULL;
   grpc_metadata_array initial;
   grpc_metadata_array_init(&initial);
@@ -130,7 +130,13 @@ struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const
       ending_op(&ending),
   };
   core_start_batch(call, ops, 6, &batch);
-  client_wait(queue, &batch, gpr_inf_future(GPR_CLOCK_MONOTONIC)); /* the call has the deadline */
+  /* gRPC's own timers (the call's deadline, its pauses between connection attempts) come late when
+   * the wall clock is set back, so neither is relied on. */
+  grpc_channel_reset_connect_backoff(channel->channel);
+  client_wait(queue, &batch, deadline);
+  if (!batch.done)
+    grpc_call_cancel_with_status(call, GRPC_STATUS_DEADLINE_EXCEEDED, "Deadline Exceeded", NULL);
+  client_wait(queue, &batch, gpr_inf_future(GPR_CLOCK_MONOTONIC));
 
   struct rpc_result result = ending_result(&ending);
   *reply = NULL;

@@ -10,7 +10,6 @@
 
 #include "common/base/check.h"
 #include "common/base/files.h"
-#include "common/rpc/steady.h"
 
 static void drop_log_line(gpr_log_func_args *args) {
   (void)args;
@@ -20,7 +19,6 @@ void core_init(void) {
   files_limit(); /* raised: a connection is a file descriptor */
   if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
   core_end_deadlock_search();
-  steady_init();
   grpc_init();
 }
 
