@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "actor/check_apart.h"
 #include "actor/check_env.h"
 #include "actor/crash.h"
 #include "actor/measure.h"
@@ -41,6 +42,7 @@ struct app {
   int num_workers;
   struct measure_sum printed; /* what earlier measure lines covered */
   bool holds;                 /* the checked environment */
+  volatile bool *checked;     /* the check is over; NULL: there is none */
 };
 
 /* ---- options */
@@ -84,6 +86,7 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   if (status == STATUS_OK) status = check_streams(options, error);
   if (status == STATUS_OK && !options->check_env)
     status = files_check("an actor", ACTOR_FILES, (int)options->streams, error);
+  if (status == STATUS_OK && options->check_env) app->checked = check_apart(options->env);
   if (status == STATUS_OK) status = find_environment(app, error);
   return status;
 }
@@ -275,6 +278,7 @@ static int check_environment(struct app *app) {
   setvbuf(stdout, NULL, _IOLBF, 0); // what was seen stands there when a call hangs
   thread_start(&thread, "check", run_check, app);
   pthread_join(thread, NULL);
+  *app->checked = true;
   return app->holds ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -110,7 +110,7 @@ pass_if "one that hangs is named and ended" \
 rm -rf "$work/run"
 wrong leave --logdir="$work/run"
 dies
-leaves() { is "$code" 0 && says "ended the process in step (_exit)"; }
+leaves() { is "$code" 0 && says "ended by itself (exit code 0)"; }
 pass_if "so is one that ends the process with 0 in a step" leaves
 # The first one is made to see what it looks like: the third one plays in stream 1, and the other
 # stream waits for the lock that it keeps.
