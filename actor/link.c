@@ -78,8 +78,9 @@ struct link *link_create(const struct link_config *config) {
   link->action_bytes = (size_t)space_action_bytes(&config->request->space) * (size_t)K;
   link->header_room = wire_steps_header_bound(K, K);
   link->header = check_alloc(link->header_room, 1);
-  link->channel = rpc_channel_create(config->address, link->observation_bytes + link->header_room +
-                                                          link->action_bytes + MESSAGE_SLACK_BYTES);
+  size_t max_bytes =
+      link->observation_bytes + link->header_room + link->action_bytes + MESSAGE_SLACK_BYTES;
+  link->channel = rpc_channel_create(config->address, max_bytes, config->credentials);
   pthread_mutex_init(&link->lock, NULL);
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);

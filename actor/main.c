@@ -35,6 +35,7 @@ enum {
 struct app {
   pid_t parent; /* at the start */
   struct actor_options options;
+  struct credentials *credentials; /* for the learner */
   const struct acorn_env *env;
   struct acorn_config env_config;
   struct space space;
@@ -86,6 +87,7 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   if (status == STATUS_OK) status = check_streams(options, error);
   if (status == STATUS_OK && !options->check_env)
     status = files_check("an actor", ACTOR_FILES, (int)options->streams, error);
+  if (status == STATUS_OK) status = credentials_open(&app->credentials, &options->access, error);
   if (status == STATUS_OK && options->check_env) app->checked = check_apart(options->env);
   if (status == STATUS_OK) status = find_environment(app, error);
   return status;
@@ -119,6 +121,7 @@ static enum status start_worker(struct app *app, int stream, int num_environment
   const struct actor_options *options = &app->options;
   struct worker_config config = {
       .address = options->learner,
+      .credentials = app->credentials,
       .request = {.protocol = WIRE_PROTOCOL,
                   .space = app->space,
                   .num_environments = num_environments,
@@ -298,6 +301,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "actor: %s\n", error.text);
   }
   free(app.worker);
+  credentials_close(app.credentials);
   registry_config_deinit(&app.env_config);
   options_deinit(&actor_options_table, &app.options);
   return exit_code;

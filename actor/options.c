@@ -15,6 +15,7 @@
 static const struct option rows[] = {
     {"learner", NULL, OPTION_STRING, AT(learner), "127.0.0.1:8686", 0, 0, NULL, LEARNER,
      "its address: HOST:PORT or unix:PATH; without it TF_CONFIG is asked"},
+    CREDENTIALS_CLIENT_ROWS(AT(access), LEARNER),
     {"name", NULL, OPTION_STRING, AT(name), "actor", 0, 0, NULL, LEARNER,
      "name of this job, as the learner shows it"},
     {"task", NULL, OPTION_INT, AT(task), "0", 0, 1e9, NULL, LEARNER,

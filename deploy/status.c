@@ -22,6 +22,7 @@ struct settings {
   bool json;
   double watch; /* seconds; NaN: once */
   double timeout_s;
+  struct credentials_options access;
 };
 
 #define AT(member) offsetof(struct settings, member)
@@ -32,6 +33,7 @@ static const struct option rows[] = {
      "one line of JSON instead of a table"},
     {"timeout_s", NULL, OPTION_FLOAT, AT(timeout_s), "5", 0.1, 3600, NULL, "Options",
      "seconds to wait for an answer"},
+    CREDENTIALS_CLIENT_ROWS(AT(access), "Options"),
 };
 
 static const struct option_exit exits[] = {
@@ -56,6 +58,7 @@ static const struct option_table table = {
 struct app {
   struct settings settings;
   struct learner_place place;
+  struct credentials *credentials;
   struct rpc_channel *channel;
 };
 
@@ -166,6 +169,8 @@ static enum status start(struct app *app, int argc, char **argv, struct error *e
     status = status_fail(error, STATUS_INVALID, "one ADDRESS, please: '%s' is one word too many",
                          words[1]);
   if (status == STATUS_OK)
+    status = credentials_open(&app->credentials, &app->settings.access, error);
+  if (status == STATUS_OK)
     status = learner_place_find(&app->place, num_words ? words[0] : NULL, "runs", error);
   free(words);
   return status;
@@ -179,9 +184,10 @@ int main(int argc, char **argv) {
   int code = status == STATUS_INVALID ? EXIT_USAGE : EXIT_FAILED;
   if (status == STATUS_OK) status = learner_place_listens(&app.place, timeout_ms(&app), &error);
   if (status == STATUS_OK) {
-    app.channel = rpc_channel_create(app.place.address, MESSAGE_BYTES);
+    app.channel = rpc_channel_create(app.place.address, MESSAGE_BYTES, app.credentials);
     status = isnan(app.settings.watch) ? look(&app, false, &error) : watch(&app, &error);
     rpc_channel_destroy(app.channel);
+    credentials_close(app.credentials);
   }
   options_deinit(&table, &app.settings);
   if (status == STATUS_OK) return 0;

@@ -72,6 +72,7 @@ static const struct option rows[] = {
     CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN, "what is logged"),
 
     STRING("listen", listen, "127.0.0.1:8686", SERVING, "HOST:PORT or unix:PATH"),
+    CREDENTIALS_SERVER_ROWS(AT(access), SERVING),
     INT("num_envs", num_envs, "4", 1, 65536, SERVING, "training environments expected in all"),
     INT("num_eval_envs", num_eval_envs, "16", 0, 65536, SERVING,
         "room for evaluation environments"),

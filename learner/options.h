@@ -5,6 +5,7 @@
 #define ACORN_LEARNER_OPTIONS_H
 
 #include "common/base/options.h"
+#include "common/rpc/credentials.h"
 
 /* Files that a learner keeps open, connections apart: stdin, stdout and stderr; 7 of libuv's loop;
  * 4 of gRPC; the run folder's lock, metrics.jsonl and events; up to 2 sockets that listen for
@@ -25,6 +26,7 @@ struct learner_options {
 
   /* serving */
   char *listen;
+  struct credentials_options access; /* what is asked of actors */
   int64_t num_envs, num_eval_envs, max_envs, queues;
   int64_t target_rows, max_wait_us, late_us;
 

@@ -79,6 +79,14 @@ static bool split(const char *address, char host[HOST_BYTES], const char **port)
   return true;
 }
 
+bool address_is_local(const char *address) {
+  char host[HOST_BYTES];
+  const char *port;
+  if (address_is_unix(address) || !split(address, host, &port)) return true;
+  return strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0 ||
+         strcmp(host, "::1") == 0;
+}
+
 static bool is_port(const char *text) {
   size_t digits = strspn(text, "0123456789");
   return digits > 0 && digits <= 5 && text[digits] == 0 && atoi(text) <= 65535;

@@ -9,10 +9,12 @@
 #include "common/base/check.h"
 #include "common/rpc/client_call.h"
 #include "common/rpc/core.h"
+#include "common/rpc/credentials_grpc.h"
 
 /* ---- channel */
 
-struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes) {
+struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes,
+                                       const struct credentials *credentials) {
   core_init();
   struct core_args args = {.count = 0};
   core_args_common(&args, max_message_bytes);
@@ -25,6 +27,7 @@ struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_b
   grpc_channel_args view = core_args_view(&args);
   grpc_channel_credentials *plain = grpc_insecure_credentials_create();
   struct rpc_channel *channel = check_alloc(1, sizeof(*channel));
+  channel->credentials = credentials;
   channel->channel = grpc_channel_create(address, plain, &view);
   grpc_channel_credentials_release(plain);
   return channel;
@@ -119,9 +122,13 @@ struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const
   struct ending ending;
   ending_init(&ending);
 
+  grpc_metadata metadata;
+  size_t num_metadata = credentials_metadata(&metadata, channel->credentials);
   struct batch batch = {0};
   grpc_op ops[6] = {
-      {.op = GRPC_OP_SEND_INITIAL_METADATA, .flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY},
+      {.op = GRPC_OP_SEND_INITIAL_METADATA,
+       .flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY,
+       .data.send_initial_metadata = {.count = num_metadata, .metadata = &metadata}},
       {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message},
       {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT},
       {.op = GRPC_OP_RECV_INITIAL_METADATA,
@@ -150,6 +157,7 @@ struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const
   if (received) grpc_byte_buffer_destroy(received);
   grpc_byte_buffer_destroy(message);
   grpc_metadata_array_destroy(&initial);
+  credentials_metadata_unref(&metadata, num_metadata);
   ending_deinit(&ending);
   grpc_call_unref(call);
   client_destroy_queue(queue);

@@ -4,13 +4,16 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/rpc/acceptor.h"
 #include "common/rpc/address.h"
 #include "common/rpc/core.h"
+#include "common/rpc/credentials_grpc.h"
+#include "common/rpc/peer.h"
 #include "common/rpc/queue.h"
 #include "common/rpc/stream.h"
 
-enum { IDLE_CONNECTION_MS = 60000, PATIENCE_MS = 30000 };
+enum { IDLE_CONNECTION_MS = 60000, PATIENCE_MS = 30000, STRANGER_US = 10000000 };
 
 /* An accept that is always armed: one on each queue for any call, and one on the control queue for
  * each method of its own. */
@@ -37,6 +40,8 @@ struct rpc_server {
   int num_listeners, num_accepts;
   struct acceptor *acceptor;
   atomic_int open_calls;
+  atomic_int strangers; /* calls refused for their credentials */
+  _Atomic int64_t next_stranger_us;
   int port;
   struct op stopped; /* gRPC's shutdown is complete */
 };
@@ -71,15 +76,33 @@ static const struct rpc_method *find_method(const struct rpc_server *server, grp
   return NULL;
 }
 
+/* At most once in 10 s: refused clients must not fill the log. */
+static void log_stranger(struct rpc_server *server, grpc_call *call) {
+  int64_t now_us = clock_now_us(), next_us = atomic_load(&server->next_stranger_us);
+  atomic_fetch_add(&server->strangers, 1);
+  if (now_us < next_us ||
+      !atomic_compare_exchange_strong(&server->next_stranger_us, &next_us, now_us + STRANGER_US))
+    return;
+  char peer[RPC_PEER_BYTES];
+  peer_name(peer, call);
+  log_warn("%d calls without a valid token were refused with UNAUTHENTICATED, the last one from %s",
+           atomic_load(&server->strangers), peer);
+}
+
 static void open_or_refuse(struct rpc_server *server, grpc_call *call,
-                           const struct rpc_method *method, struct stream_home *listener) {
+                           const struct rpc_method *method, const char *stranger,
+                           struct stream_home *listener) {
   int max_calls = server->config.max_calls;
-  if (!method)
+  if (stranger) {
+    log_stranger(server, call);
+    stream_refuse(call, RPC_UNAUTHENTICATED, stranger, listener);
+  } else if (!method) {
     stream_refuse(call, RPC_UNIMPLEMENTED, "no such method here", listener);
-  else if (max_calls && atomic_load(&server->open_calls) >= max_calls)
+  } else if (max_calls && atomic_load(&server->open_calls) >= max_calls) {
     stream_refuse(call, RPC_UNAVAILABLE, "too many calls are open here", listener);
-  else
+  } else {
     stream_open(call, method, listener);
+  }
 }
 
 static void accepted(struct op *op, bool ok) {
@@ -93,9 +116,10 @@ static void accepted(struct op *op, bool ok) {
   grpc_call *call = accept->call;
   const struct rpc_method *method =
       accept->method ? accept->method : find_method(accept->server, accept->details.method);
+  const char *stranger = credentials_refuse(accept->server->config.credentials, &accept->metadata);
   disarm(accept);
   arm(accept);
-  open_or_refuse(accept->server, call, method, listener);
+  open_or_refuse(accept->server, call, method, stranger, listener);
 }
 
 /* ---- life */

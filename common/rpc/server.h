@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/wire.h"
 
 /* gRPC status codes, by their numbers. */
@@ -74,14 +75,16 @@ struct rpc_server_config {
   size_t max_message_bytes; /* larger messages end their own stream with RESOURCE_EXHAUSTED */
   int max_calls;            /* open at a time, more are refused with UNAVAILABLE; 0: no limit */
   int max_connection_calls; /* HTTP/2's limit on concurrent streams; 0: no limit */
-  int patience_ms;          /* for the peer's first message, and to read its status; 0: 30 s */
+  const struct credentials *credentials; /* borrowed; asked of every call. NULL: none */
+  int patience_ms; /* for the peer's first message, and to read its status; 0: 30 s */
 };
 
 /* Binds and starts to listen. A call that sends no message or does not read its status for
  * patience_ms, and a connection without a call for a minute, are ended; connections beyond
- * rpc_server_max_connections are closed at once. Errors: INVALID (address), EXISTS (port or socket
- * in use: two servers on one port must fail; a stale socket file that nobody listens on is removed
- * first). */
+ * rpc_server_max_connections are closed at once. A call without the credentials that are asked for
+ * ends with UNAUTHENTICATED; nothing of it is received. Errors: INVALID (address), EXISTS (port or
+ * socket in use: two servers on one port must fail; a stale socket file that nobody listens on is
+ * removed first). */
 MUST_CHECK enum status rpc_server_create(struct rpc_server **out,
                                          const struct rpc_server_config *config,
                                          struct error *error);

@@ -197,7 +197,7 @@ _Noreturn static void run_client(int port_pipe, size_t bytes) {
   if (read(port_pipe, &port, sizeof(port)) != sizeof(port)) _exit(1);
   char address[32];
   snprintf(address, sizeof(address), "127.0.0.1:%d", port);
-  struct rpc_channel *channel = rpc_channel_create(address, 1 << 16);
+  struct rpc_channel *channel = rpc_channel_create(address, 1 << 16, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/bench/Play");
   bool ended = false;
   while (!ended) {

@@ -1,7 +1,7 @@
 """Floods a learner from one process and keeps it up until the learner ends the connections.
 
 Usage: flood.py ADDRESS status | connections COUNT | unfinished COUNT | unread CONNECTIONS CALLS |
-open CONNECTIONS CALLS. Prints "ready ..." on a line of its own once the flood is at its height, and
+open CONNECTIONS CALLS | strangers SECONDS. Prints "ready ..." on a line of its own once the flood is at its height, and
 "ended ..." when the learner has gone, or has ended what it should."""
 import os
 import select
@@ -11,6 +11,7 @@ import sys
 import time
 
 import http2
+import messages
 
 CALLS_AT_ONCE, READY_CALLS = 60, 3000
 STATUS, PLAY = "/acorn.Acorn/Status", "/acorn.Acorn/Play"
@@ -25,7 +26,7 @@ def head_of_a_call(path=STATUS):
     """The header block of a call; built once, for speed."""
     return b"".join(http2.literal(n, v) for n, v in [
         (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "test"),
-        ("te", "trailers"), ("content-type", "application/grpc")])
+        ("te", "trailers"), ("content-type", "application/grpc"), *http2.CREDENTIALS])
 
 
 def ask(s, first, count, head):
@@ -213,6 +214,43 @@ def open_calls(connections, calls):
     count_until_all_end(readers, connections * calls)
 
 
+def join_calls():
+    """Good Joins, but for the credentials, in one write; the connection is closed at once."""
+    s = http2.connect(address, timeout=5)
+    body = http2.message(messages.join("stranger/0/0", environments=1))
+    head = head_of_a_call("/acorn.Acorn/Join")
+    s.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0) + b"".join(
+        http2.frame(http2.HEADERS, http2.END_HEADERS, i, head) +
+        http2.frame(http2.DATA, http2.END_STREAM, i, body) for i in range(1, 100, 2)))
+    return s
+
+
+def strangers(seconds):
+    """Half a core's worth of connections, calls and unfinished messages; keeps the newest 200."""
+    held, count, end = [], 0, time.monotonic() + seconds
+    say("ready")
+    while time.monotonic() < end:
+        work_end = time.monotonic() + 0.05
+        while time.monotonic() < work_end:
+            try:
+                if count % 3 == 0:
+                    held.append(http2.connect(address, timeout=5))
+                elif count % 3 == 1:
+                    held.append(join_calls())
+                else:
+                    c = http2.Connection(address, timeout=1)
+                    held.append(c.socket)
+                    begin_messages(c, calls=2)
+            except (OSError, http2.Ended):
+                pass
+            count += 1
+        for s in held[:-200]:
+            s.close()
+        del held[:-200]
+        time.sleep(0.05)
+    say("ended %d connections" % count)
+
+
 KINDS = {"status": status, "connections": connections, "unfinished": unfinished, "unread": unread,
-         "open": open_calls}
+         "open": open_calls, "strangers": strangers}
 KINDS[sys.argv[2]](*map(int, sys.argv[3:]))

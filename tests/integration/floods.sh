@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Floods of a learner that trains CartPole with one good actor: Status calls without a pause,
-# connections that say nothing, messages that are never finished, answers that are never read, calls
-# that are left open. Meanwhile it trains, others are served, and SIGTERM stops it in good order,
-# with a checkpoint. What a flood takes of its memory, and how long it takes to stop, depends on the
-# machine: it is printed. By default three of the floods; SLOW_TESTS=1 adds those that take 30 s.
+# Floods, by clients that have the token, of a learner that trains CartPole with one good actor:
+# Status calls without a pause, connections that say nothing, messages that are never finished,
+# answers that are never read, calls that are left open. Meanwhile it trains, others are served, and
+# SIGTERM stops it in good order, with a checkpoint. What a flood takes of its memory, and how long
+# it takes to stop, depends on the machine: it is printed. By default three of the floods;
+# SLOW_TESTS=1 adds those that take 30 s.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP floods: python3 is not here"; exit 0; }
+
+new_token "$work/token"
+export ACORN_TEST_TOKEN_FILE=$work/token # tests/hostile/http2.py reads it
 
 port() { sed -n 's/.*listening on [^ ]*, port \([0-9]*\).*/\1/p' "$work/err"; }
 listens() { [ -n "$(port)" ]; }
@@ -18,13 +22,13 @@ begin() {
   (
     ulimit -n "$1"
     exec "$tree/build/learner" --env=cartpole --num_envs=4 --listen=127.0.0.1:0 --logdir=run \
-      --total_steps=1e12 --metrics_secs=0.2
+      --total_steps=1e12 --metrics_secs=0.2 --token_file="$work/token"
   ) >"$work/out" 2>"$work/err" </dev/null &
   run=$!
   started+=("$run")
   wait_for 20 listens
   address=127.0.0.1:$(port)
-  actor 0 --env=cartpole --envs=4 --streams=1 --reconnect_s=5
+  actor 0 --env=cartpole --envs=4 --streams=1 --reconnect_s=5 --token_file="$work/token"
   wait_for 20 metric_passes train/updates 50
 }
 
@@ -91,10 +95,11 @@ over "a flood of unfinished messages"
 [ -n "${SLOW_TESTS:-}" ] || finish
 
 answers_others() {
-  timeout $((10 * patience)) "$tree/build/status" "$address" | grep -q 'cartpole vtrace'
+  timeout $((10 * patience)) "$tree/build/status" "$address" --token_file="$work/token" |
+    grep -q 'cartpole vtrace'
 }
 joins() {
-  actor 1 --env=cartpole --envs=1 --streams=1 --reconnect_s=5
+  actor 1 --env=cartpole --envs=1 --streams=1 --reconnect_s=5 --token_file="$work/token"
   wait_for 20 metric_passes serve/environments 4
 }
 

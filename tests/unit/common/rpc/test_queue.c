@@ -67,7 +67,7 @@ static void say_hello(void *context, struct rpc_stream *stream, const struct wir
 
 static void *call_control(void *argument) {
   struct call *call = argument;
-  struct rpc_channel *channel = rpc_channel_create(call->address, 1000);
+  struct rpc_channel *channel = rpc_channel_create(call->address, 1000, NULL);
   uint8_t *reply;
   size_t bytes;
   call->result = rpc_unary(channel, "/x/Control", "", 0, &reply, &bytes, 20000);

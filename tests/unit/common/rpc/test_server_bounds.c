@@ -162,7 +162,7 @@ static void calls_that_play_are_not_ended(void **state) {
   (void)state;
   struct fixture f;
   fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 0, 0, PATIENCE_MS);
-  struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000, NULL);
   struct rpc_call *call[3];
   struct rpc_result result;
   bool ended;
@@ -184,7 +184,7 @@ static void a_client_keeps_to_the_bound_of_a_connection(void **state) {
   (void)state;
   struct fixture f;
   fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 0, 2, 0);
-  struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000, NULL);
   struct rpc_call *call[2];
   struct rpc_result result;
   uint8_t *reply;
