@@ -238,7 +238,10 @@ static const struct option rows[] = {
     INT("metrics_port", metrics_port, "0", 0, 65535, RECORDS,
         "serve the metrics to Prometheus at http://ADDRESS:PORT/metrics; 0: not"),
     STRING("metrics_address", metrics_address, "127.0.0.1", RECORDS,
-           "IP address to serve them on; 0.0.0.0: on all, so guard the network"),
+           "IP address to serve them on; 0.0.0.0: on all"),
+    STRING("metrics_token_file", metrics_token_file, "", RECORDS,
+           "file with a secret that their reader must show (Authorization: Bearer); as "
+           "--token_file, but another secret"),
 };
 
 static const struct option_exit exits[] = {

@@ -70,7 +70,7 @@ struct learner_options {
   double checkpoint_secs, metrics_secs;
   int64_t checkpoints_kept, metrics_port;
   bool checkpoint_replay, tensorboard;
-  char *metrics_address;
+  char *metrics_address, *metrics_token_file;
 };
 
 /* Headings of the table whose options are hyperparameters. */

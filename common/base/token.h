@@ -4,7 +4,7 @@
  * first. So a secret is replaced without a stop: while a new one is handed out, the file that is
  * checked holds both. A file that has changed is read again. A token is 16 to 256 visible ASCII
  * characters, and travels as the value "Bearer TOKEN" of the header "authorization".
- * Upstream: common/rpc/credentials.c. Thread: any.
+ * Upstream: common/rpc/credentials.c, learner/report/metrics_port.c. Thread: any.
  * Invariant: no token appears in a log line or an error message. */
 #ifndef ACORN_COMMON_BASE_TOKEN_H
 #define ACORN_COMMON_BASE_TOKEN_H

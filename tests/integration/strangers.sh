@@ -9,14 +9,16 @@ seconds=${seconds:-5}
 
 new_token token
 new_token other
+new_token metrics_token
 cp -p token first
 port() { sed -n 's/.*listening on [^ ]*, port \([0-9]*\).*/\1/p' "$work/err"; }
 listens() { [ -n "$(port)" ]; }
 rss_kb() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$run/status"; }
 
 address=127.0.0.1:0
+metrics_port=$(free_port)
 learner --env=cartpole --num_envs=4 --logdir=run --total_steps=1e12 --metrics_secs=0.2 \
-  --token_file=token
+  --token_file=token --metrics_port="$metrics_port" --metrics_token_file=metrics_token
 wait_for 20 listens
 address=127.0.0.1:$(port)
 actor 0 --env=cartpole --envs=4 --streams=1 --reconnect_s=5 --token_file=token
@@ -45,8 +47,24 @@ pass_if "the learner logs it" says "without a valid token were refused"
 pass_if "status with the token" refused_with "cartpole vtrace" 0 "${status_program[@]}" \
   --token_file=token
 
-# ---- token files that are refused
+# ---- the metrics port
 install -m 644 token readable
+# scrape TOKEN: the first line of the answer.
+scrape() {
+  exec 3<>"/dev/tcp/127.0.0.1/$metrics_port" || return
+  printf 'GET /metrics HTTP/1.1\r\nAuthorization: Bearer %s\r\n\r\n' "$1" >&3
+  tr -d '\r' <&3 | head -n 1
+  exec 3>&-
+}
+unauthorized="HTTP/1.1 401 Unauthorized"
+pass_if "metrics with their token" is "$(scrape "$(cat metrics_token)")" "HTTP/1.1 200 OK"
+pass_if "metrics with the actors' token" is "$(scrape "$(cat token)")" "$unauthorized"
+pass_if "metrics without a token" is "$(scrape "")" "$unauthorized"
+pass_if "a metrics token file that others can read is refused" refused_with \
+  "--metrics_token_file=readable: others may read this secret (mode 0644): chmod 600 it" 2 \
+  "$tree/build/learner" --metrics_port=1 --metrics_token_file=readable --logdir=refused
+
+# ---- token files that are refused
 echo short >short && chmod 600 short
 for program in learner actor status; do
   words=()
@@ -108,7 +126,10 @@ no_strangers() { ! grep -q stranger "$work/err" && kill -0 "$good" && joined 4; 
 pass_if "no stranger has joined, the good actor has not noticed" no_strangers
 
 # ---- the secret stays secret
-kept() { ! grep -rqF -e "$(cat first)" -e "$(cat other)" run err out actor-0.log actor-1.log; }
+kept() {
+  ! grep -rqF -e "$(cat first)" -e "$(cat other)" -e "$(cat metrics_token)" \
+    run err out actor-0.log actor-1.log
+}
 pass_if "the token is in no log, run folder or checkpoint" kept
 in_no_command_line() { ! grep -qsF "$(cat other)" "/proc/$run/cmdline" "/proc/$run/environ"; }
 pass_if "nor in a command line" in_no_command_line
@@ -119,8 +140,11 @@ end_by_hand
 
 # ---- a port that is open to others
 address=0.0.0.0:0
-learner --env=cartpole --logdir=open --total_steps=1e12
+learner --env=cartpole --logdir=open --total_steps=1e12 --metrics_port="$metrics_port" \
+  --metrics_address=0.0.0.0
 pass_if "a learner that others can reach without a token says so" wait_for 20 \
   says "--listen=0.0.0.0:0 without --token_file: whoever reaches the port may join the run"
+pass_if "and of its metrics" wait_for 20 says \
+  "--metrics_address=0.0.0.0 without --metrics_token_file: whoever reaches the port may read"
 end_by_hand
 finish
