@@ -196,7 +196,8 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
   } else if (result.code == RPC_DEADLINE_EXCEEDED) {
     status = resolve_check(link->address, error);
     if (status == STATUS_OK)
-      status = status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms", wait_ms);
+      status =
+          status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms: %s", wait_ms, result.text);
   } else if (link_verdict(result.code, 1) == LINK_RETRY) {
     status = status_fail(error, STATUS_UNAVAILABLE, "%s", *result.text ? result.text : "no answer");
   } else if (link_verdict(result.code, 1) == LINK_REFUSE) {

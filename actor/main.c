@@ -87,7 +87,8 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   if (status == STATUS_OK) status = check_streams(options, error);
   if (status == STATUS_OK && !options->check_env)
     status = files_check("an actor", ACTOR_FILES, (int)options->streams, error);
-  if (status == STATUS_OK) status = credentials_open(&app->credentials, &options->access, error);
+  if (status == STATUS_OK)
+    status = credentials_open(&app->credentials, &options->access, CREDENTIALS_CLIENT, error);
   if (status == STATUS_OK && options->check_env) app->checked = check_apart(options->env);
   if (status == STATUS_OK) status = find_environment(app, error);
   return status;

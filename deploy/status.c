@@ -80,6 +80,9 @@ static enum status understand(struct wire_status *status, const struct app *app,
                          app->place.address);
     case RPC_DEADLINE_EXCEEDED:
     case RPC_UNAVAILABLE:
+      if (result->tls_failed)
+        return status_fail(error, STATUS_MISMATCH, "%.300s: %.300s", app->place.address,
+                           result->text);
       return learner_place_explain(&app->place, timeout_ms(app), error);
     default:
       return status_fail(error, STATUS_UNAVAILABLE, "%.300s refused to answer: %.300s",
@@ -169,7 +172,7 @@ static enum status start(struct app *app, int argc, char **argv, struct error *e
     status = status_fail(error, STATUS_INVALID, "one ADDRESS, please: '%s' is one word too many",
                          words[1]);
   if (status == STATUS_OK)
-    status = credentials_open(&app->credentials, &app->settings.access, error);
+    status = credentials_open(&app->credentials, &app->settings.access, CREDENTIALS_CLIENT, error);
   if (status == STATUS_OK)
     status = learner_place_find(&app->place, num_words ? words[0] : NULL, "runs", error);
   free(words);
@@ -182,7 +185,8 @@ int main(int argc, char **argv) {
   enum status status = start(&app, argc, argv, &error);
   if (status == STATUS_DONE) return 0;
   int code = status == STATUS_INVALID ? EXIT_USAGE : EXIT_FAILED;
-  if (status == STATUS_OK) status = learner_place_listens(&app.place, timeout_ms(&app), &error);
+  if (status == STATUS_OK && !credentials_have_tls(app.credentials))
+    status = learner_place_listens(&app.place, timeout_ms(&app), &error);
   if (status == STATUS_OK) {
     app.channel = rpc_channel_create(app.place.address, MESSAGE_BYTES, app.credentials);
     status = isnan(app.settings.watch) ? look(&app, false, &error) : watch(&app, &error);

@@ -48,7 +48,8 @@ enum status run_create(struct run *run, const struct learner_options *options,
   run->trains = !run->evaluates && run->agent->algorithm;
   count_slots(run);
 
-  enum status status = credentials_open(&run->credentials, &options->access, error);
+  enum status status =
+      credentials_open(&run->credentials, &options->access, CREDENTIALS_SERVER, error);
   if (status == STATUS_OK) status = run_find_environment(run, error);
   if (status == STATUS_OK) status = open_folder(run, error);
   if (status == STATUS_OK) status = run_check_same(run, error);
@@ -78,9 +79,13 @@ static void warn_of_few_files(int environments) {
 }
 
 static void warn_of_open_port(const struct learner_options *options) {
-  if (address_is_local(options->listen) || options->access.token_file[0]) return;
-  log_warn("--listen=%s without --token_file: whoever reaches the port may join the run",
-           options->listen);
+  if (address_is_local(options->listen)) return;
+  if (!options->access.token_file[0])
+    log_warn("--listen=%s without --token_file: whoever reaches the port may join the run",
+             options->listen);
+  else if (!options->access.tls_cert[0])
+    log_warn("--listen=%s without --tls_cert: the token and all observations travel in the clear",
+             options->listen);
 }
 
 enum status run_start(struct run *run, struct error *error) {

@@ -77,3 +77,14 @@ enum status public_file_read(char **text, size_t *bytes, struct stat *info, cons
                              const char *path, size_t max_bytes, struct error *error) {
   return read_file(text, bytes, info, false, option, path, max_bytes, error);
 }
+
+bool file_has_changed(const char *path, struct stat *seen) {
+  struct stat now = {0}, before = *seen;
+  if (stat(path, &now) != 0) now = (struct stat){0};
+  *seen = now;
+  return now.st_ino != before.st_ino || now.st_size != before.st_size ||
+         now.st_mode != before.st_mode || now.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+         now.st_mtim.tv_nsec != before.st_mtim.tv_nsec ||
+         now.st_ctim.tv_sec != before.st_ctim.tv_sec ||
+         now.st_ctim.tv_nsec != before.st_ctim.tv_nsec;
+}

@@ -1,8 +1,9 @@
 /* Reads a file that only its owner may read: a secret, a private key.
- * Upstream: token.c. Thread: any. */
+ * Upstream: token.c, common/rpc/tls.c. Thread: any. */
 #ifndef ACORN_COMMON_BASE_PRIVATE_FILE_H
 #define ACORN_COMMON_BASE_PRIVATE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
@@ -20,5 +21,9 @@ MUST_CHECK enum status private_file_read(char **text, size_t *bytes, struct stat
 MUST_CHECK enum status public_file_read(char **text, size_t *bytes, struct stat *info,
                                         const char *option, const char *path, size_t max_bytes,
                                         struct error *error);
+
+/* Whether the file is another one, or has been written, since *seen, which becomes what it is now:
+ * so a change is seen once. One that is not there is all zeros. */
+bool file_has_changed(const char *path, struct stat *seen);
 
 #endif

@@ -82,12 +82,6 @@ bool tokens_accept(const struct tokens *tokens, const char *header, size_t bytes
 
 /* ---- file */
 
-static bool is_same(const struct stat *a, const struct stat *b) {
-  return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mode == b->st_mode &&
-         a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-         a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
 static enum status read_tokens(struct token_file *file, struct error *error) {
   struct tokens tokens;
   struct error reason;
@@ -129,11 +123,8 @@ void token_file_close(struct token_file *file) {
 
 /* Under the lock. A file that is wrong is named once for each of its states. */
 static void refresh(struct token_file *file) {
-  struct stat now = {0};
   struct error error;
-  if (stat(file->path, &now) != 0) now = (struct stat){0};
-  if (is_same(&now, &file->seen)) return;
-  file->seen = now;
+  if (!file_has_changed(file->path, &file->seen)) return;
   if (read_tokens(file, &error) == STATUS_OK)
     log_info("%s=%s has changed: %d of its tokens are valid now", file->option, file->path,
              file->tokens.count);

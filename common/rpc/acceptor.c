@@ -22,6 +22,7 @@ enum {
   MAX_CONNECTIONS = 65536,
   ACCEPT_AT_ONCE = 64,
   FULL_PAUSE_US = 50000,
+  TLS_HANDSHAKE = 0x16,
   FULL_LOG_US = 10000000
 };
 
@@ -33,7 +34,7 @@ struct acceptor {
   int room;  /* descriptors from this number on are closed */
   int files; /* that the process may open */
   pthread_t thread;
-  int64_t next_full_log_us; /* its thread only */
+  int64_t next_full_log_us, next_tls_log_us; /* its thread only */
 };
 
 int acceptor_room(void) {
@@ -52,6 +53,21 @@ static void report_full(struct acceptor *acceptor) {
       acceptor->room, acceptor->files);
 }
 
+/* A client with TLS says so in its first byte, which has come (address.c). */
+static bool begins_tls(int fd) {
+  unsigned char first = 0;
+  return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == TLS_HANDSHAKE;
+}
+
+static void report_tls(struct acceptor *acceptor) {
+  int64_t now_us = clock_now_us();
+  if (now_us < acceptor->next_tls_log_us) return;
+  acceptor->next_tls_log_us = now_us + FULL_LOG_US;
+  log_warn(
+      "a connection was refused: a client with TLS (--tls_ca), and this learner has none: it "
+      "needs --tls_cert and --tls_key");
+}
+
 /* The lowest free number is given to each new descriptor, so the number says how many there are. */
 static void take(struct acceptor *acceptor, int fd) {
   if (fd >= acceptor->room) {
@@ -59,6 +75,7 @@ static void take(struct acceptor *acceptor, int fd) {
     report_full(acceptor);
     return;
   }
+  if (begins_tls(fd)) report_tls(acceptor); /* gRPC refuses it */
   int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket, rightly */
   grpc_server_add_channel_from_fd(acceptor->server, fd, acceptor->plain);

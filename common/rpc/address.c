@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,8 @@ static int listen_at(const struct sockaddr *place, socklen_t bytes) {
   if (place->sa_family != AF_UNIX) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (place->sa_family == AF_INET6)
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); /* [::] is IPv4 too */
+  /* A connection is accepted with its first bytes, or after a second. */
+  if (place->sa_family != AF_UNIX) setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &on, sizeof(on));
   if (bind(fd, place, bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
   int reason = errno;
   close(fd);

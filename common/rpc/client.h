@@ -20,6 +20,8 @@ struct rpc_call;
 /* How a call ended, as the peer said it. */
 struct rpc_result {
   enum rpc_code code;
+  bool
+      tls_failed; /* TLS on one side only, or a certificate that was refused; the text says which */
   char text[512];
 };
 

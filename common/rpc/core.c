@@ -5,19 +5,59 @@
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
+#include "common/base/log.h"
 
-static void drop_log_line(gpr_log_func_args *args) {
-  (void)args;
+static atomic_bool logs_connections;
+static _Atomic int64_t next_log_us;
+enum { LOG_PAUSE_US = 10000000 };
+
+/* gRPC tells of a connection that fails before its first call in its own log alone. */
+static const char *explain(const char *message) {
+  if (strstr(message, "wrong version number") || strstr(message, "http request"))
+    return "a client without TLS: it needs --tls_ca";
+  if (strstr(message, "peer did not return a certificate"))
+    return "a client without a certificate: it needs --tls_cert and --tls_key";
+  if (strstr(message, "certificate verify failed"))
+    return "a client whose certificate has expired, or is not signed by the one in --tls_ca";
+  if (strstr(message, "No match found for server name"))
+    return "a client calls this learner by a name that is not in its certificate";
+  if (strstr(message, "Handshake read failed"))
+    return "a client hung up in the TLS handshake: perhaps its --tls_ca has not signed this "
+           "learner's certificate, or that has expired";
+  if (strstr(message, "Handshake failed with fatal error")) return "its TLS handshake failed";
+  return NULL;
+}
+
+static void on_log_line(gpr_log_func_args *args) {
+  if (!atomic_load(&logs_connections)) return;
+  if (strstr(args->message, "Failed accept4"))
+    log_error(
+        "no further connections are accepted (%s): raise the limit of open files (ulimit -n) "
+        "and restart with --resume",
+        args->message);
+  const char *why = explain(args->message);
+  int64_t now_us = clock_now_us(), next_us = atomic_load(&next_log_us);
+  if (why && now_us >= next_us &&
+      atomic_compare_exchange_strong(&next_log_us, &next_us, now_us + LOG_PAUSE_US))
+    log_warn("a connection was refused: %s", why);
+}
+
+void core_log_connections(void) {
+  if (getenv("GRPC_VERBOSITY")) return;
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG); /* some of it is said there alone */
+  atomic_store(&logs_connections, true);
 }
 
 void core_init(void) {
   files_limit(); /* raised: a connection is a file descriptor */
-  if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
+  if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(on_log_line);
   core_end_deadlock_search();
   grpc_init();
 }

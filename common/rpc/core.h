@@ -26,6 +26,9 @@ enum {
  * better. */
 void core_init(void);
 void core_deinit(void);
+/* From here on a TLS handshake that fails, and a listener of gRPC's that ends, are logged: nothing
+ * else tells of them. For a server that gRPC listens for. */
+void core_log_connections(void);
 /* deadlock_search.cc, for core_init. */
 void core_end_deadlock_search(void);
 

@@ -6,19 +6,22 @@
 #include "common/base/check.h"
 #include "common/base/token.h"
 #include "common/rpc/credentials_grpc.h"
+#include "common/rpc/tls.h"
 
 static const char header_name[] = "authorization";
 
 struct credentials {
   struct token_file *tokens; /* NULL: no token is asked for, or shown */
+  struct tls *tls;           /* NULL: connections are plain */
 };
 
 enum status credentials_open(struct credentials **out, const struct credentials_options *options,
-                             struct error *error) {
+                             enum credentials_side side, struct error *error) {
   struct credentials *credentials = check_alloc(1, sizeof(*credentials));
   enum status status = STATUS_OK;
   if (options->token_file[0])
     status = token_file_open(&credentials->tokens, "--token_file", options->token_file, error);
+  if (status == STATUS_OK) status = tls_open(&credentials->tls, options, side, error);
   *out = credentials;
   if (status == STATUS_OK) return STATUS_OK;
   credentials_close(credentials);
@@ -29,7 +32,36 @@ enum status credentials_open(struct credentials **out, const struct credentials_
 void credentials_close(struct credentials *credentials) {
   if (!credentials) return;
   token_file_close(credentials->tokens);
+  tls_close(credentials->tls);
   free(credentials);
+}
+
+/* ---- connections */
+
+bool credentials_have_tls(const struct credentials *credentials) {
+  return credentials && credentials->tls;
+}
+
+grpc_server_credentials *credentials_server(const struct credentials *credentials) {
+  return tls_server(credentials->tls);
+}
+
+grpc_channel_credentials *credentials_client(const struct credentials *credentials) {
+  if (!credentials_have_tls(credentials)) return grpc_insecure_credentials_create();
+  return tls_client(credentials->tls);
+}
+
+const char *credentials_explain(const struct credentials *credentials, const char *text) {
+  if (strstr(text, "wrong version number"))
+    return "the learner has no TLS: leave --tls_ca out, or start it with --tls_cert and --tls_key";
+  if (strstr(text, "certificate verify failed"))
+    return "the learner's certificate has expired, or is not signed by the one in --tls_ca";
+  if (strstr(text, "is not in peer certificate"))
+    return "the learner's certificate is another host's: this address is not among its names";
+  if (!strstr(text, "Socket closed") && !strstr(text, "reset by peer")) return NULL;
+  if (credentials_have_tls(credentials))
+    return "the learner hung up: it may ask for another certificate (--tls_cert, --tls_key)";
+  return "the learner hung up: it may ask for TLS (--tls_ca)";
 }
 
 /* ---- a call's metadata */

@@ -4,9 +4,18 @@
 #define ACORN_COMMON_RPC_CREDENTIALS_GRPC_H
 
 #include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
 #include <stdbool.h>
 
 #include "common/rpc/credentials.h"
+
+/* Of a listening port with TLS, and of a channel. Owner: the caller releases them. */
+grpc_server_credentials *credentials_server(const struct credentials *credentials);
+grpc_channel_credentials *credentials_client(const struct credentials *credentials);
+
+/* What to do about a connection that failed, from gRPC's text; NULL: it has nothing to do with TLS.
+ */
+const char *credentials_explain(const struct credentials *credentials, const char *text);
 
 /* NULL if the call's metadata carry a token that is accepted, or none is asked for; else why not,
  * as a sentence for the client. `credentials` may be NULL. */

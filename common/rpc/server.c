@@ -13,7 +13,12 @@
 #include "common/rpc/queue.h"
 #include "common/rpc/stream.h"
 
-enum { IDLE_CONNECTION_MS = 60000, PATIENCE_MS = 30000, STRANGER_US = 10000000 };
+enum {
+  IDLE_CONNECTION_MS = 60000,
+  HANDSHAKE_MS = 20000,
+  PATIENCE_MS = 30000,
+  STRANGER_US = 10000000
+};
 
 /* An accept that is always armed: one on each queue for any call, and one on the control queue for
  * each method of its own. */
@@ -182,10 +187,26 @@ static grpc_server *create_server(const struct rpc_server_config *config) {
   core_args_add(&args, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                 CORE_KEEPALIVE_MS / 2);
   core_args_add(&args, GRPC_ARG_MAX_CONNECTION_IDLE_MS, IDLE_CONNECTION_MS);
+  core_args_add(&args, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HANDSHAKE_MS);
+  core_args_add(&args, GRPC_ARG_ALLOW_REUSEPORT, 0); /* two learners on a port must fail */
   if (config->max_connection_calls)
     core_args_add(&args, GRPC_ARG_MAX_CONCURRENT_STREAMS, config->max_connection_calls);
   grpc_channel_args view = core_args_view(&args);
   return grpc_server_create(&view, NULL);
+}
+
+/* gRPC listens: it gives TLS to no connection that was accepted elsewhere. */
+static enum status listen_with_tls(struct rpc_server *server,
+                                   const struct rpc_server_config *config, struct error *error) {
+  grpc_server_credentials *security = credentials_server(config->credentials);
+  server->port = grpc_server_add_http2_port(server->server, config->address, security);
+  grpc_server_credentials_release(security);
+  core_log_connections();
+  if (server->port) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--tls_cert and --tls_key: they are not a certificate and the private key "
+                     "that belongs to it; or the address %s was taken meanwhile",
+                     config->address);
 }
 
 enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_config *config,
@@ -203,15 +224,26 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   if (!config->patience_ms) server->config.patience_ms = PATIENCE_MS;
   server->stopped.run = stopped;
   server->server = create_server(config);
+  server->port = sockets.port;
+  bool has_tls = credentials_have_tls(config->credentials) && !address_is_unix(config->address);
+  if (has_tls) {
+    address_close(&sockets);
+    status = listen_with_tls(server, config, error);
+    if (status != STATUS_OK) {
+      grpc_server_destroy(server->server);
+      free(server);
+      core_deinit();
+      return status;
+    }
+  }
   create_queues(server);
   create_accepts(server);
-  server->port = sockets.port;
   grpc_server_start(server->server);
   for (int i = 0; i < server->num_accepts; i++) {
     CHECK(queue_hold(&server->accepts[i].listener->queue), "a new queue has ended");
     arm(&server->accepts[i]);
   }
-  server->acceptor = acceptor_start(server->server, &sockets);
+  if (!has_tls) server->acceptor = acceptor_start(server->server, &sockets);
   *out = server;
   return STATUS_OK;
 }

@@ -27,7 +27,9 @@ static void write_token(const char *path, const char *text) {
 static struct credentials *open_credentials(char *path) {
   struct credentials *credentials;
   struct error error;
-  if (credentials_open(&credentials, &(struct credentials_options){.token_file = path}, &error))
+  static char none[] = "";
+  const struct credentials_options options = {path, none, none, none};
+  if (credentials_open(&credentials, &options, CREDENTIALS_CLIENT, &error) != STATUS_OK)
     fail_msg("%s", error.text);
   return credentials;
 }
