@@ -141,12 +141,19 @@ static enum status make_learner_command(struct task_plan *plan, struct error *er
   return add_evaluators_words(plan, words, error);
 }
 
+// Beside the learner, its own address is the nearest; one that stands for all is loopback's.
+static char *nearest_address(const struct task_plan *plan) {
+  if (!plan->learner) return words_format("%s", plan->cluster.learner);
+  const char *port = strrchr(plan->listen, ':');
+  if (strncmp(plan->listen, "0.0.0.0:", 8) == 0 || strncmp(plan->listen, "[::]:", 5) == 0)
+    return words_format("127.0.0.1%s", port);
+  return words_format("%s", plan->listen);
+}
+
 // What all actors of this task share.
 static void add_common_actor_words(struct task_plan *plan, struct words *words) {
   bool evaluates = plan->cluster.role == TF_ROLE_EVALUATOR;
-  // Beside the learner, its own address is the nearest.
-  words_add(words,
-            words_format("--learner=%s", plan->learner ? plan->listen : plan->cluster.learner));
+  words_add(words, words_format("--learner=%s", nearest_address(plan)));
   words_add(words, words_format("--env=%s", plan->env_word));
   words_add(words,
             words_format("--envs=%d", evaluates ? (int)plan->own.eval_envs : plan->envs_per_actor));

@@ -88,7 +88,7 @@ static void they_come_after_the_actors(void **state) {
     assert_string_equal(last(command, "--envs="), "5");
     assert_string_equal(last(command, "--role="), "eval");
     assert_string_equal(last(command, "--name="), "learner-evaluator");
-    assert_string_equal(last(command, "--learner="), "0.0.0.0:1");
+    assert_string_equal(last(command, "--learner="), "127.0.0.1:1");
   }
   assert_true(has(plan->learner, "--num_envs=48"));
   assert_true(has(plan->learner, "--over=eval"));
