@@ -60,7 +60,8 @@ hosts_word=$2
 shift 2
 
 rsh=(ssh -o BatchMode=yes -o ConnectTimeout=10)
-actors_per_host=1 port=8686 learner_host='' dir=$root copy='' skip_unreachable='' fleet='' insecure=''
+actors_per_host=1 port=8686 learner_host='' dir=$root copy='' skip_unreachable='' fleet=''
+insecure='' own_credentials=''
 env='' agent='' logdir='' resume='' words=()
 
 # Sets a variable of ours from --NAME=VALUE; false if the flag is not ours.
@@ -264,8 +265,9 @@ read_record() {
 write_record() {
   mkdir -p "$fleet" || fail "cannot make the folder $fleet; name another with --fleet=FOLDER"
   # -g: it is read by a function, too.
-  declare -p rsh port learner_host dir copy base program logdir insecure | sed 's/^declare/declare -g/' \
-    >"$fleet/fleet.conf.new" && mv "$fleet/fleet.conf.new" "$fleet/fleet.conf"
+  declare -p rsh port learner_host dir copy base program logdir insecure |
+    sed 's/^declare/declare -g/' >"$fleet/fleet.conf.new" &&
+    mv "$fleet/fleet.conf.new" "$fleet/fleet.conf"
 }
 
 collect_logs() {
