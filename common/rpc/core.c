@@ -15,8 +15,7 @@
 #include "common/base/log.h"
 
 static atomic_bool logs_connections;
-static _Atomic int64_t next_log_us;
-enum { LOG_PAUSE_US = 10000000 };
+enum { LOG_PAUSE_US = 10000000, HUNG_UP_PAUSE_US = 600000000 };
 
 /* gRPC tells of a connection that fails before its first call in its own log alone. */
 static const char *explain(const char *message) {
@@ -28,11 +27,14 @@ static const char *explain(const char *message) {
     return "a client whose certificate has expired, or is not signed by the one in --tls_ca";
   if (strstr(message, "No match found for server name"))
     return "a client calls this learner by a name that is not in its certificate";
-  if (strstr(message, "Handshake read failed"))
-    return "a client hung up in the TLS handshake: perhaps its --tls_ca has not signed this "
-           "learner's certificate, or that has expired";
   if (strstr(message, "Handshake failed with fatal error")) return "its TLS handshake failed";
   return NULL;
+}
+
+/* Whether the time of the next line has come; then sets it. */
+static bool is_due(_Atomic int64_t *next, int64_t pause_us) {
+  int64_t now_us = clock_now_us(), next_us = atomic_load(next);
+  return now_us >= next_us && atomic_compare_exchange_strong(next, &next_us, now_us + pause_us);
 }
 
 static void on_log_line(gpr_log_func_args *args) {
@@ -43,10 +45,13 @@ static void on_log_line(gpr_log_func_args *args) {
         "and restart with --resume",
         args->message);
   const char *why = explain(args->message);
-  int64_t now_us = clock_now_us(), next_us = atomic_load(&next_log_us);
-  if (why && now_us >= next_us &&
-      atomic_compare_exchange_strong(&next_log_us, &next_us, now_us + LOG_PAUSE_US))
-    log_warn("a connection was refused: %s", why);
+  static _Atomic int64_t next_us, next_hung_up_us;
+  if (why && is_due(&next_us, LOG_PAUSE_US)) log_warn("a connection was refused: %s", why);
+  /* A probe that connects and hangs up looks the same, and may come often. */
+  if (strstr(args->message, "Handshake read failed") && is_due(&next_hung_up_us, HUNG_UP_PAUSE_US))
+    log_warn(
+        "a connection was refused: a client hung up in the TLS handshake: perhaps its --tls_ca has "
+        "not signed this learner's certificate, or that has expired");
 }
 
 void core_log_connections(void) {
