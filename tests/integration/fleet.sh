@@ -94,7 +94,7 @@ shows() { ok && is "$(grep -c '^127.0.0..* running ' out)" 5 && grep -q '[0-9] e
 pass_if "status shows five hosts and the learner's figures" shows
 
 # ---- with a token and TLS, which nobody had to ask for
-secret() { cat "runs/fleet-127.0.0.1-$port/credentials/token"; }
+token=runs/fleet-127.0.0.1-$port/credentials/token # as grep -f: not in our own command lines
 kept_out() { # WORDS FLAGS...
   timeout $((10 * patience)) "$tree/build/actor" --learner="127.0.0.1:$port" --env=cartpole \
     --reconnect_s=1 "${@:2}" >said 2>&1
@@ -108,8 +108,8 @@ pass_if "and one without the token" kept_out "this learner asks for a token" \
 all_private() { ! find runs/fleet-*/credentials "$credentials" -type f -perm /077 | grep .; }
 pass_if "only their owner can read the files" all_private
 not_told() {
-  ! grep -rqF -e "$(secret)" base/.fleet/*/*/task.log base/.fleet/*/*/logs "base/$folder" &&
-    ! cat /proc/[0-9]*/cmdline 2>/dev/null | grep -qaF "$(secret)"
+  ! grep -rqFf "$token" base/.fleet/*/*/task.log base/.fleet/*/*/logs "base/$folder" &&
+    ! cat /proc/[0-9]*/cmdline 2>/dev/null | grep -qaFf "$token"
 }
 pass_if "no log, run folder or command line has the token" not_told
 own_pair() { ! cmp -s "$credentials/tls_key" "${credentials/0.2/0.1}/tls_key"; }
