@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/options.h"
+#include "common/base/option_rows.h"
 #include "common/rpc/client.h"
 #include "deploy/learner_place.h"
 #include "deploy/status_view.h"
@@ -27,13 +27,11 @@ struct settings {
 
 #define AT(member) offsetof(struct settings, member)
 static const struct option rows[] = {
-    {"watch", NULL, OPTION_FLOAT, AT(watch), "none", 0.1, 3600, NULL, "Options",
-     "show it again every so many seconds (--watch alone: 1), until the run is over"},
-    {"json", NULL, OPTION_BOOL, AT(json), "false", 0, 0, NULL, "Options",
-     "one line of JSON instead of a table"},
-    {"timeout_s", NULL, OPTION_FLOAT, AT(timeout_s), "5", 0.1, 3600, NULL, "Options",
-     "seconds to wait for an answer"},
-    CREDENTIALS_CLIENT_ROWS(AT(access), "Options"),
+    FLOAT("watch", watch, "none", 0.1, 3600, "Options",
+          "show it again every so many seconds (--watch alone: 1), until the run is over"),
+    BOOL("json", json, "false", "Options", "one line of JSON instead of a table"),
+    FLOAT("timeout_s", timeout_s, "5", 0.1, 3600, "Options", "seconds to wait for an answer"),
+    CREDENTIALS_CLIENT_ROWS(access, "Options"),
 };
 
 static const struct option_exit exits[] = {

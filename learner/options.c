@@ -3,19 +3,10 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/option_rows.h"
 #include "learner/algorithms.h"
 
 #define AT(member) offsetof(struct learner_options, member)
-#define BOOL(name, member, fallback, group, help) \
-  { name, NULL, OPTION_BOOL, AT(member), fallback, 0, 0, NULL, group, help }
-#define INT(name, member, fallback, min, max, group, help) \
-  { name, NULL, OPTION_INT, AT(member), fallback, min, max, NULL, group, help }
-#define FLOAT(name, member, fallback, min, max, group, help) \
-  { name, NULL, OPTION_FLOAT, AT(member), fallback, min, max, NULL, group, help }
-#define STRING(name, member, fallback, group, help) \
-  { name, NULL, OPTION_STRING, AT(member), fallback, 0, 0, NULL, group, help }
-#define CHOICE(name, member, fallback, choices, group, help) \
-  { name, NULL, OPTION_CHOICE, AT(member), fallback, 0, 0, choices, group, help }
 
 #define RUN "Run"
 #define SERVING "Serving"
@@ -72,7 +63,7 @@ static const struct option rows[] = {
     CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN, "what is logged"),
 
     STRING("listen", listen, "127.0.0.1:8686", SERVING, "HOST:PORT or unix:PATH"),
-    CREDENTIALS_SERVER_ROWS(AT(access), SERVING),
+    CREDENTIALS_SERVER_ROWS(access, SERVING),
     INT("num_envs", num_envs, "4", 1, 65536, SERVING, "training environments expected in all"),
     INT("num_eval_envs", num_eval_envs, "16", 0, 65536, SERVING,
         "room for evaluation environments"),

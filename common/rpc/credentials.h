@@ -16,30 +16,25 @@ struct credentials_options {
 
 enum credentials_side { CREDENTIALS_SERVER, CREDENTIALS_CLIENT };
 
-/* Their rows; `at` is the offset of the struct above in that of the program. */
-#define CREDENTIALS_ROW(at, name, group, help)                                                     \
-  {                                                                                                \
-#name, NULL, OPTION_STRING, (at) + offsetof(struct credentials_options, name), "", 0, 0, NULL, \
-        group, help                                                                                \
-  }
-#define CREDENTIALS_SERVER_ROWS(at, group)                                                        \
-  CREDENTIALS_ROW(at, token_file, group,                                                          \
-                  "file with the secret that actors must show: one token, or two on a line each " \
-                  "while it is replaced; 16 to 256 characters; its owner's alone (chmod 600)"),   \
-      CREDENTIALS_ROW(at, tls_cert, group, "PEM file with the learner's certificate: TLS"),       \
-      CREDENTIALS_ROW(at, tls_key, group, "PEM file with its private key (chmod 600)"),           \
-      CREDENTIALS_ROW(at, tls_ca, group,                                                          \
-                      "PEM file with the certificate that must have signed those of the actors; " \
-                      "without it they need none")
-#define CREDENTIALS_CLIENT_ROWS(at, group)                                                       \
-  CREDENTIALS_ROW(at, token_file, group,                                                         \
-                  "file with the secret that the learner asks for, in its first line"),          \
-      CREDENTIALS_ROW(at, tls_ca, group,                                                         \
-                      "PEM file with the certificate that must have signed the learner's: TLS"), \
-      CREDENTIALS_ROW(                                                                           \
-          at, tls_cert, group,                                                                   \
-          "PEM file with a certificate of this client, where the learner asks for one"),         \
-      CREDENTIALS_ROW(at, tls_key, group, "PEM file with its private key (chmod 600)")
+/* Their rows (common/base/option_rows.h); `access` is the member of the program's options. */
+#define CREDENTIALS_SERVER_ROWS(access, group)                                                   \
+  STRING("token_file", access.token_file, "", group,                                             \
+         "file with the secret that actors must show: one token, or two on a line each "         \
+         "while it is replaced; 16 to 256 characters; its owner's alone (chmod 600)"),           \
+      STRING("tls_cert", access.tls_cert, "", group,                                             \
+             "PEM file with the learner's certificate: TLS"),                                    \
+      STRING("tls_key", access.tls_key, "", group, "PEM file with its private key (chmod 600)"), \
+      STRING("tls_ca", access.tls_ca, "", group,                                                 \
+             "PEM file with the certificate that must have signed those of the actors; "         \
+             "without it they need none")
+#define CREDENTIALS_CLIENT_ROWS(access, group)                                              \
+  STRING("token_file", access.token_file, "", group,                                        \
+         "file with the secret that the learner asks for, in its first line"),              \
+      STRING("tls_ca", access.tls_ca, "", group,                                            \
+             "PEM file with the certificate that must have signed the learner's: TLS"),     \
+      STRING("tls_cert", access.tls_cert, "", group,                                        \
+             "PEM file with a certificate of this client, where the learner asks for one"), \
+      STRING("tls_key", access.tls_key, "", group, "PEM file with its private key (chmod 600)")
 
 struct credentials;
 

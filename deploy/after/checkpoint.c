@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/option_rows.h"
 #include "common/base/option_value.h"
 #include "common/base/process.h"
 #include "deploy/after/npz.h"
@@ -24,9 +25,9 @@ struct checkpoint_options {
   char *npz;
 };
 
+#define AT(member) offsetof(struct checkpoint_options, member)
 static const struct option rows[] = {
-    {"npz", NULL, OPTION_STRING, offsetof(struct checkpoint_options, npz), "", 0, 0, NULL, NULL,
-     "write the parameters there, for numpy.load"},
+    STRING("npz", npz, "", NULL, "write the parameters there, for numpy.load"),
 };
 static const struct option_exit exits[] = {
     {"0", "every checksum is right, and what was asked for is written"},

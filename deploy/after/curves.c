@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/option_rows.h"
 #include "common/base/process.h"
 #include "deploy/after/curve.h"
 #include "deploy/after/figure.h"
@@ -24,16 +25,14 @@ struct curves_options {
 
 #define AT(member) offsetof(struct curves_options, member)
 static const struct option rows[] = {
-    {"x", NULL, OPTION_CHOICE, AT(x), "steps", 0, 0, "steps|seconds", NULL, "the x axis"},
-    {"y", NULL, OPTION_STRING, AT(y), "train/episode_return", 0, 0, NULL, NULL,
-     "a metric of metrics.jsonl"},
-    {"band", NULL, OPTION_CHOICE, AT(band), "range", 0, 0, "range|interval", NULL,
-     "around the mean of several runs: from the lowest to the highest, or the 95 % confidence "
-     "interval of the mean (Student's t)"},
-    {"title", NULL, OPTION_STRING, AT(title), "", 0, 0, NULL, NULL,
-     "above the picture; default: the experiments"},
-    {"data", NULL, OPTION_BOOL, AT(data), "false", 0, 0, NULL, NULL,
-     "print the curves' points instead: x, mean, low, high"},
+    CHOICE("x", x, "steps", "steps|seconds", NULL, "the x axis"),
+    STRING("y", y, "train/episode_return", NULL, "a metric of metrics.jsonl"),
+    CHOICE(
+        "band", band, "range", "range|interval", NULL,
+        "around the mean of several runs: from the lowest to the highest, or the 95 % confidence "
+        "interval of the mean (Student's t)"),
+    STRING("title", title, "", NULL, "above the picture; default: the experiments"),
+    BOOL("data", data, "false", NULL, "print the curves' points instead: x, mean, low, high"),
 };
 static const struct option_exit exits[] = {
     {"0", "the curves are written"},

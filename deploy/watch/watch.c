@@ -9,6 +9,7 @@
 #include "actor/crash.h"
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/option_rows.h"
 #include "common/base/process.h"
 #include "deploy/watch/panel.h"
 #include "deploy/watch/chooser.h"
@@ -24,20 +25,17 @@ struct watch_options {
 
 #define AT(member) offsetof(struct watch_options, member)
 static const struct option rows[] = {
-    {"episodes", NULL, OPTION_INT, AT(episodes), "1", 1, 1e6, NULL, NULL, "episodes to play"},
-    {"seed", NULL, OPTION_INT, AT(seed), "1000", 0, 9e15, NULL, NULL,
-     "of the first episode; the others follow it"},
-    {"policy", NULL, OPTION_CHOICE, AT(policy), "greedy", 0, 0, "greedy|sample", NULL,
-     "how actions are chosen"},
-    {"max_steps", NULL, OPTION_INT, AT(max_steps), "30000", 1, 1e9, NULL, NULL,
-     "an episode is shown for no longer"},
-    {"hold", NULL, OPTION_INT, AT(hold), "1", 1, 1000, NULL, NULL, "pictures of an episode's end"},
-    {"checkpoint", NULL, OPTION_STRING, AT(checkpoint), "", 0, 0, NULL, NULL,
-     "file to play; default: the newest whole one of the run"},
-    {"env", NULL, OPTION_STRING, AT(env), "", 0, 0, NULL, NULL,
-     "where the run's environment is here: ./my_env.so; default: where the run says"},
-    {"env_args", NULL, OPTION_STRING, AT(env_args), "", 0, 0, NULL, NULL,
-     "other options of the environment than the run's, as JSON"},
+    INT("episodes", episodes, "1", 1, 1e6, NULL, "episodes to play"),
+    INT("seed", seed, "1000", 0, 9e15, NULL, "of the first episode; the others follow it"),
+    CHOICE("policy", policy, "greedy", "greedy|sample", NULL, "how actions are chosen"),
+    INT("max_steps", max_steps, "30000", 1, 1e9, NULL, "an episode is shown for no longer"),
+    INT("hold", hold, "1", 1, 1000, NULL, "pictures of an episode's end"),
+    STRING("checkpoint", checkpoint, "", NULL,
+           "file to play; default: the newest whole one of the run"),
+    STRING("env", env, "", NULL,
+           "where the run's environment is here: ./my_env.so; default: where the run says"),
+    STRING("env_args", env_args, "", NULL,
+           "other options of the environment than the run's, as JSON"),
 };
 static const struct option_exit exits[] = {
     {"0", "every episode was played"},
