@@ -21,6 +21,7 @@
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/base/thread.h"
+#include "envs/env_words.h"
 #include "envs/registry.h"
 
 enum {
@@ -81,6 +82,7 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   struct actor_options *options = &app->options;
   options_init(&actor_options_table, options);
   enum status status = options_parse(&actor_options_table, options, argc, argv, NULL, NULL, error);
+  if (status == STATUS_OK) status = env_words_expand(&actor_options_table, options, error);
   if (status == STATUS_OK)
     status = actor_options_apply_tf_config(options, getenv("TF_CONFIG"), error);
   if (status == STATUS_OK) status = actor_options_check_learner(options, error);
