@@ -152,37 +152,19 @@ static json_t *player_json(const struct wire_player *p) {
                    number(p->silent_seconds));
 }
 
+static json_t *whole(uint64_t x) {
+  return json_integer((json_int_t)x);
+}
+
 static json_t *totals_json(const struct wire_status *s, const char *address) {
-  json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i}", "address", address,
-                          "environment", s->environment, "agent", s->agent, "run_folder",
-                          s->run_folder, "state", s->state, "no_data", s->no_data,
-                          "expected_environments", s->expected_environments, "train_environments",
-                          s->train_environments, "eval_environments", s->eval_environments,
-                          "late_environments", s->late_environments);
-#define WHOLE(member) json_object_set_new(all, #member, json_integer((json_int_t)s->member))
-  WHOLE(environment_steps);
-  WHOLE(total_steps);
-  WHOLE(trained_steps);
-  WHOLE(updates);
-  WHOLE(episodes);
-  WHOLE(replay_windows);
-  WHOLE(replay_windows_needed);
-#undef WHOLE
-#define REAL(member) json_object_set_new(all, #member, number(s->member))
-  REAL(seconds);
-  REAL(steps_per_second);
-  REAL(trained_steps_per_second);
-  REAL(updates_per_second);
-  REAL(return_mean);
-  REAL(eval_return_mean);
-  REAL(policy_lag_updates);
-  REAL(batch_rows);
-  REAL(batch_wait_us);
-  REAL(fifo_wait);
-  REAL(trainer_wait);
-  REAL(replay_ratio);
-  REAL(replay_ratio_asked);
-#undef REAL
+  json_t *all = json_pack("{s:s}", "address", address);
+#define PUT_TEXT(member, bytes) json_object_set_new(all, #member, json_string(s->member));
+  WIRE_STATUS_TEXTS(PUT_TEXT)
+#undef PUT_TEXT
+#define PUT(member, here, wire) \
+  json_object_set_new(all, #member, _Generic((here)0, double : number, default : whole)(s->member));
+  WIRE_STATUS_NUMBERS(PUT)
+#undef PUT
   return all;
 }
 
