@@ -1,5 +1,5 @@
 /* Reads a file that only its owner may read: a secret, a private key.
- * Upstream: token.c, common/rpc/tls.c. Thread: any. */
+ * Upstream: token.c, common/rpc/credentials.c. Thread: any. */
 #ifndef ACORN_COMMON_BASE_PRIVATE_FILE_H
 #define ACORN_COMMON_BASE_PRIVATE_FILE_H
 

@@ -9,8 +9,9 @@
 
 #include "common/rpc/credentials.h"
 
-/* Of a listening port with TLS, and of a channel. Owner: the caller releases them. */
-grpc_server_credentials *credentials_server(const struct credentials *credentials);
+/* Of a listening port with TLS, which reads files that have changed again at its next handshake and
+ * keeps a pointer to the credentials; and of a channel. Owner: the caller releases them. */
+grpc_server_credentials *credentials_server(struct credentials *credentials);
 grpc_channel_credentials *credentials_client(const struct credentials *credentials);
 
 /* What to do about a connection that failed, from gRPC's text; NULL: it has nothing to do with TLS.

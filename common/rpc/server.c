@@ -9,7 +9,6 @@
 #include "common/rpc/address.h"
 #include "common/rpc/core.h"
 #include "common/rpc/credentials_grpc.h"
-#include "common/rpc/peer.h"
 #include "common/rpc/queue.h"
 #include "common/rpc/stream.h"
 
@@ -89,7 +88,7 @@ static void log_stranger(struct rpc_server *server, grpc_call *call) {
       !atomic_compare_exchange_strong(&server->next_stranger_us, &next_us, now_us + STRANGER_US))
     return;
   char peer[RPC_PEER_BYTES];
-  peer_name(peer, call);
+  core_peer_name(peer, call);
   log_warn("%d calls without a valid token were refused with UNAUTHENTICATED, the last one from %s",
            atomic_load(&server->strangers), peer);
 }

@@ -75,7 +75,7 @@ struct rpc_server_config {
   size_t max_message_bytes; /* larger messages end their own stream with RESOURCE_EXHAUSTED */
   int max_calls;            /* open at a time, more are refused with UNAVAILABLE; 0: no limit */
   int max_connection_calls; /* HTTP/2's limit on concurrent streams; 0: no limit */
-  const struct credentials *credentials; /* borrowed; asked of every call. NULL: none */
+  struct credentials *credentials; /* borrowed; asked of every call. NULL: none */
   int patience_ms; /* for the peer's first message, and to read its status; 0: 30 s */
 };
 

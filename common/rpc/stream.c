@@ -6,7 +6,6 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/rpc/core.h"
-#include "common/rpc/peer.h"
 
 enum { LOOK_US = 250000 };
 
@@ -249,7 +248,7 @@ static struct rpc_stream *create(grpc_call *call, const struct rpc_method *metho
   stream->home = home;
   stream->call = call;
   stream->method = method;
-  peer_name(stream->peer, call);
+  core_peer_name(stream->peer, call);
   atomic_init(&stream->events, 2); /* the first batch and the close */
   atomic_init(&stream->refs, 1);   /* the call's */
   atomic_init(&stream->in_hand, false);

@@ -124,7 +124,7 @@ static bool has_open_port(const char *address) {
 }
 
 enum status greeter_wait(struct wire_join_request *first, const char *address,
-                         const struct credentials *credentials, struct error *error) {
+                         struct credentials *credentials, struct error *error) {
   if (has_open_port(address))
     return status_fail(error, STATUS_INVALID,
                        "--listen=%s: name a port with --env=join, so that actors can be told it",

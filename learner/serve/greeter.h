@@ -15,6 +15,6 @@
  * ignored: DONE, once that has been logged.
  * Errors: as rpc_server_create; INVALID: port 0, which actors could not be told. */
 MUST_CHECK enum status greeter_wait(struct wire_join_request *first, const char *address,
-                                    const struct credentials *credentials, struct error *error);
+                                    struct credentials *credentials, struct error *error);
 
 #endif

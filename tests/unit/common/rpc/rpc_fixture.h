@@ -203,7 +203,7 @@ static inline void fixture_create(struct fixture *f, const char *address, int nu
 }
 
 static inline void fixture_create_asking(struct fixture *f, const char *address,
-                                         const struct credentials *credentials) {
+                                         struct credentials *credentials) {
   fixture_create_from(f, (struct rpc_server_config){.address = address,
                                                     .num_queues = 1,
                                                     .max_message_bytes = 1000,
