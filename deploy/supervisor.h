@@ -48,8 +48,8 @@ struct supervisor_config {
 };
 
 /* The usual times: pauses of 1, 2, 4 ... 60 s, and of 1 s again after a minute of work; restart
- * after 0.2 s, or 30 s where the learner should have ended; five deaths in 60 s, 3 s of goodbye, 5 s
- * to stop, and 120 s for a checkpoint. */
+ * after 0.2 s, or 30 s where the learner should have ended; five deaths in 60 s, 3 s of goodbye,
+ * 5 s to stop, and 120 s for a checkpoint. */
 void supervisor_defaults(struct supervisor_config *config);
 
 /* Runs until all children have ended. SIGTERM stops the run in order, and so do SIGINT and SIGHUP

@@ -37,7 +37,6 @@ struct accept {
 struct rpc_server {
   struct rpc_server_config config; /* read-only; .address is not kept */
   grpc_server *server;
-  grpc_channel *lame; /* carries the queues' wake calls */
   struct stream_home
       *listeners;         /* (num_listeners): the control queue is the last, if there is one */
   struct accept *accepts; /* (num_accepts) */
@@ -143,7 +142,6 @@ static int count_control_methods(const struct rpc_server_config *config) {
 
 static void create_queues(struct rpc_server *server) {
   bool control = count_control_methods(&server->config) > 0;
-  server->lame = grpc_lame_client_channel_create("", GRPC_STATUS_UNAVAILABLE, "not a channel");
   server->num_listeners = server->config.num_queues + control;
   server->listeners = check_alloc((size_t)server->num_listeners, sizeof(*server->listeners));
   for (int i = 0; i < server->num_listeners; i++) {
@@ -151,7 +149,7 @@ static void create_queues(struct rpc_server *server) {
     listener->index = i;
     listener->open_calls = &server->open_calls;
     listener->patience_us = (int64_t)server->config.patience_ms * 1000;
-    queue_init(&listener->queue, server->lame, i < server->config.num_queues);
+    queue_init(&listener->queue, i < server->config.num_queues);
     grpc_server_register_completion_queue(server->server, listener->queue.cq, NULL);
   }
 }
@@ -264,10 +262,6 @@ int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us) {
   return events;
 }
 
-void rpc_server_wake(struct rpc_server *server, int queue) {
-  queue_wake(&server->listeners[queue].queue);
-}
-
 void rpc_server_shutdown(struct rpc_server *server) {
   acceptor_stop(server->acceptor);
   server->acceptor = NULL;
@@ -281,7 +275,6 @@ void rpc_server_cancel_all(struct rpc_server *server) {
 void rpc_server_destroy(struct rpc_server *server) {
   grpc_server_destroy(server->server);
   for (int i = 0; i < server->num_listeners; i++) queue_deinit(&server->listeners[i].queue);
-  grpc_channel_destroy(server->lame);
   free(server->accepts);
   free(server->listeners);
   free(server);

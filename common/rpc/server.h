@@ -102,9 +102,6 @@ int rpc_server_port(const struct rpc_server *server);
  * Thread: one thread per queue, always the same. */
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us);
 
-/* Makes a poll of that queue that waits return soon. Thread: any. */
-void rpc_server_wake(struct rpc_server *server, int queue);
-
 /* Refuses new calls and, once all is answered or cancelled, lets every rpc_server_poll return
  * -1. Thread: any, once. */
 void rpc_server_shutdown(struct rpc_server *server);
