@@ -1,6 +1,6 @@
 /* Whether somebody listens at an address.
  * Upstream: deploy/launch.c (is it free?), deploy/supervisor.c (is the learner ready?),
- * deploy/learner_place.c (who is it?). Thread: any. */
+ * inspect/learner_place.c (who is it?). Thread: any. */
 #ifndef ACORN_DEPLOY_PROBE_H
 #define ACORN_DEPLOY_PROBE_H
 
