@@ -7,16 +7,21 @@
 #define TASK "Task"
 #define AT(member) offsetof(struct deploy_options, member)
 
+/* Of both launchers. */
+#define COMMON_ROWS(group, envs_of_evaluator)                                                      \
+  INT("max_deaths", max_deaths, "5", 0, SUPERVISOR_MAX_DEATHS, group,                              \
+      "deaths within 60 s after which an actor that has never stepped is given up; one that has "  \
+      "stepped is restarted each time, after 1, 2, 4 ... 60 s. 0: restart any actor after 0.2 s"), \
+      INT("evaluators", evaluators, "-1", -1, 1024, group,                                         \
+          "actors beside the learner that play with the newest parameters, greedily, and are "     \
+          "never trained on; with any, --target_return and the result are about their episodes. "  \
+          "-1: as many as suit the agent (docs/algorithms.md), none with --deterministic or if "   \
+          "the cluster has an evaluator task"),                                                    \
+      INT("eval_envs", eval_envs, envs_of_evaluator, 0, 4096, group,                               \
+          "environments of each evaluator; 0: as many as an actor has")
+
 static const struct option launch_rows[] = {
-    INT("max_deaths", max_deaths, "5", 0, SUPERVISOR_MAX_DEATHS, RUN,
-        "deaths within 60 s after which an actor that has never stepped is given up; one that has "
-        "stepped is restarted each time, after 1, 2, 4 ... 60 s. 0: restart any actor after 0.2 s"),
-    INT("evaluators", evaluators, "-1", -1, 1024, RUN,
-        "actors that play with the newest parameters, greedily, and are never trained on; with "
-        "any, --target_return and the result are about their episodes. -1: as many as suit the "
-        "agent (docs/algorithms.md), none with --deterministic"),
-    INT("eval_envs", eval_envs, "0", 0, 4096, RUN,
-        "environments of each evaluator; 0: as many as an actor has"),
+    COMMON_ROWS(RUN, "0"),
     BOOL("plot", plot, "true", RUN, "draw the learning curve into the run folder at the end"),
     ENV_FLAGS_ROWS(environment),
 };
@@ -29,24 +34,18 @@ static const struct option task_rows[] = {
         "else none"),
     INT("envs_per_actor", envs_per_actor, "0", 0, 4096, TASK,
         "environments of an actor process; 0: what suits the environment"),
-    INT("evaluators", evaluators, "-1", -1, 1024, TASK,
-        "evaluator processes beside the learner, as of run_local.sh; -1: as many as suit the agent "
-        "(docs/algorithms.md), none if the cluster has an evaluator task or with --deterministic"),
-    INT("eval_envs", eval_envs, "4", 1, 4096, TASK, "environments of each evaluator"),
+    COMMON_ROWS(TASK, "4"),
     INT("port", port, "8686", 1, 65535, TASK,
         "the learner's where the platform gives none (SageMaker)"),
-    INT("max_deaths", max_deaths, "5", 0, SUPERVISOR_MAX_DEATHS, TASK,
-        "an actor that has never stepped and dies so often within 60 s is not started again; one "
-        "that has stepped always is, after 1, 2, 4 ... 60 s. 0: all always are, after 0.2 s"),
     STRING("log_folder", log_folder, "", TASK,
            "actors' logs go to files there; default: they are shown"),
     BOOL("dry_run", dry_run, "false", TASK, "print what this task would run, and exit"),
     ENV_FLAGS_ROWS(environment),
 };
 
-static const struct option_exit launch_exits[] = {
+static const struct option_exit exits[] = {
     {"0", "the run is over, or a signal stopped it in order"},
-    {"1", "the run failed, or no actor is left"},
+    {"1", "the learner failed, or no actor is left here"},
     {"2", "wrong options, or a run folder, address or limit that does not let it start"},
     {"3", "the budget ended before --target_return was reached"},
     {"129, 130, 143", "a signal stopped it before there was a learner (128 + the signal's number)"},
@@ -55,21 +54,11 @@ static const struct option_exit launch_exits[] = {
     {NULL, NULL},
 };
 
-static const struct option_exit task_exits[] = {
-    {"0", "the training is over, or a signal stopped this task in order"},
-    {"1", "the learner failed, or no actor of this task is left"},
-    {"2", "wrong options, or an address or limit that does not let it start"},
-    {"3", "the learner's budget ended before --target_return was reached"},
-    {"130", "a second signal ended it at once"},
-    {"128 + N", "signal N ended the learner"},
-    {NULL, NULL},
-};
-
 const struct option_table launch_options_table = {
     .program = "run_local.sh",
     .about =
         "Starts a learner and its actors, and keeps them running. It takes their options as well.",
-    .exits = launch_exits,
+    .exits = exits,
     .options = launch_rows,
     .count = sizeof(launch_rows) / sizeof(*launch_rows),
 };
@@ -77,7 +66,7 @@ const struct option_table launch_options_table = {
 const struct option_table task_options_table = {
     .program = "run_task",
     .about = "",
-    .exits = task_exits,
+    .exits = exits,
     .options = task_rows,
     .count = sizeof(task_rows) / sizeof(*task_rows),
 };
