@@ -2,12 +2,13 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "common/cluster/host_port.h"
 
 enum { LOCAL_MS = 0 }; // an address of this machine answers at once, either way
 
@@ -32,23 +33,12 @@ static int connect_unix(const char *path, int timeout_ms) {
   return connect_to(AF_UNIX, (const struct sockaddr *)&address, sizeof(address), timeout_ms);
 }
 
-// Splits HOST:PORT; an IPv6 host stands in brackets.
-static bool split(const char *address, char host[256], char port[16]) {
-  const char *colon = strrchr(address, ':');
-  if (!colon) return false;
-  const char *end = colon;
-  if (address[0] == '[' && colon > address && colon[-1] == ']') address++, end--;
-  if (end - address >= 256 || strlen(colon + 1) >= 16) return false;
-  snprintf(host, 256, "%.*s", (int)(end - address), address);
-  snprintf(port, 16, "%s", colon + 1);
-  return true;
-}
-
 int probe_connect(const char *address, int timeout_ms) {
-  char host[256], port[16];
+  char host[HOST_PORT_HOST_BYTES];
+  const char *port;
   if (strncmp(address, "unix:", 5) == 0) return connect_unix(address + 5, timeout_ms);
   errno = 0;
-  if (!split(address, host, port)) return -1;
+  if (!host_port_split(host, &port, address)) return -1;
 
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
   // This machine has an address even where nobody has written down its names.

@@ -13,8 +13,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/cluster/host_port.h"
+
 static const char unix_prefix[] = "unix:";
-enum { UNIX_PREFIX_BYTES = sizeof(unix_prefix) - 1, HOST_BYTES = 256 };
+enum { UNIX_PREFIX_BYTES = sizeof(unix_prefix) - 1 };
 
 bool address_is_unix(const char *address) {
   return strncmp(address, unix_prefix, UNIX_PREFIX_BYTES) == 0;
@@ -62,26 +64,12 @@ static enum status prepare_unix(const char *path, struct error *error) {
 
 /* ---- HOST:PORT */
 
-/* Splits at the last colon; an IPv6 host stands in brackets, which are taken off. */
-static bool split(const char *address, char host[HOST_BYTES], const char **port) {
-  const char *colon = strrchr(address, ':');
-  if (!colon || colon == address) return false;
-  size_t length = (size_t)(colon - address);
-  bool bracketed = address[0] == '[' && colon[-1] == ']';
-  if (bracketed) {
-    address++;
-    length -= 2;
-  }
-  if (length == 0 || length >= HOST_BYTES || (!bracketed && memchr(address, ':', length)))
-    return false;
-  memcpy(host, address, length);
-  host[length] = 0;
-  *port = colon + 1;
-  return true;
+static bool split(const char *address, char host[HOST_PORT_HOST_BYTES], const char **port) {
+  return host_port_split(host, port, address) && host[0];
 }
 
 bool address_is_local(const char *address) {
-  char host[HOST_BYTES];
+  char host[HOST_PORT_HOST_BYTES];
   const char *port;
   if (address_is_unix(address) || !split(address, host, &port)) return true;
   return strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0 ||
@@ -94,7 +82,7 @@ static bool is_port(const char *text) {
 }
 
 static enum status prepare_tcp(const char *address, struct error *error) {
-  char host[HOST_BYTES];
+  char host[HOST_PORT_HOST_BYTES];
   const char *port;
   if (split(address, host, &port) && is_port(port)) return STATUS_OK;
   return status_fail(
@@ -173,7 +161,7 @@ static enum status explain(const char *address, int reason, struct error *error)
 
 static enum status listen_tcp(struct address_sockets *sockets, const char *address,
                               struct error *error) {
-  char host[HOST_BYTES];
+  char host[HOST_PORT_HOST_BYTES];
   const char *port = "";
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
                   *found = NULL;
