@@ -26,10 +26,9 @@ static const struct option rows[] = {
     INT("reconnect_s", reconnect_s, "600", 0, 1e9, LEARNER,
         "how long to look for a learner that is away"),
 
-    STRING(
-        "env", env, "cartpole", ENVIRONMENT,
-        "environment: cartpole, catch, tmaze, synthetic, atari, gym:ID, or the path of one's own: "
-        "./my_env.so"),
+    STRING("env", env, "cartpole", ENVIRONMENT,
+           "environment: cartpole, catch, tmaze, synthetic, atari:GAME, gym:ID, or the path of "
+           "one's own: ./my_env.so"),
     STRING("env_args", env_args, "{}", ENVIRONMENT,
            "options of the environment, as JSON: {\"length\": 50}"),
     INT("envs", envs, "1", 1, 65536, ENVIRONMENT, "environments in this process"),

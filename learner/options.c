@@ -22,11 +22,9 @@
 #define AGENTS (ALGORITHMS(CHOICE_OF) + 1)
 
 static const struct option rows[] = {
-    STRING(
-        "env", env, "cartpole", RUN,
-        "environment: cartpole, catch, tmaze, synthetic, atari, gym:ID, or the path of one's own: "
-        "./my_env.so; "
-        "join: what the first actor that joins says"),
+    STRING("env", env, "cartpole", RUN,
+           "environment: cartpole, catch, tmaze, synthetic, atari:GAME, gym:ID, or the path of "
+           "one's own: ./my_env.so; join: what the first actor that joins says"),
     STRING("env_args", env_args, "{}", RUN,
            "options of the environment, as JSON: {\"length\": 50}"),
     {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, RUN,
