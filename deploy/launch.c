@@ -12,7 +12,7 @@
 #include "deploy/after_run.h"
 #include "deploy/plan.h"
 #include "deploy/private_folder.h"
-#include "deploy/probe.h"
+#include "common/cluster/probe.h"
 #include "deploy/run_folder.h"
 #include "deploy/supervisor.h"
 #include "envs/registry.h"

@@ -11,7 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/process.h"
 #include "deploy/child.h"
-#include "deploy/probe.h"
+#include "common/cluster/probe.h"
 #include "deploy/supervisor_state.h"
 
 enum { PROBE_MS = 20, EXIT_KILLED = 130, SAME_WISH_MS = 1000 };

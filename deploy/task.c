@@ -12,7 +12,7 @@
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
-#include "deploy/probe.h"
+#include "common/cluster/probe.h"
 #include "deploy/supervisor.h"
 #include "deploy/task_plan.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "deploy/probe.h"
+#include "common/cluster/probe.h"
 
 /* ---- run folders */
 

@@ -1,5 +1,5 @@
 /* Where a learner is to be found: what the user calls it, and why it does not answer.
- * Upstream: inspect/status.c. Downstream: deploy/probe.h. Thread: one. */
+ * Upstream: inspect/status.c. Downstream: common/cluster/probe.h. Thread: one. */
 #ifndef ACORN_INSPECT_LEARNER_PLACE_H
 #define ACORN_INSPECT_LEARNER_PLACE_H
 

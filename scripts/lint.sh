@@ -77,6 +77,7 @@ forbid "actors know nothing of the learner and its kernels" actor/ \
   '(learner|deploy|inspect)/|dnnl|oneapi|cuda|cublas|cudnn'
 forbid "the learner knows nothing of actors" learner/ '(actor|deploy|inspect)/'
 forbid "what starts runs knows nothing of what looks at them" deploy/ 'inspect/'
+forbid "what looks at runs starts none" inspect/ 'deploy/'
 forbid "experience and params know devices only" \
   'learner/(experience|params)/' 'learner/(serve|train|algorithm|network|report)/'
 forbid "experience does not include params" learner/experience/ 'learner/params/'

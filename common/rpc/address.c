@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cluster/host_port.h"
+#include "common/cluster/probe.h"
 
 static const char unix_prefix[] = "unix:";
 enum { UNIX_PREFIX_BYTES = sizeof(unix_prefix) - 1 };
@@ -24,24 +25,13 @@ bool address_is_unix(const char *address) {
 
 /* ---- unix:PATH */
 
-static bool somebody_listens(const struct sockaddr_un *place) {
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  bool listens =
-      connect(fd, (const struct sockaddr *)place, sizeof(*place)) == 0 || errno == EAGAIN;
-  close(fd);
-  return listens;
-}
-
-static enum status prepare_unix(const char *path, struct error *error) {
-  struct sockaddr_un place = {.sun_family = AF_UNIX};
-  size_t length = strlen(path);
-  if (length == 0 || length >= sizeof(place.sun_path))
-    return status_fail(
-        error, STATUS_INVALID,
-        "listen address 'unix:%s': the path has %zu bytes, a socket's may have 1..%zu", path,
-        length, sizeof(place.sun_path) - 1);
-  memcpy(place.sun_path, path, length + 1);
+static enum status prepare_unix(const char *address, struct error *error) {
+  const char *path = address + UNIX_PREFIX_BYTES;
+  size_t length = strlen(path), room = sizeof(((struct sockaddr_un *)0)->sun_path);
+  if (length == 0 || length >= room)
+    return status_fail(error, STATUS_INVALID,
+                       "listen address '%s': the path has %zu bytes, a socket's may have 1..%zu",
+                       address, length, room - 1);
   struct stat info;
   if (lstat(path, &info) != 0)
     return STATUS_OK; /* nothing there; a missing folder shows when binding */
@@ -50,7 +40,7 @@ static enum status prepare_unix(const char *path, struct error *error) {
                        "listen address 'unix:%s': there is a file that is no socket; choose "
                        "another path",
                        path);
-  if (somebody_listens(&place))
+  if (probe_accepts(address))
     return status_fail(error, STATUS_EXISTS,
                        "listen address 'unix:%s': another program listens there; stop it or "
                        "choose another path",
@@ -92,8 +82,7 @@ static enum status prepare_tcp(const char *address, struct error *error) {
 }
 
 static enum status address_prepare(const char *address, struct error *error) {
-  return address_is_unix(address) ? prepare_unix(address + UNIX_PREFIX_BYTES, error)
-                                  : prepare_tcp(address, error);
+  return address_is_unix(address) ? prepare_unix(address, error) : prepare_tcp(address, error);
 }
 
 /* ---- listening */

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "deploy/probe.h"
+#include "common/cluster/probe.h"
 
 static void a_port_accepts_while_somebody_listens(void **state) {
   (void)state;

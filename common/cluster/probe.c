@@ -1,4 +1,4 @@
-#include "deploy/probe.h"
+#include "common/cluster/probe.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,8 +1,9 @@
-/* Whether somebody listens at an address.
- * Upstream: deploy/launch.c (is it free?), deploy/supervisor.c (is the learner ready?),
- * inspect/learner_place.c (who is it?). Thread: any. */
-#ifndef ACORN_DEPLOY_PROBE_H
-#define ACORN_DEPLOY_PROBE_H
+/* Whether a program listens at an address.
+ * Upstream: deploy/launch.c, deploy/task.c, common/rpc/address.c (is it free?),
+ * deploy/supervisor.c (is the learner ready?), inspect/learner_place.c (who is it?).
+ * Thread: any. */
+#ifndef ACORN_COMMON_CLUSTER_PROBE_H
+#define ACORN_COMMON_CLUSTER_PROBE_H
 
 #include <stdbool.h>
 
