@@ -55,9 +55,9 @@ ACTOR_SRC := $(filter-out actor/main.c,$(call src,actor/*.c))
 KERNEL_SRC := learner/device/cpu_kernels.c
 REF_SRC := learner/device/ref.c
 LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c))
-AFTER_MAIN := $(foreach p,curves checkpoint interval,deploy/after/$(p).c)
-DEPLOY_SRC := $(filter-out deploy/launch.c deploy/status.c deploy/task.c deploy/watch/watch.c $(AFTER_MAIN), \
-  $(call src,deploy/*.c deploy/*/*.c))
+INSPECT_MAIN := $(foreach p,curves checkpoint interval,inspect/$(p).c)
+DEPLOY_SRC := $(filter-out deploy/launch.c deploy/task.c inspect/status.c inspect/watch/watch.c $(INSPECT_MAIN), \
+  $(call src,deploy/*.c inspect/*.c inspect/*/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GEN_OBJ := $(BUILD)/obj/gen/acorn.pb-c.o
@@ -94,9 +94,9 @@ all: $(PROGRAMS) $(if $(NVCC),$(if $(filter release,$(MODE)),cuda)) ## the progr
 $(BUILD)/learner: $(BUILD)/obj/learner/main.o $(LIB_LEARNER) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/launch: $(BUILD)/obj/deploy/launch.o $(ALL_LIBS)
-$(patsubst deploy/after/%.c,$(BUILD)/%,$(AFTER_MAIN)): $(BUILD)/%: $(BUILD)/obj/deploy/after/%.o $(ALL_LIBS)
-$(BUILD)/watch: $(BUILD)/obj/deploy/watch/watch.o $(ALL_LIBS)
-$(BUILD)/status: $(BUILD)/obj/deploy/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
+$(patsubst inspect/%.c,$(BUILD)/%,$(INSPECT_MAIN)): $(BUILD)/%: $(BUILD)/obj/inspect/%.o $(ALL_LIBS)
+$(BUILD)/watch: $(BUILD)/obj/inspect/watch/watch.o $(ALL_LIBS)
+$(BUILD)/status: $(BUILD)/obj/inspect/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/task: $(BUILD)/obj/deploy/task.o $(ALL_LIBS)
 # Libraries beside a program come first (make bundle). The old kind of path, rpath, also holds for what those
 # libraries load.
@@ -257,7 +257,7 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
-PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) deploy/after/run_log.c deploy/status_view.c)
+PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) inspect/run_log.c inspect/status_view.c)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"

@@ -1,13 +1,11 @@
 #include "actor/crash.h"
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 256 };
@@ -24,7 +22,6 @@ static const char *env_name;
 static struct sigaction before[NUM_CRASHES];
 static _Thread_local const char *doing;
 static pid_t process; /* what an environment forks may end as it wants */
-static void (*library_exit)(int code);
 /* Of the one thread with a limit; the alarm may meet another one. */
 static _Thread_local unsigned limit_s;
 static const char *volatile limited;
@@ -64,11 +61,6 @@ static void say_hang(void) {
   say((const char *const[]){" hangs in ", limited, limit_words}, 3);
 }
 
-__attribute__((noreturn)) static void leave(int code) {
-  if (library_exit) library_exit(code);
-  for (;;) syscall(SYS_exit_group, code);
-}
-
 /* Returns into what failed, which then fails again and ends the process as it would have; a signal
  * that was sent would not come again by itself. */
 static void on_crash(int number, siginfo_t *info, void *context) {
@@ -77,7 +69,7 @@ static void on_crash(int number, siginfo_t *info, void *context) {
     if (crashes[i].number != number) continue;
     if (number == SIGALRM) {
       if (limited) say_hang();
-      leave(EXIT_FAILURE);
+      _exit(EXIT_FAILURE);
     }
     if (doing) say_crash(crashes[i].name);
     sigaction(number, &before[i], NULL);
@@ -89,7 +81,7 @@ static void on_crash(int number, siginfo_t *info, void *context) {
 static void refuse_end(const char *how) {
   if (!doing || getpid() != process) return;
   say((const char *const[]){" ended the process in ", doing, " (", how, ")"}, 5);
-  leave(EXIT_FAILURE);
+  _exit(EXIT_FAILURE);
 }
 
 static void on_exit_called(void) {
@@ -100,23 +92,11 @@ static void on_quick_exit_called(void) {
   refuse_end("quick_exit");
 }
 
-/* In the C library's place, for the program and all that it loads: these run no handlers. */
-__attribute__((visibility("default"))) void _exit(int code) {
-  refuse_end("_exit");
-  leave(code);
-}
-
-__attribute__((visibility("default"))) void _Exit(int code) {
-  refuse_end("_exit");
-  leave(code);
-}
-
 void crash_install(const char *name) {
   bool installed = env_name != NULL;
   env_name = name;
   process = getpid();
   if (installed) return;
-  *(void **)&library_exit = dlsym(RTLD_NEXT, "_exit"); // a sanitizer may have its own
   struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_ONSTACK | SA_SIGINFO};
   for (int i = 0; i < NUM_CRASHES; i++) sigaction(crashes[i].number, &action, &before[i]);
   atexit(on_exit_called);

@@ -1,14 +1,16 @@
 /* Last words of a process that an environment takes down: "environment meadow crashed in step
  * (SIGSEGV)". The process still ends by the signal, so that whoever started it sees a crash. An
- * environment that calls exit or _exit is named, too, and the exit code is 1 whatever it asked for:
- * 0 would say that the run is over. On threads of its own it is not known: common/base/notify.h.
- * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, deploy/watch/. */
+ * environment that calls exit is named, too, and the exit code is 1 whatever it asked for: 0 would
+ * say that the run is over. One that calls _exit, or exit on a thread of its own, is not named; the
+ * supervisor sees an actor that ended without the notice that the run is over:
+ * common/base/notify.h.
+ * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, inspect/watch/. */
 #ifndef ACORN_ACTOR_CRASH_H
 #define ACORN_ACTOR_CRASH_H
 
 enum { CRASH_STACK_BYTES = 65536 };
 
-/* Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, exit and _exit from here on, and SIGALRM for
+/* Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT and exit from here on, and SIGALRM for
  * crash_limit. `name` is the environment's; a later call changes it. Owner: keeps the pointer.
  * Thread: main. */
 void crash_install(const char *name);

@@ -78,8 +78,9 @@ struct link *link_create(const struct link_config *config) {
   link->action_bytes = (size_t)space_action_bytes(&config->request->space) * (size_t)K;
   link->header_room = wire_steps_header_bound(K, K);
   link->header = check_alloc(link->header_room, 1);
-  link->channel = rpc_channel_create(config->address, link->observation_bytes + link->header_room +
-                                                          link->action_bytes + MESSAGE_SLACK_BYTES);
+  size_t max_bytes =
+      link->observation_bytes + link->header_room + link->action_bytes + MESSAGE_SLACK_BYTES;
+  link->channel = rpc_channel_create(config->address, max_bytes, config->credentials);
   pthread_mutex_init(&link->lock, NULL);
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
@@ -195,7 +196,8 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
   } else if (result.code == RPC_DEADLINE_EXCEEDED) {
     status = resolve_check(link->address, error);
     if (status == STATUS_OK)
-      status = status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms", wait_ms);
+      status =
+          status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms: %s", wait_ms, result.text);
   } else if (link_verdict(result.code, 1) == LINK_RETRY) {
     status = status_fail(error, STATUS_UNAVAILABLE, "%s", *result.text ? result.text : "no answer");
   } else if (link_verdict(result.code, 1) == LINK_REFUSE) {

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "actor/check_apart.h"
 #include "actor/check_env.h"
 #include "actor/crash.h"
 #include "actor/measure.h"
@@ -20,6 +21,7 @@
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/base/thread.h"
+#include "envs/env_words.h"
 #include "envs/registry.h"
 
 enum {
@@ -34,6 +36,7 @@ enum {
 struct app {
   pid_t parent; /* at the start */
   struct actor_options options;
+  struct credentials *credentials; /* for the learner */
   const struct acorn_env *env;
   struct acorn_config env_config;
   struct space space;
@@ -41,6 +44,7 @@ struct app {
   int num_workers;
   struct measure_sum printed; /* what earlier measure lines covered */
   bool holds;                 /* the checked environment */
+  volatile bool *checked;     /* the check is over; NULL: there is none */
 };
 
 /* ---- options */
@@ -78,12 +82,16 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   struct actor_options *options = &app->options;
   options_init(&actor_options_table, options);
   enum status status = options_parse(&actor_options_table, options, argc, argv, NULL, NULL, error);
+  if (status == STATUS_OK) status = env_words_expand(&actor_options_table, options, error);
   if (status == STATUS_OK)
     status = actor_options_apply_tf_config(options, getenv("TF_CONFIG"), error);
   if (status == STATUS_OK) status = actor_options_check_learner(options, error);
   if (status == STATUS_OK) status = check_streams(options, error);
   if (status == STATUS_OK && !options->check_env)
     status = files_check("an actor", ACTOR_FILES, (int)options->streams, error);
+  if (status == STATUS_OK)
+    status = credentials_open(&app->credentials, &options->access, CREDENTIALS_CLIENT, error);
+  if (status == STATUS_OK && options->check_env) app->checked = check_apart(options->env);
   if (status == STATUS_OK) status = find_environment(app, error);
   return status;
 }
@@ -116,6 +124,7 @@ static enum status start_worker(struct app *app, int stream, int num_environment
   const struct actor_options *options = &app->options;
   struct worker_config config = {
       .address = options->learner,
+      .credentials = app->credentials,
       .request = {.protocol = WIRE_PROTOCOL,
                   .space = app->space,
                   .num_environments = num_environments,
@@ -275,6 +284,7 @@ static int check_environment(struct app *app) {
   setvbuf(stdout, NULL, _IOLBF, 0); // what was seen stands there when a call hangs
   thread_start(&thread, "check", run_check, app);
   pthread_join(thread, NULL);
+  *app->checked = true;
   return app->holds ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -294,6 +304,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "actor: %s\n", error.text);
   }
   free(app.worker);
+  credentials_close(app.credentials);
   registry_config_deinit(&app.env_config);
   options_deinit(&actor_options_table, &app.options);
   return exit_code;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/option_rows.h"
 #include "common/cluster/host_port.h"
 #include "common/cluster/tf_config.h"
 
@@ -13,41 +14,40 @@
 #define ENVIRONMENT "Environments"
 
 static const struct option rows[] = {
-    {"learner", NULL, OPTION_STRING, AT(learner), "127.0.0.1:8686", 0, 0, NULL, LEARNER,
-     "its address: HOST:PORT or unix:PATH; without it TF_CONFIG is asked"},
-    {"name", NULL, OPTION_STRING, AT(name), "actor", 0, 0, NULL, LEARNER,
-     "name of this job, as the learner shows it"},
-    {"task", NULL, OPTION_INT, AT(task), "0", 0, 1e9, NULL, LEARNER,
-     "number of this actor within its job"},
-    {"streams", NULL, OPTION_INT, AT(streams), "0", 0, 1024, NULL, LEARNER,
-     "connections, a thread each: some environments step while the others wait; 0: two, or one for "
-     "one environment"},
-    {"reconnect_s", NULL, OPTION_INT, AT(reconnect_s), "600", 0, 1e9, NULL, LEARNER,
-     "how long to look for a learner that is away"},
+    STRING("learner", learner, "127.0.0.1:8686", LEARNER,
+           "its address: HOST:PORT or unix:PATH; without it TF_CONFIG is asked"),
+    CREDENTIALS_CLIENT_ROWS(access, LEARNER),
+    STRING("name", name, "actor", LEARNER, "name of this job, as the learner shows it"),
+    INT("task", task, "0", 0, 1e9, LEARNER, "number of this actor within its job"),
+    INT("streams", streams, "0", 0, 1024, LEARNER,
+        "connections, a thread each: some environments step while the others wait; 0: two, or one "
+        "for "
+        "one environment"),
+    INT("reconnect_s", reconnect_s, "600", 0, 1e9, LEARNER,
+        "how long to look for a learner that is away"),
 
-    {"env", NULL, OPTION_STRING, AT(env), "cartpole", 0, 0, NULL, ENVIRONMENT,
-     "environment: cartpole, catch, tmaze, synthetic, atari, gym:ID, or the path of one's own: "
-     "./my_env.so"},
-    {"env_args", NULL, OPTION_STRING, AT(env_args), "{}", 0, 0, NULL, ENVIRONMENT,
-     "options of the environment, as JSON: {\"length\": 50}"},
-    {"envs", NULL, OPTION_INT, AT(envs), "1", 1, 65536, NULL, ENVIRONMENT,
-     "environments in this process"},
-    {"role", NULL, OPTION_CHOICE, AT(role), "train", 0, 0, "train|eval", ENVIRONMENT,
-     "eval: played greedily, never trained on"},
-    {"step_delay_us", NULL, OPTION_INT, AT(step_delay_us), "0", 0, 1e9, NULL, ENVIRONMENT,
-     "sleep for every step, to rehearse slow simulators"},
+    STRING("env", env, "cartpole", ENVIRONMENT,
+           "environment: cartpole, catch, tmaze, synthetic, atari:GAME, gym:ID, or the path of "
+           "one's own: ./my_env.so"),
+    STRING("env_args", env_args, "{}", ENVIRONMENT,
+           "options of the environment, as JSON: {\"length\": 50}"),
+    INT("envs", envs, "1", 1, 65536, ENVIRONMENT, "environments in this process"),
+    CHOICE("role", role, "train", "train|eval", ENVIRONMENT,
+           "eval: played greedily, never trained on"),
+    INT("step_delay_us", step_delay_us, "0", 0, 1e9, ENVIRONMENT,
+        "sleep for every step, to rehearse slow simulators"),
     {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, ENVIRONMENT,
      "exit 1 if environments take longer than this for one message of steps, or one of them to be "
      "made; 0: wait for ever; with --check_env for any call, 10 if it is not given"},
-    {"check_env", NULL, OPTION_BOOL, AT(check_env), "false", 0, 0, NULL, ENVIRONMENT,
-     "play the environment with random actions, say whether it keeps the rules, and exit (1: not)"},
+    BOOL("check_env", check_env, "false", ENVIRONMENT,
+         "play the environment with random actions, say whether it keeps the rules, and exit (1: "
+         "not)"),
 
-    {"exit_with_parent", NULL, OPTION_BOOL, AT(exit_with_parent), "false", 0, 0, NULL, RUN,
-     "end when the process that started this one ends"},
-    {"measure", NULL, OPTION_BOOL, AT(measure), "false", 0, 0, NULL, RUN,
-     "print at the end, and on SIGUSR1, how long steps and the waits for actions took"},
-    {"log_level", NULL, OPTION_CHOICE, AT(log_level), "info", 0, 0, "debug|info|warn|error", RUN,
-     "what is logged"},
+    BOOL("exit_with_parent", exit_with_parent, "false", RUN,
+         "end when the process that started this one ends"),
+    BOOL("measure", measure, "false", RUN,
+         "print at the end, and on SIGUSR1, how long steps and the waits for actions took"),
+    CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN, "what is logged"),
 };
 
 static const struct option_exit exits[] = {

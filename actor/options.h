@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "common/base/options.h"
+#include "common/rpc/credentials.h"
 
 /* Exit code of an actor that has looked for its learner for --reconnect_s. */
 enum { ACTOR_EXIT_NO_LEARNER = 4 };
@@ -17,6 +18,7 @@ enum { ACTOR_FILES = 3 + 4 + 3 };
 struct actor_options {
   struct options_given given;
   char *learner; /* address */
+  struct credentials_options access;
   char *name;
   int64_t task;
   int64_t streams; /* 0: as many as is best */

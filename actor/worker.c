@@ -171,7 +171,11 @@ enum status worker_create(struct worker **out, const struct worker_config *confi
   *out = NULL;
   struct wire_layout layout;
   wire_layout_of_space(&layout, &config->request.space, config->request.num_environments);
-  struct link_config link = {config->address, &config->request, &layout, config->reconnect_us};
+  struct link_config link = {.address = config->address,
+                             .credentials = config->credentials,
+                             .request = &config->request,
+                             .layout = &layout,
+                             .reconnect_us = config->reconnect_us};
 
   struct worker *worker = check_alloc(1, sizeof *worker);
   struct start start = {

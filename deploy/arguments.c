@@ -9,20 +9,6 @@
 
 enum { NAME_BYTES = 128, MAX_ENVS_PER_ACTOR = 4096, ROOM_FOR_LAUNCHER = 32 };
 
-// What a run on one machine decides.
-static const struct reserved_flag run_reserved[] = {
-    {"env", "the environment is the first word"},
-    {"agent", "the agent is the second word"},
-    {"num_envs", "it is NUM_ACTORS x ENVS_PER_ACTOR, the third and fourth word"},
-    {"envs", "environments per actor are the fourth word"},
-    {"learner", "the actors connect to this run's learner; set its address with --listen"},
-    {"task", "the launcher numbers the actors itself"},
-    {"exit_with_parent", "it is always on here"},
-    {"check_env", "run build/actor --env=ENV --check_env"},
-    {NULL, NULL},
-};
-static const struct arguments_form run_form = {.counts_actors = true, .reserved = run_reserved};
-
 void words_add(struct words *words, char *word) {
   CHECK(words->count < ARGUMENTS_MAX_WORDS, "more than %d words", ARGUMENTS_MAX_WORDS);
   words->word[words->count++] = word;
@@ -58,9 +44,9 @@ static enum status refuse_reserved(const char *word, const struct option *option
   return STATUS_OK;
 }
 
-static enum status refuse_unknown(const struct argument_tables *tables, const char *name,
+static enum status refuse_unknown(const struct arguments_form *form, const char *name,
                                   struct error *error) {
-  const struct option_table *const all[] = {tables->launch, tables->learner, tables->actor};
+  const struct option_table *const all[] = {form->own, form->learner, form->actor};
   const char *nearest = options_nearest(all, 3, name);
   return status_fail(
       error, STATUS_INVALID, "--%.100s: there is no such option%s%s%s; --help lists them all", name,
@@ -74,8 +60,7 @@ static void add_flag(struct words *words, char *flag, char *value) {
 
 // Adds the flag at argv[*next] and, if it stands alone and needs one, the value in the next word.
 static enum status take_flag(struct arguments *arguments, const struct arguments_form *form,
-                             const struct argument_tables *tables, int argc, char **argv, int *next,
-                             struct error *error) {
+                             int argc, char **argv, int *next, struct error *error) {
   char *word = argv[(*next)++];
   char name[NAME_BYTES];
   bool has_value = strchr(word, '=') != NULL;
@@ -83,10 +68,10 @@ static enum status take_flag(struct arguments *arguments, const struct arguments
 
   // A file of options is the learner's: config.txt of a run folder is one.
   bool is_config = strcmp(name, "config") == 0;
-  const struct option *learner = find(tables->learner, name), *actor = find(tables->actor, name);
-  const struct option *own = find(tables->launch, name);
+  const struct option *learner = find(form->learner, name), *actor = find(form->actor, name);
+  const struct option *own = find(form->own, name);
   const struct option *option = own ? own : learner ? learner : actor;
-  if (!option && !is_config) return refuse_unknown(tables, name, error);
+  if (!option && !is_config) return refuse_unknown(form, name, error);
   if (option) {
     enum status status = refuse_reserved(word, option, form->reserved, error);
     if (status != STATUS_OK) return status;
@@ -95,7 +80,7 @@ static enum status take_flag(struct arguments *arguments, const struct arguments
   bool takes_next =
       !has_value && *next < argc && (is_config || (option && option->type != OPTION_BOOL));
   char *value = takes_next ? argv[(*next)++] : NULL;
-  if (own) add_flag(&arguments->launch, word, value);
+  if (own) add_flag(&arguments->own, word, value);
   if (learner || is_config) add_flag(&arguments->learner, word, value);
   if (actor) add_flag(&arguments->actor, word, value);
   return STATUS_OK;
@@ -152,11 +137,10 @@ static bool asks_for_help(int argc, char **argv) {
   return false;
 }
 
-enum status arguments_parse_form(struct arguments *arguments, const struct arguments_form *form,
-                                 const struct argument_tables *tables, int argc, char **argv,
-                                 struct error *error) {
+enum status arguments_parse(struct arguments *arguments, const struct arguments_form *form,
+                            int argc, char **argv, struct error *error) {
   *arguments = (struct arguments){.help = asks_for_help(argc, argv)};
-  words_add(&arguments->launch, NULL);
+  words_add(&arguments->own, NULL);
   words_add(&arguments->learner, NULL);
   words_add(&arguments->actor, NULL);
   if (arguments->help) return STATUS_OK;
@@ -170,15 +154,10 @@ enum status arguments_parse_form(struct arguments *arguments, const struct argum
     if (strcmp(argv[next], "--") == 0)
       next++;
     else if (strncmp(argv[next], "--", 2) == 0)
-      status = take_flag(arguments, form, tables, argc, argv, &next, error);
+      status = take_flag(arguments, form, argc, argv, &next, error);
     else
       status = take_word(arguments, form, num_words++, argv[next++], error);
     if (status != STATUS_OK) return status;
   }
   return check_complete(form, num_words, error);
-}
-
-enum status arguments_parse(struct arguments *arguments, const struct argument_tables *tables,
-                            int argc, char **argv, struct error *error) {
-  return arguments_parse_form(arguments, &run_form, tables, argc, argv, error);
 }

@@ -5,8 +5,7 @@
  * the learner, one that only the actor's knows to the actors, one that both know to both. " -- " is
  * skipped, wherever it stands. What the launcher sets itself (--num_envs and the like) is refused
  * with a sentence that says what to write instead.
- * Upstream: deploy/launch_plan.c; deploy/task_plan.c, in a form without the counts. Thread: one, at
- * start. */
+ * Upstream: deploy/plan.h. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_ARGUMENTS_H
 #define ACORN_DEPLOY_ARGUMENTS_H
 
@@ -29,7 +28,7 @@ struct arguments {
   int num_actors;
   int envs_per_actor; /* 0: not given */
   bool help;
-  struct words launch, learner, actor;
+  struct words own, learner, actor; /* own: the launcher's */
 };
 
 /* A flag that the launcher sets itself, and what to write instead. */
@@ -37,29 +36,19 @@ struct reserved_flag {
   const char *name, *instead;
 };
 
-/* How the words of a launcher look. */
+/* How the words of a launcher look, and whose flags are taken. */
 struct arguments_form {
   bool counts_actors;                   /* NUM_ACTORS [ENVS_PER_ACTOR] follow ENV AGENT */
   const struct reserved_flag *reserved; /* ends with a NULL name */
-};
-
-/* Whose flags are taken. */
-struct argument_tables {
-  const struct option_table *launch, *learner, *actor;
+  const struct option_table *own, *learner, *actor;
 };
 
 /* Reads argv[1..]. Values of flags are not looked at: the programs' own tables do that.
  * Errors: INVALID: a word too many or too few, not a number, an unknown flag (the sentence names
  * the nearest of all tables), a flag that the launcher sets. */
 MUST_CHECK enum status arguments_parse(struct arguments *arguments,
-                                       const struct argument_tables *tables, int argc, char **argv,
+                                       const struct arguments_form *form, int argc, char **argv,
                                        struct error *error);
-
-/* The same for words of another form. */
-MUST_CHECK enum status arguments_parse_form(struct arguments *arguments,
-                                            const struct arguments_form *form,
-                                            const struct argument_tables *tables, int argc,
-                                            char **argv, struct error *error);
 
 /* Adds a word; too many are a CHECK, as arguments_parse has made sure of the room. */
 void words_add(struct words *words, char *word);

@@ -27,6 +27,7 @@ HOSTS is a list a,b,c or a file with a host on each line, as ssh takes them: [US
   --copy[=FOLDER]        copies the programs and their libraries to FOLDER on the hosts (default
                          acorn-fleet in the home folder); needs nothing installed there
   --rsh=COMMAND          how to reach a host, instead of ssh: COMMAND HOST bash -s
+  --insecure             no token and no TLS; default: both are made and handed out by this script
   --skip_unreachable     start without the hosts that cannot be reached; default: start nothing
   --fleet=FOLDER         what is kept here: logs and the record for status and stop (default
                          runs/fleet-HOST-PORT)
@@ -60,6 +61,7 @@ shift 2
 
 rsh=(ssh -o BatchMode=yes -o ConnectTimeout=10)
 actors_per_host=1 port=8686 learner_host='' dir=$root copy='' skip_unreachable='' fleet=''
+insecure='' own_credentials=''
 env='' agent='' logdir='' resume='' words=()
 
 # Sets a variable of ours from --NAME=VALUE; false if the flag is not ours.
@@ -72,12 +74,13 @@ take_flag() {
     --copy) copy=acorn-fleet ;;
     --rsh=*) read -ra rsh <<<"${1#*=}" ;;
     --skip_unreachable) skip_unreachable=1 ;;
+    --insecure) insecure=1 ;;
     *) return 1 ;;
   esac
 }
 
 take_words() {
-  env='' agent='' words=()
+  env='' agent='' own_credentials='' words=()
   local word
   for word in "$@"; do
     take_flag "$word" && continue
@@ -87,6 +90,7 @@ take_words() {
       --resume | --resume=true) resume=1 words+=("$word") ;;
       --logdir=* | --job_dir=* | --job-dir=*) logdir=${word#*=} ;;
       --actors_per_worker* | --actors_on_learner*) fail "$word: --actors_per_host says how many" ;;
+      --token_file=* | --tls_*=*) own_credentials=1 words+=("$word") ;;
       --log_folder* | --dry_run*) fail "$word cannot be given here" ;;
       --*) words+=("$word") ;;
       *)
@@ -157,12 +161,13 @@ index_of() {
 # remote SECONDS HOST COMMAND...: stdin of ours follows the script if COMMAND is host_copy.
 remote() {
   local seconds=$1 host=$2 state=.fleet/$key/$2 program=$program tf_config port=$port
-  local call=("${@:3}") index
+  local call=("${@:3}") index token='' tls_ca='' tls_cert='' tls_key=''
   index=$(index_of "$host")
+  [ "${call[0]}" != host_start ] || read_credentials "$index"
   tf_config=$(tf_config "$host" "$index")
   [ "$index" -eq 0 ] || port=
   {
-    declare -p host base program state tf_config words port resume
+    declare -p host base program state tf_config words port resume token tls_ca tls_cert tls_key
     cat "$root/deploy/fleet_host.sh"
     printf '%q ' "${call[@]}"
     printf '; exit\n'
@@ -226,6 +231,29 @@ sort_out() {
   done
 }
 
+# ---- credentials: made here, handed out within the script that a host reads from its stdin
+
+# A fleet that goes on keeps its own.
+make_credentials() {
+  [ -z "$insecure$own_credentials" ] || return 0
+  [ -z "$resume" ] || [ ! -f "$fleet/credentials/actor/tls.crt" ] || return 0
+  local code=1
+  "$root/deploy/credentials.sh" "$fleet/credentials" "${hosts[0]##*@}" \
+    ${learner_host:+"$learner_host"} >"$talk/credentials" 2>&1 ||
+    fail "$(tail -n 1 "$talk/credentials"); --insecure starts without a token and TLS"
+}
+
+# read_credentials INDEX: of a host, into variables of the caller.
+read_credentials() {
+  local folder=$fleet/credentials pair=actor
+  [ -d "$folder" ] && [ -z "$insecure$own_credentials" ] || return 0
+  [ "$1" -gt 0 ] || pair=learner
+  token=$(cat "$folder/token")
+  tls_ca=$(cat "$folder/ca.crt")
+  tls_cert=$(cat "$folder/$pair/tls.crt")
+  tls_key=$(cat "$folder/$pair/tls.key")
+}
+
 # ---- the record of a fleet, for status and stop
 
 read_record() {
@@ -237,8 +265,9 @@ read_record() {
 write_record() {
   mkdir -p "$fleet" || fail "cannot make the folder $fleet; name another with --fleet=FOLDER"
   # -g: it is read by a function, too.
-  declare -p rsh port learner_host dir copy base program logdir | sed 's/^declare/declare -g/' \
-    >"$fleet/fleet.conf.new" && mv "$fleet/fleet.conf.new" "$fleet/fleet.conf"
+  declare -p rsh port learner_host dir copy base program logdir insecure |
+    sed 's/^declare/declare -g/' >"$fleet/fleet.conf.new" &&
+    mv "$fleet/fleet.conf.new" "$fleet/fleet.conf"
 }
 
 collect_logs() {
@@ -310,7 +339,7 @@ refuse_own_misspelt() {
   word=$(cat "$talk"/*.err | sed -n 's/.*--\([^ ]*\): there is no such option.*/\1/p' | head -n 1)
   [ -n "$word" ] || return 0
   near=$(nearest "${word//-/_}" actors_per_host port learner_host dir copy rsh skip_unreachable \
-    fleet)
+    fleet insecure)
   [ -z "$near" ] || code=2 fail "--$word: there is no such option; did you mean --$near?"
 }
 
@@ -341,6 +370,7 @@ start() {
   copy_programs
   check_hosts
   write_record
+  make_credentials
 
   local code=1
   each 90 host_start -- "${hosts[0]}"
@@ -399,6 +429,7 @@ stop() {
     sort_out "${reached[@]}"
     [ ${#bad[@]} -eq 0 ] || code=1
   fi
+  [ ${#lost[@]} -gt 0 ] || rm -rf "$fleet/credentials"
   grep -hs '^result ' "$fleet/logs/${hosts[0]}/task.log" | tail -n 1
   echo "fleet: stopped on ${#reached[@]} of ${#hosts[@]} hosts; logs in $fleet/logs"
   [ ${#lost[@]} -eq 0 ] && return $code

@@ -6,9 +6,11 @@
 #   state     folder of this host in this fleet, relative to base: pid, task.log, logs/actor-<i>.log
 #   tf_config, words   the task's environment and arguments
 #   port      where the learner listens, on its own host; else empty
+#   token, tls_ca, tls_cert, tls_key   texts for host_start; empty: there is no such thing
 # Every function says what is wrong on stderr and returns 1; other codes are the launcher's.
 # shellcheck shell=bash disable=SC2154
 export LC_ALL=C.UTF-8
+credentials=$state/credentials
 
 complain() {
   echo "$*" >&2
@@ -95,18 +97,44 @@ host_check() {
   TF_CONFIG=$tf_config "$program/build/task" "${words[@]}" --dry_run >/dev/null
 }
 
-listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+# Each in a file that its owner alone may read. Files that are there are replaced at once, and read
+# again by what runs.
+write_credentials() {
+  [ -n "$token" ] || return 0
+  (
+    umask 077
+    mkdir -p "$credentials" && cd "$credentials" || exit
+    local name
+    for name in token tls_ca tls_cert tls_key; do
+      printf '%s\n' "${!name}" >"$name.new" && mv "$name.new" "$name" || exit
+    done
+  ) || complain "cannot write the folder $base/$credentials"
+}
+
+# Prints the flags for them, a line each.
+credential_words() {
+  [ -f "$credentials/token" ] || return 0
+  local name
+  for name in tls_ca tls_cert tls_key; do echo "--$name=$base/$credentials/$name"; done
+  echo "--token_file=$base/$credentials/token"
+}
+
+# Asked of the kernel: a connection that only looks is a failed TLS handshake in the learner's log.
+listens() {
+  grep -qsE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$port") [0-9A-F]+:0000 0A " /proc/net/tcp{,6}
+}
 is_up() { ! runs || listens; }
 
 host_start() {
-  enter || return
+  enter && write_credentials || return
   if runs; then
     echo "runs already"
     return
   fi
-  local first_line=1
+  local first_line=1 secured=()
+  mapfile -t secured < <(credential_words)
   [ -f "$state/task.log" ] && first_line=$(($(wc -l <"$state/task.log") + 1))
-  TF_CONFIG=$tf_config setsid nohup "$program/build/task" "${words[@]}" \
+  TF_CONFIG=$tf_config setsid nohup "$program/build/task" "${words[@]}" "${secured[@]}" \
     --log_folder="$base/$state/logs" </dev/null >>"$state/task.log" 2>&1 &
   local now
   now=$(process $!)
@@ -139,7 +167,10 @@ host_copy() {
 figures() {
   local log=$1
   if [ -n "$port" ] && runs && [ -x "$program/build/status" ]; then
-    timeout 5 "$program/build/status" "127.0.0.1:$port" </dev/null 2>/dev/null && return
+    local secured=()
+    mapfile -t secured < <(credential_words)
+    timeout 5 "$program/build/status" "127.0.0.1:$port" "${secured[@]}" </dev/null 2>/dev/null &&
+      return
   fi
   grep -E '^result |learner: .* steps .* environments' "$log" 2>/dev/null | tail -n 1
 }
@@ -161,7 +192,7 @@ host_status() {
 # An archive of the host's logs on stdout.
 host_logs() {
   [ -d "$base/$state" ] || return 0
-  cd "$base/$state" && tar -cz --exclude=pid .
+  cd "$base/$state" && tar -cz --exclude=pid --exclude=credentials .
 }
 
 # ---- stop

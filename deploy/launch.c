@@ -1,38 +1,49 @@
-/* A whole run on this machine: what run_local.sh starts. Chooses the run folder and the learner's
- * address, and hands the commands to the supervisor; the words are launch_plan.h's. */
+/* A whole run on this machine: what run_local.sh starts. It is a cluster of one host: chooses the
+ * run folder and the learner's address; the commands are plan.h's. */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "deploy/after_run.h"
-#include "deploy/evaluators.h"
-#include "deploy/launch_plan.h"
+#include "deploy/plan.h"
 #include "deploy/private_folder.h"
-#include "deploy/probe.h"
-#include "deploy/programs.h"
+#include "common/cluster/probe.h"
 #include "deploy/run_folder.h"
 #include "deploy/supervisor.h"
 #include "envs/registry.h"
 
 enum { EXIT_USAGE = 2, EXIT_TARGET_MISSED = 3 };
-#define word(...) words_format(__VA_ARGS__)
+
+static const struct reserved_flag reserved[] = {
+    {"env", "the environment is the first word"},
+    {"agent", "the agent is the second word"},
+    {"num_envs", "it is NUM_ACTORS x ENVS_PER_ACTOR, the third and fourth word"},
+    {"envs", "environments per actor are the fourth word"},
+    {"learner", "the actors connect to this run's learner; set its address with --listen"},
+    {"task", "the launcher numbers the actors itself"},
+    {"exit_with_parent", "it is always on here"},
+    {"check_env", "run build/actor --env=ENV --check_env"},
+    {NULL, NULL},
+};
+static const struct arguments_form form = {
+    .counts_actors = true,
+    .reserved = reserved,
+    .own = &launch_options_table,
+    .learner = &learner_options_table,
+    .actor = &actor_options_table,
+};
 
 struct launch {
-  struct launch_plan plan;
-  char programs[PATH_MAX]; // folder of the learner and actor programs
+  struct plan plan;
   char private_folder[PRIVATE_FOLDER_BYTES];
   bool is_new;   // the run folder has been made here
   bool had_runs; // there was a folder for run folders
   char log_folder[PATH_MAX];
-  char address[PATH_MAX];
-  char *const **actors; // (num_actors + evaluators) commands
 };
 
 /* ---- help */
@@ -54,35 +65,27 @@ static void print_usage(FILE *out) {
 static void print_help(void) {
   print_usage(stdout);
   printf("Environments:\n");
-  for (const struct acorn_env *const *env = registry_all(); *env; env++)
-    printf("  %-12s %s\n", (*env)->name, (*env)->about);
-  printf("  %-12s %s\n", "atari", "the games of the Atari 2600: see docs/gymnasium.md");
-  printf("  %-12s %s\n", "gym:ID", "any Gymnasium environment with discrete actions");
-  printf("  %-12s %s\n", "football", "Google Research Football, where it is installed");
-  printf("  %-12s %s\n", "dmlab", "DeepMind Lab, where it is installed");
-  printf("  %-12s %s\n", "./my_env.so", "one's own: see docs/environments.md");
+  registry_print(stdout);
   printf("\nOptions of the run (those of the learner and of the actors follow):\n\n");
-  options_help(&launch_options_table, stdout);
-  printf("\nOptions of the learner:\n\n");
-  options_help(&learner_options_table, stdout);
-  printf("\nOptions of the actors:\n\n");
-  options_help(&actor_options_table, stdout);
+  plan_print_options(&form);
 }
 
 /* ---- places */
 
 static enum status choose_address(struct launch *launch, struct error *error) {
-  if (!options_given(&learner_options_table, &launch->plan.learner, "listen")) {
-    snprintf(launch->address, sizeof(launch->address), "unix:%s/socket", launch->private_folder);
-    return STATUS_OK;
-  }
-  snprintf(launch->address, sizeof(launch->address), "%s", launch->plan.learner.listen);
-  if (!probe_accepts(launch->address)) return STATUS_OK;
+  struct plan *plan = &launch->plan;
+  bool given = options_given(&learner_options_table, &plan->learner, "listen");
+  if (given)
+    snprintf(plan->part.listen, PATH_MAX, "%s", plan->learner.listen);
+  else
+    snprintf(plan->part.listen, PATH_MAX, "unix:%s/socket", launch->private_folder);
+  memcpy(plan->part.learner, plan->part.listen, PATH_MAX);
+  if (!given || !probe_accepts(plan->part.listen)) return STATUS_OK;
   return status_fail(
       error, STATUS_EXISTS,
       "--listen=%s: something listens there already; stop it, choose another address, "
       "or leave --listen out",
-      launch->address);
+      plan->part.listen);
 }
 
 // A run that is resumed has its folder already. An evaluation keeps nothing: it reads a run folder,
@@ -106,101 +109,27 @@ static enum status choose_folders(struct launch *launch, struct error *error) {
   return status;
 }
 
-/* ---- files: with too few of them actors would wait for a learner that turns them away */
-
-// Enough actors keep the cores busy while others wait; a second stream would only double their
-// messages.
-static bool has_one_stream(const struct launch *launch) {
-  bool enough = launch->plan.arguments.num_actors >= sysconf(_SC_NPROCESSORS_ONLN);
-  return enough && !options_given(&actor_options_table, &launch->plan.actor, "streams");
-}
-
-static enum status check_files(const struct launch *launch, struct error *error) {
-  const struct launch_plan *plan = &launch->plan;
-  int streams = has_one_stream(launch) ? 1 : actor_num_streams(&plan->actor, plan->envs_per_actor);
-  int connections = plan->arguments.num_actors * streams + (int)plan->own.evaluators;
+// With too few files actors would wait for a learner that turns them away.
+static enum status check_files(const struct plan *plan, struct error *error) {
+  int streams =
+      plan_has_one_stream(plan) ? 1 : actor_num_streams(&plan->actor, plan->part.envs_per_actor);
+  int connections = plan->part.num_actors * streams + plan->part.num_evaluators;
   enum status status = files_check("this run's learner", LEARNER_FILES, connections, error);
   if (status == STATUS_OK) status = files_check("an actor", ACTOR_FILES, streams, error);
   if (status == STATUS_OK) status = files_check("the launcher", SUPERVISOR_FILES, 0, error);
   return status;
 }
 
-/* ---- commands */
-
-static char *const *learner_command(struct launch *launch) {
-  struct words *words = &launch->plan.arguments.learner;
-  words->word[0] = word("%s/learner", launch->programs);
-  words_add(words, word("--listen=%s", launch->address));
-  words_add(words,
-            word("--num_envs=%d", launch->plan.arguments.num_actors * launch->plan.envs_per_actor));
-  if (launch->plan.run_folder[0]) words_add(words, word("--logdir=%s", launch->plan.run_folder));
-  words_add(words, "--exit_with_parent");
-  return words->word;
-}
-
-// Environment options may come from a --config file, which only the learner reads.
-static void add_common_actor_words(struct launch *launch) {
-  struct words *words = &launch->plan.arguments.actor;
-  words->word[0] = word("%s/actor", launch->programs);
-  words_add(words, word("--learner=%s", launch->address));
-  words_add(words, word("--env=%s", launch->plan.env_word));
-  if (options_given(&learner_options_table, &launch->plan.learner, "env_args"))
-    words_add(words, word("--env_args=%s", launch->plan.learner.env_args));
-  if (launch->plan.evaluates) words_add(words, "--role=eval");
-  if (has_one_stream(launch)) words_add(words, "--streams=1");
-  words_add(words, "--exit_with_parent");
-}
-
-// The common words and those of one process; NULL ends the list.
-static char *const *actor_command(const struct launch *launch, int task, bool evaluates) {
-  const struct words *common = &launch->plan.arguments.actor;
-  char **command = check_alloc((size_t)common->count + 6, sizeof(*command));
-  int count = common->count;
-  memcpy(command, common->word, (size_t)count * sizeof(*command));
-  command[count++] = word("--task=%d", task);
-  command[count++] = word("--envs=%lld", evaluates ? (long long)launch->plan.own.eval_envs
-                                                   : (long long)launch->plan.envs_per_actor);
-  if (!evaluates) return command;
-  command[count++] = "--name=evaluator";
-  command[count++] = "--role=eval";
-  command[count++] = "--streams=1";
-  return command;
-}
-
-// The evaluators come after the actors.
-static void make_actor_commands(struct launch *launch) {
-  add_common_actor_words(launch);
-  int num_actors = launch->plan.arguments.num_actors, evaluators = (int)launch->plan.own.evaluators;
-  launch->actors = check_alloc((size_t)(num_actors + evaluators), sizeof(*launch->actors));
-  for (int i = 0; i < num_actors; i++) launch->actors[i] = actor_command(launch, i, false);
-  for (int i = 0; i < evaluators; i++)
-    launch->actors[num_actors + i] = actor_command(launch, i, true);
-}
-
 /* ---- */
-
-static int supervise(struct launch *launch) {
-  struct supervisor_config config = {
-      .learner = learner_command(launch),
-      .num_actors = launch->plan.arguments.num_actors + (int)launch->plan.own.evaluators,
-      .num_evaluators = (int)launch->plan.own.evaluators,
-      .address = launch->address,
-      .log_folder = launch->log_folder};
-  make_actor_commands(launch);
-  config.actors = launch->actors;
-  supervisor_defaults(&config);
-  config.max_deaths = (int)launch->plan.own.max_deaths;
-  return supervisor_run(&config);
-}
 
 // A run that ended in order gets its learning curve, where the tree is there that draws it: of the
 // returns that the result line is over.
 static void plot(const struct launch *launch, int code) {
-  bool over_eval = evaluators_give_result((int)launch->plan.own.evaluators, &launch->plan.learner);
-  char *y = over_eval ? "--y=eval/episode_return" : "--y=train/episode_return";
+  char *y = plan_scores_evaluation(&launch->plan) ? "--y=eval/episode_return"
+                                                  : "--y=train/episode_return";
   char script[PATH_MAX + 32],
       *command[] = {script, "--if_possible", y, (char *)launch->plan.run_folder, NULL};
-  snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->programs);
+  snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->plan.programs);
   bool ended_well = code == 0 || code == EXIT_TARGET_MISSED;
   if (!launch->plan.own.plot || launch->plan.evaluates || !ended_well || access(script, X_OK) != 0)
     return;
@@ -219,8 +148,21 @@ static int fail(const struct error *error) {
   return EXIT_USAGE;
 }
 
+static enum status read_plan(struct plan *plan, int argc, char **argv, struct error *error) {
+  enum status status = plan_parse(plan, &form, argc, argv, error);
+  if (status != STATUS_OK || plan->arguments.help) return status;
+  plan->part = (struct plan_part){.has_learner = true,
+                                  .evaluates = plan->evaluates,
+                                  .num_actors = plan->arguments.num_actors,
+                                  .envs_per_actor = plan->arguments.envs_per_actor,
+                                  .evaluator_name = "evaluator"};
+  status = plan_size(plan, plan->part.num_actors, error);
+  return status == STATUS_OK ? check_files(plan, error) : status;
+}
+
 int main(int argc, char **argv) {
   static struct launch launch;
+  struct plan *plan = &launch.plan;
   struct error error = {""};
   process_init();
   log_init("run_local", LOG_INFO);
@@ -232,19 +174,17 @@ int main(int argc, char **argv) {
     options_markdown(&launch_options_table, stdout);
     return 0;
   }
-  if (launch_plan_parse(&launch.plan, argc, argv, &error) != STATUS_OK) return fail(&error);
-  if (launch.plan.arguments.help) {
+  if (read_plan(plan, argc, argv, &error) != STATUS_OK) return fail(&error);
+  if (plan->arguments.help) {
     print_help();
     return 0;
   }
 
-  enum status status = check_files(&launch, &error);
-  if (status == STATUS_OK) status = programs_folder(launch.programs, &error);
-  if (status == STATUS_OK) status = private_folder_create(launch.private_folder, &error);
-  if (status != STATUS_OK) return fail(&error);
-  status = choose_address(&launch, &error);
+  if (private_folder_create(launch.private_folder, &error) != STATUS_OK) return fail(&error);
+  enum status status = choose_address(&launch, &error);
   if (status == STATUS_OK) status = choose_folders(&launch, &error);
-  int code = status == STATUS_OK ? supervise(&launch) : fail(&error);
+  if (status == STATUS_OK) plan_commands(plan);
+  int code = status == STATUS_OK ? plan_run(plan, launch.log_folder, 0) : fail(&error);
 
   private_folder_remove(launch.private_folder);
   plot(&launch, code);

@@ -1,21 +1,28 @@
-/* The launcher's own options; what the learner and the actors know is theirs.
- * Upstream: deploy/launch_plan.c. Thread: one, at start. */
+/* The options that run_local.sh and deploy/run_task.sh have of their own; what the learner and the
+ * actors know is theirs. Upstream: deploy/plan.h. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_OPTIONS_H
 #define ACORN_DEPLOY_OPTIONS_H
 
-#include <stdint.h>
-
 #include "common/base/options.h"
+#include "envs/env_words.h"
 
-struct launch_options {
+struct deploy_options {
   struct options_given given;
   int64_t max_deaths;
-  int64_t evaluators, eval_envs;
+  int64_t evaluators; /* beside the learner; -1: what suits agent and cluster */
+  int64_t eval_envs;  /* 0: as many as an actor has */
+  struct env_flags environment;
+  /* run_local.sh */
   bool plot;
-  char *game, *resize; /* of atari, see deploy/atari_words.h */
-  double sticky_actions;
+  /* deploy/run_task.sh */
+  int64_t actors_per_worker;
+  int64_t actors_on_learner; /* -1: those of a worker if the cluster has no other actors, else 0 */
+  int64_t envs_per_actor;    /* 0: what suits the environment */
+  int64_t port;
+  char *log_folder; /* "": actors write where the task does */
+  bool dry_run;
 };
 
-extern const struct option_table launch_options_table;
+extern const struct option_table launch_options_table, task_options_table;
 
 #endif

@@ -1,6 +1,6 @@
 /* Which folder a run writes to, when the user does not name one:
  * runs/<env>-<agent>-<YYYYmmdd-HHMMSSZ>[-n], in UTC. Older runs have local time, without the Z.
- * Upstream: deploy/launch.c, deploy/launch_plan.c. Thread: one, at start. */
+ * Upstream: deploy/launch.c, deploy/plan.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_RUN_FOLDER_H
 #define ACORN_DEPLOY_RUN_FOLDER_H
 

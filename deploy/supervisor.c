@@ -11,14 +11,14 @@
 #include "common/base/check.h"
 #include "common/base/process.h"
 #include "deploy/child.h"
-#include "deploy/probe.h"
-#include "deploy/say.h"
+#include "common/cluster/probe.h"
 #include "deploy/supervisor_state.h"
 
 enum { PROBE_MS = 20, EXIT_KILLED = 130, SAME_WISH_MS = 1000 };
 
 void supervisor_defaults(struct supervisor_config *config) {
-  config->backoff = backoff_usual;
+  config->first_pause_ms = 1000;
+  config->longest_pause_ms = config->pause_reset_ms = 60 * 1000;
   config->restart_ms = 200;
   config->home_ms = 30 * 1000;
   config->max_deaths = 5;
@@ -27,6 +27,10 @@ void supervisor_defaults(struct supervisor_config *config) {
   config->goodbye_ms = 3000;
   config->actor_stop_ms = 5000;
   config->learner_stop_ms = 120 * 1000;
+}
+
+void supervisor_clear_line(void) {
+  if (isatty(STDERR_FILENO) && write(STDERR_FILENO, "\r\033[K", 4) < 0) return;
 }
 
 /* ---- stopping */

@@ -14,8 +14,6 @@
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
 #define ACORN_DEPLOY_SUPERVISOR_H
 
-#include "deploy/backoff.h"
-
 enum { SUPERVISOR_MAX_DEATHS = 16 };
 
 /* Files that its process keeps open: stdin, stdout and stderr; 7 of libuv's loop; a pipe that
@@ -34,7 +32,9 @@ struct supervisor_config {
   int lost_exit_code;     /* an actor that ends so has looked for its learner long enough and is not
                              started again; 0: there is no such code */
 
-  struct backoff_times backoff; /* pauses before a dead actor that has stepped starts again */
+  /* Pauses before a dead actor that has stepped starts again: each is twice the one before, up to
+   * longest_pause_ms; after so long at work they begin with first_pause_ms again. */
+  int first_pause_ms, longest_pause_ms, pause_reset_ms;
   int restart_ms; /* one that never has starts again after so long; with max_deaths 0, all do */
   int home_ms;    /* so does one that finished, if the learner goes on for so long */
   int max_deaths; /* so many deaths (0: no number of them) ... */
@@ -47,8 +47,9 @@ struct supervisor_config {
                           told that it is writing; also one whose run has ended by itself */
 };
 
-/* The usual times: backoff_usual; restart after 0.2 s, or 30 s where the learner should have ended;
- * five deaths in 60 s, 3 s of goodbye, 5 s to stop, and 120 s for a checkpoint. */
+/* The usual times: pauses of 1, 2, 4 ... 60 s, and of 1 s again after a minute of work; restart
+ * after 0.2 s, or 30 s where the learner should have ended; five deaths in 60 s, 3 s of goodbye,
+ * 5 s to stop, and 120 s for a checkpoint. */
 void supervisor_defaults(struct supervisor_config *config);
 
 /* Runs until all children have ended. SIGTERM stops the run in order, and so do SIGINT and SIGHUP

@@ -9,13 +9,10 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
-#include "deploy/backoff.h"
 #include "deploy/child.h"
-#include "deploy/say.h"
 #include "deploy/supervisor_state.h"
-#include "deploy/tail.h"
 
-enum { TAIL_LINES = 10, EXIT_USAGE = 2 };
+enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024, EXIT_USAGE = 2 };
 enum { OUR_OUTPUT = -1, NO_LOG = -2 };
 
 /* ---- words for people */
@@ -39,22 +36,41 @@ static void log_path(char path[PATH_MAX], const struct actor *actor) {
            number_of(actor));
 }
 
-static void show_last_lines(const struct actor *actor) {
-  char path[PATH_MAX];
-  if (!actor->supervisor->config->log_folder) return; // they have been seen
-  log_path(path, actor);
-  say_clear_line();
-  fprintf(stderr, "---- the last lines of %s\n", path);
-  tail_print(stderr, path, TAIL_LINES);
-  fprintf(stderr, "----\n");
+// Reads the end of the file; -1 with errno if that fails.
+static ssize_t read_end(char *bytes, const char *path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  off_t size = lseek(fd, 0, SEEK_END);
+  ssize_t count = pread(fd, bytes, TAIL_BYTES, size > TAIL_BYTES ? size - TAIL_BYTES : 0);
+  close(fd);
+  return count;
 }
 
-// Why it died, most likely.
-static void show_last_line(const struct actor *actor) {
+void actor_print_tail(FILE *out, const char *path, int lines) {
+  char bytes[TAIL_BYTES];
+  ssize_t count = read_end(bytes, path);
+  if (count < 0) {
+    fprintf(out, "(cannot read %s: %s)\n", path, strerror(errno));
+    return;
+  }
+  // Walks back over `lines` line ends, the one of the last line aside.
+  ssize_t start = count;
+  if (start > 0 && bytes[start - 1] == '\n') start--;
+  for (; start > 0; start--)
+    if (bytes[start - 1] == '\n' && --lines == 0) break;
+  fwrite(bytes + start, 1, (size_t)(count - start), out);
+  if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
+}
+
+// Why it died, most likely. Without log files the lines have been seen.
+static void show_log(const struct actor *actor, int lines) {
   char path[PATH_MAX];
   if (!actor->supervisor->config->log_folder) return;
   log_path(path, actor);
-  tail_print(stderr, path, 1);
+  supervisor_clear_line();
+  if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", path);
+  actor_print_tail(stderr, path, lines);
+  if (lines > 1) fprintf(stderr, "----\n");
 }
 
 /* ---- one actor */
@@ -88,7 +104,7 @@ static void stop_without_actors(struct supervisor *self) {
 
 static void give_up(struct actor *actor) {
   actor->given_up = true;
-  show_last_lines(actor);
+  show_log(actor, TAIL_LINES);
   stop_without_actors(actor->supervisor);
 }
 
@@ -97,12 +113,23 @@ static int64_t worked_ms(const struct actor *actor) {
   return actor->stepped_ms ? (int64_t)(uv_now(actor->supervisor->loop) - actor->stepped_ms) : 0;
 }
 
+int actor_next_pause_ms(struct actor *actor, const struct supervisor_config *config,
+                        int64_t worked_ms) {
+  if (worked_ms >= config->pause_reset_ms) actor->deaths_in_a_row = 0;
+  if (actor->deaths_in_a_row < INT_MAX) actor->deaths_in_a_row++;
+  int64_t pause_ms = config->first_pause_ms;
+  for (int i = 1; i < actor->deaths_in_a_row && pause_ms < config->longest_pause_ms; i++)
+    pause_ms *= 2;
+  return pause_ms < config->longest_pause_ms ? (int)pause_ms : config->longest_pause_ms;
+}
+
+// Shows the log of the 1st, 2nd, 4th, 8th ... death in a row, so that one that dies for days does
+// not flood the terminal.
 static void restart_with_backoff(struct actor *actor, const char *how) {
-  int pause_ms =
-      backoff_next_ms(&actor->backoff, &actor->supervisor->config->backoff, worked_ms(actor));
+  int pause_ms = actor_next_pause_ms(actor, actor->supervisor->config, worked_ms(actor));
   say("%s %d %s; starting it again in %g s", kind_of(actor), number_of(actor), how,
       pause_ms / 1000.0);
-  if (backoff_shows_log(&actor->backoff)) show_last_lines(actor);
+  if ((actor->deaths_in_a_row & (actor->deaths_in_a_row - 1)) == 0) show_log(actor, TAIL_LINES);
   uv_timer_start(&actor->restart, on_restart, (uint64_t)pause_ms, 0);
 }
 
@@ -114,7 +141,7 @@ static void restart_or_give_up(struct actor *actor, const char *how) {
   }
   if (!died_too_often(actor)) {
     say("%s %d %s; starting it again", kind_of(actor), number_of(actor), how);
-    show_last_line(actor);
+    show_log(actor, 1);
     uv_timer_start(&actor->restart, on_restart, (uint64_t)self->config->restart_ms, 0);
     return;
   }

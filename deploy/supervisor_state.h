@@ -6,10 +6,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <uv.h>
 
+#include "common/base/log.h"
 #include "common/base/notify.h"
-#include "deploy/backoff.h"
 #include "deploy/child.h"
 #include "deploy/supervisor.h"
 
@@ -24,7 +25,7 @@ struct actor {
   uv_timer_t restart;
   uint64_t death_ms[SUPERVISOR_MAX_DEATHS]; /* of the last max_deaths deaths, a ring */
   int deaths;
-  struct backoff backoff;
+  int deaths_in_a_row; /* without a life of pause_reset_ms between them */
   uint64_t stepped_ms; /* when it stepped first since its last start; 0: not yet */
   bool has_stepped;    /* ever in this run */
   bool finished;       /* it has sent so since its last start: the learner has ended its run */
@@ -56,7 +57,19 @@ struct supervisor {
   int exit_code;    /* the learner's */
 };
 
+/* A line for people while the learner's live line may stand on the terminal: it takes that row. */
+#define say(...) (supervisor_clear_line(), log_info(__VA_ARGS__))
+#define say_error(...) (supervisor_clear_line(), log_error(__VA_ARGS__))
+void supervisor_clear_line(void);
+
 /* ---- supervisor_actors.c's */
+
+/* Counts a death after `worked_ms` of work. Returns the pause before the next start, in ms. */
+int actor_next_pause_ms(struct actor *actor, const struct supervisor_config *config,
+                        int64_t worked_ms);
+
+/* Prints the last `lines` lines of a log, of its last 16 KiB; or that it cannot be read. */
+void actor_print_tail(FILE *out, const char *path, int lines);
 
 void actors_init(struct supervisor *self);
 /* Lets the loop end; none is alive. */

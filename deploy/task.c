@@ -8,14 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
-#include "deploy/probe.h"
+#include "common/cluster/probe.h"
 #include "deploy/supervisor.h"
-#include "deploy/task_options.h"
 #include "deploy/task_plan.h"
 
 enum { EXIT_USAGE = 2, PS_LOOK_MS = 500, PS_ANSWER_MS = 2000, PS_GONE_MS = 5000 };
@@ -34,11 +32,7 @@ static void print_usage(FILE *out) {
 
 static void print_help(void) {
   print_usage(stdout);
-  options_help(&task_options_table, stdout);
-  printf("\nOptions of the learner (those of the actors follow):\n\n");
-  options_help(&learner_options_table, stdout);
-  printf("\nOptions of the actors:\n\n");
-  options_help(&actor_options_table, stdout);
+  plan_print_options(&task_form);
 }
 
 /* ---- ps: there is nothing to serve, but the platform waits for the task */
@@ -48,22 +42,22 @@ static void on_stop(int signum) {
   _exit(EXIT_SUCCESS);
 }
 
-static bool learner_answers(const struct task_plan *plan) {
-  int connection = probe_connect(plan->cluster.learner, PS_ANSWER_MS);
+static bool learner_answers(const struct task_plan *task) {
+  int connection = probe_connect(task->cluster.learner, PS_ANSWER_MS);
   if (connection >= 0) close(connection);
   return connection >= 0;
 }
 
 // Ends with the learner: once it has been there and has been gone for a while. Looking for it may
 // take a while where its machine is gone; a signal ends that, too.
-static int wait_for_learner(const struct task_plan *plan) {
+static int wait_for_learner(const struct task_plan *task) {
   signal(SIGTERM, on_stop);
   if (!process_ignores(SIGINT)) signal(SIGINT, on_stop);
   log_info("ps tasks have nothing to do here: waiting for the end of the learner at %s",
-           plan->cluster.learner);
+           task->cluster.learner);
   int64_t seen_us = 0;
   while (!seen_us || clock_now_us() - seen_us < PS_GONE_MS * 1000L) {
-    if (learner_answers(plan)) seen_us = clock_now_us();
+    if (learner_answers(task)) seen_us = clock_now_us();
     clock_sleep_us(PS_LOOK_MS * 1000L);
   }
   log_info("the learner is gone");
@@ -72,37 +66,34 @@ static int wait_for_learner(const struct task_plan *plan) {
 
 /* ---- */
 
-static int supervise(const struct task_plan *plan) {
-  struct supervisor_config config = {
-      .learner = plan->learner,
-      .actors = plan->actors,
-      .num_actors = plan->num_actors + plan->num_evaluators,
-      .num_evaluators = plan->num_evaluators,
-      .address = plan->listen,
-      .log_folder = plan->own.log_folder[0] ? plan->own.log_folder : NULL,
-      .lost_exit_code = ACTOR_EXIT_NO_LEARNER,
-  };
-  supervisor_defaults(&config);
-  config.max_deaths = (int)plan->own.max_deaths;
-  return supervisor_run(&config);
-}
-
-static enum status check_free(const struct task_plan *plan, struct error *error) {
-  if (!plan->learner || plan->own.dry_run || !probe_accepts(plan->listen)) return STATUS_OK;
+static enum status check_free(const struct plan *plan, struct error *error) {
+  const char *listen = plan->part.listen;
+  if (!plan->part.has_learner || plan->own.dry_run || !probe_accepts(listen)) return STATUS_OK;
   return status_fail(error, STATUS_EXISTS,
                      "something listens at %s already, where the learner should: stop it, or "
                      "choose another port",
-                     plan->listen);
+                     listen);
 }
 
-static int run(const struct task_plan *plan) {
-  log_info("%s: this task is %s %d; the learner is at %s", plan->source,
-           tf_role_name(plan->cluster.role), plan->cluster.index, plan->cluster.learner);
-  return plan->cluster.role == TF_ROLE_PS ? wait_for_learner(plan) : supervise(plan);
+static int run(const struct task_plan *task) {
+  const char *log_folder = task->plan.own.log_folder;
+  log_info("%s: this task is %s %d; the learner is at %s", task->source,
+           tf_role_name(task->cluster.role), task->cluster.index, task->cluster.learner);
+  if (task->cluster.role == TF_ROLE_PS) return wait_for_learner(task);
+  return plan_run(&task->plan, log_folder[0] ? log_folder : NULL, ACTOR_EXIT_NO_LEARNER);
+}
+
+static int show(const struct task_plan *task) {
+  const struct plan_part *part = &task->plan.part;
+  printf("task source=%s role=%s index=%d learner=%s listen=%s num_envs=%d\n", task->source,
+         tf_role_name(task->cluster.role), task->cluster.index, task->cluster.learner, part->listen,
+         part->num_envs);
+  plan_print_commands(&task->plan, stdout);
+  return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv) {
-  static struct task_plan plan;
+  static struct task_plan task;
   struct error error = {""};
   process_init();
   log_init("run_task", LOG_INFO);
@@ -110,19 +101,15 @@ int main(int argc, char **argv) {
     print_usage(stderr);
     return EXIT_USAGE;
   }
-  enum status status = task_plan_parse(&plan, argc, argv, &error);
-  if (status == STATUS_OK && plan.arguments.help) {
+  enum status status = plan_parse(&task.plan, &task_form, argc, argv, &error);
+  if (status == STATUS_OK && task.plan.arguments.help) {
     print_help();
     return EXIT_SUCCESS;
   }
-  if (status == STATUS_OK) status = task_plan_make(&plan, &error);
+  if (status == STATUS_OK) status = task_plan_make(&task, &error);
   if (status == STATUS_OK) status = files_check("this task", SUPERVISOR_FILES, 0, &error);
-  if (status == STATUS_OK) status = check_free(&plan, &error);
-  if (status != STATUS_OK) {
-    fprintf(stderr, "run_task: %s\n", error.text);
-    return EXIT_USAGE;
-  }
-  if (!plan.own.dry_run) return run(&plan);
-  task_plan_print(&plan, stdout);
-  return EXIT_SUCCESS;
+  if (status == STATUS_OK) status = check_free(&task.plan, &error);
+  if (status == STATUS_OK) return task.plan.own.dry_run ? show(&task) : run(&task);
+  fprintf(stderr, "run_task: %s\n", error.text);
+  return EXIT_USAGE;
 }

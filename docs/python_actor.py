@@ -29,6 +29,7 @@ import time
 def read_options():
     options = argparse.ArgumentParser(description="An Acorn actor that plays CartPole.")
     options.add_argument("--learner", default="127.0.0.1:8686", help="HOST:PORT or unix:PATH")
+    options.add_argument("--token_file", help="file with the secret that the learner asks for")
     options.add_argument("--name", default="python/0", help="unlike that of any other actor")
     options.add_argument("--envs", type=int, default=16, help="environments on this stream")
     options.add_argument("--reconnect_s", type=float, default=600, help="how long to look for it")
@@ -127,11 +128,19 @@ def steps_message(rows):
     return message
 
 
-def play(stub, lease):
+def credentials(path):
+    """The metadata of every call; the file is read each time, as its token may be replaced."""
+    if not path:
+        return ()
+    with open(path, encoding="ascii") as file:
+        return (("authorization", "Bearer " + file.readline().strip()),)
+
+
+def play(stub, lease, metadata):
     """Plays with one lease until its stream ends. Returns when the run is over."""
     players = [Player(seed, lease.episode_seed_stride) for seed in lease.environment_seed]
     outbox = queue.SimpleQueue()  # what is put here goes out
-    stream = stub.Play(iter(outbox.get, None))
+    stream = stub.Play(iter(outbox.get, None), metadata=metadata)
     try:
         # First the run id alone: the stream then holds the lease while the environments reset.
         outbox.put(acorn_pb2.Steps(run_id=lease.run_id))
@@ -145,10 +154,11 @@ def play(stub, lease):
         outbox.put(None)
 
 
-def join_and_play(stub, request):
-    lease = stub.Join(request, timeout=30)
+def join_and_play(stub, request, token_file):
+    metadata = credentials(token_file)
+    lease = stub.Join(request, timeout=30, metadata=metadata)
     if lease.run_id != 0:  # 0: the run is over, nothing is leased
-        play(stub, lease)
+        play(stub, lease, metadata)
 
 
 def should_join_again(code):
@@ -157,13 +167,13 @@ def should_join_again(code):
                     grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
-def run(stub, request, address, patience_s):
+def run(stub, request, address, token_file, patience_s):
     """Joins again and again, until the run is over (0), or it makes no sense (1)."""
     wait_s, lost = 0.1, time.monotonic()
     while True:
         started = time.monotonic()
         try:
-            join_and_play(stub, request)
+            join_and_play(stub, request, token_file)
             print("the run is over", file=sys.stderr)
             return 0
         except grpc.RpcError as error:
@@ -189,7 +199,7 @@ def main(options):
         ("grpc.enable_http_proxy", 0)])
     with channel:
         return run(acorn_pb2_grpc.AcornStub(channel), request, options.learner,
-                   options.reconnect_s)
+                   options.token_file, options.reconnect_s)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,20 @@ const struct acorn_env *const *registry_all(void) {
   return environments;
 }
 
+void registry_print(FILE *out) {
+  static const char *const others[][2] = {
+      {"atari:GAME", "the games of the Atari 2600: see docs/gymnasium.md"},
+      {"gym:ID", "any Gymnasium environment with discrete actions"},
+      {"football", "Google Research Football, where it is installed"},
+      {"dmlab", "DeepMind Lab, where it is installed"},
+      {"./my_env.so", "one's own: see docs/environments.md"},
+  };
+  for (int i = 0; i < NUM_ENVIRONMENTS; i++)
+    fprintf(out, "  %-12s %s\n", environments[i]->name, environments[i]->about);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    fprintf(out, "  %-12s %s\n", others[i][0], others[i][1]);
+}
+
 static enum status find_plugin(const struct acorn_env **out, const char *path,
                                struct error *error) {
   enum status status = plugin_open(out, path, error);

@@ -5,6 +5,7 @@
 #define ACORN_ENVS_REGISTRY_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "common/base/status.h"
 #include "common/rpc/wire.h"
@@ -20,8 +21,11 @@ MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *w
  * a name stays. Owner: the caller, with free(). */
 char *registry_word(const char *word);
 
-/* All of them, NULL-terminated, for help texts. */
+/* Those that are compiled in, NULL-terminated. */
 const struct acorn_env *const *registry_all(void);
+
+/* Prints what --env= takes, a line each, for --help. */
+void registry_print(FILE *out);
 
 /* Reads a JSON object of options ("" or "{}": all defaults) into a configuration.
  * Owner: the caller, with registry_config_deinit. Errors: INVALID: bad JSON, unknown option (with

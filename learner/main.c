@@ -40,9 +40,9 @@ struct app {
   uv_timer_t tick, serve, checkpoint;
   uv_async_t stop, saved;
   uv_work_t write, first_work;
-  struct http_server *metrics_port; /* NULL: none */
-  bool finishing;                   /* only the last checkpoint is written now */
-  bool writing;                     /* a checkpoint is being written by the pool */
+  struct metrics_port *metrics_port; /* NULL: none */
+  bool finishing;                    /* only the last checkpoint is written now */
+  bool writing;                      /* a checkpoint is being written by the pool */
   enum status write_status;
   bool write_failed; /* the last one could not be written */
   struct error write_error;
@@ -187,7 +187,7 @@ static void loop_finish(struct app *app) {
   /* In libuv's place, which would leave the default action for a moment. */
   for (int i = 0; i < app->num_signals; i++) signal(app->signals[i].signum, on_late_signal);
   app->finishing = true;
-  http_server_stop(app->metrics_port);
+  metrics_port_stop(app->metrics_port);
   while (app->writing) uv_run(app->loop, UV_RUN_ONCE);
 }
 

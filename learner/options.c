@@ -3,19 +3,10 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/option_rows.h"
 #include "learner/algorithms.h"
 
 #define AT(member) offsetof(struct learner_options, member)
-#define BOOL(name, member, fallback, group, help) \
-  { name, NULL, OPTION_BOOL, AT(member), fallback, 0, 0, NULL, group, help }
-#define INT(name, member, fallback, min, max, group, help) \
-  { name, NULL, OPTION_INT, AT(member), fallback, min, max, NULL, group, help }
-#define FLOAT(name, member, fallback, min, max, group, help) \
-  { name, NULL, OPTION_FLOAT, AT(member), fallback, min, max, NULL, group, help }
-#define STRING(name, member, fallback, group, help) \
-  { name, NULL, OPTION_STRING, AT(member), fallback, 0, 0, NULL, group, help }
-#define CHOICE(name, member, fallback, choices, group, help) \
-  { name, NULL, OPTION_CHOICE, AT(member), fallback, 0, 0, choices, group, help }
 
 #define RUN "Run"
 #define SERVING "Serving"
@@ -31,11 +22,9 @@
 #define AGENTS (ALGORITHMS(CHOICE_OF) + 1)
 
 static const struct option rows[] = {
-    STRING(
-        "env", env, "cartpole", RUN,
-        "environment: cartpole, catch, tmaze, synthetic, atari, gym:ID, or the path of one's own: "
-        "./my_env.so; "
-        "join: what the first actor that joins says"),
+    STRING("env", env, "cartpole", RUN,
+           "environment: cartpole, catch, tmaze, synthetic, atari:GAME, gym:ID, or the path of "
+           "one's own: ./my_env.so; join: what the first actor that joins says"),
     STRING("env_args", env_args, "{}", RUN,
            "options of the environment, as JSON: {\"length\": 50}"),
     {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, RUN,
@@ -72,6 +61,7 @@ static const struct option rows[] = {
     CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN, "what is logged"),
 
     STRING("listen", listen, "127.0.0.1:8686", SERVING, "HOST:PORT or unix:PATH"),
+    CREDENTIALS_SERVER_ROWS(access, SERVING),
     INT("num_envs", num_envs, "4", 1, 65536, SERVING, "training environments expected in all"),
     INT("num_eval_envs", num_eval_envs, "16", 0, 65536, SERVING,
         "room for evaluation environments"),
@@ -245,7 +235,10 @@ static const struct option rows[] = {
     INT("metrics_port", metrics_port, "0", 0, 65535, RECORDS,
         "serve the metrics to Prometheus at http://ADDRESS:PORT/metrics; 0: not"),
     STRING("metrics_address", metrics_address, "127.0.0.1", RECORDS,
-           "IP address to serve them on; 0.0.0.0: on all, so guard the network"),
+           "IP address to serve them on; 0.0.0.0: on all"),
+    STRING("metrics_token_file", metrics_token_file, "", RECORDS,
+           "file with a secret that their reader must show (Authorization: Bearer); as "
+           "--token_file, but another secret"),
 };
 
 static const struct option_exit exits[] = {

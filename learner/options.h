@@ -1,10 +1,11 @@
 /* The learner's options: one struct, one table (options.c), and the defaults that depend on the
- * environment (presets). Upstream: learner/run_options.h, deploy/launch_plan.h (routes flags by the
+ * environment (presets). Upstream: learner/run_options.h, deploy/plan.h (routes flags by the
  * table). Thread: start only. */
 #ifndef ACORN_LEARNER_OPTIONS_H
 #define ACORN_LEARNER_OPTIONS_H
 
 #include "common/base/options.h"
+#include "common/rpc/credentials.h"
 
 /* Files that a learner keeps open, connections apart: stdin, stdout and stderr; 7 of libuv's loop;
  * 4 of gRPC; the run folder's lock, metrics.jsonl and events; up to 2 sockets that listen for
@@ -25,6 +26,7 @@ struct learner_options {
 
   /* serving */
   char *listen;
+  struct credentials_options access; /* what is asked of actors */
   int64_t num_envs, num_eval_envs, max_envs, queues;
   int64_t target_rows, max_wait_us, late_us;
 
@@ -70,7 +72,7 @@ struct learner_options {
   double checkpoint_secs, metrics_secs;
   int64_t checkpoints_kept, metrics_port;
   bool checkpoint_replay, tensorboard;
-  char *metrics_address;
+  char *metrics_address, *metrics_token_file;
 };
 
 /* Headings of the table whose options are hyperparameters. */

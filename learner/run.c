@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/rpc/address.h"
 #include "learner/algorithms.h"
 #include "learner/report/gauges.h"
 #include "learner/run_checkpoint.h"
@@ -47,7 +48,9 @@ enum status run_create(struct run *run, const struct learner_options *options,
   run->trains = !run->evaluates && run->agent->algorithm;
   count_slots(run);
 
-  enum status status = run_find_environment(run, error);
+  enum status status =
+      credentials_open(&run->credentials, &options->access, CREDENTIALS_SERVER, error);
+  if (status == STATUS_OK) status = run_find_environment(run, error);
   if (status == STATUS_OK) status = open_folder(run, error);
   if (status == STATUS_OK) status = run_check_same(run, error);
   if (status == STATUS_OK) status = run_make_network(run, error);
@@ -75,16 +78,28 @@ static void warn_of_few_files(int environments) {
       environments, connections);
 }
 
+static void warn_of_open_port(const struct learner_options *options) {
+  if (address_is_local(options->listen)) return;
+  if (!options->access.token_file[0])
+    log_warn("--listen=%s without --token_file: whoever reaches the port may join the run",
+             options->listen);
+  else if (!options->access.tls_cert[0])
+    log_warn("--listen=%s without --tls_cert: the token and all observations travel in the clear",
+             options->listen);
+}
+
 enum status run_start(struct run *run, struct error *error) {
   size_t slots = (size_t)(run->num_train_slots + run->num_eval_slots);
   struct serve_config config = {
       .listen = run->options->listen,
+      .credentials = run->credentials,
       .queues = (int)run->options->queues,
       .max_message_bytes = ingress_max_message_bytes(&run->space, (int)slots)};
   enum status status = serve_start(&run->serve, &config, run->ingress, run->leases, run->batcher,
                                    run->inference, error);
   if (status != STATUS_OK) return status;
   warn_of_few_files((int)slots);
+  warn_of_open_port(run->options);
   if (run->trains) trainer_start(run->trainer);
   return STATUS_OK;
 }
@@ -118,6 +133,7 @@ void run_say_goodbye(struct run *run, const volatile sig_atomic_t *hurry) {
 
 void run_destroy(struct run *run) {
   serve_destroy(run->serve);
+  credentials_close(run->credentials);
   inference_destroy(run->inference);
   ingress_destroy(run->ingress);
   batcher_destroy(run->batcher);

@@ -18,8 +18,9 @@
 struct run {
   const struct learner_options *options;
   struct folder folder;
-  bool trains;    /* there is something to learn and a mode that learns */
-  bool evaluates; /* mode=evaluate */
+  struct credentials *credentials; /* of the port */
+  bool trains;                     /* there is something to learn and a mode that learns */
+  bool evaluates;                  /* mode=evaluate */
   int num_train_slots, num_eval_slots;
 
   char env_name[WIRE_NAME_BYTES];        /* the environment's own name: "tmaze" */

@@ -24,7 +24,7 @@ static enum status ask_environment(struct run *run, struct error *error) {
 /* From the first actor that joins: its environment is none that is known here. */
 static enum status ask_actor(struct run *run, struct error *error) {
   struct wire_join_request first;
-  enum status status = greeter_wait(&first, run->options->listen, error);
+  enum status status = greeter_wait(&first, run->options->listen, run->credentials, error);
   if (status != STATUS_OK) return status;
   run->space = first.space;
   snprintf(run->identity, sizeof(run->identity), "%s", first.environment);

@@ -9,11 +9,13 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/cluster/tf_config.h"
+#include "envs/env_words.h"
 #include "envs/registry.h"
 
 /* These say how a program is started, not what is run. */
-static const char *const options_of_start[] = {"listen",           "logdir", "resume",
-                                               "exit_with_parent", "mode",   "over"};
+static const char *const options_of_start[] = {
+    "listen", "token_file", "tls_cert",         "tls_key", "tls_ca", "metrics_token_file",
+    "logdir", "resume",     "exit_with_parent", "mode",    "over"};
 enum { NUM_OPTIONS_OF_START = sizeof(options_of_start) / sizeof(options_of_start[0]) };
 
 static bool is_option_of_start(const char *name) {
@@ -41,6 +43,13 @@ static char *describe_differences(const struct learner_options *earlier,
 
 /* ---- read */
 
+static enum status parse_words(struct learner_options *options, int argc, char **argv,
+                               struct error *error) {
+  const struct option_table *table = &learner_options_table;
+  enum status status = options_parse(table, options, argc, argv, NULL, NULL, error);
+  return status == STATUS_OK ? env_words_expand(table, options, error) : status;
+}
+
 /* A run that is evaluated or continued brings its own options; the command line wins over them.
  * *earlier: its own alone. */
 static enum status take_options_of_run(struct learner_options *options,
@@ -52,15 +61,14 @@ static enum status take_options_of_run(struct learner_options *options,
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
   if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
-  if (status == STATUS_OK) status = options_parse(table, options, argc, argv, NULL, NULL, error);
+  if (status == STATUS_OK) status = parse_words(options, argc, argv, error);
   return status;
 }
 
 /* *has_run: options were taken of a run with a network. */
 static enum status parse(struct learner_options *options, struct learner_options *earlier,
                          bool *has_run, int argc, char **argv, struct error *error) {
-  const struct option_table *table = &learner_options_table;
-  enum status status = options_parse(table, options, argc, argv, NULL, NULL, error);
+  enum status status = parse_words(options, argc, argv, error);
   if (status != STATUS_OK) return status;
   bool evaluates = strcmp(options->mode, "evaluate") == 0;
   bool learns = learner_options_learns(options);

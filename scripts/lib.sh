@@ -94,7 +94,7 @@ build_for_run() {
   "$root/scripts/setup.sh"
   build all
   case "${1:-$(run_option env)}" in
-    gym:* | atari | football | dmlab) "$root/scripts/setup.sh" gym && build gymnasium ;;
+    gym:* | atari | atari:* | football | dmlab) "$root/scripts/setup.sh" gym && build gymnasium ;;
   esac
 }
 

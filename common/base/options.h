@@ -32,7 +32,7 @@ struct option {
   const char *fallback; /* the default, as one would type it */
   double min, max;      /* numbers only; both ends allowed; min == max == 0: any */
   const char *choices;  /* OPTION_CHOICE: "a|b|c" */
-  const char *group;    /* heading in --help */
+  const char *group;    /* heading in --help; NULL: "Options" */
   const char *help;     /* one line, starts with a lower-case letter, no full stop */
 };
 
@@ -90,6 +90,9 @@ bool options_given(const struct option_table *table, const void *config, const c
 /* The name nearest to `name` in one or several tables (edit distance); NULL if none is near. */
 const char *options_nearest(const struct option_table *const *tables, int num_tables,
                             const char *name);
+
+/* The heading that a row stands under: its group, or "Options". */
+const char *option_group(const struct option *option);
 
 /* Prints the help, grouped, for a terminal; or as the section of a Markdown document. */
 void options_help(const struct option_table *table, FILE *out);

@@ -6,7 +6,7 @@
 
 enum { COLUMNS = 80, HELP_COLUMN = 28 };
 
-static const char *group_of(const struct option *option) {
+const char *option_group(const struct option *option) {
   return option->group ? option->group : "Options";
 }
 
@@ -90,7 +90,8 @@ static void print_option(FILE *out, const struct option *option) {
 
 static bool is_first_of_group(const struct option_table *table, int row) {
   for (int i = 0; i < row; i++) {
-    if (strcmp(group_of(&table->options[i]), group_of(&table->options[row])) == 0) return false;
+    if (strcmp(option_group(&table->options[i]), option_group(&table->options[row])) == 0)
+      return false;
   }
   return true;
 }
@@ -112,9 +113,9 @@ void options_help(const struct option_table *table, FILE *out) {
 
   for (int i = 0; i < table->count; i++) {
     if (!is_first_of_group(table, i)) continue;
-    fprintf(out, "%s:\n", group_of(&table->options[i]));
+    fprintf(out, "%s:\n", option_group(&table->options[i]));
     for (int j = i; j < table->count; j++) {
-      if (strcmp(group_of(&table->options[j]), group_of(&table->options[i])) == 0) {
+      if (strcmp(option_group(&table->options[j]), option_group(&table->options[i])) == 0) {
         print_option(out, &table->options[j]);
       }
     }

@@ -35,7 +35,8 @@ static void print_option(FILE *out, const struct option *option) {
 
 static bool starts_group(const struct option_table *table, int row) {
   for (int i = 0; i < row; i++)
-    if (strcmp(table->options[i].group, table->options[row].group) == 0) return false;
+    if (strcmp(option_group(&table->options[i]), option_group(&table->options[row])) == 0)
+      return false;
   return true;
 }
 
@@ -53,10 +54,10 @@ void options_markdown(const struct option_table *table, FILE *out) {
   fprintf(out, "## %s\n\n%s\n", table->program, table->about);
   for (int i = 0; i < table->count; i++) {
     if (!starts_group(table, i)) continue;
-    fprintf(out, "\n### %s\n\n", table->options[i].group);
+    fprintf(out, "\n### %s\n\n", option_group(&table->options[i]));
     fprintf(out, "| option | default | values | meaning |\n|---|---|---|---|\n");
     for (int j = i; j < table->count; j++)
-      if (strcmp(table->options[j].group, table->options[i].group) == 0)
+      if (strcmp(option_group(&table->options[j]), option_group(&table->options[i])) == 0)
         print_option(out, &table->options[j]);
   }
   print_exits(table->exits, out);

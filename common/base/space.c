@@ -18,6 +18,64 @@ int space_action_bytes(const struct space *space) {
   return space->discrete ? (int)sizeof(int32_t) : space->box * (int)sizeof(float);
 }
 
+/* ---- check */
+
+void space_set_name(struct space_tensor *tensor, const char *name) {
+  size_t length = strnlen(name, SPACE_NAME_BYTES);
+  memset(tensor->name, 0, sizeof(tensor->name));
+  memcpy(tensor->name, name, length);
+}
+
+/* What is wrong with tensor i, or NULL. */
+static const char *tensor_fault(const struct space *space, int i) {
+  const struct space_tensor *tensor = &space->tensor[i];
+  if (!tensor->name[0]) return "has no name";
+  if (!memchr(tensor->name, 0, SPACE_NAME_BYTES)) return "has a name of more than 31 characters";
+  for (const char *c = tensor->name; *c; c++)
+    if (*c <= ' ' || *c > '~') return "has a name that is not visible ASCII";
+  for (int j = 0; j < i; j++)
+    if (strcmp(space->tensor[j].name, tensor->name) == 0) return "has the name of an earlier one";
+  if (tensor->dtype < DTYPE_UINT8 || tensor->dtype > DTYPE_FLOAT32)
+    return "has a dtype that is none of uint8 (1), int32 (2), float32 (3)";
+  if (tensor->rank < 0 || tensor->rank > SPACE_MAX_RANK) return "has a rank that is not in 0..4";
+  double bytes = (double)dtype_bytes(tensor->dtype);
+  for (int d = 0; d < tensor->rank; d++) {
+    if (tensor->shape[d] < 1) return "has a shape with a number below 1";
+    bytes *= tensor->shape[d];
+  }
+  return bytes > SPACE_MAX_OBSERVATION_BYTES ? "has more than 64 MiB" : NULL;
+}
+
+static enum status check_actions(const struct space *space, struct error *error) {
+  if ((space->discrete > 0) == (space->box > 0) || space->box > SPACE_MAX_BOX ||
+      space->discrete > SPACE_MAX_DISCRETE)
+    return status_fail(error, STATUS_INVALID,
+                       "discrete %d and box %d actions; exactly one must be above 0, discrete at "
+                       "most %d, box at most %d",
+                       space->discrete, space->box, SPACE_MAX_DISCRETE, SPACE_MAX_BOX);
+  for (int i = 0; i < space->box; i++)
+    if (!(space->low[i] <= space->high[i]))
+      return status_fail(error, STATUS_INVALID,
+                         "action %d of the box is in %g..%g, which is no range", i,
+                         (double)space->low[i], (double)space->high[i]);
+  return STATUS_OK;
+}
+
+enum status space_check(const struct space *space, struct error *error) {
+  size_t bytes = 0;
+  if (space->num_tensors < 1 || space->num_tensors > SPACE_MAX_TENSORS)
+    return status_fail(error, STATUS_INVALID, "%d observation tensors, there may be 1..%d",
+                       space->num_tensors, SPACE_MAX_TENSORS);
+  for (int i = 0; i < space->num_tensors; i++) {
+    const char *fault = tensor_fault(space, i);
+    if (fault) return status_fail(error, STATUS_INVALID, "observation tensor %d %s", i, fault);
+    bytes += space_tensor_bytes(&space->tensor[i]);
+  }
+  if (bytes > SPACE_MAX_OBSERVATION_BYTES)
+    return status_fail(error, STATUS_INVALID, "an observation has more than 64 MiB");
+  return check_actions(space, error);
+}
+
 /* ---- comparison */
 
 /* "float32[4]", "uint8[84,84]"; out has room for 80 bytes. */

@@ -45,6 +45,14 @@ size_t space_tensor_bytes(const struct space_tensor *tensor);
 /* Bytes of one action: an int32, or float32[box]. */
 int space_action_bytes(const struct space *space);
 
+/* Sets a tensor's name. One that is too long is cut and not terminated, so that space_check refuses
+ * it. */
+void space_set_name(struct space_tensor *tensor, const char *name);
+
+/* Whether a space from outside is within the limits above. Reads no tensor and no bound beyond
+ * them. Errors: INVALID: "observation tensor 0 has no name". */
+MUST_CHECK enum status space_check(const struct space *space, struct error *error);
+
 /* STATUS_MISMATCH with a sentence that names the first difference and both sides' values
  * ("observation 'state' is float32[4] here, float32[6] there"). `ours` and `theirs` are the
  * words for the two sides. */

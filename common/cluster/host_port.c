@@ -1,6 +1,5 @@
 #include "common/cluster/host_port.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,4 +60,17 @@ enum status host_port_check(const char *text, struct error *error) {
 void host_port_bind_all(char *text, size_t bytes, const char *address) {
   const char *everywhere = address[0] == '[' ? "[::]" : "0.0.0.0";
   snprintf(text, bytes, "%s%s", everywhere, strrchr(address, ':'));
+}
+
+bool host_port_split(char host[HOST_PORT_HOST_BYTES], const char **port, const char *address) {
+  const char *end = strrchr(address, ':');
+  if (!end) return false;
+  *port = end + 1;
+  bool bracketed = address[0] == '[' && end - address >= 2 && end[-1] == ']';
+  if (bracketed) address++, end--;
+  size_t length = (size_t)(end - address);
+  if (length >= HOST_PORT_HOST_BYTES || (!bracketed && memchr(address, ':', length))) return false;
+  memcpy(host, address, length);
+  host[length] = '\0';
+  return true;
 }

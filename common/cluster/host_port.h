@@ -1,9 +1,10 @@
-/* Addresses of a cluster: "host:port", where host is a name, an IPv4 address or an IPv6 address in
+/* Addresses: "host:port", where host is a name, an IPv4 address or an IPv6 address in
  * brackets.
  * Thread: any. */
 #ifndef ACORN_COMMON_CLUSTER_HOST_PORT_H
 #define ACORN_COMMON_CLUSTER_HOST_PORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/base/status.h"
@@ -12,6 +13,12 @@
  * Errors: INVALID: no port, a port outside 1..65535, no host, a host of more than 253 characters
  * or with a strange one. */
 MUST_CHECK enum status host_port_check(const char *text, struct error *error);
+
+/* Splits at the last colon; the brackets of an IPv6 host are taken off. The host may be empty, and
+ * the port anything. False: there is no colon, the host does not fit, or is an IPv6 one without
+ * brackets. */
+enum { HOST_PORT_HOST_BYTES = 256 };
+bool host_port_split(char host[HOST_PORT_HOST_BYTES], const char **port, const char *address);
 
 /* Writes what a server binds to be reached at `address`, which is valid: its port on all
  * interfaces, "0.0.0.0:port" or "[::]:port". */

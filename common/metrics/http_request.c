@@ -1,6 +1,7 @@
 #include "common/metrics/http_request.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum { METHOD_BYTES = 16 };
 
@@ -41,8 +42,10 @@ static bool read_request_line(struct http_request *request, const char *line, si
   if (!space2) return false;
   size_t target_bytes = (size_t)(space2 - target);
   const char *query = memchr(target, '?', target_bytes);
-  *request = (struct http_request){line, (size_t)(space - line), target,
-                                   query ? (size_t)(query - target) : target_bytes};
+  *request = (struct http_request){.method = line,
+                                   .method_bytes = (size_t)(space - line),
+                                   .path = target,
+                                   .path_bytes = query ? (size_t)(query - target) : target_bytes};
   return is_upper(line, request->method_bytes) && is_visible(target, target_bytes) &&
          target[0] == '/' && is_version(space2 + 1, (size_t)(end - space2 - 1));
 }
@@ -51,6 +54,21 @@ static bool read_request_line(struct http_request *request, const char *line, si
 static bool is_header(const char *line, size_t length) {
   const char *colon = memchr(line, ':', length);
   return colon && is_visible(line, (size_t)(colon - line)) && !memchr(line, '\0', length);
+}
+
+static bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+static void take_authorization(struct http_request *request, const char *line, size_t length) {
+  static const char name[] = "authorization:";
+  const size_t name_bytes = sizeof(name) - 1;
+  if (length < name_bytes || strncasecmp(line, name, name_bytes) != 0) return;
+  const char *value = line + name_bytes, *end = line + length;
+  while (value < end && is_blank(*value)) value++;
+  while (end > value && is_blank(end[-1])) end--;
+  request->authorization = value;
+  request->authorization_bytes = (size_t)(end - value);
 }
 
 // Whether it can still become a request: what speaks another protocol is not waited for.
@@ -73,6 +91,7 @@ enum http_parse http_request_parse(struct http_request *request, const char *byt
       return HTTP_WHOLE;
     }
     if (!is_header(line, length)) return HTTP_BAD;
+    take_authorization(&read, line, length);
   }
   return HTTP_PARTIAL;
 }

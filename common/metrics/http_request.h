@@ -19,6 +19,8 @@ struct http_request {
   size_t method_bytes;
   const char *path; /* "/metrics", without what follows a '?'; not terminated */
   size_t path_bytes;
+  const char *authorization; /* the header of that name; not terminated; NULL: there is none */
+  size_t authorization_bytes;
 };
 
 /* Reads what has come so far. `request` is filled when it is HTTP_WHOLE. */

@@ -68,6 +68,8 @@ static const char *reason_of(int status) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 404:
       return "Not Found";
     case 405:
@@ -103,11 +105,14 @@ static void on_written(uv_write_t *write, int status) {
 // Takes the response's body.
 static void respond(struct connection *connection, const struct http_response *response,
                     bool head_only) {
-  int length = snprintf(connection->head, HEAD_BYTES,
-                        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                        "%sConnection: close\r\n\r\n",
-                        response->status, reason_of(response->status), response->type,
-                        response->bytes, response->status == 405 ? "Allow: GET, HEAD\r\n" : "");
+  int length =
+      snprintf(connection->head, HEAD_BYTES,
+               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+               "%sConnection: close\r\n\r\n",
+               response->status, reason_of(response->status), response->type, response->bytes,
+               response->status == 405   ? "Allow: GET, HEAD\r\n"
+               : response->status == 401 ? "WWW-Authenticate: Bearer\r\n"
+                                         : "");
   CHECK(length < HEAD_BYTES, "the head of a response of type %s", response->type);
   connection->answered = true;
   connection->bytes = 0;

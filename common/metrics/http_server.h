@@ -19,7 +19,7 @@
 enum { HTTP_MAX_CONNECTIONS = 16, HTTP_MAX_REQUEST_BYTES = 8192 };
 
 struct http_response {
-  int status;       /* 200, 404 */
+  int status;       /* 200, 401, 404 */
   const char *type; /* of the body: "text/plain" */
   char *body;       /* Owner: taken over, with free(); NULL: none */
   size_t bytes;

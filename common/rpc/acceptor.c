@@ -22,19 +22,19 @@ enum {
   MAX_CONNECTIONS = 65536,
   ACCEPT_AT_ONCE = 64,
   FULL_PAUSE_US = 50000,
+  TLS_HANDSHAKE = 0x16,
   FULL_LOG_US = 10000000
 };
 
 struct acceptor {
   grpc_server *server;
   grpc_server_credentials *plain;
-  struct intake *intake;
   struct address_sockets sockets;
   int wake;  /* an eventfd: stop */
   int room;  /* descriptors from this number on are closed */
   int files; /* that the process may open */
   pthread_t thread;
-  int64_t next_full_log_us; /* its thread only */
+  int64_t next_full_log_us, next_tls_log_us; /* its thread only */
 };
 
 int acceptor_room(void) {
@@ -42,7 +42,7 @@ int acceptor_room(void) {
   return room < MAX_CONNECTIONS ? room : MAX_CONNECTIONS;
 }
 
-/* Says it once in a while: who floods the learner with connections must not fill its log too. */
+/* At most once in 10 s, so that a flood of connections does not fill the log as well. */
 static void report_full(struct acceptor *acceptor) {
   int64_t now_us = clock_now_us();
   if (now_us < acceptor->next_full_log_us) return;
@@ -53,6 +53,21 @@ static void report_full(struct acceptor *acceptor) {
       acceptor->room, acceptor->files);
 }
 
+/* A client with TLS says so in its first byte, which has come (address.c). */
+static bool begins_tls(int fd) {
+  unsigned char first = 0;
+  return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == TLS_HANDSHAKE;
+}
+
+static void report_tls(struct acceptor *acceptor) {
+  int64_t now_us = clock_now_us();
+  if (now_us < acceptor->next_tls_log_us) return;
+  acceptor->next_tls_log_us = now_us + FULL_LOG_US;
+  log_warn(
+      "a connection was refused: a client with TLS (--tls_ca), and this learner has none: it "
+      "needs --tls_cert and --tls_key");
+}
+
 /* The lowest free number is given to each new descriptor, so the number says how many there are. */
 static void take(struct acceptor *acceptor, int fd) {
   if (fd >= acceptor->room) {
@@ -60,9 +75,9 @@ static void take(struct acceptor *acceptor, int fd) {
     report_full(acceptor);
     return;
   }
+  if (begins_tls(fd)) report_tls(acceptor); /* gRPC refuses it */
   int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket, rightly */
-  intake_open(acceptor->intake, fd);
   grpc_server_add_channel_from_fd(acceptor->server, fd, acceptor->plain);
 }
 
@@ -88,25 +103,18 @@ static void *run(void *argument) {
   int count = acceptor->sockets.count;
   for (int i = 0; i < count; i++)
     watched[i + 1] = (struct pollfd){.fd = acceptor->sockets.fd[i], .events = POLLIN};
-  int64_t check_us = 0;
   while (!watched[0].revents) {
-    if (poll(watched, (nfds_t)count + 1, INTAKE_CHECK_MS) < 0) continue;
-    if (clock_now_us() >= check_us) {
-      intake_check(acceptor->intake);
-      check_us = clock_now_us() + INTAKE_CHECK_MS * 1000;
-    }
+    if (poll(watched, (nfds_t)count + 1, -1) < 0) continue;
     for (int i = 1; i <= count; i++)
       if (watched[i].revents) accept_some(acceptor, watched[i].fd);
   }
   return NULL;
 }
 
-struct acceptor *acceptor_start(grpc_server *server, const struct address_sockets *sockets,
-                                struct intake *intake) {
+struct acceptor *acceptor_start(grpc_server *server, const struct address_sockets *sockets) {
   struct acceptor *acceptor = check_alloc(1, sizeof(*acceptor));
   acceptor->server = server;
   acceptor->sockets = *sockets;
-  acceptor->intake = intake;
   acceptor->room = acceptor_room();
   acceptor->files = files_limit();
   acceptor->plain = grpc_insecure_server_credentials_create();

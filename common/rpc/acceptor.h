@@ -9,14 +9,11 @@
 
 #include "common/rpc/address.h"
 #include "common/rpc/core.h"
-#include "common/rpc/intake.h"
 
 struct acceptor;
 
-/* Starts to take connections for `server`, which has started. Takes the sockets; borrows the
- * intake, which it drives. */
-struct acceptor *acceptor_start(grpc_server *server, const struct address_sockets *sockets,
-                                struct intake *intake);
+/* Starts to take connections for `server`, which has started. Takes the sockets. */
+struct acceptor *acceptor_start(grpc_server *server, const struct address_sockets *sockets);
 
 /* Closes the sockets; connections that were handed over stay. Frees it; NULL is allowed. */
 void acceptor_stop(struct acceptor *acceptor);

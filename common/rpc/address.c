@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/cluster/host_port.h"
+#include "common/cluster/probe.h"
+
 static const char unix_prefix[] = "unix:";
-enum { UNIX_PREFIX_BYTES = sizeof(unix_prefix) - 1, HOST_BYTES = 256 };
+enum { UNIX_PREFIX_BYTES = sizeof(unix_prefix) - 1 };
 
 bool address_is_unix(const char *address) {
   return strncmp(address, unix_prefix, UNIX_PREFIX_BYTES) == 0;
@@ -21,24 +25,13 @@ bool address_is_unix(const char *address) {
 
 /* ---- unix:PATH */
 
-static bool somebody_listens(const struct sockaddr_un *place) {
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  bool listens =
-      connect(fd, (const struct sockaddr *)place, sizeof(*place)) == 0 || errno == EAGAIN;
-  close(fd);
-  return listens;
-}
-
-static enum status prepare_unix(const char *path, struct error *error) {
-  struct sockaddr_un place = {.sun_family = AF_UNIX};
-  size_t length = strlen(path);
-  if (length == 0 || length >= sizeof(place.sun_path))
-    return status_fail(
-        error, STATUS_INVALID,
-        "listen address 'unix:%s': the path has %zu bytes, a socket's may have 1..%zu", path,
-        length, sizeof(place.sun_path) - 1);
-  memcpy(place.sun_path, path, length + 1);
+static enum status prepare_unix(const char *address, struct error *error) {
+  const char *path = address + UNIX_PREFIX_BYTES;
+  size_t length = strlen(path), room = sizeof(((struct sockaddr_un *)0)->sun_path);
+  if (length == 0 || length >= room)
+    return status_fail(error, STATUS_INVALID,
+                       "listen address '%s': the path has %zu bytes, a socket's may have 1..%zu",
+                       address, length, room - 1);
   struct stat info;
   if (lstat(path, &info) != 0)
     return STATUS_OK; /* nothing there; a missing folder shows when binding */
@@ -47,7 +40,7 @@ static enum status prepare_unix(const char *path, struct error *error) {
                        "listen address 'unix:%s': there is a file that is no socket; choose "
                        "another path",
                        path);
-  if (somebody_listens(&place))
+  if (probe_accepts(address))
     return status_fail(error, STATUS_EXISTS,
                        "listen address 'unix:%s': another program listens there; stop it or "
                        "choose another path",
@@ -61,22 +54,16 @@ static enum status prepare_unix(const char *path, struct error *error) {
 
 /* ---- HOST:PORT */
 
-/* Splits at the last colon; an IPv6 host stands in brackets, which are taken off. */
-static bool split(const char *address, char host[HOST_BYTES], const char **port) {
-  const char *colon = strrchr(address, ':');
-  if (!colon || colon == address) return false;
-  size_t length = (size_t)(colon - address);
-  bool bracketed = address[0] == '[' && colon[-1] == ']';
-  if (bracketed) {
-    address++;
-    length -= 2;
-  }
-  if (length == 0 || length >= HOST_BYTES || (!bracketed && memchr(address, ':', length)))
-    return false;
-  memcpy(host, address, length);
-  host[length] = 0;
-  *port = colon + 1;
-  return true;
+static bool split(const char *address, char host[HOST_PORT_HOST_BYTES], const char **port) {
+  return host_port_split(host, port, address) && host[0];
+}
+
+bool address_is_local(const char *address) {
+  char host[HOST_PORT_HOST_BYTES];
+  const char *port;
+  if (address_is_unix(address) || !split(address, host, &port)) return true;
+  return strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0 ||
+         strcmp(host, "::1") == 0;
 }
 
 static bool is_port(const char *text) {
@@ -85,7 +72,7 @@ static bool is_port(const char *text) {
 }
 
 static enum status prepare_tcp(const char *address, struct error *error) {
-  char host[HOST_BYTES];
+  char host[HOST_PORT_HOST_BYTES];
   const char *port;
   if (split(address, host, &port) && is_port(port)) return STATUS_OK;
   return status_fail(
@@ -95,8 +82,7 @@ static enum status prepare_tcp(const char *address, struct error *error) {
 }
 
 static enum status address_prepare(const char *address, struct error *error) {
-  return address_is_unix(address) ? prepare_unix(address + UNIX_PREFIX_BYTES, error)
-                                  : prepare_tcp(address, error);
+  return address_is_unix(address) ? prepare_unix(address, error) : prepare_tcp(address, error);
 }
 
 /* ---- listening */
@@ -109,6 +95,8 @@ static int listen_at(const struct sockaddr *place, socklen_t bytes) {
   if (place->sa_family != AF_UNIX) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (place->sa_family == AF_INET6)
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); /* [::] is IPv4 too */
+  /* A connection is accepted with its first bytes, or after a second. */
+  if (place->sa_family != AF_UNIX) setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &on, sizeof(on));
   if (bind(fd, place, bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
   int reason = errno;
   close(fd);
@@ -162,7 +150,7 @@ static enum status explain(const char *address, int reason, struct error *error)
 
 static enum status listen_tcp(struct address_sockets *sockets, const char *address,
                               struct error *error) {
-  char host[HOST_BYTES];
+  char host[HOST_PORT_HOST_BYTES];
   const char *port = "";
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
                   *found = NULL;

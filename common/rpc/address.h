@@ -18,6 +18,9 @@ struct address_sockets {
 
 bool address_is_unix(const char *address);
 
+/* Whether only this machine can reach it: a Unix socket, or a loopback address. */
+bool address_is_local(const char *address);
+
 /* Listens on "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; a stale socket file is cleared away. The
  * sockets do not block. Errors: INVALID; EXISTS: somebody listens there. */
 MUST_CHECK enum status address_listen(struct address_sockets *sockets, const char *address,

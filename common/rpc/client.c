@@ -7,12 +7,17 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/rpc/address.h"
 #include "common/rpc/client_call.h"
 #include "common/rpc/core.h"
+#include "common/rpc/credentials_grpc.h"
+
+enum { REASON_MS = 500 };
 
 /* ---- channel */
 
-struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes) {
+struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes,
+                                       const struct credentials *credentials) {
   core_init();
   struct core_args args = {.count = 0};
   core_args_common(&args, max_message_bytes);
@@ -23,10 +28,13 @@ struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_b
   core_args_add(&args, GRPC_ARG_ENABLE_RETRIES, 0); /* a retry would have to keep the body */
   core_args_add(&args, GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   grpc_channel_args view = core_args_view(&args);
-  grpc_channel_credentials *plain = grpc_insecure_credentials_create();
+  /* A Unix socket stays plain. */
+  grpc_channel_credentials *security =
+      credentials_client(address_is_unix(address) ? NULL : credentials);
   struct rpc_channel *channel = check_alloc(1, sizeof(*channel));
-  channel->channel = grpc_channel_create(address, plain, &view);
-  grpc_channel_credentials_release(plain);
+  channel->credentials = credentials;
+  channel->channel = grpc_channel_create(address, security, &view);
+  grpc_channel_credentials_release(security);
   return channel;
 }
 
@@ -107,21 +115,26 @@ static void copy_out(grpc_byte_buffer *buffer, uint8_t **out, size_t *bytes) {
   core_message_deinit(&message);
 }
 
-struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const void *request,
-                            size_t request_bytes, uint8_t **reply, size_t *reply_bytes,
-                            int timeout_ms) {
+/* `flags`: whether it waits for a connection. */
+static struct rpc_result ask(struct rpc_channel *channel, const char *path, const void *request,
+                             size_t request_bytes, uint8_t **reply, size_t *reply_bytes,
+                             int timeout_ms, uint32_t flags) {
   grpc_completion_queue *queue = grpc_completion_queue_create_for_next(NULL);
-  grpc_call *call =
-      client_create_call(channel, queue, path, core_deadline_in_us((int64_t)timeout_ms * 1000));
+  gpr_timespec deadline = core_deadline_in_us((int64_t)timeout_ms * 1000);
+  grpc_call *call = client_create_call(channel, queue, path, deadline);
   grpc_byte_buffer *message = core_bytes_copied(NULL, 0, request, request_bytes), *received = NULL;
   grpc_metadata_array initial;
   grpc_metadata_array_init(&initial);
   struct ending ending;
   ending_init(&ending);
 
+  grpc_metadata metadata;
+  size_t num_metadata = credentials_metadata(&metadata, channel->credentials);
   struct batch batch = {0};
   grpc_op ops[6] = {
-      {.op = GRPC_OP_SEND_INITIAL_METADATA, .flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY},
+      {.op = GRPC_OP_SEND_INITIAL_METADATA,
+       .flags = flags,
+       .data.send_initial_metadata = {.count = num_metadata, .metadata = &metadata}},
       {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message},
       {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT},
       {.op = GRPC_OP_RECV_INITIAL_METADATA,
@@ -130,7 +143,13 @@ struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const
       ending_op(&ending),
   };
   core_start_batch(call, ops, 6, &batch);
-  client_wait(queue, &batch, gpr_inf_future(GPR_CLOCK_MONOTONIC)); /* the call has the deadline */
+  /* gRPC's own timers (the call's deadline, its pauses between connection attempts) come late when
+   * the wall clock is set back, so neither is relied on. */
+  grpc_channel_reset_connect_backoff(channel->channel);
+  client_wait(queue, &batch, deadline);
+  if (!batch.done)
+    grpc_call_cancel_with_status(call, GRPC_STATUS_DEADLINE_EXCEEDED, "Deadline Exceeded", NULL);
+  client_wait(queue, &batch, gpr_inf_future(GPR_CLOCK_MONOTONIC));
 
   struct rpc_result result = ending_result(&ending);
   *reply = NULL;
@@ -139,13 +158,33 @@ struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const
     copy_out(received, reply, reply_bytes);
     received = NULL;
   } else if (result.code == RPC_OK) {
-    result = (struct rpc_result){RPC_INTERNAL, "the server said OK without a reply"};
+    result =
+        (struct rpc_result){.code = RPC_INTERNAL, .text = "the server said OK without a reply"};
   }
   if (received) grpc_byte_buffer_destroy(received);
   grpc_byte_buffer_destroy(message);
   grpc_metadata_array_destroy(&initial);
+  credentials_metadata_unref(&metadata, num_metadata);
   ending_deinit(&ending);
   grpc_call_unref(call);
   client_destroy_queue(queue);
+  return result;
+}
+
+struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const void *request,
+                            size_t request_bytes, uint8_t **reply, size_t *reply_bytes,
+                            int timeout_ms) {
+  struct rpc_result result = ask(channel, path, request, request_bytes, reply, reply_bytes,
+                                 timeout_ms, GRPC_INITIAL_METADATA_WAIT_FOR_READY);
+  if (result.code != RPC_DEADLINE_EXCEEDED ||
+      grpc_channel_check_connectivity_state(channel->channel, 0) != GRPC_CHANNEL_TRANSIENT_FAILURE)
+    return result;
+  /* There is no connection. A call that does not wait for one ends with the reason. */
+  result = ask(channel, path, request, request_bytes, reply, reply_bytes, REASON_MS, 0);
+  if (result.code != RPC_UNAVAILABLE) return result;
+  result.code = RPC_DEADLINE_EXCEEDED;
+  const char *why = credentials_explain(channel->credentials, result.text);
+  result.tls_failed = why != NULL;
+  if (why) snprintf(result.text, sizeof(result.text), "%s", why);
   return result;
 }

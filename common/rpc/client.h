@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/server.h" /* enum rpc_code */
 #include "common/rpc/wire.h"
 
@@ -19,12 +20,15 @@ struct rpc_call;
 /* How a call ended, as the peer said it. */
 struct rpc_result {
   enum rpc_code code;
+  bool
+      tls_failed; /* TLS on one side only, or a certificate that was refused; the text says which */
   char text[512];
 };
 
-/* A channel to "host:port" or "unix:/path"; nothing is sent yet. Keepalive 10 s. Calls must be
- * closed before it is destroyed. Thread: may be shared. */
-struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes);
+/* A channel to "host:port" or "unix:/path"; nothing is sent yet. Keepalive 10 s. Borrows the
+ * credentials (NULL: none). Calls must be closed before it is destroyed. Thread: may be shared. */
+struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes,
+                                       const struct credentials *credentials);
 void rpc_channel_destroy(struct rpc_channel *channel);
 
 /* One request, one reply. Waits for the server up to timeout_ms. *reply is malloc'd, the caller

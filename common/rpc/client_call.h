@@ -9,6 +9,7 @@
 
 struct rpc_channel {
   grpc_channel *channel;
+  const struct credentials *credentials; /* borrowed; NULL: none */
 };
 
 /* A batch in flight: its address is the tag. */

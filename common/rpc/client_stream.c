@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/rpc/client_call.h"
+#include "common/rpc/credentials_grpc.h"
 
 enum { BY_REFERENCE_BYTES = 28 << 10, RELEASE_POLL_US = 5000 };
 
@@ -18,6 +19,8 @@ struct rpc_call {
   grpc_completion_queue *queue;
   struct batch exchanged, ended;
   struct ending ending;
+  grpc_metadata metadata; /* (num_metadata), what the call begins with */
+  size_t num_metadata;
   grpc_metadata_array initial;
   grpc_byte_buffer *received;
   bool started; /* the initial metadata has been sent */
@@ -31,6 +34,7 @@ struct rpc_call *rpc_call_open(struct rpc_channel *channel, const char *path) {
   atomic_init(&call->body_in_flight, false);
   ending_init(&call->ending);
   grpc_metadata_array_init(&call->initial);
+  call->num_metadata = credentials_metadata(&call->metadata, channel->credentials);
   call->queue = grpc_completion_queue_create_for_next(NULL);
   call->call = client_create_call(channel, call->queue, path, gpr_inf_future(GPR_CLOCK_MONOTONIC));
   grpc_op op = ending_op(&call->ending);
@@ -63,7 +67,8 @@ static void start_exchange(struct rpc_call *call, grpc_byte_buffer *message) {
   grpc_op ops[4] = {
       {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message},
       {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &call->received},
-      {.op = GRPC_OP_SEND_INITIAL_METADATA},
+      {.op = GRPC_OP_SEND_INITIAL_METADATA,
+       .data.send_initial_metadata = {.count = call->num_metadata, .metadata = &call->metadata}},
       {.op = GRPC_OP_RECV_INITIAL_METADATA,
        .data.recv_initial_metadata.recv_initial_metadata = &call->initial},
   };
@@ -141,6 +146,7 @@ void rpc_call_close(struct rpc_call *call) {
   client_destroy_queue(queue);
   if (call->received) grpc_byte_buffer_destroy(call->received);
   grpc_metadata_array_destroy(&call->initial);
+  credentials_metadata_unref(&call->metadata, call->num_metadata);
   ending_deinit(&call->ending);
   pthread_mutex_destroy(&call->lock);
   free(call);

@@ -2,25 +2,73 @@
 
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/impl/codegen/compression_types.h>
+#include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <limits.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
-#include "common/rpc/steady.h"
+#include "common/base/log.h"
 
-static void drop_log_line(gpr_log_func_args *args) {
-  (void)args;
+static atomic_bool logs_connections;
+enum { LOG_PAUSE_US = 10000000, HUNG_UP_PAUSE_US = 600000000 };
+
+/* gRPC tells of a connection that fails before its first call in its own log alone. */
+static const char *explain(const char *message) {
+  if (strstr(message, "wrong version number") || strstr(message, "http request"))
+    return "a client without TLS: it needs --tls_ca";
+  if (strstr(message, "peer did not return a certificate"))
+    return "a client without a certificate: it needs --tls_cert and --tls_key";
+  if (strstr(message, "certificate verify failed"))
+    return "a client whose certificate has expired, or is not signed by the one in --tls_ca";
+  if (strstr(message, "No match found for server name"))
+    return "a client calls this learner by a name that is not in its certificate";
+  if (strstr(message, "Handshake failed with fatal error")) return "its TLS handshake failed";
+  return NULL;
+}
+
+/* Whether the time of the next line has come; then sets it. */
+static bool is_due(_Atomic int64_t *next, int64_t pause_us) {
+  int64_t now_us = clock_now_us(), next_us = atomic_load(next);
+  return now_us >= next_us && atomic_compare_exchange_strong(next, &next_us, now_us + pause_us);
+}
+
+static void on_log_line(gpr_log_func_args *args) {
+  if (!atomic_load(&logs_connections)) return;
+  if (strstr(args->message, "Failed accept4"))
+    log_error(
+        "no further connections are accepted (%s): raise the limit of open files (ulimit -n) "
+        "and restart with --resume",
+        args->message);
+  const char *why = explain(args->message);
+  static _Atomic int64_t next_us, next_hung_up_us;
+  if (why && is_due(&next_us, LOG_PAUSE_US)) log_warn("a connection was refused: %s", why);
+  /* A probe that connects and hangs up looks the same, and may come often. */
+  if (strstr(args->message, "Handshake read failed") && is_due(&next_hung_up_us, HUNG_UP_PAUSE_US))
+    log_warn(
+        "a connection was refused: a client hung up in the TLS handshake: perhaps its --tls_ca has "
+        "not signed this learner's certificate, or that has expired");
+}
+
+void core_log_connections(void) {
+  if (getenv("GRPC_VERBOSITY")) return;
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG); /* some of it is said there alone */
+  atomic_store(&logs_connections, true);
 }
 
 void core_init(void) {
   files_limit(); /* raised: a connection is a file descriptor */
-  if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(drop_log_line);
+  if (!getenv("GRPC_VERBOSITY")) gpr_set_log_function(on_log_line);
   core_end_deadlock_search();
-  steady_init();
   grpc_init();
 }
 
@@ -105,4 +153,40 @@ void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *t
   grpc_call_error result = grpc_call_start_batch(call, ops, count, tag, NULL);
   if (result != GRPC_CALL_OK)
     check_give_up("gRPC refused an operation: %s", grpc_call_error_to_string(result));
+}
+
+/* ---- the peer of a call */
+
+/* "fd:N": of a connection that acceptor.c took. */
+static bool name_descriptor(char text[RPC_PEER_BYTES], int fd) {
+  struct sockaddr_storage place;
+  socklen_t bytes = sizeof(place);
+  char host[64], port[8];
+  if (getpeername(fd, (struct sockaddr *)&place, &bytes) != 0 || place.ss_family == AF_UNIX ||
+      getnameinfo((struct sockaddr *)&place, bytes, host, sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return false;
+  snprintf(text, RPC_PEER_BYTES, place.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+  return true;
+}
+
+/* "ipv4:10.0.0.7:4711", "ipv6:%5B::1%5D:4711": of a connection that gRPC took. */
+static void name_uri(char text[RPC_PEER_BYTES], const char *uri) {
+  size_t length = 0;
+  for (const char *from = strchr(uri, ':') + 1; *from && length + 1 < RPC_PEER_BYTES; from++) {
+    bool opens = strncasecmp(from, "%5B", 3) == 0, closes = strncasecmp(from, "%5D", 3) == 0;
+    text[length++] = opens ? '[' : closes ? ']' : *from;
+    if (opens || closes) from += 2;
+  }
+  text[length] = '\0';
+}
+
+void core_peer_name(char text[RPC_PEER_BYTES], grpc_call *call) {
+  char *uri = grpc_call_get_peer(call);
+  int fd;
+  if (strncmp(uri, "ipv4:", 5) == 0 || strncmp(uri, "ipv6:", 5) == 0)
+    name_uri(text, uri);
+  else if (sscanf(uri, "fd:%d", &fd) != 1 || !name_descriptor(text, fd))
+    snprintf(text, RPC_PEER_BYTES, "this machine");
+  gpr_free(uri);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/rpc/server.h"
 #include "common/rpc/wire.h"
 
 enum {
@@ -26,6 +27,9 @@ enum {
  * better. */
 void core_init(void);
 void core_deinit(void);
+/* From here on a TLS handshake that fails, and a listener of gRPC's that ends, are logged: nothing
+ * else tells of them. For a server that gRPC listens for. */
+void core_log_connections(void);
 /* deadlock_search.cc, for core_init. */
 void core_end_deadlock_search(void);
 
@@ -62,5 +66,8 @@ void core_message_deinit(struct core_message *message);
 /* Starts a batch; gives up if gRPC refuses it: the call could never be ended. `tag` is what the
  * completion queue will hand out. */
 void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *tag);
+
+/* The address of a call's peer: see rpc_stream_peer. Thread: any, while the call exists. */
+void core_peer_name(char text[RPC_PEER_BYTES], grpc_call *call);
 
 #endif

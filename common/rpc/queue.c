@@ -1,17 +1,9 @@
 #include "common/rpc/queue.h"
 
 #include <grpc/support/time.h>
-#include <stddef.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
-
-static void wake_done(struct op *op, bool ok) {
-  (void)ok;
-  struct queue *queue = (struct queue *)((char *)op - offsetof(struct queue, wake));
-  atomic_store(&queue->wake_posted, false);
-  queue_release(queue);
-}
 
 static grpc_completion_queue *create_cq(bool listens) {
   if (listens) return grpc_completion_queue_create_for_next(NULL);
@@ -21,19 +13,13 @@ static grpc_completion_queue *create_cq(bool listens) {
                                       &attributes, NULL);
 }
 
-void queue_init(struct queue *queue, grpc_channel *lame, bool listens) {
+void queue_init(struct queue *queue, bool listens) {
   queue->cq = create_cq(listens);
-  queue->wake.run = wake_done;
-  atomic_init(&queue->wake_posted, false);
   atomic_init(&queue->holds, 1);
-  grpc_slice path = grpc_slice_from_static_string("/wake");
-  queue->wake_call = grpc_channel_create_call(lame, NULL, GRPC_PROPAGATE_DEFAULTS, queue->cq, path,
-                                              NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 }
 
 void queue_deinit(struct queue *queue) {
   CHECK(atomic_load(&queue->holds) == 0, "a queue that is still in use");
-  grpc_call_unref(queue->wake_call);
   while (grpc_completion_queue_next(queue->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type !=
          GRPC_QUEUE_SHUTDOWN)
     ;
@@ -49,11 +35,6 @@ bool queue_hold(struct queue *queue) {
 
 void queue_release(struct queue *queue) {
   if (atomic_fetch_sub(&queue->holds, 1) == 1) grpc_completion_queue_shutdown(queue->cq);
-}
-
-void queue_wake(struct queue *queue) {
-  if (atomic_exchange(&queue->wake_posted, true)) return;
-  if (queue_hold(queue)) core_start_batch(queue->wake_call, NULL, 0, &queue->wake);
 }
 
 int queue_poll(struct queue *queue, int64_t deadline_us) {

@@ -23,15 +23,12 @@ struct op {
 
 struct queue {
   grpc_completion_queue *cq; /* read-only after init */
-  grpc_call *wake_call; /* read-only after init; never sent: an empty batch on it posts an event */
   atomic_int holds;
-  atomic_bool wake_posted; /* a wake event is on its way */
-  struct op wake;
 };
 
-/* Makes a queue with one hold, the caller's. `lame` is a channel for wake_call. `listens`: new
- * connections are accepted by whoever polls it. */
-void queue_init(struct queue *queue, grpc_channel *lame, bool listens);
+/* Makes a queue with one hold, the caller's. `listens`: new connections are accepted by the thread
+ * that polls it. */
+void queue_init(struct queue *queue, bool listens);
 
 /* Frees it; shuts it down and drains it first if it never ran. Nothing may hold it. Thread: any,
  * after its own ended. */
@@ -40,9 +37,6 @@ void queue_deinit(struct queue *queue);
 /* Takes a hold; false once the last one has been given back. Thread: any. */
 bool queue_hold(struct queue *queue);
 void queue_release(struct queue *queue);
-
-/* Posts an event that does nothing. Thread: any. */
-void queue_wake(struct queue *queue);
 
 /* See rpc_server_poll. */
 int queue_poll(struct queue *queue, int64_t deadline_us);

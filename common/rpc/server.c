@@ -1,18 +1,23 @@
 #include "common/rpc/server.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/rpc/acceptor.h"
 #include "common/rpc/address.h"
 #include "common/rpc/core.h"
-#include "common/rpc/intake.h"
+#include "common/rpc/credentials_grpc.h"
 #include "common/rpc/queue.h"
 #include "common/rpc/stream.h"
 
-enum { IDLE_CONNECTION_MS = 60000, HELD_US = 2000 };
+enum {
+  IDLE_CONNECTION_MS = 60000,
+  HANDSHAKE_MS = 20000,
+  PATIENCE_MS = 30000,
+  STRANGER_US = 10000000
+};
 
 /* An accept that is always armed: one on each queue for any call, and one on the control queue for
  * each method of its own. */
@@ -32,13 +37,14 @@ struct accept {
 struct rpc_server {
   struct rpc_server_config config; /* read-only; .address is not kept */
   grpc_server *server;
-  grpc_channel *lame; /* carries the queues' wake calls */
   struct stream_home
       *listeners;         /* (num_listeners): the control queue is the last, if there is one */
   struct accept *accepts; /* (num_accepts) */
   int num_listeners, num_accepts;
   struct acceptor *acceptor;
-  struct stream_bounds bounds;
+  atomic_int open_calls;
+  atomic_int strangers; /* calls refused for their credentials */
+  _Atomic int64_t next_stranger_us;
   int port;
   struct op stopped; /* gRPC's shutdown is complete */
 };
@@ -73,6 +79,35 @@ static const struct rpc_method *find_method(const struct rpc_server *server, grp
   return NULL;
 }
 
+/* At most once in 10 s: refused clients must not fill the log. */
+static void log_stranger(struct rpc_server *server, grpc_call *call) {
+  int64_t now_us = clock_now_us(), next_us = atomic_load(&server->next_stranger_us);
+  atomic_fetch_add(&server->strangers, 1);
+  if (now_us < next_us ||
+      !atomic_compare_exchange_strong(&server->next_stranger_us, &next_us, now_us + STRANGER_US))
+    return;
+  char peer[RPC_PEER_BYTES];
+  core_peer_name(peer, call);
+  log_warn("%d calls without a valid token were refused with UNAUTHENTICATED, the last one from %s",
+           atomic_load(&server->strangers), peer);
+}
+
+static void open_or_refuse(struct rpc_server *server, grpc_call *call,
+                           const struct rpc_method *method, const char *stranger,
+                           struct stream_home *listener) {
+  int max_calls = server->config.max_calls;
+  if (stranger) {
+    log_stranger(server, call);
+    stream_refuse(call, RPC_UNAUTHENTICATED, stranger, listener);
+  } else if (!method) {
+    stream_refuse(call, RPC_UNIMPLEMENTED, "no such method here", listener);
+  } else if (max_calls && atomic_load(&server->open_calls) >= max_calls) {
+    stream_refuse(call, RPC_UNAVAILABLE, "too many calls are open here", listener);
+  } else {
+    stream_open(call, method, listener);
+  }
+}
+
 static void accepted(struct op *op, bool ok) {
   struct accept *accept = (struct accept *)((char *)op - offsetof(struct accept, accepted));
   struct stream_home *listener = accept->listener;
@@ -84,24 +119,10 @@ static void accepted(struct op *op, bool ok) {
   grpc_call *call = accept->call;
   const struct rpc_method *method =
       accept->method ? accept->method : find_method(accept->server, accept->details.method);
+  const char *stranger = credentials_refuse(accept->server->config.credentials, &accept->metadata);
   disarm(accept);
-  if (accept->method || stream_may_accept(listener, clock_now_us()))
-    arm(accept);
-  else
-    listener->held = accept;
-  stream_open(call, method, listener);
-}
-
-/* Takes calls again once it may. Returns how long to wait at most. */
-static int64_t take_held(struct stream_home *home, int64_t deadline_us) {
-  int64_t now_us = clock_now_us();
-  if (stream_may_accept(home, now_us)) {
-    struct accept *accept = home->held;
-    home->held = NULL;
-    arm(accept);
-    return deadline_us;
-  }
-  return deadline_us < now_us + HELD_US ? deadline_us : now_us + HELD_US;
+  arm(accept);
+  open_or_refuse(accept->server, call, method, stranger, listener);
 }
 
 /* ---- life */
@@ -121,14 +142,14 @@ static int count_control_methods(const struct rpc_server_config *config) {
 
 static void create_queues(struct rpc_server *server) {
   bool control = count_control_methods(&server->config) > 0;
-  server->lame = grpc_lame_client_channel_create("", GRPC_STATUS_UNAVAILABLE, "not a channel");
   server->num_listeners = server->config.num_queues + control;
   server->listeners = check_alloc((size_t)server->num_listeners, sizeof(*server->listeners));
   for (int i = 0; i < server->num_listeners; i++) {
     struct stream_home *listener = &server->listeners[i];
     listener->index = i;
-    listener->bounds = &server->bounds;
-    queue_init(&listener->queue, server->lame, i < server->config.num_queues);
+    listener->open_calls = &server->open_calls;
+    listener->patience_us = (int64_t)server->config.patience_ms * 1000;
+    queue_init(&listener->queue, i < server->config.num_queues);
     grpc_server_register_completion_queue(server->server, listener->queue.cq, NULL);
   }
 }
@@ -163,10 +184,26 @@ static grpc_server *create_server(const struct rpc_server_config *config) {
   core_args_add(&args, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                 CORE_KEEPALIVE_MS / 2);
   core_args_add(&args, GRPC_ARG_MAX_CONNECTION_IDLE_MS, IDLE_CONNECTION_MS);
+  core_args_add(&args, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HANDSHAKE_MS);
+  core_args_add(&args, GRPC_ARG_ALLOW_REUSEPORT, 0); /* two learners on a port must fail */
   if (config->max_connection_calls)
     core_args_add(&args, GRPC_ARG_MAX_CONCURRENT_STREAMS, config->max_connection_calls);
   grpc_channel_args view = core_args_view(&args);
   return grpc_server_create(&view, NULL);
+}
+
+/* gRPC listens: it gives TLS to no connection that was accepted elsewhere. */
+static enum status listen_with_tls(struct rpc_server *server,
+                                   const struct rpc_server_config *config, struct error *error) {
+  grpc_server_credentials *security = credentials_server(config->credentials);
+  server->port = grpc_server_add_http2_port(server->server, config->address, security);
+  grpc_server_credentials_release(security);
+  core_log_connections();
+  if (server->port) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--tls_cert and --tls_key: they are not a certificate and the private key "
+                     "that belongs to it; or the address %s was taken meanwhile",
+                     config->address);
 }
 
 enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_config *config,
@@ -181,20 +218,29 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   struct rpc_server *server = check_alloc(1, sizeof(*server));
   server->config = *config;
   server->config.address = NULL;
+  if (!config->patience_ms) server->config.patience_ms = PATIENCE_MS;
   server->stopped.run = stopped;
-  server->bounds.intake =
-      intake_create(acceptor_room(), config->max_message_bytes, config->max_connection_calls);
-  server->bounds.max_calls = config->max_calls ? config->max_calls : INT_MAX;
   server->server = create_server(config);
+  server->port = sockets.port;
+  bool has_tls = credentials_have_tls(config->credentials) && !address_is_unix(config->address);
+  if (has_tls) {
+    address_close(&sockets);
+    status = listen_with_tls(server, config, error);
+    if (status != STATUS_OK) {
+      grpc_server_destroy(server->server);
+      free(server);
+      core_deinit();
+      return status;
+    }
+  }
   create_queues(server);
   create_accepts(server);
-  server->port = sockets.port;
   grpc_server_start(server->server);
   for (int i = 0; i < server->num_accepts; i++) {
     CHECK(queue_hold(&server->accepts[i].listener->queue), "a new queue has ended");
     arm(&server->accepts[i]);
   }
-  server->acceptor = acceptor_start(server->server, &sockets, server->bounds.intake);
+  if (!has_tls) server->acceptor = acceptor_start(server->server, &sockets);
   *out = server;
   return STATUS_OK;
 }
@@ -211,14 +257,9 @@ int rpc_server_port(const struct rpc_server *server) {
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us) {
   struct stream_home *home = &server->listeners[queue];
   if (home->first) stream_expire(home, clock_now_us());
-  if (home->held) deadline_us = take_held(home, deadline_us);
   int events = queue_poll(&home->queue, deadline_us);
   if (events == 0) home->behind_us = 0;
   return events;
-}
-
-void rpc_server_wake(struct rpc_server *server, int queue) {
-  queue_wake(&server->listeners[queue].queue);
 }
 
 void rpc_server_shutdown(struct rpc_server *server) {
@@ -234,9 +275,7 @@ void rpc_server_cancel_all(struct rpc_server *server) {
 void rpc_server_destroy(struct rpc_server *server) {
   grpc_server_destroy(server->server);
   for (int i = 0; i < server->num_listeners; i++) queue_deinit(&server->listeners[i].queue);
-  grpc_channel_destroy(server->lame);
   free(server->accepts);
-  intake_destroy(server->bounds.intake);
   free(server->listeners);
   free(server);
   core_deinit();

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/wire.h"
 
 /* gRPC status codes, by their numbers. */
@@ -63,9 +64,6 @@ struct rpc_method {
    * server has if it has such a method. Nobody need wait at it: whoever polls it now and then also
    * moves the bytes of all connections while the other queues' threads are busy. */
   bool control;
-  /* The last quarter of max_calls is kept for its calls; and max_calls again for those of a control
-   * method. */
-  bool reserve;
 };
 
 struct rpc_server_config {
@@ -76,19 +74,17 @@ struct rpc_server_config {
   int num_methods;
   size_t max_message_bytes; /* larger messages end their own stream with RESOURCE_EXHAUSTED */
   int max_calls;            /* open at a time, more are refused with UNAVAILABLE; 0: no limit */
-  /* Of one connection, which it is told; with twice as many it is closed. 0: no limit. */
-  int max_connection_calls;
+  int max_connection_calls; /* HTTP/2's limit on concurrent streams; 0: no limit */
+  struct credentials *credentials; /* borrowed; asked of every call. NULL: none */
+  int patience_ms; /* for the peer's first message, and to read its status; 0: 30 s */
 };
 
-/* Binds and starts to listen. A call that sends no message or does not read its status for 30 s,
- * and a connection without a call for a minute, are ended; a connection that goes on sending a
- * message beyond the limit is closed; connections beyond rpc_server_max_connections are turned
- * away. While half of max_calls are open, a call waits for its peer for 1 s only, and a connection
- * with more than 8 such calls is closed when it opens another; where there is no room, the oldest
- * such call of the queue ends for one that comes. A queue takes 500 calls a second once half of
- * max_calls have come at a time, those of control methods apart. Errors: INVALID (address), EXISTS
- * (port or socket in use: two servers on one port must fail; a stale socket file that nobody
- * listens on is removed first). */
+/* Binds and starts to listen. A call that sends no message or does not read its status for
+ * patience_ms, and a connection without a call for a minute, are ended; connections beyond
+ * rpc_server_max_connections are closed at once. A call without the credentials that are asked for
+ * ends with UNAUTHENTICATED; nothing of it is received. Errors: INVALID (address), EXISTS (port or
+ * socket in use: two servers on one port must fail; a stale socket file that nobody listens on is
+ * removed first). */
 MUST_CHECK enum status rpc_server_create(struct rpc_server **out,
                                          const struct rpc_server_config *config,
                                          struct error *error);
@@ -105,9 +101,6 @@ int rpc_server_port(const struct rpc_server *server);
  * handled, or -1 once the queue is shut down and drained.
  * Thread: one thread per queue, always the same. */
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us);
-
-/* Makes a poll of that queue that waits return soon. Thread: any. */
-void rpc_server_wake(struct rpc_server *server, int queue);
 
 /* Refuses new calls and, once all is answered or cancelled, lets every rpc_server_poll return
  * -1. Thread: any, once. */

@@ -1,33 +1,20 @@
 #include "common/rpc/stream.h"
 
-#include <grpc/support/alloc.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/rpc/core.h"
-#include "common/rpc/intake.h"
 
-enum {
-  PATIENCE_US = 30000000,       /* with a peer that says nothing, or does not read its status */
-  SCARCE_PATIENCE_US = 1000000, /* when half of all calls are open */
-  LOOK_US = 250000,
-  /* calls of one connection that may wait for their peer when half of all are open. Who is in
-   * earnest has none for longer than a round trip. */
-  SCARCE_WAITING = 8,
-  MAX_OTHERS =
-      256,       /* open calls of methods for which nothing is kept: their answers may be large */
-  CALL_US = 2000 /* so often a queue takes a call, once its budget is used up */
-};
+enum { LOOK_US = 250000 };
 
 struct rpc_stream {
   /* read-only after open */
   const struct rpc_method *method; /* NULL: refused */
   struct stream_home *home;
-  struct intake_call place; /* its connection */
-  grpc_call *call;          /* valid while events > 0 */
+  grpc_call *call; /* valid while events > 0 */
+  char peer[RPC_PEER_BYTES];
 
   atomic_int events;
   atomic_int refs;
@@ -38,7 +25,6 @@ struct rpc_stream {
   void *user;
   bool spoke;                       /* a message has come */
   bool expired;                     /* and cancelled */
-  bool other;                       /* counted in open_others */
   struct rpc_stream *next, *before; /* in the home's list */
   grpc_byte_buffer *received;       /* written by gRPC until the batch's event */
   int cancelled;                    /* likewise */
@@ -70,25 +56,18 @@ static void list_remove(struct rpc_stream *stream) {
 /* ---- calls that wait for their peer: for its first message, or until it has read its status */
 
 static void wait_begin(struct rpc_stream *stream) {
-  if (!atomic_exchange(&stream->waits_us, clock_now_us()))
-    intake_wait_begin(stream->home->bounds->intake, stream->place);
+  int64_t none = 0;
+  atomic_compare_exchange_strong(&stream->waits_us, &none, clock_now_us());
 }
 
 static void wait_end(struct rpc_stream *stream) {
-  if (atomic_exchange(&stream->waits_us, 0))
-    intake_wait_end(stream->home->bounds->intake, stream->place);
+  atomic_store(&stream->waits_us, 0);
 }
 
-static bool is_scarce(const struct stream_bounds *bounds) {
-  return atomic_load(&bounds->open_calls) >= bounds->max_calls / 2;
-}
-
-static void expire(struct rpc_stream *stream, bool scarce) {
+static void expire(struct rpc_stream *stream) {
   stream->expired = true;
-  const char *why = stream->spoke ? "the answer was not read for 30 s"
-                    : scarce      ? "no message came for 1 s, and many calls are open"
-                                  : "no message came for 30 s";
-  rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED, why);
+  rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED,
+                    stream->spoke ? "the answer was not read in time" : "no message came in time");
 }
 
 void stream_expire(struct stream_home *home, int64_t now_us) {
@@ -97,48 +76,10 @@ void stream_expire(struct stream_home *home, int64_t now_us) {
   home->polled_us = now_us;
   if (now_us < home->look_us || now_us < home->behind_us) return;
   home->look_us = now_us + LOOK_US;
-  bool scarce = is_scarce(home->bounds);
-  int64_t patience_us = scarce ? SCARCE_PATIENCE_US : PATIENCE_US;
   for (struct rpc_stream *stream = home->first; stream; stream = stream->next) {
     int64_t waits_us = atomic_load(&stream->waits_us);
-    if (waits_us && now_us - waits_us > patience_us && !stream->expired) expire(stream, scarce);
+    if (waits_us && now_us - waits_us > home->patience_us && !stream->expired) expire(stream);
   }
-}
-
-/* The call of this home that has waited for the longest, or NULL. */
-static struct rpc_stream *find_oldest(const struct stream_home *home) {
-  struct rpc_stream *found = NULL;
-  int64_t since_us = INT64_MAX;
-  for (struct rpc_stream *stream = home->first; stream; stream = stream->next) {
-    int64_t waits_us = atomic_load(&stream->waits_us);
-    if (!waits_us || waits_us >= since_us || stream->expired) continue;
-    since_us = waits_us;
-    found = stream;
-  }
-  return found;
-}
-
-/* Ends a call that waits for its peer, for one that comes. Who is in earnest says something at once
- * and is not among the oldest. False: none waits. */
-static bool make_room(const struct stream_home *home) {
-  struct rpc_stream *oldest = find_oldest(home);
-  if (!oldest) return false;
-  oldest->expired = true;
-  rpc_stream_cancel(oldest, RPC_UNAVAILABLE, "too many calls are open here");
-  return true;
-}
-
-/* A home without a bound on its calls takes them as they come. */
-bool stream_may_accept(struct stream_home *home, int64_t now_us) {
-  int max_calls = home->bounds->max_calls;
-  if (max_calls == INT_MAX) return true;
-  int64_t most_us = (int64_t)max_calls * CALL_US / 2;
-  home->budget_us += home->filled_us ? now_us - home->filled_us : most_us;
-  home->filled_us = now_us;
-  if (home->budget_us > most_us) home->budget_us = most_us;
-  if (home->budget_us < CALL_US) return false;
-  home->budget_us -= CALL_US;
-  return true;
 }
 
 /* ---- the two counts */
@@ -166,11 +107,8 @@ static void lower_events(struct rpc_stream *stream) {
   const struct rpc_method *method = stream->method;
   if (method && method->on_close) method->on_close(method->context, stream);
   struct stream_home *home = stream->home;
-  wait_end(stream);
   list_remove(stream);
-  intake_call_end(home->bounds->intake, stream->place);
-  if (stream->other) atomic_fetch_sub(&home->bounds->open_others, 1);
-  atomic_fetch_sub(&home->bounds->open_calls, 1);
+  if (method) atomic_fetch_sub(home->open_calls, 1);
   grpc_call_unref(stream->call);
   rpc_stream_unref(stream);
   queue_release(&home->queue);
@@ -240,8 +178,6 @@ void rpc_stream_cancel(struct rpc_stream *stream, enum rpc_code code, const char
 /* The message is handed over with a reference of its own, which its answer gives back. */
 static void deliver(struct rpc_stream *stream) {
   struct core_message message;
-  intake_message(stream->home->bounds->intake, stream->place,
-                 grpc_byte_buffer_length(stream->received));
   core_message_init(&message, stream->received);
   stream->received = NULL;
   stream->spoke = true;
@@ -306,44 +242,13 @@ static void start_close(struct rpc_stream *stream) {
   core_start_batch(stream->call, &op, 1, &stream->closed);
 }
 
-/* gRPC knows a connection that was handed to it as "fd:N". */
-static int descriptor_of(grpc_call *call) {
-  int fd = -1;
-  char *name = grpc_call_get_peer(call);
-  if (sscanf(name, "fd:%d", &fd) != 1) fd = -1;
-  gpr_free(name);
-  return fd;
-}
-
-/* Whether there is no room for it. The last quarter is kept for methods that say so, and as much
- * again for those of them that lead in; when half is in use who holds many for nothing loses them.
- */
-static bool is_full(const struct rpc_stream *stream, const struct rpc_method *method) {
-  struct stream_bounds *bounds = stream->home->bounds;
-  int open_calls = atomic_load(&bounds->open_calls), max_calls = bounds->max_calls;
-  int waiting = is_scarce(bounds) ? SCARCE_WAITING : INT_MAX;
-  if (intake_close_greedy(bounds->intake, stream->place, waiting)) return true;
-  bool full;
-  if (!method || !method->reserve)
-    full =
-        open_calls >= max_calls - max_calls / 4 || atomic_load(&bounds->open_others) >= MAX_OTHERS;
-  else
-    full = open_calls / (method->control ? 2 : 1) >= max_calls;
-  return full && !make_room(stream->home);
-}
-
-static void refuse(struct rpc_stream *stream, bool full) {
-  if (full)
-    send_status(stream, RPC_UNAVAILABLE, "too many calls are open here", NULL);
-  else
-    send_status(stream, RPC_UNIMPLEMENTED, "no such method here", NULL);
-}
-
-static struct rpc_stream *create(grpc_call *call, struct stream_home *home) {
+static struct rpc_stream *create(grpc_call *call, const struct rpc_method *method,
+                                 struct stream_home *home) {
   struct rpc_stream *stream = check_alloc(1, sizeof(*stream));
   stream->home = home;
   stream->call = call;
-  stream->place = intake_call_begin(home->bounds->intake, descriptor_of(call));
+  stream->method = method;
+  core_peer_name(stream->peer, call);
   atomic_init(&stream->events, 2); /* the first batch and the close */
   atomic_init(&stream->refs, 1);   /* the call's */
   atomic_init(&stream->in_hand, false);
@@ -353,29 +258,26 @@ static struct rpc_stream *create(grpc_call *call, struct stream_home *home) {
   stream->finished.run = finished;
   stream->closed.run = closed;
   stream->released.run = released;
+  CHECK(queue_hold(&home->queue), "a call on a queue that has ended");
+  list_add(stream);
   return stream;
 }
 
 void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home) {
-  struct rpc_stream *stream = create(call, home);
-  bool full = is_full(stream, method);
-  stream->other = !method || !method->reserve;
-  if (full) method = NULL;
-  stream->method = method;
-  atomic_fetch_add(&home->bounds->open_calls, 1);
-  if (stream->other) atomic_fetch_add(&home->bounds->open_others, 1);
-  CHECK(queue_hold(&home->queue), "a call on a queue that has ended");
-  list_add(stream);
-
-  if (method && method->on_open) method->on_open(method->context, stream);
+  struct rpc_stream *stream = create(call, method, home);
+  atomic_fetch_add(home->open_calls, 1);
+  if (method->on_open) method->on_open(method->context, stream);
   start_close(stream);
-  if (!method) {
-    refuse(stream, full);
-    return;
-  }
   wait_begin(stream);
   grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}, receive_op(stream)};
   core_start_batch(call, ops, 2, &stream->opened);
+}
+
+void stream_refuse(grpc_call *call, enum rpc_code code, const char *text,
+                   struct stream_home *home) {
+  struct rpc_stream *stream = create(call, NULL, home);
+  start_close(stream);
+  send_status(stream, code, text, NULL);
 }
 
 /* ---- what the application may ask */
@@ -393,5 +295,5 @@ int rpc_stream_queue(const struct rpc_stream *stream) {
 }
 
 void rpc_stream_peer(const struct rpc_stream *stream, char text[RPC_PEER_BYTES]) {
-  intake_peer(stream->place.fd, text);
+  memcpy(text, stream->peer, RPC_PEER_BYTES);
 }

@@ -24,37 +24,25 @@
 #include "common/rpc/queue.h"
 #include "common/rpc/server.h"
 
-/* What all calls of a server share. */
-struct stream_bounds {
-  struct intake *intake;
-  int max_calls; /* open at a time; INT_MAX: any number */
-  atomic_int open_calls;
-  atomic_int open_others; /* of these, those of methods for which nothing is kept */
-};
-
 /* Where calls live: a queue, and what its thread knows of them. */
 struct stream_home {
   struct queue queue;
-  int index; /* of the queue */
-  struct stream_bounds *bounds;
+  int index;              /* of the queue */
+  atomic_int *open_calls; /* of the server; those that are refused do not count */
+  int64_t patience_us;    /* with a peer */
   /* queue thread only */
-  struct rpc_stream *first; /* of the open calls */
+  struct rpc_stream *first; /* of the calls, refused ones included */
   int64_t look_us;          /* when to look for those that have waited too long */
   int64_t polled_us;        /* the last time; */
   int64_t behind_us;        /* until then there may be events from before it; 0: there are none */
-  int64_t budget_us;        /* of time for new calls: one takes CALL_US */
-  int64_t filled_us;        /* the last time it grew */
-  struct accept *held;      /* waits for more */
 };
 
-/* Whether one more call may be taken now; then it has been paid for. Training, which shares the
- * thread with new calls, goes on whatever comes. Thread: the queue's. */
-bool stream_may_accept(struct stream_home *home, int64_t now_us);
-
-/* Takes a call that was just accepted on the home's queue and starts its first batches. It is
- * refused if `method` is NULL (nobody serves that path) or too many are open. Owner: the stream
- * frees itself. Thread: the queue's. */
+/* Takes a call that was just accepted on the home's queue and starts its first batches. Owner: the
+ * stream frees itself. Thread: the queue's. */
 void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home);
+
+/* Ends such a call with a status; nothing of it is received. Thread: the queue's. */
+void stream_refuse(grpc_call *call, enum rpc_code code, const char *text, struct stream_home *home);
 
 /* Ends the calls that have waited for their peer for too long: for a first message, or for the
  * status to be read. Before every poll. Thread: the queue's. */

@@ -161,6 +161,41 @@ void wire_join_reply_deinit(struct wire_join_reply *reply);
 /* The folder: PATH_MAX. */
 enum { WIRE_STATE_BYTES = 16, WIRE_RUN_FOLDER_BYTES = 4096, WIRE_NO_DATA_BYTES = 512 };
 
+/* The reply's members, once: the struct, the message and the JSON of scripts/status.sh come from
+ * these lists. X(member, type here, type on the wire) */
+#define WIRE_STATUS_NUMBERS(X)                 \
+  X(expected_environments, int, uint32_t)      \
+  X(train_environments, int, uint32_t)         \
+  X(eval_environments, int, uint32_t)          \
+  X(late_environments, int, uint32_t)          \
+  X(environment_steps, uint64_t, uint64_t)     \
+  X(total_steps, uint64_t, uint64_t)           \
+  X(trained_steps, uint64_t, uint64_t)         \
+  X(updates, uint64_t, uint64_t)               \
+  X(episodes, uint64_t, uint64_t)              \
+  X(replay_windows, uint64_t, uint64_t)        \
+  X(replay_windows_needed, uint64_t, uint64_t) \
+  X(seconds, double, double)                   \
+  X(steps_per_second, double, double)          \
+  X(trained_steps_per_second, double, double)  \
+  X(updates_per_second, double, double)        \
+  X(return_mean, double, double)               \
+  X(eval_return_mean, double, double)          \
+  X(policy_lag_updates, double, double)        \
+  X(batch_rows, double, double)                \
+  X(batch_wait_us, double, double)             \
+  X(fifo_wait, double, double)                 \
+  X(trainer_wait, double, double)              \
+  X(replay_ratio, double, double)              \
+  X(replay_ratio_asked, double, double)
+/* X(member, room here) */
+#define WIRE_STATUS_TEXTS(X)             \
+  X(environment, WIRE_ENVIRONMENT_BYTES) \
+  X(agent, WIRE_NAME_BYTES)              \
+  X(run_folder, WIRE_RUN_FOLDER_BYTES)   \
+  X(state, WIRE_STATE_BYTES)             \
+  X(no_data, WIRE_NO_DATA_BYTES)
+
 struct wire_player {
   char name[WIRE_MAX_PLAYER_NAME];
   uint32_t first_environment;
@@ -173,18 +208,12 @@ struct wire_player {
 };
 
 struct wire_status {
-  char environment[WIRE_ENVIRONMENT_BYTES];
-  char agent[WIRE_NAME_BYTES];
-  char run_folder[WIRE_RUN_FOLDER_BYTES];
-  char state[WIRE_STATE_BYTES];
-  char no_data[WIRE_NO_DATA_BYTES];
-  uint64_t environment_steps, total_steps, trained_steps, updates, episodes;
-  double seconds, steps_per_second, trained_steps_per_second, updates_per_second;
-  double return_mean, eval_return_mean, policy_lag_updates;
-  double batch_rows, batch_wait_us, fifo_wait, trainer_wait;
-  uint64_t replay_windows, replay_windows_needed;
-  double replay_ratio, replay_ratio_asked;
-  int expected_environments, train_environments, eval_environments, late_environments;
+#define MEMBER(member, bytes) char member[bytes];
+  WIRE_STATUS_TEXTS(MEMBER)
+#undef MEMBER
+#define MEMBER(member, here, wire) here member;
+  WIRE_STATUS_NUMBERS(MEMBER)
+#undef MEMBER
   struct wire_player *players; /* (num_players); borrowed when packed, heap when unpacked */
   int num_players;
 };

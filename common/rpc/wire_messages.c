@@ -53,82 +53,34 @@ static enum status take_number(int *out, uint64_t value, uint64_t min, uint64_t 
   return STATUS_OK;
 }
 
-static enum status take_shape(struct space_tensor *spec, const Acorn__Tensor *tensor,
+static int clamped(uint64_t value) {
+  return value < INT_MAX ? (int)value : INT_MAX;
+}
+
+/* What is beyond the limits stays, as a number, to be refused by space_check. */
+static enum status take_space(struct space *space, const Acorn__JoinRequest *message,
                               struct error *error) {
-  enum status status = take_number(&spec->rank, tensor->n_shape, 0, SPACE_MAX_RANK,
-                                   "the rank of an observation", error);
-  size_t bytes = spec->dtype == DTYPE_UINT8 ? 1 : 4;
-  for (int i = 0; status == STATUS_OK && i < spec->rank; i++) {
-    status = take_number(&spec->shape[i], tensor->shape[i], 1, SPACE_MAX_OBSERVATION_BYTES,
-                         "a dimension of an observation", error);
-    if (status != STATUS_OK) return status;
-    bytes *= (size_t)spec->shape[i]; /* both factors are at most 2^26 */
-    if (bytes > SPACE_MAX_OBSERVATION_BYTES)
-      return status_fail(error, STATUS_INVALID, "observation '%s' has more than %d bytes",
-                         spec->name, SPACE_MAX_OBSERVATION_BYTES);
-  }
-  return status;
-}
-
-static enum status take_tensor(struct space_tensor *spec, const Acorn__Tensor *tensor,
-                               struct error *error) {
-  enum status status =
-      take_name(spec->name, sizeof(spec->name), tensor->name, "the name of an observation", error);
-  int dtype = 0;
-  if (status == STATUS_OK)
-    status = take_number(&dtype, (uint32_t)tensor->dtype, DTYPE_UINT8, DTYPE_FLOAT32,
-                         "the dtype of an observation", error);
-  if (status != STATUS_OK) return status;
-  spec->dtype = (enum dtype)dtype;
-  return take_shape(spec, tensor, error);
-}
-
-static enum status take_tensors(struct space *space, const Acorn__JoinRequest *message,
-                                struct error *error) {
-  enum status status = take_number(&space->num_tensors, message->n_observation, 1,
-                                   SPACE_MAX_TENSORS, "the number of observation tensors", error);
-  size_t bytes = 0;
-  for (int i = 0; status == STATUS_OK && i < space->num_tensors; i++) {
-    status = take_tensor(&space->tensor[i], message->observation[i], error);
-    if (status != STATUS_OK) return status;
-    for (int j = 0; j < i; j++)
-      if (strcmp(space->tensor[i].name, space->tensor[j].name) == 0)
-        return status_fail(error, STATUS_INVALID, "two observations are named '%s'",
-                           space->tensor[i].name);
-    bytes += space_tensor_bytes(&space->tensor[i]);
-    if (bytes > SPACE_MAX_OBSERVATION_BYTES)
-      return status_fail(error, STATUS_INVALID, "an observation has more than %d bytes",
-                         SPACE_MAX_OBSERVATION_BYTES);
-  }
-  return status;
-}
-
-static enum status take_box(struct space *space, const Acorn__ActionSpace *action,
-                            struct error *error) {
+  const Acorn__ActionSpace *action = message->action;
+  if (!action) return status_fail(error, STATUS_INVALID, "the action space is missing");
   if (action->n_low != action->n_high)
     return status_fail(error, STATUS_INVALID, "the box of actions has %zu low and %zu high bounds",
                        action->n_low, action->n_high);
-  enum status status = take_number(&space->box, action->n_low, 1, SPACE_MAX_BOX,
-                                   "the dimensions of the box of actions", error);
-  for (int i = 0; status == STATUS_OK && i < space->box; i++) {
-    if (!(action->low[i] <= action->high[i]))
-      return status_fail(error, STATUS_INVALID, "action %d is in %g..%g, which is empty", i,
-                         (double)action->low[i], (double)action->high[i]);
+  *space = (struct space){.num_tensors = clamped(message->n_observation),
+                          .discrete = clamped(action->discrete),
+                          .box = clamped(action->n_low)};
+  for (int i = 0; i < space->num_tensors && i < SPACE_MAX_TENSORS; i++) {
+    const Acorn__Tensor *from = message->observation[i];
+    struct space_tensor *to = &space->tensor[i];
+    space_set_name(to, from->name);
+    to->dtype = (enum dtype)from->dtype;
+    to->rank = clamped(from->n_shape);
+    for (int d = 0; d < to->rank && d < SPACE_MAX_RANK; d++) to->shape[d] = clamped(from->shape[d]);
+  }
+  for (int i = 0; i < space->box && i < SPACE_MAX_BOX; i++) {
     space->low[i] = action->low[i];
     space->high[i] = action->high[i];
   }
-  return status;
-}
-
-static enum status take_action(struct space *space, const Acorn__ActionSpace *action,
-                               struct error *error) {
-  if (!action) return status_fail(error, STATUS_INVALID, "the action space is missing");
-  if (action->discrete == 0) return take_box(space, action, error);
-  if (action->n_low > 0 || action->n_high > 0)
-    return status_fail(error, STATUS_INVALID,
-                       "the action space is discrete and a box; it must be one of them");
-  return take_number(&space->discrete, action->discrete, 1, SPACE_MAX_DISCRETE,
-                     "the number of discrete actions", error);
+  return space_check(space, error);
 }
 
 static enum status check_size(size_t size, size_t max, const char *message, struct error *error) {
@@ -150,8 +102,7 @@ static enum status take_join_request(struct wire_join_request *out,
   if (status == STATUS_OK)
     status = take_name(out->environment, sizeof(out->environment), message->environment,
                        "JoinRequest.environment", error);
-  if (status == STATUS_OK) status = take_tensors(&out->space, message, error);
-  if (status == STATUS_OK) status = take_action(&out->space, message->action, error);
+  if (status == STATUS_OK) status = take_space(&out->space, message, error);
   if (status == STATUS_OK)
     status = take_number(&out->num_environments, message->num_environments, 1,
                          WIRE_MAX_ENVIRONMENTS, "JoinRequest.num_environments", error);
@@ -249,4 +200,34 @@ uint8_t *wire_pack_join_reply(const struct wire_join_reply *reply, size_t *size)
 void wire_join_reply_deinit(struct wire_join_reply *reply) {
   free(reply->environment_seed);
   reply->environment_seed = NULL;
+}
+
+/* ---- how an observation is laid out, on the wire and in a row */
+
+static size_t align16(size_t bytes) {
+  return (bytes + 15) & ~(size_t)15;
+}
+
+void wire_layout_finish(struct wire_layout *layout) {
+  CHECK(layout->num_tensors >= 1 && layout->num_tensors <= SPACE_MAX_TENSORS, "%d tensors",
+        layout->num_tensors);
+  size_t wire = 0, row = 0;
+  for (int i = 0; i < layout->num_tensors; i++) {
+    struct wire_tensor *tensor = &layout->tensor[i];
+    tensor->wire_offset = wire;
+    tensor->row_offset = row;
+    wire += tensor->bytes;
+    row = align16(row + tensor->bytes);
+  }
+  layout->wire_bytes = wire;
+  layout->row_stride = row;
+}
+
+void wire_layout_of_space(struct wire_layout *layout, const struct space *space,
+                          int num_environments) {
+  *layout =
+      (struct wire_layout){.num_environments = num_environments, .num_tensors = space->num_tensors};
+  for (int i = 0; i < space->num_tensors; i++)
+    layout->tensor[i].bytes = space_tensor_bytes(&space->tensor[i]);
+  wire_layout_finish(layout);
 }

@@ -8,43 +8,16 @@
 #include "common/base/check.h"
 #include "common/rpc/wire.h"
 
-/* Every number of the reply itself: X(member, type here, type on the wire). */
-#define NUMBERS(X)                             \
-  X(environment_steps, uint64_t, uint64_t)     \
-  X(total_steps, uint64_t, uint64_t)           \
-  X(trained_steps, uint64_t, uint64_t)         \
-  X(updates, uint64_t, uint64_t)               \
-  X(episodes, uint64_t, uint64_t)              \
-  X(seconds, double, double)                   \
-  X(steps_per_second, double, double)          \
-  X(trained_steps_per_second, double, double)  \
-  X(updates_per_second, double, double)        \
-  X(return_mean, double, double)               \
-  X(eval_return_mean, double, double)          \
-  X(policy_lag_updates, double, double)        \
-  X(batch_rows, double, double)                \
-  X(batch_wait_us, double, double)             \
-  X(fifo_wait, double, double)                 \
-  X(trainer_wait, double, double)              \
-  X(replay_windows, uint64_t, uint64_t)        \
-  X(replay_windows_needed, uint64_t, uint64_t) \
-  X(replay_ratio, double, double)              \
-  X(replay_ratio_asked, double, double)        \
-  X(expected_environments, int, uint32_t)      \
-  X(train_environments, int, uint32_t)         \
-  X(eval_environments, int, uint32_t)          \
-  X(late_environments, int, uint32_t)
-
-/* And of a player. */
+/* Every number of a player: X(member, type here, type on the wire). */
 #define PLAYER_NUMBERS(X)                  \
   X(first_environment, uint32_t, uint32_t) \
   X(num_environments, int, uint32_t)       \
+  X(late_environments, int, uint32_t)      \
   X(role, enum wire_role, Acorn__Role)     \
   X(steps, uint64_t, uint64_t)             \
   X(steps_per_second, double, double)      \
   X(step_us, double, double)               \
   X(wait_us, double, double)               \
-  X(late_environments, int, uint32_t)      \
   X(silent_seconds, double, double)
 
 /* ---- out; protobuf-c wants pointers that are not const, but only reads through them */
@@ -60,13 +33,11 @@ static void fill_player(Acorn__Player *message, const struct wire_player *player
 
 static void fill_status(Acorn__StatusReply *message, const struct wire_status *status) {
   acorn__status_reply__init(message);
-  message->environment = (char *)status->environment;
-  message->agent = (char *)status->agent;
-  message->run_folder = (char *)status->run_folder;
-  message->state = (char *)status->state;
-  message->no_data = (char *)status->no_data;
+#define POINT(member, bytes) message->member = (char *)status->member;
+  WIRE_STATUS_TEXTS(POINT)
+#undef POINT
 #define FILL(member, here, wire) message->member = (wire)status->member;
-  NUMBERS(FILL)
+  WIRE_STATUS_NUMBERS(FILL)
 #undef FILL
 }
 
@@ -132,13 +103,11 @@ static void take_player(struct wire_player *player, const Acorn__Player *message
 }
 
 static void take_status(struct wire_status *status, const Acorn__StatusReply *message) {
-  take_text(status->environment, sizeof(status->environment), message->environment);
-  take_text(status->agent, sizeof(status->agent), message->agent);
-  take_text(status->run_folder, sizeof(status->run_folder), message->run_folder);
-  take_text(status->state, sizeof(status->state), message->state);
-  take_text(status->no_data, sizeof(status->no_data), message->no_data);
+#define TAKE_TEXT(member, bytes) take_text(status->member, bytes, message->member);
+  WIRE_STATUS_TEXTS(TAKE_TEXT)
+#undef TAKE_TEXT
 #define TAKE(member, here, wire) status->member = (here)message->member;
-  NUMBERS(TAKE)
+  WIRE_STATUS_NUMBERS(TAKE)
 #undef TAKE
   status->num_players = (int)message->n_player;
   status->players = check_alloc(message->n_player + 1, sizeof(*status->players));

@@ -3,13 +3,19 @@
 #ifndef ACORN_LEARNER_REPORT_METRICS_PORT_H
 #define ACORN_LEARNER_REPORT_METRICS_PORT_H
 
-#include "common/metrics/http_server.h"
+#include <uv.h>
+
 #include "learner/report/report.h"
 
-/* Listens if a port is asked for; otherwise *out is NULL. The report is read when somebody asks.
+struct metrics_port;
+
+/* Listens if a port is asked for; otherwise *out is NULL. The report is read at every request.
  * Errors: EXISTS, INVALID, IO: what the user can mend. */
-MUST_CHECK enum status metrics_port_start(struct http_server **out, uv_loop_t *loop,
+MUST_CHECK enum status metrics_port_start(struct metrics_port **out, uv_loop_t *loop,
                                           const struct learner_options *options,
                                           struct report *report, struct error *error);
+
+/* As http_server_stop; NULL is allowed. */
+void metrics_port_stop(struct metrics_port *port);
 
 #endif

@@ -124,16 +124,17 @@ static bool has_open_port(const char *address) {
 }
 
 enum status greeter_wait(struct wire_join_request *first, const char *address,
-                         struct error *error) {
+                         struct credentials *credentials, struct error *error) {
   if (has_open_port(address))
     return status_fail(error, STATUS_INVALID,
                        "--listen=%s: name a port with --env=join, so that actors can be told it",
                        address);
   struct greeter greeter = {.first = first};
   const struct rpc_method methods[] = {
-      {"/acorn.Acorn/Join", &greeter, NULL, join_message, NULL, false, true},
-      {"/grpc.health.v1.Health/Check", &greeter, NULL, health_message, NULL, false, false}};
+      {"/acorn.Acorn/Join", &greeter, NULL, join_message, NULL, false},
+      {"/grpc.health.v1.Health/Check", &greeter, NULL, health_message, NULL, false}};
   struct rpc_server_config config = {.address = address,
+                                     .credentials = credentials,
                                      .num_queues = 1,
                                      .methods = methods,
                                      .num_methods = 2,

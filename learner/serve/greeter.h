@@ -7,6 +7,7 @@
 #define ACORN_LEARNER_SERVE_GREETER_H
 
 #include "common/base/status.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/wire.h"
 
 /* Listens at `address` until a Join has come that is one, then leaves the address free again.
@@ -14,6 +15,6 @@
  * ignored: DONE, once that has been logged.
  * Errors: as rpc_server_create; INVALID: port 0, which actors could not be told. */
 MUST_CHECK enum status greeter_wait(struct wire_join_request *first, const char *address,
-                                    struct error *error);
+                                    struct credentials *credentials, struct error *error);
 
 #endif

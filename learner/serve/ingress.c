@@ -318,13 +318,13 @@ struct ingress *ingress_create(const struct ingress_config *config, struct lease
     self->episodes[i] = check_alloc((size_t)self->max_episodes, sizeof(struct wire_episode));
   refusals_init(&self->refusals);
   self->method[0] =
-      (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close, false, true};
+      (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close, false};
   self->method[1] =
-      (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close, true, true};
+      (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close, true};
   self->method[2] =
-      (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL, true, false};
-  self->method[3] = (struct rpc_method){
-      "/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true, false};
+      (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL, true};
+  self->method[3] =
+      (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true};
   return self;
 }
 

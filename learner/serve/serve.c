@@ -119,6 +119,7 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
   serve->num_queues = config->queues ? config->queues : 1;
   int slots = leases_num_slots(leases);
   struct rpc_server_config server = {.address = config->listen,
+                                     .credentials = config->credentials,
                                      .num_queues = serve->num_queues,
                                      .max_message_bytes = config->max_message_bytes,
                                      .max_calls = 4 * slots + SPARE_CALLS,

@@ -12,6 +12,7 @@
 
 struct serve_config {
   const char *listen;
+  struct credentials *credentials; /* asked of every call; NULL: none */
   int queues; /* 0: one, with inference inline; n: n queue threads and one inference thread */
   size_t max_message_bytes;
 };

@@ -197,7 +197,7 @@ _Noreturn static void run_client(int port_pipe, size_t bytes) {
   if (read(port_pipe, &port, sizeof(port)) != sizeof(port)) _exit(1);
   char address[32];
   snprintf(address, sizeof(address), "127.0.0.1:%d", port);
-  struct rpc_channel *channel = rpc_channel_create(address, 1 << 16);
+  struct rpc_channel *channel = rpc_channel_create(address, 1 << 16, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/bench/Play");
   bool ended = false;
   while (!ended) {
@@ -232,7 +232,11 @@ static struct measured measure(const struct setup *setup) {
   struct meter meter = {.seconds = setup->seconds,
                         .warm_up = (uint64_t)setup->procs * WARM_UP_ROUNDS};
   struct rpc_method method = {.path = "/bench/Play", .context = &meter, .on_message = ours_message};
-  struct rpc_server_config config = {"127.0.0.1:0", 1, &method, 1, 1 << 16, 0, 0};
+  struct rpc_server_config config = {.address = "127.0.0.1:0",
+                                     .num_queues = 1,
+                                     .methods = &method,
+                                     .num_methods = 1,
+                                     .max_message_bytes = 1 << 16};
   struct bare_server bare = {0};
   struct rpc_server *server = NULL;
   struct error error;

@@ -126,7 +126,7 @@ static void start(struct app *app) {
     struct light *light = &app->light[i];
     bool first = i % app->shared == 0;
     *light = (struct light){.index = i, .app = app};
-    light->channel = first ? rpc_channel_create(app->address, 1 << 16) : (light - 1)->channel;
+    light->channel = first ? rpc_channel_create(app->address, 1 << 16, NULL) : (light - 1)->channel;
     int failed = pthread_create(&light->thread, &attributes, run, light);
     CHECK(!failed, "no thread %d: error %d", i, failed);
   }

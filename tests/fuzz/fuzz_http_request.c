@@ -28,6 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (now == HTTP_WHOLE) {
       check_within(part, count, request.method, request.method_bytes);
       check_within(part, count, request.path, request.path_bytes);
+      if (request.authorization)
+        check_within(part, count, request.authorization, request.authorization_bytes);
       CHECK(request.path[0] == '/', "a path");
       http_request_is(&request, "/metrics");
       http_request_is_method(&request, "GET");

@@ -1,4 +1,5 @@
 """HTTP/2 and gRPC by hand, with nothing but a socket: so that a test may also send what no library would."""
+import os
 import socket
 import struct
 import time
@@ -10,6 +11,18 @@ END_STREAM, END_HEADERS, ACK = 1, 4, 1
 # RFC 7541, appendix A: the names that a server of ours answers with; the others stand empty.
 STATIC = {8: (":status", "200"), 9: (":status", "204"), 12: (":status", "400"), 13: (":status", "404"),
           14: (":status", "500"), 16: ("accept-encoding", "gzip, deflate"), 31: ("content-type", "")}
+
+
+def credentials():
+    """The header with the token of the file $ACORN_TEST_TOKEN_FILE; without it there is none."""
+    path = os.environ.get("ACORN_TEST_TOKEN_FILE")
+    if not path:
+        return []
+    with open(path) as file:
+        return [("authorization", "Bearer " + file.readline().strip())]
+
+
+CREDENTIALS = credentials()
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -168,7 +181,7 @@ class Call:
         self.data, self.code, self.text, self.reset = b"", None, "", None
         block = b"".join(literal(n, v) for n, v in [
             (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "test"),
-            ("te", "trailers"), ("content-type", "application/grpc"), *more])
+            ("te", "trailers"), ("content-type", "application/grpc"), *CREDENTIALS, *more])
         connection.socket.sendall(frame(HEADERS, END_HEADERS, self.id, block))
 
     def take_headers(self, headers, flags):

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The wall clock is set back an hour and on by a day while a run goes on: nothing may notice. A
-# preload library (wall_clock.c) moves it for the learner and its actors alone. FAULTS=all also
-# waits for keepalive to find a frozen actor after the clock was set back.
+# preload library (wall_clock.c) moves it for the learner and its actors alone.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 trap 'end_by_hand; rm -rf "$work"' EXIT
 
@@ -30,7 +29,6 @@ export LD_PRELOAD=$work/wall_clock.so
 learner "${words[@]}"
 for task in 0 1; do actor $task --env=cartpole --envs=4 --streams=1 --hang_s=2; done
 unset LD_PRELOAD
-last=$actor
 newest() { find run/checkpoints -name '*.acorn' 2>/dev/null | sort | tail -n 1; }
 is_newer() { [ "$(newest)" != "$1" ]; }
 connected() { is "$(whole_metric serve/environments)" "$1"; }
@@ -74,13 +72,6 @@ learner "${words[@]}" --resume
 unset LD_PRELOAD
 back() { says "resuming from" && connected 8 && steps_go_on; }
 pass_if "after that, actors rejoin a learner that was killed" wait_for 20 back
-if [ "${FAULTS:-}" = all ]; then
-  set_clock -7200
-  kill -STOP "$last"
-  pass_if "after that, keepalive finds a frozen actor" wait_for 60 connected 4
-  kill -CONT "$last"
-  pass_if "which comes back when it goes on" wait_for 60 connected 8
-fi
 kill -TERM "$run"
 ended 10
 ends_well() { is "$code" 0 && is "$(value reason)" signal; }

@@ -93,6 +93,28 @@ fleet status "$hosts" "--port=$port"
 shows() { ok && is "$(grep -c '^127.0.0..* running ' out)" 5 && grep -q '[0-9] environments' out; }
 pass_if "status shows five hosts and the learner's figures" shows
 
+# ---- with a token and TLS, which nobody had to ask for
+token=runs/fleet-127.0.0.1-$port/credentials/token # as grep -f: not in our own command lines
+kept_out() { # WORDS FLAGS...
+  timeout $((10 * patience)) "$tree/build/actor" --learner="127.0.0.1:$port" --env=cartpole \
+    --reconnect_s=1 "${@:2}" >said 2>&1
+  [ $? -ne 0 ] && grep -qF -- "$1" said
+}
+pass_if "an actor that has neither is kept out" kept_out "it may ask for TLS"
+credentials=base/.fleet/127.0.0.1-$port/127.0.0.2/credentials
+pass_if "and one without the token" kept_out "this learner asks for a token" \
+  --tls_ca="$credentials/tls_ca" --tls_cert="$credentials/tls_cert" \
+  --tls_key="$credentials/tls_key"
+all_private() { ! find runs/fleet-*/credentials "$credentials" -type f -perm /077 | grep .; }
+pass_if "only their owner can read the files" all_private
+not_told() {
+  ! grep -rqFf "$token" base/.fleet/*/*/task.log base/.fleet/*/*/logs "base/$folder" &&
+    ! cat /proc/[0-9]*/cmdline 2>/dev/null | grep -qaFf "$token"
+}
+pass_if "no log, run folder or command line has the token" not_told
+own_pair() { ! cmp -s "$credentials/tls_key" "${credentials/0.2/0.1}/tls_key"; }
+pass_if "actors' hosts do not have the learner's key" own_pair
+
 victim=$(pids_on 127.0.0.3 actor)
 kill -KILL "$victim"
 replaced() { on_hosts 1 actor 127.0.0.3 && [ "$(pids_on 127.0.0.3 actor)" != "$victim" ]; }
@@ -154,6 +176,8 @@ pass_if "no process is left" wait_for 10 none_left
 pass_if "and no state" no_state
 collected() { ls "runs/fleet-127.0.0.1-$port/logs"/*/task.log | wc -l; }
 pass_if "the logs of all hosts are here" is "$(collected)" 5
+no_secrets() { ! find runs base/.fleet -name 'token' -o -name '*.key' 2>/dev/null | grep .; }
+pass_if "the credentials are not" no_secrets
 
 touch down-127.0.0.2
 printf '%s\n' '# first the learner' 127.0.0.1 127.0.0.2 '127.0.0.3 # an actor' >hosts
@@ -225,7 +249,33 @@ exec ip netns exec "$prefix-\$host" bash -c "\$*"
 EOF
 chmod +x rsh-namespace
 
-rsh=$work/rsh-namespace hosts=10.86.86.1,10.86.86.2,10.86.86.3,10.86.86.4
+rsh=$work/rsh-namespace
+
+# ---- what a packet capture shows
+# catch NAME FLAGS...: two hosts; what the second one sends is then in the file NAME.
+catch() {
+  start 10.86.86.1,10.86.86.2 cartpole vtrace --total_steps=1e9 "--logdir=runs/$1" "${@:2}"
+  ok && wait_for 20 full "runs/$1" 8 || return
+  kill -KILL $(pids_on 10.86.86.2 actor) # its successor joins before our eyes
+  ip netns exec "$prefix-10.86.86.2" python3 "$tree/tests/hostile/capture.py" eth0 4 >"$1"
+  fleet stop 10.86.86.1,10.86.86.2
+  [ "$(wc -c <"$1")" -gt 100000 ]
+}
+shows() { grep -qaF "$2" "$1"; }
+if command -v python3 >/dev/null; then
+  pass_if "packets of a fleet without encryption are captured" catch plain --insecure
+  pass_if "they show what is played" shows plain cartpole
+  pass_if "and the calls" shows plain /acorn.Acorn/Join
+  pass_if "packets of a fleet are captured" catch encrypted
+  hides() {
+    ! shows encrypted cartpole && ! shows encrypted /acorn.Acorn/ && ! shows encrypted Bearer
+  }
+  pass_if "they show neither" hides
+else
+  echo "SKIP a packet capture: python3 is not here"
+fi
+
+hosts=10.86.86.1,10.86.86.2,10.86.86.3,10.86.86.4
 folder=runs/namespaces
 start "$hosts" cartpole vtrace --actors_per_host=2 --total_steps=1e9 "--logdir=$folder"
 pass_if "a fleet starts on four hosts with networks of their own" ok

@@ -110,7 +110,7 @@ pass_if "one that hangs is named and ended" \
 rm -rf "$work/run"
 wrong leave --logdir="$work/run"
 dies
-leaves() { is "$code" 0 && says "ended the process in step (_exit)"; }
+leaves() { is "$code" 0 && says "ended by itself (exit code 0)"; }
 pass_if "so is one that ends the process with 0 in a step" leaves
 # The first one is made to see what it looks like: the third one plays in stream 1, and the other
 # stream waits for the lock that it keeps.
@@ -186,6 +186,11 @@ run atari vtrace 1 1 --total_steps=60 --game=Breakout --resize=linear --logdir="
 ended 60
 all_words='atari({"game":"Breakout","max_frames":100,"resize":"linear"})'
 pass_if "--game and --env_args go together" is "$(cat "$work/words/environment.txt")" "$all_words"
+run atari:Breakout vtrace 1 1 --total_steps=60 --resize=linear --logdir="$work/colon" \
+  --env_args='{"max_frames": 100}'
+ended 60
+pass_if "atari:Breakout is the same" is "$(cat "$work/colon/environment.txt")" "$all_words"
+pass_if "also as the actor's --env" refuses "the nearest: Breakout" "$program" --env=atari:Brakout
 
 # ---- how a game's score compares with people's, whoever names the game, and however
 run atari vtrace 1 2 --total_steps=60 --batch_size=2 --unroll_length=5 --logdir="$work/people" \

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Faults that come over the wire: tests/hostile/attack.py does its worst to a real learner, which
-# trains CartPole with well-behaved actors all the while. They must not notice. Then the same again
-# and again. How long training stalled at most, and what the learner's memory gained by the second
-# round, are printed: they are figures of the machine.
+# Faults that come over the wire: tests/hostile/attack.py, which has the learner's token, does its
+# worst to a real learner, which trains CartPole with well-behaved actors all the while. They must
+# not notice. Then the same again and again. How long training stalled at most, and what the
+# learner's memory gained by the second round, are printed: they are figures of the machine.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP hostile: python3 is not here"; exit 0; }
+
+new_token "$work/token"
+export ACORN_TEST_TOKEN_FILE=$work/token # tests/hostile/http2.py reads it
 
 # The learner may have 256 files, so that a flood finds the limit; and one arena, so that the memory
 # of one burst is there for the next, whatever thread it meets.
@@ -13,7 +16,7 @@ start_learner() {
     ulimit -n 256
     export MALLOC_ARENA_MAX=1
     exec "$tree/build/learner" --env=cartpole --num_envs=16 --max_envs=400 --listen=127.0.0.1:0 \
-      --total_steps=1e12 --metrics_secs=0.1 --logdir="$work/run"
+      --total_steps=1e12 --metrics_secs=0.1 --logdir="$work/run" --token_file="$work/token"
   ) >"$work/out" 2>"$work/err" </dev/null &
   learner=$!
 }
@@ -23,7 +26,8 @@ listens() { [ -n "$(port)" ]; }
 
 start_actor() {
   "$tree/build/actor" --learner="127.0.0.1:$(port)" --env=cartpole --envs=4 --streams=1 \
-    --task="$1" --name=good --reconnect_s=5 >"$work/actor-$1" 2>&1 </dev/null &
+    --task="$1" --name=good --reconnect_s=5 --token_file="$work/token" \
+    >"$work/actor-$1" 2>&1 </dev/null &
 }
 
 # figure NAME: its newest value.

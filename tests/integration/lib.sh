@@ -106,6 +106,9 @@ free_port() {
   echo $port
 }
 
+# new_token FILE: a secret for --token_file.
+new_token() { (umask 077 && head -c 24 /dev/urandom | base64 >"$1"); }
+
 end_all() {
   local pid
   for pid in $(pids launch learner actor); do kill -KILL "$pid" 2>/dev/null; done

@@ -229,15 +229,15 @@ ended 5
 pass_if "Ctrl-C in a pause ends it at once" is "$code" 0
 liar vanishes 's/  env->steps++;/  if (++env->steps > 5) _exit(0);/; 1i #include <unistd.h>'
 vanish_named() {
-  "$@" >"$work/out" 2>"$work/err"
-  is $? 1 && says "environment meadow ended the process in step (_exit)"
+  checked ./vanishes.so
+  is $? 1 && says "environment ./vanishes.so ended the process (_exit)"
 }
-pass_if "and an end without exit's handlers" vanish_named "$actor" --env=./vanishes.so --check_env
-pass_if "a watched one, too" \
-  vanish_named "$tree/build/watch" "$folder" --env=./vanishes.so --episodes=100
+pass_if "and an end without exit's handlers" vanish_named
 pass_if "a run names an exit" \
   named_in_run ./exits.so "environment meadow ended the process in step (exit)"
-# With a system call, so that not even the C library knows; and on a thread of its own.
+pass_if "and an _exit with 0 is an actor that ended before the run did" named_in_run \
+  ./vanishes.so "actor 0 ended by itself (exit code 0); its environment may call _exit"
+# With a system call, on a thread of its own.
 cat >leave.h <<'END'
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -42,15 +42,15 @@ trap 'kill -KILL "${actors[@]}" 2>/dev/null; end_all; rm -rf "$work"' EXIT
 
 # serve FLAGS...: the learner in the background; its id is in $run.
 serve() {
-  "$learner" --listen="$address" --logdir="$work/run" --num_envs=32 "$@" >"$work/out" \
-    2>>"$work/err" </dev/null &
+  "$learner" --listen="$address" --logdir="$work/run" --num_envs=32 --token_file="$work/token" \
+    "$@" >"$work/out" 2>>"$work/err" </dev/null &
   run=$!
 }
 
 # act NUMBER
 act() {
   PYTHONPATH=$work "$python" "$tree/docs/python_actor.py" --learner="$address" --name="python/$1" \
-    --envs=16 --reconnect_s=30 >"$work/python$1" 2>&1 </dev/null &
+    --envs=16 --reconnect_s=30 --token_file="$work/token" >"$work/python$1" 2>&1 </dev/null &
   actors[$1]=$!
 }
 
@@ -70,6 +70,7 @@ went_home() {
 rows_come() { grep -q '32 of 32 environments' "$work/err"; }
 solved() { is "$(value reason)" target_return && is "$code" 0; }
 
+new_token "$work/token"
 serve --env=cartpole --total_steps=100M --checkpoint_secs=1
 act 0
 act 1
@@ -89,6 +90,12 @@ refused_with_words() {
   went_home 1 && grep -q "^FAILED_PRECONDITION: the learner trains 'catch'" "$work/python0"
 }
 pass_if "a refused actor says the learner's words and exits with 1" refused_with_words
+new_token "$work/other"
+PYTHONPATH=$work "$python" "$tree/docs/python_actor.py" --learner="$address" \
+  --token_file="$work/other" >"$work/python0" 2>&1 </dev/null &
+actors[0]=$!
+needs_token() { went_home 1 && grep -q "^UNAUTHENTICATED: the token is none of" "$work/python0"; }
+pass_if "one with another token, too" needs_token
 kill -TERM "$run"
 ended 30
 finish

@@ -22,6 +22,13 @@ expect "a chief is the learner" \
   "role=learner index=0 learner=c.example:2222 listen=0.0.0.0:2222 num_envs=32"
 forwarded() { has_word learner --job-dir=/data/run && has_word learner 5M; }
 pass_if "what follows -- is forwarded" forwarded
+plan TF_CONFIG="$(config chief 0 "$chief")" --actors_on_learner=1 --token_file=/secrets/token \
+  --tls_ca=/secrets/ca.crt
+both() { has_word "$1" --token_file=/secrets/token && has_word "$1" --tls_ca=/secrets/ca.crt; }
+pass_if "a token and a CA go to both programs" eval 'both learner && both actor'
+pass_if "actors beside the learner call loopback" has_word actor --learner=127.0.0.1:2222
+plan TF_CONFIG="$(config chief 0 "$chief")" --actors_per_worker=2 --envs_per_actor=8 -- \
+  --job-dir=/data/run --total_steps 5M --reconnect_s=9
 pass_if "to whom it belongs" eval '! has_word learner --reconnect_s=9'
 plan TF_CONFIG="$(config evaluator 0 "$chief")" --actors_per_worker=2 --eval_envs=3
 expect "an evaluator" "role=evaluator index=0 learner=c.example:2222 listen= num_envs=64"

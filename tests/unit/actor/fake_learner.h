@@ -175,7 +175,11 @@ static inline void learner_start(const struct learner_act *act, int num_acts) {
   learner.num_acts = num_acts;
   snprintf(learner.address, sizeof(learner.address), "unix:/tmp/acorn-actor-test-%d-%d",
            (int)getpid(), number++);
-  struct rpc_server_config config = {learner.address, 1, methods, 2, 1 << 20, 0, 0};
+  struct rpc_server_config config = {.address = learner.address,
+                                     .num_queues = 1,
+                                     .methods = methods,
+                                     .num_methods = 2,
+                                     .max_message_bytes = 1 << 20};
   struct error error;
   if (rpc_server_create(&learner.server, &config, &error) != STATUS_OK) fail_msg("%s", error.text);
   pthread_create(&learner.thread, NULL, learner_main, NULL);

@@ -83,11 +83,6 @@ static void leave(void) {
   exit(0);
 }
 
-static void leave_at_once(void) {
-  crash_in("step");
-  _exit(0);
-}
-
 static void leave_quickly(void) {
   crash_in("step");
   quick_exit(0);
@@ -118,7 +113,6 @@ static void an_exit_is_named(void **state) {
     const char *words;
   } cases[] = {
       {leave, "environment meadow ended the process in step (exit)\n"},
-      {leave_at_once, "environment meadow ended the process in step (_exit)\n"},
       {leave_quickly, "environment meadow ended the process in step (quick_exit)\n"},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -25,7 +25,7 @@ static void open_link(const char *address, int64_t reconnect_us) {
       .role = WIRE_ROLE_EVAL,
   };
   wire_layout_of_space(&layout, &request.space, K);
-  struct link_config config = {address, &request, &layout, reconnect_us};
+  struct link_config config = {address, NULL, &request, &layout, reconnect_us};
   link_ = link_create(&config);
 }
 

@@ -44,7 +44,9 @@ struct scenario {
   int home_ms;         /* 0: long */
   int death_window_ms; /* 0: long */
   bool any_deaths;     /* no number of them ends an actor for good; it is started again at once */
-  struct backoff_times backoff; /* first_ms 0: pauses of an hour */
+  struct {
+    int first_ms, longest_ms, reset_ms;
+  } pauses; /* first_ms 0: an hour */
 };
 
 /* ---- what scripts leave behind */
@@ -101,7 +103,7 @@ static inline int supervise(const struct scenario *scenario) {
   char *evaluator[] = {"/bin/sh", "-c", (char *)scenario->evaluator, NULL};
   char *const *actors[MAX_ACTORS] = {actor, actor, actor, actor};
   if (scenario->evaluator) actors[scenario->num_actors - 1] = evaluator;
-  static const struct backoff_times hours = {3600 * 1000, 3600 * 1000, 3600 * 1000};
+  enum { HOUR_MS = 3600 * 1000 };
   char logs[128];
   snprintf(logs, sizeof(logs), "%s/logs", folder);
   struct supervisor_config config = {.learner = scenario->learner ? learner : NULL,
@@ -119,7 +121,10 @@ static inline int supervise(const struct scenario *scenario) {
   if (scenario->learner_stop_ms) config.learner_stop_ms = scenario->learner_stop_ms;
   if (scenario->home_ms) config.home_ms = scenario->home_ms;
   if (scenario->death_window_ms) config.death_window_ms = scenario->death_window_ms;
-  config.backoff = scenario->backoff.first_ms ? scenario->backoff : hours;
+  bool pauses = scenario->pauses.first_ms > 0;
+  config.first_pause_ms = pauses ? scenario->pauses.first_ms : HOUR_MS;
+  config.longest_pause_ms = pauses ? scenario->pauses.longest_ms : HOUR_MS;
+  config.pause_reset_ms = pauses ? scenario->pauses.reset_ms : HOUR_MS;
   if (scenario->any_deaths) config.max_deaths = config.restart_ms = 0;
   if (scenario->ignores_hangup) signal(SIGHUP, SIG_IGN);
   if (chdir(folder) != 0 || dup2(creat("said", 0666), STDERR_FILENO) < 0) return 99;

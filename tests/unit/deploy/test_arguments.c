@@ -27,7 +27,12 @@ static const struct option launch_rows[] = {INT("patience"), BOOL("plot")};
 static const struct option_table launch_table = {"launch", NULL, "", NULL, launch_rows, 2};
 static const struct option_table learner_table = {"learner", NULL, "", NULL, learner_rows, 6};
 static const struct option_table actor_table = {"actor", NULL, "", NULL, actor_rows, 5};
-static const struct argument_tables tables = {&launch_table, &learner_table, &actor_table};
+static const struct reserved_flag reserved[] = {{"env", "the environment is the first word"},
+                                                {"num_envs", "it is counted"},
+                                                {"task", "they are numbered"},
+                                                {NULL, NULL}};
+static const struct arguments_form form = {true, reserved, &launch_table, &learner_table,
+                                           &actor_table};
 
 enum { MAX_ARGC = 16 };
 
@@ -42,7 +47,7 @@ static enum status parse(const char *line) {
   strcpy(copy, line);
   for (char *at = strtok(copy, " "); at; at = strtok(NULL, " ")) argv[argc++] = at;
   error.text[0] = '\0';
-  return arguments_parse(&arguments, &tables, argc, argv, &error);
+  return arguments_parse(&arguments, &form, argc, argv, &error);
 }
 
 static const char *joined(const struct words *words) {
@@ -127,7 +132,7 @@ static void mistakes_are_named(void **state) {
 static void the_launchers_own_flags_stay_here(void **state) {
   (void)state;
   assert_int_equal(parse("cartpole vtrace 4 --patience=3 --seed=7 --patience 4"), STATUS_OK);
-  assert_string_equal(joined(&arguments.launch), "--patience=3 --patience 4");
+  assert_string_equal(joined(&arguments.own), "--patience=3 --patience 4");
   assert_string_equal(joined(&arguments.learner), "--seed=7");
   assert_string_equal(joined(&arguments.actor), "");
   assert_int_equal(parse("cartpole vtrace 4 --patients=3"), STATUS_INVALID);
@@ -136,8 +141,9 @@ static void the_launchers_own_flags_stay_here(void **state) {
 
 static void another_form_has_no_counts_and_its_own_flags(void **state) {
   (void)state;
-  static const struct reserved_flag reserved[] = {{"task", "count yourself"}, {NULL, NULL}};
-  static const struct arguments_form form = {.counts_actors = false, .reserved = reserved};
+  static const struct reserved_flag others[] = {{"task", "count yourself"}, {NULL, NULL}};
+  static const struct arguments_form task = {false, others, &launch_table, &learner_table,
+                                             &actor_table};
   struct {
     char *argv[5];
     const char *sentence; // NULL: taken
@@ -150,8 +156,7 @@ static void another_form_has_no_counts_and_its_own_flags(void **state) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     int argc = 0;
     while (cases[i].argv[argc]) argc++;
-    enum status status =
-        arguments_parse_form(&arguments, &form, &tables, argc, cases[i].argv, &error);
+    enum status status = arguments_parse(&arguments, &task, argc, cases[i].argv, &error);
     assert_int_equal(status, cases[i].sentence ? STATUS_INVALID : STATUS_OK);
     if (cases[i].sentence) assert_non_null(strstr(error.text, cases[i].sentence));
   }
@@ -173,7 +178,7 @@ static void too_many_words_are_refused(void **state) {
   (void)state;
   static char *argv[ARGUMENTS_MAX_WORDS + 1] = {"launch", "cartpole", "vtrace", "4"};
   for (int i = 4; i < ARGUMENTS_MAX_WORDS; i++) argv[i] = "--verbose";
-  assert_int_equal(arguments_parse(&arguments, &tables, ARGUMENTS_MAX_WORDS, argv, &error),
+  assert_int_equal(arguments_parse(&arguments, &form, ARGUMENTS_MAX_WORDS, argv, &error),
                    STATUS_INVALID);
   assert_non_null(strstr(error.text, "words are too many"));
 }

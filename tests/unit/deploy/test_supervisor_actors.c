@@ -1,4 +1,5 @@
 // Actors under the supervisor: which are started again, and which are given up.
+#include "deploy/supervisor_state.h"
 #include "tests/unit/deploy/supervisor_scenario.h"
 
 static void actors_are_stopped_when_the_learner_ends(void **state) {
@@ -159,7 +160,7 @@ static void one_that_has_stepped_is_started_again_with_growing_pauses(void **sta
       .learner = "while [ $(cat started | wc -l) -lt 10 ]; do sleep 0.02; done; exit 0",
       .actor = STARTS "[ $(wc -l <started) -lt 10 ] || exec sleep 30; " STEPS "echo broken; exit 7",
       .num_actors = 1,
-      .backoff = {4, 60, 1000000}};
+      .pauses = {4, 60, 1000000}};
   assert_int_equal(run(&scenario), 0);
   assert_pauses("4 8 16 32 60 60 60 60 60");
   // The log of the 1st, 2nd, 4th and 8th death, with all that it holds by then.
@@ -175,7 +176,7 @@ static void one_that_has_stepped_once_is_not_given_up(void **state) {
       .learner = "while [ $(cat started | wc -l) -lt 8 ]; do sleep 0.02; done; exit 0",
       .actor = STARTS "case $(wc -l <started) in 1) " STEPS "exit 7;; 2) exit 2;; *) exit 1;; esac",
       .num_actors = 1,
-      .backoff = {1, 1, 1000000}};
+      .pauses = {1, 1, 1000000}};
   assert_int_equal(run(&scenario), 0);
   assert_null(strstr(contents("said"), "not starting it again"));
 }
@@ -189,7 +190,7 @@ static void one_that_has_worked_for_long_is_started_again_soon(void **state) {
                       "sleep 0.1; exit 7;;"
                       "5) exec sleep 30;; *) sleep 0.1; exit 7;; esac",
       .num_actors = 1,
-      .backoff = {4, 60, 50}};
+      .pauses = {4, 60, 50}};
   assert_int_equal(run(&scenario), 0);
   assert_pauses("4 8 16 4");
 }
@@ -316,6 +317,94 @@ static void many_deaths_at_once_are_survived(void **state) {
   assert_true(count_of("started", "start") >= 400);
 }
 
+/* ---- pauses between restarts */
+
+static void pauses_double_up_to_a_minute(void **state) {
+  (void)state;
+  static const int seconds[] = {1, 2, 4, 8, 16, 32, 60, 60, 60};
+  struct supervisor_config config;
+  struct actor actor = {0};
+  supervisor_defaults(&config);
+  for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
+    assert_int_equal(actor_next_pause_ms(&actor, &config, 0), seconds[i] * 1000);
+  for (int i = 0; i < 10000; i++) actor_next_pause_ms(&actor, &config, 59999);
+  assert_int_equal(actor_next_pause_ms(&actor, &config, 59999), 60 * 1000);
+}
+
+static void a_minute_of_work_begins_again(void **state) {
+  (void)state;
+  struct supervisor_config config;
+  struct actor actor = {0};
+  supervisor_defaults(&config);
+  for (int i = 0; i < 7; i++) actor_next_pause_ms(&actor, &config, 0);
+  assert_int_equal(actor_next_pause_ms(&actor, &config, 60 * 1000), 1000);
+  assert_int_equal(actor_next_pause_ms(&actor, &config, 0), 2000);
+}
+
+/* ---- the end of a log */
+
+// What actor_print_tail prints of a file that holds `text`. Owner: the caller.
+static char *tail_of(const char *text, size_t bytes, int lines) {
+  char path[] = "/tmp/tail-XXXXXX";
+  int fd = mkstemp(path);
+  assert_int_equal(write(fd, text, bytes), (ssize_t)bytes);
+  close(fd);
+  char *printed;
+  size_t printed_bytes;
+  FILE *out = open_memstream(&printed, &printed_bytes);
+  actor_print_tail(out, path, lines);
+  fclose(out);
+  unlink(path);
+  return printed;
+}
+
+static void the_last_lines_are_printed(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    int lines;
+    const char *printed;
+  } cases[] = {
+      {"", 2, ""},
+      {"a\n", 2, "a\n"},
+      {"a\nb\n", 2, "a\nb\n"},
+      {"a\nb\nc\n", 2, "b\nc\n"},
+      {"a\nb\nc", 2, "b\nc\n"},
+      {"a\n\n\n", 2, "\n\n"},
+      {"\n", 1, "\n"},
+      {"abc", 1, "abc\n"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char *printed = tail_of(cases[i].text, strlen(cases[i].text), cases[i].lines);
+    assert_string_equal(printed, cases[i].printed);
+    free(printed);
+  }
+}
+
+static void of_a_large_file_the_end_is_read(void **state) {
+  (void)state;
+  enum { BYTES = 100 * 1000 };
+  char *text = malloc(BYTES);
+  memset(text, 'x', BYTES);
+  memcpy(text + BYTES - 6, "\nlast\n", 6);
+  char *printed = tail_of(text, BYTES, 1);
+  assert_string_equal(printed, "last\n");
+  free(printed);
+  printed = tail_of(text, BYTES, 5);
+  assert_true(strlen(printed) <= 16 * 1024);
+  free(printed);
+  free(text);
+}
+
+static void a_file_that_is_not_there_is_named(void **state) {
+  (void)state;
+  char printed[256] = "";
+  FILE *out = fmemopen(printed, sizeof(printed), "w");
+  actor_print_tail(out, "/nowhere/actor-0.log", 5);
+  fclose(out);
+  assert_non_null(strstr(printed, "cannot read /nowhere/actor-0.log"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(actors_are_stopped_when_the_learner_ends),
@@ -344,6 +433,11 @@ int main(void) {
       TEST(deaths_that_are_far_apart_do_not_count_together),
       TEST(without_a_limit_an_actor_is_always_started_again),
       TEST(many_deaths_at_once_are_survived),
+      cmocka_unit_test(pauses_double_up_to_a_minute),
+      cmocka_unit_test(a_minute_of_work_begins_again),
+      cmocka_unit_test(the_last_lines_are_printed),
+      cmocka_unit_test(of_a_large_file_the_end_is_read),
+      cmocka_unit_test(a_file_that_is_not_there_is_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

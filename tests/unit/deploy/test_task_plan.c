@@ -16,7 +16,7 @@
 #define WORKERS LEARNER ", \"worker\": [\"w0:1\", \"w1:1\"]"
 #define EVALUATORS WORKERS ", \"evaluator\": [\"e0:1\", \"e1:1\"]"
 
-static struct task_plan *plan;
+static struct plan *plan;
 static struct error error;
 
 /* The plan of one task; words end with NULL. It lives as long as the program, as words do. */
@@ -33,9 +33,10 @@ static enum status make(const char *agent, const char *cluster, const char *type
   static struct task_plan plans[32];
   static int num_plans;
   assert_true(num_plans < 32);
-  plan = &plans[num_plans++];
-  enum status status = task_plan_parse(plan, argc, argv, &error);
-  return status == STATUS_OK ? task_plan_make(plan, &error) : status;
+  struct task_plan *task = &plans[num_plans++];
+  plan = &task->plan;
+  enum status status = plan_parse(plan, &task_form, argc, argv, &error);
+  return status == STATUS_OK ? task_plan_make(task, &error) : status;
 }
 
 static bool has(char *const *command, const char *word) {
@@ -65,11 +66,11 @@ static void those_that_suit_the_agent_are_beside_the_learner(void **state) {
   };
   for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++) {
     assert_int_equal(make(agents[i].name, WORKERS, "chief", NULL), STATUS_OK);
-    assert_int_equal(plan->num_evaluators, agents[i].evaluators);
+    assert_int_equal(plan->part.num_evaluators, agents[i].evaluators);
     assert_int_equal(make(agents[i].name, WORKERS, "worker", NULL), STATUS_OK);
-    assert_int_equal(plan->num_evaluators, 0);
+    assert_int_equal(plan->part.num_evaluators, 0);
     assert_int_equal(make(agents[i].name, EVALUATORS, "chief", NULL), STATUS_OK);
-    assert_int_equal(plan->num_evaluators, 0);
+    assert_int_equal(plan->part.num_evaluators, 0);
   }
 }
 
@@ -78,40 +79,40 @@ static void they_come_after_the_actors(void **state) {
   assert_int_equal(make("vtrace", LEARNER, "chief", "--evaluators=2", "--actors_per_worker=3",
                         "--eval_envs=5", "--name=mine", NULL),
                    STATUS_OK);
-  assert_int_equal(plan->num_actors, 3);
-  assert_int_equal(plan->num_evaluators, 2);
-  assert_string_equal(last(plan->actors[2], "--task="), "2");
-  assert_false(has(plan->actors[2], "--role=eval"));
+  assert_int_equal(plan->part.num_actors, 3);
+  assert_int_equal(plan->part.num_evaluators, 2);
+  assert_string_equal(last(plan->actor_commands[2], "--task="), "2");
+  assert_false(has(plan->actor_commands[2], "--role=eval"));
   for (int i = 0; i < 2; i++) {
-    char *const *command = plan->actors[3 + i];
+    char *const *command = plan->actor_commands[3 + i];
     assert_string_equal(last(command, "--task="), i ? "1" : "0");
     assert_string_equal(last(command, "--envs="), "5");
     assert_string_equal(last(command, "--role="), "eval");
     assert_string_equal(last(command, "--name="), "learner-evaluator");
-    assert_string_equal(last(command, "--learner="), "0.0.0.0:1");
+    assert_string_equal(last(command, "--learner="), "127.0.0.1:1");
   }
-  assert_true(has(plan->learner, "--num_envs=48"));
-  assert_true(has(plan->learner, "--over=eval"));
-  assert_string_equal(last(plan->learner, "--num_eval_envs="), ""); /* 10 of 16 */
+  assert_true(has(plan->learner_command, "--num_envs=48"));
+  assert_true(has(plan->learner_command, "--over=eval"));
+  assert_string_equal(last(plan->learner_command, "--num_eval_envs="), ""); /* 10 of 16 */
 }
 
 static void there_is_room_for_those_of_the_cluster_too(void **state) {
   (void)state;
   assert_int_equal(make("vtrace", EVALUATORS, "chief", "--evaluators=2", "--eval_envs=5", NULL),
                    STATUS_OK);
-  assert_true(has(plan->learner, "--num_eval_envs=20"));
+  assert_true(has(plan->learner_command, "--num_eval_envs=20"));
   assert_int_equal(make("vtrace", EVALUATORS, "chief", "--eval_envs=10", NULL), STATUS_OK);
-  assert_true(has(plan->learner, "--num_eval_envs=20"));
-  assert_false(has(plan->learner, "--over=eval"));
-  assert_int_equal(plan->num_evaluators, 0);
+  assert_true(has(plan->learner_command, "--num_eval_envs=20"));
+  assert_false(has(plan->learner_command, "--over=eval"));
+  assert_int_equal(plan->part.num_evaluators, 0);
 }
 
 static void an_evaluator_task_is_one(void **state) {
   (void)state;
   assert_int_equal(make("vtrace", EVALUATORS, "evaluator", "--evaluators=2", NULL), STATUS_OK);
-  assert_int_equal(plan->num_actors, 1);
-  assert_int_equal(plan->num_evaluators, 0);
-  assert_string_equal(last(plan->actors[0], "--name="), "evaluator");
+  assert_int_equal(plan->part.num_actors, 1);
+  assert_int_equal(plan->part.num_evaluators, 0);
+  assert_string_equal(last(plan->actor_commands[0], "--name="), "evaluator");
 }
 
 static void too_little_room_is_refused(void **state) {

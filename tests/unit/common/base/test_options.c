@@ -375,6 +375,25 @@ static void test_help(void **state) {
   free(text);
 }
 
+/* Tables of a few options have no groups. */
+static void test_markdown_without_groups(void **state) {
+  (void)state;
+  static const struct option few[] = {
+      {"fast", NULL, OPTION_BOOL, 0, "true", 0, 0, NULL, NULL, "hurry"},
+      {"seed", NULL, OPTION_INT, 0, "1", 0, 9, NULL, NULL, "random seed"}};
+  static const struct option_table small = {"learner", NULL, "Trains.", NULL, few, 2};
+  char *text;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  options_markdown(&small, out);
+  fclose(out);
+  const char *first = strstr(text, "### Options");
+  assert_non_null(first);
+  assert_null(strstr(first + 1, "###"));
+  assert_non_null(strstr(first, "`--seed`"));
+  free(text);
+}
+
 static void test_markdown(void **state) {
   (void)state;
   static const struct option few[] = {
@@ -486,6 +505,7 @@ int main(void) {
       WITH_CONFIG(test_help_is_asked_for),
       cmocka_unit_test(test_help),
       cmocka_unit_test(test_markdown),
+      cmocka_unit_test(test_markdown_without_groups),
       WITH_CONFIG(test_rows_that_are_left_out_are_comments),
       WITH_CONFIG(test_compare),
       cmocka_unit_test(test_nearest),

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/cluster/host_port.h"
@@ -71,11 +72,42 @@ static void test_the_longest_host(void **state) {
   assert_non_null(strstr(error.text, "longer than 253"));
 }
 
+static void test_split(void **state) {
+  (void)state;
+  static const struct {
+    const char *address, *host, *port; // host NULL: refused
+  } cases[] = {
+      {"127.0.0.1:8686", "127.0.0.1", "8686"},
+      {"[::1]:86", "::1", "86"},
+      {"name:x", "name", "x"},
+      {":8686", "", "8686"},
+      {":", "", ""},
+      {"name", NULL, NULL},
+      {"::1:86", NULL, NULL},
+      {"", NULL, NULL},
+  };
+  char host[HOST_PORT_HOST_BYTES], longest[HOST_PORT_HOST_BYTES + 2];
+  const char *port;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    assert_int_equal(host_port_split(host, &port, cases[i].address), cases[i].host != NULL);
+    if (!cases[i].host) continue;
+    assert_string_equal(host, cases[i].host);
+    assert_string_equal(port, cases[i].port);
+  }
+  memset(longest, 'x', sizeof(longest));
+  strcpy(longest + HOST_PORT_HOST_BYTES - 1, ":1");
+  assert_true(host_port_split(host, &port, longest));
+  char too_long[HOST_PORT_HOST_BYTES + 3];
+  snprintf(too_long, sizeof(too_long), "x%s", longest);
+  assert_false(host_port_split(host, &port, too_long));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_valid),
       cmocka_unit_test(test_refused),
       cmocka_unit_test(test_the_longest_host),
+      cmocka_unit_test(test_split),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

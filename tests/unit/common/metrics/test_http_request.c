@@ -65,8 +65,32 @@ static void test_every_cut(void **state) {
   assert_int_equal(http_request_parse(&request, text, sizeof(text) - 1), HTTP_WHOLE);
 }
 
+static void test_authorization(void **state) {
+  (void)state;
+  static const struct {
+    const char *headers, *value; /* NULL: none */
+  } cases[] = {
+      {"Host: a\r\n", NULL},
+      {"Authorization: Bearer abc\r\n", "Bearer abc"},
+      {"authorization:Bearer abc \t\r\nHost: a\r\n", "Bearer abc"},
+      {"Authorization:\r\n", ""},
+      {"Proxy-Authorization: Bearer abc\r\n", NULL},
+      {"AuthorizationX: Bearer abc\r\n", NULL},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    char text[200];
+    struct http_request request;
+    snprintf(text, sizeof(text), "GET / HTTP/1.1\r\n%s\r\n", cases[i].headers);
+    assert_int_equal(http_request_parse(&request, text, strlen(text)), HTTP_WHOLE);
+    assert_int_equal(request.authorization != NULL, cases[i].value != NULL);
+    if (!cases[i].value) continue;
+    assert_int_equal(request.authorization_bytes, strlen(cases[i].value));
+    assert_memory_equal(request.authorization, cases[i].value, strlen(cases[i].value));
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_table),
-                                     cmocka_unit_test(test_every_cut)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_every_cut),
+                                     cmocka_unit_test(test_authorization)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

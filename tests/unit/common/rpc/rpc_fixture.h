@@ -149,55 +149,65 @@ static inline void *fixture_thread(void *argument) {
   return NULL;
 }
 
-static inline void fixture_create_bounded(struct fixture *f, const char *address, int num_queues,
-                                          size_t max_message_bytes, int max_calls,
-                                          int max_connection_calls) {
+static inline void fixture_create_from(struct fixture *f, struct rpc_server_config config) {
   memset(f, 0, sizeof(*f));
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->changed, NULL);
   static const struct rpc_method methods[FIXTURE_METHODS] = {
-      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false, true},
-      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false, false},
-      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false, false},
-      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false, false},
-      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false, false},
-      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed, false,
+      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
+      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false},
+      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false},
+      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false},
+      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false},
+      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed,
        false},
-      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false, false},
-      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false, false},
+      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false},
+      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
   };
   memcpy(f->methods, methods, sizeof(methods));
   for (int i = 0; i < FIXTURE_METHODS; i++) f->methods[i].context = f;
-  struct rpc_server_config config = {
-      .address = address,
-      .num_queues = num_queues,
-      .methods = f->methods,
-      .num_methods = FIXTURE_METHODS,
-      .max_message_bytes = max_message_bytes,
-      .max_calls = max_calls,
-      .max_connection_calls = max_connection_calls,
-  };
+  config.methods = f->methods;
+  config.num_methods = FIXTURE_METHODS;
   struct error error;
   if (rpc_server_create(&f->server, &config, &error) != STATUS_OK) {
     fprintf(stderr, "%s\n", error.text);
     abort();
   }
-  f->num_queues = num_queues;
+  f->num_queues = config.num_queues;
   int port = rpc_server_port(f->server);
   if (port)
     snprintf(f->address, sizeof(f->address), "127.0.0.1:%d", port);
   else
-    snprintf(f->address, sizeof(f->address), "%s", address);
-  for (int i = 0; i < num_queues; i++) {
+    snprintf(f->address, sizeof(f->address), "%s", config.address);
+  for (int i = 0; i < config.num_queues; i++) {
     struct fixture_worker *worker = malloc(sizeof(*worker));
     *worker = (struct fixture_worker){f, i};
     pthread_create(&f->threads[i], NULL, fixture_thread, worker);
   }
 }
 
+static inline void fixture_create_bounded(struct fixture *f, const char *address, int num_queues,
+                                          size_t max_message_bytes, int max_calls,
+                                          int max_connection_calls, int patience_ms) {
+  fixture_create_from(f, (struct rpc_server_config){.address = address,
+                                                    .num_queues = num_queues,
+                                                    .max_message_bytes = max_message_bytes,
+                                                    .max_calls = max_calls,
+                                                    .max_connection_calls = max_connection_calls,
+                                                    .patience_ms = patience_ms});
+}
+
 static inline void fixture_create(struct fixture *f, const char *address, int num_queues,
                                   size_t max_message_bytes) {
-  fixture_create_bounded(f, address, num_queues, max_message_bytes, 0, 0);
+  fixture_create_bounded(f, address, num_queues, max_message_bytes, 0, 0, 0);
+}
+
+static inline void fixture_create_asking(struct fixture *f, const char *address,
+                                         struct credentials *credentials) {
+  fixture_create_from(f, (struct rpc_server_config){.address = address,
+                                                    .num_queues = 1,
+                                                    .max_message_bytes = 1000,
+                                                    .credentials = credentials});
 }
 
 /* Stops the server as the learner does; the caller's streams may still be open. */

@@ -36,7 +36,7 @@ static pid_t start_flood(int go, int done) {
 }
 
 static bool serves(const char *address) {
-  struct rpc_channel *channel = rpc_channel_create(address, 1000);
+  struct rpc_channel *channel = rpc_channel_create(address, 1000, NULL);
   uint8_t *reply;
   size_t bytes;
   struct rpc_result result = rpc_unary(channel, "/test/Unary", "x", 1, &reply, &bytes, 10000);
@@ -57,7 +57,7 @@ static void a_flood_of_connections_passes(void **state) {
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, 1000);
   /* Who was there before is not disturbed. */
-  struct rpc_channel *channel = rpc_channel_create(f.address, 1000);
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/test/Echo");
   struct rpc_result result;
   bool ended;

@@ -15,7 +15,11 @@
 
 static enum status try_address(const char *address, struct error *error) {
   struct rpc_method method = {.path = "/x/Y"};
-  struct rpc_server_config config = {address, 1, &method, 1, 1000, 0, 0};
+  struct rpc_server_config config = {.address = address,
+                                     .num_queues = 1,
+                                     .methods = &method,
+                                     .num_methods = 1,
+                                     .max_message_bytes = 1000};
   struct rpc_server *server;
   enum status status = rpc_server_create(&server, &config, error);
   if (status != STATUS_OK) return status;

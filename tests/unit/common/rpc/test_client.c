@@ -25,7 +25,7 @@ static void bodies_come_back_whole(void **state) {
   for (int a = 0; a < 2; a++) {
     struct fixture f;
     fixture_create(&f, addresses[a], 1, FIXTURE_MESSAGE_BYTES);
-    struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+    struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
     struct rpc_call *call = rpc_call_open(channel, "/test/Echo");
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
       for (size_t header = 0; header <= 20; header += 20) {
@@ -53,7 +53,7 @@ static void a_message_near_the_bound_crosses(void **state) {
   (void)state;
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/test/Echo");
   size_t size = FIXTURE_MESSAGE_BYTES;
   uint8_t *body = malloc(size);
@@ -82,7 +82,7 @@ struct talker {
 
 static void *talk(void *argument) {
   struct talker *talker = argument;
-  struct rpc_channel *channel = rpc_channel_create(talker->address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(talker->address, FIXTURE_MESSAGE_BYTES, NULL);
   struct rpc_call *call =
       rpc_call_open(channel, talker->number % 2 ? "/test/Echo" : "/test/EchoToo");
   for (uint32_t i = 0; i < 1000; i++) {
@@ -141,7 +141,7 @@ static void endings_arrive_with_their_words(void **state) {
   };
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct rpc_call *call = rpc_call_open(channel, cases[i].path);
     struct rpc_result result;
@@ -166,7 +166,7 @@ static void unary_calls_carry_any_size(void **state) {
   static const size_t sizes[] = {0, 1, 100, 1 << 20};
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   static uint8_t body[1 << 20];
   fill(body, sizeof(body), 5);
   for (int i = 0; i < 8; i++) {
@@ -217,7 +217,7 @@ static void a_cancel_ends_an_exchange(void **state) {
   (void)state;
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   for (int i = 0; i < 2; i++) {
     struct cancelled cancelled = {.fixture = &f, .call = rpc_call_open(channel, "/test/Hold")};
     pthread_t thread;
@@ -237,7 +237,7 @@ static void a_cancel_ends_an_exchange(void **state) {
 
 static void a_call_may_be_closed_unused(void **state) {
   (void)state;
-  struct rpc_channel *channel = rpc_channel_create("127.0.0.1:1", 1000);
+  struct rpc_channel *channel = rpc_channel_create("127.0.0.1:1", 1000, NULL);
   rpc_call_close(rpc_call_open(channel, "/test/Echo"));
   rpc_call_close(NULL);
   rpc_channel_destroy(channel);
@@ -251,7 +251,7 @@ static void a_dead_server_is_unavailable_at_the_first_exchange(void **state) {
   static uint8_t body[1 << 20];
   static const char *const addresses[] = {"127.0.0.1:1", "unix:nobody.sock"};
   for (int i = 0; i < 2; i++) {
-    struct rpc_channel *channel = rpc_channel_create(addresses[i], 1000);
+    struct rpc_channel *channel = rpc_channel_create(addresses[i], 1000, NULL);
     struct rpc_call *call = rpc_call_open(channel, "/test/Echo");
     struct fixture_reply reply = {0};
     bool ended;
@@ -270,7 +270,7 @@ static void a_server_that_goes_is_unavailable(void **state) {
   (void)state;
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/test/Echo");
   struct rpc_result result;
   bool ended;
@@ -309,7 +309,7 @@ static void a_unary_call_waits_for_its_server(void **state) {
   (void)state;
   struct late_server late = {.address = "unix:late.sock"};
   unlink(late.address + 5);
-  struct rpc_channel *channel = rpc_channel_create(late.address, 1000);
+  struct rpc_channel *channel = rpc_channel_create(late.address, 1000, NULL);
   uint8_t *reply;
   size_t size;
   int64_t start = clock_now_us();

@@ -71,7 +71,7 @@ static void *exchange_run(void *argument) {
 static void exchange_start(struct exchange *e, struct frozen *frozen) {
   frozen_create(frozen);
   *e = (struct exchange){.body = calloc(BODY_BYTES, 1)};
-  e->channel = rpc_channel_create(frozen->address, BODY_BYTES);
+  e->channel = rpc_channel_create(frozen->address, BODY_BYTES, NULL);
   e->call = rpc_call_open(e->channel, "/test/Echo");
   pthread_create(&e->thread, NULL, exchange_run, e);
   frozen_accept(frozen);

@@ -31,7 +31,7 @@ static void start_child(void) {
   close(ends[1]);
   char address[128] = {0};
   if (read(ends[0], address, sizeof(address) - 1) <= 0) _exit(0);
-  struct rpc_channel *channel = rpc_channel_create(address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(address, FIXTURE_MESSAGE_BYTES, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/test/Hold");
   struct rpc_result result;
   bool ended;
@@ -58,7 +58,7 @@ static void *blocked_thread(void *argument) {
 
 static void blocked_start(struct blocked *b, const char *address, const char *path) {
   *b = (struct blocked){0};
-  b->channel = rpc_channel_create(address, FIXTURE_MESSAGE_BYTES);
+  b->channel = rpc_channel_create(address, FIXTURE_MESSAGE_BYTES, NULL);
   b->call = rpc_call_open(b->channel, path);
   pthread_create(&b->thread, NULL, blocked_thread, b);
 }
@@ -169,7 +169,7 @@ static void a_half_close_ends_the_stream_with_ok(void **state) {
   (void)state;
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   uint8_t *reply;
   size_t size;
   struct rpc_result result = rpc_unary(channel, "/test/Echo", "abc", 3, &reply, &size, 5000);
@@ -188,7 +188,7 @@ static void a_message_too_large_ends_its_own_stream(void **state) {
   (void)state;
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, 100000);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   struct rpc_call *good = rpc_call_open(channel, "/test/Echo"),
                   *bad = rpc_call_open(channel, "/test/Echo");
   struct rpc_result result;
@@ -231,7 +231,7 @@ static void garbage_disturbs_nobody(void **state) {
   static const char head[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
   struct fixture f;
   fixture_create(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/test/Echo");
   for (unsigned i = 0; i < 20; i++) {
     struct rpc_result result;
@@ -295,8 +295,8 @@ static void shutdown_lets_open_calls_end(void **state) {
 static void calls_beyond_the_bound_are_refused(void **state) {
   (void)state;
   struct fixture f;
-  fixture_create_bounded(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES, 2, 0);
-  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES);
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, FIXTURE_MESSAGE_BYTES, 2, 0, 0);
+  struct rpc_channel *channel = rpc_channel_create(f.address, FIXTURE_MESSAGE_BYTES, NULL);
   struct rpc_call *call[3];
   struct rpc_result result;
   bool ended;

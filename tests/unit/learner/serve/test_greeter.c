@@ -37,7 +37,7 @@ static int teardown(void **state) {
 
 static void *greet(void *failed) {
   struct error error;
-  *(int *)failed = greeter_wait(&first, address, &error) != STATUS_OK;
+  *(int *)failed = greeter_wait(&first, address, NULL, &error) != STATUS_OK;
   return NULL;
 }
 
@@ -71,7 +71,7 @@ static void learns_from_the_first_join(void **state) {
     int failed;
     first = (struct wire_join_request){0};
     assert_int_equal(pthread_create(&thread, NULL, greet, &failed), 0);
-    struct rpc_channel *channel = rpc_channel_create(address, 1 << 16);
+    struct rpc_channel *channel = rpc_channel_create(address, 1 << 16, NULL);
     assert_int_equal(call(channel, "/grpc.health.v1.Health/Check", "", 0).code, RPC_OK);
     assert_int_equal(call(channel, "/acorn.Acorn/Join", "\377", 1).code, RPC_INVALID_ARGUMENT);
     assert_int_equal(join(channel, "../../meadow", WIRE_PROTOCOL).code, RPC_INVALID_ARGUMENT);
@@ -89,7 +89,7 @@ static void learns_from_the_first_join(void **state) {
 
 /* Once the greeter waits: it has taken the address. */
 static void *raise_when_it_listens(void *signal_number) {
-  struct rpc_channel *channel = rpc_channel_create(address, 1 << 16);
+  struct rpc_channel *channel = rpc_channel_create(address, 1 << 16, NULL);
   while (call(channel, "/grpc.health.v1.Health/Check", "", 0).code != RPC_OK) continue;
   rpc_channel_destroy(channel);
   kill(getpid(), *(const int *)signal_number);
@@ -103,7 +103,7 @@ static void a_signal_ends_the_wait(void **state) {
     struct error error;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, raise_when_it_listens, &signals[i]), 0);
-    assert_int_equal(greeter_wait(&first, address, &error), STATUS_DONE);
+    assert_int_equal(greeter_wait(&first, address, NULL, &error), STATUS_DONE);
     pthread_join(thread, NULL);
     /* The next one is not the greeter's. */
     struct sigaction now;
@@ -115,7 +115,7 @@ static void a_signal_ends_the_wait(void **state) {
 static void wants_a_port(void **state) {
   (void)state;
   struct error error;
-  assert_int_equal(greeter_wait(&first, "127.0.0.1:0", &error), STATUS_INVALID);
+  assert_int_equal(greeter_wait(&first, "127.0.0.1:0", NULL, &error), STATUS_INVALID);
   assert_non_null(strstr(error.text, "name a port"));
 }
 

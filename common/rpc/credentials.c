@@ -1,0 +1,214 @@
+#include "common/rpc/credentials.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/base/private_file.h"
+#include "common/base/token.h"
+#include "common/rpc/credentials_grpc.h"
+
+static const char header_name[] = "authorization";
+
+enum { CA, CERT, KEY, NUM_FILES };
+enum { MAX_FILE_BYTES = 1 << 20 };
+
+static const char *const option_names[NUM_FILES] = {"--tls_ca", "--tls_cert", "--tls_key"};
+
+/* What PEM files hold. A key may be of several kinds: "RSA PRIVATE KEY". */
+static const char *const marks[NUM_FILES] = {"-----BEGIN CERTIFICATE-----",
+                                             "-----BEGIN CERTIFICATE-----", "PRIVATE KEY-----"};
+
+struct credentials {
+  struct token_file *tokens; /* NULL: no token is asked for, or shown */
+  /* TLS; with neither a certificate nor a CA connections are plain */
+  char *path[NUM_FILES]; /* read-only after open; NULL: not given */
+  pthread_mutex_t lock;  /* guards those below */
+  char *pem[NUM_FILES];
+  struct stat seen[NUM_FILES]; /* what was read last, or refused */
+  bool fetched;                /* gRPC has what was read */
+};
+
+/* ---- TLS files */
+
+static enum status read_pem(char **pem, struct stat *info, int file, const char *path,
+                            struct error *error) {
+  size_t bytes;
+  enum status status =
+      file == KEY
+          ? private_file_read(pem, &bytes, info, option_names[file], path, MAX_FILE_BYTES, error)
+          : public_file_read(pem, &bytes, info, option_names[file], path, MAX_FILE_BYTES, error);
+  if (status != STATUS_OK || strstr(*pem, marks[file])) return status;
+  free(*pem);
+  *pem = NULL;
+  return status_fail(error, STATUS_INVALID, "%s=%.400s: it holds no %s in PEM form",
+                     option_names[file], path, file == KEY ? "private key" : "certificate");
+}
+
+/* All or none of them: a certificate and its key are replaced together. */
+static enum status read_files(struct credentials *self, struct error *error) {
+  char *pem[NUM_FILES] = {NULL};
+  enum status status = STATUS_OK;
+  for (int i = 0; i < NUM_FILES && status == STATUS_OK; i++)
+    if (self->path[i]) status = read_pem(&pem[i], &self->seen[i], i, self->path[i], error);
+  char **dropped = status == STATUS_OK ? self->pem : pem;
+  for (int i = 0; i < NUM_FILES; i++) {
+    free(dropped[i]);
+    dropped[i] = NULL;
+  }
+  if (status == STATUS_OK) memcpy(self->pem, pem, sizeof(pem));
+  return status;
+}
+
+static bool have_changed(struct credentials *self) {
+  bool changed = false;
+  for (int i = 0; i < NUM_FILES; i++)
+    if (self->path[i]) changed |= file_has_changed(self->path[i], &self->seen[i]);
+  return changed;
+}
+
+/* ---- options */
+
+static enum status check_options(const struct credentials_options *options,
+                                 enum credentials_side side, struct error *error) {
+  bool ca = options->tls_ca[0], cert = options->tls_cert[0], key = options->tls_key[0];
+  if (cert != key)
+    return status_fail(error, STATUS_INVALID, "%s without %s: a certificate needs its private key",
+                       cert ? "--tls_cert" : "--tls_key", cert ? "--tls_key" : "--tls_cert");
+  if (side == CREDENTIALS_SERVER && ca && !cert)
+    return status_fail(error, STATUS_INVALID,
+                       "--tls_ca without --tls_cert: to ask actors for certificates the learner "
+                       "needs one of its own");
+  if (side == CREDENTIALS_CLIENT && cert && !ca)
+    return status_fail(error, STATUS_INVALID,
+                       "--tls_cert without --tls_ca: name the certificate that has signed the "
+                       "learner's");
+  return STATUS_OK;
+}
+
+static enum status read_all(struct credentials *self, const struct credentials_options *options,
+                            enum credentials_side side, struct error *error) {
+  const char *const paths[NUM_FILES] = {options->tls_ca, options->tls_cert, options->tls_key};
+  enum status status = STATUS_OK;
+  if (options->token_file[0])
+    status = token_file_open(&self->tokens, "--token_file", options->token_file, error);
+  if (status == STATUS_OK) status = check_options(options, side, error);
+  for (int i = 0; i < NUM_FILES && status == STATUS_OK; i++)
+    if (paths[i][0]) self->path[i] = check_copy(paths[i]);
+  return status == STATUS_OK ? read_files(self, error) : status;
+}
+
+enum status credentials_open(struct credentials **out, const struct credentials_options *options,
+                             enum credentials_side side, struct error *error) {
+  struct credentials *self = check_alloc(1, sizeof(*self));
+  pthread_mutex_init(&self->lock, NULL);
+  enum status status = read_all(self, options, side, error);
+  *out = status == STATUS_OK ? self : NULL;
+  if (status != STATUS_OK) credentials_close(self);
+  return status;
+}
+
+void credentials_close(struct credentials *self) {
+  if (!self) return;
+  token_file_close(self->tokens);
+  for (int i = 0; i < NUM_FILES; i++) {
+    if (self->pem[i]) explicit_bzero(self->pem[i], strlen(self->pem[i]));
+    free(self->pem[i]);
+    free(self->path[i]);
+  }
+  pthread_mutex_destroy(&self->lock);
+  free(self);
+}
+
+bool credentials_have_tls(const struct credentials *credentials) {
+  return credentials && (credentials->path[CA] || credentials->path[CERT]);
+}
+
+/* ---- connections */
+
+/* Before each handshake. */
+static grpc_ssl_certificate_config_reload_status fetch(
+    void *context, grpc_ssl_server_certificate_config **config) {
+  struct credentials *self = context;
+  struct error error;
+  pthread_mutex_lock(&self->lock);
+  if (have_changed(self)) {
+    if (read_files(self, &error) == STATUS_OK) {
+      log_info("the TLS files have changed and were read again");
+      self->fetched = false;
+    } else {
+      log_warn("%s; the earlier TLS files stay in use", error.text);
+    }
+  }
+  bool is_new = !self->fetched;
+  if (is_new) {
+    const grpc_ssl_pem_key_cert_pair pair = {self->pem[KEY], self->pem[CERT]};
+    /* gRPC wants some root, also where it asks clients for no certificate. */
+    const char *root = self->pem[CA] ? self->pem[CA] : self->pem[CERT];
+    *config = grpc_ssl_server_certificate_config_create(root, &pair, 1);
+    self->fetched = true;
+  }
+  pthread_mutex_unlock(&self->lock);
+  return is_new ? GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW
+                : GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+}
+
+grpc_server_credentials *credentials_server(struct credentials *self) {
+  self->fetched = false;
+  return grpc_ssl_server_credentials_create_with_options(
+      grpc_ssl_server_credentials_create_options_using_config_fetcher(
+          self->path[CA] ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                         : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+          fetch, self));
+}
+
+grpc_channel_credentials *credentials_client(const struct credentials *self) {
+  if (!credentials_have_tls(self)) return grpc_insecure_credentials_create();
+  grpc_ssl_pem_key_cert_pair pair = {self->pem[KEY], self->pem[CERT]};
+  return grpc_ssl_credentials_create_ex(self->pem[CA], self->path[CERT] ? &pair : NULL, NULL, NULL);
+}
+
+const char *credentials_explain(const struct credentials *credentials, const char *text) {
+  if (strstr(text, "wrong version number"))
+    return "the learner has no TLS: leave --tls_ca out, or start it with --tls_cert and --tls_key";
+  if (strstr(text, "certificate verify failed"))
+    return "the learner's certificate has expired, or is not signed by the one in --tls_ca";
+  if (strstr(text, "is not in peer certificate"))
+    return "the learner's certificate is another host's: this address is not among its names";
+  if (!strstr(text, "Socket closed") && !strstr(text, "reset by peer")) return NULL;
+  if (credentials_have_tls(credentials))
+    return "the learner hung up: it may ask for another certificate (--tls_cert, --tls_key)";
+  return "the learner hung up: it may ask for TLS (--tls_ca)";
+}
+
+/* ---- a call's metadata */
+
+const char *credentials_refuse(const struct credentials *credentials,
+                               const grpc_metadata_array *metadata) {
+  if (!credentials || !credentials->tokens) return NULL;
+  for (size_t i = 0; i < metadata->count; i++) {
+    const grpc_metadata *entry = &metadata->metadata[i];
+    if (grpc_slice_str_cmp(entry->key, header_name) != 0) continue;
+    if (token_file_accepts(credentials->tokens, (const char *)GRPC_SLICE_START_PTR(entry->value),
+                           GRPC_SLICE_LENGTH(entry->value)))
+      return NULL;
+    return "the token is none of the learner's: --token_file must hold the learner's secret";
+  }
+  return "this learner asks for a token: name a file with its secret by --token_file";
+}
+
+size_t credentials_metadata(grpc_metadata *metadata, const struct credentials *credentials) {
+  if (!credentials || !credentials->tokens) return 0;
+  char header[TOKEN_HEADER_BYTES];
+  token_file_header(credentials->tokens, header);
+  *metadata = (grpc_metadata){.key = grpc_slice_from_static_string(header_name),
+                              .value = grpc_slice_from_copied_string(header)};
+  explicit_bzero(header, sizeof(header));
+  return 1;
+}
+
+void credentials_metadata_unref(grpc_metadata *metadata, size_t count) {
+  for (size_t i = 0; i < count; i++) grpc_slice_unref(metadata[i].value);
+}

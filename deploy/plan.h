@@ -1,0 +1,83 @@
+/* What a launcher starts on this host: the commands of a learner and its actors, from the words of
+ * run_local.sh or deploy/run_task.sh, each of them checked before anything starts. A run on one
+ * machine is a cluster of one host.
+ *
+ * Actors are numbered over the whole cluster: those beside the learner first, then those of each
+ * other host.
+ * Upstream: deploy/launch.c, deploy/task_plan.h. Downstream: deploy/supervisor.h. Thread: one, at
+ * start. */
+#ifndef ACORN_DEPLOY_PLAN_H
+#define ACORN_DEPLOY_PLAN_H
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "actor/options.h"
+#include "deploy/arguments.h"
+#include "deploy/options.h"
+#include "envs/env.h"
+#include "learner/options.h"
+
+/* The part of the cluster that this host runs. */
+struct plan_part {
+  bool has_learner;
+  bool evaluates;             /* its actors are never trained on */
+  int num_actors, first;      /* the number of the first one */
+  int num_evaluators;         /* beside the learner; set by plan_size */
+  int other_evaluators;       /* on other hosts */
+  int envs_per_actor;         /* 0: plan_size sets what suits the environment */
+  int num_envs;               /* training environments of the whole cluster; set by plan_size */
+  char listen[PATH_MAX];      /* the learner's address, for itself */
+  char learner[PATH_MAX];     /* and for its actors */
+  const char *actor_name;     /* NULL: their own default */
+  const char *evaluator_name; /* of those beside the learner */
+};
+
+struct plan {
+  /* What the words ask for; set by plan_parse. */
+  const struct arguments_form *form;
+  struct arguments arguments; /* what follows from the others has been added to its words */
+  struct deploy_options own;
+  struct learner_options learner;
+  struct actor_options actor;
+  const struct acorn_env *env;
+  char *env_word;            /* as the programs get it: the path of a plugin is absolute */
+  bool evaluates;            /* a run that is there is played, and none is trained */
+  char run_folder[PATH_MAX]; /* of the run that is resumed without --logdir; "": none */
+  char programs[PATH_MAX];   /* folder of the learner and actor programs */
+
+  struct plan_part part; /* set by the launcher between plan_parse and plan_size */
+
+  /* Commands; set by plan_commands. */
+  char *const *learner_command; /* NULL: the learner runs elsewhere */
+  char *const **actor_commands; /* (num_actors + num_evaluators) */
+};
+
+/* Reads the words; those of a run on one machine (form->counts_actors) may continue or play an
+ * earlier one, whose environment they take over. Only arguments is set where help is asked for.
+ * Errors: INVALID: a word that is none, or does not fit the others; IO; of the earlier run. */
+MUST_CHECK enum status plan_parse(struct plan *plan, const struct arguments_form *form, int argc,
+                                  char **argv, struct error *error);
+
+/* Sets what follows for the part here from the actors of the whole cluster: environments, and the
+ * evaluators with the learner's words for them. Errors: INVALID. */
+MUST_CHECK enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error);
+
+/* Whether enough actors here keep the cores busy while others wait: a second stream of each would
+ * only double their messages. */
+bool plan_has_one_stream(const struct plan *plan);
+
+/* Whether the result line is over evaluation episodes. */
+bool plan_scores_evaluation(const struct plan *plan);
+
+void plan_commands(struct plan *plan);
+void plan_print_commands(const struct plan *plan, FILE *out);
+
+/* The options of the launcher, the learner and the actors, for --help. */
+void plan_print_options(const struct arguments_form *form);
+
+/* Runs the commands under the supervisor, until all have ended. log_folder, lost_exit_code: see
+ * supervisor.h. Returns the exit code. */
+int plan_run(const struct plan *plan, const char *log_folder, int lost_exit_code);
+
+#endif

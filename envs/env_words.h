@@ -1,0 +1,43 @@
+/* Short ways to write an environment with its options: "atari:Breakout" is the environment atari
+ * with {"game": "Breakout"}, and --game, --sticky_actions and --resize are members of --env_args.
+ * Upstream: deploy/options.h, learner/run_options.c, actor/main.c. Thread: any. */
+#ifndef ACORN_ENVS_ENV_WORDS_H
+#define ACORN_ENVS_ENV_WORDS_H
+
+#include "common/base/options.h"
+#include "common/base/status.h"
+
+/* Members of a launcher's options. */
+struct env_flags {
+  char *game, *resize;
+  double sticky_actions;
+};
+
+/* Their rows (common/base/option_rows.h); `flags` is the member of the launcher's options. */
+#define ENV_FLAGS_GROUP "The environment atari"
+#define ENV_FLAGS_ROWS(flags)                                                                   \
+  STRING("game", flags.game, "Pong", ENV_FLAGS_GROUP,                                           \
+         "Pong, Breakout, SpaceInvaders, ..., as in atari:Breakout; docs/gymnasium.md has the " \
+         "other options of atari"),                                                             \
+      FLOAT("sticky_actions", flags.sticky_actions, "0", 0, 1, ENV_FLAGS_GROUP,                 \
+            "probability that the emulator repeats the action before"),                         \
+      CHOICE("resize", flags.resize, "area", "area|linear", ENV_FLAGS_GROUP,                    \
+             "how the screen becomes 84 x 84; linear is SEED RL's")
+
+/* The environment alone. *game: what follows "atari:" in `word`, or NULL. Owner: the caller, with
+ * free(). */
+char *env_words_split(const char **game, const char *word);
+
+/* *out: `env_args` with the flags of `table` (a launcher's, with ENV_FLAGS_ROWS) that were given in
+ * `options`; NULL if none was. Owner: the caller, with free(). Errors: INVALID: they were given for
+ * another environment than atari, or `env_args` is not a JSON object. */
+MUST_CHECK enum status env_words_add_flags(char **out, const struct option_table *table,
+                                           const void *options, const char *env,
+                                           const char *env_args, struct error *error);
+
+/* Splits the option --env of a program that also has --env_args, and adds the game to those.
+ * Errors: INVALID: --env_args is not a JSON object. */
+MUST_CHECK enum status env_words_expand(const struct option_table *table, void *options,
+                                        struct error *error);
+
+#endif

@@ -1,0 +1,38 @@
+/* Curves as a gnuplot script, with the data in it; or the data alone.
+ * Upstream: inspect/curves.c. Thread: any (no state). */
+#ifndef ACORN_INSPECT_FIGURE_H
+#define ACORN_INSPECT_FIGURE_H
+
+#include <stdio.h>
+
+#include "inspect/curve.h"
+
+struct figure_line {
+  const char *label;
+  int num_runs;
+  struct curve curve;
+};
+
+struct figure {
+  const char *title;
+  const char *x_label, *y_label;
+  const char *band; /* what it shows: "range" */
+  const struct figure_line *line;
+  int num_lines;
+};
+
+/* The script draws a PNG to gnuplot's stdout. */
+void figure_write_script(const struct figure *figure, FILE *out);
+
+/* For each curve "# label", then a row "x mean low high" for each point; two blank lines between
+ * curves. */
+void figure_write_data(const struct figure *figure, FILE *out);
+
+/* The distance between tics, 1, 2 or 5 times a power of ten, so that `span` has four to ten of
+ * them. */
+double figure_tic_step(double span);
+
+/* "0", "200k", "1.5M", "0.25": with as many digits as the step needs. */
+const char *figure_tic_label(char text[32], double value, double step);
+
+#endif

@@ -1,0 +1,110 @@
+/* Short words for options of environments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/option_rows.h"
+#include "envs/env_words.h"
+
+struct config {
+  struct options_given given;
+  char *env, *env_args;
+  struct env_flags flags;
+};
+#define AT(member) offsetof(struct config, member)
+static const struct option rows[] = {STRING("env", env, "catch", "Group", "help"),
+                                     STRING("env_args", env_args, "{}", "Group", "help"),
+                                     ENV_FLAGS_ROWS(flags)};
+static const struct option_table table = {"test", NULL, "",
+                                          NULL,   rows, sizeof(rows) / sizeof(rows[0])};
+
+static struct config config;
+static struct error error;
+
+/* As typed: NAME VALUE ..., NULL. */
+static void give(const char *name, ...) {
+  va_list words;
+  options_init(&table, &config);
+  va_start(words, name);
+  for (; name; name = va_arg(words, const char *))
+    if (options_set(&table, &config, name, va_arg(words, const char *), "", &error) != STATUS_OK)
+      fail_msg("%s", error.text);
+  va_end(words);
+}
+
+static void games_are_split_off(void **state) {
+  (void)state;
+  static const struct {
+    const char *word, *env, *game;
+  } cases[] = {{"atari", "atari", NULL},
+               {"atari:Breakout", "atari", "Breakout"},
+               {"atari:", "atari:", NULL},
+               {"atarix:Pong", "atarix:Pong", NULL},
+               {"gym:CartPole-v1", "gym:CartPole-v1", NULL},
+               {"./atari:x.so", "./atari:x.so", NULL}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    const char *game;
+    char *env = env_words_split(&game, cases[i].word);
+    assert_string_equal(env, cases[i].env);
+    assert_int_equal(game != NULL, cases[i].game != NULL);
+    if (game) assert_string_equal(game, cases[i].game);
+    free(env);
+  }
+}
+
+static void flags_become_members_of_env_args(void **state) {
+  (void)state;
+  char *out;
+  give(NULL, NULL);
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "catch", "{}", &error), STATUS_OK);
+  assert_null(out);
+  options_deinit(&table, &config);
+
+  give("game", "Breakout", "sticky_actions", "0.25", "resize", "linear", NULL);
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari",
+                                       "{\"game\": \"Pong\", \"noops\": 3}", &error),
+                   STATUS_OK);
+  assert_string_equal(
+      out, "{\"game\":\"Breakout\",\"noops\":3,\"sticky_actions\":0.25,\"resize\":\"linear\"}");
+  free(out);
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "catch", "{}", &error),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "--game is an option of the environment atari"));
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", "[1]", &error),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "'[1]' is not a JSON object"));
+  options_deinit(&table, &config);
+}
+
+static void a_program_takes_the_game_out_of_its_environment(void **state) {
+  (void)state;
+  give("env", "atari:Space Invaders", "env_args", "{\"noops\": 3}", NULL);
+  assert_int_equal(env_words_expand(&table, &config, &error), STATUS_OK);
+  assert_string_equal(config.env, "atari");
+  assert_string_equal(config.env_args, "{\"noops\":3,\"game\":\"Space Invaders\"}");
+  options_deinit(&table, &config);
+
+  give("env", "catch", NULL);
+  assert_int_equal(env_words_expand(&table, &config, &error), STATUS_OK);
+  assert_string_equal(config.env, "catch");
+  assert_false(options_given(&table, &config, "env_args"));
+  options_deinit(&table, &config);
+
+  give("env", "atari:Pong", "env_args", "no", NULL);
+  assert_int_equal(env_words_expand(&table, &config, &error), STATUS_INVALID);
+  options_deinit(&table, &config);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(games_are_split_off),
+      cmocka_unit_test(flags_become_members_of_env_args),
+      cmocka_unit_test(a_program_takes_the_game_out_of_its_environment),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
