@@ -230,7 +230,7 @@ fi
 
 # ---- subjects of the commits after this one, merges excepted. In a tarball or a shallow clone that
 # does not have it they are not checked. LINT_COMMITS_AFTER names another one, for tests.
-after=${LINT_COMMITS_AFTER:-0f50fcbc65d14533d391cddcbc3460b42725690b}
+after=${LINT_COMMITS_AFTER:-eceb92b244b685e69da44019c32f19542a1fed8c}
 if git merge-base --is-ancestor "$after" HEAD 2>/dev/null; then
   git log --no-merges --format='%h %s' "$after..HEAD" | awk '{
     subject = substr($0, index($0, " ") + 1)
