@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Whole runs on the CUDA device, whose runtime is emulated: CartPole is learned, a run is continued,
-# a replay feeds one.
+# a replay feeds one, what was learned is played, and an update that is not finite ends one.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 make -s -C "$tree" build/tests/libacorn_cuda_emulated.so >make.log 2>&1 || cat make.log
@@ -27,6 +27,52 @@ goes_on() {
     awk -v mean="$(value return_mean)" 'BEGIN {exit !(mean >= 45)}'
 }
 pass_if "the run is continued on it, and plays as well as before" goes_on
+
+# ---- what was learned is played
+
+played_on() { # DEVICE: the line of an evaluation on it
+  "$tree/build/launch" cartpole vtrace 1 1 --mode=evaluate --device="$1" --logdir=learns --seed=7 \
+    --episodes=4 --policy=sample >out 2>err
+  says "on $1 (" && grep '^evaluation ' out
+}
+# Drawn by the same random numbers, from probabilities that differ in their last digits.
+as_on_cpu() { is "$(played_on cuda)" "$(played_on cpu)" && [ -n "$(played_on cuda)" ]; }
+pass_if "evaluation on it plays what the CPU plays" as_on_cpu
+pass_if "and what is watched" as_evaluated learns greedy 2
+
+# Pictures for a video of 5 steps, whatever makes the video.
+mkdir fake
+printf '#!/bin/sh\nfor last; do :; done\nexec cat >"$last"\n' >fake/ffmpeg && chmod +x fake/ffmpeg
+code=0
+PATH=$work/fake:$PATH "$tree/scripts/watch.sh" learns --max_steps=5 >out 2>err </dev/null || code=$?
+recorded() {
+  is "$code" 0 && says "return 5 in 5 steps" && is "$(head -c 2 learns/play.mp4)" P6
+}
+pass_if "scripts/watch.sh records a run that was made on it" recorded
+
+# ---- an update that is not finite
+
+mkdir -p include/acorn && cp "$tree/envs/env.h" include/acorn/
+sed -n '/^```c$/,/^```$/{/^```/d;p}' "$tree/docs/environments.md" |
+  sed 's/out->reward = /out->reward = getenv("RICH") ? 1e9f : /' >rich.c
+cc -O2 -shared -fPIC -Iinclude rich.c -o rich.so 2>err
+rich() {
+  run ./rich.so vtrace 2 4 --batch_size=4 --device=cuda --no_plot --logdir=rich --resume "$@"
+  ended 120
+}
+rich --total_steps=2000
+saved() { is "$code" 0 && cp -r rich/checkpoints saved; }
+pass_if "a run of an environment of one's own ends well on it" saved
+# The largest rewards there may be: the square of what follows from them is no float.
+export RICH=1
+rich --total_steps=1e9 --reward_scale=1e9 --baseline_cost=1e6
+unset RICH
+stops() { is "$code" 1 && grep -q 'update [0-9]*: .* is -*\(inf\|nan\)' err; }
+pass_if "an update that is not finite ends the run with its number" stops
+pass_if "the last checkpoint stays" diff -r saved rich/checkpoints
+rich --total_steps=4000 --reward_scale=1
+goes_on() { is "$code" 0 && says "resuming from the checkpoint"; }
+pass_if "and the run goes on from it" goes_on
 
 # ---- a replay in the device's memory
 

@@ -174,3 +174,29 @@ whole_metric() { printf '%.0f' "$(metric "$@" | grep . || echo 0)"; }
 metric_passes() {
   awk -v a="$(metric "$1" "${3:-run}")" -v b="$2" 'BEGIN {exit !(a + 0 > b + 0)}'
 }
+
+# ---- a run's newest checkpoint is played: by build/watch, whose pictures go nowhere, and as
+# scripts/eval.sh does, with one environment
+
+played() {
+  "$tree/build/watch" "$1" --seed=7 --episodes="$3" --policy="$2" >/dev/null 2>err || return
+  sed -n 's/.*: return \([-0-9.e+]*\) in .*/\1/p' err | sort -g | tr '\n' ' '
+}
+evaluated() {
+  local config=$1/config.txt
+  "$tree/build/launch" "$(sed -n 's/^env = //p' "$config")" "$(sed -n 's/^agent = //p' "$config")" \
+    1 1 --mode=evaluate --logdir="$1" --seed=7 --episodes="$3" --policy="$2" >out 2>err
+  grep '^evaluation ' out
+}
+# as_evaluated RUN POLICY EPISODES: the same mean, lowest and highest return.
+as_evaluated() {
+  local returns expected
+  returns=$(played "$@" | awk '{for (i = 1; i <= NF; i++) sum += $i
+    printf "%.6f %.6f %.6f %d", sum / NF, $1, $NF, NF}')
+  expected=$(evaluated "$@" | tr ' ' '\n' | awk -F= '
+    {value[$1] = $2}
+    END {printf "%.6f %.6f %.6f %d", value["return_mean"], value["return_min"],
+      value["return_max"], value["episodes"]}')
+  is "$returns" "$expected" || echo "  $1 $2: $returns, not $expected"
+  is "$returns" "$expected"
+}

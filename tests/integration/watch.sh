@@ -33,28 +33,6 @@ ended
 
 # ---- it plays as evaluation with one environment does: networks with memory, stacked frames, drawn
 # actions. The pictures go nowhere.
-played() {
-  "$tree/build/watch" "$1" --seed=7 --episodes="$3" --policy="$2" >/dev/null 2>err || return
-  sed -n 's/.*: return \([-0-9.e+]*\) in .*/\1/p' err | sort -g | tr '\n' ' '
-}
-evaluated() {
-  local config=$1/config.txt
-  "$tree/build/launch" "$(sed -n 's/^env = //p' "$config")" "$(sed -n 's/^agent = //p' "$config")" \
-    1 1 --mode=evaluate --logdir="$1" --seed=7 --episodes="$3" --policy="$2" >out 2>err
-  grep '^evaluation ' out
-}
-# as_evaluated RUN POLICY EPISODES: the same mean, lowest and highest return.
-as_evaluated() {
-  local returns expected
-  returns=$(played "$@" | awk '{for (i = 1; i <= NF; i++) sum += $i
-    printf "%.6f %.6f %.6f %d", sum / NF, $1, $NF, NF}')
-  expected=$(evaluated "$@" | tr ' ' '\n' | awk -F= '
-    {value[$1] = $2}
-    END {printf "%.6f %.6f %.6f %d", value["return_mean"], value["return_min"],
-      value["return_max"], value["episodes"]}')
-  is "$returns" "$expected" || echo "  $1 $2: $returns, not $expected"
-  is "$returns" "$expected"
-}
 pass_if "greedy play is that of evaluation" as_evaluated cartpole greedy 4
 pass_if "so are drawn actions" as_evaluated cartpole sample 4
 pass_if "with an LSTM" as_evaluated tmaze sample 40

@@ -409,7 +409,8 @@ static enum status check_gpu(struct cuda *cuda, const struct device_options *opt
   cuda_of(&cuda->device);
   CUDA_CHECK(cudaGetDeviceProperties(&cuda->properties, cuda->gpu));
   CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
-  size_t asked = (size_t)options->memory_mib << 20, mine = memory_used;
+  size_t asked = (size_t)options->memory_mib << 20;
+  size_t mine = __atomic_load_n(&memory_used, __ATOMIC_RELAXED);
   cuda->device.memory_bytes = asked ? asked : free_bytes + mine;
   cuda->device.own_bytes = BLAS_WORKSPACE_BYTES + LEAST_SCRATCH_BYTES;
   if (cuda->properties.major < 8)

@@ -1,6 +1,7 @@
 /* How the CUDA device is asked for: what is refused, with which words, on emulated machines. Each
  * attempt has a process of its own, since a process loads one plugin. */
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -307,12 +308,31 @@ static void test_marks(void **state) {
   device_destroy(t.device);
 }
 
+/* ---- several threads */
+
+static void *allocate(void *argument) {
+  struct device *device = argument;
+  for (int i = 0; i < 100; i++) device->ops->release(device, device->ops->alloc(device, 16));
+  return NULL;
+}
+
+/* A device asks how much memory the process has while another takes some: for ThreadSanitizer. */
+static void test_created_while_another_allocates(void **state) {
+  (void)state;
+  struct device *device = emulated_cuda_create("float32");
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, allocate, device), 0);
+  for (int i = 0; i < 3; i++) device_destroy(emulated_cuda_create("float32"));
+  pthread_join(thread, NULL);
+  device_destroy(device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_refusals),  cmocka_unit_test(test_choice),
       cmocka_unit_test(test_no_memory), cmocka_unit_test(test_kernel_error),
       cmocka_unit_test(test_reason),    cmocka_unit_test(test_marks),
-      cmocka_unit_test(test_spilled),
+      cmocka_unit_test(test_spilled),   cmocka_unit_test(test_created_while_another_allocates),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/learner/experience/history.h"
+#include "tests/unit/support/emulated_cuda.h"
 
 enum { SLOTS = 2, S = 3, STRIDE_BYTES = 16, STEPS = 100 };
 
@@ -26,7 +27,7 @@ static struct world make_world(const char *device, int window_steps, int stride,
   struct error error;
   assert_int_equal(device_create(&world.device, device, &error), STATUS_OK);
   world.pages = pages_create(world.device, &world.config);
-  world.batch = train_batch_create(world.device, window_steps, 2, &world.config.shape);
+  world.batch = train_batch_create(world.device, window_steps, SLOTS, &world.config.shape);
   train_batch_keep_next(world.device, world.batch, stride);
   return world;
 }
@@ -40,8 +41,8 @@ static void destroy_world(struct world *world) {
 static void check_state(const struct world *world, const real *states, int column,
                         const struct window *window, int step) {
   struct device *device = world->device;
-  float state[2 * S];
-  device->ops->download(device, state, states, (size_t)(2 * S));
+  float state[SLOTS * S];
+  device->ops->download(device, state, states, (size_t)(SLOTS * S));
   device->ops->finish(device);
   for (int i = 0; i < S; i++) {
     double expected =
@@ -50,21 +51,34 @@ static void check_state(const struct world *world, const real *states, int colum
   }
 }
 
-/* One step of a slot; a window that it closes is gathered, checked and released. */
-static void step(struct world *world, int slot, uint32_t life, uint64_t number) {
-  struct pages_place place = pages_append(world->pages, slot);
-  history_write(world->pages, world->device, &world->config.shape, &place, slot, life, number);
-  if (!place.closes_window) return;
-  int column = world->windows++ % 2;
-  pages_gather(world->pages, world->device, world->batch, column, &place.window, 1);
-  check_state(world, world->batch->state, column, &place.window, 0);
-  check_state(world, world->batch->next_state, column, &place.window, world->config.stride);
-  pages_release(world->pages, &place.window);
+/* Gathers the windows of all slots into a batch, at once, checks and releases them. */
+static void gather(struct world *world, const struct window window[SLOTS]) {
+  pages_gather(world->pages, world->device, world->batch, 0, window, SLOTS);
+  for (int k = 0; k < SLOTS; k++) {
+    check_state(world, world->batch->state, k, &window[k], 0);
+    check_state(world, world->batch->next_state, k, &window[k], world->config.stride);
+    pages_release(world->pages, &window[k]);
+  }
+  world->windows += SLOTS;
+}
+
+/* One step of every slot. Their windows close at the same step. */
+static void step(struct world *world, uint64_t number) {
+  struct window closed[SLOTS];
+  int count = 0;
+  for (int slot = 0; slot < SLOTS; slot++) {
+    uint32_t life = (uint32_t)slot + 1;
+    struct pages_place place = pages_append(world->pages, slot);
+    history_write(world->pages, world->device, &world->config.shape, &place, slot, life, number);
+    if (place.closes_window) closed[count++] = place.window;
+  }
+  if (count == SLOTS) gather(world, closed);
 }
 
 static void it_is_that_of_the_window_behind(void **state) {
   (void)state;
-  static const char *const devices[] = {"ref", "guarded"};
+  emulated_cuda_use();
+  static const char *const devices[] = {"ref", "guarded", "cuda"};
   /* In the window's own page, in the next one, and as late as the last step of a window. */
   static const struct {
     int window_steps, stride, page_steps;
@@ -75,8 +89,7 @@ static void it_is_that_of_the_window_behind(void **state) {
           make_world(devices[d], cases[i].window_steps, cases[i].stride, cases[i].page_steps);
       for (int slot = 0; slot < SLOTS; slot++)
         pages_begin_life(world.pages, slot, (uint32_t)slot + 1);
-      for (uint64_t number = 0; number < STEPS; number++)
-        for (int slot = 0; slot < SLOTS; slot++) step(&world, slot, (uint32_t)slot + 1, number);
+      for (uint64_t number = 0; number < STEPS; number++) step(&world, number);
       int windows = (STEPS - 1 - cases[i].window_steps) / cases[i].stride + 1;
       assert_int_equal(world.windows, SLOTS * windows);
       destroy_world(&world);

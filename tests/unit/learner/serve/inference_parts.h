@@ -43,8 +43,10 @@ static const char *inference_parts_device;
 
 struct inference_parts_config {
   const char *network;
+  const char *precision;       /* of the device; NULL: float32 */
   const struct policy *policy; /* NULL: categorical */
   const struct space *space;   /* its action; NULL: one of three */
+  int lstm_size;               /* 0: 5 */
   bool no_layers;              /* the head reads the inputs */
   bool noisy;                  /* so are the head's layers */
   bool reads_past;             /* the previous action and reward */
@@ -101,7 +103,9 @@ static inline void inference_parts_create(struct inference_parts *parts,
                                                .use_reward = config->reads_past}};
   device_inputs_set_action(&parts->inputs, space);
   emulated_cuda_use();
-  assert_int_equal(device_create(&parts->device, inference_parts_device, &error), STATUS_OK);
+  const char *precision = config->precision ? config->precision : "float32";
+  assert_int_equal(device_create_with(&parts->device, inference_parts_device, precision, &error),
+                   STATUS_OK);
   struct network_config network = {.network = config->network,
                                    .inputs = parts->inputs,
                                    .head_size = policy->head_size(space),
@@ -109,7 +113,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
                                    .noisy = config->noisy,
                                    .num_layers = !config->no_layers,
                                    .hidden = {6},
-                                   .lstm_size = 5};
+                                   .lstm_size = config->lstm_size ? config->lstm_size : 5};
   if (policy->action_values)
     network.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   assert_int_equal(network_create(&parts->network, &network, &error), STATUS_OK);

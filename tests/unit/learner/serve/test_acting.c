@@ -1,6 +1,7 @@
 /* What a batch of inference costs a device of its own: the same few calls and transfers whatever
- * the network is, and bytes for the rows that are there; a second batch runs behind the first one.
- * On the emulated CUDA device, whose calls are counted. */
+ * the network is, and bytes for the rows that are there; a second batch runs behind the first one;
+ * a batch acts with the newest parameters, and holds them. On the emulated CUDA device, whose calls
+ * are counted. */
 #include "tests/unit/learner/serve/inference_parts.h"
 #include "tests/unit/support/skip.h"
 
@@ -12,20 +13,21 @@ struct fixture {
   int steps[CLIENTS];
 };
 
-static void open_parts(struct fixture *f, const char *network, int running) {
+static void open_with(struct fixture *f, struct inference_parts_config config) {
   struct inference_metrics none = {NULL};
-  struct inference_parts_config config = {.network = network,
-                                          .reads_past = true,
-                                          .train_slots = CLIENTS,
-                                          .clients = CLIENTS,
-                                          .trains = true,
-                                          .T = T,
-                                          .N = N,
-                                          .inference = {.seed = 3, .running = running}};
+  config.reads_past = config.trains = true;
+  config.train_slots = config.clients = CLIENTS;
+  config.T = T;
+  config.N = N;
+  config.inference.seed = 3;
   memset(f, 0, sizeof(*f));
   inference_parts_device = "cuda";
   inference_parts_create(&f->parts, &config, &none);
   for (int i = 0; i < CLIENTS; i++) batcher_add(f->parts.batcher, i, 1, i, 1, false, true, 0);
+}
+
+static void open_parts(struct fixture *f, const char *network, int running) {
+  open_with(f, (struct inference_parts_config){.network = network, .inference.running = running});
 }
 
 /* Rows of clients first .. first + count - 1 become a batch, which is launched. */
@@ -45,13 +47,16 @@ static void finish(struct fixture *f) {
   inference_finish(f->parts.inference);
 }
 
+/* So large that the recurrent state shows in the actions. */
+static float parameter_of(int64_t version, size_t i) {
+  return 5 * ((float)((i + (size_t)version) * 7919 % 1009) / 1009 - 0.5f);
+}
+
 static void publish(struct fixture *f, int64_t version) {
   struct device *device = f->parts.device;
   size_t P = network_num_parameters(f->parts.network);
   float *host = check_alloc(P, sizeof(*host));
-  /* So large that the recurrent state shows in the actions. */
-  for (size_t i = 0; i < P; i++)
-    host[i] = 5 * ((float)((i + (size_t)version) * 7919 % 1009) / 1009 - 0.5f);
+  for (size_t i = 0; i < P; i++) host[i] = parameter_of(version, i);
   real *params = device->ops->alloc(device, P * device->ops->real_bytes);
   device->ops->upload(device, params, host, P);
   weights_publish(f->parts.weights, device, params, version);
@@ -159,6 +164,65 @@ static void the_first_is_answered_before_the_second_is_done(void **state) {
   inference_parts_destroy(&f.parts);
 }
 
+/* ---- parameters */
+
+/* Others may write the snapshot once it is released. */
+static void a_batch_that_runs_holds_its_parameters(void **state) {
+  enum { PUBLISHED = 8 };
+  (void)state;
+  struct fixture f;
+  open_parts(&f, "mlp", 1);
+  publish(&f, 1);
+  int64_t version;
+  const real *taken = weights_acquire(f.parts.weights, &version);
+  weights_release(f.parts.weights, taken);
+  launch(&f, 0, 5);
+  for (version = 2; version <= PUBLISHED; version++) publish(&f, version);
+  size_t P = network_num_parameters(f.parts.network);
+  float *host = check_alloc(P, sizeof(*host));
+  f.parts.device->ops->download(f.parts.device, host, taken, P);
+  for (size_t i = 0; i < P; i++) assert_true(host[i] == parameter_of(1, i));
+  finish(&f);
+  free(host);
+  inference_parts_destroy(&f.parts);
+}
+
+/* Two steps of clients first .. first + CLIENTS / 2 - 1. */
+static void act_twice(struct fixture *f, int first) {
+  for (int t = 0; t < 2; t++)
+    for (int i = first; i < first + CLIENTS / 2; i += 5) {
+      launch(f, i, 5);
+      finish(f);
+    }
+}
+
+/* What the second half of the clients heard, with parameters 2; the first half may act before, with
+ * others. The second step reads the recurrent weights. */
+static void act_with_second(const char *precision, bool after_others, int32_t heard[CLIENTS / 2]) {
+  enum { HALF = CLIENTS / 2, LARGE = 128 };
+  struct fixture f;
+  open_with(&f, (struct inference_parts_config){
+                    .network = "lstm", .lstm_size = LARGE, .precision = precision});
+  publish(&f, 1);
+  if (after_others) act_twice(&f, 0);
+  publish(&f, 2);
+  act_twice(&f, HALF);
+  for (int i = 0; i < HALF; i++) heard[i] = inference_parts_heard(&f.stream[HALF + i]);
+  inference_parts_destroy(&f.parts);
+}
+
+/* Of large weights in bf16 the device keeps a copy. */
+static void new_parameters_are_acted_with(void **state) {
+  static const char *const precisions[] = {"float32", "bf16"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    int32_t alone[CLIENTS / 2], after_others[CLIENTS / 2];
+    act_with_second(precisions[i], false, alone);
+    act_with_second(precisions[i], true, after_others);
+    assert_memory_equal(after_others, alone, sizeof(alone));
+  }
+}
+
 /* ---- the same actions whatever the batch */
 
 /* Actions of all clients over some steps, whose rows go in batches of so many; 0: of 8 and 5 in
@@ -198,6 +262,8 @@ int main(void) {
       cmocka_unit_test(bytes_follow_the_rows),
       cmocka_unit_test(a_second_batch_is_launched_while_the_first_runs),
       cmocka_unit_test(the_first_is_answered_before_the_second_is_done),
+      cmocka_unit_test(a_batch_that_runs_holds_its_parameters),
+      cmocka_unit_test(new_parameters_are_acted_with),
       cmocka_unit_test(actions_do_not_depend_on_the_batch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static void publish_while_answering(struct rpc_stream *stream) {
   if (f->publish_in_answers) publish(f, f->newest + 1);
 }
 
-static struct fixture *create(const char *network) {
+static struct fixture *create(const char *network, bool stagger) {
   struct fixture *f = check_alloc(1, sizeof(*f));
   struct inference_parts_config config = {.network = network,
                                           .reads_past = true,
@@ -73,7 +73,7 @@ static struct fixture *create(const char *network) {
                                           .trains = true,
                                           .T = T,
                                           .N = N,
-                                          .stagger = true,
+                                          .stagger = stagger,
                                           .inference = {.seed = SEED}};
   struct inference_metrics none = {NULL};
   inference_parts_create(&f->parts, &config, &none);
@@ -211,8 +211,8 @@ static int check_windows(struct fixture *f) {
   return within;
 }
 
-static void play(const char *network, bool publish_in_answers) {
-  struct fixture *f = create(network);
+static void play(const char *network, bool stagger, bool publish_in_answers) {
+  struct fixture *f = create(network, stagger);
   f->publish_in_answers = publish_in_answers;
   publish(f, 1);
   int within = 0;
@@ -229,22 +229,28 @@ static void play(const char *network, bool publish_in_answers) {
 
 static void a_step_has_the_version_that_computed_its_action(void **state) {
   (void)state;
-  play("mlp", false);
+  play("mlp", true, false);
 }
 
 static void and_not_one_that_came_while_it_was_answered(void **state) {
   (void)state;
-  play("mlp", true);
+  play("mlp", true, true);
 }
 
 static void a_window_begins_with_the_state_before_its_first_step(void **state) {
   (void)state;
-  play("lstm", false);
+  play("lstm", true, false);
+}
+
+/* Most batches begin no window then, as the first ones that a device records. */
+static void also_when_all_windows_begin_at_the_same_step(void **state) {
+  (void)state;
+  play("lstm", false, false);
 }
 
 static void also_when_parameters_come_at_any_time(void **state) {
   (void)state;
-  play("lstm", true);
+  play("lstm", true, true);
 }
 
 int main(void) {
@@ -252,6 +258,7 @@ int main(void) {
       cmocka_unit_test(a_step_has_the_version_that_computed_its_action),
       cmocka_unit_test(and_not_one_that_came_while_it_was_answered),
       cmocka_unit_test(a_window_begins_with_the_state_before_its_first_step),
+      cmocka_unit_test(also_when_all_windows_begin_at_the_same_step),
       cmocka_unit_test(also_when_parameters_come_at_any_time),
   };
   int failed = 0;

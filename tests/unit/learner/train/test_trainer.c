@@ -19,7 +19,7 @@
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/host_batch.h"
 
-enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 10000000 };
+enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 120000000 };
 enum { IMAGE_SIDE = 36, IMAGE_STRIDE = IMAGE_SIDE * IMAGE_SIDE };
 
 /* What the trainer does with its source: "T": took a batch, "R": gave one back. */
@@ -326,6 +326,20 @@ static void images_of_what_is_seen_travel_with_the_buffer(void **state) {
   destroy(f);
 }
 
+/* The first update is finished before the second is started: the images are of what it saw. */
+static void the_first_images_are_of_the_first_update(void **state) {
+  (void)state;
+  struct fixture *f = create_for_images();
+  give_images(f, 10);
+  give_images(f, 20);
+  trainer_start(f->trainer);
+  wait_for_updates(f, 2);
+  stop(f);
+  assert_string_equal(f->logged.log, "TRTR");
+  expect_images(f, 1, 10);
+  destroy(f);
+}
+
 /* The items of one trainer, copied into another of the same shape. */
 static void copy_items(struct trainer *to, struct trainer *from) {
   struct checkpoint_item a[CHECKPOINT_MAX_ITEMS], b[CHECKPOINT_MAX_ITEMS];
@@ -376,7 +390,8 @@ static void a_loss_that_is_not_finite_stops_the_run(void **state) {
   destroy(f);
 }
 
-/* Both are there when the trainer starts. */
+/* Both are there when the trainer starts. Every snapshot that was written is announced: the next is
+ * the newest at once. */
 static void a_batch_behind_a_skipped_one_changes_nothing(void **state) {
   (void)state;
   struct fixture *f = create();
@@ -393,6 +408,8 @@ static void a_batch_behind_a_skipped_one_changes_nothing(void **state) {
   assert_string_equal(f->logged.log, f->device->ops->asynchronous ? "TTRR" : "TR");
   assert_non_null(strstr(trainer_report(f->trainer).error.text, "update 1"));
   assert_int_equal(update_version(f->update), 0);
+  weights_publish(f->weights, f->trainer_device, update_parameters(f->update), 9);
+  assert_int_equal(weights_version(f->weights), 9);
   expect_same(f, f->device, update_parameters(f->update), before);
   f->device->ops->release(f->device, before);
   destroy(f);
@@ -465,6 +482,7 @@ int main(void) {
       cmocka_unit_test(every_batch_is_an_update_and_is_published),
       cmocka_unit_test(a_requested_buffer_is_filled_once_at_a_step_border),
       cmocka_unit_test(images_of_what_is_seen_travel_with_the_buffer),
+      cmocka_unit_test(the_first_images_are_of_the_first_update),
       cmocka_unit_test(counters_and_parameters_travel_together),
       cmocka_unit_test(a_loss_that_is_not_finite_stops_the_run),
       cmocka_unit_test(a_batch_behind_a_skipped_one_changes_nothing),

@@ -1,6 +1,8 @@
 /* One training step and several: losses and statistics against their definition, Adam on the tests'
  * own gradients, schedules, the entropy coefficient, and what happens to a batch with a NaN. */
+#include "common/base/check.h"
 #include "tests/unit/learner/train/fixture.h"
+#include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/skip.h"
 
 struct world {
@@ -354,9 +356,14 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
                {NAN_OBSERVATION, "the mean value is"},
                {NAN_BEHAVIOUR, "is"},
                {HUGE_REWARD, "loss is inf"}};
-  static const char *const networks[] = {"mlp", "lstm"}, *const devices[] = {"ref", "cpu"};
-  for (size_t i = 0; i < 4 * sizeof(table) / sizeof(table[0]); i++) {
-    struct world w = world_open(networks[i % 2], devices[i / 2 % 2]);
+  static const struct {
+    const char *network, *device;
+  } on[] = {{"mlp", "ref"}, {"lstm", "ref"}, {"mlp", "cpu"}, {"lstm", "cpu"}, {"mlp", "cuda"}};
+  enum { ON = sizeof(on) / sizeof(on[0]) };
+  emulated_cuda_use();
+  for (size_t i = 0; i < ON * sizeof(table) / sizeof(table[0]); i++) {
+    struct world w = world_open(on[i % ON].network, on[i % ON].device);
+    struct host_batch host = fixture_host_batch(w.device, w.batch);
     struct learner_options config = fixture_options();
     config.reward_clip = 0;
     config.target_entropy = 0.5;
@@ -367,13 +374,14 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
     for (int k = 0; k < 3; k++) fixture_saved(before[k], update, arrays[k], w.network);
     double entropy = *(double *)fixture_item(update, "update/entropy").data;
 
-    poison_batch(w.batch, table[i / 4].poison);
+    poison_batch(host.batch, table[i / ON].poison);
+    host_batch_write(&host, w.device, w.batch);
     struct update_stats stats;
     struct error error = {""};
     update_start(update, w.batch, 0);
     assert_int_equal(update_finish(update, &stats, &error), STATUS_CORRUPT);
-    if (!strstr(error.text, "update 4: ") || !strstr(error.text, table[i / 4].says))
-      fail_msg("'%s' does not say 'update 4' and '%s'", error.text, table[i / 4].says);
+    if (!strstr(error.text, "update 4: ") || !strstr(error.text, table[i / ON].says))
+      fail_msg("'%s' does not say 'update 4' and '%s'", error.text, table[i / ON].says);
     for (int k = 0; k < 3; k++) {
       fixture_saved(after[k], update, arrays[k], w.network);
       assert_memory_equal(before[k], after[k], update_num_parameters(update) * sizeof(double));
@@ -382,9 +390,12 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
     assert_int_equal(update_version(update), 3);
 
     /* And it can go on. */
-    fixture_fill_batch(w.device, w.batch, 2);
+    fixture_fill_batch(host.ref, host.batch, 2);
+    host_batch_write(&host, w.device, w.batch);
     fixture_step(update, w.batch, 0);
+    assert_int_equal(update_version(update), 4);
     update_destroy(update);
+    host_batch_destroy(&host);
     world_close(&w);
   }
 }
@@ -419,6 +430,65 @@ static void a_sum_that_nobody_names_stops_the_run_too(void **state) {
   assert_int_equal(update_version(update), 0);
   update_destroy(update);
   world_close(&w);
+}
+
+/* ---- stacked frames */
+
+enum { SIDE = 36, PIXELS = SIDE * SIDE, STACK = 2, PAIR = 2 };
+
+/* A step of windows whose frames before have been told otherwise since: first the images, without
+ * the frames, then the loss of an update, with them. */
+static double loss_of_stacked(const char *name) {
+  struct network_config config = {.network = "nature",
+                                  .head_size = ACTIONS,
+                                  .value_size = 1,
+                                  .inputs = {.row_stride = PIXELS,
+                                             .num_tensors = 1,
+                                             .tensor = {{DTYPE_UINT8, PIXELS, 0, SIDE, SIDE, 1}},
+                                             .discrete = ACTIONS,
+                                             .stack = STACK}};
+  struct learner_options options = fixture_options();
+  options.unroll_length = 1;
+  options.batch_size = PAIR;
+  struct device *device = fixture_device(name);
+  struct network *network = fixture_network(&config);
+  struct update *update = fixture_update(device, network, &options);
+  struct step_shape shape = discrete_shape(PIXELS, 0, STACK - 1);
+  struct host_batch host = host_batch_create(1, PAIR, &shape);
+  struct train_batch *batch = train_batch_create(device, 1, PAIR, &shape);
+  for (int i = 0; i < 3 * PAIR * PIXELS; i++)
+    host.batch->history[i] = (uint8_t)(1 + (i / PIXELS * 40 + i) % 255);
+  host_batch_write(&host, device, batch);
+
+  float *seen = check_alloc(PAIR * update_image_numbers(update), sizeof(*seen));
+  pixel *images =
+      device->ops->alloc(device, PAIR * update_image_numbers(update) * device->ops->pixel_bytes);
+  for (int depth = 1; depth >= 0; depth--) {
+    for (int n = 0; n < PAIR; n++) batch->depth[n] = depth;
+    assert_int_equal(update_images(update, images, batch, PAIR), PAIR);
+    device->ops->download_pixels(device, seen, images, PAIR * update_image_numbers(update));
+    device->ops->finish(device);
+    for (int i = 0; i < PAIR * PIXELS; i++) {
+      assert_true(seen[STACK * i] > 0);
+      assert_int_equal(seen[STACK * i + 1] > 0, depth);
+    }
+  }
+  for (int n = 0; n < PAIR; n++) batch->depth[n] = 1;
+  double loss = fixture_step(update, batch, 0).losses.total;
+  device->ops->release(device, images);
+  free(seen);
+  update_destroy(update);
+  host_batch_destroy(&host);
+  train_batch_destroy(device, batch);
+  network_destroy(network);
+  device_destroy(device);
+  return loss;
+}
+
+static void frames_are_stacked_as_the_batch_says_now(void **state) {
+  (void)state;
+  emulated_cuda_use();
+  assert_near(loss_of_stacked("cuda"), loss_of_stacked("ref"), 1e-5, "loss");
 }
 
 /* ---- memory */
@@ -481,6 +551,7 @@ int main(void) {
       cmocka_unit_test(refuses_what_makes_no_sense),
       cmocka_unit_test(a_number_that_is_not_finite_stops_the_run),
       cmocka_unit_test(a_sum_that_nobody_names_stops_the_run_too),
+      cmocka_unit_test(frames_are_stacked_as_the_batch_says_now),
       cmocka_unit_test(steps_allocate_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
