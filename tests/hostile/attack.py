@@ -160,6 +160,7 @@ def flood(count=600):
     for _ in range(count):
         try:
             held.append(http2.connect(address, timeout=5))
+            held[-1].sendall(http2.PREFACE)  # a silent one may never leave the kernel's queue
         except OSError:
             turned_away += 1
     time.sleep(0.5)
@@ -252,14 +253,14 @@ def joins():
     bad("another shape", PRECONDITION, "float32[6]", tensors=[m.tensor(shape=(6,))])
     bad("another dtype", PRECONDITION, "uint8[4]", tensors=[m.tensor(dtype=1)])
     bad("a dtype that there is not", INVALID, "dtype", tensors=[m.tensor(dtype=77)])
-    bad("a dimension of 0", INVALID, "dimension", tensors=[m.tensor(shape=(0,))])
+    bad("a dimension of 0", INVALID, "number below 1", tensors=[m.tensor(shape=(0,))])
     bad("a shape of 2^104 bytes", INVALID, "", tensors=[m.tensor(shape=(1 << 26,) * 4)])
     bad("a rank of 1,000", INVALID, "rank", tensors=[m.tensor(shape=(1,) * 1000)])
-    bad("two tensors of one name", INVALID, "two observations", tensors=[m.tensor(), m.tensor()])
+    bad("two tensors of one name", INVALID, "of an earlier one", tensors=[m.tensor(), m.tensor()])
     bad("1,000 tensors", INVALID, "tensors", tensors=[m.tensor("t%d" % i) for i in range(1000)])
     bad("no tensor", INVALID, "tensors", tensors=[])
     bad("other actions", PRECONDITION, "", action=m.number(1, 3))
-    bad("no actions", INVALID, "box of actions", action=b"")
+    bad("no actions", INVALID, "exactly one must be above 0", action=b"")
     bad("a role that there is not", INVALID, "role", role=9)
 
 
