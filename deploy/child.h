@@ -1,7 +1,7 @@
 /* One child process: the leader of a process group of its own, so that a terminal's Ctrl-C does not
  * reach it and what it starts can be ended with it. It gets a SIGTERM when this process ends, even
  * by kill -9 and however early.
- * Upstream: deploy/supervisor.c, deploy/supervisor_actors.c, deploy/after_run.c.
+ * Upstream: deploy/supervisor.c, deploy/supervisor_actors.c.
  * Thread: the loop's. */
 #ifndef ACORN_DEPLOY_CHILD_H
 #define ACORN_DEPLOY_CHILD_H
