@@ -131,8 +131,8 @@ static void on_signal(int signum) {
   kill(plotter, signum);
 }
 
-// Returns once the command has ended, by itself or by a signal that we got. Its stdout is stderr, so
-// that the run's last line stays the last.
+// Returns once the command has ended, by itself or by a signal that we got. Its stdout is stderr,
+// so that the last line of the run stays the last.
 static void follow(char *const *command) {
   static const int signums[] = {SIGINT, SIGTERM, SIGHUP};
   posix_spawn_file_actions_t files;
