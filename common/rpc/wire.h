@@ -87,7 +87,7 @@ MUST_CHECK enum status wire_decode_steps(struct wire_rows *rows, const struct wi
                                          struct error *error);
 
 /* Reads only `run_id` of a Steps message (0 if it is not sent): the first message of a stream
- * names its lease by it. *alone: the message has no other field.
+ * names its lease by it. *alone: nothing else is in it.
  * Errors: INVALID if the bytes are no message at all. */
 MUST_CHECK enum status wire_peek_run_id(uint64_t *run_id, bool *alone,
                                         const struct wire_span *spans, int num_spans,
