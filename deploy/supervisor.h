@@ -63,8 +63,8 @@ void supervisor_defaults(struct supervisor_config *config);
  * all were given up. */
 int supervisor_run(const struct supervisor_config *config);
 
-/* Counts the death of an actor that has stepped, after so long at work. Returns the pause before its
- * next start, in ms. */
+/* Counts the death of an actor that has stepped, after so long at work. Returns the pause before
+ * its next start, in ms. */
 int supervisor_pause_ms(int *deaths_in_a_row, const struct supervisor_config *config,
                         int64_t worked_ms);
 
