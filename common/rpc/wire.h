@@ -218,8 +218,8 @@ struct wire_status {
   int num_players;
 };
 uint8_t *wire_pack_status(const struct wire_status *status, size_t *size);
-/* Text that is too long is cut off, and is UTF-8 without control characters; a newer learner's
- * fields are ignored. Errors: INVALID. */
+/* Text that is too long is cut off, and is UTF-8 without control characters, else ASCII; a newer
+ * learner's fields are ignored. Errors: INVALID. */
 MUST_CHECK enum status wire_unpack_status(struct wire_status *status, const uint8_t *data,
                                           size_t size, struct error *error);
 void wire_status_deinit(struct wire_status *status);
