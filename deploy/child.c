@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
-
 /* Plus its number: how a program ends that a signal has stopped in good order. */
 enum { EXIT_SIGNAL = 128 };
-
-static void on_child_signal(uv_signal_t *handle, int signum) {
-  (void)signum;
-  struct child *child = handle->data;
-  int status;
-  if (!child->alive) return;
-  pid_t ended = waitpid(child->pid, &status, WNOHANG);
-  if (ended == 0 || (ended < 0 && errno == EINTR)) return;
-  child->alive = false;
-  // What it had started goes with it.
-  kill(-child->pid, SIGKILL);
-  int exit_code = ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  child->on_end(child, exit_code, ended > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-}
 
 // Signals as a shell would hand them on: none of ours ignored. The exception is the one that stops
 // whoever writes to a terminal with `stty tostop` from the background.
@@ -86,31 +69,28 @@ static int spawn(struct child *child, int output) {
   return reason;
 }
 
-// Once and for all: libuv may not be done with a handle that is closed when a child ends, by the
-// time it is started again.
-static void watch(struct child *child, uv_loop_t *loop) {
-  uv_signal_init(loop, &child->ended);
-  child->ended.data = child;
-  int result = uv_signal_start(&child->ended, on_child_signal, SIGCHLD);
-  CHECK(result == 0, "SIGCHLD cannot be watched: %s", uv_strerror(result));
-  child->watched = true;
-}
-
-// No handler runs in the child, and none here before the child is watched.
-int child_start(struct child *child, uv_loop_t *loop, int output) {
+// No handler of ours runs in the child.
+int child_start(struct child *child, int output) {
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
-  if (!child->watched) watch(child, loop);
   int reason = spawn(child, output);
   child->alive = reason == 0;
   sigprocmask(SIG_SETMASK, &before, NULL);
-  return uv_translate_sys_error(reason);
+  return reason;
 }
 
-void child_close(struct child *child) {
-  if (child->watched) uv_close((uv_handle_t *)&child->ended, NULL);
-  child->watched = false;
+bool child_has_ended(struct child *child, int *exit_code, int *signum) {
+  int status = 0;
+  if (!child->alive) return false;
+  pid_t ended = waitpid(child->pid, &status, WNOHANG);
+  if (ended == 0 || (ended < 0 && errno == EINTR)) return false;
+  child->alive = false;
+  // What it had started goes with it.
+  kill(-child->pid, SIGKILL);
+  *exit_code = ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  *signum = ended > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return true;
 }
 
 void child_signal(const struct child *child, int signum) {

@@ -308,46 +308,13 @@ copy_programs() {
   each 600 host_copy -- "${lacking[@]}"
 }
 
-# nearest WORD NAME...: prints the name that is two letters or fewer away.
-nearest() {
-  local word=$1
-  shift
-  printf '%s\n' "$@" | awk -v word="$word" '
-    function least(a, b) {return a < b ? a : b}
-    {
-      for (j = 0; j <= length($0); j++) row[j] = j
-      for (i = 1; i <= length(word); i++) {
-        corner = row[0]
-        row[0] = i
-        for (j = 1; j <= length($0); j++) {
-          cost = corner + (substr(word, i, 1) != substr($0, j, 1))
-          corner = row[j]
-          row[j] = least(cost, 1 + least(row[j], row[j - 1]))
-        }
-      }
-      if (row[length($0)] <= 2 && (best == "" || row[length($0)] < near)) {
-        best = $0
-        near = row[length($0)]
-      }
-    }
-    END {if (best != "") print best}'
-}
-
-# The hosts know the options of the programs alone; one that they refuse may be near to ours.
-refuse_own_misspelt() {
-  local word near
-  word=$(cat "$talk"/*.err | sed -n 's/.*--\([^ ]*\): there is no such option.*/\1/p' | head -n 1)
-  [ -n "$word" ] || return 0
-  near=$(nearest "${word//-/_}" actors_per_host port learner_host dir copy rsh skip_unreachable \
-    fleet insecure)
-  [ -z "$near" ] || code=2 fail "--$word: there is no such option; did you mean --$near?"
-}
-
 # Hosts that fail stop everything, or are left out; without the first there is no fleet.
 check_hosts() {
   each 60 host_check -- "${hosts[@]}"
-  refuse_own_misspelt
   sort_out "${hosts[@]}"
+  # The hosts know the options of the programs alone; one that they refuse may be meant for us.
+  grep -qs 'there is no such option' "$talk"/*.err && echo "fleet: options of fleet.sh itself:" \
+    "--{actors_per_host,port,learner_host,dir,copy,rsh,skip_unreachable,fleet,insecure}" >&2
   [ ${#bad[@]} -gt 0 ] || return 0
   local host code=1
   for host in "${bad[@]}"; do

@@ -1,15 +1,18 @@
 /* A whole run on this machine: what run_local.sh starts. It is a cluster of one host: chooses the
  * run folder and the learner's address; the commands are plan.h's. */
+#include <errno.h>
 #include <limits.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
-#include "deploy/after_run.h"
 #include "deploy/plan.h"
 #include "deploy/private_folder.h"
 #include "common/cluster/probe.h"
@@ -17,7 +20,7 @@
 #include "deploy/supervisor.h"
 #include "envs/registry.h"
 
-enum { EXIT_USAGE = 2, EXIT_TARGET_MISSED = 3 };
+enum { EXIT_USAGE = 2, EXIT_TARGET_MISSED = 3, EXIT_TIMED_OUT = 124 };
 
 static const struct reserved_flag reserved[] = {
     {"env", "the environment is the first word"},
@@ -120,7 +123,34 @@ static enum status check_files(const struct plan *plan, struct error *error) {
   return status;
 }
 
-/* ---- */
+/* ---- the learning curve */
+
+static pid_t plotter;
+
+static void on_signal(int signum) {
+  kill(plotter, signum);
+}
+
+// Returns once the command has ended, by itself or by a signal that we got. Its stdout is stderr,
+// so that the last line of the run stays the last.
+static void follow(char *const *command) {
+  static const int signums[] = {SIGINT, SIGTERM, SIGHUP};
+  posix_spawn_file_actions_t files;
+  int status = 0;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  int reason = posix_spawnp(&plotter, command[0], &files, NULL, command, environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (reason != 0) {
+    log_warn("cannot start %s: %s", command[0], strerror(reason));
+    return;
+  }
+  for (size_t i = 0; i < sizeof(signums) / sizeof(*signums); i++)
+    if (!process_ignores(signums[i])) signal(signums[i], on_signal);
+  while (waitpid(plotter, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_TIMED_OUT)
+    log_warn("the learning curve took too long: it was not drawn");
+}
 
 // A run that ended in order gets its learning curve, where the tree is there that draws it: of the
 // returns that the result line is over.
@@ -128,13 +158,16 @@ static void plot(const struct launch *launch, int code) {
   char *y = plan_scores_evaluation(&launch->plan) ? "--y=eval/episode_return"
                                                   : "--y=train/episode_return";
   char script[PATH_MAX + 32],
-      *command[] = {script, "--if_possible", y, (char *)launch->plan.run_folder, NULL};
+      *command[] = {"timeout", "30", script, "--if_possible", y, (char *)launch->plan.run_folder,
+                    NULL};
   snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->plan.programs);
   bool ended_well = code == 0 || code == EXIT_TARGET_MISSED;
   if (!launch->plan.own.plot || launch->plan.evaluates || !ended_well || access(script, X_OK) != 0)
     return;
-  after_run(command);
+  follow(command);
 }
+
+/* ---- */
 
 // Of the folders that were made here, those stay that somebody has written to.
 static void remove_empty_folders(const struct launch *launch) {

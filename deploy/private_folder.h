@@ -11,8 +11,7 @@
 
 enum { PRIVATE_FOLDER_BYTES = 64 };
 
-/* Removes what ended processes of this user have left at the same place; a folder that holds
- * anything but a socket and logs/actor-<i>.log is left alone. Errors: IO. */
+/* Removes what ended processes of this user have left at the same place. Errors: IO. */
 MUST_CHECK enum status private_folder_create(char path[PRIVATE_FOLDER_BYTES], struct error *error);
 
 /* Removes the folder and everything in it. */

@@ -1,5 +1,5 @@
 /* Which folder a run writes to, when the user does not name one:
- * runs/<env>-<agent>-<YYYYmmdd-HHMMSSZ>[-n], in UTC. Older runs have local time, without the Z.
+ * runs/<env>-<agent>-<YYYYmmdd-HHMMSSZ>[-n], in UTC.
  * Upstream: deploy/launch.c, deploy/plan.c. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_RUN_FOLDER_H
 #define ACORN_DEPLOY_RUN_FOLDER_H
@@ -19,8 +19,8 @@ MUST_CHECK enum status run_folder_create(char *path, size_t bytes, const char *r
                                          const char *env, const char *agent, time_t now,
                                          struct error *error);
 
-/* The folder of that environment and agent under `runs` that holds a run (a config.txt) and was
- * started last; false if there is none. */
+/* The folder of that environment and agent under `runs` that holds a run (a config.txt) and, by its
+ * name, was started last; false if there is none. The Z may be missing. */
 bool run_folder_newest(char *path, size_t bytes, const char *runs, const char *env,
                        const char *agent);
 

@@ -10,15 +10,18 @@
  * passes it on in the right order.
  * Invariant: supervisor_run returns only when every child has been reaped.
  * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
- * arguments. Thread: one; runs the default libuv loop. */
+ * arguments. Thread: one, and no other thread may be there: signals are blocked and read. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
 #define ACORN_DEPLOY_SUPERVISOR_H
 
+#include <stdint.h>
+#include <stdio.h>
+
 enum { SUPERVISOR_MAX_DEATHS = 16 };
 
-/* Files that its process keeps open: stdin, stdout and stderr; 7 of libuv's loop; a pipe that
- * children write to; the lock of the launcher's folder. */
-enum { SUPERVISOR_FILES = 3 + 7 + 2 + 1 };
+/* Files that its process keeps open: stdin, stdout and stderr; one that signals come from; a pipe
+ * that children write to; the lock of the launcher's folder. */
+enum { SUPERVISOR_FILES = 3 + 1 + 2 + 1 };
 
 struct supervisor_config {
   char *const *learner; /* its command, NULL-terminated; the first word is a path. NULL: none */
@@ -59,5 +62,13 @@ void supervisor_defaults(struct supervisor_config *config);
  * after a second signal. Without a learner: 0 once the actors have been sent home or stopped; 1 if
  * all were given up. */
 int supervisor_run(const struct supervisor_config *config);
+
+/* Counts the death of an actor that has stepped, after so long at work. Returns the pause before
+ * its next start, in ms. */
+int supervisor_pause_ms(int *deaths_in_a_row, const struct supervisor_config *config,
+                        int64_t worked_ms);
+
+/* Prints the last `lines` lines of a log, of its last 16 KiB; or that it cannot be read. */
+void supervisor_print_tail(FILE *out, const char *path, int lines);
 
 #endif

@@ -1,65 +1,12 @@
 #include "inspect/figure.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Told apart by most eyes, with and without colour vision, on white.
  * Source: Okabe and Ito 2008, in an order of our own. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#56b4e9", "#e69f00", "#000000"};
 enum { NUM_COLOURS = sizeof(colours) / sizeof(colours[0]) };
-
-/* ---- tics */
-
-double figure_tic_step(double span) {
-  if (!(span > 0)) return 1;
-  double power = pow(10, floor(log10(span))), ratio = span / power;
-  return power * (ratio < 2 ? 0.2 : ratio < 4 ? 0.5 : ratio < 8 ? 1 : 2);
-}
-
-const char *figure_tic_label(char text[32], double value, double step) {
-  static const struct {
-    double size;
-    const char *sign;
-  } units[] = {{1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}};
-  if (fabs(value) < step / 2) return strcpy(text, "0");
-  int unit = 0;
-  while (unit < 3 && fabs(value) < units[unit].size * (1 - 1e-9)) unit++;
-  int digits = (int)ceil(-log10(step / units[unit].size) - 1e-9);
-  snprintf(text, 32, "%.*f%s", digits > 0 ? digits : 0, value / units[unit].size, units[unit].sign);
-  return text;
-}
-
-/* Tics of an axis that covers low..high, and the range that ends on tics. */
-static void write_axis(char axis, double low, double high, bool from_zero, FILE *out) {
-  if (from_zero && low > 0) low = 0;
-  if (high <= low) low -= 0.5, high = low + 1;
-  double step = figure_tic_step(high - low);
-  double first = floor(low / step + 1e-9), last = ceil(high / step - 1e-9);
-  fprintf(out, "set %crange [%.9g:%.9g]\nset %ctics nomirror (", axis, first * step,
-          axis == 'x' ? high : last * step, axis);
-  for (double i = first; i <= last; i++) {
-    char label[32];
-    fprintf(out, "%s\"%s\" %.9g", i > first ? ", " : "", figure_tic_label(label, i * step, step),
-            i * step);
-  }
-  fprintf(out, ")\n");
-}
-
-static void write_axes(const struct figure *figure, FILE *out) {
-  double x_high = -INFINITY, low = INFINITY, high = -INFINITY;
-  for (int i = 0; i < figure->num_lines; i++) {
-    const struct curve *curve = &figure->line[i].curve;
-    for (int k = 0; k < curve->count; k++) {
-      x_high = fmax(x_high, curve->point[k].x);
-      low = fmin(low, isfinite(curve->point[k].low) ? curve->point[k].low : curve->point[k].mean);
-      high =
-          fmax(high, isfinite(curve->point[k].high) ? curve->point[k].high : curve->point[k].mean);
-    }
-  }
-  write_axis('x', 0, x_high, true, out);
-  write_axis('y', low, high, low >= 0 && low < high / 2, out);
-}
 
 /* ---- the script */
 
@@ -93,6 +40,17 @@ static void write_legend(const struct figure *figure, const struct figure_line *
     snprintf(text, sizeof(text), "%.400s (mean and %s of %d runs)", line->label, figure->band,
              line->num_runs);
   write_quoted(text, out);
+}
+
+/* Large numbers as 200.0k and 1.5M. The other axis is left to gnuplot. */
+static void write_x_axis(const struct figure *figure, FILE *out) {
+  double end = 0;
+  for (int i = 0; i < figure->num_lines; i++) {
+    const struct curve *curve = &figure->line[i].curve;
+    end = fmax(end, curve->point[curve->count - 1].x);
+  }
+  fprintf(out, "set xrange [0:%.9g]\nset tics nomirror\n", end > 0 ? end : 1);
+  if (end >= 1e5) fprintf(out, "set format x '%%.1s%%c'\n");
 }
 
 /* The bands first, so that no line is under one; a first element that shows nothing saves thinking
@@ -129,7 +87,7 @@ void figure_write_script(const struct figure *figure, FILE *out) {
   write_words("title", figure->title, out);
   write_words("xlabel", figure->x_label, out);
   write_words("ylabel", figure->y_label, out);
-  write_axes(figure, out);
+  write_x_axis(figure, out);
   for (int i = 0; i < figure->num_lines; i++) {
     fprintf(out, "$line%d << END_OF_LINE\n", i);
     write_points(&figure->line[i].curve, out);

@@ -28,11 +28,4 @@ void figure_write_script(const struct figure *figure, FILE *out);
  * curves. */
 void figure_write_data(const struct figure *figure, FILE *out);
 
-/* The distance between tics, 1, 2 or 5 times a power of ten, so that `span` has four to ten of
- * them. */
-double figure_tic_step(double span);
-
-/* "0", "200k", "1.5M", "0.25": with as many digits as the step needs. */
-const char *figure_tic_label(char text[32], double value, double step);
-
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -131,53 +130,4 @@ enum status learner_place_listens(const struct learner_place *place, int timeout
   if (fd < 0) return explain_nobody(place, errno, error);
   close(fd);
   return STATUS_OK;
-}
-
-/* The start of what a gRPC server says first, a frame of settings: length (3), type 4, flags,
- * stream 0 (4). */
-static bool speaks_http2(const unsigned char *bytes, ssize_t count) {
-  static const unsigned char stream[4] = {0};
-  return count >= 9 && bytes[3] == 4 && memcmp(bytes + 5, stream, 4) == 0;
-}
-
-/* The first line of what somebody else says, as far as it can be shown. */
-static void first_line(char *line, const unsigned char *bytes, ssize_t count) {
-  ssize_t n = 0;
-  for (; n < count && n < 60 && bytes[n] >= ' ' && bytes[n] <= '~'; n++) line[n] = (char)bytes[n];
-  line[n] = '\0';
-}
-
-static enum status explain_answer(const struct learner_place *place, const unsigned char *bytes,
-                                  ssize_t count, struct error *error) {
-  char line[64] = "";
-  if (count < 0)
-    return status_fail(error, STATUS_UNAVAILABLE,
-                       "something listens at %.400s but says nothing: a learner that is stopped or "
-                       "very busy, or another program",
-                       place->address);
-  if (speaks_http2(bytes, count))
-    return status_fail(error, STATUS_UNAVAILABLE,
-                       "a gRPC server listens at %.400s but has not answered in time: a learner "
-                       "that is very busy, or another program",
-                       place->address);
-  first_line(line, bytes, count);
-  return status_fail(error, STATUS_MISMATCH,
-                     "something else than a learner listens at %.400s: it %s%s%s", place->address,
-                     line[0] ? "says '"
-                     : count ? "does not speak gRPC"
-                             : "hangs up on gRPC",
-                     line, line[0] ? "'" : "");
-}
-
-enum status learner_place_explain(const struct learner_place *place, int timeout_ms,
-                                  struct error *error) {
-  static const char greeting[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
-  int fd = probe_connect(place->address, timeout_ms);
-  if (fd < 0) return explain_nobody(place, errno, error);
-  unsigned char bytes[64];
-  ssize_t count = send(fd, greeting, sizeof(greeting), MSG_NOSIGNAL);
-  if (count > 0) count = recv(fd, bytes, sizeof(bytes), 0);
-  if (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK) count = 0; /* reset: it hung up */
-  close(fd);
-  return explain_answer(place, bytes, count, error);
 }

@@ -1,4 +1,4 @@
-/* Where a learner is to be found: what the user calls it, and why it does not answer.
+/* Where a learner is to be found: what the user calls it, and whether anybody listens there.
  * Upstream: inspect/status.c. Downstream: common/cluster/probe.h. Thread: one. */
 #ifndef ACORN_INSPECT_LEARNER_PLACE_H
 #define ACORN_INSPECT_LEARNER_PLACE_H
@@ -20,11 +20,6 @@ MUST_CHECK enum status learner_place_find(struct learner_place *place, const cha
 
 /* OK if somebody listens there at all. Errors: UNAVAILABLE. */
 MUST_CHECK enum status learner_place_listens(const struct learner_place *place, int timeout_ms,
-                                             struct error *error);
-
-/* Why it has not answered: never OK. Takes up to `timeout_ms`. Errors: UNAVAILABLE: nobody listens
- * there any more, or it is busy; MISMATCH: somebody else listens there. */
-MUST_CHECK enum status learner_place_explain(const struct learner_place *place, int timeout_ms,
                                              struct error *error);
 
 #endif

@@ -66,6 +66,15 @@ static int timeout_ms(const struct app *app) {
 
 /* ---- asking */
 
+static enum status explain_silence(const struct app *app, const char *text, struct error *error) {
+  enum status status = learner_place_listens(&app->place, timeout_ms(app), error);
+  if (status != STATUS_OK) return status;
+  return status_fail(error, STATUS_UNAVAILABLE,
+                     "something listens at %.300s but has not answered in time: a learner that is "
+                     "stopped or very busy, or another program (gRPC: %.300s)",
+                     app->place.address, text);
+}
+
 static enum status understand(struct wire_status *status, const struct app *app,
                               const struct rpc_result *result, const uint8_t *reply, size_t bytes,
                               struct error *error) {
@@ -81,7 +90,7 @@ static enum status understand(struct wire_status *status, const struct app *app,
       if (result->tls_failed)
         return status_fail(error, STATUS_MISMATCH, "%.300s: %.300s", app->place.address,
                            result->text);
-      return learner_place_explain(&app->place, timeout_ms(app), error);
+      return explain_silence(app, result->text, error);
     default:
       return status_fail(error, STATUS_UNAVAILABLE, "%.300s refused to answer: %.300s",
                          app->place.address, result->text);

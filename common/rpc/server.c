@@ -92,17 +92,23 @@ static void log_stranger(struct rpc_server *server, grpc_call *call) {
            atomic_load(&server->strangers), peer);
 }
 
+/* With a status, without more ado: nothing of it is received or kept. */
+static void refuse(grpc_call *call, enum rpc_code code, const char *text) {
+  grpc_call_cancel_with_status(call, (grpc_status_code)code, text, NULL);
+  grpc_call_unref(call);
+}
+
 static void open_or_refuse(struct rpc_server *server, grpc_call *call,
                            const struct rpc_method *method, const char *stranger,
                            struct stream_home *listener) {
   int max_calls = server->config.max_calls;
   if (stranger) {
     log_stranger(server, call);
-    stream_refuse(call, RPC_UNAUTHENTICATED, stranger, listener);
+    refuse(call, RPC_UNAUTHENTICATED, stranger);
   } else if (!method) {
-    stream_refuse(call, RPC_UNIMPLEMENTED, "no such method here", listener);
+    refuse(call, RPC_UNIMPLEMENTED, "no such method here");
   } else if (max_calls && atomic_load(&server->open_calls) >= max_calls) {
-    stream_refuse(call, RPC_UNAVAILABLE, "too many calls are open here", listener);
+    refuse(call, RPC_UNAVAILABLE, "too many calls are open here");
   } else {
     stream_open(call, method, listener);
   }

@@ -11,7 +11,7 @@ enum { LOOK_US = 250000 };
 
 struct rpc_stream {
   /* read-only after open */
-  const struct rpc_method *method; /* NULL: refused */
+  const struct rpc_method *method;
   struct stream_home *home;
   grpc_call *call; /* valid while events > 0 */
   char peer[RPC_PEER_BYTES];
@@ -105,10 +105,10 @@ static bool raise_events(struct rpc_stream *stream) {
 static void lower_events(struct rpc_stream *stream) {
   if (atomic_fetch_sub(&stream->events, 1) > 1) return;
   const struct rpc_method *method = stream->method;
-  if (method && method->on_close) method->on_close(method->context, stream);
+  if (method->on_close) method->on_close(method->context, stream);
   struct stream_home *home = stream->home;
   list_remove(stream);
-  if (method) atomic_fetch_sub(home->open_calls, 1);
+  atomic_fetch_sub(home->open_calls, 1);
   grpc_call_unref(stream->call);
   rpc_stream_unref(stream);
   queue_release(&home->queue);
@@ -124,9 +124,8 @@ static grpc_op receive_op(struct rpc_stream *stream) {
 static void send_status(struct rpc_stream *stream, enum rpc_code code, const char *text,
                         grpc_byte_buffer *message) {
   grpc_slice details = grpc_slice_from_copied_string(text ? text : "");
-  grpc_op ops[3];
+  grpc_op ops[2];
   size_t count = 0;
-  if (!stream->method) ops[count++] = (grpc_op){.op = GRPC_OP_SEND_INITIAL_METADATA};
   if (message)
     ops[count++] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message};
   grpc_op status = {.op = GRPC_OP_SEND_STATUS_FROM_SERVER};
@@ -236,14 +235,7 @@ static void released(struct op *op, bool ok) {
 
 /* ---- opening */
 
-static void start_close(struct rpc_stream *stream) {
-  grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
-                .data.recv_close_on_server.cancelled = &stream->cancelled};
-  core_start_batch(stream->call, &op, 1, &stream->closed);
-}
-
-static struct rpc_stream *create(grpc_call *call, const struct rpc_method *method,
-                                 struct stream_home *home) {
+void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home) {
   struct rpc_stream *stream = check_alloc(1, sizeof(*stream));
   stream->home = home;
   stream->call = call;
@@ -260,24 +252,15 @@ static struct rpc_stream *create(grpc_call *call, const struct rpc_method *metho
   stream->released.run = released;
   CHECK(queue_hold(&home->queue), "a call on a queue that has ended");
   list_add(stream);
-  return stream;
-}
-
-void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home) {
-  struct rpc_stream *stream = create(call, method, home);
   atomic_fetch_add(home->open_calls, 1);
   if (method->on_open) method->on_open(method->context, stream);
-  start_close(stream);
+
+  grpc_op close = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
+                   .data.recv_close_on_server.cancelled = &stream->cancelled};
+  core_start_batch(call, &close, 1, &stream->closed);
   wait_begin(stream);
   grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}, receive_op(stream)};
   core_start_batch(call, ops, 2, &stream->opened);
-}
-
-void stream_refuse(grpc_call *call, enum rpc_code code, const char *text,
-                   struct stream_home *home) {
-  struct rpc_stream *stream = create(call, NULL, home);
-  start_close(stream);
-  send_status(stream, code, text, NULL);
 }
 
 /* ---- what the application may ask */

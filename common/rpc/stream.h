@@ -28,10 +28,10 @@
 struct stream_home {
   struct queue queue;
   int index;              /* of the queue */
-  atomic_int *open_calls; /* of the server; those that are refused do not count */
+  atomic_int *open_calls; /* of the server */
   int64_t patience_us;    /* with a peer */
   /* queue thread only */
-  struct rpc_stream *first; /* of the calls, refused ones included */
+  struct rpc_stream *first; /* of the calls */
   int64_t look_us;          /* when to look for those that have waited too long */
   int64_t polled_us;        /* the last time; */
   int64_t behind_us;        /* until then there may be events from before it; 0: there are none */
@@ -40,9 +40,6 @@ struct stream_home {
 /* Takes a call that was just accepted on the home's queue and starts its first batches. Owner: the
  * stream frees itself. Thread: the queue's. */
 void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home);
-
-/* Ends such a call with a status; nothing of it is received. Thread: the queue's. */
-void stream_refuse(grpc_call *call, enum rpc_code code, const char *text, struct stream_home *home);
 
 /* Ends the calls that have waited for their peer for too long: for a first message, or for the
  * status to be read. Before every poll. Thread: the queue's. */

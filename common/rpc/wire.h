@@ -87,7 +87,7 @@ MUST_CHECK enum status wire_decode_steps(struct wire_rows *rows, const struct wi
                                          struct error *error);
 
 /* Reads only `run_id` of a Steps message (0 if it is not sent): the first message of a stream
- * names its lease by it. *alone: the message has no other field.
+ * names its lease by it. *alone: nothing else is in it.
  * Errors: INVALID if the bytes are no message at all. */
 MUST_CHECK enum status wire_peek_run_id(uint64_t *run_id, bool *alone,
                                         const struct wire_span *spans, int num_spans,
@@ -218,8 +218,8 @@ struct wire_status {
   int num_players;
 };
 uint8_t *wire_pack_status(const struct wire_status *status, size_t *size);
-/* Text that is too long is cut off, and is UTF-8 without control characters; a newer learner's
- * fields are ignored. Errors: INVALID. */
+/* Text that is too long is cut off, and is UTF-8 without control characters, else ASCII; a newer
+ * learner's fields are ignored. Errors: INVALID. */
 MUST_CHECK enum status wire_unpack_status(struct wire_status *status, const uint8_t *data,
                                           size_t size, struct error *error);
 void wire_status_deinit(struct wire_status *status);

@@ -29,7 +29,8 @@ bool wire_cursor_read(struct wire_cursor *cursor, void *out, size_t bytes) {
   return true;
 }
 
-bool wire_cursor_varint(struct wire_cursor *cursor, uint64_t *value, int max_bytes) {
+/* A number in base 128 of at most max_bytes bytes: 10 for a value, 5 for a tag or a length. */
+static bool read_varint(struct wire_cursor *cursor, uint64_t *value, int max_bytes) {
   *value = 0;
   for (int i = 0; i < max_bytes; i++) {
     uint8_t byte;
@@ -42,12 +43,19 @@ bool wire_cursor_varint(struct wire_cursor *cursor, uint64_t *value, int max_byt
   return false;
 }
 
-/* The content must lie within the message: checked once, here, so that later reads of it cannot
- * fail. */
-static enum status read_length(struct wire_cursor *cursor, struct wire_field *field,
-                               const char *message, struct error *error) {
+/* One field as its tag announces it. */
+struct field {
+  uint32_t number;
+  enum wire_type type;
+  size_t bytes; /* of the content; a VARINT's end by itself */
+};
+
+/* The content of WIRE_BYTES must lie within the message: checked once, here, so that later reads of
+ * it cannot fail. */
+static enum status read_length(struct wire_cursor *cursor, struct field *field, const char *message,
+                               struct error *error) {
   uint64_t bytes;
-  if (!wire_cursor_varint(cursor, &bytes, 5) || bytes > INT_MAX)
+  if (!read_varint(cursor, &bytes, 5) || bytes > INT_MAX)
     return status_fail(error, STATUS_INVALID, "%s: field %u has a broken length", message,
                        (unsigned)field->number);
   if (bytes > cursor->left)
@@ -57,18 +65,22 @@ static enum status read_length(struct wire_cursor *cursor, struct wire_field *fi
   return STATUS_OK;
 }
 
-enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *field,
-                              const char *message, struct error *error) {
+static enum status read_tag(struct wire_cursor *cursor, struct field *field, const char *message,
+                            struct error *error) {
   uint64_t tag;
-  if (!wire_cursor_varint(cursor, &tag, 5))
+  if (!read_varint(cursor, &tag, 5))
     return status_fail(error, STATUS_INVALID, "%s: broken field tag", message);
-  *field = (struct wire_field){.number = (uint32_t)(tag >> 3), .type = (enum wire_type)(tag & 7)};
+  *field = (struct field){.number = (uint32_t)(tag >> 3), .type = (enum wire_type)(tag & 7)};
   if (field->number == 0)
     return status_fail(error, STATUS_INVALID, "%s: field number 0 is not allowed", message);
   switch (field->type) {
     case WIRE_VARINT:
+      return STATUS_OK;
     case WIRE_FIXED64:
+      field->bytes = 8;
+      return STATUS_OK;
     case WIRE_FIXED32:
+      field->bytes = 4;
       return STATUS_OK;
     case WIRE_BYTES:
       return read_length(cursor, field, message, error);
@@ -78,36 +90,56 @@ enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *fie
                      (unsigned)field->number, (int)field->type);
 }
 
-enum status wire_cursor_skip(struct wire_cursor *cursor, const struct wire_field *field,
-                             const char *message, struct error *error) {
-  uint64_t value;
-  bool there = false;
-  switch (field->type) {
-    case WIRE_VARINT:
-      there = wire_cursor_varint(cursor, &value, 10);
-      break;
-    case WIRE_FIXED64:
-      there = wire_cursor_read(cursor, NULL, 8);
-      break;
-    case WIRE_FIXED32:
-      there = wire_cursor_read(cursor, NULL, 4);
-      break;
-    case WIRE_BYTES:
-      there = wire_cursor_read(cursor, NULL, field->bytes);
-      break;
+/* *place: the field's; NULL: it has none. */
+static enum status find_place(const struct wire_place **place, const struct field *field,
+                              const struct wire_place *places, int num_places,
+                              struct error *error) {
+  *place = NULL;
+  for (int i = 0; i < num_places; i++) {
+    if (places[i].number != field->number) continue;
+    *place = &places[i];
+    if (places[i].type == field->type) return STATUS_OK;
   }
-  if (there) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "%s: the message ends inside field %u", message,
-                     (unsigned)field->number);
-}
-
-enum status wire_expect_type(const struct wire_field *field, enum wire_type type, const char *name,
-                             struct error *error) {
-  if (field->type == type) return STATUS_OK;
+  if (!*place) return STATUS_OK;
   return status_fail(error, STATUS_INVALID, "%s has wire type %d, but acorn.proto gives it %d",
-                     name, (int)field->type, (int)type);
+                     (*place)->name, (int)field->type, (int)(*place)->type);
 }
 
-enum status wire_ends_inside(const char *name, struct error *error) {
-  return status_fail(error, STATUS_INVALID, "Steps: the message ends inside %s", name);
+/* Into its place, or over it. */
+static bool read_content(struct wire_cursor *cursor, const struct field *field, void *out) {
+  uint64_t value;
+  if (field->type == WIRE_FIXED64) return wire_cursor_read(cursor, out, 8);
+  if (field->type == WIRE_VARINT) {
+    if (!read_varint(cursor, &value, 10)) return false;
+    if (out) *(uint32_t *)out = (uint32_t)value;
+    return true;
+  }
+  if (out) {
+    *(struct wire_cursor *)out = *cursor;
+    ((struct wire_cursor *)out)->left = field->bytes;
+  }
+  return wire_cursor_read(cursor, NULL, field->bytes);
+}
+
+enum status wire_cursor_next(struct wire_cursor *cursor, const struct wire_place **place,
+                             struct wire_cursor *content, const struct wire_place *places,
+                             int num_places, const char *message, struct error *error) {
+  while (cursor->left > 0) {
+    struct field field = {0};
+    enum status status = read_tag(cursor, &field, message, error);
+    if (status == STATUS_OK) status = find_place(place, &field, places, num_places, error);
+    if (status != STATUS_OK) return status;
+    bool is_frequent = *place && !(*place)->out;
+    if (read_content(cursor, &field, is_frequent ? content : *place ? (*place)->out : NULL)) {
+      if (is_frequent) return STATUS_OK;
+    } else if (*place) {
+      return status_fail(error, STATUS_INVALID, "%s: the message ends inside %s", message,
+                         (*place)->name);
+    } else {
+      return status_fail(error, STATUS_INVALID, "%s: the message ends inside field %u", message,
+                         (unsigned)field.number);
+    }
+  }
+  *place = NULL;
+  return STATUS_OK;
 }

@@ -23,11 +23,13 @@ struct wire_cursor {
   size_t left;                  /* bytes of the (sub-)message still ahead */
 };
 
-/* One field as its tag announces it. */
-struct wire_field {
+/* A field of a message, and where its content goes. */
+struct wire_place {
   uint32_t number;
   enum wire_type type;
-  size_t bytes; /* WIRE_BYTES: the length of the content, which lies within the message */
+  void *out; /* of one that comes once, the last one counts: VARINT: uint32_t; FIXED64: 8 bytes;
+                BYTES: a cursor. NULL: it may come often, wire_cursor_next returns at each */
+  const char *name; /* "Steps.run_id" */
 };
 
 void wire_cursor_init(struct wire_cursor *cursor, const struct wire_span *spans, int num_spans);
@@ -36,33 +38,15 @@ void wire_cursor_init(struct wire_cursor *cursor, const struct wire_span *spans,
  * ends before that. */
 bool wire_cursor_read(struct wire_cursor *cursor, void *out, size_t bytes);
 
-/* Reads a number in base 128 of at most max_bytes bytes (10 for a value, 5 for a tag or a
- * length). */
-bool wire_cursor_varint(struct wire_cursor *cursor, uint64_t *value, int max_bytes);
-
-/* Reads a tag and, for WIRE_BYTES, the length. Errors: INVALID (ends in mid-field, number 0,
- * groups); the sentence starts with `message` ("Steps"). */
-MUST_CHECK enum status wire_cursor_field(struct wire_cursor *cursor, struct wire_field *field,
-                                         const char *message, struct error *error);
-
-/* Steps over the content of a field. */
-MUST_CHECK enum status wire_cursor_skip(struct wire_cursor *cursor, const struct wire_field *field,
+/* Reads the fields of a message into their places, and steps over those that have none, up to one
+ * that may come often: its content goes to *content, and its place is returned in *place; NULL: the
+ * message is over. A field may have several places, one for each type.
+ * Errors: INVALID (ends in mid-field, number 0, groups, a type that is none of the field's); the
+ * sentence starts with `message` ("Steps") or the field's name. */
+MUST_CHECK enum status wire_cursor_next(struct wire_cursor *cursor, const struct wire_place **place,
+                                        struct wire_cursor *content,
+                                        const struct wire_place *places, int num_places,
                                         const char *message, struct error *error);
-
-/* INVALID if a known field came with another wire type than the protocol gives it. */
-MUST_CHECK enum status wire_expect_type(const struct wire_field *field, enum wire_type type,
-                                        const char *name, struct error *error);
-
-/* INVALID: "Steps: the message ends inside NAME". */
-MUST_CHECK enum status wire_ends_inside(const char *name, struct error *error);
-
-/* The sub-message or bytes of a WIRE_BYTES field as a cursor of its own. */
-static inline struct wire_cursor wire_cursor_content(const struct wire_cursor *cursor,
-                                                     const struct wire_field *field) {
-  struct wire_cursor content = *cursor;
-  content.left = field->bytes;
-  return content;
-}
 
 /* Reads one Steps.episode from its content (wire_episode.c). */
 MUST_CHECK enum status wire_read_episode(struct wire_episode *episode, struct wire_cursor content,

@@ -80,19 +80,12 @@ size_t wire_encode_actions_header(uint8_t out[16], size_t action_bytes) {
 enum status wire_decode_actions(void *actions, size_t action_bytes, const struct wire_span *spans,
                                 int num_spans, struct error *error) {
   struct wire_cursor cursor, content = {0};
+  const struct wire_place *end, place = {1, WIRE_BYTES, &content, "Actions.action"};
   wire_cursor_init(&cursor, spans, num_spans);
-  while (cursor.left > 0) {
-    struct wire_field field;
-    enum status status = wire_cursor_field(&cursor, &field, "Actions", error);
-    if (status == STATUS_OK && field.number == 1) {
-      status = wire_expect_type(&field, WIRE_BYTES, "Actions.action", error);
-      content = wire_cursor_content(&cursor, &field);
-    }
-    if (status == STATUS_OK) status = wire_cursor_skip(&cursor, &field, "Actions", error);
-    if (status != STATUS_OK) return status;
-  }
-  if (content.left != action_bytes)
+  enum status status = wire_cursor_next(&cursor, &end, NULL, &place, 1, "Actions", error);
+  if (status == STATUS_OK && content.left != action_bytes)
     return status_fail(error, STATUS_INVALID, "Actions.action has %zu bytes, expected %zu",
                        content.left, action_bytes);
-  return wire_cursor_read(&content, actions, action_bytes) ? STATUS_OK : STATUS_INVALID;
+  if (status == STATUS_OK) wire_cursor_read(&content, actions, action_bytes);
+  return status;
 }

@@ -1,31 +1,12 @@
 /* The finished episodes inside a Steps message. */
 #include "common/rpc/wire_cursor.h"
 
-/* Field numbers of acorn.proto. */
-enum { EPISODE_ENVIRONMENT = 1, EPISODE_RETURN = 2, EPISODE_LENGTH = 3, EPISODE_NUMBER = 4 };
-enum { NUMBER_NAME = 1, NUMBER_VALUE = 2 };
-
-static enum status read_double(struct wire_cursor *cursor, const struct wire_field *field,
-                               double *value, const char *name, struct error *error) {
-  enum status status = wire_expect_type(field, WIRE_FIXED64, name, error);
-  if (status != STATUS_OK) return status;
-  return wire_cursor_read(cursor, value, sizeof(*value)) ? STATUS_OK
-                                                         : wire_ends_inside(name, error);
-}
-
-static enum status read_uint32(struct wire_cursor *cursor, const struct wire_field *field,
-                               uint32_t *value, const char *name, struct error *error) {
-  enum status status = wire_expect_type(field, WIRE_VARINT, name, error);
-  if (status != STATUS_OK) return status;
-  uint64_t wide;
-  if (!wire_cursor_varint(cursor, &wide, 10)) return wire_ends_inside(name, error);
-  *value = (uint32_t)wide;
-  return STATUS_OK;
-}
-
 /* A name goes into metrics and file names: visible ASCII only. It ends at the first 0, as a C
  * string does. */
-static enum status check_number_name(const char *name, struct error *error) {
+static enum status take_name(char name[WIRE_NAME_BYTES], struct wire_cursor content,
+                             struct error *error) {
+  memset(name, 0, WIRE_NAME_BYTES);
+  wire_cursor_read(&content, name, content.left < WIRE_NAME_BYTES ? content.left : WIRE_NAME_BYTES);
   if (!memchr(name, 0, WIRE_NAME_BYTES))
     return status_fail(error, STATUS_INVALID, "Steps.episode.number.name is longer than %d bytes",
                        WIRE_NAME_BYTES - 1);
@@ -38,78 +19,45 @@ static enum status check_number_name(const char *name, struct error *error) {
   return STATUS_OK;
 }
 
-static enum status read_number_name(const struct wire_cursor *cursor,
-                                    const struct wire_field *field, char name[WIRE_NAME_BYTES],
-                                    struct error *error) {
-  enum status status = wire_expect_type(field, WIRE_BYTES, "Steps.episode.number.name", error);
-  if (status != STATUS_OK) return status;
-  struct wire_cursor content = wire_cursor_content(cursor, field);
-  memset(name, 0, WIRE_NAME_BYTES);
-  if (!wire_cursor_read(&content, name,
-                        field->bytes < WIRE_NAME_BYTES ? field->bytes : WIRE_NAME_BYTES))
-    return wire_ends_inside("Steps.episode.number.name", error);
-  return STATUS_OK;
-}
-
-static enum status read_number(struct wire_cursor number, struct wire_episode *episode,
+static enum status read_number(struct wire_episode *episode, struct wire_cursor number,
                                struct error *error) {
   if (episode->num_numbers == WIRE_MAX_EPISODE_NUMBERS)
     return status_fail(error, STATUS_INVALID, "Steps.episode has more than %d numbers",
                        WIRE_MAX_EPISODE_NUMBERS);
   char *name = episode->number[episode->num_numbers].name;
   double *value = &episode->number[episode->num_numbers].value;
+  struct wire_cursor name_there = {0};
+  const struct wire_place *end,
+      places[] = {{1, WIRE_BYTES, &name_there, "Steps.episode.number.name"},
+                  {2, WIRE_FIXED64, value, "Steps.episode.number.value"}};
   episode->num_numbers++;
-  memset(name, 0, WIRE_NAME_BYTES);
   *value = 0;
-  while (number.left > 0) {
-    struct wire_field field;
-    enum status status = wire_cursor_field(&number, &field, "Steps.episode.number", error);
-    if (status == STATUS_OK && field.number == NUMBER_NAME)
-      status = read_number_name(&number, &field, name, error);
-    if (status == STATUS_OK && field.number == NUMBER_VALUE)
-      status = read_double(&number, &field, value, "Steps.episode.number.value", error);
-    else if (status == STATUS_OK)
-      status = wire_cursor_skip(&number, &field, "Steps.episode.number", error);
-    if (status != STATUS_OK) return status;
-  }
-  return check_number_name(name, error);
-}
-
-static enum status read_episode_field(struct wire_cursor *cursor, const struct wire_field *field,
-                                      struct wire_episode *episode, struct error *error) {
-  enum status status;
-  switch (field->number) {
-    case EPISODE_ENVIRONMENT:
-      return read_uint32(cursor, field, &episode->environment, "Steps.episode.environment", error);
-    case EPISODE_RETURN:
-      return read_double(cursor, field, &episode->episode_return, "Steps.episode.episode_return",
-                         error);
-    case EPISODE_LENGTH:
-      return read_uint32(cursor, field, &episode->length, "Steps.episode.length", error);
-    case EPISODE_NUMBER:
-      status = wire_expect_type(field, WIRE_BYTES, "Steps.episode.number", error);
-      if (status == STATUS_OK)
-        status = read_number(wire_cursor_content(cursor, field), episode, error);
-      if (status != STATUS_OK) return status;
-      break;
-  }
-  return wire_cursor_skip(cursor, field, "Steps.episode", error);
+  enum status status =
+      wire_cursor_next(&number, &end, NULL, places, 2, "Steps.episode.number", error);
+  return status == STATUS_OK ? take_name(name, name_there, error) : status;
 }
 
 enum status wire_read_episode(struct wire_episode *episode, struct wire_cursor cursor,
                               int num_environments, struct error *error) {
+  const struct wire_place *place = NULL,
+                          places[] = {
+                              {1, WIRE_VARINT, &episode->environment, "Steps.episode.environment"},
+                              {2, WIRE_FIXED64, &episode->episode_return,
+                               "Steps.episode.episode_return"},
+                              {3, WIRE_VARINT, &episode->length, "Steps.episode.length"},
+                              {4, WIRE_BYTES, NULL, "Steps.episode.number"}};
+  struct wire_cursor number;
   episode->environment = episode->length = 0;
   episode->episode_return = 0;
   episode->num_numbers = 0;
-  while (cursor.left > 0) {
-    struct wire_field field;
-    enum status status = wire_cursor_field(&cursor, &field, "Steps.episode", error);
-    if (status == STATUS_OK) status = read_episode_field(&cursor, &field, episode, error);
-    if (status != STATUS_OK) return status;
-  }
-  if (episode->environment >= (uint32_t)num_environments)
+  enum status status;
+  do {
+    status = wire_cursor_next(&cursor, &place, &number, places, 4, "Steps.episode", error);
+    if (status == STATUS_OK && place) status = read_number(episode, number, error);
+  } while (status == STATUS_OK && place);
+  if (status == STATUS_OK && episode->environment >= (uint32_t)num_environments)
     return status_fail(error, STATUS_INVALID,
                        "Steps.episode.environment is %u; the stream has %d environments",
                        (unsigned)episode->environment, num_environments);
-  return STATUS_OK;
+  return status;
 }

@@ -1,4 +1,5 @@
 /* The answer to Status, through protobuf-c. */
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,34 +64,21 @@ uint8_t *wire_pack_status(const struct wire_status *status, size_t *size) {
 
 /* ---- in */
 
-static bool follows(const uint8_t *p, int count) {
-  for (int i = 0; i < count; i++)
-    if ((p[i] & 0xc0) != 0x80) return false;
-  return true;
+static bool is_utf8(const char *text) {
+  json_t *string = json_string(text); /* which looks */
+  json_decref(string);
+  return string != NULL;
 }
 
-/* The bytes of the UTF-8 character here; 0 if it is none, or one that could move a cursor. */
-static int character_bytes(const uint8_t *p) {
-  if (p[0] < 0x80) return p[0] >= ' ' && p[0] != 0x7f;
-  if (p[0] >= 0xc2 && p[0] <= 0xdf)
-    return follows(p + 1, 1) && (p[0] > 0xc2 || p[1] >= 0xa0) ? 2 : 0;
-  /* neither longer than it need be, nor half of a pair, nor past the last one */
-  if ((p[0] & 0xf0) == 0xe0)
-    return follows(p + 1, 2) && (p[0] > 0xe0 || p[1] >= 0xa0) && (p[0] != 0xed || p[1] < 0xa0) ? 3
-                                                                                               : 0;
-  if (p[0] >= 0xf0 && p[0] <= 0xf4)
-    return follows(p + 1, 3) && (p[0] > 0xf0 || p[1] >= 0x90) && (p[0] < 0xf4 || p[1] < 0x90) ? 4
-                                                                                              : 0;
-  return 0;
-}
-
-/* It goes to a terminal or into JSON, and its end may be cut off: what neither can take is
- * replaced. */
+/* It goes to a terminal or into JSON: what neither can take, or could move a cursor, is replaced;
+ * all that is not ASCII where the text is no UTF-8, as its end may be cut off. */
 static void take_text(char *out, size_t room, const char *text) {
   snprintf(out, room, "%s", text);
-  for (int bytes; *out; out += bytes ? bytes : 1) {
-    bytes = character_bytes((const uint8_t *)out);
-    if (!bytes) *out = '?';
+  bool whole = is_utf8(out);
+  for (unsigned char *c = (unsigned char *)out; *c; c++) {
+    bool is_c1 = c[0] == 0xc2 && (c[1] & 0xe0) == 0x80; /* a control character of two bytes */
+    if (is_c1) *c++ = '?';
+    if (is_c1 || *c < ' ' || *c == 0x7f || (*c >= 0x80 && !whole)) *c = '?';
   }
 }
 

@@ -23,7 +23,7 @@ struct steps_scan {
 
 /* ---- the scan */
 
-static enum status read_episode(struct wire_cursor content, struct steps_scan *scan,
+static enum status read_episode(struct steps_scan *scan, struct wire_cursor content,
                                 struct error *error) {
   struct wire_rows *rows = scan->rows;
   if (rows->num_episodes == rows->max_episodes)
@@ -34,66 +34,40 @@ static enum status read_episode(struct wire_cursor content, struct steps_scan *s
 }
 
 /* Rewards come packed, one by one, or mixed; those beyond K are counted and not stored. */
-static enum status read_rewards(struct wire_cursor *cursor, const struct wire_field *field,
-                                struct steps_scan *scan, struct error *error) {
-  size_t bytes = sizeof(float);
-  if (field->type == WIRE_BYTES) {
-    bytes = field->bytes;
-    if (bytes % sizeof(float) != 0)
-      return status_fail(error, STATUS_INVALID, "Steps.reward: %zu bytes is not a number of floats",
-                         bytes);
-  } else if (field->type != WIRE_FIXED32) {
-    return wire_expect_type(field, WIRE_BYTES, "Steps.reward", error);
+static enum status read_rewards(struct steps_scan *scan, struct wire_cursor content,
+                                struct error *error) {
+  size_t bytes = content.left, num_environments = (size_t)scan->layout->num_environments;
+  if (bytes % sizeof(float) != 0)
+    return status_fail(error, STATUS_INVALID, "Steps.reward: %zu bytes is not a number of floats",
+                       bytes);
+  if (scan->num_rewards < num_environments) {
+    size_t room = (num_environments - scan->num_rewards) * sizeof(float);
+    wire_cursor_read(&content, scan->rows->reward + scan->num_rewards, bytes < room ? bytes : room);
   }
-  size_t num_environments = (size_t)scan->layout->num_environments;
-  size_t room = scan->num_rewards < num_environments
-                    ? (num_environments - scan->num_rewards) * sizeof(float)
-                    : 0;
-  size_t stored = bytes < room ? bytes : room;
-  if (!wire_cursor_read(cursor, scan->rows->reward + (room ? scan->num_rewards : 0), stored) ||
-      !wire_cursor_read(cursor, NULL, bytes - stored))
-    return wire_ends_inside("Steps.reward", error);
   scan->num_rewards += bytes / sizeof(float);
   return STATUS_OK;
 }
 
-static enum status read_run_id(struct wire_cursor *cursor, const struct wire_field *field,
-                               uint64_t *run_id, struct error *error) {
-  enum status status = wire_expect_type(field, WIRE_FIXED64, "Steps.run_id", error);
-  if (status != STATUS_OK) return status;
-  return wire_cursor_read(cursor, run_id, sizeof(*run_id))
-             ? STATUS_OK
-             : wire_ends_inside("Steps.run_id", error);
-}
-
-static enum status remember(struct wire_cursor *place, const struct wire_cursor *cursor,
-                            const struct wire_field *field, const char *name, struct error *error) {
-  enum status status = wire_expect_type(field, WIRE_BYTES, name, error);
-  if (status == STATUS_OK) *place = wire_cursor_content(cursor, field);
+static enum status scan_fields(struct steps_scan *scan, struct wire_cursor *cursor,
+                               struct error *error) {
+  const struct wire_place *place = NULL,
+                          places[] = {
+                              {STEPS_RUN_ID, WIRE_FIXED64, &scan->rows->run_id, "Steps.run_id"},
+                              {STEPS_REWARD, WIRE_FIXED32, NULL, "Steps.reward"},
+                              {STEPS_REWARD, WIRE_BYTES, NULL, "Steps.reward"},
+                              {STEPS_FLAGS, WIRE_BYTES, &scan->flags, "Steps.flags"},
+                              {STEPS_EPISODE, WIRE_BYTES, NULL, "Steps.episode"},
+                              {STEPS_OBSERVATION, WIRE_BYTES, &scan->observation,
+                               "Steps.observation"}};
+  struct wire_cursor content;
+  enum status status;
+  do {
+    status = wire_cursor_next(cursor, &place, &content, places, 6, "Steps", error);
+    if (status == STATUS_OK && place)
+      status = place->number == STEPS_REWARD ? read_rewards(scan, content, error)
+                                             : read_episode(scan, content, error);
+  } while (status == STATUS_OK && place);
   return status;
-}
-
-static enum status scan_field(struct wire_cursor *cursor, const struct wire_field *field,
-                              struct steps_scan *scan, struct error *error) {
-  enum status status = STATUS_OK;
-  switch (field->number) {
-    case STEPS_RUN_ID:
-      return read_run_id(cursor, field, &scan->rows->run_id, error);
-    case STEPS_REWARD:
-      return read_rewards(cursor, field, scan, error);
-    case STEPS_FLAGS:
-      status = remember(&scan->flags, cursor, field, "Steps.flags", error);
-      break;
-    case STEPS_EPISODE:
-      status = wire_expect_type(field, WIRE_BYTES, "Steps.episode", error);
-      if (status == STATUS_OK)
-        status = read_episode(wire_cursor_content(cursor, field), scan, error);
-      break;
-    case STEPS_OBSERVATION:
-      status = remember(&scan->observation, cursor, field, "Steps.observation", error);
-      break;
-  }
-  return status == STATUS_OK ? wire_cursor_skip(cursor, field, "Steps", error) : status;
 }
 
 /* ---- the copies */
@@ -122,7 +96,7 @@ static enum status place_flags(const struct steps_scan *scan, struct error *erro
     return status_fail(error, STATUS_INVALID,
                        "Steps.flags has %zu rows; the stream has %zu environments", cursor.left,
                        rows);
-  if (!wire_cursor_read(&cursor, flags, rows)) return wire_ends_inside("Steps.flags", error);
+  wire_cursor_read(&cursor, flags, rows);
   for (size_t k = 0; k < rows; k++) {
     const char *fault = flags_fault(flags[k]);
     if (fault)
@@ -133,13 +107,6 @@ static enum status place_flags(const struct steps_scan *scan, struct error *erro
   return STATUS_OK;
 }
 
-static bool place_row(struct wire_cursor *cursor, uint8_t *row, const struct wire_layout *layout) {
-  for (int i = 0; i < layout->num_tensors; i++)
-    if (!wire_cursor_read(cursor, row + layout->tensor[i].row_offset, layout->tensor[i].bytes))
-      return false;
-  return true;
-}
-
 static enum status place_observation(const struct steps_scan *scan, struct error *error) {
   struct wire_cursor cursor = scan->observation;
   const struct wire_layout *layout = scan->layout;
@@ -148,14 +115,15 @@ static enum status place_observation(const struct steps_scan *scan, struct error
     return status_fail(error, STATUS_INVALID,
                        "Steps.observation has %zu bytes; %d environments of %zu bytes have %zu",
                        cursor.left, layout->num_environments, layout->wire_bytes, expected);
-  bool whole = true;
+  uint8_t *row = scan->rows->observation;
   if (layout->wire_bytes == layout->row_stride) {
-    whole = wire_cursor_read(&cursor, scan->rows->observation, expected);
-  } else {
-    for (int k = 0; whole && k < layout->num_environments; k++)
-      whole = place_row(&cursor, scan->rows->observation + (size_t)k * layout->row_stride, layout);
+    wire_cursor_read(&cursor, row, expected);
+    return STATUS_OK;
   }
-  return whole ? STATUS_OK : wire_ends_inside("Steps.observation", error);
+  for (int k = 0; k < layout->num_environments; k++, row += layout->row_stride)
+    for (int i = 0; i < layout->num_tensors; i++)
+      wire_cursor_read(&cursor, row + layout->tensor[i].row_offset, layout->tensor[i].bytes);
+  return STATUS_OK;
 }
 
 enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *spans, int num_spans,
@@ -165,35 +133,22 @@ enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *sp
   rows->num_episodes = 0;
   struct wire_cursor cursor;
   wire_cursor_init(&cursor, spans, num_spans);
-  while (cursor.left > 0) {
-    struct wire_field field;
-    enum status status = wire_cursor_field(&cursor, &field, "Steps", error);
-    if (status == STATUS_OK) status = scan_field(&cursor, &field, &scan, error);
-    if (status != STATUS_OK) return status;
-  }
+  enum status status = scan_fields(&scan, &cursor, error);
+  if (status != STATUS_OK) return status;
   if (scan.num_rewards != (size_t)layout->num_environments)
     return status_fail(error, STATUS_INVALID,
                        "Steps.reward has %zu rows; the stream has %d environments",
                        scan.num_rewards, layout->num_environments);
-  enum status status = place_flags(&scan, error);
+  status = place_flags(&scan, error);
   return status == STATUS_OK ? place_observation(&scan, error) : status;
 }
 
 enum status wire_peek_run_id(uint64_t *run_id, bool *alone, const struct wire_span *spans,
                              int num_spans, struct error *error) {
+  const struct wire_place *end, place = {STEPS_RUN_ID, WIRE_FIXED64, run_id, "Steps.run_id"};
   struct wire_cursor cursor;
   wire_cursor_init(&cursor, spans, num_spans);
+  *alone = cursor.left == WIRE_RUN_ID_BYTES;
   *run_id = 0;
-  *alone = true;
-  while (cursor.left > 0) {
-    struct wire_field field;
-    enum status status = wire_cursor_field(&cursor, &field, "Steps", error);
-    if (status != STATUS_OK) return status;
-    bool is_run_id = field.number == STEPS_RUN_ID;
-    *alone &= is_run_id;
-    status = is_run_id ? read_run_id(&cursor, &field, run_id, error)
-                       : wire_cursor_skip(&cursor, &field, "Steps", error);
-    if (status != STATUS_OK) return status;
-  }
-  return STATUS_OK;
+  return wire_cursor_next(&cursor, &end, NULL, &place, 1, "Steps", error);
 }

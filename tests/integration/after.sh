@@ -47,6 +47,14 @@ draws() {
 pass_if "the curve of an agent with an evaluator is that of evaluation" draws dqn evaluation
 pass_if "the curve of any other is that of training" draws vtrace training
 
+# One that takes too long is not waited for after a signal.
+printf '#!/bin/sh\necho >%s/draws; sleep 60\n' "$PWD" >keeps/gnuplot
+PATH=$PWD/keeps:$PATH run cartpole vtrace 1 4 --total_steps=10k --logdir=slow
+wait_for 60 [ -e draws ]
+kill -TERM "$run"
+ended 10
+pass_if "a signal ends the drawing, and the exit code is that of the run" is "$code" 0
+
 # A machine that has no gnuplot and cannot have it: all programs but that, and a broken apt-get.
 mkdir bin
 ln -s /usr/bin/* /usr/local/bin/* bin/ 2>/dev/null

@@ -66,7 +66,7 @@ pass_if "a flag that does not exist, named by the hosts" refuses "did you mean -
 once() { is "$(grep -c 'no such option' err)" 1 && ! says "host is missing" && refuses "$1"; }
 pass_if "once for all of them" once "127.0.0.4, 127.0.0.5: run_task: --total_step: there is"
 start "$hosts" cartpole vtrace --actors_per_hots=2 "--port=$port"
-pass_if "also one of the fleet's own" once "did you mean --actors_per_host?"
+pass_if "also one of the fleet's own" once "fleet.sh itself: --{actors_per_host,"
 fleet start 127.0.0.1 cartpole vtrace "--rsh=$rsh" "--dir=$work/nowhere"
 pass_if "a host without the programs" refuses "there is no ./build/task under"
 touch down-127.0.0.2

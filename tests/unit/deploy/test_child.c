@@ -1,4 +1,5 @@
 /* One child process, by shell lines: what it writes, how it ends, what goes with it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,29 +21,19 @@
 enum { PATIENCE_MS = 10000, POLL_US = 10000 };
 
 struct run {
-  uv_loop_t loop;
   struct child child;
   char *command[4];
   FILE *output;
-  int ends, exit_code, signum;
+  int exit_code, signum;
 };
-
-static void note_end(struct child *child, int exit_code, int signum) {
-  struct run *run = child->owner;
-  run->ends++;
-  run->exit_code = exit_code;
-  run->signum = signum;
-  child_close(child);
-}
 
 static int start(struct run *run, const char *line) {
   memset(run, 0, sizeof(*run));
   char *command[] = {"/bin/sh", "-c", (char *)line, NULL};
   memcpy(run->command, command, sizeof(command));
-  uv_loop_init(&run->loop);
-  run->child = (struct child){.command = run->command, .on_end = note_end, .owner = run};
+  run->child = (struct child){.command = run->command};
   run->output = tmpfile();
-  return child_start(&run->child, &run->loop, fileno(run->output));
+  return child_start(&run->child, fileno(run->output));
 }
 
 /* What the child has written so far. */
@@ -61,10 +52,14 @@ static void wait_until_written(const struct run *run) {
 }
 
 static void finish(struct run *run) {
-  uv_run(&run->loop, UV_RUN_DEFAULT);
-  assert_int_equal(run->ends, 1);
+  for (int ms = 0; !child_has_ended(&run->child, &run->exit_code, &run->signum);
+       ms += POLL_US / 1000) {
+    assert_true(ms < PATIENCE_MS);
+    clock_sleep_us(POLL_US);
+  }
   assert_false(run->child.alive);
-  assert_int_equal(uv_loop_close(&run->loop), 0);
+  int other;
+  assert_false(child_has_ended(&run->child, &other, &other)); /* that is told once */
 }
 
 static void shut(struct run *run) {
@@ -92,8 +87,8 @@ static void expect_gone(pid_t pid) {
 
 /* ---- tests */
 
-/* The one that runs first: the process in between has its loop for itself. Its child says its
- * number, and what it was told, in a file that both share with us. */
+/* The child of the process in between says its number, and what it was told, in a file that both
+ * share with us. */
 static void it_is_told_when_its_parent_is_killed(void **state) {
   (void)state;
   struct run run = {.output = tmpfile()};
@@ -173,18 +168,16 @@ static void a_program_that_cannot_run_is_an_error(void **state) {
 #endif
   struct run run;
   memset(&run, 0, sizeof(run));
-  uv_loop_init(&run.loop);
   run.output = tmpfile();
-  run.child = (struct child){.command = run.command, .on_end = note_end, .owner = &run};
+  run.child = (struct child){.command = run.command};
   run.command[0] = "/nowhere/program";
-  assert_int_equal(child_start(&run.child, &run.loop, fileno(run.output)), UV_ENOENT);
+  assert_int_equal(child_start(&run.child, fileno(run.output)), ENOENT);
   assert_false(run.child.alive);
   run.command[0] = "/";
-  assert_int_equal(child_start(&run.child, &run.loop, fileno(run.output)), UV_EACCES);
+  assert_int_equal(child_start(&run.child, fileno(run.output)), EACCES);
   assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombie is left */
-  assert_int_equal(run.ends, 0);
   run.command[0] = "/bin/true";
-  assert_int_equal(child_start(&run.child, &run.loop, fileno(run.output)), 0);
+  assert_int_equal(child_start(&run.child, fileno(run.output)), 0);
   finish(&run);
   assert_int_equal(run.exit_code, 0);
   shut(&run);
@@ -233,10 +226,8 @@ static void it_gets_one_file_to_say_a_word(void **state) {
   assert_int_equal(pipe2(words, O_CLOEXEC), 0);
   char line[] = "echo word >&3; for fd in /proc/$$/fd/[4-9]; do [ -e $fd ] && exit 1; done; exit 0";
   char *command[] = {"/bin/sh", "-c", line, NULL};
-  uv_loop_init(&run.loop);
-  run.child =
-      (struct child){.command = command, .on_end = note_end, .owner = &run, .word = words[1]};
-  assert_int_equal(child_start(&run.child, &run.loop, -1), 0);
+  run.child = (struct child){.command = command, .word = words[1]};
+  assert_int_equal(child_start(&run.child, -1), 0);
   finish(&run);
   assert_int_equal(run.exit_code, 0);
   assert_int_equal(read(words[0], word, sizeof(word) - 1), 5);

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,47 +101,6 @@ static void the_newest_run_is_found_by_its_name(void **state) {
   }
 }
 
-// Makes its lock, at that time in UTC.
-static void lock_at(const char *name, time_t started) {
-  char path[256];
-  snprintf(path, sizeof(path), "%s/%s/lock", runs, name);
-  fclose(fopen(path, "w"));
-  const struct timespec times[2] = {{started, 0}, {started, 0}};
-  assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-}
-
-static void assert_newest(const char *name) {
-  char path[PATH_MAX];
-  assert_true(run_folder_newest(path, sizeof(path), runs, "cartpole", "vtrace"));
-  assert_string_equal(strrchr(path, '/') + 1, name);
-}
-
-// 1,800,000,000 is 2027-01-15, 8:00 in UTC, 13:45 in Kathmandu.
-static void names_in_local_time_are_ordered_by_their_locks(void **state) {
-  (void)state;
-  make_run("cartpole-vtrace-20270115-080000Z", true);
-  // In Kiritimati, 14 h ahead; a minute before.
-  make_run("cartpole-vtrace-20270115-215900", true);
-  lock_at("cartpole-vtrace-20270115-215900", 1800000000 - 60);
-  assert_newest("cartpole-vtrace-20270115-080000Z");
-  // In Honolulu, 10 h behind; a minute after.
-  make_run("cartpole-vtrace-20270114-220100", true);
-  lock_at("cartpole-vtrace-20270114-220100", 1800000000 + 60);
-  assert_newest("cartpole-vtrace-20270114-220100");
-}
-
-// A copy's times are those of copying: the name is left, read in the zone of today.
-static void a_lock_that_was_copied_tells_nothing(void **state) {
-  (void)state;
-  make_run("cartpole-vtrace-20270115-080000Z", true);
-  make_run("cartpole-vtrace-20270115-134400", true);
-  lock_at("cartpole-vtrace-20270115-134400", 1900000000);
-  assert_newest("cartpole-vtrace-20270115-080000Z");
-  make_run("cartpole-vtrace-20270115-134600", true);
-  lock_at("cartpole-vtrace-20270115-134600", 1900000000);
-  assert_newest("cartpole-vtrace-20270115-134600");
-}
-
 static void a_private_folder_is_short_and_goes_with_its_contents(void **state) {
   (void)state;
   char path[PRIVATE_FOLDER_BYTES], inner[128];
@@ -176,8 +134,6 @@ int main(void) {
       TEST(a_new_folder_is_named_after_the_run_and_its_start),
       TEST(a_folder_that_cannot_be_made_is_an_error),
       TEST(the_newest_run_is_found_by_its_name),
-      TEST(names_in_local_time_are_ordered_by_their_locks),
-      TEST(a_lock_that_was_copied_tells_nothing),
       TEST(a_private_folder_is_short_and_goes_with_its_contents),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

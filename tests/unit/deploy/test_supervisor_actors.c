@@ -1,5 +1,4 @@
 // Actors under the supervisor: which are started again, and which are given up.
-#include "deploy/supervisor_state.h"
 #include "tests/unit/deploy/supervisor_scenario.h"
 
 static void actors_are_stopped_when_the_learner_ends(void **state) {
@@ -323,27 +322,27 @@ static void pauses_double_up_to_a_minute(void **state) {
   (void)state;
   static const int seconds[] = {1, 2, 4, 8, 16, 32, 60, 60, 60};
   struct supervisor_config config;
-  struct actor actor = {0};
+  int deaths = 0;
   supervisor_defaults(&config);
   for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
-    assert_int_equal(actor_next_pause_ms(&actor, &config, 0), seconds[i] * 1000);
-  for (int i = 0; i < 10000; i++) actor_next_pause_ms(&actor, &config, 59999);
-  assert_int_equal(actor_next_pause_ms(&actor, &config, 59999), 60 * 1000);
+    assert_int_equal(supervisor_pause_ms(&deaths, &config, 0), seconds[i] * 1000);
+  for (int i = 0; i < 10000; i++) supervisor_pause_ms(&deaths, &config, 59999);
+  assert_int_equal(supervisor_pause_ms(&deaths, &config, 59999), 60 * 1000);
 }
 
 static void a_minute_of_work_begins_again(void **state) {
   (void)state;
   struct supervisor_config config;
-  struct actor actor = {0};
+  int deaths = 0;
   supervisor_defaults(&config);
-  for (int i = 0; i < 7; i++) actor_next_pause_ms(&actor, &config, 0);
-  assert_int_equal(actor_next_pause_ms(&actor, &config, 60 * 1000), 1000);
-  assert_int_equal(actor_next_pause_ms(&actor, &config, 0), 2000);
+  for (int i = 0; i < 7; i++) supervisor_pause_ms(&deaths, &config, 0);
+  assert_int_equal(supervisor_pause_ms(&deaths, &config, 60 * 1000), 1000);
+  assert_int_equal(supervisor_pause_ms(&deaths, &config, 0), 2000);
 }
 
 /* ---- the end of a log */
 
-// What actor_print_tail prints of a file that holds `text`. Owner: the caller.
+// What supervisor_print_tail prints of a file that holds `text`. Owner: the caller.
 static char *tail_of(const char *text, size_t bytes, int lines) {
   char path[] = "/tmp/tail-XXXXXX";
   int fd = mkstemp(path);
@@ -352,7 +351,7 @@ static char *tail_of(const char *text, size_t bytes, int lines) {
   char *printed;
   size_t printed_bytes;
   FILE *out = open_memstream(&printed, &printed_bytes);
-  actor_print_tail(out, path, lines);
+  supervisor_print_tail(out, path, lines);
   fclose(out);
   unlink(path);
   return printed;
@@ -400,7 +399,7 @@ static void a_file_that_is_not_there_is_named(void **state) {
   (void)state;
   char printed[256] = "";
   FILE *out = fmemopen(printed, sizeof(printed), "w");
-  actor_print_tail(out, "/nowhere/actor-0.log", 5);
+  supervisor_print_tail(out, "/nowhere/actor-0.log", 5);
   fclose(out);
   assert_non_null(strstr(printed, "cannot read /nowhere/actor-0.log"));
 }
