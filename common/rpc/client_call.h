@@ -9,7 +9,10 @@
 
 struct rpc_channel {
   grpc_channel *channel;
+  char *address;
+  size_t max_message_bytes;
   const struct credentials *credentials; /* borrowed; NULL: none */
+  int reading; /* of the TLS files that `channel` was made with; 0: it is plain */
 };
 
 /* A batch in flight: its address is the tag. */
