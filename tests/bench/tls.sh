@@ -28,7 +28,7 @@ measure() {
     --total_steps=1e12 --metrics_secs=0.2 "${@:2}" >out 2>err &
   pids=($!)
   until [ -s run/address ]; do sleep 0.1; done
-  address=$(cat run/address)
+  address=$(head -n 1 run/address)
   [ "$1" = tls ] && set -- "$1" "${client[@]}"
   for task in 0 1 2 3; do
     "$root/build/actor" --learner="$address" --env=cartpole --envs=64 --task=$task --streams=1 \
