@@ -143,7 +143,7 @@ def read(path):
 
 
 def read_secret(option, path):
-    """Refuses a file that others may read; its group may if root owns it, as Kubernetes mounts it."""
+    """Refuses a file that others may read; its group may read root's, as in Kubernetes."""
     info = os.stat(path)
     others = stat.S_IRWXO | stat.S_IWGRP if info.st_uid == 0 else stat.S_IRWXO | stat.S_IRWXG
     if info.st_mode & others:
