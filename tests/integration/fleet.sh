@@ -285,30 +285,6 @@ chmod +x rsh-namespace
 
 rsh=$work/rsh-namespace
 
-# ---- what a packet capture shows
-# catch NAME FLAGS...: two hosts; what the second one sends is then in the file NAME.
-catch() {
-  start 10.86.86.1,10.86.86.2 cartpole vtrace --total_steps=1e9 "--logdir=runs/$1" "${@:2}"
-  ok && wait_for 20 full "runs/$1" 8 || return
-  kill -KILL $(pids_on 10.86.86.2 actor) # its successor joins before our eyes
-  ip netns exec "$prefix-10.86.86.2" python3 "$tree/tests/hostile/capture.py" eth0 4 >"$1"
-  fleet stop 10.86.86.1,10.86.86.2
-  [ "$(wc -c <"$1")" -gt 100000 ]
-}
-shows() { grep -qaF "$2" "$1"; }
-if command -v python3 >/dev/null; then
-  pass_if "packets of a fleet without encryption are captured" catch plain --insecure
-  pass_if "they show what is played" shows plain cartpole
-  pass_if "and the calls" shows plain /acorn.Acorn/Join
-  pass_if "packets of a fleet are captured" catch encrypted
-  hides() {
-    ! shows encrypted cartpole && ! shows encrypted /acorn.Acorn/ && ! shows encrypted Bearer
-  }
-  pass_if "they show neither" hides
-else
-  echo "SKIP a packet capture: python3 is not here"
-fi
-
 hosts=10.86.86.1,10.86.86.2,10.86.86.3,10.86.86.4
 folder=runs/namespaces
 start "$hosts" cartpole vtrace --actors_per_host=2 --total_steps=1e9 "--logdir=$folder"

@@ -39,7 +39,7 @@ kept_out() {
   local words=$1
   shift
   timeout $((10 * patience)) "$tree/build/actor" --learner="$address" --env=cartpole --envs=1 \
-    --reconnect_s=1 "$@" >said 2>&1
+    --reconnect_s=3 "$@" >said 2>&1
   is $? 4 && grep -qF -- "$words" said
 }
 learner_says() { wait_for 10 says "a connection was refused: $1"; }
