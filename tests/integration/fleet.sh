@@ -120,10 +120,13 @@ pass_if "actors' hosts do not have the learner's key" own_pair
 
 # ---- rotation, while it plays; a host is missed
 
-answers() { timeout 20 "$tree/scripts/status.sh" "$@" >said 2>&1 && grep -q 'cartpole vtrace' said; }
+answers() {
+  timeout $((20 * patience)) "$tree/scripts/status.sh" "$@" >said 2>&1
+  grep -q 'cartpole vtrace' said
+}
 pass_if "scripts/status.sh takes the fleet's folder" answers "runs/fleet-127.0.0.1-$port"
 pass_if "and the run folder" answers "base/$folder"
-actors_before=$(pids_on 127.0.0.3 actor) learner_before=$(pids_on 127.0.0.1 learner)
+actor_before=$(pids_on 127.0.0.3 actor) learner_before=$(pids_on 127.0.0.1 learner)
 cp "$token" first-token
 touch down-127.0.0.5
 fleet rotate "$hosts" "--port=$port"
@@ -132,7 +135,9 @@ pass_if "rotate names a host that it missed" missed
 lines_of() { is "$(wc -l <"base/.fleet/127.0.0.1-$port/$1/credentials/token")" "$2"; }
 pass_if "the learner accepts two tokens" lines_of 127.0.0.1 2
 for host in 127.0.0.3 127.0.0.5; do kill -KILL "$(pids_on "$host" actor)"; done
-anew() { on_hosts 1 actor 127.0.0.3 127.0.0.5 && ! is "$(pids_on 127.0.0.3 actor)" "$actors_before"; }
+anew() {
+  on_hosts 1 actor 127.0.0.3 127.0.0.5 && ! is "$(pids_on 127.0.0.3 actor)" "$actor_before"
+}
 wait_for 10 anew
 pass_if "half a rotation: actors with the old files and with the new ones rejoin" \
   wait_for 20 full "$folder" 20 "$(($(metrics "$folder" | wc -l) + 1))"

@@ -41,8 +41,8 @@ trap 'kill -KILL "${actors[@]}" 2>/dev/null; end_all; rm -rf "$work"' EXIT
 
 # serve FLAGS...: the learner in the background; its id is in $run.
 serve() {
-  "$tree/build/learner" --listen="$address" --logdir="$work/run" --num_envs=32 --token_file="$work/token" \
-    "$@" >"$work/out" 2>>"$work/err" </dev/null &
+  "$tree/build/learner" --listen="$address" --logdir="$work/run" --num_envs=32 \
+    --token_file="$work/token" "$@" >"$work/out" 2>>"$work/err" </dev/null &
   run=$!
 }
 
@@ -97,7 +97,7 @@ needs_token() { went_home 1 && grep -q "^UNAUTHENTICATED: the token is none of" 
 pass_if "one with another token, too" needs_token
 kill -TERM "$run"
 ended 30
-command -v openssl >/dev/null || { echo "SKIP the Python actor's TLS: openssl is not here"; finish; }
+command -v openssl >/dev/null || { echo "SKIP its TLS: openssl is not here"; finish; }
 
 # ---- TLS
 

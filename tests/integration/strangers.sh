@@ -118,7 +118,7 @@ pass_if "it came to its end" grep -q '^ended' flood
 sleep 1
 after=$(rate 4)
 after_kb=$(rss_kb)
-echo "  $seconds s of attack by half a core ($(tail -n 1 flood)): steps/s $calm before, $meanwhile" \
+echo "  $seconds s by half a core ($(tail -n 1 flood)): steps/s $calm before, $meanwhile" \
   "during, $after in the seconds 2 to 5 after it; the learner's memory, MB: $((before_kb >> 10))" \
   "before, $((during_kb >> 10)) during, $((after_kb >> 10)) after"
 pass_if "training goes on meanwhile" [ "$meanwhile" -gt 0 ]
