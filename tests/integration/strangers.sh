@@ -89,7 +89,11 @@ newer=$actor
 pass_if "half a rotation: an actor with the new token joins, one with the old plays" \
   wait_for 20 joined 5
 cp -p other token.new && mv token.new token
-pass_if "the old token is refused once it is gone from the learner's file" refused_with \
+pass_if "an expired token, gone from the learner's file, is refused: status" refused_with \
+  "$wrong" 1 "${status_program[@]}" --token_file=first
+pass_if "an actor, too" refused_with "$wrong" 1 "${actor_program[@]}" --token_file=first
+pass_if "the learner logs which tokens count" says "--token_file=token has changed: 1 of"
+pass_if "the new one is accepted" refused_with \
   "cartpole vtrace" 0 "${status_program[@]}" --token_file=other
 goes_on() { kill -0 "$good" "$newer" && joined 5; }
 pass_if "streams that play go on" goes_on
@@ -118,9 +122,10 @@ pass_if "it came to its end" grep -q '^ended' flood
 sleep 1
 after=$(rate 4)
 after_kb=$(rss_kb)
+later=$(rate 4)
 echo "  $seconds s by half a core ($(tail -n 1 flood)): steps/s $calm before, $meanwhile" \
-  "during, $after in the seconds 2 to 5 after it; the learner's memory, MB: $((before_kb >> 10))" \
-  "before, $((during_kb >> 10)) during, $((after_kb >> 10)) after"
+  "during, $after in the seconds 2 to 5 after it, $later in those 6 to 9; memory, MB:" \
+  "$((before_kb >> 10)) before, $((during_kb >> 10)) during, $((after_kb >> 10)) after"
 pass_if "training goes on meanwhile" [ "$meanwhile" -gt 0 ]
 whole_metric train/updates >updates
 updates_go_on() { metric_passes train/updates $(($(cat updates) + 20)); }

@@ -16,6 +16,7 @@ signed() {
 }
 signed elsewhere 1 DNS:elsewhere.example
 signed expired 0 DNS:localhost,IP:127.0.0.1
+cp -r expired expired-actor
 
 port() { sed -n 's/.*listening on [^ ]*, port \([0-9]*\).*/\1/p' "$work/err"; }
 listens() { [ -n "$(port)" ]; }
@@ -112,6 +113,11 @@ learner_says() { wait_for 10 says "a connection was refused: $1"; }
   serve $(with ours/learner) --tls_ca=ours/ca.crt --token_file=ours/token
   pass_if "an actor with another's certificate is told" kept_out "$hung_up" --tls_ca=ours/ca.crt \
     $(with theirs/actor) --token_file=ours/token
+  pass_if "its learner is told" learner_says "a client whose certificate has expired, or is not"
+  end_by_hand
+  serve $(with ours/learner) --tls_ca=ours/ca.crt --token_file=ours/token
+  pass_if "an actor with an expired certificate is told" kept_out "$hung_up" --tls_ca=ours/ca.crt \
+    $(with expired-actor) --token_file=ours/token
   pass_if "its learner is told" learner_says "a client whose certificate has expired, or is not"
   no_token() {
     timeout 20 "$tree/build/actor" --learner="$address" --env=cartpole --tls_ca=ours/ca.crt \
