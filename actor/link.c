@@ -242,6 +242,7 @@ static enum status bind_lease(struct link *link, struct error *error) {
 /* One Join and the opening of its stream. Errors: as try_join. */
 static enum status try_lease(struct link *link, int wait_ms, struct error *error) {
   close_call(link);
+  rpc_channel_renew(link->channel);
   enum status status = try_join(link, wait_ms, error);
   if (status != STATUS_OK) return status;
   open_call(link);

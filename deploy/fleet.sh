@@ -11,11 +11,14 @@ usage() {
   cat <<'USAGE'
 Usage: deploy/fleet.sh start  HOSTS ENV AGENT [--actors_per_host=N] [--flag=value ...]
        deploy/fleet.sh status HOSTS
+       deploy/fleet.sh rotate HOSTS
        deploy/fleet.sh stop   HOSTS
 
 start   the learner and N actors on the first host, N actors on each of the others. With --resume:
         only what does not run; the learner continues its run folder.
 status  each host's processes and the learner's figures; collects the logs. Exit code 0: all well.
+rotate  a new token and new certificates, without a stop; those of before stay valid until the next
+        rotation.
 stop    the learner first (it writes a checkpoint), then the others; collects the logs.
 
 HOSTS is a list a,b,c or a file with a host on each line, as ssh takes them: [USER@]NAME.
@@ -44,7 +47,7 @@ fail() {
 
 command=${1:-}
 case "$command" in
-  start | status | stop) ;;
+  start | status | rotate | stop) ;;
   --help | -h | help)
     usage
     exit 0
@@ -53,7 +56,7 @@ case "$command" in
     usage >&2
     exit 2
     ;;
-  *) fail "'$command' is none of start, status, stop; --help says more" ;;
+  *) fail "'$command' is none of start, status, rotate, stop; --help says more" ;;
 esac
 [ $# -ge 2 ] || fail "$command: HOSTS is missing; --help says more"
 hosts_word=$2
@@ -163,7 +166,7 @@ remote() {
   local seconds=$1 host=$2 state=.fleet/$key/$2 program=$program tf_config port=$port
   local call=("${@:3}") index token='' tls_ca='' tls_cert='' tls_key=''
   index=$(index_of "$host")
-  [ "${call[0]}" != host_start ] || read_credentials "$index"
+  case "${call[0]}" in host_start | host_rotate) read_credentials "$index" ;; esac
   tf_config=$(tf_config "$host" "$index")
   [ "$index" -eq 0 ] || port=
   {
@@ -233,19 +236,23 @@ sort_out() {
 
 # ---- credentials: made here, handed out within the script that a host reads from its stdin
 
+credentials() { # [--rotate] FOLDER
+  "$root/deploy/credentials.sh" "$@" "${hosts[0]##*@}" ${learner_host:+"$learner_host"} \
+    >"$talk/credentials" 2>&1
+}
+
 # A fleet that goes on keeps its own.
 make_credentials() {
   [ -z "$insecure$own_credentials" ] || return 0
   [ -z "$resume" ] || [ ! -f "$fleet/credentials/actor/tls.crt" ] || return 0
   local code=1
-  "$root/deploy/credentials.sh" "$fleet/credentials" "${hosts[0]##*@}" \
-    ${learner_host:+"$learner_host"} >"$talk/credentials" 2>&1 ||
+  credentials "$fleet/credentials" ||
     fail "$(tail -n 1 "$talk/credentials"); --insecure starts without a token and TLS"
 }
 
 # read_credentials INDEX: of a host, into variables of the caller.
 read_credentials() {
-  local folder=$fleet/credentials pair=actor
+  local folder=${fresh_credentials:-$fleet/credentials} pair=actor
   [ -d "$folder" ] && [ -z "$insecure$own_credentials" ] || return 0
   [ "$1" -gt 0 ] || pair=learner
   token=$(cat "$folder/token")
@@ -265,7 +272,9 @@ read_record() {
 write_record() {
   mkdir -p "$fleet" || fail "cannot make the folder $fleet; name another with --fleet=FOLDER"
   # -g: it is read by a function, too.
-  declare -p rsh port learner_host dir copy base program logdir insecure |
+  local learner
+  learner=$(address "${learner_host:-${hosts[0]}}" "$port") # scripts/status.sh reads it
+  declare -p rsh port learner_host dir copy base program logdir insecure learner |
     sed 's/^declare/declare -g/' >"$fleet/fleet.conf.new" &&
     mv "$fleet/fleet.conf.new" "$fleet/fleet.conf"
 }
@@ -376,6 +385,35 @@ status() {
   [ "$(code_of "${hosts[0]}")" != 0 ] || tail -n +2 "$talk/${hosts[0]}.out"
   collect_logs "${hosts[@]}"
   return $code
+}
+
+# ---- rotate
+
+# The learner first: it then accepts both. Hosts that are missed keep what they have, which is valid
+# until the next rotation; `start --resume` hands them the new ones.
+rotate() {
+  local code=1 fresh_credentials=$fleet/credentials.new
+  [ -f "$fleet/credentials/ca.key" ] ||
+    fail "$fleet/credentials: this fleet has no credentials made by fleet.sh (--insecure, options" \
+      "of its own, or it is not running): there is nothing to rotate"
+  rm -rf "$fresh_credentials" && cp -pr "$fleet/credentials" "$fresh_credentials" &&
+    credentials --rotate "$fresh_credentials" || fail "$(tail -n 1 "$talk/credentials")"
+  each 60 host_rotate -- "${hosts[0]}"
+  sort_out "${hosts[0]}"
+  if [ ${#bad[@]} -gt 0 ]; then
+    rm -rf "$fresh_credentials"
+    fail "nothing was rotated: the learner's host comes first"
+  fi
+  rm -rf "$fleet/credentials" && mv "$fresh_credentials" "$fleet/credentials" || exit 1
+  fresh_credentials=
+  bad=()
+  [ ${#hosts[@]} -eq 1 ] || { each 60 host_rotate -- "${hosts[@]:1}" && sort_out "${hosts[@]:1}"; }
+  echo "fleet: a new token and new certificates on $((${#hosts[@]} - ${#bad[@]})) of" \
+    "${#hosts[@]} hosts; those of before stay valid until the next rotation"
+  [ ${#bad[@]} -gt 0 ] || return 0
+  echo "fleet: not handed out: ${bad[*]}; call start with --resume when they are back, before the" \
+    "next rotation" >&2
+  return 1
 }
 
 # ---- stop

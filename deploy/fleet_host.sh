@@ -6,7 +6,7 @@
 #   state     folder of this host in this fleet, relative to base: pid, task.log, logs/actor-<i>.log
 #   tf_config, words   the task's environment and arguments
 #   port      where the learner listens, on its own host; else empty
-#   token, tls_ca, tls_cert, tls_key   texts for host_start; empty: there is no such thing
+#   token, tls_ca, tls_cert, tls_key   texts for host_start and host_rotate; empty: there are none
 # Every function says what is wrong on stderr and returns 1; other codes are the launcher's.
 # shellcheck shell=bash disable=SC2154
 export LC_ALL=C.UTF-8
@@ -106,8 +106,9 @@ write_credentials() {
     mkdir -p "$credentials" && cd "$credentials" || exit
     local name
     for name in token tls_ca tls_cert tls_key; do
-      printf '%s\n' "${!name}" >"$name.new" && mv "$name.new" "$name" || exit
+      printf '%s\n' "${!name}" >"$name.new" || exit
     done
+    for name in token tls_ca tls_cert tls_key; do mv "$name.new" "$name" || exit; done
   ) || complain "cannot write the folder $base/$credentials"
 }
 
@@ -143,6 +144,14 @@ host_start() {
   runs || tail -n "+$first_line" "$state/task.log" | grep -q '^result ' && return
   tail -n "+$first_line" "$state/task.log" | tail -n 10 >&2
   return 1
+}
+
+# ---- rotate: what runs reads its files again
+
+host_rotate() {
+  [ -f "$base/$credentials/token" ] ||
+    complain "no credentials of this fleet are under $base/$credentials" || return
+  enter && write_credentials
 }
 
 # ---- copy: the archive follows on stdin

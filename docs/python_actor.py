@@ -21,6 +21,7 @@ import math
 import os
 import queue
 import random
+import stat
 import struct
 import sys
 import time
@@ -30,10 +31,18 @@ def read_options():
     options = argparse.ArgumentParser(description="An Acorn actor that plays CartPole.")
     options.add_argument("--learner", default="127.0.0.1:8686", help="HOST:PORT or unix:PATH")
     options.add_argument("--token_file", help="file with the secret that the learner asks for")
+    options.add_argument("--tls_ca", help="PEM file with what has signed the learner's certificate")
+    options.add_argument("--tls_cert", help="PEM file with a certificate of this actor")
+    options.add_argument("--tls_key", help="PEM file with its private key")
     options.add_argument("--name", default="python/0", help="unlike that of any other actor")
     options.add_argument("--envs", type=int, default=16, help="environments on this stream")
     options.add_argument("--reconnect_s", type=float, default=600, help="how long to look for it")
-    return options.parse_args()
+    given = options.parse_args()
+    if bool(given.tls_cert) != bool(given.tls_key):
+        options.error("--tls_cert and --tls_key need each other")
+    if given.tls_cert and not given.tls_ca:
+        options.error("--tls_cert without --tls_ca: name what has signed the learner's certificate")
+    return given
 
 
 # Before the imports, so that --help needs none of them.
@@ -128,12 +137,42 @@ def steps_message(rows):
     return message
 
 
-def credentials(path):
-    """The metadata of every call; the file is read each time, as its token may be replaced."""
-    if not path:
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def read_secret(option, path):
+    """Refuses a file that others may read; its group may read root's, as in Kubernetes."""
+    info = os.stat(path)
+    others = stat.S_IRWXO | stat.S_IWGRP if info.st_uid == 0 else stat.S_IRWXO | stat.S_IRWXG
+    if info.st_mode & others:
+        sys.exit(f"{option}={path}: others may read this secret "
+                 f"(mode {stat.S_IMODE(info.st_mode):04o}): chmod 600 it")
+    return read(path)
+
+
+def token(options):
+    """The metadata of every call: the first line of the file."""
+    if not options.token_file:
         return ()
-    with open(path, encoding="ascii") as file:
-        return (("authorization", "Bearer " + file.readline().strip()),)
+    lines = read_secret("--token_file", options.token_file).decode("ascii").split()
+    return (("authorization", "Bearer " + lines[0]),) if lines else ()
+
+
+def connect(options):
+    """A channel; the files are read each time, as they may have been replaced."""
+    # As the learner: a peer that is gone is noticed, a large message is welcome, no proxy.
+    arguments = [
+        ("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 30000),
+        ("grpc.http2.max_pings_without_data", 0), ("grpc.max_receive_message_length", -1),
+        ("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+    if not options.tls_ca or options.learner.startswith("unix:"):  # a Unix socket stays plain
+        return grpc.insecure_channel(options.learner, options=arguments)
+    security = grpc.ssl_channel_credentials(
+        read(options.tls_ca), options.tls_key and read_secret("--tls_key", options.tls_key),
+        options.tls_cert and read(options.tls_cert))
+    return grpc.secure_channel(options.learner, security, options=arguments)
 
 
 def play(stub, lease, metadata):
@@ -154,11 +193,13 @@ def play(stub, lease, metadata):
         outbox.put(None)
 
 
-def join_and_play(stub, request, token_file):
-    metadata = credentials(token_file)
-    lease = stub.Join(request, timeout=30, metadata=metadata)
-    if lease.run_id != 0:  # 0: the run is over, nothing is leased
-        play(stub, lease, metadata)
+def join_and_play(options, request):
+    metadata = token(options)
+    with connect(options) as channel:
+        stub = acorn_pb2_grpc.AcornStub(channel)
+        lease = stub.Join(request, timeout=30, metadata=metadata)
+        if lease.run_id != 0:  # 0: the run is over, nothing is leased
+            play(stub, lease, metadata)
 
 
 def should_join_again(code):
@@ -167,23 +208,42 @@ def should_join_again(code):
                     grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
-def run(stub, request, address, token_file, patience_s):
+# What to do about a connection that fails, by what gRPC reports of it.
+REMEDIES = {
+    "wrong version number":
+        "the learner has no TLS: leave --tls_ca out, or start it with --tls_cert and --tls_key",
+    "certificate verify failed":
+        "the learner's certificate has expired, or is not signed by the one in --tls_ca",
+    "is not in peer certificate":
+        "the learner's certificate is another host's: this address is not among its names",
+    "socket closed": "the learner hung up: it may ask for TLS (--tls_ca), or for another "
+                     "certificate (--tls_cert, --tls_key)",
+}
+REMEDIES["connection reset"] = REMEDIES["socket closed"]
+
+
+def explain(details):
+    text = details.lower().replace("_", " ")
+    return next((remedy for words, remedy in REMEDIES.items() if words in text), details)
+
+
+def run(options, request):
     """Joins again and again, until the run is over (0), or it makes no sense (1)."""
     wait_s, lost = 0.1, time.monotonic()
     while True:
         started = time.monotonic()
         try:
-            join_and_play(stub, request, token_file)
+            join_and_play(options, request)
             print("the run is over", file=sys.stderr)
             return 0
         except grpc.RpcError as error:
             if time.monotonic() - started > 5:  # it has played meanwhile
                 wait_s, lost = 0.1, time.monotonic()
-            if not should_join_again(error.code()) or time.monotonic() - lost > patience_s:
-                print(f"{error.code().name}: {error.details()}", file=sys.stderr)
+            if not should_join_again(error.code()) or time.monotonic() - lost > options.reconnect_s:
+                print(f"{error.code().name}: {explain(error.details())}", file=sys.stderr)
                 return 1
             if wait_s == 0.1:
-                print(f"looking for a learner at {address}", file=sys.stderr)
+                print(f"looking for a learner at {options.learner}", file=sys.stderr)
         time.sleep(wait_s)
         wait_s = min(2 * wait_s, 2.0)
 
@@ -192,14 +252,7 @@ def main(options):
     request = acorn_pb2.JoinRequest(
         protocol=1, name=options.name, environment=ENVIRONMENT, observation=OBSERVATION,
         action=ACTION, num_environments=options.envs, role=acorn_pb2.ROLE_TRAIN)
-    # As the learner: a peer that is gone is noticed, a large message is welcome, no proxy.
-    channel = grpc.insecure_channel(options.learner, options=[
-        ("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 30000),
-        ("grpc.http2.max_pings_without_data", 0), ("grpc.max_receive_message_length", -1),
-        ("grpc.enable_http_proxy", 0)])
-    with channel:
-        return run(acorn_pb2_grpc.AcornStub(channel), request, options.learner,
-                   options.token_file, options.reconnect_s)
+    return run(options, request)
 
 
 if __name__ == "__main__":
@@ -207,3 +260,5 @@ if __name__ == "__main__":
         sys.exit(main(OPTIONS))
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:
+        sys.exit(f"cannot read {error.filename}: {error.strerror}")

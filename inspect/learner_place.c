@@ -25,15 +25,50 @@ static bool goes_on(const char *folder) {
   return held;
 }
 
+/* A line NAME=PATH. */
+static void take_file(struct learner_place *place, const char *line) {
+  const struct {
+    const char *name;
+    char *path;
+  } files[] = {
+      {"token_file=", place->token_file},
+      {"tls_ca=", place->tls_ca},
+      {"tls_cert=", place->tls_cert},
+      {"tls_key=", place->tls_key},
+  };
+  for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+    size_t length = strlen(files[i].name);
+    if (strncmp(line, files[i].name, length) != 0) continue;
+    snprintf(files[i].path, PATH_MAX, "%.*s", PATH_MAX - 1, line + length);
+  }
+}
+
+/* A learner that listens on all interfaces is called on the loopback one, which certificates of
+ * deploy/credentials.sh name. */
+static void take_address(struct learner_place *place, const char *line) {
+  static const char v4[] = "0.0.0.0:", v6[] = "[::]:";
+  if (strncmp(line, v4, strlen(v4)) == 0)
+    snprintf(place->address, sizeof(place->address), "127.0.0.1:%.8s", line + strlen(v4));
+  else if (strncmp(line, v6, strlen(v6)) == 0)
+    snprintf(place->address, sizeof(place->address), "[::1]:%.8s", line + strlen(v6));
+  else
+    snprintf(place->address, sizeof(place->address), "%s", line);
+}
+
 static bool read_address(struct learner_place *place, const char *folder) {
-  char path[PATH_MAX + 16];
+  char path[PATH_MAX + 16], line[PATH_MAX + 16];
   snprintf(path, sizeof(path), "%s/address", folder);
   FILE *file = fopen(path, "r");
   if (!file) return false;
-  bool read = fgets(place->address, sizeof(place->address), file) != NULL;
+  for (int i = 0; fgets(line, sizeof(line), file); i++) {
+    line[strcspn(line, "\n")] = '\0';
+    if (i == 0)
+      take_address(place, line);
+    else
+      take_file(place, line);
+  }
   fclose(file);
-  if (read) place->address[strcspn(place->address, "\n")] = '\0';
-  return read && place->address[0];
+  return place->address[0];
 }
 
 static enum status find_newest(struct learner_place *place, const char *runs, struct error *error);

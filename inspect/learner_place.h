@@ -10,6 +10,8 @@
 struct learner_place {
   char address[PATH_MAX + 16]; /* to call: "unix:PATH" or "HOST:PORT" */
   char run_folder[PATH_MAX];   /* that it was read from; "": the user gave the address */
+  /* files to call it with, as the run folder names them; "": none */
+  char token_file[PATH_MAX], tls_ca[PATH_MAX], tls_cert[PATH_MAX], tls_key[PATH_MAX];
 };
 
 /* `word`: an address; a run folder, whose file `address` the learner has written; a folder of them:

@@ -47,7 +47,8 @@ static const struct option_table table = {
     .about =
         "What scripts/status.sh starts: shows what a running learner does. "
         "ADDRESS is HOST:PORT, unix:PATH or a run folder of this machine, or a folder of them: the "
-        "newest run that goes on is shown; without it that of runs/.",
+        "newest run that goes on is shown; without it that of runs/. Of a run folder the files "
+        "below need not be given.",
     .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
@@ -100,6 +101,7 @@ static enum status understand(struct wire_status *status, const struct app *app,
 static enum status ask(struct wire_status *status, const struct app *app, struct error *error) {
   uint8_t *reply;
   size_t bytes;
+  rpc_channel_renew(app->channel);
   struct rpc_result result =
       rpc_unary(app->channel, "/acorn.Acorn/Status", "", 0, &reply, &bytes, timeout_ms(app));
   enum status outcome = understand(status, app, &result, reply, bytes, error);
@@ -169,6 +171,18 @@ static void complete_words(int argc, char **argv) {
   }
 }
 
+/* What the user has not given is taken from the run folder, where the address came from it. */
+static enum status open_access(struct app *app, struct error *error) {
+  struct credentials_options access = app->settings.access;
+  if (!access.token_file[0]) access.token_file = app->place.token_file;
+  if (!access.tls_ca[0]) access.tls_ca = app->place.tls_ca;
+  if (!access.tls_cert[0] && !access.tls_key[0]) {
+    access.tls_cert = app->place.tls_cert;
+    access.tls_key = app->place.tls_key;
+  }
+  return credentials_open(&app->credentials, &access, CREDENTIALS_CLIENT, error);
+}
+
 static enum status start(struct app *app, int argc, char **argv, struct error *error) {
   const char **words = calloc((size_t)argc + 1, sizeof(*words));
   int num_words = 0;
@@ -179,9 +193,8 @@ static enum status start(struct app *app, int argc, char **argv, struct error *e
     status = status_fail(error, STATUS_INVALID, "one ADDRESS, please: '%s' is one word too many",
                          words[1]);
   if (status == STATUS_OK)
-    status = credentials_open(&app->credentials, &app->settings.access, CREDENTIALS_CLIENT, error);
-  if (status == STATUS_OK)
     status = learner_place_find(&app->place, num_words ? words[0] : NULL, "runs", error);
+  if (status == STATUS_OK) status = open_access(app, error);
   free(words);
   return status;
 }

@@ -107,12 +107,33 @@ static void print_address(FILE *file, const char *listen, int port) {
     fprintf(file, "unix:%s\n", realpath(listen + 5, path) ? path : listen + 5);
 }
 
+/* Not realpath: a file may be a link that is pointed elsewhere when it is replaced. */
+static void print_file(FILE *file, const char *name, const char *path) {
+  char folder[PATH_MAX];
+  if (!path[0]) return;
+  if (path[0] == '/' || !getcwd(folder, sizeof(folder)))
+    fprintf(file, "%s=%s\n", name, path);
+  else
+    fprintf(file, "%s=%s/%s\n", name, folder, path);
+}
+
+/* What a client of the same user may call with. It trusts the learner's certificate itself, and
+ * shows that one where the learner asks for one. */
+static void print_access(FILE *file, const struct credentials_options *access) {
+  print_file(file, "token_file", access->token_file);
+  print_file(file, "tls_ca", access->tls_cert);
+  if (!access->tls_ca[0]) return;
+  print_file(file, "tls_cert", access->tls_cert);
+  print_file(file, "tls_key", access->tls_key);
+}
+
 enum status folder_write_address(const struct folder *folder, const char *listen, int port,
-                                 struct error *error) {
+                                 const struct credentials_options *access, struct error *error) {
   char path[1024];
   snprintf(path, sizeof(path), "%s/address", folder->path);
   FILE *file = fopen(path, "w");
   if (file) print_address(file, listen, port);
+  if (file) print_access(file, access);
   if (!file || fclose(file) != 0)
     return status_fail(error, STATUS_IO, "cannot write %s: %s", path, strerror(errno));
   return STATUS_OK;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "common/base/status.h"
+#include "common/rpc/credentials.h"
 
 struct folder {
   char path[768];
@@ -26,10 +27,13 @@ MUST_CHECK enum status folder_open_read_only(struct folder *folder, const char *
                                              struct error *error);
 void folder_close(struct folder *folder);
 
-/* Writes where the learner listens into the file `address`, for those who want to watch the run.
+/* Writes the file `address`, for those who want to watch the run: where the learner listens, then a
+ * line NAME=PATH for each file that a client on this machine needs (paths, no secrets).
  * listen: as it was given; port: the one that was bound, 0 on a Unix socket. Errors: IO. */
 MUST_CHECK enum status folder_write_address(const struct folder *folder, const char *listen,
-                                            int port, struct error *error);
+                                            int port, const struct credentials_options *access,
+                                            struct error *error);
+
 /* environment.txt, one line: what the run's environment is, "tmaze(length=20)". config.txt does not
  * always say that: --env may be a path, or `join`. Reading one that is not there leaves `text`
  * empty. */

@@ -206,8 +206,8 @@ static void apply_process_options(const struct learner_options *options) {
 /* For those who want to watch; the run goes on without. */
 static void write_address(const struct run *run) {
   struct error error;
-  if (folder_write_address(&run->folder, run->options->listen, serve_port(run->serve), &error) !=
-      STATUS_OK)
+  if (folder_write_address(&run->folder, run->options->listen, serve_port(run->serve),
+                           &run->options->access, &error) != STATUS_OK)
     log_warn("%s", error.text);
 }
 

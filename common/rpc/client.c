@@ -19,7 +19,10 @@ enum { BY_REFERENCE_BYTES = 28 << 10, RELEASE_POLL_US = 5000, REASON_MS = 500 };
 
 struct rpc_channel {
   grpc_channel *channel;
+  char *address;
+  size_t max_message_bytes;
   const struct credentials *credentials; /* borrowed; NULL: none */
+  int reading; /* of the TLS files that `channel` was made with; 0: it is plain */
 };
 
 /* A batch in flight: its address is the tag. */
@@ -51,11 +54,9 @@ struct rpc_call {
 
 /* ---- channel */
 
-struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes,
-                                       const struct credentials *credentials) {
-  core_init();
+static void open_channel(struct rpc_channel *channel) {
   struct core_args args = {.count = 0};
-  core_args_common(&args, max_message_bytes);
+  core_args_common(&args, channel->max_message_bytes);
   core_args_add(&args, GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1); /* a connection of its own */
   core_args_add(&args, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   core_args_add(&args, GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000); /* what a connect may take */
@@ -64,18 +65,33 @@ struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_b
   core_args_add(&args, GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   grpc_channel_args view = core_args_view(&args);
   /* A Unix socket stays plain. */
-  grpc_channel_credentials *security =
-      credentials_client(address_is_unix(address) ? NULL : credentials);
-  struct rpc_channel *channel = check_alloc(1, sizeof(*channel));
-  channel->credentials = credentials;
-  channel->channel = grpc_channel_create(address, security, &view);
+  grpc_channel_credentials *security = credentials_client(
+      &channel->reading, address_is_unix(channel->address) ? NULL : channel->credentials);
+  channel->channel = grpc_channel_create(channel->address, security, &view);
   grpc_channel_credentials_release(security);
+}
+
+struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes,
+                                       const struct credentials *credentials) {
+  core_init();
+  struct rpc_channel *channel = check_alloc(1, sizeof(*channel));
+  channel->address = check_copy(address);
+  channel->max_message_bytes = max_message_bytes;
+  channel->credentials = credentials;
+  open_channel(channel);
   return channel;
+}
+
+void rpc_channel_renew(struct rpc_channel *channel) {
+  if (!credentials_have_changed(channel->credentials, channel->reading)) return;
+  grpc_channel_destroy(channel->channel);
+  open_channel(channel);
 }
 
 void rpc_channel_destroy(struct rpc_channel *channel) {
   if (!channel) return;
   grpc_channel_destroy(channel->channel);
+  free(channel->address);
   free(channel);
   core_deinit();
 }

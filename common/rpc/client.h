@@ -31,6 +31,9 @@ struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_b
                                        const struct credentials *credentials);
 void rpc_channel_destroy(struct rpc_channel *channel);
 
+/* Connects anew if the TLS files of the credentials have changed. No call may be open. */
+void rpc_channel_renew(struct rpc_channel *channel);
+
 /* One request, one reply. Waits for the server up to timeout_ms. *reply is malloc'd, the caller
  * frees it; NULL unless RPC_OK. Thread: any. */
 struct rpc_result rpc_unary(struct rpc_channel *channel, const char *path, const void *request,

@@ -10,9 +10,15 @@
 #include "common/rpc/credentials.h"
 
 /* Of a listening port with TLS, which reads files that have changed again at its next handshake and
- * keeps a pointer to the credentials; and of a channel. Owner: the caller releases them. */
+ * keeps a pointer to the credentials. Owner: the caller releases them. */
 grpc_server_credentials *credentials_server(struct credentials *credentials);
-grpc_channel_credentials *credentials_client(const struct credentials *credentials);
+
+/* Of a channel, which keeps to the files as they are now: *reading numbers them, 0: there are none.
+ * Owner: the caller releases them. */
+grpc_channel_credentials *credentials_client(int *reading, const struct credentials *credentials);
+
+/* Whether the TLS files have been read again since that reading; does so if they have changed. */
+bool credentials_have_changed(const struct credentials *credentials, int reading);
 
 /* What to do about a connection that failed, from gRPC's text; NULL: it has nothing to do with TLS.
  */

@@ -15,20 +15,25 @@ port() { sed -n 's/.*listening on [^ ]*, port \([0-9]*\).*/\1/p' "$work/err"; }
 listens() { [ -n "$(port)" ]; }
 rss_kb() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$run/status"; }
 
-# begin FILES: a learner that may have so many files open, and its actor, in full swing.
+# begin FILES [CREDENTIALS]: a learner that may have so many files open, and its actor, in full
+# swing; with TLS, if there is a folder of credentials.
 begin() {
+  local server=() client=()
+  [ -z "${2:-}" ] || server=(--tls_cert="$2/learner/tls.crt" --tls_key="$2/learner/tls.key")
+  [ -z "${2:-}" ] || client=(--tls_ca="$2/ca.crt")
   rm -rf run actor-0.log
   : >"$work/err"
   (
     ulimit -n "$1"
     exec "$tree/build/learner" --env=cartpole --num_envs=4 --listen=127.0.0.1:0 --logdir=run \
-      --total_steps=1e12 --metrics_secs=0.2 --token_file="$work/token"
+      --total_steps=1e12 --metrics_secs=0.2 --token_file="$work/token" "${server[@]}"
   ) >"$work/out" 2>"$work/err" </dev/null &
   run=$!
   started+=("$run")
   wait_for 20 listens
   address=127.0.0.1:$(port)
-  actor 0 --env=cartpole --envs=4 --streams=1 --reconnect_s=5 --token_file="$work/token"
+  actor 0 --env=cartpole --envs=4 --streams=1 --reconnect_s=5 --token_file="$work/token" \
+    "${client[@]}"
   wait_for 20 metric_passes train/updates 50
 }
 
@@ -82,6 +87,17 @@ flood 1 connections 600
 pass_if "600 connections that say nothing: the learner says that it is full" \
   wait_for 10 says "no room for more connections"
 over "a flood of connections"
+
+# With TLS gRPC listens, and stops for good when the files run out: docs/operations.md.
+if "$tree/deploy/credentials.sh" credentials localhost 2>openssl; then
+  begin 256 credentials
+  flood 1 connections 600
+  pass_if "600 connections to a learner with TLS: it logs that no further ones are accepted" \
+    wait_for 10 says "no further connections are accepted (Failed accept4: Too many open files)"
+  over "a flood of connections with TLS"
+else
+  echo "SKIP a flood of connections with TLS: $(tail -n 1 openssl)"
+fi
 
 # What gRPC's limits do not bound: docs/operations.md has the figure.
 begin 1024

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # docs/python_actor.py, with stubs made from proto/acorn.proto alone: it trains CartPole, outlives
-# its learner, goes home when the run is over, and says why it was refused.
+# its learner, ends when the run is over, and prints why it was refused; with a token and TLS, too.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-learner=$tree/build/learner
 address=unix:$work/socket
 declare -A actors
 
@@ -42,8 +41,8 @@ trap 'kill -KILL "${actors[@]}" 2>/dev/null; end_all; rm -rf "$work"' EXIT
 
 # serve FLAGS...: the learner in the background; its id is in $run.
 serve() {
-  "$learner" --listen="$address" --logdir="$work/run" --num_envs=32 --token_file="$work/token" \
-    "$@" >"$work/out" 2>>"$work/err" </dev/null &
+  "$tree/build/learner" --listen="$address" --logdir="$work/run" --num_envs=32 \
+    --token_file="$work/token" "$@" >"$work/out" 2>>"$work/err" </dev/null &
   run=$!
 }
 
@@ -98,4 +97,70 @@ needs_token() { went_home 1 && grep -q "^UNAUTHENTICATED: the token is none of" 
 pass_if "one with another token, too" needs_token
 kill -TERM "$run"
 ended 30
+command -v openssl >/dev/null || { echo "SKIP its TLS: openssl is not here"; finish; }
+
+# ---- TLS
+
+"$tree/deploy/credentials.sh" ours localhost 2>openssl || { cat openssl && exit 1; }
+"$tree/deploy/credentials.sh" theirs localhost 2>openssl
+cp -r ours mine
+with() { echo "--tls_cert=$1/tls.crt --tls_key=$1/tls.key"; }
+files() { echo "--token_file=$1/token --tls_ca=$1/ca.crt $(with "$1/actor")"; }
+# serve_on PORT FLAGS...: a learner of 4 environments; it listens on $address.
+serve_on() {
+  rm -rf run
+  address=127.0.0.1:$1
+  learner --env=cartpole --num_envs=4 --logdir=run --total_steps=1e12 --metrics_secs=0.2 "${@:2}"
+  wait_for 20 test -s run/address
+  address=$(head -n 1 run/address)
+}
+# play FLAGS...: the actor, in the background.
+play() {
+  PYTHONPATH=$work "$python" "$tree/docs/python_actor.py" --learner="$address" --envs=4 \
+    --reconnect_s=60 "$@" >"$work/python0" 2>&1 </dev/null &
+  actors[0]=$!
+}
+# kept_out WORDS FLAGS...: one that does not come in, and prints why.
+kept_out() {
+  PYTHONPATH=$work timeout $((20 * patience)) "$python" "$tree/docs/python_actor.py" \
+    --learner="$address" --envs=4 --reconnect_s=1 "${@:2}" >said 2>&1
+  is $? 1 && tail -n 1 said | grep -qF -- "$1"
+}
+trains() { metric_passes train/updates 20; }
+
+# shellcheck disable=SC2046 # $(with ...) is several words
+{
+  serve_on 0 $(with ours/learner) --tls_ca=ours/ca.crt --token_file=ours/token
+  port=${address##*:}
+  play $(files mine)
+  pass_if "mutual TLS and a token: a Python actor trains" wait_for 20 trains
+  hung_up="UNAVAILABLE: the learner hung up: it may ask for"
+  pass_if "one without TLS is told" kept_out "$hung_up TLS (--tls_ca)"
+  pass_if "one without a certificate" kept_out "$hung_up" --tls_ca=ours/ca.crt
+  pass_if "one that trusts another CA" kept_out \
+    "the learner's certificate has expired, or is not signed by the one in --tls_ca" \
+    $(files theirs)
+  pass_if "one without a token" kept_out "UNAUTHENTICATED: this learner asks for a token" \
+    --tls_ca=ours/ca.crt $(with ours/actor)
+  chmod 644 theirs/actor/tls.key
+  pass_if "a private key that others can read is refused" kept_out \
+    "--tls_key=theirs/actor/tls.key: others may read this secret (mode 0644): chmod 600 it" \
+    $(files theirs)
+  pass_if "a file that is not there" kept_out "cannot read nowhere: No such file" \
+    --tls_ca=nowhere
+
+  # Every file is another one when the learner comes back.
+  killed "$run"
+  for file in token ca.crt actor/tls.crt actor/tls.key; do
+    cp "theirs/$file" mine/new && chmod 600 mine/new && mv mine/new "mine/$file"
+  done
+  serve_on "$port" $(with theirs/learner) --tls_ca=theirs/ca.crt --token_file=theirs/token
+  pass_if "replaced files are read when it joins again" wait_for 30 trains
+  killed "$run"
+  serve_on "$port"
+  pass_if "a learner without TLS" kept_out "the learner has no TLS: leave --tls_ca out" \
+    --tls_ca=ours/ca.crt
+}
+kill "${actors[0]}" 2>/dev/null
+end_by_hand
 finish

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Clients without the learner's token: nothing of theirs is leased or learned from, while one with
 # it trains. Half a core's worth of connections, calls and unfinished messages, for 5 s; for 60 s
-# with SLOW_TESTS=1. Rates and memory depend on the machine: they are printed.
+# with SLOW_TESTS=1. Rates and memory before, during and after depend on the machine: they are
+# printed.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP strangers: python3 is not here"; exit 0; }
 seconds=${SLOW_TESTS:+60}
@@ -88,7 +89,11 @@ newer=$actor
 pass_if "half a rotation: an actor with the new token joins, one with the old plays" \
   wait_for 20 joined 5
 cp -p other token.new && mv token.new token
-pass_if "the old token is refused once it is gone from the learner's file" refused_with \
+pass_if "an expired token, gone from the learner's file, is refused: status" refused_with \
+  "$wrong" 1 "${status_program[@]}" --token_file=first
+pass_if "an actor, too" refused_with "$wrong" 1 "${actor_program[@]}" --token_file=first
+pass_if "the learner logs which tokens count" says "--token_file=token has changed: 1 of"
+pass_if "the new one is accepted" refused_with \
   "cartpole vtrace" 0 "${status_program[@]}" --token_file=other
 goes_on() { kill -0 "$good" "$newer" && joined 5; }
 pass_if "streams that play go on" goes_on
@@ -110,14 +115,17 @@ python3 "$tree/tests/hostile/flood.py" "$address" strangers $((seconds + 1)) >fl
 flood=$!
 wait_for 10 grep -qs '^ready' flood
 meanwhile=$(rate "$seconds")
-most_kb=$(rss_kb)
+during_kb=$(rss_kb)
 pass_if "an attack by strangers: nothing is leased" joined 4
 wait "$flood"
 pass_if "it came to its end" grep -q '^ended' flood
 sleep 1
 after=$(rate 4)
-echo "  $(tail -n 1 flood): $calm steps/s before, $meanwhile meanwhile," \
-  "$after within 5 s of its end; the learner grew by $(((most_kb - before_kb) >> 10)) MB"
+after_kb=$(rss_kb)
+later=$(rate 4)
+echo "  $seconds s by half a core ($(tail -n 1 flood)): steps/s $calm before, $meanwhile" \
+  "during, $after in the seconds 2 to 5 after it, $later in those 6 to 9; memory, MB:" \
+  "$((before_kb >> 10)) before, $((during_kb >> 10)) during, $((after_kb >> 10)) after"
 pass_if "training goes on meanwhile" [ "$meanwhile" -gt 0 ]
 whole_metric train/updates >updates
 updates_go_on() { metric_passes train/updates $(($(cat updates) + 20)); }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # TLS between actors and a learner, and each way in which it cannot be: one side alone has it; a
 # certificate is another host's, has expired, or was signed by another. Both sides say so in a
-# sentence. A changed certificate is read again.
+# sentence. Changed files are read again by the learner, and by an actor when it joins again.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v openssl >/dev/null || { echo "SKIP tls: openssl is not here"; exit 0; }
 
@@ -16,6 +16,7 @@ signed() {
 }
 signed elsewhere 1 DNS:elsewhere.example
 signed expired 0 DNS:localhost,IP:127.0.0.1
+cp -r expired expired-actor
 
 port() { sed -n 's/.*listening on [^ ]*, port \([0-9]*\).*/\1/p' "$work/err"; }
 listens() { [ -n "$(port)" ]; }
@@ -39,7 +40,7 @@ kept_out() {
   local words=$1
   shift
   timeout $((10 * patience)) "$tree/build/actor" --learner="$address" --env=cartpole --envs=1 \
-    --reconnect_s=1 "$@" >said 2>&1
+    --reconnect_s=3 "$@" >said 2>&1
   is $? 4 && grep -qF -- "$words" said
 }
 learner_says() { wait_for 10 says "a connection was refused: $1"; }
@@ -50,6 +51,11 @@ learner_says() { wait_for 10 says "a connection was refused: $1"; }
   pass_if "an actor with --tls_ca trains" plays --tls_ca=ours/ca.crt
   answers() { timeout 20 "$tree/build/status" "$address" "$@" | grep -q 'cartpole vtrace'; }
   pass_if "status with --tls_ca" answers --tls_ca=ours/ca.crt
+  answers_by_folder() {
+    (cd / && timeout 20 "$tree/build/status" "$work/run") >said 2>&1
+    grep -q 'cartpole vtrace' said
+  }
+  pass_if "status finds the certificate from the run folder" answers_by_folder
   refuses() {
     ! timeout 20 "$tree/build/status" "$address" "$@" >said 2>&1
     grep -qF "the learner's certificate has expired, or is not signed by the one in --tls_ca" said
@@ -108,6 +114,11 @@ learner_says() { wait_for 10 says "a connection was refused: $1"; }
   pass_if "an actor with another's certificate is told" kept_out "$hung_up" --tls_ca=ours/ca.crt \
     $(with theirs/actor) --token_file=ours/token
   pass_if "its learner is told" learner_says "a client whose certificate has expired, or is not"
+  end_by_hand
+  serve $(with ours/learner) --tls_ca=ours/ca.crt --token_file=ours/token
+  pass_if "an actor with an expired certificate is told" kept_out "$hung_up" --tls_ca=ours/ca.crt \
+    $(with expired-actor) --token_file=ours/token
+  pass_if "its learner is told" learner_says "a client whose certificate has expired, or is not"
   no_token() {
     timeout 20 "$tree/build/actor" --learner="$address" --env=cartpole --tls_ca=ours/ca.crt \
       $(with ours/actor) >said 2>&1
@@ -115,6 +126,59 @@ learner_says() { wait_for 10 says "a connection was refused: $1"; }
   }
   pass_if "one with a certificate and no token is told" no_token
   pass_if "its address is in the log" says "the last one from 127.0.0.1:"
+  pass_if "status finds token, CA and certificate from the run folder" answers_by_folder
+  end_by_hand
+
+  # ---- rotation, twice: deploy/credentials.sh --rotate
+  # files FOLDER: what an actor is given of them.
+  files() { echo "--tls_ca=$1/ca.crt $(with "$1/actor") --token_file=$1/token"; }
+  rotate() { "$tree/deploy/credentials.sh" --rotate rotated localhost 2>openssl; }
+  environments() { is "$(whole_metric serve/environments)" "$1"; }
+  "$tree/deploy/credentials.sh" rotated localhost 2>openssl
+  cp -r rotated mine
+  serve $(with rotated/learner) --tls_ca=rotated/ca.crt --token_file=rotated/token
+  plays $(files mine) --reconnect_s=60
+  lasting=$actor
+  cp -r rotated before
+  rotate
+  pass_if "half a rotation: the learner serves its old streams" environments 4
+  actor 1 --env=cartpole --envs=1 --streams=1 $(files before)
+  others=("$actor")
+  pass_if "half a rotation: an actor with the files of before joins" wait_for 20 environments 5
+  actor 2 --env=cartpole --envs=1 --streams=1 $(files rotated)
+  others+=("$actor")
+  pass_if "so does one with the new ones" wait_for 20 environments 6
+  pass_if "the learner logs that" says "the TLS files have changed and were read again"
+  pass_if "status by the run folder" answers_by_folder
+  rotate
+  unknown="the learner's certificate has expired, or is not signed by the one in --tls_ca"
+  pass_if "after the next rotation the oldest files are refused" kept_out "$unknown" \
+    $(files before)
+  outdated() {
+    timeout 20 "$tree/build/actor" --learner="$address" --env=cartpole \
+      --tls_ca=rotated/ca.crt $(with rotated/actor) --token_file=before/token >said 2>&1
+    is $? 1 && grep -qF "the token is none of the learner's" said
+  }
+  pass_if "and the oldest token" outdated
+
+  # The actor that has run since before the first rotation joins another learner: with its old
+  # files it is refused and tries again; its certificate is replaced, then its key, then the rest.
+  for process in "${others[@]}" "$run"; do killed "$process"; done
+  rm -rf run
+  learner --env=cartpole --num_envs=4 --logdir=run --total_steps=1e12 --metrics_secs=0.2 \
+    $(with rotated/learner) --tls_ca=rotated/ca.crt --token_file=rotated/token
+  pass_if "an actor with the oldest files is refused" learner_says \
+    "a client hung up in the TLS handshake"
+  for file in ca.crt actor/tls.crt; do
+    cp "rotated/$file" mine/new && mv mine/new "mine/$file"
+  done
+  mismatched() { grep -qF "the TLS files have changed and were read again" actor-0.log; }
+  pass_if "it reads them again" wait_for 20 mismatched
+  sleep 1
+  pass_if "a certificate without its key does not end it" kill -0 "$lasting"
+  for file in actor/tls.key token; do cp "rotated/$file" mine/new && mv mine/new "mine/$file"; done
+  pass_if "with the new files it trains, and was not started again" wait_for 30 played
+  pass_if "it is the same process" kill -0 "$lasting"
   end_by_hand
 
   # ---- wrong options

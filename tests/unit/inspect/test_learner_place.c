@@ -73,6 +73,24 @@ static void words_are_addresses_or_folders(void **state) {
   close(lock);
 }
 
+static void a_run_folder_names_the_files_to_call_with(void **state) {
+  (void)state;
+  struct learner_place place;
+  struct error error;
+  char path[128];
+  int lock = make_run(path, "files", "0.0.0.0:1\ntoken_file=/a b\ntls_ca=/c\nother=/d\n", true);
+  assert_int_equal(learner_place_find(&place, path, runs, &error), STATUS_OK);
+  assert_string_equal(place.address, "127.0.0.1:1");
+  assert_string_equal(place.token_file, "/a b");
+  assert_string_equal(place.tls_ca, "/c");
+  assert_string_equal(place.tls_cert, "");
+  temporary_folder_write(path, "address", "[::]:1\n");
+  assert_int_equal(learner_place_find(&place, path, runs, &error), STATUS_OK);
+  assert_string_equal(place.address, "[::1]:1");
+  assert_string_equal(place.token_file, "");
+  close(lock);
+}
+
 static void without_a_word_it_is_the_newest_that_goes_on(void **state) {
   (void)state;
   struct learner_place place;
@@ -119,6 +137,7 @@ static void whether_anybody_listens(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(words_are_addresses_or_folders, create, destroy),
+      cmocka_unit_test_setup_teardown(a_run_folder_names_the_files_to_call_with, create, destroy),
       cmocka_unit_test_setup_teardown(without_a_word_it_is_the_newest_that_goes_on, create,
                                       destroy),
       cmocka_unit_test(whether_anybody_listens),

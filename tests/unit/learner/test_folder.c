@@ -149,16 +149,32 @@ static void a_run_can_be_read_while_it_is_owned(void **state) {
 static void the_address_is_good_from_anywhere(void **state) {
   (void)state;
   struct folder folder;
+  const struct credentials_options none = {"", "", "", ""};
   char expected[128];
   assert_int_equal(open_run(&folder, false), STATUS_OK);
-  assert_int_equal(folder_write_address(&folder, "0.0.0.0:0", 4242, &error), STATUS_OK);
+  assert_int_equal(folder_write_address(&folder, "0.0.0.0:0", 4242, &none, &error), STATUS_OK);
   expect_text("address", "0.0.0.0:4242\n");
-  assert_int_equal(folder_write_address(&folder, "[::1]:0", 4242, &error), STATUS_OK);
+  assert_int_equal(folder_write_address(&folder, "[::1]:0", 4242, &none, &error), STATUS_OK);
   expect_text("address", "[::1]:4242\n");
   fclose(fopen("socket", "w"));
-  assert_int_equal(folder_write_address(&folder, "unix:socket", 0, &error), STATUS_OK);
+  assert_int_equal(folder_write_address(&folder, "unix:socket", 0, &none, &error), STATUS_OK);
   snprintf(expected, sizeof(expected), "unix:%s/socket\n", base);
   expect_text("address", expected);
+  folder_close(&folder);
+}
+
+static void the_files_of_a_client_are_good_from_anywhere(void **state) {
+  (void)state;
+  struct folder folder;
+  char expected[512];
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  const struct credentials_options tls = {"token", "", "/a/tls.crt", "/a/tls.key"};
+  assert_int_equal(folder_write_address(&folder, "host:1", 1, &tls, &error), STATUS_OK);
+  snprintf(expected, sizeof(expected), "host:1\ntoken_file=%s/token\ntls_ca=/a/tls.crt\n", base);
+  expect_text("address", expected);
+  const struct credentials_options mutual = {"", "/a/ca.crt", "/a/tls.crt", "/a/tls.key"};
+  assert_int_equal(folder_write_address(&folder, "host:1", 1, &mutual, &error), STATUS_OK);
+  expect_text("address", "host:1\ntls_ca=/a/tls.crt\ntls_cert=/a/tls.crt\ntls_key=/a/tls.key\n");
   folder_close(&folder);
 }
 
@@ -189,6 +205,7 @@ int main(void) {
       WITH(a_path_that_is_no_good_is_named),
       WITH(a_run_can_be_read_while_it_is_owned),
       WITH(the_address_is_good_from_anywhere),
+      WITH(the_files_of_a_client_are_good_from_anywhere),
       WITH(the_environment_is_one_line),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
