@@ -177,7 +177,7 @@ static enum status take_lease(struct link *link, const uint8_t *bytes, size_t si
 }
 
 /* A finished learner answers a Join with an empty reply: nothing is leased. */
-static bool is_farewell(const struct rpc_result *result, size_t reply_bytes) {
+static bool is_empty_reply(const struct rpc_result *result, size_t reply_bytes) {
   return result->code == RPC_OK && reply_bytes == 0;
 }
 
@@ -189,7 +189,7 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
                                        &reply, &reply_bytes, wait_ms);
   free(request);
   enum status status = STATUS_DONE;
-  if (is_farewell(&result, reply_bytes)) {
+  if (is_empty_reply(&result, reply_bytes)) {
     log_debug("the learner at %s leases nothing any more: the run is over", link->address);
   } else if (result.code == RPC_OK) {
     status = take_lease(link, reply, reply_bytes, error);

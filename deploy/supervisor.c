@@ -24,7 +24,7 @@ void supervisor_defaults(struct supervisor_config *config) {
   config->max_deaths = 5;
   config->death_window_ms = 60 * 1000;
   config->ready_ms = 2000;
-  config->goodbye_ms = 3000;
+  config->stop_grace_ms = 3000;
   config->actor_stop_ms = 5000;
   config->learner_stop_ms = 120 * 1000;
 }
@@ -49,7 +49,7 @@ static void close_notices(struct supervisor *self) {
 void supervisor_close_if_finished(struct supervisor *self) {
   if (self->learner.alive || actors_any_alive(self) || !self->stopping) return;
   supervisor_close_timer(&self->probe);
-  supervisor_close_timer(&self->goodbye);
+  supervisor_close_timer(&self->stop_grace);
   supervisor_close_timer(&self->kill);
   supervisor_close_timer(&self->patience);
   child_close(&self->learner);
@@ -60,7 +60,7 @@ void supervisor_close_if_finished(struct supervisor *self) {
       uv_close((uv_handle_t *)&self->signals[i], NULL);
 }
 
-static void on_goodbye_over(uv_timer_t *timer) {
+static void on_stop_grace_over(uv_timer_t *timer) {
   actors_stop(timer->data);
 }
 
@@ -79,8 +79,8 @@ static void limit_learner(struct supervisor *self) {
   if (!uv_is_active((uv_handle_t *)&self->patience)) start_patience(self);
 }
 
-// The learner, if there is one, first: it says goodbye to the actors. Those that stay get told
-// after a while.
+// The learner first, if there is one: it ends its actors' streams. Actors that still run after
+// stop_grace_ms get a signal.
 static void pass_on_stop(struct supervisor *self) {
   self->wants_stop = false;
   self->stopping = true;
@@ -91,7 +91,7 @@ static void pass_on_stop(struct supervisor *self) {
     return;
   }
   actors_forget_restarts(self);
-  uv_timer_start(&self->goodbye, on_goodbye_over, (uint64_t)self->config->goodbye_ms, 0);
+  uv_timer_start(&self->stop_grace, on_stop_grace_over, (uint64_t)self->config->stop_grace_ms, 0);
   limit_learner(self);
 }
 
@@ -233,7 +233,7 @@ static void init(struct supervisor *self, const struct supervisor_config *config
                                  .word = self->notices[1]};
   actors_init(self);
   init_timer(self, &self->probe);
-  init_timer(self, &self->goodbye);
+  init_timer(self, &self->stop_grace);
   init_timer(self, &self->kill);
   init_timer(self, &self->patience);
   watch_signals(self);

@@ -283,7 +283,7 @@ static void on_kill_actors(uv_timer_t *timer) {
 }
 
 void actors_stop(struct supervisor *self) {
-  uv_timer_stop(&self->goodbye);
+  uv_timer_stop(&self->stop_grace);
   actors_forget_restarts(self);
   actors_signal(self, SIGTERM);
   if (!uv_is_active((uv_handle_t *)&self->kill))

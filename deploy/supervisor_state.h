@@ -39,13 +39,13 @@ struct supervisor {
   struct child learner;
   struct actor *actors; /* (num_actors) */
   uv_signal_t signals[NUM_SIGNALS];
-  int num_signals;     /* handled */
-  int notices[2];      /* a pipe: see common/base/notify.h */
-  uv_poll_t noticed;   /* there is one to read */
-  uv_timer_t probe;    /* until the learner listens */
-  uv_timer_t goodbye;  /* then the actors are told to stop */
-  uv_timer_t kill;     /* then the actors are killed */
-  uv_timer_t patience; /* after a stop, or the end of the run: then the learner is killed */
+  int num_signals;       /* handled */
+  int notices[2];        /* a pipe: see common/base/notify.h */
+  uv_poll_t noticed;     /* there is one to read */
+  uv_timer_t probe;      /* until the learner listens */
+  uv_timer_t stop_grace; /* then the actors are told to stop */
+  uv_timer_t kill;       /* then the actors are killed */
+  uv_timer_t patience;   /* after a stop, or the end of the run: then the learner is killed */
 
   bool ready;       /* the learner listens */
   bool stopping;    /* the learner has been told to stop, or has ended */

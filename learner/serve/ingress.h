@@ -37,9 +37,9 @@ const struct rpc_method *ingress_methods(struct ingress *ingress, int *count);
  * done". Thread: any. */
 void ingress_stop(struct ingress *ingress, enum rpc_code code, const char *text);
 
-/* Answers the streams of a batch that will not run any more, with what ingress_stop said. Thread:
+/* Ends the streams of a batch that will not run, with ingress_stop's code and text. Thread:
  * any, after that. */
-void ingress_send_home(struct ingress *ingress, struct row_batch *batch);
+void ingress_end_batch(struct ingress *ingress, struct row_batch *batch);
 
 /* What Status says of the run; the players and the number of environments, which it counts itself,
  * are added to it. Kept, not copied, and read only while the control queue is polled. Before the

@@ -94,8 +94,8 @@ int leases_num_slots(const struct leases *leases);
 
 struct leases_count {
   int train_envs, eval_envs, players;
-  int absent;   /* players that left without a goodbye and are not back; a training run does not
-                 miss its evaluators */
+  int absent;   /* players that lost their connection and are not back; without the evaluators of a
+                 training run */
   int64_t lost; /* training leases that have ended before the run, in all */
   char first_lost[WIRE_MAX_PLAYER_NAME];
 };
