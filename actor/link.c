@@ -15,7 +15,8 @@
 enum {
   BACKOFF_MIN_US = 100000,
   BACKOFF_MAX_US = 2000000,
-  JOIN_WAIT_MIN_MS = 2000, /* for an answer: first short, so that an absent learner is told soon; */
+  JOIN_WAIT_MIN_MS =
+      2000, /* for an answer: first short, so that an absent learner is reported soon; */
   JOIN_WAIT_MAX_MS =
       30000, /* then long, as a learner may collect all Joins before it answers one */
   MESSAGE_SLACK_BYTES = 65536, /* gRPC's limit counts more than our fields */

@@ -103,8 +103,8 @@ void supervisor_request_stop(struct supervisor *self) {
   if (self->ready) pass_on_stop(self);
 }
 
-// The first signal stops in order; the next one, or one while the run ends anyway, waits for
-// nobody. `timeout` and what stops a service may send theirs twice within a moment.
+// The first signal stops in order; the next one, or one while the run ends anyway, kills at once.
+// `timeout` and service managers may send theirs twice within a moment.
 static void on_signal(uv_signal_t *handle, int signum) {
   struct supervisor *self = handle->data;
   bool just_asked = self->signalled && uv_now(self->loop) - self->stop_ms < SAME_WISH_MS;

@@ -9,7 +9,7 @@
  * of a process group of its own, so that a terminal's Ctrl-C reaches only the supervisor, which
  * passes it on in the right order.
  * Invariant: supervisor_run returns only when every child has been reaped.
- * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
+ * Upstream: deploy/launch.c, deploy/task.c. Downstream: none; children are configured by their
  * arguments. Thread: one; runs the default libuv loop. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
 #define ACORN_DEPLOY_SUPERVISOR_H

@@ -62,7 +62,7 @@ void actor_print_tail(FILE *out, const char *path, int lines) {
   if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
 }
 
-// Why it died, most likely. Without log files the lines have been seen.
+// Prints the last log lines, the likely reason. Without log files the terminal has them already.
 static void show_log(const struct actor *actor, int lines) {
   char path[PATH_MAX];
   if (!actor->supervisor->config->log_folder) return;
@@ -150,7 +150,7 @@ static void restart_or_give_up(struct actor *actor, const char *how) {
   give_up(actor);
 }
 
-// A file of its own, or OUR_OUTPUT. NO_LOG: errno says why.
+// A file of its own, or OUR_OUTPUT. NO_LOG: errno has the reason.
 static int open_log(const struct actor *actor) {
   const struct supervisor *self = actor->supervisor;
   if (!self->config->log_folder) return OUR_OUTPUT;
@@ -193,8 +193,8 @@ static void finish_without_learner(struct supervisor *self) {
   self->stopping = true;
 }
 
-// It has finished, but the run is not over. A learner may also take long to end, so this is no
-// death.
+// It has finished, but the run is not over. A learner may also take long to exit, so this does not
+// count as a death.
 static void on_learner_goes_on(uv_timer_t *timer) {
   struct actor *actor = timer->data;
   if (!actor->left_early)
@@ -204,7 +204,8 @@ static void on_learner_goes_on(uv_timer_t *timer) {
   start_actor(actor);
 }
 
-// One that finished has sent so and ends with 0; the learner, if it is here, ends soon, too.
+// An actor that finished has sent that notice and exits with 0; the learner, if it runs here, ends
+// soon, too.
 static void on_actor_end(struct child *child, int exit_code, int signum) {
   struct actor *actor = child->owner;
   struct supervisor *self = actor->supervisor;

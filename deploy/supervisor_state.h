@@ -43,7 +43,7 @@ struct supervisor {
   int notices[2];        /* a pipe: see common/base/notify.h */
   uv_poll_t noticed;     /* there is one to read */
   uv_timer_t probe;      /* until the learner listens */
-  uv_timer_t stop_grace; /* then the actors are told to stop */
+  uv_timer_t stop_grace; /* then the actors get a SIGTERM */
   uv_timer_t kill;       /* then the actors are killed */
   uv_timer_t patience;   /* after a stop, or the end of the run: then the learner is killed */
 

@@ -140,7 +140,7 @@ static bool speaks_http2(const unsigned char *bytes, ssize_t count) {
   return count >= 9 && bytes[3] == 4 && memcmp(bytes + 5, stream, 4) == 0;
 }
 
-/* The first line of what somebody else says, as far as it can be shown. */
+/* The first line that another program sends, as far as it is printable. */
 static void first_line(char *line, const unsigned char *bytes, ssize_t count) {
   ssize_t n = 0;
   for (; n < count && n < 60 && bytes[n] >= ' ' && bytes[n] <= '~'; n++) line[n] = (char)bytes[n];

@@ -177,8 +177,8 @@ static void loop_start(struct app *app) {
   handle_signals(app);
 }
 
-/* From here on the loop does not run: a signal shortens the wait for players, one more ends at once.
- * A signal that stopped the run counts. A checkpoint that is being written is waited for. */
+/* From here on the loop does not run: a signal shortens the wait for players, one more ends the
+ * process. A signal that stopped the run counts. Waits for a checkpoint that is being written. */
 static void loop_finish(struct app *app) {
   uv_timer_stop(&app->tick);
   uv_timer_stop(&app->serve);
@@ -237,7 +237,7 @@ static bool write_last_checkpoint(struct app *app) {
   return false;
 }
 
-/* Runs until it is told to stop; then the last checkpoint and the result. Returns the exit code. */
+/* Runs until a stop; then writes the last checkpoint and the result. Returns the exit code. */
 static int run_to_end(struct app *app, int64_t start_us) {
   struct error error;
   if (report_open(&app->report, &app->run, start_us, &error) != STATUS_OK)

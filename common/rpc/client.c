@@ -159,7 +159,7 @@ static struct rpc_result ask(struct rpc_channel *channel, const char *path, cons
     received = NULL;
   } else if (result.code == RPC_OK) {
     result =
-        (struct rpc_result){.code = RPC_INTERNAL, .text = "the server said OK without a reply"};
+        (struct rpc_result){.code = RPC_INTERNAL, .text = "the server returned OK without a reply"};
   }
   if (received) grpc_byte_buffer_destroy(received);
   grpc_byte_buffer_destroy(message);

@@ -1,8 +1,8 @@
-/* What the learner's service does with what arrives: Join, Play, Status, health. Rows are checked
- * against the lease and decoded straight into the filling batch. A bad message ends its own stream
- * with a sentence; nobody else notices. Threads: Play: the queue threads; the others, which may not
- * wait until inference has time: whoever polls the control queue. All state that they share is in
- * leases and batcher.
+/* Handles the learner's RPC methods: Join, Play, Status, health. Rows are checked against the lease
+ * and decoded straight into the filling batch. A bad message ends its own stream with an error;
+ * other streams are not affected. Threads: Play: the queue threads; the others, which may not wait
+ * until inference has time: the thread that polls the control queue. All state that they
+ * share is in leases and batcher.
  * Upstream: serve.c. Downstream: leases.h, batcher.h, players.h, report/progress.h. */
 #ifndef ACORN_LEARNER_SERVE_INGRESS_H
 #define ACORN_LEARNER_SERVE_INGRESS_H
