@@ -1,5 +1,4 @@
-/* A process for actor --check_env, beside one that waits for it: an environment that ends its
- * process with exit code 0 (_exit) does not pass the check.
+/* Runs actor --check_env in a child process: an environment that calls _exit(0) must not pass.
  * Upstream: actor/main.c. Thread: main, before there are others. */
 #ifndef ACORN_ACTOR_CHECK_APART_H
 #define ACORN_ACTOR_CHECK_APART_H

@@ -19,7 +19,7 @@ static void describe(const struct check *check) {
   const struct space *space = check->trial.space;
   FILE *out = check->out;
   fprintf(out, "environment %s: %s\n", check->trial.env->name,
-          check->trial.env->about ? check->trial.env->about : "it says nothing about itself");
+          check->trial.env->about ? check->trial.env->about : "no description");
   for (int i = 0; i < check->trial.config->num_options; i++) {
     const struct acorn_option *option = &check->trial.config->option[i];
     fprintf(out, "  option       %s = %g (%g..%g): %s\n", option->name, option->value, option->min,

@@ -1,9 +1,8 @@
-/* actor --check_env: plays an environment with random actions and says whether it keeps the rules
- * of envs/env.h: for its author, before a learner is asked to learn from it.
+/* actor --check_env: tests an environment against the rules of envs/env.h, with random actions.
  *
- * The same seeds and actions are played several times, each time under another condition; whatever
- * then differs has a cause that can be named: chance that does not come from the seed, bytes that
- * are never written, something that instances share, something that reset leaves behind.
+ * The same seeds and actions are played several times, each time under another condition, so that
+ * each difference has a known cause: randomness that does not come from the seed, bytes that are
+ * never written, state that instances share, state that survives reset.
  * Upstream: actor/main.c. Downstream: envs/env.h. Thread: main. */
 #ifndef ACORN_ACTOR_CHECK_ENV_H
 #define ACORN_ACTOR_CHECK_ENV_H

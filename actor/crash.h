@@ -1,9 +1,10 @@
-/* Last words of a process that an environment takes down: "environment meadow crashed in step
- * (SIGSEGV)". The process still ends by the signal, so that whoever started it sees a crash. An
- * environment that calls exit is named, too, and the exit code is 1 whatever it asked for: 0 would
- * say that the run is over. One that calls _exit, or exit on a thread of its own, is not named; the
- * supervisor sees an actor that ended without the notice that the run is over:
- * common/base/notify.h.
+/* Crash handler: logs which environment crashed the process, and in which call.
+ *
+ * "environment meadow crashed in step (SIGSEGV)". The process still ends by the signal, so that its
+ * parent sees a crash. An environment that calls exit is named, too, and the exit code is 1
+ * whatever it passed: 0 would mean that the run is over. An environment that calls _exit, or exit
+ * on a thread of its own, is not named; the supervisor sees an actor that ended without the notice
+ * that the run is over (common/base/notify.h).
  * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, inspect/watch/. */
 #ifndef ACORN_ACTOR_CRASH_H
 #define ACORN_ACTOR_CRASH_H

@@ -120,7 +120,7 @@ static void unstage(struct env_pool *pool, struct env_pool_rows *rows, int k) {
 }
 
 /* Environment k can no longer be trusted: a new one takes its place. The first error is the one
- * that is told. */
+ * that is reported. */
 static enum status fail(struct env_pool *pool, int k, const char *what, const char *text,
                         struct error *error) {
   struct player *player = &pool->player[k];

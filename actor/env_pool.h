@@ -12,11 +12,11 @@
  *                                                                            action ignored
  *   both                as terminated
  *
- * An environment that fails (step or reset says -1, or writes what cannot be: NaN, a flag that is
- * none; see actor/row_check.h) has no row to send, and nothing that could
- * stand for one is true. So the whole call fails, the environment is created anew, and the caller
- * ends its stream and joins again: to the learner that is a new life of the K environments, whose
- * unfinished windows it drops. The lost episodes are not reported.
+ * An environment that fails (step or reset returns -1, or it writes NaN or an unknown flag; see
+ * actor/row_check.h) has no row to send, and no row could be made up for it. So the whole
+ * call fails, the environment is created anew, and the caller ends its stream and joins again: to
+ * the learner that is a new life of the K environments, whose unfinished windows it drops. The lost
+ * episodes are not reported.
  *
  * Upstream: actor/worker.c. Downstream: envs/env.h. Thread: one per pool.
  * Invariant: after env_pool_create nothing is allocated here, except when an environment has

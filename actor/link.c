@@ -15,7 +15,8 @@
 enum {
   BACKOFF_MIN_US = 100000,
   BACKOFF_MAX_US = 2000000,
-  JOIN_WAIT_MIN_MS = 2000, /* for an answer: first short, so that an absent learner is told soon; */
+  JOIN_WAIT_MIN_MS =
+      2000, /* for an answer: first short, so that an absent learner is reported soon; */
   JOIN_WAIT_MAX_MS =
       30000, /* then long, as a learner may collect all Joins before it answers one */
   MESSAGE_SLACK_BYTES = 65536, /* gRPC's limit counts more than our fields */
@@ -177,7 +178,7 @@ static enum status take_lease(struct link *link, const uint8_t *bytes, size_t si
 }
 
 /* A finished learner answers a Join with an empty reply: nothing is leased. */
-static bool is_farewell(const struct rpc_result *result, size_t reply_bytes) {
+static bool is_empty_reply(const struct rpc_result *result, size_t reply_bytes) {
   return result->code == RPC_OK && reply_bytes == 0;
 }
 
@@ -189,7 +190,7 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
                                        &reply, &reply_bytes, wait_ms);
   free(request);
   enum status status = STATUS_DONE;
-  if (is_farewell(&result, reply_bytes)) {
+  if (is_empty_reply(&result, reply_bytes)) {
     log_debug("the learner at %s leases nothing any more: the run is over", link->address);
   } else if (result.code == RPC_OK) {
     status = take_lease(link, reply, reply_bytes, error);

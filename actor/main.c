@@ -186,8 +186,8 @@ static int report_failure(struct app *app) {
   return EXIT_SUCCESS;
 }
 
-/* Code cannot be stopped inside its process; whoever started this one starts it again. Streams that
- * stand still because another one hangs are not named. */
+/* Code that hangs cannot be stopped inside its process, so the process exits; its supervisor
+ * restarts it. Streams that only wait for the one that hangs are not named. */
 static bool report_hang(struct app *app) {
   int64_t limit_us = app->options.hang_s * 1000000;
   bool hangs = false;
@@ -233,7 +233,7 @@ static int supervise(struct app *app) {
   }
   int failure = report_failure(app);
   if (failure) return failure;
-  log_info("the learner says: training done");
+  log_info("the learner has ended the run: training done");
   notify_send(NOTICE_FINISHED);
   return EXIT_SUCCESS;
 }

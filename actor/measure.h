@@ -1,5 +1,5 @@
-/* What a worker's time goes into: the wait for actions and the stepping of environments, as
- * histograms with buckets an eighth of an octave wide (within 9 %).
+/* Histograms of a worker's time: waiting for actions, stepping environments.
+ * Buckets are an eighth of an octave wide (within 9 %).
  * Upstream: actor/worker.c writes, actor/main.c reads. Thread: one writes, any reads (each counter
  * is atomic; a reader may see a message half counted). */
 #ifndef ACORN_ACTOR_MEASURE_H

@@ -15,16 +15,15 @@
 
 static const struct option rows[] = {
     STRING("learner", learner, "127.0.0.1:8686", LEARNER,
-           "its address: HOST:PORT or unix:PATH; without it TF_CONFIG is asked"),
+           "the learner's address: HOST:PORT or unix:PATH; without it that of TF_CONFIG"),
     CREDENTIALS_CLIENT_ROWS(access, LEARNER),
     STRING("name", name, "actor", LEARNER, "name of this job, as the learner shows it"),
     INT("task", task, "0", 0, 1e9, LEARNER, "number of this actor within its job"),
     INT("streams", streams, "0", 0, 1024, LEARNER,
         "connections, a thread each: some environments step while the others wait; 0: two, or one "
-        "for "
-        "one environment"),
+        "for one environment"),
     INT("reconnect_s", reconnect_s, "600", 0, 1e9, LEARNER,
-        "how long to look for a learner that is away"),
+        "how long to try to reach a learner that does not answer"),
 
     STRING("env", env, "cartpole", ENVIRONMENT,
            "environment: cartpole, catch, tmaze, synthetic, atari:GAME, gym:ID, or the path of "
@@ -33,21 +32,21 @@ static const struct option rows[] = {
            "options of the environment, as JSON: {\"length\": 50}"),
     INT("envs", envs, "1", 1, 65536, ENVIRONMENT, "environments in this process"),
     CHOICE("role", role, "train", "train|eval", ENVIRONMENT,
-           "eval: played greedily, never trained on"),
+           "eval: greedy actions, episodes are not trained on"),
     INT("step_delay_us", step_delay_us, "0", 0, 1e9, ENVIRONMENT,
-        "sleep for every step, to rehearse slow simulators"),
+        "sleep this long in each step, to imitate a slow simulator"),
     {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, ENVIRONMENT,
-     "exit 1 if environments take longer than this for one message of steps, or one of them to be "
-     "made; 0: wait for ever; with --check_env for any call, 10 if it is not given"},
+     "exit 1 if the steps of one message, or creating an environment, take longer; 0: no limit; "
+     "with --check_env for any call, default 10"},
     BOOL("check_env", check_env, "false", ENVIRONMENT,
-         "play the environment with random actions, say whether it keeps the rules, and exit (1: "
-         "not)"),
+         "test the environment against the rules of envs/env.h, with random actions, and exit (1: "
+         "it breaks one)"),
 
-    BOOL("exit_with_parent", exit_with_parent, "false", RUN,
-         "end when the process that started this one ends"),
+    BOOL("exit_with_parent", exit_with_parent, "false", RUN, "exit when the parent process exits"),
     BOOL("measure", measure, "false", RUN,
          "print at the end, and on SIGUSR1, how long steps and the waits for actions took"),
-    CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN, "what is logged"),
+    CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN,
+           "least level that is logged"),
 };
 
 static const struct option_exit exits[] = {
@@ -62,8 +61,8 @@ static const struct option_exit exits[] = {
 const struct option_table actor_options_table = {
     .program = "actor",
     .about =
-        "Steps environments, sends what they show to the learner and plays the actions that come "
-        "back.",
+        "Steps environments: sends their observations to the learner and takes the actions that it "
+        "returns.",
     .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(*rows),

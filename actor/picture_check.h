@@ -1,5 +1,5 @@
-/* Whether an environment draws itself as envs/env.h says: a picture of the size that it told, every
- * byte of it written and nothing behind. It may differ from one time to the next (smoke that
+/* Checks an environment's render function: the size, every byte written, nothing beyond.
+ * The picture may differ from one time to the next (smoke that
  * drifts).
  * Upstream: actor/trial.c. Downstream: envs/env.h. Thread: main. */
 #ifndef ACORN_ACTOR_PICTURE_CHECK_H

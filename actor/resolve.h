@@ -1,4 +1,4 @@
-/* Why a learner's host cannot be found, which a call that waits for it never says.
+/* Resolves the learner's host name, for an error where a gRPC call would only time out.
  * Upstream: actor/link.c. Thread: any. */
 #ifndef ACORN_ACTOR_RESOLVE_H
 #define ACORN_ACTOR_RESOLVE_H

@@ -1,5 +1,7 @@
-/* Whether what an environment says can be true: it may be anybody's code, and what it gets wrong is
- * best named here, where its name is known.
+/* Checks the rows that an environment writes: finite numbers, valid flags.
+ *
+ * Environments may be third-party code; the actor can name the one that broke the rules, the
+ * learner could not.
  * Upstream: actor/env_pool.c, actor/trial.c. Thread: any (no state). */
 #ifndef ACORN_ACTOR_ROW_CHECK_H
 #define ACORN_ACTOR_ROW_CHECK_H

@@ -1,4 +1,4 @@
-/* One play of an environment under chosen conditions, recorded: what actor --check_env is made of.
+/* Plays an environment once under given conditions and records it, for actor --check_env.
  * The row that the environment writes stands between guard bytes.
  * Upstream: actor/check_env.c. Downstream: envs/env.h. Thread: main. */
 #ifndef ACORN_ACTOR_TRIAL_H

@@ -1,5 +1,7 @@
-/* Whether the environments of a thread are at work or wait for their turn. Those in Python share
- * one interpreter: when one hangs in it, the other threads stand still too, and are not to blame.
+/* Tells whether a thread's environments run or wait for the Python interpreter's lock.
+ *
+ * Environments in Python share one interpreter: when one hangs, the other threads wait, too, and
+ * the error must name the one that hangs.
  * envs/bridge.h's acorn_bridge_waits is defined here.
  * Upstream: gymnasium.so. Downstream: actor/worker.c. */
 #ifndef ACORN_ACTOR_TURN_H

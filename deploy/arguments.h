@@ -1,10 +1,9 @@
-/* The words of a run: "ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]", sorted by whom
- * they are for.
+/* Sorts a launcher's command line into options for the launcher, the learner and the actors.
  *
- * A flag of the launcher's own table stays here. One that only the learner's table knows goes to
- * the learner, one that only the actor's knows to the actors, one that both know to both. " -- " is
- * skipped, wherever it stands. What the launcher sets itself (--num_envs and the like) is refused
- * with a sentence that says what to write instead.
+ * "ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]": a flag of the launcher's own table
+ * stays here, a flag of the learner's table goes to the learner, one of the actor's to the actors,
+ * one of both to both. " -- " is skipped, wherever it stands. A flag that the launcher sets itself
+ * (--num_envs and the like) is refused with a message that names the one to use.
  * Upstream: deploy/plan.h. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_ARGUMENTS_H
 #define ACORN_DEPLOY_ARGUMENTS_H

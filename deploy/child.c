@@ -13,8 +13,8 @@
 /* Plus its number: how a program ends that a signal has stopped in good order. */
 enum { EXIT_SIGNAL = 128 };
 
-// Signals as a shell would hand them on: none of ours ignored. The exception is the one that stops
-// whoever writes to a terminal with `stty tostop` from the background.
+// Signals as a shell passes them to its children: none ignored, except SIGTTOU, which stops a
+// background process that writes to a terminal with `stty tostop`.
 static void reset_signals(void) {
   for (int signum = 1; signum < NSIG; signum++)
     if (signum != SIGTTOU) signal(signum, SIG_DFL);

@@ -169,7 +169,7 @@ static void plot(const struct launch *launch, int code) {
 
 /* ---- */
 
-// Of the folders that were made here, those stay that somebody has written to.
+// Removes the folders that were made here and are still empty.
 static void remove_empty_folders(const struct launch *launch) {
   if (!launch->is_new) return;
   rmdir(launch->plan.run_folder); // a learner that is refused may have done so

@@ -14,7 +14,7 @@
       "stepped is restarted each time, after 1, 2, 4 ... 60 s. 0: restart any actor after 0.2 s"), \
       INT("evaluators", evaluators, "-1", -1, 1024, group,                                         \
           "actors beside the learner that play with the newest parameters, greedily, and are "     \
-          "never trained on; with any, --target_return and the result are about their episodes. "  \
+          "never trained on; with any, --target_return and the result line count their episodes. " \
           "-1: as many as suit the agent (docs/algorithms.md), none with --deterministic or if "   \
           "the cluster has an evaluator task"),                                                    \
       INT("eval_envs", eval_envs, envs_of_evaluator, 0, 4096, group,                               \
@@ -33,13 +33,14 @@ static const struct option task_rows[] = {
         "actor processes beside the learner; -1: those of a worker if the cluster has no actors, "
         "else none"),
     INT("envs_per_actor", envs_per_actor, "0", 0, 4096, TASK,
-        "environments of an actor process; 0: what suits the environment"),
+        "environments of an actor process; 0: the environment's default"),
     COMMON_ROWS(TASK, "4"),
     INT("port", port, "8686", 1, 65535, TASK,
-        "the learner's where the platform gives none (SageMaker)"),
+        "the learner's port, where the platform gives none (SageMaker)"),
     STRING("log_folder", log_folder, "", TASK,
-           "actors' logs go to files there; default: they are shown"),
-    BOOL("dry_run", dry_run, "false", TASK, "print what this task would run, and exit"),
+           "folder for the actors' logs; default: they appear in this task's output"),
+    BOOL("dry_run", dry_run, "false", TASK,
+         "print the commands that this task would run, and exit"),
     ENV_FLAGS_ROWS(environment),
 };
 
@@ -57,7 +58,8 @@ static const struct option_exit exits[] = {
 const struct option_table launch_options_table = {
     .program = "run_local.sh",
     .about =
-        "Starts a learner and its actors, and keeps them running. It takes their options as well.",
+        "Starts a learner and its actors, and restarts actors that die. It takes their options as "
+        "well.",
     .exits = exits,
     .options = launch_rows,
     .count = sizeof(launch_rows) / sizeof(*launch_rows),
@@ -65,7 +67,7 @@ const struct option_table launch_options_table = {
 
 const struct option_table task_options_table = {
     .program = "run_task",
-    .about = "",
+    .about = "Starts this task's part of a cluster: the learner, or actors.",
     .exits = exits,
     .options = task_rows,
     .count = sizeof(task_rows) / sizeof(*task_rows),

@@ -1,6 +1,7 @@
-/* What a launcher starts on this host: the commands of a learner and its actors, from the words of
- * run_local.sh or deploy/run_task.sh, each of them checked before anything starts. A run on one
- * machine is a cluster of one host.
+/* The commands that a launcher starts on this host: a learner and its actors.
+ *
+ * They are made from the command line of run_local.sh or deploy/run_task.sh, which is checked
+ * before anything starts. A run on one machine is a cluster of one host.
  *
  * Actors are numbered over the whole cluster: those beside the learner first, then those of each
  * other host.

@@ -1,5 +1,6 @@
-/* A folder of this process alone, for the learner's socket and what no run folder should keep:
- * short enough for a Unix socket's path, under $XDG_RUNTIME_DIR or /tmp, and removed at the end.
+/* A temporary folder of this process, for the learner's Unix socket.
+ *
+ * Its path is short enough for a socket's, under $XDG_RUNTIME_DIR or /tmp; removed at the end.
  *
  * Its lock file is held as long as the process lives, so that the next one to make such a folder
  * can tell one that a killed process has left, and removes it.

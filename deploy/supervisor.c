@@ -52,11 +52,11 @@ struct supervisor {
   int signals;          /* a signalfd */
   int notices[2];       /* a pipe: see common/base/notify.h */
 
-  int64_t now_ms;      /* of this turn of the loop */
-  int64_t probe_ms;    /* when to look whether the learner listens */
-  int64_t goodbye_ms;  /* then the actors are told to stop */
-  int64_t kill_ms;     /* then the actors are killed */
-  int64_t patience_ms; /* after a stop, or the end of the run: then the learner is killed */
+  int64_t now_ms;        /* of this turn of the loop */
+  int64_t probe_ms;      /* when to look whether the learner listens */
+  int64_t stop_grace_ms; /* then the actors are told to stop */
+  int64_t kill_ms;       /* then the actors are killed */
+  int64_t patience_ms;   /* after a stop, or the end of the run: then the learner is killed */
 
   bool ready;      /* the learner listens */
   bool stopping;   /* the learner has been told to stop, or has ended */
@@ -76,7 +76,7 @@ void supervisor_defaults(struct supervisor_config *config) {
   config->max_deaths = 5;
   config->death_window_ms = 60 * 1000;
   config->ready_ms = 2000;
-  config->goodbye_ms = 3000;
+  config->stop_grace_ms = 3000;
   config->actor_stop_ms = 5000;
   config->learner_stop_ms = 120 * 1000;
 }
@@ -143,7 +143,7 @@ void supervisor_print_tail(FILE *out, const char *path, int lines) {
   if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
 }
 
-// Why it died, most likely. Without log files the lines have been seen.
+// Prints the last log lines, the likely reason. Without log files the terminal has them already.
 static void show_log(const struct actor *actor, int lines) {
   char path[PATH_MAX];
   if (!actor->supervisor->config->log_folder) return;
@@ -174,7 +174,7 @@ static void forget_restarts(struct supervisor *self) {
 
 // Those that do not stop are killed after a while.
 static void stop_actors(struct supervisor *self) {
-  self->goodbye_ms = NEVER;
+  self->stop_grace_ms = NEVER;
   forget_restarts(self);
   signal_actors(self, SIGTERM);
   if (self->kill_ms == NEVER) self->kill_ms = self->now_ms + self->config->actor_stop_ms;
@@ -200,8 +200,8 @@ static void kill_learner(const struct supervisor *self) {
   child_signal(&self->learner, SIGKILL);
 }
 
-// The learner, if there is one, first: it says goodbye to the actors. Those that stay get told
-// after a while.
+// The learner first, if there is one: it ends its actors' streams. Actors that still run after
+// stop_grace_ms get a signal.
 static void pass_on_stop(struct supervisor *self) {
   self->wants_stop = false;
   self->stopping = true;
@@ -211,7 +211,7 @@ static void pass_on_stop(struct supervisor *self) {
   }
   child_signal(&self->learner, SIGTERM);
   forget_restarts(self);
-  self->goodbye_ms = self->now_ms + self->config->goodbye_ms;
+  self->stop_grace_ms = self->now_ms + self->config->stop_grace_ms;
   limit_learner(self);
 }
 
@@ -223,8 +223,8 @@ static void request_stop(struct supervisor *self) {
   if (self->ready) pass_on_stop(self);
 }
 
-// The first signal stops in order; the next one, or one while the run ends anyway, waits for
-// nobody. `timeout` and what stops a service may send theirs twice within a moment.
+// The first signal stops in order; the next one, or one while the run ends anyway, kills at once.
+// `timeout` and service managers may send theirs twice within a moment.
 static void take_signal(struct supervisor *self, int signum) {
   bool just_asked = self->signalled && self->now_ms - self->stop_ms < SAME_WISH_MS;
   if (just_asked && signum != SIGINT) return;
@@ -500,7 +500,7 @@ static bool is_over(const struct supervisor *self) {
 
 static void do_what_is_due(struct supervisor *self) {
   if (is_due(self, &self->probe_ms)) look_for_learner(self);
-  if (is_due(self, &self->goodbye_ms)) stop_actors(self);
+  if (is_due(self, &self->stop_grace_ms)) stop_actors(self);
   if (is_due(self, &self->kill_ms)) kill_actors(self);
   if (is_due(self, &self->patience_ms)) kill_learner(self);
   for (int i = 0; i < self->config->num_actors; i++) {
@@ -515,7 +515,7 @@ static int64_t least(int64_t a, int64_t b) {
 
 // Until the next moment, for poll.
 static int wait_ms(const struct supervisor *self) {
-  int64_t next = least(least(self->probe_ms, self->goodbye_ms), //
+  int64_t next = least(least(self->probe_ms, self->stop_grace_ms), //
                        least(self->kill_ms, self->patience_ms));
   for (int i = 0; i < self->config->num_actors; i++)
     next = least(next, least(self->actors[i].restart_ms, self->actors[i].home_ms));
@@ -559,7 +559,7 @@ int supervisor_run(const struct supervisor_config *config) {
   struct supervisor self = {.config = config,
                             .now_ms = clock_now_us() / 1000,
                             .probe_ms = NEVER,
-                            .goodbye_ms = NEVER,
+                            .stop_grace_ms = NEVER,
                             .kill_ms = NEVER,
                             .patience_ms = NEVER};
   open_notices(&self);

@@ -9,7 +9,7 @@
  * of a process group of its own, so that a terminal's Ctrl-C reaches only the supervisor, which
  * passes it on in the right order.
  * Invariant: supervisor_run returns only when every child has been reaped.
- * Upstream: deploy/launch.c, deploy/task.c. Downstream: nobody; children find their way by their
+ * Upstream: deploy/launch.c, deploy/task.c. Downstream: none; children are configured by their
  * arguments. Thread: one, and no other thread may be there: signals are blocked and read. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
 #define ACORN_DEPLOY_SUPERVISOR_H
@@ -44,22 +44,22 @@ struct supervisor_config {
   int death_window_ms; /* ... within so long end an actor for good that has never stepped; at most
                           SUPERVISOR_MAX_DEATHS */
   int ready_ms;        /* a stop waits so long for a learner that does not listen yet */
-  int goodbye_ms;      /* after a stop, actors have so long to be sent home by the learner */
+  int stop_grace_ms;   /* after a stop, the learner has so long to end its actors' streams */
   int actor_stop_ms;   /* an actor told to stop is killed after so long */
   int learner_stop_ms; /* so is the learner, which has a checkpoint to write, so long after it last
                           told that it is writing; also one whose run has ended by itself */
 };
 
 /* The usual times: pauses of 1, 2, 4 ... 60 s, and of 1 s again after a minute of work; restart
- * after 0.2 s, or 30 s where the learner should have ended; five deaths in 60 s, 3 s of goodbye,
- * 5 s to stop, and 120 s for a checkpoint. */
+ * after 0.2 s, or 30 s where the learner should have ended; five deaths in 60 s, 3 s for the
+ * learner to end its streams, 5 s for an actor to stop, and 120 s for a checkpoint. */
 void supervisor_defaults(struct supervisor_config *config);
 
 /* Runs until all children have ended. SIGTERM stops the run in order, and so do SIGINT and SIGHUP
  * unless they were inherited as ignored; a second signal kills it at once (a repeated SIGTERM or
  * SIGHUP within a second is still the first). Returns the exit code: the learner's; 128 + its
  * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
- * after a second signal. Without a learner: 0 once the actors have been sent home or stopped; 1 if
+ * after a second signal. Without a learner: 0 once the actors have finished or were stopped; 1 if
  * all were given up. */
 int supervisor_run(const struct supervisor_config *config);
 

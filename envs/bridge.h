@@ -1,6 +1,5 @@
-/* The way to environments in Python: gymnasium.so beside the programs, which holds an interpreter
- * and is loaded only when such an environment is named. So programs that do without never see
- * Python.
+/* Loads gymnasium.so, which runs environments in Python, when such an environment is named.
+ * It holds the interpreter, so that programs without such an environment do not load Python.
  * Upstream: envs/registry.c. Downstream: envs/gymnasium/. Thread: main. */
 #ifndef ACORN_ENVS_BRIDGE_H
 #define ACORN_ENVS_BRIDGE_H

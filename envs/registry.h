@@ -49,8 +49,8 @@ void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
 MUST_CHECK enum status registry_space(struct space *out, const struct acorn_env *env,
                                       const struct acorn_config *config, struct error *error);
 
-/* The same, asked for in a process of its own: a crash, an exit or a hang of the environment's code
- * is an error here and harms nobody, and what it loads and starts is gone afterwards. `limit_s`: as
+/* The same, queried in a child process: a crash, an exit or a hang of the environment's code is an
+ * error here and does no harm, and what it loads and starts is gone afterwards. `limit_s`: as
  * long as it may take; 0: for ever. Thread: before others have been started.
  * Errors: IO: the process has not answered; else registry_space's. */
 MUST_CHECK enum status registry_space_apart(struct space *out, const struct acorn_env *env,

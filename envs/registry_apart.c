@@ -1,5 +1,5 @@
-/* The space of an environment, asked for in a child process: whatever its code does there happens
- * to nobody else, and is named here. */
+/* Queries the space of an environment in a child process, so that a crash of its code is an error
+ * here. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -78,7 +78,7 @@ static double end_of(const struct run_log *log) {
   return log->point[log->count - 1].x;
 }
 
-/* A mean ends with the shortest of its runs: nobody would see what that takes from the others. */
+/* A mean ends with the shortest of its runs, which hides the ends of the others: a warning. */
 static void warn_of_cut(const struct curves *self, const char *label,
                         const struct run_log *const *logs, int num_logs) {
   const struct run_log *shortest = logs[0], *longest = logs[0];

@@ -1,5 +1,5 @@
-/* Which runs are seeds of one experiment: those whose environment, agent and hyperparameters (by
- * their config.txt) are the same.
+/* Groups runs that are seeds of one experiment: same environment, agent and hyperparameters.
+ * config.txt has them.
  * Upstream: inspect/curves.c. Thread: one. */
 #ifndef ACORN_INSPECT_GROUPS_H
 #define ACORN_INSPECT_GROUPS_H

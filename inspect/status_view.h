@@ -1,4 +1,4 @@
-/* What a learner says of itself, for people (a table) and for scripts (JSON).
+/* Formats a learner's Status reply: a table for people, JSON for scripts.
  * Upstream: inspect/status.c. Thread: one. */
 #ifndef ACORN_INSPECT_STATUS_VIEW_H
 #define ACORN_INSPECT_STATUS_VIEW_H

@@ -177,8 +177,8 @@ static void loop_start(struct app *app) {
   handle_signals(app);
 }
 
-/* From here on the loop does not run: a signal cuts the goodbye short, one more ends at once. A
- * signal that stopped the run counts. A checkpoint that is being written is waited for. */
+/* From here on the loop does not run: a signal shortens the wait for players, one more ends the
+ * process. A signal that stopped the run counts. Waits for a checkpoint that is being written. */
 static void loop_finish(struct app *app) {
   uv_timer_stop(&app->tick);
   uv_timer_stop(&app->serve);
@@ -222,8 +222,8 @@ static void announce(const struct app *app) {
 
 /* ---- */
 
-/* Before the goodbye, which may take a while: nothing that was learned may be lost meanwhile. A run
- * that failed keeps its last good checkpoint. */
+/* Before the streams end, which may take a while: a kill meanwhile then loses nothing. A run that
+ * failed keeps its last good checkpoint. */
 static bool write_last_checkpoint(struct app *app) {
   if (!app->run.trains) return true;
   struct trainer_report trainer = trainer_report(app->run.trainer);
@@ -237,7 +237,7 @@ static bool write_last_checkpoint(struct app *app) {
   return false;
 }
 
-/* Runs until it is told to stop; then the last checkpoint and the result. Returns the exit code. */
+/* Runs until a stop; then writes the last checkpoint and the result. Returns the exit code. */
 static int run_to_end(struct app *app, int64_t start_us) {
   struct error error;
   if (report_open(&app->report, &app->run, start_us, &error) != STATUS_OK)
@@ -251,7 +251,7 @@ static int run_to_end(struct app *app, int64_t start_us) {
   bool saved = write_last_checkpoint(app);
   notify_send(NOTICE_FINISHED); /* nothing is lost from here on */
   if (app->run.trains) report_checkpoint(&app->report, clock_now_us());
-  run_say_goodbye(&app->run, &signals_seen);
+  run_end_streams(&app->run, &signals_seen);
   int code = report_result(&app->report, end_us);
   report_close(&app->report);
   return saved ? code : 1;

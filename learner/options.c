@@ -24,11 +24,11 @@
 static const struct option rows[] = {
     STRING("env", env, "cartpole", RUN,
            "environment: cartpole, catch, tmaze, synthetic, atari:GAME, gym:ID, or the path of "
-           "one's own: ./my_env.so; join: what the first actor that joins says"),
+           "one's own: ./my_env.so; join: that of the first actor that joins"),
     STRING("env_args", env_args, "{}", RUN,
            "options of the environment, as JSON: {\"length\": 50}"),
     {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, RUN,
-     "exit if the environment takes longer than this to say what it looks like; 0: wait for ever"},
+     "exit if creating the environment, to read its spaces, takes longer; 0: no limit"},
     CHOICE("agent", agent, "vtrace", AGENTS, RUN,
            "algorithm, see docs/algorithms.md; random and scripted act without learning"),
     CHOICE("preset", preset, "auto", "auto|seed_atari|r2d2_paper|small", RUN,
@@ -36,35 +36,36 @@ static const struct option rows[] = {
            "auto: small where the memory is too small for SEED RL's"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
-    CHOICE(
-        "policy", policy, "greedy", "greedy|sample", RUN,
-        "how evaluators, and --mode=evaluate, choose actions; with values of actions: greedy, but "
-        "for --eval_epsilon, or as random as the training's first environment"),
+    CHOICE("policy", policy, "greedy", "greedy|sample", RUN,
+           "how evaluators, and --mode=evaluate, choose actions; with Q-learning: greedy but for "
+           "--eval_epsilon, or with the epsilon of the first training environment"),
     CHOICE("over", over, "auto", "auto|train|eval", RUN,
-           "episodes that --target_return and the result are about; auto: evaluation episodes once "
-           "there are any"),
+           "episodes that --target_return and the result line count; auto: evaluation episodes "
+           "once an evaluator has joined"),
     STRING("checkpoint", checkpoint, "", RUN,
            "file that --mode=evaluate plays; default: the newest whole one of --logdir"),
     {"logdir", "job_dir", OPTION_STRING, AT(logdir), "", 0, 0, NULL, RUN,
      "run folder; default runs/<env>-<agent>-<time>"},
-    BOOL("resume", resume, "false", RUN, "continue the run in --logdir if it holds one"),
-    INT("seed", seed, "1", 0, 9e15, RUN, "of parameters, actions and environments"),
+    BOOL("resume", resume, "false", RUN, "continue the run in --logdir, if there is one"),
+    INT("seed", seed, "1", 0, 9e15, RUN, "seed of parameters, actions and environments"),
     INT("total_steps", total_steps, "0", 0, 1e15, RUN,
         "environment steps to run; 0: the environment's default budget"),
     FLOAT("target_return", target_return, "none", 0, 0, RUN,
-          "stop once the mean return of the last 100 episodes reaches it"),
+          "stop once the mean return of the last 100 episodes reaches this"),
     INT("episodes", episodes, "100", 1, 1e9, RUN, "episodes to play in evaluate mode"),
     BOOL("deterministic", deterministic, "false", RUN,
          "the same seed gives the same run; slower, waits for every actor at every step"),
-    BOOL("exit_with_parent", exit_with_parent, "false", RUN,
-         "end when the process that started this one ends"),
-    CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN, "what is logged"),
+    BOOL("exit_with_parent", exit_with_parent, "false", RUN, "exit when the parent process exits"),
+    CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN,
+           "least level that is logged"),
 
-    STRING("listen", listen, "127.0.0.1:8686", SERVING, "HOST:PORT or unix:PATH"),
+    STRING("listen", listen, "127.0.0.1:8686", SERVING,
+           "address to serve actors on: HOST:PORT or unix:PATH"),
     CREDENTIALS_SERVER_ROWS(access, SERVING),
-    INT("num_envs", num_envs, "4", 1, 65536, SERVING, "training environments expected in all"),
+    INT("num_envs", num_envs, "4", 1, 65536, SERVING,
+        "training environments expected, of all actors together"),
     INT("num_eval_envs", num_eval_envs, "16", 0, 65536, SERVING,
-        "room for evaluation environments"),
+        "evaluation environments that may join"),
     INT("max_envs", max_envs, "0", 0, 65536, SERVING,
         "training environments that may join; 0: twice num_envs"),
     INT("queues", queues, "0", 0, 64, SERVING,
@@ -79,44 +80,47 @@ static const struct option rows[] = {
         "ms, and 1 s where the algorithm is synchronous"),
 
     CHOICE("network", network, "mlp", "mlp|lstm|impala_shallow|impala_deep|nature", NETWORK,
-           "what stands between observation and policy; the last three read one uint8 image"),
+           "kind of network; impala_* and nature need observations that are one uint8 image"),
     STRING("hidden", hidden, "64,64", NETWORK,
            "sizes of the hidden layers (before the LSTM), or none"),
-    CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK, "of the hidden layers"),
+    CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK,
+           "activation of the hidden layers"),
     INT("lstm_size", lstm_size, "-1", -1, 4096, NETWORK,
         "units of the LSTM, 0: none; -1: the network's: lstm 64, impala_* 256, nature 0"),
     INT("frame_stack", frame_stack, "0", 0, 16, NETWORK,
-        "frames that a network for images sees together, newest first; 0: 4 without LSTM, else 1"),
+        "frames that are stacked as input of a network for images, newest first; 0: 4 without "
+        "LSTM, else 1"),
     BOOL("previous_action", previous_action, "true", NETWORK, "the previous action is an input"),
     BOOL("previous_reward", previous_reward, "true", NETWORK,
          "the reward into the step is an input"),
     BOOL("clip_reward_input", clip_reward_input, "true", NETWORK,
-         "that input is clipped to +-1; false: as received"),
+         "clip that reward to +-1; false: as received"),
     BOOL("dueling", dueling, "false", NETWORK,
-         "values of actions are a value plus an advantage of each, less their mean"),
+         "Q-learning: an action's value is a state value plus its advantage, less the mean one"),
     INT("head_hidden", head_hidden, "0", 0, 65536, NETWORK,
         "units of a hidden layer in the head, one for the policy or advantages and one for the "
         "value; 0: none"),
     BOOL("noisy", noisy, "false", NETWORK,
          "the head's layers are noisy: they explore, so that --epsilon_start may be 0"),
     INT("atoms", atoms, "1", 1, 1001, NETWORK,
-        "values of actions are distributions over so many atoms (C51: 51); 1: numbers"),
+        "Q-learning: values are distributions over this many atoms (C51: 51); 1: numbers"),
     FLOAT("value_low", value_low, "-10", -1e9, 1e9, NETWORK, "value of the first atom"),
     FLOAT("value_high", value_high, "10", -1e9, 1e9, NETWORK, "value of the last atom"),
     CHOICE("device", device, "cpu", "auto|cpu|cuda|ref|ref_double|guarded", NETWORK,
-           "what computes; auto: cuda where a GPU can be used, else cpu; ref is slow and exact; "
-           "guarded, for tests: ref with its memory out of the host's reach"),
+           "device that computes; auto: cuda where a GPU can be used, else cpu; ref is slow and "
+           "exact; "
+           "guarded, for tests: ref, in memory that the host cannot access"),
     CHOICE("precision", precision, "float32", "float32|tf32|bf16|auto", NETWORK,
-           "of convolutions and large products; parameters and sums are float32 always; tf32: cuda "
+           "number format of convolutions and large products; parameters and sums stay float32; "
+           "tf32: cuda "
            "only; auto: bf16 on cuda, and on cpu with AVX512_BF16 or AMX"),
     INT("gpu", gpu, "0", 0, 1023, NETWORK,
         "cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows"),
     INT("gpu_memory_mib", gpu_memory_mib, "0", 0, 1e9, NETWORK,
         "cuda: MiB of the GPU's memory that the learner takes, at most; 0: what is free"),
-    CHOICE(
-        "observation_memory", observation_memory, "gpu", "gpu|host", NETWORK,
-        "cuda: where the observations of the experience lie; host: in pinned memory of the host, "
-        "which the GPU reads over the bus, for a replay that is larger than the GPU's memory"),
+    CHOICE("observation_memory", observation_memory, "gpu", "gpu|host", NETWORK,
+           "cuda: where stored observations are; host: in pinned memory of the host, "
+           "which the GPU reads over the bus, for a replay that is larger than the GPU's memory"),
 
     INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM,
         "steps T of a training window, besides --burn_in"),
@@ -143,21 +147,19 @@ static const struct option rows[] = {
     FLOAT("target_entropy", target_entropy, "-1", -1, 1e6, ALGORITHM,
           "adjust entropy_cost towards this entropy; -1: off"),
     FLOAT("entropy_adjustment_speed", entropy_adjustment_speed, "10", 1e-6, 1e6, ALGORITHM,
-          "speed of that adjustment"),
-    CHOICE(
-        "loss_reduction", loss_reduction, "mean", "mean|sum_over_time", ALGORITHM,
-        "what a loss is: the mean over all steps of a batch, or the sum over the steps of a window "
-        "and the mean over windows, which is unroll_length times as large"),
+          "speed of the adjustment to --target_entropy"),
+    CHOICE("loss_reduction", loss_reduction, "mean", "mean|sum_over_time", ALGORITHM,
+           "loss of a batch: the mean over all its steps, or the sum over the steps of a window "
+           "and the mean over windows, which is unroll_length times as large"),
     FLOAT("kl_cost", kl_cost, "0", 0, 1e6, ALGORITHM,
           "vtrace, a2c: weight of KL(behaviour, policy)"),
     INT("n_steps", n_steps, "1", 1, 1000, ALGORITHM,
         "Q-learning: rewards in a return before the target network's value"),
     BOOL("partial_returns", partial_returns, "true", ALGORITHM,
          "Q-learning: the last n_steps - 1 steps of a window count too, with shorter returns"),
-    BOOL(
-        "double_q", double_q, "true", ALGORITHM,
-        "Q-learning: the network that is trained chooses the action whose value the target network "
-        "gives"),
+    BOOL("double_q", double_q, "true", ALGORITHM,
+         "Q-learning: double Q-learning: the online network chooses the action that the target "
+         "network values"),
     INT("target_update", target_update, "2500", 1, 1e12, ALGORITHM,
         "Q-learning: updates between two copies of the parameters into the target network"),
     FLOAT("value_rescaling", value_rescaling, "0", 0, 1, ALGORITHM,
@@ -188,13 +190,13 @@ static const struct option rows[] = {
     FLOAT("priority_eta", priority_eta, "0.9", 0, 1, REPLAY,
           "priority of a window = eta max + (1 - eta) mean of its TD errors"),
     CHOICE("initial_priority", initial_priority, "td", "td|max", REPLAY,
-           "of a new window: from the TD errors while it was played, or the largest so far"),
+           "priority of a new window: from its TD errors during acting, or the largest so far"),
 
     CHOICE("exploration", exploration, "per_environment", "per_environment|linear|constant",
            EXPLORATION,
            "how epsilon, the share of random actions, is set: epsilon_start ^ (1 + 7 i/(N - 1)) of "
            "environment i of N; from epsilon_start to epsilon_end; or epsilon_start"),
-    FLOAT("epsilon_start", epsilon_start, "0.4", 0, 1, EXPLORATION, "see exploration"),
+    FLOAT("epsilon_start", epsilon_start, "0.4", 0, 1, EXPLORATION, "see --exploration"),
     FLOAT("epsilon_end", epsilon_end, "0.01", 0, 1, EXPLORATION, "linear: epsilon at the end"),
     INT("epsilon_steps", epsilon_steps, "100k", 1, 1e15, EXPLORATION,
         "linear: environment steps until then"),
@@ -222,23 +224,23 @@ static const struct option rows[] = {
 
     FLOAT("checkpoint_secs", checkpoint_secs, "60", 0, 1e9, RECORDS,
           "seconds between checkpoints; 0: only at the end"),
-    INT("checkpoints_kept", checkpoints_kept, "3", 1, 10000, RECORDS, "how many are kept"),
+    INT("checkpoints_kept", checkpoints_kept, "3", 1, 10000, RECORDS,
+        "number of newest checkpoints that are kept"),
     BOOL("checkpoint_replay", checkpoint_replay, "false", RECORDS,
-         "with each checkpoint the replay is saved too, the newest only, for --resume; acting and "
-         "training wait while it is written, and it takes as much room, twice: choose "
-         "--checkpoint_secs"),
-    FLOAT(
-        "metrics_secs", metrics_secs, "10", 0, 3600, RECORDS,
-        "seconds between lines of metrics.jsonl and events, at most: a young run writes them more "
-        "often; 0: none of both"),
-    BOOL("tensorboard", tensorboard, "true", RECORDS, "event files in the run folder"),
+         "save the replay with each checkpoint, for --resume; only the newest is kept. Acting and "
+         "training wait meanwhile, and the disk needs room for two: choose --checkpoint_secs"),
+    FLOAT("metrics_secs", metrics_secs, "10", 0, 3600, RECORDS,
+          "longest interval of metrics.jsonl and TensorBoard's events: a young run writes more "
+          "often; 0: neither is written"),
+    BOOL("tensorboard", tensorboard, "true", RECORDS,
+         "write TensorBoard's event files into the run folder"),
     INT("metrics_port", metrics_port, "0", 0, 65535, RECORDS,
-        "serve the metrics to Prometheus at http://ADDRESS:PORT/metrics; 0: not"),
+        "serve the metrics to Prometheus at http://ADDRESS:PORT/metrics; 0: off"),
     STRING("metrics_address", metrics_address, "127.0.0.1", RECORDS,
            "IP address to serve them on; 0.0.0.0: on all"),
     STRING("metrics_token_file", metrics_token_file, "", RECORDS,
-           "file with a secret that their reader must show (Authorization: Bearer); as "
-           "--token_file, but another secret"),
+           "file with the token that a scraper must send (Authorization: Bearer); rules as for "
+           "--token_file, but another token"),
 };
 
 static const struct option_exit exits[] = {
@@ -255,10 +257,9 @@ static const struct option_exit exits[] = {
 const struct option_table learner_options_table = {
     .program = "learner",
     .about =
-        "Serves actions to actors, trains on what they send, keeps the parameters.\n"
-        "Options that are left alone get values that suit the environment; the run folder's "
-        "config.txt\n"
-        "shows what they came to.",
+        "Serves actions to actors, trains on their steps, keeps the parameters.\n"
+        "Options that are not given get the presets of environment and agent; the run folder's\n"
+        "config.txt has the effective values.",
     .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),

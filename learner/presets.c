@@ -320,7 +320,7 @@ static bool lists(const char *list, const char *word) {
   return false;
 }
 
-/* Gives an option that nobody has given its value. */
+/* Sets an option that the user has not set. */
 static void set(struct learner_options *options, const char *name, const char *value) {
   if (options_given(&learner_options_table, options, name)) return;
   struct error error;

@@ -13,7 +13,7 @@
 #include "learner/run_parts.h"
 #include "learner/run_replay.h"
 
-enum { GOODBYE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
+enum { STOP_GRACE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
 
 /* ---- made */
 
@@ -126,9 +126,9 @@ void run_stop_training(struct run *run) {
   progress_close(run->progress);
 }
 
-void run_say_goodbye(struct run *run, const volatile sig_atomic_t *hurry) {
+void run_end_streams(struct run *run, const volatile sig_atomic_t *hurry) {
   bool interrupted = progress_stopped(run->progress) == STOP_SIGNAL;
-  serve_stop(run->serve, GOODBYE_US, interrupted ? 0 : LINGER_US, hurry);
+  serve_stop(run->serve, STOP_GRACE_US, interrupted ? 0 : LINGER_US, hurry);
 }
 
 void run_destroy(struct run *run) {

@@ -76,9 +76,9 @@ MUST_CHECK enum status run_start(struct run *run, struct error *error);
 /* Stops in the order of "Stopping" in docs/design.md. First: refuse Joins; the trainer ends its
  * step; the source closes. */
 void run_stop_training(struct run *run);
-/* Then: last replies; streams end; calls are cancelled; queues drain. Players that left without a
- * goodbye are waited for a while, unless *hurry. */
-void run_say_goodbye(struct run *run, const volatile sig_atomic_t *hurry);
+/* Then: last replies; streams end; calls are cancelled; queues drain. Waits a while for players
+ * that have lost their connection, unless *hurry. */
+void run_end_streams(struct run *run, const volatile sig_atomic_t *hurry);
 
 void run_destroy(struct run *run);
 

@@ -1,4 +1,4 @@
-/* What a run keeps between two learners: its checkpoints, and whether a folder holds the same run.
+/* A run's checkpoints: writes and restores them, and checks that a folder belongs to this run.
  * Upstream: run.c (before the run), main.c (writes). Downstream: params/checkpoint.h,
  * train/trainer.h. */
 #ifndef ACORN_LEARNER_RUN_CHECKPOINT_H

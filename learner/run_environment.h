@@ -1,5 +1,4 @@
-/* What the run's environment is called and what its rows look like: from its own code, or from the
- * first actor that joins.
+/* The name and spaces of the run's environment: from its own code, or from the first actor.
  * Upstream: run.c. Downstream: envs/registry.h, serve/greeter.h. Thread: main, before any other. */
 #ifndef ACORN_LEARNER_RUN_ENVIRONMENT_H
 #define ACORN_LEARNER_RUN_ENVIRONMENT_H

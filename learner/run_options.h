@@ -1,6 +1,7 @@
-/* The options of a run as they come to hold: from the command line, from the run that is continued
- * or evaluated, from a cluster's TF_CONFIG, from the environment's settings; and kept in the run's
- * folder. Upstream: main.c. Downstream: options.h. Thread: main. */
+/* The effective options of a run, written to its folder.
+ *
+ * Sources: the command line, the run that is continued or evaluated, a cluster's TF_CONFIG, the
+ * presets of the environment. Upstream: main.c. Downstream: options.h. Thread: main. */
 #ifndef ACORN_LEARNER_RUN_OPTIONS_H
 #define ACORN_LEARNER_RUN_OPTIONS_H
 

@@ -1,5 +1,4 @@
-/* Programmer's errors: CHECK is always compiled in; it prints the expression, file and line, and
- * aborts. */
+/* Programming errors: CHECK, always compiled in, prints expression, file and line, and aborts. */
 #ifndef ACORN_COMMON_BASE_CHECK_H
 #define ACORN_COMMON_BASE_CHECK_H
 
@@ -17,9 +16,8 @@
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format,
                             ...) PRINTF_LIKE(4, 5);
 
-/* The machine does not let the program go on, which is nobody's mistake: logs the sentence as an
- * error and ends the process with exit code 1, without a core dump. Whoever started it may start it
- * again. */
+/* Unrecoverable resource exhaustion (memory, threads): logs the message as an error and exits with
+ * code 1, without a core dump. A supervisor may restart the process. */
 _Noreturn void check_give_up(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /* Zeroed memory of count x size bytes, aligned to 64. Gives up when there is none.

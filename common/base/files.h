@@ -1,4 +1,4 @@
-/* The limit of open files (ulimit -n): raises it, and refuses to start below what is needed.
+/* Raises the limit of open files (ulimit -n), and refuses to start below what is needed.
  * Upstream: the mains, common/rpc. Thread: any. */
 #ifndef ACORN_COMMON_BASE_FILES_H
 #define ACORN_COMMON_BASE_FILES_H

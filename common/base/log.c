@@ -48,7 +48,7 @@ static int terminal_columns(void) {
   return size.ws_col;
 }
 
-// A line that nobody can read (a closed pipe) is lost: the run matters more than its log.
+// A line that cannot be written (a closed pipe) is lost: the run matters more than its log.
 static void write_whole(const char *bytes, size_t count) {
   while (count > 0) {
     ssize_t written = write(STDERR_FILENO, bytes, count);

@@ -1,6 +1,8 @@
-/* Tells the supervisor, over a pipe: an actor, that it has stepped its environments, or that the
- * learner has ended its run; a learner, that it is writing its last checkpoint and gets on with it,
- * and that its run is over and it only has to end. An environment can end an actor with exit code 0
+/* Notices from an actor or a learner to its supervisor, over a pipe.
+ *
+ * An actor reports that it has stepped its environments, and that the learner has ended the run; a
+ * learner, that writing its last checkpoint makes progress, and that only its exit is left. An
+ * environment can end an actor with exit code 0
  * (_exit, on any thread), but it sends no such notice.
  * Upstream: actor/main.c, actor/worker.c, learner/main.c, run_replay.c.
  * Downstream: deploy/supervisor.c.

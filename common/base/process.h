@@ -7,9 +7,9 @@
 #include "common/base/status.h"
 
 /* Opens /dev/null where stdin, stdout or stderr is closed, so that no socket takes its number and
- * gets what is printed. Ignores SIGPIPE: when nobody reads what is said any more (`| head`), the
- * work goes on. Ignores SIGXFSZ: a file that reaches its size limit (ulimit -f) is a failed write,
- * which the writer reports. */
+ * gets what is printed. Ignores SIGPIPE: when the reader of stdout has gone (`| head`), the
+ * program continues. Ignores SIGXFSZ: a file that reaches its size limit (ulimit -f) is a failed
+ * write, which the writer reports. */
 void process_init(void);
 
 /* The last of these alone, for a program whose output goes to a pipe or a file and that ends with

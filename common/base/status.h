@@ -1,9 +1,9 @@
-/* Errors of the world: what went wrong, as a code for the program and a sentence for the person.
+/* Run-time (external) errors: a status code for the program and a message for the user.
  *
  * Every function that can fail for a reason outside the program (a peer, a file, an option, a
- * message) returns a `enum status` and fills a `struct error` with a sentence that says what was
- * wrong, where, and what to do. A programmer's mistake is CHECK's (check.h); a device failure is
- * fatal. The three never mix. Thread: any. */
+ * message) returns an `enum status` and fills a `struct error` with a message: what was wrong,
+ * where, and what to do. Programming errors are CHECK's (check.h); a device failure is fatal. The
+ * three never mix. Thread: any. */
 #ifndef ACORN_COMMON_BASE_STATUS_H
 #define ACORN_COMMON_BASE_STATUS_H
 

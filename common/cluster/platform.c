@@ -143,7 +143,7 @@ static enum status find_sagemaker(struct tf_config *config, const struct platfor
   char *text = read_file(words->sm_resource_file);
   if (!text)
     return status_fail(error, STATUS_NOT_FOUND,
-                       "no platform has said which task this is: TF_CONFIG, CLUSTER_SPEC, "
+                       "no platform's variables describe this task: TF_CONFIG, CLUSTER_SPEC, "
                        "SM_HOSTS and SM_RESOURCE_CONFIG are not set (on one machine "
                        "./run_local.sh trains; over ssh deploy/fleet.sh does)");
   enum status status = parse_resources(config, words->sm_resource_file, text, port, error);

@@ -1,6 +1,6 @@
-/* Which platform started this task, and what it says of the cluster.
+/* Reads the cluster's description from the platform that started this task.
  *
- * Asked in this order, the first one that is there decides: TF_CONFIG (TensorFlow, Kubeflow's
+ * In this order, the first one that is set decides: TF_CONFIG (TensorFlow, Kubeflow's
  * TFJob, Vertex AI, AI Platform); CLUSTER_SPEC (Vertex AI: pools instead of jobs); SageMaker:
  * SM_RESOURCE_CONFIG, or SM_HOSTS and SM_CURRENT_HOST, or the file that SageMaker writes into every
  * container. SageMaker's hosts all run the same program: the first by name is the learner, the

@@ -1,4 +1,4 @@
-/* Whether a program listens at an address.
+/* Tests whether a program listens at an address.
  * Upstream: deploy/launch.c, deploy/task.c, common/rpc/address.c (is it free?),
  * deploy/supervisor.c (is the learner ready?), inspect/learner_place.c (who is it?).
  * Thread: any. */

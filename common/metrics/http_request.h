@@ -1,6 +1,6 @@
 /* Reads the head of an HTTP/1 request: what a scraper or a browser sends to a metrics port.
  *
- * The bytes come from anybody. Nothing is copied: what is read points into them.
+ * The bytes are untrusted. Nothing is copied: what is read points into them.
  * Upstream: common/metrics/http_server.c. Thread: any. */
 #ifndef ACORN_COMMON_METRICS_HTTP_REQUEST_H
 #define ACORN_COMMON_METRICS_HTTP_REQUEST_H

@@ -64,7 +64,7 @@ enum { METRIC_NAME_BYTES = 128 };
 
 /* Updates. A NULL metric is allowed and does nothing, so that a module runs without metrics. */
 void metric_add(struct metric *counter, int64_t count);
-/* A count that somebody else keeps. */
+/* A count that is kept elsewhere. */
 void metric_set_total(struct metric *counter, int64_t total);
 void metric_set(struct metric *gauge, double value);
 void metric_observe(struct metric *histogram, double value);

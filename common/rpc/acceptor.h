@@ -1,7 +1,7 @@
 /* Takes connections from the listening sockets and hands them to a gRPC server.
  *
- * gRPC could listen itself, but its listener ends for good when the process runs out of file
- * descriptors, and nobody would hear of it. Here connections beyond the limit are closed at once,
+ * gRPC could listen itself, but its listener ends for good, without an error, when the process
+ * runs out of file descriptors. Here connections beyond the limit are closed at once,
  * with a reserve for files, and others are taken again as soon as some have ended.
  * Upstream: server.c. Downstream: gRPC C core. Thread: one of its own. */
 #ifndef ACORN_COMMON_RPC_ACCEPTOR_H

@@ -22,7 +22,7 @@ bool address_is_unix(const char *address);
 bool address_is_local(const char *address);
 
 /* Listens on "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; a stale socket file is cleared away. The
- * sockets do not block. Errors: INVALID; EXISTS: somebody listens there. */
+ * sockets do not block. Errors: INVALID; EXISTS: another program listens there. */
 MUST_CHECK enum status address_listen(struct address_sockets *sockets, const char *address,
                                       struct error *error);
 

@@ -294,7 +294,7 @@ static struct rpc_result ask(struct rpc_channel *channel, const char *path, cons
     take_reply(call, reply, reply_bytes);
   else if (result.code == RPC_OK)
     result =
-        (struct rpc_result){.code = RPC_INTERNAL, .text = "the server said OK without a reply"};
+        (struct rpc_result){.code = RPC_INTERNAL, .text = "the server returned OK without a reply"};
   rpc_call_close(call);
   return result;
 }

@@ -1,5 +1,4 @@
-/* What one side of a call shows the other, from the options of a program: a shared secret, and a
- * certificate for TLS.
+/* Credentials of a client or a server, from its options: a token, and certificates for TLS.
  * Upstream: learner/options.h, actor/options.h, client.h, server.h. */
 #ifndef ACORN_COMMON_RPC_CREDENTIALS_H
 #define ACORN_COMMON_RPC_CREDENTIALS_H

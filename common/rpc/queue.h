@@ -2,10 +2,10 @@
  *
  * Every tag is a `struct op` embedded in what it belongs to; the queue's thread runs it when its
  * event comes.
- * Invariant: gRPC aborts on a batch that is started on a queue that is shut down. So whoever may
- * still start something holds the queue (the server until its shutdown is complete, each armed
- * accept, each call until its last event), and the queue shuts down when the last hold is given
- * back.
+ * Invariant: gRPC aborts on a batch that is started on a queue that is shut down. So every object
+ * that may still start a batch holds the queue (the server until its shutdown is complete, each
+ * armed accept, each call until its last event), and the queue shuts down when the last hold is
+ * given back.
  * Upstream: server.c, stream.c. Downstream: gRPC C core. */
 #ifndef ACORN_COMMON_RPC_QUEUE_H
 #define ACORN_COMMON_RPC_QUEUE_H

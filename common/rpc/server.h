@@ -83,7 +83,7 @@ struct rpc_server_config {
  * patience_ms, and a connection without a call for a minute, are ended; connections beyond
  * rpc_server_max_connections are closed at once. A call without the credentials that are asked for
  * ends with UNAUTHENTICATED; nothing of it is received. Errors: INVALID (address), EXISTS (port or
- * socket in use: two servers on one port must fail; a stale socket file that nobody listens on is
+ * socket in use: two servers on one port must fail; a stale socket file, without a listener, is
  * removed first). */
 MUST_CHECK enum status rpc_server_create(struct rpc_server **out,
                                          const struct rpc_server_config *config,

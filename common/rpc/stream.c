@@ -197,7 +197,7 @@ static void receive_done(struct rpc_stream *stream, bool ok) {
   if (ok && stream->received) {
     deliver(stream);
   } else if (ok && raise_events(stream)) {
-    /* The peer's half-close: a goodbye, unless it never said anything. */
+    /* The peer's half-close: a regular end, unless it sent no message. */
     if (stream->spoke)
       send_status(stream, RPC_OK, "", NULL);
     else

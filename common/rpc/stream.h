@@ -3,12 +3,12 @@
  *
  * Two counts decide over its life:
  *   events  - gRPC batches in flight, whose events the queue's thread will run. While it is above
- *             0 the grpc_call exists; whoever starts a batch first raises it, which fails once it
- *             was 0. Only the queue's thread lowers it; the event that brings it to 0 closes the
- *             stream: on_close, grpc_call_unref.
+ *             0 the grpc_call exists; starting a batch first increments it, which fails once it
+ *             was 0. Only the queue's thread decrements it; the event that brings it to 0 closes
+ *             the stream: on_close, grpc_call_unref.
  *   refs    - owners of the struct: the call, the message in hand, the application's own. The
  *             last one frees it.
- * So an answer may come from any thread at any time: if events is 0, it goes nowhere.
+ * So any thread may reply at any time: if events is 0, the reply is dropped.
  *
  *   accepted --first batch--> receiving --message--> in hand --reply--> receiving ...
  *                                 |                     |

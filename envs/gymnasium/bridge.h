@@ -1,4 +1,4 @@
-/* What stands after --env= of an environment in Python, as one struct of functions.
+/* An environment in Python, named by --env=, as one struct of functions.
  * Upstream: bridge.c, which makes it; game.c, atari.c. */
 #ifndef ACORN_ENVS_GYMNASIUM_BRIDGE_H
 #define ACORN_ENVS_GYMNASIUM_BRIDGE_H

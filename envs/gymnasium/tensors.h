@@ -1,5 +1,5 @@
 /* From Python's observations to rows.
- * Upstream: game.c. Thread: whoever holds Python's lock. */
+ * Upstream: game.c. Thread: the one that holds Python's lock. */
 #ifndef ACORN_ENVS_GYMNASIUM_TENSORS_H
 #define ACORN_ENVS_GYMNASIUM_TENSORS_H
 

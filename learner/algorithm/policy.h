@@ -1,4 +1,4 @@
-/* A policy: how actions are chosen from what the network says, for one kind of action space. Each
+/* A policy: how actions are chosen from the network's outputs, for one kind of action space. Each
  * is a row of operations in a file of its own (categorical.c); inference acts by it, and an
  * algorithm is paired with one.
  *

@@ -1,6 +1,6 @@
 /* The CPU device's inside: what cpu.c and the kernel sets (cpu_kernels.c, compiled three times)
  * share.
- * Upstream: device.c asks for a device; nobody else includes this but tests and benchmarks,
+ * Upstream: device.c asks for a device; otherwise only tests and benchmarks include this,
  * which force a set. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_H
 #define ACORN_LEARNER_DEVICE_CPU_H

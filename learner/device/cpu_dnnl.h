@@ -1,7 +1,6 @@
-/* Convolutions of the CPU device, and products in bf16, by oneDNN; nobody else in the tree
- * includes it. Images stay as
- * they are in memory (B, H, W, C), which oneDNN reads as fast as forms of its own; weights are
- * kept in the form that it wants.
+/* Convolutions of the CPU device, and products in bf16, by oneDNN; no other file includes
+ * its headers. Images stay as they are in memory (B, H, W, C), which oneDNN reads as fast as
+ * layouts of its own; weights are kept in the layout that it wants.
  *
  * A batch goes through in chunks of 1, 2, 4 ... 32 images: so there are few primitives whatever
  * the batch sizes, and what a chunk's operations share is still in the cache. One computing

@@ -1,5 +1,5 @@
-/* bf16: what is read by convolutions and large products on a device of that precision. Part of
- * cpu_kernels.c. */
+/* Conversion to bf16, the inputs of convolutions and large products at --precision=bf16.
+ * Part of cpu_kernels.c. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_LOW_H
 #define ACORN_LEARNER_DEVICE_CPU_LOW_H
 

@@ -1,6 +1,7 @@
-/* What is known of pages, for the files that are about them: pages.c, which fills them,
- * pages_window.c, which reads windows, and pages_file.c, which saves them. pages.h has what all
- * others see. Thread: as there. */
+/* Internal state of pages, shared by pages.c, pages_window.c and pages_file.c.
+ *
+ * pages.c fills pages, pages_window.c reads windows, pages_file.c saves them. pages.h is the public
+ * interface. Thread: as there. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_STATE_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_STATE_H
 

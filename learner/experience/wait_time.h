@@ -1,4 +1,4 @@
-/* A wait that is measured: how long one side of a source has waited for the other. Owner: the
+/* Measures how long one side of a source has waited for the other. Owner: the
  * source, under its lock. */
 #ifndef ACORN_LEARNER_EXPERIENCE_WAIT_TIME_H
 #define ACORN_LEARNER_EXPERIENCE_WAIT_TIME_H
@@ -8,7 +8,7 @@
 
 struct wait_time {
   int64_t total_us;
-  int64_t since_us; /* when the present one began; 0: nobody waits */
+  int64_t since_us; /* when the present one began; 0: no wait */
 };
 
 /* Before each time that the side waits. */

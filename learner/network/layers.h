@@ -69,7 +69,7 @@ void torso_backward(struct network_workspace *workspace, struct torso_buffers *b
 /* (B, outputs): the last layer's output, or the inputs without layers. */
 const real *torso_output(const struct network_workspace *workspace,
                          const struct torso_buffers *buffers, const struct torso *torso);
-/* Where the gradient of that goes; NULL without layers: nobody needs the gradient of the inputs. */
+/* Where the gradient of that goes; NULL without layers: the inputs need no gradient. */
 real *torso_gradient(const struct torso_buffers *buffers, const struct torso *torso);
 
 /* Writes one parameter array: uniform in +-limit. */

@@ -270,7 +270,7 @@ static enum status read_first_whole(struct path *path, const struct listing *lis
       continue;
     }
     if (status == STATUS_OK && file->updates != file->number)
-      log_warn("the checkpoint %s is of update %lld, whatever its name says", path->text,
+      log_warn("the checkpoint %s is of update %lld, unlike its name", path->text,
                (long long)file->updates);
     if (error && status != STATUS_OK) *error = detail;
     return status;

@@ -20,7 +20,8 @@ struct written {
 struct weights {
   struct device *device; /* read-only after create, as are the arrays' addresses */
   size_t num_parameters;
-  real *array[BUFFERS]; /* (P) each: written by the trainer, outside the lock, while nobody can get
+  real *
+      array[BUFFERS]; /* (P) each: written by the trainer, outside the lock, while no reader can get
                            hold of it */
   struct written written[WRITTEN]; /* the trainer's: not announced yet, the oldest first */
   int num_written;
@@ -55,7 +56,7 @@ static bool is_written(const struct weights *weights, int at) {
   return false;
 }
 
-/* A buffer that nobody holds and nobody can take: only the newest can be taken. */
+/* A buffer that no reader holds or can take: only the newest can be taken. */
 static int free_buffer(struct weights *weights) {
   pthread_mutex_lock(&weights->lock);
   int at = 0;

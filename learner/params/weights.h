@@ -1,5 +1,5 @@
 /* Parameter snapshots from the trainer to inference: crossing 3. Five buffers: one for each of two
- * readers, the newest, and two that nobody holds, for the trainer to write, because it may start an
+ * readers, the newest, and two that are free, for the trainer to write, because it may start an
  * update before it has finished the one before. So writing never waits for a reader, a reader never
  * waits for the trainer's device, and never sees a half-applied update: a snapshot can be taken
  * once its copy is done. (With fewer, two readers of old snapshots beside an untaken newest one

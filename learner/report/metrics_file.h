@@ -1,8 +1,8 @@
 /* metrics.jsonl of a run folder: whole lines whose steps never go back, whatever happens to the
  * disk or to the learner.
  *
- * A line that does not fit on a full disk is taken back and dropped, this is said once, and the
- * next line tries again. When a run is resumed, the lines of steps that its checkpoint does not
+ * A line that does not fit on a full disk is removed again and dropped, which is logged once, and
+ * the next line tries again. When a run is resumed, the lines of steps that its checkpoint does not
  * know (they are made again) and a line that a crash has torn move to metrics.lost.jsonl.
  * Upstream: learner/report/report.c. Thread: main. */
 #ifndef ACORN_LEARNER_REPORT_METRICS_FILE_H

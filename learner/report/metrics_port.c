@@ -13,7 +13,7 @@
 struct metrics_port {
   struct http_server *server;
   struct report *report;
-  struct token_file *tokens; /* NULL: anybody who reaches the port may read */
+  struct token_file *tokens; /* NULL: any client that reaches the port may read */
 };
 
 static const char prometheus_type[] = "text/plain; version=0.0.4; charset=utf-8";

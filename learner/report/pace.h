@@ -1,6 +1,6 @@
-/* How often a run looks at itself: often while it is young, so that a run of two seconds has a
- * curve, and less and less often, so that a run of weeks has no huge file. Thread: any (no state).
- */
+/* Metrics interval: short in a young run, growing with its age, so that files stay small.
+ *
+ * A run of two seconds gets a curve, a run of weeks no huge file. Thread: any (no state). */
 #ifndef ACORN_LEARNER_REPORT_PACE_H
 #define ACORN_LEARNER_REPORT_PACE_H
 

@@ -63,7 +63,7 @@ void report_measure(struct report *report) {
   fill_metrics(report);
 }
 
-/* Closes the metrics' interval, for metrics.jsonl, the events, and whoever asks on the port. */
+/* Closes the metrics' interval, for metrics.jsonl, the events, and the metrics port. */
 static void write_metrics(struct report *report, int64_t now_us) {
   struct run *run = report->run;
   int64_t steps = progress_steps(run->progress);

@@ -1,5 +1,5 @@
-/* What a network for images sees, as one picture: frames beside each other, enlarged where they are
- * small. Upstream: learner/report/events.c. Downstream: common/picture. Thread: any (no state). */
+/* Draws the images that the network receives: frames side by side, small ones enlarged.
+ * Upstream: learner/report/events.c. Downstream: common/picture. Thread: any (no state). */
 #ifndef ACORN_LEARNER_REPORT_SIGHT_H
 #define ACORN_LEARNER_REPORT_SIGHT_H
 

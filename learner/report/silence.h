@@ -1,8 +1,8 @@
-/* Why nothing is trained. Whenever that lasts, one line says the true cause; it is said again at
- * growing intervals, at once when the cause is another, and one line tells when data comes again.
+/* Stall diagnosis: logs the reason when training makes no progress.
  *
- * "Trained" is an update, and a step where nothing is learned (agents that only act, evaluation).
- * The decisions are made of plain figures, so that tests can make up every cause.
+ * The line is repeated at growing intervals, and at once when the reason changes; another line
+ * tells that training goes on. Progress is an update; where nothing is learned (agents that only
+ * act, evaluation), a step. The diagnosis uses plain numbers, so that tests can set up every cause.
  * Thread: main. Upstream: vitals.c. */
 #ifndef ACORN_LEARNER_REPORT_SILENCE_H
 #define ACORN_LEARNER_REPORT_SILENCE_H

@@ -1,5 +1,5 @@
-/* The figures that an operator sees, kept up to date in one place: what Status answers, what the
- * live line shows, and why nothing is trained. Thread: main, which also polls the control queue.
+/* The figures that an operator sees, in one place: for Status, the live line, stall diagnosis.
+ * Thread: main, which also polls the control queue.
  * Upstream: report.c. Downstream: silence.h; serve/ingress.h (Status), serve/players.h. */
 #ifndef ACORN_LEARNER_REPORT_VITALS_H
 #define ACORN_LEARNER_REPORT_VITALS_H

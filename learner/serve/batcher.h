@@ -4,7 +4,7 @@
  * stream, K rows) is *stepping* while its actor works, *queued* once its rows are in the filling
  * buffer, *running* until its answer goes out. A batch runs as soon as one holds:
  *   - queued rows, those of evaluators apart, >= target_rows (default: half of the live rows);
- *   - no live client is stepping: nobody else can come;
+ *   - no live client is stepping: no more rows can come;
  *   - the oldest row has waited max_wait_us.
  * A client that steps for longer than late_us (default 10 x the median turnaround, at least
  * late_min_us) is *late*: not live, so not waited for, until it answers. Clients added with
@@ -55,7 +55,7 @@ void batcher_remove(struct batcher *batcher, int client);
  * should come back. */
 struct row_batch *batcher_reserve(struct batcher *batcher, int client, int *segment,
                                   int64_t now_us);
-/* The rows are written: they are queued. The stream is answered by whoever takes the batch. */
+/* The rows are written: they are queued. The thread that takes the batch answers the stream. */
 void batcher_commit(struct batcher *batcher, struct row_batch *batch, int segment,
                     struct rpc_stream *stream, int64_t now_us);
 /* The message was refused and is answered already: the segment is dead. */

@@ -99,7 +99,7 @@ static void serve(struct rpc_server *server, const struct greeter *greeter, cons
   while (!greeter->has_first && !caught) {
     int64_t now_us = clock_now_us();
     if (now_us >= say_us) {
-      log_info("waiting at %s for the first actor: it says what the environment is", address);
+      log_info("waiting at %s for the first actor, to take its environment", address);
       say_us += SAY_US;
     }
     rpc_server_poll(server, 0, now_us + POLL_US);
@@ -151,7 +151,7 @@ enum status greeter_wait(struct wire_join_request *first, const char *address,
   if (caught)
     log_info("%s: stopping; no actor has come, so there is no run", strsignal(caught));
   else
-    log_info("%s says: the environment is %s", first->name, first->environment);
+    log_info("%s joined first: the environment is %s", first->name, first->environment);
   stop(server);
   give_signals_back(before);
   refusals_deinit(&greeter.refusals);

@@ -1,6 +1,7 @@
-/* For a learner that does not know its environment (--env=join): waits for the first Join and takes
- * the environment's name, observations and actions from it. Actors are told to come back; by then
- * the learner has a network that fits.
+/* --env=join: takes the environment's name and spaces from the first actor that joins.
+ *
+ * That Join and later ones are answered with UNAVAILABLE, so that the actors retry; by then the
+ * learner has a network that fits.
  * Upstream: learner/run_environment.c. Downstream: common/rpc/server.h. Thread: main, before
  * anything else runs. */
 #ifndef ACORN_LEARNER_SERVE_GREETER_H

@@ -43,9 +43,9 @@ static void answer_error(struct rpc_stream *stream, enum status status, const st
   rpc_stream_finish(stream, code, error->text, NULL, 0);
 }
 
-/* Refuses a peer that has no name yet. */
-static void refuse_stranger(struct ingress *self, struct rpc_stream *stream, enum refusal kind,
-                            enum status status, const struct error *error) {
+/* Refuses a peer that has no lease, and so no name, yet. */
+static void refuse_unnamed(struct ingress *self, struct rpc_stream *stream, enum refusal kind,
+                           enum status status, const struct error *error) {
   char peer[RPC_PEER_BYTES];
   rpc_stream_peer(stream, peer);
   refusals_note(&self->refusals, kind, peer, error->text, clock_now_us());
@@ -85,7 +85,7 @@ static void grant(struct ingress *self, struct rpc_stream *stream,
     rpc_stream_unref(superseded);
   }
   if (status != STATUS_OK) {
-    refuse_stranger(self, stream, REFUSED_JOIN, status, &error);
+    refuse_unnamed(self, stream, REFUSED_JOIN, status, &error);
     return;
   }
   log_debug("%s plays environments %d..%d", lease->name, lease->first_slot,
@@ -108,11 +108,11 @@ static bool refuse_when_stopping(struct ingress *self, struct rpc_stream *stream
   return true;
 }
 
-/* An empty JoinReply: no run id, nothing is leased. */
-static const char farewell[] = "";
+/* An empty JoinReply: the run is over, nothing is leased. */
+static const char empty_reply[] = "";
 
-/* Deterministic mode: the Join waits until all are there. If the wait has ended meanwhile, nobody
- * would ever answer it there. */
+/* Deterministic mode: the Join waits until all are there. If the wait has ended meanwhile, it
+ * is answered here. */
 static void collect(struct ingress *self, struct rpc_stream *stream,
                     const struct wire_join_request *request) {
   struct rpc_stream *replaced, *waiting;
@@ -121,11 +121,11 @@ static void collect(struct ingress *self, struct rpc_stream *stream,
   bool complete;
   enum status status = leases_wait(self->leases, &complete, &replaced, request, stream, &error);
   if (status == STATUS_DONE) {
-    if (!refuse_when_stopping(self, stream, farewell)) grant(self, stream, request);
+    if (!refuse_when_stopping(self, stream, empty_reply)) grant(self, stream, request);
     return;
   }
   if (status != STATUS_OK) {
-    refuse_stranger(self, stream, REFUSED_JOIN, status, &error);
+    refuse_unnamed(self, stream, REFUSED_JOIN, status, &error);
     return;
   }
   if (replaced) rpc_stream_finish(replaced, RPC_ABORTED, "superseded by a newer Join", NULL, 0);
@@ -143,7 +143,7 @@ static void join_close(void *context, struct rpc_stream *stream) {
 static void join_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
                          int num_spans) {
   struct ingress *self = context;
-  if (refuse_when_stopping(self, stream, farewell)) return;
+  if (refuse_when_stopping(self, stream, empty_reply)) return;
   size_t size;
   uint8_t *bytes = wire_gather(spans, num_spans, &size);
   struct wire_join_request request;
@@ -151,7 +151,7 @@ static void join_message(void *context, struct rpc_stream *stream, const struct 
   enum status status = wire_unpack_join_request(&request, bytes, size, &error);
   if (status == STATUS_OK) status = check_join(self, &request, &error);
   if (status != STATUS_OK) {
-    refuse_stranger(self, stream, REFUSED_JOIN, status, &error);
+    refuse_unnamed(self, stream, REFUSED_JOIN, status, &error);
   } else if (self->config.deterministic) {
     collect(self, stream, &request);
   } else {
@@ -174,7 +174,7 @@ static struct lease *begin_play(struct ingress *self, struct rpc_stream *stream,
   enum status status = wire_peek_run_id(&run_id, &alone, spans, num_spans, &error);
   if (status == STATUS_OK) status = leases_play(self->leases, &lease, run_id, stream, &error);
   if (status != STATUS_OK) {
-    refuse_stranger(self, stream, REFUSED_PLAY, status, &error);
+    refuse_unnamed(self, stream, REFUSED_PLAY, status, &error);
     return NULL;
   }
   rpc_stream_set_user(stream, lease);
@@ -349,10 +349,10 @@ void ingress_stop(struct ingress *self, enum rpc_code code, const char *text) {
   struct rpc_stream *waiting;
   leases_end_collecting(self->leases); /* a stream that closes now is not answered twice */
   while (leases_next_waiting(self->leases, &request, &waiting))
-    rpc_stream_finish(waiting, code, text, farewell, 0);
+    rpc_stream_finish(waiting, code, text, empty_reply, 0);
 }
 
-void ingress_send_home(struct ingress *self, struct row_batch *batch) {
+void ingress_end_batch(struct ingress *self, struct row_batch *batch) {
   reply_finish(batch, self->stop_code, self->stop_text);
 }
 

@@ -1,8 +1,8 @@
-/* What the learner's service does with what arrives: Join, Play, Status, health. Rows are checked
- * against the lease and decoded straight into the filling batch. A bad message ends its own stream
- * with a sentence; nobody else notices. Threads: Play: the queue threads; the others, which may not
- * wait until inference has time: whoever polls the control queue. All state that they share is in
- * leases and batcher.
+/* Handles the learner's RPC methods: Join, Play, Status, health. Rows are checked against the lease
+ * and decoded straight into the filling batch. A bad message ends its own stream with an error;
+ * other streams are not affected. Threads: Play: the queue threads; the others, which may not wait
+ * until inference has time: the thread that polls the control queue. All state that they
+ * share is in leases and batcher.
  * Upstream: serve.c. Downstream: leases.h, batcher.h, players.h, report/progress.h. */
 #ifndef ACORN_LEARNER_SERVE_INGRESS_H
 #define ACORN_LEARNER_SERVE_INGRESS_H
@@ -37,9 +37,9 @@ const struct rpc_method *ingress_methods(struct ingress *ingress, int *count);
  * done". Thread: any. */
 void ingress_stop(struct ingress *ingress, enum rpc_code code, const char *text);
 
-/* Answers the streams of a batch that will not run any more, with what ingress_stop said. Thread:
+/* Ends the streams of a batch that will not run, with ingress_stop's code and text. Thread:
  * any, after that. */
-void ingress_send_home(struct ingress *ingress, struct row_batch *batch);
+void ingress_end_batch(struct ingress *ingress, struct row_batch *batch);
 
 /* What Status says of the run; the players and the number of environments, which it counts itself,
  * are added to it. Kept, not copied, and read only while the control queue is polled. Before the

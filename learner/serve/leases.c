@@ -17,7 +17,7 @@ struct leases {
   uint8_t *slot_taken;                  /* (num_slots) */
   uint32_t *lives;                      /* (num_slots) leases that a slot has had */
   uint32_t joins;                       /* in all, for run ids */
-  char (*absent)[WIRE_MAX_PLAYER_NAME]; /* (num_slots) names that left without a goodbye */
+  char (*absent)[WIRE_MAX_PLAYER_NAME]; /* (num_slots) names that lost their connection */
   int num_absent;
   int64_t lost; /* training leases that ended before the run; and the first one's name */
   char first_lost[WIRE_MAX_PLAYER_NAME];
@@ -263,10 +263,10 @@ enum status leases_play(struct leases *leases, struct lease **out, uint64_t run_
 void leases_end(struct leases *leases, struct lease *lease, bool finished) {
   pthread_mutex_lock(&leases->lock);
   bool came_back = lease->ended;
-  bool looks_on = lease->role == WIRE_ROLE_EVAL && leases->config.max_train > 0;
+  bool is_evaluator = lease->role == WIRE_ROLE_EVAL && leases->config.max_train > 0;
   if (!finished && !came_back) note_lost(leases, lease);
   struct rpc_stream *stream = forget(leases, lease);
-  if (!finished && !came_back && !looks_on && leases->num_absent < leases->num_slots)
+  if (!finished && !came_back && !is_evaluator && leases->num_absent < leases->num_slots)
     memcpy(leases->absent[leases->num_absent++], lease->name, sizeof(lease->name));
   pthread_mutex_unlock(&leases->lock);
   if (stream) rpc_stream_unref(stream);

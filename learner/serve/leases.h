@@ -1,15 +1,14 @@
-/* Who plays which environments: a lease is one stream's K consecutive environment ids, from its
- * Join to its end.
+/* Leases: each stream holds K consecutive environment ids, from its Join to its end.
  *
  * Training ids are 0 .. max_train-1, evaluation ids follow; a Join gets the lowest K that are free
  * together. A lease ends with its stream, or when no Play followed the Join for 30 s, or no rows
  * for 10 minutes. A Join with a name that is already there supersedes the older lease. Each slot
  * counts its lives: a row of an older life is never mistaken for one of the new. In deterministic
  * mode Joins are collected until all expected environments are there and then leased in the order
- * of their names, so that ids do not depend on who came first.
+ * of their names, so that ids do not depend on the order of arrival.
  *
- * Threads: any; one mutex. No gRPC call is made under it: what must be cancelled is handed back to
- * the caller. Upstream: ingress.c. A lease's plain members are read-only from its Join to its end.
+ * Threads: any; one mutex. No gRPC call is made under it: a stream to cancel is returned to the
+ * caller. Upstream: ingress.c. A lease's plain members are read-only from its Join to its end.
  */
 #ifndef ACORN_LEARNER_SERVE_LEASES_H
 #define ACORN_LEARNER_SERVE_LEASES_H
@@ -94,8 +93,8 @@ int leases_num_slots(const struct leases *leases);
 
 struct leases_count {
   int train_envs, eval_envs, players;
-  int absent;   /* players that left without a goodbye and are not back; a training run does not
-                 miss its evaluators */
+  int absent;   /* players that lost their connection and are not back; without the evaluators of a
+                 training run */
   int64_t lost; /* training leases that have ended before the run, in all */
   char first_lost[WIRE_MAX_PLAYER_NAME];
 };

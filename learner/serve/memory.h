@@ -1,7 +1,7 @@
-/* What the learner remembers of each environment between two steps: its life, the number of steps
- * in it, the previous action, the recurrent state, and which frames came before. One slot per
- * environment id. Rows of a batch enter with what their slots remember, and leave with what their
- * step was.
+/* State of each environment between two steps: life, previous action, recurrent state, frames.
+ *
+ * One slot per environment id. The rows of a batch read the state of their slots, and write the new
+ * one.
  *
  * States and frames are on the device, where a batch reads and writes all of its rows by one
  * operation each (memory_rows_begin, memory_rows_end); everything else is on the host.

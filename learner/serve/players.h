@@ -1,5 +1,6 @@
-/* What Status shows of each player, one stream of an actor: who it is, how fast it is, how long it
- * makes the learner wait and waits itself. Rates and means are over the last interval that
+/* Per-stream statistics for Status: name, rate, the times that actor and learner wait.
+ *
+ * Rates and means are over the last interval that
  * players_tick has closed; what is counted on the hot path are sums in the batcher's clients, which
  * this compares. Thread: the one that polls the control queue. Upstream: ingress.c; the main
  * loop, which closes intervals. Downstream: leases.h, batcher.h. */

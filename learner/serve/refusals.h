@@ -1,6 +1,5 @@
-/* What was refused and why: counted for the metrics, named in the log. A peer that goes wrong a
- * thousand times a second gets ten lines a second of each kind, and a count of the
- * others.
+/* Counts refused calls for the metrics and logs the reasons, at most ten lines a second each.
+ * Further ones of a kind are counted in its next line.
  * Upstream: ingress.c. Downstream: report/gauges.c. Thread: any. */
 #ifndef ACORN_LEARNER_SERVE_REFUSALS_H
 #define ACORN_LEARNER_SERVE_REFUSALS_H

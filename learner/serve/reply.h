@@ -1,5 +1,5 @@
-/* Answers for the streams of a batch. Upstream: inference.c, ingress.c. Thread: whoever holds the
- * batch: inference, and at the end of the run main. */
+/* Sends the replies to the streams of a batch. Upstream: inference.c, ingress.c. Thread: the
+ * batch's owner: inference, and at the end of the run main. */
 #ifndef ACORN_LEARNER_SERVE_REPLY_H
 #define ACORN_LEARNER_SERVE_REPLY_H
 

@@ -1,6 +1,6 @@
-/* The rows of one inference batch, and whose they are: a segment for each message.
+/* The rows of one inference batch: a segment for each message, with its stream and lease.
  * Upstream: batcher.c, which fills it and lends it out. Downstream: ingress.c writes a reserved
- * segment's rows; inference.c and reply.c read a batch that runs. Thread: whoever holds it; see
+ * segment's rows; inference.c and reply.c read a batch that runs. Thread: its owner; see
  * batcher.h. */
 #ifndef ACORN_LEARNER_SERVE_ROW_BATCH_H
 #define ACORN_LEARNER_SERVE_ROW_BATCH_H

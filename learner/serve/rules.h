@@ -1,5 +1,5 @@
-/* The rules of a step that only the message before can tell, and numbers that nobody may learn
- * from. Source: docs/protocol.md, "A step". Thread: any (no state of its own). */
+/* Checks a step against the one before it (flags, lives), and rejects NaN, infinity and > 1e9.
+ * Source: docs/protocol.md, "A step". Thread: any (no state of its own). */
 #ifndef ACORN_LEARNER_SERVE_RULES_H
 #define ACORN_LEARNER_SERVE_RULES_H
 

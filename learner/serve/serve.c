@@ -36,7 +36,7 @@ struct serve {
   int num_queues;
   struct queue *queue; /* (num_queues) */
   pthread_t inference_thread;
-  atomic_bool stopping; /* no more inference: what is queued is sent home */
+  atomic_bool stopping; /* no more inference: streams with queued rows are ended */
 };
 
 static bool may_run(const struct serve *serve) {
@@ -152,16 +152,16 @@ int serve_port(const struct serve *serve) {
   return rpc_server_port(serve->server);
 }
 
-/* Waits until nobody plays any more, and for those who may come back; sends home what was queued.
- */
-static void say_goodbye(struct serve *serve, int64_t grace_us, int64_t linger_us,
+/* Waits until no player is connected, and for players that may reconnect; ends the streams of the
+ * rows that are queued. */
+static void end_streams(struct serve *serve, int64_t grace_us, int64_t linger_us,
                         const volatile sig_atomic_t *hurry) {
   int64_t start_us = clock_now_us();
   for (;;) {
     serve_poll(serve); /* first: a Join that came just before the end is answered too */
     struct row_batch *rest = batcher_take_rest(serve->batcher);
     if (rest) {
-      ingress_send_home(serve->ingress, rest);
+      ingress_end_batch(serve->ingress, rest);
       batcher_recycle(serve->batcher, rest);
     }
     struct leases_count count = leases_count(serve->leases);
@@ -178,7 +178,7 @@ void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us,
   atomic_store(&serve->stopping, true);
   batcher_close(serve->batcher);
   if (!serve->inline_inference) pthread_join(serve->inference_thread, NULL);
-  say_goodbye(serve, grace_us, linger_us, hurry);
+  end_streams(serve, grace_us, linger_us, hurry);
   rpc_server_shutdown(serve->server);
   rpc_server_cancel_all(serve->server);
   while (rpc_server_poll(serve->server, serve->num_queues, clock_now_us() + QUEUE_WAIT_US) >= 0)

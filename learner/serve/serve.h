@@ -35,11 +35,11 @@ void serve_poll(struct serve *serve);
 /* The port that was bound; 0 on a Unix socket. */
 int serve_port(const struct serve *serve);
 
-/* Says goodbye: ends the stream of every message with the code and sentence of ingress_stop (call
- * that first), for as long as players are there but at most grace_us; then cancels what is left,
- * drains the queues and joins the threads.
- * linger_us: go on answering Joins for that long while players that left without a goodbye are not
- * back. *hurry: stop lingering. */
+/* Ends the stream of every message with the code and text of ingress_stop (call that first), while
+ * players are connected but for at most grace_us; then cancels the remaining calls, drains the
+ * queues and joins the threads.
+ * linger_us: how long to go on answering Joins while players that have lost their connection are
+ * not back. *hurry: stop lingering. */
 void serve_stop(struct serve *serve, int64_t grace_us, int64_t linger_us,
                 const volatile sig_atomic_t *hurry);
 void serve_destroy(struct serve *serve);

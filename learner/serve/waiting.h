@@ -1,7 +1,7 @@
 /* Joins that wait for the others (deterministic mode): kept as they come, handed out in the order
  * of their names.
- * Upstream: leases.c, under whose lock all of this runs. Streams are borrowed: who keeps one here
- * answers it in the end. */
+ * Upstream: leases.c, under whose lock all of this runs. Streams are borrowed: the caller that
+ * adds one here answers it in the end. */
 #ifndef ACORN_LEARNER_SERVE_WAITING_H
 #define ACORN_LEARNER_SERVE_WAITING_H
 

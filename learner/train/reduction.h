@@ -1,6 +1,7 @@
-/* Where the results of several learners become one: after this call gradient and sums are the same
- * on all of them, and every decision (finite, learning rate, entropy cost, stop) uses what it
- * gives. With one learner, which is all there is today, both stay as they are.
+/* All-reduce of gradient and sums over several learners; with one, as today, the identity.
+ *
+ * After this call both are the same on all learners, and every decision (finite, learning rate,
+ * entropy cost, stop) uses its result.
  *
  * Upstream: train/update.c. Thread: the trainer's.
  * Invariant: the gradient is the mean of the learners' gradients, the sums are added up. */

@@ -1,6 +1,7 @@
-/* What a training run must keep to go on exactly where it stopped: parameters, optimiser, target
- * network, entropy coefficient, number of updates; and its copy on the host, which a checkpoint is
- * written from and read into.
+/* The state of training that a checkpoint contains, for a resume that is exact to the bit.
+ *
+ * Parameters, optimiser, target network, entropy coefficient, number of updates; and their copy on
+ * the host, which a checkpoint is written from and read into.
  *
  * Upstream: train/update.c only. Thread: the trainer's; the host copy may be read by another thread
  * between a save and the next one.

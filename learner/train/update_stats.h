@@ -1,5 +1,5 @@
-/* From the numbers that a training step leaves on the device to what a person reads: means, policy
- * lag, and whether all of it is finite. Upstream: train/update.c. Thread: the trainer's. */
+/* Statistics of an update: means, policy lag, and whether every number is finite.
+ * Upstream: train/update.c. Thread: the trainer's. */
 #ifndef ACORN_LEARNER_TRAIN_UPDATE_STATS_H
 #define ACORN_LEARNER_TRAIN_UPDATE_STATS_H
 

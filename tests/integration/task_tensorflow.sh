@@ -52,7 +52,7 @@ plan TF_CONFIG="$(config worker 1 "$chief")" --actors_per_worker=2 --actors_on_l
 pass_if "actors beside the learner come first" is "$(numbers)" "7 8 "
 
 plan
-pass_if "no platform at all" refused_with "no platform has said which task this is"
+pass_if "no platform at all" refused_with "no platform's variables describe this task"
 plan TF_CONFIG='{"cluster": '
 pass_if "no JSON" refused_with "TF_CONFIG is not JSON: line 1"
 plan TF_CONFIG="$(config chief 0 '{"chief": ["a:1"], "master": ["b:1"]}')"

@@ -1,4 +1,4 @@
-/* 16 bytes at a time, and 64-bit indices that are divided fast: for kernels that memory bounds.
+/* 16-byte loads and stores, and fast division of 64-bit indices, for memory-bound kernels.
  * Upstream: learner/device/cuda. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_WIDE_H
 #define ACORN_LEARNER_DEVICE_CUDA_WIDE_H

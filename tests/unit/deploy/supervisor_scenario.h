@@ -116,7 +116,7 @@ static inline int supervise(const struct scenario *scenario) {
   supervisor_defaults(&config);
   config.restart_ms = 10;
   config.ready_ms = 600;
-  config.goodbye_ms = 200;
+  config.stop_grace_ms = 200;
   config.actor_stop_ms = 300;
   if (scenario->learner_stop_ms) config.learner_stop_ms = scenario->learner_stop_ms;
   if (scenario->home_ms) config.home_ms = scenario->home_ms;

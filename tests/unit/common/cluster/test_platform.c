@@ -80,7 +80,7 @@ static void mistakes_name_the_variable(void **state) {
     enum status status;
     const char *sentence;
   } rows[] = {
-      {{.tf_config = NULL}, STATUS_NOT_FOUND, "no platform has said which task this is"},
+      {{.tf_config = NULL}, STATUS_NOT_FOUND, "no platform's variables describe this task"},
       {{.sm_resource_file = "/nowhere"}, STATUS_NOT_FOUND, "no platform"},
       {{.tf_config = "{"}, STATUS_INVALID, "TF_CONFIG is not JSON: line 1"},
       {{.cluster_spec = "{"}, STATUS_INVALID, "CLUSTER_SPEC is not JSON: line 1"},

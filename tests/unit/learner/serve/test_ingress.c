@@ -307,7 +307,7 @@ static void after_stop_everyone_is_sent_home(void **state) {
   struct rpc_stream *stream = enter(f, "actor/0/0");
   ingress_stop(f->ingress, RPC_OK, "training done");
   struct row_batch *rest = batcher_take_rest(f->batcher);
-  ingress_send_home(f->ingress, rest);
+  ingress_end_batch(f->ingress, rest);
   batcher_recycle(f->batcher, rest);
   assert_true(stream->finished);
   assert_int_equal(stream->code, RPC_OK);
