@@ -225,7 +225,8 @@ no_sleeper() { ! has_sleeper && none_left; }
 pass_if "an environment starts a process of its own" wait_for 20 has_sleeper
 # Nor does an actor that is stopped stay.
 stopped=$(pids actor | tail -n 1)
-is_stopped() { grep -q '^State:.*(stopped)' "/proc/$stopped/status"; }
+# All threads: the kernel does not count a process as stopped before.
+is_stopped() { ! grep -h '^State:' "/proc/$stopped"/task/*/status | grep -qv '(stopped)'; }
 kill -STOP "$stopped"
 wait_for 5 is_stopped
 killed "$run"
