@@ -71,6 +71,6 @@ bool run_folder_newest(char *path, size_t bytes, const char *runs, const char *e
       snprintf(newest, sizeof(newest), "%s", entry->d_name);
   }
   closedir(folder);
-  snprintf(path, bytes, "%s/%s", runs, newest);
+  if (newest[0]) snprintf(path, bytes, "%s/%s", runs, newest);
   return newest[0] != '\0';
 }

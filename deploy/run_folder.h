@@ -20,7 +20,7 @@ MUST_CHECK enum status run_folder_create(char *path, size_t bytes, const char *r
                                          struct error *error);
 
 /* The folder of that environment and agent under `runs` that holds a run (a config.txt) and, by its
- * name, was started last; false if there is none. The Z may be missing. */
+ * name, was started last; false, and nothing is written, if there is none. The Z may be missing. */
 bool run_folder_newest(char *path, size_t bytes, const char *runs, const char *env,
                        const char *agent);
 

@@ -91,12 +91,13 @@ static void the_newest_run_is_found_by_its_name(void **state) {
       {"cartpole-vtrace-20270101-000000Z-", true, "cartpole-vtrace-20260101-000001Z-10"},
       {"cartpole-vtrace-20270101-000000-2", true, "cartpole-vtrace-20270101-000000-2"},
   };
-  char path[PATH_MAX];
+  char path[PATH_MAX] = "";
   assert_false(run_folder_newest(path, sizeof(path), runs, "cartpole", "vtrace"));
   for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
     make_run(steps[i].name, steps[i].holds_run);
     bool found = run_folder_newest(path, sizeof(path), runs, "cartpole", "vtrace");
     assert_int_equal(found, steps[i].newest != NULL);
+    if (!found) assert_string_equal(path, "");
     if (found) assert_string_equal(strrchr(path, '/') + 1, steps[i].newest);
   }
 }
