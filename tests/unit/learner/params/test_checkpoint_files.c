@@ -24,7 +24,7 @@ static void test_the_content_says_what_is_newest(void **state) {
   rename_file(world, 40, 5);
   assert_int_equal(read_newest(world, &updates, said, &error), STATUS_OK);
   assert_int_equal(updates, 40);
-  assert_non_null(strstr(said, "checkpoint-000000000005.acorn is of update 40, whatever"));
+  assert_non_null(strstr(said, "checkpoint-000000000005.acorn is of update 40, unlike its name"));
 }
 
 /* Whole ones that are kept are not displaced by damaged ones, of which none is lost. */
