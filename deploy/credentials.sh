@@ -12,6 +12,7 @@
 #              next rotation, so that files can be handed out in any order, to programs that run:
 #              token and ca.crt hold the new one, then the one before; the learner's certificate is
 #              signed by the CA of before, which clients with either ca.crt trust.
+#              After a rotation that was interrupted, only the rest of that one is done.
 set -eu
 export LC_ALL=C.UTF-8
 case "${1:-}" in --help | -h) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" && exit 0 ;; esac
@@ -28,21 +29,37 @@ if [ -n "$rotates" ] && ! [ -f "$folder/ca.key" ]; then
 fi
 mkdir -p "$folder/learner" "$folder/actor" && chmod 700 "$folder" && cd "$folder"
 
-key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1"; }
-
-# authority NAME: new.crt and new.key. Two of them may not have the same subject.
-authority() {
-  key new.key
-  openssl req -x509 -new -key new.key -days 3650 -subj "/CN=acorn $1 $(openssl rand -hex 4)" \
-    -out new.crt
+fail() {
+  echo "credentials: $*" >&2
+  exit 1
 }
 
-# sign CA PAIR SUBJECT EXTENSIONS: by CA.crt and CA.key; into new files beside those of the pair.
+# Each is made beside the one that it replaces, as FILE.new. Once all of them are there, so is the
+# file `made`.
+files=(ca.key ca.crt token {learner,actor}/tls.{crt,key})
+replace() {
+  local file
+  for file in "${files[@]}"; do [ ! -f "$file.new" ] || mv "$file.new" "$file"; done
+  rm made
+}
+
+key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1"; }
+
+# Two authorities may not have the same subject.
+authority() {
+  key ca.key.new
+  openssl req -x509 -new -key ca.key.new -days 3650 -subj "/CN=acorn $(openssl rand -hex 8)" \
+    -out ca.crt.new
+}
+
+# sign CA PAIR SUBJECT EXTENSIONS: by ca.crt and ca.key, or with CA=.new by the new ones.
 sign() {
   key "$2/tls.key.new"
   openssl req -new -key "$2/tls.key.new" -subj "/CN=$3" |
-    openssl x509 -req -CA "$1.crt" -CAkey "$1.key" -set_serial "0x$(openssl rand -hex 8)" \
-      -days 3650 -extfile <(printf '%s\n' "$4") -out "$2/tls.crt.new" 2>/dev/null
+    openssl x509 -req -CA "ca.crt$1" -CAkey "ca.key$1" -set_serial "0x$(openssl rand -hex 8)" \
+      -days 3650 -extfile <(printf '%s\n' "$4") -out "$2/tls.crt.new" 2>signed ||
+    fail "$folder: openssl cannot sign: $(tail -n 1 signed)"
+  rm signed
 }
 
 # names NAME...: as subjectAltName wants them.
@@ -55,16 +72,21 @@ names() {
   echo "$list"
 }
 
-authority "$1"
-learners_ca=new
-[ -z "$rotates" ] || learners_ca=ca
-sign $learners_ca learner "acorn learner" "subjectAltName=$(names "$@")"
-sign new actor "acorn actor" "extendedKeyUsage=clientAuth"
+if [ -n "$rotates" ] && [ -f made ]; then
+  replace
+  echo "credentials: $folder: a rotation was interrupted; its files are all in place now" >&2
+  exit
+fi
+rm -f made signed "${files[@]/%/.new}"
+authority
+learners_ca=.new
+[ -z "$rotates" ] || learners_ca=
+sign "$learners_ca" learner "acorn learner" "subjectAltName=$(names "$@")"
+sign .new actor "acorn actor" "extendedKeyUsage=clientAuth"
 openssl rand -base64 32 >token.new
 if [ -n "$rotates" ]; then
   head -n 1 token >>token.new
-  openssl x509 -in ca.crt >>new.crt # the first one that is in it
+  openssl x509 -in ca.crt >>ca.crt.new # the first one that is in it
 fi
-mv new.key ca.key
-mv new.crt ca.crt
-for file in token {learner,actor}/tls.{crt,key}; do mv "$file.new" "$file"; done
+: >made
+replace

@@ -241,8 +241,23 @@ credentials() { # [--rotate] FOLDER
     >"$talk/credentials" 2>&1
 }
 
+# Puts those that a rotation has made in their place; also the rest of that, after one that was
+# interrupted.
+place_credentials() {
+  local folder=$fleet/credentials
+  if [ -d "$folder" ] && [ -d "$folder.new" ]; then
+    rm -rf "$folder.old" && mv "$folder" "$folder.old" || return
+  fi
+  [ ! -d "$folder.new" ] || mv "$folder.new" "$folder" || return
+  rm -rf "$folder.old"
+}
+complete_credentials() { [ -d "$fleet/credentials" ] || place_credentials; }
+
+remove_credentials() { rm -rf "$fleet/credentials" "$fleet/credentials".{new,old}; }
+
 # A fleet that goes on keeps its own.
 make_credentials() {
+  if [ -n "$resume" ]; then complete_credentials; else remove_credentials; fi
   [ -z "$insecure$own_credentials" ] || return 0
   [ -z "$resume" ] || [ ! -f "$fleet/credentials/actor/tls.crt" ] || return 0
   local code=1
@@ -393,6 +408,7 @@ status() {
 # until the next rotation; `start --resume` hands them the new ones.
 rotate() {
   local code=1 fresh_credentials=$fleet/credentials.new
+  complete_credentials
   [ -f "$fleet/credentials/ca.key" ] ||
     fail "$fleet/credentials: this fleet has no credentials made by fleet.sh (--insecure, options" \
       "of its own, or it is not running): there is nothing to rotate"
@@ -404,7 +420,7 @@ rotate() {
     rm -rf "$fresh_credentials"
     fail "nothing was rotated: the learner's host comes first"
   fi
-  rm -rf "$fleet/credentials" && mv "$fresh_credentials" "$fleet/credentials" || exit 1
+  place_credentials || exit 1
   fresh_credentials=
   bad=()
   [ ${#hosts[@]} -eq 1 ] || { each 60 host_rotate -- "${hosts[@]:1}" && sort_out "${hosts[@]:1}"; }
@@ -434,7 +450,7 @@ stop() {
     sort_out "${reached[@]}"
     [ ${#bad[@]} -eq 0 ] || code=1
   fi
-  [ ${#lost[@]} -gt 0 ] || rm -rf "$fleet/credentials"
+  [ ${#lost[@]} -gt 0 ] || remove_credentials
   grep -hs '^result ' "$fleet/logs/${hosts[0]}/task.log" | tail -n 1
   echo "fleet: stopped on ${#reached[@]} of ${#hosts[@]} hosts; logs in $fleet/logs"
   [ ${#lost[@]} -eq 0 ] && return $code

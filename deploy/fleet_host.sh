@@ -133,6 +133,7 @@ host_start() {
     return
   fi
   local first_line=1 secured=()
+  [ -n "$token" ] || rm -rf "$credentials" # those of an earlier fleet
   mapfile -t secured < <(credential_words)
   [ -f "$state/task.log" ] && first_line=$(($(wc -l <"$state/task.log") + 1))
   TF_CONFIG=$tf_config setsid nohup "$program/build/task" "${words[@]}" "${secured[@]}" \

@@ -481,7 +481,6 @@ static void reap(struct supervisor *self) {
     read_notices(self);
     on_actor_end(actor, exit_code, signum);
   }
-  if (all_have_finished(self)) self->stopping = true;
 }
 
 static void read_signals(struct supervisor *self) {
@@ -507,6 +506,8 @@ static void do_what_is_due(struct supervisor *self) {
     if (is_due(self, &self->actors[i].restart_ms)) start_actor(&self->actors[i]);
     if (is_due(self, &self->actors[i].home_ms)) start_although_finished(&self->actors[i]);
   }
+  // Also the last one that could not be started.
+  if (all_have_finished(self)) self->stopping = true;
 }
 
 static int64_t least(int64_t a, int64_t b) {

@@ -144,9 +144,12 @@ pass_if "half a rotation: actors with the old files and with the new ones rejoin
 pass_if "the learner was not started again" is "$(pids_on 127.0.0.1 learner)" "$learner_before"
 pass_if "status goes on" answers "runs/fleet-127.0.0.1-$port"
 rm down-127.0.0.5
+# As a rotation leaves it that was interrupted while it put the new files in their place.
+mv "runs/fleet-127.0.0.1-$port/credentials"{,.new}
 start "$hosts" cartpole vtrace "--port=$port" --total_steps=1e9 --step_delay_us=3000 --resume
 handed_out() { ok && lines_of 127.0.0.5 2; }
 pass_if "start --resume hands the new ones to that host" handed_out
+mv "runs/fleet-127.0.0.1-$port/credentials"{,.new}
 fleet rotate "$hosts" "--port=$port"
 pass_if "the next rotation reaches all" ok
 gone_everywhere() { ! grep -rqFf first-token base/.fleet runs; }
@@ -178,6 +181,14 @@ over() { fleet status 127.0.0.1,127.0.0.2 "--port=$other" && ok && printed 'resu
 over_by_itself() { over && ! printed running; }
 pass_if "it trains to its end" wait_for 60 over_by_itself
 pass_if "and solves CartPole" printed "reason=target_return"
+start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$other" --total_steps=1e9 --insecure \
+  --logdir=runs/plain
+unsecured() {
+  ok && ! ls -d "runs/fleet-127.0.0.1-$other/credentials" \
+    "base/.fleet/127.0.0.1-$other"/*/credentials 2>/dev/null
+}
+pass_if "without a stop it starts again with --insecure, and keeps no credentials" unsecured
+pass_if "and all its environments play" wait_for 20 full runs/plain 8
 fleet stop 127.0.0.1,127.0.0.2 "--port=$other"
 stopped() { ok && printed 'result env=cartpole' && ! [ -e "base/.fleet/127.0.0.1-$other" ]; }
 pass_if "its logs are collected" stopped

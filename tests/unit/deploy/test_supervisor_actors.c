@@ -282,6 +282,20 @@ static void an_evaluator_alone_is_no_run(void **state) {
   assert_non_null(strstr(contents("said"), "no actor is left"));
 }
 
+/* The log of the second one cannot be opened again, and no process is left whose end is seen. */
+static void one_that_cannot_be_started_ends_a_run_that_the_others_have_finished(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .actor = "mkdir first 2>/dev/null && { echo $$ >pid; " FINISHES
+               "; }; "
+               "while ! [ -s pid ] || [ -d /proc/$(cat pid) ]; do sleep 0.02; done; "
+               "rm logs/*; mkdir logs/actor-0.log logs/actor-1.log; exit 7",
+      .num_actors = 2};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("said", "could not start"), 4);
+  assert_int_equal(count_of("said", "not starting it again"), 1);
+}
+
 static void deaths_that_are_far_apart_do_not_count_together(void **state) {
   (void)state;
   struct scenario scenario = {
@@ -429,6 +443,7 @@ int main(void) {
       TEST(the_run_goes_on_without_its_evaluator),
       TEST(a_learner_with_only_an_evaluator_beside_it_goes_on_without_it),
       TEST(an_evaluator_alone_is_no_run),
+      TEST(one_that_cannot_be_started_ends_a_run_that_the_others_have_finished),
       TEST(deaths_that_are_far_apart_do_not_count_together),
       TEST(without_a_limit_an_actor_is_always_started_again),
       TEST(many_deaths_at_once_are_survived),
