@@ -10,6 +10,8 @@
 # Every function says what is wrong on stderr and returns 1; other codes are the launcher's.
 # shellcheck shell=bash disable=SC2154
 export LC_ALL=C.UTF-8
+# The environment may have variables of these names; then they would be exported.
+export -n token tls_ca tls_cert tls_key
 credentials=$state/credentials
 
 complain() {

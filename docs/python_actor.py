@@ -216,6 +216,8 @@ REMEDIES = {
         "the learner's certificate has expired, or is not signed by the one in --tls_ca",
     "is not in peer certificate":
         "the learner's certificate is another host's: this address is not among its names",
+    "empty address list": "the TLS files cannot be used: a certificate in them is damaged, or "
+                          "--tls_key is not the key of --tls_cert",
     "socket closed": "the learner hung up: it may ask for TLS (--tls_ca), or for another "
                      "certificate (--tls_cert, --tls_key)",
 }

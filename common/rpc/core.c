@@ -50,10 +50,17 @@ static void on_log_line(gpr_log_func_args *args) {
         "and restart with --resume",
         args->message);
   const char *why = explain(args->message);
-  static _Atomic int64_t next_us, next_hung_up_us;
+  static _Atomic int64_t next_us, next_hung_up_us, hung_up_us;
   if (why && is_due(&next_us, LOG_PAUSE_US)) log_warn("a connection was refused: %s", why);
-  /* A probe that connects and hangs up looks the same, and may come often. */
-  if (strstr(args->message, "Handshake read failed") && is_due(&next_hung_up_us, HUNG_UP_PAUSE_US))
+  /* Each is logged twice by gRPC, first as "Security handshake failed". */
+  if (!strstr(args->message, "Handshaking failed") ||
+      !strstr(args->message, "Handshake read failed"))
+    return;
+  /* A probe that connects and hangs up looks the same: the supervisor sends one. A client that is
+   * refused tries again soon. */
+  int64_t now_us = clock_now_us(), before_us = atomic_exchange(&hung_up_us, now_us);
+  bool again = before_us && now_us - before_us < LOG_PAUSE_US;
+  if (again && is_due(&next_hung_up_us, HUNG_UP_PAUSE_US))
     log_warn(
         "a connection was refused: a client hung up in the TLS handshake: perhaps its --tls_ca has "
         "not signed this learner's certificate, or that has expired");

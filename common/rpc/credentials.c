@@ -211,6 +211,9 @@ const char *credentials_explain(const struct credentials *credentials, const cha
     return "the learner's certificate has expired, or is not signed by the one in --tls_ca";
   if (strstr(text, "is not in peer certificate"))
     return "the learner's certificate is another host's: this address is not among its names";
+  if (credentials_have_tls(credentials) && strstr(text, "empty address list"))
+    return "the TLS files cannot be used: a certificate in them is damaged, or --tls_key is not "
+           "the key of --tls_cert";
   if (!strstr(text, "Socket closed") && !strstr(text, "reset by peer")) return NULL;
   if (credentials_have_tls(credentials))
     return "the learner hung up: it may ask for another certificate (--tls_cert, --tls_key)";

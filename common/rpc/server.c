@@ -208,7 +208,8 @@ static enum status listen_with_tls(struct rpc_server *server,
   if (server->port) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--tls_cert and --tls_key: they are not a certificate and the private key "
-                     "that belongs to it; or the address %s was taken meanwhile",
+                     "that belongs to it; or the file of --tls_ca is damaged; or the address %s "
+                     "was taken meanwhile",
                      config->address);
 }
 

@@ -23,7 +23,7 @@ chmod +x rsh
 
 # fleet WORDS...: its exit code is then in $code, its words in out and err.
 fleet() {
-  "$fleet" "$@" >"$work/out" 2>"$work/err" </dev/null
+  token=exported "$fleet" "$@" >"$work/out" 2>"$work/err" </dev/null
   code=$?
 }
 start() { fleet start "$@" "--rsh=$rsh" "--dir=$work/base" --envs_per_actor=4; }
@@ -112,9 +112,9 @@ all_private() { ! find runs/fleet-*/credentials "$credentials" -type f -perm /07
 pass_if "only their owner can read the files" all_private
 not_told() {
   ! grep -rqFf "$token" base/.fleet/*/*/task.log base/.fleet/*/*/logs "base/$folder" &&
-    ! cat /proc/[0-9]*/cmdline 2>/dev/null | grep -qaFf "$token"
+    ! cat /proc/[0-9]*/{cmdline,environ} 2>/dev/null | grep -qaFf "$token"
 }
-pass_if "no log, run folder or command line has the token" not_told
+pass_if "no log, run folder, command line or environment has the token" not_told
 own_pair() { ! cmp -s "$credentials/tls_key" "${credentials/0.2/0.1}/tls_key"; }
 pass_if "actors' hosts do not have the learner's key" own_pair
 

@@ -142,6 +142,8 @@ trains() { metric_passes train/updates 20; }
     $(files theirs)
   pass_if "one without a token" kept_out "UNAUTHENTICATED: this learner asks for a token" \
     --tls_ca=ours/ca.crt $(with ours/actor)
+  pass_if "one with the key of another certificate" kept_out "the TLS files cannot be used" \
+    --tls_ca=ours/ca.crt --tls_cert=ours/actor/tls.crt --tls_key=theirs/actor/tls.key
   chmod 644 theirs/actor/tls.key
   pass_if "a private key that others can read is refused" kept_out \
     "--tls_key=theirs/actor/tls.key: others may read this secret (mode 0644): chmod 600 it" \

@@ -106,6 +106,11 @@ learner_says() { wait_for 10 says "a connection was refused: $1"; }
   pass_if "mutual TLS and a token: an actor trains" plays --tls_ca=ours/ca.crt $(with ours/actor) \
     --token_file=ours/token
   hung_up="the learner hung up: it may ask for another certificate (--tls_cert, --tls_key)"
+  useless="the TLS files cannot be used: a certificate in them is damaged, or --tls_key is not the"
+  cat ours/ca.crt >damaged.crt && sed -i '3d' damaged.crt
+  pass_if "an actor with the key of another certificate is told" kept_out "$useless" \
+    --tls_ca=ours/ca.crt --tls_cert=ours/actor/tls.crt --tls_key=theirs/actor/tls.key
+  pass_if "so is one with a damaged file" kept_out "$useless" --tls_ca=damaged.crt
   pass_if "an actor without a certificate is told" kept_out "$hung_up" --tls_ca=ours/ca.crt \
     --token_file=ours/token
   pass_if "its learner is told" learner_says "a client without a certificate"
@@ -128,6 +133,13 @@ learner_says() { wait_for 10 says "a connection was refused: $1"; }
   pass_if "its address is in the log" says "the last one from 127.0.0.1:"
   pass_if "status finds token, CA and certificate from the run folder" answers_by_folder
   end_by_hand
+
+  # ---- a supervisor looks whether its learner listens
+  run cartpole vtrace 1 4 --listen="localhost:$(free_port)" --logdir=supervised \
+    --total_steps=20k $(with ours/learner) --tls_ca=ours/ca.crt --token_file=ours/token
+  ended 30
+  pass_if "run_local with TLS" is "$code" 0
+  pass_if "its learner does not take the supervisor for a client" eval '! says "was refused"'
 
   # ---- rotation, twice: deploy/credentials.sh --rotate
   # files FOLDER: what an actor is given of them.
@@ -204,6 +216,8 @@ learner_says() { wait_for 10 says "a connection was refused: $1"; }
   pass_if "the key of another certificate" wrong learner \
     "--tls_cert and --tls_key: they are not a certificate and the private key that belongs to it" \
     --tls_cert=ours/learner/tls.crt --tls_key=ours/actor/tls.key --listen=127.0.0.1:0
+  pass_if "a damaged --tls_ca" wrong learner "or the file of --tls_ca is damaged" \
+    $(with ours/learner) --tls_ca=damaged.crt --listen=127.0.0.1:0
   pass_if "a file that is no certificate" wrong learner \
     "--tls_cert=ours/token: it holds no certificate in PEM form" --tls_cert=ours/token \
     --tls_key=ours/actor/tls.key

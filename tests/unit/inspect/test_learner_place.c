@@ -52,6 +52,24 @@ static void not_found(const char *word, enum status expected, const char *fault)
   if (status != expected || !strstr(error.text, fault)) fail_msg("%d \"%s\"", status, error.text);
 }
 
+/* Else whoever can write the folder would be sent a secret of the caller. */
+static void credentials_are_taken_from_a_file_of_our_own(void **state) {
+  (void)state;
+  struct learner_place place;
+  struct error error;
+  char path[128], file[160];
+  if (geteuid() != 0) skip();
+  int lock = make_run(path, "run", "127.0.0.1:7\ntoken_file=/secret\n", true);
+  assert_int_equal(learner_place_find(&place, path, runs, &error), STATUS_OK);
+  assert_string_equal(place.token_file, "/secret");
+  snprintf(file, sizeof(file), "%s/address", path);
+  assert_int_equal(chown(file, 12345, 12345), 0);
+  assert_int_equal(learner_place_find(&place, path, runs, &error), STATUS_OK);
+  assert_string_equal(place.address, "127.0.0.1:7");
+  assert_string_equal(place.token_file, "");
+  close(lock);
+}
+
 static void words_are_addresses_or_folders(void **state) {
   (void)state;
   struct learner_place place;
@@ -136,6 +154,8 @@ static void whether_anybody_listens(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(credentials_are_taken_from_a_file_of_our_own, create,
+                                      destroy),
       cmocka_unit_test_setup_teardown(words_are_addresses_or_folders, create, destroy),
       cmocka_unit_test_setup_teardown(a_run_folder_names_the_files_to_call_with, create, destroy),
       cmocka_unit_test_setup_teardown(without_a_word_it_is_the_newest_that_goes_on, create,
