@@ -182,13 +182,13 @@ over_by_itself() { over && ! printed running; }
 pass_if "it trains to its end" wait_for 60 over_by_itself
 pass_if "and solves CartPole" printed "reason=target_return"
 start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$other" --total_steps=1e9 --insecure \
-  --logdir=runs/plain
+  --logdir=runs/cartpole-vtrace-plain
 unsecured() {
   ok && ! ls -d "runs/fleet-127.0.0.1-$other/credentials" \
     "base/.fleet/127.0.0.1-$other"/*/credentials 2>/dev/null
 }
 pass_if "without a stop it starts again with --insecure, and keeps no credentials" unsecured
-pass_if "and all its environments play" wait_for 20 full runs/plain 8
+pass_if "and all its environments play" wait_for 20 full runs/cartpole-vtrace-plain 8
 fleet stop 127.0.0.1,127.0.0.2 "--port=$other"
 stopped() { ok && printed 'result env=cartpole' && ! [ -e "base/.fleet/127.0.0.1-$other" ]; }
 pass_if "its logs are collected" stopped
