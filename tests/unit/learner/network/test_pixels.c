@@ -245,10 +245,10 @@ static double compare(struct world *exact, struct world *low) {
   return difference;
 }
 
-/* The least difference from the CPU in float32 over all networks. */
-static double least_difference(const char *device, const char *precision) {
+/* The least difference from the CPU in float32 over the first networks. */
+static double least_difference(int num_cases, const char *device, const char *precision) {
   double least = INFINITY;
-  for (int i = 0; i < NUM_CASES; i++) {
+  for (int i = 0; i < num_cases; i++) {
     struct world exact, low;
     open_world(&exact, CASES[i].network, CASES[i].stack, CASES[i].lstm, "cpu", "float32");
     open_world(&low, CASES[i].network, CASES[i].stack, CASES[i].lstm, device, precision);
@@ -269,14 +269,15 @@ static void bf16_is_close_to_float32(void **state) {
     SKIP(error.text);
   }
   device_destroy(device);
-  assert_true(least_difference("cpu", "bf16") > 0);
+  assert_true(least_difference(NUM_CASES, "cpu", "bf16") > 0);
 }
 
-/* Its images are bf16 from the first layer to the last, not only what products read. */
+/* Its images are bf16 from the first layer to the last, not only what products read. impala_deep
+ * would take an emulated device 12 s; test_golden has it there in float32. */
 static void cuda_is_close_to_float32(void **state) {
   (void)state;
   emulated_cuda_use();
-  assert_true(least_difference("cuda", "bf16") > 0);
+  assert_true(least_difference(NUM_CASES - 1, "cuda", "bf16") > 0);
 }
 
 static bool processor_has(const char *flag) {
@@ -291,7 +292,7 @@ static bool processor_has(const char *flag) {
 /* It must be one that can be computed here, and bf16 where the processor multiplies in it. */
 static void the_automatic_precision_is_close_to_float32(void **state) {
   (void)state;
-  bool is_bf16 = least_difference("cpu", "auto") > 0;
+  bool is_bf16 = least_difference(NUM_CASES, "cpu", "auto") > 0;
   if (getenv("ONEDNN_MAX_CPU_ISA")) return;
   assert_int_equal(is_bf16, processor_has(" avx512_bf16"));
 }
