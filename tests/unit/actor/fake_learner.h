@@ -137,6 +137,7 @@ static inline void learner_on_steps(void *context, struct rpc_stream *stream,
   const struct learner_act *act = learner_present_act();
   learner_sync();
   if (learner_binds(spans, n)) {
+    learner_sync();
     rpc_stream_reply(stream, "", 0, "", 0);
     return;
   }
