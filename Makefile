@@ -91,6 +91,15 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
 .SECONDARY:
 all: $(PROGRAMS) $(if $(NVCC),$(if $(filter release,$(MODE)),cuda)) ## the programs: learner, actor, launch, status, task, and those that look at runs
 
+# Written here and not by a rule, so that make -q sees a new commit; the programs alone are linked with it.
+VERSION_HEADER := $(BUILD)/gen/acorn_version.h
+VERSION_OBJ := $(BUILD)/obj/common/version_build.o
+ifneq ($(MAKECMDGOALS),clean)
+$(shell scripts/version.sh --header=$(VERSION_HEADER))
+endif
+$(VERSION_OBJ): $(VERSION_HEADER)
+$(PROGRAMS): $(VERSION_OBJ)
+
 $(BUILD)/learner: $(BUILD)/obj/learner/main.o $(LIB_LEARNER) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/launch: $(BUILD)/obj/deploy/launch.o $(ALL_LIBS)
@@ -194,7 +203,12 @@ $(BUILD)/tests/unit/emulated_cuda/test_emulated_cuda: $(EMULATION_TEST_OBJ)
 
 # Environments in Python: the only part that needs python3-dev, and nothing else needs it.
 .PHONY: gymnasium
-gymnasium: $(BUILD)/gymnasium.so ## the way to environments in Python: gym:ID, atari
+# One for the system's Python; PYTHON=PATH makes one for another, which is named after its path
+# (envs/bridge.c finds it by ACORN_PYTHON).
+PYTHON ?= /usr/bin/python3
+OTHER_PYTHON := $(filter-out $(realpath /usr/bin/python3),$(realpath $(PYTHON)))
+OTHER_NAME := gymnasium$(subst /,-,$(OTHER_PYTHON))
+gymnasium: $(BUILD)/$(OTHER_NAME).so ## the way to environments in Python: gym:ID, atari; PYTHON=PATH: for that one
 GYMNASIUM_OBJ := $(call obj,$(GYMNASIUM_SRC))
 PYTHON_INCLUDE := $(firstword $(subst -I,-isystem,$(shell /usr/bin/python3-config --includes 2>/dev/null)))
 $(GYMNASIUM_OBJ): CFLAGS += -fPIC $(PYTHON_INCLUDE)
@@ -203,6 +217,17 @@ $(BUILD)/obj/envs/gymnasium/interpreter.o: envs/gymnasium/adapter.py envs/gymnas
 $(BUILD)/gymnasium.so: $(GYMNASIUM_OBJ)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) -shared -o $@ $^ $(shell /usr/bin/python3-config --embed --ldflags) -lm
+ifneq ($(OTHER_PYTHON),)
+OTHER_OBJ := $(patsubst envs/gymnasium/%.c,$(BUILD)/obj/envs/$(OTHER_NAME)/%.o,$(GYMNASIUM_SRC))
+$(OTHER_OBJ): $(BUILD)/obj/envs/$(OTHER_NAME)/%.o: envs/gymnasium/%.c | $(BUILD)/gen/acorn.pb-c.h
+	@mkdir -p $(@D)
+	@echo "  cc     $< ($(PYTHON))"
+	@flags=$$($(PYTHON) scripts/python_flags.py include) && $(CC) $(CPPFLAGS) $(CFLAGS) -fPIC $$flags -c -o $@ $<
+$(BUILD)/obj/envs/$(OTHER_NAME)/interpreter.o: envs/gymnasium/adapter.py envs/gymnasium/simulators.py
+$(BUILD)/$(OTHER_NAME).so: $(OTHER_OBJ)
+	@echo "  link   $@"
+	@flags=$$($(PYTHON) scripts/python_flags.py link) && $(CC) $(LDFLAGS) -shared -o $@ $^ $$flags -lm
+endif
 
 $(LIB_BASE): $(call obj,$(BASE_SRC)) $(GEN_TENSORBOARD_OBJ)
 $(LIB_RPC): $(call obj,$(RPC_SRC)) $(patsubst %.cc,$(BUILD)/obj/%.o,$(RPC_CXX_SRC)) $(GEN_OBJ)

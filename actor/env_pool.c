@@ -1,5 +1,6 @@
 #include "actor/env_pool.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,14 @@ static enum status reset(struct env_pool *pool, struct env_pool_rows *rows, int 
   return STATUS_OK;
 }
 
+/* One that is not finite is left out: a mean of them would say nothing. */
+static void add_number(struct wire_episode *episode, const char *name, double value) {
+  if (!isfinite(value) || episode->num_numbers == WIRE_MAX_EPISODE_NUMBERS) return;
+  struct wire_number *number = &episode->number[episode->num_numbers++];
+  snprintf(number->name, sizeof number->name, "%s", name);
+  number->value = value;
+}
+
 static void report_episode(struct env_pool *pool, struct env_pool_rows *rows,
                            const struct acorn_row *row, int k) {
   const struct player *player = &pool->player[k];
@@ -166,11 +175,10 @@ static void report_episode(struct env_pool *pool, struct env_pool_rows *rows,
   episode->length = player->length;
   episode->episode_return = player->episode_return;
   episode->num_numbers = 0;
-  for (int i = 0; i < row->num_numbers && i < WIRE_MAX_EPISODE_NUMBERS;
-       i++, episode->num_numbers++) {
-    snprintf(episode->number[i].name, WIRE_NAME_BYTES, "%s", row->number_name[i]);
-    episode->number[i].value = row->number[i];
-  }
+  for (int i = 0; i < row->num_numbers; i++)
+    add_number(episode, row->number_name[i], row->number[i]);
+  for (int i = 0; i < row->num_more_numbers; i++)
+    add_number(episode, row->more_numbers[i].name, row->more_numbers[i].value);
 }
 
 /* Steps environment k and looks at what it says. */

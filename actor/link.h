@@ -19,7 +19,7 @@ struct link;
 
 struct link_config {
   const char *address;                     /* copied */
-  const struct credentials *credentials;   /* borrowed; NULL: none */
+  struct credentials *credentials;         /* borrowed; NULL: none */
   const struct wire_join_request *request; /* copied */
   const struct wire_layout *layout;        /* copied */
   int64_t reconnect_us;                    /* how long to try without hearing from a learner */

@@ -21,6 +21,7 @@
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/base/thread.h"
+#include "envs/env_module.h"
 #include "envs/env_words.h"
 #include "envs/registry.h"
 
@@ -65,7 +66,8 @@ static unsigned call_limit_s(const struct actor_options *options) {
 }
 
 static enum status find_environment(struct app *app, struct error *error) {
-  enum status status = registry_find(&app->env, app->options.env, error);
+  enum status status = env_module_use(app->options.module, app->options.env, error);
+  if (status == STATUS_OK) status = registry_find(&app->env, app->options.env, error);
   if (status != STATUS_OK) return status;
   crash_install(app->env->name);
   status = registry_config(&app->env_config, app->env, app->options.env_args, error);

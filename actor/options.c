@@ -7,6 +7,7 @@
 #include "common/base/option_rows.h"
 #include "common/cluster/host_port.h"
 #include "common/cluster/tf_config.h"
+#include "envs/env_module.h"
 
 #define AT(member) offsetof(struct actor_options, member)
 #define RUN "Run"
@@ -30,6 +31,7 @@ static const struct option rows[] = {
            "one's own: ./my_env.so"),
     STRING("env_args", env_args, "{}", ENVIRONMENT,
            "options of the environment, as JSON: {\"length\": 50}"),
+    ENV_MODULE_ROW(ENVIRONMENT),
     INT("envs", envs, "1", 1, 65536, ENVIRONMENT, "environments in this process"),
     CHOICE("role", role, "train", "train|eval", ENVIRONMENT,
            "eval: greedy actions, episodes are not trained on"),

@@ -26,6 +26,7 @@ struct actor_options {
   char *role;
   char *env;
   char *env_args;
+  char *module;
   int64_t envs;
   int64_t step_delay_us;
   int64_t hang_s;

@@ -33,25 +33,29 @@ static enum status check_observation(const struct acorn_row *row, const struct s
   return STATUS_OK;
 }
 
+static enum status check_count(int count, int most, const char *name, struct error *error) {
+  if (count >= 0 && count <= most) return STATUS_OK;
+  return status_fail(error, STATUS_IO, "its %s is %d, which is not in 0..%d", name, count, most);
+}
+
+static enum status check_name(const char *name, int number, struct error *error) {
+  if (name && wire_number_name_fits(name)) return STATUS_OK;
+  return status_fail(error, STATUS_IO,
+                     "the name of its number %d is '%.80s'; it needs 1..%d letters, digits, '_', "
+                     "'-', '.' or '/'",
+                     number, name ? name : "", ACORN_NUMBER_NAME_BYTES - 1);
+}
+
 static enum status check_numbers(const struct acorn_row *row, struct error *error) {
-  if (row->num_numbers < 0 || row->num_numbers > ACORN_MAX_NUMBERS) {
-    return status_fail(error, STATUS_IO, "its num_numbers is %d, which is not in 0..%d",
-                       row->num_numbers, ACORN_MAX_NUMBERS);
-  }
-  for (int i = 0; i < row->num_numbers; i++) {
-    const char *name = row->number_name[i];
-    size_t length = name ? strlen(name) : 0;
-    bool visible = length > 0 && length < ACORN_NAME_BYTES;
-    for (size_t c = 0; visible && c < length; c++) visible = name[c] > ' ' && name[c] <= '~';
-    if (!visible) {
-      return status_fail(error, STATUS_IO,
-                         "the name of its number %d needs 1..%d characters of visible ASCII", i,
-                         ACORN_NAME_BYTES - 1);
-    }
-    if (!isfinite(row->number[i]))
-      return status_fail(error, STATUS_IO, "its number '%s' is %g", name, row->number[i]);
-  }
-  return STATUS_OK;
+  enum status status = check_count(row->num_numbers, ACORN_MAX_NUMBERS, "num_numbers", error);
+  if (status == STATUS_OK)
+    status = check_count(row->num_more_numbers, ACORN_MAX_MORE_NUMBERS - row->num_numbers,
+                         "num_more_numbers", error);
+  for (int i = 0; status == STATUS_OK && i < row->num_numbers; i++)
+    status = check_name(row->number_name[i], i, error);
+  for (int i = 0; status == STATUS_OK && i < row->num_more_numbers; i++)
+    status = check_name(row->more_numbers[i].name, row->num_numbers + i, error);
+  return status;
 }
 
 static enum status check_flag(int flag, const char *name, struct error *error) {

@@ -10,9 +10,9 @@
 #include "common/rpc/wire.h"
 #include "envs/env.h"
 
-/* After a step that returned 0: reward, observation and numbers are finite, terminated and
- * truncated 0 or 1. row->observation is aligned. Errors: IO, a sentence without the environment's
- * name. */
+/* After a step that returned 0: reward and observation are finite, terminated and truncated 0
+ * or 1, numbers have names that fit. row->observation is aligned. Errors: IO, a sentence without
+ * the environment's name. */
 MUST_CHECK enum status row_check_step(const struct acorn_row *row, const struct space *space,
                                       struct error *error);
 

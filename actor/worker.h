@@ -18,8 +18,8 @@ struct worker;
 
 struct worker_config {
   const char *address;
-  const struct credentials *credentials; /* borrowed; NULL: none */
-  struct wire_join_request request;      /* K is its num_environments */
+  struct credentials *credentials;  /* borrowed; NULL: none */
+  struct wire_join_request request; /* K is its num_environments */
   const struct acorn_env *env;
   const struct acorn_config *env_config; /* borrowed for the worker's life */
   int64_t step_delay_us;

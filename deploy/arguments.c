@@ -1,88 +1,27 @@
 #include "deploy/arguments.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/check.h"
 
-enum { NAME_BYTES = 128, MAX_ENVS_PER_ACTOR = 4096, ROOM_FOR_LAUNCHER = 32 };
+enum { NAME_BYTES = 128, MAX_ENVS_PER_ACTOR = 4096 };
 
-void words_add(struct words *words, char *word) {
-  CHECK(words->count < ARGUMENTS_MAX_WORDS, "more than %d words", ARGUMENTS_MAX_WORDS);
-  words->word[words->count++] = word;
-  words->word[words->count] = NULL;
-}
-
-char *words_format(const char *format, ...) {
-  char *text;
-  va_list args;
-  va_start(args, format);
-  int length = vasprintf(&text, format, args);
-  va_end(args);
-  CHECK(length >= 0, "out of memory");
-  return text;
-}
-
-/* ---- flags */
-
-// The row of a table that the flag sets: by its name, or by "no_" and its name.
-static const struct option *find(const struct option_table *table, const char *name) {
-  const struct option *option = options_find(table, name);
-  if (option || (strncmp(name, "no_", 3) != 0 && strncmp(name, "no-", 3) != 0)) return option;
-  option = options_find(table, name + 3);
-  return option && option->type == OPTION_BOOL ? option : NULL;
-}
-
-static enum status refuse_reserved(const char *word, const struct option *option,
-                                   const struct reserved_flag *reserved, struct error *error) {
+// A flag that is the launcher's to set: "--check_env", "--no-check-env=1".
+static enum status check_reserved(const struct reserved_flag *reserved, const char *word,
+                                  struct error *error) {
+  char name[NAME_BYTES];
+  if (strncmp(word, "--", 2) != 0) return STATUS_OK;
+  const char *from = word + 2;
+  if (strncmp(from, "no_", 3) == 0 || strncmp(from, "no-", 3) == 0) from += 3;
+  snprintf(name, sizeof(name), "%.*s", (int)strcspn(from, "="), from);
+  for (char *c = name; *c; c++)
+    if (*c == '-') *c = '_';
   for (; reserved->name; reserved++)
-    if (strcmp(option->name, reserved->name) == 0)
+    if (strcmp(name, reserved->name) == 0)
       return status_fail(error, STATUS_INVALID, "%.100s cannot be given here: %s", word,
                          reserved->instead);
-  return STATUS_OK;
-}
-
-static enum status refuse_unknown(const struct arguments_form *form, const char *name,
-                                  struct error *error) {
-  const struct option_table *const all[] = {form->own, form->learner, form->actor};
-  const char *nearest = options_nearest(all, 3, name);
-  return status_fail(
-      error, STATUS_INVALID, "--%.100s: there is no such option%s%s%s; --help lists them all", name,
-      nearest ? "; did you mean --" : "", nearest ? nearest : "", nearest ? "?" : "");
-}
-
-static void add_flag(struct words *words, char *flag, char *value) {
-  words_add(words, flag);
-  if (value) words_add(words, value);
-}
-
-// Adds the flag at argv[*next] and, if it stands alone and needs one, the value in the next word.
-static enum status take_flag(struct arguments *arguments, const struct arguments_form *form,
-                             int argc, char **argv, int *next, struct error *error) {
-  char *word = argv[(*next)++];
-  char name[NAME_BYTES];
-  bool has_value = strchr(word, '=') != NULL;
-  snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-
-  // A file of options is the learner's: config.txt of a run folder is one.
-  bool is_config = strcmp(name, "config") == 0;
-  const struct option *learner = find(form->learner, name), *actor = find(form->actor, name);
-  const struct option *own = find(form->own, name);
-  const struct option *option = own ? own : learner ? learner : actor;
-  if (!option && !is_config) return refuse_unknown(form, name, error);
-  if (option) {
-    enum status status = refuse_reserved(word, option, form->reserved, error);
-    if (status != STATUS_OK) return status;
-  }
-
-  bool takes_next =
-      !has_value && *next < argc && (is_config || (option && option->type != OPTION_BOOL));
-  char *value = takes_next ? argv[(*next)++] : NULL;
-  if (own) add_flag(&arguments->own, word, value);
-  if (learner || is_config) add_flag(&arguments->learner, word, value);
-  if (actor) add_flag(&arguments->actor, word, value);
   return STATUS_OK;
 }
 
@@ -137,27 +76,23 @@ static bool asks_for_help(int argc, char **argv) {
   return false;
 }
 
-enum status arguments_parse(struct arguments *arguments, const struct arguments_form *form,
-                            int argc, char **argv, struct error *error) {
+enum status arguments_parse(struct arguments *arguments, const struct option_target *targets,
+                            int num_targets, const struct arguments_form *form, int argc,
+                            char **argv, struct error *error) {
   *arguments = (struct arguments){.help = asks_for_help(argc, argv)};
-  words_add(&arguments->own, NULL);
-  words_add(&arguments->learner, NULL);
-  words_add(&arguments->actor, NULL);
   if (arguments->help) return STATUS_OK;
-  if (argc > ARGUMENTS_MAX_WORDS - ROOM_FOR_LAUNCHER)
-    return status_fail(error, STATUS_INVALID, "%d words are too many; the limit is %d", argc,
-                       ARGUMENTS_MAX_WORDS - ROOM_FOR_LAUNCHER);
-
-  int num_words = 0;
-  for (int next = 1; next < argc;) {
-    enum status status = STATUS_OK;
-    if (strcmp(argv[next], "--") == 0)
-      next++;
-    else if (strncmp(argv[next], "--", 2) == 0)
-      status = take_flag(arguments, form, argc, argv, &next, error);
-    else
-      status = take_word(arguments, form, num_words++, argv[next++], error);
-    if (status != STATUS_OK) return status;
+  char **words = check_alloc((size_t)argc + 1, sizeof(*words));
+  int count = 0, num_places = 0;
+  enum status status = STATUS_OK;
+  for (int i = 0; i < argc && status == STATUS_OK; i++) {
+    if (strcmp(argv[i], "--") != 0) words[count++] = argv[i];
+    status = check_reserved(form->reserved, argv[i], error);
   }
-  return check_complete(form, num_words, error);
+  if (status == STATUS_OK)
+    status = options_parse_each(targets, num_targets, count, words, words, &num_places, error);
+  for (int i = 0; i < num_places && status == STATUS_OK; i++)
+    status = take_word(arguments, form, i, words[i], error);
+  if (status == STATUS_OK) status = check_complete(form, num_places, error);
+  free(words);
+  return status;
 }

@@ -16,6 +16,9 @@
 set -eu
 export LC_ALL=C.UTF-8
 case "${1:-}" in --help | -h) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" && exit 0 ;; esac
+if [ "${1:-}" = --version ]; then
+  exec "$(dirname "$(readlink -f "$0")")/../scripts/version.sh" --name=credentials.sh
+fi
 rotates=
 [ "${1:-}" != --rotate ] || { rotates=1 && shift; }
 [ $# -ge 2 ] || { echo "credentials: FOLDER and NAME are missing; --help prints more" >&2; exit 2; }
@@ -25,6 +28,10 @@ shift
 umask 077
 if [ -n "$rotates" ] && ! [ -f "$folder/ca.key" ]; then
   echo "credentials: $folder has no ca.key: there is nothing to rotate" >&2
+  exit 1
+fi
+if [ -z "$rotates" ] && [ -f "$folder/ca.key" ] && ! [ -f "$folder/made" ]; then
+  echo "credentials: $folder has credentials, which others may be using: --rotate replaces them" >&2
   exit 1
 fi
 mkdir -p "$folder/learner" "$folder/actor" && chmod 700 "$folder" && cd "$folder"

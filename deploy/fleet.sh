@@ -52,6 +52,7 @@ case "$command" in
     usage
     exit 0
     ;;
+  --version) exec "$root/scripts/version.sh" --name=fleet.sh ;;
   "")
     usage >&2
     exit 2
@@ -214,13 +215,15 @@ words_of() {
   esac
 }
 
-# Splits hosts into `good` and those that are named on stderr, `bad`; what several of them say is
-# said once.
-sort_out() {
+# Like each; then the hosts are in `good`, or in `bad` and named on stderr; a line that several of
+# them print is printed once.
+try_each() {
   local host words_said
   local -A who=()
+  each "$@"
   good=() bad=()
-  for host in "$@"; do
+  while [ "$1" != -- ]; do shift; done
+  for host in "${@:2}"; do
     if [ "$(code_of "$host")" = 0 ]; then
       good+=("$host")
     else
@@ -334,8 +337,7 @@ copy_programs() {
 
 # Hosts that fail stop everything, or are left out; without the first there is no fleet.
 check_hosts() {
-  each 60 host_check -- "${hosts[@]}"
-  sort_out "${hosts[@]}"
+  try_each 60 host_check -- "${hosts[@]}"
   # The hosts know the options of the programs alone; one that they refuse may be meant for us.
   grep -qs 'there is no such option' "$talk"/*.err && echo "fleet: options of fleet.sh itself:" \
     "--{actors_per_host,port,learner_host,dir,copy,rsh,skip_unreachable,fleet,insecure}" >&2
@@ -364,11 +366,9 @@ start() {
   make_credentials
 
   local code=1
-  each 90 host_start -- "${hosts[0]}"
-  sort_out "${hosts[0]}"
+  try_each 90 host_start -- "${hosts[0]}"
   [ ${#bad[@]} -eq 0 ] || fail "the learner did not start; nothing else was started"
-  [ ${#hosts[@]} -eq 1 ] || each 60 host_start -- "${hosts[@]:1}"
-  [ ${#hosts[@]} -eq 1 ] || sort_out "${hosts[@]:1}"
+  try_each 60 host_start -- "${hosts[@]:1}"
   echo "fleet: the learner listens at $(address "${learner_host:-${hosts[0]}}" "$port");" \
     "$actors_per_host actors on each of ${#hosts[@]} hosts; run folder $logdir on ${hosts[0]}"
   local which=$hosts_word
@@ -414,16 +414,14 @@ rotate() {
       "of its own, or it is not running): there is nothing to rotate"
   rm -rf "$fresh_credentials" && cp -pr "$fleet/credentials" "$fresh_credentials" &&
     credentials --rotate "$fresh_credentials" || fail "$(tail -n 1 "$talk/credentials")"
-  each 60 host_rotate -- "${hosts[0]}"
-  sort_out "${hosts[0]}"
+  try_each 60 host_rotate -- "${hosts[0]}"
   if [ ${#bad[@]} -gt 0 ]; then
     rm -rf "$fresh_credentials"
     fail "nothing was rotated: the learner's host comes first"
   fi
   place_credentials || exit 1
   fresh_credentials=
-  bad=()
-  [ ${#hosts[@]} -eq 1 ] || { each 60 host_rotate -- "${hosts[@]:1}" && sort_out "${hosts[@]:1}"; }
+  try_each 60 host_rotate -- "${hosts[@]:1}"
   echo "fleet: a new token and new certificates on $((${#hosts[@]} - ${#bad[@]})) of" \
     "${#hosts[@]} hosts; those of before stay valid until the next rotation"
   [ ${#bad[@]} -gt 0 ] || return 0
@@ -436,20 +434,13 @@ rotate() {
 
 stop() {
   local code=0 goodbye=130
-  each $((goodbye + 20)) host_stop $goodbye -- "${hosts[0]}"
-  sort_out "${hosts[0]}"
+  try_each $((goodbye + 20)) host_stop $goodbye -- "${hosts[0]}"
   local lost=("${bad[@]}") reached=("${good[@]}")
-  if [ ${#hosts[@]} -gt 1 ]; then
-    each 60 host_stop 10 -- "${hosts[@]:1}"
-    sort_out "${hosts[@]:1}"
-    lost+=("${bad[@]}") reached+=("${good[@]}")
-  fi
-  if [ ${#reached[@]} -gt 0 ]; then
-    collect_logs "${reached[@]}"
-    each 60 host_remove -- "${reached[@]}"
-    sort_out "${reached[@]}"
-    [ ${#bad[@]} -eq 0 ] || code=1
-  fi
+  try_each 60 host_stop 10 -- "${hosts[@]:1}"
+  lost+=("${bad[@]}") reached+=("${good[@]}")
+  collect_logs "${reached[@]}"
+  try_each 60 host_remove -- "${reached[@]}"
+  [ ${#bad[@]} -eq 0 ] || code=1
   [ ${#lost[@]} -gt 0 ] || remove_credentials
   grep -hs '^result ' "$fleet/logs/${hosts[0]}/task.log" | tail -n 1
   echo "fleet: stopped on ${#reached[@]} of ${#hosts[@]} hosts; logs in $fleet/logs"
@@ -463,8 +454,7 @@ stop() {
 
 take_words "$@"
 read_hosts
-key=${hosts[0]##*@}-$port
-[ -n "$fleet" ] || fleet=runs/fleet-$key
+[ -n "$fleet" ] || fleet=runs/fleet-${hosts[0]##*@}-$port
 base=$dir program=.
 case "$command" in
   start) [ -z "$resume" ] || { read_record && take_words "$@"; } ;;

@@ -25,6 +25,9 @@ enter() {
   base=$PWD
 }
 
+# False where this fleet has never been.
+return_to_base() { [ -d "$base/$state" ] && cd "$base" && base=$PWD; }
+
 # ---- the process of the task: its number may be another's by now, its start time is not
 
 # Prints state and start time of a process.
@@ -188,11 +191,10 @@ figures() {
 }
 
 host_status() {
-  if ! [ -d "$base/$state" ]; then
+  if ! return_to_base; then
     echo "none 0 0 0 0"
     return
   fi
-  cd "$base" && base=$PWD
   local what=ended log=$state/task.log
   runs && what=running
   echo "$what $(count learner) $(count actor) $(grep -c 'starting it again' "$log" 2>/dev/null)" \
@@ -203,8 +205,8 @@ host_status() {
 
 # An archive of the host's logs on stdout.
 host_logs() {
-  [ -d "$base/$state" ] || return 0
-  cd "$base/$state" && tar -cz --exclude=pid --exclude=credentials .
+  return_to_base || return 0
+  cd "$state" && tar -cz --exclude=pid --exclude=credentials .
 }
 
 # ---- stop
@@ -213,9 +215,7 @@ gone() { ! runs; }
 
 # As one asks a run: in order; then at once; then without asking.
 host_stop() {
-  [ -d "$base/$state" ] || return 0
-  cd "$base" && base=$PWD
-  runs || return 0
+  return_to_base && runs || return 0
   local patience=$1 ids
   ids="$pid $(children)"
   kill -TERM "$pid"
@@ -227,9 +227,7 @@ host_stop() {
 }
 
 host_remove() {
-  [ -d "$base/$state" ] || return 0
-  cd "$base" || return 1
-  base=$PWD
+  return_to_base || return 0
   runs && complain "the task still runs" && return
   rm -rf "${state:?}"
   rmdir -p "${state%/*}" 2>/dev/null

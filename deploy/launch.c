@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -13,14 +14,16 @@
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
+#include "deploy/launch_record.h"
 #include "deploy/plan.h"
 #include "deploy/private_folder.h"
 #include "common/cluster/probe.h"
 #include "deploy/run_folder.h"
+#include "deploy/shell_word.h"
 #include "deploy/supervisor.h"
-#include "envs/registry.h"
+#include "envs/env_words.h"
 
-enum { EXIT_USAGE = 2, EXIT_TARGET_MISSED = 3, EXIT_TIMED_OUT = 124 };
+enum { EXIT_TARGET_MISSED = 3, EXIT_TIMED_OUT = 124 };
 
 static const struct reserved_flag reserved[] = {
     {"env", "the environment is the first word"},
@@ -34,11 +37,21 @@ static const struct reserved_flag reserved[] = {
     {NULL, NULL},
 };
 static const struct arguments_form form = {
+    .name = "run_local",
+    .usage =
+        "Usage: ./run_local.sh ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]\n\n"
+        "Trains AGENT on ENV on this machine: one learner and NUM_ACTORS actor processes, each "
+        "with\n"
+        "ENVS_PER_ACTOR environments (default: what suits ENV). Ctrl-C stops the run and keeps a\n"
+        "checkpoint; the run folder is runs/ENV-AGENT-TIME unless --logdir names one.\n\n"
+        "  ./run_local.sh cartpole vtrace 4\n"
+        "  ./run_local.sh cartpole vtrace 4 32 --seed=7 --target_return=475\n"
+        "  ./run_local.sh tmaze vtrace 2 --env_args='{\"length\": 20}' --logdir=runs/maze\n"
+        "  ./run_local.sh cartpole vtrace 4 --resume\n"
+        "  ./run_local.sh cartpole vtrace 1 --mode=evaluate --logdir=RUN --episodes=100\n\n",
     .counts_actors = true,
     .reserved = reserved,
     .own = &launch_options_table,
-    .learner = &learner_options_table,
-    .actor = &actor_options_table,
 };
 
 struct launch {
@@ -48,30 +61,6 @@ struct launch {
   bool had_runs; // there was a folder for run folders
   char log_folder[PATH_MAX];
 };
-
-/* ---- help */
-
-static void print_usage(FILE *out) {
-  fprintf(
-      out,
-      "Usage: ./run_local.sh ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]\n\n"
-      "Trains AGENT on ENV on this machine: one learner and NUM_ACTORS actor processes, each with\n"
-      "ENVS_PER_ACTOR environments (default: what suits ENV). Ctrl-C stops the run and keeps a\n"
-      "checkpoint; the run folder is runs/ENV-AGENT-TIME unless --logdir names one.\n\n"
-      "  ./run_local.sh cartpole vtrace 4\n"
-      "  ./run_local.sh cartpole vtrace 4 32 --seed=7 --target_return=475\n"
-      "  ./run_local.sh tmaze vtrace 2 --env_args='{\"length\": 20}' --logdir=runs/maze\n"
-      "  ./run_local.sh cartpole vtrace 4 --resume\n"
-      "  ./run_local.sh cartpole vtrace 1 --mode=evaluate --logdir=RUN --episodes=100\n\n");
-}
-
-static void print_help(void) {
-  print_usage(stdout);
-  printf("Environments:\n");
-  registry_print(stdout);
-  printf("\nOptions of the run (those of the learner and of the actors follow):\n\n");
-  plan_print_options(&form);
-}
 
 /* ---- places */
 
@@ -101,8 +90,10 @@ static enum status choose_folders(struct launch *launch, struct error *error) {
     snprintf(path, sizeof(launch->plan.run_folder), "%s", launch->plan.learner.logdir);
   else if (!launch->plan.evaluates && !path[0]) {
     launch->had_runs = access(RUNS_FOLDER, F_OK) == 0;
-    status = run_folder_create(path, PATH_MAX, RUNS_FOLDER, launch->plan.env->name,
-                               arguments->agent, time(NULL), error);
+    char label[RUN_LABEL_BYTES];
+    env_words_label(label, sizeof(label), launch->plan.env->name, launch->plan.learner.env_args);
+    status =
+        run_folder_create(path, PATH_MAX, RUNS_FOLDER, label, arguments->agent, time(NULL), error);
     launch->is_new = status == STATUS_OK;
   }
   const char *logs_in = launch->plan.evaluates ? launch->private_folder : path;
@@ -152,22 +143,54 @@ static void follow(char *const *command) {
     log_warn("the learning curve took too long: it was not drawn");
 }
 
-// A run that ended in order gets its learning curve, where the tree is there that draws it: of the
-// returns that the result line is over.
-static void plot(const struct launch *launch, int code) {
+// The learning curve, where the tree is there that draws it: of the returns that the result line is
+// over.
+static void plot(const struct launch *launch) {
   char *y = plan_scores_evaluation(&launch->plan) ? "--y=eval/episode_return"
                                                   : "--y=train/episode_return";
   char script[PATH_MAX + 32],
       *command[] = {"timeout", "30", script, "--if_possible", y, (char *)launch->plan.run_folder,
                     NULL};
   snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->plan.programs);
-  bool ended_well = code == 0 || code == EXIT_TARGET_MISSED;
-  if (!launch->plan.own.plot || launch->plan.evaluates || !ended_well || access(script, X_OK) != 0)
-    return;
-  follow(command);
+  if (launch->plan.own.plot && access(script, X_OK) == 0) follow(command);
 }
 
 /* ---- */
+
+// From the root of the tree its scripts are called as the documents do.
+static void print_command(const char *before, const char *script, const struct plan *plan,
+                          const char *after) {
+  char path[PATH_MAX + 32], whole[PATH_MAX] = "", here[PATH_MAX];
+  snprintf(path, sizeof(path), "%s/..", plan->programs);
+  bool is_root = realpath(path, whole) && getcwd(here, sizeof(here)) && strcmp(whole, here) == 0;
+  snprintf(path, sizeof(path), "%s%sscripts/%s", is_root ? "" : whole, is_root ? "" : "/", script);
+  fputs(before, stderr);
+  shell_word_print(stderr, path);
+  fputc(' ', stderr);
+  shell_word_print(stderr, plan->run_folder);
+  fprintf(stderr, "%s\n", after);
+}
+
+// What to do with the run now, as commands: on stderr, since the result line is the last on stdout.
+static void print_next(const struct launch *launch) {
+  char scripts[PATH_MAX + 32];
+  const struct plan *plan = &launch->plan;
+  snprintf(scripts, sizeof(scripts), "%s/../scripts/eval.sh", plan->programs);
+  if (!learner_options_learns(&plan->learner) || access(scripts, X_OK) != 0) return;
+  print_command("next: ", "eval.sh", plan,
+                "                # how well it plays; also --checkpoint=best");
+  print_command("      ", "watch.sh", plan, "               # a video of an episode");
+  print_command("      ", "plot.sh", plan, " OTHER...       # learning curves of several runs");
+  fprintf(stderr, "      tensorboard --logdir=");
+  shell_word_print(stderr, plan->run_folder);
+  fputc('\n', stderr);
+}
+
+// Whether it trained until its end or a stop, and left its result.
+static bool has_ended_well(const struct plan *plan, int code) {
+  bool in_order = code == 0 || code == EXIT_TARGET_MISSED || code == PROCESS_INTERRUPTED;
+  return in_order && !plan->evaluates && launch_record_has_result(plan->run_folder);
+}
 
 // Removes the folders that were made here and are still empty.
 static void remove_empty_folders(const struct launch *launch) {
@@ -176,51 +199,39 @@ static void remove_empty_folders(const struct launch *launch) {
   if (!launch->had_runs) rmdir(RUNS_FOLDER);
 }
 
-static int fail(const struct error *error) {
-  fprintf(stderr, "run_local: %s\n", error->text);
-  return EXIT_USAGE;
-}
-
-static enum status read_plan(struct plan *plan, int argc, char **argv, struct error *error) {
-  enum status status = plan_parse(plan, &form, argc, argv, error);
-  if (status != STATUS_OK || plan->arguments.help) return status;
+static enum status size_plan(struct plan *plan, struct error *error) {
   plan->part = (struct plan_part){.has_learner = true,
                                   .evaluates = plan->evaluates,
                                   .num_actors = plan->arguments.num_actors,
                                   .envs_per_actor = plan->arguments.envs_per_actor,
                                   .evaluator_name = "evaluator"};
-  status = plan_size(plan, plan->part.num_actors, error);
+  enum status status = plan_size(plan, plan->part.num_actors, error);
   return status == STATUS_OK ? check_files(plan, error) : status;
 }
 
 int main(int argc, char **argv) {
   static struct launch launch;
   struct plan *plan = &launch.plan;
-  struct error error = {""};
-  process_init();
-  log_init("run_local", LOG_INFO);
-  if (argc == 1) {
-    print_usage(stderr);
-    return EXIT_USAGE;
-  }
-  if (argc == 2 && strcmp(argv[1], "--help=markdown") == 0) {
-    options_markdown(&launch_options_table, stdout);
-    return 0;
-  }
-  if (read_plan(plan, argc, argv, &error) != STATUS_OK) return fail(&error);
-  if (plan->arguments.help) {
-    print_help();
-    return 0;
-  }
-
-  if (private_folder_create(launch.private_folder, &error) != STATUS_OK) return fail(&error);
+  struct error error;
+  int code = plan_begin(plan, &form, argc, argv);
+  if (code >= 0) return code;
+  if (size_plan(plan, &error) != STATUS_OK) return plan_refuse(plan, &error);
+  if (private_folder_create(launch.private_folder, &error) != STATUS_OK)
+    return plan_refuse(plan, &error);
   enum status status = choose_address(&launch, &error);
   if (status == STATUS_OK) status = choose_folders(&launch, &error);
   if (status == STATUS_OK) plan_commands(plan);
-  int code = status == STATUS_OK ? plan_run(plan, launch.log_folder, 0) : fail(&error);
+  plan->run.log_folder = launch.log_folder;
+  if (status == STATUS_OK) launch_record_begin(plan, "./run_local.sh", argc, argv);
+  code = status == STATUS_OK ? supervisor_run(&plan->run) : plan_refuse(plan, &error);
 
   private_folder_remove(launch.private_folder);
-  plot(&launch, code);
+  if (has_ended_well(plan, code)) {
+    plot(&launch);
+    print_next(&launch);
+  }
+  launch_record_end(plan, code);
   remove_empty_folders(&launch);
+  if (code == PROCESS_INTERRUPTED) process_end_interrupted();
   return code;
 }

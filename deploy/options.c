@@ -45,12 +45,12 @@ static const struct option task_rows[] = {
 };
 
 static const struct option_exit exits[] = {
-    {"0", "the run is over, or a signal stopped it in order"},
+    {"0", "the run is over, or SIGTERM or SIGHUP stopped it in order"},
     {"1", "the learner failed, or no actor is left here"},
     {"2", "wrong options, or a run folder, address or limit that does not let it start"},
     {"3", "the budget ended before --target_return was reached"},
     {"129, 130, 143", "a signal stopped it before there was a learner (128 + the signal's number)"},
-    {"130", "a second signal ended the run at once"},
+    {"130", "SIGINT (Ctrl-C) stopped it in order, or a second signal ended the run at once"},
     {"128 + N", "signal N ended the learner"},
     {NULL, NULL},
 };

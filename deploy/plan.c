@@ -5,10 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
+#include "common/base/version.h"
 #include "deploy/run_folder.h"
+#include "envs/env_module.h"
 #include "envs/plugin.h"
 #include "envs/registry.h"
+
+enum { EXIT_USAGE = 2 };
 
 static bool learner_given(const struct plan *plan, const char *name) {
   return options_given(&learner_options_table, &plan->learner, name);
@@ -60,40 +66,34 @@ static enum status check_logdir(const char *logdir, struct error *error) {
 
 /* ---- options */
 
-static enum status read_table(const struct option_table *table, void *options, struct words *words,
-                              struct error *error) {
-  words->word[0] = (char *)table->program;
-  return options_parse(table, options, words->count, words->word, NULL, NULL, error);
+static enum status set_learner(struct plan *plan, const char *name, const char *value,
+                               struct error *error) {
+  return options_set(&learner_options_table, &plan->learner, name, value, "", error);
 }
 
-// "atari:Breakout" is atari with --game=Breakout.
-static enum status read_own(struct plan *plan, struct error *error) {
-  const struct option_table *table = plan->form->own;
+static enum status read_words(struct plan *plan, int argc, char **argv, struct error *error) {
+  const struct option_target targets[] = {{&learner_options_table, &plan->learner},
+                                          {&actor_options_table, &plan->actor},
+                                          {plan->form->own, &plan->own}};
+  int num_targets = sizeof(targets) / sizeof(*targets);
+  for (int i = 0; i < num_targets; i++) options_init(targets[i].table, targets[i].config);
+  return arguments_parse(&plan->arguments, targets, num_targets, plan->form, argc, argv, error);
+}
+
+// ENV and AGENT as options of the programs. "atari:Breakout" is atari with --game=Breakout.
+static enum status take_words(struct plan *plan, struct error *error) {
+  const struct option_table *own = plan->form->own;
   const char *game, *word = plan->arguments.env;
-  options_init(table, &plan->own);
   plan->arguments.env = env_words_split(&game, word);
-  enum status status = read_table(table, &plan->own, &plan->arguments.own, error);
-  if (status != STATUS_OK || !game) return status;
-  if (options_given(table, &plan->own, "game"))
-    return status_fail(error, STATUS_INVALID, "--game: %.100s names the game already", word);
-  return options_set(table, &plan->own, "game", game, "", error);
-}
-
-// The words for the programs, as their own tables will read them.
-static enum status read_options(struct plan *plan, struct error *error) {
-  struct arguments *arguments = &plan->arguments;
-  options_init(&learner_options_table, &plan->learner);
-  options_init(&actor_options_table, &plan->actor);
-  enum status status = read_own(plan, error);
-  plan->env_word = registry_word(arguments->env);
-  words_add(&arguments->learner, words_format("--env=%s", plan->env_word));
-  words_add(&arguments->learner, words_format("--agent=%s", arguments->agent));
-  if (status == STATUS_OK)
-    status = read_table(&learner_options_table, &plan->learner, &arguments->learner, error);
-  if (status == STATUS_OK)
-    status = read_table(&actor_options_table, &plan->actor, &arguments->actor, error);
   plan->evaluates = strcmp(plan->learner.mode, "evaluate") == 0;
-  return status;
+  char *whole_path = registry_word(plan->arguments.env);
+  enum status status = set_learner(plan, "env", whole_path, error);
+  free(whole_path);
+  if (status == STATUS_OK) status = set_learner(plan, "agent", plan->arguments.agent, error);
+  if (status != STATUS_OK || !game) return status;
+  if (options_given(own, &plan->own, "game"))
+    return status_fail(error, STATUS_INVALID, "--game: %.100s names the game already", word);
+  return options_set(own, &plan->own, "game", game, "", error);
 }
 
 /* ---- the earlier run that is played or continued */
@@ -116,23 +116,45 @@ static enum status compare(const struct learner_options *options,
                      folder, earlier->env, earlier->agent, options->env, options->agent);
 }
 
-// What the user has given stands.
-static enum status take(struct plan *plan, const char *name, const char *value, const char *path,
-                        struct error *error) {
-  if (learner_given(plan, name)) return STATUS_OK;
-  return options_set(&learner_options_table, &plan->learner, name, value, path, error);
+// What the words call the run; NULL: any game of an environment that has several.
+static const char *label_of_words(char label[RUN_LABEL_BYTES], const struct plan *plan) {
+  char *flagged;
+  struct error ignored; // take_env_flags reports it
+  const char *name = plan->env->name, *env_args = plan->learner.env_args;
+  if (env_words_add_flags(&flagged, plan->form->own, &plan->own, plan->arguments.env, env_args,
+                          &ignored) != STATUS_OK)
+    flagged = NULL;
+  bool named = !env_words_has_games(name) || env_words_names_game(flagged ? flagged : env_args);
+  env_words_label(label, RUN_LABEL_BYTES, name, flagged ? flagged : env_args);
+  free(flagged);
+  return named ? label : NULL;
 }
 
 // Its folder; NULL if there can be none.
 static const char *find_earlier_run(struct plan *plan) {
   if (!plan->evaluates && !plan->learner.resume) return NULL;
   if (plan->learner.logdir[0]) return plan->learner.logdir;
-  bool found = !plan->evaluates && run_folder_newest(plan->run_folder, PATH_MAX, RUNS_FOLDER,
-                                                     plan->env->name, plan->arguments.agent);
+  char label[RUN_LABEL_BYTES];
+  bool found = !plan->evaluates &&
+               run_folder_newest(plan->run_folder, PATH_MAX, RUNS_FOLDER, plan->env->name,
+                                 label_of_words(label, plan), plan->arguments.agent);
   return found ? plan->run_folder : NULL;
 }
 
-// What the launcher goes by: its environments are those that the run was trained on.
+// What the launcher goes by, unless the user has given it: the environments are those that the run
+// was trained on. The learner reads the others of them itself.
+static enum status take(struct plan *plan, struct learner_options *earlier, const char *path,
+                        struct error *error) {
+  struct learner_options *options = &plan->learner;
+  if (!learner_given(plan, "deterministic")) options->deterministic = earlier->deterministic;
+  if (!learner_given(plan, "over")) {
+    free(options->over);
+    options->over = check_copy(earlier->over);
+  }
+  if (learner_given(plan, "env_args")) return STATUS_OK;
+  return options_set(&learner_options_table, options, "env_args", earlier->env_args, path, error);
+}
+
 static enum status take_earlier_run(struct plan *plan, struct error *error) {
   char path[PATH_MAX];
   const char *folder = find_earlier_run(plan);
@@ -141,21 +163,27 @@ static enum status take_earlier_run(struct plan *plan, struct error *error) {
     return STATUS_OK;
   struct learner_options earlier;
   options_init(&learner_options_table, &earlier);
-  bool given = learner_given(plan, "env_args");
   enum status status = options_read_file(&learner_options_table, &earlier, path, error);
   if (status == STATUS_OK) status = compare(&plan->learner, &earlier, folder, error);
-  if (status == STATUS_OK) status = take(plan, "env_args", earlier.env_args, path, error);
-  if (status == STATUS_OK && earlier.deterministic)
-    status = take(plan, "deterministic", "true", path, error);
-  if (status == STATUS_OK && strcmp(earlier.over, "auto") != 0)
-    status = take(plan, "over", earlier.over, path, error);
+  if (status == STATUS_OK) status = take(plan, &earlier, path, error);
   options_deinit(&learner_options_table, &earlier);
-  if (!given && learner_given(plan, "env_args"))
-    words_add(&plan->arguments.learner, words_format("--env_args=%s", plan->learner.env_args));
   return status;
 }
 
 /* ---- the environment */
+
+// The file of --module, or the one that the earlier run keeps, which the actors are given.
+static enum status take_module(struct plan *plan, struct error *error) {
+  char kept[PATH_MAX];
+  const char *folder = plan->form->counts_actors ? find_earlier_run(plan) : NULL;
+  const char *path = plan->learner.module;
+  enum status status = STATUS_OK;
+  if (!path[0] && folder && env_module_kept(kept, sizeof(kept), folder)) {
+    status = options_set(&actor_options_table, &plan->actor, "module", kept, "", error);
+    path = kept;
+  }
+  return status == STATUS_OK ? env_module_use(path, plan->arguments.env, error) : status;
+}
 
 // --game and its like become part of --env_args, of the earlier run's where there is one.
 static enum status take_env_flags(struct plan *plan, struct error *error) {
@@ -163,8 +191,7 @@ static enum status take_env_flags(struct plan *plan, struct error *error) {
   enum status status = env_words_add_flags(&env_args, plan->form->own, &plan->own,
                                            plan->arguments.env, plan->learner.env_args, error);
   if (status != STATUS_OK || !env_args) return status;
-  words_add(&plan->arguments.learner, words_format("--env_args=%s", env_args));
-  status = options_set(&learner_options_table, &plan->learner, "env_args", env_args, "", error);
+  status = set_learner(plan, "env_args", env_args, error);
   free(env_args);
   return status;
 }
@@ -175,12 +202,16 @@ static enum status check_environment(struct plan *plan, struct error *error) {
   enum status status = registry_find(&plan->env, plan->arguments.env, error);
   if (status == STATUS_OK && plan->form->counts_actors) status = take_earlier_run(plan, error);
   if (status == STATUS_OK) status = take_env_flags(plan, error);
+  if (status == STATUS_OK) status = take_module(plan, error);
   if (status == STATUS_OK)
     status = registry_config(&config, plan->env, plan->learner.env_args, error);
   if (status != STATUS_OK) return status;
   // It may be made for this, and may do there what an actor would die of.
+  // The learner asks for it again, and warnings (of an old ID) are printed there.
+  setenv("ACORN_QUIET", "1", 1);
   if (plan->form->counts_actors)
     status = registry_space_apart(&space, plan->env, &config, (unsigned)plan->actor.hang_s, error);
+  unsetenv("ACORN_QUIET");
   registry_config_deinit(&config);
   return status;
 }
@@ -198,10 +229,10 @@ static enum status find_programs(char path[PATH_MAX], struct error *error) {
 enum status plan_parse(struct plan *plan, const struct arguments_form *form, int argc, char **argv,
                        struct error *error) {
   plan->form = form;
-  enum status status = arguments_parse(&plan->arguments, form, argc, argv, error);
+  enum status status = read_words(plan, argc, argv, error);
   if (status != STATUS_OK || plan->arguments.help) return status;
   if (form->counts_actors) status = check_order(&plan->arguments, error);
-  if (status == STATUS_OK) status = read_options(plan, error);
+  if (status == STATUS_OK) status = take_words(plan, error);
   if (status == STATUS_OK) status = check_listen(plan->learner.listen, error);
   if (status == STATUS_OK) status = check_logdir(plan->learner.logdir, error);
   if (status == STATUS_OK) status = check_environment(plan, error);
@@ -209,10 +240,42 @@ enum status plan_parse(struct plan *plan, const struct arguments_form *form, int
   return status;
 }
 
-void plan_print_options(const struct arguments_form *form) {
+/* ---- a launcher's main */
+
+static void print_help(const struct arguments_form *form) {
+  fputs(form->usage, stdout);
+  if (form->counts_actors) {
+    printf("Environments:\n");
+    registry_print(stdout);
+    printf("\nOptions of the run (those of the learner and of the actors follow):\n\n");
+  }
   options_help(form->own, stdout);
   printf("\nOptions of the learner:\n\n");
-  options_help(form->learner, stdout);
+  options_help(&learner_options_table, stdout);
   printf("\nOptions of the actors:\n\n");
-  options_help(form->actor, stdout);
+  options_help(&actor_options_table, stdout);
+}
+
+int plan_begin(struct plan *plan, const struct arguments_form *form, int argc, char **argv) {
+  struct error error;
+  process_init();
+  log_init(form->name, LOG_INFO);
+  if (version_asked(form->own->program, argc, argv)) return EXIT_SUCCESS;
+  if (argc == 2 && strcmp(argv[1], "--help=markdown") == 0) {
+    options_markdown(form->own, stdout);
+    return EXIT_SUCCESS;
+  }
+  if (argc == 1) {
+    fputs(form->usage, stderr);
+    return EXIT_USAGE;
+  }
+  if (plan_parse(plan, form, argc, argv, &error) != STATUS_OK) return plan_refuse(plan, &error);
+  if (!plan->arguments.help) return -1;
+  print_help(form);
+  return EXIT_SUCCESS;
+}
+
+int plan_refuse(const struct plan *plan, const struct error *error) {
+  fprintf(stderr, "%s: %s\n", plan->form->name, error->text);
+  return EXIT_USAGE;
 }

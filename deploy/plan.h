@@ -16,6 +16,7 @@
 #include "actor/options.h"
 #include "deploy/arguments.h"
 #include "deploy/options.h"
+#include "deploy/supervisor.h"
 #include "envs/env.h"
 #include "learner/options.h"
 
@@ -35,23 +36,22 @@ struct plan_part {
 };
 
 struct plan {
-  /* What the words ask for; set by plan_parse. */
+  /* What the words ask for; set by plan_parse. What follows for the programs is set in their
+   * options, too: those that count as given are their commands. */
   const struct arguments_form *form;
-  struct arguments arguments; /* what follows from the others has been added to its words */
+  struct arguments arguments; /* learner.env is its env with the path of a plugin made absolute */
   struct deploy_options own;
   struct learner_options learner;
   struct actor_options actor;
   const struct acorn_env *env;
-  char *env_word;            /* as the programs get it: the path of a plugin is absolute */
   bool evaluates;            /* a run that is there is played, and none is trained */
   char run_folder[PATH_MAX]; /* of the run that is resumed without --logdir; "": none */
   char programs[PATH_MAX];   /* folder of the learner and actor programs */
 
   struct plan_part part; /* set by the launcher between plan_parse and plan_size */
 
-  /* Commands; set by plan_commands. */
-  char *const *learner_command; /* NULL: the learner runs elsewhere */
-  char *const **actor_commands; /* (num_actors + num_evaluators) */
+  /* What runs here; set by plan_commands, all but the log folder and lost_exit_code. */
+  struct supervisor_config run;
 };
 
 /* Reads the words; those of a run on one machine (form->counts_actors) may continue or play an
@@ -71,14 +71,15 @@ bool plan_has_one_stream(const struct plan *plan);
 /* Whether the result line is over evaluation episodes. */
 bool plan_scores_evaluation(const struct plan *plan);
 
+/* Makes the commands. They live as long as the program. */
 void plan_commands(struct plan *plan);
 void plan_print_commands(const struct plan *plan, FILE *out);
 
-/* The options of the launcher, the learner and the actors, for --help. */
-void plan_print_options(const struct arguments_form *form);
+/* What a launcher's main does first: plan_parse, or the answer to --help and --version. Returns -1:
+ * go on; else the exit code. */
+int plan_begin(struct plan *plan, const struct arguments_form *form, int argc, char **argv);
 
-/* Runs the commands under the supervisor, until all have ended. log_folder, lost_exit_code: see
- * supervisor.h. Returns the exit code. */
-int plan_run(const struct plan *plan, const char *log_folder, int lost_exit_code);
+/* Prints why it cannot be started. Returns the exit code. */
+int plan_refuse(const struct plan *plan, const struct error *error);
 
 #endif

@@ -1,4 +1,5 @@
 /* The part of a plan that falls to this host: sizes, evaluators and commands. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,11 +7,34 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "deploy/plan.h"
-#include "deploy/supervisor.h"
 #include "envs/plugin.h"
 
 static bool learner_given(const struct plan *plan, const char *name) {
   return options_given(&learner_options_table, &plan->learner, name);
+}
+
+static struct option_target learner_of(struct plan *plan) {
+  return (struct option_target){&learner_options_table, &plan->learner};
+}
+
+static struct option_target actor_of(struct plan *plan) {
+  return (struct option_target){&actor_options_table, &plan->actor};
+}
+
+// Sets an option to what has been checked.
+static void set(struct option_target target, const char *name, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+static void set(struct option_target target, const char *name, const char *format, ...) {
+  char *value;
+  struct error error;
+  va_list args;
+  va_start(args, format);
+  int length = vasprintf(&value, format, args);
+  va_end(args);
+  CHECK(length >= 0, "out of memory");
+  enum status status = options_set(target.table, target.config, name, value, "", &error);
+  CHECK(status == STATUS_OK, "%s", error.text);
+  free(value);
 }
 
 /* ---- evaluators beside the learner */
@@ -32,9 +56,8 @@ bool plan_scores_evaluation(const struct plan *plan) {
 // Room for all evaluators. With those here the target and the result are about their episodes from
 // the start: a target must not be reached in training before the first evaluation. Those of other
 // hosts, which may never come, change nothing but the room.
-static enum status add_evaluators_words(struct plan *plan, struct error *error) {
+static enum status set_evaluators(struct plan *plan, struct error *error) {
   const struct plan_part *part = &plan->part;
-  struct words *words = &plan->arguments.learner;
   int all = part->num_evaluators + part->other_evaluators;
   int64_t envs = all * plan->own.eval_envs;
   bool room_given = learner_given(plan, "num_eval_envs");
@@ -48,21 +71,25 @@ static enum status add_evaluators_words(struct plan *plan, struct error *error) 
         "--num_eval_envs=%lld is less than the %lld environments of %d evaluators with %d each: "
         "leave it out, or give fewer --evaluators or --eval_envs",
         (long long)plan->learner.num_eval_envs, (long long)envs, all, (int)plan->own.eval_envs);
-  if (!room_given && plan->learner.num_eval_envs < envs)
-    words_add(words, words_format("--num_eval_envs=%lld", (long long)envs));
   if (part->num_evaluators > 0 && !learner_given(plan, "over") && plan_scores_evaluation(plan))
-    words_add(words, "--over=eval");
-  return STATUS_OK;
+    set(learner_of(plan), "over", "eval");
+  if (room_given || plan->learner.num_eval_envs >= envs) return STATUS_OK;
+  char room[32];
+  snprintf(room, sizeof(room), "%lld", (long long)envs);
+  return options_set(&learner_options_table, &plan->learner, "num_eval_envs", room, "", error);
 }
 
 /* ---- sizes */
 
-// What is assumed of an environment that Acorn does not know.
+// What is assumed of an environment that Acorn does not know: the learner assumes the same, so none
+// of it counts as given.
 static void log_assumptions(struct plan *plan) {
   const char *env = plan->arguments.env;
   if (!plugin_is_path(env) && strncmp(env, "gym:", 4) != 0) return;
   if (learner_options_has_preset(env)) return;
+  struct options_given given = plan->learner.given;
   learner_options_apply_preset(&plan->learner);
+  plan->learner.given = given;
   log_info(
       "Acorn has no settings for %s: %d environments per actor (the fourth word), %lld steps "
       "(--total_steps), else the general settings (--help)",
@@ -85,71 +112,88 @@ enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error
   part->num_envs = (int)num_envs;
   if (!part->has_learner) return STATUS_OK;
   part->num_evaluators = choose_evaluators(plan);
-  return add_evaluators_words(plan, error);
+  return set_evaluators(plan, error);
 }
 
 /* ---- commands */
-
-static void make_learner_command(struct plan *plan) {
-  struct words *words = &plan->arguments.learner;
-  words->word[0] = words_format("%s/learner", plan->programs);
-  if (!learner_given(plan, "listen"))
-    words_add(words, words_format("--listen=%s", plan->part.listen));
-  if (!learner_given(plan, "logdir") && plan->run_folder[0])
-    words_add(words, words_format("--logdir=%s", plan->run_folder));
-  words_add(words, words_format("--num_envs=%d", plan->part.num_envs));
-  words_add(words, "--exit_with_parent");
-  plan->learner_command = words->word;
-}
 
 bool plan_has_one_stream(const struct plan *plan) {
   return plan->part.num_actors >= sysconf(_SC_NPROCESSORS_ONLN) &&
          !options_given(&actor_options_table, &plan->actor, "streams");
 }
 
-// What all actors of this host share. Environment options may come from a --config file, which only
-// the learner reads.
-static void add_common_actor_words(struct plan *plan) {
-  const struct plan_part *part = &plan->part;
-  struct words *words = &plan->arguments.actor;
-  bool named = options_given(&actor_options_table, &plan->actor, "name");
-  words->word[0] = words_format("%s/actor", plan->programs);
-  words_add(words, words_format("--learner=%s", part->learner));
-  words_add(words, words_format("--env=%s", plan->env_word));
-  if (learner_given(plan, "env_args"))
-    words_add(words, words_format("--env_args=%s", plan->learner.env_args));
-  if (part->evaluates) words_add(words, "--role=eval");
-  if (part->actor_name && !named) words_add(words, words_format("--name=%s", part->actor_name));
-  if (plan_has_one_stream(plan)) words_add(words, "--streams=1");
-  words_add(words, "--exit_with_parent");
+// The program and the options that have been set, as words. Owner: the caller's, for the program's
+// life.
+static char **make_command(const char *programs, struct option_target target) {
+  const struct option_table *table = target.table;
+  char **command = check_alloc((size_t)table->count + 2, sizeof(*command));
+  int count = 0, length = asprintf(&command[count++], "%s/%s", programs, table->program);
+  for (int i = 0; i < table->count && length >= 0; i++) {
+    const char *name = table->options[i].name;
+    if (!options_given(table, target.config, name)) continue;
+    char *value = options_value_text(&table->options[i], target.config);
+    length = asprintf(&command[count++], "--%s=%s", name, value);
+    free(value);
+  }
+  CHECK(length >= 0, "out of memory");
+  return command;
 }
 
-// The common words and those of one process; NULL ends the list.
-static char **actor_command(const struct plan *plan, int task, int64_t envs, bool evaluates) {
-  const struct words *common = &plan->arguments.actor;
-  char **command = check_alloc((size_t)common->count + 6, sizeof(*command));
-  int count = common->count;
-  memcpy(command, common->word, (size_t)count * sizeof(*command));
-  command[count++] = words_format("--task=%d", task);
-  command[count++] = words_format("--envs=%lld", (long long)envs);
-  if (!evaluates) return command;
-  command[count++] = words_format("--name=%s", plan->part.evaluator_name);
-  command[count++] = "--role=eval";
-  command[count++] = "--streams=1";
-  return command;
+static void complete_learner(struct plan *plan) {
+  struct option_target learner = learner_of(plan);
+  if (!learner_given(plan, "listen")) set(learner, "listen", "%s", plan->part.listen);
+  if (!learner_given(plan, "logdir") && plan->run_folder[0])
+    set(learner, "logdir", "%s", plan->run_folder);
+  set(learner, "num_envs", "%d", plan->part.num_envs);
+  set(learner, "exit_with_parent", "true");
+}
+
+// What all actors of this host share. Environment options may come from a --config file, which only
+// the learner reads.
+static void complete_actors(struct plan *plan) {
+  const struct plan_part *part = &plan->part;
+  struct option_target actor = actor_of(plan);
+  bool named = options_given(&actor_options_table, &plan->actor, "name");
+  set(actor, "learner", "%s", part->learner);
+  set(actor, "env", "%s", plan->learner.env);
+  if (learner_given(plan, "env_args")) set(actor, "env_args", "%s", plan->learner.env_args);
+  if (part->evaluates) set(actor, "role", "eval");
+  if (part->actor_name && !named) set(actor, "name", "%s", part->actor_name);
+  if (plan_has_one_stream(plan)) set(actor, "streams", "1");
+  set(actor, "exit_with_parent", "true");
+}
+
+static char **actor_command(struct plan *plan, int task, int64_t envs) {
+  struct option_target actor = actor_of(plan);
+  set(actor, "task", "%d", task);
+  set(actor, "envs", "%lld", (long long)envs);
+  return make_command(plan->programs, actor);
 }
 
 // The evaluators come after the actors.
 void plan_commands(struct plan *plan) {
   const struct plan_part *part = &plan->part;
-  int num_actors = part->num_actors, count = num_actors + part->num_evaluators;
-  if (part->has_learner) make_learner_command(plan);
-  add_common_actor_words(plan);
-  plan->actor_commands = check_alloc((size_t)count, sizeof(*plan->actor_commands));
-  for (int i = 0; i < num_actors; i++)
-    plan->actor_commands[i] = actor_command(plan, part->first + i, part->envs_per_actor, false);
-  for (int i = num_actors; i < count; i++)
-    plan->actor_commands[i] = actor_command(plan, i - num_actors, plan->own.eval_envs, true);
+  int count = part->num_actors + part->num_evaluators;
+  char *const **actors = check_alloc((size_t)count, sizeof(*actors));
+  plan->run = (struct supervisor_config){.actors = actors,
+                                         .num_actors = count,
+                                         .num_evaluators = part->num_evaluators,
+                                         .address = part->listen};
+  supervisor_defaults(&plan->run);
+  plan->run.max_deaths = (int)plan->own.max_deaths;
+  if (part->has_learner) {
+    complete_learner(plan);
+    plan->run.learner = make_command(plan->programs, learner_of(plan));
+  }
+  complete_actors(plan);
+  for (int i = 0; i < part->num_actors; i++)
+    actors[i] = actor_command(plan, part->first + i, part->envs_per_actor);
+  if (!part->num_evaluators) return;
+  set(actor_of(plan), "name", "%s", part->evaluator_name);
+  set(actor_of(plan), "role", "eval");
+  set(actor_of(plan), "streams", "1");
+  for (int i = 0; i < part->num_evaluators; i++)
+    actors[part->num_actors + i] = actor_command(plan, i, plan->own.eval_envs);
 }
 
 static void print_command(char *const *command, FILE *out) {
@@ -159,22 +203,6 @@ static void print_command(char *const *command, FILE *out) {
 }
 
 void plan_print_commands(const struct plan *plan, FILE *out) {
-  if (plan->learner_command) print_command(plan->learner_command, out);
-  for (int i = 0; i < plan->part.num_actors + plan->part.num_evaluators; i++)
-    print_command(plan->actor_commands[i], out);
-}
-
-int plan_run(const struct plan *plan, const char *log_folder, int lost_exit_code) {
-  struct supervisor_config config = {
-      .learner = plan->learner_command,
-      .actors = plan->actor_commands,
-      .num_actors = plan->part.num_actors + plan->part.num_evaluators,
-      .num_evaluators = plan->part.num_evaluators,
-      .address = plan->part.listen,
-      .log_folder = log_folder,
-      .lost_exit_code = lost_exit_code,
-  };
-  supervisor_defaults(&config);
-  config.max_deaths = (int)plan->own.max_deaths;
-  return supervisor_run(&config);
+  if (plan->run.learner) print_command(plan->run.learner, out);
+  for (int i = 0; i < plan->run.num_actors; i++) print_command(plan->run.actors[i], out);
 }

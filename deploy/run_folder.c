@@ -44,31 +44,53 @@ enum status run_folder_create(char *path, size_t bytes, const char *runs, const 
 
 // ---- the newest one
 
-// Whether it is "<prefix>YYYYmmdd-HHMMSS[Z][-n]". Such names are in the order of strverscmp.
-static bool is_name(const char *name, const char *prefix) {
-  static const char stamp[] = "00000000-000000";
+// The rest of a name that is "<prefix>YYYYmmdd-HHMMSS[Z][-n]", or NULL. These are in the order of
+// strverscmp.
+static const char *find_stamp(const char *name, const char *prefix) {
   size_t length = strlen(prefix);
-  if (strncmp(name, prefix, length) != 0) return false;
-  name += length;
-  for (const char *want = stamp; *want; want++, name++)
-    if (*want == '0' ? !isdigit((unsigned char)*name) : *name != *want) return false;
+  if (strncmp(name, prefix, length) != 0) return NULL;
+  const char *stamp = name + length;
+  int stamp_length = 0;
+  sscanf(stamp, "%*8[0-9]-%*6[0-9]%n", &stamp_length);
+  if (stamp_length != (int)strlen("YYYYmmdd-HHMMSS")) return NULL;
+  name = stamp + stamp_length;
   if (*name == 'Z') name++;
-  if (*name == '\0') return true;
-  return name[0] == '-' && isdigit((unsigned char)name[1]) &&
-         name[1 + strspn(name + 1, "0123456789")] == '\0';
+  if (*name == '\0') return stamp;
+  bool is_twin = name[0] == '-' && isdigit((unsigned char)name[1]) &&
+                 name[1 + strspn(name + 1, "0123456789")] == '\0';
+  return is_twin ? stamp : NULL;
+}
+
+// Whether `name` begins like that of a run of `env`, any game of it, and `agent`:
+// "atari-Breakout-vtrace-", which becomes the prefix.
+static bool begins_with_game(char *prefix, size_t bytes, const char *name, const char *env,
+                             const char *agent) {
+  char end[128];
+  size_t length = strlen(env);
+  if (strncmp(name, env, length) != 0 || name[length] != '-') return false;
+  snprintf(end, sizeof(end), "-%s-", agent);
+  const char *at = strstr(name + length + 1, end);
+  if (at) snprintf(prefix, bytes, "%.*s%s", (int)(at - name), name, end);
+  return at != NULL;
 }
 
 bool run_folder_newest(char *path, size_t bytes, const char *runs, const char *env,
-                       const char *agent) {
-  char prefix[256], config[PATH_MAX], newest[NAME_MAX + 1] = "";
-  snprintf(prefix, sizeof(prefix), "%s-%s-", env, agent);
+                       const char *label, const char *agent) {
+  char older[256], prefix[512] = "", config[PATH_MAX], newest[NAME_MAX + 1] = "";
+  const char *newest_stamp = newest;
+  snprintf(older, sizeof(older), "%s-%s-", env, agent);
+  if (label) snprintf(prefix, sizeof(prefix), "%s-%s-", label, agent);
   DIR *folder = opendir(runs);
   if (!folder) return false;
   for (struct dirent *entry; (entry = readdir(folder));) {
-    if (!is_name(entry->d_name, prefix) || strverscmp(entry->d_name, newest) <= 0) continue;
-    int length = snprintf(config, sizeof(config), "%s/%s/config.txt", runs, entry->d_name);
-    if (length < PATH_MAX && access(config, F_OK) == 0)
-      snprintf(newest, sizeof(newest), "%s", entry->d_name);
+    const char *name = entry->d_name, *stamp = find_stamp(name, older);
+    bool fits = label || begins_with_game(prefix, sizeof(prefix), name, env, agent);
+    if (!stamp && fits) stamp = find_stamp(name, prefix);
+    if (!stamp || strverscmp(stamp, newest_stamp) <= 0) continue;
+    int length = snprintf(config, sizeof(config), "%s/%s/config.txt", runs, name);
+    if (length >= PATH_MAX || access(config, F_OK) != 0) continue;
+    snprintf(newest, sizeof(newest), "%s", name);
+    newest_stamp = newest + (stamp - name);
   }
   closedir(folder);
   if (newest[0]) snprintf(path, bytes, "%s/%s", runs, newest);

@@ -21,7 +21,7 @@
 #include "common/cluster/probe.h"
 #include "deploy/child.h"
 
-enum { PROBE_MS = 20, EXIT_USAGE = 2, EXIT_KILLED = 130, SAME_WISH_MS = 1000 };
+enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000 };
 enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024 };
 enum { OUR_OUTPUT = -1, NO_LOG = -2 };
 
@@ -30,10 +30,10 @@ enum { OUR_OUTPUT = -1, NO_LOG = -2 };
 
 struct actor {
   struct supervisor *supervisor;
-  int index;
+  const char *kind; /* "actor"; "evaluator" for those that come after the actors */
+  int number;       /* among its like */
   struct child child;
-  int64_t restart_ms;                      /* when it is started again */
-  int64_t home_ms;                         /* likewise, where it has finished */
+  int64_t start_ms;                        /* when it is started again */
   int64_t death_ms[SUPERVISOR_MAX_DEATHS]; /* of the last max_deaths deaths, a ring */
   int deaths;
   int deaths_in_a_row; /* without a life of pause_reset_ms between them */
@@ -62,7 +62,7 @@ struct supervisor {
   bool stopping;   /* the learner has been told to stop, or has ended */
   bool wants_stop; /* asked for, not passed on yet */
   int64_t stop_ms; /* when it was asked for */
-  bool signalled;  /* the wish came from outside */
+  int signum;      /* the signal that asked for it; 0: none */
   bool killed;     /* by a second signal */
   bool no_actors;  /* all of them were given up */
   int exit_code;   /* the learner's */
@@ -102,19 +102,9 @@ static int num_trainers(const struct supervisor *self) {
   return self->config->num_actors - self->config->num_evaluators;
 }
 
-// "actor", or "evaluator" for those that come after the actors; its number among its like.
-static const char *kind_of(const struct actor *actor) {
-  return actor->index < num_trainers(actor->supervisor) ? "actor" : "evaluator";
-}
-
-static int number_of(const struct actor *actor) {
-  int trainers = num_trainers(actor->supervisor);
-  return actor->index < trainers ? actor->index : actor->index - trainers;
-}
-
 static void log_path(char path[PATH_MAX], const struct actor *actor) {
-  snprintf(path, PATH_MAX, "%s/%s-%d.log", actor->supervisor->config->log_folder, kind_of(actor),
-           number_of(actor));
+  snprintf(path, PATH_MAX, "%s/%s-%d.log", actor->supervisor->config->log_folder, actor->kind,
+           actor->number);
 }
 
 // Reads the end of the file; -1 with errno if that fails.
@@ -168,8 +158,7 @@ static void signal_actors(const struct supervisor *self, int signum) {
 
 // Those that have died stay so.
 static void forget_restarts(struct supervisor *self) {
-  for (int i = 0; i < self->config->num_actors; i++)
-    self->actors[i].restart_ms = self->actors[i].home_ms = NEVER;
+  for (int i = 0; i < self->config->num_actors; i++) self->actors[i].start_ms = NEVER;
 }
 
 // Those that do not stop are killed after a while.
@@ -184,7 +173,7 @@ static void kill_actors(const struct supervisor *self) {
   for (int i = 0; i < self->config->num_actors; i++)
     if (self->actors[i].child.alive)
       say_error("%s %d does not stop; it is killed (does its environment hang?)",
-                kind_of(&self->actors[i]), number_of(&self->actors[i]));
+                self->actors[i].kind, self->actors[i].number);
   signal_actors(self, SIGKILL);
 }
 
@@ -200,6 +189,11 @@ static void kill_learner(const struct supervisor *self) {
   child_signal(&self->learner, SIGKILL);
 }
 
+// The signal that stops the learner: its result names the reason.
+static int stop_signal(const struct supervisor *self) {
+  return self->no_actors ? SIGUSR1 : self->signum == SIGINT ? SIGINT : SIGTERM;
+}
+
 // The learner first, if there is one: it ends its actors' streams. Actors that still run after
 // stop_grace_ms get a signal.
 static void pass_on_stop(struct supervisor *self) {
@@ -209,7 +203,7 @@ static void pass_on_stop(struct supervisor *self) {
     stop_actors(self);
     return;
   }
-  child_signal(&self->learner, SIGTERM);
+  child_signal(&self->learner, stop_signal(self));
   forget_restarts(self);
   self->stop_grace_ms = self->now_ms + self->config->stop_grace_ms;
   limit_learner(self);
@@ -226,15 +220,15 @@ static void request_stop(struct supervisor *self) {
 // The first signal stops in order; the next one, or one while the run ends anyway, kills at once.
 // `timeout` and service managers may send theirs twice within a moment.
 static void take_signal(struct supervisor *self, int signum) {
-  bool just_asked = self->signalled && self->now_ms - self->stop_ms < SAME_WISH_MS;
+  bool just_asked = self->signum && self->now_ms - self->stop_ms < SAME_WISH_MS;
   if (just_asked && signum != SIGINT) return;
   if (!self->wants_stop && !self->stopping) {
     say("%s: stopping; once more kills the run", strsignal(signum));
-    self->signalled = true;
+    self->signum = signum;
     request_stop(self);
     return;
   }
-  self->killed = self->signalled || self->learner.alive;
+  self->killed = self->signum || self->learner.alive;
   self->stopping = true;
   stop_actors(self);
   child_signal(&self->learner, SIGKILL);
@@ -325,26 +319,26 @@ static void restart_with_backoff(struct actor *actor, const char *how) {
   const struct supervisor *self = actor->supervisor;
   int64_t worked_ms = actor->stepped_ms ? self->now_ms - actor->stepped_ms : 0;
   int pause_ms = supervisor_pause_ms(&actor->deaths_in_a_row, self->config, worked_ms);
-  say("%s %d %s; starting it again in %g s", kind_of(actor), number_of(actor), how,
-      pause_ms / 1000.0);
+  say("%s %d %s; starting it again in %g s", actor->kind, actor->number, how, pause_ms / 1000.0);
   if ((actor->deaths_in_a_row & (actor->deaths_in_a_row - 1)) == 0) show_log(actor, TAIL_LINES);
-  actor->restart_ms = self->now_ms + pause_ms;
+  actor->start_ms = self->now_ms + pause_ms;
 }
 
 static void restart_or_give_up(struct actor *actor, const char *how) {
   const struct supervisor *self = actor->supervisor;
+  actor->finished = false;
   if (actor->has_stepped && self->config->max_deaths > 0) {
     restart_with_backoff(actor, how);
     return;
   }
   if (!died_too_often(actor)) {
-    say("%s %d %s; starting it again", kind_of(actor), number_of(actor), how);
+    say("%s %d %s; starting it again", actor->kind, actor->number, how);
     show_log(actor, 1);
-    actor->restart_ms = self->now_ms + self->config->restart_ms;
+    actor->start_ms = self->now_ms + self->config->restart_ms;
     return;
   }
-  say_error("%s %d %s; that is %d deaths within %d s: not starting it again", kind_of(actor),
-            number_of(actor), how, self->config->max_deaths, self->config->death_window_ms / 1000);
+  say_error("%s %d %s; that is %d deaths within %d s: not starting it again", actor->kind,
+            actor->number, how, self->config->max_deaths, self->config->death_window_ms / 1000);
   give_up(actor);
 }
 
@@ -379,12 +373,11 @@ static void start_actors(struct supervisor *self) {
 
 // It has finished, but the run is not over. A learner may also take long to end, so this is no
 // death.
-static void start_although_finished(struct actor *actor) {
+static void tell_that_learner_goes_on(struct actor *actor) {
   if (!actor->left_early)
     say("%s %d has gone home (exit code 0), but the learner goes on; starting it again",
-        kind_of(actor), number_of(actor));
+        actor->kind, actor->number);
   actor->left_early = true;
-  start_actor(actor);
 }
 
 // One that finished has sent so and ends with 0; the learner, if it is here, ends soon, too.
@@ -397,16 +390,15 @@ static void on_actor_end(struct actor *actor, int exit_code, int signum) {
   if (by_itself)
     snprintf(how, sizeof(how), "ended by itself (exit code 0); its environment may call _exit");
   if (exit_code == EXIT_USAGE && !actor->has_stepped) {
-    say_error("%s %d refuses its options: not starting it again", kind_of(actor), number_of(actor));
+    say_error("%s %d refuses its options: not starting it again", actor->kind, actor->number);
     give_up(actor);
   } else if (exit_code && exit_code == self->config->lost_exit_code) {
-    say_error("%s %d has found no learner: not starting it again", kind_of(actor),
-              number_of(actor));
+    say_error("%s %d has found no learner: not starting it again", actor->kind, actor->number);
     give_up(actor);
   } else if (exit_code || signum || by_itself) {
     restart_or_give_up(actor, how);
   } else if (self->config->learner) {
-    actor->home_ms = self->now_ms + self->config->home_ms;
+    actor->start_ms = self->now_ms + self->config->home_ms;
   }
 }
 
@@ -414,7 +406,7 @@ static void on_actor_end(struct actor *actor, int exit_code, int signum) {
 static bool all_have_finished(const struct supervisor *self) {
   if (self->config->learner || any_alive(self)) return false;
   for (int i = 0; i < self->config->num_actors; i++)
-    if (self->actors[i].restart_ms != NEVER) return false;
+    if (self->actors[i].start_ms != NEVER) return false;
   return true;
 }
 
@@ -423,8 +415,8 @@ static bool all_have_finished(const struct supervisor *self) {
 static void on_learner_end(struct supervisor *self, int exit_code, int signum) {
   char how[128];
   child_describe_end(how, sizeof(how), exit_code, signum);
-  // A learner that our SIGTERM met before it could handle it has stopped as it was told.
-  bool as_told = self->stopping && signum == SIGTERM;
+  // A learner that our signal met before it could handle it has stopped as it was told.
+  bool as_told = self->stopping && signum == stop_signal(self);
   self->exit_code = as_told ? 0 : signum ? 128 + signum : exit_code;
   if (signum && !as_told && !self->killed) say_error("the learner %s", how);
   self->stopping = true;
@@ -503,8 +495,10 @@ static void do_what_is_due(struct supervisor *self) {
   if (is_due(self, &self->kill_ms)) kill_actors(self);
   if (is_due(self, &self->patience_ms)) kill_learner(self);
   for (int i = 0; i < self->config->num_actors; i++) {
-    if (is_due(self, &self->actors[i].restart_ms)) start_actor(&self->actors[i]);
-    if (is_due(self, &self->actors[i].home_ms)) start_although_finished(&self->actors[i]);
+    struct actor *actor = &self->actors[i];
+    if (!is_due(self, &actor->start_ms)) continue;
+    if (actor->finished) tell_that_learner_goes_on(actor);
+    start_actor(actor);
   }
   // Also the last one that could not be started.
   if (all_have_finished(self)) self->stopping = true;
@@ -518,8 +512,7 @@ static int64_t least(int64_t a, int64_t b) {
 static int wait_ms(const struct supervisor *self) {
   int64_t next = least(least(self->probe_ms, self->stop_grace_ms), //
                        least(self->kill_ms, self->patience_ms));
-  for (int i = 0; i < self->config->num_actors; i++)
-    next = least(next, least(self->actors[i].restart_ms, self->actors[i].home_ms));
+  for (int i = 0; i < self->config->num_actors; i++) next = least(next, self->actors[i].start_ms);
   if (next == NEVER) return -1;
   return next > self->now_ms ? (int)least(next - self->now_ms, INT_MAX) : 0;
 }
@@ -538,19 +531,21 @@ static void run_loop(struct supervisor *self) {
 
 static void init_actors(struct supervisor *self) {
   const struct supervisor_config *config = self->config;
+  int trainers = num_trainers(self);
   self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
   for (int i = 0; i < config->num_actors; i++)
     self->actors[i] =
         (struct actor){.supervisor = self,
-                       .index = i,
+                       .kind = i < trainers ? "actor" : "evaluator",
+                       .number = i < trainers ? i : i - trainers,
                        .child = {.command = config->actors[i], .word = self->notices[1]},
-                       .restart_ms = NEVER,
-                       .home_ms = NEVER};
+                       .start_ms = NEVER};
 }
 
 static int exit_code(const struct supervisor *self) {
-  if (self->killed) return EXIT_KILLED;
+  if (self->killed) return PROCESS_INTERRUPTED;
   if (self->no_actors && self->exit_code == 0) return 1;
+  if (self->signum == SIGINT && self->exit_code == 0) return PROCESS_INTERRUPTED;
   return self->exit_code;
 }
 

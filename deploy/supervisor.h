@@ -9,7 +9,7 @@
  * of a process group of its own, so that a terminal's Ctrl-C reaches only the supervisor, which
  * passes it on in the right order.
  * Invariant: supervisor_run returns only when every child has been reaped.
- * Upstream: deploy/launch.c, deploy/task.c. Downstream: none; children are configured by their
+ * Upstream: deploy/plan.h. Downstream: none; children are configured by their
  * arguments. Thread: one, and no other thread may be there: signals are blocked and read. */
 #ifndef ACORN_DEPLOY_SUPERVISOR_H
 #define ACORN_DEPLOY_SUPERVISOR_H
@@ -59,8 +59,8 @@ void supervisor_defaults(struct supervisor_config *config);
  * unless they were inherited as ignored; a second signal kills it at once (a repeated SIGTERM or
  * SIGHUP within a second is still the first). Returns the exit code: the learner's; 128 + its
  * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
- * after a second signal. Without a learner: 0 once the actors have finished or were stopped; 1 if
- * all were given up. */
+ * after SIGINT or a second signal. Without a learner: 0 once the actors have finished or were
+ * stopped; 1 if all were given up. */
 int supervisor_run(const struct supervisor_config *config);
 
 /* Counts the death of an actor that has stepped, after so long at work. Returns the pause before

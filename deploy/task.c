@@ -13,27 +13,11 @@
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "common/cluster/probe.h"
+#include "deploy/launch_record.h"
 #include "deploy/supervisor.h"
 #include "deploy/task_plan.h"
 
-enum { EXIT_USAGE = 2, PS_LOOK_MS = 500, PS_ANSWER_MS = 2000, PS_GONE_MS = 5000 };
-
-static void print_usage(FILE *out) {
-  fprintf(out,
-          "Usage: deploy/run_task.sh ENV AGENT [--actors_per_worker=N] [--flag=value ...]\n"
-          "                          [-- --flag=value ...]\n\n"
-          "Runs the part that this task has in training AGENT on ENV: the learner (learner, chief\n"
-          "or master; worker 0 where there is none), actors (actor or worker), or an evaluator.\n"
-          "TF_CONFIG, CLUSTER_SPEC, SM_HOSTS or SM_RESOURCE_CONFIG says which. Start every task\n"
-          "with the same words; what a platform appends may follow \" -- \".\n\n"
-          "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --total_steps=2M\n"
-          "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --dry_run\n\n");
-}
-
-static void print_help(void) {
-  print_usage(stdout);
-  plan_print_options(&task_form);
-}
+enum { PS_LOOK_MS = 500, PS_ANSWER_MS = 2000, PS_GONE_MS = 5000 };
 
 /* ---- ps: there is nothing to serve, but the platform waits for the task */
 
@@ -75,12 +59,21 @@ static enum status check_free(const struct plan *plan, struct error *error) {
                      listen);
 }
 
-static int run(const struct task_plan *task) {
+static int run(struct task_plan *task, int argc, char **argv) {
   const char *log_folder = task->plan.own.log_folder;
   log_info("%s: this task is %s %d; the learner is at %s", task->source,
            tf_role_name(task->cluster.role), task->cluster.index, task->cluster.learner);
   if (task->cluster.role == TF_ROLE_PS) return wait_for_learner(task);
-  return plan_run(&task->plan, log_folder[0] ? log_folder : NULL, ACTOR_EXIT_NO_LEARNER);
+  // The folder that the learner would choose by itself is not known here.
+  bool keeps_record = task->plan.part.has_learner && task->plan.learner.logdir[0];
+  if (keeps_record) snprintf(task->plan.run_folder, PATH_MAX, "%s", task->plan.learner.logdir);
+  launch_record_begin(&task->plan, "deploy/run_task.sh", argc, argv);
+  task->plan.run.log_folder = log_folder[0] ? log_folder : NULL;
+  task->plan.run.lost_exit_code = ACTOR_EXIT_NO_LEARNER;
+  int code = supervisor_run(&task->plan.run);
+  if (keeps_record) launch_record_end(&task->plan, code);
+  if (code == PROCESS_INTERRUPTED) process_end_interrupted();
+  return code;
 }
 
 static int show(const struct task_plan *task) {
@@ -94,22 +87,12 @@ static int show(const struct task_plan *task) {
 
 int main(int argc, char **argv) {
   static struct task_plan task;
-  struct error error = {""};
-  process_init();
-  log_init("run_task", LOG_INFO);
-  if (argc == 1) {
-    print_usage(stderr);
-    return EXIT_USAGE;
-  }
-  enum status status = plan_parse(&task.plan, &task_form, argc, argv, &error);
-  if (status == STATUS_OK && task.plan.arguments.help) {
-    print_help();
-    return EXIT_SUCCESS;
-  }
-  if (status == STATUS_OK) status = task_plan_make(&task, &error);
+  struct error error;
+  int code = plan_begin(&task.plan, &task_form, argc, argv);
+  if (code >= 0) return code;
+  enum status status = task_plan_make(&task, &error);
   if (status == STATUS_OK) status = files_check("this task", SUPERVISOR_FILES, 0, &error);
   if (status == STATUS_OK) status = check_free(&task.plan, &error);
-  if (status == STATUS_OK) return task.plan.own.dry_run ? show(&task) : run(&task);
-  fprintf(stderr, "run_task: %s\n", error.text);
-  return EXIT_USAGE;
+  if (status == STATUS_OK) return task.plan.own.dry_run ? show(&task) : run(&task, argc, argv);
+  return plan_refuse(&task.plan, &error);
 }

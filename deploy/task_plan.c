@@ -17,11 +17,19 @@ static const struct reserved_flag reserved[] = {
 };
 
 const struct arguments_form task_form = {
+    .name = "run_task",
+    .usage =
+        "Usage: deploy/run_task.sh ENV AGENT [--actors_per_worker=N] [--flag=value ...]\n"
+        "                          [-- --flag=value ...]\n\n"
+        "Runs the part that this task has in training AGENT on ENV: the learner (learner, chief\n"
+        "or master; worker 0 where there is none), actors (actor or worker), or an evaluator.\n"
+        "TF_CONFIG, CLUSTER_SPEC, SM_HOSTS or SM_RESOURCE_CONFIG says which. Start every task\n"
+        "with the same words; what a platform appends may follow \" -- \".\n\n"
+        "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --total_steps=2M\n"
+        "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --dry_run\n\n",
     .counts_actors = false,
     .reserved = reserved,
     .own = &task_options_table,
-    .learner = &learner_options_table,
-    .actor = &actor_options_table,
 };
 
 // Beside the learner, its own address is the nearest; one that stands for all is loopback's.

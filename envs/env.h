@@ -21,8 +21,8 @@
  * number is refused. Within a number structs only grow, at their ends. `struct_bytes` is the size
  * of a struct on the side that made it (the plugin: acorn_env; Acorn: the others), and the other
  * side does not touch members beyond it. So a later Acorn runs plugins of today, and this Acorn
- * runs later plugins, without the members that it does not know. acorn_tensor and acorn_option
- * stand in arrays and do not grow. */
+ * runs later plugins, without the members that it does not know. acorn_tensor, acorn_option and
+ * acorn_number stand in arrays and do not grow. */
 #ifndef ACORN_ENVS_ENV_H
 #define ACORN_ENVS_ENV_H
 
@@ -39,9 +39,11 @@ enum {
   ACORN_MAX_TENSORS = 8,
   ACORN_MAX_RANK = 4,
   ACORN_MAX_BOX = 64,
-  ACORN_MAX_NUMBERS = 4,
+  ACORN_MAX_NUMBERS = 4,       /* of a row's own arrays */
+  ACORN_MAX_MORE_NUMBERS = 16, /* of more_numbers */
   ACORN_MAX_OPTIONS = 64,
-  ACORN_NAME_BYTES = 32 /* room for any name, with the terminating zero */
+  ACORN_NAME_BYTES = 32,       /* room for any name, with the terminating zero */
+  ACORN_NUMBER_NAME_BYTES = 64 /* the same of a number's name */
 };
 
 enum acorn_dtype { ACORN_UINT8 = 1, ACORN_INT32 = 2, ACORN_FLOAT32 = 3 };
@@ -88,6 +90,12 @@ struct acorn_config {
   int renders; /* 1: `render` will be called; what costs much for it may be made at `create` */
 };
 
+/* A number of a finished episode. `name`: 1..63 letters, digits, '_', '-', '.' or '/'. */
+struct acorn_number {
+  const char *name;
+  double value; /* one that is not finite is left out */
+};
+
 /* The row of one environment, the caller's. observation[i] points to tensor i, aligned to its
  * element; it may be elsewhere in every call, and holds anything before it. Every byte of every
  * tensor must be written, and nothing behind it. The other members are 0 before each call. */
@@ -97,7 +105,8 @@ struct acorn_row {
   float reward;   /* of this step; finite; left alone by reset */
   int terminated; /* 1: the world ended, nothing comes after it; left alone by reset */
   int truncated;  /* 1: cut here by a limit that the agent cannot see; left alone by reset */
-  /* Anything else worth a mean over finished episodes; read when the episode ends. */
+  /* Anything else worth a mean over finished episodes, by names as in acorn_number; read when the
+   * episode ends. They appear in the run's metrics as env/NAME, and in its episodes.csv. */
   int num_numbers;
   const char *number_name[ACORN_MAX_NUMBERS];
   double number[ACORN_MAX_NUMBERS];
@@ -106,6 +115,11 @@ struct acorn_row {
    * its score and length are counted further, and the next call, reset without a seed, goes on with
    * it. */
   int goes_on;
+  /* ---- later than the members above */
+  /* More such numbers than the arrays have room for, 16 with those. They and their names are the
+   * environment's, and stay as they are until the next call of the instance. */
+  int num_more_numbers;
+  const struct acorn_number *more_numbers;
 };
 
 /* A picture for people, the caller's. First it is asked for its size (pixels NULL), then drawn. */

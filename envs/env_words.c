@@ -1,7 +1,8 @@
 #include "envs/env_words.h"
 
+#include <ctype.h>
 #include <jansson.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,4 +89,52 @@ enum status env_words_expand(const struct option_table *table, void *options, st
   free(env);
   free(word);
   return status;
+}
+
+/* ---- labels */
+
+/* Where an environment has several games: the option that names one. */
+static const struct {
+  const char *env, *option, *usual;
+} games[] = {{has_games, "game", "Pong"},
+             {"football", "game", "11_vs_11_easy_stochastic"},
+             {"dmlab", "level", "contributed/dmlab30/explore_goal_locations_small"}};
+enum { NUM_GAMES = sizeof(games) / sizeof(games[0]) };
+
+bool env_words_has_games(const char *name) {
+  for (int i = 0; i < NUM_GAMES; i++)
+    if (strcmp(games[i].env, name) == 0) return true;
+  return false;
+}
+
+static const char *named_game(const json_t *options) {
+  const char *game = json_string_value(json_object_get(options, "game"));
+  return game ? game : json_string_value(json_object_get(options, "level"));
+}
+
+bool env_words_names_game(const char *env_args) {
+  json_t *options = json_loads(env_args, 0, NULL);
+  bool names = named_game(options) != NULL;
+  json_decref(options);
+  return names;
+}
+
+/* The last part of a path, with nothing that a folder's name may not have. */
+static void append_game(char *out, size_t bytes, const char *game) {
+  const char *slash = strrchr(game, '/');
+  size_t used = strlen(out);
+  snprintf(out + used, bytes - used, "-%s", slash ? slash + 1 : game);
+  for (char *c = out + used + 1; c < out + bytes && *c; c++)
+    if (!isalnum((unsigned char)*c) && *c != '.' && *c != '_') *c = '_';
+}
+
+void env_words_label(char *out, size_t bytes, const char *name, const char *env_args) {
+  snprintf(out, bytes, "%s", name);
+  for (int i = 0; i < NUM_GAMES; i++) {
+    if (strcmp(games[i].env, name) != 0) continue;
+    json_t *options = json_loads(env_args, 0, NULL);
+    const char *game = json_string_value(json_object_get(options, games[i].option));
+    append_game(out, bytes, game ? game : games[i].usual);
+    json_decref(options);
+  }
 }

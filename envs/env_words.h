@@ -4,6 +4,9 @@
 #ifndef ACORN_ENVS_ENV_WORDS_H
 #define ACORN_ENVS_ENV_WORDS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "common/base/options.h"
 #include "common/base/status.h"
 
@@ -34,6 +37,15 @@ char *env_words_split(const char **game, const char *word);
 MUST_CHECK enum status env_words_add_flags(char **out, const struct option_table *table,
                                            const void *options, const char *env,
                                            const char *env_args, struct error *error);
+
+/* What a run of the environment `name` with these options (a JSON object; anything else: none) is
+ * called, in its folder's name and its result: "atari-Breakout", "cartpole". */
+void env_words_label(char *out, size_t bytes, const char *name, const char *env_args);
+
+/* Whether `name` is an environment of many games or levels, which a label names. */
+bool env_words_has_games(const char *name);
+/* Whether the options name one. */
+bool env_words_names_game(const char *env_args);
 
 /* Splits the option --env of a program that also has --env_args, and adds the game to those.
  * Errors: INVALID: --env_args is not a JSON object. */

@@ -1,5 +1,6 @@
 #include "envs/registry.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -46,6 +47,13 @@ static enum status find_plugin(const struct acorn_env **out, const char *path,
   return status_fail(error, STATUS_INVALID, "environment %s: %s", path, reason.text);
 }
 
+/* An ID of Gymnasium, CartPole-v1 or ALE/Pong-v5, which --env= takes with gym: before it. */
+static bool is_gymnasium_id(const char *name) {
+  const char *dash = strrchr(name, '-');
+  if (!isalnum((unsigned char)name[0]) || !dash || dash[1] != 'v' || !dash[2]) return false;
+  return dash[2 + strspn(dash + 2, "0123456789")] == '\0';
+}
+
 /* What was meant, of all words that --env= takes; in `text`, or NULL. What stands before a colon is
  * compared alone: gymnasium:CartPole-v1. */
 static const char *nearest_word(char *text, size_t bytes, const char *name) {
@@ -57,6 +65,10 @@ static const char *nearest_word(char *text, size_t bytes, const char *name) {
     snprintf(text, bytes, "%.*s", (int)(colon - name), name);
     if (!options_nearest_word(before_colon, 2, text)) return NULL;
     snprintf(text, bytes, "gym%s", colon);
+    return text;
+  }
+  if (is_gymnasium_id(name)) {
+    snprintf(text, bytes, "gym:%s", name);
     return text;
   }
   const char *names[NUM_ENVIRONMENTS + NUM_BRIDGED];
@@ -85,7 +97,8 @@ static enum status find_builtin(const struct acorn_env **out, const char *name,
 
 enum status registry_find(const struct acorn_env **out, const char *word, struct error *error) {
   if (bridge_is_word(word)) return bridge_open(out, word, error);
-  return plugin_is_path(word) ? find_plugin(out, word, error) : find_builtin(out, word, error);
+  if (plugin_is_path(word) && !is_gymnasium_id(word)) return find_plugin(out, word, error);
+  return find_builtin(out, word, error);
 }
 
 char *registry_word(const char *word) {

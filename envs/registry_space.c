@@ -51,6 +51,7 @@ _Static_assert((int)ACORN_UINT8 == (int)DTYPE_UINT8 && (int)ACORN_INT32 == (int)
 _Static_assert((int)ACORN_MAX_TENSORS == (int)SPACE_MAX_TENSORS &&
                    (int)ACORN_MAX_RANK == (int)SPACE_MAX_RANK &&
                    (int)ACORN_MAX_BOX == (int)SPACE_MAX_BOX &&
-                   (int)ACORN_MAX_NUMBERS == (int)WIRE_MAX_EPISODE_NUMBERS &&
+                   (int)ACORN_MAX_MORE_NUMBERS == (int)WIRE_MAX_EPISODE_NUMBERS &&
+                   (int)ACORN_NUMBER_NAME_BYTES == (int)WIRE_NUMBER_NAME_BYTES &&
                    (int)ACORN_NAME_BYTES == (int)WIRE_NAME_BYTES,
                "sizes");

@@ -160,35 +160,41 @@ static void print_arrays(const struct checkpoint *self) {
   }
 }
 
+/* The run's options; false: the file does not lie in a run folder. */
+static bool read_configuration(const struct checkpoint *self, struct learner_options *options) {
+  char path[PATH_MAX + 16];
+  struct error error;
+  if (!self->folder[0]) return false;
+  snprintf(path, sizeof(path), "%s/config.txt", self->folder);
+  if (options_read_file(&learner_options_table, options, path, &error) == STATUS_OK) return true;
+  log_warn("%s", error.text);
+  return false;
+}
+
 /* The options that say what was learned and how. */
 static void print_configuration(const struct checkpoint *self) {
   if (!self->folder[0]) {
     printf("\nno configuration: the file does not lie in a run folder\n");
     return;
   }
-  char path[PATH_MAX + 16];
   struct learner_options options;
-  struct error error;
   options_init(&learner_options_table, &options);
-  snprintf(path, sizeof(path), "%s/config.txt", self->folder);
-  if (options_read_file(&learner_options_table, &options, path, &error) == STATUS_OK) {
-    printf("\nconfiguration (all of it: %s)\n", path);
-    for (int i = 0; i < learner_options_table.count; i++) {
-      const struct option *option = &learner_options_table.options[i];
-      if (!learner_option_is_of_experiment(option)) continue;
-      printf("  %s = ", option->name);
-      option_value_write(option, &options, stdout);
-      printf("\n");
-    }
-  } else {
-    log_warn("%s", error.text);
+  bool known = read_configuration(self, &options);
+  if (known) printf("\nconfiguration (all of it: %s/config.txt)\n", self->folder);
+  for (int i = 0; i < learner_options_table.count && known; i++) {
+    const struct option *option = &learner_options_table.options[i];
+    if (!learner_option_is_of_experiment(option)) continue;
+    printf("  %s = ", option->name);
+    option_value_write(option, &options, stdout);
+    printf("\n");
   }
   options_deinit(&learner_options_table, &options);
 }
 
 /* ---- */
 
-/* Under the parameters' own names: "params/" goes. */
+/* Under the parameters' own names: "params/" goes. What cannot be seen in the arrays is beside
+ * them as words. */
 static enum status export_parameters(const struct checkpoint *self, const char *path,
                                      struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
@@ -201,21 +207,26 @@ static enum status export_parameters(const struct checkpoint *self, const char *
   }
   if (count == 0)
     return status_fail(error, STATUS_NOT_FOUND, "there are no parameters in %s", self->path);
-  enum status status = npz_write(path, items, count, error);
+  struct learner_options options;
+  options_init(&learner_options_table, &options);
+  bool known = read_configuration(self, &options);
+  const struct npz_text texts[] = {
+      {"activation", options.activation}, {"network", options.network}, {"agent", options.agent}};
+  int num_texts = known ? (int)(sizeof(texts) / sizeof(texts[0])) : 0;
+  enum status status = npz_write(path, items, count, texts, num_texts, error);
+  options_deinit(&learner_options_table, &options);
   if (status == STATUS_OK) printf("%d arrays of %s are in %s\n", count, self->path, path);
   return status;
 }
 
 static enum status run(struct checkpoint *self, struct checkpoint_options *options, int argc,
                        char **argv, struct error *error) {
-  const char **words = check_alloc((size_t)argc, sizeof(*words));
   int num_words = 0;
-  enum status status = options_parse(&table, options, argc, argv, words, &num_words, error);
+  enum status status = options_parse(&table, options, argc, argv, argv, &num_words, error);
   if (status == STATUS_OK && num_words != 1)
     status = status_fail(error, STATUS_INVALID, "name one run folder or checkpoint file");
-  if (status == STATUS_OK) status = find_file(self, words[0], error);
+  if (status == STATUS_OK) status = find_file(self, argv[0], error);
   if (status == STATUS_OK) status = read_items(self, error);
-  free(words);
   if (status != STATUS_OK) return status;
   if (options->npz[0]) return export_parameters(self, options->npz, error);
   print_summary(self);

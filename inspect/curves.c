@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/option_rows.h"
 #include "common/base/process.h"
@@ -54,22 +53,22 @@ static const struct option_table table = {
 struct curves {
   struct curves_options options;
   struct groups groups;
-  const char **folder;                             /* (groups.num_runs) borrowed */
+  char **folder;                                   /* (groups.num_runs) borrowed */
   struct run_log log[GROUPS_MAX_RUNS];             /* (groups.num_runs) */
   struct figure_line line[GROUPS_MAX_RUNS];        /* (num_lines) */
   char label[GROUPS_MAX_RUNS][GROUPS_LABEL_BYTES]; /* (num_lines) */
   int num_lines;
 };
 
-static enum status read_runs(struct curves *self, const char **folders, int num_folders,
-                             struct error *error) {
+static enum status read_runs(struct curves *self, int num_folders, struct error *error) {
   struct run_axes axes = {strcmp(self->options.x, "seconds") == 0, self->options.y};
   for (int i = 0; i < num_folders; i++) {
-    enum status status = groups_add(&self->groups, folders[i], error);
-    if (status == STATUS_OK) status = run_log_read(&self->log[i], folders[i], &axes, error);
+    enum status status = groups_add(&self->groups, self->folder[i], error);
+    if (status == STATUS_OK) status = run_log_read(&self->log[i], self->folder[i], &axes, error);
     if (status != STATUS_OK) return status;
     if (self->log[i].count < 2)
-      log_warn("%s: %s has %d points so far: left out", folders[i], axes.y, self->log[i].count);
+      log_warn("%s: %s has %d points so far: left out", self->folder[i], axes.y,
+               self->log[i].count);
   }
   return STATUS_OK;
 }
@@ -136,17 +135,14 @@ static enum status write_figure(const struct curves *self, struct error *error) 
 }
 
 static enum status run(struct curves *self, int argc, char **argv, struct error *error) {
-  const char **folders = check_alloc((size_t)argc, sizeof(*folders));
   int num_folders = 0;
-  enum status status =
-      options_parse(&table, &self->options, argc, argv, folders, &num_folders, error);
+  enum status status = options_parse(&table, &self->options, argc, argv, argv, &num_folders, error);
   if (status == STATUS_OK && num_folders == 0)
     status = status_fail(error, STATUS_INVALID, "name one or more run folders");
-  self->folder = folders;
-  if (status == STATUS_OK) status = read_runs(self, folders, num_folders, error);
+  self->folder = argv;
+  if (status == STATUS_OK) status = read_runs(self, num_folders, error);
   for (int i = 0; status == STATUS_OK && i < self->groups.count; i++)
     status = make_line(self, i, error);
-  free(folders);
   return status;
 }
 

@@ -9,10 +9,18 @@
 
 #include "learner/params/checkpoint.h"
 
-/* Writes the items under their names. A file that is there already is replaced once the new one is
- * whole. Errors: IO, with the path and the reason; INVALID: more than 4 GiB, which a ZIP file
- * without extensions cannot hold. */
+/* A word under a name: numpy.load(FILE)["activation"] == "tanh". At most
+ * NPZ_TEXT_CHARACTERS, of ASCII. */
+struct npz_text {
+  const char *name, *value;
+};
+enum { NPZ_TEXT_CHARACTERS = 63 };
+
+/* Writes the items, and the texts, under their names. A file that is there already is replaced once
+ * the new one is whole. Errors: IO, with the path and the reason; INVALID: more than 4 GiB, which a
+ * ZIP file without extensions cannot hold. */
 MUST_CHECK enum status npz_write(const char *path, const struct checkpoint_item *items,
-                                 int num_items, struct error *error);
+                                 int num_items, const struct npz_text *texts, int num_texts,
+                                 struct error *error);
 
 #endif

@@ -184,18 +184,16 @@ static enum status open_access(struct app *app, struct error *error) {
 }
 
 static enum status start(struct app *app, int argc, char **argv, struct error *error) {
-  const char **words = calloc((size_t)argc + 1, sizeof(*words));
   int num_words = 0;
   complete_words(argc, argv);
   options_init(&table, &app->settings);
-  enum status status = options_parse(&table, &app->settings, argc, argv, words, &num_words, error);
+  enum status status = options_parse(&table, &app->settings, argc, argv, argv, &num_words, error);
   if (status == STATUS_OK && num_words > 1)
     status = status_fail(error, STATUS_INVALID, "one ADDRESS, please: '%s' is one word too many",
-                         words[1]);
+                         argv[1]);
   if (status == STATUS_OK)
-    status = learner_place_find(&app->place, num_words ? words[0] : NULL, "runs", error);
+    status = learner_place_find(&app->place, num_words ? argv[0] : NULL, "runs", error);
   if (status == STATUS_OK) status = open_access(app, error);
-  free(words);
   return status;
 }
 

@@ -105,10 +105,11 @@ static void totals(struct page *page, const struct wire_status *s) {
 
 static void player_row(struct page *page, const struct wire_player *p, int name_columns) {
   char steps[TEXT_BYTES], rate[TEXT_BYTES], step[TEXT_BYTES], wait[TEXT_BYTES], silent[TEXT_BYTES];
-  row(page, "%-*s %-8s %5d %5d %8s %8s %10s %10s %8s  %s", name_columns, p->name, p->state,
+  row(page, "%-*s %-8s %5d %5d %8s %8s %10s %10s %8s  %-5s  %s", name_columns, p->name, p->state,
       p->num_environments, p->late_environments, count_text(p->steps_per_second, rate),
       count_text((double)p->steps, steps), time_text(p->step_us, step), time_text(p->wait_us, wait),
-      time_text(p->silent_seconds * 1e6, silent), p->role == WIRE_ROLE_EVAL ? "eval" : "train");
+      time_text(p->silent_seconds * 1e6, silent), p->role == WIRE_ROLE_EVAL ? "eval" : "train",
+      p->host);
 }
 
 static int longest_name(const struct wire_status *status) {
@@ -124,8 +125,8 @@ void status_view_table(FILE *out, const struct wire_status *status, const struct
   if (status->num_players == 0) return;
   int columns = longest_name(status);
   row(&page, "%s", "");
-  row(&page, "%-*s %-8s %5s %5s %8s %8s %10s %10s %8s  %s", columns, "actor", "state", "envs",
-      "late", "steps/s", "steps", "step", "wait", "silent", "role");
+  row(&page, "%-*s %-8s %5s %5s %8s %8s %10s %10s %8s  %-5s  %s", columns, "actor", "state", "envs",
+      "late", "steps/s", "steps", "step", "wait", "silent", "role", "host");
   for (int i = 0; i < status->num_players; i++) {
     int left = status->num_players - i;
     if (size->rows && left > 1 && page.rows + 2 > size->rows) {
@@ -143,9 +144,9 @@ static json_t *number(double x) {
 }
 
 static json_t *player_json(const struct wire_player *p) {
-  return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:o}", "name", p->name,
-                   "role", p->role == WIRE_ROLE_EVAL ? "eval" : "train", "state", p->state,
-                   "first_environment", (int)p->first_environment, "environments",
+  return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:o}", "name", p->name,
+                   "host", p->host, "role", p->role == WIRE_ROLE_EVAL ? "eval" : "train", "state",
+                   p->state, "first_environment", (int)p->first_environment, "environments",
                    p->num_environments, "late_environments", p->late_environments, "steps",
                    (json_int_t)p->steps, "steps_per_second", number(p->steps_per_second), "step_us",
                    number(p->step_us), "wait_us", number(p->wait_us), "silent_seconds",

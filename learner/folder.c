@@ -76,8 +76,8 @@ enum status folder_open(struct folder *folder, const char *path, const char *env
   enum status status = set_paths(folder, path, error);
   if (status == STATUS_OK) status = make_folders(folder->checkpoints, error);
   if (status == STATUS_OK) status = take_lock(folder, error);
+  folder->held_run = status == STATUS_EXISTS || exists_in(folder, "config.txt");
   if (status != STATUS_OK) return status;
-  folder->held_run = exists_in(folder, "config.txt");
   if (!folder->held_run || resume) return STATUS_OK;
   folder_close(folder);
   return status_fail(error, STATUS_EXISTS,

@@ -1,6 +1,6 @@
-/* The run folder: config.txt, environment.txt, address, metrics.jsonl, checkpoints/, logs/. One
- * learner at a time owns it (a lock file), and nothing in it is deleted at start: a folder that
- * holds another run is refused unless it is resumed. Thread: start and end only. */
+/* The run folder: config.txt, environment.txt, address, metrics.jsonl, episodes.csv, checkpoints/,
+ * logs/. One learner at a time owns it (a lock file), and nothing in it is deleted at start: a
+ * folder that holds another run is refused unless it is resumed. Thread: start and end only. */
 #ifndef ACORN_LEARNER_FOLDER_H
 #define ACORN_LEARNER_FOLDER_H
 
@@ -14,7 +14,7 @@ struct folder {
   char path[768];
   char checkpoints[800];
   int lock;      /* file descriptor that holds the lock */
-  bool held_run; /* there was a run in it already */
+  bool held_run; /* there was a run in it already, or one goes on in it */
 };
 
 /* Creates the folder and what is above it and takes the lock. `path` "" makes

@@ -13,18 +13,23 @@
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/base/thread.h"
+#include "envs/env_module.h"
 #include "learner/algorithms.h"
 #include "learner/report/metrics_port.h"
 #include "learner/report/pace.h"
+#include "learner/report/record.h"
 #include "learner/report/report.h"
+#include "learner/report/result_file.h"
 #include "learner/run.h"
 #include "learner/run_checkpoint.h"
+#include "learner/run_kept.h"
 #include "learner/run_options.h"
 
 enum {
   EXIT_USAGE = 2,
   SAME_WISH_US = 1000 * 1000,
-  NUM_SIGNALS = 3,
+  NUM_SIGNALS = 4,
+  FIRST_CHECKPOINT_MS = 1000,
   NUM_THREADS = 16, /* its own, gRPC's and libuv's */
   END_S = 10        /* to end in, once the result has been printed */
 };
@@ -43,10 +48,15 @@ struct app {
   struct metrics_port *metrics_port; /* NULL: none */
   bool finishing;                    /* only the last checkpoint is written now */
   bool writing;                      /* a checkpoint is being written by the pool */
+  bool requested;                    /* or has been asked for */
+  int wanted;                        /* enum kept_kind: to be asked for after it */
   enum status write_status;
   bool write_failed; /* the last one could not be written */
+  bool interrupted;  /* SIGINT stopped the run */
   struct error write_error;
 };
+
+static const char no_actors[] = "no actor is left: each was given up; logs/actor-*.log tell why";
 
 /* ---- from other threads: wake the loop */
 
@@ -77,23 +87,52 @@ static void on_late_signal(int signal_number) {
   int64_t now_us = clock_now_us();
   if (is_repeated(signal_number, now_us)) return;
   if (!first_signal_us) first_signal_us = now_us;
-  if (signals_seen++) _exit(130);
+  if (signals_seen++) _exit(PROCESS_INTERRUPTED);
 }
 
-/* The first signal stops in good order, a second ends at once. */
+/* The first signal stops in good order, a second ends at once. SIGUSR1 is the supervisor's: it has
+ * given up all actors. */
 static void on_signal(uv_signal_t *handle, int signal_number) {
   struct app *app = handle->data;
   if (first_signal_us) return;
   first_signal_us = clock_now_us();
+  if (signal_number == SIGUSR1) {
+    log_error("%s", no_actors);
+    progress_stop(app->run.progress, STOP_NO_ACTORS);
+    return;
+  }
+  app->interrupted = signal_number == SIGINT;
   log_info("%s: stopping; once more ends at once", strsignal(signal_number));
   progress_stop(app->run.progress, STOP_SIGNAL);
+}
+
+/* One buffer at a time: what comes meanwhile waits for it. What others are written with stays while
+ * they are. */
+static void request_checkpoint(struct app *app, int kinds) {
+  app->wanted |= kinds;
+  if (!app->wanted || app->requested) return;
+  app->requested = true;
+  run_request_checkpoint(&app->run, app->wanted);
+  app->wanted = 0;
+}
+
+static void request_others(struct app *app, int64_t now_us) {
+  const struct vitals *vitals = &app->report.vitals;
+  if (!app->run.trains || app->requested) return;
+  int64_t longest_us = (int64_t)(app->options.checkpoint_secs * 1e6);
+  request_checkpoint(app,
+                     run_kept_due(&app->run.others, &vitals->train, &vitals->eval,
+                                  progress_steps(app->run.progress), app->options.checkpoint_steps,
+                                  now_us - app->report.start_us, longest_us));
 }
 
 static void on_tick(uv_timer_t *timer) {
   struct app *app = timer->data;
   int64_t now_us = clock_now_us();
   report_tick(&app->report, now_us);
-  uv_timer_set_repeat(timer, pace_tick_ms(now_us - app->report.start_us));
+  request_others(app, now_us);
+  int64_t elapsed_us = now_us - app->report.start_us;
+  uv_timer_set_repeat(timer, pace_tick_ms(app->options.metrics_steps ? 0 : elapsed_us));
 }
 
 static void on_serve(uv_timer_t *timer) {
@@ -102,8 +141,7 @@ static void on_serve(uv_timer_t *timer) {
 }
 
 static void on_checkpoint_due(uv_timer_t *timer) {
-  struct app *app = timer->data;
-  trainer_request_save(app->run.trainer);
+  request_checkpoint(timer->data, KEPT_NEWEST);
 }
 
 /* On a thread of libuv's pool: the disk may be slow, training goes on. */
@@ -123,7 +161,8 @@ static void checkpoint_written(uv_work_t *work, int status) {
   app->write_failed = failed;
   report_checkpoint(&app->report, clock_now_us());
   trainer_release_save(app->run.trainer);
-  app->writing = false;
+  app->writing = app->requested = false;
+  if (!app->finishing) request_checkpoint(app, 0);
 }
 
 static void on_saved(uv_async_t *handle) {
@@ -157,7 +196,7 @@ static void loop_init(struct app *app) {
 
 /* All but those that were inherited as ignored (nohup). */
 static void handle_signals(struct app *app) {
-  static const int stops[NUM_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+  static const int stops[NUM_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
   for (int i = 0; i < NUM_SIGNALS; i++) {
     if (process_ignores(stops[i])) continue;
     uv_signal_t *handle = &app->signals[app->num_signals++];
@@ -173,7 +212,9 @@ static void loop_start(struct app *app) {
   uv_timer_start(&app->tick, on_tick, tick_ms, tick_ms);
   uv_timer_start(&app->serve, on_serve, SERVE_POLL_MS, SERVE_POLL_MS);
   if (app->run.trains && checkpoint_ms)
-    uv_timer_start(&app->checkpoint, on_checkpoint_due, checkpoint_ms, checkpoint_ms);
+    uv_timer_start(&app->checkpoint, on_checkpoint_due,
+                   checkpoint_ms < FIRST_CHECKPOINT_MS ? checkpoint_ms : FIRST_CHECKPOINT_MS,
+                   checkpoint_ms);
   handle_signals(app);
 }
 
@@ -183,7 +224,8 @@ static void loop_finish(struct app *app) {
   uv_timer_stop(&app->tick);
   uv_timer_stop(&app->serve);
   uv_timer_stop(&app->checkpoint);
-  signals_seen = progress_stopped(app->run.progress) == STOP_SIGNAL;
+  enum stop_reason reason = progress_stopped(app->run.progress);
+  signals_seen = reason == STOP_SIGNAL || reason == STOP_NO_ACTORS;
   /* In libuv's place, which would leave the default action for a moment. */
   for (int i = 0; i < app->num_signals; i++) signal(app->signals[i].signum, on_late_signal);
   app->finishing = true;
@@ -211,6 +253,12 @@ static void write_address(const struct run *run) {
     log_warn("%s", error.text);
 }
 
+/* Playing the run later would need the file; the run goes on without a copy. */
+static void keep_module(const struct run *run) {
+  struct error error;
+  if (env_module_keep(run->folder.path, &error) != STATUS_OK) log_warn("%s", error.text);
+}
+
 static void announce(const struct app *app) {
   const struct run *run = &app->run;
   int port = serve_port(run->serve);
@@ -222,6 +270,15 @@ static void announce(const struct app *app) {
 
 /* ---- */
 
+/* With those that were asked for, if the run ended before the trainer's next update. */
+static int last_kinds(struct app *app) {
+  struct vitals *vitals = &app->report.vitals;
+  int missed = app->requested ? atomic_load(&app->run.saved_kinds) & (KEPT_BEST | KEPT_STEP) : 0;
+  vitals_read_returns(vitals);
+  return missed | run_kept_last(&app->run.others, &vitals->train, &vitals->eval,
+                                progress_steps(app->run.progress), app->options.checkpoint_steps);
+}
+
 /* Before the streams end, which may take a while: a kill meanwhile then loses nothing. A run that
  * failed keeps its last good checkpoint. */
 static bool write_last_checkpoint(struct app *app) {
@@ -230,11 +287,29 @@ static bool write_last_checkpoint(struct app *app) {
   struct error error;
   if (trainer.status != STATUS_OK)
     log_error("%s", trainer.error.text);
-  else if (run_write_checkpoint(&app->run, &error) != STATUS_OK)
+  else if (run_write_checkpoint(&app->run, last_kinds(app), &error) != STATUS_OK)
     log_error("%s", error.text);
   else
     return true;
   return false;
+}
+
+/* Why a run failed; "": it did not. */
+static const char *failure(struct app *app, bool saved) {
+  static struct trainer_report trainer;
+  if (app->report.result.reason == STOP_NO_ACTORS) return no_actors;
+  if (app->run.trainer) trainer = trainer_report(app->run.trainer);
+  if (app->report.result.reason == STOP_ERROR && trainer.status != STATUS_OK)
+    return trainer.error.text;
+  return saved ? "" : "the last checkpoint could not be written";
+}
+
+/* run.json and result.json; an evaluation changes neither. */
+static void write_results(struct app *app, bool saved, int code) {
+  const struct run_result *result = &app->report.result;
+  if (app->run.evaluates) return;
+  record_end(&app->run, stop_reason_name(result->reason), code);
+  result_file_write(&app->run, result, code, failure(app, saved));
 }
 
 /* Runs until a stop; then writes the last checkpoint and the result. Returns the exit code. */
@@ -243,6 +318,9 @@ static int run_to_end(struct app *app, int64_t start_us) {
   if (report_open(&app->report, &app->run, start_us, &error) != STATUS_OK)
     log_warn("%s", error.text);
   announce(app);
+  if (app->run.trains)
+    run_kept_init(&app->run.others, app->run.folder.checkpoints, progress_steps(app->run.progress),
+                  app->options.checkpoint_steps);
   loop_start(app);
   uv_run(app->loop, UV_RUN_DEFAULT);
   int64_t end_us = clock_now_us();
@@ -253,8 +331,11 @@ static int run_to_end(struct app *app, int64_t start_us) {
   if (app->run.trains) report_checkpoint(&app->report, clock_now_us());
   run_end_streams(&app->run, &signals_seen);
   int code = report_result(&app->report, end_us);
+  if (!saved) code = 1;
+  if (code == 0 && app->interrupted) code = PROCESS_INTERRUPTED;
+  write_results(app, saved, code);
   report_close(&app->report);
-  return saved ? code : 1;
+  return code;
 }
 
 int main(int argc, char **argv) {
@@ -263,6 +344,7 @@ int main(int argc, char **argv) {
   struct error error;
   process_init();
   notify_init();
+  record_init(argc, argv);
   log_init("learner", LOG_INFO);
   if (argc == 2 && strcmp(argv[1], "--help=algorithms") == 0) {
     algorithms_markdown(stdout);
@@ -286,16 +368,22 @@ int main(int argc, char **argv) {
     /* Done: stopped while it waited for an actor to tell the environment. */
     if (status != STATUS_DONE) log_error("%s", error.text);
     folder_abandon(&app.run.folder);
+    if (status != STATUS_DONE) result_file_write_refusal(&app.run, EXIT_USAGE, error.text);
     return status == STATUS_DONE ? 0 : EXIT_USAGE;
   }
   if (!app.run.evaluates) {
     folder_write_environment(&app.run.folder, app.run.identity);
     run_options_write(&app.options, app.run.folder.path);
+    keep_module(&app.run);
     write_address(&app.run);
+    result_file_remove(&app.run);
+    record_start(&app.run);
   }
   int code = run_to_end(&app, start_us);
   process_end_within(END_S, code);
   run_destroy(&app.run);
+  bool has_supervisor = app.options.exit_with_parent;
   options_deinit(&learner_options_table, &app.options);
+  if (code == PROCESS_INTERRUPTED && !has_supervisor) process_end_interrupted();
   return code;
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/option_rows.h"
+#include "envs/env_module.h"
 #include "learner/algorithms.h"
 
 #define AT(member) offsetof(struct learner_options, member)
@@ -27,6 +28,7 @@ static const struct option rows[] = {
            "one's own: ./my_env.so; join: that of the first actor that joins"),
     STRING("env_args", env_args, "{}", RUN,
            "options of the environment, as JSON: {\"length\": 50}"),
+    ENV_MODULE_ROW(RUN),
     {"hang_s", "env_step_s", OPTION_INT, AT(hang_s), "300", 0, 1e9, NULL, RUN,
      "exit if creating the environment, to read its spaces, takes longer; 0: no limit"},
     CHOICE("agent", agent, "vtrace", AGENTS, RUN,
@@ -43,7 +45,8 @@ static const struct option rows[] = {
            "episodes that --target_return and the result line count; auto: evaluation episodes "
            "once an evaluator has joined"),
     STRING("checkpoint", checkpoint, "", RUN,
-           "file that --mode=evaluate plays; default: the newest whole one of --logdir"),
+           "file that --mode=evaluate plays, or best: the best one of --logdir; default: the "
+           "newest whole one of --logdir"),
     {"logdir", "job_dir", OPTION_STRING, AT(logdir), "", 0, 0, NULL, RUN,
      "run folder; default runs/<env>-<agent>-<time>"},
     BOOL("resume", resume, "false", RUN, "continue the run in --logdir, if there is one"),
@@ -79,8 +82,11 @@ static const struct option rows[] = {
         "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 "
         "ms, and 1 s where the algorithm is synchronous"),
 
-    CHOICE("network", network, "mlp", "mlp|lstm|impala_shallow|impala_deep|nature", NETWORK,
-           "kind of network; impala_* and nature need observations that are one uint8 image"),
+    CHOICE("network", network, "auto", "auto|mlp|lstm|impala_shallow|impala_deep|nature", NETWORK,
+           "kind of network; impala_* and nature read images, and the other parts of an "
+           "observation beside them; auto: where the observation has an image of at least 36x36, "
+           "nature for dqn, double_dqn and rainbow, impala_shallow for others; where it has none, "
+           "lstm for r2d2, mlp for others"),
     STRING("hidden", hidden, "64,64", NETWORK,
            "sizes of the hidden layers (before the LSTM), or none"),
     CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK,
@@ -223,7 +229,9 @@ static const struct option rows[] = {
     FLOAT("rmsprop_epsilon", rmsprop_epsilon, "0.1", 1e-15, 10, OPTIMISER, "added under the root"),
 
     FLOAT("checkpoint_secs", checkpoint_secs, "60", 0, 1e9, RECORDS,
-          "seconds between checkpoints; 0: only at the end"),
+          "seconds between checkpoints; the first is written after a second; 0: only at the end"),
+    INT("checkpoint_steps", checkpoint_steps, "0", 0, 1e15, RECORDS,
+        "environment steps between checkpoints that stay (checkpoints/step-...); 0: none"),
     INT("checkpoints_kept", checkpoints_kept, "3", 1, 10000, RECORDS,
         "number of newest checkpoints that are kept"),
     BOOL("checkpoint_replay", checkpoint_replay, "false", RECORDS,
@@ -231,9 +239,18 @@ static const struct option rows[] = {
          "training wait meanwhile, and the disk needs room for two: choose --checkpoint_secs"),
     FLOAT("metrics_secs", metrics_secs, "10", 0, 3600, RECORDS,
           "longest interval of metrics.jsonl and TensorBoard's events: a young run writes more "
-          "often; 0: neither is written"),
+          "often; 0: neither is written, nor episodes.csv"),
+    INT("metrics_steps", metrics_steps, "0", 0, 1e15, RECORDS,
+        "environment steps between those lines instead, at its multiples in every run, so that the "
+        "curves of seeds align; 0: by --metrics_secs"),
     BOOL("tensorboard", tensorboard, "true", RECORDS,
          "write TensorBoard's event files into the run folder"),
+    BOOL("episodes_csv", episodes_csv, "true", RECORDS,
+         "write episodes.csv into the run folder: a row for each episode; above 1,000 a second, "
+         "for every second, fourth ... one"),
+    FLOAT("video_every", video_every, "0", 0, 1e9, RECORDS,
+          "seconds between videos of a greedy episode, in videos/ of the run folder, each of a "
+          "checkpoint that has just been written; 0: none. ffmpeg makes them"),
     INT("metrics_port", metrics_port, "0", 0, 65535, RECORDS,
         "serve the metrics to Prometheus at http://ADDRESS:PORT/metrics; 0: off"),
     STRING("metrics_address", metrics_address, "127.0.0.1", RECORDS,
@@ -244,13 +261,14 @@ static const struct option rows[] = {
 };
 
 static const struct option_exit exits[] = {
-    {"0", "the run is over, or a signal stopped it in order"},
+    {"0", "the run is over, or SIGTERM or SIGHUP stopped it in order"},
     {"1",
      "the run failed, or its last checkpoint or result could not be written; the log has the "
      "reason"},
     {"2", "wrong options, or a run folder, address or limit that does not let it start"},
     {"3", "the budget ended before --target_return was reached"},
-    {"130", "a second signal ended it before it had stopped"},
+    {"130",
+     "SIGINT (Ctrl-C) stopped it in order, or a second signal ended it before it had stopped"},
     {NULL, NULL},
 };
 

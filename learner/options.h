@@ -8,15 +8,15 @@
 #include "common/rpc/credentials.h"
 
 /* Files that a learner keeps open, connections apart: stdin, stdout and stderr; 7 of libuv's loop;
- * 4 of gRPC; the run folder's lock, metrics.jsonl and events; up to 2 sockets that listen for
- * actors with an eventfd beside them, 1 for metrics; 1 to the supervisor. */
-enum { LEARNER_FILES = 3 + 7 + 4 + 3 + 4 + 1 };
+ * 4 of gRPC; the run folder's lock, metrics.jsonl, episodes.csv and events; up to 2 sockets that
+ * listen for actors with an eventfd beside them, 1 for metrics; 1 to the supervisor. */
+enum { LEARNER_FILES = 3 + 7 + 4 + 4 + 4 + 1 };
 
 struct learner_options {
   struct options_given given; /* first: see options.h */
 
   /* run */
-  char *env, *env_args, *agent, *preset, *mode, *policy, *over, *checkpoint;
+  char *env, *env_args, *module, *agent, *preset, *mode, *policy, *over, *checkpoint;
   char *logdir;
   bool resume;
   int64_t seed, total_steps, episodes, hang_s;
@@ -69,9 +69,10 @@ struct learner_options {
   double rmsprop_decay, rmsprop_momentum, rmsprop_epsilon;
 
   /* checkpoints and metrics */
-  double checkpoint_secs, metrics_secs;
+  double checkpoint_secs, metrics_secs, video_every;
+  int64_t checkpoint_steps, metrics_steps;
   int64_t checkpoints_kept, metrics_port;
-  bool checkpoint_replay, tensorboard;
+  bool checkpoint_replay, tensorboard, episodes_csv;
   char *metrics_address, *metrics_token_file;
 };
 
@@ -91,6 +92,11 @@ bool learner_option_is_of_experiment(const struct option *option);
 /* Gives the options that the user left alone the values that suit the environment and the algorithm
  * ("cartpole": a small network and a short budget). Call after parsing. */
 void learner_options_apply_preset(struct learner_options *options);
+
+/* What --network=auto comes to once the observation is known, and what depends on the network.
+ * Errors: INVALID: other options do not fit that network. */
+MUST_CHECK enum status learner_options_choose_network(struct learner_options *options,
+                                                      bool has_image, struct error *error);
 
 /* Makes of a run's options those of its evaluation: how it trained, or whose it is while it may
  * still be training, becomes general again. Call between reading config.txt and what the user
@@ -120,7 +126,7 @@ int learner_options_evaluators(const struct learner_options *options);
 /* Whether it learns from a replay. */
 bool learner_options_replays(const struct learner_options *options);
 
-/* Whether the agent's network reads an image. */
+/* Whether the agent's network reads images; not before learner_options_choose_network. */
 bool learner_options_pixels(const struct learner_options *options);
 
 /* What options cannot say one by one: sizes that contradict each other. Errors: INVALID. */

@@ -219,7 +219,6 @@ static const struct preset presets[] = {
     {"", "r2d2", "n_steps", "5"},
     {"", "r2d2", "value_rescaling", "1e-3"},
     {"", "r2d2", "discount", "0.997"},
-    {"", "r2d2", "network", "lstm"},
     {"", "r2d2", "unroll_length", "40"},
     {"", "r2d2", "burn_in", "20"},
     {"", "r2d2", "batch_size", "32"},
@@ -236,6 +235,13 @@ static const struct preset presets[] = {
     {"", "a2c", "unroll_length", "16"},
     {"", "a2c", "lambda", "0.95"},
 };
+
+/* What --network=auto comes to; the first row that fits. Images: as the presets of the Atari. */
+static const struct {
+  const char *agent; /* as in struct preset */
+  const char *of_vector, *of_image;
+} networks[] = {
+    {DQN, "mlp", "nature"}, {"r2d2", "lstm", "impala_shallow"}, {"", "mlp", "impala_shallow"}};
 
 /* Measured: see docs/design.md, "How many environments an actor holds". */
 static const struct {
@@ -280,6 +286,10 @@ int learner_options_evaluators(const struct learner_options *options) {
 bool learner_options_pixels(const struct learner_options *options) {
   return learner_options_learns(options) && strcmp(options->network, "mlp") != 0 &&
          strcmp(options->network, "lstm") != 0;
+}
+
+static bool chooses_network(const struct learner_options *options) {
+  return strcmp(options->network, "auto") == 0;
 }
 
 /* What depends on the network. */
@@ -354,7 +364,7 @@ void learner_options_apply_preset(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (fits(&presets[i], options)) set(options, presets[i].name, presets[i].value);
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
-  apply_network_defaults(options);
+  if (!chooses_network(options)) apply_network_defaults(options);
 }
 
 /* ---- options that contradict each other */
@@ -385,6 +395,7 @@ static enum status check_serving(const struct learner_options *options, struct e
 
 /* A replay's pages are long enough for any. */
 static enum status check_frames(const struct learner_options *options, struct error *error) {
+  if (chooses_network(options)) return STATUS_OK; /* checked once it is known */
   if (options->frame_stack > 1 && !learner_options_pixels(options))
     return status_fail(error, STATUS_INVALID,
                        "--frame_stack=%lld: network %s does not stack frames; impala_shallow, "
@@ -397,16 +408,52 @@ static enum status check_frames(const struct learner_options *options, struct er
   return STATUS_OK;
 }
 
+static const char *network_for(const struct learner_options *options, bool has_image) {
+  size_t i = 0;
+  while (!lists(networks[i].agent, options->agent)) i++; /* the last row is of any */
+  return has_image && learner_options_learns(options) ? networks[i].of_image
+                                                      : networks[i].of_vector;
+}
+
+enum status learner_options_choose_network(struct learner_options *options, bool has_image,
+                                           struct error *error) {
+  if (!chooses_network(options)) return STATUS_OK;
+  enum status status = options_set(&learner_options_table, options, "network",
+                                   network_for(options, has_image), "the defaults", error);
+  if (status != STATUS_OK) return status;
+  apply_network_defaults(options);
+  return check_frames(options, error);
+}
+
+/* Options of Q-learning that stand under other headings than the replay and the exploration. */
+static const char *const q_learning_options[] = {
+    "partial_returns", "n_steps", "double_q", "target_update", "value_rescaling", "huber",
+    "dueling",         "noisy",   "atoms",    "value_low",     "value_high"};
+
+static bool is_of_q_learning(const struct option *option) {
+  bool is = strcmp(option->group, LEARNER_OPTIONS_REPLAY) == 0 ||
+            strcmp(option->group, LEARNER_OPTIONS_EXPLORATION) == 0;
+  for (size_t i = 0; !is && i < sizeof(q_learning_options) / sizeof(q_learning_options[0]); i++)
+    is = strcmp(option->name, q_learning_options[i]) == 0;
+  return is;
+}
+
+/* *context: the name of the first that is set. */
+static void find_of_q_learning(void *context, const struct option *option, const char *fallback,
+                               const char *now) {
+  (void)fallback, (void)now;
+  const char **name = context;
+  if (!*name && is_of_q_learning(option)) *name = option->name;
+}
+
 /* What would be ignored, or make windows that the agent cannot train on. */
 static enum status check_without_replay(const struct learner_options *options,
                                         struct error *error) {
-  const char *name = options->burn_in            ? "burn_in"
-                     : options->window_stride    ? "window_stride"
-                     : !options->partial_returns ? "partial_returns"
-                     : options->dueling          ? "dueling"
-                     : options->noisy            ? "noisy"
-                     : options->atoms > 1        ? "atoms"
-                                                 : NULL;
+  struct learner_options defaults;
+  const char *name = NULL;
+  options_init(&learner_options_table, &defaults);
+  options_compare(&learner_options_table, &defaults, options, find_of_q_learning, &name);
+  options_deinit(&learner_options_table, &defaults);
   if (!name) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--%s: agent %s has no replay and no values of actions: leave it out, or take "

@@ -20,8 +20,8 @@ enum { STOP_GRACE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
 static enum status open_folder(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   if (!run->evaluates)
-    return folder_open(&run->folder, options->logdir, run->env_name, options->agent,
-                       options->resume, error);
+    return folder_open(&run->folder, options->logdir, run->label, options->agent, options->resume,
+                       error);
   if (run->agent->algorithm) return folder_open_read_only(&run->folder, options->logdir, error);
   return STATUS_OK;
 }
@@ -40,7 +40,7 @@ static void count_slots(struct run *run) {
     run->num_train_slots = (int)(options->max_envs ? options->max_envs : 2 * expected);
 }
 
-enum status run_create(struct run *run, const struct learner_options *options,
+enum status run_create(struct run *run, struct learner_options *options,
                        const struct run_callbacks *callbacks, struct error *error) {
   *run = (struct run){.options = options, .folder.lock = -1};
   run->evaluates = strcmp(options->mode, "evaluate") == 0;
@@ -50,7 +50,7 @@ enum status run_create(struct run *run, const struct learner_options *options,
 
   enum status status =
       credentials_open(&run->credentials, &options->access, CREDENTIALS_SERVER, error);
-  if (status == STATUS_OK) status = run_find_environment(run, error);
+  if (status == STATUS_OK) status = run_find_environment(run, options, error);
   if (status == STATUS_OK) status = open_folder(run, error);
   if (status == STATUS_OK) status = run_check_same(run, error);
   if (status == STATUS_OK) status = run_make_network(run, error);
@@ -108,6 +108,7 @@ enum status run_start(struct run *run, struct error *error) {
 static void say_why(struct run *run) {
   switch (progress_stopped(run->progress)) {
     case STOP_SIGNAL:
+    case STOP_NO_ACTORS:
       ingress_stop(run->ingress, RPC_UNAVAILABLE, "the learner is stopping");
       break;
     case STOP_ERROR:
@@ -127,7 +128,8 @@ void run_stop_training(struct run *run) {
 }
 
 void run_end_streams(struct run *run, const volatile sig_atomic_t *hurry) {
-  bool interrupted = progress_stopped(run->progress) == STOP_SIGNAL;
+  enum stop_reason reason = progress_stopped(run->progress);
+  bool interrupted = reason == STOP_SIGNAL || reason == STOP_NO_ACTORS;
   serve_stop(run->serve, STOP_GRACE_US, interrupted ? 0 : LINGER_US, hurry);
 }
 
@@ -145,6 +147,7 @@ void run_destroy(struct run *run) {
   if (run->update) update_destroy(run->update);
   if (run->weights) weights_destroy(run->weights);
   progress_destroy(run->progress);
+  episode_log_destroy(run->episodes);
   if (run->network) network_destroy(run->network);
   if (run->trainer_device) device_destroy(run->trainer_device);
   if (run->inference_device) device_destroy(run->inference_device);

@@ -4,6 +4,7 @@
 #define ACORN_LEARNER_RUN_H
 
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "common/metrics/metrics.h"
 #include "learner/algorithms.h"
@@ -12,6 +13,7 @@
 #include "learner/experience/step_shape.h"
 #include "learner/params/checkpoint.h"
 #include "learner/report/progress.h"
+#include "learner/run_kept.h"
 #include "learner/serve/serve.h"
 #include "learner/train/trainer.h"
 
@@ -25,6 +27,7 @@ struct run {
 
   char env_name[WIRE_NAME_BYTES];        /* the environment's own name: "tmaze" */
   char identity[WIRE_ENVIRONMENT_BYTES]; /* the environment with its options: "tmaze(length=20)" */
+  char label[2 * WIRE_NAME_BYTES];       /* what the run is called by: "atari-Breakout" */
   struct space space;
   struct device_inputs inputs;
   struct device *inference_device, *trainer_device;
@@ -38,6 +41,7 @@ struct run {
     int64_t min_windows; /* in a replay before training starts */
   } plan;                /* what the sizes in the options come to */
   struct progress *progress;
+  struct episode_log *episodes; /* for episodes.csv; NULL: none is written */
   struct weights *weights;
   struct update
       *update; /* the next four: NULL unless it trains (update: unless there is a network) */
@@ -54,9 +58,12 @@ struct run {
   struct inference_metrics inference_metrics;
   struct metric *fifo_wait_us, *trainer_wait_us, *window_lag_updates, *update_us;
   struct metric *initial_priority, *updated_priority, *window_age_steps; /* of a replay */
-  struct run_replay *replay;   /* its file, see run_replay.h; NULL: it is not saved */
-  struct checkpoint_kept kept; /* of the thread that writes checkpoints */
-  bool resumed;
+  struct run_replay *replay;          /* its file, see run_replay.h; NULL: it is not saved */
+  struct checkpoint_kept kept;        /* of the thread that writes checkpoints */
+  struct run_kept others;             /* best and by steps */
+  _Atomic int saved_kinds;            /* enum kept_kind: what the buffer was asked for */
+  bool resumed, was_finished;         /* finished: resumed with nothing left to train */
+  char played[CHECKPOINT_PATH_BYTES]; /* the checkpoint that was loaded; "": none */
 };
 
 /* Called from other threads; both only wake main's loop. */
@@ -66,9 +73,9 @@ struct run_callbacks {
   void *context;
 };
 
-/* Makes everything, loads the checkpoint when there is one to resume or evaluate. Errors: what the
- * user can mend. */
-MUST_CHECK enum status run_create(struct run *run, const struct learner_options *options,
+/* Makes everything, loads the checkpoint when there is one to resume or evaluate. Sets the options
+ * that depend on what the environment looks like. Errors: what the user can mend. */
+MUST_CHECK enum status run_create(struct run *run, struct learner_options *options,
                                   const struct run_callbacks *callbacks, struct error *error);
 /* Starts the trainer, then the server. */
 MUST_CHECK enum status run_start(struct run *run, struct error *error);

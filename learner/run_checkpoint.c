@@ -1,10 +1,12 @@
 #include "learner/run_checkpoint.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/log.h"
 #include "learner/params/checkpoint.h"
+#include "learner/run_kept.h"
 #include "learner/run_replay.h"
 
 /* ---- before the run */
@@ -85,13 +87,18 @@ static enum status load(struct run *run, struct error *error) {
   char path[CHECKPOINT_PATH_BYTES];
   int count = trainer_items(run->trainer, items);
   const char *file = run->evaluates ? run->options->checkpoint : "";
-  snprintf(path, sizeof(path), "%s", file);
-  enum status status =
-      file[0] ? checkpoint_read(file, items, count, error)
-              : checkpoint_read_newest(run->folder.checkpoints, items, count, path, error);
+  enum status status = STATUS_OK;
+  if (strcmp(file, "best") == 0)
+    status = run_kept_find_best(path, run->folder.checkpoints, error);
+  else
+    snprintf(path, sizeof(path), "%s", file);
+  if (status != STATUS_OK) return status;
+  status = file[0] ? checkpoint_read(path, items, count, error)
+                   : checkpoint_read_newest(run->folder.checkpoints, items, count, path, error);
   if (status == STATUS_MISMATCH) status = blame_actions(run, path, error);
   if (status == STATUS_OK) status = check_no_other_parameters(path, items, count, error);
   if (status != STATUS_OK) return status;
+  snprintf(run->played, sizeof(run->played), "%s", path);
   trainer_load(run->trainer);
   int64_t updates = trainer_report(run->trainer).updates;
   int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
@@ -115,6 +122,7 @@ static bool end_if_finished(struct run *run) {
       "continues it",
       (long long)steps, (long long)total);
   progress_stop(run->progress, STOP_TOTAL_STEPS);
+  run->was_finished = true;
   return true;
 }
 
@@ -160,12 +168,31 @@ static enum status write_both(struct run *run, const char *what, struct error *e
   return status_fail(error, replay, "no replay with the %s: %s", what, why.text);
 }
 
-enum status run_write_saved(struct run *run, struct error *error) {
-  return write_both(run, "checkpoint", error);
+/* Best and by steps. */
+static enum status write_others(struct run *run, int kinds, struct error *error) {
+  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
+  if (!(kinds & (KEPT_BEST | KEPT_STEP))) return STATUS_OK;
+  int count = trainer_items(run->trainer, items);
+  struct error why;
+  enum status status = run_kept_write(&run->others, kinds, run->folder.checkpoints,
+                                      trainer_saved_updates(run->trainer), items, count, &why);
+  return status == STATUS_OK ? status : status_fail(error, status, "no checkpoint: %s", why.text);
 }
 
-enum status run_write_checkpoint(struct run *run, struct error *error) {
+void run_request_checkpoint(struct run *run, int kinds) {
+  atomic_store(&run->saved_kinds, kinds);
+  trainer_request_save(run->trainer);
+}
+
+enum status run_write_saved(struct run *run, struct error *error) {
+  int kinds = atomic_load(&run->saved_kinds);
+  enum status status = kinds & KEPT_NEWEST ? write_both(run, "checkpoint", error) : STATUS_OK;
+  return status == STATUS_OK ? write_others(run, kinds, error) : status;
+}
+
+enum status run_write_checkpoint(struct run *run, int others, struct error *error) {
   trainer_save_now(run->trainer);
   run_replay_save(run, false);
-  return write_both(run, "final checkpoint", error);
+  enum status status = write_both(run, "final checkpoint", error);
+  return status == STATUS_OK ? write_others(run, others, error) : status;
 }

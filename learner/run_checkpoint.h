@@ -15,11 +15,16 @@ MUST_CHECK enum status run_check_same(const struct run *run, struct error *error
  * one must have one. Thread: main, before the trainer starts. Errors: checkpoint_read's. */
 MUST_CHECK enum status run_load_if_wanted(struct run *run, struct error *error);
 
+/* Asks the trainer for a buffer, for those of `kinds` (enum kept_kind). None may be in use. */
+void run_request_checkpoint(struct run *run, int kinds);
+
 /* Writes a checkpoint, and the replay with it, of the present state (the trainer must not run), or
- * of the buffer that on_saved announced. Errors: IO, as a sentence of its own; of a buffer alone:
+ * those that were asked for, of the buffer that on_saved announced. others: kinds besides the
+ * newest that the present state is.
+ Errors: IO, as a sentence of its own; of a buffer alone:
  * DONE: the run stopped meanwhile, so that another checkpoint follows. Thread: any, one at a time.
  */
-MUST_CHECK enum status run_write_checkpoint(struct run *run, struct error *error);
+MUST_CHECK enum status run_write_checkpoint(struct run *run, int others, struct error *error);
 MUST_CHECK enum status run_write_saved(struct run *run, struct error *error);
 
 #endif

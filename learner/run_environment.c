@@ -1,16 +1,32 @@
 #include "learner/run_environment.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/log.h"
+#include "envs/env_module.h"
+#include "envs/env_words.h"
 #include "envs/registry.h"
+#include "learner/network/images.h"
 #include "learner/serve/greeter.h"
+
+/* A run that is played or goes on has a module of its own. */
+static enum status use_module(const struct run *run, struct error *error) {
+  const struct learner_options *options = run->options;
+  char kept[PATH_MAX];
+  bool had_run = run->evaluates || options->resume;
+  bool takes_kept =
+      !options->module[0] && had_run && env_module_kept(kept, sizeof(kept), options->logdir);
+  return env_module_use(takes_kept ? kept : options->module, options->env, error);
+}
 
 /* From the environment's own code, which this process does not let in. */
 static enum status ask_environment(struct run *run, struct error *error) {
   const struct acorn_env *env;
   struct acorn_config config;
-  enum status status = registry_find(&env, run->options->env, error);
+  enum status status = use_module(run, error);
+  if (status == STATUS_OK) status = registry_find(&env, run->options->env, error);
   if (status != STATUS_OK) return status;
   status = registry_config(&config, env, run->options->env_args, error);
   if (status != STATUS_OK) return status;
@@ -31,6 +47,17 @@ static enum status ask_actor(struct run *run, struct error *error) {
   return STATUS_OK;
 }
 
+/* "atari({"game":"Breakout"})" is a run of atari-Breakout. */
+static void name_run(struct run *run) {
+  size_t length = strcspn(run->identity, "(");
+  char env_args[WIRE_ENVIRONMENT_BYTES] = "";
+  snprintf(run->env_name, sizeof(run->env_name), "%.*s", (int)length, run->identity);
+  if (run->identity[length]) snprintf(env_args, sizeof(env_args), "%s", run->identity + length + 1);
+  size_t end = strlen(env_args);
+  if (end > 0) env_args[end - 1] = '\0'; /* the bracket */
+  env_words_label(run->label, sizeof(run->label), run->env_name, env_args);
+}
+
 /* How a network reads a row. */
 static void describe_inputs(struct run *run) {
   struct wire_layout layout;
@@ -43,27 +70,37 @@ static void describe_inputs(struct run *run) {
     inputs->tensor[i].dtype = tensor->dtype;
     inputs->tensor[i].count = (int)(space_tensor_bytes(tensor) / dtype_bytes(tensor->dtype));
     inputs->tensor[i].row_offset = layout.tensor[i].row_offset;
-    if (tensor->rank != 2 && tensor->rank != 3) continue;
-    inputs->tensor[i].height = (int)tensor->shape[0];
-    inputs->tensor[i].width = (int)tensor->shape[1];
-    inputs->tensor[i].channels = tensor->rank == 3 ? (int)tensor->shape[2] : 1;
+    images_describe(inputs, i, tensor);
   }
   device_inputs_set_action(inputs, &run->space);
   inputs->use_previous_action = run->options->previous_action;
   inputs->use_reward = run->options->previous_reward;
   inputs->raw_reward = !run->options->clip_reward_input;
-  inputs->stack = (int)run->options->frame_stack;
 }
 
-enum status run_find_environment(struct run *run, struct error *error) {
+/* A network that nobody has chosen is logged where it is none of the plain ones. */
+static enum status choose_network(const struct run *run, struct learner_options *options,
+                                  struct error *error) {
+  bool was_open = strcmp(options->network, "auto") == 0;
+  int images = images_split(NULL, NULL, &run->inputs);
+  enum status status = learner_options_choose_network(options, images > 0, error);
+  if (status == STATUS_OK && was_open && images > 0 && learner_options_learns(options))
+    log_info("network %s, as the observation has %s; --network=mlp reads numbers", options->network,
+             images > 1 ? "images" : "an image");
+  return status;
+}
+
+enum status run_find_environment(struct run *run, struct learner_options *options,
+                                 struct error *error) {
   bool joins = strcmp(run->options->env, "join") == 0;
   enum status status = joins ? ask_actor(run, error) : ask_environment(run, error);
   if (status != STATUS_OK) return status;
-  snprintf(run->env_name, sizeof(run->env_name), "%.*s", (int)strcspn(run->identity, "("),
-           run->identity);
+  name_run(run);
   if (run->agent->policy->head_size(&run->space)) {
     describe_inputs(run);
-    return STATUS_OK;
+    status = choose_network(run, options, error);
+    run->inputs.stack = (int)options->frame_stack;
+    return status;
   }
   return status_fail(error, STATUS_INVALID,
                      "environment '%s' has %s actions; agent '%s' needs %s ones", run->env_name,

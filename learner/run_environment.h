@@ -5,9 +5,10 @@
 
 #include "learner/run.h"
 
-/* Fills env_name, identity, space and inputs. With --env=join it waits for an actor.
- * Errors: INVALID: there is no such environment, it does not take its options, or its actions are
- * continuous; greeter_wait's. */
-MUST_CHECK enum status run_find_environment(struct run *run, struct error *error);
+/* Fills env_name, label, identity, space and inputs, and sets the options that depend on these (the
+ * network). With --env=join it waits for an actor. Errors: INVALID: there is no such environment,
+ * it does not take its options, or its actions are continuous; greeter_wait's. */
+MUST_CHECK enum status run_find_environment(struct run *run, struct learner_options *options,
+                                            struct error *error);
 
 #endif

@@ -15,7 +15,7 @@
 /* These say how a program is started, not what is run. */
 static const char *const options_of_start[] = {
     "listen", "token_file", "tls_cert",         "tls_key", "tls_ca", "metrics_token_file",
-    "logdir", "resume",     "exit_with_parent", "mode",    "over"};
+    "logdir", "resume",     "exit_with_parent", "mode",    "over",   "module"};
 enum { NUM_OPTIONS_OF_START = sizeof(options_of_start) / sizeof(options_of_start[0]) };
 
 static bool is_option_of_start(const char *name) {
@@ -30,6 +30,20 @@ static void say_difference(void *context, const struct option *option, const cha
     fprintf(context, "resuming with --%s=%s; it was %s\n", option->name, now, earlier);
 }
 
+/* What another budget does to a schedule that ends with it. */
+static void say_schedule(FILE *out, const struct learner_options *earlier,
+                         const struct learner_options *now) {
+  if (strcmp(now->learning_rate_decay, "linear") != 0) {
+    fprintf(out, "the learning rate does not depend on --total_steps: it stays %g\n",
+            now->learning_rate);
+    return;
+  }
+  fprintf(out,
+          "the learning rate is %g x (1 - step / total_steps): another --total_steps makes it jump "
+          "here, and then it falls to 0 at step %lld instead of %lld\n",
+          now->learning_rate, (long long)now->total_steps, (long long)earlier->total_steps);
+}
+
 static char *describe_differences(const struct learner_options *earlier,
                                   const struct learner_options *now) {
   char *text;
@@ -37,6 +51,7 @@ static char *describe_differences(const struct learner_options *earlier,
   FILE *out = open_memstream(&text, &bytes);
   CHECK(out, "out of memory for the differences of options");
   options_compare(&learner_options_table, earlier, now, say_difference, out);
+  if (earlier->total_steps != now->total_steps) say_schedule(out, earlier, now);
   fclose(out);
   return text;
 }
@@ -108,6 +123,20 @@ static enum status check_same_network(const struct learner_options *earlier,
   return status;
 }
 
+/* The network of a run that exists is not chosen anew. */
+static enum status keep_network(const struct learner_options *earlier, struct learner_options *now,
+                                struct error *error) {
+  if (strcmp(now->network, "auto") != 0) return STATUS_OK;
+  return options_set(&learner_options_table, now, "network", earlier->network, "", error);
+}
+
+/* Of a config.txt without a network, which is from before there was a choice by images. */
+static enum status choose_as_before(struct learner_options *earlier, struct learner_options *now,
+                                    struct error *error) {
+  enum status status = learner_options_choose_network(earlier, false, error);
+  return status == STATUS_OK ? learner_options_choose_network(now, false, error) : status;
+}
+
 /* Without --listen a cluster's TF_CONFIG says where to listen. */
 static enum status apply_tf_config(struct learner_options *options, struct error *error) {
   const char *json = getenv("TF_CONFIG");
@@ -142,6 +171,7 @@ enum status run_options_read(struct learner_options *options, char **differences
   options_init(&learner_options_table, options);
   options_init(&learner_options_table, &earlier);
   enum status status = parse(options, &earlier, &has_run, argc, argv, error);
+  if (status == STATUS_OK && has_run) status = keep_network(&earlier, options, error);
   if (status == STATUS_OK && has_run && options->resume)
     *differences = describe_differences(&earlier, options);
   if (status == STATUS_OK) status = make_env_absolute(options, error);
@@ -149,7 +179,8 @@ enum status run_options_read(struct learner_options *options, char **differences
   if (status == STATUS_OK) {
     learner_options_apply_preset(options);
     learner_options_apply_preset(&earlier);
-    if (has_run) status = check_same_network(&earlier, options, error);
+    if (has_run) status = choose_as_before(&earlier, options, error);
+    if (has_run && status == STATUS_OK) status = check_same_network(&earlier, options, error);
   }
   if (status == STATUS_OK) status = learner_options_check(options, error);
   options_deinit(&learner_options_table, &earlier);

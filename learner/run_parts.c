@@ -135,6 +135,8 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
     config.most_random = quarter;
     config.least_random = (int)options->num_envs - quarter;
   }
+  bool has_table = !run->evaluates && options->episodes_csv && options->metrics_secs > 0;
+  config.log = run->episodes = has_table ? episode_log_create() : NULL;
   run->progress = progress_create(&config);
 }
 
@@ -142,7 +144,8 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
 
 /* On the trainer's thread. */
 static void save_source(void *run) {
-  run_replay_save(run, true);
+  struct run *self = run;
+  if (atomic_load(&self->saved_kinds) & KEPT_NEWEST) run_replay_save(self, true);
 }
 
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,

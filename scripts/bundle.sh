@@ -55,7 +55,8 @@ mapfile -t files < <(find "$bundle/build" "$bundle/lib" -type f)
 strip "${files[@]}"
 copy_terms "${paths[@]}"
 cp deploy/*.sh "$bundle/deploy"
-cp scripts/lib.sh "$bundle/scripts"
+cp scripts/lib.sh scripts/version.sh "$bundle/scripts"
+scripts/version.sh >"$bundle/VERSION"
 if [ -e "$bundle/build/tests" ]; then copy_check; fi
 cp run_local.sh LICENSE "$bundle"
 needs=$(needed_libc "${files[@]}")

@@ -7,7 +7,8 @@
 #
 #   RUN      a run folder: its newest whole checkpoint
 #   FILE     a checkpoint file
-#   --npz    write the parameters instead, each array under its name, for numpy.load
+#   --npz    write the parameters instead, each array under its name, for numpy.load, with the
+#            activation; docs/usage.md has an example
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 case "${1:---help}" in

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Plays a run's newest checkpoint, greedily and sampled, and says how well.
 #
-# Usage: scripts/eval.sh RUN|FILE [--episodes=100] [--policy=greedy|sample] [--env=PATH]
-#        [--flag=value ...]
+# Usage: scripts/eval.sh RUN|FILE [--checkpoint=best] [--episodes=100] [--policy=greedy|sample]
+#        [--env=PATH] [--flag=value ...]
 #
 #   RUN      a run folder: its newest whole checkpoint, in the environment that it was trained on
 #   FILE     a checkpoint file in a run folder
+#   --checkpoint=best: the best checkpoint of the run folder
 #   --policy only one of the two. With values of actions (r2d2, dqn): greedily but for
 #            --eval_epsilon, and as random as the training's first environment
 #   --seed   of the first episode (default 1000); the others follow it
 #   --env    where the environment is here, if the run's is a file that lies elsewhere
 #
-# Prints a table, then for each policy a line "evaluation episodes=... return_mean=... ...". The
-# 95 % interval is that of the mean, by Student's t: mean +- t * s / sqrt(n), s with n - 1.
+# Writes the figures to eval.json in the run folder. Prints a table, then for each policy a line
+# "evaluation episodes=... return_mean=... ...". The 95 % interval is that of the mean, by Student's
+# t: mean +- t * s / sqrt(n), s with n - 1.
 # For the Atari also the human-normalised mean: (mean - random) / (human - random), with the scores
 # of envs/gymnasium/atari_scores.csv. Scores are the game's own, never clipped; episodes begin with
 # 1 to 30 no-ops and are cut after 108,000 frames. Where --env_args (or --sticky_actions) say

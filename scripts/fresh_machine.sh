@@ -71,6 +71,7 @@ make_machine() {
   done
   mmdebstrap --quiet --variant=minbase --include=git,ca-certificates "${settings[@]}" \
     --customize-hook='cp /etc/resolv.conf "$1/etc/resolv.conf"' \
+    --customize-hook='printf "127.0.0.1 localhost\n::1 localhost\n" >"$1/etc/hosts"' \
     --customize-hook='own=/usr/local/share/ca-certificates; mkdir -p "$1$own"
       cp -r "$own/." "$1$own/" 2>/dev/null || true
       chroot "$1" update-ca-certificates >/dev/null 2>&1 || true' \
@@ -110,7 +111,7 @@ cd /root/acorn
 start=$SECONDS
 ./run_local.sh atari vtrace 4 --total_steps=20k </dev/null | tee /tmp/out
 echo "== it took $((SECONDS - start)) s"
-tail -n 1 /tmp/out | grep -q '^result env=atari agent=vtrace steps=20.* reason=total_steps'
+tail -n 1 /tmp/out | grep -q '^result env=atari-Pong agent=vtrace steps=20.* reason=total_steps'
 COMMANDS
 
 # Mounts and processes of its own: nothing stays behind. A session of its own, since on a machine

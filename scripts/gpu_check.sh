@@ -226,7 +226,7 @@ sanitize() {
 twice() {
   learn first "$@" --deterministic --precision=float32 --checkpoint_secs=0
   learn second "$@" --deterministic --precision=float32 --checkpoint_secs=0
-  cmp "$work"/first/checkpoints/*.acorn "$work"/second/checkpoints/*.acorn
+  cmp "$work"/first/checkpoints/checkpoint-*.acorn "$work"/second/checkpoints/checkpoint-*.acorn
 }
 
 part_test() {

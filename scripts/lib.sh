@@ -15,6 +15,11 @@ offer_help() {
   exit 0
 }
 
+# --version as the first word of any script: nothing is built for it.
+if [ "${1:-}" = --version ]; then
+  exec "$root/scripts/version.sh" --name="$(basename "$started_as")"
+fi
+
 # That comment, of the script that was started.
 print_head() {
   sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$started_as"
@@ -24,10 +29,17 @@ in_tree() {
   make --no-print-directory -C "$root" "$@"
 }
 
+# Ends as SIGINT ends a script: a shell that waits for it ends its loop, which it would not do for
+# an exit code of 130. Traps of EXIT are run.
+end_interrupted() {
+  trap - INT
+  kill -INT $$
+}
+
 # A signal to the script alone is heeded after the command that is running; bash would forget it if
 # that command went on.
 end_on_signals() {
-  trap 'exit 130' INT
+  trap end_interrupted INT
   trap 'exit 143' TERM
   trap 'exit 129' HUP
 }
@@ -89,12 +101,22 @@ take_run() {
 # An option of that run.
 run_option() { sed -n "s/^$1 *= *//p" "$run/config.txt" | sed 's/^"\(.*\)"$/\1/'; }
 
+# The bridge to Python: to .venv, or to the interpreter that the user has chosen, in which nothing
+# is installed here.
+build_bridge() {
+  if [ -n "${ACORN_PYTHON:-}" ]; then
+    build gymnasium PYTHON="$(realpath -s -- "$ACORN_PYTHON")"
+  else
+    "$root/scripts/setup.sh" gym && build gymnasium
+  fi
+}
+
 # Builds what plays that run, or an environment named otherwise, and installs what that needs.
 build_for_run() {
   "$root/scripts/setup.sh"
   build all
   case "${1:-$(run_option env)}" in
-    gym:* | atari | atari:* | football | dmlab) "$root/scripts/setup.sh" gym && build gymnasium ;;
+    gym:* | atari | atari:* | football | dmlab) build_bridge ;;
   esac
 }
 

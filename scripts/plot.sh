@@ -5,7 +5,8 @@
 # Usage: scripts/plot.sh RUN... [--out=FILE.png] [--x=steps|seconds] [--y=METRIC]
 #        [--band=range|interval] [--title=TEXT] [--data]
 #
-#   RUN      a run folder, or a folder of run folders (as scripts/seeds.sh makes)
+#   RUN      a run folder, or a folder of run folders, also of folders of them (as scripts/seeds.sh
+#            and sweep.sh make); what has no metrics in it is left out, and named
 #   --out    default: learning_curve.png in the RUN; beside the first if there are several
 #   --y      a metric of metrics.jsonl: train/episode_return (default), eval/episode_return, ...
 #   --band   range (default): from the lowest to the highest run; interval: the 95 % confidence
@@ -42,14 +43,28 @@ if [ -n "$out" ] && [ ! -d "$(dirname "$out")" ]; then
 fi
 
 # A folder of run folders stands for these.
+levels=8 # below it
+# find_runs FOLDER: prints the run folders in it, and names those that are left out.
+find_runs() {
+  local folder deep deeper=$((levels + 1))
+  while IFS= read -r folder; do
+    if [ ! -e "$folder/metrics.jsonl" ]; then
+      echo "plot.sh: $folder has no metrics.jsonl yet: left out" >&2
+    elif [ ! -e "$folder/config.txt" ]; then
+      echo "plot.sh: $folder has metrics.jsonl but no config.txt, so it is no run: left out" >&2
+    else
+      echo "$folder"
+    fi
+  done < <(find -L "$1" -maxdepth $deeper \( -name metrics.jsonl -o -name config.txt \) \
+    -printf '%h\n' | sort -u)
+  deep=$(find -L "$1" -mindepth $deeper -maxdepth $deeper -type d -print -quit) || true
+  [ -z "$deep" ] ||
+    echo "plot.sh: $1 is searched $levels levels deep: left out are $deep and what is beside it" >&2
+}
 runs=()
 for word in "${words[@]}"; do
   found=()
-  if [ ! -e "$word/metrics.jsonl" ]; then
-    for file in "$word"/*/metrics.jsonl; do
-      if [ -e "$file" ]; then found+=("$(dirname "$file")"); fi
-    done
-  fi
+  [ -n "$if_possible" ] || [ ! -d "$word" ] || mapfile -t found < <(find_runs "$word")
   if [ ${#found[@]} -gt 0 ]; then runs+=("${found[@]}"); else runs+=("$word"); fi
 done
 if [ -z "$out" ]; then

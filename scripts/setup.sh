@@ -76,7 +76,7 @@ add() {
       packages+=(python3-numpy locales)
       # promtool, where it comes without a server.
       [ "$system" != "debian 13" ] || packages+=(prometheus)
-      add_venv tensorboard cv2
+      add_venv tensorboard cv2 notebooks
       ;;
     fuzz)
       packages+=(clang libclang-rt-dev)
@@ -84,6 +84,7 @@ add() {
       ;;
     all)
       for group in test compare fuzz; do add $group; done
+      add_venv trackers
       # clang-format checks the format where it is version 14. promtool is in prometheus.
       packages+=(git clang-format prometheus)
       programs+=(git clang-format promtool)

@@ -144,7 +144,8 @@ STOPS=$([ -n "$all" ] && echo 100 || echo 10)
 FAULTS=$([ -n "$all" ] && echo all)
 export STOPS FAULTS ALL=$all
 # The longest ones first, so that none of them is left alone at the end.
-long=(tests/integration/{gymnasium,floods,fleet,hostile,stop,faults,status}.sh)
+names=(everyday trackers sweep gymnasium floods fleet hostile stop faults status)
+long=("${names[@]/#/tests/integration/}") && long=("${long[@]/%/.sh}")
 mapfile -t short < <(printf '%s\n' tests/integration/*.sh "${long[@]}" |
   grep -v '/lib\.sh$' | sort | uniq -u)
 checks 1800 "${long[@]}" "${short[@]}"

@@ -2,11 +2,13 @@
 # Plays a run's newest checkpoint and records it: the screen, and beside it the score, the estimate
 # of the value and the probability of each action.
 #
-# Usage: scripts/watch.sh RUN|FILE [--out=FILE.mp4|FILE.gif] [--episodes=1] [--seed=1000]
-#        [--policy=greedy|sample] [--fps=N] [--max_steps=30000] [--env=PATH] [--env_args=JSON]
+# Usage: scripts/watch.sh RUN|FILE [--checkpoint=best] [--out=FILE.mp4|FILE.gif] [--episodes=1]
+#        [--seed=1000] [--policy=greedy|sample] [--fps=N] [--max_steps=30000] [--env=PATH]
+#        [--env_args=JSON]
 #
 #   RUN         a run folder: its newest whole checkpoint, in the environment it was trained on
 #   FILE        a checkpoint file in a run folder
+#   --checkpoint=best: the best checkpoint of the run folder
 #   --out       default: play.mp4 in the run folder
 #   --seed      of the first episode; the others follow it. Greedy episodes are those that
 #               scripts/eval.sh plays from the same seeds
@@ -44,6 +46,7 @@ for word in "${@:2}"; do
     --greedy) flags+=(--policy=greedy) ;;
     --sampled) flags+=(--policy=sample) ;;
     --env=*) env=${word#*=} flags+=("$word") ;;
+    --checkpoint=*) flags+=("$word") ;;
     --episodes=* | --seed=* | --policy=* | --max_steps=* | --env_args=*) flags+=("$word") ;;
     *)
       echo "watch.sh: $word is no option of it; --help lists them" >&2

@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/option_value.h"
+#include "common/base/version.h"
 
 enum { NAME_BYTES = 128 };
 
@@ -48,9 +49,9 @@ void options_deinit(const struct option_table *table, void *config) {
   for (int i = 0; i < table->count; i++) option_value_free(&table->options[i], config);
 }
 
-static enum status refuse_unknown(const struct option_table *table, const char *name,
-                                  const char *where, struct error *error) {
-  const char *nearest = options_nearest(&table, 1, name);
+static enum status refuse_unknown(const struct option_target *targets, int num_targets,
+                                  const char *name, const char *where, struct error *error) {
+  const char *nearest = options_nearest(targets, num_targets, name);
   const char *colon = where[0] ? ": " : "";
   if (!nearest) {
     return status_fail(error, STATUS_INVALID,
@@ -65,7 +66,7 @@ static enum status refuse_unknown(const struct option_table *table, const char *
 enum status options_set(const struct option_table *table, void *config, const char *name,
                         const char *value, const char *where, struct error *error) {
   const struct option *option = options_find(table, name);
-  if (!option) return refuse_unknown(table, name, where, error);
+  if (!option) return refuse_unknown(&(struct option_target){table, config}, 1, name, where, error);
   enum status status = option_value_read(option, config, value, where, error);
   if (status == STATUS_OK) given_rows(config)[option - table->options] = 1;
   return status;
@@ -100,44 +101,51 @@ static enum status take_value(struct words *words, const char **value, const cha
   return STATUS_OK;
 }
 
-// The flag that "no_flag" turns off, or NULL.
-static const struct option *find_negated(const struct option_table *table, const char *name) {
-  bool is_negated = strncmp(name, "no_", 3) == 0 || strncmp(name, "no-", 3) == 0;
-  const struct option *option = is_negated ? options_find(table, name + 3) : NULL;
+// The first row that a name sets, or NULL. *negated: the name is "no_" and that of a flag.
+static const struct option *find_row(const struct option_target *targets, int num_targets,
+                                     const char *name, bool *negated) {
+  const struct option *option = NULL;
+  *negated = false;
+  for (int i = 0; i < num_targets && !option; i++) option = options_find(targets[i].table, name);
+  if (option || (strncmp(name, "no_", 3) != 0 && strncmp(name, "no-", 3) != 0)) return option;
+  *negated = true;
+  for (int i = 0; i < num_targets && !option; i++)
+    option = options_find(targets[i].table, name + 3);
   return option && option->type == OPTION_BOOL ? option : NULL;
 }
 
-// Takes and sets one option with its value.
-static enum status parse_option(const struct option_table *table, void *config, struct words *words,
-                                struct error *error) {
+// Takes one option with its value and sets it wherever there is one of that name.
+static enum status parse_option(const struct option_target *targets, int num_targets,
+                                struct words *words, struct error *error) {
   char name[NAME_BYTES];
   const char *value;
+  bool negated;
   take_name(words, name, &value);
-  const struct option *option = options_find(table, name);
-  const struct option *negated = option ? NULL : find_negated(table, name);
-  bool is_config = strcmp(name, "config") == 0;
-
-  // Flags take no second word; the others do.
+  const struct option *option = find_row(targets, num_targets, name, &negated);
+  if (!option && strcmp(name, "config") != 0)
+    return refuse_unknown(targets, num_targets, name, "", error);
   if (negated && value) {
     return status_fail(error, STATUS_INVALID, "--%s takes no value; write --%s alone, or --%s=%s",
-                       name, name, negated->name, "false");
-  }
-  if (negated) return options_set(table, config, negated->name, "false", "", error);
-  if (!value && option && option->type == OPTION_BOOL) value = "true";
-  if (!value && (option || is_config)) {
-    enum status status = take_value(words, &value, name, error);
-    if (status != STATUS_OK) return status;
+                       name, name, option->name, "false");
   }
 
+  // Flags take no second word; the others do.
+  enum status status = STATUS_OK;
+  if (!value && option && option->type == OPTION_BOOL) value = negated ? "false" : "true";
+  if (!value) status = take_value(words, &value, name, error);
+
   // The files have been read by then; a program may still keep the name in a row of its own.
-  if (is_config && !option) return STATUS_OK;
-  return options_set(table, config, name, value ? value : "", "", error);
+  for (int i = 0; option && status == STATUS_OK && i < num_targets; i++)
+    if (options_find(targets[i].table, option->name))
+      status = options_set(targets[i].table, targets[i].config, option->name, value, "", error);
+  return status;
 }
 
 // Reads every --config file ahead of the options themselves, since those win wherever they stand.
-// Answers --help.
+// Answers --help and --version.
 static enum status parse_early(const struct option_table *table, void *config, struct words words,
                                struct error *error) {
+  if (version_asked(table->program, words.count, words.word)) return STATUS_DONE;
   while (words.next < words.count && strcmp(words.word[words.next], "--") != 0) {
     if (strcmp(words.word[words.next], "-h") == 0 ||
         strcmp(words.word[words.next], "--help") == 0) {
@@ -173,20 +181,21 @@ static enum status refuse_word(const char *word, struct error *error) {
                      "'%.200s' is not expected here; options are written --name=value", word);
 }
 
-enum status options_parse(const struct option_table *table, void *config, int argc, char **argv,
-                          const char **positional, int *num_positional, struct error *error) {
+enum status options_parse_each(const struct option_target *targets, int num_targets, int argc,
+                               char **argv, char **positional, int *num_positional,
+                               struct error *error) {
   struct words words = {.count = argc, .word = argv, .next = 1};
   if (positional) *num_positional = 0;
-  enum status status = parse_early(table, config, words, error);
+  enum status status = parse_early(targets[0].table, targets[0].config, words, error);
 
   bool only_positional = false;
   while (status == STATUS_OK && words.next < words.count) {
-    const char *word = words.word[words.next];
+    char *word = words.word[words.next];
     if (!only_positional && strcmp(word, "--") == 0) {
       only_positional = true;
       words.next++;
     } else if (!only_positional && is_option(word)) {
-      status = parse_option(table, config, &words, error);
+      status = parse_option(targets, num_targets, &words, error);
     } else if (positional) {
       positional[(*num_positional)++] = word;
       words.next++;
@@ -195,4 +204,10 @@ enum status options_parse(const struct option_table *table, void *config, int ar
     }
   }
   return status;
+}
+
+enum status options_parse(const struct option_table *table, void *config, int argc, char **argv,
+                          char **positional, int *num_positional, struct error *error) {
+  return options_parse_each(&(struct option_target){table, config}, 1, argc, argv, positional,
+                            num_positional, error);
 }

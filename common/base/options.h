@@ -58,18 +58,30 @@ struct option_table {
   int count;
 };
 
+/* A table and the configuration that it describes. */
+struct option_target {
+  const struct option_table *table;
+  void *config;
+};
+
 /* Fills every member with its default. Owner: strings are on the heap, options_deinit frees them.
  */
 void options_init(const struct option_table *table, void *config);
 void options_deinit(const struct option_table *table, void *config);
 
 /* Reads argv[1..]; what follows "--" alone and anything that does not start with "--" is an error
- * here, unless `positional` (room for argc pointers) is given: then such words are collected there,
- * `num_positional` of them. Errors: INVALID. STATUS_DONE: --help (or --help=markdown) was asked for
- * and has been printed to stdout. */
+ * here, unless `positional` (room for argc pointers, may be argv) is given: then such words are
+ * collected there, `num_positional` of them. Errors: INVALID. STATUS_DONE: --help (or
+ * --help=markdown) or --version was asked for and has been printed to stdout. */
 MUST_CHECK enum status options_parse(const struct option_table *table, void *config, int argc,
-                                     char **argv, const char **positional, int *num_positional,
+                                     char **argv, char **positional, int *num_positional,
                                      struct error *error);
+
+/* The same over the tables of several programs: an option is set wherever a table has it. Files,
+ * --help and --version are the first one's. */
+MUST_CHECK enum status options_parse_each(const struct option_target *targets, int num_targets,
+                                          int argc, char **argv, char **positional,
+                                          int *num_positional, struct error *error);
 
 /* Sets one option by name, as if typed. `where` ("--config file x, line 3") starts the error
  * sentence; may be "". */
@@ -88,8 +100,7 @@ const struct option *options_find(const struct option_table *table, const char *
 bool options_given(const struct option_table *table, const void *config, const char *name);
 
 /* The name nearest to `name` in one or several tables (edit distance); NULL if none is near. */
-const char *options_nearest(const struct option_table *const *tables, int num_tables,
-                            const char *name);
+const char *options_nearest(const struct option_target *targets, int num_targets, const char *name);
 
 /* The heading that a row stands under: its group, or "Options". */
 const char *option_group(const struct option *option);

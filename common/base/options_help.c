@@ -128,6 +128,7 @@ void options_help(const struct option_table *table, FILE *out) {
                 "read options from a file of lines 'name = value'; the command line wins over it");
   }
   print_entry(out, "--help", "show this text and exit");
+  print_entry(out, "--version", "print the version and the commit, and exit");
   fputc('\n', out);
   print_exits(out, table->exits);
   print_wrapped(

@@ -71,14 +71,15 @@ const char *options_nearest_word(const char *const *words, int count, const char
   return best;
 }
 
-const char *options_nearest(const struct option_table *const *tables, int num_tables,
+const char *options_nearest(const struct option_target *targets, int num_targets,
                             const char *name) {
   const char *best = NULL;
   int best_distance = NOT_NEAR;
-  for (int t = 0; t < num_tables; t++) {
-    for (int i = 0; i < tables[t]->count; i++) {
-      keep_nearer(&best, &best_distance, name, tables[t]->options[i].name);
-      keep_nearer(&best, &best_distance, name, tables[t]->options[i].alias);
+  for (int t = 0; t < num_targets; t++) {
+    const struct option_table *table = targets[t].table;
+    for (int i = 0; i < table->count; i++) {
+      keep_nearer(&best, &best_distance, name, table->options[i].name);
+      keep_nearer(&best, &best_distance, name, table->options[i].alias);
     }
   }
   keep_nearer(&best, &best_distance, name, "config");

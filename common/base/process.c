@@ -39,6 +39,17 @@ void process_end_within(int seconds, int exit_code) {
   alarm((unsigned)seconds);
 }
 
+void process_end_interrupted(void) {
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  fflush(NULL);
+  signal(SIGINT, SIG_DFL);
+  sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+  raise(SIGINT);
+  _exit(PROCESS_INTERRUPTED);
+}
+
 enum status process_flush(struct error *error) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return STATUS_OK;
   return status_fail(error, STATUS_IO, "cannot write to stdout: %s", strerror(errno));

@@ -6,6 +6,9 @@
 
 #include "common/base/status.h"
 
+/* The exit code of a run that SIGINT (Ctrl-C) has ended: 128 + SIGINT. */
+enum { PROCESS_INTERRUPTED = 130 };
+
 /* Opens /dev/null where stdin, stdout or stderr is closed, so that no socket takes its number and
  * gets what is printed. Ignores SIGPIPE: when the reader of stdout has gone (`| head`), the
  * program continues. Ignores SIGXFSZ: a file that reaches its size limit (ulimit -f) is a failed
@@ -19,6 +22,10 @@ void process_ignore_file_limit(void);
 /* The work is done and saved: after so many seconds the process ends with `exit_code`, if it has
  * not ended by itself. Libraries may wait at their end for a thread that they could not start. */
 void process_end_within(int seconds, int exit_code);
+
+/* Ends the process as SIGINT would have ended it, after all work is done: a shell that waits for it
+ * sees 130 and ends its loop, which it would not do for an exit code of 130. */
+_Noreturn void process_end_interrupted(void);
 
 /* Flushes stdout. Errors: IO: some of what was printed could not be written, with the reason. */
 MUST_CHECK enum status process_flush(struct error *error);

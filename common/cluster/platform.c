@@ -94,30 +94,18 @@ static enum status parse_hosts(struct tf_config *config, const json_t *hosts, co
   return status;
 }
 
-// {"current_host": "algo-1", "hosts": ["algo-1", "algo-2"], ...}
-static enum status parse_resources(struct tf_config *config, const char *name, const char *text,
-                                   int port, struct error *error) {
+// `text`: the list of hosts, or {"current_host": "algo-1", "hosts": ["algo-1", "algo-2"], ...}.
+static enum status parse_description(struct tf_config *config, const char *name, const char *text,
+                                     const char *current, int port, struct error *error) {
   json_error_t problem;
   json_t *root = json_loads(text, 0, &problem);
   if (!root)
     return status_fail(error, STATUS_INVALID, "%s is not JSON: line %d, column %d: %s", name,
                        problem.line, problem.column, problem.text);
-  enum status status =
-      parse_hosts(config, json_object_get(root, "hosts"),
-                  json_string_value(json_object_get(root, "current_host")), port, error);
+  if (!current) current = json_string_value(json_object_get(root, "current_host"));
+  const json_t *hosts = json_is_array(root) ? root : json_object_get(root, "hosts");
+  enum status status = parse_hosts(config, hosts, current, port, error);
   json_decref(root);
-  return status;
-}
-
-static enum status parse_host_list(struct tf_config *config, const struct platform_words *words,
-                                   int port, struct error *error) {
-  json_error_t problem;
-  json_t *hosts = json_loads(words->sm_hosts, 0, &problem);
-  if (!hosts)
-    return status_fail(error, STATUS_INVALID, "SM_HOSTS is not JSON: line %d, column %d: %s",
-                       problem.line, problem.column, problem.text);
-  enum status status = parse_hosts(config, hosts, words->sm_current_host, port, error);
-  json_decref(hosts);
   return status;
 }
 
@@ -138,15 +126,18 @@ static char *read_file(const char *path) {
 static enum status find_sagemaker(struct tf_config *config, const struct platform_words *words,
                                   int port, struct error *error) {
   if (is_set(words->sm_resource_config))
-    return parse_resources(config, "SM_RESOURCE_CONFIG", words->sm_resource_config, port, error);
-  if (is_set(words->sm_hosts)) return parse_host_list(config, words, port, error);
+    return parse_description(config, "SM_RESOURCE_CONFIG", words->sm_resource_config, NULL, port,
+                             error);
+  if (is_set(words->sm_hosts))
+    return parse_description(config, "SM_HOSTS", words->sm_hosts, words->sm_current_host, port,
+                             error);
   char *text = read_file(words->sm_resource_file);
   if (!text)
     return status_fail(error, STATUS_NOT_FOUND,
                        "no platform's variables describe this task: TF_CONFIG, CLUSTER_SPEC, "
                        "SM_HOSTS and SM_RESOURCE_CONFIG are not set (on one machine "
                        "./run_local.sh trains; over ssh deploy/fleet.sh does)");
-  enum status status = parse_resources(config, words->sm_resource_file, text, port, error);
+  enum status status = parse_description(config, words->sm_resource_file, text, NULL, port, error);
   free(text);
   return status;
 }

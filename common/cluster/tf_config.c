@@ -141,28 +141,18 @@ static enum status read_cluster(struct cluster *cluster, const json_t *root, str
   return status;
 }
 
-static int compare_address(const void *a, const void *b) {
-  return strcasecmp((*(const struct task *const *)a)->address,
-                    (*(const struct task *const *)b)->address);
-}
-
 // Two tasks cannot listen on the same port of the same host.
 static enum status check_distinct(const struct cluster *cluster, struct error *error) {
-  const struct task **sorted = check_alloc((size_t)cluster->count, sizeof *sorted);
-  for (int i = 0; i < cluster->count; i++) sorted[i] = &cluster->task[i];
-  qsort(sorted, (size_t)cluster->count, sizeof *sorted, compare_address);
-
-  enum status status = STATUS_OK;
-  for (int i = 0; i + 1 < cluster->count && status == STATUS_OK; i++) {
-    const struct task *a = sorted[i], *b = sorted[i + 1];
-    if (compare_address(&sorted[i], &sorted[i + 1]) != 0) continue;
-    status = status_fail(
-        error, STATUS_INVALID,
-        "TF_CONFIG: %s %d and %s %d have the same address %.300s; give each task a port of its own",
-        a->job->name, a->index, b->job->name, b->index, a->address);
-  }
-  free(sorted);
-  return status;
+  for (int i = 0; i < cluster->count; i++)
+    for (int j = i + 1; j < cluster->count; j++) {
+      const struct task *a = &cluster->task[i], *b = &cluster->task[j];
+      if (strcasecmp(a->address, b->address) != 0) continue;
+      return status_fail(error, STATUS_INVALID,
+                         "TF_CONFIG: %s %d and %s %d have the same address %.300s; give each task "
+                         "a port of its own",
+                         a->job->name, a->index, b->job->name, b->index, a->address);
+    }
+  return STATUS_OK;
 }
 
 static int count_role(const struct cluster *cluster, enum tf_role role) {

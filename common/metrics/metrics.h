@@ -1,10 +1,11 @@
 /* Numbers about the run that any thread may update and one thread reports.
  *
  * Upstream: every module of the learner. Downstream: metrics.jsonl here; other writers go over the
- * registry with metrics_each. Metrics are made at start; afterwards nothing here allocates except
- * the writers. A name is a path of lower-case words with the unit last where there is one:
- * "speed/env_steps_per_second", "serve/batch_wait_us", "batch/fill". Histograms are reported per
- * interval, the time from one metrics_close_interval to the next.
+ * registry with metrics_each. Metrics are made at start, or when their names become known;
+ * otherwise nothing here allocates except the writers. A name is a path of lower-case words with
+ * the unit last where there is one: "speed/env_steps_per_second", "serve/batch_wait_us",
+ * "batch/fill". Histograms are reported per interval, the time from one metrics_close_interval to
+ * the next.
  * Invariant: an update is relaxed atomic arithmetic; no update ever waits for a reader, a lock or
  * memory.
  * Thread: making metrics, closing intervals and reporting: one thread; the updates and
@@ -44,7 +45,8 @@ struct metric_view {
 struct metrics *metrics_create(int capacity);
 void metrics_destroy(struct metrics *metrics);
 
-/* Makes a metric. `name` and `help` (one line) are kept, not copied: string literals. A name that
+/* Makes a metric. `name` and `help` (one line) are kept, not copied: string literals, or the
+ * caller's for the registry's life. A name that
  * is there already, and one metric too many, are CHECKs. Owner: the registry. */
 struct metric *metrics_counter(struct metrics *metrics, const char *name, const char *help);
 struct metric *metrics_gauge(struct metrics *metrics, const char *name, const char *help);

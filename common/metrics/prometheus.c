@@ -1,5 +1,6 @@
 #include "common/metrics/prometheus.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -17,7 +18,7 @@ static bool is_time(const char *name) {
 }
 
 // "batch/wait_us" -> "acorn_batch_wait_seconds". Only what counts may end in _total: "loss/total"
-// is acorn_loss.
+// is acorn_loss. Names of environments have characters that Prometheus refuses with the whole page.
 static void translate(char text[METRIC_NAME_BYTES], const struct metric_view *view) {
   bool time = is_time(view->name);
   bool sum = view->kind != METRIC_COUNTER && ends_in(view->name, "/total");
@@ -25,7 +26,7 @@ static void translate(char text[METRIC_NAME_BYTES], const struct metric_view *vi
   snprintf(text, METRIC_NAME_BYTES, "acorn_%.*s%s%s", length, view->name, time ? "_seconds" : "",
            view->kind == METRIC_COUNTER ? "_total" : "");
   for (char *p = text; *p; p++)
-    if (*p == '/') *p = '_';
+    if (!isalnum((unsigned char)*p)) *p = '_';
 }
 
 static void write_number(FILE *out, double value) {

@@ -127,19 +127,24 @@ void tensorboard_add_plugin(struct tensorboard *tensorboard, const char *tag, co
 
 void tensorboard_add_image(struct tensorboard *tensorboard, const char *tag, int64_t step,
                            const struct canvas *picture) {
-  enum { RGB = 3 };
   size_t bytes;
   uint8_t *png = png_encode(picture, &bytes);
+  tensorboard_add_image_file(tensorboard, tag, step, picture->width, picture->height, png, bytes);
+  free(png);
+}
+
+void tensorboard_add_image_file(struct tensorboard *tensorboard, const char *tag, int64_t step,
+                                int width, int height, uint8_t *content, size_t bytes) {
+  enum { RGB = 3 };
   Tensorboard__Image image = TENSORBOARD__IMAGE__INIT;
-  image.height = picture->height;
-  image.width = picture->width;
+  image.height = height;
+  image.width = width;
   image.colorspace = RGB;
-  image.encoded_image_string = (ProtobufCBinaryData){bytes, png};
+  image.encoded_image_string = (ProtobufCBinaryData){bytes, content};
   Tensorboard__Summary__Value value = TENSORBOARD__SUMMARY__VALUE__INIT;
   value.value_case = TENSORBOARD__SUMMARY__VALUE__VALUE_IMAGE;
   value.image = &image;
   add_value(tensorboard, tag, step, &value);
-  free(png);
 }
 
 /* ---- distributions */

@@ -46,6 +46,9 @@ void tensorboard_add_text(struct tensorboard *tensorboard, const char *tag, int6
 /* A picture. */
 void tensorboard_add_image(struct tensorboard *tensorboard, const char *tag, int64_t step,
                            const struct canvas *picture);
+/* The same of a PNG or GIF as it stands in a file. Shapes: content (bytes). */
+void tensorboard_add_image_file(struct tensorboard *tensorboard, const char *tag, int64_t step,
+                                int width, int height, uint8_t *content, size_t bytes);
 
 enum tensorboard_hparam_type {
   TENSORBOARD_STRING,
@@ -59,6 +62,7 @@ struct tensorboard_hparam {
   enum tensorboard_hparam_type type;
   const char *string;
   double number;
+  bool is_shown; /* its column is shown without being asked for */
 };
 
 /* For the HPARAMS tab: the run's hyperparameters, and the tags of the scalars whose last values

@@ -27,6 +27,7 @@ static Tensorboard__HParamInfo hparam_info(const struct tensorboard_hparam *hpar
   Tensorboard__HParamInfo info = TENSORBOARD__HPARAM_INFO__INIT;
   info.name = (char *)hparam->name;
   info.type = types[hparam->type];
+  info.differs = hparam->is_shown;
   return info;
 }
 

@@ -23,7 +23,6 @@ enum {
   ACCEPT_AT_ONCE = 64,
   FULL_PAUSE_US = 50000,
   TLS_HANDSHAKE = 0x16,
-  FULL_LOG_US = 10000000
 };
 
 struct acceptor {
@@ -34,7 +33,7 @@ struct acceptor {
   int room;  /* descriptors from this number on are closed */
   int files; /* that the process may open */
   pthread_t thread;
-  int64_t next_full_log_us, next_tls_log_us; /* its thread only */
+  _Atomic int64_t next_full_log_us, next_tls_log_us;
 };
 
 int acceptor_room(void) {
@@ -42,11 +41,9 @@ int acceptor_room(void) {
   return room < MAX_CONNECTIONS ? room : MAX_CONNECTIONS;
 }
 
-/* At most once in 10 s, so that a flood of connections does not fill the log as well. */
+/* A flood of connections must not fill the log as well. */
 static void report_full(struct acceptor *acceptor) {
-  int64_t now_us = clock_now_us();
-  if (now_us < acceptor->next_full_log_us) return;
-  acceptor->next_full_log_us = now_us + FULL_LOG_US;
+  if (!core_may_log(&acceptor->next_full_log_us, CORE_LOG_PAUSE_US)) return;
   log_warn(
       "no room for more connections: about %d are open, and this process may open %d files "
       "(ulimit -n); new ones are turned away until others end",
@@ -60,9 +57,7 @@ static bool begins_tls(int fd) {
 }
 
 static void report_tls(struct acceptor *acceptor) {
-  int64_t now_us = clock_now_us();
-  if (now_us < acceptor->next_tls_log_us) return;
-  acceptor->next_tls_log_us = now_us + FULL_LOG_US;
+  if (!core_may_log(&acceptor->next_tls_log_us, CORE_LOG_PAUSE_US)) return;
   log_warn(
       "a connection was refused: a client with TLS (--tls_ca), and this learner has none: it "
       "needs --tls_cert and --tls_key");

@@ -81,10 +81,6 @@ static enum status prepare_tcp(const char *address, struct error *error) {
       address);
 }
 
-static enum status address_prepare(const char *address, struct error *error) {
-  return address_is_unix(address) ? prepare_unix(address, error) : prepare_tcp(address, error);
-}
-
 /* ---- listening */
 
 /* Listens on one address; *port is chosen if it is 0. Returns the socket, or -1 with errno. */
@@ -178,10 +174,10 @@ static enum status listen_tcp(struct address_sockets *sockets, const char *addre
 enum status address_listen(struct address_sockets *sockets, const char *address,
                            struct error *error) {
   sockets->count = sockets->port = 0;
-  enum status status = address_prepare(address, error);
+  bool is_unix = address_is_unix(address);
+  enum status status = is_unix ? prepare_unix(address, error) : prepare_tcp(address, error);
   if (status != STATUS_OK) return status;
-  return address_is_unix(address) ? listen_unix(sockets, address, error)
-                                  : listen_tcp(sockets, address, error);
+  return is_unix ? listen_unix(sockets, address, error) : listen_tcp(sockets, address, error);
 }
 
 void address_close(struct address_sockets *sockets) {

@@ -21,7 +21,7 @@ struct rpc_channel {
   grpc_channel *channel;
   char *address;
   size_t max_message_bytes;
-  const struct credentials *credentials; /* borrowed; NULL: none */
+  struct credentials *credentials; /* borrowed; NULL: none */
   int reading; /* of the TLS files that `channel` was made with; 0: it is plain */
 };
 
@@ -72,7 +72,7 @@ static void open_channel(struct rpc_channel *channel) {
 }
 
 struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes,
-                                       const struct credentials *credentials) {
+                                       struct credentials *credentials) {
   core_init();
   struct rpc_channel *channel = check_alloc(1, sizeof(*channel));
   channel->address = check_copy(address);

@@ -28,7 +28,7 @@ struct rpc_result {
 /* A channel to "host:port" or "unix:/path"; nothing is sent yet. Keepalive 10 s. Borrows the
  * credentials (NULL: none). Calls must be closed before it is destroyed. Thread: may be shared. */
 struct rpc_channel *rpc_channel_create(const char *address, size_t max_message_bytes,
-                                       const struct credentials *credentials);
+                                       struct credentials *credentials);
 void rpc_channel_destroy(struct rpc_channel *channel);
 
 /* Connects anew if the TLS files of the credentials have changed. No call may be open. */

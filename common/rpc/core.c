@@ -7,6 +7,7 @@
 #include <grpc/support/time.h>
 #include <limits.h>
 #include <netdb.h>
+#include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include "common/base/log.h"
 
 static atomic_bool logs_connections;
-enum { LOG_PAUSE_US = 10000000, HUNG_UP_PAUSE_US = 600000000 };
+enum { HUNG_UP_PAUSE_US = 600000000 };
 
 /* gRPC tells of a connection that fails before its first call in its own log alone. */
 static const char *explain(const char *message) {
@@ -36,8 +37,7 @@ static const char *explain(const char *message) {
   return NULL;
 }
 
-/* Whether the time of the next line has come; then sets it. */
-static bool is_due(_Atomic int64_t *next, int64_t pause_us) {
+bool core_may_log(_Atomic int64_t *next, int64_t pause_us) {
   int64_t now_us = clock_now_us(), next_us = atomic_load(next);
   return now_us >= next_us && atomic_compare_exchange_strong(next, &next_us, now_us + pause_us);
 }
@@ -51,7 +51,8 @@ static void on_log_line(gpr_log_func_args *args) {
         args->message);
   const char *why = explain(args->message);
   static _Atomic int64_t next_us, next_hung_up_us, hung_up_us;
-  if (why && is_due(&next_us, LOG_PAUSE_US)) log_warn("a connection was refused: %s", why);
+  if (why && core_may_log(&next_us, CORE_LOG_PAUSE_US))
+    log_warn("a connection was refused: %s", why);
   /* Each is logged twice by gRPC, first as "Security handshake failed". */
   if (!strstr(args->message, "Handshaking failed") ||
       !strstr(args->message, "Handshake read failed"))
@@ -59,8 +60,8 @@ static void on_log_line(gpr_log_func_args *args) {
   /* A probe that connects and hangs up looks the same: the supervisor sends one. A client that is
    * refused tries again soon. */
   int64_t now_us = clock_now_us(), before_us = atomic_exchange(&hung_up_us, now_us);
-  bool again = before_us && now_us - before_us < LOG_PAUSE_US;
-  if (again && is_due(&next_hung_up_us, HUNG_UP_PAUSE_US))
+  bool again = before_us && now_us - before_us < CORE_LOG_PAUSE_US;
+  if (again && core_may_log(&next_hung_up_us, HUNG_UP_PAUSE_US))
     log_warn(
         "a connection was refused: a client hung up in the TLS handshake: perhaps its --tls_ca has "
         "not signed this learner's certificate, or that has expired");
@@ -81,6 +82,14 @@ void core_init(void) {
 
 void core_deinit(void) {
   grpc_shutdown();
+}
+
+const char *rpc_grpc_version(void) {
+  return grpc_version_string();
+}
+
+const char *rpc_protobuf_version(void) {
+  return protobuf_c_version();
 }
 
 gpr_timespec core_deadline_in_us(int64_t us) {

@@ -21,6 +21,7 @@ enum {
   /* Generous: a learner that computes on its queue's thread answers pings late. */
   CORE_KEEPALIVE_TIMEOUT_MS = 30000,
   CORE_BIG_MESSAGE_BYTES = 4 << 20,
+  CORE_LOG_PAUSE_US = 10000000, /* between two lines of a kind that peers cause */
 };
 
 /* Reference counted. gRPC's own log stays silent unless GRPC_VERBOSITY is set: our errors say it
@@ -30,6 +31,9 @@ void core_deinit(void);
 /* From here on a TLS handshake that fails, and a listener of gRPC's that ends, are logged: nothing
  * else tells of them. For a server that gRPC listens for. */
 void core_log_connections(void);
+/* Whether the next line of that kind may be logged yet: *next is its time, 0 at first. Thread: any.
+ */
+bool core_may_log(_Atomic int64_t *next, int64_t pause_us);
 /* deadlock_search.cc, for core_init. */
 void core_end_deadlock_search(void);
 

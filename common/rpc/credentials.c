@@ -22,18 +22,14 @@ static const char *const marks[NUM_FILES] = {"-----BEGIN CERTIFICATE-----",
                                              "-----BEGIN CERTIFICATE-----", "PRIVATE KEY-----"};
 
 /* With neither a certificate nor a CA connections are plain. */
-struct tls_files {
-  char *path[NUM_FILES]; /* read-only after open; NULL: not given */
-  pthread_mutex_t lock;  /* guards those below */
+struct credentials {
+  struct token_file *tokens; /* NULL: no token is asked for, or shown */
+  char *path[NUM_FILES];     /* of the TLS files, read-only after open; NULL: not given */
+  pthread_mutex_t lock;      /* guards those below */
   char *pem[NUM_FILES];
   struct stat seen[NUM_FILES]; /* what was read last, or refused */
   int reading;                 /* counts what was read */
   int fetched;                 /* the reading that gRPC's server has; 0: none */
-};
-
-struct credentials {
-  struct token_file *tokens; /* NULL: no token is asked for, or shown */
-  struct tls_files *tls;
 };
 
 /* ---- TLS files */
@@ -53,7 +49,7 @@ static enum status read_pem(char **pem, struct stat *info, int file, const char 
 }
 
 /* All or none of them: a certificate and its key are replaced together. */
-static enum status read_files(struct tls_files *self, struct error *error) {
+static enum status read_files(struct credentials *self, struct error *error) {
   char *pem[NUM_FILES] = {NULL};
   enum status status = STATUS_OK;
   for (int i = 0; i < NUM_FILES && status == STATUS_OK; i++)
@@ -69,7 +65,7 @@ static enum status read_files(struct tls_files *self, struct error *error) {
   return STATUS_OK;
 }
 
-static bool have_changed(struct tls_files *self) {
+static bool have_changed(struct credentials *self) {
   bool changed = false;
   for (int i = 0; i < NUM_FILES; i++)
     if (self->path[i]) changed |= file_has_changed(self->path[i], &self->seen[i]);
@@ -77,23 +73,13 @@ static bool have_changed(struct tls_files *self) {
 }
 
 /* Under the lock. */
-static void refresh(struct tls_files *self) {
+static void refresh(struct credentials *self) {
   struct error error;
   if (!have_changed(self)) return;
   if (read_files(self, &error) == STATUS_OK)
     log_info("the TLS files have changed and were read again");
   else
     log_warn("%s; the earlier TLS files stay in use", error.text);
-}
-
-static void close_files(struct tls_files *self) {
-  for (int i = 0; i < NUM_FILES; i++) {
-    if (self->pem[i]) explicit_bzero(self->pem[i], strlen(self->pem[i]));
-    free(self->pem[i]);
-    free(self->path[i]);
-  }
-  pthread_mutex_destroy(&self->lock);
-  free(self);
 }
 
 /* ---- options */
@@ -123,15 +109,14 @@ static enum status read_all(struct credentials *self, const struct credentials_o
     status = token_file_open(&self->tokens, "--token_file", options->token_file, error);
   if (status == STATUS_OK) status = check_options(options, side, error);
   for (int i = 0; i < NUM_FILES && status == STATUS_OK; i++)
-    if (paths[i][0]) self->tls->path[i] = check_copy(paths[i]);
-  return status == STATUS_OK ? read_files(self->tls, error) : status;
+    if (paths[i][0]) self->path[i] = check_copy(paths[i]);
+  return status == STATUS_OK ? read_files(self, error) : status;
 }
 
 enum status credentials_open(struct credentials **out, const struct credentials_options *options,
                              enum credentials_side side, struct error *error) {
   struct credentials *self = check_alloc(1, sizeof(*self));
-  self->tls = check_alloc(1, sizeof(*self->tls));
-  pthread_mutex_init(&self->tls->lock, NULL);
+  pthread_mutex_init(&self->lock, NULL);
   enum status status = read_all(self, options, side, error);
   *out = status == STATUS_OK ? self : NULL;
   if (status != STATUS_OK) credentials_close(self);
@@ -141,12 +126,17 @@ enum status credentials_open(struct credentials **out, const struct credentials_
 void credentials_close(struct credentials *self) {
   if (!self) return;
   token_file_close(self->tokens);
-  close_files(self->tls);
+  for (int i = 0; i < NUM_FILES; i++) {
+    if (self->pem[i]) explicit_bzero(self->pem[i], strlen(self->pem[i]));
+    free(self->pem[i]);
+    free(self->path[i]);
+  }
+  pthread_mutex_destroy(&self->lock);
   free(self);
 }
 
 bool credentials_have_tls(const struct credentials *credentials) {
-  return credentials && (credentials->tls->path[CA] || credentials->tls->path[CERT]);
+  return credentials && (credentials->path[CA] || credentials->path[CERT]);
 }
 
 /* ---- connections */
@@ -155,7 +145,7 @@ bool credentials_have_tls(const struct credentials *credentials) {
  * the files are replaced one by one, are refused by gRPC, which keeps what it had. */
 static grpc_ssl_certificate_config_reload_status fetch(
     void *context, grpc_ssl_server_certificate_config **config) {
-  struct tls_files *self = context;
+  struct credentials *self = context;
   pthread_mutex_lock(&self->lock);
   refresh(self);
   bool is_new = self->fetched != self->reading;
@@ -172,35 +162,32 @@ static grpc_ssl_certificate_config_reload_status fetch(
 }
 
 grpc_server_credentials *credentials_server(struct credentials *credentials) {
-  struct tls_files *tls = credentials->tls;
-  tls->fetched = 0;
+  credentials->fetched = 0;
   return grpc_ssl_server_credentials_create_with_options(
       grpc_ssl_server_credentials_create_options_using_config_fetcher(
-          tls->path[CA] ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                        : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
-          fetch, tls));
+          credentials->path[CA] ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+          fetch, credentials));
 }
 
-grpc_channel_credentials *credentials_client(int *reading, const struct credentials *credentials) {
+grpc_channel_credentials *credentials_client(int *reading, struct credentials *credentials) {
   *reading = 0;
   if (!credentials_have_tls(credentials)) return grpc_insecure_credentials_create();
-  struct tls_files *tls = credentials->tls;
-  pthread_mutex_lock(&tls->lock);
-  grpc_ssl_pem_key_cert_pair pair = {tls->pem[KEY], tls->pem[CERT]};
-  grpc_channel_credentials *made =
-      grpc_ssl_credentials_create_ex(tls->pem[CA], tls->path[CERT] ? &pair : NULL, NULL, NULL);
-  *reading = tls->reading;
-  pthread_mutex_unlock(&tls->lock);
+  pthread_mutex_lock(&credentials->lock);
+  grpc_ssl_pem_key_cert_pair pair = {credentials->pem[KEY], credentials->pem[CERT]};
+  grpc_channel_credentials *made = grpc_ssl_credentials_create_ex(
+      credentials->pem[CA], credentials->path[CERT] ? &pair : NULL, NULL, NULL);
+  *reading = credentials->reading;
+  pthread_mutex_unlock(&credentials->lock);
   return made;
 }
 
-bool credentials_have_changed(const struct credentials *credentials, int reading) {
+bool credentials_have_changed(struct credentials *credentials, int reading) {
   if (!reading) return false;
-  struct tls_files *tls = credentials->tls;
-  pthread_mutex_lock(&tls->lock);
-  refresh(tls);
-  bool changed = reading != tls->reading;
-  pthread_mutex_unlock(&tls->lock);
+  pthread_mutex_lock(&credentials->lock);
+  refresh(credentials);
+  bool changed = reading != credentials->reading;
+  pthread_mutex_unlock(&credentials->lock);
   return changed;
 }
 

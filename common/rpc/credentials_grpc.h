@@ -15,10 +15,10 @@ grpc_server_credentials *credentials_server(struct credentials *credentials);
 
 /* Of a channel, which keeps to the files as they are now: *reading numbers them, 0: there are none.
  * Owner: the caller releases them. */
-grpc_channel_credentials *credentials_client(int *reading, const struct credentials *credentials);
+grpc_channel_credentials *credentials_client(int *reading, struct credentials *credentials);
 
 /* Whether the TLS files have been read again since that reading; does so if they have changed. */
-bool credentials_have_changed(const struct credentials *credentials, int reading);
+bool credentials_have_changed(struct credentials *credentials, int reading);
 
 /* What to do about a connection that failed, from gRPC's text; NULL: it has nothing to do with TLS.
  */

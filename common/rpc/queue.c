@@ -43,6 +43,6 @@ int queue_poll(struct queue *queue, int64_t deadline_us) {
   if (event.type == GRPC_QUEUE_SHUTDOWN) return -1;
   if (event.type == GRPC_QUEUE_TIMEOUT) return 0;
   struct op *op = event.tag;
-  op->run(op, event.success != 0);
+  op->run(op->owner, event.success != 0);
   return 1;
 }

@@ -18,7 +18,8 @@
 
 /* A tag. Lives until its event has run. */
 struct op {
-  void (*run)(struct op *op, bool ok);
+  void (*run)(void *owner, bool ok);
+  void *owner;
 };
 
 struct queue {

@@ -16,7 +16,6 @@ enum {
   IDLE_CONNECTION_MS = 60000,
   HANDSHAKE_MS = 20000,
   PATIENCE_MS = 30000,
-  STRANGER_US = 10000000
 };
 
 /* An accept that is always armed: one on each queue for any call, and one on the control queue for
@@ -79,13 +78,9 @@ static const struct rpc_method *find_method(const struct rpc_server *server, grp
   return NULL;
 }
 
-/* At most once in 10 s: refused clients must not fill the log. */
 static void log_stranger(struct rpc_server *server, grpc_call *call) {
-  int64_t now_us = clock_now_us(), next_us = atomic_load(&server->next_stranger_us);
   atomic_fetch_add(&server->strangers, 1);
-  if (now_us < next_us ||
-      !atomic_compare_exchange_strong(&server->next_stranger_us, &next_us, now_us + STRANGER_US))
-    return;
+  if (!core_may_log(&server->next_stranger_us, CORE_LOG_PAUSE_US)) return;
   char peer[RPC_PEER_BYTES];
   core_peer_name(peer, call);
   log_warn("%d calls without a valid token were refused with UNAUTHENTICATED, the last one from %s",
@@ -114,8 +109,8 @@ static void open_or_refuse(struct rpc_server *server, grpc_call *call,
   }
 }
 
-static void accepted(struct op *op, bool ok) {
-  struct accept *accept = (struct accept *)((char *)op - offsetof(struct accept, accepted));
+static void accepted(void *owner, bool ok) {
+  struct accept *accept = owner;
   struct stream_home *listener = accept->listener;
   if (!ok) { /* shutting down: there is no call */
     disarm(accept);
@@ -133,10 +128,9 @@ static void accepted(struct op *op, bool ok) {
 
 /* ---- life */
 
-static void stopped(struct op *op, bool ok) {
+static void stopped(void *owner, bool ok) {
   (void)ok;
-  struct rpc_server *server =
-      (struct rpc_server *)((char *)op - offsetof(struct rpc_server, stopped));
+  struct rpc_server *server = owner;
   for (int i = 0; i < server->num_listeners; i++) queue_release(&server->listeners[i].queue);
 }
 
@@ -162,7 +156,7 @@ static void create_queues(struct rpc_server *server) {
 
 static struct accept *add_accept(struct rpc_server *server, int listener) {
   struct accept *accept = &server->accepts[server->num_accepts++];
-  accept->accepted.run = accepted;
+  accept->accepted = (struct op){accepted, accept};
   accept->server = server;
   accept->listener = &server->listeners[listener];
   return accept;
@@ -226,7 +220,7 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   server->config = *config;
   server->config.address = NULL;
   if (!config->patience_ms) server->config.patience_ms = PATIENCE_MS;
-  server->stopped.run = stopped;
+  server->stopped = (struct op){stopped, server};
   server->server = create_server(config);
   server->port = sockets.port;
   bool has_tls = credentials_have_tls(config->credentials) && !address_is_unix(config->address);

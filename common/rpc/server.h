@@ -44,6 +44,10 @@ enum rpc_code {
   RPC_UNAUTHENTICATED = 16,
 };
 
+/* Versions of the libraries: "29.0.0" (the gRPC core's own number) and "1.4.1"; constant. */
+const char *rpc_grpc_version(void);
+const char *rpc_protobuf_version(void);
+
 struct rpc_server;
 struct rpc_stream;
 

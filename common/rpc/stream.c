@@ -35,9 +35,6 @@ struct rpc_stream {
   struct op released;               /* an empty batch: brings `events` down on the queue's thread */
 };
 
-#define STREAM_OF(op, member) \
-  ((struct rpc_stream *)((char *)(op)-offsetof(struct rpc_stream, member)))
-
 /* ---- the home's list; thread: the queue's */
 
 static void list_add(struct rpc_stream *stream) {
@@ -190,7 +187,8 @@ static void deliver(struct rpc_stream *stream) {
 
 /* A receive has ended: with a message, with the peer's half-close, or because the call is
  * broken. */
-static void receive_done(struct rpc_stream *stream, bool ok) {
+static void received(void *owner, bool ok) {
+  struct rpc_stream *stream = owner;
   /* The read pairs with raise_events: what the answering thread did before its answer has
    * happened before this. */
   CHECK(atomic_load(&stream->events) > 0, "an event of a call that is over");
@@ -210,27 +208,15 @@ static void receive_done(struct rpc_stream *stream, bool ok) {
   lower_events(stream);
 }
 
-static void opened(struct op *op, bool ok) {
-  receive_done(STREAM_OF(op, opened), ok);
-}
-static void replied(struct op *op, bool ok) {
-  receive_done(STREAM_OF(op, replied), ok);
-}
-
-static void finished(struct op *op, bool ok) {
-  struct rpc_stream *stream = STREAM_OF(op, finished);
+static void finished(void *owner, bool ok) {
+  struct rpc_stream *stream = owner;
   if (!ok) grpc_call_cancel(stream->call, NULL);
   lower_events(stream);
 }
 
-static void closed(struct op *op, bool ok) {
+static void over(void *owner, bool ok) {
   (void)ok;
-  lower_events(STREAM_OF(op, closed));
-}
-
-static void released(struct op *op, bool ok) {
-  (void)ok;
-  lower_events(STREAM_OF(op, released));
+  lower_events(owner);
 }
 
 /* ---- opening */
@@ -245,11 +231,9 @@ void stream_open(grpc_call *call, const struct rpc_method *method, struct stream
   atomic_init(&stream->refs, 1);   /* the call's */
   atomic_init(&stream->in_hand, false);
   atomic_init(&stream->waits_us, 0);
-  stream->opened.run = opened;
-  stream->replied.run = replied;
-  stream->finished.run = finished;
-  stream->closed.run = closed;
-  stream->released.run = released;
+  stream->opened = stream->replied = (struct op){received, stream};
+  stream->finished = (struct op){finished, stream};
+  stream->closed = stream->released = (struct op){over, stream};
   CHECK(queue_hold(&home->queue), "a call on a queue that has ended");
   list_add(stream);
   atomic_fetch_add(home->open_calls, 1);

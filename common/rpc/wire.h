@@ -21,7 +21,8 @@
 
 enum {
   WIRE_PROTOCOL = 1,
-  WIRE_MAX_EPISODE_NUMBERS = 4,
+  WIRE_MAX_EPISODE_NUMBERS = 16,
+  WIRE_NUMBER_NAME_BYTES = 64, /* with the terminating zero */
   WIRE_NAME_BYTES = SPACE_NAME_BYTES,
   WIRE_ENVIRONMENT_BYTES = 256 /* of a name with its options, see envs/registry.h */
 };
@@ -52,16 +53,23 @@ struct wire_layout {
 /* Fills offsets, wire_bytes and row_stride from num_tensors and tensor[].bytes. */
 void wire_layout_finish(struct wire_layout *layout);
 
+/* A number that an environment reports of a finished episode. Not checked to be finite. */
+struct wire_number {
+  char name[WIRE_NUMBER_NAME_BYTES];
+  double value;
+};
+
 struct wire_episode {
   uint32_t environment; /* 0..K-1 */
   uint32_t length;      /* steps */
   double episode_return;
   int num_numbers;
-  struct {
-    char name[WIRE_NAME_BYTES];
-    double value;
-  } number[WIRE_MAX_EPISODE_NUMBERS];
+  struct wire_number number[WIRE_MAX_EPISODE_NUMBERS];
 };
+
+/* Whether a number may have this name: 1..63 letters, digits, '_', '-', '.' or '/'. It goes into
+ * metrics, tags and the header of a table. */
+bool wire_number_name_fits(const char *name);
 
 /* The destination of a decoded Steps message. All arrays belong to the caller and have room for
  * K rows. */
@@ -159,7 +167,12 @@ void wire_join_reply_deinit(struct wire_join_reply *reply);
 /* ---- Status; what the members mean is said in proto/acorn.proto */
 
 /* The folder: PATH_MAX. */
-enum { WIRE_STATE_BYTES = 16, WIRE_RUN_FOLDER_BYTES = 4096, WIRE_NO_DATA_BYTES = 512 };
+enum {
+  WIRE_STATE_BYTES = 16,
+  WIRE_RUN_FOLDER_BYTES = 4096,
+  WIRE_NO_DATA_BYTES = 512,
+  WIRE_HOST_BYTES = 80
+};
 
 /* The reply's members, once: the struct, the message and the JSON of scripts/status.sh come from
  * these lists. X(member, type here, type on the wire) */
@@ -203,6 +216,7 @@ struct wire_player {
   enum wire_role role;
   uint64_t steps;
   char state[WIRE_STATE_BYTES];
+  char host[WIRE_HOST_BYTES];
   double steps_per_second, step_us, wait_us, silent_seconds;
   int late_environments;
 };

@@ -6,7 +6,7 @@
 enum {
   MAX_LENGTH_BYTES = 5, /* a tag below 16 is one byte, a length at most five */
   FIELD_BYTES = 1 + MAX_LENGTH_BYTES,
-  NUMBER_BYTES = FIELD_BYTES + WIRE_NAME_BYTES + 1 + 8,
+  NUMBER_BYTES = FIELD_BYTES + WIRE_NUMBER_NAME_BYTES + 1 + 8,
   EPISODE_BYTES = 2 * FIELD_BYTES + 1 + 8 + WIRE_MAX_EPISODE_NUMBERS * (FIELD_BYTES + NUMBER_BYTES),
 };
 
@@ -40,7 +40,7 @@ static uint8_t *put_episode(uint8_t *out, const struct wire_episode *episode) {
   for (int i = 0; i < episode->num_numbers; i++) {
     uint8_t number[NUMBER_BYTES], *tail = number;
     const char *name = episode->number[i].name;
-    tail = put_block(tail, 1, name, strnlen(name, WIRE_NAME_BYTES - 1));
+    tail = put_block(tail, 1, name, strnlen(name, WIRE_NUMBER_NAME_BYTES - 1));
     tail = put_double(tail, 2, episode->number[i].value);
     end = put_block(end, 4, number, (size_t)(tail - number));
   }

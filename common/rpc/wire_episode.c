@@ -1,20 +1,33 @@
 /* The finished episodes inside a Steps message. */
 #include "common/rpc/wire_cursor.h"
 
-/* A name goes into metrics and file names: visible ASCII only. It ends at the first 0, as a C
- * string does. */
-static enum status take_name(char name[WIRE_NAME_BYTES], struct wire_cursor content,
+static bool fits_in_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.' || c == '/';
+}
+
+bool wire_number_name_fits(const char *name) {
+  size_t length = strnlen(name, WIRE_NUMBER_NAME_BYTES);
+  for (size_t i = 0; i < length; i++)
+    if (!fits_in_name(name[i])) return false;
+  return length > 0 && length < WIRE_NUMBER_NAME_BYTES;
+}
+
+/* It ends at the first 0, as a C string does. */
+static enum status take_name(char name[WIRE_NUMBER_NAME_BYTES], struct wire_cursor content,
                              struct error *error) {
-  memset(name, 0, WIRE_NAME_BYTES);
-  wire_cursor_read(&content, name, content.left < WIRE_NAME_BYTES ? content.left : WIRE_NAME_BYTES);
-  if (!memchr(name, 0, WIRE_NAME_BYTES))
+  memset(name, 0, WIRE_NUMBER_NAME_BYTES);
+  wire_cursor_read(&content, name,
+                   content.left < WIRE_NUMBER_NAME_BYTES ? content.left : WIRE_NUMBER_NAME_BYTES);
+  if (!memchr(name, 0, WIRE_NUMBER_NAME_BYTES))
     return status_fail(error, STATUS_INVALID, "Steps.episode.number.name is longer than %d bytes",
-                       WIRE_NAME_BYTES - 1);
+                       WIRE_NUMBER_NAME_BYTES - 1);
   if (!name[0]) return status_fail(error, STATUS_INVALID, "Steps.episode.number has no name");
   for (const char *c = name; *c; c++)
-    if (*c <= ' ' || *c > '~')
+    if (!fits_in_name(*c))
       return status_fail(error, STATUS_INVALID,
-                         "Steps.episode.number.name has the character %d; only visible ASCII",
+                         "Steps.episode.number.name has the character %d; only letters, digits, "
+                         "'_', '-', '.' and '/'",
                          (unsigned char)*c);
   return STATUS_OK;
 }

@@ -27,6 +27,7 @@ static void fill_player(Acorn__Player *message, const struct wire_player *player
   acorn__player__init(message);
   message->name = (char *)player->name;
   message->state = (char *)player->state;
+  message->host = (char *)player->host;
 #define FILL(member, here, wire) message->member = (wire)player->member;
   PLAYER_NUMBERS(FILL)
 #undef FILL
@@ -85,6 +86,7 @@ static void take_text(char *out, size_t room, const char *text) {
 static void take_player(struct wire_player *player, const Acorn__Player *message) {
   take_text(player->name, sizeof(player->name), message->name);
   take_text(player->state, sizeof(player->state), message->state);
+  take_text(player->host, sizeof(player->host), message->host);
 #define TAKE(member, here, wire) player->member = (here)message->member;
   PLAYER_NUMBERS(TAKE)
 #undef TAKE

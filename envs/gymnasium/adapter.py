@@ -5,12 +5,18 @@ so is simulators.py."""
 import difflib
 import inspect
 import json
+import math
 import os
 import re
 import sys
+import sysconfig
 import traceback
+import types
+import warnings
 
 SETUP = "scripts/setup.sh gym installs what is needed; ACORN_PYTHON names another Python"
+PACKAGES = {"gymnasium": "gymnasium", "ale_py": "ale-py"}
+OLDEST = {"gymnasium": (1, 0), "ale_py": (0, 10)}
 
 
 class Refusal(Exception):
@@ -27,8 +33,27 @@ def explain(exception):
     return f"{' '.join(last.split())} (the traceback is in the log)"
 
 
-def module(name, oldest, instructions=SETUP):
+def what_installs_module(name):
+    """The command for the interpreter that runs: scripts/setup.sh installs for its own only."""
+    chosen = os.environ.get("ACORN_PYTHON")
+    package = PACKAGES.get(name)
+    if not chosen or not package:
+        return SETUP
+    package = f"'{package}>={'.'.join(map(str, OLDEST[name]))}'"
+    mark = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+    if sys.prefix == sys.base_prefix and os.path.exists(mark):
+        # The distribution's own: pip refuses to install there.
+        return (
+            f"{chosen} -m venv my_venv && my_venv/bin/pip install {package}, then "
+            "ACORN_PYTHON=my_venv/bin/python; without ACORN_PYTHON .venv is used"
+        )
+    return f"{chosen} -m pip install {package}; without ACORN_PYTHON .venv is used"
+
+
+def module(name, instructions=None):
     """The module of that name, if it is not older than needed."""
+    instructions = instructions or what_installs_module(name)
+    oldest = OLDEST.get(name, (0,))
     try:
         found = __import__(name)
     except ModuleNotFoundError as missing:
@@ -47,7 +72,7 @@ def module(name, oldest, instructions=SETUP):
 
 
 def gymnasium():
-    return module("gymnasium", (1, 0))
+    return module("gymnasium")
 
 
 def options_of(text):
@@ -61,6 +86,8 @@ INTEGERS = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint
 UINT8, INT32, FLOAT32 = 1, 2, 3
 MOST_VALUES = 2**31  # of a whole number, which becomes an int32 from 0 on
 MOST_PLACES = 4096  # of choices that become one-hot
+LEAST_SIDE = 36  # of an image: IMAGES_LEAST_SIDE of learner/network/images.h
+MOST_LEVELS = 2**16  # of an image of integers
 
 
 def is_one_hot(choices):
@@ -76,9 +103,36 @@ def choices_of(space):
     return tuple(zip(starts, counts))
 
 
+AS_IT_IS = (0.0, 0.0)
+
+
+def is_image(shape):
+    """Two neighbouring sides that convolutions fit."""
+    sides = [length >= LEAST_SIDE for length in shape]
+    return len(shape) <= 4 and any(a and b for a, b in zip(sides, sides[1:]))
+
+
+def range_of(space):
+    """(low, high) of bytes, which become 0..255 here and 0..1 in the learner, and of another image,
+    which becomes 0..1 here. Floats within -1..1 and numbers without bounds stay as they are."""
+    dtype = str(space.dtype)
+    if 0 in space.shape or (dtype != "uint8" and not is_image(space.shape)):
+        return AS_IT_IS
+    low, high = float(space.low.min()), float(space.high.max())
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return AS_IT_IS
+    if dtype == "uint8":
+        stays = (low, high) == (0, 255)
+    elif dtype in DTYPES:
+        stays = -1 <= low and high <= 1
+    else:
+        stays = high - low > MOST_LEVELS
+    return AS_IT_IS if stays else (low, high)
+
+
 def leaves_of(space, name=(), path=()):
-    """(name, dtype here, dtype there, shape there, choices, path) of each tensor. With choices and
-    uint8 it is one-hot here."""
+    """(name, dtype here, dtype there, shape there, choices, path, range) of each tensor. With
+    choices and uint8 it is one-hot here; with a range low..high it is 0..1 here, bytes 0..255."""
     spaces = gymnasium().spaces
     title = ".".join(name) or "observation"
     if isinstance(space, spaces.Dict):
@@ -92,15 +146,17 @@ def leaves_of(space, name=(), path=()):
                 "apart: wrap the environment"
             )
         choices = ((int(space.start), int(space.n)),)
-        return [(title, UINT8 if is_one_hot(choices) else INT32, "", (), choices, path)]
+        return [(title, UINT8 if is_one_hot(choices) else INT32, "", (), choices, path, AS_IT_IS)]
     elif isinstance(space, spaces.MultiDiscrete) and is_one_hot(choices_of(space)):
         shape = tuple(map(int, space.shape))
-        return [(title, UINT8, str(space.dtype), shape, choices_of(space), path)]
+        return [(title, UINT8, str(space.dtype), shape, choices_of(space), path, AS_IT_IS)]
     elif isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
         dtype = str(space.dtype)
         ours = INT32 if dtype in INTEGERS else DTYPES.get(dtype)
         if ours:
-            return [(title, ours, dtype, tuple(map(int, space.shape)), (), path)]
+            scale = range_of(space) if isinstance(space, spaces.Box) else AS_IT_IS
+            ours = FLOAT32 if scale != AS_IT_IS and ours != UINT8 else ours
+            return [(title, ours, dtype, tuple(map(int, space.shape)), (), path, scale)]
         raise Refusal(
             f"its observation '{title}' is {dtype}; uint8, integers, float32 and float64 are read"
         )
@@ -131,7 +187,7 @@ def describe(env, most_actions):
     leaves = leaves_of(env.observation_space)
     if not 1 <= len(leaves) <= 8:
         raise Refusal(f"its observation has {len(leaves)} parts; there may be 1 to 8")
-    for name, _, _, shape, _, _ in leaves:
+    for name, _, _, shape, *_ in leaves:
         if len(name) > 31:
             raise Refusal(f"the part '{name}' of its observation has more than 31 characters")
         if len(shape) > 4:
@@ -142,11 +198,46 @@ def describe(env, most_actions):
 # ---- environments of Gymnasium
 
 
-def make_gym(name, options):
+def import_own(path):
+    """Imports the file of --module, once. From its text: a run folder gets no __pycache__."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    loaded = sys.modules.get(name)
+    if getattr(loaded, "__file__", None) == path:
+        return
+    if loaded or name in sys.stdlib_module_names:
+        raise Refusal(f"--module: Python has a module '{name}' already: rename {path}")
+    own = sys.modules[name] = types.ModuleType(name)
+    own.__file__ = path
+    try:
+        with open(path, "rb") as file:
+            exec(compile(file.read(), path, "exec"), own.__dict__)
+    except BaseException as error:
+        del sys.modules[name]
+        refuse_neighbour(path, error)
+        raise
+
+
+def refuse_neighbour(path, error):
+    """A module beside the file of --module, which a script would find there."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return
+    folder, lacks = os.path.dirname(path), error.name.partition(".")[0]
+    beside = os.path.join(folder, lacks)
+    if os.path.exists(f"{beside}.py") or os.path.isdir(beside):
+        raise Refusal(
+            f"--module: {path} imports '{lacks}', which lies beside it and is not copied into the "
+            f"run: export PYTHONPATH={folder}"
+        ) from None
+
+
+def make_gym(name, options, own=None):
     gym = gymnasium()
     check_id(name)
+    before = set(gym.registry)
+    if own:
+        import_own(own)
     if name.startswith("ALE/"):
-        gym.register_envs(module("ale_py", (0, 10)))
+        gym.register_envs(module("ale_py"))
     try:
         return gym.make(name, disable_env_checker=True, **options)
     except gym.error.DependencyNotInstalled as missing:
@@ -154,7 +245,9 @@ def make_gym(name, options):
     except gym.error.UnregisteredEnv as unknown:
         near = difflib.get_close_matches(name, gym.registry, 3, 0.5)
         hint = f"; the nearest: {', '.join(near)}" if near else ""
-        raise Refusal(f"{' '.join(str(unknown).split())}{hint}") from None
+        says = " ".join(str(unknown).split()).rstrip(".")
+        added = [i for i in gym.registry if i not in before]
+        raise Refusal(f"{says}{hint}{where_from(name, own, added)}") from None
     except gym.error.Error as error:
         if is_raised_by(gym.make, error):
             raise Refusal(" ".join(str(error).split())) from None
@@ -166,6 +259,18 @@ def make_gym(name, options):
         # What gym.make raises says little more than its cause.
         refuse_options(gym, name, error.__cause__ or error)
         raise
+
+
+def where_from(name, own, added):
+    """How an environment of the user's own is named."""
+    if own:
+        return f"; {own} registers {', '.join(added[:9]) or 'nothing'}"
+    if ":" in name:
+        return ""
+    return (
+        f"; one that a module of yours registers is gym:my_module:{name}, or give its file: "
+        "--module=my_module.py"
+    )
 
 
 def check_id(name):
@@ -230,13 +335,13 @@ def names_taken(gym, name):
     return [parameter.name for parameter in parameters if parameter.kind not in many]
 
 
-def make_visible(name, options):
+def make_visible(name, options, own):
     """The same, so that render() gives a picture, where it can."""
-    env = make_gym(name, options)
+    env = make_gym(name, options, own)
     if env.render_mode == "rgb_array" or "rgb_array" not in env.metadata.get("render_modes", ()):
         return env
     env.close()
-    return make_gym(name, {**options, "render_mode": "rgb_array"})
+    return make_gym(name, {**options, "render_mode": "rgb_array"}, own)
 
 
 def simulators():
@@ -246,11 +351,15 @@ def simulators():
     return acorn_simulators
 
 
-def make(word, text, renders, most_actions):
-    """The environment after --env=, and what it looks like."""
+def make(word, text, renders, most_actions, own, quiet):
+    """The environment after --env=, and what it looks like. own: the file of --module, or None;
+    quiet: another process prints Gymnasium's warnings."""
     kind, _, name = word.partition(":")
+    if quiet and kind == "gym":
+        gymnasium()  # which sets a filter of its own
+        warnings.simplefilter("ignore")
     if kind == "gym":
-        env = (make_visible if renders else make_gym)(name, options_of(text))
+        env = (make_visible if renders else make_gym)(name, options_of(text), own)
     elif word == "football":
         env = simulators().Football(options_of(text))
     elif word == "dmlab":
@@ -275,6 +384,38 @@ def picture(env):
             f"render() gives {shown.dtype}{list(shown.shape)}, not uint8[height,width,3]"
         )
     return shown
+
+
+# ---- what an episode's last info says
+
+MOST_NUMBERS = 16
+
+
+def number_of(value):
+    """A scalar as a float, of Python or numpy, True as 1; None: it is none."""
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    is_scalar = getattr(value, "shape", None) == () and kind in ("b", "i", "u", "f")
+    if not is_scalar and not isinstance(value, (bool, int, float)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def numbers(info):
+    """(name, value) of is_success and the first scalars, with names as metrics have them."""
+    found = {}
+    items = info.items() if isinstance(info, dict) else ()
+    for key, value in sorted(items, key=lambda item: item[0] != "is_success"):
+        name = re.sub(r"[^A-Za-z0-9_./-]", "_", key) if isinstance(key, str) else ""
+        number = number_of(value)
+        if 0 < len(name) <= 63 and number is not None:
+            found.setdefault(name, number)
+        if len(found) > MOST_NUMBERS:
+            warnings.warn(f"the last info has more than {MOST_NUMBERS} scalars: the first are kept")
+            break
+    return list(found.items())[:MOST_NUMBERS]
 
 
 # ---- the Atari
@@ -334,7 +475,7 @@ class Atari:
     DESCRIBED = {}
 
     def __init__(self, text):
-        ale_py = module("ale_py", (0, 10))
+        ale_py = module("ale_py")
         import ale_py.roms
         import numpy
 

@@ -1,11 +1,13 @@
 #include "envs/gymnasium/game.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/rpc/wire.h"
 #include "envs/gymnasium/bridge.h"
+#include "envs/gymnasium/numbers.h"
 #include "envs/gymnasium/tensors.h"
 
 struct game {
@@ -16,6 +18,7 @@ struct game {
   int num_actions;
   struct leaf leaf[ACORN_MAX_TENSORS];
   int num_leaves;
+  struct numbers numbers;
 };
 
 /* ---- make */
@@ -41,8 +44,9 @@ static int make_actions(struct game *game) {
 static int make(struct game *game, const struct acorn_config *config) {
   int renders = config->struct_bytes > offsetof(struct acorn_config, renders) && config->renders;
   PyObject *made =
-      PyObject_CallFunction(interpreter_adapter("make"), "ssii", bridged_word(config),
-                            config->json ? config->json : "{}", renders, SPACE_MAX_DISCRETE);
+      PyObject_CallFunction(interpreter_adapter("make"), "ssiizi", bridged_word(config),
+                            config->json ? config->json : "{}", renders, SPACE_MAX_DISCRETE,
+                            getenv("ACORN_MODULE"), getenv("ACORN_QUIET") != NULL);
   PyObject *env, *leaves;
   int failed = !made || !PyArg_ParseTuple(made, "OO!Li", &env, &PyList_Type, &leaves,
                                           &game->first_action, &game->num_actions);
@@ -70,6 +74,7 @@ static void unmake(struct game *game) {
   for (int i = 0; game->action && i < game->num_actions; i++) Py_XDECREF(game->action[i]);
   free(game->action);
   for (int i = 0; i < game->num_leaves; i++) leaf_deinit(&game->leaf[i]);
+  numbers_deinit(&game->numbers);
   Py_XDECREF(game->step);
   Py_XDECREF(game->reset);
   Py_XDECREF(game->seed_name);
@@ -202,7 +207,8 @@ static int read_step(struct game *game, PyObject *result, struct acorn_row *row)
       read_end(&row->terminated, PyTuple_GET_ITEM(result, 2), "terminated") ||
       read_end(&row->truncated, PyTuple_GET_ITEM(result, 3), "truncated"))
     return -1;
-  return 0;
+  bool ended = row->terminated || row->truncated;
+  return ended ? numbers_read(&game->numbers, PyTuple_GET_ITEM(result, 4), row) : 0;
 }
 
 static int game_step(void *self, const void *action, struct acorn_row *row, char *error,

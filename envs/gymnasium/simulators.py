@@ -14,7 +14,7 @@ class Football:
     DEFAULTS = {"game": "11_vs_11_easy_stochastic", "rewards": "scoring", "stacked": False}
 
     def __init__(self, options):
-        module("gfootball", (), self.INSTRUCTIONS)
+        module("gfootball", self.INSTRUCTIONS)
         import gfootball.env
         import numpy
 
@@ -73,7 +73,7 @@ class Lab:
     PICTURE = "RGB_INTERLEAVED"
 
     def __init__(self, options):
-        lab = module("deepmind_lab", (), self.INSTRUCTIONS)
+        lab = module("deepmind_lab", self.INSTRUCTIONS)
         import numpy
 
         options = chosen(options, self.DEFAULTS, "dmlab")

@@ -78,8 +78,8 @@ int leaf_init(struct leaf *leaf, PyObject *description) {
   int dtype;
   PyObject *shape, *choices, *path;
   *leaf = (struct leaf){0};
-  if (!PyArg_ParseTuple(description, "sisO!O!O!", &name, &dtype, &source, &PyTuple_Type, &shape,
-                        &PyTuple_Type, &choices, &PyTuple_Type, &path))
+  if (!PyArg_ParseTuple(description, "sisO!O!O!(dd)", &name, &dtype, &source, &PyTuple_Type, &shape,
+                        &PyTuple_Type, &choices, &PyTuple_Type, &path, &leaf->low, &leaf->high))
     return -1;
   snprintf(leaf->name, sizeof leaf->name, "%s", name);
   snprintf(leaf->source, sizeof leaf->source, "%s", source);
@@ -128,7 +128,52 @@ static size_t to_int32(int32_t *to, const void *from, const char *source, size_t
   return count;
 }
 
+#define SCALE(type)                                                                             \
+  do {                                                                                          \
+    const type *x = from;                                                                       \
+    for (size_t i = 0; i < leaf->elements; i++) out[i] = (float)(((double)x[i] - low) * scale); \
+  } while (0)
+
+/* An image: low..high becomes 0..1. */
+static void scale_image(const struct leaf *leaf, const void *from, float *out) {
+  double low = leaf->low, scale = 1 / (leaf->high - leaf->low);
+  if (strcmp(leaf->source, "float32") == 0) SCALE(float);
+  if (strcmp(leaf->source, "float64") == 0) SCALE(double);
+  if (strcmp(leaf->source, "bool") == 0) SCALE(uint8_t);
+  if (strcmp(leaf->source, "int8") == 0) SCALE(int8_t);
+  if (strcmp(leaf->source, "int16") == 0) SCALE(int16_t);
+  if (strcmp(leaf->source, "uint16") == 0) SCALE(uint16_t);
+  if (strcmp(leaf->source, "int32") == 0) SCALE(int32_t);
+  if (strcmp(leaf->source, "uint32") == 0) SCALE(uint32_t);
+  if (strcmp(leaf->source, "int64") == 0) SCALE(int64_t);
+  if (strcmp(leaf->source, "uint64") == 0) SCALE(uint64_t);
+}
+
+/* Bytes: low..high becomes 0..255, which the learner reads as 0..1. */
+static int stretch_bytes(const struct leaf *leaf, const uint8_t *from, uint8_t *out) {
+  double scale = UINT8_MAX / (leaf->high - leaf->low);
+  for (size_t i = 0; i < leaf->elements; i++) {
+    if (from[i] < leaf->low || from[i] > leaf->high) {
+      PyErr_Format(PyExc_ValueError,
+                   "the observation '%s' is %d at place %zu, the space says %d..%d", leaf->name,
+                   from[i], i, (int)leaf->low, (int)leaf->high);
+      return -1;
+    }
+    out[i] = (uint8_t)((from[i] - leaf->low) * scale + 0.5);
+  }
+  return 0;
+}
+
+static int is_scaled(const struct leaf *leaf) {
+  return leaf->low < leaf->high;
+}
+
 static int convert(const struct leaf *leaf, const void *from, void *out) {
+  if (is_scaled(leaf) && leaf->tensor.dtype == ACORN_UINT8) return stretch_bytes(leaf, from, out);
+  if (is_scaled(leaf)) {
+    scale_image(leaf, from, out);
+    return 0;
+  }
   if (strcmp(leaf->source, "float64") == 0) {
     const double *x = from;
     for (size_t i = 0; i < leaf->elements; i++) ((float *)out)[i] = (float)x[i];
@@ -143,7 +188,7 @@ static int convert(const struct leaf *leaf, const void *from, void *out) {
 
 static int needs_conversion(const struct leaf *leaf) {
   static const char *const same[] = {"", "uint8", "int32", "float32"};
-  return strcmp(leaf->source, same[leaf->tensor.dtype]) != 0;
+  return is_scaled(leaf) || strcmp(leaf->source, same[leaf->tensor.dtype]) != 0;
 }
 
 /* ---- choices: numbers that name something */

@@ -18,6 +18,7 @@ struct leaf {
   int rank, shape[ACORN_MAX_RANK]; /* of Python's object */
   size_t elements;                 /* likewise */
   struct acorn_tensor tensor;
+  double low, high;      /* become 0..1, of bytes 0..255; both 0: taken as it is */
   struct choice *choice; /* (num_choices) of numbers that name something; owned */
   int num_choices;       /* 0: an array of numbers */
   PyObject *path;        /* keys from the observation to this part; owned */

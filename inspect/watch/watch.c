@@ -220,14 +220,12 @@ static enum status play_episode(struct watch *watch, int episode, struct error *
 }
 
 static enum status run(struct watch *watch, int argc, char **argv, struct error *error) {
-  const char **words = check_alloc((size_t)argc, sizeof(*words));
   int num_words = 0;
-  enum status status = options_parse(&table, &watch->options, argc, argv, words, &num_words, error);
+  enum status status = options_parse(&table, &watch->options, argc, argv, argv, &num_words, error);
   if (status == STATUS_OK && num_words != 1)
     status = status_fail(error, STATUS_INVALID, "name one run folder");
   if (status == STATUS_OK) status = keep_stdout(watch, error);
-  if (status == STATUS_OK) status = open_all(watch, words[0], error);
-  free(words);
+  if (status == STATUS_OK) status = open_all(watch, argv[0], error);
   for (int i = 0; status == STATUS_OK && i < watch->options.episodes; i++)
     status = play_episode(watch, i, error);
   return status;

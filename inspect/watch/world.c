@@ -8,6 +8,7 @@
 #include "actor/row_check.h"
 #include "common/base/check.h"
 #include "envs/registry.h"
+#include "learner/network/images.h"
 
 enum { NO_IMAGE = -1, MAX_SIDE = 8192 };
 
@@ -115,11 +116,22 @@ static enum status render(struct world *world, struct acorn_picture *picture, st
   return failed ? fail(world, "render", text, error) : STATUS_OK;
 }
 
-/* The first part of the observation that is an image. */
+/* The first part of the observation that is an image: of bytes, or of floats that are large. */
 static int find_image(const struct run *run) {
-  for (int i = 0; i < run->space.num_tensors; i++)
-    if (run->inputs.tensor[i].height && run->space.tensor[i].dtype == DTYPE_UINT8) return i;
+  for (int i = 0; i < run->space.num_tensors; i++) {
+    const struct space_tensor *tensor = &run->space.tensor[i];
+    bool is_large = run->inputs.tensor[i].height >= IMAGES_LEAST_SIDE &&
+                    run->inputs.tensor[i].width >= IMAGES_LEAST_SIDE;
+    if (!run->inputs.tensor[i].height) continue;
+    if (tensor->dtype == DTYPE_UINT8 || (tensor->dtype == DTYPE_FLOAT32 && is_large)) return i;
+  }
   return NO_IMAGE;
+}
+
+/* Of all planes. */
+static int channels_of(const struct world *world) {
+  return world->run->inputs.tensor[world->image].channels *
+         world->run->inputs.tensor[world->image].planes;
 }
 
 /* On the first call: what is shown, and how large it is. */
@@ -134,26 +146,39 @@ static enum status choose_picture(struct world *world, struct error *error) {
                        "environment %s cannot be watched: it draws no picture of itself (`render`, "
                        "see docs/environments.md), and its observation is no image",
                        world->env->name);
-  int channels = world->run->inputs.tensor[world->image].channels;
-  int planes = channels == 3 ? 1 : channels;
+  int channels = channels_of(world), planes = channels == 3 ? 1 : channels;
   return make_picture(world, planes * world->run->inputs.tensor[world->image].width,
                       world->run->inputs.tensor[world->image].height, error);
 }
 
+/* Channel `channel` of a pixel; of floats 0..1 is shown. */
+static uint8_t level_of(const struct world *world, int place, int channel) {
+  int C = world->run->inputs.tensor[world->image].channels;
+  int pixels = world->run->inputs.tensor[world->image].height *
+               world->run->inputs.tensor[world->image].width;
+  size_t at = ((size_t)(channel / C) * (size_t)pixels + (size_t)place) * (size_t)C;
+  at += (size_t)(channel % C);
+  const void *image = world->tensor[world->image];
+  if (world->run->space.tensor[world->image].dtype == DTYPE_UINT8)
+    return ((const uint8_t *)image)[at];
+  float x = ((const float *)image)[at];
+  return (uint8_t)(255 * (x < 0 ? 0 : x > 1 ? 1 : x) + 0.5f);
+}
+
 /* Three channels are colours, others planes of grey side by side. */
 static void copy_image(struct world *world) {
-  const uint8_t *from = world->tensor[world->image];
-  int channels = world->run->inputs.tensor[world->image].channels;
+  int channels = channels_of(world);
   int width = world->run->inputs.tensor[world->image].width;
   const struct canvas *to = &world->picture;
-  if (channels == 3) {
-    memcpy(to->pixels, from, 3 * (size_t)to->width * (size_t)to->height);
-    return;
-  }
   for (int y = 0; y < to->height; y++)
     for (int x = 0; x < width; x++)
-      for (int c = 0; c < channels; c++)
-        canvas_rectangle(to, c * width + x, y, 1, 1, canvas_grey(*from++));
+      for (int c = 0; c < channels; c++) {
+        uint8_t level = level_of(world, y * width + x, c);
+        if (channels == 3)
+          to->pixels[3 * ((size_t)y * (size_t)width + (size_t)x) + (size_t)c] = level;
+        else
+          canvas_rectangle(to, c * width + x, y, 1, 1, canvas_grey(level));
+      }
 }
 
 enum status world_draw(struct world *world, struct error *error) {

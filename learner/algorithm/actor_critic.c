@@ -1,5 +1,6 @@
 #include "learner/algorithm/actor_critic.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,12 +131,23 @@ void actor_critic_gradient(void *self_, real *gradient, const struct parameters 
                    self->T, self->N);
 }
 
+/* 1 - Var(vs - V) / Var(vs). NaN where the targets are all alike, to within what sums of float32
+ * resolve. */
+static double explained_variance(const double sum[ACTOR_CRITIC_SUMS]) {
+  double steps = sum[SUM_STEPS], target = sum[SUM_TARGET] / steps;
+  double square = sum[SUM_TARGET_SQUARED] / steps, variance = square - target * target;
+  if (!(variance > 1e-5 * square)) return NAN;
+  double error = target - sum[SUM_VALUE] / steps;
+  return 1 - (2 * sum[SUM_BASELINE_LOSS] / steps - error * error) / variance;
+}
+
 void actor_critic_complete(const void *self_, struct losses *losses,
                            const struct schedule *schedule) {
   const struct learner_options *options = ((const struct actor_critic *)self_)->options;
   double *term = losses->term;
   term[TERM_ENTROPY_COST] = schedule->entropy_cost;
   term[TERM_ENTROPY_LOSS] = -schedule->entropy_cost * term[TERM_ENTROPY];
+  term[TERM_EXPLAINED_VARIANCE] = explained_variance(losses->sum);
   losses->entropy = term[TERM_ENTROPY];
   losses->total = term[TERM_POLICY_LOSS] + options->baseline_cost * term[TERM_BASELINE_LOSS] -
                   schedule->entropy_cost * term[TERM_ENTROPY] + options->kl_cost * term[TERM_KL];

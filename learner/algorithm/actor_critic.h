@@ -18,6 +18,7 @@ enum actor_critic_term {
   TERM_BASELINE_LOSS,
   TERM_ENTROPY_LOSS,
   TERM_ENTROPY_COST,
+  TERM_EXPLAINED_VARIANCE,
   ACTOR_CRITIC_NUM_TERMS
 };
 
@@ -31,7 +32,9 @@ enum actor_critic_term {
   {"loss/policy", "policy gradient loss", "policy loss", SUM_POLICY_LOSS},                         \
   {"loss/baseline", "value loss, unweighted", "baseline loss", SUM_BASELINE_LOSS},                 \
   {"loss/entropy", "entropy bonus, weighted: what it adds to the total", NULL, -1},                \
-  {"policy/entropy_cost", "weight of the entropy bonus", NULL, -1}
+  {"policy/entropy_cost", "weight of the entropy bonus", NULL, -1},                                \
+  {"loss/explained_variance",                                                                      \
+   "share of the variance of the value's targets that the value explains", NULL, -1}
 /* clang-format on */
 
 struct actor_critic;

@@ -9,7 +9,8 @@ static void *create(const struct learning *learning) {
 
 static const struct loss_term terms[] = {
     ACTOR_CRITIC_TERMS,
-    {"policy/rho_clipped", "share of importance weights that were clipped", NULL, SUM_RHO_CLIPPED},
+    {"policy/rho_clipped", "share of importance weights more than 5 % above --rho_clip", NULL,
+     SUM_RHO_CLIPPED},
 };
 
 const struct algorithm algorithm_vtrace = {

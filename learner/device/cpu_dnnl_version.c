@@ -1,6 +1,14 @@
 #include "learner/device/cpu_dnnl_version.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "learner/device/libraries.h"
+
+void device_onednn_version(char *text, size_t bytes) {
+  const dnnl_version_t *version = dnnl_version();
+  snprintf(text, bytes, "%d.%d.%d", version->major, version->minor, version->patch);
+}
 
 void cpu_dnnl_arrays_deinit(struct cpu_dnnl_arrays *arrays) {
   cpu_dnnl_form_destroy(arrays->x);

@@ -42,9 +42,46 @@ static void stack_frames(float *y, const struct device_inputs *in, int b, int C,
   }
 }
 
+static float element_of(const uint8_t *tensor, enum dtype dtype, size_t i) {
+  if (dtype == DTYPE_UINT8) return (float)tensor[i] * (1.0f / 255);
+  return dtype == DTYPE_INT32 ? (float)((const int32_t *)tensor)[i] : ((const float *)tensor)[i];
+}
+
+/* Every channel of one frame of tensor t, `each` numbers from one pixel to the next; row: NULL:
+ * zeros. Returns its channels. */
+static int write_tensor(float *y, const struct device_inputs *in, int t, const uint8_t *row,
+                        int each) {
+  int C = in->tensor[t].channels, planes = in->tensor[t].planes ? in->tensor[t].planes : 1;
+  size_t pixels = (size_t)in->tensor[t].height * in->tensor[t].width, n = pixels * C;
+  for (int c = 0; c < planes * C; c++) {
+    size_t from = c / C * n + c % C;
+    const uint8_t *tensor = row ? row + in->tensor[t].row_offset : NULL;
+    float *to = y + c;
+    for (size_t p = 0; p < pixels; p++, to += each)
+      *to = tensor ? element_of(tensor, in->tensor[t].dtype, from + p * C) : 0;
+  }
+  return planes * C;
+}
+
+/* Images of any kind: channel after channel. */
+static void image_of_any_kind(float *y, const struct device_inputs *in, int B) {
+  int stack = in->stack > 1 ? in->stack : 1, each = stack * device_inputs_channels(in);
+  size_t n = (size_t)in->tensor[0].height * in->tensor[0].width * each;
+  for (int b = 0; b < B; b++, y += n) {
+    float *to = y;
+    for (int k = 0; k < stack; k++)
+      for (int t = 0; t < in->num_tensors; t++)
+        to += write_tensor(to, in, t, row_of_frame(in, b, k), each);
+  }
+}
+
 static void image(struct device *d, pixel *y_, const struct device_inputs *in, int B) {
   (void)d;
   float *y = (float *)y_;
+  if (!device_inputs_plain_image(in)) {
+    image_of_any_kind(y, in, B);
+    return;
+  }
   int stack = in->stack > 1 ? in->stack : 1, C = in->tensor[0].channels;
   int pixels = in->tensor[0].height * in->tensor[0].width;
   size_t offset = in->tensor[0].row_offset, n = (size_t)pixels * C;

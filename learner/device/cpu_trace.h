@@ -96,7 +96,7 @@ INLINE void loss_step(const struct loss *loss, vf sums[ACTOR_CRITIC_SUMS],
      log_prob = load_some((const float *)v->log_prob + i, lanes);
   vf value = load_some((const float *)v->value + i, lanes),
      behaviour = load_some(v->behaviour + i, lanes);
-  vf error = value - load_some(loss->vs + i, lanes);
+  vf vs = load_some(loss->vs + i, lanes), error = value - vs;
   vf reward = rewards_at(v, i + (size_t)v->N, lanes);
   store_some(loss->d_log_prob + i, -scale * (advantage + loss->kl_cost), lanes);
   store_some(loss->d_entropy + i, -scale * loss->entropy_cost, lanes);
@@ -108,9 +108,11 @@ INLINE void loss_step(const struct loss *loss, vf sums[ACTOR_CRITIC_SUMS],
   sums[SUM_KL] += on * (behaviour - log_prob);
   sums[SUM_VALUE] += on * value;
   sums[SUM_REWARD] += on * reward;
+  sums[SUM_TARGET] += on * vs;
+  sums[SUM_TARGET_SQUARED] += on * vs * vs;
   if (v->kind == TRACE_VTRACE)
     sums[SUM_RHO_CLIPPED] +=
-        select_less(splat(v->rho_clip), vexp(log_prob - behaviour), on, splat(0));
+        select_less(splat(CLIPPED_FROM * v->rho_clip), vexp(log_prob - behaviour), on, splat(0));
 }
 
 static float loss_scale(const struct device_trace *v) {

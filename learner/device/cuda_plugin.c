@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "learner/device/libraries.h"
 #include "learner/device/plugin.h"
 
 static struct {
@@ -174,4 +175,16 @@ enum status cuda_plugin_find_gpu(struct error *error) {
   const struct device_plugin *plugin;
   enum status status = get_plugin(&plugin, error);
   return status == STATUS_OK ? plugin->count(&gpus, error) : status;
+}
+
+/* cuDriverGetVersion writes 12080 for 12.8. The driver's library is only there if a device uses
+ * it. */
+void device_cuda_version(char *text, size_t bytes) {
+  int version = 0, (*get)(int *) = NULL;
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver) *(void **)&get = dlsym(driver, "cuDriverGetVersion");
+  text[0] = '\0';
+  if (get && get(&version) == 0)
+    snprintf(text, bytes, "%d.%d", version / 1000, version % 1000 / 10);
+  if (driver) dlclose(driver);
 }

@@ -54,6 +54,8 @@ struct device_inputs {
     int count;                   /* elements */
     size_t row_offset;           /* bytes from the start of the row, a multiple of 16 */
     int height, width, channels; /* of an image; 0: not one */
+    int planes; /* of such images, one after the other: (planes, height, width, channels); 0 counts
+                   as 1. Channel-first images have planes, and one channel */
   } tensor[SPACE_MAX_TENSORS];
   const void *previous_action; /* (B) int32, -1: none; or (B, box) float, none on a first row */
   const float *reward;         /* of the step into x_t, as received */
@@ -125,6 +127,13 @@ struct device_draws {
  * use_previous_action, 1 if use_reward. */
 int device_inputs_size(const struct device_inputs *in);
 
+/* Channels of a pixel that the operation image writes for one frame: of every plane of every
+ * tensor. */
+int device_inputs_channels(const struct device_inputs *in);
+
+/* Whether those lie in memory as they are written: one tensor of uint8, one plane. */
+bool device_inputs_plain_image(const struct device_inputs *in);
+
 /* Sets discrete, box, action_scale and action_shift from the action space: low..high becomes
  * -1..1; a number without bounds, or with bounds whose distance is no float, is read as it is.
  * Numbers outside low..high are not clipped. */
@@ -195,9 +204,15 @@ enum actor_critic_sum {
   SUM_KL, /* behaviour - log_prob */
   SUM_VALUE,
   SUM_REWARD,      /* scaled and clipped rewards of the steps that follow the actions */
-  SUM_RHO_CLIPPED, /* steps with rho > rho_clip; 0 without ratios */
+  SUM_RHO_CLIPPED, /* steps with rho > CLIPPED_FROM rho_clip; 0 without ratios */
+  SUM_TARGET,      /* vs */
+  SUM_TARGET_SQUARED,
   ACTOR_CRITIC_SUMS
 };
+
+/* Nearly on-policy half of all ratios lie above 1, by next to nothing: what is counted as clipped
+ * lies this much above the clip. */
+#define CLIPPED_FROM 1.05f
 
 /* How a row of a head becomes the values of A actions. The row holds A*Z advantages (action after
  * action, the Z atoms of one together), then Z values if it is dueling. Z = 1: numbers; Z > 1:
@@ -351,7 +366,9 @@ struct device_ops {
 
   /* ---- images (B, H, W, C): pixel after pixel, its channels together. h, w: rows and columns that
    * are written. */
-  /* y (B, H, W, stack * C) = tensor 0 / 255, the newest frame's channels first. */
+  /* y (B, H, W, stack * C): all tensors, images of one size; C = device_inputs_channels, tensor
+   * after tensor and plane after plane. uint8 is divided by 255, others are taken as they are. The
+   * newest frame's channels come first. */
   void (*image)(struct device *d, pixel *y, const struct device_inputs *in, int B);
   /* y (B, h, w, O) = act(convolution of x with weights (size, size, C, O) + b (O)) + residual (like
    * y, or NULL). act: NONE or RELU, NONE with a residual. open: max(x, 0) is read instead of x. */

@@ -12,18 +12,42 @@ static const uint8_t *row_of_frame(const struct device_inputs *in, int b, int k)
   return row < 0 ? NULL : in->history + (size_t)row * in->row_stride;
 }
 
+/* Element i of tensor t of a row. */
+static REAL element_of(const struct device_inputs *in, const uint8_t *row, int t, size_t i) {
+  const uint8_t *tensor = row + in->tensor[t].row_offset;
+  switch (in->tensor[t].dtype) {
+    case DTYPE_UINT8:
+      return (REAL)tensor[i] / (REAL)255;
+    case DTYPE_INT32:
+      return (REAL)((const int32_t *)tensor)[i];
+    default:
+      return (REAL)((const float *)tensor)[i];
+  }
+}
+
+/* The channels of pixel p of tensor t, of every plane. Returns where the next go. */
+static REAL *write_pixel(REAL *y, const struct device_inputs *in, const uint8_t *row, int t,
+                         int p) {
+  int C = in->tensor[t].channels, planes = in->tensor[t].planes ? in->tensor[t].planes : 1;
+  size_t pixels = (size_t)in->tensor[t].height * (size_t)in->tensor[t].width;
+  for (int plane = 0; plane < planes; plane++)
+    for (int c = 0; c < C; c++)
+      *y++ =
+          row ? element_of(in, row, t, ((size_t)plane * pixels + (size_t)p) * (size_t)C + (size_t)c)
+              : 0;
+  return y;
+}
+
 static void ref_image(struct device *d, pixel *y_, const struct device_inputs *in, int B) {
   (void)d;
   REAL *y = (REAL *)y_;
-  int stack = in->stack > 1 ? in->stack : 1, C = in->tensor[0].channels;
+  int stack = in->stack > 1 ? in->stack : 1;
   int pixels = in->tensor[0].height * in->tensor[0].width;
   for (int b = 0; b < B; b++)
     for (int p = 0; p < pixels; p++)
-      for (int k = 0; k < stack; k++) {
-        const uint8_t *row = row_of_frame(in, b, k);
-        for (int c = 0; c < C; c++)
-          *y++ = row ? (REAL)row[in->tensor[0].row_offset + (size_t)p * C + c] / (REAL)255 : 0;
-      }
+      for (int k = 0; k < stack; k++)
+        for (int t = 0; t < in->num_tensors; t++)
+          y = write_pixel(y, in, row_of_frame(in, b, k), t, p);
 }
 
 /* One place of a window: where its pixel is in the image read, -1 if outside. */

@@ -78,7 +78,10 @@ static void ref_actor_critic_loss(struct device *d, real *d_log_prob_, real *d_e
       sums[SUM_KL] += (REAL)v->behaviour[i] - log_prob[i];
       sums[SUM_VALUE] += value[i];
       sums[SUM_REWARD] += reward_after(v, t, n);
-      sums[SUM_RHO_CLIPPED] += v->kind == TRACE_VTRACE && ratio(v, i) > (REAL)v->rho_clip;
+      sums[SUM_RHO_CLIPPED] +=
+          v->kind == TRACE_VTRACE && ratio(v, i) > (REAL)CLIPPED_FROM * (REAL)v->rho_clip;
+      sums[SUM_TARGET] += vs[i];
+      sums[SUM_TARGET_SQUARED] += vs[i] * vs[i];
     }
   for (int k = 0; k < ACTOR_CRITIC_SUMS; k++) ((REAL *)sums_)[k] = (REAL)sums[k];
 }

@@ -9,6 +9,17 @@ int device_inputs_size(const struct device_inputs *in) {
   return size + (in->use_previous_action ? in->discrete + in->box : 0) + (in->use_reward ? 1 : 0);
 }
 
+int device_inputs_channels(const struct device_inputs *in) {
+  int channels = 0;
+  for (int k = 0; k < in->num_tensors; k++)
+    channels += in->tensor[k].channels * (in->tensor[k].planes ? in->tensor[k].planes : 1);
+  return channels;
+}
+
+bool device_inputs_plain_image(const struct device_inputs *in) {
+  return in->num_tensors == 1 && in->tensor[0].dtype == DTYPE_UINT8 && in->tensor[0].planes <= 1;
+}
+
 void device_inputs_set_action(struct device_inputs *in, const struct space *space) {
   in->discrete = space->discrete;
   in->box = space->box;

@@ -12,7 +12,7 @@ void features_begin(struct features *features, const struct device_inputs *input
   int stack = inputs->stack > 1 ? inputs->stack : 1;
   *features = (struct features){.H = inputs->tensor[0].height,
                                 .W = inputs->tensor[0].width,
-                                .C = inputs->tensor[0].channels * stack};
+                                .C = device_inputs_channels(inputs) * stack};
 }
 
 static struct feature_layer *add(struct features *features, enum feature_layer_kind kind,

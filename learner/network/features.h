@@ -39,7 +39,8 @@ struct features_buffers {
   pixel *gradient[3]; /* (rows in hand, of the largest layer) */
 };
 
-/* Layers are added one after the other. */
+/* Layers are added one after the other. All tensors of `inputs` are images of one size
+ * (images_split). */
 void features_begin(struct features *features, const struct device_inputs *inputs);
 void features_conv(struct network *network, struct features *features, int outputs, int size,
                    int stride, bool same, enum activation activation);
@@ -60,7 +61,7 @@ void features_allocate(struct network_workspace *workspace, struct features_buff
 /* Numbers kept for each image that goes through, with backward. */
 size_t features_numbers_kept(const struct features *features);
 
-/* buffers->output from the inputs' images. */
+/* buffers->output from the inputs, images as those of features_begin. */
 void features_forward(struct network_workspace *workspace, struct features_buffers *buffers,
                       const real *params, const struct features *features,
                       const struct device_inputs *inputs, int B);

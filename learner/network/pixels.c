@@ -1,20 +1,21 @@
-/* Networks for images: convolutions, a hidden layer, the previous action and reward beside it, an
- * LSTM (or none), the head. impala_shallow, impala_deep: Espeholt et al. 2018, figure 3, without
- * the text. nature: Mnih et al. 2015. */
+/* Networks for images: convolutions, a hidden layer, beside it the rest of the observation and the
+ * previous action and reward, an LSTM (or none), the head. impala_shallow, impala_deep: Espeholt et
+ * al. 2018, figure 3, without the text. nature: Mnih et al. 2015. */
 #include <math.h>
 #include <string.h>
 
 #include "common/base/check.h"
 #include "learner/network/features.h"
 #include "learner/network/head.h"
+#include "learner/network/images.h"
 #include "learner/network/recurrence.h"
 
-enum { SMALLEST_SIDE = 36, MAX_STACK = 16, MAX_LSTM = 1 << 16 };
+enum { MAX_STACK = 16, MAX_LSTM = 1 << 16 };
 
 struct pixels {
   struct features features;
   struct dense hidden;
-  int extras; /* numbers beside the hidden layer's: previous action and reward */
+  int extras; /* numbers beside the hidden layer's: what is no image; previous action, reward */
   struct recurrence core;
   bool has_memory;
 };
@@ -32,14 +33,8 @@ struct buffers {
 
 static enum status check(const struct network_config *config, struct error *error) {
   const struct device_inputs *in = &config->inputs;
-  bool image = in->num_tensors == 1 && in->tensor[0].dtype == DTYPE_UINT8 &&
-               in->tensor[0].channels >= 1 && in->tensor[0].height >= SMALLEST_SIDE &&
-               in->tensor[0].width >= SMALLEST_SIDE;
-  if (!image)
-    return status_fail(error, STATUS_INVALID,
-                       "network %s reads one uint8 image of at least %dx%d (rows, columns, and "
-                       "channels if there are any); for other observations use mlp or lstm",
-                       config->network, SMALLEST_SIDE, SMALLEST_SIDE);
+  enum status status = images_check(in, config->network, error);
+  if (status != STATUS_OK) return status;
   if (config->lstm_size < 0 || config->lstm_size > MAX_LSTM)
     return status_fail(error, STATUS_INVALID,
                        "the network: lstm size %d; it must be 0 (none) to %d", config->lstm_size,
@@ -50,9 +45,10 @@ static enum status check(const struct network_config *config, struct error *erro
   return STATUS_OK;
 }
 
-static int declare_features(struct network *network, struct features *features) {
+static int declare_features(struct network *network, struct features *features,
+                            const struct device_inputs *images) {
   const char *name = network->config.network;
-  features_begin(features, &network->config.inputs);
+  features_begin(features, images);
   if (strcmp(name, "nature") == 0) {
     features_conv(network, features, 32, 8, 4, false, ACTIVATION_RELU);
     features_conv(network, features, 64, 4, 2, false, ACTIVATION_RELU);
@@ -77,11 +73,12 @@ static int declare_features(struct network *network, struct features *features) 
 
 static void declare(struct network *network) {
   struct pixels *pixels = network->own = check_alloc(1, sizeof(*pixels));
-  const struct device_inputs *in = &network->config.inputs;
-  int hidden = declare_features(network, &pixels->features);
-  CHECK(features_fit(&pixels->features), "images of %d x %d", in->tensor[0].height,
-        in->tensor[0].width);
-  pixels->extras = network->inputs_size - in->tensor[0].count;
+  struct device_inputs images, rest;
+  images_split(&images, &rest, &network->config.inputs);
+  int hidden = declare_features(network, &pixels->features, &images);
+  CHECK(features_fit(&pixels->features), "images of %d x %d", images.tensor[0].height,
+        images.tensor[0].width);
+  pixels->extras = device_inputs_size(&rest);
   pixels->hidden =
       dense_declare(network, "hidden", pixels->features.numbers, hidden, ACTIVATION_RELU);
   int width = hidden + pixels->extras;
@@ -133,8 +130,8 @@ static const real *join(struct network_workspace *workspace, const struct device
   struct device *device = workspace->device;
   if (!pixels->extras) return own->hidden;
   int hidden = pixels->hidden.outputs, extras = pixels->extras, joined = hidden + extras;
-  struct device_inputs rest = *inputs;
-  rest.num_tensors = 0;
+  struct device_inputs rest;
+  images_split(NULL, &rest, inputs);
   device->ops->embed(device, own->extras, &rest, B);
   device->ops->copy_rows(device, own->joined, joined, own->hidden, hidden, B, hidden);
   device->ops->copy_rows(device, device_at(device, own->joined, (size_t)hidden), joined,
@@ -146,7 +143,9 @@ static void forward(struct network_workspace *workspace, real *state_out, const 
                     const struct device_inputs *inputs, const real *state_in, int T, int N) {
   const struct pixels *pixels = workspace->network->own;
   struct buffers *own = workspace->own;
-  features_forward(workspace, &own->features, params, &pixels->features, inputs, T * N);
+  struct device_inputs images;
+  images_split(&images, NULL, inputs);
+  features_forward(workspace, &own->features, params, &pixels->features, &images, T * N);
   dense_forward_pixels(workspace, own->hidden, params, own->features.output, &pixels->hidden,
                        T * N);
   const real *x = join(workspace, inputs, T * N);

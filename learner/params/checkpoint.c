@@ -250,6 +250,20 @@ enum status checkpoint_write(const char *folder, int64_t updates,
   return STATUS_OK;
 }
 
+enum status checkpoint_write_named(const char *folder, const char *name,
+                                   const struct checkpoint_item *items, int num_items,
+                                   struct error *error) {
+  struct path temporary, path;
+  char file[CHECKPOINT_NAME_BYTES + 16];
+  snprintf(file, sizeof file, "%s.acorn", name);
+  enum status status = join(&temporary, folder, TEMPORARY_NAME, error);
+  if (status == STATUS_OK) status = join(&path, folder, file, error);
+  if (status != STATUS_OK) return status;
+  bool written = checkpoint_file_write(temporary.text, items, num_items) &&
+                 rename(temporary.text, path.text) == 0 && checkpoint_sync_folder(folder);
+  return written ? STATUS_OK : write_failed(path.text, error);
+}
+
 /* ---- reading */
 
 /* The first that is whole. One that has gone since the folder was listed was removed by its writer,

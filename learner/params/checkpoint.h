@@ -74,6 +74,12 @@ MUST_CHECK enum status checkpoint_write(const char *folder, int64_t updates,
 MUST_CHECK enum status checkpoint_read(const char *path, struct checkpoint_item *items,
                                        int num_items, struct error *error);
 
+/* Writes <folder>/<name>.acorn, which no writer of checkpoints removes or counts and no reader
+ * takes for the newest. One of that name is replaced. Errors: IO, as above. */
+MUST_CHECK enum status checkpoint_write_named(const char *folder, const char *name,
+                                              const struct checkpoint_item *items, int num_items,
+                                              struct error *error);
+
 /* Reads the newest whole checkpoint of a folder: the one whose content is of the most updates. A
  * damaged one is reported with log_warn and the one before it is used. `path`: the file that was
  * read, or the one that a MISMATCH or IO is about. Changes nothing in the folder.

@@ -6,7 +6,9 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "learner/network/images.h"
 #include "learner/report/sight.h"
+#include "learner/report/tags.h"
 
 /* What was added goes into the file, or is lost. */
 static void flush(struct events *events) {
@@ -67,9 +69,22 @@ static bool is_hparam(const struct option *option) {
   return false;
 }
 
+/* The tab begins with five columns, these; the others can be added there. */
+static bool is_shown(const struct run *run, const char *name) {
+  bool replays = run->agent->pace == REPLAYED;
+  const char *const names[] = {"agent", "env", "learning_rate", "seed",
+                               replays ? "replay_ratio" : "entropy_cost"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    if (strcmp(name, names[i]) == 0) return true;
+  return false;
+}
+
 /* A number that may be "none" is text then. */
 static struct tensorboard_hparam make_hparam(const struct option *option, const char *text) {
-  struct tensorboard_hparam hparam = {.name = option->name, .string = text};
+  struct tensorboard_hparam hparam = {
+      .name = option->name,
+      .string = text,
+  };
   char *end;
   if (option->type == OPTION_BOOL) {
     hparam.type = TENSORBOARD_BOOL;
@@ -82,7 +97,7 @@ static struct tensorboard_hparam make_hparam(const struct option *option, const 
 }
 
 static void add_hparams(struct events *events, const struct run *run) {
-  static const char *const metrics[] = {"train/episode_return", "eval/episode_return"};
+  static const char *const metrics[] = {TAG_RETURN, TAG_EVAL_RETURN};
   struct tensorboard_hparam hparam[OPTIONS_MAX] = {{0}};
   char *text[OPTIONS_MAX];
   int count = 0;
@@ -91,6 +106,7 @@ static void add_hparams(struct events *events, const struct run *run) {
     if (!is_hparam(option)) continue;
     text[count] = options_value_text(option, run->options);
     hparam[count] = make_hparam(option, text[count]);
+    hparam[count].is_shown = is_shown(run, option->name);
     count++;
   }
   tensorboard_add_hparams(events->tensorboard, hparam, count, metrics, 2);
@@ -117,24 +133,17 @@ struct point {
   int64_t step;
 };
 
-static void add_part(const struct point *point, const char *name, const char *part, double value) {
-  char tag[METRIC_NAME_BYTES];
-  snprintf(tag, sizeof(tag), "%s%s", name, part);
-  tensorboard_add_scalar(point->tensorboard, tag, point->step, value);
-}
-
+/* Of a histogram the mean is a curve; its quantiles and its maximum are in the distribution. */
 static void add_metric(void *context, const struct metric_view *view) {
   const struct point *point = context;
-  if (view->kind != METRIC_HISTOGRAM) {
-    tensorboard_add_scalar(point->tensorboard, view->name, point->step, view->value);
-    return;
-  }
-#define ADD_PART(member, part) add_part(point, view->name, part, view->member);
-  METRIC_HISTOGRAM_SCALARS(ADD_PART)
-#undef ADD_PART
-  char tag[METRIC_NAME_BYTES];
-  snprintf(tag, sizeof(tag), "%s/histogram", view->name);
-  tensorboard_add_histogram(point->tensorboard, tag, point->step, view->interval);
+  char tag[METRIC_NAME_BYTES], histogram[METRIC_NAME_BYTES + sizeof("/histogram")];
+  tag_of_metric(tag, view->name);
+  bool is_histogram = view->kind == METRIC_HISTOGRAM;
+  tensorboard_add_scalar(point->tensorboard, tag, point->step,
+                         is_histogram ? view->mean : view->value);
+  if (!is_histogram) return;
+  snprintf(histogram, sizeof(histogram), "%s/histogram", tag);
+  tensorboard_add_histogram(point->tensorboard, histogram, point->step, view->interval);
 }
 
 static void add_returns(const struct point *point, struct run *run, bool eval, const char *tag) {
@@ -156,8 +165,8 @@ void events_write(struct events *events, struct run *run, int64_t step, double s
   events->written_s = seconds;
   struct point point = {events->tensorboard, step};
   metrics_each(run->metrics, add_metric, &point);
-  add_returns(&point, run, false, "train/episode_return/histogram");
-  add_returns(&point, run, true, "eval/episode_return/histogram");
+  add_returns(&point, run, false, TAG_RETURNS);
+  add_returns(&point, run, true, TAG_EVAL_RETURNS);
   flush(events);
 }
 
@@ -169,11 +178,29 @@ void events_write_images(struct events *events, struct run *run, double seconds)
   if (!events->tensorboard || !is_new || seconds < 1.25 * events->images_s) return;
   events->images_s = seconds;
   events->images_updates = images.updates;
-  struct canvas picture = sight_draw(images.image, images.count, &run->inputs);
-  tensorboard_add_image(events->tensorboard, "input/observation", progress_steps(run->progress),
+  struct device_inputs inputs;
+  images_split(&inputs, NULL, &run->inputs);
+  struct canvas picture = sight_draw(images.image, images.count, &inputs);
+  tensorboard_add_image(events->tensorboard, TAG_OBSERVATION, progress_steps(run->progress),
                         &picture);
   flush(events);
   free(picture.pixels);
+}
+
+void events_write_video(struct events *events, const char *path, int64_t step) {
+  enum { MOST = 4 << 20, HEAD = 10 };
+  FILE *file = events->tensorboard ? fopen(path, "rb") : NULL;
+  if (!file) return;
+  uint8_t *gif = check_alloc(MOST, 1);
+  size_t bytes = fread(gif, 1, MOST, file);
+  bool is_whole = feof(file) && bytes > HEAD && memcmp(gif, "GIF8", 4) == 0;
+  fclose(file);
+  if (is_whole) {
+    int width = gif[6] | gif[7] << 8, height = gif[8] | gif[9] << 8;
+    tensorboard_add_image_file(events->tensorboard, TAG_VIDEO, step, width, height, gif, bytes);
+    flush(events);
+  }
+  free(gif);
 }
 
 void events_close(struct events *events, struct run *run) {

@@ -26,6 +26,8 @@ void events_write(struct events *events, struct run *run, int64_t step, double s
  * some fifty. The checkpoint's buffer must still be main's (trainer_release_save), or the trainer
  * have ended. `seconds`: since the start. */
 void events_write_images(struct events *events, struct run *run, double seconds);
+/* Adds the GIF at `path` as an image, if it is one and not large. */
+void events_write_video(struct events *events, const char *path, int64_t step);
 /* Says that the run is over, and how. */
 void events_close(struct events *events, struct run *run);
 

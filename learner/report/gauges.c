@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/log.h"
 
-enum { MAX_METRICS = 96 };
+enum { MAX_METRICS = 112 + 2 * NUMBERS_MAX };
 
 /* Gauges and counters of every run: X(member, kind, name, help). Those of the algorithm's losses
  * are in its own list. */
@@ -19,6 +20,18 @@ enum { MAX_METRICS = 96 };
   X(eval_return, gauge, "eval/episode_return", "mean return of the last 100 evaluation episodes") \
   X(eval_length, gauge, "eval/episode_length",                                                    \
     "mean length of the last 100 evaluation episodes, in steps")                                  \
+  X(return_std, gauge, "train/episode_return_std",                                                \
+    "standard deviation of the returns of the last 100 training episodes")                        \
+  X(return_min, gauge, "train/episode_return_min",                                                \
+    "smallest return of the last 100 training episodes")                                          \
+  X(return_max, gauge, "train/episode_return_max",                                                \
+    "largest return of the last 100 training episodes")                                           \
+  X(eval_std, gauge, "eval/episode_return_std",                                                   \
+    "standard deviation of the returns of the last 100 evaluation episodes")                      \
+  X(eval_min, gauge, "eval/episode_return_min",                                                   \
+    "smallest return of the last 100 evaluation episodes")                                        \
+  X(eval_max, gauge, "eval/episode_return_max",                                                   \
+    "largest return of the last 100 evaluation episodes")                                         \
   X(episodes, counter, "train/episodes", "training episodes finished")                            \
   X(eval_episodes, counter, "eval/episodes", "evaluation episodes finished")                      \
   X(env_steps, counter, "train/env_steps", "environment steps: the x axis")                       \
@@ -97,6 +110,13 @@ enum { MAX_METRICS = 96 };
   X(window_age_steps, "replay/window_age_steps",                                          \
     "age of a window when it was sampled, in steps of all environments")
 
+/* What environments report, see numbers.h: "env/speed" and "eval/env/speed". */
+enum { NUMBER_GAUGE_BYTES = WIRE_NUMBER_NAME_BYTES + sizeof("eval/env/") };
+struct number_gauges {
+  char name[NUMBER_GAUGE_BYTES], eval_name[NUMBER_GAUGE_BYTES];
+  struct metric *mean, *eval_mean; /* NULL: there are no such episodes yet */
+};
+
 struct gauges {
 #define MEMBER(member, kind, name, help) struct metric *member;
   GAUGES(MEMBER)
@@ -105,6 +125,8 @@ struct gauges {
   DEVICE_GAUGES(MEMBER)
 #undef MEMBER
   struct metric *term[LOSS_MAX_TERMS]; /* of the algorithm's losses */
+  struct number_gauges number[NUMBERS_MAX];
+  bool has_warned; /* of numbers beyond these */
 };
 
 static bool replays(const struct run *run) {
@@ -184,6 +206,37 @@ static void fill_exploration(struct gauges *gauges, struct run *run) {
   metric_set(gauges->least_random, is_biased(run, &least) ? NAN : least.mean);
 }
 
+/* Made when there is a first value. */
+static void fill_number(struct metrics *metrics, struct metric **gauge,
+                        char name[NUMBER_GAUGE_BYTES], const char *group, const char *number,
+                        const char *help, double value) {
+  if (!*gauge) {
+    if (isnan(value)) return;
+    snprintf(name, NUMBER_GAUGE_BYTES, "%s%s", group, number);
+    *gauge = metrics_gauge(metrics, name, help);
+  }
+  metric_set(*gauge, value);
+}
+
+static void fill_numbers(struct gauges *gauges, struct run *run, bool biased) {
+  struct progress_number numbers[NUMBERS_MAX];
+  const char *dropped;
+  int count = progress_numbers(run->progress, numbers, &dropped);
+  for (int i = 0; i < count; i++) {
+    struct number_gauges *number = &gauges->number[i];
+    fill_number(run->metrics, &number->mean, number->name, "env/", numbers[i].name,
+                "the environment's own number, mean of the last 100 training episodes with it",
+                biased ? NAN : numbers[i].mean);
+    fill_number(run->metrics, &number->eval_mean, number->eval_name, "eval/env/", numbers[i].name,
+                "the environment's own number, mean of the last 100 evaluation episodes with it",
+                numbers[i].eval_mean);
+  }
+  if (!dropped || gauges->has_warned) return;
+  gauges->has_warned = true;
+  log_warn("environments report more than %d numbers of an episode: '%s' and others are left out",
+           NUMBERS_MAX, dropped);
+}
+
 static void fill_traffic(struct gauges *gauges, const struct run *run) {
   struct device_traffic acting = device_traffic_read(run->inference_device);
   struct device_traffic training = device_traffic_read(run->trainer_device);
@@ -212,6 +265,13 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
   metric_set(gauges->episode_length, biased ? NAN : train->length_mean);
   metric_set(gauges->eval_return, eval->mean);
   metric_set(gauges->eval_length, eval->length_mean);
+  metric_set(gauges->return_std, biased ? NAN : train->std);
+  metric_set(gauges->return_min, biased ? NAN : train->min);
+  metric_set(gauges->return_max, biased ? NAN : train->max);
+  metric_set(gauges->eval_std, eval->std);
+  metric_set(gauges->eval_min, eval->min);
+  metric_set(gauges->eval_max, eval->max);
+  fill_numbers(gauges, run, biased);
   metric_set_total(gauges->episodes, train->count);
   metric_set_total(gauges->eval_episodes, eval->count);
   metric_set_total(gauges->env_steps, progress_steps(run->progress));

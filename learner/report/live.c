@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 
 enum { SECOND_US = 1000 * 1000, FIELD_BYTES = 320, EAGER_SECONDS = 300 };
+enum { MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
 
 struct line {
   char *text;
@@ -66,6 +67,30 @@ static void add_replay(struct line *line, const struct wire_status *status) {
       (unsigned long long)status->replay_windows_needed);
 }
 
+static void add_steps(struct line *line, const struct wire_status *status, bool evaluates) {
+  char steps[32], total[32];
+  short_number((double)status->environment_steps, steps);
+  if (evaluates || !status->total_steps)
+    add(line, "%s steps", steps);
+  else
+    add(line, "%s of %s steps", steps, short_number((double)status->total_steps, total));
+}
+
+/* At the rate of the last second. */
+static void add_time_left(struct line *line, const struct wire_status *status) {
+  if (status->total_steps <= status->environment_steps || !(status->steps_per_second > 0)) return;
+  double seconds =
+      (double)(status->total_steps - status->environment_steps) / status->steps_per_second;
+  if (seconds < 2 * MINUTE)
+    add(line, "%.0f s left", seconds);
+  else if (seconds < 2 * HOUR)
+    add(line, "%.0f min left", seconds / MINUTE);
+  else if (seconds < 2 * DAY)
+    add(line, "%.1f h left", seconds / HOUR);
+  else
+    add(line, "%.0f days left", seconds / DAY);
+}
+
 void live_format(char *text, size_t bytes, const struct wire_status *status,
                  const struct update_stats *stats, int columns) {
   struct line line = {.text = text, .bytes = bytes, .columns = (size_t)columns};
@@ -73,8 +98,9 @@ void live_format(char *text, size_t bytes, const struct wire_status *status,
   if (stats && stats->steps == 0) stats = NULL;
   char number[32];
   text[0] = '\0';
-  add(&line, "%s steps", short_number((double)status->environment_steps, number));
+  add_steps(&line, status, evaluates);
   add(&line, "%s/s", short_number(status->steps_per_second, number));
+  if (!evaluates) add_time_left(&line, status);
   add_return(&line, "return", evaluates ? status->eval_return_mean : status->return_mean);
   add(&line, "%d of %d environments",
       evaluates ? status->eval_environments : status->train_environments,

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,9 @@ struct window {
 
 /* An episode that waits to be counted; length 0: none. */
 struct kept {
-  double episode_return;
-  uint32_t length;
+  struct progress_episode episode; /* its actor and number point to those below */
+  char actor[WIRE_MAX_PLAYER_NAME];
+  struct wire_number number[WIRE_MAX_EPISODE_NUMBERS];
 };
 
 struct progress {
@@ -28,6 +30,7 @@ struct progress {
   pthread_mutex_t lock;
   bool closed;                      /* guarded by lock: the steps stay as they are */
   struct window set[PROGRESS_SETS]; /* guarded by lock */
+  struct numbers *numbers;          /* guarded by lock */
   struct kept *kept;                /* (max_kept), guarded by lock */
   int64_t before;                   /* episodes before a resume */
   int64_t *played;                  /* (E) evaluate mode: episodes counted of each environment */
@@ -35,8 +38,8 @@ struct progress {
 };
 
 const char *stop_reason_name(enum stop_reason reason) {
-  static const char *const names[] = {"none",     "total_steps", "target_return",
-                                      "episodes", "signal",      "error"};
+  static const char *const names[] = {"none",   "total_steps", "target_return", "episodes",
+                                      "signal", "no_actors",   "error"};
   return names[reason];
 }
 
@@ -64,6 +67,7 @@ struct progress *progress_create(const struct progress_config *config) {
   int eval_room = config->quota_episodes ? (int)config->quota_episodes : PROGRESS_WINDOW;
   for (int set = 0; set < PROGRESS_SETS; set++)
     window_create(&progress->set[set], set == PROGRESS_EVAL ? eval_room : PROGRESS_WINDOW);
+  progress->numbers = numbers_create(PROGRESS_WINDOW, eval_room);
   window_create(&progress->copy, eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW);
   progress->kept = check_alloc((size_t)config->max_kept, sizeof(struct kept));
   progress->played = check_alloc((size_t)config->quota_environments + 1, sizeof(int64_t));
@@ -74,6 +78,7 @@ void progress_destroy(struct progress *progress) {
   if (!progress) return;
   for (int set = 0; set < PROGRESS_SETS; set++) window_destroy(&progress->set[set]);
   window_destroy(&progress->copy);
+  numbers_destroy(progress->numbers);
   free(progress->kept);
   free(progress->played);
   pthread_mutex_destroy(&progress->lock);
@@ -148,40 +153,56 @@ bool progress_over_eval(struct progress *progress) {
 }
 
 /* A training episode, for the sets that are apart. The caller holds the lock. */
-static void add_by_exploration(struct progress *progress, int environment, double episode_return,
-                               uint32_t length) {
+static void add_by_exploration(struct progress *progress, const struct progress_episode *episode) {
   const struct progress_config *config = &progress->config;
-  if (environment < config->most_random)
-    window_add(&progress->set[PROGRESS_MOST_RANDOM], episode_return, length);
-  if (config->least_random && environment >= config->least_random)
-    window_add(&progress->set[PROGRESS_LEAST_RANDOM], episode_return, length);
+  if (episode->environment < config->most_random)
+    window_add(&progress->set[PROGRESS_MOST_RANDOM], episode->episode_return, episode->length);
+  if (config->least_random && episode->environment >= config->least_random)
+    window_add(&progress->set[PROGRESS_LEAST_RANDOM], episode->episode_return, episode->length);
 }
 
-void progress_add_episode(struct progress *progress, bool eval, int environment,
-                          double episode_return, uint32_t length) {
+/* Counts an episode. The caller holds the lock. */
+static void add(struct progress *progress, const struct progress_episode *episode) {
+  double number[NUMBERS_MAX];
+  window_add(&progress->set[episode->eval ? PROGRESS_EVAL : PROGRESS_TRAIN],
+             episode->episode_return, episode->length);
+  if (!episode->eval) add_by_exploration(progress, episode);
+  numbers_add(progress->numbers, episode->eval, episode->number, episode->num_numbers, number);
+  if (progress->config.log)
+    episode_log_add(progress->config.log, episode, progress_steps(progress), number);
+}
+
+/* Whether the run should end now, after an episode of that kind. The caller holds the lock. */
+static enum stop_reason reason_to_stop(const struct progress *progress, bool eval) {
   const struct progress_config *config = &progress->config;
+  const struct window *window = &progress->set[eval ? PROGRESS_EVAL : PROGRESS_TRAIN];
+  if (eval && config->quota_episodes && window->count >= config->quota_episodes)
+    return STOP_EPISODES;
+  bool enough = window->count >= PROGRESS_WINDOW && eval == over_eval(progress);
+  return enough && window_mean(window) >= config->target_return ? STOP_TARGET_RETURN : STOP_NONE;
+}
+
+void progress_add_episode(struct progress *progress, const struct progress_episode *episode) {
   enum stop_reason reason = STOP_NONE;
   if (progress_stopped(progress) != STOP_NONE) return;
   pthread_mutex_lock(&progress->lock);
-  struct window *window = &progress->set[eval ? PROGRESS_EVAL : PROGRESS_TRAIN];
-  if (!eval || !config->quota_episodes || quota_admits(progress, environment)) {
-    window_add(window, episode_return, length);
-    if (!eval) add_by_exploration(progress, environment, episode_return, length);
-    bool enough = window->count >= PROGRESS_WINDOW && eval == over_eval(progress);
-    if (eval && config->quota_episodes && window->count >= config->quota_episodes)
-      reason = STOP_EPISODES;
-    else if (enough && window_mean(window) >= config->target_return)
-      reason = STOP_TARGET_RETURN;
+  if (!episode->eval || !progress->config.quota_episodes ||
+      quota_admits(progress, episode->environment)) {
+    add(progress, episode);
+    reason = reason_to_stop(progress, episode->eval);
   }
   pthread_mutex_unlock(&progress->lock);
   if (reason != STOP_NONE) progress_stop(progress, reason);
 }
 
-void progress_keep_episode(struct progress *progress, int environment, double episode_return,
-                           uint32_t length) {
-  CHECK(environment < progress->config.max_kept, "an episode of environment %d", environment);
+void progress_keep_episode(struct progress *progress, const struct progress_episode *episode) {
+  CHECK(episode->environment < progress->config.max_kept, "an episode of environment %d",
+        episode->environment);
+  struct kept *kept = &progress->kept[episode->environment];
   pthread_mutex_lock(&progress->lock);
-  progress->kept[environment] = (struct kept){episode_return, length};
+  kept->episode = *episode;
+  snprintf(kept->actor, sizeof(kept->actor), "%s", episode->actor ? episode->actor : "");
+  for (int i = 0; i < episode->num_numbers; i++) kept->number[i] = episode->number[i];
   pthread_mutex_unlock(&progress->lock);
 }
 
@@ -189,9 +210,12 @@ void progress_count_kept(struct progress *progress) {
   for (int i = 0; i < progress->config.max_kept; i++) {
     pthread_mutex_lock(&progress->lock);
     struct kept kept = progress->kept[i];
-    progress->kept[i].length = 0;
+    progress->kept[i].episode.length = 0;
     pthread_mutex_unlock(&progress->lock);
-    if (kept.length) progress_add_episode(progress, false, i, kept.episode_return, kept.length);
+    if (!kept.episode.length) continue;
+    kept.episode.actor = kept.actor;
+    kept.episode.number = kept.number;
+    progress_add_episode(progress, &kept.episode);
   }
 }
 
@@ -236,6 +260,19 @@ struct progress_returns progress_returns(struct progress *progress, enum progres
   out.window = window_size(copy);
   if (out.window) window_statistics(&out, copy, out.window);
   return out;
+}
+
+int progress_numbers(struct progress *progress, struct progress_number out[NUMBERS_MAX],
+                     const char **dropped) {
+  pthread_mutex_lock(&progress->lock);
+  int count = numbers_count(progress->numbers);
+  for (int i = 0; i < count; i++)
+    out[i] = (struct progress_number){numbers_name(progress->numbers, i),
+                                      numbers_mean(progress->numbers, false, i),
+                                      numbers_mean(progress->numbers, true, i)};
+  *dropped = numbers_dropped(progress->numbers);
+  pthread_mutex_unlock(&progress->lock);
+  return count;
 }
 
 int progress_last_returns(struct progress *progress, bool eval, double *returns) {

@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "learner/report/episode_log.h"
+#include "learner/report/numbers.h"
+
 enum { PROGRESS_WINDOW = 100 };
 
 enum stop_reason {
@@ -20,10 +23,11 @@ enum stop_reason {
   STOP_TARGET_RETURN,
   STOP_EPISODES,
   STOP_SIGNAL,
+  STOP_NO_ACTORS, /* the supervisor has given all of them up */
   STOP_ERROR
 };
 
-/* "total_steps", "target_return", "episodes", "signal", "error". */
+/* "total_steps", "target_return", "episodes", "signal", "no_actors", "error". */
 const char *stop_reason_name(enum stop_reason reason);
 
 /* Which episodes the target and the result are about. */
@@ -47,9 +51,10 @@ struct progress_config {
   int64_t total_steps;  /* 0: no limit */
   double target_return; /* NaN: none */
   enum progress_over over;
-  int64_t quota_episodes; /* evaluate mode: how many to count; 0: train mode */
-  int quota_environments; /* evaluate mode: E */
-  int max_kept;           /* environments whose episodes progress_keep_episode takes */
+  int64_t quota_episodes;  /* evaluate mode: how many to count; 0: train mode */
+  int quota_environments;  /* evaluate mode: E */
+  int max_kept;            /* environments whose episodes progress_keep_episode takes */
+  struct episode_log *log; /* gets every episode that is counted; NULL: none */
   /* Where training environments explore less and less by their ids: those below most_random, and
    * those from least_random on; 0: none. */
   int most_random, least_random;
@@ -63,6 +68,23 @@ struct progress_returns {
   int64_t count; /* in all; of training episodes, those before a resume included */
   int window;    /* the last so many the rest is about: at most 100, all of them in evaluate mode */
   double mean, std, min, max, median, length_mean;
+};
+
+/* A finished episode, as its player reports it. Borrowed. */
+struct progress_episode {
+  bool eval;
+  int environment; /* an id of its own role */
+  double episode_return;
+  uint32_t length;                  /* steps */
+  const char *actor;                /* "actor/0/1" */
+  const struct wire_number *number; /* (num_numbers) what its environment reports beside */
+  int num_numbers;
+};
+
+/* What environments report: the means of the last episodes, as of struct progress_returns. */
+struct progress_number {
+  const char *name; /* the progress's, for its life */
+  double mean, eval_mean;
 };
 
 struct progress;
@@ -81,20 +103,21 @@ int64_t progress_episodes(struct progress *progress);
 /* For a resumed run: steps and episodes before it. Call before threads start. */
 void progress_restore(struct progress *progress, int64_t steps, int64_t episodes);
 
-/* A finished episode of environment `environment` (an id of its own role). Not counted once the run
- * has ended. */
-void progress_add_episode(struct progress *progress, bool eval, int environment,
-                          double episode_return, uint32_t length);
+/* Not counted once the run has ended. */
+void progress_add_episode(struct progress *progress, const struct progress_episode *episode);
 
 /* The same for --deterministic: kept until progress_count_kept, which adds them in the order of
  * their environments, so that it does not matter whose message came first. At most one of each of
  * `max_kept` environments between two calls. Threads: queue; inference. */
-void progress_keep_episode(struct progress *progress, int environment, double episode_return,
-                           uint32_t length);
+void progress_keep_episode(struct progress *progress, const struct progress_episode *episode);
 void progress_count_kept(struct progress *progress);
 
 /* Sorts, but not under the lock. Thread: main. */
 struct progress_returns progress_returns(struct progress *progress, enum progress_set set);
+/* Fills the numbers that environments report, by column; returns how many there are: never fewer
+ * than before, in the same order. *dropped: the first name for which there was no room, or NULL. */
+int progress_numbers(struct progress *progress, struct progress_number out[NUMBERS_MAX],
+                     const char **dropped);
 /* Whether the target and the result are over evaluation episodes, by now. */
 bool progress_over_eval(struct progress *progress);
 /* The returns of the last episodes, at most PROGRESS_WINDOW; returns how many, in no order. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -13,21 +14,42 @@
 
 enum { SECOND_US = 1000000, FIRST_LIVE_US = 250000 };
 
+static void open_episodes(struct report *report) {
+  struct error error;
+  if (episodes_file_open(&report->episodes_file, report->run->folder.path, report->first_steps,
+                         report->start_us, report->metrics_file.seconds_before,
+                         &error) != STATUS_OK)
+    log_warn("%s; training goes on without it", error.text);
+}
+
+static void write_episodes(struct report *report, int64_t now_us) {
+  episodes_file_write(&report->episodes_file, report->run->episodes, report->run->progress, now_us);
+}
+
 enum status report_open(struct report *report, struct run *run, int64_t start_us,
                         struct error *error) {
   *report = (struct report){.run = run,
                             .start_us = start_us,
                             .live_us = start_us,
                             .metrics_us = start_us,
-                            .metrics_file = {.fd = -1}};
+                            .metrics_file = {.fd = -1},
+                            .episodes_file = {.fd = -1}};
   vitals_open(&report->vitals, run, start_us);
   report->first_steps = progress_steps(run->progress);
+  if (run->options->metrics_steps)
+    report->metrics_mark = report->first_steps - report->first_steps % run->options->metrics_steps;
   if (run->evaluates || run->options->metrics_secs == 0) return STATUS_OK;
   if (run->options->tensorboard) events_open(&report->events, run);
-  return metrics_file_open(&report->metrics_file, run->folder.path, report->first_steps, error);
+  enum status status =
+      metrics_file_open(&report->metrics_file, run->folder.path, report->first_steps, error);
+  if (run->episodes) open_episodes(report);
+  return status;
 }
 
 void report_close(struct report *report) {
+  video_close(&report->video);
+  write_episodes(report, clock_now_us());
+  episodes_file_close(&report->episodes_file);
   metrics_file_close(&report->metrics_file);
   events_close(&report->events, report->run);
   vitals_close(&report->vitals);
@@ -64,9 +86,8 @@ void report_measure(struct report *report) {
 }
 
 /* Closes the metrics' interval, for metrics.jsonl, the events, and the metrics port. */
-static void write_metrics(struct report *report, int64_t now_us) {
+static void write_metrics(struct report *report, int64_t steps, int64_t now_us) {
   struct run *run = report->run;
-  int64_t steps = progress_steps(run->progress);
   double seconds = seconds_since(report, now_us);
   report->metrics_us = now_us;
   fill_metrics(report);
@@ -92,27 +113,49 @@ static bool metrics_are_due(const struct report *report, int64_t now_us) {
          now_us - report->metrics_us >= pace_metrics_us(now_us - report->start_us, longest_us);
 }
 
+/* A line at the multiple of --metrics_steps that the run has just passed. */
+static void write_mark(struct report *report, int64_t steps, int64_t now_us) {
+  int64_t every = report->run->options->metrics_steps, mark = steps - steps % every;
+  bool is_over = progress_stopped(report->run->progress) != STOP_NONE;
+  if (is_over || mark <= report->metrics_mark || !metrics_are_wanted(report)) return;
+  report->metrics_mark = mark;
+  write_metrics(report, mark, now_us);
+}
+
 void report_tick(struct report *report, int64_t now_us) {
   struct run *run = report->run;
   struct trainer_report trainer = {0};
   if (run->trainer) trainer = trainer_report(run->trainer);
   vitals_tick(&report->vitals, &trainer, now_us);
+  if (video_tick(&report->video)) {
+    events_write_video(&report->events, report->video.gif, report->video.step);
+    unlink(report->video.gif);
+  }
   int columns = log_live_columns();
   if (now_us - report->start_us >= FIRST_LIVE_US &&
       now_us - report->live_us >= live_interval_us(columns, seconds_since(report, now_us))) {
     report->live_us = now_us;
     live_line(report, &trainer, columns);
   }
-  if (metrics_are_due(report, now_us)) write_metrics(report, now_us);
+  int64_t steps = progress_steps(run->progress);
+  if (run->options->metrics_steps)
+    write_mark(report, steps, now_us);
+  else if (metrics_are_due(report, now_us))
+    write_metrics(report, steps, now_us);
+  if (episodes_file_is_due(&report->episodes_file, now_us)) write_episodes(report, now_us);
 }
 
 void report_checkpoint(struct report *report, int64_t now_us) {
-  events_write_images(&report->events, report->run, seconds_since(report, now_us));
+  struct run *run = report->run;
+  events_write_images(&report->events, run, seconds_since(report, now_us));
+  if (progress_stopped(run->progress) == STOP_NONE)
+    video_take(&report->video, run->folder.path, run->options->video_every,
+               progress_steps(run->progress), now_us);
 }
 
 /* 3 only when the budget ended a run that was to reach a target. */
 static int exit_code(const struct run *run, enum stop_reason reason) {
-  if (reason == STOP_ERROR) return 1;
+  if (reason == STOP_ERROR || reason == STOP_NO_ACTORS) return 1;
   if (reason == STOP_TOTAL_STEPS && !isnan(run->options->target_return)) return 3;
   return 0;
 }
@@ -129,6 +172,7 @@ static void evaluation_line(const struct run *run, const struct progress_returns
       n, returns->mean, returns->std, returns->min, returns->median, returns->max,
       returns->mean - half_width, returns->mean + half_width, returns->length_mean,
       run->options->policy);
+  result_file_write_evaluation(run, returns, half_width);
 }
 
 /* Again at the end: results of such a run cannot be compared with its repetition. */
@@ -139,12 +183,20 @@ static void warn_of_irregular(struct report *report) {
     log_warn("this run is not repeatable: an actor left before its end (serve/streams_lost)");
 }
 
+/* The step of the last line: where the run has just passed a multiple of --metrics_steps, that. */
+static int64_t last_mark(const struct report *report) {
+  int64_t every = report->run->options->metrics_steps,
+          steps = progress_steps(report->run->progress);
+  if (every == 0 || steps - steps % every <= report->metrics_mark) return steps;
+  return steps - steps % every;
+}
+
 int report_result(struct report *report, int64_t now_us) {
   struct run *run = report->run;
   vitals_read_returns(&report->vitals);
   /* Once is enough for a step: a run that was over before it began has its line. */
   if (metrics_are_wanted(report) && report->metrics_file.step != progress_steps(run->progress))
-    write_metrics(report, now_us);
+    write_metrics(report, last_mark(report), now_us);
   log_live("");
   warn_of_irregular(report);
   bool eval = progress_over_eval(run->progress);
@@ -152,14 +204,15 @@ int report_result(struct report *report, int64_t now_us) {
   struct progress_returns returns = eval ? report->vitals.eval : report->vitals.train;
   double seconds = seconds_since(report, now_us);
   int64_t steps = progress_steps(run->progress);
+  double rate = (double)(steps - report->first_steps) / seconds;
+  report->result = (struct run_result){steps, seconds, rate, returns, eval, reason};
   if (run->evaluates && returns.window) evaluation_line(run, &returns);
   printf(
       "result env=%s agent=%s steps=%lld seconds=%.2f sps=%.0f episodes=%lld return_mean=%.3f "
-      "return_std=%.3f over=%s "
-      "reason=%s\n",
-      run->env_name, run->options->agent, (long long)steps, seconds,
-      (double)(steps - report->first_steps) / seconds, (long long)returns.count, returns.mean,
-      returns.std, eval ? "eval" : "train", stop_reason_name(reason));
+      "return_std=%.3f over=%s reason=%s seed=%lld logdir=%s\n",
+      run->label, run->options->agent, (long long)steps, seconds, rate, (long long)returns.count,
+      returns.mean, returns.std, eval ? "eval" : "train", stop_reason_name(reason),
+      (long long)run->options->seed, run->folder.path[0] ? run->folder.path : "-");
   int code = exit_code(run, reason);
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;
   log_error("cannot write the result to stdout: %s", strerror(errno));

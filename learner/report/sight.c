@@ -14,12 +14,22 @@ struct tiles {
   int factor;
 };
 
-static struct tiles tiles_of(const struct device_inputs *inputs) {
-  int stack = inputs->stack > 1 ? inputs->stack : 1, C = inputs->tensor[0].channels;
-  struct tiles tiles = {.height = inputs->tensor[0].height,
-                        .width = inputs->tensor[0].width,
+/* Every image has three channels, first or last. */
+static bool is_coloured(const struct device_inputs *images) {
+  for (int k = 0; k < images->num_tensors; k++)
+    if (images->tensor[k].channels != 3 &&
+        (images->tensor[k].channels != 1 || images->tensor[k].planes % 3 != 0 ||
+         images->tensor[k].planes == 0))
+      return false;
+  return true;
+}
+
+static struct tiles tiles_of(const struct device_inputs *images) {
+  int stack = images->stack > 1 ? images->stack : 1, C = device_inputs_channels(images);
+  struct tiles tiles = {.height = images->tensor[0].height,
+                        .width = images->tensor[0].width,
                         .channels = stack * C,
-                        .colours = C == 3 ? 3 : 1};
+                        .colours = is_coloured(images) ? 3 : 1};
   tiles.across = tiles.channels / tiles.colours;
   int side = tiles.height < tiles.width ? tiles.height : tiles.width;
   tiles.factor = (LEAST_SIDE + side - 1) / side;

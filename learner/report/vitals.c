@@ -2,8 +2,10 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -36,10 +38,26 @@ static int64_t trained(const struct vitals *vitals, const struct trainer_report 
   return vitals->run->trains ? trainer->updates : progress_steps(vitals->run->progress);
 }
 
+/* --listen, but for what no actor can dial: every interface, or a port of the system's choice. */
+static void name_address(struct vitals *vitals) {
+  const char *listen = vitals->run->options->listen, *colon = strrchr(listen, ':');
+  int port = vitals->run->serve ? serve_port(vitals->run->serve) : 0;
+  char host[128];
+  snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - listen) : 0, listen);
+  bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0;
+  if (any && gethostname(host, sizeof(host)) != 0) any = false;
+  host[sizeof(host) - 1] = '\0';
+  if (port)
+    snprintf(vitals->dial, sizeof(vitals->dial), "%s:%d", host, port);
+  else
+    snprintf(vitals->dial, sizeof(vitals->dial), "%s%s", any ? host : listen, any ? colon : "");
+}
+
 void vitals_open(struct vitals *vitals, struct run *run, int64_t start_us) {
   *vitals = (struct vitals){.run = run, .start_us = start_us, .interval_us = start_us};
   describe_run(&vitals->status, run);
   vitals->players = players_create(run->leases, run->batcher);
+  name_address(vitals);
   struct trainer_report trainer = {0};
   if (run->trainer) trainer = trainer_report(run->trainer);
   vitals->updates = trainer.updates;
@@ -148,7 +166,7 @@ static struct silence_figures gather(struct vitals *vitals, int64_t now_us) {
   struct silence_figures figures = {
       .silent_us = now_us - vitals->silence.trained_us,
       .still_us = now_us - vitals->silence.steps_us,
-      .listen = run->options->listen,
+      .listen = vitals->dial,
       .evaluates = run->evaluates,
       .expected_environments = (int)run->options->num_envs,
       .barrier_environments = run->options->deterministic ? (int)run->options->num_envs : 0,

@@ -14,6 +14,7 @@ struct vitals {
   struct silence silence;              /* of training */
   struct silence acting;               /* of steps, while something is trained */
   struct progress_returns train, eval; /* of finished episodes, at the last tick */
+  char dial[256];                      /* the address that actors dial */
   double cpu_cores;                    /* that the process used in the last interval */
   int64_t start_us;
   /* at the end of the last interval */

@@ -162,6 +162,15 @@ static void join_message(void *context, struct rpc_stream *stream, const struct 
 
 /* ---- Play */
 
+/* Without the port, which changes with each connection. */
+static void name_host(struct ingress *self, struct lease *lease, struct rpc_stream *stream) {
+  char peer[RPC_PEER_BYTES];
+  rpc_stream_peer(stream, peer);
+  char *port = strrchr(peer, ':');
+  if (port) *port = '\0';
+  leases_name_host(self->leases, lease, peer);
+}
+
 /* The first message of a stream: its run id names the lease. If it has nothing else, it only ties
  * the lease to the stream, while the client resets its environments, and is answered by an empty
  * Actions. Returns NULL if the stream is answered, else the lease, whose rows the message has. */
@@ -178,6 +187,7 @@ static struct lease *begin_play(struct ingress *self, struct rpc_stream *stream,
     return NULL;
   }
   rpc_stream_set_user(stream, lease);
+  name_host(self, lease, stream);
   if (!alone) return lease;
   rpc_stream_reply(stream, "", 0, "", 0);
   return NULL;
@@ -195,13 +205,18 @@ static void report_episodes(struct ingress *self, const struct lease *lease,
   bool eval = lease->role == WIRE_ROLE_EVAL;
   int first = lease->first_slot - (eval ? self->config.num_train_slots : 0);
   for (int i = 0; i < rows->num_episodes; i++) {
-    const struct wire_episode *episode = &rows->episodes[i];
-    int environment = first + (int)episode->environment;
+    const struct wire_episode *wire = &rows->episodes[i];
+    struct progress_episode episode = {.eval = eval,
+                                       .environment = first + (int)wire->environment,
+                                       .episode_return = wire->episode_return,
+                                       .length = wire->length,
+                                       .actor = lease->name,
+                                       .number = wire->number,
+                                       .num_numbers = wire->num_numbers};
     if (self->config.deterministic && !eval)
-      progress_keep_episode(self->progress, environment, episode->episode_return, episode->length);
+      progress_keep_episode(self->progress, &episode);
     else
-      progress_add_episode(self->progress, eval, environment, episode->episode_return,
-                           episode->length);
+      progress_add_episode(self->progress, &episode);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "learner/serve/leases.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,7 @@ static void fill_lease(struct leases *leases, struct lease *lease,
   lease->started = false;
   lease->steps = 0;
   lease->playing = false;
+  lease->host[0] = '\0';
   lease->joined_us = now_us;
   lease->stream = NULL;
   lease->ended = false;
@@ -348,9 +350,16 @@ int leases_view(struct leases *leases, struct lease_view *views, int room) {
                                 .playing = lease->playing,
                                 .joined_us = lease->joined_us};
     memcpy(view->name, lease->name, sizeof(view->name));
+    memcpy(view->host, lease->host, sizeof(view->host));
   }
   pthread_mutex_unlock(&leases->lock);
   return count;
+}
+
+void leases_name_host(struct leases *leases, struct lease *lease, const char *host) {
+  pthread_mutex_lock(&leases->lock);
+  snprintf(lease->host, sizeof(lease->host), "%s", host);
+  pthread_mutex_unlock(&leases->lock);
 }
 
 /* ---- deterministic mode */

@@ -54,7 +54,8 @@ struct lease {
    * has closed */
   bool ended;
   int64_t joined_us;
-  struct rpc_stream *stream; /* of its Play, referenced; NULL before */
+  char host[WIRE_HOST_BYTES]; /* "" before its Play */
+  struct rpc_stream *stream;  /* of its Play, referenced; NULL before */
 };
 
 struct leases;
@@ -75,6 +76,9 @@ MUST_CHECK enum status leases_join(struct leases *leases, struct lease **out,
  * already playing. */
 MUST_CHECK enum status leases_play(struct leases *leases, struct lease **out, uint64_t run_id,
                                    struct rpc_stream *stream, struct error *error);
+
+/* Where its stream comes from, for leases_view; cut off where it is too long. */
+void leases_name_host(struct leases *leases, struct lease *lease, const char *host);
 
 /* Ends a lease; its ids are free. `finished`: in good order, it will not come back. */
 void leases_end(struct leases *leases, struct lease *lease, bool finished);
@@ -110,6 +114,7 @@ struct lease_view {
   uint64_t steps;
   bool playing;
   int64_t joined_us;
+  char host[WIRE_HOST_BYTES]; /* "": not known yet */
 };
 /* Copies the leases that have not ended: at most `room`. Returns how many. */
 int leases_view(struct leases *leases, struct lease_view *views, int room);

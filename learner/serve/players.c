@@ -99,6 +99,7 @@ static void describe(struct wire_player *player, const struct lease_view *view,
       .silent_seconds = now_us > heard_us ? (double)(now_us - heard_us) * 1e-6 : 0,
       .late_environments = client->late ? view->num_environments : 0};
   memcpy(player->name, view->name, sizeof(player->name));
+  memcpy(player->host, view->host, sizeof(player->host));
   snprintf(player->state, sizeof(player->state), "%s", client->state);
 }
 

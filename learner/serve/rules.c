@@ -100,10 +100,6 @@ enum status rules_check_episodes(const struct wire_episode *episodes, int num_ep
     if (!(fabs(episode->episode_return) <= RULES_MAX_RETURN))
       return status_fail(error, STATUS_INVALID, "environment %d: the return of its episode is %g",
                          environment, episode->episode_return);
-    for (int n = 0; n < episode->num_numbers; n++)
-      if (!isfinite(episode->number[n].value))
-        return status_fail(error, STATUS_INVALID, "environment %d: '%s' of its episode is %g",
-                           environment, episode->number[n].name, episode->number[n].value);
     if (reported_before(episodes, i))
       return status_fail(error, STATUS_INVALID, "environment %d reports two episodes in one row",
                          environment);

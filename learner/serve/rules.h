@@ -26,7 +26,7 @@ MUST_CHECK enum status rules_check_flags(const uint8_t *flags, const float *rewa
                                          struct error *error);
 
 /* Checks the episodes of one message: at most one of each environment, only where the row ended
- * one, with a return and numbers that are finite. Errors: INVALID. */
+ * one, with a finite return. Errors: INVALID. */
 MUST_CHECK enum status rules_check_episodes(const struct wire_episode *episodes, int num_episodes,
                                             const uint8_t *flags, int K, struct error *error);
 

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "learner/device/recorded.h"
+#include "learner/network/images.h"
 #include "learner/train/entropy.h"
 #include "learner/train/optimizer.h"
 #include "learner/train/reduction.h"
@@ -216,8 +217,7 @@ static struct device_inputs inputs_of(const struct update *update, const struct 
 }
 
 size_t update_image_numbers(const struct update *update) {
-  const struct device_inputs *inputs = network_inputs(update->network);
-  return (size_t)inputs->tensor[0].count * (size_t)(inputs->stack > 1 ? inputs->stack : 1);
+  return images_numbers(network_inputs(update->network));
 }
 
 int update_images(struct update *update, pixel *images, const struct train_batch *batch, int rows) {
@@ -228,6 +228,7 @@ int update_images(struct update *update, pixel *images, const struct train_batch
     update_stack_frames(flight->frame.host, batch, inputs.stack);
     device_shared_upload(update->device, &flight->frame);
   }
+  images_split(&inputs, NULL, &inputs);
   update->device->ops->image(update->device, images, &inputs, B);
   return B;
 }

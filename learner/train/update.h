@@ -60,8 +60,8 @@ bool update_may_overlap(const struct update *update);
  * newest first; -1 instead of a frame of an earlier episode. */
 void update_stack_frames(int32_t *frame, const struct train_batch *batch, int stack);
 
-/* What the network reads of the first steps of up to `rows` windows: images (B, H, W, stack * C), 0
- * to 1, the newest frame's channels first. Returns B. The network must read an image. */
+/* What the network reads of the first steps of up to `rows` windows: images (B, H, W, stack * C),
+ * bytes as 0 to 1, the newest frame's channels first. Returns B. The network must read an image. */
 int update_images(struct update *update, pixel *images, const struct train_batch *batch, int rows);
 /* Numbers of one such image. */
 size_t update_image_numbers(const struct update *update);

@@ -50,7 +50,7 @@ static void make_run(void) {
                      .agent = algorithms_find(options.agent),
                      .trains = true,
                      .num_train_slots = (int)options.num_envs};
-  require(run_find_environment(&run, &error), &error);
+  require(run_find_environment(&run, &options, &error), &error);
   require(run_make_network(&run, &error), &error);
   run_plan_exploration(&run);
   run_make_progress(&run, &nobody);

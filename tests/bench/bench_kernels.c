@@ -119,7 +119,7 @@ static struct network *network_create(enum activation act, size_t parameters) {
   net->adam_m = zeros(parameters);
   net->adam_v = zeros(parameters);
   net->norm = zeros(1);
-  net->sums = zeros(8);
+  net->sums = zeros(ACTOR_CRITIC_SUMS);
   net->x = numbers((size_t)MAX_ROWS * LSTM_INPUTS, 1);
   net->head = zeros((size_t)MAX_ROWS * HEAD);
   net->dhead = zeros((size_t)MAX_ROWS * HEAD);

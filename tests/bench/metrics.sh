@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What seeing costs: CartPole, 4 actors x 64 environments, steps/s with all metrics on (event files,
-# metrics.jsonl, the Prometheus page scraped every second) over all metrics off. Pairs of runs one
-# after the other, each pair in the other order than the one before; the median of their ratios.
-# Usage: tests/bench/metrics.sh [PAIRS] [STEPS]
+# metrics.jsonl, episodes.csv, the Prometheus page scraped every second) over all metrics off. Pairs
+# of runs one after the other, each pair in the other order than the one before; the median of their
+# ratios.
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 need
@@ -35,6 +35,7 @@ measure() {
     kill $scraper
     wait $scraper 2>/dev/null
     [ -n "$(ls "$work"/run/events.out.tfevents.* 2>/dev/null)" ] || echo "no event file" >&2
+    [ "$(wc -l <"$work/run/episodes.csv")" -gt 100 ] || echo "no episodes.csv" >&2
   fi
   tail -n 1 "$work/out" | value sps
 }
@@ -54,4 +55,5 @@ done
 echo "medians: on $(median <"$work/on"), off $(median <"$work/off") steps/s;" \
   "$(wc -l <"$work/pages") pages scraped"
 echo "machine: $(machine)"
-row "CartPole 4 x 64, steps/s with all metrics over none" "$(median <"$work/ratios")" ">= 0.97"
+row "CartPole 4 x 64, steps/s with all metrics, episodes.csv among them, over none" \
+  "$(median <"$work/ratios")" ">= 0.97"

@@ -66,7 +66,8 @@ install() {
   fi
   if [ "$1" != torch ]; then
     site=$(echo "$folder"/lib/python3*/site-packages)
-    echo "$PWD"/build/peers/torch/lib/python3*/site-packages >"$site/torch.pth"
+    # Relative to where it stands, so that the tree can be moved.
+    echo "../../../../torch/${site#"$folder/"}" >"$site/torch.pth"
   fi
   # shellcheck disable=SC2086
   if ! "$folder/bin/python" -m pip install --quiet $wanted >"$work/pip" 2>&1; then

@@ -31,7 +31,7 @@ dense() {
 pass_if "a young run writes its metrics often" dense
 run cartpole vtrace 1 4 --total_steps=10k --no_plot --logdir=plain
 ended
-no_curve() { is "$code" 0 && [ ! -e plain/learning_curve.png ] && ! says "learning curve"; }
+no_curve() { is "$code" 0 && [ ! -e plain/learning_curve.png ] && ! says "learning curve:"; }
 pass_if "--no_plot draws none" no_curve
 
 # Of the returns that the result line is over: a gnuplot that keeps what it is given.
@@ -107,6 +107,20 @@ if command -v gnuplot >/dev/null; then
   picture() { is "$code" 0 && is_png "two curves.png" && is "$(width "two curves.png")" 1200; }
   pass_if "a picture of several runs" picture
 fi
+call "$scripts/plot.sh" . --data
+nested() { is "$code" 0 && grep -qx '# cartpole vtrace .*learning_rate=0.1.*, 2 runs' out; }
+pass_if "also in folders of folders" nested
+mkdir -p deep/a/b/c/d/e/f/g/h/i deep/young strange
+make_run deep/a/run 0.1 0:0 100:100
+cp known/a/config.txt deep/young
+cp known/a/metrics.jsonl strange
+call "$scripts/plot.sh" deep strange/.. --data
+left_out() {
+  is "$code" 0 && says "deep/young has no metrics.jsonl yet: left out" &&
+    says "strange has metrics.jsonl but no config.txt, so it is no run: left out" &&
+    says "deep is searched 8 levels deep: left out are deep/a/b/c/d/e/f/g/h/i"
+}
+pass_if "what is left out is named" left_out
 make_run cut/a 0.1 0:0 100:100
 make_run cut/b 0.1 0:0 400:100
 call "$scripts/plot.sh" cut --data
@@ -132,7 +146,7 @@ both() {
 }
 pass_if "eval.sh plays greedily and sampled" both
 greedy=$(grep 'policy=greedy$' out | tr ' ' '\n' | sed -n 's/^return_mean=//p')
-file=$(echo run/checkpoints/*)
+file=$(newest_checkpoint run)
 call "$scripts/eval.sh" "$file" --episodes=20 --policy=greedy
 one_file() {
   is "$code" 0 && grep -q "return_mean=$greedy " out && is "$(grep -c ^evaluation out)" 1
@@ -204,7 +218,7 @@ call "$scripts/seeds.sh" cartpole vtrace 1..2 --actors=1 --envs_per_actor=8 --to
 again() { is "$code" 0 && cmp -s out first && says "seed 1: has finished before"; }
 pass_if "a seed that has finished is not run again" again
 call "$scripts/seeds.sh" cartpole vtrace 1..2 --actors=1 --envs_per_actor=8 --total_steps=30k
-pass_if "other flags are another experiment" fails "holds seeds of another experiment"
+pass_if "other flags are another experiment" fails "holds runs of another experiment"
 call "$scripts/seeds.sh" cartpole vtrace 1..2 --jobs=2 --actors=1 --dir=miss --total_steps=5k \
   --target_return=500
 pass_if "a missed target is exit code 3" is "$code" 3
@@ -222,6 +236,6 @@ stopped() {
   is "$code" 130 && [ ! -e stop/seed-1/result.txt ] && [ ! -e stop/seed-2 ] && no_process
 }
 pass_if "a signal stops it in good order" stopped
-kept() { [ -s "$(echo stop/seed-1/checkpoints/*)" ]; }
+kept() { [ -s "$(newest_checkpoint stop/seed-1)" ]; }
 pass_if "with a checkpoint to go on from" kept
 finish

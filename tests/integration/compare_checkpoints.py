@@ -47,7 +47,7 @@ def updates(arrays):
 
 def newest(run):
     """The arrays of the newest checkpoint of a run folder; exits with 1 if there is none."""
-    paths = glob.glob(run + "/checkpoints/*.acorn")
+    paths = glob.glob(run + "/checkpoints/checkpoint-*.acorn")
     if not paths:
         sys.exit(f"there is no checkpoint in {run}/checkpoints")
     return max(map(read_checkpoint, paths), key=updates)

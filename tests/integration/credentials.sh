@@ -19,6 +19,13 @@ pass_if "names longer than 64 characters" credentials files "$long" localhost
 pass_if "are in the learner's certificate" \
   grep -q "DNS:$long," <(openssl x509 -in files/learner/tls.crt -noout -ext subjectAltName)
 
+cp files/ca.key kept
+keeps() {
+  ! credentials files localhost && says "files has credentials, which others may be using" &&
+    cmp -s files/ca.key kept
+}
+pass_if "those that are there are not replaced without --rotate" keeps
+
 # interrupted N: a rotation that is killed before its file N is in place. What clients have had is
 # before/.
 cat >mv <<'EOF'

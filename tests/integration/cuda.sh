@@ -81,7 +81,7 @@ pass_if "what goes to the GPU is counted" counts
 # ---- one precision of arithmetic, one result
 
 alike=(--device=cuda --deterministic --network=lstm --hidden=64 --precision=bf16)
-same() { cmp first/checkpoints/*.acorn "$1"/checkpoints/*.acorn; }
+same() { cmp "$(newest_checkpoint first)" "$(newest_checkpoint "$1")"; }
 on "" "${alike[@]}" --logdir=first
 on "" "${alike[@]}" --logdir=second
 pass_if "the same seed gives the same parameters, bit for bit" same second
@@ -98,7 +98,7 @@ names_it() {
 }
 intact() {
   local newest
-  newest=$(printf '%s\n' broken/checkpoints/*.acorn | tail -n 1)
+  newest=$(printf '%s\n' broken/checkpoints/checkpoint-*.acorn | tail -n 1)
   "$tree/build/checkpoint" "$newest" >checkpoint.out 2>&1
 }
 resumes() {

@@ -55,7 +55,7 @@ pass_if "gym:FrozenLake-v1 learns, whose observation names a field" \
   trained gym-FrozenLake-v1 target_return
 run atari vtrace 2 1 --total_steps=300 --env_args='{"game": "Breakout", "max_frames": 100}'
 ended 60
-pass_if "atari runs, with its options" trained atari total_steps
+pass_if "atari runs, with its options" trained atari-Breakout total_steps
 
 # A learner without Python.
 learner --env=join --num_envs=2 --total_steps=2000 --logdir="$work/run"
@@ -65,6 +65,15 @@ ended 30
 pass_if "a learner needs no Python with --env=join" trained gym-CartPole-v1 total_steps
 
 # What inherits blocked signals would never end.
+run gym:zoo:Everything-v0 vtrace 1 4 --total_steps=2000 --logdir=numbers
+ended
+numbers() {
+  is "$(metric env/is_success numbers)" 1.0 && is "$(metric env/x/y numbers)" 0.5 &&
+    is "$(metric env/nan numbers)" "" &&
+    is "$(head -n 1 numbers/episodes.csv | cut -d , -f 9-)" \
+      env/is_success,env/Wins___,env/x/y,env/zero
+}
+pass_if "scalars of info reach metrics.jsonl and episodes.csv" numbers
 run gym:zoo:Helped-v0 vtrace 1 1 --total_steps=300
 ended 30
 pass_if "one that starts processes can end them" trained gym-zoo-Helped-v0 total_steps
@@ -99,18 +108,18 @@ for what in nan "nan reward"; do
   rm -rf "$work/run"
   wrong "$what" --logdir="$work/run"
   dies
-  named() { is "$code" 0 && grep -q "has nan\|is nan" "$work/err"; }
+  named() { is "$code" 130 && grep -q "has nan\|is nan" "$work/err"; }
   pass_if "$what is named and ends its actor" named
 done
 rm -rf "$work/run"
 wrong hang --hang_s=5 --logdir="$work/run"
 dies
 pass_if "one that hangs is named and ended" \
-  eval 'is "$code" 0 && says "environment gym-zoo-Wrong-v0 hangs"'
+  eval 'is "$code" 130 && says "environment gym-zoo-Wrong-v0 hangs"'
 rm -rf "$work/run"
 wrong leave --logdir="$work/run"
 dies
-leaves() { is "$code" 0 && says "ended by itself (exit code 0)"; }
+leaves() { is "$code" 130 && says "ended by itself (exit code 0)"; }
 pass_if "so is one that ends the process with 0 in a step" leaves
 # The first one is made to see what it looks like: the third one plays in stream 1, and the other
 # stream waits for the lock that it keeps.

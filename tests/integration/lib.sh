@@ -162,6 +162,19 @@ killed() {
 # without an init, an orphan stays one.
 has_gone() { ! grep -qs '^State:[[:blank:]]*[^ZX[:blank:]]' "/proc/$1/status"; }
 
+# newest_checkpoint RUN: its file, by its name.
+newest_checkpoint() { printf '%s\n' "$1"/checkpoints/checkpoint-*.acorn | tail -n 1; }
+
+# json FILE KEY: a member of an object in a file; a path of keys and indices, a.0.b. Empty where it
+# is null or not there.
+json() {
+  python3 -c 'import json, sys
+value = json.load(open(sys.argv[1]))
+for key in sys.argv[2].split("."):
+    value = value[int(key)] if isinstance(value, list) else value.get(key)
+print("" if value is None else value)' "$1" "$2" 2>/dev/null
+}
+
 # metric NAME [FOLDER]: in the newest line of the metrics of run/ or that folder.
 metric() {
   tail -n 1 "${2:-run}/metrics.jsonl" 2>/dev/null | tr ',{}' '\n' | sed -n "s|^\"$1\": *||p"

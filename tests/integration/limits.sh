@@ -59,7 +59,8 @@ started+=("$run")
 "$tree/build/actor" --learner="127.0.0.1:$port" --envs=4 --streams=1 >actor.log 2>&1 </dev/null &
 started+=("$!")
 writes() { [ "$(find exact/checkpoints -name '*.acorn' 2>/dev/null | wc -l)" -ge 3 ]; }
-plays() { wait_for 20 writes && metric_passes step 1000 exact && ! says "Too many open files"; }
+steps_pass() { metric_passes step 1000 exact; }
+plays() { wait_for 20 writes && wait_for 20 steps_pass && ! says "Too many open files"; }
 pass_if "a learner with exactly as many as it asks for plays and writes" plays
 # Those of this shell are not its own.
 kept() { comm -23 <(readlink "/proc/$1"/fd/* | sort) <(readlink "/proc/$$"/fd/* | sort) | wc -l; }

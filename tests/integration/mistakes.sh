@@ -52,7 +52,7 @@ pass_if "--help shows usage, environments and all options" help_is_complete
 scripts_help() {
   local script said
   for script in "$tree"/scripts/*.sh; do
-    case $(basename "$script") in lib.sh | status.sh) continue ;; esac
+    case $(basename "$script") in lib.sh | lib_runs.sh | status.sh) continue ;; esac
     said=$("$script" --help 2>&1 </dev/null) && [ "$said" = "$("$script" -h 2>&1)" ] &&
       grep -q "$(basename "$script")" <<<"$said" && ! grep -q '^#\|set -' <<<"$said" ||
       { echo "  $script: $said" && return 1; }

@@ -22,7 +22,7 @@ def check(name, problem):
 
 events = event_accumulator.EventAccumulator(sys.argv[1], {"images": 0})
 events.Reload()
-images = events.Images("input/observation") if "input/observation" in events.Tags()["images"] else []
+images = events.Images("observation/network_input") if "observation/network_input" in events.Tags()["images"] else []
 pictures = [np.asarray(Image.open(io.BytesIO(e.encoded_image_string)).convert("L")) for e in images]
 
 

@@ -98,7 +98,7 @@ learns() {
   run cartpole rainbow 1 2 --deterministic --total_steps=3000 --replay_min_steps=500 --no_plot \
     --logdir="learns-$1" "${@:2}"
   ended 60
-  md5sum <"$(ls "learns-$1"/checkpoints/checkpoint-*.acorn)"
+  md5sum <"$(newest_checkpoint "learns-$1")"
 }
 as_it_is=$(learns default)
 pass_if "a deterministic run of rainbow can be repeated" [ "$(learns again)" = "$as_it_is" ]

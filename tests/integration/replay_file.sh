@@ -89,7 +89,7 @@ for round in 1 2 3 4 5 6; do
 done
 kill -INT "$run"
 ended 10
-stopped() { is "$code" 0 && one_replay killed; }
+stopped() { is "$code" 130 && one_replay killed; }
 pass_if "after Ctrl-C there is one replay, that of the last checkpoint" stopped
 end_by_hand
 

@@ -8,8 +8,10 @@ slowest=0
 
 # A run that was stopped before its learner was up says nothing; any other says why it ended.
 good_end() {
+  local expected=0
+  [ "$1" = INT ] && expected=130
   if [ -s "$work/out" ]; then
-    is "$code" 0 && is "$(value reason)" signal
+    is "$code" "$expected" && is "$(value reason)" signal
   else
     [[ "$code" =~ ^(0|129|130|143)$ ]]
   fi
@@ -24,7 +26,7 @@ one_stop() {
   ended 10
   took=$((($(date +%s%N) - begin) / 1000000))
   [ $took -gt $slowest ] && slowest=$took
-  good_end && none_left && no_socket
+  good_end "$signal" && none_left && no_socket
 }
 
 bad=0

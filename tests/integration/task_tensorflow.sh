@@ -20,7 +20,7 @@ plan TF_CONFIG="$(config chief 0 "$chief")" --actors_per_worker=2 --envs_per_act
   --job-dir=/data/run --total_steps 5M --reconnect_s=9
 expect "a chief is the learner" \
   "role=learner index=0 learner=c.example:2222 listen=0.0.0.0:2222 num_envs=32"
-forwarded() { has_word learner --job-dir=/data/run && has_word learner 5M; }
+forwarded() { has_word learner --logdir=/data/run && has_word learner --total_steps=5000000; }
 pass_if "what follows -- is forwarded" forwarded
 plan TF_CONFIG="$(config chief 0 "$chief")" --actors_on_learner=1 --token_file=/secrets/token \
   --tls_ca=/secrets/ca.crt

@@ -62,7 +62,7 @@ if command -v ffmpeg >/dev/null; then
   recorded() { is "$code" 0 && says "recorded: catch/play.mp4"; }
   pass_if "it records into the run folder" recorded
   pass_if "a video of all that was seen" is "$(about catch/play.mp4)" "h264,720,680,13"
-  call "$watch" "$(echo catch/checkpoints/* | cut -d' ' -f1)" --out="two episodes.gif" \
+  call "$watch" "$(newest_checkpoint catch)" --out="two episodes.gif" \
     --episodes=2 --fps=5 --sampled --seed=3
   pass_if "a GIF of a checkpoint file" is "$(about "two episodes.gif")" "gif,720,680,28"
   # The ball falls: the brightest of its colour is lower in a later picture.

@@ -127,8 +127,53 @@ KERNEL image_quads(P *y, struct picture p, unsigned quads, size_t count) {
   }
 }
 
+DEVICE unsigned channels_of(const struct device_inputs &in, int t) {
+  return (unsigned)(in.tensor[t].channels * (in.tensor[t].planes ? in.tensor[t].planes : 1));
+}
+
+/* Images of any kind: a thread for each number. each: channels of one frame. */
+template <typename P>
+KERNEL image_of_any_kind(P *y, struct device_inputs in, int stack, unsigned each, unsigned pixels,
+                         size_t count) {
+  unsigned all = each * (unsigned)stack, size = all * pixels;
+  for (size_t i = grid_first(); i < count; i += grid_step()) {
+    struct quotient row = divide(i, size);
+    unsigned place = row.rest / all, k = row.rest % all / each, channel = row.rest % all % each;
+    const uint8_t *frame = in.observation + row.whole * in.row_stride;
+    if (k > 0) {
+      int32_t from = in.frame[row.whole * (size_t)(stack - 1) + (size_t)(k - 1)];
+      frame = from < 0 ? nullptr : in.history + (size_t)from * in.row_stride;
+    }
+    int t = 0;
+    unsigned channels = channels_of(in, t);
+    for (; channel >= channels; channels = channels_of(in, ++t)) channel -= channels;
+    unsigned C = (unsigned)in.tensor[t].channels;
+    size_t at = ((size_t)(channel / C) * pixels + place) * C + channel % C;
+    y[i] = from_float<P>(
+        frame ? element(frame + in.tensor[t].row_offset, in.tensor[t].dtype, (int)at) : 0);
+  }
+}
+
+template <typename P>
+static void launch_image_of_any_kind(struct cuda *cuda, P *y, const struct device_inputs *in,
+                                     int B) {
+  int stack = in->stack > 1 ? in->stack : 1;
+  unsigned each = (unsigned)device_inputs_channels(in);
+  unsigned pixels = (unsigned)(in->tensor[0].height * in->tensor[0].width);
+  size_t count = (size_t)B * (size_t)stack * each * pixels;
+  CHECK(in->row_stride % 4 == 0 && is_aligned(in->observation, 4), "rows of %zu bytes",
+        in->row_stride);
+  if (count == 0) return;
+  LAUNCH(image_of_any_kind<P>, blocks_for(count), BLOCK, cuda->stream, y, *in, stack, each, pixels,
+         count);
+}
+
 template <typename P>
 static void launch_image(struct cuda *cuda, P *y, const struct device_inputs *in, int B) {
+  if (!device_inputs_plain_image(in)) {
+    launch_image_of_any_kind(cuda, y, in, B);
+    return;
+  }
   struct picture p = picture_of(in);
   size_t bytes = (size_t)p.pixels * (size_t)p.channels, count = (size_t)B * bytes / 4;
   if (B == 0 || bytes == 0) return;

@@ -120,7 +120,9 @@ DEVICE void add_step(float sums[ACTOR_CRITIC_SUMS], const struct device_trace &v
   sums[SUM_KL] += v.behaviour[i] - log_prob;
   sums[SUM_VALUE] += value;
   sums[SUM_REWARD] += learned_reward(reward, v.reward_scale, v.reward_clip);
-  sums[SUM_RHO_CLIPPED] += v.kind == TRACE_VTRACE && ratio_at(v, i) > v.rho_clip;
+  sums[SUM_RHO_CLIPPED] += v.kind == TRACE_VTRACE && ratio_at(v, i) > CLIPPED_FROM * v.rho_clip;
+  sums[SUM_TARGET] += a.vs[i];
+  sums[SUM_TARGET_SQUARED] += a.vs[i] * a.vs[i];
 }
 
 /* part (ACTOR_CRITIC_SUMS, blocks). */

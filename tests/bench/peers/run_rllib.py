@@ -3,6 +3,8 @@
 speed: a vector of environments in the runner, the fastest of four arrangements of runners that were tried.
 solve: the values and the network of RLlib's own example for CartPole-v1."""
 
+from collections import deque
+
 import ray
 from meter import Meter, arguments
 from ray.rllib.algorithms.impala import IMPALAConfig
@@ -27,21 +29,43 @@ def configuration(args):
     return config.rl_module(model_config=network)
 
 
+class Window:
+    """The mean return of the last 100 episodes: RLlib's own mean is over those of one iteration."""
+
+    def __init__(self):
+        self.parts = deque()  # (episodes, their mean) of an iteration
+
+    def add(self, runners):
+        episodes = runners.get("num_episodes", 0)
+        if episodes > 0:  # NaN where there were none
+            self.parts.append((int(episodes), float(runners["episode_return_mean"])))
+        while self.parts and self.count() - self.parts[0][0] >= 100:
+            self.parts.popleft()
+
+    def count(self):
+        return sum(episodes for episodes, _ in self.parts)
+
+    def mean(self):
+        if self.count() < 100:
+            return None
+        return sum(episodes * mean for episodes, mean in self.parts) / self.count()
+
+
 def main():
     args = arguments()
     meter = Meter(args)
     ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
     algorithm = configuration(args).build_algo()
+    window = Window()
     over = False
     while not over:
         result = algorithm.train()
+        runners = result["env_runners"]
+        window.add(runners)
         # Trained steps; none are reported before the first update is done.
         steps = result.get("learners", {}).get("__all_modules__", {}).get("num_env_steps_trained_lifetime")
-        if not steps:
-            continue
-        runners = result["env_runners"]
-        full = runners.get("num_episodes_lifetime", 0) >= 100
-        over = meter.mark(int(steps), runners.get("episode_return_mean") if full else None)
+        if steps:
+            over = meter.mark(int(steps), window.mean())
     meter.report()
     algorithm.stop()
     ray.shutdown()

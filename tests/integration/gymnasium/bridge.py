@@ -35,11 +35,16 @@ class Picture(c.Structure):
     ]
 
 
+class Number(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("value", c.c_double)]
+
+
 class Row(c.Structure):
     _fields_ = [
         ("struct_bytes", c.c_uint32), ("observation", c.POINTER(c.c_void_p)), ("reward", c.c_float),
         ("terminated", c.c_int), ("truncated", c.c_int), ("num_numbers", c.c_int),
         ("number_name", c.c_char_p * 4), ("number", c.c_double * 4), ("goes_on", c.c_int),
+        ("num_more_numbers", c.c_int), ("more_numbers", c.POINTER(Number)),
     ]
 
 
@@ -106,6 +111,7 @@ class Player:
         row = self.row()
         chosen = c.c_int32(action)
         self.check(self.env.step(self.instance, c.byref(chosen), row, self.text, TEXT) == 0)
+        self.numbers = {n.name.decode(): n.value for n in row.more_numbers[: row.num_more_numbers]}
         return self.observation, row.reward, bool(row.terminated), bool(row.truncated), row.goes_on
 
     def picture(self):

@@ -4,6 +4,7 @@ FAIL for each."""
 
 import os
 import sys
+import warnings
 
 import gymnasium
 import numpy as np
@@ -37,15 +38,27 @@ def everything():
     report("observations of every kind become named tensors", fine, f"{same} {seen}")
 
     seen, reward, *_ = player.step(2)
+    report("and none before the end", player.numbers == {}, str(player.numbers))
     fine = reward == 1 and seen["big"] == 1 - 7 and seen["image"][1, 2] == 11 and seen["room"].tolist() == [0, 255, 0, 0, 0]
     report("actions begin where their space does", fine and player.space.discrete == 3, f"{reward} {seen}")
     ends = [player.step(0)[2:4] for _ in range(2)]
     report("terminated comes with the last observation",
            ends == [(False, False), (True, False)] and seen["place"][0] == 3 / 8, str(ends))
+    nan = player.numbers.pop("nan", 0)
+    report("scalars of the last info become numbers", nan != nan and player.numbers == {
+        "is_success": 1, "Wins___": 3, "x/y": 0.5, "zero": 2}, str(player.numbers))
     player.close()
     player = Player("gym:zoo:Everything-v0", length=1, cut=True)
     player.reset(1)
     report("truncated is kept apart", player.step(0)[2:4] == (False, True))
+    player.close()
+    player = Player("gym:zoo:Everything-v0", length=1, scalars=1000)
+    player.reset(1)
+    with warnings.catch_warnings(record=True) as warned:
+        player.step(0)
+    names = ["is_success"] + [f"key{i}" for i in range(15)]
+    report("of many scalars the first are kept, and is_success", list(player.numbers) == names, str(player.numbers))
+    report("with a warning", ["more than 16 scalars" in str(w.message) for w in warned] == [True], str(warned))
     player.close()
 
 
@@ -203,6 +216,23 @@ def choices():
     player.close()
 
 
+def images():
+    player = Player("gym:zoo:Pictures-v0")
+    seen = {name: (part.dtype.name, float(part.flat[-1])) for name, part in player.reset(1).items()}
+    try:
+        said = str(player.step(1)[0]["bytes"])
+    except Failed as failed:
+        said = str(failed)
+    report("bytes beyond their bounds", "'bytes' is 10 at place 0, the space says 0..9" in said, said)
+    player.close()
+    expected = {"bytes": ("uint8", 85), "depth": ("float32", 0.5), "wide": ("float32", 0.2),
+                "unit": ("float32", -0.5), "mask": ("float32", 1), "open": ("float32", 7),
+                "huge": ("int32", 8), "vector": ("float32", 51)}
+    for name, (dtype, number) in expected.items():
+        fine = name in seen and seen[name][0] == dtype and abs(seen[name][1] - number) < 1e-6
+        report(f"an image is scaled by its bounds, if at all: {name}", fine, f"{seen.get(name)}")
+
+
 def pictures():
     """What is drawn for people."""
     ours = Player("gym:CartPole-v1", renders=1)
@@ -278,6 +308,7 @@ packages()
 numbers()
 stars()
 choices()
+images()
 pictures()
 simulators()
 sys.exit(failures > 0)

@@ -30,8 +30,8 @@ class Everything(gymnasium.Env):
     )
     action_space = spaces.Discrete(3, start=-1)
 
-    def __init__(self, length=4, cut=False):
-        self.length, self.cut = length, cut
+    def __init__(self, length=4, cut=False, scalars=0):
+        self.length, self.cut, self.scalars = length, cut, scalars
 
     def look(self):
         image = np.arange(12, dtype=np.uint8).reshape(2, 6)[:, ::2] + self.t  # not contiguous
@@ -53,7 +53,14 @@ class Everything(gymnasium.Env):
     def step(self, action):
         self.t, self.action = self.t + 1, action
         ends = self.t == self.length
-        return self.look(), float(action), ends and not self.cut, ends and self.cut, {}
+        info = {
+            "is_success": np.bool_(True), "Wins, %": 3, "x/y": np.float32(0.5), "zero": np.array(2),
+            "text": "4", "list": [1], "array": np.ones(2), 5: 1, "huge": 10**400, "nan": float("nan"),
+            "n" * 64: 1,
+        }
+        if self.scalars:
+            info = {**{f"key{i}": i for i in range(self.scalars)}, "is_success": True}
+        return self.look(), float(action), ends and not self.cut, ends and self.cut, info
 
 
 # What Wrong says of its end in the third step.
@@ -293,6 +300,39 @@ class Painter(Everything):
         return np.full((8, 10, 3), self.t, np.uint8)[::2, ::2]  # not contiguous
 
 
+class Pictures(gymnasium.Env):
+    """Images of every kind, each with its bounds and a number between."""
+
+    observation_space = spaces.Dict(
+        {
+            "bytes": spaces.Box(0, 9, (36, 40), np.uint8),
+            "depth": spaces.Box(100, 1100, (1, 36, 40), np.uint16),
+            "wide": spaces.Box(0, 255, (36, 40, 3), np.float64),
+            "unit": spaces.Box(-1, 1, (36, 40), np.float32),
+            "mask": spaces.Box(0, 1, (36, 40), np.bool_),
+            "open": spaces.Box(-np.inf, np.inf, (36, 40), np.float32),
+            "huge": spaces.Box(-(2**40), 2**40, (36, 40), np.int64),
+            "vector": spaces.Box(0, 255, (40,), np.float32),
+        }
+    )
+    numbers = {"bytes": 3, "depth": 600, "wide": 51, "unit": -0.5, "mask": 1, "open": 7, "huge": 8, "vector": 51}
+    action_space = spaces.Discrete(2)
+
+    def look(self):
+        parts = self.observation_space.items()
+        return {name: np.full(space.shape, self.numbers[name], space.dtype) for name, space in parts}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.look(), {}
+
+    def step(self, action):
+        seen = self.look()
+        seen["bytes"] += 7 * action
+        return seen, 0.0, False, False, {}
+
+
+gymnasium.register("Pictures-v0", Pictures)
 gymnasium.register("Everything-v0", Everything)
 gymnasium.register("Painter-v0", Painter)
 gymnasium.register("Wrong-v0", Wrong)

@@ -168,7 +168,7 @@ static inline int teardown(void **state) {
 #define STEPS "printf '%-14ds\\n' $$ >&$ACORN_NOTIFY_FD; "
 #define FINISHES "printf '%-14df\\n' $$ >&$ACORN_NOTIFY_FD; exit 0"
 #define ENDS_AT_TERM "trap 'echo actor >>told; exit 0' TERM; " STARTS SLEEPS
-#define LEARNS_UNTIL_TERM "trap 'echo learner >>told; sleep 0.1; exit 0' TERM; " SLEEPS
+#define LEARNS_UNTIL_TERM "trap 'echo learner >>told; sleep 0.1; exit 0' TERM INT USR1; " SLEEPS
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 

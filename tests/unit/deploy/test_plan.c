@@ -14,8 +14,8 @@
 #include "learner/algorithms.h"
 
 static const struct reserved_flag none[] = {{NULL, NULL}};
-static const struct arguments_form form = {true, none, &launch_options_table,
-                                           &learner_options_table, &actor_options_table};
+static const struct arguments_form form = {
+    .counts_actors = true, .reserved = none, .own = &launch_options_table};
 
 /* One for each case: words live as long as the program, and so does what holds them. */
 static struct plan plans[96], *plan;
@@ -52,16 +52,15 @@ static void refused(const char *line, const char *sentence) {
     fail_msg("'%s' says '%s', not '%s'", line, error.text, sentence);
 }
 
-static bool learner_gets(const char *word) {
-  for (int i = 1; i < plan->arguments.learner.count; i++)
-    if (strcmp(plan->arguments.learner.word[i], word) == 0) return true;
-  return false;
-}
-
 static bool has(char *const *command, const char *word) {
   for (int i = 1; command[i]; i++)
     if (strcmp(command[i], word) == 0) return true;
   return false;
+}
+
+static bool learner_gets(const char *word) {
+  if (!plan->run.learner) plan_commands(plan);
+  return has(plan->run.learner, word);
 }
 
 static int setup(void **state) {
@@ -200,15 +199,15 @@ static void evaluators_come_after_the_actors(void **state) {
   (void)state;
   assert_int_equal(parse("catch vtrace 2 4 --evaluators=1 --seed=7"), STATUS_OK);
   plan_commands(plan);
-  assert_true(has(plan->learner_command, "--listen=unix:/there"));
-  assert_true(has(plan->learner_command, "--num_envs=8"));
-  assert_true(has(plan->learner_command, "--seed=7"));
+  assert_true(has(plan->run.learner, "--listen=unix:/there"));
+  assert_true(has(plan->run.learner, "--num_envs=8"));
+  assert_true(has(plan->run.learner, "--seed=7"));
   for (int i = 0; i < 3; i++) {
-    assert_true(has(plan->actor_commands[i], "--env=catch"));
-    assert_true(has(plan->actor_commands[i], "--envs=4"));
-    assert_true(has(plan->actor_commands[i], "--learner=unix:/there"));
-    assert_int_equal(has(plan->actor_commands[i], "--role=eval"), i == 2);
-    assert_int_equal(has(plan->actor_commands[i], "--task=1"), i == 1);
+    assert_true(has(plan->run.actors[i], "--env=catch"));
+    assert_true(has(plan->run.actors[i], "--envs=4"));
+    assert_true(has(plan->run.actors[i], "--learner=unix:/there"));
+    assert_int_equal(has(plan->run.actors[i], "--role=eval"), i == 2);
+    assert_int_equal(has(plan->run.actors[i], "--task=1"), i == 1);
   }
 }
 
@@ -286,6 +285,20 @@ static void a_plugin_may_have_moved(void **state) {
                    STATUS_OK);
 }
 
+/* Else a run that is resumed would get them in place of its own. */
+static void presets_are_left_to_the_learner(void **state) {
+  (void)state;
+  assert_int_equal(parse("cartpole vtrace 1 --seed=7 --evaluators=0"), STATUS_OK);
+  plan->arguments.env = "gym:Unknown-v0"; /* whose presets are looked up, to be logged */
+  assert_int_equal(plan_size(plan, 1, &error), STATUS_OK);
+  assert_int_not_equal(plan->learner.total_steps, 0);
+  for (int i = 0; i < learner_options_table.count; i++) {
+    const char *name = learner_options_table.options[i].name;
+    bool is_ours = !strcmp(name, "env") || !strcmp(name, "agent") || !strcmp(name, "seed");
+    if (is_given(name) != is_ours) fail_msg("--%s", name);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(swapped_words_are_named),
@@ -298,6 +311,7 @@ int main(void) {
       cmocka_unit_test(those_that_are_asked_for_count),
       cmocka_unit_test(evaluators_that_do_not_fit_are_refused),
       cmocka_unit_test(evaluators_come_after_the_actors),
+      cmocka_unit_test(presets_are_left_to_the_learner),
       cmocka_unit_test(its_environments_are_taken),
       cmocka_unit_test(what_decides_on_evaluators_is_taken),
       cmocka_unit_test(another_run_is_refused),

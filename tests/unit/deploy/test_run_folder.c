@@ -91,14 +91,34 @@ static void the_newest_run_is_found_by_its_name(void **state) {
       {"cartpole-vtrace-20270101-000000Z-", true, "cartpole-vtrace-20260101-000001Z-10"},
       {"cartpole-vtrace-20270101-000000-2", true, "cartpole-vtrace-20270101-000000-2"},
   };
-  char path[PATH_MAX] = "";
-  assert_false(run_folder_newest(path, sizeof(path), runs, "cartpole", "vtrace"));
+  char path[PATH_MAX] = "as it was";
+  assert_false(run_folder_newest(path, sizeof(path), runs, "cartpole", "cartpole", "vtrace"));
   for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
     make_run(steps[i].name, steps[i].holds_run);
-    bool found = run_folder_newest(path, sizeof(path), runs, "cartpole", "vtrace");
+    bool found = run_folder_newest(path, sizeof(path), runs, "cartpole", "cartpole", "vtrace");
     assert_int_equal(found, steps[i].newest != NULL);
-    if (!found) assert_string_equal(path, "");
-    if (found) assert_string_equal(strrchr(path, '/') + 1, steps[i].newest);
+    assert_string_equal(found ? strrchr(path, '/') + 1 : path,
+                        found ? steps[i].newest : "as it was");
+  }
+}
+
+// Of an environment with games; older runs do not name theirs.
+static void a_run_of_a_game_is_found_by_its_label(void **state) {
+  (void)state;
+  static const struct {
+    const char *label, *newest;
+  } cases[] = {{"atari-Pong", "atari-Pong-vtrace-20260102-000000Z"},
+               {"atari-Breakout", "atari-Breakout-vtrace-20260103-000000Z"},
+               {"atari-Tennis", "atari-vtrace-20260101-000000Z"},
+               {NULL, "atari-Breakout-vtrace-20260103-000000Z"}};
+  make_run("atari-vtrace-20260101-000000Z", true);
+  make_run("atari-Pong-vtrace-20260102-000000Z", true);
+  make_run("atari-Breakout-vtrace-20260103-000000Z", true);
+  make_run("atari-Pong-r2d2-20260104-000000Z", true);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char path[PATH_MAX];
+    assert_true(run_folder_newest(path, sizeof(path), runs, "atari", cases[i].label, "vtrace"));
+    assert_string_equal(strrchr(path, '/') + 1, cases[i].newest);
   }
 }
 
@@ -135,6 +155,7 @@ int main(void) {
       TEST(a_new_folder_is_named_after_the_run_and_its_start),
       TEST(a_folder_that_cannot_be_made_is_an_error),
       TEST(the_newest_run_is_found_by_its_name),
+      TEST(a_run_of_a_game_is_found_by_its_label),
       TEST(a_private_folder_is_short_and_goes_with_its_contents),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

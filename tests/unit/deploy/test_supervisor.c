@@ -48,9 +48,24 @@ static void a_stop_reaches_the_learner_first(void **state) {
                                 .actor = ENDS_AT_TERM,
                                 .num_actors = 2,
                                 .signals = {signals[i]}};
-    assert_int_equal(run(&scenario), 0);
+    assert_int_equal(run(&scenario), signals[i] == SIGINT ? 128 + SIGINT : 0);
     assert_string_equal(contents("told"), "learner\nactor\nactor\n");
   }
+}
+
+// It is part of its result: Ctrl-C ends a shell loop, an actor that is given up is a failure.
+static void the_learner_gets_to_know_why(void **state) {
+  (void)state;
+  static const char learner[] =
+      "for s in TERM INT USR1; do trap \"echo $s >>told; exit 0\" $s; done; " SLEEPS;
+  struct scenario interrupted = {
+      .learner = learner, .actor = ENDS_AT_TERM, .num_actors = 1, .signals = {SIGINT}};
+  assert_int_equal(run(&interrupted), 128 + SIGINT);
+  assert_int_equal(count_of("told", "INT"), 1);
+  assert_int_equal(teardown(state) | setup(state), 0);
+  struct scenario deserted = {.learner = learner, .actor = "exit 7", .num_actors = 1};
+  assert_int_equal(run(&deserted), 1);
+  assert_int_equal(count_of("told", "USR1"), 1);
 }
 
 static void actors_are_told_when_the_learner_takes_long(void **state) {
@@ -67,7 +82,7 @@ static void actors_are_told_when_the_learner_takes_long(void **state) {
 static void a_second_signal_kills(void **state) {
   (void)state;
   struct scenario scenario = {
-      .learner = "trap 'echo learner >>told' TERM; while :; do sleep 0.05; done",
+      .learner = "trap 'echo learner >>told' TERM INT; while :; do sleep 0.05; done",
       .actor = STARTS SLEEPS,
       .num_actors = 1,
       .signals = {SIGINT, SIGINT}};
@@ -206,6 +221,7 @@ int main(void) {
       TEST(a_crash_of_the_learner_is_named),
       TEST(a_learner_that_is_not_there_is_an_error),
       TEST(a_stop_reaches_the_learner_first),
+      TEST(the_learner_gets_to_know_why),
       TEST(actors_are_told_when_the_learner_takes_long),
       TEST(a_second_signal_kills),
       TEST(a_learner_that_does_not_stop_is_killed),

@@ -213,7 +213,7 @@ static void a_signal_ends_a_long_pause(void **state) {
                               .num_actors = 1,
                               .signals = {SIGINT},
                               .cue = "said"};
-  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(run(&scenario), 128 + SIGINT);
   assert_pauses("3600000");
   assert_int_equal(count_of("told", "learner"), 1);
 }

@@ -81,29 +81,29 @@ static void they_come_after_the_actors(void **state) {
                    STATUS_OK);
   assert_int_equal(plan->part.num_actors, 3);
   assert_int_equal(plan->part.num_evaluators, 2);
-  assert_string_equal(last(plan->actor_commands[2], "--task="), "2");
-  assert_false(has(plan->actor_commands[2], "--role=eval"));
+  assert_string_equal(last(plan->run.actors[2], "--task="), "2");
+  assert_false(has(plan->run.actors[2], "--role=eval"));
   for (int i = 0; i < 2; i++) {
-    char *const *command = plan->actor_commands[3 + i];
+    char *const *command = plan->run.actors[3 + i];
     assert_string_equal(last(command, "--task="), i ? "1" : "0");
     assert_string_equal(last(command, "--envs="), "5");
     assert_string_equal(last(command, "--role="), "eval");
     assert_string_equal(last(command, "--name="), "learner-evaluator");
     assert_string_equal(last(command, "--learner="), "127.0.0.1:1");
   }
-  assert_true(has(plan->learner_command, "--num_envs=48"));
-  assert_true(has(plan->learner_command, "--over=eval"));
-  assert_string_equal(last(plan->learner_command, "--num_eval_envs="), ""); /* 10 of 16 */
+  assert_true(has(plan->run.learner, "--num_envs=48"));
+  assert_true(has(plan->run.learner, "--over=eval"));
+  assert_string_equal(last(plan->run.learner, "--num_eval_envs="), ""); /* 10 of 16 */
 }
 
 static void there_is_room_for_those_of_the_cluster_too(void **state) {
   (void)state;
   assert_int_equal(make("vtrace", EVALUATORS, "chief", "--evaluators=2", "--eval_envs=5", NULL),
                    STATUS_OK);
-  assert_true(has(plan->learner_command, "--num_eval_envs=20"));
+  assert_true(has(plan->run.learner, "--num_eval_envs=20"));
   assert_int_equal(make("vtrace", EVALUATORS, "chief", "--eval_envs=10", NULL), STATUS_OK);
-  assert_true(has(plan->learner_command, "--num_eval_envs=20"));
-  assert_false(has(plan->learner_command, "--over=eval"));
+  assert_true(has(plan->run.learner, "--num_eval_envs=20"));
+  assert_false(has(plan->run.learner, "--over=eval"));
   assert_int_equal(plan->part.num_evaluators, 0);
 }
 
@@ -112,7 +112,7 @@ static void an_evaluator_task_is_one(void **state) {
   assert_int_equal(make("vtrace", EVALUATORS, "evaluator", "--evaluators=2", NULL), STATUS_OK);
   assert_int_equal(plan->part.num_actors, 1);
   assert_int_equal(plan->part.num_evaluators, 0);
-  assert_string_equal(last(plan->actor_commands[0], "--name="), "evaluator");
+  assert_string_equal(last(plan->run.actors[0], "--name="), "evaluator");
 }
 
 static void too_little_room_is_refused(void **state) {

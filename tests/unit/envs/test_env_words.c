@@ -100,8 +100,28 @@ static void a_program_takes_the_game_out_of_its_environment(void **state) {
   options_deinit(&table, &config);
 }
 
+static void a_label_names_the_game(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *env_args, *label;
+  } cases[] = {{"cartpole", "{}", "cartpole"},
+               {"tmaze", "length=20", "tmaze"},
+               {"atari", "{}", "atari-Pong"},
+               {"atari", "", "atari-Pong"},
+               {"atari", "{\"game\":\"Breakout\"}", "atari-Breakout"},
+               {"atari", "{\"game\":\"../a b\"}", "atari-a_b"},
+               {"dmlab", "{\"level\":\"contributed/dmlab30/rooms\"}", "dmlab-rooms"},
+               {"my_env", "{\"game\":\"x\"}", "my_env"}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char label[64];
+    env_words_label(label, sizeof(label), cases[i].name, cases[i].env_args);
+    assert_string_equal(label, cases[i].label);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_label_names_the_game),
       cmocka_unit_test(games_are_split_off),
       cmocka_unit_test(flags_become_members_of_env_args),
       cmocka_unit_test(a_program_takes_the_game_out_of_its_environment),

@@ -42,6 +42,9 @@ static void names_the_nearest_of_all(void **state) {
       {"dmlab2", "'dmlab'"},
       {"gymnasium:CartPole-v1", "'gym:CartPole-v1'"},
       {"gmy:my_module:My-v0", "'gym:my_module:My-v0'"},
+      {"CartPole-v1", "'gym:CartPole-v1'"},
+      {"ALE/Pong-v5", "'gym:ALE/Pong-v5'"},
+      {"cart-v", NULL},
       {"tmaze:3", NULL},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -53,7 +53,7 @@ static uint32_t number_at(const uint8_t *bytes, int width) {
 static void every_array_is_a_stored_file(void **state) {
   (void)state;
   static uint8_t bytes[4096];
-  assert_int_equal(npz_write(path, items, 3, NULL), STATUS_OK);
+  assert_int_equal(npz_write(path, items, 3, NULL, 0, NULL), STATUS_OK);
   size_t size = read_back(bytes, sizeof(bytes));
 
   const uint8_t *end = bytes + size - 22;
@@ -88,9 +88,9 @@ static void every_array_is_a_stored_file(void **state) {
 static void the_same_arrays_give_the_same_bytes(void **state) {
   (void)state;
   static uint8_t first[4096], second[4096];
-  assert_int_equal(npz_write(path, items, 3, NULL), STATUS_OK);
+  assert_int_equal(npz_write(path, items, 3, NULL, 0, NULL), STATUS_OK);
   size_t size = read_back(first, sizeof(first));
-  assert_int_equal(npz_write(path, items, 3, NULL), STATUS_OK);
+  assert_int_equal(npz_write(path, items, 3, NULL, 0, NULL), STATUS_OK);
   assert_int_equal(read_back(second, sizeof(second)), size);
   assert_memory_equal(first, second, size);
 }
@@ -98,10 +98,10 @@ static void the_same_arrays_give_the_same_bytes(void **state) {
 static void what_cannot_be_written_is_said(void **state) {
   (void)state;
   struct error error;
-  assert_int_equal(npz_write("/nowhere/a.npz", items, 3, &error), STATUS_IO);
+  assert_int_equal(npz_write("/nowhere/a.npz", items, 3, NULL, 0, &error), STATUS_IO);
   assert_non_null(strstr(error.text, "/nowhere/a.npz cannot be written: No such file"));
   const struct checkpoint_item huge = {"h", CHECKPOINT_FLOAT32, 2, {65536, 65536}, matrix};
-  assert_int_equal(npz_write(path, &huge, 1, &error), STATUS_INVALID);
+  assert_int_equal(npz_write(path, &huge, 1, NULL, 0, &error), STATUS_INVALID);
   assert_non_null(strstr(error.text, "16.0 GiB"));
 }
 

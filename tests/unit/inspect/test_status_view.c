@@ -44,9 +44,12 @@ static void all_is_in_the_table(void **state) {
       "actors      16 of 16 environments, 16 late; 0 of evaluators\n"
       "batch       8.00 rows (50% of the environments) after 8 us; inference waits 0%\n"
       "\n"
-      "actor     state     envs  late  steps/s    steps       step       wait   silent  role\n"
-      "actor/0/0 late        16    16      950    1.23M    2.31 ms          -   12.0 s  train\n"
-      "actor/1/0 late        16    16      950    1.23M    2.31 ms      85 us   12.0 s  train\n");
+      "actor     state     envs  late  steps/s    steps       step       wait   silent  role   "
+      "host\n"
+      "actor/0/0 late        16    16      950    1.23M    2.31 ms          -   12.0 s  train  "
+      "10.0.0.7\n"
+      "actor/1/0 late        16    16      950    1.23M    2.31 ms      85 us   12.0 s  train  "
+      "10.0.0.7\n");
   free(text);
   strcpy(status.no_data, "nobody is here");
   status.num_players = 0;

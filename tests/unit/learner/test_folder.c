@@ -67,6 +67,7 @@ static void a_second_learner_is_refused(void **state) {
   assert_int_equal(open_run(&first, false), STATUS_OK);
   assert_int_equal(open_run(&second, true), STATUS_EXISTS);
   assert_non_null(strstr(error.text, "in use by another learner"));
+  assert_true(second.held_run);
   folder_abandon(&second); /* not its own */
   assert_true(exists("lock"));
   folder_close(&first);

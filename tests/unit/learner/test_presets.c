@@ -43,6 +43,51 @@ static void an_environment_brings_its_own_defaults(void **state) {
   options_deinit(&learner_options_table, &tmaze);
 }
 
+/* What a network comes to where nobody has chosen one. */
+static void the_network_follows_from_the_observation(void **state) {
+  (void)state;
+  static const struct {
+    const char *agent;
+    bool has_image;
+    const char *network;
+    int lstm_size, frame_stack;
+  } cases[] = {{"vtrace", false, "mlp", 0, 1},
+               {"vtrace", true, "impala_shallow", 256, 1},
+               {"r2d2", false, "lstm", 64, 1},
+               {"r2d2", true, "impala_shallow", 256, 1},
+               {"dqn", false, "mlp", 0, 1},
+               {"dqn", true, "nature", 0, 4},
+               {"double_dqn", true, "nature", 0, 4},
+               {"rainbow", true, "nature", 0, 4},
+               {"a2c", true, "impala_shallow", 256, 1},
+               {"random", true, "mlp", 0, 1}};
+  struct error error;
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of("./mine.so");
+    set(&options, "agent", cases[i].agent);
+    learner_options_apply_preset(&options);
+    assert_string_equal(options.network, "auto");
+    assert_int_equal(learner_options_choose_network(&options, cases[i].has_image, &error),
+                     STATUS_OK);
+    assert_string_equal(options.network, cases[i].network);
+    assert_int_equal(options.lstm_size, cases[i].lstm_size);
+    assert_int_equal(options.frame_stack, cases[i].frame_stack);
+    options_deinit(&learner_options_table, &options);
+  }
+  struct learner_options given = options_of("./mine.so"), stacked = options_of("./mine.so");
+  set(&given, "network", "mlp");
+  learner_options_apply_preset(&given);
+  assert_int_equal(learner_options_choose_network(&given, true, &error), STATUS_OK);
+  assert_string_equal(given.network, "mlp");
+  set(&stacked, "frame_stack", "4");
+  learner_options_apply_preset(&stacked);
+  assert_int_equal(learner_options_check(&stacked, &error), STATUS_OK);
+  assert_int_equal(learner_options_choose_network(&stacked, false, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "network mlp does not stack frames"));
+  options_deinit(&learner_options_table, &given);
+  options_deinit(&learner_options_table, &stacked);
+}
+
 /* Even where it is the general default that was given. */
 static void what_the_user_gave_stays(void **state) {
   (void)state;
@@ -207,7 +252,11 @@ static void contradictions_are_named(void **state) {
       {{{"mode", "evaluate"}, {"agent", "random"}}, NULL},
       {{{"burn_in", "5"}}, "--burn_in: agent vtrace has no replay"},
       {{{"agent", "a2c"}, {"window_stride", "5"}}, "--window_stride: agent a2c has no replay"},
-      {{{"partial_returns", "false"}, {"n_steps", "2"}}, "--partial_returns: agent vtrace"},
+      {{{"partial_returns", "false"}}, "--partial_returns: agent vtrace"},
+      {{{"replay_steps", "50000"}}, "--replay_steps: agent vtrace has no replay"},
+      {{{"replay_steps", "1000000"}}, NULL}, /* the default, as in a config.txt */
+      {{{"agent", "a2c"}, {"epsilon_start", "0.5"}}, "--epsilon_start: agent a2c"},
+      {{{"n_steps", "3"}}, "--n_steps: agent vtrace"},
       {{{"dueling", "true"}}, "--dueling: agent vtrace"},
       {{{"noisy", "true"}}, "--noisy: agent vtrace"},
       {{{"atoms", "51"}}, "--atoms: agent vtrace"},
@@ -264,6 +313,7 @@ static void actors_hold_as_many_environments_as_suits_them(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
+      cmocka_unit_test(the_network_follows_from_the_observation),
       cmocka_unit_test(what_the_user_gave_stays),
       cmocka_unit_test(another_environment_gets_a_budget_and_no_more),
       cmocka_unit_test(presets_agree_with_each_other),

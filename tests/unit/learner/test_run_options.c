@@ -82,6 +82,18 @@ static void a_resumed_synchronous_run_follows_its_environments(void **state) {
   assert_int_equal(learner_options_batch_size(&options), 8);
 }
 
+/* Its file is from before the network was chosen by the observation. */
+static void a_run_without_a_network_keeps_an_mlp(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, NULL), STATUS_OK);
+  assert_string_equal(options.network, "auto"); /* which the learner never writes */
+  run_options_write(&options, folder);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
+  assert_string_equal(options.network, "mlp");
+  assert_int_equal(options.lstm_size, 0);
+}
+
 /* The kind of network before the sizes that follow from it, both values, and what to do. */
 static void a_resumed_run_keeps_its_network(void **state) {
   (void)state;
@@ -97,7 +109,7 @@ static void a_resumed_run_keeps_its_network(void **state) {
       {"--no_previous_action", "has --previous_action=true, "},
       {"--no_previous_reward", "has --previous_reward=true, "},
       {"--optimizer=rmsprop", "has --optimizer=adam, "}};
-  assert_int_equal(read_words(logdir, "--hidden=64,64", NULL), STATUS_OK);
+  assert_int_equal(read_words(logdir, "--hidden=64,64", "--network=mlp", NULL), STATUS_OK);
   run_options_write(&options, folder);
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     forget();
@@ -109,6 +121,9 @@ static void a_resumed_run_keeps_its_network(void **state) {
   forget();
   assert_int_equal(read_words(logdir, "--resume", "--network=mlp", "--lstm_size=-1", NULL),
                    STATUS_OK);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--network=auto", NULL), STATUS_OK);
+  assert_string_equal(options.network, "mlp");
 }
 
 static void a_new_run_takes_nothing_from_the_folder(void **state) {
@@ -182,6 +197,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_resumed_synchronous_run_follows_its_environments, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_run_without_a_network_keeps_an_mlp, setup, teardown),
       cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(a_folder_without_a_run_is_not_evaluated, setup, teardown),
       cmocka_unit_test_setup_teardown(an_evaluated_run_keeps_what_it_is_about, setup, teardown),

@@ -18,6 +18,7 @@ static inline struct wire_status status_example(struct wire_player *players, int
                                       .step_us = 2310,
                                       .wait_us = 85,
                                       .silent_seconds = 12,
+                                      .host = "10.0.0.7",
                                       .late_environments = 16};
     snprintf(players[i].name, sizeof(players[i].name), "actor/%d/0", i);
   }

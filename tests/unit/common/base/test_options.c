@@ -199,7 +199,7 @@ static void test_positional(void **state) {
   struct config *config = *state;
   struct error error = {""};
   char *argv[] = {"launch", "cartpole", "--seed=3", "vtrace", "--", "--seed=4", "4", NULL};
-  const char *positional[7];
+  char *positional[7];
   int count = -1;
   assert_int_equal(options_parse(&table, config, 7, argv, positional, &count, &error), STATUS_OK);
   assert_int_equal(count, 4);
@@ -482,7 +482,7 @@ static void test_nearest_over_tables(void **state) {
   (void)state;
   static const struct option more[] = {{.name = "gammas"}};
   static const struct option_table other = {"actor", NULL, "", NULL, more, 1};
-  const struct option_table *const tables[] = {&table, &other};
+  const struct option_target tables[] = {{&table, NULL}, {&other, NULL}};
   assert_string_equal(options_nearest(tables, 2, "gamas"), "gammas");
   assert_string_equal(options_nearest(tables, 1, "gamas"), "gamma");
   assert_string_equal(options_nearest(tables, 1, "confg"), "config");

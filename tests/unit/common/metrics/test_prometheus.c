@@ -17,6 +17,7 @@ static void test_text(void **state) {
   metric_set(metrics_gauge(metrics, "batch/late_us", "bound"), 20000);
   metric_set(metrics_gauge(metrics, "loss/total", "loss"), 2);
   metrics_gauge(metrics, "eval/episode_return", "never set");
+  metric_set(metrics_gauge(metrics, "env/v1.2-x/Y", "an environment's own"), 3);
   struct metric *wait = metrics_histogram(metrics, "batch/wait_us", "wait");
   metrics_histogram(metrics, "batch/fill", "rows");
   for (int i = 0; i < 4; i++) metric_observe(wait, 1000000);
@@ -48,6 +49,9 @@ static void test_text(void **state) {
                       "# HELP acorn_eval_episode_return never set\n"
                       "# TYPE acorn_eval_episode_return gauge\n"
                       "acorn_eval_episode_return NaN\n"
+                      "# HELP acorn_env_v1_2_x_Y an environment's own\n"
+                      "# TYPE acorn_env_v1_2_x_Y gauge\n"
+                      "acorn_env_v1_2_x_Y 3\n"
                       "# HELP acorn_batch_wait_seconds wait\n"
                       "# TYPE acorn_batch_wait_seconds summary\n"
                       "acorn_batch_wait_seconds{quantile=\"0.5\"} 1\n"

@@ -115,15 +115,15 @@ static void test_known_bytes(void **state) {
 
 static void test_hparams(void **state) {
   struct fixture *f = *state;
-  const struct tensorboard_hparam number = {"lr", TENSORBOARD_NUMBER, NULL, 0.5};
+  const struct tensorboard_hparam number = {"lr", TENSORBOARD_NUMBER, NULL, 0.5, true};
   tensorboard_add_hparams(f->tensorboard, &number, 1, (const char *const[]){"r"}, 1);
   tensorboard_add_end(f->tensorboard, true);
   write_and_read(f);
   assert_int_equal(f->num_events, 5);
   assert_event(
       f->event[2],
-      "09000000000000f83f2a440a420a145f68706172616d735f2f6578706572696d656e74420a080112002a"
-      "04000000004a1e0a1c0a0768706172616d731211120f22060a026c7220032a050a03120172");
+      "09000000000000f83f2a460a440a145f68706172616d735f2f6578706572696d656e74420a080112002a"
+      "04000000004a200a1e0a0768706172616d731213121122080a026c72200338012a050a03120172");
   const ProtobufCBinaryData *content =
       &f->event[3]->summary->value[0]->metadata->plugin_data->content;
   Tensorboard__HParamsPluginData *data =

@@ -99,13 +99,14 @@ static void oracle_put_number(struct oracle_writer *w) {
     oracle_put_varint(&number, 2 << 3 | 1);
     oracle_put_junk(&number, 8);
   }
-  oracle_put_block(&number, 1, "lives_and_a_name_that_is_too_long_for_it",
-                   1 + oracle_below(w->state, 33));
+  oracle_put_block(&number, 1,
+                   "lives_and_a_name_that_is_too_long_for_it_as_it_has_more_than_63_bytes",
+                   1 + oracle_below(w->state, 67));
   oracle_put_block(w, 4, room, number.size);
 }
 
 static void oracle_put_episode(struct oracle_writer *w, int num_environments) {
-  uint8_t room[1024];
+  uint8_t room[8192];
   struct oracle_writer episode = {room, 0, w->state};
   for (int part = (int)oracle_below(w->state, 7); part >= 0; part--)
     switch (oracle_below(w->state, 5)) {
@@ -124,8 +125,8 @@ static void oracle_put_episode(struct oracle_writer *w, int num_environments) {
       case 3:
         oracle_put_unknown(&episode);
         break;
-      default:
-        oracle_put_number(&episode);
+      default: /* often one, at times more than there may be */
+        for (int n = oracle_below(w->state, 8) ? 1 : 9; n > 0; n--) oracle_put_number(&episode);
     }
   oracle_put_block(w, 4, room, episode.size);
 }
@@ -248,9 +249,9 @@ static bool oracle_take_number(struct wire_episode *episode, const Acorn__Number
   size_t length = strlen(number->name);
   if (oracle_number_zero(&number->base) || episode->num_numbers == WIRE_MAX_EPISODE_NUMBERS)
     return false;
-  if (length == 0 || length >= WIRE_NAME_BYTES) return false;
-  for (size_t i = 0; i < length; i++)
-    if (number->name[i] < 0x21 || number->name[i] > 0x7e) return false;
+  if (length == 0 || length >= WIRE_NUMBER_NAME_BYTES) return false;
+  const char *fits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+  if (strspn(number->name, fits) != length) return false;
   strcpy(episode->number[episode->num_numbers].name, number->name);
   episode->number[episode->num_numbers++].value = number->value;
   return true;

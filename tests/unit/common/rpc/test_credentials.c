@@ -34,7 +34,7 @@ static struct credentials *open_credentials(char *path) {
   return credentials;
 }
 
-static struct rpc_result ask(const struct fixture *f, const struct credentials *credentials) {
+static struct rpc_result ask(const struct fixture *f, struct credentials *credentials) {
   struct rpc_channel *channel = rpc_channel_create(f->address, 1000, credentials);
   uint8_t *reply;
   size_t bytes;
@@ -44,7 +44,7 @@ static struct rpc_result ask(const struct fixture *f, const struct credentials *
   return result;
 }
 
-static struct rpc_result say(const struct fixture *f, const struct credentials *credentials) {
+static struct rpc_result say(const struct fixture *f, struct credentials *credentials) {
   struct rpc_channel *channel = rpc_channel_create(f->address, 1000, credentials);
   struct rpc_call *call = rpc_call_open(channel, "/test/Echo");
   struct rpc_result result;
@@ -62,8 +62,7 @@ static void a_call_needs_the_token(void **state) {
   struct credentials *credentials = open_credentials(server_path);
   fixture_create_asking(&f, "127.0.0.1:0", credentials);
 
-  struct rpc_result (*const ways[])(const struct fixture *, const struct credentials *) = {ask,
-                                                                                           say};
+  struct rpc_result (*const ways[])(const struct fixture *, struct credentials *) = {ask, say};
   for (int way = 0; way < 2; way++) {
     struct rpc_result result = ways[way](&f, NULL);
     assert_int_equal(result.code, RPC_UNAUTHENTICATED);

@@ -185,8 +185,8 @@ static void fill_episode(struct wire_episode *episode, int num_environments, uin
                             .episode_return = (double)oracle_below(random, 1000) - 500,
                             .num_numbers = (int)oracle_below(random, WIRE_MAX_EPISODE_NUMBERS + 1)};
   for (int i = 0; i < episode->num_numbers; i++) {
-    snprintf(episode->number[i].name, WIRE_NAME_BYTES, "number_%0*d", (int)oracle_below(random, 25),
-             i);
+    snprintf(episode->number[i].name, WIRE_NUMBER_NAME_BYTES, "number_%0*d",
+             (int)oracle_below(random, 57), i);
     episode->number[i].value = i * 0.5;
   }
 }

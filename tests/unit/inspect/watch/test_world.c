@@ -11,6 +11,7 @@
 
 #include "inspect/watch/world.h"
 #include "envs/registry.h"
+#include "learner/network/images.h"
 #include "tests/unit/actor/fake_env.h"
 
 static struct error error;
@@ -29,10 +30,7 @@ static void describe(struct run *run) {
   for (int i = 0; i < run->space.num_tensors; i++) {
     const struct space_tensor *tensor = &run->space.tensor[i];
     run->inputs.tensor[i].row_offset = layout.tensor[i].row_offset;
-    if (tensor->rank < 2) continue;
-    run->inputs.tensor[i].height = (int)tensor->shape[0];
-    run->inputs.tensor[i].width = (int)tensor->shape[1];
-    run->inputs.tensor[i].channels = tensor->rank == 3 ? (int)tensor->shape[2] : 1;
+    images_describe(&run->inputs, i, tensor);
   }
 }
 
@@ -179,6 +177,29 @@ static void planes_and_colours(void **state) {
   close_stage(stage);
 }
 
+/* Colours come from three planes; 0..1 of floats is dark to bright. */
+static void floats_with_the_channels_first(void **state) {
+  (void)state;
+  enum { SIDE = 36, PIXELS = SIDE * SIDE };
+  struct stage *stage = open_fake("T");
+  struct world *world = &stage->world;
+  stage->run.space =
+      (struct space){.num_tensors = 1,
+                     .discrete = 2,
+                     .tensor = {{.dtype = DTYPE_FLOAT32, .rank = 3, .shape = {3, SIDE, SIDE}}}};
+  describe(&stage->run);
+  float *image = (float *)row;
+  for (int i = 0; i < 3 * PIXELS; i++) image[i] = (float)(i / PIXELS) / 2 + (i % PIXELS == 7);
+  world->tensor[0] = row;
+  assert_int_equal(world_draw(world, &error), STATUS_OK);
+  assert_int_equal(world->picture.width, SIDE);
+  assert_int_equal(world->picture.height, SIDE);
+  static const uint8_t colour[] = {0, 128, 255};
+  for (int i = 0; i < 3 * PIXELS; i++)
+    assert_int_equal(world->picture.pixels[i], i / 3 == 7 ? 255 : colour[i % 3]);
+  close_stage(stage);
+}
+
 static void or_it_cannot_be_watched(void **state) {
   (void)state;
   struct stage *stage = open_stage("synthetic", "{}");
@@ -238,6 +259,7 @@ int main(void) {
       cmocka_unit_test(its_own_picture_comes_first),
       cmocka_unit_test(else_an_image_that_it_observes),
       cmocka_unit_test(planes_and_colours),
+      cmocka_unit_test(floats_with_the_channels_first),
       cmocka_unit_test(or_it_cannot_be_watched),
       cmocka_unit_test(an_older_plugin_draws_nothing),
       cmocka_unit_test(pictures_that_cannot_be_shown),

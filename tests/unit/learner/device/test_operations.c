@@ -369,6 +369,66 @@ static void images(struct testing *t, struct testing *ref) {
   }
 }
 
+/* A row of every kind of image: bytes with planes of one channel, floats with two channels, whole
+ * numbers with several planes of three. */
+enum { KINDS_H = 5, KINDS_W = 6, KINDS_PIXELS = KINDS_H * KINDS_W, KINDS_C = 3 + 2 + 6 };
+
+static float *run_kinds(struct testing *t, int stack, size_t *count) {
+  enum { B = 3, HISTORY = 5, BYTES = 3 * KINDS_PIXELS, FLOATS = 2 * KINDS_PIXELS };
+  enum { WHOLE = 6 * KINDS_PIXELS, FLOATS_AT = 96, WHOLE_AT = FLOATS_AT + 4 * FLOATS };
+  enum { ROW_BYTES = WHOLE_AT + 4 * WHOLE };
+  uint64_t random = (uint64_t)stack;
+  static uint8_t rows[B + HISTORY][ROW_BYTES] __attribute__((aligned(16)));
+  for (int r = 0; r < B + HISTORY; r++) {
+    for (int i = 0; i < BYTES; i++) rows[r][i] = (uint8_t)testing_bits(&random);
+    for (int i = 0; i < FLOATS; i++)
+      ((float *)(rows[r] + FLOATS_AT))[i] = (float)testing_below(&random, 1000) / 300 - 1;
+    for (int i = 0; i < WHOLE; i++)
+      ((int32_t *)(rows[r] + WHOLE_AT))[i] = testing_below(&random, 100) - 50;
+  }
+  int32_t frame[B * 8];
+  for (int i = 0; i < B * 8; i++) frame[i] = testing_below(&random, HISTORY + 1) - 1;
+  struct device_inputs in = {
+      .observation = testing_bytes(t, rows, (size_t)B * ROW_BYTES),
+      .row_stride = ROW_BYTES,
+      .num_tensors = 3,
+      .tensor = {{DTYPE_UINT8, BYTES, 0, KINDS_H, KINDS_W, 1, .planes = 3},
+                 {DTYPE_FLOAT32, FLOATS, FLOATS_AT, KINDS_H, KINDS_W, 2, .planes = 1},
+                 {DTYPE_INT32, WHOLE, WHOLE_AT, KINDS_H, KINDS_W, 3, .planes = 2}},
+      .stack = stack,
+      .history = testing_bytes(t, rows + B, (size_t)HISTORY * ROW_BYTES),
+      .frame = testing_bytes(t, frame, sizeof frame)};
+  assert_int_equal(device_inputs_channels(&in), KINDS_C);
+  *count = (size_t)(B * stack * KINDS_PIXELS * KINDS_C);
+  pixel *y = testing_pixel_room(t, *count);
+  t->device->ops->image(t->device, y, &in, B);
+  float *host = testing_pixels_back(t, y, *count);
+  // Where each channel of pixel 7 comes from, in the first row's newest frame.
+  const uint8_t *bytes = rows[0];
+  const float *floats = (const float *)(rows[0] + FLOATS_AT);
+  const int32_t *whole = (const int32_t *)(rows[0] + WHOLE_AT);
+  const float *got = host + 7 * stack * KINDS_C;
+  double tolerance = testing_pixel_tolerance(t, 1e-6);
+  for (int c = 0; c < KINDS_C; c++) {
+    int p = c - 5;
+    float expected = c < 3   ? (float)bytes[c * KINDS_PIXELS + 7] / 255
+                     : c < 5 ? floats[7 * 2 + c - 3]
+                             : (float)whole[(p / 3 * KINDS_PIXELS + 7) * 3 + p % 3];
+    assert_true(fabs(got[c] - expected) <= tolerance * fmax(1, fabs(expected)));
+  }
+  testing_release(t);
+  return host;
+}
+
+static void kinds_of_images(struct testing *t, struct testing *ref) {
+  for (int stack = 1; stack <= 3; stack++) {
+    size_t count;
+    float *got = run_kinds(t, stack, &count);
+    testing_compare_floats("images of several kinds", t, got, run_kinds(ref, stack, &count), count,
+                           testing_pixel_tolerance(t, 1e-7));
+  }
+}
+
 /* y, dx, then the choices as numbers. */
 static float *run_pool(struct testing *t, const struct device_window *v, int B, size_t *count) {
   size_t in = (size_t)(B * v->H * v->W * v->C),
@@ -438,15 +498,17 @@ EACH_DEVICE(rows)
   }
 EACH_DEVICE_OF_PIXELS(relus)
 EACH_DEVICE_OF_PIXELS(images)
+EACH_DEVICE_OF_PIXELS(kinds_of_images)
 EACH_DEVICE_OF_PIXELS(pools)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(traces_),       cmocka_unit_test(wide_action_values_),
-      cmocka_unit_test(many_actions_), cmocka_unit_test(impossible_last_),
-      cmocka_unit_test(optimisers_),   cmocka_unit_test(large_norm_),
-      cmocka_unit_test(relus_),        cmocka_unit_test(rows_),
-      cmocka_unit_test(images_),       cmocka_unit_test(pools_),
+      cmocka_unit_test(traces_),          cmocka_unit_test(wide_action_values_),
+      cmocka_unit_test(many_actions_),    cmocka_unit_test(impossible_last_),
+      cmocka_unit_test(optimisers_),      cmocka_unit_test(large_norm_),
+      cmocka_unit_test(relus_),           cmocka_unit_test(rows_),
+      cmocka_unit_test(images_),          cmocka_unit_test(pools_),
+      cmocka_unit_test(kinds_of_images_),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,7 +200,8 @@ enum { COUNT = 3 * 4 };
 struct loss_case {
   struct device *d;
   struct device_trace v;
-  double log_prob[COUNT], value[COUNT + 4], vs[COUNT], advantage[COUNT], entropy[COUNT], sums[8];
+  double log_prob[COUNT], value[COUNT + 4], vs[COUNT], advantage[COUNT], entropy[COUNT],
+      sums[ACTOR_CRITIC_SUMS];
   double d_log_prob[COUNT], d_entropy[COUNT], d_value[COUNT];
   float behaviour[COUNT], reward[COUNT + 4];
   uint8_t flags[COUNT + 4];

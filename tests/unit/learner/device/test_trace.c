@@ -243,8 +243,9 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
   v.reward = testing_bytes(t, reward, more * sizeof(float));
   v.flags = testing_bytes(t, flags, more);
   real *entropy_d = testing_upload(t, entropy, count);
-  struct loss_arrays a = {testing_room(t, count), testing_room(t, count), testing_room(t, count),
-                          testing_room(t, count), testing_room(t, count), testing_room(t, 8)};
+  struct loss_arrays a = {testing_room(t, count), testing_room(t, count),
+                          testing_room(t, count), testing_room(t, count),
+                          testing_room(t, count), testing_room(t, ACTOR_CRITIC_SUMS)};
   struct device_schedule costs = {.entropy_cost = 0.01f},
                          *schedule = testing_bytes(t, &costs, sizeof costs);
   const struct device_ops *ops = t->device->ops;
@@ -273,21 +274,48 @@ static void losses(struct testing *cpu, struct testing *ref) {
     testing_compare("d_log_prob", cpu, got.d_log_prob, ref, expected.d_log_prob, count, 5e-6);
     testing_compare("d_entropy", cpu, got.d_entropy, ref, expected.d_entropy, count, 1e-7);
     testing_compare("d_value", cpu, got.d_value, ref, expected.d_value, count, 5e-6);
-    testing_compare("sums", cpu, got.sums, ref, expected.sums, 8, 2e-5);
+    testing_compare("sums", cpu, got.sums, ref, expected.sums, ACTOR_CRITIC_SUMS, 2e-5);
     testing_release(cpu);
     testing_release(ref);
+  }
+}
+
+/* Steps whose policy is what acted, to within rounding and the last update, are not clipped. */
+static void next_to_the_clip_is_not_clipped(struct testing *cpu, struct testing *ref) {
+  struct testing *both[] = {cpu, ref};
+  for (int k = 0; k < 2; k++) {
+    struct testing *t = both[k];
+    float log_prob[] = {logf(1.001f), logf(1.04f), logf(1.06f), logf(3)}, zeros[8] = {0};
+    uint8_t flags[8] = {0};
+    struct device_trace v = {.T = 1, .N = 4, .rho_clip = 1, .reward_scale = 1};
+    v.behaviour = testing_bytes(t, zeros, sizeof zeros);
+    v.reward = testing_bytes(t, zeros, sizeof zeros);
+    v.flags = testing_bytes(t, flags, sizeof flags);
+    v.log_prob = testing_upload(t, log_prob, 4);
+    v.value = testing_upload(t, zeros, 8);
+    real *out[3], *in = testing_upload(t, zeros, 4), *sums_d = testing_room(t, ACTOR_CRITIC_SUMS);
+    for (int i = 0; i < 3; i++) out[i] = testing_room(t, 4);
+    struct device_schedule costs = {0}, *schedule = testing_bytes(t, &costs, sizeof costs);
+    t->device->ops->actor_critic_loss(t->device, out[0], out[1], out[2], sums_d, &v, in, in, in,
+                                      schedule, 0, 0);
+    float sums[ACTOR_CRITIC_SUMS];
+    t->device->ops->download(t->device, sums, sums_d, ACTOR_CRITIC_SUMS);
+    close_to(sums[SUM_RHO_CLIPPED], 2, 0);
+    testing_release(t);
   }
 }
 
 /* Two steps by hand: step 0 counts, step 1 is truncated. */
 static void loss_by_hand(struct testing *cpu, struct testing *ref) {
   struct testing *both[] = {cpu, ref};
-  static const float expected_sums[8] = {1, 0.7f, 0.125f, 0.6f, 0.2f, 2, 1.5f, 0};
+  static const float expected_sums[ACTOR_CRITIC_SUMS] = {1, 0.7f, 0.125f, 0.6f, 0.2f,
+                                                         2, 1.5f, 0,      2.5f, 6.25f};
   for (int k = 0; k < 2; k++) {
     struct testing *t = both[k];
     float log_prob[] = {-0.7f, -1}, behaviour[] = {-0.5f, -1}, value[] = {2, 3, 4},
           reward[] = {9, 1.75f, 9};
-    float vs[] = {2.5f, 3.5f}, advantage[] = {1, 0.5f}, entropy[] = {0.6f, 0.5f}, out[8];
+    float vs[] = {2.5f, 3.5f}, advantage[] = {1, 0.5f}, entropy[] = {0.6f, 0.5f};
+    float out[ACTOR_CRITIC_SUMS];
     uint8_t flags[] = {STEP_FIRST, STEP_TRUNCATED, STEP_FIRST};
     struct device_trace v = {.T = 2, .N = 1, .rho_clip = 1, .reward_clip = 1.5f};
     v.reward_scale = 0.9f; // 1.75 * 0.9 is above the clip
@@ -298,7 +326,7 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
     v.value = testing_upload(t, value, 3);
     real *d_log_prob = testing_room(t, 2), *d_entropy = testing_room(t, 2),
          *d_value = testing_room(t, 2);
-    real *sums = testing_room(t, 8), *vs_d = testing_upload(t, vs, 2),
+    real *sums = testing_room(t, ACTOR_CRITIC_SUMS), *vs_d = testing_upload(t, vs, 2),
          *advantage_d = testing_upload(t, advantage, 2);
     real *entropy_d = testing_upload(t, entropy, 2);
     struct device_schedule costs = {.entropy_cost = 0.01f},
@@ -311,8 +339,8 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
     close_to(out[0], -0.01, 1e-6), close_to(out[1], 0, 0);
     t->device->ops->download(t->device, out, d_value, 2);
     close_to(out[0], -0.25, 1e-6), close_to(out[1], 0, 0);
-    t->device->ops->download(t->device, out, sums, 8);
-    for (int i = 0; i < 8; i++) close_to(out[i], (double)expected_sums[i], 1e-6);
+    t->device->ops->download(t->device, out, sums, ACTOR_CRITIC_SUMS);
+    for (int i = 0; i < ACTOR_CRITIC_SUMS; i++) close_to(out[i], (double)expected_sums[i], 1e-6);
     testing_release(t);
   }
 }
@@ -337,6 +365,10 @@ static void test_losses(void **state) {
   (void)state;
   testing_each_set(losses);
 }
+static void test_next_to_the_clip(void **state) {
+  (void)state;
+  testing_each_set(next_to_the_clip_is_not_clipped);
+}
 static void test_loss_by_hand(void **state) {
   (void)state;
   testing_each_set(loss_by_hand);
@@ -349,6 +381,7 @@ int main(void) {
       cmocka_unit_test(test_masks_by_definition),
       cmocka_unit_test(test_masks_by_episode),
       cmocka_unit_test(test_losses),
+      cmocka_unit_test(test_next_to_the_clip),
       cmocka_unit_test(test_loss_by_hand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,17 +33,18 @@ static void refuse(const struct network_config *config, const char *says) {
 static void refuses_what_is_no_image(void **state) {
   (void)state;
   struct network_config small = config_for("nature", 20, 84, 1, 1, 4, 0);
-  refuse(&small, "network nature reads one uint8 image of at least 36x36");
+  refuse(&small, "network nature reads uint8 or float32 images of at least 36x36");
   struct network_config flat = config_for("impala_deep", 84, 84, 1, 1, 4, 0);
   flat.inputs.tensor[0].channels = 0;
-  refuse(&flat, "network impala_deep reads one uint8 image");
-  struct network_config floats = config_for("impala_shallow", 84, 84, 1, 1, 4, 0);
-  floats.inputs.tensor[0].dtype = DTYPE_FLOAT32;
-  refuse(&floats, "use mlp or lstm");
+  refuse(&flat, "the observation has none");
+  struct network_config whole = config_for("impala_shallow", 84, 84, 1, 1, 4, 0);
+  whole.inputs.tensor[0].dtype = DTYPE_INT32;
+  refuse(&whole, "use mlp or lstm");
   struct network_config two = config_for("impala_shallow", 84, 84, 1, 1, 4, 0);
   two.inputs.num_tensors = 2;
   two.inputs.tensor[1] = two.inputs.tensor[0];
-  refuse(&two, "reads one uint8 image");
+  two.inputs.tensor[1].width = 80;
+  refuse(&two, "must have the same size; the observation has 84x84 and 84x80");
   struct network_config lstm = config_for("impala_shallow", 84, 84, 1, 1, 4, -1);
   refuse(&lstm, "lstm size -1");
   struct network_config stack = config_for("nature", 84, 84, 1, 17, 4, 0);

@@ -97,8 +97,29 @@ static void a_file_gets_few_lines(void **state) {
   assert_int_equal(live_interval_us(0, 100000), 60000000);
 }
 
+static void it_shows_how_far_and_how_long(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t total;
+    const char *begins;
+  } cases[] = {{10 * 1000 * 1000, "1.23M of 10.00M steps  220k/s  40 s left  return "},
+               {100 * 1000 * 1000, "1.23M of 100.00M steps  220k/s  7 min left  return "},
+               {10000000000, "1.23M of 10.00G steps  220k/s  12.6 h left  return "},
+               {1000000000000, "1.23M of 1000.00G steps  220k/s  53 days left  return "},
+               {1000, "1.23M of 1000 steps  220k/s  return "}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char line[512];
+    struct wire_status status = run;
+    status.total_steps = cases[i].total;
+    live_format(line, sizeof(line), &status, &stats, 0);
+    line[strlen(cases[i].begins)] = '\0';
+    assert_string_equal(line, cases[i].begins);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_shows_how_far_and_how_long),
       cmocka_unit_test(on_a_wide_terminal_all_is_shown),
       cmocka_unit_test(a_narrow_one_shows_whole_fields),
       cmocka_unit_test(what_there_is_none_of_is_left_out),

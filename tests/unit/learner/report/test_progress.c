@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "learner/report/progress.h"
+#include "tests/unit/support/episodes.h"
 
 static int stops;
 
@@ -51,10 +52,10 @@ static void a_closed_progress_counts_no_steps(void **state) {
 static void target_needs_a_hundred_episodes_of_its_role(void **state) {
   (void)state;
   struct progress *progress = create((struct progress_config){.target_return = 10});
-  for (int i = 0; i < 200; i++) progress_add_episode(progress, true, 0, 1000, 1);
-  for (int i = 0; i < 99; i++) progress_add_episode(progress, false, 0, 1000, 1);
+  for (int i = 0; i < 200; i++) add_episode(progress, true, 0, 1000, 1);
+  for (int i = 0; i < 99; i++) add_episode(progress, false, 0, 1000, 1);
   assert_int_equal(progress_stopped(progress), STOP_NONE);
-  progress_add_episode(progress, false, 0, 1000, 1);
+  add_episode(progress, false, 0, 1000, 1);
   assert_int_equal(progress_stopped(progress), STOP_TARGET_RETURN);
   progress_destroy(progress);
 }
@@ -62,10 +63,10 @@ static void target_needs_a_hundred_episodes_of_its_role(void **state) {
 static void target_is_over_the_last_hundred(void **state) {
   (void)state;
   struct progress *progress = create((struct progress_config){.target_return = 10});
-  for (int i = 0; i < 100; i++) progress_add_episode(progress, false, 0, 0, 1);
-  for (int i = 0; i < 99; i++) progress_add_episode(progress, false, 0, 10, 1);
+  for (int i = 0; i < 100; i++) add_episode(progress, false, 0, 0, 1);
+  for (int i = 0; i < 99; i++) add_episode(progress, false, 0, 10, 1);
   assert_int_equal(progress_stopped(progress), STOP_NONE);
-  progress_add_episode(progress, false, 0, 10, 1);
+  add_episode(progress, false, 0, 10, 1);
   assert_int_equal(progress_stopped(progress), STOP_TARGET_RETURN);
   progress_destroy(progress);
 }
@@ -88,10 +89,8 @@ static void the_target_follows_what_the_result_is_over(void **state) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct progress *progress =
         create((struct progress_config){.target_return = 10, .over = cases[i].over});
-    for (int k = 0; k < 100 && cases[i].evaluated; k++)
-      progress_add_episode(progress, true, 0, 10, 1);
-    for (int k = 0; k < 100 && cases[i].trained; k++)
-      progress_add_episode(progress, false, 0, 10, 1);
+    for (int k = 0; k < 100 && cases[i].evaluated; k++) add_episode(progress, true, 0, 10, 1);
+    for (int k = 0; k < 100 && cases[i].trained; k++) add_episode(progress, false, 0, 10, 1);
     assert_int_equal(progress_stopped(progress), cases[i].reason);
     assert_int_equal(progress_over_eval(progress), cases[i].over_eval);
     progress_destroy(progress);
@@ -102,8 +101,8 @@ static void one_evaluation_episode_makes_auto_wait_for_a_hundred(void **state) {
   (void)state;
   struct progress *progress =
       create((struct progress_config){.target_return = 10, .over = OVER_AUTO});
-  progress_add_episode(progress, true, 0, 10, 1);
-  for (int i = 0; i < 200; i++) progress_add_episode(progress, false, 0, 1000, 1);
+  add_episode(progress, true, 0, 10, 1);
+  for (int i = 0; i < 200; i++) add_episode(progress, false, 0, 1000, 1);
   assert_int_equal(progress_stopped(progress), STOP_NONE);
   progress_destroy(progress);
 }
@@ -113,8 +112,7 @@ static void statistics(void **state) {
   struct progress *progress = create((struct progress_config){.target_return = NAN});
   assert_true(isnan(progress_returns(progress, false).mean));
   const double returns[] = {1, 5, 3, 7};
-  for (int i = 0; i < 4; i++)
-    progress_add_episode(progress, false, i, returns[i], (uint32_t)(10 * i));
+  for (int i = 0; i < 4; i++) add_episode(progress, false, i, returns[i], (uint32_t)(10 * i));
   struct progress_returns r = progress_returns(progress, false);
   assert_int_equal(r.count, 4);
   assert_int_equal(r.window, 4);
@@ -128,7 +126,7 @@ static void statistics(void **state) {
 }
 
 static void *add_many(void *progress) {
-  for (int i = 0; i < 20000; i++) progress_add_episode(progress, false, 0, i, (uint32_t)i + 1);
+  for (int i = 0; i < 20000; i++) add_episode(progress, false, 0, i, (uint32_t)i + 1);
   return NULL;
 }
 
@@ -157,13 +155,13 @@ static void evaluation_counts_a_quota_of_each_environment(void **state) {
   (void)state;
   struct progress *progress = create((struct progress_config){
       .target_return = NAN, .quota_episodes = 10, .quota_environments = 4});
-  for (int i = 0; i < 50; i++) progress_add_episode(progress, true, 3, 1000, 1);
+  for (int i = 0; i < 50; i++) add_episode(progress, true, 3, 1000, 1);
   assert_int_equal(progress_returns(progress, true).count, 2);
   const int quota[] = {3, 3, 2};
   for (int environment = 0; environment < 3; environment++)
     for (int i = 0; i < quota[environment]; i++) {
       assert_int_equal(progress_stopped(progress), STOP_NONE);
-      progress_add_episode(progress, true, environment, 1, 1);
+      add_episode(progress, true, environment, 1, 1);
     }
   assert_int_equal(progress_stopped(progress), STOP_EPISODES);
   assert_int_equal(progress_returns(progress, true).window, 10);
@@ -179,7 +177,7 @@ static void kept_episodes_are_counted_in_order_of_their_environments(void **stat
         create((struct progress_config){.target_return = 50, .max_kept = 150});
     for (int i = 0; i < 150; i++) {
       int environment = backwards ? 149 - i : i;
-      progress_keep_episode(progress, environment, environment, 1);
+      keep_episode(progress, environment, environment, 1);
     }
     assert_int_equal(progress_returns(progress, false).count, 0);
     progress_count_kept(progress);
@@ -195,7 +193,7 @@ static void the_last_returns_are_handed_out(void **state) {
   double returns[PROGRESS_WINDOW], sum = 0;
   struct progress *progress = create((struct progress_config){.target_return = NAN});
   assert_int_equal(progress_last_returns(progress, false, returns), 0);
-  for (int i = 0; i < 250; i++) progress_add_episode(progress, false, 0, i, 1);
+  for (int i = 0; i < 250; i++) add_episode(progress, false, 0, i, 1);
   assert_int_equal(progress_last_returns(progress, true, returns), 0);
   assert_int_equal(progress_last_returns(progress, false, returns), PROGRESS_WINDOW);
   for (int i = 0; i < PROGRESS_WINDOW; i++) sum += returns[i];
@@ -208,10 +206,10 @@ static void the_most_and_the_least_random_are_apart(void **state) {
   (void)state;
   struct progress *progress = create((struct progress_config){
       .target_return = NAN, .max_kept = 10, .most_random = 2, .least_random = 6});
-  for (int i = 0; i < 8; i++) progress_add_episode(progress, false, i, i, 1);
-  progress_keep_episode(progress, 9, 9, 1);
+  for (int i = 0; i < 8; i++) add_episode(progress, false, i, i, 1);
+  keep_episode(progress, 9, 9, 1);
   progress_count_kept(progress);
-  for (int i = 0; i < 8; i++) progress_add_episode(progress, true, i, 1000, 1);
+  for (int i = 0; i < 8; i++) add_episode(progress, true, i, 1000, 1);
   struct progress_returns most = progress_returns(progress, PROGRESS_MOST_RANDOM);
   struct progress_returns least = progress_returns(progress, PROGRESS_LEAST_RANDOM);
   assert_true(most.count == 2 && most.mean == 0.5 && most.max == 1);
@@ -219,13 +217,13 @@ static void the_most_and_the_least_random_are_apart(void **state) {
   assert_true(fabs(least.mean - 22.0 / 3) < 1e-12);
   progress_restore(progress, 50, 1000);
   assert_int_equal(progress_returns(progress, PROGRESS_MOST_RANDOM).count, 2);
-  for (int i = 0; i < 150; i++) progress_add_episode(progress, false, 0, 5, 1);
+  for (int i = 0; i < 150; i++) add_episode(progress, false, 0, 5, 1);
   most = progress_returns(progress, PROGRESS_MOST_RANDOM);
   assert_true(most.window == PROGRESS_WINDOW && most.mean == 5);
   progress_destroy(progress);
 
   progress = create((struct progress_config){.target_return = NAN});
-  for (int i = 0; i < 8; i++) progress_add_episode(progress, false, i, i, 1);
+  for (int i = 0; i < 8; i++) add_episode(progress, false, i, i, 1);
   assert_int_equal(progress_returns(progress, PROGRESS_MOST_RANDOM).count, 0);
   assert_int_equal(progress_returns(progress, PROGRESS_LEAST_RANDOM).count, 0);
   progress_destroy(progress);

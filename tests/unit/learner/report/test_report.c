@@ -15,6 +15,7 @@
 
 #include "common/base/log.h"
 #include "learner/report/report.h"
+#include "tests/unit/support/episodes.h"
 
 enum { SECOND = 1000000, START = 5 * SECOND };
 
@@ -75,7 +76,7 @@ static void destroy(struct fixture *f) {
 
 static void add_episodes(struct fixture *f, bool eval, const double *returns, int count) {
   for (int i = 0; i < count; i++)
-    progress_add_episode(f->run.progress, eval, 0, returns[i], (uint32_t)(10 * (i + 1)));
+    add_episode(f->run.progress, eval, 0, returns[i], (uint32_t)(10 * (i + 1)));
 }
 
 /* What report_result writes to stdout; *code: what it returns. */
@@ -113,9 +114,12 @@ static void the_result_line_says_how_it_went(void **state) {
   progress_add_steps(f->run.progress, 500);
   add_episodes(f, false, (double[]){1, 2, 3, 6}, 4);
   progress_stop(f->run.progress, STOP_SIGNAL);
-  assert_string_equal(result(f, START + 2 * SECOND, &code),
-                      "result env=catch agent=vtrace steps=500 seconds=2.00 sps=250 episodes=4 "
-                      "return_mean=3.000 return_std=1.871 over=train reason=signal\n");
+  char expected[512];
+  snprintf(expected, sizeof(expected),
+           "result env=catch agent=vtrace steps=500 seconds=2.00 sps=250 episodes=4 "
+           "return_mean=3.000 return_std=1.871 over=train reason=signal seed=1 logdir=%s/run\n",
+           f->folder);
+  assert_string_equal(result(f, START + 2 * SECOND, &code), expected);
   assert_int_equal(code, 0);
   destroy(f);
 }
@@ -358,7 +362,7 @@ static void returns_are_reported_by_exploration(void **state) {
   (void)state;
   struct source *own;
   struct fixture *f = create_replay(&own);
-  for (int i = 0; i < 8; i++) progress_add_episode(f->run.progress, false, i, i, 1);
+  for (int i = 0; i < 8; i++) add_episode(f->run.progress, false, i, i, 1);
   report_tick(&f->report, START + SECOND);
   assert_true(value(f, "train/episode_return_most_random") == 0.5);
   assert_true(value(f, "train/episode_return_least_random") == 6.5);

@@ -9,7 +9,7 @@
 #include "learner/report/sight.h"
 
 static struct device_inputs inputs_of(int height, int width, int channels, int stack) {
-  struct device_inputs inputs = {.stack = stack};
+  struct device_inputs inputs = {.stack = stack, .num_tensors = 1};
   inputs.tensor[0].height = height;
   inputs.tensor[0].width = width;
   inputs.tensor[0].channels = channels;

@@ -173,7 +173,7 @@ static inline void send_steps(struct rpc_stream *stream, uint64_t run_id, const 
   struct space space = space_of(4);
   struct wire_layout layout;
   wire_layout_of_space(&layout, &space, K);
-  uint8_t message[1024];
+  uint8_t message[8192];
   const float reward[K] = {0, 0};
   size_t n = wire_encode_steps_header(message, sizeof(message), run_id, reward, flags, episodes,
                                       num_episodes, &layout);

@@ -2,6 +2,7 @@
  * answered, step for step. */
 #include "common/base/clock.h"
 #include "tests/unit/learner/serve/inference_parts.h"
+#include "tests/unit/support/episodes.h"
 
 enum { SLOTS = 4, EVAL_SLOTS = 2, T = 3, N = 2 };
 
@@ -437,7 +438,7 @@ static void lockstep_counts_episodes_first_and_files_nothing_after_the_end(void 
   struct client a, *one[] = {&a};
   join(f, &a, 0, 0, 1, false);
   send(f, &a, STEP_FIRST, 0);
-  progress_keep_episode(f->parts.progress, 0, 5, 9);
+  keep_episode(f->parts.progress, 0, 5, 9);
   assert_int_equal(progress_episodes(f->parts.progress), 0);
   run(f, one, 1, 0);
   assert_int_equal(progress_episodes(f->parts.progress), 1);

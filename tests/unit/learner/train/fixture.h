@@ -87,7 +87,7 @@ static inline void fixture_saved(double *flat, struct update *update, const char
 
 struct reference_losses {
   double policy, baseline, entropy, kl, total;
-  double value, reward, rho_clipped, lag;
+  double value, reward, rho_clipped, lag, explained_variance;
   int steps;
 };
 
@@ -168,6 +168,24 @@ static inline void reference_targets(struct reference_targets *out,
   }
 }
 
+/* Of the steps that are not truncated, in two passes. */
+static inline double reference_explained_variance(const struct train_batch *b, const double *head,
+                                                  const struct reference_targets *targets) {
+  double steps = 0, target = 0, error = 0, target_variance = 0, error_variance = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < b->T * b->N; i++) {
+      if (b->flags[i] & STEP_TRUNCATED) continue;
+      double vs = targets->vs[i], off = vs - reference_value(head, i);
+      if (pass == 0) {
+        steps++, target += vs, error += off;
+      } else {
+        target_variance += (vs - target / steps) * (vs - target / steps);
+        error_variance += (off - error / steps) * (off - error / steps);
+      }
+    }
+  return 1 - error_variance / target_variance;
+}
+
 /* Means over the steps that are not truncated; the targets are constants. */
 static inline struct reference_losses reference_losses(const struct learner_options *config,
                                                        const struct train_batch *b,
@@ -187,12 +205,13 @@ static inline struct reference_losses reference_losses(const struct learner_opti
     sum.value += value;
     sum.reward += reference_reward(config, b, i);
     sum.rho_clipped +=
-        !reference_is_gae(config) && reference_rho(config, b, head, i) > config->rho_clip;
+        !reference_is_gae(config) && reference_rho(config, b, head, i) > 1.05 * config->rho_clip;
     sum.lag += (double)(version - step_stamp_version(*train_batch_stamp(b, i / b->N, i % b->N)));
   }
   double *member[] = {&sum.policy, &sum.baseline, &sum.entropy,     &sum.kl,
                       &sum.value,  &sum.reward,   &sum.rho_clipped, &sum.lag};
   for (size_t k = 0; k < sizeof(member) / sizeof(member[0]); k++) *member[k] /= sum.steps;
+  sum.explained_variance = reference_explained_variance(b, head, targets);
   sum.total = sum.policy + config->baseline_cost * sum.baseline - entropy_cost * sum.entropy +
               config->kl_cost * sum.kl;
   return sum;

@@ -18,6 +18,7 @@
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/host_batch.h"
+#include "tests/unit/support/episodes.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 120000000 };
 enum { IMAGE_SIDE = 36, IMAGE_STRIDE = IMAGE_SIDE * IMAGE_SIDE };
@@ -352,7 +353,7 @@ static void counters_and_parameters_travel_together(void **state) {
   (void)state;
   struct fixture *f = create(), *g = create();
   progress_add_steps(f->progress, 1234);
-  for (int i = 0; i < 3; i++) progress_add_episode(f->progress, false, 0, 1, 1);
+  for (int i = 0; i < 3; i++) add_episode(f->progress, false, 0, 1, 1);
   trainer_start(f->trainer);
   give_batches(f, 4, 1);
   wait_for_updates(f, 4);

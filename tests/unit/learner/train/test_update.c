@@ -65,6 +65,8 @@ static void statistics_follow_their_definition(void **state) {
       assert_near(got.losses.term[TERM_REWARD], expected.reward, tolerance, "reward");
       assert_near(got.losses.term[ACTOR_CRITIC_NUM_TERMS /* V-trace's own: rho_clipped */],
                   expected.rho_clipped, tolerance, "share of clipped steps");
+      assert_near(got.losses.term[TERM_EXPLAINED_VARIANCE], expected.explained_variance,
+                  10 * tolerance, "explained variance");
       assert_near(got.lag_updates, expected.lag, tolerance, "lag");
       assert_int_equal(got.steps, expected.steps);
       assert_true(got.steps < STEPS &&

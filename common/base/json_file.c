@@ -1,0 +1,63 @@
+#include "common/base/json_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+
+/* 15 digits give a number back as it was typed: 0.98; 17 would make it 0.97999999999999998. */
+enum { INDENT = 2, DIGITS = 15 };
+
+enum status json_file_write(const char *path, json_t *object, struct error *error) {
+  char temporary[PATH_MAX];
+  snprintf(temporary, sizeof(temporary), "%s.new", path);
+  FILE *file = fopen(temporary, "w");
+  bool written =
+      file && json_dumpf(object, file, JSON_INDENT(INDENT) | JSON_REAL_PRECISION(DIGITS)) == 0;
+  written = written && fputc('\n', file) != EOF && fflush(file) == 0;
+  int reason = errno;
+  if (file && fclose(file) != 0 && written) {
+    reason = errno;
+    written = false;
+  }
+  json_decref(object);
+  if (written && rename(temporary, path) == 0) return STATUS_OK;
+  if (written) reason = errno;
+  if (file) unlink(temporary);
+  return status_fail(error, STATUS_IO, "cannot write %s: %s", path, strerror(reason));
+}
+
+json_t *json_file_read(const char *path) {
+  json_t *object = json_load_file(path, 0, NULL);
+  if (json_is_object(object)) return object;
+  json_decref(object);
+  return NULL;
+}
+
+json_t *json_file_take(const char *path) {
+  char broken[PATH_MAX];
+  json_t *object = json_file_read(path);
+  if (object || access(path, F_OK) != 0) return object;
+  snprintf(broken, sizeof(broken), "%s.broken", path);
+  if (rename(path, broken) == 0)
+    log_warn("%s is no JSON object: it is kept as %s, and begun anew", path, broken);
+  return NULL;
+}
+
+json_t *json_time_now(void) {
+  char text[32];
+  time_t now = time(NULL);
+  struct tm utc;
+  strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+  return json_string(text);
+}
+
+json_t *json_number(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}

@@ -1,0 +1,100 @@
+#include "deploy/launch_record.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/json_file.h"
+#include "common/base/log.h"
+#include "common/base/process.h"
+#include "deploy/child.h"
+#include "deploy/run_folder.h"
+#include "deploy/shell_word.h"
+#include "envs/env_words.h"
+#include "learner/report/record.h"
+
+enum { MAX_BYTES = 100 * 1000, EXIT_SIGNAL = 128 }; /* a variable may have 128 KiB */
+
+static size_t starts_before; /* in run.json, before this one */
+
+/* ---- at the start */
+
+static json_t *command_line(const char *program, int argc, char **argv) {
+  char *text;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  CHECK(out, "out of memory for the command line");
+  fputs(program, out);
+  for (int i = 1; i < argc; i++) {
+    fputc(' ', out);
+    shell_word_print(out, argv[i]);
+  }
+  fclose(out);
+  json_t *line = json_string(bytes < MAX_BYTES ? text : "(too long to keep)");
+  free(text);
+  return line;
+}
+
+/* The starts in run.json. */
+static size_t num_starts(const char *folder) {
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof(path), "%s/run.json", folder);
+  json_t *record = json_file_read(path);
+  size_t count = json_array_size(json_object_get(record, "starts"));
+  json_decref(record);
+  return count;
+}
+
+void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv) {
+  const struct plan_part *part = &plan->part;
+  json_t *words = json_object();
+  json_object_set_new(words, "command", command_line(program, argc, argv));
+  json_object_set_new(words, "actors", json_integer(part->num_actors));
+  json_object_set_new(words, "envs_per_actor", json_integer(part->envs_per_actor));
+  json_object_set_new(words, "evaluators", json_integer(part->num_evaluators));
+  json_object_set_new(words, "envs_per_evaluator",
+                      json_integer(part->num_evaluators ? plan->own.eval_envs : 0));
+  char *text = json_dumps(words, JSON_COMPACT);
+  if (text) setenv(RECORD_LAUNCH_VARIABLE, text, 1);
+  free(text);
+  json_decref(words);
+  starts_before = num_starts(plan->run_folder);
+}
+
+/* ---- at the end */
+
+static bool has_file(const char *folder, const char *name) {
+  char path[PATH_MAX];
+  int length = snprintf(path, sizeof(path), "%s/%s", folder, name);
+  return length < PATH_MAX && access(path, F_OK) == 0;
+}
+
+bool launch_record_has_result(const char *run_folder) {
+  return has_file(run_folder, "result.json");
+}
+
+void launch_record_end(const struct plan *plan, int exit_code) {
+  const char *folder = plan->run_folder;
+  if (plan->evaluates || has_file(folder, "result.json")) return;
+  if (num_starts(folder) <= starts_before) return;
+  char label[RUN_LABEL_BYTES], how[128], why[160], path[PATH_MAX + 16], whole[PATH_MAX];
+  int signum = exit_code > EXIT_SIGNAL ? exit_code - EXIT_SIGNAL : 0;
+  env_words_label(label, sizeof(label), plan->env->name, plan->learner.env_args);
+  child_describe_end(how, sizeof(how), exit_code, signum);
+  snprintf(why, sizeof(why), "the learner %s", how);
+  if (exit_code == PROCESS_INTERRUPTED)
+    snprintf(why, sizeof(why), "a second signal ended the run at once");
+  json_t *result = json_object();
+  json_object_set_new(result, "env", json_string(label));
+  json_object_set_new(result, "agent", json_string(plan->arguments.agent));
+  json_object_set_new(result, "seed", json_integer(plan->learner.seed));
+  json_object_set_new(result, "logdir", json_string(realpath(folder, whole) ? whole : folder));
+  json_object_set_new(result, "reason", json_string("killed"));
+  json_object_set_new(result, "exit_code", json_integer(exit_code));
+  json_object_set_new(result, "error", json_string(why));
+  json_object_set_new(result, "ended", json_time_now());
+  struct error error;
+  snprintf(path, sizeof(path), "%s/result.json", folder);
+  if (json_file_write(path, result, &error) != STATUS_OK) log_warn("%s", error.text);
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# --module: the example of docs/gymnasium.md, trained, evaluated and continued where neither its
+# file nor PYTHONPATH names it any more; and what is wrong with other files.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+. "$tree/scripts/lib.sh"
+if ! build gymnasium >"$work/err" 2>&1 ||
+  ! "$tree/.venv/bin/python" -c 'import gymnasium' 2>/dev/null; then
+  echo "SKIP --module: there is no Gymnasium here (scripts/setup.sh gym)"
+  exit 0
+fi
+unset PYTHONPATH
+program=$tree/build/actor
+mkdir project elsewhere
+sed -n '/^```python$/,/^```$/{/^```/d;p}' "$tree/docs/gymnasium.md" >project/my_env.py
+
+checked() { "$program" --check_env "$@" >"$work/out" 2>"$work/err"; }
+keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 6; }
+pass_if "the example of docs/gymnasium.md keeps the rules" \
+  keeps_rules --env=gym:Corridor-v0 --module=project/my_env.py
+
+# ---- a run, and what it keeps
+reached() { is "$code" 0 && is "$(value env)" gym-Corridor-v0 && is "$(value reason)" "$1"; }
+run gym:Corridor-v0 vtrace 2 --module=project/my_env.py --total_steps=400k --target_return=0.9 \
+  --logdir="$work/run"
+ended 60
+pass_if "it learns" reached target_return
+pass_if "the run keeps the file" cmp project/my_env.py run/module/my_env.py
+pass_if "and nothing else beside it" is "$(ls run/module)" my_env.py
+pass_if "the path of the file is no part of the environment" \
+  is "$(cat run/environment.txt)" gym-Corridor-v0
+
+mv project/my_env.py elsewhere/ # every later command finds the copy only
+evaluated() {
+  "$tree/scripts/eval.sh" "$work/run" --episodes=20 --policy=greedy >"$work/out" 2>"$work/err" &&
+    awk '{sub(/.*return_mean=/, ""); exit !($1 > 0.9)}' <(grep '^evaluation ' "$work/out")
+}
+pass_if "eval.sh plays it with the copy" evaluated
+run gym:Corridor-v0 vtrace 2 --total_steps=500k --target_return=2 --resume --logdir="$work/run"
+ended 60
+pass_if "--resume goes on with the copy" is "$code" 3
+moved() { mv run moved && "$tree/build/watch" moved >/dev/null 2>"$work/err"; }
+sees_no_picture() { ! moved && says "environment gym-Corridor-v0 cannot be watched"; }
+pass_if "watch finds the copy, also where the run folder has moved" sees_no_picture
+
+# ---- a run that goes on with another file
+sed 's/length=5/length=4/' elsewhere/my_env.py >project/second.py
+run gym:Corridor-v0 vtrace 2 --total_steps=501k --target_return=2 --resume --logdir="$work/moved" \
+  --module=project/second.py
+ended 60
+keeps_second() {
+  is "$(ls moved/module)" second.py && cmp project/second.py moved/module/second.py
+}
+pass_if "a run that goes on with another file keeps that one" keeps_second
+
+# ---- what is wrong
+refused_with() { # WORDS OPTIONS...
+  refused "${@:2}" vtrace 1
+  is "$code" 2 && says "$1"
+}
+echo 'x = (' >broken.py
+echo 'import nowhere_at_all' >lacking.py
+echo 'X = 1' | tee idle.py helper.py >json.py
+echo 'import helper' >divided.py
+pass_if "a file that is not there" \
+  refused_with "--module=none.py: No such file or directory" gym:Corridor-v0 --module=none.py
+pass_if "a file of another kind" \
+  refused_with "name the file of the module" gym:Corridor-v0 --module=my_env
+pass_if "an environment in C" \
+  refused_with "registers environments for gym:ID" cartpole --module=idle.py
+pass_if "a file with an error" refused_with "SyntaxError" gym:Corridor-v0 --module=broken.py
+pass_if "a file that lacks a module" \
+  refused_with "No module named 'nowhere_at_all'" gym:Corridor-v0 --module=lacking.py
+pass_if "a file that lacks the one beside it" \
+  refused_with "export PYTHONPATH=$work" gym:Corridor-v0 --module=divided.py
+pass_if "a file that registers nothing" \
+  refused_with "$work/idle.py registers nothing" gym:Corridor-v0 --module=idle.py
+pass_if "a file that registers something else" \
+  refused_with "/second.py registers Corridor-v0" gym:Maze-v0 --module=project/second.py
+pass_if "a file with the name of a module of Python's" \
+  refused_with "Python has a module 'json' already" gym:Corridor-v0 --module=json.py
+pass_if "an ID that nothing has registered hints at both ways" \
+  refused_with "gym:my_module:Corridor-v0, or give its file: --module=my_module.py" gym:Corridor-v0
+finish

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# --video_every: whole videos in the run folder and an animated picture in TensorBoard; a run whose
+# environment shows nothing says so once and goes on.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+if ! command -v ffmpeg >/dev/null; then
+  echo "SKIP --video_every: there is no ffmpeg here (scripts/setup.sh watch)"
+  exit 0
+fi
+
+run catch vtrace 1 4 --total_steps=1e9 --checkpoint_secs=0.5 --video_every=0.5 --logdir=shown
+whole() { find shown/videos -name 'step-*.mp4' ! -name '*.new.mp4' 2>/dev/null | wc -l; }
+videos() { [ "$(whole)" -ge "$1" ]; }
+pass_if "videos are recorded while a run goes on" wait_for 60 videos 2
+kill -INT "$run"
+ended
+no_halves() { is "$(find shown/videos -name '*.new.mp4' -o -name '*.gif')" ""; }
+pass_if "no half of one is left" no_halves
+plays() {
+  local file
+  for file in shown/videos/*.mp4; do ffmpeg -v error -i "$file" -f null - || return; done
+}
+pass_if "each plays to its end" plays
+python=$tree/.venv/bin/python
+if "$python" -c 'import tensorboard' 2>/dev/null; then
+  animated() {
+    "$python" - <<'END'
+from tensorboard.backend.event_processing import event_accumulator
+events = event_accumulator.EventAccumulator("shown", {"images": 0})
+events.Reload()
+images = events.Images("video/greedy_episode")
+assert images and all(i.encoded_image_string.startswith(b"GIF8") and i.width == 400 for i in images)
+END
+  }
+  pass_if "TensorBoard has them as animated pictures" animated
+else
+  echo "SKIP TensorBoard has them, too: it is not here (scripts/setup.sh compare)"
+fi
+
+run synthetic vtrace 1 4 --total_steps=1e9 --checkpoint_secs=0.3 --video_every=0.3 --logdir=blind
+pass_if "one that shows nothing says so" wait_for 60 says "nothing could be recorded"
+step=$(whole_metric step blind)
+pass_if "it goes on" wait_for 60 metric_passes step $((step + 1000)) blind
+kill -INT "$run"
+ended
+once() { is "$(grep -c 'without videos' "$work/err")" 1 && is "$(ls blind/videos)" ""; }
+pass_if "that is said once, and nothing is left" once
+finish
