@@ -87,9 +87,7 @@ static void log_assumptions(struct plan *plan) {
   const char *env = plan->arguments.env;
   if (!plugin_is_path(env) && strncmp(env, "gym:", 4) != 0) return;
   if (learner_options_has_preset(env)) return;
-  struct options_given given = plan->learner.given;
   learner_options_apply_preset(&plan->learner);
-  plan->learner.given = given;
   log_info(
       "Acorn has no settings for %s: %d environments per actor (the fourth word), %lld steps "
       "(--total_steps), else the general settings (--help)",

@@ -357,6 +357,7 @@ static void choose_preset(struct learner_options *options) {
 }
 
 void learner_options_apply_preset(struct learner_options *options) {
+  struct options_given given = options->given; /* rows that are set count only here */
   choose_preset(options);
   if (options->atoms > 1) set(options, "huber", "0"); /* distributions have a loss of their own */
   for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
@@ -365,6 +366,7 @@ void learner_options_apply_preset(struct learner_options *options) {
     if (fits(&presets[i], options)) set(options, presets[i].name, presets[i].value);
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
   if (!chooses_network(options)) apply_network_defaults(options);
+  options->given = given;
 }
 
 /* ---- options that contradict each other */
