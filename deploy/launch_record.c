@@ -36,9 +36,10 @@ static json_t *command_line(const char *program, int argc, char **argv) {
   return line;
 }
 
-/* The starts in run.json. */
+/* The starts in run.json; 0 where the folder is not known. */
 static size_t num_starts(const char *folder) {
   char path[PATH_MAX + 16];
+  if (!folder[0]) return 0;
   snprintf(path, sizeof(path), "%s/run.json", folder);
   json_t *record = json_file_read(path);
   size_t count = json_array_size(json_object_get(record, "starts"));

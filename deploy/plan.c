@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/option_value.h"
 #include "common/base/process.h"
 #include "common/base/version.h"
 #include "deploy/run_folder.h"
@@ -143,16 +143,19 @@ static const char *find_earlier_run(struct plan *plan) {
 
 // What the launcher goes by, unless the user has given it: the environments are those that the run
 // was trained on. The learner reads the others of them itself.
-static enum status take(struct plan *plan, struct learner_options *earlier, const char *path,
+static enum status take(struct plan *plan, const struct learner_options *earlier, const char *path,
                         struct error *error) {
-  struct learner_options *options = &plan->learner;
-  if (!learner_given(plan, "deterministic")) options->deterministic = earlier->deterministic;
-  if (!learner_given(plan, "over")) {
-    free(options->over);
-    options->over = check_copy(earlier->over);
+  static const char *const names[] = {"deterministic", "over"};
+  enum status status = STATUS_OK;
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names) && status == STATUS_OK; i++) {
+    if (learner_given(plan, names[i])) continue;
+    const struct option *option = options_find(&learner_options_table, names[i]);
+    char *text = options_value_text(option, earlier);
+    status = option_value_read(option, &plan->learner, text, path, error);
+    free(text);
   }
-  if (learner_given(plan, "env_args")) return STATUS_OK;
-  return options_set(&learner_options_table, options, "env_args", earlier->env_args, path, error);
+  if (status != STATUS_OK || learner_given(plan, "env_args")) return status;
+  return set_learner(plan, "env_args", earlier->env_args, error);
 }
 
 static enum status take_earlier_run(struct plan *plan, struct error *error) {

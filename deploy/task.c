@@ -64,14 +64,14 @@ static int run(struct task_plan *task, int argc, char **argv) {
   log_info("%s: this task is %s %d; the learner is at %s", task->source,
            tf_role_name(task->cluster.role), task->cluster.index, task->cluster.learner);
   if (task->cluster.role == TF_ROLE_PS) return wait_for_learner(task);
-  // The folder that the learner would choose by itself is not known here.
-  bool keeps_record = task->plan.part.has_learner && task->plan.learner.logdir[0];
-  if (keeps_record) snprintf(task->plan.run_folder, PATH_MAX, "%s", task->plan.learner.logdir);
+  // The folder that the learner would choose by itself is not known here: then it stays empty.
+  if (task->plan.part.has_learner)
+    snprintf(task->plan.run_folder, PATH_MAX, "%s", task->plan.learner.logdir);
   launch_record_begin(&task->plan, "deploy/run_task.sh", argc, argv);
   task->plan.run.log_folder = log_folder[0] ? log_folder : NULL;
   task->plan.run.lost_exit_code = ACTOR_EXIT_NO_LEARNER;
   int code = supervisor_run(&task->plan.run);
-  if (keeps_record) launch_record_end(&task->plan, code);
+  launch_record_end(&task->plan, code);
   if (code == PROCESS_INTERRUPTED) process_end_interrupted();
   return code;
 }
