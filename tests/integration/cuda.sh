@@ -116,8 +116,10 @@ for kernel in adam random_uniforms; do
   pass_if "and the run can be resumed from it" resumes
 done
 rm -rf broken
+# Each call returns the error from then on. With --deterministic inference and training take turns:
+# the first call to return it is the kernel's own.
 export CUDA_LAUNCH_BLOCKING=1
-on kernel_error:100:random_uniforms --device=cuda --total_steps=1e9 --logdir=broken
+on kernel_error:100:random_uniforms --device=cuda --deterministic --total_steps=1e9 --logdir=broken
 unset CUDA_LAUNCH_BLOCKING ACORN_EMULATED_CUDA
 names_kernel() { names_it && grep -rqsF "kernel random_uniforms" out err broken; }
 pass_if "with CUDA_LAUNCH_BLOCKING=1 it names the kernel, too" names_kernel
