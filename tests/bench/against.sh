@@ -4,14 +4,15 @@
 # 16 actors of one environment with observations of 64 B and 7,000 B and nothing to learn, where
 # transport and batching are all there is. The learner's CPU time per message of those 16 actors.
 # Images per second of the update that bench_pixels measures, each tree's own. Pairs in turn, each
-# in the other order than the one before; the medians of their ratios.
-# Usage: tests/bench/against.sh COMMIT [PAIRS]
+# in the other order than the one before; the medians of their ratios. With ROW only the rows whose
+# name has that text, "streams of 64 B" say, where one row needs more pairs than the others.
+# Usage: tests/bench/against.sh COMMIT [PAIRS [ROW]]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-[ $# -ge 1 ] || { echo "usage: tests/bench/against.sh COMMIT [PAIRS]" >&2 && exit 2; }
+[ $# -ge 1 ] || { echo "usage: tests/bench/against.sh COMMIT [PAIRS [ROW]]" >&2 && exit 2; }
 pixels=build/tests/bench/bench_pixels
 scripts/setup.sh atari && need gymnasium $pixels || exit 1
-commit=$1 pairs=${2:-5} here=$PWD
+commit=$1 pairs=${2:-5} only=${3:-} here=$PWD
 build_earlier "$commit" gymnasium $pixels
 
 # Each prints a number of the tree TREE.
@@ -56,6 +57,7 @@ message_us() {
 compare() {
   local must=$1 what=$2 unit=$3 measure=$4 pair trees tree
   shift 4
+  [[ "$what, $unit" == *"$only"* ]] || return 0
   rm -f "$work/ratios"
   for ((pair = 0; pair < pairs; pair++)); do
     trees=("$here" "$work/earlier")
