@@ -6,8 +6,8 @@
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 need
-pairs=${1:-7}
-steps=${2:-10M}
+pairs=${1:-11}
+steps=${2:-30M}
 
 # Asks for the page every second, as Prometheus does, until it is ended; counts the pages.
 scrape_every_second() {
