@@ -5,7 +5,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run" --metrics_secs=0.2
-pass_if "a run plays" wait_for 20 test -s run/metrics.jsonl
+pass_if "a run plays" wait_for 20 metric_passes step 0
 victim=$(pids actor | head -n 1)
 kill -KILL "$victim"
 replaced() { num_actors 2 && ! pids actor | grep -qx "$victim"; }
@@ -47,7 +47,7 @@ quiet() { is "$code" 130 && is "$(value reason)" signal && ! says "starting it a
 pass_if "a run that is stopped misses nobody" quiet
 # Long enough to be still there when its actors are stopped, on a busy machine too.
 run cartpole vtrace 2 4 --total_steps=2M --logdir="$work/usual"
-wait_for 20 test -s usual/metrics.jsonl
+wait_for 20 metric_passes step 0 usual # an actor that has stepped handles signals
 kill -TERM $(pids actor)
 ended 60
 usual() { is "$code" 0 && is "$(value reason)" total_steps && says "was stopped by SIGTERM"; }
@@ -67,6 +67,8 @@ kill_first() {
   for pid in $(first_actor); do kill -KILL "$pid" 2>/dev/null; done
   says "starting it again in 4 s"
 }
+both_are_in() { goes_on && is "$(whole_metric serve/environments)" 8; }
+wait_for 20 both_are_in
 before=$(whole_metric step)
 wait_for 20 goes_on # both have stepped
 wait_for 20 kill_first

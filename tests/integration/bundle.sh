@@ -66,7 +66,7 @@ if ! unshare "${user[@]}" --mount --pid --fork mount -t proc proc root/proc >out
   echo "SKIP the bundle in an empty root: $(tail -n 1 err)"
   finish
 fi
-port=$((20000 + RANDOM % 12000))
+port=$(free_port)
 train /opt/acorn inside
 trained() { grep -q '^result env=cartpole .*reason=total_steps' out; }
 pass_if "it trains in a root that holds libc alone" trained

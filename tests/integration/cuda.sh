@@ -108,7 +108,7 @@ resumes() {
 }
 for kernel in adam random_uniforms; do
   rm -rf broken
-  on "kernel_error:300:$kernel" --device=cuda --total_steps=1e9 --checkpoint_secs=0.2 \
+  on "kernel_error:300:$kernel" --device=cuda --total_steps=1e9 --checkpoint_secs=0.05 \
     --logdir=broken
   pass_if "an error of kernel $kernel ends the run with CUDA's name for it" names_it
   unset ACORN_EMULATED_CUDA

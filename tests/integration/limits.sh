@@ -11,7 +11,7 @@ few() {
   shift
   (
     ulimit -n "$limit"
-    exec timeout -k 1 20 "$@"
+    exec timeout -k 1 $((20 * patience)) "$@"
   ) >"$work/out" 2>"$work/err" </dev/null
   code=$?
 }

@@ -20,7 +20,7 @@ pass_if "the example of docs/gymnasium.md keeps the rules" \
 
 # ---- a run, and what it keeps
 reached() { is "$code" 0 && is "$(value env)" gym-Corridor-v0 && is "$(value reason)" "$1"; }
-run gym:Corridor-v0 vtrace 2 --module=project/my_env.py --total_steps=400k --target_return=0.9 \
+run gym:Corridor-v0 vtrace 2 --module=project/my_env.py --total_steps=400k --target_return=0.98 \
   --logdir="$work/run"
 ended 60
 pass_if "it learns" reached target_return

@@ -180,7 +180,8 @@ dies_named() {
 pass_if "check_env names a crash" dies_named
 liar hangs 's/  env->steps++;/  if (++env->steps > 5) for (;;) {}/'
 hang_named() {
-  timeout 20 "$actor" --env=./hangs.so --check_env --hang_s=1 >"$work/out" 2>"$work/err"
+  timeout $((20 * patience)) "$actor" --env=./hangs.so --check_env --hang_s=1 \
+    >"$work/out" 2>"$work/err"
   is $? 1 && says "environment meadow hangs in step" && grep -q observation "$work/out"
 }
 # One that starts a process with every step, and ends it as one does.

@@ -75,7 +75,7 @@ end_by_hand
 # Without a saved replay it fills a new one, and goes on with the parameters of the checkpoint.
 learner --env=cartpole --agent=dqn --num_envs=8 --logdir=again --checkpoint_secs=0.5 "${small[@]}"
 for task in 0 1; do actor $task --env=cartpole --envs=4; done
-has_checkpoint() { ls again/checkpoints/*.acorn >/dev/null 2>&1; }
+has_checkpoint() { ls again/checkpoints/checkpoint-*.acorn >/dev/null 2>&1; }
 wait_for 20 has_checkpoint
 wait_for 20 updates_pass 200 again
 killed "$run"

@@ -51,7 +51,10 @@ for round in 1 2 3; do
   if [ $round -eq 2 ]; then seconds=0; fi
   newest=$(checkpoints | tail -n 1)
   play --total_steps=1e9 --resume --checkpoint_secs=$seconds
-  resumed() { says "resuming from the checkpoint of update $(number_of "$newest"),"; }
+  # The second is said once the lines of lost steps are out of metrics.jsonl.
+  resumed() {
+    says "resuming from the checkpoint of update $(number_of "$newest")," && says "run folder"
+  }
   pass_if "kill $round: the newest checkpoint is resumed from" wait_for 10 resumed
   at=$(sed -n 's/.*resuming from the checkpoint of update [0-9]*, step \([0-9]*\).*/\1/p' err)
   pass_if "kill $round: steps go on from there" wait_for 20 metric_passes step $((at + 2000))
@@ -76,7 +79,8 @@ own_seconds() {
   awk -v steps="$(value steps)" -v before="$last" -v seconds="$(value seconds)" \
     -v sps="$(value sps)" 'BEGIN {
       made = steps - before # in seconds that are rounded
-      exit !(sps * (seconds + 0.006) > made - 1 && sps * (seconds - 0.006) < made + 1)}'
+      exit !((sps + 0.5) * (seconds + 0.006) > made - 1 &&
+        (sps - 0.5) * (seconds - 0.006) < made + 1)}'
 }
 pass_if "the result line counts the resumed part's seconds, and all steps" own_seconds
 pass_if "metrics continue" metrics_continue

@@ -92,8 +92,8 @@ pass_if "--target_return ends the run; --job-dir is the run folder" reached
 port=$(free_port)
 run cartpole vtrace 2 4 --total_steps=1e9 --logdir=one --listen="127.0.0.1:$port"
 one=$run
-mv err err.one
 pass_if "a run on a port plays" wait_for 20 test -s one/metrics.jsonl
+mv err err.one
 run cartpole vtrace 2 4 --total_steps=20k --logdir=two
 ended
 pass_if "a second run beside it ends well" is "$code" 0

@@ -123,7 +123,7 @@ failed() {
 pass_if "runs that fail are named, after all others" failed
 
 env --default-signal=INT,HUP "$scripts/sweep.sh" cartpole vtrace --learning_rate=1e-3,1e-4 \
-  --actors=1 --dir=stop --total_steps=1e9 >out 2>err </dev/null &
+  --actors=1 --jobs=1 --dir=stop --total_steps=1e9 >out 2>err </dev/null &
 run=$!
 wait_for 20 test -s stop/learning_rate=1e-3/seed-1/metrics.jsonl
 call "$scripts/sweep.sh" cartpole vtrace --learning_rate=1e-3,1e-4 --actors=1 --dir=stop \

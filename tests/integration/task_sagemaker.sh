@@ -36,7 +36,8 @@ pass_if "no JSON" refused_with "SM_HOSTS is not JSON"
 # ---- real tasks: hyperparameters arrive as words of their own
 
 port=$(free_port)
-words=(--port "$port" --actors_per_worker 2 --envs_per_actor 8 --total_steps 200000
+words=(--port "$port" --actors_per_worker 2 --envs_per_actor 8 --total_steps 30000
+  --step_delay_us 1000
   --logdir "$work/checkpoints/run" --resume)
 for number in 1 2 3; do
   task "host-$number" SM_HOSTS='["127.0.0.1","127.0.0.2","127.0.0.3"]' \

@@ -112,7 +112,7 @@ pass_if "and end when they are told" all_end 10 0 worker-0 evaluator-0
 # An evaluator beside the learner, whose actors are another task's.
 port=$(free_port)
 duo="{\"chief\": [\"127.0.0.1:$port\"], \"worker\": [\"127.0.0.2:1\"]}"
-words=(--evaluators=1 --total_steps=60k -- "--job-dir=$work/duo")
+words=(--evaluators=1 --total_steps=10k --step_delay_us=1000 -- "--job-dir=$work/duo")
 task actor TF_CONFIG="$(config worker 0 "$duo")" -- "${words[@]}"
 task learner TF_CONFIG="$(config chief 0 "$duo")" -- "${words[@]}"
 pass_if "a learner with an evaluator beside it" all_end 30 0 learner actor

@@ -53,7 +53,9 @@ real() {
   cluster_spec "$1" "$2" | sed -e "s/$(host 0 0)/127.0.0.1:$port/" \
     -e 's/cmle-training-\(workerpool[0-9]\)-[0-9]*-\([0-9]\):/\1-\2.invalid:/g'
 }
-words=(--actors_per_worker=2 --envs_per_actor=8 -- "--job-dir=$work/run" --total_steps=200k)
+# Long enough by the clock for all to join: whoever dials when it is over waits for the next one.
+words=(--actors_per_worker=2 --envs_per_actor=8 --step_delay_us=1000 -- "--job-dir=$work/run"
+  --total_steps=30k)
 for place in "1 0" "1 1" "3 0" "0 0"; do
   task "pool-${place/ /-}" CLUSTER_SPEC="$(real ${place})" -- "${words[@]}"
 done
