@@ -289,8 +289,10 @@ static void a_plugin_may_have_moved(void **state) {
 static void presets_are_left_to_the_learner(void **state) {
   (void)state;
   assert_int_equal(parse("cartpole vtrace 1 --seed=7 --evaluators=0"), STATUS_OK);
+  const char *env = plan->arguments.env;
   plan->arguments.env = "gym:Unknown-v0"; /* whose presets are looked up, to be logged */
   assert_int_equal(plan_size(plan, 1, &error), STATUS_OK);
+  plan->arguments.env = env;
   assert_int_not_equal(plan->learner.total_steps, 0);
   for (int i = 0; i < learner_options_table.count; i++) {
     const char *name = learner_options_table.options[i].name;
