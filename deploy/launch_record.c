@@ -6,7 +6,6 @@
 
 #include "common/base/check.h"
 #include "common/base/json_file.h"
-#include "common/base/log.h"
 #include "common/base/process.h"
 #include "deploy/child.h"
 #include "deploy/run_folder.h"
@@ -95,7 +94,6 @@ void launch_record_end(const struct plan *plan, int exit_code) {
   json_object_set_new(result, "exit_code", json_integer(exit_code));
   json_object_set_new(result, "error", json_string(why));
   json_object_set_new(result, "ended", json_time_now());
-  struct error error;
   snprintf(path, sizeof(path), "%s/result.json", folder);
-  if (json_file_write(path, result, &error) != STATUS_OK) log_warn("%s", error.text);
+  json_file_write_or_warn(path, result);
 }

@@ -33,6 +33,11 @@ enum status json_file_write(const char *path, json_t *object, struct error *erro
   return status_fail(error, STATUS_IO, "cannot write %s: %s", path, strerror(reason));
 }
 
+void json_file_write_or_warn(const char *path, json_t *object) {
+  struct error error;
+  if (json_file_write(path, object, &error) != STATUS_OK) log_warn("%s", error.text);
+}
+
 json_t *json_file_read(const char *path) {
   json_t *object = json_load_file(path, 0, NULL);
   if (json_is_object(object)) return object;

@@ -12,6 +12,9 @@
  * then. */
 MUST_CHECK enum status json_file_write(const char *path, json_t *object, struct error *error);
 
+/* The same, where nobody can act on a failure: it is logged. */
+void json_file_write_or_warn(const char *path, json_t *object);
+
 /* The object in the file; NULL where there is none. Owner: the caller, with json_decref. */
 json_t *json_file_read(const char *path);
 

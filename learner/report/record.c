@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/base/json_file.h"
-#include "common/base/log.h"
 #include "common/base/option_value.h"
 #include "common/base/process.h"
 #include "common/base/version.h"
@@ -117,11 +116,6 @@ static void path_of(char path[PATH_MAX], const struct run *run) {
   snprintf(path, PATH_MAX, "%s/run.json", run->folder.path);
 }
 
-static void write_record(const char *path, json_t *record) {
-  struct error error;
-  if (json_file_write(path, record, &error) != STATUS_OK) log_warn("%s", error.text);
-}
-
 void record_start(const struct run *run) {
   char path[PATH_MAX];
   path_of(path, run);
@@ -138,7 +132,7 @@ void record_start(const struct run *run) {
     json_object_set_new(record, "starts", starts);
   }
   json_array_append_new(starts, describe_start(run));
-  write_record(path, record);
+  json_file_write_or_warn(path, record);
 }
 
 void record_end(const struct run *run, const char *reason, int exit_code) {
@@ -153,5 +147,5 @@ void record_end(const struct run *run, const char *reason, int exit_code) {
   json_object_set_new(start, "ended", json_time_now());
   set_string(start, "reason", reason);
   json_object_set_new(start, "exit_code", json_integer(exit_code));
-  write_record(path, record);
+  json_file_write_or_warn(path, record);
 }

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "common/base/json_file.h"
-#include "common/base/log.h"
 #include "common/base/version.h"
 
 static void path_of(char path[PATH_MAX], const struct run *run, const char *name) {
@@ -36,9 +35,11 @@ static void end(json_t *object) {
   json_object_set_new(object, "ended", json_time_now());
 }
 
-static void write_file(const char *path, json_t *object) {
-  struct error error;
-  if (json_file_write(path, object, &error) != STATUS_OK) log_warn("%s", error.text);
+static void set_returns(json_t *object, const struct progress_returns *returns) {
+  json_object_set_new(object, "return_mean", json_number(returns->mean));
+  json_object_set_new(object, "return_std", json_number(returns->std));
+  json_object_set_new(object, "return_min", json_number(returns->min));
+  json_object_set_new(object, "return_max", json_number(returns->max));
 }
 
 static json_t *text_or_null(const char *text) {
@@ -64,16 +65,13 @@ void result_file_write(const struct run *run, const struct run_result *result, i
   json_object_set_new(object, "seconds", json_number(result->seconds));
   json_object_set_new(object, "sps", json_number(result->steps_per_second));
   json_object_set_new(object, "episodes", json_integer(returns->count));
-  json_object_set_new(object, "return_mean", json_number(returns->mean));
-  json_object_set_new(object, "return_std", json_number(returns->std));
-  json_object_set_new(object, "return_min", json_number(returns->min));
-  json_object_set_new(object, "return_max", json_number(returns->max));
+  set_returns(object, returns);
   json_object_set_new(object, "over", json_string(result->over_eval ? "eval" : "train"));
   json_object_set_new(object, "reason", json_string(stop_reason_name(result->reason)));
   json_object_set_new(object, "exit_code", json_integer(exit_code));
   json_object_set_new(object, "error", text_or_null(why));
   end(object);
-  write_file(path, object);
+  json_file_write_or_warn(path, object);
 }
 
 void result_file_write_refusal(const struct run *run, int exit_code, const char *why) {
@@ -86,7 +84,7 @@ void result_file_write_refusal(const struct run *run, int exit_code, const char 
   json_object_set_new(object, "exit_code", json_integer(exit_code));
   json_object_set_new(object, "error", json_string(why));
   end(object);
-  write_file(path, object);
+  json_file_write_or_warn(path, object);
 }
 
 /* ---- eval.json */
@@ -103,15 +101,12 @@ void result_file_write_evaluation(const struct run *run, const struct progress_r
   json_object_set_new(part, "updates", json_integer(trainer_report(run->trainer).updates));
   json_object_set_new(part, "policy", json_string(run->options->policy));
   json_object_set_new(part, "episodes", json_integer(returns->window));
-  json_object_set_new(part, "return_mean", json_number(returns->mean));
-  json_object_set_new(part, "return_std", json_number(returns->std));
-  json_object_set_new(part, "return_min", json_number(returns->min));
+  set_returns(part, returns);
   json_object_set_new(part, "return_median", json_number(returns->median));
-  json_object_set_new(part, "return_max", json_number(returns->max));
   json_object_set_new(part, "return_ci95_low", json_number(returns->mean - half_width));
   json_object_set_new(part, "return_ci95_high", json_number(returns->mean + half_width));
   json_object_set_new(part, "length_mean", json_number(returns->length_mean));
   end(part);
   json_object_set_new(file, run->options->policy, part);
-  write_file(path, file);
+  json_file_write_or_warn(path, file);
 }
