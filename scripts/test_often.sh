@@ -2,7 +2,7 @@
 # Runs scripts/test.sh again and again, to find tests that fail on a correct program: on all cores,
 # on one core, and beside a busy neighbour (a process that computes on each core). Prints a line for
 # each run, the skipped tests, and how many runs passed.
-# Usage: scripts/test_often.sh [ALL [ONE [BUSY]]] (default 5 3 2 runs; about an hour on two cores)
+# Usage: scripts/test_often.sh [ALL [ONE [BUSY]]] (default 5 3 2 runs; some two hours on two cores)
 #   CORE=N  which core the runs on one have (default 0)
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
