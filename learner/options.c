@@ -92,7 +92,8 @@ static const struct option rows[] = {
     CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK,
            "activation of the hidden layers"),
     INT("lstm_size", lstm_size, "-1", -1, 4096, NETWORK,
-        "units of the LSTM, 0: none; -1: the network's: lstm 64, impala_* 256, nature 0"),
+        "units of the LSTM; 0: none, in impala_* and nature; -1: the network's: lstm 64, impala_* "
+        "256, nature 0"),
     INT("frame_stack", frame_stack, "0", 0, 16, NETWORK,
         "frames that are stacked as input of a network for images, newest first; 0: 4 without "
         "LSTM, else 1"),
