@@ -191,6 +191,16 @@ static int64_t last_mark(const struct report *report) {
   return steps - steps % every;
 }
 
+static void result_line(const struct run *run, const struct run_result *result) {
+  printf(
+      "result env=%s agent=%s steps=%lld seconds=%.2f sps=%.0f episodes=%lld return_mean=%.3f "
+      "return_std=%.3f over=%s reason=%s seed=%lld logdir=%s\n",
+      run->label, run->options->agent, (long long)result->steps, result->seconds,
+      result->steps_per_second, (long long)result->returns.count, result->returns.mean,
+      result->returns.std, result->over_eval ? "eval" : "train", stop_reason_name(result->reason),
+      (long long)run->options->seed, run->folder.path[0] ? run->folder.path : "-");
+}
+
 int report_result(struct report *report, int64_t now_us) {
   struct run *run = report->run;
   vitals_read_returns(&report->vitals);
@@ -205,14 +215,11 @@ int report_result(struct report *report, int64_t now_us) {
   double seconds = seconds_since(report, now_us);
   int64_t steps = progress_steps(run->progress);
   double rate = (double)(steps - report->first_steps) / seconds;
-  report->result = (struct run_result){steps, seconds, rate, returns, eval, reason};
+  struct run_result *result = &report->result;
+  *result = (struct run_result){steps, seconds, rate, returns, eval, reason};
+  if (run->was_finished) result_file_read(run, result);
   if (run->evaluates && returns.window) evaluation_line(run, &returns);
-  printf(
-      "result env=%s agent=%s steps=%lld seconds=%.2f sps=%.0f episodes=%lld return_mean=%.3f "
-      "return_std=%.3f over=%s reason=%s seed=%lld logdir=%s\n",
-      run->label, run->options->agent, (long long)steps, seconds, rate, (long long)returns.count,
-      returns.mean, returns.std, eval ? "eval" : "train", stop_reason_name(reason),
-      (long long)run->options->seed, run->folder.path[0] ? run->folder.path : "-");
+  result_line(run, result);
   int code = exit_code(run, reason);
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;
   log_error("cannot write the result to stdout: %s", strerror(errno));
