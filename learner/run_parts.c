@@ -144,6 +144,7 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
       .over = result_over(run),
       .quota_episodes = run->evaluates ? options->episodes : 0,
       .quota_environments = run->evaluates ? (int)options->num_envs : 0,
+      .episode_steps = run->evaluates ? options->episode_steps : 0,
       .max_kept = options->deterministic ? run->num_train_slots : 0,
       .on_stop = callbacks->on_stop,
       .context = callbacks->context};
