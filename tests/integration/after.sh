@@ -103,7 +103,7 @@ call "$scripts/plot.sh" known/a known/b --data --x=seconds --band=interval
 interval() { awk '$1 == 10 {found = $2 == 25 && $4 > 342 && $4 < 343} END {exit !found}' out; }
 pass_if "seconds, and the interval of the mean" interval
 if command -v gnuplot >/dev/null; then
-  call "$scripts/plot.sh" known --out="two curves.png"
+  call "$scripts/plot.sh" known --out="two curves.png" --title="'It''s' \"one\" \`date\`"
   width() { od -An -tu1 -j18 -N2 "$1" | awk '{print $1 * 256 + $2}'; }
   picture() { is "$code" 0 && is_png "two curves.png" && is "$(width "two curves.png")" 1200; }
   pass_if "a picture of several runs" picture
