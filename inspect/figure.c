@@ -1,6 +1,7 @@
 #include "inspect/figure.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Told apart by most eyes, with and without colour vision, on white.
  * Source: Okabe and Ito 2008, in an order of our own. */
@@ -10,14 +11,15 @@ enum { NUM_COLOURS = sizeof(colours) / sizeof(colours[0]) };
 
 /* ---- the script */
 
-/* In single quotes, where only the quote itself is special, and is doubled. */
+/* In double quotes, where gnuplot takes three characters for more than themselves. Not in single
+ * quotes: it reads a doubled one there at most once in a row, and not at the beginning. */
 static void write_quoted(const char *text, FILE *out) {
-  fputc('\'', out);
+  fputc('"', out);
   for (; *text; text++) {
-    if (*text == '\'') fputc('\'', out);
+    if (strchr("\"\\`", *text)) fputc('\\', out);
     fputc(*text == '\n' ? ' ' : *text, out);
   }
-  fputc('\'', out);
+  fputc('"', out);
 }
 
 static void write_words(const char *command, const char *text, FILE *out) {

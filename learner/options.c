@@ -56,6 +56,9 @@ static const struct option rows[] = {
     FLOAT("target_return", target_return, "none", 0, 0, RUN,
           "stop once the mean return of the last 100 episodes reaches this"),
     INT("episodes", episodes, "100", 1, 1e9, RUN, "episodes to play in evaluate mode"),
+    INT("episode_steps", episode_steps, "30k", 1, 1e12, RUN,
+        "evaluate mode: end once no episode has ended for so many steps of each environment, as "
+        "where a policy never ends one; the longest of the Atari has 27,000"),
     BOOL("deterministic", deterministic, "false", RUN,
          "the same seed gives the same run; slower, waits for every actor at every step"),
     BOOL("exit_with_parent", exit_with_parent, "false", RUN, "exit when the parent process exits"),
@@ -92,7 +95,8 @@ static const struct option rows[] = {
     CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK,
            "activation of the hidden layers"),
     INT("lstm_size", lstm_size, "-1", -1, 4096, NETWORK,
-        "units of the LSTM, 0: none; -1: the network's: lstm 64, impala_* 256, nature 0"),
+        "units of the LSTM; 0: none, in impala_* and nature; -1: the network's: lstm 64, impala_* "
+        "256, nature 0"),
     INT("frame_stack", frame_stack, "0", 0, 16, NETWORK,
         "frames that are stacked as input of a network for images, newest first; 0: 4 without "
         "LSTM, else 1"),
@@ -266,7 +270,8 @@ static const struct option_exit exits[] = {
      "the run failed, or its last checkpoint or result could not be written; the log has the "
      "reason"},
     {"2", "wrong options, or a run folder, address or limit that does not let it start"},
-    {"3", "the budget ended before --target_return was reached"},
+    {"3",
+     "the budget ended before --target_return was reached, or --episode_steps before --episodes"},
     {"130",
      "SIGINT (Ctrl-C) stopped it in order, or a second signal ended it before it had stopped"},
     {NULL, NULL},

@@ -19,7 +19,7 @@ struct learner_options {
   char *env, *env_args, *module, *agent, *preset, *mode, *policy, *over, *checkpoint;
   char *logdir;
   bool resume;
-  int64_t seed, total_steps, episodes, hang_s;
+  int64_t seed, total_steps, episodes, episode_steps, hang_s;
   double target_return;
   bool deterministic, exit_with_parent;
   char *log_level;

@@ -43,6 +43,22 @@ static void describe_values(struct network_config *config, const struct learner_
   config->noisy = options->noisy;
 }
 
+/* As the devices compute the atoms, in float32. */
+static enum status check_atoms(const struct device_action_values *values,
+                               const struct learner_options *options, struct error *error) {
+  float before = values->low;
+  for (int z = 1; z < values->Z; z++) {
+    float atom = values->low + (values->high - values->low) * (float)z / (float)(values->Z - 1);
+    if (!(atom > before))
+      return status_fail(error, STATUS_INVALID,
+                         "--value_low=%.15g and --value_high=%.15g: in float32 atoms %d and %d of "
+                         "%d coincide: give a wider range, or fewer --atoms",
+                         options->value_low, options->value_high, z - 1, z, values->Z);
+    before = atom;
+  }
+  return STATUS_OK;
+}
+
 static struct step_shape shape_of(const struct run *run) {
   return (struct step_shape){.row_stride = run->inputs.row_stride,
                              .action_bytes = space_action_bytes(&run->space),
@@ -80,7 +96,8 @@ enum status run_make_network(struct run *run, struct error *error) {
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   if (run->agent->policy->action_values) describe_values(&config, options);
-  enum status status = parse_hidden(&config, options->hidden, error);
+  enum status status = check_atoms(&config.values, options, error);
+  if (status == STATUS_OK) status = parse_hidden(&config, options->hidden, error);
   if (status == STATUS_OK) status = network_create(&run->network, &config, error);
   if (status == STATUS_OK) status = make_devices(run, error);
   if (status == STATUS_OK) run->shape = shape_of(run);
@@ -127,6 +144,7 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
       .over = result_over(run),
       .quota_episodes = run->evaluates ? options->episodes : 0,
       .quota_environments = run->evaluates ? (int)options->num_envs : 0,
+      .episode_steps = run->evaluates ? options->episode_steps : 0,
       .max_kept = options->deterministic ? run->num_train_slots : 0,
       .on_stop = callbacks->on_stop,
       .context = callbacks->context};

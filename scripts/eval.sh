@@ -2,7 +2,7 @@
 # Plays a run's newest checkpoint, greedily and sampled, and says how well.
 #
 # Usage: scripts/eval.sh RUN|FILE [--checkpoint=best] [--episodes=100] [--policy=greedy|sample]
-#        [--env=PATH] [--flag=value ...]
+#        [--episode_steps=30000] [--env=PATH] [--flag=value ...]
 #
 #   RUN      a run folder: its newest whole checkpoint, in the environment that it was trained on
 #   FILE     a checkpoint file in a run folder
@@ -10,6 +10,8 @@
 #   --policy only one of the two. With values of actions (r2d2, dqn): greedily but for
 #            --eval_epsilon, and as random as the training's first environment
 #   --seed   of the first episode (default 1000); the others follow it
+#   --episode_steps: a policy's play ends once no episode has ended for so many steps of each
+#            environment. What has ended by then is shown, and the exit code is 3
 #   --env    where the environment is here, if the run's is a file that lies elsewhere
 #
 # Writes the figures to eval.json in the run folder. Prints a table, then for each policy a line
@@ -60,12 +62,14 @@ build_for_run "$env"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+unfinished=0
+: >"$work/lines"
 for policy in "${policies[@]}"; do
   code=0
   "$root/build/launch" "$env" "$(run_option agent)" 2 8 --mode=evaluate \
     --logdir="$run" --seed=1000 "${flags[@]}" --policy="$policy" >"$work/out" || code=$?
-  [ $code -eq 0 ] || exit $code
-  grep '^evaluation ' "$work/out" >>"$work/lines" && continue
+  if [ $code -eq 3 ]; then unfinished=3; elif [ $code -ne 0 ]; then exit $code; fi
+  grep '^evaluation ' "$work/out" >>"$work/lines" || [ $code -eq 3 ] && continue
   echo "eval.sh: stopped before the first episode had ended" >&2
   exit 1
 done
@@ -81,7 +85,7 @@ awk '{
 }' "$work/lines"
 cat "$work/lines"
 
-[ "$env" = atari ] || exit 0
+[ "$env" = atari ] && [ -s "$work/lines" ] || exit $unfinished
 # What --env_args say of an option; the quotes in a config.txt are escaped.
 setting() { sed -n 's/.*"'"$1"'\\*" *: *\\*"\{0,1\}\([^",}\]*\).*/\1/p' <<<"$env_args"; }
 
@@ -102,7 +106,7 @@ END
 if [ -n "$departs" ]; then
   echo "eval.sh: no human_normalised: people and random play were scored under other rules:" \
     "$departs" >&2
-  exit 0
+  exit $unfinished
 fi
 awk -F, -v game="${game:-Pong}" '
   function flat(name) {gsub(/[-_ ]/, "", name); return tolower(name)}
@@ -118,3 +122,4 @@ awk -F, -v game="${game:-Pong}" '
     printf "human_normalised game=%s policy=%s mean=%.4f random=%s human=%s\n", game,
       value["policy"], mean, random, human
   }' "$root/envs/gymnasium/atari_scores.csv" "$work/lines"
+exit $unfinished

@@ -3,7 +3,7 @@
 # of the value and the probability of each action.
 #
 # Usage: scripts/watch.sh RUN|FILE [--checkpoint=best] [--out=FILE.mp4|FILE.gif] [--episodes=1]
-#        [--seed=1000] [--policy=greedy|sample] [--fps=N] [--max_steps=30000] [--env=PATH]
+#        [--seed=1000] [--policy=greedy|sample] [--fps=N] [--max_steps=N] [--env=PATH]
 #        [--env_args=JSON]
 #
 #   RUN         a run folder: its newest whole checkpoint, in the environment it was trained on
@@ -17,7 +17,8 @@
 #               training's first environment. --greedy and --sampled are the same
 #   --fps       steps shown in a second; default: 15 for the Atari (its own speed), 4 for catch and
 #               tmaze, else 30
-#   --max_steps an episode is shown for no longer
+#   --max_steps an episode is shown for no longer, and named where it goes on; default: 10 minutes
+#               of the video (--fps)
 #   --env       where the environment is here, if the run's is a file that lies elsewhere
 #
 # What is shown is the environment's own picture; where it draws none, an observation that is an
@@ -36,7 +37,7 @@ case "${1:---help}" in
 esac
 
 take_run "$1"
-out=$run/play.mp4 fps='' env='' flags=()
+out=$run/play.mp4 fps='' env='' max_steps='' flags=()
 [ -z "$checkpoint" ] || flags+=("--checkpoint=$checkpoint")
 for word in "${@:2}"; do
   case "$word" in
@@ -47,7 +48,8 @@ for word in "${@:2}"; do
     --sampled) flags+=(--policy=sample) ;;
     --env=*) env=${word#*=} flags+=("$word") ;;
     --checkpoint=*) flags+=("$word") ;;
-    --episodes=* | --seed=* | --policy=* | --max_steps=* | --env_args=*) flags+=("$word") ;;
+    --max_steps=*) max_steps=${word#*=} ;;
+    --episodes=* | --seed=* | --policy=* | --env_args=*) flags+=("$word") ;;
     *)
       echo "watch.sh: $word is no option of it; --help lists them" >&2
       exit 2
@@ -94,7 +96,8 @@ work=$(mktemp -d)
 new=${out%.*}.new.${out##*.}
 trap 'rm -rf "$work" "$new"' EXIT
 set +e
-"$root/build/watch" "$run" "${flags[@]}" --hold="$fps" |
+"$root/build/watch" "$run" "${flags[@]}" --hold="$fps" \
+  --max_steps="${max_steps:-$((600 * fps))}" |
   ffmpeg -nostdin -v error -xerror -y -f image2pipe -framerate "$fps" -c:v ppm -i - "${encode[@]}" \
     "$new" >"$work/said" 2>&1
 codes=("${PIPESTATUS[@]}")

@@ -105,13 +105,14 @@ static enum status find_place(const struct wire_place **place, const struct fiel
                      (*place)->name, (int)field->type, (int)(*place)->type);
 }
 
-/* Into its place, or over it. */
-static bool read_content(struct wire_cursor *cursor, const struct field *field, void *out) {
-  uint64_t value;
+/* Into its place, or over it. *value: of a VARINT, else 0. */
+static bool read_content(struct wire_cursor *cursor, const struct field *field, void *out,
+                         uint64_t *value) {
+  *value = 0;
   if (field->type == WIRE_FIXED64) return wire_cursor_read(cursor, out, 8);
   if (field->type == WIRE_VARINT) {
-    if (!read_varint(cursor, &value, 10)) return false;
-    if (out) *(uint32_t *)out = (uint32_t)value;
+    if (!read_varint(cursor, value, 10)) return false;
+    if (out) *(uint32_t *)out = (uint32_t)*value;
     return true;
   }
   if (out) {
@@ -130,7 +131,12 @@ enum status wire_cursor_next(struct wire_cursor *cursor, const struct wire_place
     if (status == STATUS_OK) status = find_place(place, &field, places, num_places, error);
     if (status != STATUS_OK) return status;
     bool is_frequent = *place && !(*place)->out;
-    if (read_content(cursor, &field, is_frequent ? content : *place ? (*place)->out : NULL)) {
+    void *out = is_frequent ? content : *place ? (*place)->out : NULL;
+    uint64_t value;
+    if (read_content(cursor, &field, out, &value)) {
+      if (*place && value > UINT32_MAX)
+        return status_fail(error, STATUS_INVALID, "%s is %llu, more than a uint32 holds",
+                           (*place)->name, (unsigned long long)value);
       if (is_frequent) return STATUS_OK;
     } else if (*place) {
       return status_fail(error, STATUS_INVALID, "%s: the message ends inside %s", message,

@@ -41,8 +41,9 @@ bool wire_cursor_read(struct wire_cursor *cursor, void *out, size_t bytes);
 /* Reads the fields of a message into their places, and steps over those that have none, up to one
  * that may come often: its content goes to *content, and its place is returned in *place; NULL: the
  * message is over. A field may have several places, one for each type.
- * Errors: INVALID (ends in mid-field, number 0, groups, a type that is none of the field's); the
- * sentence starts with `message` ("Steps") or the field's name. */
+ * Errors: INVALID (ends in mid-field, number 0, groups, a type that is none of the field's, a
+ * VARINT above 32 bits, which other readers cut off); the sentence starts with `message` ("Steps")
+ * or the field's name. */
 MUST_CHECK enum status wire_cursor_next(struct wire_cursor *cursor, const struct wire_place **place,
                                         struct wire_cursor *content,
                                         const struct wire_place *places, int num_places,

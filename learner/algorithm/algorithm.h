@@ -61,6 +61,8 @@ struct algorithm {
   const struct loss_term *terms;
   int num_terms;
   int num_sums;          /* reals that follow the gradient, see below */
+  int num_figures;       /* the last so many of them: nothing is trained on them, and one that is
+                            not finite ends no run */
   bool gives_priorities; /* to each window of a batch (batch->priority), which was sampled from a
                             replay, with weights: what REPLAYED stands for in algorithms.h */
   bool has_target; /* it reads a second copy of the parameters, which is replaced by the first every

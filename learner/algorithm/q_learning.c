@@ -210,6 +210,7 @@ const struct algorithm algorithm_q_learning = {
     .terms = terms,
     .num_terms = sizeof(terms) / sizeof(terms[0]),
     .num_sums = NUM_SUMS,
+    .num_figures = NUM_SUMS - Q_SUMS,
     .gives_priorities = true,
     .has_target = true,
     .create = create,

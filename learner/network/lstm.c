@@ -14,9 +14,11 @@ struct buffers {
 };
 
 static enum status check(const struct network_config *config, struct error *error) {
-  enum { MAX_LSTM = 1 << 16 };
+  enum { MAX_LSTM = 4096 }; /* as --lstm_size */
   if (config->lstm_size >= 1 && config->lstm_size <= MAX_LSTM) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "the network: lstm size %d; it must be 1..%d",
+  return status_fail(error, STATUS_INVALID,
+                     "--lstm_size=%d: network lstm has 1 to %d units; without an LSTM it is "
+                     "--network=mlp",
                      config->lstm_size, MAX_LSTM);
 }
 

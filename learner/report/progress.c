@@ -29,6 +29,7 @@ struct progress {
   _Atomic int reason; /* enum stop_reason */
   pthread_mutex_t lock;
   bool closed;                      /* guarded by lock: the steps stay as they are */
+  int64_t counted_at;               /* guarded by lock: the step of the last episode that counted */
   struct window set[PROGRESS_SETS]; /* guarded by lock */
   struct numbers *numbers;          /* guarded by lock */
   struct kept *kept;                /* (max_kept), guarded by lock */
@@ -38,8 +39,8 @@ struct progress {
 };
 
 const char *stop_reason_name(enum stop_reason reason) {
-  static const char *const names[] = {"none",   "total_steps", "target_return", "episodes",
-                                      "signal", "no_actors",   "error"};
+  static const char *const names[] = {"none",          "total_steps", "target_return", "episodes",
+                                      "episode_steps", "signal",      "no_actors",     "error"};
   return names[reason];
 }
 
@@ -86,12 +87,15 @@ void progress_destroy(struct progress *progress) {
 }
 
 void progress_add_steps(struct progress *progress, int64_t steps) {
+  const struct progress_config *config = &progress->config;
   pthread_mutex_lock(&progress->lock);
   if (progress->closed) steps = 0;
   int64_t now = atomic_fetch_add_explicit(&progress->steps, steps, memory_order_relaxed) + steps;
+  int64_t waited = now - progress->counted_at;
   pthread_mutex_unlock(&progress->lock);
-  if (progress->config.total_steps && now >= progress->config.total_steps)
-    progress_stop(progress, STOP_TOTAL_STEPS);
+  if (config->total_steps && now >= config->total_steps) progress_stop(progress, STOP_TOTAL_STEPS);
+  if (config->episode_steps && waited / config->quota_environments >= config->episode_steps)
+    progress_stop(progress, STOP_EPISODE_STEPS);
 }
 
 void progress_close(struct progress *progress) {
@@ -164,6 +168,7 @@ static void add_by_exploration(struct progress *progress, const struct progress_
 /* Counts an episode. The caller holds the lock. */
 static void add(struct progress *progress, const struct progress_episode *episode) {
   double number[NUMBERS_MAX];
+  progress->counted_at = progress_steps(progress);
   window_add(&progress->set[episode->eval ? PROGRESS_EVAL : PROGRESS_TRAIN],
              episode->episode_return, episode->length);
   if (!episode->eval) add_by_exploration(progress, episode);

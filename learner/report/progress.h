@@ -22,12 +22,13 @@ enum stop_reason {
   STOP_TOTAL_STEPS,
   STOP_TARGET_RETURN,
   STOP_EPISODES,
+  STOP_EPISODE_STEPS, /* evaluate mode: what is still played does not end */
   STOP_SIGNAL,
   STOP_NO_ACTORS, /* the supervisor has given all of them up */
   STOP_ERROR
 };
 
-/* "total_steps", "target_return", "episodes", "signal", "no_actors", "error". */
+/* "total_steps", "target_return", "episodes", "episode_steps", "signal", "no_actors", "error". */
 const char *stop_reason_name(enum stop_reason reason);
 
 /* Which episodes the target and the result are about. */
@@ -53,6 +54,8 @@ struct progress_config {
   enum progress_over over;
   int64_t quota_episodes;  /* evaluate mode: how many to count; 0: train mode */
   int quota_environments;  /* evaluate mode: E */
+  int64_t episode_steps;   /* evaluate mode: of each environment without an episode that counts, to
+                              the end of the run; 0: no limit */
   int max_kept;            /* environments whose episodes progress_keep_episode takes */
   struct episode_log *log; /* gets every episode that is counted; NULL: none */
   /* Where training environments explore less and less by their ids: those below most_random, and

@@ -153,9 +153,10 @@ void report_checkpoint(struct report *report, int64_t now_us) {
                progress_steps(run->progress), now_us);
 }
 
-/* 3 only when the budget ended a run that was to reach a target. */
+/* 3 only when the budget ended a run that was to reach a target, or to play more episodes. */
 static int exit_code(const struct run *run, enum stop_reason reason) {
   if (reason == STOP_ERROR || reason == STOP_NO_ACTORS) return 1;
+  if (reason == STOP_EPISODE_STEPS) return 3;
   if (reason == STOP_TOTAL_STEPS && !isnan(run->options->target_return)) return 3;
   return 0;
 }
@@ -183,12 +184,44 @@ static void warn_of_irregular(struct report *report) {
     log_warn("this run is not repeatable: an actor left before its end (serve/streams_lost)");
 }
 
+/* Why there are fewer episodes than were asked for, or none, and so no return. */
+static void warn_of_episodes(const struct report *report, const struct run_result *result) {
+  const struct run *run = report->run;
+  const char *limit = strncmp(run->options->env, "gym:", 4) == 0
+                          ? "a time limit, --env_args='{\"max_episode_steps\": 1000}'"
+                          : "a time limit in the environment";
+  if (result->reason == STOP_EPISODE_STEPS)
+    log_warn(
+        "%d of %lld episodes have ended, and for %lld steps of each environment no other did: this "
+        "policy may never end them. The figures are without those that go on. Try --policy=sample, "
+        "%s, or more --episode_steps",
+        result->returns.window, (long long)run->options->episodes,
+        (long long)run->options->episode_steps, limit);
+  else if (!run->evaluates && result->returns.window == 0 && result->steps > report->first_steps)
+    log_warn(
+        "no %s episode of %s has ended in %lld steps of %lld environments, so there is no return "
+        "(return_mean=nan): episodes are longer, or the policy never ends them. Try a larger "
+        "--total_steps, or %s",
+        result->over_eval ? "evaluation" : "training", run->label,
+        (long long)(result->steps - report->first_steps), (long long)run->options->num_envs, limit);
+}
+
 /* The step of the last line: where the run has just passed a multiple of --metrics_steps, that. */
 static int64_t last_mark(const struct report *report) {
   int64_t every = report->run->options->metrics_steps,
           steps = progress_steps(report->run->progress);
   if (every == 0 || steps - steps % every <= report->metrics_mark) return steps;
   return steps - steps % every;
+}
+
+static void result_line(const struct run *run, const struct run_result *result) {
+  printf(
+      "result env=%s agent=%s steps=%lld seconds=%.2f sps=%.0f episodes=%lld return_mean=%.3f "
+      "return_std=%.3f over=%s reason=%s seed=%lld logdir=%s\n",
+      run->label, run->options->agent, (long long)result->steps, result->seconds,
+      result->steps_per_second, (long long)result->returns.count, result->returns.mean,
+      result->returns.std, result->over_eval ? "eval" : "train", stop_reason_name(result->reason),
+      (long long)run->options->seed, run->folder.path[0] ? run->folder.path : "-");
 }
 
 int report_result(struct report *report, int64_t now_us) {
@@ -205,14 +238,12 @@ int report_result(struct report *report, int64_t now_us) {
   double seconds = seconds_since(report, now_us);
   int64_t steps = progress_steps(run->progress);
   double rate = (double)(steps - report->first_steps) / seconds;
-  report->result = (struct run_result){steps, seconds, rate, returns, eval, reason};
+  struct run_result *result = &report->result;
+  *result = (struct run_result){steps, seconds, rate, returns, eval, reason};
+  if (run->was_finished) result_file_read(run, result);
+  warn_of_episodes(report, result);
   if (run->evaluates && returns.window) evaluation_line(run, &returns);
-  printf(
-      "result env=%s agent=%s steps=%lld seconds=%.2f sps=%.0f episodes=%lld return_mean=%.3f "
-      "return_std=%.3f over=%s reason=%s seed=%lld logdir=%s\n",
-      run->label, run->options->agent, (long long)steps, seconds, rate, (long long)returns.count,
-      returns.mean, returns.std, eval ? "eval" : "train", stop_reason_name(reason),
-      (long long)run->options->seed, run->folder.path[0] ? run->folder.path : "-");
+  result_line(run, result);
   int code = exit_code(run, reason);
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;
   log_error("cannot write the result to stdout: %s", strerror(errno));

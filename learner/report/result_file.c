@@ -2,8 +2,10 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/json_file.h"
@@ -72,6 +74,27 @@ void result_file_write(const struct run *run, const struct run_result *result, i
   json_object_set_new(object, "error", text_or_null(why));
   end(object);
   json_file_write_or_warn(path, object);
+}
+
+static double number_in(const json_t *object, const char *name) {
+  const json_t *number = json_object_get(object, name);
+  return json_is_number(number) ? json_number_value(number) : NAN;
+}
+
+void result_file_read(const struct run *run, struct run_result *result) {
+  char path[PATH_MAX];
+  path_of(path, run, "result.json");
+  json_t *object = json_file_read(path);
+  const char *over = json_string_value(json_object_get(object, "over"));
+  if (over) {
+    result->seconds = number_in(object, "seconds");
+    result->steps_per_second = number_in(object, "sps");
+    result->returns.count = json_integer_value(json_object_get(object, "episodes"));
+    result->returns.mean = number_in(object, "return_mean");
+    result->returns.std = number_in(object, "return_std");
+    result->over_eval = strcmp(over, "eval") == 0;
+  }
+  json_decref(object);
 }
 
 void result_file_write_refusal(const struct run *run, int exit_code, const char *why) {

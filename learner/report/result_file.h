@@ -25,6 +25,10 @@ void result_file_remove(const struct run *run);
 void result_file_write(const struct run *run, const struct run_result *result, int exit_code,
                        const char *why);
 
+/* Of a run that is finished already: the figures of the file, where there is one. A mean over no
+ * episodes is NaN. */
+void result_file_read(const struct run *run, struct run_result *result);
+
 /* A start that failed before its first step, in a folder that is there: result.json as far as it is
  * known. A folder that holds a run stays as it is. */
 void result_file_write_refusal(const struct run *run, int exit_code, const char *why);

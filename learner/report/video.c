@@ -64,36 +64,46 @@ static int start(pid_t *pid, char *const words[]) {
   return failed;
 }
 
-static void give_up(struct video *video, const char *reason) {
-  log_warn("--video_every: %s; training goes on without videos", reason);
-  video->given_up = true;
+/* A full disk may have room again. */
+static void failed(struct video *video, const char *reason) {
+  if (video->failures++ == 0)
+    log_warn(
+        "--video_every: %s; training goes on without videos, and tries again, each time after "
+        "twice as long",
+        reason);
+}
+
+static bool is_due(const struct video *video, double every_s, int64_t now_us) {
+  enum { MOST_DOUBLINGS = 10 };
+  int doublings = video->failures < MOST_DOUBLINGS ? video->failures : MOST_DOUBLINGS;
+  double since_us = (double)(now_us - video->taken_us);
+  return video->taken_us == 0 || since_us >= every_s * 1e6 * (1 << doublings);
 }
 
 void video_take(struct video *video, const char *folder, double every_s, int64_t step,
                 int64_t now_us) {
-  bool is_due = video->taken_us == 0 || (double)(now_us - video->taken_us) >= every_s * 1e6;
-  if (every_s <= 0 || video->given_up || video->pid || !is_due) return;
+  if (every_s <= 0 || video->pid || !is_due(video, every_s, now_us)) return;
+  video->taken_us = now_us;
+  video->step = step;
   char watch[PATH_MAX], videos[PATH_MAX + 16];
   if (!find_watch(watch)) {
-    give_up(video, "there is no program watch beside the learner (make)");
+    failed(video, "there is no program watch beside the learner (make)");
     return;
   }
   snprintf(videos, sizeof(videos), "%s/videos", folder);
   snprintf(video->path, sizeof(video->path), "%s/step-%012" PRId64 ".mp4", videos, step);
   snprintf(video->gif, sizeof(video->gif), "%s/newest.gif", videos);
   if (mkdir(videos, 0777) != 0 && errno != EEXIST) {
-    give_up(video, strerror(errno));
+    failed(video, strerror(errno));
     return;
   }
   char *const words[] = {"sh",           "-c",        (char *)script, watch,
                          (char *)folder, video->path, video->gif,     NULL};
-  int failed = start(&video->pid, words);
-  if (failed) {
+  int reason = start(&video->pid, words);
+  if (reason) {
     video->pid = 0;
-    give_up(video, strerror(failed));
+    failed(video, strerror(reason));
   }
-  video->taken_us = now_us;
-  video->step = step;
 }
 
 static void remove_half(const struct video *video) {
@@ -109,12 +119,13 @@ bool video_tick(struct video *video) {
   video->pid = 0;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
     log_info("recorded: %s", video->path);
+    video->failures = 0;
     return true;
   }
   remove_half(video);
-  give_up(video, WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_FFMPEG
-                     ? "ffmpeg is missing, which makes the video (scripts/setup.sh watch)"
-                     : "nothing could be recorded: scripts/watch.sh says why");
+  failed(video, WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_FFMPEG
+                    ? "ffmpeg is missing, which makes the video (scripts/setup.sh watch)"
+                    : "nothing could be recorded: scripts/watch.sh says why");
   return false;
 }
 

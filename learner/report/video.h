@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 struct video {
-  pid_t pid; /* of the recording; 0: none */
-  bool given_up;
+  pid_t pid;        /* of the recording; 0: none */
+  int failures;     /* since the last that was recorded */
   int64_t taken_us; /* when the last one began; 0: none did */
   int64_t step;     /* of the run, when it began */
   char path[PATH_MAX + 64], gif[PATH_MAX + 64];
@@ -26,7 +26,7 @@ struct video {
 void video_take(struct video *video, const char *folder, double every_s, int64_t step,
                 int64_t now_us);
 /* Looks whether a recording has ended: true, and then there is a video, and a GIF for the caller to
- * remove. The first recording that fails is logged, and no other is tried. */
+ * remove. A recording that fails is logged, once in a row, and the next waits twice as long. */
 bool video_tick(struct video *video);
 void video_close(struct video *video);
 

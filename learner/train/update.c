@@ -276,7 +276,8 @@ static void give_step(void *context) {
   struct device *device = update->device;
   struct train_state *state = &update->state;
   const struct device_schedule *schedule = flight->schedule.memory;
-  size_t num_sums = (size_t)update->algorithm->num_sums;
+  size_t num_sums = (size_t)update->algorithm->num_sums,
+         num_checked = num_sums - (size_t)update->algorithm->num_figures;
   real *sums = device_at(device, update->gradient, state->P);
   real *norm = device_at(device, sums, num_sums);
   const struct device_inputs inputs = inputs_of(update, flight);
@@ -288,7 +289,7 @@ static void give_step(void *context) {
   update->algorithm->gradient(update->learner, update->gradient, &params, batch, &inputs, schedule);
   reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
   device->ops->global_norm(device, norm, update->gradient, state->P);
-  device->ops->require_finite(device, norm, sums, num_sums);
+  device->ops->require_finite(device, norm, sums, num_checked);
   remember_failure(update, norm);
   /* The norm as the optimiser reads it: both see whether this update is skipped. */
   device->ops->download_bytes(device, flight->scalars, sums,

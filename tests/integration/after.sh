@@ -103,7 +103,7 @@ call "$scripts/plot.sh" known/a known/b --data --x=seconds --band=interval
 interval() { awk '$1 == 10 {found = $2 == 25 && $4 > 342 && $4 < 343} END {exit !found}' out; }
 pass_if "seconds, and the interval of the mean" interval
 if command -v gnuplot >/dev/null; then
-  call "$scripts/plot.sh" known --out="two curves.png"
+  call "$scripts/plot.sh" known --out="two curves.png" --title="'It''s' \"one\" \`date\`"
   width() { od -An -tu1 -j18 -N2 "$1" | awk '{print $1 * 256 + $2}'; }
   picture() { is "$code" 0 && is_png "two curves.png" && is "$(width "two curves.png")" 1200; }
   pass_if "a picture of several runs" picture
@@ -170,6 +170,21 @@ call "$scripts/eval.sh" run run
 pass_if "and a second run" fails "run is one word too many: it plays one run"
 call "$scripts/eval.sh" out
 pass_if "or no checkpoint" fails "there is no ${PWD%/*}/config.txt"
+# Episodes that do not end.
+run synthetic vtrace 1 4 --total_steps=2000 --batch_size=4 --no_plot --logdir=endless \
+  --env_args='{"episode_steps": 1000000000}'
+ended
+without_return() {
+  is "$code" 0 && is "$(value episodes) $(value return_mean)" "0 nan" &&
+    is "$(value reason)" total_steps && is "$(json endless/result.json return_mean)" "" &&
+    says "no training episode of synthetic has ended in 20" && says "Try a larger --total_steps"
+}
+pass_if "a run in which no episode ended says why it has no return" without_return
+call timeout 60 "$scripts/eval.sh" endless --episode_steps=500
+never_ends() {
+  is "$code" 3 && is "$(grep -c '0 of 100 episodes have ended, and for 500 steps of each' err)" 2
+}
+pass_if "an evaluation of it ends, for both policies, and says so" never_ends
 # How a run trained is no matter of its evaluation.
 run cartpole vtrace 1 4 --total_steps=5k --deterministic --max_envs=8 --no_plot --logdir=lockstep
 ended

@@ -88,6 +88,7 @@ pass_if "metrics continue" metrics_continue
 # ---- after its end: at once, without actors
 
 end_by_hand
+ended_with=$(grep -o 'episodes=.* over=[a-z]*' out)
 total=$(value steps) lines=$(wc -l <run/metrics.jsonl)
 learner --env=cartpole --num_envs=4 --logdir=run --total_steps=$((last + 20000)) --resume
 ended 3
@@ -96,6 +97,8 @@ finished() {
     is "$(value reason)" total_steps
 }
 pass_if "a finished run ends at once, with exit code 0" finished
+pass_if "and prints the return that it ended with" \
+  is "$(grep -o 'episodes=.* over=[a-z]*' out)" "$ended_with"
 pass_if "and adds nothing to its metrics" is "$(wc -l <run/metrics.jsonl)" "$lines"
 run cartpole vtrace 1 4 --logdir=run --total_steps=$((last + 20000)) --resume
 ended 20

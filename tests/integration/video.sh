@@ -37,6 +37,21 @@ else
   echo "SKIP TensorBoard has them, too: it is not here (scripts/setup.sh compare)"
 fi
 
+# An ffmpeg that fails while a file is there stands for a disk that is full for a while.
+mkdir bin
+printf '#!/bin/sh\n[ ! -e full ] || exit 1\nexec %s "$@"\n' "$(command -v ffmpeg)" >bin/ffmpeg
+chmod +x bin/ffmpeg
+touch full
+PATH=$work/bin:$PATH run catch vtrace 1 4 --total_steps=1e9 --checkpoint_secs=0.3 \
+  --video_every=0.3 --logdir=later
+pass_if "a video that cannot be written is said" wait_for 60 says "nothing could be recorded"
+rm full
+has_video() { ls later/videos/step-*.mp4 2>/dev/null | grep -qv '[.]new[.]'; }
+pass_if "once there is room, one is recorded" wait_for 60 has_video
+kill -INT "$run"
+ended
+pass_if "the failure is said once" is "$(grep -c 'without videos' "$work/err")" 1
+
 run synthetic vtrace 1 4 --total_steps=1e9 --checkpoint_secs=0.3 --video_every=0.3 --logdir=blind
 pass_if "one that shows nothing says so" wait_for 60 says "nothing could be recorded"
 step=$(whole_metric step blind)

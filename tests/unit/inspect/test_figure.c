@@ -13,7 +13,7 @@
 
 static struct curve_point points[] = {{0, 1, 0.5, 2}, {1000, 3, 2.5, INFINITY}};
 static const struct figure_line lines[] = {{"it's\none", 1, {points, 2}}, {"two", 3, {points, 2}}};
-static const struct figure figure = {"it's a title", "x", "y", "range", lines, 2};
+static const struct figure figure = {"'a' \"title\" `of` \\n", "x", "y", "range", lines, 2};
 
 static char *written(void (*write)(const struct figure *, FILE *)) {
   char *text;
@@ -36,9 +36,9 @@ static void the_data(void **state) {
 static void the_script(void **state) {
   (void)state;
   char *text = written(figure_write_script);
-  assert_non_null(strstr(text, "set title 'it''s a title' noenhanced\n"));
-  assert_non_null(strstr(text, "title 'it''s one' noenhanced"));
-  assert_non_null(strstr(text, "title 'two (mean and range of 3 runs)' noenhanced"));
+  assert_non_null(strstr(text, "set title \"'a' \\\"title\\\" \\`of\\` \\\\n\" noenhanced\n"));
+  assert_non_null(strstr(text, "title \"it's one\" noenhanced"));
+  assert_non_null(strstr(text, "title \"two (mean and range of 3 runs)\" noenhanced"));
   assert_non_null(strstr(text, "set xrange [0:1000]\n"));
   assert_non_null(strstr(text, "$line1 using 1:3:4 with filledcurves"));
   assert_null(strstr(text, "$line0 using 1:3:4")); /* one run has no band */

@@ -120,7 +120,8 @@ static void oracle_put_episode(struct oracle_writer *w, int num_environments) {
         break;
       case 2:
         oracle_put_varint(&episode, 3 << 3);
-        oracle_put_varint(&episode, oracle_random(w->state));
+        oracle_put_varint(&episode,
+                          oracle_random(w->state) >> (oracle_below(w->state, 16) ? 32 : 0));
         break;
       case 3:
         oracle_put_unknown(&episode);
@@ -347,6 +348,8 @@ static const char *oracle_check(const uint8_t *data, size_t size, const struct w
   bool they = oracle_decode(&theirs, data, size, layout);
   oracle_join(&pieces);
   *accepted = we;
+  /* Where a number is above 32 bits, protobuf-c goes on with what is left of it. */
+  if (!we && strstr(error.text, "more than a uint32 holds")) return NULL;
   if (we != they) return we ? "only we accept it" : "only protobuf-c accepts it";
   if (!we) return error.text[0] ? NULL : "no sentence";
   return oracle_difference(&ours, &theirs);

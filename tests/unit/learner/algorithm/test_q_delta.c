@@ -29,7 +29,15 @@ static struct world make_world(int burn_in) {
                                 .discount = 0.9,
                                 .reward_scale = 1,
                                 .priority_eta = 0.9,
-                                .loss_reduction = "mean"}};
+                                .loss_reduction = "mean",
+                                .target_update = 100,
+                                .optimizer = "adam",
+                                .learning_rate = 0.001,
+                                .learning_rate_decay = "none",
+                                .target_entropy = -1,
+                                .adam_beta1 = 0.9,
+                                .adam_beta2 = 0.999,
+                                .adam_epsilon = 1e-7}};
   struct network_config config = fixture_config("lstm", 1, ACTIVATION_TANH);
   config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   w.network = fixture_network(&config);
@@ -91,6 +99,13 @@ static double distance(const double *stored, const double *recomputed) {
   return sum / N;
 }
 
+static double delta_of(const struct world *w, const struct update_stats *stats) {
+  for (int i = 0; i < w->algorithm->num_terms; i++)
+    if (strcmp(w->algorithm->terms[i].name, "q/delta") == 0) return stats->losses.term[i];
+  fail_msg("there is no q/delta");
+  return 0;
+}
+
 /* What an update reports. */
 static double reported(const struct world *w) {
   struct learning learning = {w->device, w->network, &w->options};
@@ -105,10 +120,7 @@ static double reported(const struct world *w) {
   struct update_stats stats = update_stats_read(sums, 1, w->algorithm);
   w->algorithm->complete(self, &stats.losses, &schedule);
   w->algorithm->destroy(self);
-  for (int i = 0; i < w->algorithm->num_terms; i++)
-    if (strcmp(w->algorithm->terms[i].name, "q/delta") == 0) return stats.losses.term[i];
-  fail_msg("there is no q/delta");
-  return 0;
+  return delta_of(w, &stats);
 }
 
 /* With and without burn-in; right behind it, in the middle of the unroll, and at its last row. */
@@ -151,11 +163,36 @@ static void without_a_state_there_is_no_figure(void **state) {
   destroy_world(&w);
 }
 
+/* Nothing is trained on it. A TD error is no such figure. */
+static void one_that_is_not_finite_ends_no_run(void **state) {
+  (void)state;
+  struct world w = make_world(3);
+  struct update *update;
+  struct update_stats stats;
+  struct error error;
+  train_batch_keep_next(w.device, w.batch, 5);
+  for (int k = 0; k < N * w.batch->shape.state_size; k++) ((double *)w.batch->next_state)[k] = NAN;
+  assert_int_equal(update_create(&update, w.device, w.network, w.algorithm, &w.options, &error),
+                   STATUS_OK);
+  update_start(update, w.batch, 0);
+  if (update_finish(update, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
+  assert_int_equal(update_version(update), 1);
+  assert_true(isnan(delta_of(&w, &stats)));
+
+  w.batch->reward[5 * N] = NAN;
+  update_start(update, w.batch, 0);
+  assert_int_equal(update_finish(update, &stats, &error), STATUS_CORRUPT);
+  assert_int_equal(update_version(update), 1);
+  update_destroy(update);
+  destroy_world(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_state_of_the_same_parameters_is_as_good),
       cmocka_unit_test(another_state_is_as_far_as_the_values_are),
       cmocka_unit_test(without_a_state_there_is_no_figure),
+      cmocka_unit_test(one_that_is_not_finite_ends_no_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static void refuses_what_makes_no_sense(void **state) {
       {"mlp", 2, 1, 0, 1, 8, 8, "tensor 0 has 0 elements"},
       {"mlp", 2, 1, 4, NETWORK_MAX_LAYERS + 1, 8, 8, "5 hidden layers"},
       {"mlp", 2, 1, 4, 1, 0, 8, "hidden layer 0 has size 0"},
-      {"lstm", 2, 1, 4, 1, 8, 0, "lstm size 0"},
+      {"lstm", 2, 1, 4, 1, 8, 0, "--lstm_size=0: network lstm has 1 to 4096 units"},
       {"scripted", 3, 1, 4, 1, 8, 8, "CartPole only"},
       {"scripted", 2, 1, 2, 1, 8, 8, "CartPole only"},
   };

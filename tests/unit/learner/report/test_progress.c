@@ -229,6 +229,28 @@ static void the_most_and_the_least_random_are_apart(void **state) {
   progress_destroy(progress);
 }
 
+/* Episodes that count keep an evaluation going, and others do not. */
+static void an_evaluation_does_not_wait_for_ever(void **state) {
+  (void)state;
+  struct progress *progress = create((struct progress_config){
+      .target_return = NAN, .quota_episodes = 4, .quota_environments = 2, .episode_steps = 100});
+  progress_add_steps(progress, 199);
+  add_episode(progress, true, 0, 1, 90);
+  progress_add_steps(progress, 199);
+  assert_int_equal(progress_stopped(progress), STOP_NONE);
+  add_episode(progress, true, 0, 1, 90);
+  progress_add_steps(progress, 100);
+  add_episode(progress, true, 0, 1, 90); /* beyond its quota */
+  progress_add_steps(progress, 99);
+  assert_int_equal(progress_stopped(progress), STOP_NONE);
+  progress_add_steps(progress, 1);
+  assert_int_equal(progress_stopped(progress), STOP_EPISODE_STEPS);
+  assert_string_equal(stop_reason_name(STOP_EPISODE_STEPS), "episode_steps");
+  assert_int_equal(progress_returns(progress, PROGRESS_EVAL).window, 2);
+  assert_int_equal(stops, 1);
+  progress_destroy(progress);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(stops_at_total_steps_once),
@@ -241,6 +263,7 @@ int main(void) {
       cmocka_unit_test(kept_episodes_are_counted_in_order_of_their_environments),
       cmocka_unit_test(returns_are_read_while_episodes_come),
       cmocka_unit_test(evaluation_counts_a_quota_of_each_environment),
+      cmocka_unit_test(an_evaluation_does_not_wait_for_ever),
       cmocka_unit_test(the_last_returns_are_handed_out),
       cmocka_unit_test(the_most_and_the_least_random_are_apart),
   };

@@ -131,9 +131,10 @@ static void the_exit_code_says_whether_it_was_what_was_wanted(void **state) {
     const char *target;
     enum stop_reason reason;
     int code;
-  } table[] = {{NULL, STOP_TOTAL_STEPS, 0}, {"0.9", STOP_TOTAL_STEPS, 3},
-               {"0.9", STOP_SIGNAL, 0},     {"0.9", STOP_TARGET_RETURN, 0},
-               {NULL, STOP_ERROR, 1},       {"0.9", STOP_ERROR, 1}};
+  } table[] = {{NULL, STOP_TOTAL_STEPS, 0},  {"0.9", STOP_TOTAL_STEPS, 3},
+               {"0.9", STOP_SIGNAL, 0},      {"0.9", STOP_TARGET_RETURN, 0},
+               {NULL, STOP_ERROR, 1},        {"0.9", STOP_ERROR, 1},
+               {NULL, STOP_EPISODE_STEPS, 3}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct fixture *f = create(table[i].target ? "target_return" : NULL, table[i].target);
     int code;
