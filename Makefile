@@ -301,8 +301,7 @@ test: ## build and run the unit tests, a process each
 bench-programs: all $(BENCH)
 bench: ## the rows of docs/benchmarks.md, measured here
 	@scripts/bench.sh
-# What the system's libraries lock cannot be seen: they are not instrumented.
-tsan: export TSAN_OPTIONS := ignore_noninstrumented_modules=1 $(TSAN_OPTIONS)
+tsan: export TSAN_OPTIONS := suppressions='$(CURDIR)/tests/tsan.supp' $(TSAN_OPTIONS)
 asan ubsan tsan: ## the unit tests under a sanitizer
 	@$(MAKE) --no-print-directory MODE=$@ test
 fuzz: ## the fuzzers, FUZZ_SECONDS each (default 20)

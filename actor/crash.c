@@ -24,7 +24,8 @@ static _Thread_local const char *doing;
 static pid_t process; /* what an environment forks may end as it wants */
 /* Of the one thread with a limit; the alarm may meet another one. */
 static _Thread_local unsigned limit_s;
-static const char *volatile limited;
+/* Written last: it publishes limit_words. */
+static const char *_Atomic limited;
 static char limit_words[48];
 
 void crash_limit(unsigned seconds) {

@@ -1,6 +1,7 @@
 #include "common/rpc/acceptor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
 #include <netinet/in.h>
@@ -63,6 +64,17 @@ static void report_tls(struct acceptor *acceptor) {
       "needs --tls_cert and --tls_key");
 }
 
+/* ThreadSanitizer does not see gRPC close a descriptor (tests/tsan.supp), and would take the next
+ * one of that number for the same: gRPC gets one that it has not seen opened. */
+static int unseen(int fd) {
+#ifdef __SANITIZE_THREAD__
+  int seen = fd;
+  fd = fcntl(seen, F_DUPFD_CLOEXEC, 0);
+  close(seen);
+#endif
+  return fd;
+}
+
 /* The lowest free number is given to each new descriptor, so the number says how many there are. */
 static void take(struct acceptor *acceptor, int fd) {
   if (fd >= acceptor->room) {
@@ -73,7 +85,7 @@ static void take(struct acceptor *acceptor, int fd) {
   if (begins_tls(fd)) report_tls(acceptor); /* gRPC refuses it */
   int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on a Unix socket, rightly */
-  grpc_server_add_channel_from_fd(acceptor->server, fd, acceptor->plain);
+  grpc_server_add_channel_from_fd(acceptor->server, unseen(fd), acceptor->plain);
 }
 
 /* Takes those that wait at one socket, but no more at a time than lets the thread look around. */

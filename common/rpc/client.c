@@ -49,7 +49,9 @@ struct rpc_call {
   grpc_metadata_array initial, trailing;
   grpc_byte_buffer *received;
 
-  atomic_bool body_in_flight; /* gRPC may still read the body of the message being sent */
+  atomic_bool body_in_flight; /* gRPC may still read the body of the message being sent: */
+  const void *body;
+  size_t body_bytes;
 };
 
 /* ---- channel */
@@ -190,8 +192,12 @@ void rpc_call_close(struct rpc_call *call) {
 
 /* ---- exchanges */
 
-static void body_released(void *call) {
-  atomic_store(&((struct rpc_call *)call)->body_in_flight, false);
+/* Thread: one of gRPC's, or any that polls. */
+static void body_released(void *user_data) {
+  struct rpc_call *call = user_data;
+  __tsan_acquire(&call->body_in_flight); /* gRPC lets go of what it was given before */
+  __tsan_read_range((void *)call->body, (long)call->body_bytes);
+  atomic_store(&call->body_in_flight, false);
 }
 
 /* Small messages are one slice; a large body is referred to, behind its header. */
@@ -199,6 +205,8 @@ static grpc_byte_buffer *make_message(struct rpc_call *call, const void *header,
                                       size_t header_bytes, const void *body, size_t body_bytes) {
   if (body_bytes < BY_REFERENCE_BYTES)
     return core_bytes_copied(header, header_bytes, body, body_bytes);
+  call->body = body;
+  call->body_bytes = body_bytes;
   atomic_store(&call->body_in_flight, true);
   grpc_slice slices[2] = {
       grpc_slice_from_copied_buffer(header, header_bytes),

@@ -67,6 +67,18 @@ struct core_message {
 void core_message_init(struct core_message *message, grpc_byte_buffer *buffer);
 void core_message_deinit(struct core_message *message);
 
+/* ThreadSanitizer sees neither the order that gRPC makes nor what gRPC itself does with memory
+ * (tests/tsan.supp): where memory changes hands it is told. */
+#ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *what);
+void __tsan_read_range(void *data, long bytes);
+void __tsan_write_range(void *data, long bytes);
+#else
+#define __tsan_acquire(what) ((void)(what))
+#define __tsan_read_range(data, bytes) ((void)(data), (void)(bytes))
+#define __tsan_write_range(data, bytes) ((void)(data), (void)(bytes))
+#endif
+
 /* Starts a batch; gives up if gRPC refuses it: the call could never be ended. `tag` is what the
  * completion queue will hand out. */
 void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *tag);

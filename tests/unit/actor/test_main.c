@@ -20,7 +20,7 @@ static pid_t start(const char *const *arguments) {
   dup2(file, 1);
   dup2(file, 2);
   // The thread sanitizer would sleep for a second at exit.
-  char sanitizer[256];
+  char sanitizer[8192];
   const char *given = getenv("TSAN_OPTIONS");
   snprintf(sanitizer, sizeof(sanitizer), "%s atexit_sleep_ms=0", given ? given : "");
   setenv("TSAN_OPTIONS", sanitizer, 1);
@@ -36,6 +36,7 @@ static int wait_for(pid_t pid) {
   output[file ? fread(output, 1, sizeof(output) - 1, file) : 0] = '\0';
   if (file) fclose(file);
   unlink(output_path);
+  if (strstr(output, "WARNING: ThreadSanitizer")) fail_msg("%s", output);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -18,7 +18,7 @@ enum {
   FIXTURE_MAX_QUEUES = 2,
   FIXTURE_MAX_HELD = 64,
   FIXTURE_MESSAGE_BYTES = 20 << 20,
-  FIXTURE_METHODS = 8
+  FIXTURE_METHODS = 9
 };
 
 /* What the answering thread does with a message that it was handed. */
@@ -99,6 +99,13 @@ static inline void fixture_unary(void *context, struct rpc_stream *stream,
   free(all);
 }
 
+static inline void fixture_slow(void *context, struct rpc_stream *stream,
+                                const struct wire_span *spans, int n) {
+  (void)context, (void)spans, (void)n;
+  clock_sleep_us(2000000);
+  rpc_stream_finish(stream, RPC_OK, "", "x", 1);
+}
+
 static inline void fixture_refuse(void *context, struct rpc_stream *stream,
                                   const struct wire_span *spans, int n) {
   (void)context, (void)spans, (void)n;
@@ -163,6 +170,7 @@ static inline void fixture_create_from(struct fixture *f, struct rpc_server_conf
        false},
       {"/test/Bare", NULL, NULL, fixture_unary, NULL, false},
       {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
+      {"/test/Slow", NULL, NULL, fixture_slow, NULL, false},
   };
   memcpy(f->methods, methods, sizeof(methods));
   for (int i = 0; i < FIXTURE_METHODS; i++) f->methods[i].context = f;
