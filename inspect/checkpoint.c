@@ -211,7 +211,12 @@ static enum status export_parameters(const struct checkpoint *self, const char *
   options_init(&learner_options_table, &options);
   bool known = read_configuration(self, &options);
   const struct npz_text texts[] = {
-      {"activation", options.activation}, {"network", options.network}, {"agent", options.agent}};
+      {"activation", options.activation},
+      {"network", options.network},
+      {"agent", options.agent},
+      {"previous_action", options.previous_action ? "true" : "false"},
+      {"previous_reward", options.previous_reward ? "true" : "false"},
+      {"clip_reward_input", options.clip_reward_input ? "true" : "false"}};
   int num_texts = known ? (int)(sizeof(texts) / sizeof(texts[0])) : 0;
   enum status status = npz_write(path, items, count, texts, num_texts, error);
   options_deinit(&learner_options_table, &options);

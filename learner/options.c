@@ -215,7 +215,8 @@ static const struct option rows[] = {
 
     CHOICE("optimizer", optimizer, "adam", "adam|rmsprop", OPTIMISER,
            "optimiser; rmsprop is IMPALA's"),
-    FLOAT("learning_rate", learning_rate, "0.001", 0, 100, OPTIMISER, "learning rate"),
+    {"learning_rate", "lr", OPTION_FLOAT, AT(learning_rate), "0.001", 0, 100, NULL, OPTIMISER,
+     "learning rate"},
     CHOICE("learning_rate_decay", learning_rate_decay, "none", "none|linear", OPTIMISER,
            "linear: to 0 at total_steps"),
     FLOAT("max_gradient_norm", max_gradient_norm, "40", 0, 1e9, OPTIMISER,

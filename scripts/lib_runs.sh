@@ -30,6 +30,15 @@ take_word() {
   esac
 }
 
+# check_words EXAMPLE NAME...: `words` are what these names stand for, no fewer and no more.
+check_words() {
+  local example=$1
+  shift
+  [ ${#words[@]} -le $# ] ||
+    fail "${words[$#]} is one word too many after $*: options are written --name=value (see --help)"
+  [ ${#words[@]} -eq $# ] || fail "$* are needed: $example (see --help)"
+}
+
 check_jobs() {
   [[ "$jobs" =~ ^[1-9][0-9]{0,2}$ ]] || fail "--jobs=$jobs: a number from 1 on is needed"
 }

@@ -187,6 +187,8 @@ check_streams() {
     }' - "${c_files[@]}" | sort
 }
 check_streams | report "what is upstream or downstream is there, and includes the header"
+printf '%s\n' "${c_files[@]}" | grep '\.h$' | xargs -r awk 'FNR == 1 && !/^\/\*/ {print FILENAME}' |
+  report "a header begins with the comment that tells its purpose"
 
 # ---- lengths (in characters) and tabs
 awk 'length($0) > 100 {print FILENAME ":" FNR ": " length($0) " columns"}' \

@@ -19,7 +19,7 @@ set -euo pipefail
 
 jobs=1
 for word in "$@"; do take_word "$word" || flags+=("$word"); done
-[ ${#words[@]} -eq 3 ] || fail "ENV AGENT SEEDS are needed: cartpole vtrace 1..5 (see --help)"
+check_words "cartpole vtrace 1..5" ENV AGENT SEEDS
 check_jobs
 env=${words[0]} agent=${words[1]}
 read_seeds "${words[2]}"

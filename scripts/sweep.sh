@@ -65,9 +65,7 @@ for word in "$@"; do
       ;;
   esac
 done
-[ ${#words[@]} -eq 2 ] ||
-  fail "ENV AGENT are needed, and options as --name=value: cartpole vtrace" \
-    "--learning_rate=3e-4,1e-3 (see --help)"
+check_words "cartpole vtrace --learning_rate=3e-4,1e-3" ENV AGENT
 env=${words[0]} agent=${words[1]}
 [[ "$trials" =~ ^([1-9][0-9]{0,3})?$ ]] ||
   fail "--trials=$trials: a number from 1 to 9999 is needed"

@@ -116,7 +116,7 @@ class Lines:
 class Mlflow:
     package = "mlflow"
 
-    def __init__(self, project, name, run_id, config, tags):
+    def __init__(self, project, folder, run_id, config, tags):
         from mlflow import MlflowClient
         from mlflow.entities import Param
         from mlflow.exceptions import MlflowException
@@ -131,7 +131,7 @@ class Mlflow:
             experiment = self.client.get_experiment_by_name(project)
             experiment_id = (experiment.experiment_id if experiment
                              else self.client.create_experiment(project))
-            run_id = self.client.create_run(experiment_id, run_name=name).info.run_id
+            run_id = self.client.create_run(experiment_id, run_name=name_of(folder)).info.run_id
             params = [Param(key, str(value)[:500]) for key, value in config.items()]
             for i in range(0, len(params), MLFLOW_PARAMS):
                 self.client.log_batch(run_id, params=params[i:i + MLFLOW_PARAMS])
@@ -163,10 +163,12 @@ class Mlflow:
 class Wandb:
     package = "wandb"
 
-    def __init__(self, project, name, run_id, config, tags):
+    def __init__(self, project, folder, run_id, config, tags):
         import wandb
         self.run_id = run_id or uuid.uuid4().hex[:12]
-        self.run = wandb.init(project=project, name=name, id=self.run_id, resume="allow",
+        # wandb keeps files of its own, by default in the folder where the command is typed.
+        self.run = wandb.init(project=project, name=name_of(folder), id=self.run_id, resume="allow",
+                              dir=os.environ.get("WANDB_DIR", folder),
                               config={**config, **{f"run.{key}": tags[key] for key in tags}})
 
     def send(self, points):
@@ -190,7 +192,7 @@ class Sender:
         state = read_json(folder, os.path.basename(self.path))
         self.step = state.get("step", -1)
         self.begin = state.get("begin")
-        self.tracker = tracker(project, name_of(folder), state.get("run_id"), read_config(folder),
+        self.tracker = tracker(project, folder, state.get("run_id"), read_config(folder),
                                read_tags(folder))
         self.write()
 

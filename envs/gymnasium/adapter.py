@@ -23,14 +23,33 @@ class Refusal(Exception):
     """What the user asked for cannot be had; the message says why and what to do."""
 
 
+# Mistakes in a program. Others may be of the moment: a server that is not up, a file that is gone.
+MISTAKES = (
+    TypeError, AttributeError, NameError, ImportError, LookupError, ValueError, ArithmeticError,
+    AssertionError, NotImplementedError,
+)  # fmt: skip
+
+
 def explain(exception):
     """One line for the log; where a stranger's code failed, its traceback goes before it."""
     if isinstance(exception, Refusal):
         return str(exception)
+    if not exception.__traceback__:  # the bridge's own
+        return " ".join(traceback.format_exception_only(exception)[-1].split())
     sys.stderr.write("".join(traceback.format_exception(exception)))
     sys.stderr.flush()
     last = traceback.format_exception_only(exception)[-1].strip()
     return f"{' '.join(last.split())} (the traceback is in the log)"
+
+
+TOLD = set()
+
+
+def tell(text):
+    """Once in a process."""
+    if text not in TOLD:
+        print(f"warning: {text}", file=sys.stderr, flush=True)
+    TOLD.add(text)
 
 
 def what_installs_module(name):
@@ -384,6 +403,14 @@ def picture(env):
             f"render() gives {shown.dtype}{list(shown.shape)}, not uint8[height,width,3]"
         )
     return shown
+
+
+def tell_of_mask(info):
+    if isinstance(info, dict) and "action_mask" in info:
+        tell(
+            'info["action_mask"] is not read: the policy may choose every action, also one that it '
+            "rules out"
+        )
 
 
 # ---- what an episode's last info says

@@ -101,28 +101,6 @@ static void *game_create(const struct acorn_config *config, char *error, size_t 
   return game;
 }
 
-/* ---- space */
-
-/* Strings of a space live as long as the process. */
-static const char *keep(const char *text) {
-  char *copy = strdup(text);
-  return copy ? copy : "";
-}
-
-static int game_space(struct acorn_space *space, const struct acorn_config *config, char *error,
-                      size_t error_bytes) {
-  struct game *game = game_create(config, error, error_bytes);
-  if (!game) return -1;
-  space->num_tensors = game->num_leaves;
-  for (int i = 0; i < game->num_leaves; i++) {
-    space->tensor[i] = game->leaf[i].tensor;
-    space->tensor[i].name = keep(game->leaf[i].name);
-  }
-  space->discrete = game->num_actions;
-  game_destroy(game);
-  return 0;
-}
-
 /* ---- play */
 
 static int write_row(struct game *game, PyObject *observation, struct acorn_row *row) {
@@ -147,12 +125,15 @@ static PyObject *call_reset(struct game *game, const uint64_t *seed) {
   return result;
 }
 
+static int read_reset(struct game *game, PyObject *result, struct acorn_row *row) {
+  return expect_tuple(result, 2, "reset does not return (observation, info)") ||
+         write_row(game, PyTuple_GET_ITEM(result, 0), row);
+}
+
 static int reset(struct game *game, const uint64_t *seed, struct acorn_row *row) {
   PyObject *result = call_reset(game, seed);
-  if (!result) return -1;
-  int failed = expect_tuple(result, 2, "reset does not return (observation, info)") ||
-               write_row(game, PyTuple_GET_ITEM(result, 0), row);
-  Py_DECREF(result);
+  int failed = !result || read_reset(game, result, row);
+  Py_XDECREF(result);
   return failed ? -1 : 0;
 }
 
@@ -219,6 +200,79 @@ static int game_step(void *self, const void *action, struct acorn_row *row, char
   int failed = !result || read_step(game, result, row);
   Py_XDECREF(result);
   if (failed) interpreter_error(error, error_bytes);
+  interpreter_leave();
+  return failed ? -1 : 0;
+}
+
+/* ---- space */
+
+/* Strings of a space live as long as the process. */
+static const char *keep(const char *text) {
+  char *copy = strdup(text);
+  return copy ? copy : "";
+}
+
+static void describe(struct acorn_space *space, const struct game *game) {
+  space->num_tensors = game->num_leaves;
+  for (int i = 0; i < game->num_leaves; i++) {
+    space->tensor[i] = game->leaf[i].tensor;
+    space->tensor[i].name = keep(game->leaf[i].name);
+  }
+  space->discrete = game->num_actions;
+}
+
+static int tell_of_mask(PyObject *info) {
+  PyObject *done = PyObject_CallOneArg(interpreter_adapter("tell_of_mask"), info);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
+}
+
+/* -1 with an exception set. */
+static int play_one_step(struct game *game, struct acorn_row *row) {
+  static const uint64_t seed;
+  PyObject *first = call_reset(game, &seed), *second = NULL;
+  int failed = !first || read_reset(game, first, row) || tell_of_mask(PyTuple_GET_ITEM(first, 1));
+  if (!failed) {
+    second = PyObject_CallOneArg(game->step, game->action[0]);
+    failed = !second || read_step(game, second, row) || tell_of_mask(PyTuple_GET_ITEM(second, 4));
+  }
+  Py_XDECREF(first);
+  Py_XDECREF(second);
+  return failed ? -1 : 0;
+}
+
+static size_t bytes_of(const struct acorn_tensor *tensor) {
+  size_t bytes = tensor->dtype == ACORN_UINT8 ? 1 : 4;
+  for (int d = 0; d < tensor->rank; d++) bytes *= (size_t)tensor->shape[d];
+  return bytes;
+}
+
+/* A mistake in the program of the environment is found here, before a run: in its actors it would
+ * fail again and again. Other failures may be of the moment and are left to them. */
+static int has_mistake(struct game *game) {
+  void *tensor[ACORN_MAX_TENSORS] = {NULL};
+  bool has_room = true;
+  for (int i = 0; i < game->num_leaves; i++) {
+    tensor[i] = malloc(bytes_of(&game->leaf[i].tensor) + 1);
+    has_room = has_room && tensor[i];
+  }
+  struct acorn_row row = {.struct_bytes = sizeof row, .observation = tensor};
+  int failed = has_room && play_one_step(game, &row);
+  for (int i = 0; i < game->num_leaves; i++) free(tensor[i]);
+  if (failed && PyErr_ExceptionMatches(interpreter_adapter("MISTAKES"))) return 1;
+  PyErr_Clear();
+  return 0;
+}
+
+static int game_space(struct acorn_space *space, const struct acorn_config *config, char *error,
+                      size_t error_bytes) {
+  struct game *game = game_create(config, error, error_bytes);
+  if (!game) return -1;
+  describe(space, game);
+  interpreter_enter();
+  int failed = !getenv("ACORN_QUIET") && has_mistake(game);
+  if (failed) interpreter_error(error, error_bytes);
+  unmake(game);
   interpreter_leave();
   return failed ? -1 : 0;
 }

@@ -1,6 +1,7 @@
 #include "envs/gymnasium/tensors.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,18 +136,18 @@ static size_t to_int32(int32_t *to, const void *from, const char *source, size_t
   } while (0)
 
 /* An image: low..high becomes 0..1. */
-static void scale_image(const struct leaf *leaf, const void *from, float *out) {
+static void scale_image(const struct leaf *leaf, const char *dtype, const void *from, float *out) {
   double low = leaf->low, scale = 1 / (leaf->high - leaf->low);
-  if (strcmp(leaf->source, "float32") == 0) SCALE(float);
-  if (strcmp(leaf->source, "float64") == 0) SCALE(double);
-  if (strcmp(leaf->source, "bool") == 0) SCALE(uint8_t);
-  if (strcmp(leaf->source, "int8") == 0) SCALE(int8_t);
-  if (strcmp(leaf->source, "int16") == 0) SCALE(int16_t);
-  if (strcmp(leaf->source, "uint16") == 0) SCALE(uint16_t);
-  if (strcmp(leaf->source, "int32") == 0) SCALE(int32_t);
-  if (strcmp(leaf->source, "uint32") == 0) SCALE(uint32_t);
-  if (strcmp(leaf->source, "int64") == 0) SCALE(int64_t);
-  if (strcmp(leaf->source, "uint64") == 0) SCALE(uint64_t);
+  if (strcmp(dtype, "float32") == 0) SCALE(float);
+  if (strcmp(dtype, "float64") == 0) SCALE(double);
+  if (strcmp(dtype, "bool") == 0) SCALE(uint8_t);
+  if (strcmp(dtype, "int8") == 0) SCALE(int8_t);
+  if (strcmp(dtype, "int16") == 0) SCALE(int16_t);
+  if (strcmp(dtype, "uint16") == 0) SCALE(uint16_t);
+  if (strcmp(dtype, "int32") == 0) SCALE(int32_t);
+  if (strcmp(dtype, "uint32") == 0) SCALE(uint32_t);
+  if (strcmp(dtype, "int64") == 0) SCALE(int64_t);
+  if (strcmp(dtype, "uint64") == 0) SCALE(uint64_t);
 }
 
 /* Bytes: low..high becomes 0..255, which the learner reads as 0..1. */
@@ -168,27 +169,27 @@ static int is_scaled(const struct leaf *leaf) {
   return leaf->low < leaf->high;
 }
 
-static int convert(const struct leaf *leaf, const void *from, void *out) {
+static int convert(const struct leaf *leaf, const char *dtype, const void *from, void *out) {
   if (is_scaled(leaf) && leaf->tensor.dtype == ACORN_UINT8) return stretch_bytes(leaf, from, out);
   if (is_scaled(leaf)) {
-    scale_image(leaf, from, out);
+    scale_image(leaf, dtype, from, out);
     return 0;
   }
-  if (strcmp(leaf->source, "float64") == 0) {
+  if (strcmp(dtype, "float64") == 0) {
     const double *x = from;
     for (size_t i = 0; i < leaf->elements; i++) ((float *)out)[i] = (float)x[i];
     return 0;
   }
-  size_t bad = to_int32(out, from, leaf->source, leaf->elements);
+  size_t bad = to_int32(out, from, dtype, leaf->elements);
   if (bad == leaf->elements) return 0;
   PyErr_Format(PyExc_ValueError, "the observation '%s' has a number at place %zu that no int32 is",
                leaf->name, bad);
   return -1;
 }
 
-static int needs_conversion(const struct leaf *leaf) {
+static int needs_conversion(const struct leaf *leaf, const char *dtype) {
   static const char *const same[] = {"", "uint8", "int32", "float32"};
-  return is_scaled(leaf) || strcmp(leaf->source, same[leaf->tensor.dtype]) != 0;
+  return is_scaled(leaf) || strcmp(dtype, same[leaf->tensor.dtype]) != 0;
 }
 
 /* ---- choices: numbers that name something */
@@ -239,7 +240,7 @@ static int write_numbers(const struct leaf *leaf, const void *from, void *out) {
     PyErr_NoMemory();
     return -1;
   }
-  int failed = convert(leaf, from, number) || write_one_hot(leaf, number, out);
+  int failed = convert(leaf, leaf->source, from, number) || write_one_hot(leaf, number, out);
   PyMem_Free(number);
   return failed ? -1 : 0;
 }
@@ -251,8 +252,14 @@ static void append(char *text, size_t bytes, const char *format, long long numbe
   snprintf(text + used, bytes - used, format, number);
 }
 
+/* numpy's numbers are float64 where nothing else is said. */
+static int is_wider_float(const struct leaf *leaf, const Py_buffer *buffer) {
+  return strcmp(leaf->source, "float32") == 0 && strcmp(dtype_of(buffer), "float64") == 0;
+}
+
 static int is_as_described(const struct leaf *leaf, const Py_buffer *buffer) {
-  if (buffer->ndim != leaf->rank || strcmp(dtype_of(buffer), leaf->source) != 0) return 0;
+  bool fits = strcmp(dtype_of(buffer), leaf->source) == 0 || is_wider_float(leaf, buffer);
+  if (buffer->ndim != leaf->rank || !fits) return 0;
   for (int d = 0; d < buffer->ndim; d++)
     if (buffer->shape[d] != leaf->shape[d]) return 0;
   return 1;
@@ -268,9 +275,10 @@ static void say_mismatch(const struct leaf *leaf, const Py_buffer *buffer) {
                dtype_of(buffer), is, leaf->source, should);
 }
 
-static int write_contiguous(const struct leaf *leaf, const void *from, size_t bytes, void *out) {
+static int write_contiguous(const struct leaf *leaf, const char *dtype, const void *from,
+                            size_t bytes, void *out) {
   if (is_one_hot(leaf)) return write_numbers(leaf, from, out);
-  if (needs_conversion(leaf)) return convert(leaf, from, out);
+  if (needs_conversion(leaf, dtype)) return convert(leaf, dtype, from, out);
   memcpy(out, from, bytes);
   return 0;
 }
@@ -282,9 +290,22 @@ static int write_strided(const struct leaf *leaf, Py_buffer *buffer, void *out) 
     return -1;
   }
   int failed = PyBuffer_ToContiguous(copy, buffer, buffer->len, 'C') ||
-               write_contiguous(leaf, copy, (size_t)buffer->len, out);
+               write_contiguous(leaf, dtype_of(buffer), copy, (size_t)buffer->len, out);
   PyMem_Free(copy);
   return failed ? -1 : 0;
+}
+
+/* Of the first one of a process; Python's lock is held. */
+static int tell_of_cast(const struct leaf *leaf, const Py_buffer *buffer) {
+  static bool told;
+  if (told || !is_wider_float(leaf, buffer)) return 0;
+  told = true;
+  PyObject *done = PyObject_CallFunction(
+      interpreter_adapter("tell"), "N",
+      PyUnicode_FromFormat("the observation '%s' is float64, the space says float32: it is cast",
+                           leaf->name));
+  Py_XDECREF(done);
+  return done ? 0 : -1;
 }
 
 static int write_array(const struct leaf *leaf, PyObject *value, void *out) {
@@ -298,8 +319,10 @@ static int write_array(const struct leaf *leaf, PyObject *value, void *out) {
   int failed = !is_as_described(leaf, &buffer);
   if (failed)
     say_mismatch(leaf, &buffer);
+  else if (tell_of_cast(leaf, &buffer))
+    failed = 1;
   else if (PyBuffer_IsContiguous(&buffer, 'C'))
-    failed = write_contiguous(leaf, buffer.buf, (size_t)buffer.len, out);
+    failed = write_contiguous(leaf, dtype_of(&buffer), buffer.buf, (size_t)buffer.len, out);
   else
     failed = write_strided(leaf, &buffer, out);
   PyBuffer_Release(&buffer);

@@ -14,7 +14,8 @@ struct choice {
 /* One tensor, as adapter.py's leaves_of describes it. */
 struct leaf {
   char name[ACORN_NAME_BYTES];
-  char source[16]; /* the dtype that Python's object must have; "": a whole number */
+  char source[16]; /* the dtype that Python's object must have (of float32, float64 is cast); "": a
+                      whole number */
   int rank, shape[ACORN_MAX_RANK]; /* of Python's object */
   size_t elements;                 /* likewise */
   struct acorn_tensor tensor;

@@ -163,6 +163,32 @@ else
   echo "SKIP numpy: there is no numpy (scripts/setup.sh compare)"
 fi
 
+# The same block, where the network reads more than the observation.
+plays_the_same() {
+  build/launch "$@" --logdir=runs/more --no_plot >"$work/out" 2>"$work/err" &&
+    build/watch runs/more --seed=7 --episodes=10 >/dev/null 2>"$work/err" &&
+    build/checkpoint runs/more --npz=policy.npz >"$work/out" 2>>"$work/err" || return
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.:$tree/tests/golden/envs:$tree/tests/integration \
+    "$tree/.venv/bin/python" "$tree/tests/integration/numpy_policy.py" "$1" \
+    $(sed -n 's/.*: return \([-0-9.e+]*\) in .*/\1/p' "$work/err") >"$work/out" 2>>"$work/err"
+  code=$?
+  rm -r runs/more
+  is $code 0
+}
+if "$tree/.venv/bin/python" -c 'import gymnasium' 2>/dev/null; then
+  block docs/usage.md 'np.load("policy.npz")' >policy.py
+  more=(--previous_action --previous_reward)
+  pass_if "numpy: with the previous action and reward" \
+    plays_the_same cartpole vtrace 1 --total_steps=60k "${more[@]}"
+  pass_if "numpy: and with an LSTM" plays_the_same cartpole vtrace 1 --total_steps=150k \
+    --network=lstm --activation=relu "${more[@]}"
+  pass_if "numpy: values of actions" \
+    plays_the_same cartpole dqn 1 --total_steps=20k --eval_epsilon=0 "${more[@]}"
+  pass_if "numpy: a memory" plays_the_same tmaze vtrace 1 --total_steps=200k
+else
+  echo "SKIP numpy: with more inputs: no Gymnasium here (scripts/setup.sh gym)"
+fi
+
 # ---- pandas
 if "$tree/.venv/bin/python" -c 'import pandas, matplotlib' 2>/dev/null; then
   awk '/^```python$/ {inside = 1; next} /^```$/ {inside = 0} inside' "$tree/docs/notebooks.md" \

@@ -78,6 +78,21 @@ run gym:zoo:Helped-v0 vtrace 1 1 --total_steps=300
 ended 30
 pass_if "one that starts processes can end them" trained gym-zoo-Helped-v0 total_steps
 
+run gym:zoo:Loose-v0 vtrace 2 4 --total_steps=2000
+ended 30
+once() { is "$(grep -cF -- "$1" "$work/err")" 1; }
+loose() {
+  trained gym-zoo-Loose-v0 total_steps && once "'observation' is float64, the space says float32" &&
+    once 'info["action_mask"] is not read'
+}
+pass_if "float64 for float32 and a mask of actions are told once" loose
+refused gym:zoo:Loose-v0 vtrace 2 4 --env_args='{"mistake": true}' --logdir="$work/mistaken"
+mistaken() {
+  is "$code" 2 && once "environment gym-zoo-Loose-v0: TypeError: unsupported" &&
+    [ ! -e "$work/mistaken" ]
+}
+pass_if "a mistake in the environment's first step is told once, and nothing starts" mistaken
+
 # Made, stepped and closed by one thread.
 run gym:zoo:Bound-v0 vtrace 1 3 --streams=2 --total_steps=300
 ended 30

@@ -75,4 +75,8 @@ for seeds in 9000000000000001 -1 1..99999999999999999 7,99999999999999999 1,,2 s
   pass_if "scripts/seeds.sh with $seeds: both limits are named" \
     named "$seeds: seeds are from 0 to 9000000000000000, written 1..5 or 1,2,7"
 done
+code=0
+"$tree/scripts/seeds.sh" cartpole vtrace 1..3 2 >out 2>err || code=$?
+pass_if "of words that are too many the first is named" \
+  named "2 is one word too many after ENV AGENT SEEDS"
 finish

@@ -42,6 +42,10 @@ pass_if "a file downstream that is not there" lints \
   "Upstream: calls.c. Downstream: learner/train; a\n * b/c.h." "there is no b/c.h"
 pass_if "a folder that is not there" lints "Downstream: learner/gone." "there is no learner/gone"
 
+echo 'int header(void);' >lint/learner/train/header.h
+no_purpose() { ! lint/scripts/lint.sh >out 2>err && grep -qx "  learner/train/header.h" out; }
+pass_if "and a header that does not tell its purpose" no_purpose
+
 # ---- lint.sh: subjects of commits
 in_lint() {
   git -C lint -c user.name=a -c user.email=a@b -c commit.gpgsign=false "$@" >/dev/null 2>&1

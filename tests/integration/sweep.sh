@@ -31,7 +31,7 @@ pass_if "the end of a range" refuses "--learning_rate: '1e3' is out of range" \
   --learning_rate=1e-3..1e3 --trials=2
 pass_if "what only the learner sees" refuses "--max_envs=1 is less" \
   --learning_rate=1e-3,1e-4 --max_envs=1
-pass_if "words" refuses "ENV AGENT are needed" 1..5 --learning_rate=1e-3,1e-4
+pass_if "words" refuses "1..5 is one word too many after ENV AGENT" 1..5 --learning_rate=1e-3,1e-4
 
 # ---- every combination
 grid=(--learning_rate=1e-3,1e-12 --hidden=8,8 --hidden=16 --seeds=2 --dir=grid "${short[@]}")

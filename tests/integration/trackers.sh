@@ -49,8 +49,9 @@ class Run:
         write("finish", json.dumps(self.summary, sort_keys=True))
 
 
-def init(project, name, id, resume, config):
+def init(project, name, id, resume, dir, config):
     write("init", project, name, id, resume, json.dumps(config, sort_keys=True))
+    write("dir", dir)
     return Run()
 END_PYTHON
 export FAKE_LOG=$work/log
@@ -74,6 +75,7 @@ configured() {
     grep -qF 'finish {"result.reason": "total_steps", "result.return_mean": 12.5}' log
 }
 pass_if "with configuration, origin and result" configured
+pass_if "the tracker's own files lie in the run folder" grep -qx "dir runs/known" log
 track env -C runs/known PYTHONPATH="$work/fake" python3 "$script" . --to=wandb
 pass_if "from its own folder a run has the same name" is "$(grep -c '^init acorn known' log)" 2
 # The run was killed and resumed from the step before.
@@ -173,7 +175,7 @@ if [ -x "$python" ] && "$python" -c 'import wandb' 2>/dev/null; then
   track env WANDB_MODE=offline "$python" "$script" runs/wandb --to=wandb
   make_run runs/wandb 200
   track env WANDB_MODE=offline "$python" "$script" runs/wandb --to=wandb
-  num_parts() { ls -d wandb/offline-run-* | wc -l; }
+  num_parts() { ls -d runs/wandb/wandb/offline-run-* | wc -l; }
   offline() { is "$code" 0 && says "up to step 200" && is "$(num_parts)" 2; }
   pass_if "wandb takes a run offline, and goes on with it" offline
 else

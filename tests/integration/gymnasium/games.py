@@ -111,7 +111,7 @@ def faults():
         ("old", "reset does not return (observation, info)"),
         ("four", "step does not return (observation, reward, terminated, truncated, info)"),
         ("shape", "'observation' is float32[3], the space says float32[2]"),
-        ("dtype", "'observation' is float64[2], the space says float32[2]"),
+        ("dtype", "'observation' is int32[2], the space says float32[2]"),
         ("list", "'observation' is a list, the space says an array of float32"),
         ("words", "RuntimeError: the lamp \\udc80 broke"),
         ("no reward", "the reward must be a real number, not NoneType"),
@@ -146,6 +146,14 @@ def faults():
     refuses_at_once("an option that is missing", "missing 1 required positional argument: 'what'", wrong)
     said = refuses("an option of a wrong type", "not supported between instances", lander, gravity="x")
     report("which its own code says: with a traceback", "traceback" in said, f"said: {said}")
+
+
+def casts():
+    player = Player("gym:zoo:Loose-v0")
+    seen = [player.reset(1)["observation"].copy(), player.step(0)[0]["observation"]]
+    expected = np.array([[0.1, 0.5], [0.1, 0.7]], np.float32)
+    report("float64 is cast to the float32 of the space", np.array_equal(seen, expected), f"{seen}")
+    player.close()
 
 
 def ends():
@@ -303,6 +311,7 @@ follow("CartPole-v1")
 follow("Acrobot-v1")
 follow("LunarLander-v3", gravity=-8)
 faults()
+casts()
 ends()
 packages()
 numbers()

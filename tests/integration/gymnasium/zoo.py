@@ -120,11 +120,30 @@ class Wrong(gymnasium.Env):
         result[3] = "no" if self.what == "word truncated" else False
         result[0] = {
             "shape": np.zeros(3, np.float32),
-            "dtype": np.zeros(2),
+            "dtype": np.zeros(2, np.int32),
             "list": [0.0, 0.0],
             "nan": np.array([0, np.nan], np.float32),
         }.get(self.what, self.right)
         return tuple(result)
+
+
+class Loose(gymnasium.Env):
+    """Sees float64 where its space says float32, and has a mask of its actions. mistake: in reset."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, mistake=False):
+        self.mistake, self.t = mistake, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.array([0.1, self.t + None if self.mistake else 0.5]), {"action_mask": np.ones(2, np.int8)}
+
+    def step(self, action):
+        self.t += 1
+        seen = np.array([0.1, 0.9, 0.7])[::2]  # not contiguous
+        return seen, 0.0, self.t % 9 == 0, False, {"action_mask": np.ones(2, np.int8)}
 
 
 class Bound(gymnasium.Env):
@@ -337,6 +356,7 @@ gymnasium.register("Everything-v0", Everything)
 gymnasium.register("Painter-v0", Painter)
 gymnasium.register("Wrong-v0", Wrong)
 gymnasium.register("Bound-v0", Bound)
+gymnasium.register("Loose-v0", Loose)
 gymnasium.register("Numbers-v0", Numbers)
 gymnasium.register("Greedy-v0", Greedy)
 gymnasium.register("Helped-v0", Helped)

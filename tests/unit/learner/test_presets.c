@@ -93,9 +93,11 @@ static void what_the_user_gave_stays(void **state) {
   (void)state;
   struct learner_options options = options_of("cartpole"), general = options_of("cartpole");
   set(&options, "total_steps", "77");
+  set(&options, "lr", "0.5"); /* the short name */
   set(&options, "learning_rate_decay", general.learning_rate_decay);
   learner_options_apply_preset(&options);
   assert_int_equal(options.total_steps, 77);
+  assert_true(options.learning_rate == 0.5);
   assert_string_equal(options.learning_rate_decay, general.learning_rate_decay);
   assert_string_not_equal(options.learning_rate_decay, "linear");
   assert_int_equal(options.batch_size, general.batch_size);
