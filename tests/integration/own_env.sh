@@ -162,6 +162,37 @@ pass_if "check_env: a reward that is NaN" catches nan "its reward is -?nan"
 pass_if "check_env: a flag that is none" catches flag "set terminated to 2, which is neither"
 pass_if "check_env: shared state" catches shares "instances share nothing"
 
+# ---- constructors: each program that loads the plugin names what they do
+# constructor NAME BODY: NAME.so, with BODY in a constructor.
+constructor() {
+  liar "$1" "1i #include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void begin(void) { $2 }"
+}
+constructor born_crashing 'volatile int *volatile nowhere = 0; *nowhere = 1;'
+constructor born_leaving 'exit(0);'
+constructor born_hanging 'for (;;) pause();'
+# Each by its name, what is said, and the exit code of an actor that plays it.
+born=("born_crashing|crashed in dlopen (SIGSEGV)|139"
+  "born_leaving|ended the process in dlopen (exit|1"
+  "born_hanging|hangs in dlopen for more than 1 s (--hang_s)|1")
+# ends_with CODE COMMAND...: the program that loads $plugin says $words of it.
+ends_with() {
+  timeout $((20 * patience)) "${@:2}" --hang_s=1 >"$work/out" 2>"$work/err"
+  is $? "$1" && says "/$plugin.so $words"
+} 2>/dev/null
+for each in "${born[@]}"; do
+  IFS='|' read -r plugin words actor_code <<<"$each"
+  pass_if "$plugin: the launcher" ends_with 2 \
+    "$tree/build/launch" "./$plugin.so" vtrace 1 --logdir="$work/born"
+  pass_if "$plugin: the learner" ends_with 2 "$tree/build/learner" --env="./$plugin.so" \
+    --listen="unix:$work/born-socket" --logdir="$work/born"
+  pass_if "$plugin: an actor" ends_with "$actor_code" \
+    "$actor" --env="./$plugin.so" --learner="unix:$work/nobody" --reconnect_s=0
+  pass_if "$plugin: check_env" ends_with "$actor_code" \
+    "$actor" --env="./$plugin.so" --check_env
+done
+constructor born_well ''
+pass_if "one whose constructor is well keeps the rules" keeps_rules 6 ./born_well.so
+
 # ---- the same in a run: named, started again, never learned from
 named_in_run() {
   run "$1" vtrace 1 2
