@@ -52,6 +52,20 @@ keeps_second() {
 }
 pass_if "a run that goes on with another file keeps that one" keeps_second
 
+# ---- a module beside it, which no run keeps
+mkdir divided && sed 's/^import numpy/from lengths import length\n&/; s/length=5/length=length/' \
+  elsewhere/my_env.py >divided/my_env.py && echo 'length = 5' >divided/lengths.py
+PYTHONPATH=$work/divided run gym:Corridor-v0 vtrace 1 --module=divided/my_env.py \
+  --total_steps=2k --logdir="$work/parted"
+ended 60
+misses_it() {
+  ! "$@" >"$work/out" 2>"$work/err" && says "/parted/module/my_env.py: No module named 'lengths'" &&
+    says "where it is a file of your own, lengths.py, which no run keeps: export PYTHONPATH="
+}
+pass_if "eval.sh names the file and PYTHONPATH" \
+  misses_it "$tree/scripts/eval.sh" "$work/parted" --policy=greedy
+pass_if "so does watch" misses_it "$tree/build/watch" "$work/parted"
+
 # ---- what is wrong
 refused_with() { # WORDS OPTIONS...
   refused "${@:2}" vtrace 1
