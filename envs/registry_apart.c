@@ -83,14 +83,13 @@ static enum status fail(const struct shared *shared, const char *word, bool ende
                         unsigned limit_s, struct error *error) {
   const char *name = shared->answer.name[0] ? shared->answer.name : word;
   if (!ended)
-    return status_fail(error, STATUS_IO,
-                       "environment %s hangs in %s for more than %u s (--hang_s)", name, shared->in,
-                       limit_s);
+    return status_fail(error, STATUS_IO, "environment %s hangs in %s for more than %u s (--hang_s)",
+                       name, shared->in, limit_s);
   if (WIFSIGNALED(how))
     return status_fail(error, STATUS_IO, "environment %s crashed in %s (SIG%s)", name, shared->in,
                        sigabbrev_np(WTERMSIG(how)));
-  return status_fail(error, STATUS_IO, "environment %s ended the process in %s (exit code %d)", name,
-                     shared->in, WEXITSTATUS(how));
+  return status_fail(error, STATUS_IO, "environment %s ended the process in %s (exit code %d)",
+                     name, shared->in, WEXITSTATUS(how));
 }
 
 /* The parent's part, up to the child's end. */

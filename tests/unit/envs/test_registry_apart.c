@@ -181,10 +181,8 @@ static void so_is_that_of_a_constructor(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_answer_comes_back),
-      cmocka_unit_test(so_does_a_refusal),
-      cmocka_unit_test(the_name_alone_can_be_asked_for),
-      cmocka_unit_test(every_other_end_is_named),
+      cmocka_unit_test(the_answer_comes_back),           cmocka_unit_test(so_does_a_refusal),
+      cmocka_unit_test(the_name_alone_can_be_asked_for), cmocka_unit_test(every_other_end_is_named),
       cmocka_unit_test(so_is_that_of_a_constructor),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
