@@ -138,9 +138,9 @@ static const char *find_earlier_run(struct plan *plan) {
   if (!plan->evaluates && !plan->learner.resume) return NULL;
   if (plan->learner.logdir[0]) return plan->learner.logdir;
   char label[RUN_LABEL_BYTES];
-  bool found = !plan->evaluates &&
-               run_folder_newest(plan->run_folder, PATH_MAX, RUNS_FOLDER, plan->env_name,
-                                 label_of_words(label, plan), plan->arguments.agent);
+  bool found =
+      !plan->evaluates && run_folder_newest(plan->run_folder, PATH_MAX, RUNS_FOLDER, plan->env_name,
+                                            label_of_words(label, plan), plan->arguments.agent);
   return found ? plan->run_folder : NULL;
 }
 
@@ -178,6 +178,13 @@ static enum status take_earlier_run(struct plan *plan, struct error *error) {
 
 /* ---- the environment */
 
+// What is played may be a run folder of somebody else's, which names its environment.
+static enum status name_code(const struct plan *plan, const char *word, const char *module,
+                             struct error *error) {
+  bool asked = plan->form->counts_actors && (plan->evaluates || !plan->own.code);
+  return asked ? registry_name_code(word, module, plan->own.code, error) : STATUS_OK;
+}
+
 // The file of --module, or the one that the earlier run keeps, which the actors are given.
 static enum status take_module(struct plan *plan, struct error *error) {
   char kept[PATH_MAX];
@@ -188,6 +195,7 @@ static enum status take_module(struct plan *plan, struct error *error) {
     status = options_set(&actor_options_table, &plan->actor, "module", kept, "", error);
     path = kept;
   }
+  if (status == STATUS_OK) status = name_code(plan, "", path, error);
   return status == STATUS_OK ? env_module_use(path, plan->arguments.env, error) : status;
 }
 
@@ -218,9 +226,11 @@ static enum status ask_environment(struct registry_answer *answer, const struct 
 
 static enum status check_environment(struct plan *plan, struct error *error) {
   struct registry_answer answer;
-  enum status status = ask_environment(&answer, plan, NULL, error);
+  enum status status = name_code(plan, plan->arguments.env, "", error);
+  if (status == STATUS_OK) status = ask_environment(&answer, plan, NULL, error);
+  if (status != STATUS_OK) return status;
   memcpy(plan->env_name, answer.name, sizeof(plan->env_name));
-  if (status == STATUS_OK && plan->form->counts_actors) status = take_earlier_run(plan, error);
+  if (plan->form->counts_actors) status = take_earlier_run(plan, error);
   if (status == STATUS_OK) status = take_env_flags(plan, error);
   if (status == STATUS_OK) status = take_module(plan, error);
   return status == STATUS_OK ? ask_environment(&answer, plan, plan->learner.env_args, error)

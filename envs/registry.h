@@ -4,6 +4,7 @@
 #ifndef ACORN_ENVS_REGISTRY_H
 #define ACORN_ENVS_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -20,6 +21,12 @@ MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *w
 /* The word with which a process in any folder finds the same environment: a path is made absolute,
  * a name stays. Owner: the caller, with free(). */
 char *registry_word(const char *word);
+
+/* Logs which code of others playing in that environment runs: the plugin, the module of the word
+ * (gym:MODULE:ID), or the file of --module, where there is one ("": none). Errors: INVALID:
+ * there is some and it is not `allowed`. */
+MUST_CHECK enum status registry_name_code(const char *word, const char *module, bool allowed,
+                                          struct error *error);
 
 /* Those that are compiled in, NULL-terminated. */
 const struct acorn_env *const *registry_all(void);

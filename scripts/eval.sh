@@ -2,7 +2,7 @@
 # Plays a run's newest checkpoint, greedily and sampled, and says how well.
 #
 # Usage: scripts/eval.sh RUN|FILE [--checkpoint=best] [--episodes=100] [--policy=greedy|sample]
-#        [--env=PATH] [--flag=value ...]
+#        [--env=PATH] [--no_code] [--flag=value ...]
 #
 #   RUN      a run folder: its newest whole checkpoint, in the environment that it was trained on
 #   FILE     a checkpoint file in a run folder
@@ -11,6 +11,8 @@
 #            --eval_epsilon, and as random as the training's first environment
 #   --seed   of the first episode (default 1000); the others follow it
 #   --env    where the environment is here, if the run's is a file that lies elsewhere
+#   --no_code refuses a run whose environment is a plugin or has a Python module, which would be
+#            run: for a run folder of somebody else's
 #
 # Writes the figures to eval.json in the run folder. Prints a table, then for each policy a line
 # "evaluation episodes=... return_mean=... ...". The 95 % interval is that of the mean, by Student's

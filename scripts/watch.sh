@@ -4,7 +4,7 @@
 #
 # Usage: scripts/watch.sh RUN|FILE [--checkpoint=best] [--out=FILE.mp4|FILE.gif] [--episodes=1]
 #        [--seed=1000] [--policy=greedy|sample] [--fps=N] [--max_steps=30000] [--env=PATH]
-#        [--env_args=JSON]
+#        [--env_args=JSON] [--no_code]
 #
 #   RUN         a run folder: its newest whole checkpoint, in the environment it was trained on
 #   FILE        a checkpoint file in a run folder
@@ -19,6 +19,8 @@
 #               tmaze, else 30
 #   --max_steps an episode is shown for no longer
 #   --env       where the environment is here, if the run's is a file that lies elsewhere
+#   --no_code   refuses a run whose environment is a plugin or has a Python module, which would be
+#               run: for a run folder of somebody else's
 #
 # What is shown is the environment's own picture; where it draws none, an observation that is an
 # image. ffmpeg makes the video; it is installed if it is missing.
@@ -47,6 +49,7 @@ for word in "${@:2}"; do
     --sampled) flags+=(--policy=sample) ;;
     --env=*) env=${word#*=} flags+=("$word") ;;
     --checkpoint=*) flags+=("$word") ;;
+    --code* | --no_code | --no-code) flags+=("$word") ;;
     --episodes=* | --seed=* | --policy=* | --max_steps=* | --env_args=*) flags+=("$word") ;;
     *)
       echo "watch.sh: $word is no option of it; --help lists them" >&2
