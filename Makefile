@@ -292,6 +292,9 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_B
 $(BUILD)/tests/unit/test_torture: WRAP_UNIT := $(foreach f,malloc calloc realloc aligned_alloc strdup \
   grpc_call_start_batch,-Wl,--wrap=$(f))
 
+# Environments of its own.
+$(BUILD)/tests/unit/envs/test_registry_apart: WRAP_UNIT := -Wl,--wrap=registry_find
+
 units: $(UNIT)
 # Targets with a recipe of their own install what they need; `units` wants scripts/setup.sh test.
 test: ## build and run the unit tests, a process each

@@ -67,12 +67,16 @@ static unsigned call_limit_s(const struct actor_options *options) {
 
 static enum status find_environment(struct app *app, struct error *error) {
   enum status status = env_module_use(app->options.module, app->options.env, error);
-  if (status == STATUS_OK) status = registry_find(&app->env, app->options.env, error);
+  if (status != STATUS_OK) return status;
+  crash_install(app->options.env);
+  crash_limit(call_limit_s(&app->options));
+  crash_in("dlopen");
+  status = registry_find(&app->env, app->options.env, error);
+  crash_in(NULL);
   if (status != STATUS_OK) return status;
   crash_install(app->env->name);
   status = registry_config(&app->env_config, app->env, app->options.env_args, error);
   if (status != STATUS_OK) return status;
-  crash_limit(call_limit_s(&app->options));
   crash_in("space");
   status = registry_space(&app->space, app->env, &app->env_config, error);
   crash_in(NULL);

@@ -11,7 +11,7 @@ enum status resolve_check(const char *address, struct error *error) {
   const char *port;
   if (strncmp(address, "unix:", 5) == 0 || !host_port_split(host, &port, address)) return STATUS_OK;
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-  int failure = getaddrinfo(host, NULL, &hints, &found);
+  int failure = getaddrinfo(host_port_node(host), port, &hints, &found);
   if (failure == 0) {
     freeaddrinfo(found);
     return STATUS_OK;

@@ -91,7 +91,7 @@ static enum status choose_folders(struct launch *launch, struct error *error) {
   else if (!launch->plan.evaluates && !path[0]) {
     launch->had_runs = access(RUNS_FOLDER, F_OK) == 0;
     char label[RUN_LABEL_BYTES];
-    env_words_label(label, sizeof(label), launch->plan.env->name, launch->plan.learner.env_args);
+    env_words_label(label, sizeof(label), launch->plan.env_name, launch->plan.learner.env_args);
     status =
         run_folder_create(path, PATH_MAX, RUNS_FOLDER, label, arguments->agent, time(NULL), error);
     launch->is_new = status == STATUS_OK;

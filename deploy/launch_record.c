@@ -80,7 +80,7 @@ void launch_record_end(const struct plan *plan, int exit_code) {
   if (num_starts(folder) <= starts_before) return;
   char label[RUN_LABEL_BYTES], how[128], why[160], path[PATH_MAX + 16], whole[PATH_MAX];
   int signum = exit_code > EXIT_SIGNAL ? exit_code - EXIT_SIGNAL : 0;
-  env_words_label(label, sizeof(label), plan->env->name, plan->learner.env_args);
+  env_words_label(label, sizeof(label), plan->env_name, plan->learner.env_args);
   child_describe_end(how, sizeof(how), exit_code, signum);
   snprintf(why, sizeof(why), "the learner %s", how);
   if (exit_code == PROCESS_INTERRUPTED)

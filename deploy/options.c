@@ -2,6 +2,7 @@
 
 #include "common/base/option_rows.h"
 #include "deploy/supervisor.h"
+#include "envs/env_module.h"
 
 #define RUN "Run"
 #define TASK "Task"
@@ -23,6 +24,7 @@
 static const struct option launch_rows[] = {
     COMMON_ROWS(RUN, "0"),
     BOOL("plot", plot, "true", RUN, "draw the learning curve into the run folder at the end"),
+    BOOL("code", code, "true", RUN, NO_CODE_HELP),
     ENV_FLAGS_ROWS(environment),
 };
 

@@ -13,7 +13,7 @@ struct deploy_options {
   int64_t eval_envs;  /* 0: as many as an actor has */
   struct env_flags environment;
   /* run_local.sh */
-  bool plot;
+  bool plot, code;
   /* deploy/run_task.sh */
   int64_t actors_per_worker;
   int64_t actors_on_learner; /* -1: those of a worker if the cluster has no other actors, else 0 */

@@ -30,11 +30,14 @@ static bool is_choice(const char *word, const char *choices) {
   return false;
 }
 
-static enum status check_order(const struct arguments *words, struct error *error) {
+static enum status check_order(const struct plan *plan, struct error *error) {
+  const struct arguments *words = &plan->arguments;
   const struct option *agents = options_find(&learner_options_table, "agent");
-  const struct acorn_env *env;
+  const struct registry_question question = {.word = words->agent,
+                                             .limit_s = (unsigned)plan->actor.hang_s};
+  struct registry_answer ignored;
   if (!is_choice(words->env, agents->choices) ||
-      registry_find(&env, words->agent, NULL) != STATUS_OK)
+      registry_ask_apart(&ignored, &question, NULL) != STATUS_OK)
     return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "%s is an agent and %s an environment; the order is ENV AGENT NUM_ACTORS "
@@ -120,7 +123,7 @@ static enum status compare(const struct learner_options *options,
 static const char *label_of_words(char label[RUN_LABEL_BYTES], const struct plan *plan) {
   char *flagged;
   struct error ignored; // take_env_flags reports it
-  const char *name = plan->env->name, *env_args = plan->learner.env_args;
+  const char *name = plan->env_name, *env_args = plan->learner.env_args;
   if (env_words_add_flags(&flagged, plan->form->own, &plan->own, plan->arguments.env, env_args,
                           &ignored) != STATUS_OK)
     flagged = NULL;
@@ -135,9 +138,9 @@ static const char *find_earlier_run(struct plan *plan) {
   if (!plan->evaluates && !plan->learner.resume) return NULL;
   if (plan->learner.logdir[0]) return plan->learner.logdir;
   char label[RUN_LABEL_BYTES];
-  bool found = !plan->evaluates &&
-               run_folder_newest(plan->run_folder, PATH_MAX, RUNS_FOLDER, plan->env->name,
-                                 label_of_words(label, plan), plan->arguments.agent);
+  bool found =
+      !plan->evaluates && run_folder_newest(plan->run_folder, PATH_MAX, RUNS_FOLDER, plan->env_name,
+                                            label_of_words(label, plan), plan->arguments.agent);
   return found ? plan->run_folder : NULL;
 }
 
@@ -175,6 +178,13 @@ static enum status take_earlier_run(struct plan *plan, struct error *error) {
 
 /* ---- the environment */
 
+// What is played may be a run folder of somebody else's, which names its environment.
+static enum status name_code(const struct plan *plan, const char *word, const char *module,
+                             struct error *error) {
+  bool asked = plan->form->counts_actors && (plan->evaluates || !plan->own.code);
+  return asked ? registry_name_code(word, module, plan->own.code, error) : STATUS_OK;
+}
+
 // The file of --module, or the one that the earlier run keeps, which the actors are given.
 static enum status take_module(struct plan *plan, struct error *error) {
   char kept[PATH_MAX];
@@ -185,6 +195,7 @@ static enum status take_module(struct plan *plan, struct error *error) {
     status = options_set(&actor_options_table, &plan->actor, "module", kept, "", error);
     path = kept;
   }
+  if (status == STATUS_OK) status = name_code(plan, "", path, error);
   return status == STATUS_OK ? env_module_use(path, plan->arguments.env, error) : status;
 }
 
@@ -199,24 +210,31 @@ static enum status take_env_flags(struct plan *plan, struct error *error) {
   return status;
 }
 
+// It may be made for this, and may do there what an actor would die of: it is asked apart. The
+// learner asks again, and warnings (of an old ID) are printed there.
+static enum status ask_environment(struct registry_answer *answer, const struct plan *plan,
+                                   const char *env_args, struct error *error) {
+  const struct registry_question question = {.word = plan->arguments.env,
+                                             .env_args = env_args,
+                                             .asks_space = plan->form->counts_actors,
+                                             .limit_s = (unsigned)plan->actor.hang_s};
+  setenv("ACORN_QUIET", "1", 1);
+  enum status status = registry_ask_apart(answer, &question, error);
+  unsetenv("ACORN_QUIET");
+  return status;
+}
+
 static enum status check_environment(struct plan *plan, struct error *error) {
-  struct acorn_config config;
-  struct space space;
-  enum status status = registry_find(&plan->env, plan->arguments.env, error);
-  if (status == STATUS_OK && plan->form->counts_actors) status = take_earlier_run(plan, error);
+  struct registry_answer answer;
+  enum status status = name_code(plan, plan->arguments.env, "", error);
+  if (status == STATUS_OK) status = ask_environment(&answer, plan, NULL, error);
+  if (status != STATUS_OK) return status;
+  memcpy(plan->env_name, answer.name, sizeof(plan->env_name));
+  if (plan->form->counts_actors) status = take_earlier_run(plan, error);
   if (status == STATUS_OK) status = take_env_flags(plan, error);
   if (status == STATUS_OK) status = take_module(plan, error);
-  if (status == STATUS_OK)
-    status = registry_config(&config, plan->env, plan->learner.env_args, error);
-  if (status != STATUS_OK) return status;
-  // It may be made for this, and may do there what an actor would die of.
-  // The learner asks for it again, and warnings (of an old ID) are printed there.
-  setenv("ACORN_QUIET", "1", 1);
-  if (plan->form->counts_actors)
-    status = registry_space_apart(&space, plan->env, &config, (unsigned)plan->actor.hang_s, error);
-  unsetenv("ACORN_QUIET");
-  registry_config_deinit(&config);
-  return status;
+  return status == STATUS_OK ? ask_environment(&answer, plan, plan->learner.env_args, error)
+                             : status;
 }
 
 // The programs are beside the one that runs.
@@ -234,7 +252,7 @@ enum status plan_parse(struct plan *plan, const struct arguments_form *form, int
   plan->form = form;
   enum status status = read_words(plan, argc, argv, error);
   if (status != STATUS_OK || plan->arguments.help) return status;
-  if (form->counts_actors) status = check_order(&plan->arguments, error);
+  if (form->counts_actors) status = check_order(plan, error);
   if (status == STATUS_OK) status = take_words(plan, error);
   if (status == STATUS_OK) status = check_listen(plan->learner.listen, error);
   if (status == STATUS_OK) status = check_logdir(plan->learner.logdir, error);

@@ -43,10 +43,10 @@ struct plan {
   struct deploy_options own;
   struct learner_options learner;
   struct actor_options actor;
-  const struct acorn_env *env;
-  bool evaluates;            /* a run that is there is played, and none is trained */
-  char run_folder[PATH_MAX]; /* of the run that is resumed without --logdir; "": none */
-  char programs[PATH_MAX];   /* folder of the learner and actor programs */
+  char env_name[ACORN_NAME_BYTES]; /* its own name: "meadow" of ./my_env.so */
+  bool evaluates;                  /* a run that is there is played, and none is trained */
+  char run_folder[PATH_MAX];       /* of the run that is resumed without --logdir; "": none */
+  char programs[PATH_MAX];         /* folder of the learner and actor programs */
 
   struct plan_part part; /* set by the launcher between plan_parse and plan_size */
 

@@ -91,12 +91,12 @@ static void log_assumptions(struct plan *plan) {
   log_info(
       "Acorn has no settings for %s: %d environments per actor (the fourth word), %lld steps "
       "(--total_steps), else the general settings (--help)",
-      plan->env->name, plan->part.envs_per_actor, (long long)plan->learner.total_steps);
+      plan->env_name, plan->part.envs_per_actor, (long long)plan->learner.total_steps);
 }
 
 enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error) {
   struct plan_part *part = &plan->part;
-  if (!part->envs_per_actor) part->envs_per_actor = learner_default_envs_per_actor(plan->env->name);
+  if (!part->envs_per_actor) part->envs_per_actor = learner_default_envs_per_actor(plan->env_name);
   if (plan->own.eval_envs == 0) plan->own.eval_envs = part->envs_per_actor;
   if (plan->form->counts_actors && !plan->evaluates) log_assumptions(plan);
   int64_t num_envs = all_actors * part->envs_per_actor;

@@ -18,6 +18,11 @@
          "Python file that registers the environment of gym:ID when it is imported: my_env.py; a " \
          "run keeps a copy")
 
+/* The help of --code, which --no_code sets to false. */
+#define NO_CODE_HELP                                                                            \
+  "run an environment that is a plugin or has a Python module; --no_code refuses it, as a run " \
+  "folder of somebody else's may name any"
+
 /* Makes the environments of this process, and of those that it starts, import the file. "": no
  * change. Errors: INVALID: not a Python file, or `env` is not gym:ID; NOT_FOUND: it cannot be
  * read. */

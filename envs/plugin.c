@@ -3,11 +3,14 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char symbol[] = "acorn_environment";
 
@@ -28,13 +31,15 @@ bool plugin_is_name(const char *name, size_t length) {
 /* The loader's own words for these are riddles. */
 static enum status check_file(const char *path, struct error *error) {
   char magic[4] = "";
-  FILE *file = fopen(path, "rb");
-  if (!file) {
+  struct stat info;
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // or a FIFO would wait for its writer
+  if (file < 0) {
     return status_fail(error, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_INVALID,
                        "environment %s: %s", path, strerror(errno));
   }
-  size_t bytes = fread(magic, 1, sizeof magic, file);
-  fclose(file);
+  bool is_file = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+  ssize_t bytes = is_file ? read(file, magic, sizeof magic) : 0;
+  close(file);
   if (bytes == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "environment %s is not a shared object; make one of the C file: cc -shared "

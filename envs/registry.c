@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/decimal.h"
+#include "common/base/log.h"
 #include "common/base/options.h"
 #include "envs/bridge.h"
 #include "envs/builtin.h"
@@ -95,17 +96,33 @@ static enum status find_builtin(const struct acorn_env **out, const char *name,
       name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "", list);
 }
 
+static bool is_plugin(const char *word) {
+  return plugin_is_path(word) && !bridge_is_word(word) && !is_gymnasium_id(word);
+}
+
 enum status registry_find(const struct acorn_env **out, const char *word, struct error *error) {
   if (bridge_is_word(word)) return bridge_open(out, word, error);
-  if (plugin_is_path(word) && !is_gymnasium_id(word)) return find_plugin(out, word, error);
+  if (is_plugin(word)) return find_plugin(out, word, error);
   return find_builtin(out, word, error);
 }
 
 char *registry_word(const char *word) {
-  char *path = plugin_is_path(word) && !bridge_is_word(word) ? realpath(word, NULL) : NULL;
+  char *path = is_plugin(word) ? realpath(word, NULL) : NULL;
   if (!path) path = strdup(word);
   CHECK(path, "out of memory");
   return path;
+}
+
+enum status registry_name_code(const char *word, const char *module, bool allowed,
+                               struct error *error) {
+  bool names_module = strncmp(word, "gym:", 4) == 0 && strchr(word + 4, ':');
+  const char *code = module[0] ? module : is_plugin(word) || names_module ? word : NULL;
+  if (!code) return STATUS_OK;
+  if (!allowed)
+    return status_fail(error, STATUS_INVALID, "--no_code: the environment would run code of %s",
+                       code);
+  log_info("the environment runs code of %s, with the rights of this account", code);
+  return STATUS_OK;
 }
 
 /* ---- options */

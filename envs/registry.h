@@ -4,6 +4,7 @@
 #ifndef ACORN_ENVS_REGISTRY_H
 #define ACORN_ENVS_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -20,6 +21,12 @@ MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *w
 /* The word with which a process in any folder finds the same environment: a path is made absolute,
  * a name stays. Owner: the caller, with free(). */
 char *registry_word(const char *word);
+
+/* Logs which code of others playing in that environment runs: the plugin, the module of the word
+ * (gym:MODULE:ID), or the file of --module, where there is one ("": none). Errors: INVALID:
+ * there is some and it is not `allowed`. */
+MUST_CHECK enum status registry_name_code(const char *word, const char *module, bool allowed,
+                                          struct error *error);
 
 /* Those that are compiled in, NULL-terminated. */
 const struct acorn_env *const *registry_all(void);
@@ -49,12 +56,25 @@ void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
 MUST_CHECK enum status registry_space(struct space *out, const struct acorn_env *env,
                                       const struct acorn_config *config, struct error *error);
 
-/* The same, queried in a child process: a crash, an exit or a hang of the environment's code is an
- * error here and does no harm, and what it loads and starts is gone afterwards. `limit_s`: as
- * long as it may take; 0: for ever. Thread: before others have been started.
- * Errors: IO: the process has not answered; else registry_space's. */
-MUST_CHECK enum status registry_space_apart(struct space *out, const struct acorn_env *env,
-                                            const struct acorn_config *config, unsigned limit_s,
-                                            struct error *error);
+struct registry_question {
+  const char *word;     /* after --env= */
+  const char *env_args; /* checked; NULL: only the name is asked for */
+  bool asks_space;      /* and identity */
+  unsigned limit_s;     /* as long as it may take; 0: for ever */
+};
+
+struct registry_answer {
+  char name[ACORN_NAME_BYTES];
+  char identity[WIRE_ENVIRONMENT_BYTES];
+  struct space space;
+};
+
+/* Asks an environment, in a child process, for what a program needs that does not step it: a crash,
+ * an exit or a hang of its code, also of a plugin's constructor, is an error here and does no harm,
+ * and what it loads and starts is gone afterwards. Thread: before others have been started.
+ * Errors: IO: the process has not answered; else those of registry_find, _config and _space. */
+MUST_CHECK enum status registry_ask_apart(struct registry_answer *out,
+                                          const struct registry_question *question,
+                                          struct error *error);
 
 #endif

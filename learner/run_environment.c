@@ -23,18 +23,17 @@ static enum status use_module(const struct run *run, struct error *error) {
 
 /* From the environment's own code, which this process does not let in. */
 static enum status ask_environment(struct run *run, struct error *error) {
-  const struct acorn_env *env;
-  struct acorn_config config;
+  struct registry_answer answer;
+  const struct registry_question question = {.word = run->options->env,
+                                             .env_args = run->options->env_args,
+                                             .asks_space = true,
+                                             .limit_s = (unsigned)run->options->hang_s};
   enum status status = use_module(run, error);
-  if (status == STATUS_OK) status = registry_find(&env, run->options->env, error);
+  if (status == STATUS_OK) status = registry_ask_apart(&answer, &question, error);
   if (status != STATUS_OK) return status;
-  status = registry_config(&config, env, run->options->env_args, error);
-  if (status != STATUS_OK) return status;
-  unsigned limit_s = (unsigned)run->options->hang_s;
-  status = registry_space_apart(&run->space, env, &config, limit_s, error);
-  registry_identity(run->identity, sizeof(run->identity), env, &config);
-  registry_config_deinit(&config);
-  return status;
+  run->space = answer.space;
+  memcpy(run->identity, answer.identity, sizeof(run->identity));
+  return STATUS_OK;
 }
 
 /* From the first actor that joins: its environment is none that is known here. */

@@ -75,6 +75,8 @@ static enum status take_options_of_run(struct learner_options *options,
   options_deinit(table, options);
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
+  // A run folder's module is the one that it keeps: a config.txt that names another is not ours.
+  if (status == STATUS_OK) status = options_set(table, options, "module", "", path, error);
   if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
   if (status == STATUS_OK) status = parse_words(options, argc, argv, error);
   return status;

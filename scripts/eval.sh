@@ -2,7 +2,7 @@
 # Plays a run's newest checkpoint, greedily and sampled, and says how well.
 #
 # Usage: scripts/eval.sh RUN|FILE [--checkpoint=best] [--episodes=100] [--policy=greedy|sample]
-#        [--episode_steps=30000] [--env=PATH] [--flag=value ...]
+#        [--episode_steps=30000] [--env=PATH] [--no_code] [--flag=value ...]
 #
 #   RUN      a run folder: its newest whole checkpoint, in the environment that it was trained on
 #   FILE     a checkpoint file in a run folder
@@ -13,6 +13,8 @@
 #   --episode_steps: a policy's play ends once no episode has ended for so many steps of each
 #            environment. What has ended by then is shown, and the exit code is 3
 #   --env    where the environment is here, if the run's is a file that lies elsewhere
+#   --no_code refuses a run whose environment is a plugin or has a Python module, which would be
+#            run: for a run folder of somebody else's
 #
 # Writes the figures to eval.json in the run folder. Prints a table, then for each policy a line
 # "evaluation episodes=... return_mean=... ...". The 95 % interval is that of the mean, by Student's

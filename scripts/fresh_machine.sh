@@ -71,7 +71,6 @@ make_machine() {
   done
   mmdebstrap --quiet --variant=minbase --include=git,ca-certificates "${settings[@]}" \
     --customize-hook='cp /etc/resolv.conf "$1/etc/resolv.conf"' \
-    --customize-hook='printf "127.0.0.1 localhost\n::1 localhost\n" >"$1/etc/hosts"' \
     --customize-hook='own=/usr/local/share/ca-certificates; mkdir -p "$1$own"
       cp -r "$own/." "$1$own/" 2>/dev/null || true
       chroot "$1" update-ca-certificates >/dev/null 2>&1 || true' \

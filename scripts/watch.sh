@@ -4,7 +4,7 @@
 #
 # Usage: scripts/watch.sh RUN|FILE [--checkpoint=best] [--out=FILE.mp4|FILE.gif] [--episodes=1]
 #        [--seed=1000] [--policy=greedy|sample] [--fps=N] [--max_steps=N] [--env=PATH]
-#        [--env_args=JSON]
+#        [--env_args=JSON] [--no_code]
 #
 #   RUN         a run folder: its newest whole checkpoint, in the environment it was trained on
 #   FILE        a checkpoint file in a run folder
@@ -20,6 +20,8 @@
 #   --max_steps an episode is shown for no longer, and named where it goes on; default: 10 minutes
 #               of the video (--fps)
 #   --env       where the environment is here, if the run's is a file that lies elsewhere
+#   --no_code   refuses a run whose environment is a plugin or has a Python module, which would be
+#               run: for a run folder of somebody else's
 #
 # What is shown is the environment's own picture; where it draws none, an observation that is an
 # image. ffmpeg makes the video; it is installed if it is missing.
@@ -49,6 +51,7 @@ for word in "${@:2}"; do
     --env=*) env=${word#*=} flags+=("$word") ;;
     --checkpoint=*) flags+=("$word") ;;
     --max_steps=*) max_steps=${word#*=} ;;
+    --code* | --no_code | --no-code) flags+=("$word") ;;
     --episodes=* | --seed=* | --policy=* | --env_args=*) flags+=("$word") ;;
     *)
       echo "watch.sh: $word is no option of it; --help lists them" >&2

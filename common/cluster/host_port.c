@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { HOST_MAX = 253, SHOWN = 80 };
 
@@ -60,6 +61,10 @@ enum status host_port_check(const char *text, struct error *error) {
 void host_port_bind_all(char *text, size_t bytes, const char *address) {
   const char *everywhere = address[0] == '[' ? "[::]" : "0.0.0.0";
   snprintf(text, bytes, "%s%s", everywhere, strrchr(address, ':'));
+}
+
+const char *host_port_node(const char *host) {
+  return !host[0] || strcasecmp(host, "localhost") == 0 ? NULL : host;
 }
 
 bool host_port_split(char host[HOST_PORT_HOST_BYTES], const char **port, const char *address) {

@@ -20,6 +20,11 @@ MUST_CHECK enum status host_port_check(const char *text, struct error *error);
 enum { HOST_PORT_HOST_BYTES = 256 };
 bool host_port_split(char host[HOST_PORT_HOST_BYTES], const char **port, const char *address);
 
+/* What getaddrinfo is asked for, without AI_PASSIVE: NULL, which is this machine's loopback, for
+ * `localhost`, which a resolver may not know, and for no host; else the host.
+ * Source: RFC 6761, section 6.3. */
+const char *host_port_node(const char *host);
+
 /* Writes what a server binds to be reached at `address`, which is valid: its port on all
  * interfaces, "0.0.0.0:port" or "[::]:port". */
 void host_port_bind_all(char *text, size_t bytes, const char *address);

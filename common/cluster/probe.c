@@ -41,9 +41,7 @@ int probe_connect(const char *address, int timeout_ms) {
   if (!host_port_split(host, &port, address)) return -1;
 
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
-  // This machine has an address even where nobody has written down its names.
-  bool is_local = !host[0] || strcmp(host, "localhost") == 0;
-  int unknown = getaddrinfo(is_local ? NULL : host, port, &hints, &list);
+  int unknown = getaddrinfo(host_port_node(host), port, &hints, &list);
   errno = 0;
   if (unknown != 0) return -1;
   int fd = -1;

@@ -62,8 +62,7 @@ bool address_is_local(const char *address) {
   char host[HOST_PORT_HOST_BYTES];
   const char *port;
   if (address_is_unix(address) || !split(address, host, &port)) return true;
-  return strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0 ||
-         strcmp(host, "::1") == 0;
+  return strncmp(host, "127.", 4) == 0 || !host_port_node(host) || strcmp(host, "::1") == 0;
 }
 
 static bool is_port(const char *text) {
@@ -114,13 +113,15 @@ static enum status listen_unix(struct address_sockets *sockets, const char *addr
   return STATUS_OK;
 }
 
+union place {
+  struct sockaddr any;
+  struct sockaddr_in ipv4;
+  struct sockaddr_in6 ipv6;
+};
+
 /* The port that a socket got, in host order. */
 static int port_of(int fd) {
-  union {
-    struct sockaddr any;
-    struct sockaddr_in ipv4;
-    struct sockaddr_in6 ipv6;
-  } place;
+  union place place;
   socklen_t bytes = sizeof(place);
   if (getsockname(fd, &place.any, &bytes) != 0) return 0;
   return ntohs(place.any.sa_family == AF_INET6 ? place.ipv6.sin6_port : place.ipv4.sin_port);
@@ -148,9 +149,10 @@ static enum status listen_tcp(struct address_sockets *sockets, const char *addre
                               struct error *error) {
   char host[HOST_PORT_HOST_BYTES];
   const char *port = "";
-  struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
-                  *found = NULL;
-  int failure = split(address, host, &port) ? getaddrinfo(host, port, &hints, &found) : EAI_NONAME;
+  struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found = NULL;
+  int failure = split(address, host, &port)
+                    ? getaddrinfo(host_port_node(host), port, &hints, &found)
+                    : EAI_NONAME;
   if (failure != 0)
     return status_fail(error, STATUS_INVALID, "listen address '%s': the host is unknown: %s",
                        address, gai_strerror(failure));
@@ -178,6 +180,16 @@ enum status address_listen(struct address_sockets *sockets, const char *address,
   enum status status = is_unix ? prepare_unix(address, error) : prepare_tcp(address, error);
   if (status != STATUS_OK) return status;
   return is_unix ? listen_unix(sockets, address, error) : listen_tcp(sockets, address, error);
+}
+
+void address_numeric(char text[ADDRESS_NUMERIC_BYTES], int fd, int port) {
+  union place place;
+  socklen_t bytes = sizeof(place);
+  char host[HOST_PORT_HOST_BYTES] = "";
+  if (getsockname(fd, &place.any, &bytes) == 0)
+    getnameinfo(&place.any, bytes, host, sizeof(host), NULL, 0, NI_NUMERICHOST);
+  bool is_ipv6 = strchr(host, ':') != NULL;
+  snprintf(text, ADDRESS_NUMERIC_BYTES, is_ipv6 ? "[%s]:%d" : "%s:%d", host, port);
 }
 
 void address_close(struct address_sockets *sockets) {

@@ -26,6 +26,11 @@ bool address_is_local(const char *address);
 MUST_CHECK enum status address_listen(struct address_sockets *sockets, const char *address,
                                       struct error *error);
 
+/* Where a socket that is none of Unix is bound, but with that port: "[::1]:8686". What resolves
+ * names by itself (gRPC) takes it without a resolver. */
+enum { ADDRESS_NUMERIC_BYTES = 272 };
+void address_numeric(char text[ADDRESS_NUMERIC_BYTES], int fd, int port);
+
 /* Closes them, and removes the socket file. */
 void address_close(struct address_sockets *sockets);
 

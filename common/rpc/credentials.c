@@ -29,7 +29,6 @@ struct credentials {
   char *pem[NUM_FILES];
   struct stat seen[NUM_FILES]; /* what was read last, or refused */
   int reading;                 /* counts what was read */
-  int fetched;                 /* the reading that gRPC's server has; 0: none */
 };
 
 /* ---- TLS files */
@@ -145,29 +144,31 @@ bool credentials_have_tls(const struct credentials *credentials) {
  * the files are replaced one by one, are refused by gRPC, which keeps what it had. */
 static grpc_ssl_certificate_config_reload_status fetch(
     void *context, grpc_ssl_server_certificate_config **config) {
-  struct credentials *self = context;
+  struct credentials_port *port = context;
+  struct credentials *self = port->credentials;
   pthread_mutex_lock(&self->lock);
   refresh(self);
-  bool is_new = self->fetched != self->reading;
+  bool is_new = port->fetched != self->reading;
   if (is_new) {
     const grpc_ssl_pem_key_cert_pair pair = {self->pem[KEY], self->pem[CERT]};
     /* gRPC wants some root, also where it asks clients for no certificate. */
     const char *root = self->pem[CA] ? self->pem[CA] : self->pem[CERT];
     *config = grpc_ssl_server_certificate_config_create(root, &pair, 1);
-    self->fetched = self->reading;
+    port->fetched = self->reading;
   }
   pthread_mutex_unlock(&self->lock);
   return is_new ? GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW
                 : GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
 }
 
-grpc_server_credentials *credentials_server(struct credentials *credentials) {
-  credentials->fetched = 0;
+grpc_server_credentials *credentials_server(struct credentials_port *port,
+                                            struct credentials *credentials) {
+  *port = (struct credentials_port){.credentials = credentials};
   return grpc_ssl_server_credentials_create_with_options(
       grpc_ssl_server_credentials_create_options_using_config_fetcher(
           credentials->path[CA] ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
                                 : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
-          fetch, credentials));
+          fetch, port));
 }
 
 grpc_channel_credentials *credentials_client(int *reading, struct credentials *credentials) {

@@ -9,9 +9,16 @@
 
 #include "common/rpc/credentials.h"
 
-/* Of a listening port with TLS, which reads files that have changed again at its next handshake and
- * keeps a pointer to the credentials. Owner: the caller releases them. */
-grpc_server_credentials *credentials_server(struct credentials *credentials);
+/* A listening port with TLS. Under the credentials' lock. */
+struct credentials_port {
+  struct credentials *credentials;
+  int fetched; /* the reading that gRPC has of them; 0: none */
+};
+
+/* Of such a port, which reads files that have changed again at its next handshake and keeps both
+ * pointers. Owner: the caller releases them. */
+grpc_server_credentials *credentials_server(struct credentials_port *port,
+                                            struct credentials *credentials);
 
 /* Of a channel, which keeps to the files as they are now: *reading numbers them, 0: there are none.
  * Owner: the caller releases them. */

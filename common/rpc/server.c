@@ -1,6 +1,8 @@
 #include "common/rpc/server.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -44,6 +46,7 @@ struct rpc_server {
   atomic_int open_calls;
   atomic_int strangers; /* calls refused for their credentials */
   _Atomic int64_t next_stranger_us;
+  struct credentials_port tls[ADDRESS_MAX_SOCKETS];
   int port;
   struct op stopped; /* gRPC's shutdown is complete */
 };
@@ -192,12 +195,21 @@ static grpc_server *create_server(const struct rpc_server_config *config) {
   return grpc_server_create(&view, NULL);
 }
 
-/* gRPC listens: it gives TLS to no connection that was accepted elsewhere. */
-static enum status listen_with_tls(struct rpc_server *server,
+/* gRPC listens where these sockets do, which are closed: it gives TLS to no connection that was
+ * accepted elsewhere. A port of 0 it chooses with the first, which must succeed. */
+static enum status listen_with_tls(struct rpc_server *server, const struct address_sockets *sockets,
                                    const struct rpc_server_config *config, struct error *error) {
-  grpc_server_credentials *security = credentials_server(config->credentials);
-  server->port = grpc_server_add_http2_port(server->server, config->address, security);
-  grpc_server_credentials_release(security);
+  server->port = atoi(strrchr(config->address, ':') + 1); /* as address_listen has checked */
+  for (int i = 0; i < sockets->count; i++) {
+    char place[ADDRESS_NUMERIC_BYTES];
+    address_numeric(place, sockets->fd[i], server->port);
+    close(sockets->fd[i]);
+    if (i > 0 && !server->port) continue;
+    grpc_server_credentials *security = credentials_server(&server->tls[i], config->credentials);
+    int port = grpc_server_add_http2_port(server->server, place, security);
+    grpc_server_credentials_release(security);
+    if (i == 0) server->port = port;
+  }
   core_log_connections();
   if (server->port) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
@@ -225,8 +237,7 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   server->port = sockets.port;
   bool has_tls = credentials_have_tls(config->credentials) && !address_is_unix(config->address);
   if (has_tls) {
-    address_close(&sockets);
-    status = listen_with_tls(server, config, error);
+    status = listen_with_tls(server, &sockets, config, error);
     if (status != STATUS_OK) {
       grpc_server_destroy(server->server);
       free(server);

@@ -232,13 +232,16 @@ def import_own(path):
             exec(compile(file.read(), path, "exec"), own.__dict__)
     except BaseException as error:
         del sys.modules[name]
-        refuse_neighbour(path, error)
+        refuse_missing(path, error)
         raise
 
 
-def refuse_neighbour(path, error):
-    """A module beside the file of --module, which a script would find there."""
+def refuse_missing(path, error):
+    """What the file itself imports and is nowhere. A script would find it beside it."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if [file for file in files if not file.startswith("<frozen ")][-1] != path:
         return
     folder, lacks = os.path.dirname(path), error.name.partition(".")[0]
     beside = os.path.join(folder, lacks)
@@ -247,6 +250,10 @@ def refuse_neighbour(path, error):
             f"--module: {path} imports '{lacks}', which lies beside it and is not copied into the "
             f"run: export PYTHONPATH={folder}"
         ) from None
+    raise Refusal(
+        f"--module: {path}: No module named '{lacks}': install it, or, where it is a file of your "
+        f"own, {lacks}.py, which no run keeps: export PYTHONPATH=its_folder"
+    ) from None
 
 
 def make_gym(name, options, own=None):

@@ -2,6 +2,7 @@
  * stdout as PPM files one after the other. scripts/watch.sh makes a video of them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include "common/base/log.h"
 #include "common/base/option_rows.h"
 #include "common/base/process.h"
+#include "envs/env_module.h"
+#include "envs/registry.h"
 #include "inspect/watch/panel.h"
 #include "inspect/watch/chooser.h"
 #include "inspect/watch/world.h"
@@ -21,6 +24,7 @@ struct watch_options {
   struct options_given given;
   char *env, *env_args, *checkpoint, *policy;
   int64_t seed, episodes, max_steps, hold;
+  bool code;
 };
 
 #define AT(member) offsetof(struct watch_options, member)
@@ -36,6 +40,7 @@ static const struct option rows[] = {
            "where the run's environment is here: ./my_env.so; default: where the run says"),
     STRING("env_args", env_args, "", NULL,
            "other options of the environment than the run's, as JSON"),
+    BOOL("code", code, "true", NULL, NO_CODE_HELP),
 };
 static const struct option_exit exits[] = {
     {"0", "every episode was played"},
@@ -83,7 +88,8 @@ static enum status read_run(struct watch *watch, const char *folder, struct erro
   if (status == STATUS_OK) learner_options_evaluate(&watch->learner);
   const char *const values[][2] = {{"mode", "evaluate"}, {"logdir", folder},
                                    {"seed", seed},       {"policy", options->policy},
-                                   {"num_envs", "1"},    {"checkpoint", options->checkpoint}};
+                                   {"num_envs", "1"},    {"checkpoint", options->checkpoint},
+                                   {"module", ""}};
   for (size_t i = 0; status == STATUS_OK && i < sizeof(values) / sizeof(values[0]); i++)
     status = set(watch, values[i][0], values[i][1], error);
   if (status == STATUS_OK && options->env[0]) status = set(watch, "env", options->env, error);
@@ -97,6 +103,13 @@ static enum status read_run(struct watch *watch, const char *folder, struct erro
   if (status != STATUS_OK) return status;
   learner_options_apply_preset(&watch->learner);
   return learner_options_check(&watch->learner, error);
+}
+
+/* The module is the one that the run keeps. */
+static enum status name_code(const struct watch *watch, const char *folder, struct error *error) {
+  char kept[PATH_MAX];
+  if (!env_module_kept(kept, sizeof(kept), folder)) kept[0] = '\0';
+  return registry_name_code(watch->learner.env, kept, watch->options.code, error);
 }
 
 static void ignore(void *context) {
@@ -121,6 +134,7 @@ static void make_panel(struct watch *watch) {
 static enum status open_all(struct watch *watch, const char *folder, struct error *error) {
   const struct run_callbacks callbacks = {ignore, ignore, NULL};
   enum status status = read_run(watch, folder, error);
+  if (status == STATUS_OK) status = name_code(watch, folder, error);
   if (status == STATUS_OK) status = run_create(&watch->run, &watch->learner, &callbacks, error);
   if (status != STATUS_OK) return status;
   crash_install(watch->run.env_name);

@@ -21,7 +21,9 @@ static enum status fail(const struct world *world, const char *what, const char 
 enum status world_open(struct world *world, const struct run *run, uint8_t *row,
                        struct error *error) {
   *world = (struct world){.run = run, .image = NO_IMAGE};
+  crash_in("dlopen");
   enum status status = registry_find(&world->env, run->options->env, error);
+  crash_in(NULL);
   if (status == STATUS_OK)
     status = registry_config(&world->config, world->env, run->options->env_args, error);
   if (status != STATUS_OK) return status;

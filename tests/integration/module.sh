@@ -32,6 +32,7 @@ pass_if "the path of the file is no part of the environment" \
 mv project/my_env.py elsewhere/ # every later command finds the copy only
 evaluated() {
   "$tree/scripts/eval.sh" "$work/run" --episodes=20 --policy=greedy >"$work/out" 2>"$work/err" &&
+    says "runs code of $work/run/module/my_env.py, with the rights of this account" &&
     awk '{sub(/.*return_mean=/, ""); exit !($1 > 0.9)}' <(grep '^evaluation ' "$work/out")
 }
 pass_if "eval.sh plays it with the copy" evaluated
@@ -39,8 +40,29 @@ run gym:Corridor-v0 vtrace 2 --total_steps=500k --target_return=2 --resume --log
 ended 60
 pass_if "--resume goes on with the copy" is "$code" 3
 moved() { mv run moved && "$tree/build/watch" moved >/dev/null 2>"$work/err"; }
-sees_no_picture() { ! moved && says "environment gym-Corridor-v0 cannot be watched"; }
-pass_if "watch finds the copy, also where the run folder has moved" sees_no_picture
+sees_no_picture() {
+  ! moved && says "runs code of moved/module/my_env.py, with the rights of this account" &&
+    says "environment gym-Corridor-v0 cannot be watched"
+}
+pass_if "watch finds the copy, also where the run folder has moved, and names it" sees_no_picture
+
+# ---- a run folder of somebody else's: nothing of it is run
+# Whatever its file is, and whatever module its config.txt names.
+cp -r moved theirs && echo "open('$work/owned', 'w')" | tee -a theirs/module/my_env.py >owner.py
+refuses_code() {
+  ! "$@" --no_code >"$work/out" 2>"$work/err" && [ ! -e "$work/owned" ] &&
+    says "--no_code: the environment would run code of $code_of"
+}
+code_of=$work/theirs/module/my_env.py
+pass_if "eval.sh --no_code refuses the module" refuses_code "$tree/scripts/eval.sh" "$work/theirs"
+pass_if "so does watch.sh" refuses_code "$tree/scripts/watch.sh" "$work/theirs"
+rm -r theirs/module && echo "module = $work/owner.py" >>theirs/config.txt
+names_another() {
+  ! "$@" >"$work/out" 2>"$work/err" && [ ! -e "$work/owned" ] && says "Corridor"
+}
+pass_if "a learner runs no module that config.txt names" names_another timeout $((20 * patience)) \
+  "$tree/build/learner" --mode=evaluate --logdir="$work/theirs" --listen="unix:$work/theirs.socket"
+pass_if "nor does watch" names_another "$tree/build/watch" "$work/theirs"
 
 # ---- a run that goes on with another file
 sed 's/length=5/length=4/' elsewhere/my_env.py >project/second.py
@@ -51,6 +73,20 @@ keeps_second() {
   is "$(ls moved/module)" second.py && cmp project/second.py moved/module/second.py
 }
 pass_if "a run that goes on with another file keeps that one" keeps_second
+
+# ---- a module beside it, which no run keeps
+mkdir divided && sed 's/^import numpy/from lengths import length\n&/; s/length=5/length=length/' \
+  elsewhere/my_env.py >divided/my_env.py && echo 'length = 5' >divided/lengths.py
+PYTHONPATH=$work/divided run gym:Corridor-v0 vtrace 1 --module=divided/my_env.py \
+  --total_steps=2k --logdir="$work/parted"
+ended 60
+misses_it() {
+  ! "$@" >"$work/out" 2>"$work/err" && says "/parted/module/my_env.py: No module named 'lengths'" &&
+    says "where it is a file of your own, lengths.py, which no run keeps: export PYTHONPATH="
+}
+pass_if "eval.sh names the file and PYTHONPATH" \
+  misses_it "$tree/scripts/eval.sh" "$work/parted" --policy=greedy
+pass_if "so does watch" misses_it "$tree/build/watch" "$work/parted"
 
 # ---- what is wrong
 refused_with() { # WORDS OPTIONS...

@@ -122,6 +122,8 @@ so meadow.c other_abi.so -D'ACORN_ENV_ABI_TOLD=7' -include /dev/stdin <<'END'
 END
 pass_if "a file that is not there" refuses "environment ./meadows.so: No such file" \
   ./meadows.so vtrace 1
+mkfifo pipe.so
+pass_if "a FIFO, which nobody writes" refuses "pipe.so is not a shared object" ./pipe.so vtrace 1
 pass_if "a C file" refuses "meadow.c is not a shared object" ./meadow.c vtrace 1
 pass_if "no acorn_environment" refuses "exports no acorn_environment" ./no_symbol.so vtrace 1
 pass_if "another version" refuses "for version 7 of env.h and this Acorn has version 1" \
@@ -161,6 +163,38 @@ pass_if "check_env: a byte too many" catches beyond "wrote behind the observatio
 pass_if "check_env: a reward that is NaN" catches nan "its reward is -?nan"
 pass_if "check_env: a flag that is none" catches flag "set terminated to 2, which is neither"
 pass_if "check_env: shared state" catches shares "instances share nothing"
+
+# ---- constructors: each program that loads the plugin names what they do
+# constructor NAME BODY: NAME.so, with BODY in a constructor.
+constructor() {
+  local head='#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) '
+  liar "$1" "1i ${head}static void begin(void) { $2 }"
+}
+constructor born_crashing 'volatile int *volatile nowhere = 0; *nowhere = 1;'
+constructor born_leaving 'exit(0);'
+constructor born_hanging 'for (;;) pause();'
+# Each by its name, what is said, and the exit code of an actor that plays it.
+born=("born_crashing|crashed in dlopen (SIGSEGV)|139"
+  "born_leaving|ended the process in dlopen (exit|1"
+  "born_hanging|hangs in dlopen for more than 1 s (--hang_s)|1")
+# ends_with CODE COMMAND...: the program that loads $plugin says $words of it.
+ends_with() {
+  timeout $((20 * patience)) "${@:2}" --hang_s=1 >"$work/out" 2>"$work/err"
+  is $? "$1" && says "/$plugin.so $words"
+} 2>/dev/null
+for each in "${born[@]}"; do
+  IFS='|' read -r plugin words actor_code <<<"$each"
+  pass_if "$plugin: the launcher" ends_with 2 \
+    "$tree/build/launch" "./$plugin.so" vtrace 1 --logdir="$work/born"
+  pass_if "$plugin: the learner" ends_with 2 "$tree/build/learner" --env="./$plugin.so" \
+    --listen="unix:$work/born-socket" --logdir="$work/born"
+  pass_if "$plugin: an actor" ends_with "$actor_code" \
+    "$actor" --env="./$plugin.so" --learner="unix:$work/nobody" --reconnect_s=0
+  pass_if "$plugin: check_env" ends_with "$actor_code" \
+    "$actor" --env="./$plugin.so" --check_env
+done
+constructor born_well ''
+pass_if "one whose constructor is well keeps the rules" keeps_rules 6 ./born_well.so
 
 # ---- the same in a run: named, started again, never learned from
 named_in_run() {
@@ -205,6 +239,19 @@ s/  env->steps++;/  env->steps++; be_helped();/'
 run ./helped.so vtrace 1 1 --total_steps=300
 ended 30
 pass_if "one that starts processes can end them" is "$code" 0
+# The run's plugin is code: named before it is loaded, or refused.
+names_plugin() {
+  "$tree/scripts/eval.sh" "$folder" --env=./meadow.so --episodes=5 --policy=greedy \
+    >"$work/out" 2>"$work/err" && says "runs code of ./meadow.so, with the rights of this account"
+}
+pass_if "eval.sh names the plugin" names_plugin
+refuses_plugin() {
+  ! "$@" --no_code >"$work/out" 2>"$work/err" &&
+    says "--no_code: the environment would run code of $PWD/born_crashing.so"
+}
+cp -r "$folder" theirs && sed -i "s|^env = .*|env = $PWD/born_crashing.so|" theirs/config.txt
+pass_if "eval.sh --no_code refuses it unseen" refuses_plugin "$tree/scripts/eval.sh" theirs
+pass_if "so does watch" refuses_plugin "$tree/build/watch" theirs
 crash_watched() {
   "$tree/build/watch" "$folder" --env=./crashes.so --episodes=100 2>"$work/err" >/dev/null
   [ $? -gt 128 ] && says "environment meadow crashed in step (SIGSEGV)"

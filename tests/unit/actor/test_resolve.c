@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "actor/resolve.h"
+#include "tests/unit/support/bare_resolver.h"
 
 static void says_which_host_cannot_be_found(void **state) {
   (void)state;
@@ -15,6 +16,7 @@ static void says_which_host_cannot_be_found(void **state) {
   } cases[] = {
       {"127.0.0.1:8686", NULL},
       {"[::1]:8686", NULL},
+      {"localhost:8686", NULL},
       {"unix:/tmp/acorn", NULL},
       {"no..such:8686", "the host 'no..such' cannot be found: "},
       {"[no..such]:8686", "the host 'no..such' cannot be found: "},

@@ -115,7 +115,7 @@ static void a_bucket_is_no_folder(void **state) {
 static void an_environment_says_how_many_suit_an_actor(void **state) {
   (void)state;
   assert_int_equal(parse("cartpole vtrace 2"), STATUS_OK);
-  assert_string_equal(plan->env->name, "cartpole");
+  assert_string_equal(plan->env_name, "cartpole");
   assert_int_equal(plan->part.envs_per_actor, learner_default_envs_per_actor("cartpole"));
   assert_int_equal(plan->part.num_envs, 2 * plan->part.envs_per_actor);
   assert_false(plan->evaluates);

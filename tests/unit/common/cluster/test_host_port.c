@@ -102,12 +102,25 @@ static void test_split(void **state) {
   assert_false(host_port_split(host, &port, too_long));
 }
 
+static void test_node(void **state) {
+  (void)state;
+  static const char *const loopback[] = {"localhost", "LOCALHOST", ""}, *const others[] = {
+                                                                            "local",
+                                                                            "localhost.example",
+                                                                            "::1", "127.0.0.1"};
+  for (size_t i = 0; i < sizeof loopback / sizeof loopback[0]; i++)
+    assert_null(host_port_node(loopback[i]));
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    assert_ptr_equal(host_port_node(others[i]), others[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_valid),
       cmocka_unit_test(test_refused),
       cmocka_unit_test(test_the_longest_host),
       cmocka_unit_test(test_split),
+      cmocka_unit_test(test_node),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

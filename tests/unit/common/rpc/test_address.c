@@ -5,13 +5,14 @@
 #include <stdint.h>
 /* cmocka wants the four above first */
 #include <cmocka.h>
-#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/rpc/address.h"
 #include "rpc_fixture.h"
+#include "tests/unit/support/bare_resolver.h"
 
 static enum status try_address(const char *address, struct error *error) {
   struct rpc_method method = {.path = "/x/Y"};
@@ -66,11 +67,8 @@ static void good_addresses_work(void **state) {
   (void)state;
   struct error error;
   assert_int_equal(try_address("0.0.0.0:0", &error), STATUS_OK);
-  /* A bare machine may not know the name. */
-  struct addrinfo *found = NULL;
-  if (getaddrinfo("localhost", NULL, NULL, &found) != 0) return;
-  freeaddrinfo(found);
   assert_int_equal(try_address("localhost:0", &error), STATUS_OK);
+  assert_true(address_is_local("localhost:0"));
 }
 
 static void a_port_serves_one_server(void **state) {
