@@ -118,10 +118,12 @@ static ssize_t read_end(char *bytes, const char *path) {
 }
 
 void supervisor_print_tail(FILE *out, const char *path, int lines) {
-  char bytes[TAIL_BYTES];
+  char bytes[TAIL_BYTES], named[PATH_MAX];
   ssize_t count = read_end(bytes, path);
   if (count < 0) {
-    fprintf(out, "(cannot read %s: %s)\n", path, strerror(errno));
+    int reason = errno;
+    log_named(named, sizeof(named), path);
+    fprintf(out, "(cannot read %s: %s)\n", named, strerror(reason));
     return;
   }
   // Walks back over `lines` line ends, the one of the last line aside.
@@ -135,11 +137,12 @@ void supervisor_print_tail(FILE *out, const char *path, int lines) {
 
 // Prints the last log lines, the likely reason. Without log files the terminal has them already.
 static void show_log(const struct actor *actor, int lines) {
-  char path[PATH_MAX];
+  char path[PATH_MAX], named[PATH_MAX];
   if (!actor->supervisor->config->log_folder) return;
   log_path(path, actor);
+  log_named(named, sizeof(named), path);
   clear_line();
-  if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", path);
+  if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", named);
   supervisor_print_tail(stderr, path, lines);
   if (lines > 1) fprintf(stderr, "----\n");
 }

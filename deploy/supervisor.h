@@ -20,8 +20,8 @@
 enum { SUPERVISOR_MAX_DEATHS = 16 };
 
 /* Files that its process keeps open: stdin, stdout and stderr; one that signals come from; a pipe
- * that children write to; the lock of the launcher's folder. */
-enum { SUPERVISOR_FILES = 3 + 1 + 2 + 1 };
+ * that children write to; the lock of the launcher's folder; the run folder. */
+enum { SUPERVISOR_FILES = 3 + 1 + 2 + 1 + 1 };
 
 struct supervisor_config {
   char *const *learner; /* its command, NULL-terminated; the first word is a path. NULL: none */

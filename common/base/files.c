@@ -1,7 +1,11 @@
 #include "common/base/files.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 enum { MIN_RESERVE = 8, MAX_RESERVE = 64, RESERVED_PART = 4, ENOUGH = 1024 };
 
@@ -32,4 +36,19 @@ enum status files_check(const char *who, int own, int connections, struct error 
       "a process may open %d files here (ulimit -n), and %s needs %d: %d of its own, %d for "
       "connections and %d in reserve; raise the limit (ulimit -n %d)",
       limit, who, needed, own, connections, needed - kept, needed > ENOUGH ? needed : ENOUGH);
+}
+
+enum status files_make_folders(const char *path, struct error *error) {
+  char part[PATH_MAX];
+  snprintf(part, sizeof(part), "%s", path);
+  for (char *p = part + 1;; p++) {
+    if (*p != '/' && *p != '\0') continue;
+    char end = *p;
+    *p = '\0';
+    if (mkdir(part, 0777) != 0 && errno != EEXIST)
+      return status_fail(error, STATUS_IO, "cannot create the folder %s: %s", part,
+                         strerror(errno));
+    if (end == '\0') return STATUS_OK;
+    *p = end;
+  }
 }

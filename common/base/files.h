@@ -1,4 +1,4 @@
-/* Raises the limit of open files (ulimit -n), and refuses to start below what is needed.
+/* Files: how many may be open (ulimit -n), folders that are made, and what is safe to read.
  * Upstream: the mains, common/rpc. Thread: any. */
 #ifndef ACORN_COMMON_BASE_FILES_H
 #define ACORN_COMMON_BASE_FILES_H
@@ -15,5 +15,8 @@ int files_room(int limit);
 /* `who` ("the learner") keeps `own` files open and so many connections.
  * Errors: EXHAUSTED: the limit is too low; names it and what is needed. */
 MUST_CHECK enum status files_check(const char *who, int own, int connections, struct error *error);
+
+/* mkdir -p. Errors: IO. */
+MUST_CHECK enum status files_make_folders(const char *path, struct error *error);
 
 #endif

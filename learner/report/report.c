@@ -212,7 +212,7 @@ int report_result(struct report *report, int64_t now_us) {
       "return_std=%.3f over=%s reason=%s seed=%lld logdir=%s\n",
       run->label, run->options->agent, (long long)steps, seconds, rate, (long long)returns.count,
       returns.mean, returns.std, eval ? "eval" : "train", stop_reason_name(reason),
-      (long long)run->options->seed, run->folder.path[0] ? run->folder.path : "-");
+      (long long)run->options->seed, run->folder.name[0] ? run->folder.name : "-");
   int code = exit_code(run, reason);
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;
   log_error("cannot write the result to stdout: %s", strerror(errno));
