@@ -51,8 +51,8 @@ struct app {
   bool requested;                    /* or has been asked for */
   int wanted;                        /* enum kept_kind: to be asked for after it */
   enum status write_status;
-  bool write_failed; /* the last one could not be written */
-  bool folder_lost;  /* the run folder is gone: nothing is written any more */
+  int failing;      /* enum kept_kind: what could not be written, until it is again */
+  bool folder_lost; /* the run folder is gone: nothing is written any more */
   bool interrupted; /* SIGINT stopped the run */
   struct error write_error;
 };
@@ -167,15 +167,23 @@ static void write_checkpoint(uv_work_t *work) {
   app->write_status = run_write_saved(&app->run, &app->write_error);
 }
 
+/* One that was saved without the replay tells nothing of the room for that. */
+static void say_whether_written(struct app *app) {
+  int kinds = atomic_load(&app->run.saved_kinds);
+  if (app->write_status == STATUS_DONE || !has_folder(app)) return;
+  if (app->write_status != STATUS_OK) {
+    log_warn("%s; training goes on", app->write_error.text);
+    app->failing |= kinds;
+  } else if (kinds & KEPT_NEWEST || !(app->failing & KEPT_NEWEST)) {
+    if (app->failing) log_info("checkpoints are written again");
+    app->failing = 0;
+  }
+}
+
 static void checkpoint_written(uv_work_t *work, int status) {
   struct app *app = work->data;
   (void)status;
-  bool failed = app->write_status != STATUS_OK && app->write_status != STATUS_DONE;
-  if (failed && has_folder(app))
-    log_warn("%s; training goes on", app->write_error.text);
-  else if (app->write_failed)
-    log_info("checkpoints are written again");
-  app->write_failed = failed;
+  say_whether_written(app);
   report_checkpoint(&app->report, clock_now_us());
   trainer_release_save(app->run.trainer);
   app->writing = app->requested = false;
