@@ -133,7 +133,7 @@ enum status folder_write_address(const struct folder *folder, const char *listen
                                  const struct credentials_options *access, struct error *error) {
   char path[1024];
   snprintf(path, sizeof(path), "%s/address", folder->path);
-  FILE *file = fopen(path, "w");
+  FILE *file = files_create(path);
   if (file) print_address(file, listen, port);
   if (file) print_access(file, access);
   if (!file || fclose(file) != 0)
@@ -141,21 +141,23 @@ enum status folder_write_address(const struct folder *folder, const char *listen
   return STATUS_OK;
 }
 
-static FILE *open_environment(const struct folder *folder, const char *mode) {
-  char path[1024];
-  snprintf(path, sizeof(path), "%s/environment.txt", folder->path);
-  return fopen(path, mode);
+static void environment_path(char path[1024], const struct folder *folder) {
+  snprintf(path, 1024, "%s/environment.txt", folder->path);
 }
 
 void folder_write_environment(const struct folder *folder, const char *text) {
-  FILE *file = open_environment(folder, "w");
+  char path[1024];
+  environment_path(path, folder);
+  FILE *file = files_create(path);
   if (file) fprintf(file, "%s\n", text);
-  if (!file || fclose(file) != 0)
-    log_warn("cannot write %s/environment.txt: %s", folder->path, strerror(errno));
+  if (!file || fclose(file) != 0) log_warn("cannot write %s: %s", path, strerror(errno));
 }
 
 void folder_read_environment(const struct folder *folder, char *text, size_t bytes) {
-  FILE *file = open_environment(folder, "r");
+  char path[1024];
+  const char *why;
+  environment_path(path, folder);
+  FILE *file = files_read(path, &why);
   if (!file || !fgets(text, (int)bytes, file)) text[0] = '\0';
   if (file) fclose(file);
   text[strcspn(text, "\n")] = '\0';

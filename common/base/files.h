@@ -3,6 +3,8 @@
 #ifndef ACORN_COMMON_BASE_FILES_H
 #define ACORN_COMMON_BASE_FILES_H
 
+#include <stdio.h>
+
 #include "common/base/status.h"
 
 /* Raises the limit as far as the system allows, and returns it; INT_MAX: there is none. */
@@ -15,6 +17,16 @@ int files_room(int limit);
 /* `who` ("the learner") keeps `own` files open and so many connections.
  * Errors: EXHAUSTED: the limit is too low; names it and what is needed. */
 MUST_CHECK enum status files_check(const char *who, int own, int connections, struct error *error);
+
+/* Opens a file that somebody else may have put there, to be read from front to back: a regular one
+ * only, since a FIFO would be waited for and a device may have no end. Never waits. Returns -1 with
+ * errno set, ENXIO where it is no regular file, and the reason in *why. */
+int files_open_regular(const char *path, const char **why);
+/* The same as a stream; NULL. */
+FILE *files_read(const char *path, const char **why);
+
+/* A new file in the place of what is at `path`, which may be no file: NULL with errno set. */
+FILE *files_create(const char *path);
 
 /* mkdir -p. Errors: IO. */
 MUST_CHECK enum status files_make_folders(const char *path, struct error *error);
