@@ -96,11 +96,16 @@ static enum status choose_folders(struct launch *launch, struct error *error) {
         run_folder_create(path, PATH_MAX, RUNS_FOLDER, label, arguments->agent, time(NULL), error);
     launch->is_new = status == STATUS_OK;
   }
-  const char *logs_in = launch->plan.evaluates ? launch->private_folder : path;
-  int length = snprintf(launch->log_folder, PATH_MAX, "%s/logs", logs_in);
-  if (status == STATUS_OK && length >= PATH_MAX)
-    return status_fail(error, STATUS_INVALID, "--logdir: the path is too long");
   return status;
+}
+
+// An evaluation's are not kept.
+static enum status choose_log_folder(struct launch *launch, struct error *error) {
+  const char *folder = launch->plan.evaluates ? launch->private_folder : launch_record_folder();
+  if (!folder[0]) folder = launch->plan.run_folder;
+  int length = snprintf(launch->log_folder, PATH_MAX, "%s/logs", folder);
+  if (length < PATH_MAX) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "--logdir: the path is too long");
 }
 
 // With too few files actors would wait for a learner that turns them away.
@@ -189,7 +194,7 @@ static void print_next(const struct launch *launch) {
 // Whether it trained until its end or a stop, and left its result.
 static bool has_ended_well(const struct plan *plan, int code) {
   bool in_order = code == 0 || code == EXIT_TARGET_MISSED || code == PROCESS_INTERRUPTED;
-  return in_order && !plan->evaluates && launch_record_has_result(plan->run_folder);
+  return in_order && !plan->evaluates && launch_record_has_result();
 }
 
 // Removes the folders that were made here and are still empty.
@@ -223,9 +228,11 @@ int main(int argc, char **argv) {
   if (status == STATUS_OK) plan_commands(plan);
   plan->run.log_folder = launch.log_folder;
   if (status == STATUS_OK) launch_record_begin(plan, "./run_local.sh", argc, argv);
+  if (status == STATUS_OK) status = choose_log_folder(&launch, &error);
   code = status == STATUS_OK ? supervisor_run(&plan->run) : plan_refuse(plan, &error);
 
   private_folder_remove(launch.private_folder);
+  launch_record_follow(plan);
   if (has_ended_well(plan, code)) {
     plot(&launch);
     print_next(&launch);

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/files.h"
 #include "common/base/json_file.h"
+#include "common/base/pinned_folder.h"
 #include "common/base/process.h"
 #include "deploy/child.h"
 #include "deploy/run_folder.h"
@@ -16,6 +18,11 @@
 enum { MAX_BYTES = 100 * 1000, EXIT_SIGNAL = 128 }; /* a variable may have 128 KiB */
 
 static size_t starts_before; /* in run.json, before this one */
+static struct {
+  char path[PATH_MAX]; /* "": it is not known, or an evaluation's, which only reads */
+  int pin;             /* pinned_folder.h's */
+  bool is_new;
+} folder;
 
 /* ---- at the start */
 
@@ -36,14 +43,32 @@ static json_t *command_line(const char *program, int argc, char **argv) {
 }
 
 /* The starts in run.json; 0 where the folder is not known. */
-static size_t num_starts(const char *folder) {
+static size_t num_starts(void) {
   char path[PATH_MAX + 16];
-  if (!folder[0]) return 0;
-  snprintf(path, sizeof(path), "%s/run.json", folder);
+  if (!folder.path[0]) return 0;
+  snprintf(path, sizeof(path), "%s/run.json", folder.path);
   json_t *record = json_file_read(path);
   size_t count = json_array_size(json_object_get(record, "starts"));
   json_decref(record);
   return count;
+}
+
+/* What goes wrong here the learner reports, which needs the same. */
+static void take_folder(const struct plan *plan) {
+  const char *name = plan->run_folder;
+  if (!name[0] || plan->evaluates) return;
+  folder.is_new = access(name, F_OK) != 0;
+  if (files_make_folders(name, NULL) != STATUS_OK) return;
+  folder.pin = pinned_folder_open(folder.path, name);
+  if (folder.pin < 0) folder.path[0] = '\0';
+}
+
+const char *launch_record_folder(void) {
+  return folder.path;
+}
+
+void launch_record_follow(struct plan *plan) {
+  if (folder.path[0]) pinned_folder_moved(plan->run_folder, folder.pin, folder.path);
 }
 
 void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv) {
@@ -59,25 +84,23 @@ void launch_record_begin(const struct plan *plan, const char *program, int argc,
   if (text) setenv(RECORD_LAUNCH_VARIABLE, text, 1);
   free(text);
   json_decref(words);
-  starts_before = num_starts(plan->run_folder);
+  take_folder(plan);
+  starts_before = num_starts();
 }
 
 /* ---- at the end */
 
-static bool has_file(const char *folder, const char *name) {
-  char path[PATH_MAX];
-  int length = snprintf(path, sizeof(path), "%s/%s", folder, name);
-  return length < PATH_MAX && access(path, F_OK) == 0;
-}
-
-bool launch_record_has_result(const char *run_folder) {
-  return has_file(run_folder, "result.json");
+bool launch_record_has_result(void) {
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof(path), "%s/result.json", folder.path);
+  return folder.path[0] && access(path, F_OK) == 0;
 }
 
 void launch_record_end(const struct plan *plan, int exit_code) {
-  const char *folder = plan->run_folder;
-  if (plan->evaluates || has_file(folder, "result.json")) return;
-  if (num_starts(folder) <= starts_before) return;
+  if (!folder.path[0]) return;
+  /* One with anything in it stays. */
+  if (folder.is_new && pinned_folder_is(plan->run_folder, folder.pin)) rmdir(plan->run_folder);
+  if (launch_record_has_result() || num_starts() <= starts_before) return;
   char label[RUN_LABEL_BYTES], how[128], why[160], path[PATH_MAX + 16], whole[PATH_MAX];
   int signum = exit_code > EXIT_SIGNAL ? exit_code - EXIT_SIGNAL : 0;
   env_words_label(label, sizeof(label), plan->env_name, plan->learner.env_args);
@@ -89,11 +112,12 @@ void launch_record_end(const struct plan *plan, int exit_code) {
   json_object_set_new(result, "env", json_string(label));
   json_object_set_new(result, "agent", json_string(plan->arguments.agent));
   json_object_set_new(result, "seed", json_integer(plan->learner.seed));
-  json_object_set_new(result, "logdir", json_string(realpath(folder, whole) ? whole : folder));
+  json_object_set_new(result, "logdir",
+                      json_string(realpath(folder.path, whole) ? whole : plan->run_folder));
   json_object_set_new(result, "reason", json_string("killed"));
   json_object_set_new(result, "exit_code", json_integer(exit_code));
   json_object_set_new(result, "error", json_string(why));
   json_object_set_new(result, "ended", json_time_now());
-  snprintf(path, sizeof(path), "%s/result.json", folder);
+  snprintf(path, sizeof(path), "%s/result.json", folder.path);
   json_file_write_or_warn(path, result);
 }

@@ -6,15 +6,21 @@
 
 #include "deploy/plan.h"
 
-/* Leaves the words in the environment, for the learner. `program` stands for argv[0]. Before the
- * learner starts. */
+/* Leaves the words in the environment, for the learner, and makes the run folder, which is this one
+ * from here on, whatever its name is given to. `program` stands for argv[0]. Before the learner
+ * starts. */
 void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv);
 
+/* The path by which files of the run folder are reached; "": it is not known. */
+const char *launch_record_folder(void);
+/* plan->run_folder becomes where it is now. */
+void launch_record_follow(struct plan *plan);
+
 /* Whether the start that has ended left its result. */
-bool launch_record_has_result(const char *run_folder);
+bool launch_record_has_result(void);
 
 /* A start of this launcher that run.json has and that left no result gets one: its learner was
- * killed. One that was refused is not in run.json. */
+ * killed. One that was refused is not in run.json; the folder that was made for it is removed. */
 void launch_record_end(const struct plan *plan, int exit_code);
 
 #endif

@@ -22,7 +22,7 @@
 #include "deploy/child.h"
 
 enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000 };
-enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024 };
+enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024, LOGS_MS = 1000 };
 enum { OUR_OUTPUT = -1, NO_LOG = -2 };
 
 /* A moment that does not come. */
@@ -42,6 +42,7 @@ struct actor {
   bool finished;       /* it has sent so since its last start: the learner has ended its run */
   bool given_up;       /* it died too often, or is of no use */
   bool left_early;     /* it finished while the learner went on; that has been reported */
+  bool log_cut;        /* so has that its log was too long */
 };
 
 /* Times are those of clock_now_us, in ms. */
@@ -57,6 +58,7 @@ struct supervisor {
   int64_t stop_grace_ms; /* then the actors are told to stop */
   int64_t kill_ms;       /* then the actors are killed */
   int64_t patience_ms;   /* after a stop, or the end of the run: then the learner is killed */
+  int64_t logs_ms;       /* when to look how long the logs are */
 
   bool ready;      /* the learner listens */
   bool stopping;   /* the learner has been told to stop, or has ended */
@@ -79,6 +81,7 @@ void supervisor_defaults(struct supervisor_config *config) {
   config->stop_grace_ms = 3000;
   config->actor_stop_ms = 5000;
   config->learner_stop_ms = 120 * 1000;
+  config->log_bytes = 8 << 20;
 }
 
 /* Whether the moment has come; then it does not come again. */
@@ -118,10 +121,12 @@ static ssize_t read_end(char *bytes, const char *path) {
 }
 
 void supervisor_print_tail(FILE *out, const char *path, int lines) {
-  char bytes[TAIL_BYTES];
+  char bytes[TAIL_BYTES], named[PATH_MAX];
   ssize_t count = read_end(bytes, path);
   if (count < 0) {
-    fprintf(out, "(cannot read %s: %s)\n", path, strerror(errno));
+    int reason = errno;
+    log_named(named, sizeof(named), path);
+    fprintf(out, "(cannot read %s: %s)\n", named, strerror(reason));
     return;
   }
   // Walks back over `lines` line ends, the one of the last line aside.
@@ -135,13 +140,50 @@ void supervisor_print_tail(FILE *out, const char *path, int lines) {
 
 // Prints the last log lines, the likely reason. Without log files the terminal has them already.
 static void show_log(const struct actor *actor, int lines) {
-  char path[PATH_MAX];
+  char path[PATH_MAX], named[PATH_MAX];
   if (!actor->supervisor->config->log_folder) return;
   log_path(path, actor);
+  log_named(named, sizeof(named), path);
   clear_line();
-  if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", path);
+  if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", named);
   supervisor_print_tail(stderr, path, lines);
   if (lines > 1) fprintf(stderr, "----\n");
+}
+
+// Keeps the newest half, from the first whole line on. The actor goes on to append to the file;
+// what it writes at this very moment may be lost.
+static bool keep_newest_half(int file, off_t size, int most) {
+  char *text = check_alloc((size_t)most / 2, 1);
+  ssize_t count = pread(file, text, (size_t)most / 2, size - most / 2);
+  char *newline = count > 0 ? memchr(text, '\n', (size_t)count) : NULL;
+  const char *from = newline ? newline + 1 : text;
+  bool kept = count > 0 && ftruncate(file, 0) == 0 &&
+              dprintf(file, "(this log was longer than %d bytes: it begins here)\n", most) > 0 &&
+              write(file, from, (size_t)(text + count - from)) >= 0;
+  free(text);
+  return kept;
+}
+
+// An environment may print at each step, for days.
+static void bound_log(struct actor *actor) {
+  int most = actor->supervisor->config->log_bytes;
+  char path[PATH_MAX];
+  struct stat about;
+  log_path(path, actor);
+  int file = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return;
+  if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > most &&
+      keep_newest_half(file, about.st_size, most) && !actor->log_cut) {
+    actor->log_cut = true;
+    say("%s %d prints much: of its log only the newest lines stay, at most %d bytes", actor->kind,
+        actor->number, most);
+  }
+  close(file);
+}
+
+static void bound_logs(struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++) bound_log(&self->actors[i]);
+  self->logs_ms = self->now_ms + LOGS_MS;
 }
 
 /* ---- all actors */
@@ -494,6 +536,7 @@ static void do_what_is_due(struct supervisor *self) {
   if (is_due(self, &self->stop_grace_ms)) stop_actors(self);
   if (is_due(self, &self->kill_ms)) kill_actors(self);
   if (is_due(self, &self->patience_ms)) kill_learner(self);
+  if (is_due(self, &self->logs_ms)) bound_logs(self);
   for (int i = 0; i < self->config->num_actors; i++) {
     struct actor *actor = &self->actors[i];
     if (!is_due(self, &actor->start_ms)) continue;
@@ -510,8 +553,8 @@ static int64_t least(int64_t a, int64_t b) {
 
 // Until the next moment, for poll.
 static int wait_ms(const struct supervisor *self) {
-  int64_t next = least(least(self->probe_ms, self->stop_grace_ms), //
-                       least(self->kill_ms, self->patience_ms));
+  int64_t next = least(least(self->probe_ms, self->stop_grace_ms),
+                       least(least(self->kill_ms, self->patience_ms), self->logs_ms));
   for (int i = 0; i < self->config->num_actors; i++) next = least(next, self->actors[i].start_ms);
   if (next == NEVER) return -1;
   return next > self->now_ms ? (int)least(next - self->now_ms, INT_MAX) : 0;
@@ -557,7 +600,8 @@ int supervisor_run(const struct supervisor_config *config) {
                             .probe_ms = NEVER,
                             .stop_grace_ms = NEVER,
                             .kill_ms = NEVER,
-                            .patience_ms = NEVER};
+                            .patience_ms = NEVER,
+                            .logs_ms = config->log_folder ? 0 : NEVER};
   open_notices(&self);
   self.learner = (struct child){.command = config->learner, .word = self.notices[1]};
   init_actors(&self);

@@ -20,8 +20,8 @@
 enum { SUPERVISOR_MAX_DEATHS = 16 };
 
 /* Files that its process keeps open: stdin, stdout and stderr; one that signals come from; a pipe
- * that children write to; the lock of the launcher's folder. */
-enum { SUPERVISOR_FILES = 3 + 1 + 2 + 1 };
+ * that children write to; the lock of the launcher's folder; the run folder. */
+enum { SUPERVISOR_FILES = 3 + 1 + 2 + 1 + 1 };
 
 struct supervisor_config {
   char *const *learner; /* its command, NULL-terminated; the first word is a path. NULL: none */
@@ -32,6 +32,7 @@ struct supervisor_config {
   const char *log_folder; /* made when needed; actor i appends to actor-<i>.log in it,
                               and evaluator i to evaluator-<i>.log. NULL: they write where the
                               supervisor does */
+  int log_bytes;          /* a longer one is cut to its newest half, within a second */
   int lost_exit_code;     /* an actor that ends so has looked for its learner long enough and is not
                              started again; 0: there is no such code */
 
@@ -52,7 +53,7 @@ struct supervisor_config {
 
 /* The usual times: pauses of 1, 2, 4 ... 60 s, and of 1 s again after a minute of work; restart
  * after 0.2 s, or 30 s where the learner should have ended; five deaths in 60 s, 3 s for the
- * learner to end its streams, 5 s for an actor to stop, and 120 s for a checkpoint. */
+ * learner to end its streams, 5 s for an actor to stop, and 120 s for a checkpoint. Logs: 8 MiB. */
 void supervisor_defaults(struct supervisor_config *config);
 
 /* Runs until all children have ended. SIGTERM stops the run in order, and so do SIGINT and SIGHUP

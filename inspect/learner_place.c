@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
 #include "common/cluster/probe.h"
 
 /* ---- run folders */
@@ -18,7 +18,8 @@
 static bool goes_on(const char *folder) {
   char path[PATH_MAX + 16];
   snprintf(path, sizeof(path), "%s/lock", folder);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const char *why;
+  int fd = files_open_regular(path, &why);
   if (fd < 0) return false;
   bool held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(fd);
@@ -64,7 +65,8 @@ static bool is_trusted(FILE *file) {
 static bool read_address(struct learner_place *place, const char *folder) {
   char path[PATH_MAX + 16], line[PATH_MAX + 16];
   snprintf(path, sizeof(path), "%s/address", folder);
-  FILE *file = fopen(path, "r");
+  const char *why;
+  FILE *file = files_read(path, &why);
   if (!file) return false;
   bool trusted = is_trusted(file);
   for (int i = 0; fgets(line, sizeof(line), file); i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/files.h"
 
 /* What the reader has seen so far. */
 struct reader {
@@ -70,10 +71,11 @@ enum status run_log_read(struct run_log *log, const char *folder, const struct r
   *log = (struct run_log){0};
   char path[PATH_MAX];
   snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
-  FILE *file = fopen(path, "r");
+  const char *why;
+  FILE *file = files_read(path, &why);
   if (!file)
     return status_fail(error, errno == ENOENT || errno == ENOTDIR ? STATUS_NOT_FOUND : STATUS_IO,
-                       "%.300s cannot be read: %s; name a run folder", path, strerror(errno));
+                       "%.300s cannot be read: %s; name a run folder", path, why);
   struct reader reader = {.log = log, .axes = axes};
   char *text = NULL;
   size_t room = 0;

@@ -11,33 +11,36 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/pinned_folder.h"
 
 static enum status too_long(const char *path, struct error *error) {
   return status_fail(error, STATUS_INVALID, "--logdir=%s: the path is too long", path);
 }
 
-/* mkdir -p. */
-static enum status make_folders(const char *path, struct error *error) {
-  char part[sizeof(((struct folder *)0)->checkpoints)];
-  snprintf(part, sizeof(part), "%s", path);
-  for (char *p = part + 1;; p++) {
-    if (*p != '/' && *p != '\0') continue;
-    char end = *p;
-    *p = '\0';
-    if (mkdir(part, 0777) != 0 && errno != EEXIST)
-      return status_fail(error, STATUS_IO, "cannot create the folder %s: %s", part,
-                         strerror(errno));
-    if (end == '\0') return STATUS_OK;
-    *p = end;
-  }
-}
-
-static enum status set_paths(struct folder *folder, const char *path, struct error *error) {
+static enum status set_path(struct folder *folder, const char *path, struct error *error) {
   int n = snprintf(folder->path, sizeof(folder->path), "%s", path);
   if (n >= (int)sizeof(folder->path)) return too_long(path, error);
   snprintf(folder->checkpoints, sizeof(folder->checkpoints), "%s/checkpoints", folder->path);
   return STATUS_OK;
+}
+
+static enum status set_name(struct folder *folder, const char *name, struct error *error) {
+  folder->lock = folder->pin = -1;
+  folder->name[0] = '\0';
+  enum status status = set_path(folder, name, error);
+  if (status == STATUS_OK) snprintf(folder->name, sizeof(folder->name), "%s", name);
+  return status;
+}
+
+/* From here on its files are those of the folder that has this name now. */
+static enum status pin(struct folder *folder, struct error *error) {
+  char path[PATH_MAX];
+  folder->pin = pinned_folder_open(path, folder->name);
+  if (folder->pin >= 0) return set_path(folder, path, error);
+  return status_fail(error, STATUS_IO, "cannot open the folder %s: %s", folder->name,
+                     strerror(errno));
 }
 
 static bool exists_in(const struct folder *folder, const char *name) {
@@ -51,20 +54,19 @@ static enum status take_lock(struct folder *folder, struct error *error) {
   snprintf(path, sizeof(path), "%s/lock", folder->path);
   folder->lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
   if (folder->lock < 0)
-    return status_fail(error, STATUS_IO, "cannot open %s: %s", path, strerror(errno));
+    return status_fail(error, STATUS_IO, "cannot open %s/lock: %s", folder->name, strerror(errno));
   if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) return STATUS_OK;
   close(folder->lock);
   folder->lock = -1;
   return status_fail(
       error, STATUS_EXISTS,
       "the run folder %s is in use by another learner: stop that one, or choose another --logdir",
-      folder->path);
+      folder->name);
 }
 
 enum status folder_open(struct folder *folder, const char *path, const char *env, const char *agent,
                         bool resume, struct error *error) {
   char fresh[512];
-  folder->lock = -1;
   if (!path[0]) {
     char when[32];
     time_t now = time(NULL);
@@ -73,8 +75,9 @@ enum status folder_open(struct folder *folder, const char *path, const char *env
     snprintf(fresh, sizeof(fresh), "runs/%s-%s-%s", env, agent, when);
     path = fresh;
   }
-  enum status status = set_paths(folder, path, error);
-  if (status == STATUS_OK) status = make_folders(folder->checkpoints, error);
+  enum status status = set_name(folder, path, error);
+  if (status == STATUS_OK) status = files_make_folders(folder->checkpoints, error);
+  if (status == STATUS_OK) status = pin(folder, error);
   if (status == STATUS_OK) status = take_lock(folder, error);
   folder->held_run = status == STATUS_EXISTS || exists_in(folder, "config.txt");
   if (status != STATUS_OK) return status;
@@ -83,18 +86,17 @@ enum status folder_open(struct folder *folder, const char *path, const char *env
   return status_fail(error, STATUS_EXISTS,
                      "the run folder %s holds a run already: continue it with --resume, or choose "
                      "another --logdir",
-                     folder->path);
+                     folder->name);
 }
 
 enum status folder_open_read_only(struct folder *folder, const char *path, struct error *error) {
-  folder->lock = -1;
   folder->held_run = true;
-  enum status status = set_paths(folder, path, error);
+  enum status status = set_name(folder, path, error);
   if (status != STATUS_OK) return status;
   if (!exists_in(folder, "config.txt"))
     return status_fail(error, STATUS_NOT_FOUND, "%s holds no run: there is no config.txt in it",
                        path);
-  return STATUS_OK;
+  return pin(folder, error);
 }
 
 /* So that it is good from any folder and where the port was left open: "unix:/absolute/path",
@@ -131,7 +133,7 @@ enum status folder_write_address(const struct folder *folder, const char *listen
                                  const struct credentials_options *access, struct error *error) {
   char path[1024];
   snprintf(path, sizeof(path), "%s/address", folder->path);
-  FILE *file = fopen(path, "w");
+  FILE *file = files_create(path);
   if (file) print_address(file, listen, port);
   if (file) print_access(file, access);
   if (!file || fclose(file) != 0)
@@ -139,38 +141,64 @@ enum status folder_write_address(const struct folder *folder, const char *listen
   return STATUS_OK;
 }
 
-static FILE *open_environment(const struct folder *folder, const char *mode) {
-  char path[1024];
-  snprintf(path, sizeof(path), "%s/environment.txt", folder->path);
-  return fopen(path, mode);
+static void environment_path(char path[1024], const struct folder *folder) {
+  snprintf(path, 1024, "%s/environment.txt", folder->path);
 }
 
 void folder_write_environment(const struct folder *folder, const char *text) {
-  FILE *file = open_environment(folder, "w");
+  char path[1024];
+  environment_path(path, folder);
+  FILE *file = files_create(path);
   if (file) fprintf(file, "%s\n", text);
-  if (!file || fclose(file) != 0)
-    log_warn("cannot write %s/environment.txt: %s", folder->path, strerror(errno));
+  if (!file || fclose(file) != 0) log_warn("cannot write %s: %s", path, strerror(errno));
 }
 
 void folder_read_environment(const struct folder *folder, char *text, size_t bytes) {
-  FILE *file = open_environment(folder, "r");
+  char path[1024];
+  const char *why;
+  environment_path(path, folder);
+  FILE *file = files_read(path, &why);
   if (!file || !fgets(text, (int)bytes, file)) text[0] = '\0';
   if (file) fclose(file);
   text[strcspn(text, "\n")] = '\0';
 }
 
+/* A lock that is no more, or another one, may be held by another learner. What cannot be seen is
+ * believed to be as it was. */
+enum status folder_check(const struct folder *folder, struct error *error) {
+  char path[1024];
+  struct stat there = {0}, held;
+  snprintf(path, sizeof(path), "%s/lock", folder->path);
+  if (folder->lock < 0 || fstat(folder->lock, &held) != 0) return STATUS_OK;
+  bool is_there = stat(path, &there) == 0;
+  if (!is_there && errno != ENOENT && errno != ENOTDIR && errno != ESTALE) return STATUS_OK;
+  if (is_there && there.st_ino == held.st_ino && there.st_dev == held.st_dev) return STATUS_OK;
+  return status_fail(error, STATUS_NOT_FOUND,
+                     "the run folder %s, or the lock in it, was removed while this learner was at "
+                     "work there: nothing can be saved, and the run ends",
+                     folder->name);
+}
+
+bool folder_moved(struct folder *folder) {
+  return folder->pin >= 0 && pinned_folder_moved(folder->name, folder->pin, folder->path);
+}
+
 void folder_close(struct folder *folder) {
   if (folder->lock >= 0) close(folder->lock);
-  folder->lock = -1;
+  if (folder->pin >= 0) {
+    close(folder->pin);
+    (void)!set_path(folder, folder->name, NULL);
+  }
+  folder->lock = folder->pin = -1;
 }
 
 void folder_abandon(struct folder *folder) {
-  bool owned = folder->lock >= 0;
-  folder_close(folder);
-  if (!owned || folder->held_run) return;
+  bool is_new = folder->lock >= 0 && !folder->held_run;
+  bool is_there = folder->pin >= 0 && pinned_folder_is(folder->name, folder->pin);
   char lock[1024];
   snprintf(lock, sizeof(lock), "%s/lock", folder->path);
-  unlink(lock);
-  rmdir(folder->checkpoints);
-  rmdir(folder->path);
+  if (is_new) unlink(lock);
+  if (is_new) rmdir(folder->checkpoints);
+  folder_close(folder);
+  if (is_new && is_there) rmdir(folder->name);
 }

@@ -4,6 +4,7 @@
 #ifndef ACORN_LEARNER_FOLDER_H
 #define ACORN_LEARNER_FOLDER_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,10 +12,11 @@
 #include "common/rpc/credentials.h"
 
 struct folder {
-  char path[768];
+  char path[768]; /* by which its files are reached, see pinned_folder.h */
   char checkpoints[800];
-  int lock;      /* file descriptor that holds the lock */
-  bool held_run; /* there was a run in it already, or one goes on in it */
+  char name[PATH_MAX]; /* for people: where it is, once folder_moved has looked */
+  int pin, lock;       /* file descriptors; lock: holds the lock. -1: none */
+  bool held_run;       /* there was a run in it already, or one goes on in it */
 };
 
 /* Creates the folder and what is above it and takes the lock. `path` "" makes
@@ -26,6 +28,12 @@ MUST_CHECK enum status folder_open(struct folder *folder, const char *path, cons
 MUST_CHECK enum status folder_open_read_only(struct folder *folder, const char *path,
                                              struct error *error);
 void folder_close(struct folder *folder);
+
+/* Whether the lock in the folder is still the one that is held. Errors: NOT_FOUND: somebody has
+ * removed it, or the folder; another learner may be at work under its name. */
+MUST_CHECK enum status folder_check(const struct folder *folder, struct error *error);
+/* Whether the folder was renamed since the last look: it is `name` now, and goes on to be used. */
+bool folder_moved(struct folder *folder);
 
 /* Writes the file `address`, for those who want to watch the run: where the learner listens, then a
  * line NAME=PATH for each file that a client on this machine needs (paths, no secrets).

@@ -51,8 +51,9 @@ struct app {
   bool requested;                    /* or has been asked for */
   int wanted;                        /* enum kept_kind: to be asked for after it */
   enum status write_status;
-  bool write_failed; /* the last one could not be written */
-  bool interrupted;  /* SIGINT stopped the run */
+  int failing;      /* enum kept_kind: what could not be written, until it is again */
+  bool folder_lost; /* the run folder is gone: nothing is written any more */
+  bool interrupted; /* SIGINT stopped the run */
   struct error write_error;
 };
 
@@ -126,9 +127,25 @@ static void request_others(struct app *app, int64_t now_us) {
                                   now_us - app->report.start_us, longest_us));
 }
 
+/* False: there is nowhere to write to. The run ends then, unless it has. One in a folder that was
+ * renamed goes on. */
+static bool has_folder(struct app *app) {
+  struct folder *folder = &app->run.folder;
+  struct error error;
+  if (app->folder_lost) return false;
+  if (folder_moved(folder))
+    log_warn("the run folder was moved or renamed: the run goes on in %s", folder->name);
+  if (folder_check(folder, &error) == STATUS_OK) return true;
+  log_error("%s", error.text);
+  app->folder_lost = true;
+  progress_stop(app->run.progress, STOP_ERROR);
+  return false;
+}
+
 static void on_tick(uv_timer_t *timer) {
   struct app *app = timer->data;
   int64_t now_us = clock_now_us();
+  if (!has_folder(app)) return;
   report_tick(&app->report, now_us);
   request_others(app, now_us);
   int64_t elapsed_us = now_us - app->report.start_us;
@@ -150,15 +167,23 @@ static void write_checkpoint(uv_work_t *work) {
   app->write_status = run_write_saved(&app->run, &app->write_error);
 }
 
+/* One that was saved without the replay tells nothing of the room for that. */
+static void say_whether_written(struct app *app) {
+  int kinds = atomic_load(&app->run.saved_kinds);
+  if (app->write_status == STATUS_DONE || !has_folder(app)) return;
+  if (app->write_status != STATUS_OK) {
+    log_warn("%s; training goes on", app->write_error.text);
+    app->failing |= kinds;
+  } else if (kinds & KEPT_NEWEST || !(app->failing & KEPT_NEWEST)) {
+    if (app->failing) log_info("checkpoints are written again");
+    app->failing = 0;
+  }
+}
+
 static void checkpoint_written(uv_work_t *work, int status) {
   struct app *app = work->data;
   (void)status;
-  bool failed = app->write_status != STATUS_OK && app->write_status != STATUS_DONE;
-  if (failed)
-    log_warn("%s; training goes on", app->write_error.text);
-  else if (app->write_failed)
-    log_info("checkpoints are written again");
-  app->write_failed = failed;
+  say_whether_written(app);
   report_checkpoint(&app->report, clock_now_us());
   trainer_release_save(app->run.trainer);
   app->writing = app->requested = false;
@@ -167,7 +192,7 @@ static void checkpoint_written(uv_work_t *work, int status) {
 
 static void on_saved(uv_async_t *handle) {
   struct app *app = handle->data;
-  if (app->writing || app->finishing) return;
+  if (app->writing || app->finishing || !has_folder(app)) return;
   app->writing = true;
   app->write.data = app;
   uv_queue_work(app->loop, &app->write, write_checkpoint, checkpoint_written);
@@ -265,7 +290,7 @@ static void announce(const struct app *app) {
   log_info("%s %s, seed %lld, on %s; %zu parameters; listening on %s%s%.0d", run->env_name,
            app->options.agent, (long long)app->options.seed, device_describe(run->inference_device),
            network_num_parameters(run->network), app->options.listen, port ? ", port " : "", port);
-  if (run->folder.path[0]) log_info("run folder %s", run->folder.path);
+  if (run->folder.name[0]) log_info("run folder %s", run->folder.name);
 }
 
 /* ---- */
@@ -283,6 +308,7 @@ static int last_kinds(struct app *app) {
  * failed keeps its last good checkpoint. */
 static bool write_last_checkpoint(struct app *app) {
   if (!app->run.trains) return true;
+  if (!has_folder(app)) return false;
   struct trainer_report trainer = trainer_report(app->run.trainer);
   struct error error;
   if (trainer.status != STATUS_OK)
@@ -307,7 +333,7 @@ static const char *failure(struct app *app, bool saved) {
 /* run.json and result.json; an evaluation changes neither. */
 static void write_results(struct app *app, bool saved, int code) {
   const struct run_result *result = &app->report.result;
-  if (app->run.evaluates) return;
+  if (app->run.evaluates || app->folder_lost) return;
   record_end(&app->run, stop_reason_name(result->reason), code);
   result_file_write(&app->run, result, code, failure(app, saved));
 }
@@ -340,7 +366,7 @@ static int run_to_end(struct app *app, int64_t start_us) {
 
 int main(int argc, char **argv) {
   int64_t start_us = clock_now_us();
-  static struct app app = {.run.folder.lock = -1};
+  static struct app app = {.run.folder = {.pin = -1, .lock = -1}};
   struct error error;
   process_init();
   notify_init();

@@ -8,9 +8,9 @@
 #include "common/rpc/credentials.h"
 
 /* Files that a learner keeps open, connections apart: stdin, stdout and stderr; 7 of libuv's loop;
- * 4 of gRPC; the run folder's lock, metrics.jsonl, episodes.csv and events; up to 2 sockets that
+ * 4 of gRPC; the run folder, its lock, metrics.jsonl, episodes.csv and events; up to 2 sockets that
  * listen for actors with an eventfd beside them, 1 for metrics; 1 to the supervisor. */
-enum { LEARNER_FILES = 3 + 7 + 4 + 4 + 4 + 1 };
+enum { LEARNER_FILES = 3 + 7 + 4 + 5 + 4 + 1 };
 
 struct learner_options {
   struct options_given given; /* first: see options.h */

@@ -42,7 +42,7 @@ static void count_slots(struct run *run) {
 
 enum status run_create(struct run *run, struct learner_options *options,
                        const struct run_callbacks *callbacks, struct error *error) {
-  *run = (struct run){.options = options, .folder.lock = -1};
+  *run = (struct run){.options = options, .folder = {.pin = -1, .lock = -1}};
   run->evaluates = strcmp(options->mode, "evaluate") == 0;
   run->agent = algorithms_find(options->agent);
   run->trains = !run->evaluates && run->agent->algorithm;

@@ -25,7 +25,7 @@ enum status run_check_same(const struct run *run, struct error *error) {
     status = status_fail(error, STATUS_MISMATCH,
                          "%s holds a run of %s %s, this one is %s %s: resume with the same words, "
                          "or choose another --logdir",
-                         run->folder.path, theirs[0] ? theirs : earlier.env, earlier.agent,
+                         run->folder.name, theirs[0] ? theirs : earlier.env, earlier.agent,
                          run->identity, run->options->agent);
   options_deinit(&learner_options_table, &earlier);
   return status;
@@ -104,7 +104,7 @@ static enum status load(struct run *run, struct error *error) {
   int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
   log_info("%s the checkpoint of update %lld, step %lld, in %s",
            run->evaluates ? "playing" : "resuming from", (long long)updates, (long long)steps,
-           run->folder.path);
+           run->folder.name);
   if (run->evaluates) return STATUS_OK;
   progress_restore(run->progress, steps, trainer_counter(run->trainer, TRAINER_EPISODES));
   trainer_set_counter(run->trainer, TRAINER_RESTARTS,

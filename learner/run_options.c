@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/cluster/tf_config.h"
 #include "envs/env_words.h"
@@ -201,7 +202,7 @@ void run_options_write(const struct learner_options *options, const char *folder
   char path[1024], temporary[1024];
   snprintf(path, sizeof(path), "%s/config.txt", folder);
   snprintf(temporary, sizeof(temporary), "%s/config.tmp", folder);
-  FILE *file = fopen(temporary, "w");
+  FILE *file = files_create(temporary);
   if (file)
     options_write_without(&learner_options_table, options, options_of_start, NUM_OPTIONS_OF_START,
                           file);

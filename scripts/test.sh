@@ -141,8 +141,9 @@ one "what docs.sh writes is up to date" scripts/docs.sh --check
 
 begin "whole runs"
 STOPS=$([ -n "$all" ] && echo 100 || echo 10)
+FOLDERS=$([ -n "$all" ] && echo 20 || echo 2)
 FAULTS=$([ -n "$all" ] && echo all)
-export STOPS FAULTS ALL=$all
+export STOPS FOLDERS FAULTS ALL=$all
 # The longest ones first, so that none of them is left alone at the end.
 names=(everyday trackers sweep gymnasium floods fleet hostile stop faults status)
 long=("${names[@]/#/tests/integration/}") && long=("${long[@]/%/.sh}")

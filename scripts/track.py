@@ -33,10 +33,18 @@ def fail(text, code=2):
 
 # ---- a run folder
 
+def open_file(folder, name, mode="r"):
+    """A regular file: a FIFO would be waited for, and a device may have no end."""
+    path = os.path.join(folder, name)
+    if os.path.exists(path) and not os.path.isfile(path):
+        fail(f"{path} cannot be read: it is no regular file")
+    return open(path, mode)
+
+
 def read_config(folder):
     """The effective options; a commented row is one that belongs to that start alone."""
     config = {}
-    with open(os.path.join(folder, "config.txt")) as file:
+    with open_file(folder, "config.txt") as file:
         for line in file:
             name, equals, value = line.strip().partition(" = ")
             if equals and not name.startswith("#"):
@@ -55,7 +63,7 @@ def value_of(text):
 
 def read_json(folder, name):
     try:
-        with open(os.path.join(folder, name)) as file:
+        with open_file(folder, name) as file:
             return json.load(file)
     except (OSError, ValueError):
         return {}
@@ -89,12 +97,12 @@ class Lines:
     """The whole lines of metrics.jsonl, each once."""
 
     def __init__(self, folder):
-        self.path = os.path.join(folder, "metrics.jsonl")
+        self.folder = folder
         self.offset = 0
 
     def take(self):
         try:
-            with open(self.path, "rb") as file:
+            with open_file(self.folder, "metrics.jsonl", "rb") as file:
                 file.seek(self.offset)
                 text = file.read()
         except FileNotFoundError:

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
+#include "common/base/files.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "numbers are stored as they are in memory");
@@ -183,20 +183,15 @@ static enum status read_failed(const struct block_reader *reader, struct error *
   return status_fail(error, status, "%s cannot be read: %s", reader->path, strerror(errno));
 }
 
-/* Regular files only: a FIFO would block, a device may do anything. */
 enum status block_reader_begin(struct block_reader *reader, const char *path, struct error *error) {
   block_reader_close(reader);
   *reader = (struct block_reader){.file = -1, .block = reader->block};
+  const char *why;
   errno = ENAMETOOLONG;
-  if (keep_path(reader->path, path))
-    reader->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  bool is_other = reader->file < 0 && (errno == ENXIO || errno == ENODEV); /* a socket, a device */
-  if (reader->file < 0 && !is_other) return read_failed(reader, error);
-  struct stat about;
-  if (reader->file >= 0 && fstat(reader->file, &about) == 0 && S_ISREG(about.st_mode))
-    return STATUS_OK;
-  block_reader_close(reader);
-  return status_fail(error, STATUS_CORRUPT, "%s is damaged: it is no regular file", path);
+  if (keep_path(reader->path, path)) reader->file = files_open_regular(path, &why);
+  if (reader->file >= 0) return STATUS_OK;
+  if (errno != ENXIO) return read_failed(reader, error);
+  return status_fail(error, STATUS_CORRUPT, "%s is damaged: %s", path, why);
 }
 
 /* Reads up to a block; *size: less only at the end of the file. */

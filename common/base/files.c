@@ -1,7 +1,13 @@
 #include "common/base/files.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { MIN_RESERVE = 8, MAX_RESERVE = 64, RESERVED_PART = 4, ENOUGH = 1024 };
 
@@ -32,4 +38,41 @@ enum status files_check(const char *who, int own, int connections, struct error 
       "a process may open %d files here (ulimit -n), and %s needs %d: %d of its own, %d for "
       "connections and %d in reserve; raise the limit (ulimit -n %d)",
       limit, who, needed, own, connections, needed - kept, needed > ENOUGH ? needed : ENOUGH);
+}
+
+int files_open_regular(const char *path, const char **why) {
+  struct stat about;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) return fd;
+  bool is_other = fd >= 0 || errno == ENXIO || errno == ENODEV; /* a socket, a device */
+  if (fd >= 0) close(fd);
+  if (is_other) errno = ENXIO;
+  *why = is_other ? "it is no regular file" : strerror(errno);
+  return -1;
+}
+
+FILE *files_read(const char *path, const char **why) {
+  int fd = files_open_regular(path, why);
+  return fd < 0 ? NULL : fdopen(fd, "r");
+}
+
+FILE *files_create(const char *path) {
+  if (unlink(path) != 0 && errno != ENOENT) return NULL;
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
+enum status files_make_folders(const char *path, struct error *error) {
+  char part[PATH_MAX];
+  snprintf(part, sizeof(part), "%s", path);
+  for (char *p = part + 1;; p++) {
+    if (*p != '/' && *p != '\0') continue;
+    char end = *p;
+    *p = '\0';
+    if (mkdir(part, 0777) != 0 && errno != EEXIST)
+      return status_fail(error, STATUS_IO, "cannot create the folder %s: %s", part,
+                         strerror(errno));
+    if (end == '\0') return STATUS_OK;
+    *p = end;
+  }
 }

@@ -1,7 +1,9 @@
-/* Raises the limit of open files (ulimit -n), and refuses to start below what is needed.
+/* Files: how many may be open (ulimit -n), folders that are made, and what is safe to read.
  * Upstream: the mains, common/rpc. Thread: any. */
 #ifndef ACORN_COMMON_BASE_FILES_H
 #define ACORN_COMMON_BASE_FILES_H
+
+#include <stdio.h>
 
 #include "common/base/status.h"
 
@@ -15,5 +17,18 @@ int files_room(int limit);
 /* `who` ("the learner") keeps `own` files open and so many connections.
  * Errors: EXHAUSTED: the limit is too low; names it and what is needed. */
 MUST_CHECK enum status files_check(const char *who, int own, int connections, struct error *error);
+
+/* Opens a file that somebody else may have put there, to be read from front to back: a regular one
+ * only, since a FIFO would be waited for and a device may have no end. Never waits. Returns -1 with
+ * errno set, ENXIO where it is no regular file, and the reason in *why. */
+int files_open_regular(const char *path, const char **why);
+/* The same as a stream; NULL. */
+FILE *files_read(const char *path, const char **why);
+
+/* A new file in the place of what is at `path`, which may be no file: NULL with errno set. */
+FILE *files_create(const char *path);
+
+/* mkdir -p. Errors: IO. */
+MUST_CHECK enum status files_make_folders(const char *path, struct error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
 #include "common/base/log.h"
 
 /* 15 digits give a number back as it was typed: 0.98; 17 would make it 0.97999999999999998. */
@@ -17,7 +18,7 @@ enum { INDENT = 2, DIGITS = 15 };
 enum status json_file_write(const char *path, json_t *object, struct error *error) {
   char temporary[PATH_MAX];
   snprintf(temporary, sizeof(temporary), "%s.new", path);
-  FILE *file = fopen(temporary, "w");
+  FILE *file = files_create(temporary);
   bool written =
       file && json_dumpf(object, file, JSON_INDENT(INDENT) | JSON_REAL_PRECISION(DIGITS)) == 0;
   written = written && fputc('\n', file) != EOF && fflush(file) == 0;
@@ -39,7 +40,10 @@ void json_file_write_or_warn(const char *path, json_t *object) {
 }
 
 json_t *json_file_read(const char *path) {
-  json_t *object = json_load_file(path, 0, NULL);
+  const char *why;
+  FILE *file = files_read(path, &why);
+  json_t *object = file ? json_loadf(file, 0, NULL) : NULL;
+  if (file) fclose(file);
   if (json_is_object(object)) return object;
   json_decref(object);
   return NULL;

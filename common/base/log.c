@@ -1,6 +1,7 @@
 #include "common/base/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,6 +27,7 @@ static int64_t start_us;
 // Guarded by lock, so that a log line and a redraw never mix.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char live[LIVE_BYTES];
+static char alias_path[64], alias_name[PATH_MAX]; // path "": there is none
 
 __attribute__((constructor)) static void remember_start(void) {
   start_us = clock_now_us();
@@ -72,11 +74,42 @@ static void copy_row(char row[LIVE_BYTES], const char *text, int columns) {
   row[length] = '\0';
 }
 
+void log_alias(const char *path, const char *name) {
+  pthread_mutex_lock(&lock);
+  snprintf(alias_path, sizeof alias_path, "%s", path);
+  snprintf(alias_name, sizeof alias_name, "%s", name);
+  pthread_mutex_unlock(&lock);
+}
+
+static size_t append(char *to, size_t bytes, size_t at, const char *text, size_t length) {
+  if (length > bytes - 1 - at) length = bytes - 1 - at;
+  memcpy(to + at, text, length);
+  to[at + length] = '\0';
+  return at + length;
+}
+
+// The caller holds the lock.
+static void copy_named(char *to, size_t bytes, const char *text) {
+  size_t at = 0;
+  for (const char *found; alias_path[0] && (found = strstr(text, alias_path));) {
+    at = append(to, bytes, at, text, (size_t)(found - text));
+    at = append(to, bytes, at, alias_name, strlen(alias_name));
+    text = found + strlen(alias_path);
+  }
+  append(to, bytes, at, text, strlen(text));
+}
+
+void log_named(char *to, size_t bytes, const char *text) {
+  pthread_mutex_lock(&lock);
+  copy_named(to, bytes, text);
+  pthread_mutex_unlock(&lock);
+}
+
 void log_line(enum log_level level, const char *format, ...) {
   static const char *const words[] = {"debug: ", "", "warning: ", "error: "};
   if (level < log_lowest) return;
 
-  char message[LINE_BYTES];
+  char message[LINE_BYTES], named[LINE_BYTES];
   locale_t before = decimal_begin();
   va_list args;
   va_start(args, format);
@@ -84,11 +117,12 @@ void log_line(enum log_level level, const char *format, ...) {
   va_end(args);
 
   pthread_mutex_lock(&lock);
+  copy_named(named, sizeof named, message);
   bool redraw = live[0] && is_terminal();
   char line[LINE_BYTES + LIVE_BYTES + 256];
   int length = snprintf(line, sizeof line, "%s%.3f %.100s: %s%s\n%s", redraw ? CLEAR_LINE : "",
                         (double)(clock_now_us() - start_us) * 1e-6,
-                        log_name ? log_name : program_invocation_short_name, words[level], message,
+                        log_name ? log_name : program_invocation_short_name, words[level], named,
                         redraw ? live : "");
   decimal_end(before);
   write_whole(line, (size_t)length);

@@ -3,6 +3,8 @@
 #ifndef ACORN_COMMON_BASE_LOG_H
 #define ACORN_COMMON_BASE_LOG_H
 
+#include <stddef.h>
+
 #include "common/base/status.h"
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
@@ -10,6 +12,12 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 /* Sets the name that starts every line and the lowest level that is printed. Call once, before
  * threads start. */
 void log_init(const char *name, enum log_level lowest);
+
+/* From now on lines have `name` where `path` stands in a message: what a file is reached by may be
+ * nothing that a user could read. There is one alias; a later call replaces it. */
+void log_alias(const char *path, const char *name);
+/* A text of one's own output, as a line would have it; cut short where there is no room. */
+void log_named(char *to, size_t bytes, const char *text);
 
 /* Prints one line; a newline is added. LOG_WARN and LOG_ERROR lines carry the word "warning:" or
  * "error:". */

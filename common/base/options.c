@@ -166,7 +166,7 @@ static enum status parse_early(const struct option_table *table, void *config, s
     take_name(&words, name, &value);
     if (strcmp(name, "config") != 0) continue;
     enum status status = value ? STATUS_OK : take_value(&words, &value, name, error);
-    if (status == STATUS_OK) status = options_read_file(table, config, value, error);
+    if (status == STATUS_OK) status = options_read_config(table, config, value, error);
     if (status != STATUS_OK) return status;
   }
   return STATUS_OK;

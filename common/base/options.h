@@ -89,9 +89,11 @@ MUST_CHECK enum status options_set(const struct option_table *table, void *confi
                                    const char *value, const char *where, struct error *error);
 
 /* Reads a file of "name = value" lines. A string may stand in double quotes, with the escapes \"
- * \\ and \n. */
+ * \\ and \n. It must be a regular file; that of --config, which the user names, may be a pipe. */
 MUST_CHECK enum status options_read_file(const struct option_table *table, void *config,
                                          const char *path, struct error *error);
+MUST_CHECK enum status options_read_config(const struct option_table *table, void *config,
+                                           const char *path, struct error *error);
 
 /* The row with that name, alias or kebab-case spelling; NULL if there is none. */
 const struct option *options_find(const struct option_table *table, const char *name);

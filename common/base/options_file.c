@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/files.h"
 #include "common/base/option_value.h"
 #include "common/base/options.h"
 
@@ -63,14 +64,12 @@ static enum status read_line(const struct option_table *table, void *config, cha
   return options_set(table, config, name, value, where, error);
 }
 
-enum status options_read_file(const struct option_table *table, void *config, const char *path,
-                              struct error *error) {
-  FILE *file = fopen(path, "r");
-  if (!file) {
-    return status_fail(error, STATUS_INVALID, "--config: cannot read '%.300s': %s", path,
-                       strerror(errno));
-  }
+static enum status cannot_read(const char *path, const char *why, struct error *error) {
+  return status_fail(error, STATUS_INVALID, "--config: cannot read '%.300s': %s", path, why);
+}
 
+static enum status read_lines(const struct option_table *table, void *config, FILE *file,
+                              const char *path, struct error *error) {
   enum status status = STATUS_OK;
   char *line = NULL;
   size_t line_bytes = 0;
@@ -86,13 +85,24 @@ enum status options_read_file(const struct option_table *table, void *config, co
     else
       status = read_line(table, config, line, where, error);
   }
-  if (status == STATUS_OK && ferror(file)) {
-    status = status_fail(error, STATUS_INVALID, "--config: cannot read '%.300s': %s", path,
-                         strerror(errno));
-  }
+  if (status == STATUS_OK && ferror(file)) status = cannot_read(path, strerror(errno), error);
   free(line);
   fclose(file);
   return status;
+}
+
+enum status options_read_file(const struct option_table *table, void *config, const char *path,
+                              struct error *error) {
+  const char *why;
+  FILE *file = files_read(path, &why);
+  return file ? read_lines(table, config, file, path, error) : cannot_read(path, why, error);
+}
+
+enum status options_read_config(const struct option_table *table, void *config, const char *path,
+                                struct error *error) {
+  FILE *file = fopen(path, "r");
+  if (!file) return cannot_read(path, strerror(errno), error);
+  return read_lines(table, config, file, path, error);
 }
 
 static void write_quoted(const char *text, FILE *out) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/crc32c.h"
+#include "common/base/files.h"
 #include "learner/params/checkpoint_format.h"
 
 /* ---- writing */
@@ -74,18 +75,14 @@ static enum status is_damaged(const char *path, const char *why, struct error *e
   return status_fail(error, STATUS_CORRUPT, "the checkpoint %s is damaged: %s", path, why);
 }
 
-/* Regular files only: a FIFO would block, a device may do anything. */
 static enum status open_regular(int *file, size_t *size, const char *path, struct error *error) {
   struct stat about;
-  *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  bool is_other = *file < 0 && (errno == ENXIO || errno == ENODEV); /* a socket, a device */
-  if (*file < 0 && !is_other) return read_failed(path, error);
-  if (*file >= 0 && fstat(*file, &about) == 0 && S_ISREG(about.st_mode)) {
-    *size = (size_t)about.st_size;
-    return STATUS_OK;
-  }
-  if (*file >= 0) close(*file);
-  return is_damaged(path, "it is no regular file", error);
+  const char *why;
+  *file = files_open_regular(path, &why);
+  if (*file < 0 && errno == ENXIO) return is_damaged(path, why, error);
+  if (*file < 0 || fstat(*file, &about) != 0) return read_failed(path, error);
+  *size = (size_t)about.st_size;
+  return STATUS_OK;
 }
 
 /* Reads until `room` bytes or the end. Returns -1 with errno set. */

@@ -51,7 +51,8 @@ static off_t find_end(struct metrics_file *file, const char *text, off_t size, i
 /* Appends lines; one that has no end gets it, so that the next ones do not run into it. Returns
  * false with errno set, and the file as it was. */
 static bool append(const char *path, const char *text, size_t bytes) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  /* O_NONBLOCK: a FIFO is not waited for. */
+  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd < 0) return false;
   off_t before = lseek(fd, 0, SEEK_END);
   bool is_torn = bytes > 0 && text[bytes - 1] != '\n';

@@ -25,7 +25,7 @@ static void write_page(struct report *report, FILE *out) {
   const struct prometheus_label labels[] = {{"env", run->env_name},
                                             {"agent", run->options->agent},
                                             {"seed", seed},
-                                            {"folder", run->folder.path}};
+                                            {"folder", run->folder.name}};
   report_measure(report);
   prometheus_write_info(out, "acorn_run_info", "which run this is", labels, 4);
   prometheus_write(run->metrics, out);

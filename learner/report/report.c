@@ -221,7 +221,7 @@ static void result_line(const struct run *run, const struct run_result *result) 
       run->label, run->options->agent, (long long)result->steps, result->seconds,
       result->steps_per_second, (long long)result->returns.count, result->returns.mean,
       result->returns.std, result->over_eval ? "eval" : "train", stop_reason_name(result->reason),
-      (long long)run->options->seed, run->folder.path[0] ? run->folder.path : "-");
+      (long long)run->options->seed, run->folder.name[0] ? run->folder.name : "-");
 }
 
 int report_result(struct report *report, int64_t now_us) {

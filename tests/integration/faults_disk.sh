@@ -75,4 +75,34 @@ kill -TERM "$learner"
 ended 10
 no_last() { is "$code" 1 && says "no final checkpoint" && is "$(value reason)" signal; }
 pass_if "a disk that is full at the end: exit code 1, named, with the result line" no_last
+
+# There is room for checkpoints and not for the replay: those that are saved without it, by
+# --checkpoint_steps, do not end that.
+end_by_hand
+rm -rf "$disk/run" "$disk/filler"
+mount -o remount,size=16m "$disk"
+learner --env=cartpole --agent=dqn --hidden=8 --num_envs=4 --logdir="$disk/run" \
+  --checkpoint_replay --replay_steps=20k --replay_min_steps=1k --checkpoint_secs=0.3 \
+  --checkpoint_steps=500 --metrics_secs=5 --total_steps=1e9
+actor 0 --env=cartpole --envs=4 --streams=1
+wait_for 20 says "the replay of update"
+failed() { [ "$(grep -c "no replay with the checkpoint" err)" -ge "$1" ]; }
+steps_kept() { find "$disk/run/checkpoints" -name 'step-*.acorn' | wc -l; }
+more_steps() { [ "$(steps_kept)" -ge "$1" ]; }
+# Again: a replay that is written meanwhile gives room back.
+crowded() {
+  local room
+  room=$(df --output=avail -B1 "$disk" | tail -n 1)
+  if [ "$room" -gt 400000 ]; then head -c $((room - 400000)) /dev/zero >>"$disk/filler"; fi
+  failed 1
+} 2>/dev/null
+wait_for 20 crowded
+kept=$(steps_kept)
+pass_if "a disk without room for the replay: checkpoints by steps are written" \
+  wait_for 20 more_steps $((kept + 3))
+wait_for 20 failed $(($(grep -c "no replay with the checkpoint" err) + 2))
+again() { grep -c "checkpoints are written again" err; }
+pass_if "which is not taken for the end of that" is "$(again)" 0
+rm "$disk/filler"
+pass_if "with room for the replay it is" wait_for 20 says "checkpoints are written again"
 finish

@@ -188,4 +188,61 @@ contents >after
 none_whole() { is "$code" 2 && says "is whole" && [ ! -s out ]; }
 pass_if "none is whole: an error that says so" none_whole
 pass_if "and nothing in the folder has changed" cmp -s before after
+
+# ---- files of the run that are none
+
+rm -rf run
+play --total_steps=4000
+ended
+end_by_hand
+# refuses SENTENCE PROGRAM WORDS...: it ends by itself, with an error that has the sentence.
+refuses() {
+  local sentence=$1
+  shift
+  timeout $((20 * patience)) "$@" >out 2>err </dev/null
+  code=$?
+  is "$code" 2 && says "$sentence"
+}
+launch=("$tree/build/launch" cartpole vtrace 1 --no_plot --logdir=run)
+cp run/config.txt config.kept
+sentence="run/config.txt': it is no regular file"
+for make in "mkfifo run/config.txt" "ln -s /dev/zero run/config.txt"; do
+  rm run/config.txt
+  $make
+  pass_if "config.txt by ${make%% *}: no learner resumes from it" refuses "$sentence" \
+    "$tree/build/learner" --env=cartpole --logdir=run --resume
+  pass_if "nor does the launcher" refuses "$sentence" "${launch[@]}" --resume
+  pass_if "nor is it evaluated" refuses "$sentence" "${launch[@]}" --mode=evaluate
+  pass_if "nor watched" refuses "$sentence" "$tree/build/watch" run
+  pass_if "nor drawn" refuses "$sentence" "$tree/build/curves" run
+  timeout $((20 * patience)) "$tree/build/checkpoint" run >out 2>err
+  code=$?
+  shown_without() { is "$code" 0 && grep -q '^params/head/b' out && says "$sentence"; }
+  pass_if "a checkpoint is shown without it" shown_without
+done
+rm run/config.txt
+cp config.kept run/config.txt
+mv run/metrics.jsonl metrics.kept
+for make in "mkfifo run/metrics.jsonl" "ln -s /dev/zero run/metrics.jsonl"; do
+  $make
+  pass_if "metrics.jsonl by ${make%% *}: no curve is drawn of it" refuses \
+    "run/metrics.jsonl cannot be read: it is no regular file" "$tree/build/curves" run
+  rm run/metrics.jsonl
+done
+mv metrics.kept run/metrics.jsonl
+
+# All others at once; a run that is resumed replaces what it writes.
+others=(run.json result.json environment.txt address checkpoints/best.json config.tmp run.json.new)
+for file in "${others[@]}"; do
+  rm -f "run/$file"
+  mkfifo "run/$file"
+done
+play --total_steps=8000 --resume
+ended
+pass_if "FIFOs by other names are not waited for" is "$code" 0
+regular() {
+  local file
+  for file in "${others[@]}"; do [ ! -e "run/$file" ] || [ -f "run/$file" ] || return; done
+}
+pass_if "and are replaced" regular
 finish

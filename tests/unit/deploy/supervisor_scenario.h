@@ -35,6 +35,7 @@ struct scenario {
   const char *evaluator;       /* of the last actor, which is an evaluator; NULL: there is none */
   int num_actors;
   bool logs_are_shown; /* by the supervisor's own output */
+  int log_bytes;       /* 0: many */
   int lost_exit_code;
   bool nobody_listens;
   bool ignores_hangup;
@@ -119,6 +120,7 @@ static inline int supervise(const struct scenario *scenario) {
   config.stop_grace_ms = 200;
   config.actor_stop_ms = 300;
   if (scenario->learner_stop_ms) config.learner_stop_ms = scenario->learner_stop_ms;
+  if (scenario->log_bytes) config.log_bytes = scenario->log_bytes;
   if (scenario->home_ms) config.home_ms = scenario->home_ms;
   if (scenario->death_window_ms) config.death_window_ms = scenario->death_window_ms;
   bool pauses = scenario->pauses.first_ms > 0;

@@ -140,6 +140,27 @@ static void five_deaths_end_an_actor_and_the_last_actor_ends_the_run(void **stat
   assert_int_equal(count_of("logs/actor-0.log", "out of memory\n"), 5);
 }
 
+// What it prints first goes, and it goes on to append to the same file.
+static void the_log_of_one_that_prints_much_is_cut(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while ! [ -s printed ]; do sleep 0.02; done; exit 0",
+      .actor =
+          "echo the first line; for i in $(seq 1000); do echo line $i; done;"
+          "for i in $(seq 1000); do [ $(stat -c %s logs/actor-0.log) -le 4000 ] && break;"
+          "sleep 0.02; done;"
+          "echo the last line; echo x >printed; " SLEEPS,
+      .num_actors = 1,
+      .log_bytes = 4000};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("said", "actor 0 prints much"), 1);
+  assert_int_equal(count_of("logs/actor-0.log", "the first line"), 0);
+  assert_int_equal(count_of("logs/actor-0.log", "the last line\n"), 1);
+  assert_int_equal(count_of("logs/actor-0.log", "longer than 4000 bytes: it begins here"), 1);
+  assert_true(count_of("logs/actor-0.log", "\nline ") > 100);
+  assert_true(strlen(contents("logs/actor-0.log")) <= 4000);
+}
+
 // ---- back-off
 
 // The pauses, in ms, in the order in which they were announced.
@@ -432,6 +453,7 @@ int main(void) {
       TEST(an_actor_that_a_signal_stopped_is_started_again),
       TEST(an_actor_that_crashes_is_started_again),
       TEST(five_deaths_end_an_actor_and_the_last_actor_ends_the_run),
+      TEST(the_log_of_one_that_prints_much_is_cut),
       TEST(one_that_has_stepped_is_started_again_with_growing_pauses),
       TEST(one_that_has_stepped_once_is_not_given_up),
       TEST(one_that_has_worked_for_long_is_started_again_soon),

@@ -55,7 +55,7 @@ static void what_is_above_is_made_too(void **state) {
   struct folder folder;
   assert_int_equal(open_run(&folder, false), STATUS_OK);
   assert_false(folder.held_run);
-  assert_string_equal(folder.path, run_path);
+  assert_string_equal(folder.name, run_path);
   assert_true(exists("checkpoints"));
   folder_close(&folder);
   folder_close(&folder);
@@ -114,9 +114,9 @@ static void without_a_path_it_is_named_by_environment_agent_and_time(void **stat
   struct folder folder;
   assert_int_equal(folder_open(&folder, "", "tmaze", "vtrace", false, &error), STATUS_OK);
   const char *name = "runs/tmaze-vtrace-";
-  assert_memory_equal(folder.path, name, strlen(name));
-  assert_int_equal(strlen(folder.path), strlen(name) + strlen("20260102-030405Z"));
-  assert_int_equal(folder.path[strlen(folder.path) - 1], 'Z'); // UTC
+  assert_memory_equal(folder.name, name, strlen(name));
+  assert_int_equal(strlen(folder.name), strlen(name) + strlen("20260102-030405Z"));
+  assert_int_equal(folder.name[strlen(folder.name) - 1], 'Z'); // UTC
   folder_abandon(&folder);
 }
 
@@ -141,10 +141,54 @@ static void a_run_can_be_read_while_it_is_owned(void **state) {
   assert_int_equal(open_run(&owner, false), STATUS_OK);
   write_text("config.txt", "");
   assert_int_equal(folder_open_read_only(&reader, run_path, &error), STATUS_OK);
-  assert_string_equal(reader.checkpoints, owner.checkpoints);
+  assert_string_equal(reader.name, owner.name);
   folder_abandon(&reader);
   assert_true(exists("lock"));
   folder_close(&owner);
+}
+
+/* Each learner writes into its own, whatever they are called. */
+static void a_renamed_folder_is_still_its_learners(void **state) {
+  (void)state;
+  struct folder first, second;
+  char moved[160];
+  snprintf(moved, sizeof(moved), "%s/moved", base);
+  assert_int_equal(open_run(&first, false), STATUS_OK);
+  assert_false(folder_moved(&first));
+  assert_int_equal(rename(run_path, moved), 0);
+  assert_int_equal(open_run(&second, false), STATUS_OK);
+  folder_write_environment(&first, "first");
+  folder_write_environment(&second, "second");
+  expect_text("environment.txt", "second\n");
+  assert_string_equal(temporary_folder_read(moved, "environment.txt"), "first\n");
+  assert_int_equal(folder_check(&first, &error), STATUS_OK);
+  assert_true(folder_moved(&first));
+  assert_string_equal(first.name, moved);
+  assert_false(folder_moved(&first)); /* that is known now */
+  folder_close(&first);
+  folder_close(&second);
+}
+
+static void a_removed_folder_is_missed(void **state) {
+  (void)state;
+  struct folder first, second;
+  assert_int_equal(open_run(&first, false), STATUS_OK);
+  assert_int_equal(folder_check(&first, &error), STATUS_OK);
+  temporary_folder_remove(run_path);
+  assert_int_equal(open_run(&second, false), STATUS_OK);
+  folder_write_environment(&first, "first");
+  assert_false(exists("environment.txt"));
+  assert_false(folder_moved(&first));
+  assert_int_equal(folder_check(&first, &error), STATUS_NOT_FOUND);
+  assert_non_null(strstr(error.text, run_path));
+  assert_int_equal(folder_check(&second, &error), STATUS_OK);
+  folder_close(&first);
+  /* Another learner's lock in the same folder. */
+  assert_int_equal(unlink(path_of("lock")), 0);
+  assert_int_equal(open_run(&first, false), STATUS_OK);
+  assert_int_equal(folder_check(&second, &error), STATUS_NOT_FOUND);
+  folder_close(&first);
+  folder_close(&second);
 }
 
 static void the_address_is_good_from_anywhere(void **state) {
@@ -205,6 +249,8 @@ int main(void) {
       WITH(without_a_path_it_is_named_by_environment_agent_and_time),
       WITH(a_path_that_is_no_good_is_named),
       WITH(a_run_can_be_read_while_it_is_owned),
+      WITH(a_renamed_folder_is_still_its_learners),
+      WITH(a_removed_folder_is_missed),
       WITH(the_address_is_good_from_anywhere),
       WITH(the_files_of_a_client_are_good_from_anywhere),
       WITH(the_environment_is_one_line),

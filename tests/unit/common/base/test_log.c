@@ -80,6 +80,20 @@ static void test_lines(void **state) {
   assert_string_equal(after_time(written()), "test: error: gone\n");
 }
 
+static void test_an_alias_is_not_seen(void **state) {
+  (void)state;
+  char text[16];
+  log_alias("/proc/1/fd/3", "runs/maze");
+  log_info("cannot rename %s/a to %s/b: it is full", "/proc/1/fd/3", "/proc/1/fd/3");
+  assert_string_equal(after_time(written()),
+                      "test: cannot rename runs/maze/a to runs/maze/b: it is full\n");
+  log_named(text, sizeof(text), "/proc/1/fd/3/logs/actor-0.log");
+  assert_string_equal(text, "runs/maze/logs/");
+  log_alias("", "");
+  log_info("%s", "/proc/1/fd/3");
+  assert_string_equal(after_time(written()), "test: /proc/1/fd/3\n");
+}
+
 static void test_low_levels_are_silent(void **state) {
   (void)state;
   log_debug("detail");
@@ -160,6 +174,7 @@ static void test_threads_do_not_mix_lines(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       ON(to_pipe, test_lines),
+      ON(to_pipe, test_an_alias_is_not_seen),
       ON(to_pipe, test_low_levels_are_silent),
       ON(to_pipe, test_a_live_line_off_a_terminal_is_a_line),
       ON(to_pipe, test_threads_do_not_mix_lines),
