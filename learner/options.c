@@ -6,6 +6,7 @@
 #include "common/base/option_rows.h"
 #include "envs/env_module.h"
 #include "learner/algorithms.h"
+#include "learner/network/names.h"
 
 #define AT(member) offsetof(struct learner_options, member)
 
@@ -21,6 +22,8 @@
 /* "vtrace|random|..." */
 #define CHOICE_OF(name, algorithm, policy, network, pace, evaluators, help) "|" #name
 #define AGENTS (ALGORITHMS(CHOICE_OF) + 1)
+
+#define CHOICE_OF_NETWORK(name, of_images, lstm_size) "|" #name
 
 static const struct option rows[] = {
     STRING("env", env, "cartpole", RUN,
@@ -82,7 +85,7 @@ static const struct option rows[] = {
         "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 "
         "ms, and 1 s where the algorithm is synchronous"),
 
-    CHOICE("network", network, "auto", "auto|mlp|lstm|impala_shallow|impala_deep|nature", NETWORK,
+    CHOICE("network", network, "auto", "auto" NETWORKS(CHOICE_OF_NETWORK), NETWORK,
            "kind of network; impala_* and nature read images, and the other parts of an "
            "observation beside them; auto: where the observation has an image of at least 36x36, "
            "nature for dqn, double_dqn and rainbow, impala_shallow for others; where it has none, "

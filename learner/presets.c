@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "common/base/process.h"
 #include "learner/algorithms.h"
+#include "learner/network/names.h"
 #include "learner/options.h"
 
 struct preset {
@@ -264,6 +265,24 @@ static const struct agent {
 #undef AGENT
 };
 
+/* Likewise of NETWORKS. */
+static const struct network_row {
+  const char *name;
+  bool of_images;
+  int lstm_size;
+} network_rows[] = {
+#define NETWORK(name, of_images, lstm_size) {#name, of_images, lstm_size},
+    NETWORKS(NETWORK)
+#undef NETWORK
+};
+
+/* NULL: none of these, such as auto. */
+static const struct network_row *network_of(const struct learner_options *options) {
+  for (size_t i = 0; i < sizeof(network_rows) / sizeof(network_rows[0]); i++)
+    if (strcmp(network_rows[i].name, options->network) == 0) return &network_rows[i];
+  return NULL;
+}
+
 static const struct agent *agent_of(const struct learner_options *options) {
   for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
     if (strcmp(agents[i].name, options->agent) == 0) return &agents[i];
@@ -284,8 +303,8 @@ int learner_options_evaluators(const struct learner_options *options) {
 }
 
 bool learner_options_pixels(const struct learner_options *options) {
-  return learner_options_learns(options) && strcmp(options->network, "mlp") != 0 &&
-         strcmp(options->network, "lstm") != 0;
+  const struct network_row *network = network_of(options);
+  return learner_options_learns(options) && network && network->of_images;
 }
 
 static bool chooses_network(const struct learner_options *options) {
@@ -294,9 +313,8 @@ static bool chooses_network(const struct learner_options *options) {
 
 /* What depends on the network. */
 static void apply_network_defaults(struct learner_options *options) {
-  bool lstm = strcmp(options->network, "lstm") == 0;
-  bool impala = strncmp(options->network, "impala", strlen("impala")) == 0;
-  if (options->lstm_size < 0) options->lstm_size = lstm ? 64 : impala ? 256 : 0;
+  const struct network_row *network = network_of(options);
+  if (options->lstm_size < 0) options->lstm_size = network ? network->lstm_size : 0;
   if (options->frame_stack == 0)
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
 }
