@@ -199,7 +199,7 @@ static const struct option rows[] = {
     FLOAT("priority_eta", priority_eta, "0.9", 0, 1, REPLAY,
           "priority of a window = eta max + (1 - eta) mean of its TD errors"),
     CHOICE("initial_priority", initial_priority, "td", "td|max", REPLAY,
-           "priority of a new window: from its TD errors during acting, or the largest so far"),
+           "priority of a new window: from its TD errors during acting, or the largest of late"),
 
     CHOICE("exploration", exploration, "per_environment", "per_environment|linear|constant",
            EXPLORATION,
