@@ -196,6 +196,8 @@ static const struct option rows[] = {
     FLOAT(
         "importance_exponent", importance_exponent, "0.6", 0, 10, REPLAY,
         "losses are weighted by (1 / probability) ^ this, the largest of a batch by 1; 0: equally"),
+    FLOAT("importance_exponent_end", importance_exponent_end, "-1", -1, 10, REPLAY,
+          "importance_exponent at total_steps, to which it moves linearly; -1: it stays"),
     FLOAT("priority_eta", priority_eta, "0.9", 0, 1, REPLAY,
           "priority of a window = eta max + (1 - eta) mean of its TD errors"),
     CHOICE("initial_priority", initial_priority, "td", "td|max", REPLAY,

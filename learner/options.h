@@ -53,7 +53,7 @@ struct learner_options {
   /* replay */
   int64_t burn_in, window_stride, replay_steps, replay_mib, replay_min_steps;
   double replay_ratio, replay_band;
-  double priority_exponent, importance_exponent, priority_eta;
+  double priority_exponent, importance_exponent, importance_exponent_end, priority_eta;
   char *initial_priority;
 
   /* exploration */

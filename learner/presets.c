@@ -209,6 +209,7 @@ static const struct preset presets[] = {
     {"", "rainbow", "n_steps", "3"},
     {"", "rainbow", "priority_exponent", "0.5"},
     {"", "rainbow", "importance_exponent", "0.4"},
+    {"", "rainbow", "importance_exponent_end", "1"},
     {"", "rainbow", "initial_priority", "max"},
     {"", "rainbow", "epsilon_start", "0"},
     {"", "rainbow", "epsilon_end", "0"},

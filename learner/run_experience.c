@@ -275,6 +275,12 @@ static bool meets_stored_state(const struct run *run) {
          stride <= learner_options_window_steps(options);
 }
 
+/* Of the run's steps. On the trainer's thread. */
+static double share_done(const void *context) {
+  const struct run *run = context;
+  return (double)progress_steps(run->progress) / (double)run->options->total_steps;
+}
+
 static struct source *make_replay(struct run *run) {
   const struct learner_options *options = run->options;
   int N = learner_options_batch_size(options);
@@ -286,6 +292,9 @@ static struct source *make_replay(struct run *run) {
       .band = options->replay_band > 0 ? options->replay_band : 2 * least,
       .exponent = options->priority_exponent,
       .importance = options->importance_exponent,
+      .importance_end = options->importance_exponent_end,
+      .share_done = options->importance_exponent_end >= 0 ? share_done : NULL,
+      .context = run,
       .initial_max = strcmp(options->initial_priority, "max") == 0,
       .burn_in = (int)options->burn_in,
       .priority = priority_of(options),

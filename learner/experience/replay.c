@@ -187,16 +187,22 @@ static void draw_leaves(struct replay *replay) {
   sum_tree_find_many(replay->tree, replay->leaf, position, N);
 }
 
+static double importance_now(const struct replay_config *config) {
+  if (!config->share_done) return config->importance;
+  double share = fmin(config->share_done(config->context), 1);
+  return config->importance + share * (config->importance_end - config->importance);
+}
+
 /* The weights correct for what is drawn too often: (n P)^-importance, over the batch's largest. */
 static void set_weights(struct replay *replay, const struct train_batch *batch) {
   float *weight = batch->weight.host;
-  double least = INFINITY;
+  double least = INFINITY, importance = importance_now(&replay->config);
   for (int n = 0; n < replay->config.N; n++) {
     replay->value[n] = sum_tree_get(replay->tree, replay->leaf[n]);
     least = fmin(least, replay->value[n]);
   }
   for (int n = 0; n < replay->config.N; n++)
-    weight[n] = (float)pow(least / replay->value[n], replay->config.importance);
+    weight[n] = (float)pow(least / replay->value[n], importance);
 }
 
 /* By the pages that were begun since the window's. */

@@ -102,7 +102,8 @@ learns() {
 }
 as_it_is=$(learns default)
 pass_if "a deterministic run of rainbow can be repeated" [ "$(learns again)" = "$as_it_is" ]
-for option in importance_exponent=0 priority_exponent=0 initial_priority=td replay_ratio=32; do
+for option in importance_exponent=0 importance_exponent_end=0.4 priority_exponent=0 \
+  initial_priority=td replay_ratio=32; do
   other=$(learns "${option%=*}" --$option)
   pass_if "--$option changes what is learned" [ "$other" != "$as_it_is" ]
 done
