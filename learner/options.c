@@ -169,8 +169,9 @@ static const struct option rows[] = {
     BOOL("double_q", double_q, "true", ALGORITHM,
          "Q-learning: double Q-learning: the online network chooses the action that the target "
          "network values"),
-    INT("target_update", target_update, "2500", 1, 1e12, ALGORITHM,
-        "Q-learning: updates between two copies of the parameters into the target network"),
+    INT("target_update", target_update, "2500", 1, 1e15, ALGORITHM,
+        "Q-learning: environment steps between two copies of the parameters into the target "
+        "network; as the nearest number of updates, at least one"),
     FLOAT("value_rescaling", value_rescaling, "0", 0, 1, ALGORITHM,
           "Q-learning: epsilon of the rescaling h of returns (R2D2: 0.001); 0: none"),
     FLOAT("huber", huber, "0", 0, 1e9, ALGORITHM,

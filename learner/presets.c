@@ -1,4 +1,5 @@
 /* Defaults that depend on the environment and the algorithm: a row each, as one would type them. */
+#include <math.h>
 #include <string.h>
 
 #include "common/base/check.h"
@@ -50,8 +51,10 @@ static const struct {
     {"learning_rate", "3e-4", "small"},
     {"adam_epsilon", "1e-3", LARGE},
     {"adam_epsilon_hat", "true", "seed_atari"},
-    {"target_update", "2500", LARGE},
-    {"target_update", "100", "small"},
+    /* 2,500 updates. */
+    {"target_update", "17066667", "seed_atari"},
+    {"target_update", "8533333", "r2d2_paper"},
+    {"target_update", "16k", "small"},
     {"replay_ratio", "0.75", LARGE},
     {"replay_ratio", "2", "small"},
     {"replay_steps", "8M", "seed_atari"},
@@ -79,7 +82,7 @@ static const struct preset presets[] = {
     {"cartpole", DQN, "learning_rate_decay", "linear"},
     {"cartpole", DQN, "adam_epsilon", "1e-5"},
     {"cartpole", DQN, "max_gradient_norm", "10"},
-    {"cartpole", DQN, "target_update", "100"},
+    {"cartpole", DQN, "target_update", "400"},
     {"cartpole", DQN, "replay_ratio", "64"},
     /* All of a run: once the steps of failures are gone, how to avoid them is forgotten. */
     {"cartpole", DQN, "replay_steps", "500k"},
@@ -100,6 +103,7 @@ static const struct preset presets[] = {
     {"cartpole", "r2d2", "huber", "1"},
     {"cartpole", "r2d2", "replay_steps", "2M"},
     {"cartpole", "r2d2", "replay_ratio", "8"},
+    {"cartpole", "r2d2", "target_update", "32k"},
     /* As for dqn: with 5e-4 and 5 steps one run ended at 306. */
     {"cartpole", "r2d2", "learning_rate", "8e-4"},
     {"cartpole", "r2d2", "n_steps", "10"},
@@ -142,8 +146,8 @@ static const struct preset presets[] = {
      * batches of 8, four times as many updates. */
     {"atari", "r2d2", "preset", "seed_atari"}, /* or small, where memory is */
     /* Updates of 32 steps as in the papers, but one in 16 steps: so they are larger, and look
-     * further ahead. Targets are copied every 8 k steps; with 128 k, half the updates, 1e-4 and
-     * returns of one step, Breakout was after 1.2 M steps where it began. */
+     * further ahead. With targets copied every 128 k steps, half the updates, 1e-4 and returns of
+     * one step, Breakout was after 1.2 M steps where it began. */
     {"atari", DQN, "learning_rate", "2e-4"},
     {"atari", Q, "learning_rate", "1e-4"},
     {"atari", Q, "learning_rate_decay", "none"},
@@ -156,7 +160,7 @@ static const struct preset presets[] = {
     {"atari", DQN, "adam_epsilon", "1.5e-4"},
     {"atari", DQN, "max_gradient_norm", "10"},
     {"atari", DQN, "loss_reduction", "mean"},
-    {"atari", DQN, "target_update", "500"},
+    {"atari", DQN, "target_update", "8k"},
     {"atari", DQN, "replay_steps", "400k"},
     {"atari", DQN, "replay_min_steps", "20k"},
     {"atari", "dqn|double_dqn", "epsilon_end", "0.01"},
@@ -227,7 +231,7 @@ static const struct preset presets[] = {
     {"", "r2d2", "replay_ratio", "4"},
     {"", "r2d2", "replay_steps", "200k"},
     {"", "r2d2", "replay_min_steps", "5k"},
-    {"", "r2d2", "target_update", "200"},
+    {"", "r2d2", "target_update", "64k"},
     {"", "r2d2", "adam_epsilon", "1e-4"},
     {"", Q, "loss_reduction", "sum_over_time"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
@@ -335,6 +339,16 @@ int learner_options_counted_steps(const struct learner_options *options) {
 int learner_options_stride(const struct learner_options *options) {
   return options->window_stride ? (int)options->window_stride
                                 : learner_options_counted_steps(options);
+}
+
+double learner_options_update_steps(const struct learner_options *options) {
+  return learner_options_batch_size(options) * learner_options_stride(options) /
+         options->replay_ratio;
+}
+
+int64_t learner_options_target_updates(const struct learner_options *options) {
+  double updates = (double)options->target_update / learner_options_update_steps(options);
+  return updates < 1 ? 1 : llround(updates);
 }
 
 bool learner_options_has_preset(const char *env) {

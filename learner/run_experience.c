@@ -215,6 +215,23 @@ static enum status check_replay(const struct run *run, struct error *error) {
   return STATUS_OK;
 }
 
+/* How often values pass on what they have learned: what is far from a reward takes many copies. */
+static void announce_target(const struct run *run) {
+  enum { FEW = 10 };
+  const struct learner_options *options = run->options;
+  double per_update = learner_options_update_steps(options);
+  int64_t updates = learner_options_target_updates(options);
+  double trained = fmax(0, (double)(options->total_steps - options->replay_min_steps));
+  int64_t copies = (int64_t)(trained / (per_update * (double)updates));
+  log_info("target network: copied every %.0f steps (%lld updates), about %lld times in this run",
+           per_update * (double)updates, (long long)updates, (long long)copies);
+  if (copies < FEW)
+    log_warn(
+        "the target network is copied fewer than %d times in the run's %lld steps, so that values "
+        "hardly spread: give a smaller --target_update than %lld, or more --total_steps",
+        FEW, (long long)options->total_steps, (long long)options->target_update);
+}
+
 static enum status plan_replay(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   const struct pages_config *pages = &run->plan.pages;
@@ -230,6 +247,7 @@ static enum status plan_replay(struct run *run, struct error *error) {
       "training starts at %lld windows",
       (long long)steps, total_per_step(run) * (double)steps / 0x1p20, total_per_step(run),
       pages->window_steps, pages->stride, (long long)run->plan.min_windows);
+  announce_target(run);
   return STATUS_OK;
 }
 
