@@ -19,6 +19,9 @@ struct preset {
 #define DQN "dqn|double_dqn|rainbow"
 #define Q DQN "|r2d2"
 
+/* Learn a policy and a value. */
+#define POLICY "vtrace|a2c"
+
 #define LARGE "seed_atari|r2d2_paper"
 
 /* SEED RL's Atari agent: its flags, and those of its script for 640 environments. The paper's:
@@ -180,19 +183,19 @@ static const struct preset presets[] = {
     {"atari", "vtrace", "batch_size", "8"},
     /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
     {"gym:LunarLander-v3", "", "total_steps", "10M"},
-    {"gym:LunarLander-v3", "", "previous_action", "false"},
-    {"gym:LunarLander-v3", "", "previous_reward", "false"},
-    {"gym:LunarLander-v3", "", "reward_scale", "0.05"},
-    {"gym:LunarLander-v3", "", "discount", "0.998"},
-    {"gym:LunarLander-v3", "", "lambda", "0.97"},
-    {"gym:LunarLander-v3", "", "unroll_length", "64"},
+    {"gym:LunarLander-v3", POLICY, "previous_action", "false"},
+    {"gym:LunarLander-v3", POLICY, "previous_reward", "false"},
+    {"gym:LunarLander-v3", POLICY, "reward_scale", "0.05"},
+    {"gym:LunarLander-v3", POLICY, "discount", "0.998"},
+    {"gym:LunarLander-v3", POLICY, "lambda", "0.97"},
+    {"gym:LunarLander-v3", POLICY, "unroll_length", "64"},
     {"gym:LunarLander-v3", "vtrace", "batch_size", "16"},
-    {"gym:LunarLander-v3", "", "baseline_cost", "0.5"},
-    {"gym:LunarLander-v3", "", "entropy_cost", "0.002"},
-    {"gym:LunarLander-v3", "", "learning_rate", "0.001"},
-    {"gym:LunarLander-v3", "", "learning_rate_decay", "linear"},
-    {"gym:LunarLander-v3", "", "adam_epsilon", "1e-5"},
-    {"gym:LunarLander-v3", "", "max_gradient_norm", "1"},
+    {"gym:LunarLander-v3", POLICY, "baseline_cost", "0.5"},
+    {"gym:LunarLander-v3", POLICY, "entropy_cost", "0.002"},
+    {"gym:LunarLander-v3", POLICY, "learning_rate", "0.001"},
+    {"gym:LunarLander-v3", POLICY, "learning_rate_decay", "linear"},
+    {"gym:LunarLander-v3", POLICY, "adam_epsilon", "1e-5"},
+    {"gym:LunarLander-v3", POLICY, "max_gradient_norm", "1"},
     /* -1 for every step of up to 500. */
     {"gym:Acrobot-v1", "", "total_steps", "1M"},
     {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
