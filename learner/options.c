@@ -211,7 +211,7 @@ static const struct option rows[] = {
     FLOAT("epsilon_start", epsilon_start, "0.4", 0, 1, EXPLORATION, "see --exploration"),
     FLOAT("epsilon_end", epsilon_end, "0.01", 0, 1, EXPLORATION, "linear: epsilon at the end"),
     INT("epsilon_steps", epsilon_steps, "100k", 1, 1e15, EXPLORATION,
-        "linear: environment steps until then"),
+        "linear: environment steps until then; by default at most a tenth of total_steps"),
     FLOAT("eval_epsilon", eval_epsilon, "0.001", 0, 1, EXPLORATION,
           "epsilon of evaluators, and of --mode=evaluate, unless --policy=sample"),
 
