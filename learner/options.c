@@ -6,6 +6,7 @@
 #include "common/base/option_rows.h"
 #include "envs/env_module.h"
 #include "learner/algorithms.h"
+#include "learner/network/names.h"
 
 #define AT(member) offsetof(struct learner_options, member)
 
@@ -21,6 +22,8 @@
 /* "vtrace|random|..." */
 #define CHOICE_OF(name, algorithm, policy, network, pace, evaluators, help) "|" #name
 #define AGENTS (ALGORITHMS(CHOICE_OF) + 1)
+
+#define CHOICE_OF_NETWORK(name, of_images, lstm_size) "|" #name
 
 static const struct option rows[] = {
     STRING("env", env, "cartpole", RUN,
@@ -85,7 +88,7 @@ static const struct option rows[] = {
         "an environment that steps for longer is not waited for; 0: 10 x the median, at least 20 "
         "ms, and 1 s where the algorithm is synchronous"),
 
-    CHOICE("network", network, "auto", "auto|mlp|lstm|impala_shallow|impala_deep|nature", NETWORK,
+    CHOICE("network", network, "auto", "auto" NETWORKS(CHOICE_OF_NETWORK), NETWORK,
            "kind of network; impala_* and nature read images, and the other parts of an "
            "observation beside them; auto: where the observation has an image of at least 36x36, "
            "nature for dqn, double_dqn and rainbow, impala_shallow for others; where it has none, "
@@ -170,8 +173,9 @@ static const struct option rows[] = {
     BOOL("double_q", double_q, "true", ALGORITHM,
          "Q-learning: double Q-learning: the online network chooses the action that the target "
          "network values"),
-    INT("target_update", target_update, "2500", 1, 1e12, ALGORITHM,
-        "Q-learning: updates between two copies of the parameters into the target network"),
+    INT("target_update", target_update, "2500", 1, 1e15, ALGORITHM,
+        "Q-learning: environment steps between two copies of the parameters into the target "
+        "network; as the nearest number of updates, at least one"),
     FLOAT("value_rescaling", value_rescaling, "0", 0, 1, ALGORITHM,
           "Q-learning: epsilon of the rescaling h of returns (R2D2: 0.001); 0: none"),
     FLOAT("huber", huber, "0", 0, 1e9, ALGORITHM,
@@ -197,10 +201,12 @@ static const struct option rows[] = {
     FLOAT(
         "importance_exponent", importance_exponent, "0.6", 0, 10, REPLAY,
         "losses are weighted by (1 / probability) ^ this, the largest of a batch by 1; 0: equally"),
+    FLOAT("importance_exponent_end", importance_exponent_end, "-1", -1, 10, REPLAY,
+          "importance_exponent at total_steps, to which it moves linearly; -1: it stays"),
     FLOAT("priority_eta", priority_eta, "0.9", 0, 1, REPLAY,
           "priority of a window = eta max + (1 - eta) mean of its TD errors"),
     CHOICE("initial_priority", initial_priority, "td", "td|max", REPLAY,
-           "priority of a new window: from its TD errors during acting, or the largest so far"),
+           "priority of a new window: from its TD errors during acting, or the largest of late"),
 
     CHOICE("exploration", exploration, "per_environment", "per_environment|linear|constant",
            EXPLORATION,
@@ -209,7 +215,7 @@ static const struct option rows[] = {
     FLOAT("epsilon_start", epsilon_start, "0.4", 0, 1, EXPLORATION, "see --exploration"),
     FLOAT("epsilon_end", epsilon_end, "0.01", 0, 1, EXPLORATION, "linear: epsilon at the end"),
     INT("epsilon_steps", epsilon_steps, "100k", 1, 1e15, EXPLORATION,
-        "linear: environment steps until then"),
+        "linear: environment steps until then; by default at most a tenth of total_steps"),
     FLOAT("eval_epsilon", eval_epsilon, "0.001", 0, 1, EXPLORATION,
           "epsilon of evaluators, and of --mode=evaluate, unless --policy=sample"),
 

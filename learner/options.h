@@ -53,7 +53,7 @@ struct learner_options {
   /* replay */
   int64_t burn_in, window_stride, replay_steps, replay_mib, replay_min_steps;
   double replay_ratio, replay_band;
-  double priority_exponent, importance_exponent, priority_eta;
+  double priority_exponent, importance_exponent, importance_exponent_end, priority_eta;
   char *initial_priority;
 
   /* exploration */
@@ -110,6 +110,11 @@ int learner_options_batch_size(const struct learner_options *options);
  * windows. */
 int learner_options_window_steps(const struct learner_options *options);
 int learner_options_stride(const struct learner_options *options);
+
+/* Environment steps from one update to the next, by the rate at which a replay is sampled. */
+double learner_options_update_steps(const struct learner_options *options);
+/* --target_update in updates: the nearest number, at least 1. */
+int64_t learner_options_target_updates(const struct learner_options *options);
 
 /* Steps of an unroll whose loss counts: all, or those whose n-step return ends inside it. */
 int learner_options_counted_steps(const struct learner_options *options);

@@ -1,9 +1,11 @@
 /* Defaults that depend on the environment and the algorithm: a row each, as one would type them. */
+#include <math.h>
 #include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/process.h"
 #include "learner/algorithms.h"
+#include "learner/network/names.h"
 #include "learner/options.h"
 
 struct preset {
@@ -16,6 +18,9 @@ struct preset {
 /* Learn values of actions from a replay. */
 #define DQN "dqn|double_dqn|rainbow"
 #define Q DQN "|r2d2"
+
+/* Learn a policy and a value. */
+#define POLICY "vtrace|a2c"
 
 #define LARGE "seed_atari|r2d2_paper"
 
@@ -49,8 +54,10 @@ static const struct {
     {"learning_rate", "3e-4", "small"},
     {"adam_epsilon", "1e-3", LARGE},
     {"adam_epsilon_hat", "true", "seed_atari"},
-    {"target_update", "2500", LARGE},
-    {"target_update", "100", "small"},
+    /* 2,500 updates. */
+    {"target_update", "17066667", "seed_atari"},
+    {"target_update", "8533333", "r2d2_paper"},
+    {"target_update", "16k", "small"},
     {"replay_ratio", "0.75", LARGE},
     {"replay_ratio", "2", "small"},
     {"replay_steps", "8M", "seed_atari"},
@@ -78,7 +85,7 @@ static const struct preset presets[] = {
     {"cartpole", DQN, "learning_rate_decay", "linear"},
     {"cartpole", DQN, "adam_epsilon", "1e-5"},
     {"cartpole", DQN, "max_gradient_norm", "10"},
-    {"cartpole", DQN, "target_update", "100"},
+    {"cartpole", DQN, "target_update", "400"},
     {"cartpole", DQN, "replay_ratio", "64"},
     /* All of a run: once the steps of failures are gone, how to avoid them is forgotten. */
     {"cartpole", DQN, "replay_steps", "500k"},
@@ -99,6 +106,7 @@ static const struct preset presets[] = {
     {"cartpole", "r2d2", "huber", "1"},
     {"cartpole", "r2d2", "replay_steps", "2M"},
     {"cartpole", "r2d2", "replay_ratio", "8"},
+    {"cartpole", "r2d2", "target_update", "32k"},
     /* As for dqn: with 5e-4 and 5 steps one run ended at 306. */
     {"cartpole", "r2d2", "learning_rate", "8e-4"},
     {"cartpole", "r2d2", "n_steps", "10"},
@@ -141,11 +149,13 @@ static const struct preset presets[] = {
      * batches of 8, four times as many updates. */
     {"atari", "r2d2", "preset", "seed_atari"}, /* or small, where memory is */
     /* Updates of 32 steps as in the papers, but one in 16 steps: so they are larger, and look
-     * further ahead. Targets are copied every 8 k steps; with 128 k, half the updates, 1e-4 and
-     * returns of one step, Breakout was after 1.2 M steps where it began. */
+     * further ahead. With targets copied every 128 k steps, half the updates, 1e-4 and returns of
+     * one step, Breakout was after 1.2 M steps where it began. */
     {"atari", DQN, "learning_rate", "2e-4"},
     {"atari", Q, "learning_rate", "1e-4"},
     {"atari", Q, "learning_rate_decay", "none"},
+    {"atari", DQN, "previous_action", "true"},
+    {"atari", DQN, "previous_reward", "true"},
     {"atari", DQN, "network", "nature"},
     {"atari", DQN, "head_hidden", "512"},
     {"atari", DQN, "n_steps", "3"},
@@ -155,7 +165,7 @@ static const struct preset presets[] = {
     {"atari", DQN, "adam_epsilon", "1.5e-4"},
     {"atari", DQN, "max_gradient_norm", "10"},
     {"atari", DQN, "loss_reduction", "mean"},
-    {"atari", DQN, "target_update", "500"},
+    {"atari", DQN, "target_update", "8k"},
     {"atari", DQN, "replay_steps", "400k"},
     {"atari", DQN, "replay_min_steps", "20k"},
     {"atari", "dqn|double_dqn", "epsilon_end", "0.01"},
@@ -175,19 +185,19 @@ static const struct preset presets[] = {
     {"atari", "vtrace", "batch_size", "8"},
     /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
     {"gym:LunarLander-v3", "", "total_steps", "10M"},
-    {"gym:LunarLander-v3", "", "previous_action", "false"},
-    {"gym:LunarLander-v3", "", "previous_reward", "false"},
-    {"gym:LunarLander-v3", "", "reward_scale", "0.05"},
-    {"gym:LunarLander-v3", "", "discount", "0.998"},
-    {"gym:LunarLander-v3", "", "lambda", "0.97"},
-    {"gym:LunarLander-v3", "", "unroll_length", "64"},
+    {"gym:LunarLander-v3", POLICY, "previous_action", "false"},
+    {"gym:LunarLander-v3", POLICY, "previous_reward", "false"},
+    {"gym:LunarLander-v3", POLICY, "reward_scale", "0.05"},
+    {"gym:LunarLander-v3", POLICY, "discount", "0.998"},
+    {"gym:LunarLander-v3", POLICY, "lambda", "0.97"},
+    {"gym:LunarLander-v3", POLICY, "unroll_length", "64"},
     {"gym:LunarLander-v3", "vtrace", "batch_size", "16"},
-    {"gym:LunarLander-v3", "", "baseline_cost", "0.5"},
-    {"gym:LunarLander-v3", "", "entropy_cost", "0.002"},
-    {"gym:LunarLander-v3", "", "learning_rate", "0.001"},
-    {"gym:LunarLander-v3", "", "learning_rate_decay", "linear"},
-    {"gym:LunarLander-v3", "", "adam_epsilon", "1e-5"},
-    {"gym:LunarLander-v3", "", "max_gradient_norm", "1"},
+    {"gym:LunarLander-v3", POLICY, "baseline_cost", "0.5"},
+    {"gym:LunarLander-v3", POLICY, "entropy_cost", "0.002"},
+    {"gym:LunarLander-v3", POLICY, "learning_rate", "0.001"},
+    {"gym:LunarLander-v3", POLICY, "learning_rate_decay", "linear"},
+    {"gym:LunarLander-v3", POLICY, "adam_epsilon", "1e-5"},
+    {"gym:LunarLander-v3", POLICY, "max_gradient_norm", "1"},
     /* -1 for every step of up to 500. */
     {"gym:Acrobot-v1", "", "total_steps", "1M"},
     {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
@@ -205,15 +215,28 @@ static const struct preset presets[] = {
     {"", "rainbow", "dueling", "true"},
     {"", "rainbow", "noisy", "true"},
     {"", "rainbow", "atoms", "51"},
-    {"", "rainbow", "n_steps", "3"},
     {"", "rainbow", "priority_exponent", "0.5"},
     {"", "rainbow", "importance_exponent", "0.4"},
+    {"", "rainbow", "importance_exponent_end", "1"},
     {"", "rainbow", "initial_priority", "max"},
     {"", "rainbow", "epsilon_start", "0"},
     {"", "rainbow", "epsilon_end", "0"},
     {"", DQN, "exploration", "linear"},
     {"", DQN, "epsilon_start", "1"},
     {"", DQN, "unroll_length", "8"},
+    /* A step is trained on 8 times, as in Mnih et al. 2015. gym:CartPole-v1, -Acrobot and
+     * -FrozenLake are learned in 300 k steps (tests/learning/dqn_gym.sh): with returns of one step,
+     * or half the updates of twice the size, CartPole ended between 100 and 450. */
+    {"", DQN, "batch_size", "8"},
+    {"", DQN, "replay_ratio", "8"},
+    {"", DQN, "replay_min_steps", "1k"},
+    {"", DQN, "target_update", "1k"},
+    {"", DQN, "n_steps", "3"},
+    {"", DQN, "learning_rate_decay", "linear"},
+    {"", DQN, "adam_epsilon", "1e-5"},
+    {"", DQN, "max_gradient_norm", "10"},
+    {"", DQN, "previous_action", "false"},
+    {"", DQN, "previous_reward", "false"},
     /* Kapturowski et al. 2019, table 2, but for the sizes. */
     {"", "r2d2", "dueling", "true"},
     {"", "r2d2", "n_steps", "5"},
@@ -225,7 +248,7 @@ static const struct preset presets[] = {
     {"", "r2d2", "replay_ratio", "4"},
     {"", "r2d2", "replay_steps", "200k"},
     {"", "r2d2", "replay_min_steps", "5k"},
-    {"", "r2d2", "target_update", "200"},
+    {"", "r2d2", "target_update", "64k"},
     {"", "r2d2", "adam_epsilon", "1e-4"},
     {"", Q, "loss_reduction", "sum_over_time"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
@@ -264,6 +287,24 @@ static const struct agent {
 #undef AGENT
 };
 
+/* Likewise of NETWORKS. */
+static const struct network_row {
+  const char *name;
+  bool of_images;
+  int lstm_size;
+} network_rows[] = {
+#define NETWORK(name, of_images, lstm_size) {#name, of_images, lstm_size},
+    NETWORKS(NETWORK)
+#undef NETWORK
+};
+
+/* NULL: none of these, such as auto. */
+static const struct network_row *network_of(const struct learner_options *options) {
+  for (size_t i = 0; i < sizeof(network_rows) / sizeof(network_rows[0]); i++)
+    if (strcmp(network_rows[i].name, options->network) == 0) return &network_rows[i];
+  return NULL;
+}
+
 static const struct agent *agent_of(const struct learner_options *options) {
   for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
     if (strcmp(agents[i].name, options->agent) == 0) return &agents[i];
@@ -284,8 +325,8 @@ int learner_options_evaluators(const struct learner_options *options) {
 }
 
 bool learner_options_pixels(const struct learner_options *options) {
-  return learner_options_learns(options) && strcmp(options->network, "mlp") != 0 &&
-         strcmp(options->network, "lstm") != 0;
+  const struct network_row *network = network_of(options);
+  return learner_options_learns(options) && network && network->of_images;
 }
 
 static bool chooses_network(const struct learner_options *options) {
@@ -294,9 +335,8 @@ static bool chooses_network(const struct learner_options *options) {
 
 /* What depends on the network. */
 static void apply_network_defaults(struct learner_options *options) {
-  bool lstm = strcmp(options->network, "lstm") == 0;
-  bool impala = strncmp(options->network, "impala", strlen("impala")) == 0;
-  if (options->lstm_size < 0) options->lstm_size = lstm ? 64 : impala ? 256 : 0;
+  const struct network_row *network = network_of(options);
+  if (options->lstm_size < 0) options->lstm_size = network ? network->lstm_size : 0;
   if (options->frame_stack == 0)
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
 }
@@ -316,6 +356,16 @@ int learner_options_counted_steps(const struct learner_options *options) {
 int learner_options_stride(const struct learner_options *options) {
   return options->window_stride ? (int)options->window_stride
                                 : learner_options_counted_steps(options);
+}
+
+double learner_options_update_steps(const struct learner_options *options) {
+  return learner_options_batch_size(options) * learner_options_stride(options) /
+         options->replay_ratio;
+}
+
+int64_t learner_options_target_updates(const struct learner_options *options) {
+  double updates = (double)options->target_update / learner_options_update_steps(options);
+  return updates < 1 ? 1 : llround(updates);
 }
 
 bool learner_options_has_preset(const char *env) {
@@ -356,6 +406,14 @@ static void choose_preset(struct learner_options *options) {
       set(options, "preset", room ? presets[i].value : "small");
 }
 
+/* A short run is not random to its end. */
+static void explore_in_time(struct learner_options *options) {
+  int64_t tenth = options->total_steps / 10;
+  bool is_linear = strcmp(options->exploration, "linear") == 0;
+  if (!is_linear || options_given(&learner_options_table, options, "epsilon_steps")) return;
+  if (tenth > 0 && tenth < options->epsilon_steps) options->epsilon_steps = tenth;
+}
+
 void learner_options_apply_preset(struct learner_options *options) {
   struct options_given given = options->given; /* rows that are set count only here */
   choose_preset(options);
@@ -365,6 +423,7 @@ void learner_options_apply_preset(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (fits(&presets[i], options)) set(options, presets[i].name, presets[i].value);
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
+  explore_in_time(options);
   if (!chooses_network(options)) apply_network_defaults(options);
   options->given = given;
 }

@@ -131,16 +131,30 @@ struct place {
   const char *more;    /* what gives it more room, or takes less of it */
 };
 
+static struct place machine_of(const struct run *run) {
+  (void)run;
+  return (struct place){"machine", process_memory(), 0.8, ""};
+}
+
+/* Of 0 bytes: there is none. */
+static struct place gpu_of(const struct run *run) {
+  bool may_spill = run->trains && !spills(run);
+  return (struct place){"GPU", (double)run->inference_device->memory_bytes, 0.95,
+                        may_spill ? ", more --gpu_memory_mib, or --observation_memory=host"
+                                  : ", or more --gpu_memory_mib"};
+}
+
 static enum status check_room(const struct run *run, const struct place *place, double experience,
                               double training, struct error *error) {
   double bytes = experience + training;
   if (bytes < place->share * place->bytes) return STATUS_OK;
   if (run->plan.pages.replays && experience > 0.5 * bytes)
     return status_fail(error, STATUS_INVALID,
-                       "--replay_steps=%lld: the replay takes %.1f GiB (%.0f bytes a step) and the "
-                       "%s has %.1f: give fewer steps, or --replay_mib%s",
-                       (long long)run->options->replay_steps, experience / 0x1p30,
-                       total_per_step(run), place->name, place->bytes / 0x1p30, place->more);
+                       "the smallest replay for these sizes takes %.1f GiB (%.0f bytes a step) and "
+                       "the %s has %.1f: give smaller --replay_min_steps, --batch_size or "
+                       "--num_envs%s",
+                       experience / 0x1p30, total_per_step(run), place->name, place->bytes / 0x1p30,
+                       place->more);
   return status_fail(error, STATUS_INVALID,
                      "these sizes need about %.3g GiB and the %s has %.3g: give smaller "
                      "--batch_size, --unroll_length, --num_envs or --hidden%s",
@@ -149,15 +163,11 @@ static enum status check_room(const struct run *run, const struct place *place, 
 
 static enum status check_memory(const struct run *run, struct error *error) {
   struct memory_bytes experience = bytes_of_experience(run), training = bytes_of_training(run);
-  double of_device = (double)run->inference_device->memory_bytes;
-  struct place machine = {"machine", process_memory(), 0.8, ""};
-  struct place gpu = {"GPU", of_device, 0.95, ", or more --gpu_memory_mib"};
-  if (run->trains && !spills(run))
-    gpu.more = ", more --gpu_memory_mib, or --observation_memory=host";
+  struct place machine = machine_of(run), gpu = gpu_of(run);
   enum status status = check_room(run, &machine, experience.host, training.host, error);
-  if (status == STATUS_OK && of_device > 0)
+  if (status == STATUS_OK && gpu.bytes > 0)
     status = check_room(run, &gpu, experience.device, training.device, error);
-  if (status != STATUS_OK || of_device == 0 || !run->trains) return status;
+  if (status != STATUS_OK || gpu.bytes == 0 || !run->trains) return status;
   log_info("memory: %.0f MiB of the experience on the GPU, %.0f MiB on the host%s",
            experience.device / 0x1p20, experience.host / 0x1p20,
            spills(run) ? ", with the observations, which the GPU reads over the bus" : "");
@@ -166,13 +176,55 @@ static enum status check_memory(const struct run *run, struct error *error) {
 
 /* ---- the size of a replay */
 
-/* As many pages as the options allow. */
+/* Of the pages, with which environments and batches never wait for each other. */
+static int64_t least_steps(const struct run *run) {
+  const struct pages_config *pages = &run->plan.pages;
+  int N = learner_options_batch_size(run->options), spans = pages_most_spans(pages);
+  return (int64_t)(pages_needed(pages) + N * (spans + 1)) * pages->page_steps;
+}
+
+/* Steps beside which training fits into the place. */
+static double steps_in(const struct place *place, double training, double per_step) {
+  return fmax(0, place->share * place->bytes - training) / per_step;
+}
+
+static double steps_in_memory(const struct run *run) {
+  enum { ROUNDED = 2 }; /* pages, of which there is a whole number, below what is refused */
+  struct place machine = machine_of(run), gpu = gpu_of(run);
+  struct memory_bytes training = bytes_of_training(run), step = bytes_per_step(run);
+  double steps = steps_in(&machine, training.host, step.host);
+  if (gpu.bytes > 0) steps = fmin(steps, steps_in(&gpu, training.device, step.device));
+  return steps - ROUNDED * run->plan.pages.page_steps;
+}
+
+/* What all steps of the run take, and what is lost where actors come and go. A replay that was
+ * saved must fit into that of the resumed run, whose --total_steps may be smaller. */
+static double steps_of_run(const struct run *run) {
+  const double MARGIN = 1.25;
+  const struct learner_options *options = run->options;
+  bool loads = options->resume && run->folder.held_run && options->checkpoint_replay;
+  return loads ? INFINITY : MARGIN * (double)options->total_steps;
+}
+
+/* No more than `most`, but as many as it takes to train. */
+static double limit_steps(const struct run *run, double steps, double most, const char *why) {
+  const struct learner_options *options = run->options;
+  double limit = fmax(most, (double)(least_steps(run) + options->replay_min_steps));
+  if (steps <= limit) return steps;
+  log_info("replay: %.0f steps instead of --replay_steps=%lld: %s", limit,
+           (long long)options->replay_steps, why);
+  return limit;
+}
+
+/* As many pages as the options allow, the run can fill and memory has room for. */
 static void grow_pages(struct run *run) {
   const struct learner_options *options = run->options;
   struct pages_config *pages = &run->plan.pages;
   double steps = (double)options->replay_steps;
   double fit = (double)options->replay_mib * 0x1p20 / total_per_step(run);
   if (options->replay_mib && fit < steps) steps = fit;
+  steps = limit_steps(run, steps, steps_of_run(run), "the run has no more (--total_steps)");
+  steps = limit_steps(run, steps, steps_in_memory(run), "there is memory for no more");
   pages->num_pages = (int)(steps / pages->page_steps);
 }
 
@@ -187,8 +239,7 @@ static enum status check_replay(const struct run *run, struct error *error) {
   const struct pages_config *pages = &run->plan.pages;
   int N = learner_options_batch_size(options);
   int spans = pages_most_spans(pages);
-  int64_t least = (int64_t)(pages_needed(pages) + N * (spans + 1)) * pages->page_steps;
-  int64_t steps = (int64_t)pages->num_pages * pages->page_steps;
+  int64_t least = least_steps(run), steps = (int64_t)pages->num_pages * pages->page_steps;
   if (spans > DEVICE_MAX_SPANS)
     return status_fail(error, STATUS_INVALID,
                        "--window_stride=%d is too small for windows of %d steps: give at least %d",
@@ -215,6 +266,23 @@ static enum status check_replay(const struct run *run, struct error *error) {
   return STATUS_OK;
 }
 
+/* How often values pass on what they have learned: what is far from a reward takes many copies. */
+static void announce_target(const struct run *run) {
+  enum { FEW = 10 };
+  const struct learner_options *options = run->options;
+  double per_update = learner_options_update_steps(options);
+  int64_t updates = learner_options_target_updates(options);
+  double trained = fmax(0, (double)(options->total_steps - options->replay_min_steps));
+  int64_t copies = (int64_t)(trained / (per_update * (double)updates));
+  log_info("target network: copied every %.0f steps (%lld updates), about %lld times in this run",
+           per_update * (double)updates, (long long)updates, (long long)copies);
+  if (copies < FEW)
+    log_warn(
+        "the target network is copied fewer than %d times in the run's %lld steps, so that values "
+        "hardly spread: give a smaller --target_update than %lld, or more --total_steps",
+        FEW, (long long)options->total_steps, (long long)options->target_update);
+}
+
 static enum status plan_replay(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   const struct pages_config *pages = &run->plan.pages;
@@ -230,6 +298,7 @@ static enum status plan_replay(struct run *run, struct error *error) {
       "training starts at %lld windows",
       (long long)steps, total_per_step(run) * (double)steps / 0x1p20, total_per_step(run),
       pages->window_steps, pages->stride, (long long)run->plan.min_windows);
+  announce_target(run);
   return STATUS_OK;
 }
 
@@ -275,6 +344,12 @@ static bool meets_stored_state(const struct run *run) {
          stride <= learner_options_window_steps(options);
 }
 
+/* Of the run's steps. On the trainer's thread. */
+static double share_done(const void *context) {
+  const struct run *run = context;
+  return (double)progress_steps(run->progress) / (double)run->options->total_steps;
+}
+
 static struct source *make_replay(struct run *run) {
   const struct learner_options *options = run->options;
   int N = learner_options_batch_size(options);
@@ -286,6 +361,9 @@ static struct source *make_replay(struct run *run) {
       .band = options->replay_band > 0 ? options->replay_band : 2 * least,
       .exponent = options->priority_exponent,
       .importance = options->importance_exponent,
+      .importance_end = options->importance_exponent_end,
+      .share_done = options->importance_exponent_end >= 0 ? share_done : NULL,
+      .context = run,
       .initial_max = strcmp(options->initial_priority, "max") == 0,
       .burn_in = (int)options->burn_in,
       .priority = priority_of(options),

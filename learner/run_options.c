@@ -1,6 +1,7 @@
 #include "learner/run_options.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,27 @@ static enum status parse_words(struct learner_options *options, int argc, char *
   return status == STATUS_OK ? env_words_expand(table, options, error) : status;
 }
 
+/* A config.txt without importance_exponent_end is from before it, when --target_update counted
+ * updates. */
+static enum status take_as_before(struct learner_options *options, bool is_said,
+                                  struct error *error) {
+  const struct option_table *table = &learner_options_table;
+  bool counts_updates = options_given(table, options, "target_update") &&
+                        !options_given(table, options, "importance_exponent_end");
+  if (!counts_updates || !learner_options_replays(options)) return STATUS_OK;
+  int64_t updates = options->target_update;
+  char steps[32];
+  snprintf(steps, sizeof(steps), "%.0f",
+           fmin(fmax(1, (double)updates * learner_options_update_steps(options)), 1e15));
+  if (is_said)
+    log_info("this run's config.txt counts --target_update in updates: %lld of them are %s steps",
+             (long long)updates, steps);
+  enum status status = options_set(table, options, "target_update", steps, "config.txt", error);
+  return status == STATUS_OK
+             ? options_set(table, options, "importance_exponent_end", "-1", "config.txt", error)
+             : status;
+}
+
 /* A run that is evaluated or continued brings its own options; the command line wins over them.
  * *earlier: its own alone. */
 static enum status take_options_of_run(struct learner_options *options,
@@ -73,11 +95,13 @@ static enum status take_options_of_run(struct learner_options *options,
                                        bool evaluates, int argc, char **argv, struct error *error) {
   const struct option_table *table = &learner_options_table;
   enum status status = options_read_file(table, earlier, path, error);
+  if (status == STATUS_OK) status = take_as_before(earlier, !evaluates, error);
   options_deinit(table, options);
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
   // A run folder's module is the one that it keeps: a config.txt that names another is not ours.
   if (status == STATUS_OK) status = options_set(table, options, "module", "", path, error);
+  if (status == STATUS_OK) status = take_as_before(options, false, error);
   if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
   if (status == STATUS_OK) status = parse_words(options, argc, argv, error);
   return status;

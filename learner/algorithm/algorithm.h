@@ -66,7 +66,7 @@ struct algorithm {
   bool gives_priorities; /* to each window of a batch (batch->priority), which was sampled from a
                             replay, with weights: what REPLAYED stands for in algorithms.h */
   bool has_target; /* it reads a second copy of the parameters, which is replaced by the first every
-                      --target_update updates */
+                      --target_update steps */
   void *(*create)(const struct learning *learning);
   void (*destroy)(void *self);
   /* What varies with the update besides the batch and the device's schedule, such as noise: given

@@ -13,6 +13,10 @@
  * exactly where there is one; and at most that, so that sums stay finite. */
 static const double SMALLEST = 1e-6, LARGEST = 1e12;
 
+/* Of the largest priority with each batch: errors of the first batches, which can be many times as
+ * large as all later ones, are forgotten over some thousand batches. */
+static const double DECAY = 0.999;
+
 enum { MAX_LENT = 2 };
 
 struct replay {
@@ -37,7 +41,7 @@ struct replay {
   bool closed, started;
   int lent, first;           /* batches, and the oldest of them */
   bool draining;             /* inference waits in drain */
-  double largest;            /* priority so far */
+  double largest;            /* priority of late */
   int64_t inserted, sampled; /* windows */
   int64_t inserted_before;   /* sampling started */
   int64_t batches, late, not_finite;
@@ -183,16 +187,22 @@ static void draw_leaves(struct replay *replay) {
   sum_tree_find_many(replay->tree, replay->leaf, position, N);
 }
 
+static double importance_now(const struct replay_config *config) {
+  if (!config->share_done) return config->importance;
+  double share = fmin(config->share_done(config->context), 1);
+  return config->importance + share * (config->importance_end - config->importance);
+}
+
 /* The weights correct for what is drawn too often: (n P)^-importance, over the batch's largest. */
 static void set_weights(struct replay *replay, const struct train_batch *batch) {
   float *weight = batch->weight.host;
-  double least = INFINITY;
+  double least = INFINITY, importance = importance_now(&replay->config);
   for (int n = 0; n < replay->config.N; n++) {
     replay->value[n] = sum_tree_get(replay->tree, replay->leaf[n]);
     least = fmin(least, replay->value[n]);
   }
   for (int n = 0; n < replay->config.N; n++)
-    weight[n] = (float)pow(least / replay->value[n], replay->config.importance);
+    weight[n] = (float)pow(least / replay->value[n], importance);
 }
 
 /* By the pages that were begun since the window's. */
@@ -268,6 +278,7 @@ static struct train_batch *take(struct source *source, bool waits) {
 static void update_priorities(struct replay *replay, const struct train_batch *batch) {
   const float *priority = batch->priority.host;
   int count = 0;
+  replay->largest *= DECAY;
   for (int n = 0; n < batch->N; n++) {
     if (!pages_has(replay->pages, &batch->window[n])) {
       replay->late++;

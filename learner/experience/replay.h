@@ -24,8 +24,11 @@ struct replay_config {
   double ratio, band;          /* band: at least replay_least_band */
   double exponent, importance; /* probability ~ priority^exponent; weight ~ (1/it)^importance,
                                          the largest of a batch is 1 */
-  bool initial_max;            /* a new window gets the largest priority so far, not its own */
-  int burn_in;                 /* first steps of a window, which have no TD errors */
+  double importance_end;       /* at the end of the run; only with share_done */
+  double (*share_done)(const void *context); /* of the run, 0 to 1; NULL: importance stays */
+  const void *context;
+  bool initial_max; /* a new window gets the largest priority of late, not its own */
+  int burn_in;      /* first steps of a window, which have no TD errors */
   struct td_priority_config priority; /* of a new window; its T steps follow the burn-in */
   bool next_states; /* a batch has the state that is stored at the next window's start, too */
   uint64_t seed;

@@ -1,6 +1,6 @@
 /* What one kind of network implements: a row of operations in its own file (mlp.c, lstm.c,
  * pixels.c, scripted.c), found by name in network.c. Private to learner/network. A new kind is one
- * more file and one more row in network.c's table.
+ * more file and one more row in names.h.
  *
  * Thread: as in network.h. Owner: `own` of a network or a workspace belongs to the kind, is
  * allocated by declare or allocate with check_alloc and freed by network.c; device memory comes

@@ -7,14 +7,15 @@
 #include "common/base/check.h"
 #include "common/base/options.h"
 #include "learner/network/head.h"
+#include "learner/network/names.h"
 
 enum {
   MAX_SIZE = 1 << 20
 }; /* of one layer or tensor: keeps every product of two sizes inside an int64 */
 
-static const struct network_kind *const kinds[] = {
-    &kind_mlp,    &kind_lstm,   &kind_impala_shallow, &kind_impala_deep,
-    &kind_nature, &kind_random, &kind_scripted};
+#define KIND(name, of_images, lstm_size) &kind_##name,
+static const struct network_kind *const kinds[] = {NETWORKS(KIND) KIND(random, false, 0)
+                                                       KIND(scripted, false, 0)};
 enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* ---- create */

@@ -37,6 +37,7 @@ struct update {
   struct device *device;
   const struct network *network;
   int T, N;
+  int64_t target_updates; /* between two copies into the target network */
   struct reduction reduction;
 
   struct train_state state;
@@ -147,6 +148,7 @@ enum status update_create(struct update **out, struct device *device, const stru
                             .network = network,
                             .T = learner_options_window_steps(options),
                             .N = learner_options_batch_size(options),
+                            .target_updates = learner_options_target_updates(options),
                             .reduction = {.rank = 0, .learners = 1}};
   status = init_state(update, error);
   if (status != STATUS_OK) {
@@ -317,8 +319,8 @@ void update_start(struct update *update, const struct train_batch *batch,
 }
 
 bool update_may_overlap(const struct update *update) {
-  bool copies = update->state.array[STATE_TARGET] &&
-                update->state.version % update->options.target_update == 0;
+  bool copies =
+      update->state.array[STATE_TARGET] && update->state.version % update->target_updates == 0;
   return update->device->ops->asynchronous && !copies && update->num_running < UPDATE_MAX_RUNNING;
 }
 
@@ -348,7 +350,7 @@ static struct update_stats stats_of(const struct update *update, const struct fl
 /* After an update that was not skipped. No other one has been started since: update_may_overlap. */
 static void copy_to_target(struct update *update, int64_t number) {
   struct train_state *state = &update->state;
-  if (!state->array[STATE_TARGET] || number % update->options.target_update) return;
+  if (!state->array[STATE_TARGET] || number % update->target_updates) return;
   update->device->ops->copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
 }
 

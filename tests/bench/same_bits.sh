@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Whether this tree trains to the last bit as an earlier commit did, which is built in a folder of
 # its own: parameters and optimiser in the final checkpoints of deterministic runs of at least 200
-# updates, of CartPole, the T-maze (LSTM) and Catch on 84 x 84 pixels (convolutions and LSTM), seeds
-# 1..SEEDS (default 3). Options after -- go to the runs of both trees; a tree that does not have an
-# option runs without it, and a line on stderr names it.
+# updates, of CartPole, the T-maze (LSTM) and Catch on 84 x 84 pixels (convolutions and LSTM), and
+# of CartPole and the T-maze from a replay, seeds 1..SEEDS (default 3). Options after -- go to the
+# runs of both trees; a tree that does not have an option runs without it, and a line on stderr
+# names it.
 # Usage: tests/bench/same_bits.sh COMMIT [SEEDS] [-- --flag=value ...]
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -63,12 +64,12 @@ same() {
   [ "$updates" -ge $min_updates ] || { echo "at least $min_updates are wanted" && return 1; }
 }
 
-# compare_params WHAT ENV WORD...: all seeds of one environment.
+# compare_params WHAT ENV AGENT WORD...: all seeds of one environment.
 compare_params() {
-  local what=$1 env=$2 seed result
-  shift 2
+  local what=$1 env=$2 agent=$3 seed result
+  shift 3
   for ((seed = 1; seed <= seeds; seed++)); do
-    result=$(same "$seed" "$env" vtrace 2 4 --deterministic --no_plot "$@") && continue
+    result=$(same "$seed" "$env" "$agent" 2 4 --deterministic --no_plot "$@") && continue
     echo "params of $what, seed $seed: $result"
     return 1
   done
@@ -77,9 +78,11 @@ compare_params() {
 
 # Steps for 200 updates: as many batches, and the windows that are not complete in the end.
 code=0
-compare_params cartpole cartpole --total_steps=140k || code=1
-compare_params tmaze tmaze --total_steps=70k || code=1
-compare_params "catch, 84 x 84" catch --env_args='{"size": 84}' --network=impala_shallow \
+compare_params cartpole cartpole vtrace --total_steps=140k || code=1
+compare_params tmaze tmaze vtrace --total_steps=70k || code=1
+compare_params "cartpole, dqn" cartpole dqn --total_steps=5k || code=1
+compare_params "tmaze, r2d2" tmaze r2d2 --total_steps=80k || code=1
+compare_params "catch, 84 x 84" catch vtrace --env_args='{"size": 84}' --network=impala_shallow \
   --batch_size=4 --unroll_length=5 --total_steps=4500 || code=1
 echo "machine: $(machine)"
 exit $code

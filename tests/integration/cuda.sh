@@ -44,22 +44,24 @@ pass_if "what is accepted has room" is "$code" 0
 
 # ---- a replay larger than the GPU's memory
 
-# replay WORDS...: of its 206 MiB on a GPU that has 200 the observations are 92.
+# replay WORDS...: of its 206 MiB on a GPU that has 200 the observations are 92. It ends with its
+# first 100 episodes.
 replay() {
   export ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=memory:200
-  run cartpole dqn 2 4 --device=cuda --no_plot --total_steps=3000 --replay_steps=6M \
-    --replay_min_steps=1k "$@"
+  run cartpole dqn 2 4 --device=cuda --no_plot --total_steps=1e9 --target_return=5 --evaluators=0 \
+    --replay_steps=6M --replay_min_steps=1k "$@"
   ended 120
 }
-replay
-refuses() {
-  is "$code" 2 && says "the replay takes" && says "and the GPU has" &&
-    says "or --observation_memory=host"
+replay --logdir=smaller
+gets_less() {
+  is "$code" 0 && says "instead of --replay_steps=6000000: there is memory for no more" &&
+    [ -n "$(ls smaller/checkpoints/*.acorn)" ]
 }
-pass_if "a replay larger than the GPU's memory is refused, with the options that help" refuses
+pass_if "a replay larger than the GPU's memory gets as many steps as it holds, and trains" gets_less
 replay --observation_memory=host --logdir=spilled
 trains() {
-  is "$code" 0 && says "with the observations, which the GPU reads over the bus" &&
+  is "$code" 0 && ! says "instead of --replay_steps" &&
+    says "with the observations, which the GPU reads over the bus" &&
     [ -n "$(ls spilled/checkpoints/*.acorn)" ]
 }
 pass_if "with its observations in the host's memory it trains" trains

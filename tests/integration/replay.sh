@@ -13,8 +13,9 @@ refuses() {
   named() { is "$code" 2 && says "$sentence" && [ ! -e refused/checkpoints ] && no_socket; }
   pass_if "$name" named
 }
-refuses "a replay larger than memory" "the replay takes" catch dqn 1 2 --network=nature \
-  --env_args='{"size": 84}' --replay_steps=2e9
+refuses "more steps before training than memory holds" "the smallest replay for these sizes takes" \
+  catch dqn 1 2 --network=nature --env_args='{"size": 84}' --replay_steps=2e9 \
+  --replay_min_steps=1.9e9 --total_steps=2e9
 refuses "a replay that is too small for its environments" "is too small: 4 environments" \
   cartpole dqn 1 2 --replay_steps=200
 refuses "more steps before training than the replay has" \
@@ -32,6 +33,36 @@ refuses "a burn-in for an agent without replay" "--burn_in: agent vtrace has no 
   cartpole vtrace 1 2 --burn_in=5
 refuses "a distribution without a range" "--value_low=10 and --value_high=10" \
   cartpole rainbow 1 2 --value_low=10
+
+# ---- what the run and the machine have room for
+
+run cartpole dqn 1 2 --total_steps=10k --replay_min_steps=1k --no_plot --logdir=short
+ended 60
+short() {
+  is "$code" 0 && says "replay: 12500 steps instead of --replay_steps=500000: the run" &&
+    grep -qx "replay_steps = 500000" short/config.txt
+}
+pass_if "a replay is no larger than its run, and config.txt keeps what was asked for" short
+often() {
+  says "target network: copied every 400 steps (100 updates), about 22 times in this run" &&
+    ! says "fewer than 10 times"
+}
+pass_if "how often the target network is copied is logged" often
+run cartpole dqn 1 2 --total_steps=3k --replay_min_steps=1k --no_plot --logdir=seldom
+ended 60
+pass_if "seldom is a warning" says "is copied fewer than 10 times in the run's 3000 steps"
+
+gcc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o little_memory.so \
+  "$tree/tests/integration/little_memory.c" || exit 1
+export LD_PRELOAD=$work/little_memory.so
+learner --env=catch --env_args='{"size": 84}' --agent=dqn --network=nature --logdir=little \
+  --total_steps=1e6
+wait_for 30 says "run folder"
+unset LD_PRELOAD
+pass_if "nor than memory" says "instead of --replay_steps=1000000: there is memory for no more"
+kill -TERM "$run"
+ended 10
+end_by_hand
 
 # ---- far fewer environments than expected
 
@@ -102,7 +133,8 @@ learns() {
 }
 as_it_is=$(learns default)
 pass_if "a deterministic run of rainbow can be repeated" [ "$(learns again)" = "$as_it_is" ]
-for option in importance_exponent=0 priority_exponent=0 initial_priority=td replay_ratio=32; do
+for option in importance_exponent=0 importance_exponent_end=0.4 priority_exponent=0 \
+  initial_priority=td replay_ratio=32; do
   other=$(learns "${option%=*}" --$option)
   pass_if "--$option changes what is learned" [ "$other" != "$as_it_is" ]
 done

@@ -63,6 +63,16 @@ pass_if "a finished run leaves its replay as it is" as_it_was
 to_end finished --total_steps=7000 --resume
 pass_if "so that it can still be continued with it" says "is restored"
 
+# A budget bounds the replay of a run, but not below what was saved.
+play shorter --replay_steps=1M --total_steps=1e9 --checkpoint_secs=0.5
+wait_for 20 metric_passes train/updates 100 shorter
+kill -TERM "$run"
+ended 20
+end_by_hand
+steps=$(value steps)
+to_end shorter --replay_steps=1M --total_steps=$((steps + 500)) --resume
+pass_if "a run that is resumed with a smaller budget has its replay" says "is restored"
+
 # On a device whose memory the host cannot read: as on ref.
 for device in ref guarded; do
   to_end $device --device=$device --total_steps=3000

@@ -6,17 +6,19 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 agent=vtrace # --agent of the runs
+actors=4
 (. scripts/lib.sh && "$root/scripts/setup.sh" && build all) || exit 1
 
 value() {
   tr ' ' '\n' | sed -n "s/^$1=//p" | tail -n 1
 }
 
-# train NAME ENV FLAGS...: prints the result line of 4 actors; the run folder is $work/NAME.
+# train NAME ENV FLAGS...: prints the result line of $actors actors; the run folder is $work/NAME.
 train() {
   local name=$1 env=$2
   shift 2
-  build/launch "$env" "$agent" 4 --logdir="$work/$name" "$@" >"$work/$name.out" 2>"$work/$name.err"
+  build/launch "$env" "$agent" "$actors" --logdir="$work/$name" "$@" >"$work/$name.out" \
+    2>"$work/$name.err"
   tail -n 1 "$work/$name.out"
 }
 

@@ -11,6 +11,8 @@
 
 #include "learner/algorithm/algorithm.h"
 #include "learner/algorithms.h"
+#include "learner/network/kind.h"
+#include "learner/network/names.h"
 #include "learner/options.h"
 
 static void set(struct learner_options *options, const char *name, const char *value) {
@@ -152,6 +154,103 @@ static void atoms_cover_the_returns(void **state) {
   double most = options.reward_scale / (1 - options.discount); /* a reward of 1 each step */
   assert_true(options.value_high >= most - 1e-9);
   options_deinit(&learner_options_table, &options);
+}
+
+/* Of settings that have been measured, whatever a step of the target is counted in. */
+static void targets_are_copied_after_as_many_updates_as_were_tried(void **state) {
+  (void)state;
+  static const struct {
+    const char *env, *agent, *preset;
+    int updates;
+  } cases[] = {{"cartpole", "dqn", "auto", 100},      {"cartpole", "rainbow", "auto", 100},
+               {"cartpole", "r2d2", "auto", 200},     {"tmaze", "r2d2", "auto", 200},
+               {"./mine.so", "r2d2", "auto", 200},    {"atari", "double_dqn", "auto", 500},
+               {"atari", "r2d2", "seed_atari", 2500}, {"atari", "r2d2", "r2d2_paper", 2500},
+               {"atari", "r2d2", "small", 100},       {"./mine.so", "dqn", "auto", 125}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of(cases[i].env);
+    set(&options, "agent", cases[i].agent);
+    set(&options, "preset", cases[i].preset);
+    learner_options_apply_preset(&options);
+    assert_int_equal(learner_options_target_updates(&options), cases[i].updates);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
+static void a_target_is_copied_after_whole_updates(void **state) {
+  (void)state;
+  static const struct {
+    const char *target_update, *replay_ratio;
+    int updates; /* of 5 windows that begin every 8 steps */
+  } cases[] = {{"1", "1", 1},      {"59", "1", 1},    {"61", "1", 2},  {"4000", "1", 100},
+               {"4000", "3", 300}, {"40", "0.75", 1}, {"1e15", "1", 0}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of("./mine.so");
+    set(&options, "agent", "dqn");
+    set(&options, "unroll_length", "8");
+    set(&options, "batch_size", "5");
+    set(&options, "target_update", cases[i].target_update);
+    set(&options, "replay_ratio", cases[i].replay_ratio);
+    int64_t updates = learner_options_target_updates(&options);
+    assert_true(cases[i].updates ? updates == cases[i].updates : updates == 25000000000000);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
+/* Rows of one algorithm are not another's. */
+static void lunar_lander_by_values_has_their_defaults(void **state) {
+  (void)state;
+  static const char *const agents_of_values[] = {"dqn", "double_dqn", "rainbow", "r2d2"};
+  for (size_t i = 0; i < sizeof(agents_of_values) / sizeof(agents_of_values[0]); i++) {
+    struct learner_options lander = options_of("gym:LunarLander-v3"), other = options_of("gym:X");
+    set(&lander, "agent", agents_of_values[i]);
+    set(&other, "agent", agents_of_values[i]);
+    learner_options_apply_preset(&lander);
+    learner_options_apply_preset(&other);
+    assert_int_equal(lander.unroll_length, other.unroll_length);
+    assert_true(lander.reward_scale == other.reward_scale && lander.discount == other.discount);
+    assert_true(lander.learning_rate == other.learning_rate);
+    options_deinit(&learner_options_table, &lander);
+    options_deinit(&learner_options_table, &other);
+  }
+}
+
+/* By default; what is given stays. */
+static void a_short_run_explores_for_a_tenth_of_it(void **state) {
+  (void)state;
+  static const struct {
+    const char *total, *given;
+    int steps;
+  } cases[] = {
+      {"300k", NULL, 30000}, {"10M", NULL, 100000}, {"5", NULL, 100000}, {"300k", "200k", 200000}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of("./mine.so");
+    set(&options, "agent", "dqn");
+    set(&options, "total_steps", cases[i].total);
+    if (cases[i].given) set(&options, "epsilon_steps", cases[i].given);
+    learner_options_apply_preset(&options);
+    assert_int_equal(options.epsilon_steps, cases[i].steps);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
+/* As the networks themselves say. */
+static void networks_read_images_if_their_kinds_do(void **state) {
+  (void)state;
+  static const struct network_kind *const kinds[] = {
+#define KIND(name, of_images, lstm_size) &kind_##name,
+      NETWORKS(KIND)
+#undef KIND
+  };
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    struct learner_options options = options_of("./mine.so");
+    set(&options, "network", kinds[i]->name);
+    assert_int_equal(learner_options_pixels(&options), kinds[i]->embeds);
+    options_deinit(&learner_options_table, &options);
+  }
+  struct learner_options unknown = options_of("./mine.so");
+  assert_false(learner_options_pixels(&unknown)); /* auto, of which nothing is known yet */
+  options_deinit(&learner_options_table, &unknown);
 }
 
 /* Those of distributions have another scale than what is known of a new window. */
@@ -320,6 +419,11 @@ int main(void) {
       cmocka_unit_test(another_environment_gets_a_budget_and_no_more),
       cmocka_unit_test(presets_agree_with_each_other),
       cmocka_unit_test(atoms_cover_the_returns),
+      cmocka_unit_test(targets_are_copied_after_as_many_updates_as_were_tried),
+      cmocka_unit_test(a_target_is_copied_after_whole_updates),
+      cmocka_unit_test(lunar_lander_by_values_has_their_defaults),
+      cmocka_unit_test(a_short_run_explores_for_a_tenth_of_it),
+      cmocka_unit_test(networks_read_images_if_their_kinds_do),
       cmocka_unit_test(priorities_have_one_scale),
       cmocka_unit_test(agents_with_noise_take_no_random_action),
       cmocka_unit_test(the_page_has_the_defaults_of_agents_with_a_replay),

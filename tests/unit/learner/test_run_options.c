@@ -126,6 +126,62 @@ static void a_resumed_run_keeps_its_network(void **state) {
   assert_string_equal(options.network, "mlp");
 }
 
+/* config.txt as it was written when --target_update counted updates. */
+static void make_as_before(const char *target_update) {
+  char path[256], line[512], now[256];
+  snprintf(path, sizeof(path), "%s/config.txt", folder);
+  snprintf(now, sizeof(now), "%s/now.txt", folder);
+  assert_int_equal(rename(path, now), 0);
+  FILE *from = fopen(now, "r"), *to = fopen(path, "w");
+  assert_true(from && to);
+  while (fgets(line, sizeof(line), from)) {
+    if (strncmp(line, "importance_exponent_end", strlen("importance_exponent_end")) == 0) continue;
+    bool is_target = strncmp(line, "target_update", strlen("target_update")) == 0;
+    fprintf(to, is_target ? "target_update = %s\n" : "%s", is_target ? target_update : line);
+  }
+  assert_int_equal(fclose(from) | fclose(to), 0);
+}
+
+/* As many updates as it had between two copies, and what is new stays off. */
+static void a_target_that_was_counted_in_updates_is_translated(void **state) {
+  (void)state;
+  static const char *const words[] = {"--replay_ratio=0.75", "--replay_ratio=4", "--batch_size=0",
+                                      "--unroll_length=3"};
+  static const char *const agents[] = {"dqn", "double_dqn", "rainbow", "r2d2"};
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    char agent[64];
+    snprintf(agent, sizeof(agent), "--agent=%s", agents[i]);
+    forget();
+    assert_int_equal(read_words(logdir, agent, "--burn_in=0", words[i], NULL), STATUS_OK);
+    run_options_write(&options, folder);
+    make_as_before("2500");
+    for (int again = 0; again < 2; again++) { /* translated once */
+      forget();
+      assert_int_equal(read_words(logdir, "--resume", agent, NULL), STATUS_OK);
+      assert_int_equal(learner_options_target_updates(&options), 2500);
+      assert_true(options.importance_exponent_end == -1);
+      assert_string_equal(differences, "");
+      run_options_write(&options, folder);
+    }
+  }
+  forget();
+  make_as_before("2500");
+  assert_int_equal(read_words(logdir, "--resume", "--agent=r2d2", "--target_update=7000", NULL),
+                   STATUS_OK);
+  assert_int_equal(options.target_update, 7000); /* the words count steps */
+}
+
+/* It has no target, and the option's default is what it was. */
+static void a_run_without_a_replay_is_left_alone(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, NULL), STATUS_OK);
+  run_options_write(&options, folder);
+  make_as_before("2500");
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
+  assert_int_equal(options.target_update, 2500);
+}
+
 static void a_new_run_takes_nothing_from_the_folder(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, "--seed=7", NULL), STATUS_OK);
@@ -198,6 +254,9 @@ int main(void) {
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
       cmocka_unit_test_setup_teardown(a_run_without_a_network_keeps_an_mlp, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_target_that_was_counted_in_updates_is_translated, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(a_run_without_a_replay_is_left_alone, setup, teardown),
       cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(a_folder_without_a_run_is_not_evaluated, setup, teardown),
       cmocka_unit_test_setup_teardown(an_evaluated_run_keeps_what_it_is_about, setup, teardown),

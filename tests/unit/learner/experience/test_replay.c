@@ -51,6 +51,11 @@ struct kind {
 /* Of the replays that are created now. */
 static uint64_t sampling_seed = 3;
 static int lent_at_once = 1;
+static double importance_end, share_done; /* of the run; importance_end 0: it stays */
+
+static double share_now(const void *context) {
+  return *(const double *)context;
+}
 
 /* Of first priorities: one-step returns, so that the test's own computation is one line. */
 enum { ETA_PERCENT = 75, DISCOUNT_PERCENT = 50 };
@@ -62,6 +67,9 @@ static struct replay_config config_of(const struct kind *kind, struct metrics *m
                                  .band = NEVER,
                                  .exponent = kind->exponent,
                                  .importance = kind->importance,
+                                 .importance_end = importance_end,
+                                 .share_done = importance_end > 0 ? share_now : NULL,
+                                 .context = &share_done,
                                  .initial_max = kind->initial_max,
                                  .burn_in = kind->burn_in,
                                  .priority = {.T = kind->window_steps - kind->burn_in,
@@ -232,7 +240,8 @@ static void insert(struct world *w, int windows) {
 /* Takes a batch that is due: its windows are there, their weights follow from their priorities,
  * and the steps are those that were played. */
 static const struct train_batch *take(struct world *w) {
-  double value[MAX_N], least = INFINITY;
+  double value[MAX_N], least = INFINITY, importance = w->config.importance;
+  if (importance_end > 0) importance += fmin(share_done, 1) * (importance_end - importance);
   float weight[MAX_N];
   assert_true(is_due(w));
   w->taken = source_take(w->source);
@@ -250,7 +259,7 @@ static const struct train_batch *take(struct world *w) {
     for (int k = 0; k < n; k++) w->twice += w->taken->window[k].start == window->start;
   }
   for (int n = 0; n < w->config.N; n++)
-    expect_near(weight[n], pow(least / value[n], w->config.importance), 1e-5);
+    expect_near(weight[n], pow(least / value[n], importance), 1e-5);
   w->sampled += w->config.N;
   w->batches++;
   return w->host.batch;
@@ -261,6 +270,7 @@ static const struct train_batch *take(struct world *w) {
 static void release(struct world *w, const double *priority) {
   double sum = 0;
   int there = 0;
+  w->largest *= 0.999;
   for (int n = 0; n < w->config.N; n++) {
     ((float *)w->taken->priority.host)[n] = (float)priority[n];
     const struct window *window = &w->taken->window[n];
@@ -406,6 +416,39 @@ static void probabilities_and_weights_are_those_of_the_paper(void **state) {
       {2, 0.5, 0, {100, .9}, {.913341, .086659}, {1, 1}},
   };
   for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) check_example(&examples[i]);
+}
+
+/* Which take and give compare with what is done. */
+static void importance_moves_with_the_run(void **state) {
+  (void)state;
+  static const double share[] = {0, 0.25, 0.5, 1, 1.5}, priority[] = {1, 2, 4, 8};
+  importance_end = 1;
+  struct world *w = create_filled(4, 0.6, 0.4);
+  take(w);
+  release_as(w, priority);
+  for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++) {
+    share_done = share[i];
+    take(w);
+    release_as(w, priority);
+  }
+  destroy(w);
+  importance_end = 0;
+}
+
+static void a_large_priority_of_the_past_is_forgotten(void **state) {
+  (void)state;
+  static const double first[] = {1000, 1, 1, 1}, later[] = {1, 1, 1, 1};
+  struct world *w = create_filled(4, 0.6, 0.4);
+  take(w);
+  release_as(w, first);
+  assert_true(w->largest == 1000);
+  for (int b = 0; b < 10000; b++) {
+    take(w);
+    release_as(w, later);
+  }
+  insert(w, 5); /* with the largest priority */
+  assert_true(w->largest == 1);
+  destroy(w);
 }
 
 enum { DRAWN_BATCHES = 10, DRAWN_N = 4 };
@@ -700,6 +743,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_is_the_model_under_random_schedules),
       cmocka_unit_test(probabilities_and_weights_are_those_of_the_paper),
+      cmocka_unit_test(importance_moves_with_the_run),
+      cmocka_unit_test(a_large_priority_of_the_past_is_forgotten),
       cmocka_unit_test(the_seed_says_which_windows_are_drawn),
       cmocka_unit_test(a_window_may_be_drawn_more_than_once),
       cmocka_unit_test(a_second_batch_may_be_lent),

@@ -14,6 +14,7 @@ static inline struct learner_options fixture_options(void) {
   return (struct learner_options){.agent = "vtrace",
                                   .unroll_length = UNROLL,
                                   .batch_size = COLUMNS,
+                                  .replay_ratio = UNROLL * COLUMNS, /* an update for each step */
                                   .discount = 0.9,
                                   .lambda = 0.8,
                                   .rho_clip = 1.1,

@@ -66,6 +66,7 @@ static void player_open(struct player *p, const char *agent, const char *network
                                    .partial_returns = true,
                                    .double_q = true,
                                    .target_update = 10,
+                                   .replay_ratio = T * N, /* an update for each step */
                                    .seed = 1};
   struct error error;
   p->agent = algorithms_find(agent);

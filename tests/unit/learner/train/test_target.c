@@ -1,8 +1,8 @@
-/* The target network: a copy of the parameters as they were after the last whole number of
- * --target_update updates, which a checkpoint keeps. */
+/* The target network: a copy of the parameters as they were after the last update whose number is a
+ * multiple of --target_update steps in updates, which a checkpoint keeps. */
 #include "tests/unit/learner/train/fixture.h"
 
-enum { EVERY = 4 };
+enum { EVERY = 4, UPDATE_STEPS = 3 };
 
 struct world {
   struct network_config config;
@@ -28,7 +28,8 @@ static void open_world(struct world *w, const char *device) {
   w->options.agent = "r2d2";
   w->options.n_steps = 2;
   w->options.double_q = w->options.partial_returns = true;
-  w->options.target_update = EVERY;
+  w->options.replay_ratio = UNROLL * COLUMNS / (double)UPDATE_STEPS;
+  w->options.target_update = EVERY * UPDATE_STEPS;
   w->update = fixture_update(w->device, w->network, &w->options);
 }
 
