@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # --checkpoint_replay: runs that are resumed with the replay that was saved with their checkpoint,
-# to the same bits each time; that are killed at any time; and files that are damaged, missing, of
-# another checkpoint, or of other sizes.
+# to the same bits each time; that are saved while they go on, and killed at any time; and files
+# that are damaged, missing, of another checkpoint, or of other sizes.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # play FOLDER WORDS...: a run with its one actor.
@@ -62,6 +62,18 @@ as_it_was() {
 pass_if "a finished run leaves its replay as it is" as_it_was
 to_end finished --total_steps=7000 --resume
 pass_if "so that it can still be continued with it" says "is restored"
+
+# Steps go on while a replay is written, whose pages they take: nothing depends on when.
+often() {
+  play "$@" --deterministic --total_steps=30000 --replay_steps=8k
+  ended
+  end_by_hand
+}
+often seldom --checkpoint_secs=0
+often again --checkpoint_secs=0.02
+saves() { grep -c "is saved: " "$work/err"; }
+pass_if "a run that is saved again and again while it goes on" eval '[ "$(saves)" -gt 1 ]'
+pass_if "ends as one that is saved once, to the bit" same_end seldom again
 
 # On a device whose memory the host cannot read: as on ref.
 for device in ref guarded; do

@@ -30,7 +30,7 @@ struct world_config {
 
 struct world {
   struct world_config config;
-  struct device *device, *trainer; /* inference's, and the trainer's */
+  struct device *device, *trainer, *saver; /* inference's, and the other threads' */
   struct step_shape shape;
   struct pages *pages;
   struct source *source;
@@ -113,6 +113,7 @@ static inline struct world *world_create(const struct world_config *config) {
   *world = (struct world){.config = *config};
   assert_int_equal(device_create(&world->device, config->device, &error), STATUS_OK);
   assert_int_equal(device_create(&world->trainer, config->device, &error), STATUS_OK);
+  assert_int_equal(device_create(&world->saver, config->device, &error), STATUS_OK);
   world->shape = (struct step_shape){.row_stride = config->row_stride,
                                      .action_bytes = sizeof(int32_t),
                                      .statistics = 2,
@@ -141,7 +142,7 @@ static inline struct world *world_create(const struct world_config *config) {
                                               .reward_scale = 1,
                                               .eta = 0.9f},
                                  .seed = 11,
-                                 .saves = true};
+                                 .saving = world->saver};
   world->source = replay_create(world->trainer, world->device, world->pages, &replay);
   world->host = host_batch_create(config->window_steps, config->N, &world->shape);
   world->weight = calloc((size_t)config->N, sizeof(*world->weight));
@@ -153,6 +154,7 @@ static inline void world_destroy(struct world *world) {
   source_destroy(world->source);
   pages_destroy(world->pages);
   host_batch_destroy(&world->host);
+  device_destroy(world->saver);
   device_destroy(world->trainer);
   device_destroy(world->device);
   free(world->weight);
@@ -228,19 +230,21 @@ static inline void world_play(struct world *world, int steps) {
 
 /* ---- its file */
 
-static inline enum status world_try_save(struct world *world, const char *path,
-                                         struct error *error) {
+/* What was captured. meanwhile: called before each block is written; true cancels; may be NULL. */
+static inline enum status world_write_captured(struct world *world, const char *path,
+                                               bool (*meanwhile)(void *), void *context) {
+  struct error error;
   struct block_writer *writer = block_writer_create();
-  enum status status = block_writer_begin(writer, path, NULL, NULL, error);
-  if (status == STATUS_OK) status = source_save(world->source, writer, error);
-  if (status == STATUS_OK) status = block_writer_end(writer, error);
+  assert_int_equal(block_writer_begin(writer, path, meanwhile, context, &error), STATUS_OK);
+  enum status status = source_save(world->source, writer, &error);
+  if (status == STATUS_OK) status = block_writer_end(writer, &error);
   block_writer_destroy(writer);
   return status;
 }
 
 static inline void world_save(struct world *world, const char *path) {
-  struct error error;
-  if (world_try_save(world, path, &error) != STATUS_OK) fail_msg("%s", error.text);
+  source_capture(world->source);
+  assert_int_equal(world_write_captured(world, path, NULL, NULL), STATUS_OK);
 }
 
 static inline enum status world_try_load(struct world *world, const char *path,
@@ -272,6 +276,15 @@ static inline uint8_t *world_read_file(const char *path, size_t *size) {
   assert_int_equal(fread(bytes, 1, *size, file), *size);
   fclose(file);
   return bytes;
+}
+
+static inline void world_assert_same_files(const char *a, const char *b) {
+  size_t size_a, size_b;
+  uint8_t *bytes_a = world_read_file(a, &size_a), *bytes_b = world_read_file(b, &size_b);
+  assert_int_equal(size_a, size_b);
+  assert_memory_equal(bytes_a, bytes_b, size_a);
+  free(bytes_a);
+  free(bytes_b);
 }
 
 static inline void world_write_file(const char *path, const uint8_t *bytes, size_t size) {
