@@ -299,6 +299,7 @@ static struct source *make_replay(struct run *run) {
       .lent_at_once = run_updates_overlap(run) ? 2 : 1,
       .lockstep = options->deterministic,
       .saving = run->saver_device,
+      .inputs = &run->inputs,
       .give_wait_us = run->fifo_wait_us,
       .take_wait_us = run->trainer_wait_us,
       .initial_priority = run->initial_priority,

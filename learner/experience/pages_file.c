@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "learner/experience/pages_state.h"
+#include "learner/experience/step_rules.h"
 
 enum { GROUP_BYTES = 1 << 20 };
 
@@ -18,6 +19,7 @@ struct range {
 struct pages_file {
   struct pages *pages;
   struct device *device;
+  struct step_rules rules;
   uint8_t *staging; /* of the host: (staging_bytes), at least an entry of any column */
   size_t staging_bytes;
   struct pages image;  /* captured: its pages, and what never changes */
@@ -44,6 +46,7 @@ struct column {
   void *array;
   size_t bytes; /* of an entry; 0: there is no such column */
   bool on_device;
+  step_rule *rule; /* for what is loaded; NULL: any */
 };
 
 enum { ROW_COLUMNS = 4, START_COLUMNS = 2 };
@@ -52,10 +55,10 @@ static void list_row_columns(const struct pages *pages, struct column column[ROW
   const struct pages_rows *rows = &pages->rows;
   size_t trail = (size_t)(1 + pages->config.shape.statistics) * sizeof(*rows->trail);
   const struct column all[ROW_COLUMNS] = {
-      {rows->pool.observation, rows->pool.row_stride, true},
-      {rows->pool.record, rows->pool.record_bytes, true},
-      {rows->stamp, sizeof(*rows->stamp), false},
-      {rows->trail, rows->trail ? trail : 0, false},
+      {rows->pool.observation, rows->pool.row_stride, true, step_rules_observation},
+      {rows->pool.record, rows->pool.record_bytes, true, step_rules_record},
+      {rows->stamp, sizeof(*rows->stamp), false, step_rules_stamp},
+      {rows->trail, rows->trail ? trail : 0, false, step_rules_trail},
   };
   memcpy(column, all, sizeof(all));
 }
@@ -64,8 +67,8 @@ static void list_start_columns(const struct pages *pages, struct column column[S
   const struct step_shape *shape = &pages->config.shape;
   size_t state = (size_t)shape->state_size * pages->device->ops->real_bytes;
   const struct column all[START_COLUMNS] = {
-      {pages->rows.start_action, (size_t)shape->action_bytes, true},
-      {pages->rows.start_state, state, true},
+      {pages->rows.start_action, (size_t)shape->action_bytes, true, step_rules_start_action},
+      {pages->rows.start_state, state, true, step_rules_start_state},
   };
   memcpy(column, all, sizeof(all));
 }
@@ -82,12 +85,14 @@ static size_t largest_entry(const struct pages *pages) {
   return largest;
 }
 
-struct pages_file *pages_file_create(struct pages *pages, struct device *device) {
+struct pages_file *pages_file_create(struct pages *pages, struct device *device,
+                                     const struct device_inputs *inputs) {
   size_t num_pages = (size_t)pages->config.num_pages, largest = largest_entry(pages);
   struct pages_file *file = check_alloc(1, sizeof(*file));
   *file = (struct pages_file){
       .pages = pages,
       .device = device,
+      .rules = {inputs, pages->config.shape, pages->device->ops->real_bytes},
       .staging_bytes = largest > GROUP_BYTES ? largest : GROUP_BYTES,
       .image = {.config = pages->config, .device = pages->device, .rows = pages->rows},
       .range = check_alloc(num_pages, sizeof(*file->range)),
@@ -290,7 +295,7 @@ static bool tell_written(struct pages_file *file, const struct group *group) {
 
 static bool save_pages(struct pages_file *file, struct block_writer *writer) {
   const struct pages *image = file->view;
-  struct column depth = {image->rows.start_depth, sizeof(int32_t), false};
+  struct column depth = {image->rows.start_depth, sizeof(int32_t), false, NULL};
   int num_pages = image->config.num_pages;
   bool saved = block_writer_put(writer, &image->generation, sizeof(image->generation));
   for (int i = 0; saved && i < num_pages; i++) saved = save_page(writer, &image->page[i]);
@@ -324,6 +329,17 @@ bool pages_file_save(struct pages_file *file, struct block_writer *writer,
 
 /* ---- loading */
 
+static enum status check_entries(const struct pages_file *file, const struct block_reader *reader,
+                                 const struct column *column, const uint8_t *entry, size_t count,
+                                 struct error *error) {
+  char fault[STEP_FAULT_BYTES];
+  for (size_t i = 0; column->rule && i < count; i++, entry += column->bytes)
+    if (!column->rule(fault, &file->rules, entry))
+      return status_fail(error, STATUS_CORRUPT, "%s is damaged: a step in it has %s",
+                         block_reader_path(reader), fault);
+  return STATUS_OK;
+}
+
 /* So many entries, to `to`. */
 static enum status load_entries(struct pages_file *file, struct block_reader *reader,
                                 const struct column *column, uint8_t *to, size_t entries,
@@ -334,6 +350,7 @@ static enum status load_entries(struct pages_file *file, struct block_reader *re
     count = entries < at_a_time ? entries : at_a_time;
     uint8_t *read = column->on_device ? file->staging : to;
     enum status status = block_reader_get(reader, read, count * column->bytes, error);
+    if (status == STATUS_OK) status = check_entries(file, reader, column, read, count, error);
     if (status != STATUS_OK) return status;
     if (!column->on_device) continue;
     ops->upload_bytes(file->device, to, read, count * column->bytes);
@@ -411,7 +428,7 @@ static enum status load_depths(struct pages_file *file, struct block_reader *rea
                                struct error *error) {
   struct pages *pages = file->pages;
   int32_t *depth = pages->rows.start_depth;
-  struct column column = {depth, sizeof(*depth), false};
+  struct column column = {depth, sizeof(*depth), false, NULL};
   enum status status =
       load_column(file, reader, &column, next_kept, 0, pages_num_starts(pages), error);
   for (int32_t start = 0; status == STATUS_OK && start < pages_num_starts(pages); start++)

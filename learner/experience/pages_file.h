@@ -23,6 +23,7 @@
 #define ACORN_LEARNER_EXPERIENCE_PAGES_FILE_H
 
 #include "common/base/block_file.h"
+#include "learner/device/device.h"
 #include "learner/experience/pages.h"
 
 /* The windows that are in the file. */
@@ -33,8 +34,10 @@ struct pages_kept {
 
 struct pages_file;
 
-/* device: of the thread that saves or loads; borrowed, as the pages are. */
-struct pages_file *pages_file_create(struct pages *pages, struct device *device);
+/* device: of the thread that saves or loads; inputs: of the steps, which load checks. Both are
+ * borrowed, as the pages are. */
+struct pages_file *pages_file_create(struct pages *pages, struct device *device,
+                                     const struct device_inputs *inputs);
 void pages_file_destroy(struct pages_file *file);
 
 /* What is saved next: the pages as they are now. Begins their image (pages.h), which save ends. */
@@ -44,7 +47,7 @@ bool pages_file_save(struct pages_file *file, struct block_writer *writer,
                      const struct pages_kept *kept);
 
 /* num_pages: in the file, at most those of the pages. After an error pages_file_clear is due.
- * Errors: CORRUPT: what is in it cannot be; the reader's. */
+ * Errors: CORRUPT: what is in it cannot be, or may not be trained on; the reader's. */
 MUST_CHECK enum status pages_file_load(struct pages_file *file, struct block_reader *reader,
                                        int num_pages, const struct pages_kept *kept,
                                        struct error *error);

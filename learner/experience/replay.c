@@ -459,7 +459,7 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
   replay->step_reward = check_alloc(steps, sizeof(*replay->step_reward));
   replay->step_flags = check_alloc(steps, sizeof(*replay->step_flags));
   if (config->saving) {
-    replay->file = pages_file_create(pages, config->saving);
+    replay->file = pages_file_create(pages, config->saving, config->inputs);
     replay->captured = check_alloc((size_t)pages_num_starts(pages), sizeof(*replay->captured));
     sum_tree_get_all(replay->tree, replay->captured); /* touches it */
   }
