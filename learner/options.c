@@ -247,7 +247,7 @@ static const struct option rows[] = {
         "number of newest checkpoints that are kept"),
     BOOL("checkpoint_replay", checkpoint_replay, "false", RECORDS,
          "save the replay with each checkpoint, for --resume; only the newest is kept. Acting and "
-         "training wait meanwhile, and the disk needs room for two: choose --checkpoint_secs"),
+         "training go on meanwhile; the disk needs room for two"),
     FLOAT("metrics_secs", metrics_secs, "10", 0, 3600, RECORDS,
           "longest interval of metrics.jsonl and TensorBoard's events: a young run writes more "
           "often; 0: neither is written, nor episodes.csv"),

@@ -150,6 +150,7 @@ void run_destroy(struct run *run) {
   episode_log_destroy(run->episodes);
   if (run->network) network_destroy(run->network);
   if (run->trainer_device) device_destroy(run->trainer_device);
+  if (run->saver_device) device_destroy(run->saver_device);
   if (run->inference_device) device_destroy(run->inference_device);
   if (run->metrics) metrics_destroy(run->metrics);
   free(run->gauges);

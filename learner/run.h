@@ -31,6 +31,7 @@ struct run {
   struct space space;
   struct device_inputs inputs;
   struct device *inference_device, *trainer_device;
+  struct device *saver_device;       /* of the replay's file; NULL: none is written */
   const struct algorithm_row *agent; /* what --agent names */
   int rank;                          /* of this learner among several; it is alone, so 0 */
   struct network *network;

@@ -157,9 +157,10 @@ static enum status write_items(struct run *run, struct error *error) {
 }
 
 /* With the replay of the same update before it, whose loss alone is no reason to lose this. */
-static enum status write_both(struct run *run, const char *what, struct error *error) {
+static enum status write_both(struct run *run, const char *what, bool until_stop,
+                              struct error *error) {
   struct error why, why_not;
-  enum status replay = run_replay_end(run, &why);
+  enum status replay = run_replay_write(run, until_stop, &why);
   if (replay == STATUS_DONE) return status_fail(error, replay, "%s", why.text);
   enum status status = write_items(run, &why_not);
   if (status != STATUS_OK) return status_fail(error, status, "no %s: %s", what, why_not.text);
@@ -186,13 +187,13 @@ void run_request_checkpoint(struct run *run, int kinds) {
 
 enum status run_write_saved(struct run *run, struct error *error) {
   int kinds = atomic_load(&run->saved_kinds);
-  enum status status = kinds & KEPT_NEWEST ? write_both(run, "checkpoint", error) : STATUS_OK;
+  enum status status = kinds & KEPT_NEWEST ? write_both(run, "checkpoint", true, error) : STATUS_OK;
   return status == STATUS_OK ? write_others(run, kinds, error) : status;
 }
 
 enum status run_write_checkpoint(struct run *run, int others, struct error *error) {
   trainer_save_now(run->trainer);
-  run_replay_save(run, false);
-  enum status status = write_both(run, "final checkpoint", error);
+  run_replay_capture(run);
+  enum status status = write_both(run, "final checkpoint", false, error);
   return status == STATUS_OK ? write_others(run, others, error) : status;
 }

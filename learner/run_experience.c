@@ -70,6 +70,7 @@ static struct memory_bytes where_it_lies(const struct run *run, double device, d
 /* Of a step in the pages, with its share of what pages and windows have besides. */
 static struct memory_bytes bytes_per_step(const struct run *run) {
   enum { STAMP = 8, RECORD = 8, PAGE = 112, DEPTH = 4, LEAF = 10 };
+  enum { CAPTURED = 84, CAPTURED_LEAF = 8 }; /* see replay_file.h */
   const struct pages_config *pages = &run->plan.pages;
   const struct step_shape *shape = &run->shape;
   double statistics = 4.0 * shape->statistics, observation = (double)shape->row_stride;
@@ -80,6 +81,10 @@ static struct memory_bytes bytes_per_step(const struct run *run) {
   if (pages->replays) {
     host += 4 + statistics;
     start += LEAF;
+  }
+  if (run->saver_device) {
+    host += (double)CAPTURED / pages->page_steps;
+    start += CAPTURED_LEAF;
   }
   host += start / pages->stride;
   if (spills(run))
@@ -371,7 +376,8 @@ static struct source *make_replay(struct run *run) {
       .seed = (uint64_t)options->seed,
       .lent_at_once = run_updates_overlap(run) ? 2 : 1,
       .lockstep = options->deterministic,
-      .saves = options->checkpoint_replay,
+      .saving = run->saver_device,
+      .inputs = &run->inputs,
       .give_wait_us = run->fifo_wait_us,
       .take_wait_us = run->trainer_wait_us,
       .initial_priority = run->initial_priority,

@@ -82,6 +82,8 @@ static enum status make_devices(struct run *run, struct error *error) {
   enum status status = device_create_by(&run->inference_device, &device, error);
   device.urgent = false;
   if (status == STATUS_OK) status = device_create_by(&run->trainer_device, &device, error);
+  bool saves = run->trains && run->agent->pace == REPLAYED && options->checkpoint_replay;
+  if (status == STATUS_OK && saves) status = device_create_by(&run->saver_device, &device, error);
   return status;
 }
 
@@ -161,9 +163,9 @@ void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
 /* ---- training */
 
 /* On the trainer's thread. */
-static void save_source(void *run) {
+static void capture_source(void *run) {
   struct run *self = run;
-  if (atomic_load(&self->saved_kinds) & KEPT_NEWEST) run_replay_save(self, true);
+  if (atomic_load(&self->saved_kinds) & KEPT_NEWEST) run_replay_capture(self);
 }
 
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
@@ -178,7 +180,7 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
   struct trainer_config trainer = {
       .on_saved = callbacks->on_saved,
       .context = callbacks->context,
-      .save_source = run->replay ? save_source : NULL,
+      .capture_source = run->replay ? capture_source : NULL,
       .saver = run,
       .lag_updates = run->window_lag_updates,
       .update_us = run->update_us,

@@ -17,7 +17,7 @@
 
 #define TEMPORARY_NAME "replay.tmp"
 #define NAME_FORMAT "replay-%012lld.acorn"
-enum { FORMAT = 1, NONE = -1, TELL_US = 1000 * 1000 };
+enum { FORMAT = 2, NONE = -1, TELL_US = 1000 * 1000 };
 static const char MAGIC[8] = {'A', 'C', 'O', 'R', 'N', 'R', 'P', 'L'};
 
 struct run_replay {
@@ -25,13 +25,12 @@ struct run_replay {
   int64_t newest;     /* updates of the newest checkpoint; NONE: there is none yet */
   int64_t left_alone; /* updates of which a file is not replaced: it was not loaded; NONE */
 
-  /* the one that is written */
-  enum status status; /* of its content */
-  struct error error;
-  bool skipped; /* there is nothing to end */
+  /* the one that is captured and written */
+  bool skipped; /* there is nothing to write */
   int64_t updates, windows;
-  int64_t start_us, waited_us; /* waited: acting and training have */
-  int64_t told_us;             /* when the supervisor was told last */
+  int64_t captured_us;                     /* when it was */
+  int64_t trainer_wait_us, acting_wait_us; /* for the capture; acting's before it, see the source */
+  int64_t told_us;                         /* when the supervisor was told last */
 };
 
 /* What the content begins with. */
@@ -208,25 +207,34 @@ static bool tell_supervisor(void *context) {
   return false;
 }
 
-void run_replay_save(struct run *run, bool until_stop) {
+void run_replay_capture(struct run *run) {
   struct run_replay *replay = run->replay;
   if (!replay) return;
-  char path[PATH_MAX];
   replay->updates = trainer_saved_updates(run->trainer);
-  replay->start_us = clock_now_us();
   replay->skipped = replay->updates == replay->left_alone;
   if (replay->skipped) return;
+  struct source_counters counters = source_counters(run->source);
+  replay->captured_us = clock_now_us();
+  source_capture(run->source);
+  replay->trainer_wait_us = clock_now_us() - replay->captured_us;
+  replay->acting_wait_us = counters.saving_wait_us;
+  replay->windows = counters.windows_held;
+}
+
+static enum status write_content(struct run *run, bool until_stop, struct error *error) {
+  struct run_replay *replay = run->replay;
+  char path[PATH_MAX];
   visit(run, true, replay->newest);
   path_of(path, run, TEMPORARY_NAME);
-  replay->status = block_writer_begin(
-      replay->writer, path, until_stop ? has_stopped : tell_supervisor, run, &replay->error);
-  if (replay->status != STATUS_OK) return;
+  enum status status = block_writer_begin(replay->writer, path,
+                                          until_stop ? has_stopped : tell_supervisor, run, error);
+  if (status != STATUS_OK) {
+    source_let_go(run->source);
+    return status;
+  }
   struct identity identity = identity_of(run, replay->updates);
   block_writer_put(replay->writer, &identity, sizeof(identity));
-  int64_t waits_us = clock_now_us();
-  replay->status = source_save(run->source, replay->writer, &replay->error);
-  replay->waited_us = clock_now_us() - waits_us;
-  replay->windows = source_counters(run->source).windows_held;
+  return source_save(run->source, replay->writer, error);
 }
 
 /* The name is free, or that of an older file of the same update. */
@@ -239,20 +247,20 @@ static enum status give_name(const struct run *run, struct error *error) {
   return status_fail(error, STATUS_IO, "%s cannot be written: %s", path, strerror(errno));
 }
 
-enum status run_replay_end(struct run *run, struct error *error) {
+enum status run_replay_write(struct run *run, bool until_stop, struct error *error) {
   struct run_replay *replay = run->replay;
   if (!replay || replay->skipped) return STATUS_OK;
-  enum status status = replay->status;
-  if (status != STATUS_OK) *error = replay->error;
+  enum status status = write_content(run, until_stop, error);
+  int64_t waited_us = source_counters(run->source).saving_wait_us - replay->acting_wait_us;
   if (status == STATUS_OK) status = block_writer_end(replay->writer, error);
   if (status == STATUS_OK) status = give_name(run, error);
   if (status != STATUS_OK) return status;
   log_info(
-      "the replay of update %lld is saved: %lld windows, %.1f MiB in %.1f s; acting and "
-      "training waited for %.1f s",
+      "the replay of update %lld is saved: %lld windows, %.1f MiB in %.1f s; training waited "
+      "for %.3f s, acting for %.3f s",
       (long long)replay->updates, (long long)replay->windows,
-      mebibytes(block_writer_bytes(replay->writer)), seconds_since(replay->start_us),
-      (double)replay->waited_us * 1e-6);
+      mebibytes(block_writer_bytes(replay->writer)), seconds_since(replay->captured_us),
+      (double)replay->trainer_wait_us * 1e-6, (double)(replay->trainer_wait_us + waited_us) * 1e-6);
   return STATUS_OK;
 }
 

@@ -6,8 +6,8 @@
  * part (experience/replay_file.h). While it is written: checkpoints/replay.tmp.
  * A replay is of one checkpoint. It has its name before that checkpoint has its own, and only then
  * the older one is removed: so whenever the run is cut off, the newest checkpoint has its replay.
- * Threads: save: the trainer's at a step border, or main once that has ended; end, remove: the one
- * that writes checkpoints; the others: main, before other threads start. */
+ * Threads: capture: the trainer's at a step border, or main once that has ended; write, remove: the
+ * one that writes checkpoints; the others: main, before other threads start. */
 #ifndef ACORN_LEARNER_RUN_REPLAY_H
 #define ACORN_LEARNER_RUN_REPLAY_H
 
@@ -27,11 +27,11 @@ void run_replay_load(struct run *run);
 /* Instead, if the run is over already: its file stays as it is. */
 void run_replay_leave(struct run *run);
 
-/* Writes the content of the replay that belongs to the filled checkpoint buffer; acting waits
- * meanwhile. until_stop: ends early once the run stops. */
-void run_replay_save(struct run *run, bool until_stop);
-/* Brings it to the disk under its name. Errors: what save or this met: IO; DONE: it ended early. */
-MUST_CHECK enum status run_replay_end(struct run *run, struct error *error);
+/* The replay that belongs to the filled checkpoint buffer is the present one. */
+void run_replay_capture(struct run *run);
+/* Writes what was captured, under its name, while the run goes on. until_stop: ends early once the
+ * run stops. Errors: IO; DONE: it ended early. */
+MUST_CHECK enum status run_replay_write(struct run *run, bool until_stop, struct error *error);
 /* The checkpoint has been written: removes the replays of others. */
 void run_replay_remove_others(struct run *run);
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The rows of docs/benchmarks.md, measured here, about 28 minutes; or those that are named. What a
+# The rows of docs/benchmarks.md, measured here, about 30 minutes; or those that are named. What a
 # benchmark needs is installed and built when its turn comes.
 # Usage: scripts/bench.sh [NAME ...]
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 cd "$root" || exit 1
 all=(scripted resume allocations cartpole a2c catch tmaze throughput transport stopped_actor
-  streams metrics kill_actors kill_learner catch_pixels gym atari memory replay tls)
+  streams metrics kill_actors kill_learner catch_pixels gym atari memory replay replay_save tls)
 if [[ "${1:-}" =~ ^(--help|-h)$ ]]; then
   print_head
   echo "Names: ${all[*]}; besides these: kernels pages rpc rules; peers (other systems," \

@@ -13,4 +13,8 @@
 
 enum step_flag { STEP_FIRST = 1, STEP_TERMINATED = 2, STEP_TRUNCATED = 4, STEP_ABSENT = 8 };
 
+/* Larger rewards and observations are refused like NaN: their squares and sums would overflow in
+ * the update, which ends a run. */
+#define STEP_MAX_NUMBER 1e9f
+
 #endif

@@ -116,7 +116,7 @@ struct pages *pages_create(struct device *device, const struct pages_config *con
   struct pages *pages = check_alloc(1, sizeof(*pages));
   *pages = (struct pages){.config = config, .device = device};
   pthread_mutex_init(&pages->lock, NULL);
-  pthread_cond_init(&pages->thawed, NULL);
+  pthread_cond_init(&pages->wrote, NULL);
   create_rows(pages);
   pages->page = check_alloc((size_t)config.num_pages, sizeof(*pages->page));
   pages_empty(pages);
@@ -133,7 +133,7 @@ void pages_destroy(struct pages *pages) {
                     rows->start_action};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
     if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
-  pthread_cond_destroy(&pages->thawed);
+  pthread_cond_destroy(&pages->wrote);
   pthread_mutex_destroy(&pages->lock);
   free(pages->page);
   free(pages->slot);
@@ -168,11 +168,8 @@ int pages_free(const struct pages *pages) {
   return pages->num_free;
 }
 
-/* Also waits while the pages are frozen. */
 static void lock(struct pages *pages) {
-  if (!pages->config.replays) return;
-  pthread_mutex_lock(&pages->lock);
-  while (pages->frozen) pthread_cond_wait(&pages->thawed, &pages->lock);
+  if (pages->config.replays) pthread_mutex_lock(&pages->lock);
 }
 
 static void unlock(struct pages *pages) {
@@ -223,11 +220,28 @@ static void announce_reuse(const struct pages *pages, int at) {
   }
 }
 
-static int take_oldest_free(struct pages *pages) {
+static int find_oldest_free(const struct pages *pages) {
   int at = pages->free.oldest;
   while (at != NONE && pages->page[at].pins) at = pages->page[at].newer;
   CHECK(at != NONE, "all %d pages are held: gather or release the closed windows first",
         pages->config.num_pages);
+  return at;
+}
+
+static bool is_unwritten(const struct pages *pages, int at) {
+  uint64_t generation = pages->page[at].generation;
+  return pages->imaged && generation > pages->written && generation <= pages->image_newest;
+}
+
+/* A page that a file needs is waited for, not skipped as a pinned one: so which page is taken does
+ * not depend on how fast the file is written. */
+static int take_oldest_free(struct pages *pages) {
+  int at;
+  while (is_unwritten(pages, at = find_oldest_free(pages))) {
+    wait_time_begin(&pages->image_wait);
+    pthread_cond_wait(&pages->wrote, &pages->lock);
+  }
+  wait_time_end(&pages->image_wait, NULL);
   if (pages->gone && pages->page[at].generation) announce_reuse(pages, at);
   unlink_free(pages, at);
   return at;
@@ -504,15 +518,24 @@ void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t fir
   pages->context = context;
 }
 
-void pages_freeze(struct pages *pages) {
-  pages->frozen = true;
+void pages_begin_image(struct pages *pages) {
+  pages->imaged = true;
+  pages->image_newest = pages->generation;
+  pages->written = 0;
 }
 
-void pages_thaw(struct pages *pages) {
-  pages->frozen = false;
-  pthread_cond_broadcast(&pages->thawed);
+bool pages_wrote(struct pages *pages, uint64_t generation) {
+  if (!pages->imaged) return false;
+  pages->written = generation;
+  pthread_cond_broadcast(&pages->wrote);
+  return true;
 }
 
-bool pages_frozen(const struct pages *pages) {
-  return pages->frozen;
+void pages_end_image(struct pages *pages) {
+  pages->imaged = false;
+  pthread_cond_broadcast(&pages->wrote);
+}
+
+struct wait_time pages_image_wait(const struct pages *pages) {
+  return pages->image_wait;
 }

@@ -32,6 +32,7 @@
 #include <stdbool.h>
 
 #include "learner/experience/batch.h"
+#include "learner/experience/wait_time.h"
 
 /* When the first window of a life begins. */
 enum pages_phase {
@@ -159,11 +160,15 @@ uint64_t pages_begun(const struct pages *pages);
 void pages_on_reuse(struct pages *pages, void (*gone)(void *context, int32_t first, int count),
                     void *context);
 
-/* While they are frozen no page is begun, released or reused, and no life begins: a call for that
- * waits until they are thawed. So what windows are made of stays as it is. */
-void pages_freeze(struct pages *pages);
-void pages_thaw(struct pages *pages);
-bool pages_frozen(const struct pages *pages);
+/* An image, of which a file is written: what the windows of this moment are made of stays as it is,
+ * since a page that has been begun by now is not reused before it is written, or the image has
+ * ended; pages_append waits instead. pages_wrote: all pages up to that generation are written;
+ * returns false if the image has ended. */
+void pages_begin_image(struct pages *pages);
+bool pages_wrote(struct pages *pages, uint64_t generation);
+void pages_end_image(struct pages *pages);
+/* How long pages_append has waited for that. */
+struct wait_time pages_image_wait(const struct pages *pages);
 
 /* Bytes of observations allocated, and the number of steps that can be reached through it: for the
  * memory figure. */

@@ -53,9 +53,11 @@ struct pages {
   struct slot *slot;    /* (num_slots) inference's */
   struct list free;
   int num_free;
-  uint64_t generation; /* pages begun so far */
-  bool frozen;
-  pthread_cond_t thawed;
+  uint64_t generation;            /* pages begun so far */
+  bool imaged;                    /* there is an image: of the pages up to a generation, */
+  uint64_t image_newest, written; /* and those up to another are written */
+  pthread_cond_t wrote;
+  struct wait_time image_wait; /* inference's, for a page that is not */
 };
 
 /* All pages are free, in the order of their numbers, and none was ever begun. */

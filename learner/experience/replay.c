@@ -34,7 +34,10 @@ struct replay {
   double *value;
   float *step_value, *step_best, *step_reward; /* (T+1) of a window that closes: inference's */
   uint8_t *step_flags;
-  struct pages_file *file; /* NULL: it is not saved */
+  struct pages_file *file;   /* NULL: it is not saved, as the next */
+  double *captured;          /* (starts) see replay_file.h */
+  struct replay_parts image; /* what is saved, from capture on: of the thread that saves */
+  uint64_t image_filed;      /* as filed, of it */
 
   /* guarded by lock */
   struct sum_tree *tree; /* a leaf for each start of the pages */
@@ -45,9 +48,8 @@ struct replay {
   int64_t inserted, sampled; /* windows */
   int64_t inserted_before;   /* sampling started */
   int64_t batches, late, not_finite;
-  int64_t taken_us;  /* when the trainer took its newest batch */
-  int64_t saving_us; /* when saving began; 0: it is not saved now */
-  uint64_t filed;    /* mark of the filing device behind the windows in the tree */
+  int64_t taken_us; /* when the trainer took its newest batch */
+  uint64_t filed;   /* mark of the filing device behind the windows in the tree */
   struct wait_time give_wait, take_wait;
 };
 
@@ -139,7 +141,7 @@ static bool give(struct source *source, struct pages *pages, const struct window
   struct replay *replay = replay_of(source);
   double priority = replay->config.initial_max ? 0 : own_priority(replay, window);
   pthread_mutex_lock(replay->lock);
-  while (pages_frozen(replay->pages) || (!replay->closed && !may_insert(replay))) {
+  while (!replay->closed && !may_insert(replay)) {
     wait_time_begin(&replay->give_wait);
     pthread_cond_wait(&replay->room, replay->lock);
   }
@@ -308,6 +310,7 @@ static struct replay_parts parts_of(const struct replay *replay) {
   return (struct replay_parts){.pages = replay->pages,
                                .file = replay->file,
                                .tree = replay->tree,
+                               .leaf = replay->captured,
                                .real_bytes = replay->gathering->ops->real_bytes,
                                .exponent = replay->config.exponent,
                                .ratio = replay->config.ratio,
@@ -323,36 +326,31 @@ static struct replay_parts parts_of(const struct replay *replay) {
                                           .largest = replay->largest}};
 }
 
-/* Until the end of the saving nothing changes what is saved: the trainer is here, or has ended, and
- * inference waits. Returns the mark of the filing device behind the windows in the tree. */
-static uint64_t freeze(struct replay *replay, struct replay_parts *parts) {
+static void capture(struct source *source) {
+  struct replay *replay = replay_of(source);
   pthread_mutex_lock(replay->lock);
   CHECK(!replay->lent, "a batch is lent");
-  pages_freeze(replay->pages);
-  replay->saving_us = clock_now_us();
-  *parts = parts_of(replay);
-  uint64_t filed = replay->filed;
-  pthread_mutex_unlock(replay->lock);
-  return filed;
-}
-
-static void thaw(struct replay *replay) {
-  pthread_mutex_lock(replay->lock);
-  pages_thaw(replay->pages);
-  replay->saving_us = 0;
-  pthread_cond_signal(&replay->room);
+  replay->image = parts_of(replay);
+  replay->image_filed = replay->filed;
+  replay_file_capture(&replay->image);
   pthread_mutex_unlock(replay->lock);
 }
 
 static enum status save(struct source *source, struct block_writer *writer, struct error *error) {
   struct replay *replay = replay_of(source);
-  struct replay_parts parts;
-  uint64_t filed = freeze(replay, &parts);
-  replay->filing->ops->wait(replay->filing, filed);
-  (void)!replay_file_save(&parts, writer); /* flush has the error */
+  replay->filing->ops->wait(replay->filing, replay->image_filed);
+  bool whole = replay_file_save(&replay->image, writer);
   enum status status = block_writer_flush(writer, error);
-  thaw(replay);
-  return status;
+  if (whole || status != STATUS_OK) return status;
+  block_writer_drop(writer);
+  return status_fail(error, STATUS_DONE, "the run ended before its replay was saved");
+}
+
+static void let_go(struct source *source) {
+  struct replay *replay = replay_of(source);
+  pthread_mutex_lock(replay->lock);
+  pages_end_image(replay->pages);
+  pthread_mutex_unlock(replay->lock);
 }
 
 static enum status load(struct source *source, struct block_reader *reader, struct error *error) {
@@ -378,6 +376,7 @@ static void close_waits(struct source *source) {
   struct replay *replay = replay_of(source);
   pthread_mutex_lock(replay->lock);
   replay->closed = true;
+  pages_end_image(replay->pages);
   pthread_cond_broadcast(&replay->room);
   pthread_cond_broadcast(&replay->ready);
   pthread_mutex_unlock(replay->lock);
@@ -387,6 +386,7 @@ static struct source_counters counters(struct source *source) {
   struct replay *replay = replay_of(source);
   pthread_mutex_lock(replay->lock);
   int64_t now_us = clock_now_us();
+  struct wait_time saving = pages_image_wait(replay->pages);
   struct source_counters counters_now = {
       .windows_given = replay->inserted,
       .batches_taken = replay->batches,
@@ -401,7 +401,8 @@ static struct source_counters counters(struct source *source) {
       .windows_since = replay->started ? replay->inserted - replay->inserted_before : 0,
       .priorities_late = replay->late,
       .priorities_not_finite = replay->not_finite,
-      .saving_us = replay->saving_us ? now_us - replay->saving_us : 0,
+      .saving_us = saving.since_us ? now_us - saving.since_us : 0,
+      .saving_wait_us = wait_time_total(&saving, now_us),
   };
   pthread_mutex_unlock(replay->lock);
   return counters_now;
@@ -416,6 +417,7 @@ static void destroy(struct source *source) {
     train_batch_destroy(replay->gathering, replay->batch[i]);
   sum_tree_destroy(replay->tree);
   pages_file_destroy(replay->file);
+  free(replay->captured);
   pthread_cond_destroy(&replay->ready);
   pthread_cond_destroy(&replay->room);
   free(replay->leaf);
@@ -434,7 +436,9 @@ static const struct source_ops REPLAY = {.destroy = destroy,
                                          .release = release,
                                          .close = close_waits,
                                          .counters = counters,
+                                         .capture = capture,
                                          .save = save,
+                                         .let_go = let_go,
                                          .load = load};
 
 struct source *replay_create(struct device *gathering, struct device *filing, struct pages *pages,
@@ -465,7 +469,11 @@ struct source *replay_create(struct device *gathering, struct device *filing, st
   replay->step_best = check_alloc(steps, sizeof(*replay->step_best));
   replay->step_reward = check_alloc(steps, sizeof(*replay->step_reward));
   replay->step_flags = check_alloc(steps, sizeof(*replay->step_flags));
-  if (config->saves) replay->file = pages_file_create(pages, gathering);
+  if (config->saving) {
+    replay->file = pages_file_create(pages, config->saving, config->inputs);
+    replay->captured = check_alloc((size_t)pages_num_starts(pages), sizeof(*replay->captured));
+    sum_tree_get_all(replay->tree, replay->captured); /* touches it */
+  }
   pthread_cond_init(&replay->room, NULL);
   pthread_cond_init(&replay->ready, NULL);
   pages_on_reuse(pages, forget, replay);

@@ -35,7 +35,8 @@ struct replay_config {
   int lent_at_once; /* batches that the trainer may hold: 1, or 2; 0 counts as 1 */
   bool lockstep;    /* a batch is drawn only while inference waits in drain: the same windows each
                     time */
-  bool saves;       /* save and load will be called: memory for them is allocated */
+  struct device *saving; /* of the thread that saves or loads; NULL: neither is done. Borrowed */
+  const struct device_inputs *inputs;         /* of what is loaded; borrowed with `saving` */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */
   /* Of each window: NaN and infinity as the smallest priority; steps filed since its page was begun
    * when it was sampled. */

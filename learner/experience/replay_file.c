@@ -77,15 +77,23 @@ static bool is_in_tree(const void *context, int32_t start) {
 
 /* ---- saving */
 
+static bool was_in_tree(const void *context, int32_t start) {
+  const double *leaf = context;
+  return leaf[start] > 0;
+}
+
+void replay_file_capture(const struct replay_parts *parts) {
+  sum_tree_get_all(parts->tree, parts->leaf);
+  pages_file_capture(parts->file);
+}
+
 bool replay_file_save(const struct replay_parts *parts, struct block_writer *writer) {
   struct head head = head_of(parts);
-  bool saved = block_writer_put(writer, &head, sizeof(head));
-  for (int64_t leaf = 0; saved && leaf < pages_num_starts(parts->pages); leaf++) {
-    double value = sum_tree_get(parts->tree, leaf);
-    saved = block_writer_put(writer, &value, sizeof(value));
-  }
-  struct pages_kept kept = {is_in_tree, parts->tree};
-  return saved && pages_file_save(parts->file, writer, &kept);
+  struct pages_kept kept = {was_in_tree, parts->leaf};
+  block_writer_put(writer, &head, sizeof(head));
+  block_writer_put(writer, parts->leaf,
+                   (size_t)pages_num_starts(parts->pages) * sizeof(*parts->leaf));
+  return pages_file_save(parts->file, writer, &kept);
 }
 
 /* ---- loading */

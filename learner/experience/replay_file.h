@@ -24,13 +24,18 @@ struct replay_parts {
   const struct pages *pages;
   struct pages_file *file; /* of the pages */
   struct sum_tree *tree;
-  size_t real_bytes;                    /* of the device's numbers */
-  double exponent, ratio;               /* as in struct replay_config */
+  double *leaf;           /* (starts) of the tree, captured: the windows that are saved */
+  size_t real_bytes;      /* of the device's numbers */
+  double exponent, ratio; /* as in struct replay_config */
   double least_priority, most_priority; /* that a window may have */
   struct replay_counts counts;
 };
 
-/* Returns false once the writer has failed. */
+/* What is saved next: the leaves and pages as they are now. Begins the pages' image, which save
+ * ends. Under the pages' lock. */
+void replay_file_capture(const struct replay_parts *parts);
+/* As it was captured, with counts of that moment. Returns false once the writer has failed, or the
+ * image was ended by another. */
 bool replay_file_save(const struct replay_parts *parts, struct block_writer *writer);
 
 /* Into new pages and a tree of zeros; parts->counts are set. A replay may be loaded into a larger

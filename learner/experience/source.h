@@ -3,8 +3,9 @@
  * in, first out, each window once), replay.c for the others.
  *
  * Upstream: serve/inference.h, train/trainer.h. Downstream: experience/pages.h.
- * Threads: give, flush, drain: inference; take, release: trainer; save: trainer, and main once that
- * has ended; load: main, before the others start; close, counters: any. */
+ * Threads: give, flush, drain: inference; take, release: trainer; capture: trainer, and main once
+ * that has ended; save, let_go: the one that writes checkpoints; load: main, before the others
+ * start; close, counters: any. */
 #ifndef ACORN_LEARNER_EXPERIENCE_SOURCE_H
 #define ACORN_LEARNER_EXPERIENCE_SOURCE_H
 
@@ -25,7 +26,7 @@ struct source_counters {
   bool replays;
   int64_t windows_held, windows_needed, windows_sampled, windows_since;
   int64_t priorities_late, priorities_not_finite;
-  int64_t saving_us; /* how long it has been saved for now, 0 if it is not */
+  int64_t saving_us, saving_wait_us; /* how long inference waits for its file now, and has in all */
 };
 
 /* Windows sampled for each one that was inserted since sampling started; NaN before. */
@@ -57,14 +58,18 @@ struct source_ops {
    * the order in which they were taken. */
   struct train_batch *(*take)(struct source *source, bool waits);
   void (*release)(struct source *source, struct train_batch *batch);
-  /* Ends every wait, now and later: gives drop, takes return NULL. */
+  /* Ends every wait, now and later: gives drop, takes return NULL. What was captured is let go. */
   void (*close)(struct source *source);
   struct source_counters (*counters)(struct source *source);
-  /* What can be sampled, for load: the loaded source draws the batches that this one would. Between
-   * a release and the next take; until it returns inference waits where it would change something.
-   * Both are NULL where nothing is kept between runs. Errors: the writer's; its file is gone then.
+  /* What can be sampled, for load: the loaded source draws the batches that this one would have
+   * drawn when it was captured, between a release and the next take. save writes what was captured
+   * last, while all goes on; inference waits only where it would overwrite what is not written yet.
+   * let_go instead, if nothing can be written. These and load are NULL where nothing is kept
+   * between runs. Errors: the writer's; DONE: it was let go before the end; its file is gone then.
    */
+  void (*capture)(struct source *source);
   enum status (*save)(struct source *source, struct block_writer *writer, struct error *error);
+  void (*let_go)(struct source *source);
   /* Into a new source and its new pages. Errors: MISMATCH, CORRUPT, IO: both are empty then. */
   enum status (*load)(struct source *source, struct block_reader *reader, struct error *error);
 };
@@ -99,6 +104,12 @@ static inline struct source_counters source_counters(struct source *source) {
 }
 static inline bool source_can_save(const struct source *source) {
   return source->ops->save;
+}
+static inline void source_capture(struct source *source) {
+  source->ops->capture(source);
+}
+static inline void source_let_go(struct source *source) {
+  source->ops->let_go(source);
 }
 MUST_CHECK static inline enum status source_save(struct source *source, struct block_writer *writer,
                                                  struct error *error) {

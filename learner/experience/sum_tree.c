@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
 
@@ -66,6 +67,10 @@ static void check_leaf(const struct sum_tree *tree, int64_t leaf) {
 double sum_tree_get(const struct sum_tree *tree, int64_t leaf) {
   check_leaf(tree, leaf);
   return tree->level[0][leaf];
+}
+
+void sum_tree_get_all(const struct sum_tree *tree, double *value) {
+  memcpy(value, tree->level[0], (size_t)tree->leaves * sizeof(*value));
 }
 
 /* ---- setting */

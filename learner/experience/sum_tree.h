@@ -21,6 +21,8 @@ void sum_tree_destroy(struct sum_tree *tree);
 /* value: at least 0 and at most DBL_MAX / (2 x leaves), so that the total is finite. */
 void sum_tree_set(struct sum_tree *tree, int64_t leaf, double value);
 double sum_tree_get(const struct sum_tree *tree, int64_t leaf);
+/* Of all leaves. Shapes: value (leaves). */
+void sum_tree_get_all(const struct sum_tree *tree, double *value);
 double sum_tree_total(const struct sum_tree *tree);
 /* Leaves whose value is above 0. */
 int64_t sum_tree_count(const struct sum_tree *tree);

@@ -172,7 +172,7 @@ static enum silence_cause explain_slowness(char *text, size_t bytes,
 static enum silence_cause explain_saving(char *text, size_t bytes,
                                          const struct silence_figures *f) {
   snprintf(text, bytes,
-           "the replay is being saved, so far for %.0f s: training and acting wait "
+           "acting has waited for %.0f s for steps to be saved that new ones take the place of "
            "(--checkpoint_replay)",
            (double)f->replay.saving_us / SECOND_US);
   return SILENCE_SAVING;

@@ -53,7 +53,7 @@ struct silence_figures {
     int64_t windows, needed; /* in it, and before training starts */
     double due;              /* windows that sampling is behind; negative: ahead */
     double ratio;            /* asked */
-    int64_t saving_us;       /* it has been saved for so long; 0: it is not */
+    int64_t saving_us;       /* acting has waited for its file for so long; 0: it does not */
     int stride;              /* steps of an environment between two windows */
   } replay;
 };

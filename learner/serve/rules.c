@@ -52,7 +52,7 @@ enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t
 
 /* Whether x is out of bounds: NaN, infinite or too large. */
 static bool is_wild(float x) {
-  return !(fabsf(x) <= RULES_MAX_NUMBER);
+  return !(fabsf(x) <= STEP_MAX_NUMBER);
 }
 
 /* Index of the first number that is out of bounds, or -1. Nearly always there is none: the bits
@@ -60,7 +60,7 @@ static bool is_wild(float x) {
  * NaN has the largest. */
 static int find_wild(const uint8_t *bytes, size_t count) {
   typedef int32_t lanes __attribute__((vector_size(16)));
-  const float limit = RULES_MAX_NUMBER;
+  const float limit = STEP_MAX_NUMBER;
   int32_t limit_bits;
   memcpy(&limit_bits, &limit, sizeof(limit));
   lanes bad = {0};
@@ -115,7 +115,7 @@ static enum status check_rewards(const uint8_t *flags, const float *reward, int 
       return status_fail(error, STATUS_INVALID,
                          "environment %d: its reward is %g; only numbers within +-%g can be "
                          "learned from",
-                         i, (double)reward[i], (double)RULES_MAX_NUMBER);
+                         i, (double)reward[i], (double)STEP_MAX_NUMBER);
   return STATUS_OK;
 }
 
@@ -138,7 +138,7 @@ static enum status check_tensor(const uint8_t *flags, const uint8_t *rows,
     return status_fail(error, STATUS_INVALID,
                        "environment %d: element %d of observation '%s' is %g; only numbers within "
                        "+-%g can be learned from",
-                       i, at, name, (double)x, (double)RULES_MAX_NUMBER);
+                       i, at, name, (double)x, (double)STEP_MAX_NUMBER);
   }
   return STATUS_OK;
 }

@@ -10,10 +10,7 @@
 #include "common/base/status.h"
 #include "common/rpc/wire.h"
 
-/* Larger rewards and observations are refused like NaN: their squares and sums would overflow in
- * the update, which ends a run. */
-#define RULES_MAX_NUMBER 1e9f
-/* Of an episode, likewise. */
+/* The return of an episode is refused above this, as rewards are above STEP_MAX_NUMBER. */
 #define RULES_MAX_RETURN 1e18
 
 /* Checks the flags and rewards of one message against the flags before: the first row of a life is

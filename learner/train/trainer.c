@@ -98,7 +98,7 @@ static bool fill_if_requested(struct trainer *trainer, const struct train_batch 
 
 /* At the same border. The source is not changed by the trainer meanwhile, as it has no batch. */
 static void announce_save(struct trainer *trainer) {
-  if (trainer->config.save_source) trainer->config.save_source(trainer->config.saver);
+  if (trainer->config.capture_source) trainer->config.capture_source(trainer->config.saver);
   atomic_store(&trainer->save_state, SAVE_FILLED);
   trainer->config.on_saved(trainer->config.context);
 }

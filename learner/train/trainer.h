@@ -27,9 +27,9 @@ struct trainer_config {
   /* Called by the trainer at a step border once a requested checkpoint buffer is filled. */
   void (*on_saved)(void *context);
   void *context;
-  /* Called by the trainer right before that, when it has given back its batch: saves the source, as
-   * it is at the same border. May be NULL. */
-  void (*save_source)(void *saver);
+  /* Called by the trainer right before that, when it has given back its batch: captures the source,
+   * as it is at the same border. May be NULL. */
+  void (*capture_source)(void *saver);
   void *saver;
   struct metric *lag_updates; /* of each window: the age of its first step; may be NULL */
   struct metric *update_us;   /* the time that each update took; may be NULL */

@@ -2,9 +2,11 @@
  * thread each, and sleep between two messages as a simulator would step.
  *
  *   bench_streams ADDRESS --streams=100 [--shared=1] [--step_ms=50] [--seconds=10] [--name=light]
+ *     [--bytes=0]
  *
- * --shared: streams of one connection. Prints when all have joined, then how long they waited for
- * actions. SIGTERM ends it early. Usage: tests/bench/streams.sh */
+ * --shared: streams of one connection. --bytes: of an observation, those of synthetic. Prints when
+ * all have joined, then how long they waited for actions. SIGTERM ends it early. Usage:
+ * tests/bench/streams.sh, tests/bench/replay_save.sh */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -30,7 +32,9 @@ struct light {
 struct app {
   const char *address;
   char name[32];
-  int streams, shared, step_ms, seconds;
+  int streams, shared, step_ms, seconds, bytes;
+  struct wire_join_request request; /* but for the name */
+  void *observation;
   int64_t start_us;
   atomic_int joined, failed;
   atomic_bool stop;
@@ -38,14 +42,8 @@ struct app {
   struct light light[MAX_STREAMS];
 };
 
-static const struct space cartpole = {
-    .num_tensors = 1, .tensor = {{"state", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2};
-
 static bool join(const struct light *light, uint64_t *run_id) {
-  struct wire_join_request request = {.protocol = WIRE_PROTOCOL,
-                                      .environment = "cartpole",
-                                      .space = cartpole,
-                                      .num_environments = 1};
+  struct wire_join_request request = light->app->request;
   snprintf(request.name, sizeof(request.name), "%s/0/%d", light->app->name, light->index);
   size_t bytes, reply_bytes;
   uint8_t *packed = wire_pack_join_request(&request, &bytes), *reply;
@@ -71,10 +69,10 @@ static void ignore(void *context, const struct wire_span *spans, int n) {
 static void play(struct light *light, uint64_t run_id) {
   struct app *app = light->app;
   struct wire_layout layout;
-  wire_layout_of_space(&layout, &cartpole, 1);
+  wire_layout_of_space(&layout, &app->request.space, 1);
   struct rpc_call *call = rpc_call_open(light->channel, "/acorn.Acorn/Play");
   uint8_t flags = STEP_FIRST, header[MESSAGE_BYTES];
-  const float reward = 0, observation[4] = {0};
+  const float reward = 0;
   /* Not all in step with each other. */
   clock_sleep_us((int64_t)light->index * app->step_ms * 1000 / app->streams);
   for (bool ended = false; !atomic_load(&app->stop);) {
@@ -82,7 +80,8 @@ static void play(struct light *light, uint64_t run_id) {
         wire_encode_steps_header(header, sizeof(header), run_id, &reward, &flags, NULL, 0, &layout);
     int64_t sent_us = clock_now_us();
     struct rpc_result result =
-        rpc_exchange(call, header, bytes, observation, sizeof(observation), ignore, NULL, &ended);
+        rpc_exchange(call, header, bytes, app->observation,
+                     space_tensor_bytes(&app->request.space.tensor[0]), ignore, NULL, &ended);
     if (ended) {
       if (!atomic_load(&app->stop)) {
         fprintf(stderr, "a stream has ended: %d %s\n", result.code, result.text);
@@ -116,6 +115,21 @@ static void *run(void *argument) {
 }
 
 /* ---- */
+
+static void make_request(struct app *app) {
+  struct wire_join_request *request = &app->request;
+  *request = (struct wire_join_request){
+      .protocol = WIRE_PROTOCOL,
+      .environment = "cartpole",
+      .space = {.num_tensors = 1, .tensor = {{"state", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2},
+      .num_environments = 1};
+  if (app->bytes) {
+    snprintf(request->environment, sizeof(request->environment), "synthetic(bytes=%d)", app->bytes);
+    request->space.tensor[0] = (struct space_tensor){"bytes", DTYPE_UINT8, 1, {app->bytes}};
+    request->space.discrete = 4;
+  }
+  app->observation = check_alloc(space_tensor_bytes(&request->space.tensor[0]), 1);
+}
 
 static void start(struct app *app) {
   pthread_attr_t attributes;
@@ -152,6 +166,7 @@ static bool parse(struct app *app, int argc, char **argv) {
         sscanf(argv[i], "--shared=%d", &app->shared) != 1 &&
         sscanf(argv[i], "--step_ms=%d", &app->step_ms) != 1 &&
         sscanf(argv[i], "--seconds=%d", &app->seconds) != 1 &&
+        sscanf(argv[i], "--bytes=%d", &app->bytes) != 1 &&
         sscanf(argv[i], "--name=%31s", app->name) != 1)
       return false;
   return argc >= 2 && app->streams >= 1 && app->streams <= MAX_STREAMS && app->shared >= 1;
@@ -163,10 +178,11 @@ int main(int argc, char **argv) {
   if (!parse(&app, argc, argv)) {
     fprintf(stderr,
             "usage: bench_streams ADDRESS [--streams=100] [--shared=1] [--step_ms=50] "
-            "[--seconds=10] [--name=light]\n");
+            "[--seconds=10] [--name=light] [--bytes=0]\n");
     return 2;
   }
   app.address = argv[1];
+  make_request(&app);
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # --checkpoint_replay: runs that are resumed with the replay that was saved with their checkpoint,
-# to the same bits each time; that are killed at any time; and files that are damaged, missing, of
-# another checkpoint, or of other sizes.
+# to the same bits each time; that are saved while they go on, and killed at any time; and files
+# that are damaged, missing, of another checkpoint, of other sizes, or with values that nothing may
+# be trained on.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # play FOLDER WORDS...: a run with its one actor.
@@ -73,6 +74,18 @@ steps=$(value steps)
 to_end shorter --replay_steps=1M --total_steps=$((steps + 500)) --resume
 pass_if "a run that is resumed with a smaller budget has its replay" says "is restored"
 
+# Steps go on while a replay is written, whose pages they take: nothing depends on when.
+often() {
+  play "$@" --deterministic --total_steps=30000 --replay_steps=8k
+  ended
+  end_by_hand
+}
+often seldom --checkpoint_secs=0
+often again --checkpoint_secs=0.02
+saves() { grep -c "is saved: " "$work/err"; }
+pass_if "a run that is saved again and again while it goes on" eval '[ "$(saves)" -gt 1 ]'
+pass_if "ends as one that is saved once, to the bit" same_end seldom again
+
 # On a device whose memory the host cannot read: as on ref.
 for device in ref guarded; do
   to_end $device --device=$device --total_steps=3000
@@ -136,6 +149,43 @@ rm "$file" && mkfifo "$file"
 reason="is damaged: it is no regular file"
 pass_if "a FIFO" goes_on_empty
 pass_if "the next checkpoint has a replay again" again
+# spoil FILE VALUE: puts the value into the first records of steps that have reward 1 and no flags,
+# and the right checksums behind it all: "reward" NaN, "action" 7 of 2, or "flags" that none has.
+spoil() {
+  python3 - "$@" <<'EOF'
+import re, struct, sys
+path, value = sys.argv[1:]
+table = []
+for i in range(256):
+    for _ in range(8):
+        i = i >> 1 ^ (0x82F63B78 if i & 1 else 0)
+    table.append(i)
+def extend(crc, data):
+    crc ^= 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+data, block = open(path, "rb").read(), 1 << 20
+content = b"".join(data[i:i + block + 4][:-4] for i in range(0, len(data), block + 4))
+spoilt = {"reward": lambda m: struct.pack("<fI", float("nan"), 0) + m[1] + m[2],
+          "flags": lambda m: struct.pack("<fI", 1, 6) + m[1] + m[2],
+          "action": lambda m: struct.pack("<fI", 1, 0) + m[1] + struct.pack("<i", 7)}[value]
+record = re.compile(re.escape(struct.pack("<fI", 1, 0)) + b"(.{8})([\\0\\1]\\0\\0\\0)", re.S)
+content, count = record.subn(spoilt, content, 5)
+assert count == 5
+crc, out = 0, b""
+for i in range(0, len(content), block):
+    crc = extend(crc, content[i:i + block])
+    out += content[i:i + block] + struct.pack("<I", crc)
+open(path, "wb").write(out)
+EOF
+}
+for value in reward action flags; do
+  pass_if "a file can be given another $value" spoil "$(replays killed)" $value
+  reason="is damaged: a step in it has $value"
+  pass_if "which is named, and nothing is trained on it" goes_on_empty
+  pass_if "the next checkpoint has a replay again" again
+done
 reason="does not fit: the replay had"
 pass_if "a smaller replay" goes_on_empty --replay_steps=8k
 pass_if "the next checkpoint has a replay again" again

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,26 @@
 #include "tests/unit/support/host_batch.h"
 
 enum { WORLD_SLOTS = 5, WORLD_MAX_STRIDE = 8192, WORLD_MAX_STATE = 4 };
+
+/* What is wrong with the steps that a world files, for those that a file may not have. */
+enum world_fault {
+  FAULT_NONE,
+  FAULT_REWARD_NAN,
+  FAULT_REWARD_LARGE,
+  FAULT_FLAGS_UNKNOWN,
+  FAULT_FLAGS_ABSENT,
+  FAULT_FLAGS_TERMINATED, /* but not first */
+  FAULT_FLAGS_TRUNCATED,  /* and first */
+  FAULT_ACTION_LARGE,
+  FAULT_ACTION_NONE,
+  FAULT_PREVIOUS_LARGE,
+  FAULT_PREVIOUS_BELOW_NONE,
+  FAULT_STATE,
+  FAULT_OBSERVATION_NAN,
+  FAULT_OBSERVATION_LARGE,
+  FAULTS
+};
+enum { WORLD_ACTIONS = 256 };
 
 /* Sizes; a world has spare_pages more pages than its slots need. */
 struct world_config {
@@ -30,7 +51,9 @@ struct world_config {
 
 struct world {
   struct world_config config;
-  struct device *device, *trainer; /* inference's, and the trainer's */
+  struct device *device, *trainer, *saver; /* inference's, and the other threads' */
+  struct device_inputs inputs;
+  enum world_fault fault; /* of the steps from now on */
   struct step_shape shape;
   struct pages *pages;
   struct source *source;
@@ -58,21 +81,49 @@ static inline uint8_t world_flags(int slot, uint32_t life, uint64_t step) {
   return step == 0 || world_bits(slot, life, step) % 7 == 0 ? STEP_FIRST : 0;
 }
 
+/* Then they are all 0. */
+static inline bool world_of_floats(const struct world *world) {
+  return world->inputs.tensor[0].dtype == DTYPE_FLOAT32;
+}
+
+/* Changes one value of a step. observation: of floats */
+static inline void world_spoil(enum world_fault fault, struct host_step *step, int32_t *action,
+                               int32_t *before, float *state, float *observation) {
+  static const uint8_t flags[FAULTS] = {
+      [FAULT_FLAGS_UNKNOWN] = 16,
+      [FAULT_FLAGS_ABSENT] = STEP_ABSENT,
+      [FAULT_FLAGS_TERMINATED] = STEP_TERMINATED,
+      [FAULT_FLAGS_TRUNCATED] = STEP_TRUNCATED | STEP_FIRST,
+  };
+  if (flags[fault]) step->flags = flags[fault];
+  if (fault == FAULT_REWARD_NAN) step->reward = NAN;
+  if (fault == FAULT_REWARD_LARGE) step->reward = -1.1e9f;
+  if (fault == FAULT_ACTION_LARGE) *action = WORLD_ACTIONS;
+  if (fault == FAULT_ACTION_NONE) *action = -1;
+  if (fault == FAULT_PREVIOUS_LARGE) *before = WORLD_ACTIONS;
+  if (fault == FAULT_PREVIOUS_BELOW_NONE) *before = -2;
+  if (fault == FAULT_STATE) state[1] = INFINITY;
+  if (fault == FAULT_OBSERVATION_NAN) observation[1] = NAN;
+  if (fault == FAULT_OBSERVATION_LARGE) observation[0] = 1.1e9f;
+}
+
 static inline void world_write(struct world *world, const struct pages_place *place, int slot) {
   uint64_t step = world->step[slot], bits = world_bits(slot, world->life[slot], step);
-  uint8_t observation[WORLD_MAX_STRIDE];
+  _Alignas(float) uint8_t observation[WORLD_MAX_STRIDE];
   float state[WORLD_MAX_STATE], statistics[2] = {(float)(bits >> 40 & 0xff), (float)(bits >> 48)};
   int32_t action = (int32_t)(bits & 0xff), before = (int32_t)(bits >> 8 & 0xff);
-  for (size_t i = 0; i < world->shape.row_stride; i++) observation[i] = world_byte(bits, i);
+  for (size_t i = 0; i < world->shape.row_stride; i++)
+    observation[i] = world_of_floats(world) ? 0 : world_byte(bits, i);
   for (int i = 0; i < world->shape.state_size; i++) state[i] = (float)(bits >> 50) + (float)i;
-  const struct host_step filed = {.observation = observation,
-                                  .action = &action,
-                                  .previous_action = &before,
-                                  .statistics = statistics,
-                                  .state = state,
-                                  .reward = (float)(bits >> 56),
-                                  .flags = world_flags(slot, world->life[slot], step),
-                                  .version = (int64_t)(bits >> 20)};
+  struct host_step filed = {.observation = observation,
+                            .action = &action,
+                            .previous_action = &before,
+                            .statistics = statistics,
+                            .state = state,
+                            .reward = (float)(bits >> 56),
+                            .flags = world_flags(slot, world->life[slot], step),
+                            .version = (int64_t)(bits >> 20)};
+  world_spoil(world->fault, &filed, &action, &before, state, (float *)(void *)observation);
   host_step_file(world->pages, world->device, &world->shape, place, &filed);
   float *trail = pages_rows(world->pages)->trail + place->row * 3;
   memcpy(trail, &filed.reward, sizeof(float));
@@ -113,6 +164,11 @@ static inline struct world *world_create(const struct world_config *config) {
   *world = (struct world){.config = *config};
   assert_int_equal(device_create(&world->device, config->device, &error), STATUS_OK);
   assert_int_equal(device_create(&world->trainer, config->device, &error), STATUS_OK);
+  assert_int_equal(device_create(&world->saver, config->device, &error), STATUS_OK);
+  world->inputs = (struct device_inputs){.row_stride = config->row_stride,
+                                         .num_tensors = 1,
+                                         .tensor = {{.dtype = DTYPE_UINT8, .count = 16}},
+                                         .discrete = WORLD_ACTIONS};
   world->shape = (struct step_shape){.row_stride = config->row_stride,
                                      .action_bytes = sizeof(int32_t),
                                      .statistics = 2,
@@ -141,7 +197,8 @@ static inline struct world *world_create(const struct world_config *config) {
                                               .reward_scale = 1,
                                               .eta = 0.9f},
                                  .seed = 11,
-                                 .saves = true};
+                                 .saving = world->saver,
+                                 .inputs = &world->inputs};
   world->source = replay_create(world->trainer, world->device, world->pages, &replay);
   world->host = host_batch_create(config->window_steps, config->N, &world->shape);
   world->weight = calloc((size_t)config->N, sizeof(*world->weight));
@@ -153,6 +210,7 @@ static inline void world_destroy(struct world *world) {
   source_destroy(world->source);
   pages_destroy(world->pages);
   host_batch_destroy(&world->host);
+  device_destroy(world->saver);
   device_destroy(world->trainer);
   device_destroy(world->device);
   free(world->weight);
@@ -228,19 +286,21 @@ static inline void world_play(struct world *world, int steps) {
 
 /* ---- its file */
 
-static inline enum status world_try_save(struct world *world, const char *path,
-                                         struct error *error) {
+/* What was captured. meanwhile: called before each block is written; true cancels; may be NULL. */
+static inline enum status world_write_captured(struct world *world, const char *path,
+                                               bool (*meanwhile)(void *), void *context) {
+  struct error error;
   struct block_writer *writer = block_writer_create();
-  enum status status = block_writer_begin(writer, path, NULL, NULL, error);
-  if (status == STATUS_OK) status = source_save(world->source, writer, error);
-  if (status == STATUS_OK) status = block_writer_end(writer, error);
+  assert_int_equal(block_writer_begin(writer, path, meanwhile, context, &error), STATUS_OK);
+  enum status status = source_save(world->source, writer, &error);
+  if (status == STATUS_OK) status = block_writer_end(writer, &error);
   block_writer_destroy(writer);
   return status;
 }
 
 static inline void world_save(struct world *world, const char *path) {
-  struct error error;
-  if (world_try_save(world, path, &error) != STATUS_OK) fail_msg("%s", error.text);
+  source_capture(world->source);
+  assert_int_equal(world_write_captured(world, path, NULL, NULL), STATUS_OK);
 }
 
 static inline enum status world_try_load(struct world *world, const char *path,
@@ -272,6 +332,15 @@ static inline uint8_t *world_read_file(const char *path, size_t *size) {
   assert_int_equal(fread(bytes, 1, *size, file), *size);
   fclose(file);
   return bytes;
+}
+
+static inline void world_assert_same_files(const char *a, const char *b) {
+  size_t size_a, size_b;
+  uint8_t *bytes_a = world_read_file(a, &size_a), *bytes_b = world_read_file(b, &size_b);
+  assert_int_equal(size_a, size_b);
+  assert_memory_equal(bytes_a, bytes_b, size_a);
+  free(bytes_a);
+  free(bytes_b);
 }
 
 static inline void world_write_file(const char *path, const uint8_t *bytes, size_t size) {

@@ -125,6 +125,20 @@ static void write_content(const char *path, uint8_t *content, size_t size) {
   world_write_file(path, content, size + sizeof(crc));
 }
 
+/* What the losses and networks take as given of the batch that was taken last. */
+static void assert_trainable(const struct world *world) {
+  const struct train_batch *batch = world->host.batch;
+  for (int i = 0; i < (batch->T + 1) * batch->N; i++) {
+    int32_t action = ((int32_t *)batch->action)[i], before = ((int32_t *)batch->previous_action)[i];
+    assert_true(fabsf(batch->reward[i]) <= STEP_MAX_NUMBER);
+    assert_true(batch->flags[i] == 0 || batch->flags[i] == STEP_FIRST || batch->flags[i] == 3 ||
+                batch->flags[i] == STEP_TRUNCATED);
+    assert_true(action >= 0 && action < WORLD_ACTIONS);
+    assert_true(before >= -1 && before < WORLD_ACTIONS);
+  }
+  for (int n = 0; n < batch->N; n++) assert_true(isfinite(world->weight[n]));
+}
+
 /* Whatever it is: refused, or a replay that can be trained from. */
 static enum status assert_harmless(const char *path) {
   struct error error = {""};
@@ -134,8 +148,11 @@ static enum status assert_harmless(const char *path) {
     struct source_counters counters = source_counters(world->source);
     bool waits = counters.windows_since > 1000000; /* acting would, for so many batches */
     world_begin(world, RESTART);
-    for (int i = 0; i < 100 && !waits; i++)
-      if (world_step(world, (int)world_draw(world, WORLD_SLOTS))) world_train(world);
+    for (int i = 0; i < 100 && !waits; i++) {
+      if (!world_step(world, (int)world_draw(world, WORLD_SLOTS))) continue;
+      world_train(world);
+      assert_trainable(world);
+    }
   } else {
     assert_true(status == STATUS_CORRUPT || status == STATUS_MISMATCH);
     assert_non_null(strstr(error.text, path));
@@ -182,12 +199,60 @@ static void content_may_be_anything(void **state) {
   free(file.bytes);
 }
 
+/* ---- content that a replay may have, but not be trained on */
+
+/* In all steps that are filed from the middle on. */
+static void assert_named(enum world_fault fault, const char *what) {
+  bool is_of_floats = fault == FAULT_OBSERVATION_NAN || fault == FAULT_OBSERVATION_LARGE;
+  const char *path = temporary_folder_path(temporary_folder(), "replay");
+  struct error error = {""};
+  struct world *from = world_create(&small), *to = world_create(&small);
+  struct device_inputs floats = from->inputs;
+  floats.tensor[0].dtype = DTYPE_FLOAT32, floats.tensor[0].count = 4;
+  if (is_of_floats) from->inputs = to->inputs = floats;
+  world_begin(from, 1);
+  for (int i = 0; i < STEPS; i++) {
+    if (i == STEPS / 2) from->fault = fault;
+    world_step(from, i % WORLD_SLOTS);
+  }
+  world_save(from, path);
+  assert_int_equal(world_try_load(to, path, &error), fault ? STATUS_CORRUPT : STATUS_OK);
+  if (fault && (!strstr(error.text, what) || !strstr(error.text, path)))
+    fail_msg("it says: %s", error.text);
+  assert_int_equal(world_windows(to), fault ? 0 : world_windows(from));
+  if (fault && !is_of_floats) assert_works(to);
+  world_destroy(to);
+  world_destroy(from);
+}
+
+static void values_out_of_bounds_are_named(void **state) {
+  (void)state;
+  static const char *const what[FAULTS] = {
+      [FAULT_NONE] = "",
+      [FAULT_REWARD_NAN] = "is damaged: a step in it has reward nan",
+      [FAULT_REWARD_LARGE] = "a step in it has reward -1.1e+09",
+      [FAULT_FLAGS_UNKNOWN] = "a step in it has flags 0x10",
+      [FAULT_FLAGS_ABSENT] = "a step in it has flags 0x8",
+      [FAULT_FLAGS_TERMINATED] = "a step in it has flags 0x2",
+      [FAULT_FLAGS_TRUNCATED] = "a step in it has flags 0x5",
+      [FAULT_ACTION_LARGE] = "a step in it has action 256 of 256",
+      [FAULT_ACTION_NONE] = "a step in it has action -1 of 256",
+      [FAULT_PREVIOUS_LARGE] = "a step in it has action 256 of 256",
+      [FAULT_PREVIOUS_BELOW_NONE] = "a step in it has action -2 of 256",
+      [FAULT_STATE] = "a step in it has a recurrent state with inf",
+      [FAULT_OBSERVATION_NAN] = "a step in it has an observation with nan",
+      [FAULT_OBSERVATION_LARGE] = "a step in it has an observation with 1.1e+09",
+  };
+  for (int fault = 0; fault < FAULTS; fault++) assert_named(fault, what[fault]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_file_may_end_anywhere),
       cmocka_unit_test(any_bit_may_be_wrong),
       cmocka_unit_test(a_large_file_may_be_damaged_in_any_block),
       cmocka_unit_test(content_may_be_anything),
+      cmocka_unit_test(values_out_of_bounds_are_named),
   };
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }

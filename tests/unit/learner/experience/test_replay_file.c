@@ -29,15 +29,6 @@ static const char *path_of(const char *name) {
   return strcpy(path[turn], temporary_folder_path(temporary_folder(), name));
 }
 
-static void assert_same_files(const char *a, const char *b) {
-  size_t size_a, size_b;
-  uint8_t *bytes_a = world_read_file(a, &size_a), *bytes_b = world_read_file(b, &size_b);
-  assert_int_equal(size_a, size_b);
-  assert_memory_equal(bytes_a, bytes_b, size_a);
-  free(bytes_a);
-  free(bytes_b);
-}
-
 static void assert_same_batch(const struct world *a, const struct world *b) {
   const struct train_batch *left = a->host.batch, *right = b->host.batch;
   struct host_batch_arrays from = host_batch_arrays(left), to = host_batch_arrays(right);
@@ -96,7 +87,7 @@ static void a_loaded_replay_draws_the_same_batches(void **state) {
     assert_go_on_alike(a, b, RESTART, steps_of(&configs[i]));
     world_save(a, path_of("a"));
     world_save(b, path_of("b"));
-    assert_same_files(path_of("a"), path_of("b"));
+    world_assert_same_files(path_of("a"), path_of("b"));
     world_destroy(b);
     world_destroy(a);
   }
@@ -120,7 +111,7 @@ static void saving_changes_nothing(void **state) {
     b = world_create(&configs[i]);
     world_load(b, path_of("a"));
     world_save(b, path_of("b"));
-    assert_same_files(path_of("a"), path_of("b"));
+    world_assert_same_files(path_of("a"), path_of("b"));
     world_destroy(b);
     world_destroy(a);
   }

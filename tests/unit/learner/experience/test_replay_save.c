@@ -1,6 +1,6 @@
-/* Saving a replay while inference goes on: what is saved is whole, inference waits no longer than
- * that, and goes on after a save that failed, that was cancelled, or during which the source
- * closed. */
+/* Saving a replay while inference goes on: what is saved is what there was when it was captured, to
+ * the bit; inference waits for no more than a page that it would overwrite, and goes on after a
+ * save that failed, that was cancelled, or during which the source closed. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -86,45 +86,87 @@ static void inference_goes_on_between_saves(void **state) {
   end(&actor);
 }
 
-/* While it is saved inference soon stands still, which is counted; then it goes on. */
-struct hold {
-  struct actor *actor;
-  int64_t stands_at, saving_us;
+/* ---- what is saved is of the moment when it was captured */
+
+struct meanwhile {
+  struct world *world;
+  int blocks;
 };
 
-static bool hold(void *context) {
-  struct hold *held = context;
-  int64_t before = -1;
-  while (before != atomic_load(&held->actor->steps)) {
-    before = atomic_load(&held->actor->steps);
-    clock_sleep_us(100000);
-  }
-  held->stands_at = before;
-  held->saving_us = source_counters(held->actor->world->source).saving_us;
+static bool play_on(void *context) {
+  struct meanwhile *meanwhile = context;
+  if (meanwhile->blocks++ < 2) world_play(meanwhile->world, 300);
   return false;
 }
 
-static enum status save_with(struct actor *actor, bool (*cancelled)(void *), void *context) {
-  struct error error;
-  struct block_writer *writer = block_writer_create();
-  const char *path = temporary_folder_path(temporary_folder(), "replay");
-  assert_int_equal(block_writer_begin(writer, path, cancelled, context, &error), STATUS_OK);
-  enum status status = source_save(actor->world->source, writer, &error);
-  block_writer_destroy(writer);
-  return status;
+/* Steps, new lives, windows, batches and priorities while pages are left that nothing is in. */
+static void what_comes_meanwhile_is_not_in_the_file(void **state) {
+  (void)state;
+  char first[TEMPORARY_PATH_BYTES], second[TEMPORARY_PATH_BYTES];
+  strcpy(first, temporary_folder_path(temporary_folder(), "first"));
+  strcpy(second, temporary_folder_path(temporary_folder(), "second"));
+  struct world_config roomy = config;
+  roomy.spare_pages = 300;
+  struct meanwhile meanwhile = {.world = world_create(&roomy)};
+  struct world *world = meanwhile.world;
+  world_begin(world, 1);
+  world_play(world, 1000);
+  world_save(world, first);
+  int64_t windows = world_windows(world), batches = world->batches;
+  source_capture(world->source);
+  world_play(world, 300);
+  assert_int_equal(world_write_captured(world, second, play_on, &meanwhile), STATUS_OK);
+  assert_true(meanwhile.blocks > 2);
+  assert_true(world_windows(world) > windows && world->batches > batches);
+  assert_int_equal(source_counters(world->source).saving_wait_us, 0);
+  world_assert_same_files(first, second);
+  world_destroy(world);
 }
 
-static void inference_waits_while_it_is_saved(void **state) {
+/* Nothing more is written before inference has come to a page that is to be; or has made so many
+ * steps that it cannot have waited. */
+static bool until_it_waits(void *context) {
+  struct actor *actor = context;
+  while (!source_counters(actor->world->source).saving_wait_us &&
+         atomic_load(&actor->steps) < 100000)
+    clock_sleep_us(100);
+  return false;
+}
+
+/* The pool is full: each new page takes the place of one that is in the file. */
+static void a_page_is_written_before_it_is_reused(void **state) {
+  (void)state;
+  char first[TEMPORARY_PATH_BYTES], second[TEMPORARY_PATH_BYTES];
+  strcpy(first, temporary_folder_path(temporary_folder(), "first"));
+  strcpy(second, temporary_folder_path(temporary_folder(), "second"));
+  struct actor actor = {.world = world_create(&config)};
+  struct world *world = actor.world;
+  world_begin(world, 1);
+  world_play(world, 2000);
+  world_save(world, first);
+  source_capture(world->source);
+  assert_int_equal(pthread_create(&actor.thread, NULL, act, &actor), 0);
+  assert_int_equal(world_write_captured(world, second, until_it_waits, &actor), STATUS_OK);
+  assert_int_equal(source_counters(world->source).saving_us, 0);
+  wait_for_steps(&actor, 2000);
+  world_assert_same_files(first, second);
+  end(&actor);
+}
+
+static enum status save_with(struct actor *actor, bool (*cancelled)(void *), void *context) {
+  const char *path = temporary_folder_path(temporary_folder(), "replay");
+  source_capture(actor->world->source);
+  return world_write_captured(actor->world, path, cancelled, context);
+}
+
+static void what_cannot_be_written_is_let_go(void **state) {
   (void)state;
   struct actor actor;
   start(&actor);
   world_train(actor.world);
-  struct hold held = {.actor = &actor};
-  assert_int_equal(save_with(&actor, hold, &held), STATUS_OK);
-  assert_true(held.saving_us >= 100000);
-  assert_int_equal(source_counters(actor.world->source).saving_us, 0);
-  wait_for_steps(&actor, 100);
-  world_train(actor.world);
+  source_capture(actor.world->source);
+  source_let_go(actor.world->source);
+  wait_for_steps(&actor, 2000);
   end(&actor);
 }
 
@@ -159,75 +201,24 @@ static void inference_goes_on_after_a_save_that_failed(void **state) {
   end(&actor);
 }
 
+/* It is let go, as inference no longer waits. */
 static void a_source_may_close_while_it_is_saved(void **state) {
   (void)state;
   struct actor actor;
   start(&actor);
+  wait_for_steps(&actor, 2000);
   world_train(actor.world);
-  assert_int_equal(save_with(&actor, close_it, &actor), STATUS_OK);
+  assert_int_equal(save_with(&actor, close_it, &actor), STATUS_DONE);
   wait_for_steps(&actor, 100);
   end(&actor);
-}
-
-/* A window that closes while the replay is saved, which no page is begun for. */
-struct late_window {
-  struct world *world;
-  struct window window;
-  pthread_t thread;
-  bool is_given;
-  int64_t held_before, held_then;
-};
-
-static void *give_it(void *argument) {
-  struct late_window *late = argument;
-  source_give(late->world->source, late->world->pages, &late->window, 0);
-  return NULL;
-}
-
-static bool give_meanwhile(void *context) {
-  struct late_window *late = context;
-  if (late->is_given) return false;
-  late->is_given = true;
-  late->held_before = world_windows(late->world);
-  assert_int_equal(pthread_create(&late->thread, NULL, give_it, late), 0);
-  while (!source_counters(late->world->source).full &&
-         world_windows(late->world) == late->held_before)
-    clock_sleep_us(100);
-  late->held_then = world_windows(late->world);
-  return false;
-}
-
-/* Closes a window of slot 0, which has not been given yet. */
-static struct window close_window(struct world *world) {
-  struct pages_place place;
-  do {
-    place = pages_append(world->pages, 0);
-    if (place.start >= 0) pages_rows(world->pages)->start_depth[place.start] = 0;
-    world_write(world, &place, 0);
-    world->step[0]++;
-  } while (!place.closes_window);
-  return place.window;
-}
-
-static void a_window_that_closes_meanwhile_is_not_inserted(void **state) {
-  (void)state;
-  struct actor actor = {.world = world_create(&config)};
-  struct world *world = actor.world;
-  world_begin(world, 1);
-  for (int i = 0; i < 500; i++) world_step(world, i % (WORLD_SLOTS - 1) + 1);
-  struct late_window late = {.world = world, .window = close_window(world)};
-  assert_int_equal(save_with(&actor, give_meanwhile, &late), STATUS_OK);
-  pthread_join(late.thread, NULL);
-  assert_int_equal(late.held_then, late.held_before);
-  assert_int_equal(world_windows(world), late.held_before + 1);
-  world_destroy(world);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(inference_goes_on_between_saves),
-      cmocka_unit_test(inference_waits_while_it_is_saved),
-      cmocka_unit_test(a_window_that_closes_meanwhile_is_not_inserted),
+      cmocka_unit_test(what_comes_meanwhile_is_not_in_the_file),
+      cmocka_unit_test(a_page_is_written_before_it_is_reused),
+      cmocka_unit_test(what_cannot_be_written_is_let_go),
       cmocka_unit_test(inference_goes_on_after_a_save_that_failed),
       cmocka_unit_test(a_source_may_close_while_it_is_saved),
   };

@@ -173,7 +173,7 @@ static void a_replay_is_saved(void **state) {
   f.replay.started = true, f.replay.saving_us = 11 * SECOND, f.still_us = 11 * SECOND;
   f.acting_waits = true;
   says(&f, SILENCE_SAVING,
-       "the replay is being saved, so far for 11 s: training and acting wait "
+       "acting has waited for 11 s for steps to be saved that new ones take the place of "
        "(--checkpoint_replay)");
 }
 
