@@ -112,7 +112,7 @@ static void log_path(char path[PATH_MAX], const struct actor *actor) {
 
 // Reads the end of the file; -1 with errno if that fails.
 static ssize_t read_end(char *bytes, const char *path) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return -1;
   off_t size = lseek(fd, 0, SEEK_END);
   ssize_t count = pread(fd, bytes, TAIL_BYTES, size > TAIL_BYTES ? size - TAIL_BYTES : 0);
@@ -386,13 +386,16 @@ static void restart_or_give_up(struct actor *actor, const char *how) {
 
 /* ---- an actor's starts and ends */
 
-// A file of its own, or OUR_OUTPUT. NO_LOG: errno says why.
+// A file of its own, or OUR_OUTPUT. NO_LOG: errno says why. A FIFO, which a run folder of somebody
+// else's may have there, would be waited for, by this process or by the actor: it gives way.
 static int open_log(const struct actor *actor) {
   const struct supervisor *self = actor->supervisor;
   if (!self->config->log_folder) return OUR_OUTPUT;
   char path[PATH_MAX];
+  struct stat there;
   log_path(path, actor);
   mkdir(self->config->log_folder, 0777);
+  if (stat(path, &there) == 0 && S_ISFIFO(there.st_mode)) unlink(path);
   int output = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   return output < 0 ? NO_LOG : output;
 }

@@ -252,6 +252,16 @@ refuses_plugin() {
 cp -r "$folder" theirs && sed -i "s|^env = .*|env = $PWD/born_crashing.so|" theirs/config.txt
 pass_if "eval.sh --no_code refuses it unseen" refuses_plugin "$tree/scripts/eval.sh" theirs
 pass_if "so does watch" refuses_plugin "$tree/build/watch" theirs
+# Words of theirs that look swapped, which is found out without a look into the plugin.
+echo '#include <fcntl.h>
+__attribute__((constructor)) static void mark(void) { creat("owned", 0600); }' >marks.c
+cc -shared -fPIC -o marks.so marks.c
+sed -i "s|^env = .*|env = vtrace|; s|^agent = .*|agent = $PWD/marks.so|" theirs/config.txt
+swapped() {
+  ! "$tree/scripts/eval.sh" theirs --no_code >"$work/out" 2>"$work/err" && [ ! -e owned ] &&
+    says "vtrace is an agent and $PWD/marks.so an environment"
+}
+pass_if "nor does eval.sh load one that stands for the agent" swapped
 crash_watched() {
   "$tree/build/watch" "$folder" --env=./crashes.so --episodes=100 2>"$work/err" >/dev/null
   [ $? -gt 128 ] && says "environment meadow crashed in step (SIGSEGV)"
