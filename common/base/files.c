@@ -53,7 +53,11 @@ int files_open_regular(const char *path, const char **why) {
 
 FILE *files_read(const char *path, const char **why) {
   int fd = files_open_regular(path, why);
-  return fd < 0 ? NULL : fdopen(fd, "r");
+  FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+  if (fd < 0 || file) return file;
+  *why = strerror(errno);
+  close(fd);
+  return NULL;
 }
 
 FILE *files_create(const char *path) {

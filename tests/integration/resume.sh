@@ -232,8 +232,7 @@ done
 mv metrics.kept run/metrics.jsonl
 
 # All others at once; a run that is resumed replaces what it writes.
-others=(run.json result.json environment.txt address checkpoints/best.json config.tmp run.json.new
-  logs/actor-0.log)
+others=(run.json result.json environment.txt address checkpoints/best.json config.tmp run.json.new)
 for file in "${others[@]}"; do
   rm -f "run/$file"
   mkfifo "run/$file"
@@ -246,4 +245,15 @@ regular() {
   for file in "${others[@]}"; do [ ! -e "run/$file" ] || [ -f "run/$file" ] || return; done
 }
 pass_if "and are replaced" regular
+end_by_hand
+
+# The launcher's own files.
+rm -rf run/logs
+mkdir run/logs
+mkfifo run/logs/actor-0.log
+timeout $((20 * patience)) "${launch[@]}" --resume --total_steps=12000 >out 2>err </dev/null
+code=$?
+others=(logs/actor-0.log)
+pass_if "nor is an actor's log, by the launcher" is "$code" 0
+pass_if "which replaces it" regular
 finish
