@@ -94,8 +94,8 @@ static void totals(struct page *page, const struct wire_status *s) {
       count_text((double)s->episodes, c));
   row(page, "actors      %d of %d environments, %d late; %d of evaluators", s->train_environments,
       s->expected_environments, s->late_environments, s->eval_environments);
-  int connected = s->train_environments + s->eval_environments;
-  double share = connected && isfinite(s->batch_rows) ? s->batch_rows / connected : 0;
+  double connected = (double)s->train_environments + s->eval_environments;
+  double share = connected > 0 && isfinite(s->batch_rows) ? s->batch_rows / connected : 0;
   row(page, "batch       %s rows (%.0f%% of the environments) after %s; inference waits %.0f%%",
       mean_text(s->batch_rows, a), 100 * share, time_text(s->batch_wait_us, b), 100 * s->fifo_wait);
   if (s->no_data[0]) row(page, "no data     %s", s->no_data);

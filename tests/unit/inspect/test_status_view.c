@@ -1,4 +1,5 @@
 /* The table and the JSON of a Status, at every size. */
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,6 +64,16 @@ static void all_is_in_the_table(void **state) {
   free(text);
 }
 
+static void most_environments_do_not_overflow(void **state) {
+  (void)state;
+  struct wire_status status = status_of(0);
+  status.train_environments = status.eval_environments = INT_MAX;
+  status.batch_rows = (double)INT_MAX;
+  char *text = table(&status, 0, 0);
+  assert_non_null(strstr(text, " rows (50% of the environments) after "));
+  free(text);
+}
+
 static void a_replay_has_a_line(void **state) {
   (void)state;
   struct wire_status status = status_of(0);
@@ -123,9 +134,8 @@ static void json_is_json(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_is_in_the_table),
-      cmocka_unit_test(a_replay_has_a_line),
-      cmocka_unit_test(it_fits_a_terminal),
+      cmocka_unit_test(all_is_in_the_table), cmocka_unit_test(most_environments_do_not_overflow),
+      cmocka_unit_test(a_replay_has_a_line), cmocka_unit_test(it_fits_a_terminal),
       cmocka_unit_test(json_is_json),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
