@@ -18,7 +18,7 @@
 #include "deploy/options.h"
 #include "deploy/supervisor.h"
 #include "envs/env.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 
 /* The part of the cluster that this host runs. */
 struct plan_part {

@@ -13,7 +13,7 @@
 #include "common/base/option_value.h"
 #include "common/base/process.h"
 #include "inspect/npz.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 #include "learner/train/trainer.h"
 
 enum { EXIT_USAGE = 2 };

@@ -4,7 +4,7 @@
 #ifndef ACORN_INSPECT_GROUPS_H
 #define ACORN_INSPECT_GROUPS_H
 
-#include "learner/options.h"
+#include "learner/run/options.h"
 
 enum { GROUPS_MAX_RUNS = 1024, GROUPS_LABEL_BYTES = 256 };
 

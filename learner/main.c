@@ -20,10 +20,10 @@
 #include "learner/report/record.h"
 #include "learner/report/report.h"
 #include "learner/report/result_file.h"
-#include "learner/run.h"
-#include "learner/run_checkpoint.h"
-#include "learner/run_kept.h"
-#include "learner/run_options.h"
+#include "learner/run/run.h"
+#include "learner/run/run_checkpoint.h"
+#include "learner/run/run_kept.h"
+#include "learner/run/run_options.h"
 
 enum {
   EXIT_USAGE = 2,

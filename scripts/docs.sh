@@ -22,7 +22,7 @@ options() {
   cat <<'TEXT'
 # Options
 
-Written by `scripts/docs.sh` from the tables in `learner/options.c`, `actor/options.c` and
+Written by `scripts/docs.sh` from the tables in `learner/run/options.c`, `actor/options.c` and
 `deploy/options.c`; `--help` prints the same.
 
 An option is given as `--name=value` or `--name value`, a switch as `--name` or `--no_name`; a dash

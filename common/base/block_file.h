@@ -3,7 +3,7 @@
  * Layout (little-endian): blocks of BLOCK_FILE_BYTES bytes of content, the last one shorter; behind
  * each a u32, the crc32c of all content up to there. So a reader uses no byte that was not checked,
  * and finds blocks that are missing, doubled or in another order.
- * Upstream: learner/run_replay.c, learner/experience/{source,pages_file}.h.
+ * Upstream: learner/run/run_replay.c, learner/experience/{source,pages_file}.h.
  * Thread: one at a time. Memory: one block each, allocated by create. */
 #ifndef ACORN_COMMON_BASE_BLOCK_FILE_H
 #define ACORN_COMMON_BASE_BLOCK_FILE_H

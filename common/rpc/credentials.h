@@ -1,5 +1,5 @@
 /* Credentials of a client or a server, from its options: a token, and certificates for TLS.
- * Upstream: learner/options.h, actor/options.h, client.h, server.h. */
+ * Upstream: learner/run/options.h, actor/options.h, client.h, server.h. */
 #ifndef ACORN_COMMON_RPC_CREDENTIALS_H
 #define ACORN_COMMON_RPC_CREDENTIALS_H
 

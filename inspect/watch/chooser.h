@@ -6,7 +6,7 @@
 #ifndef ACORN_INSPECT_WATCH_CHOOSER_H
 #define ACORN_INSPECT_WATCH_CHOOSER_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 struct chooser;
 

@@ -7,7 +7,7 @@
 
 #include "common/picture/canvas.h"
 #include "envs/env.h"
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 struct world {
   const struct acorn_env *env;

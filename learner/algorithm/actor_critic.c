@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 
 struct actor_critic {
   struct device *device; /* read-only after create, as is all up to `value` */

@@ -10,7 +10,7 @@
 #include "common/base/check.h"
 #include "learner/algorithm/algorithm.h"
 #include "learner/algorithms.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 
 /* Beside what the loss sums: the distance of values with the stored state, and of how many batches
  * it is the sum: none if it cannot be measured. */

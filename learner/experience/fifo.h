@@ -6,7 +6,7 @@
  * Inference waits while all are full, that is, while the trainer computes; that wait is the
  * back-pressure which bounds the policy lag. With drain it waits for every update. Both waits are
  * measured.
- * Upstream: learner/run_experience.c. Threads: as in source.h.
+ * Upstream: learner/run/run_experience.c. Threads: as in source.h.
  * Guarded by: one mutex, two condition variables. Gathering runs outside the lock (the open batch
  * belongs to inference). */
 #ifndef ACORN_LEARNER_EXPERIENCE_FIFO_H

@@ -8,7 +8,7 @@
  * first holds min_windows. Sampling waits until as many windows have come; inserting, and with it
  * acting, waits while sampling is more than `band` windows behind. With drain it waits for all that
  * are due. Both waits are measured.
- * Upstream: learner/run_experience.c. Threads: as in source.h.
+ * Upstream: learner/run/run_experience.c. Threads: as in source.h.
  * Guarded by: pages_lock, with two condition variables. Gathering runs outside of it.
  * Source: Schaul et al. 2016, section 3.3; Kapturowski et al. 2019, section 2.3. */
 #ifndef ACORN_LEARNER_EXPERIENCE_REPLAY_H

@@ -1,5 +1,5 @@
 /* The sizes of one step, which pages, training batches and inference share. Plain data, set once
- * when a run is made. Upstream: learner/run.h, experience/batch.h. Thread: any. */
+ * when a run is made. Upstream: learner/run/run.h, experience/batch.h. Thread: any. */
 #ifndef ACORN_LEARNER_EXPERIENCE_STEP_SHAPE_H
 #define ACORN_LEARNER_EXPERIENCE_STEP_SHAPE_H
 

@@ -1,5 +1,5 @@
 /* Which parts of an observation are images that convolutions read, and how they lie in memory.
- * Upstream: pixels.c, learner/run_environment.c, learner/train/update.c,
+ * Upstream: pixels.c, learner/run/run_environment.c, learner/train/update.c,
  * learner/report/events.c, inspect/watch/world.c. Thread: any (plain data). */
 #ifndef ACORN_LEARNER_NETWORK_IMAGES_H
 #define ACORN_LEARNER_NETWORK_IMAGES_H

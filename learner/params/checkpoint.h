@@ -9,7 +9,7 @@
  * File names: checkpoint-<updates, 12 digits>.acorn in the run's folder `checkpoints/`; while it is
  * written: checkpoint.tmp (what a crashed run left there is replaced by the next write); with
  * .aside-<number> behind it: a damaged file, or one of another update, that was in the way.
- * Upstream: learner/train (what is in it), learner/run_checkpoint.c (when).
+ * Upstream: learner/train (what is in it), learner/run/run_checkpoint.c (when).
  * Thread: any, one call per folder at a time. */
 #ifndef ACORN_LEARNER_PARAMS_CHECKPOINT_H
 #define ACORN_LEARNER_PARAMS_CHECKPOINT_H

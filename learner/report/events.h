@@ -6,7 +6,7 @@
 #define ACORN_LEARNER_REPORT_EVENTS_H
 
 #include "common/metrics/tensorboard.h"
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 struct events {
   struct tensorboard *tensorboard; /* NULL: none */

@@ -3,7 +3,7 @@
 #ifndef ACORN_LEARNER_REPORT_GAUGES_H
 #define ACORN_LEARNER_REPORT_GAUGES_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 /* Makes the registry with all metrics of the run. */
 void gauges_create(struct run *run);

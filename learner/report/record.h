@@ -7,7 +7,7 @@
 #ifndef ACORN_LEARNER_REPORT_RECORD_H
 #define ACORN_LEARNER_REPORT_RECORD_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 #define RECORD_LAUNCH_VARIABLE "ACORN_LAUNCH"
 

@@ -7,7 +7,7 @@
 #include "learner/report/events.h"
 #include "learner/report/metrics_file.h"
 #include "learner/report/result_file.h"
-#include "learner/run.h"
+#include "learner/run/run.h"
 #include "learner/report/video.h"
 #include "learner/report/vitals.h"
 

@@ -7,7 +7,7 @@
 #ifndef ACORN_LEARNER_REPORT_RESULT_FILE_H
 #define ACORN_LEARNER_REPORT_RESULT_FILE_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 /* The figures of the result line. */
 struct run_result {

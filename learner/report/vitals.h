@@ -4,7 +4,7 @@
 #ifndef ACORN_LEARNER_REPORT_VITALS_H
 #define ACORN_LEARNER_REPORT_VITALS_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 #include "learner/report/silence.h"
 
 struct vitals {

@@ -2,7 +2,7 @@
  *
  * That Join and later ones are answered with UNAVAILABLE, so that the actors retry; by then the
  * learner has a network that fits.
- * Upstream: learner/run_environment.c. Downstream: common/rpc/server.h. Thread: main, before
+ * Upstream: learner/run/run_environment.c. Downstream: common/rpc/server.h. Thread: main, before
  * anything else runs. */
 #ifndef ACORN_LEARNER_SERVE_GREETER_H
 #define ACORN_LEARNER_SERVE_GREETER_H

@@ -1,6 +1,6 @@
 /* Serving: the gRPC server, its queue threads and the inference thread, wired to ingress, batcher
  * and inference. With queues = 0 one queue thread runs inference itself: on a CPU that saves a
- * hand-off for every batch. Upstream: learner/run.c. */
+ * hand-off for every batch. Upstream: learner/run/run.c. */
 #ifndef ACORN_LEARNER_SERVE_SERVE_H
 #define ACORN_LEARNER_SERVE_SERVE_H
 

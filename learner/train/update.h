@@ -10,7 +10,7 @@
 #define ACORN_LEARNER_TRAIN_UPDATE_H
 
 #include "learner/algorithm/algorithm.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 #include "learner/params/checkpoint.h"
 
 /* Means over the steps of one batch that count. */

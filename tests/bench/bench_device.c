@@ -16,8 +16,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/random.h"
-#include "learner/run_environment.h"
-#include "learner/run_parts.h"
+#include "learner/run/run_environment.h"
+#include "learner/run/run_parts.h"
 #include "tests/bench/gpu_trace.h"
 #include "tests/unit/support/host_batch.h"
 

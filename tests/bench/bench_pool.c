@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 enum { ACTORS = 4, FRAME_BYTES = 84 * 84, WINDOWS = 3 };
 

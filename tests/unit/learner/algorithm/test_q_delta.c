@@ -1,7 +1,7 @@
 /* q/delta: how far the values with the stored state are from those with the recomputed one. */
 #include "learner/algorithm/algorithm.h"
 #include "learner/algorithms.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 #include "learner/train/update_stats.h"
 #include "tests/unit/learner/network/fixture.h"
 

@@ -2,7 +2,7 @@
  * the two networks, and the same for the values that q/delta compares. */
 #include "learner/algorithm/algorithm.h"
 #include "learner/algorithms.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 #include "tests/unit/learner/network/fixture.h"
 
 enum { T = 4, N = 3, S = 10 };

@@ -3,7 +3,7 @@
  * follows from a hash that r2d2.py computes too. */
 #include "learner/algorithm/algorithm.h"
 #include "learner/algorithms.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 #include "tests/unit/learner/network/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/golden_cases.h"

@@ -1,10 +1,10 @@
 /* A run's checkpoints: writes and restores them, and checks that a folder belongs to this run.
  * Upstream: run.c (before the run), main.c (writes). Downstream: params/checkpoint.h,
  * train/trainer.h. */
-#ifndef ACORN_LEARNER_RUN_CHECKPOINT_H
-#define ACORN_LEARNER_RUN_CHECKPOINT_H
+#ifndef ACORN_LEARNER_RUN_RUN_CHECKPOINT_H
+#define ACORN_LEARNER_RUN_RUN_CHECKPOINT_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 /* The folder that is continued must hold a run of the same environment and agent. Errors: MISMATCH:
  * it holds another; of its config.txt. */

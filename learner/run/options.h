@@ -1,8 +1,8 @@
 /* The learner's options: one struct, one table (options.c), and the defaults that depend on the
- * environment (presets). Upstream: learner/run_options.h, deploy/plan.h (routes flags by the
+ * environment (presets). Upstream: learner/run/run_options.h, deploy/plan.h (routes flags by the
  * table). Thread: start only. */
-#ifndef ACORN_LEARNER_OPTIONS_H
-#define ACORN_LEARNER_OPTIONS_H
+#ifndef ACORN_LEARNER_RUN_OPTIONS_H
+#define ACORN_LEARNER_RUN_OPTIONS_H
 
 #include "common/base/options.h"
 #include "common/rpc/credentials.h"

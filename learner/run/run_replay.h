@@ -8,10 +8,10 @@
  * the older one is removed: so whenever the run is cut off, the newest checkpoint has its replay.
  * Threads: capture: the trainer's at a step border, or main once that has ended; write, remove: the
  * one that writes checkpoints; the others: main, before other threads start. */
-#ifndef ACORN_LEARNER_RUN_REPLAY_H
-#define ACORN_LEARNER_RUN_REPLAY_H
+#ifndef ACORN_LEARNER_RUN_RUN_REPLAY_H
+#define ACORN_LEARNER_RUN_RUN_REPLAY_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 struct run_replay;
 

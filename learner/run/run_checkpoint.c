@@ -1,4 +1,4 @@
-#include "learner/run_checkpoint.h"
+#include "learner/run/run_checkpoint.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 
 #include "common/base/log.h"
 #include "learner/params/checkpoint.h"
-#include "learner/run_kept.h"
-#include "learner/run_replay.h"
+#include "learner/run/run_kept.h"
+#include "learner/run/run_replay.h"
 
 /* ---- before the run */
 

@@ -1,4 +1,4 @@
-#include "learner/folder.h"
+#include "learner/run/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* The experience of a run: how much memory it takes, the pages of steps, and the source of training
- * batches (a FIFO or a replay). Upstream: learner/run.c, run_parts.c. Thread: main. */
-#ifndef ACORN_LEARNER_RUN_EXPERIENCE_H
-#define ACORN_LEARNER_RUN_EXPERIENCE_H
+ * batches (a FIFO or a replay). Upstream: learner/run/run.c, run_parts.c. Thread: main. */
+#ifndef ACORN_LEARNER_RUN_RUN_EXPERIENCE_H
+#define ACORN_LEARNER_RUN_RUN_EXPERIENCE_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 /* What the sizes in the options come to; logs the size of a replay. After the network has been
  * made. Errors: INVALID: sizes that contradict each other, or that this machine has no room for. */

@@ -1,10 +1,10 @@
 /* The parts of a run, made from its options in the order of these functions: each needs what those
  * before it made. Upstream: run.c. Downstream: the parts' own headers. Thread: main, before any
  * other. Owner: the run; run_destroy frees them. */
-#ifndef ACORN_LEARNER_RUN_PARTS_H
-#define ACORN_LEARNER_RUN_PARTS_H
+#ifndef ACORN_LEARNER_RUN_RUN_PARTS_H
+#define ACORN_LEARNER_RUN_RUN_PARTS_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 /* The network and its two devices, and with them the shape of a step. Errors: INVALID: --hidden,
  * the network or the device cannot be had so. */

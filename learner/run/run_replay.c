@@ -1,4 +1,4 @@
-#include "learner/run_replay.h"
+#include "learner/run/run_replay.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include "learner/algorithms.h"
 #include "learner/network/kind.h"
 #include "learner/network/names.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 
 static void set(struct learner_options *options, const char *name, const char *value) {
   struct error error;

@@ -1,4 +1,4 @@
-#include "learner/run_experience.h"
+#include "learner/run/run_experience.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The name and spaces of the run's environment: from its own code, or from the first actor.
  * Upstream: run.c. Downstream: envs/registry.h, serve/greeter.h. Thread: main, before any other. */
-#ifndef ACORN_LEARNER_RUN_ENVIRONMENT_H
-#define ACORN_LEARNER_RUN_ENVIRONMENT_H
+#ifndef ACORN_LEARNER_RUN_RUN_ENVIRONMENT_H
+#define ACORN_LEARNER_RUN_RUN_ENVIRONMENT_H
 
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 /* Fills env_name, label, identity, space and inputs, and sets the options that depend on these (the
  * network). With --env=join it waits for an actor. Errors: INVALID: there is no such environment,

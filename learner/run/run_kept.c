@@ -1,4 +1,4 @@
-#include "learner/run_kept.h"
+#include "learner/run/run_kept.h"
 
 #include <dirent.h>
 #include <jansson.h>

@@ -6,7 +6,7 @@
 #include "common/base/process.h"
 #include "learner/algorithms.h"
 #include "learner/network/names.h"
-#include "learner/options.h"
+#include "learner/run/options.h"
 
 struct preset {
   const char *env;   /* "": any */

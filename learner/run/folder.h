@@ -1,8 +1,8 @@
 /* The run folder: config.txt, environment.txt, address, metrics.jsonl, episodes.csv, checkpoints/,
  * logs/. One learner at a time owns it (a lock file), and nothing in it is deleted at start: a
  * folder that holds another run is refused unless it is resumed. Thread: start and end only. */
-#ifndef ACORN_LEARNER_FOLDER_H
-#define ACORN_LEARNER_FOLDER_H
+#ifndef ACORN_LEARNER_RUN_FOLDER_H
+#define ACORN_LEARNER_RUN_FOLDER_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "common/base/log.h"
-#include "learner/folder.h"
+#include "learner/run/folder.h"
 #include "tests/unit/support/temporary_folder.h"
 
 static char base[TEMPORARY_FOLDER_BYTES], run_path[128];

@@ -2,10 +2,10 @@
  *
  * Sources: the command line, the run that is continued or evaluated, a cluster's TF_CONFIG, the
  * presets of the environment. Upstream: main.c. Downstream: options.h. Thread: main. */
-#ifndef ACORN_LEARNER_RUN_OPTIONS_H
-#define ACORN_LEARNER_RUN_OPTIONS_H
+#ifndef ACORN_LEARNER_RUN_RUN_OPTIONS_H
+#define ACORN_LEARNER_RUN_RUN_OPTIONS_H
 
-#include "learner/options.h"
+#include "learner/run/options.h"
 
 /* Reads and checks them. *differences: what a resumed run changes, a line each; NULL: it is none.
  * Owner: the caller, who deinits the options too, whatever comes back. DONE: it was --help, which

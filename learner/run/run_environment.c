@@ -1,4 +1,4 @@
-#include "learner/run_environment.h"
+#include "learner/run/run_environment.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
-#include "learner/run_parts.h"
+#include "learner/run/run_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "learner/run_experience.h"
-#include "learner/run_replay.h"
+#include "learner/run/run_experience.h"
+#include "learner/run/run_replay.h"
 
 /* ---- the network */
 

@@ -1,19 +1,19 @@
 /* One run, wired: all parts of the learner, made from the options and started and stopped in order.
  * Upstream: learner/main.c. Thread: main. */
-#ifndef ACORN_LEARNER_RUN_H
-#define ACORN_LEARNER_RUN_H
+#ifndef ACORN_LEARNER_RUN_RUN_H
+#define ACORN_LEARNER_RUN_RUN_H
 
 #include <signal.h>
 #include <stdatomic.h>
 
 #include "common/metrics/metrics.h"
 #include "learner/algorithms.h"
-#include "learner/folder.h"
-#include "learner/options.h"
+#include "learner/run/folder.h"
+#include "learner/run/options.h"
 #include "learner/experience/step_shape.h"
 #include "learner/params/checkpoint.h"
 #include "learner/report/progress.h"
-#include "learner/run_kept.h"
+#include "learner/run/run_kept.h"
 #include "learner/serve/serve.h"
 #include "learner/train/trainer.h"
 

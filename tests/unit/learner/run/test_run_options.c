@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "learner/run_options.h"
+#include "learner/run/run_options.h"
 #include "tests/unit/support/temporary_folder.h"
 
 static char folder[TEMPORARY_FOLDER_BYTES], logdir[128];

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "learner/run_kept.h"
+#include "learner/run/run_kept.h"
 
 enum { SECOND = 1000000, MINUTE = 60 * SECOND };
 

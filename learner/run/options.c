@@ -1,4 +1,4 @@
-#include "learner/options.h"
+#include "learner/run/options.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "learner/run_options.h"
+#include "learner/run/run_options.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "learner/run.h"
+#include "learner/run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "common/rpc/address.h"
 #include "learner/algorithms.h"
 #include "learner/report/gauges.h"
-#include "learner/run_checkpoint.h"
-#include "learner/run_environment.h"
-#include "learner/run_experience.h"
-#include "learner/run_parts.h"
-#include "learner/run_replay.h"
+#include "learner/run/run_checkpoint.h"
+#include "learner/run/run_environment.h"
+#include "learner/run/run_experience.h"
+#include "learner/run/run_parts.h"
+#include "learner/run/run_replay.h"
 
 enum { STOP_GRACE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
 

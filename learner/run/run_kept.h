@@ -7,8 +7,8 @@
  * --resume reads none of them.
  * Upstream: run_checkpoint.c, main.c. Threads: main decides, the one that writes checkpoints
  * writes. */
-#ifndef ACORN_LEARNER_RUN_KEPT_H
-#define ACORN_LEARNER_RUN_KEPT_H
+#ifndef ACORN_LEARNER_RUN_RUN_KEPT_H
+#define ACORN_LEARNER_RUN_RUN_KEPT_H
 
 #include <stdbool.h>
 #include <stdint.h>
