@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 #include "common/base/status.h"
-#include "learner/report/episode_log.h"
-#include "learner/report/progress.h"
+#include "learner/episodes/episode_log.h"
+#include "learner/episodes/progress.h"
 
 /* Those of before a resume, and those since: they may be others. */
 enum { EPISODES_FILE_NUMBERS = 2 * NUMBERS_MAX };

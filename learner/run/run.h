@@ -12,7 +12,7 @@
 #include "learner/run/options.h"
 #include "learner/experience/step_shape.h"
 #include "learner/params/checkpoint.h"
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 #include "learner/run/run_kept.h"
 #include "learner/serve/serve.h"
 #include "learner/train/trainer.h"

@@ -15,7 +15,7 @@
 
 #include "common/base/status.h"
 #include "learner/params/checkpoint.h"
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 
 /* What a checkpoint buffer is asked for; bits. */
 enum kept_kind { KEPT_NEWEST = 1, KEPT_BEST = 2, KEPT_STEP = 4 };

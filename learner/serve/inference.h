@@ -14,7 +14,7 @@
 #include "learner/experience/source.h"
 #include "learner/experience/pages.h"
 #include "learner/params/weights.h"
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 #include "learner/serve/batcher.h"
 
 struct inference_config {

@@ -3,13 +3,13 @@
  * other streams are not affected. Threads: Play: the queue threads; the others, which may not wait
  * until inference has time: the thread that polls the control queue. All state that they
  * share is in leases and batcher.
- * Upstream: serve.c. Downstream: leases.h, batcher.h, players.h, report/progress.h. */
+ * Upstream: serve.c. Downstream: leases.h, batcher.h, players.h, episodes/progress.h. */
 #ifndef ACORN_LEARNER_SERVE_INGRESS_H
 #define ACORN_LEARNER_SERVE_INGRESS_H
 
 #include "common/rpc/server.h"
 #include "common/rpc/wire.h"
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 #include "learner/serve/batcher.h"
 #include "learner/serve/leases.h"
 #include "learner/serve/players.h"

@@ -8,7 +8,7 @@
 #include "common/metrics/metrics.h"
 #include "learner/experience/source.h"
 #include "learner/params/weights.h"
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 #include "learner/train/update.h"
 
 /* Counters of the run that travel with the parameters. */

@@ -2,7 +2,7 @@
 #ifndef ACORN_TESTS_UNIT_SUPPORT_EPISODES_H
 #define ACORN_TESTS_UNIT_SUPPORT_EPISODES_H
 
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 
 static inline void add_episode(struct progress *progress, bool eval, int environment,
                                double episode_return, uint32_t length) {

@@ -1,4 +1,4 @@
-#include "learner/report/numbers.h"
+#include "learner/episodes/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>

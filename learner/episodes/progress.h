@@ -5,15 +5,15 @@
  * than long ones: environment i of E plays the episodes i, i + E, i + 2E, ... of the requested
  * number, and what it plays beyond is not counted. Threads: any, where nothing else is said;
  * guarded by one mutex, except the step counter (atomic). */
-#ifndef ACORN_LEARNER_REPORT_PROGRESS_H
-#define ACORN_LEARNER_REPORT_PROGRESS_H
+#ifndef ACORN_LEARNER_EPISODES_PROGRESS_H
+#define ACORN_LEARNER_EPISODES_PROGRESS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "learner/report/episode_log.h"
-#include "learner/report/numbers.h"
+#include "learner/episodes/episode_log.h"
+#include "learner/episodes/numbers.h"
 
 enum { PROGRESS_WINDOW = 100 };
 

@@ -4,8 +4,8 @@
  * Training and evaluation share the names, so that a name has one column. Names that differ only in
  * '_', '-', '.' and '/' are one: they are one metric to Prometheus.
  * Upstream, and owner of the lock around all of it: progress.c. */
-#ifndef ACORN_LEARNER_REPORT_NUMBERS_H
-#define ACORN_LEARNER_REPORT_NUMBERS_H
+#ifndef ACORN_LEARNER_EPISODES_NUMBERS_H
+#define ACORN_LEARNER_EPISODES_NUMBERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

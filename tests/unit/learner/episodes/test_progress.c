@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 #include "tests/unit/support/episodes.h"
 
 static int stops;

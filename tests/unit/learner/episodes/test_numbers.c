@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "learner/report/numbers.h"
+#include "learner/episodes/numbers.h"
 
 static void means_are_of_the_last_values(void **state) {
   (void)state;

@@ -1,4 +1,4 @@
-#include "learner/report/episode_log.h"
+#include "learner/episodes/episode_log.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 
 /* Every stride-th of the episodes of one role. */
 struct part {

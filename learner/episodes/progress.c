@@ -1,4 +1,4 @@
-#include "learner/report/progress.h"
+#include "learner/episodes/progress.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "learner/report/episode_log.h"
-#include "learner/report/progress.h"
+#include "learner/episodes/episode_log.h"
+#include "learner/episodes/progress.h"
 
 static const double no_numbers[NUMBERS_MAX] = {0};
 

@@ -5,12 +5,12 @@
  * environment whose episodes last microseconds fills neither the memory nor the disk.
  * Upstream: progress.c (any thread). Downstream: episodes_file.c (main). Nothing allocates after
  * create. */
-#ifndef ACORN_LEARNER_REPORT_EPISODE_LOG_H
-#define ACORN_LEARNER_REPORT_EPISODE_LOG_H
+#ifndef ACORN_LEARNER_EPISODES_EPISODE_LOG_H
+#define ACORN_LEARNER_EPISODES_EPISODE_LOG_H
 
 #include <stdint.h>
 
-#include "learner/report/numbers.h"
+#include "learner/episodes/numbers.h"
 
 enum { EPISODE_LOG_ROWS = 1000 };
 
