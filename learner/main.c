@@ -14,7 +14,7 @@
 #include "common/base/process.h"
 #include "common/base/thread.h"
 #include "envs/env_module.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 #include "learner/report/metrics_port.h"
 #include "learner/report/pace.h"
 #include "learner/report/record.h"

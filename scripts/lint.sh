@@ -94,15 +94,15 @@ forbid "experience does not include params" learner/experience/ 'learner/params/
 forbid "params does not include experience" learner/params/ 'learner/experience/'
 forbid "serve does not include train" learner/serve/ 'learner/train/'
 forbid "train does not include serve" learner/train/ 'learner/serve/'
-forbid "algorithms and policies know batches, networks and devices only" learner/algorithm/ \
+forbid "algorithms and policies know batches, networks and devices only" learner/learn/ \
   'learner/(serve|train|params|report)/'
 forbid "network and device stand beside the path" \
   'learner/(network|device)/' 'learner/(serve|train|experience|params|algorithm|report)/'
 forbid "devices do not include networks" learner/device/ 'learner/network/'
-agents=$(sed -n 's/^  X(\([a-z0-9_]*\),.*/\1/p' learner/algorithms.h | paste -sd '|')
+agents=$(sed -n 's/^  X(\([a-z0-9_]*\),.*/\1/p' learner/learn/algorithms.h | paste -sd '|')
 printf '%s\n' "${c_files[@]}" | grep -E '^(learner|deploy|inspect|actor|common)/' |
   xargs -r grep -nE "strn?cmp\([^)]*\"($agents)\"" /dev/null |
-  report "what depends on an algorithm's name stands in its row of learner/algorithms.h"
+  report "what depends on an algorithm's name stands in its row of learner/learn/algorithms.h"
 forbid "the environment ABI depends on nothing" envs/env.h '[a-z]*/'
 
 # ---- the comment that a file begins with: "Upstream: a.c, b/c.h (why). Downstream: learner/agent."

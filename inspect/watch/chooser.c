@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 #include "inspect/watch/action_values.h"
-#include "learner/algorithm/policy.h"
+#include "learner/learn/policy.h"
 #include "learner/serve/memory.h"
 
 enum { SLOT = 0 }; /* what evaluation calls its first environment */

@@ -5,7 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/option_rows.h"
 #include "envs/env_module.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 #include "learner/network/names.h"
 
 #define AT(member) offsetof(struct learner_options, member)

@@ -4,7 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/process.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 #include "learner/network/names.h"
 #include "learner/run/options.h"
 

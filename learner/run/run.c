@@ -5,7 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/rpc/address.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 #include "learner/report/gauges.h"
 #include "learner/run/run_checkpoint.h"
 #include "learner/run/run_environment.h"

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "common/metrics/metrics.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 #include "learner/run/folder.h"
 #include "learner/run/options.h"
 #include "learner/experience/step_shape.h"

@@ -11,7 +11,7 @@
 #ifndef ACORN_LEARNER_SERVE_ACTING_H
 #define ACORN_LEARNER_SERVE_ACTING_H
 
-#include "learner/algorithm/policy.h"
+#include "learner/learn/policy.h"
 #include "learner/device/recorded.h"
 #include "learner/network/network.h"
 #include "learner/serve/memory.h"

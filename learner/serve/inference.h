@@ -4,13 +4,13 @@
  * actions); on an asynchronous device a second one may be launched in between.
  * Thread: inference (with one queue on a CPU: the queue's own thread).
  * Upstream: serve.c. Downstream: serve/memory.h; experience/{pages,source}.h; params/weights.h;
- * learner/network, learner/algorithm/policy.h. */
+ * learner/network, learner/learn/policy.h. */
 #ifndef ACORN_LEARNER_SERVE_INFERENCE_H
 #define ACORN_LEARNER_SERVE_INFERENCE_H
 
 #include "common/metrics/metrics.h"
-#include "learner/algorithm/exploration.h"
-#include "learner/algorithm/policy.h"
+#include "learner/learn/exploration.h"
+#include "learner/learn/policy.h"
 #include "learner/experience/source.h"
 #include "learner/experience/pages.h"
 #include "learner/params/weights.h"

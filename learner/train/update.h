@@ -4,12 +4,12 @@
  * A train step is: the algorithm's gradient (forward, targets, losses, backward), reduce, clip,
  * optimiser. Given the same state and the same batches it gives the same bits, so that a resumed
  * run continues exactly.
- * Thread: the trainer's. Upstream: train/trainer.c. Downstream: learner/algorithm,
+ * Thread: the trainer's. Upstream: train/trainer.c. Downstream: learner/learn,
  * learner/device. */
 #ifndef ACORN_LEARNER_TRAIN_UPDATE_H
 #define ACORN_LEARNER_TRAIN_UPDATE_H
 
-#include "learner/algorithm/algorithm.h"
+#include "learner/learn/algorithm.h"
 #include "learner/run/options.h"
 #include "learner/params/checkpoint.h"
 

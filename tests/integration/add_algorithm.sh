@@ -86,7 +86,7 @@ build() {
 
 pass_if "the tree is copied with what is built" copy_tree
 pass_if "each block of the page has its place" apply_page
-short() { [ "$(wc -l <"$copy/learner/algorithm/$example.c")" -le 40 ]; }
+short() { [ "$(wc -l <"$copy/learner/learn/$example.c")" -le 40 ]; }
 pass_if "the algorithm is one short file" short
 pass_if "it builds" build build/learner build/actor build/launch
 [ $failures -eq 0 ] || finish

@@ -5,7 +5,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \
-  "$tree/learner/algorithms.h")
+  "$tree/learner/learn/algorithms.h")
 pass_if "there are algorithms" [ ${#algorithms[@]} -ge 2 ]
 picture='{"size": 36}'
 

@@ -11,7 +11,7 @@
 
 #include "common/base/log.h"
 #include "deploy/plan.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 
 static const struct reserved_flag none[] = {{NULL, NULL}};
 static const struct arguments_form form = {

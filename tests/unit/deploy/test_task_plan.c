@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "deploy/task_plan.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 
 #define LEARNER "\"chief\": [\"c:1\"]"
 #define WORKERS LEARNER ", \"worker\": [\"w0:1\", \"w1:1\"]"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "learner/algorithm/algorithm.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithm.h"
+#include "learner/learn/algorithms.h"
 #include "learner/network/kind.h"
 #include "learner/network/names.h"
 #include "learner/run/options.h"

@@ -13,7 +13,7 @@
 
 #include "learner/experience/fifo.h"
 #include "learner/experience/replay.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
 #include "tests/unit/support/discrete_shape.h"

@@ -3,8 +3,8 @@
 #ifndef ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
 #define ACORN_TESTS_UNIT_LEARNER_TRAIN_FIXTURE_H
 
-#include "learner/algorithms.h"
-#include "learner/algorithm/actor_critic.h"
+#include "learner/learn/algorithms.h"
+#include "learner/learn/actor_critic.h"
 #include "learner/train/update.h"
 #include "tests/unit/learner/network/fixture.h"
 

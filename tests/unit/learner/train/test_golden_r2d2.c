@@ -1,8 +1,8 @@
 /* One update of R2D2 against PyTorch in float64 (tests/golden/algorithms/r2d2.py): burn-in of both
  * networks, the loss, priorities, and the gradient of every parameter. Everything that goes in
  * follows from a hash that r2d2.py computes too. */
-#include "learner/algorithm/algorithm.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithm.h"
+#include "learner/learn/algorithms.h"
 #include "learner/run/options.h"
 #include "tests/unit/learner/network/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"

@@ -2,8 +2,8 @@
  * the first step of an episode one of four cues is seen; at the last, the action that belongs to
  * the cue is worth 1. Episodes of one step are a contextual bandit; longer ones need memory, so a
  * network without it must stay at chance. */
-#include "learner/algorithm/policy.h"
-#include "learner/algorithms.h"
+#include "learner/learn/policy.h"
+#include "learner/learn/algorithms.h"
 #include "learner/train/update.h"
 #include "tests/unit/learner/network/fixture.h"
 

@@ -1,6 +1,6 @@
 /* Updates on a device with recordings: played and overlapping they give the bits of direct calls
  * one after the other, and each costs a few calls of the runtime, whatever the network is. */
-#include "learner/algorithm/policy.h"
+#include "learner/learn/policy.h"
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 

@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "learner/algorithm/policy.h"
+#include "learner/learn/policy.h"
 #include "tests/unit/learner/train/fixture.h"
 
 enum { UPDATES = 2000 };

@@ -13,7 +13,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "learner/experience/fifo.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 #include "learner/train/trainer.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/emulated_cuda.h"

@@ -1,4 +1,4 @@
-#include "learner/algorithm/actor_critic.h"
+#include "learner/learn/actor_critic.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The noise of an update of q_learning: a function of the seed and the update's number, other for
  * the two networks, and the same for the values that q/delta compares. */
-#include "learner/algorithm/algorithm.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithm.h"
+#include "learner/learn/algorithms.h"
 #include "learner/run/options.h"
 #include "tests/unit/learner/network/fixture.h"
 

@@ -2,8 +2,8 @@
  * one-step actor-critic, 1 is REINFORCE with a baseline (returns cut at the window's end).
  * Source: Mnih et al. 2016, algorithm S3 (with its actors in step); Schulman et al. 2016, eq. 16;
  * Williams 1992. */
-#include "learner/algorithm/actor_critic.h"
-#include "learner/algorithms.h"
+#include "learner/learn/actor_critic.h"
+#include "learner/learn/algorithms.h"
 
 static void *create(const struct learning *learning) {
   return actor_critic_create(learning, TRACE_GAE);

@@ -3,8 +3,8 @@
  *
  * Upstream: learner/run/options.c (the option's choices), learner/run/presets.c, learner/run/run.c. Thread: any
  * (constants). */
-#ifndef ACORN_LEARNER_ALGORITHMS_H
-#define ACORN_LEARNER_ALGORITHMS_H
+#ifndef ACORN_LEARNER_LEARN_ALGORITHMS_H
+#define ACORN_LEARNER_LEARN_ALGORITHMS_H
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "learner/algorithm/exploration.h"
+#include "learner/learn/exploration.h"
 #include "tests/unit/support/aborts.h"
 
 static struct exploration per_environment(int environments) {

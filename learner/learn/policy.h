@@ -4,8 +4,8 @@
  *
  * Upstream: learner/serve/inference.c, inspect/watch/chooser.c. Downstream: learner/device.
  * Thread: any (no state). */
-#ifndef ACORN_LEARNER_ALGORITHM_POLICY_H
-#define ACORN_LEARNER_ALGORITHM_POLICY_H
+#ifndef ACORN_LEARNER_LEARN_POLICY_H
+#define ACORN_LEARNER_LEARN_POLICY_H
 
 #include "learner/network/network.h"
 

@@ -1,8 +1,8 @@
 /* Exploration: the probability (epsilon) with which a value-based agent takes a random action.
  *
  * Thread: any (no state). */
-#ifndef ACORN_LEARNER_ALGORITHM_EXPLORATION_H
-#define ACORN_LEARNER_ALGORITHM_EXPLORATION_H
+#ifndef ACORN_LEARNER_LEARN_EXPLORATION_H
+#define ACORN_LEARNER_LEARN_EXPLORATION_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* categorical: softmax over the logits of a discrete action space. Statistics: log mu(a|x). */
-#include "learner/algorithm/policy.h"
-#include "learner/algorithms.h"
+#include "learner/learn/policy.h"
+#include "learner/learn/algorithms.h"
 
 static int head_size(const struct space *space) {
   return space->discrete;

@@ -1,7 +1,7 @@
 /* vtrace: actor-critic from actors that lag behind, corrected by truncated importance weights.
  * Source: Espeholt et al. 2018 (IMPALA), eq. 1 and section 4.2. */
-#include "learner/algorithm/actor_critic.h"
-#include "learner/algorithms.h"
+#include "learner/learn/actor_critic.h"
+#include "learner/learn/algorithms.h"
 
 static void *create(const struct learning *learning) {
   return actor_critic_create(learning, TRACE_VTRACE);

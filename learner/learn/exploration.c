@@ -1,4 +1,4 @@
-#include "learner/algorithm/exploration.h"
+#include "learner/learn/exploration.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* q/delta: how far the values with the stored state are from those with the recomputed one. */
-#include "learner/algorithm/algorithm.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithm.h"
+#include "learner/learn/algorithms.h"
 #include "learner/run/options.h"
 #include "learner/train/update_stats.h"
 #include "tests/unit/learner/network/fixture.h"

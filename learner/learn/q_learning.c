@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "learner/algorithm/algorithm.h"
-#include "learner/algorithms.h"
+#include "learner/learn/algorithm.h"
+#include "learner/learn/algorithms.h"
 #include "learner/run/options.h"
 
 /* Beside what the loss sums: the distance of values with the stored state, and of how many batches

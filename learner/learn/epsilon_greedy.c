@@ -1,7 +1,7 @@
 /* epsilon_greedy: the action with the largest value, or, with probability epsilon, any. Statistics:
  * the action's value, and the largest one. */
-#include "learner/algorithm/policy.h"
-#include "learner/algorithms.h"
+#include "learner/learn/policy.h"
+#include "learner/learn/algorithms.h"
 
 static int head_size(const struct space *space) {
   return space->discrete;

@@ -3,10 +3,10 @@
  *
  * Upstream: vtrace.c, a2c.c. Downstream: learner/network, learner/device.
  * Thread: the trainer's. Source: Espeholt et al. 2018 (IMPALA), section 4.2; Mnih et al. 2016. */
-#ifndef ACORN_LEARNER_ALGORITHM_ACTOR_CRITIC_H
-#define ACORN_LEARNER_ALGORITHM_ACTOR_CRITIC_H
+#ifndef ACORN_LEARNER_LEARN_ACTOR_CRITIC_H
+#define ACORN_LEARNER_LEARN_ACTOR_CRITIC_H
 
-#include "learner/algorithm/algorithm.h"
+#include "learner/learn/algorithm.h"
 
 /* Where the terms that all of them have stand in an algorithm's list. */
 enum actor_critic_term {

@@ -1,10 +1,10 @@
-#include "learner/algorithms.h"
+#include "learner/learn/algorithms.h"
 
 #include <string.h>
 
 #include "common/base/check.h"
-#include "learner/algorithm/algorithm.h"
-#include "learner/algorithm/policy.h"
+#include "learner/learn/algorithm.h"
+#include "learner/learn/policy.h"
 
 static const struct algorithm_row rows[] = {
 #define ROW(name, algorithm, policy, network, pace, evaluators, help) \
