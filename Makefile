@@ -52,9 +52,9 @@ GYMNASIUM_SRC := $(call src,envs/gymnasium/*.c)
 ENVS_SRC := $(filter-out $(GYMNASIUM_SRC),$(call src,envs/*.c envs/*/*.c))
 ACTOR_SRC := $(filter-out actor/main.c,$(call src,actor/*.c))
 # Kernel files are compiled several times, see below.
-KERNEL_SRC := learner/device/cpu_kernels.c
-REF_SRC := learner/device/ref.c
-LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c))
+KERNEL_SRC := learner/device/cpu/cpu_kernels.c
+REF_SRC := learner/device/ref/ref.c
+LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c learner/*/*/*.c))
 INSPECT_MAIN := $(foreach p,curves checkpoint interval,inspect/$(p).c)
 DEPLOY_SRC := $(filter-out deploy/launch.c deploy/task.c inspect/status.c inspect/watch/watch.c $(INSPECT_MAIN), \
   $(call src,deploy/*.c inspect/*.c inspect/*/*.c))
@@ -62,8 +62,8 @@ DEPLOY_SRC := $(filter-out deploy/launch.c deploy/task.c inspect/status.c inspec
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GEN_OBJ := $(BUILD)/obj/gen/acorn.pb-c.o
 GEN_TENSORBOARD_OBJ := $(BUILD)/obj/gen/tensorboard.pb-c.o
-KERNEL_OBJ := $(if $(wildcard $(KERNEL_SRC)),$(foreach v,v2 v3 v4,$(BUILD)/obj/learner/device/cpu_kernels_$(v).o))
-REF_OBJ := $(if $(wildcard $(REF_SRC)),$(foreach v,float double,$(BUILD)/obj/learner/device/ref_$(v).o))
+KERNEL_OBJ := $(if $(wildcard $(KERNEL_SRC)),$(foreach v,v2 v3 v4,$(BUILD)/obj/learner/device/cpu/cpu_kernels_$(v).o))
+REF_OBJ := $(if $(wildcard $(REF_SRC)),$(foreach v,float double,$(BUILD)/obj/learner/device/ref/ref_$(v).o))
 
 # The CUDA device is a plugin: by nvcc where it is found; for tests by g++, with an emulated runtime.
 CUDA_SRC := $(call src,learner/device/cuda/*.cu)
@@ -251,14 +251,14 @@ $(BUILD)/obj/%.o: %.cc
 	@$(CXX) $(CPPFLAGS) -std=gnu++17 -O2 -g -march=x86-64-v2 $(WARN_BOTH) -fvisibility=hidden -pthread -MMD -MP -c -o $@ $<
 
 # The CPU kernels: one file, three instruction sets; the table is chosen at start.
-$(BUILD)/obj/learner/device/cpu_kernels_%.o: $(KERNEL_SRC)
+$(BUILD)/obj/learner/device/cpu/cpu_kernels_%.o: $(KERNEL_SRC)
 	@mkdir -p $(@D)
 	@echo "  cc     $< ($*)"
 	@$(CC) $(CPPFLAGS) $(filter-out -O% -march=%,$(CFLAGS)) $(FAST) -march=x86-64-$* $(if $(filter v4,$*),-mprefer-vector-width=512) \
 	  -DKERNELS=cpu_kernels_$* -c -o $@ $<
 
 # The reference device: one file, two precisions.
-$(BUILD)/obj/learner/device/ref_%.o: $(REF_SRC)
+$(BUILD)/obj/learner/device/ref/ref_%.o: $(REF_SRC)
 	@mkdir -p $(@D)
 	@echo "  cc     $< ($*)"
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -DREAL=$* -DREF_DEVICE=device_ref_$* -c -o $@ $<

@@ -75,9 +75,9 @@ forbid() {
 printf '%s\n' "${c_files[@]}" | grep -vE '^(common/rpc|tests)/' |
   xargs -r grep -nE '^ *# *include *[<"]grpc/' /dev/null | report "only common/rpc includes gRPC"
 printf '%s\n' "${c_files[@]}" |
-  grep -vE '^(learner/device/cpu_dnnl(_[a-z]+\.c|_(engine|version)\.h|\.c)|tests/.*)$' |
+  grep -vE '^(learner/device/cpu/cpu_dnnl(_[a-z]+\.c|_(engine|version)\.h|\.c)|tests/.*)$' |
   xargs -r grep -nE '^ *# *include *([<"](oneapi|dnnl|omp\.h)|.*cpu_dnnl_[ev])' /dev/null |
-  report "only learner/device/cpu_dnnl*.c include oneDNN"
+  report "only learner/device/cpu/cpu_dnnl*.c include oneDNN"
 for program in build/actor build/launch; do
   [ -f "$program" ] && readelf -d "$program" | grep -E 'NEEDED.*(dnnl|gomp)'
 done | report "actors and the launcher load no kernels"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "learner/device/cpu.h"
+#include "learner/device/cpu/cpu.h"
 #include "learner/device/cuda_plugin.h"
 
 const char *device_choose(const char *name, struct error *reason) {

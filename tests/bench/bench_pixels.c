@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "learner/learn/algorithms.h"
-#include "learner/device/cpu_dnnl_version.h"
+#include "learner/device/cpu/cpu_dnnl_version.h"
 #include "learner/train/update.h"
 #include "tests/unit/support/discrete_shape.h"
 

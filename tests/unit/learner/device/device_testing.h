@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "common/base/check.h"
-#include "learner/device/cpu.h"
+#include "learner/device/cpu/cpu.h"
 #include "learner/device/device.h"
 #include "tests/unit/support/emulated_cuda.h"
 

@@ -1,0 +1,214 @@
+/* The linear layer: operations linear_forward and linear_backward. Part of cpu_kernels.c. */
+#ifndef ACORN_LEARNER_DEVICE_CPU_CPU_LINEAR_H
+#define ACORN_LEARNER_DEVICE_CPU_CPU_LINEAR_H
+
+#include "learner/device/cpu/cpu.h"
+#include "learner/device/cpu/cpu_gemm.h"
+#include "learner/device/cpu/cpu_low.h"
+
+/* ---- few outputs (a policy and value head): a scalar product each, vectors along the inputs */
+
+/* w (I, O) as O rows of whole vectors, zeros at their ends. */
+static void narrow_pack(float *packed, const float *w, int I, int O) {
+  int padded = whole_vectors(I);
+  for (int o = 0; o < O; o++)
+    for (int i = 0; i < padded; i++)
+      packed[(size_t)o * padded + i] = i < I ? w[(size_t)i * O + o] : 0;
+}
+
+/* `rows` rows of y (rows, O); rows x O <= W sums live in registers. */
+INLINE void narrow_rows(float *y, const float *x, int x_stride, const float *packed, vf bias,
+                        enum activation act, int I, const int O, const int rows) {
+  vf sum[W] = {{0}};
+  int padded = whole_vectors(I);
+  for (int i = 0; i < I; i += W) {
+    vf column[4];
+    EACH(o, O) column[o] = load(packed + o * padded + i);
+    EACH(r, rows) {
+      vf value = load_some(x + (ptrdiff_t)r * x_stride + i, I - i);
+      EACH(o, O) sum[r * O + o] += value * column[o];
+    }
+  }
+  vf total = sum_each(sum) + bias;
+  if (act == ACTIVATION_RELU) total = vmax(splat(0), total);
+  if (act == ACTIVATION_TANH) total = vtanh(total);
+  store_some(y, total, rows * O);
+}
+
+INLINE void narrow_forward(float *y, const float *x, int x_stride, const float *packed,
+                           const float *b, enum activation act, int B, int I, const int O) {
+  const int rows = 4 * O <= W ? 4 : 2;
+  vf bias = {0};
+  for (int j = 0; j < rows * O; j++) bias[j] = b[j % O];
+  int row = 0;
+  for (; row + rows <= B; row += rows)
+    narrow_rows(y + (size_t)row * O, x + (size_t)row * x_stride, x_stride, packed, bias, act, I, O,
+                rows);
+  for (; row < B; row++)
+    narrow_rows(y + (size_t)row * O, x + (size_t)row * x_stride, x_stride, packed, bias, act, I, O,
+                1);
+}
+
+static bool is_narrow(int O) {
+  return O <= 4 && 2 * O <= W;
+}
+
+static void narrow_choose(float *y, const float *x, int x_stride, const float *packed,
+                          const float *b, enum activation act, int B, int I, int O) {
+  switch (O) {
+    case 1:
+      narrow_forward(y, x, x_stride, packed, b, act, B, I, 1);
+      break;
+    case 2:
+      narrow_forward(y, x, x_stride, packed, b, act, B, I, 2);
+      break;
+#if VECTOR_BYTES >= 32
+    case 3:
+      narrow_forward(y, x, x_stride, packed, b, act, B, I, 3);
+      break;
+    case 4:
+      narrow_forward(y, x, x_stride, packed, b, act, B, I, 4);
+      break;
+#endif
+    default:
+      break;
+  }
+}
+
+static void linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w,
+                           const real *b, enum activation act, int B, int I, int O) {
+  const float *weights = (const float *)w;
+  if (low_linear(d, act, I, O)) {
+    low_linear_forward(d, (float *)y, (const float *)x, x_stride, weights, (const float *)b,
+                       act == ACTIVATION_RELU, B, I, O);
+    return;
+  }
+  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(I, O) + (size_t)O * whole_vectors(I));
+  if (is_narrow(O)) {
+    narrow_pack(packed, weights, I, O);
+    narrow_choose((float *)y, (const float *)x, x_stride, packed, (const float *)b, act, B, I, O);
+    return;
+  }
+  gemm_run(&(struct gemm){.c = (float *)y,
+                          .c_stride = O,
+                          .a = (const float *)x,
+                          .a_row = x_stride,
+                          .a_column = 1,
+                          .b = panels_choose(packed, weights, O, B, I, O),
+                          .M = B,
+                          .N = O,
+                          .K = I,
+                          .bias = (const float *)b,
+                          .act = act});
+}
+
+/* ---- backward */
+
+/* The derivative of the activation, from its output. */
+INLINE vf slope(vf y, enum activation act) {
+  if (act == ACTIVATION_RELU) return select_less(splat(0), y, splat(1), splat(0));
+  return 1.0f - y * y;
+}
+
+/* Columns of `vectors` vectors, the last of `tail` lanes: dy *= slope(y); db = sums of dy down the
+ * rows, or added to db. */
+INLINE void turn_columns(float *db, float *dy, const float *y, enum activation act, bool add, int B,
+                         int O, const int vectors, int tail) {
+  vf sum[4] = {{0}};
+  if (add) EACH(v, vectors) sum[v] = load_some(db + v * W, v == vectors - 1 ? tail : W);
+  for (int b = 0; b < B; b++, dy += O, y += O) {
+    EACH(v, vectors) {
+      int lanes = v == vectors - 1 ? tail : W;
+      vf g = load_some(dy + v * W, lanes);
+      if (act != ACTIVATION_NONE) {
+        g *= slope(load_some(y + v * W, lanes), act);
+        store_some(dy + v * W, g, lanes);
+      }
+      sum[v] += g;
+    }
+  }
+  EACH(v, vectors) store_some(db + v * W, sum[v], v == vectors - 1 ? tail : W);
+}
+
+static void turn_and_sum(float *db, float *dy, const float *y, enum activation act, bool add, int B,
+                         int O) {
+  int n = 0;
+  for (; n + 4 * W <= O; n += 4 * W) {
+    if (act == ACTIVATION_TANH)
+      turn_columns(db + n, dy + n, y + n, ACTIVATION_TANH, add, B, O, 4, W);
+    else
+      turn_columns(db + n, dy + n, y + n, act, add, B, O, 4, W);
+  }
+  for (; n < O; n += W)
+    turn_columns(db + n, dy + n, y + n, act, add, B, O, 1, at_most_int(W, O - n));
+}
+
+/* c = x^T dy, or added to c. transposed: c (O, I) rather than (I, O). */
+static void weight_gradient(struct device *d, float *c, bool transposed, const float *dy,
+                            const float *x, int x_stride, bool add, int B, int I, int O) {
+  int M = transposed ? O : I, N = transposed ? I : O, stride = transposed ? x_stride : O;
+  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(B, N));
+  gemm_run(&(struct gemm){.c = c,
+                          .c_stride = N,
+                          .a = transposed ? dy : x,
+                          .a_row = 1,
+                          .a_column = transposed ? O : x_stride,
+                          .b = panels_choose(packed, transposed ? x : dy, stride, M, B, N),
+                          .M = M,
+                          .N = N,
+                          .K = B,
+                          .accumulate = add});
+}
+
+/* dx (B, I) = dy w^T; weights: w^T packed. */
+static void inputs_gradient(float *dx, const float *dy, struct panels weights, int B, int I,
+                            int O) {
+  gemm_run(&(struct gemm){.c = dx,
+                          .c_stride = I,
+                          .a = dy,
+                          .a_row = O,
+                          .a_column = 1,
+                          .b = weights,
+                          .M = B,
+                          .N = I,
+                          .K = O});
+}
+
+/* Rows that go through all three parts together, so that they are still in the cache. */
+static int rows_at_once(int I, int O) {
+  int rows = 65536 / (I + O) / BLOCK_K * BLOCK_K;
+  return rows > BLOCK_K ? rows : BLOCK_K;
+}
+
+static void linear_backward(struct device *d, real *dx_, real *dw_, real *db, real *dy_,
+                            const real *y_, const real *x_, int x_stride, const real *w,
+                            enum activation act, int B, int I, int O) {
+  unsigned state = flush_tiny();
+  float *dx = (float *)dx_, *dw = (float *)dw_, *dy = (float *)dy_;
+  const float *y = (const float *)y_, *x = (const float *)x_;
+  if (low_linear(d, act, I, O)) {
+    turn_and_sum((float *)db, dy, y, act, false, B, O);
+    low_linear_backward(d, dx, dw, dy, x, x_stride, (const float *)w, B, I, O);
+    flush_end(state);
+    return;
+  }
+  float *packed = cpu_scratch(d, SCRATCH_WEIGHTS, panels_count(O, I));
+  struct panels weights = panels_plain(NULL, 1);
+  if (dx) weights = panels_pack_transposed(packed, (const float *)w, O, O, I);
+  /* Fewer outputs than lanes: dw's transpose, so that vectors run along the inputs. */
+  bool transposed = O < W && I > O;
+  float *c = transposed ? cpu_scratch(d, SCRATCH_STATE, (size_t)O * I) : dw;
+  for (int b = 0, rows = rows_at_once(I, O); b < B; b += rows) {
+    if (rows > B - b) rows = B - b;
+    size_t outputs = (size_t)b * O;
+    turn_and_sum((float *)db, dy + outputs, y + outputs, act, b > 0, rows, O);
+    weight_gradient(d, c, transposed, dy + outputs, x + (size_t)b * x_stride, x_stride, b > 0, rows,
+                    I, O);
+    if (dx) inputs_gradient(dx + (size_t)b * I, dy + outputs, weights, rows, I, O);
+  }
+  for (int i = 0; transposed && i < I; i++)
+    for (int o = 0; o < O; o++) dw[(size_t)i * O + o] = c[(size_t)o * I + i];
+  flush_end(state);
+}
+
+#endif
