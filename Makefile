@@ -46,7 +46,7 @@ LIBS_kernels := -Wl,--as-needed -ldnnl -lgomp -Wl,--no-as-needed
 # ---- sources: every .c file of a folder belongs to the folder's library; main files are programs.
 src = $(sort $(wildcard $(1)))
 BASE_SRC := $(call src,common/base/*.c common/cluster/*.c common/metrics/*.c common/picture/*.c)
-RPC_SRC := $(call src,common/rpc/*.c)
+RPC_SRC := $(call src,common/rpc/*.c common/wire/*.c)
 RPC_CXX_SRC := $(call src,common/rpc/*.cc)
 GYMNASIUM_SRC := $(call src,envs/gymnasium/*.c)
 ENVS_SRC := $(filter-out $(GYMNASIUM_SRC),$(call src,envs/*.c envs/*/*.c))

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "envs/env.h"
 
 /* Prints to `out` what the environment is and a line for each rule, "ok" or "FAIL". Returns whether

@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "envs/env.h"
 
 struct env_pool;

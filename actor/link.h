@@ -13,7 +13,7 @@
 #include "actor/env_pool.h"
 #include "common/base/status.h"
 #include "common/rpc/client.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 struct link;
 

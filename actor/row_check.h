@@ -7,7 +7,7 @@
 #define ACORN_ACTOR_ROW_CHECK_H
 
 #include "common/base/status.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "envs/env.h"
 
 /* After a step that returned 0: reward and observation are finite, terminated and truncated 0

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "envs/env.h"
 
 enum { TRIAL_MAX_STEPS = 10000, TRIAL_SUMS = SPACE_MAX_TENSORS + 1 };

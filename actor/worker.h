@@ -11,7 +11,7 @@
 
 #include "actor/measure.h"
 #include "common/base/status.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "envs/env.h"
 
 struct worker;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "envs/env.h"
 
 /* The environment of that name, or of the plugin at that path, which is loaded. Owner: the program;

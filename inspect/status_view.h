@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 /* Lines of at most `columns` characters, at most `rows` of them, each ended by `end` ("\n"; a
  * terminal that is redrawn wants the rest of the line cleared). 0: any number. Players that there

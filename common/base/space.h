@@ -1,7 +1,7 @@
 /* What an environment looks like from outside: the tensors of an observation, and the action. The
  * one definition, which the wire, environments, experience and networks share.
  *
- * Upstream: common/rpc/wire.h, learner/device/device.h. Thread: any (plain data).
+ * Upstream: common/wire/wire.h, learner/device/device.h. Thread: any (plain data).
  * Invariant: exactly one of `discrete` and `box` is above 0. */
 #ifndef ACORN_COMMON_BASE_SPACE_H
 #define ACORN_COMMON_BASE_SPACE_H

@@ -12,7 +12,7 @@
 #include "common/base/status.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/server.h" /* enum rpc_code */
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 struct rpc_channel;
 struct rpc_call;

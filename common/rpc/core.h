@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "common/rpc/server.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 enum {
   CORE_MAX_ARGS = 24,

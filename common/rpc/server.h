@@ -24,7 +24,7 @@
 
 #include "common/base/status.h"
 #include "common/rpc/credentials.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 /* gRPC status codes, by their numbers. */
 enum rpc_code {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "envs/gymnasium/bridge.h"
 #include "envs/gymnasium/numbers.h"
 #include "envs/gymnasium/tensors.h"

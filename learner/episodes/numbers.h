@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 enum { NUMBERS_MAX = WIRE_MAX_EPISODE_NUMBERS };
 

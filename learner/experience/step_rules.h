@@ -1,5 +1,5 @@
 /* What a stored step that is read from a file may hold: what the wire's rules let through
- * (serve/rules.h, common/rpc/wire_steps.c), and actions that the environment has.
+ * (serve/rules.h, common/wire/wire_steps.c), and actions that the environment has.
  *
  * A value outside would be trained on, or, as an action is an index, be read out of bounds. What
  * acting computed itself and training does not read, the policy's statistics, may be anything.

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "learner/train/update.h"
 
 /* Writes the line. stats: of the newest update, of no steps before the first; NULL where nothing is

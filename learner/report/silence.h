@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 enum { SILENCE_MIN_US = 10 * 1000 * 1000, SILENCE_MAX_US = 600 * 1000 * 1000 };
 

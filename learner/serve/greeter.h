@@ -9,7 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/rpc/credentials.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 /* Listens at `address` until a Join has come that is one, then leaves the address free again.
  * SIGTERM ends the wait meanwhile, and so do SIGINT and SIGHUP unless they were inherited as

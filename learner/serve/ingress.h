@@ -8,7 +8,7 @@
 #define ACORN_LEARNER_SERVE_INGRESS_H
 
 #include "common/rpc/server.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "learner/episodes/progress.h"
 #include "learner/serve/batcher.h"
 #include "learner/serve/leases.h"

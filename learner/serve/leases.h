@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "common/rpc/server.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "learner/serve/batcher.h"
 
 /* From the Join to the message that names its lease, and to the first rows. Between the two the

@@ -7,7 +7,7 @@
 #ifndef ACORN_LEARNER_SERVE_PLAYERS_H
 #define ACORN_LEARNER_SERVE_PLAYERS_H
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "learner/serve/batcher.h"
 #include "learner/serve/leases.h"
 

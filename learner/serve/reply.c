@@ -1,6 +1,6 @@
 #include "learner/serve/reply.h"
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 /* A segment is answered once: its stream is taken out of it. A cancelled one has none. */
 static struct rpc_stream *take_stream(struct batch_segment *segment) {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 /* The return of an episode is refused above this, as rewards are above STEP_MAX_NUMBER. */
 #define RULES_MAX_RETURN 1e18

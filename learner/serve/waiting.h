@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "common/rpc/server.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 struct waiting_join {
   struct wire_join_request request;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);

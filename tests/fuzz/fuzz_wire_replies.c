@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "inspect/status_view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/unit/common/rpc/steps_oracle.h"
+#include "tests/unit/common/wire/steps_oracle.h"
 
 enum { HEADER_BYTES = 2 };
 

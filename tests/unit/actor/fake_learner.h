@@ -19,7 +19,7 @@
 
 #include "common/base/clock.h"
 #include "common/rpc/server.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 enum { LEARNER_HOLD = -1, LEARNER_MAX_K = 8, LEARNER_MAX_ROW = 64, LEARNER_RUN_ID = 77 };
 

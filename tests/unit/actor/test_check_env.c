@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "actor/check_env.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 enum fault {
   NONE,

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 /* Fills `players` too: actor/0/0, actor/1/0, ... Owner: the caller of the players. */
 static inline struct wire_status status_example(struct wire_player *players, int num_players) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/random.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "learner/experience/pages.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/host_batch.h"

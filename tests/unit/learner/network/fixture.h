@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "common/base/random.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 #include "learner/network/network.h"
 #include "learner/experience/batch.h"
 #include "tests/unit/support/host_batch.h"

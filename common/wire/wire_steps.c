@@ -1,7 +1,7 @@
 /* Decoding of Steps, in two strides: one scan over the fields, which adds up rewards and
  * episodes and remembers where the last `flags` and `observation` lie; then, once their lengths
  * are known to be right, one copy of each into its place. */
-#include "common/rpc/wire_cursor.h"
+#include "common/wire/wire_cursor.h"
 
 /* Field numbers of acorn.proto. */
 enum {

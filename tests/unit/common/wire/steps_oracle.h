@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "acorn.pb-c.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 enum { ORACLE_MAX_K = 9, ORACLE_MAX_EPISODES = 4, ORACLE_ROOM = 1 << 16, ORACLE_FILL = 0xCD };
 

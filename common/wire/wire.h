@@ -8,8 +8,8 @@
  * Thread: any (no state).
  * Invariant: no input makes the decoder read or write outside what it was given; protobuf-c is
  * its oracle in tests. */
-#ifndef ACORN_COMMON_RPC_WIRE_H
-#define ACORN_COMMON_RPC_WIRE_H
+#ifndef ACORN_COMMON_WIRE_WIRE_H
+#define ACORN_COMMON_WIRE_WIRE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 
 #include "acorn.pb-c.h"
 #include "common/base/check.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 /* Every number of a player: X(member, type here, type on the wire). */
 #define PLAYER_NUMBERS(X)                  \

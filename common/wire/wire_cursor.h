@@ -4,8 +4,8 @@
  * Invariant: `left` is the number of bytes that may still be read, never more than lie ahead of
  * the cursor; a read that does not fit fails and nothing outside the pieces is touched. A
  * sub-message is read through a copy of the cursor whose `left` is the sub-message's length. */
-#ifndef ACORN_COMMON_RPC_WIRE_CURSOR_H
-#define ACORN_COMMON_RPC_WIRE_CURSOR_H
+#ifndef ACORN_COMMON_WIRE_WIRE_CURSOR_H
+#define ACORN_COMMON_WIRE_WIRE_CURSOR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/base/status.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 

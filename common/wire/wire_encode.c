@@ -1,7 +1,7 @@
 /* Encoding of Steps, and both ways of Actions: all but the observation itself, which its sender
  * adds by reference. */
 #include "common/base/check.h"
-#include "common/rpc/wire_cursor.h"
+#include "common/wire/wire_cursor.h"
 
 enum {
   MAX_LENGTH_BYTES = 5, /* a tag below 16 is one byte, a length at most five */

@@ -1,4 +1,4 @@
-#include "common/rpc/wire_cursor.h"
+#include "common/wire/wire_cursor.h"
 
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 /* The finished episodes inside a Steps message. */
-#include "common/rpc/wire_cursor.h"
+#include "common/wire/wire_cursor.h"
 
 static bool fits_in_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

@@ -7,7 +7,7 @@
 
 #include "acorn.pb-c.h"
 #include "common/base/check.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 enum {
   MAX_JOIN_REQUEST_BYTES = 64 << 10,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "acorn.pb-c.h"
-#include "common/rpc/wire.h"
+#include "common/wire/wire.h"
 
 /* ---- layout */
 
