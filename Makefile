@@ -55,9 +55,9 @@ ACTOR_SRC := $(filter-out actor/main.c,$(call src,actor/*.c))
 KERNEL_SRC := learner/device/cpu/cpu_kernels.c
 REF_SRC := learner/device/ref/ref.c
 LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c learner/*/*/*.c))
-INSPECT_MAIN := $(foreach p,curves checkpoint interval,inspect/$(p).c)
-DEPLOY_SRC := $(filter-out deploy/launch.c deploy/task.c inspect/status.c inspect/watch/watch.c $(INSPECT_MAIN), \
-  $(call src,deploy/*.c inspect/*.c inspect/*/*.c))
+INSPECT_MAIN := $(foreach p,curves checkpoint interval,deploy/inspect/$(p).c)
+DEPLOY_SRC := $(filter-out deploy/launch/launch.c deploy/launch/task.c deploy/inspect/status.c deploy/inspect/watch/watch.c $(INSPECT_MAIN), \
+  $(call src,deploy/*/*.c deploy/*/*/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GEN_OBJ := $(BUILD)/obj/gen/acorn.pb-c.o
@@ -102,11 +102,11 @@ $(PROGRAMS): $(VERSION_OBJ)
 
 $(BUILD)/learner: $(BUILD)/obj/learner/main.o $(LIB_LEARNER) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
-$(BUILD)/launch: $(BUILD)/obj/deploy/launch.o $(ALL_LIBS)
-$(patsubst inspect/%.c,$(BUILD)/%,$(INSPECT_MAIN)): $(BUILD)/%: $(BUILD)/obj/inspect/%.o $(ALL_LIBS)
-$(BUILD)/watch: $(BUILD)/obj/inspect/watch/watch.o $(ALL_LIBS)
-$(BUILD)/status: $(BUILD)/obj/inspect/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
-$(BUILD)/task: $(BUILD)/obj/deploy/task.o $(ALL_LIBS)
+$(BUILD)/launch: $(BUILD)/obj/deploy/launch/launch.o $(ALL_LIBS)
+$(patsubst deploy/inspect/%.c,$(BUILD)/%,$(INSPECT_MAIN)): $(BUILD)/%: $(BUILD)/obj/deploy/inspect/%.o $(ALL_LIBS)
+$(BUILD)/watch: $(BUILD)/obj/deploy/inspect/watch/watch.o $(ALL_LIBS)
+$(BUILD)/status: $(BUILD)/obj/deploy/inspect/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
+$(BUILD)/task: $(BUILD)/obj/deploy/launch/task.o $(ALL_LIBS)
 # Libraries beside a program come first (make bundle). The old kind of path, rpath, also holds for what those
 # libraries load.
 BESIDE = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/$(subst $(space),/,$(foreach folder,$(subst /, ,$(@D)),..))/lib'
@@ -282,7 +282,7 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
-PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) inspect/run_log.c inspect/status_view.c)
+PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) deploy/inspect/run_log.c deploy/inspect/status_view.c)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"

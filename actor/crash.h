@@ -5,7 +5,7 @@
  * whatever it passed: 0 would mean that the run is over. An environment that calls _exit, or exit
  * on a thread of its own, is not named; the supervisor sees an actor that ended without the notice
  * that the run is over (common/base/notify.h).
- * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, inspect/watch/. */
+ * Upstream: actor/main.c, actor/env_pool.c, actor/trial.c, deploy/inspect/watch/. */
 #ifndef ACORN_ACTOR_CRASH_H
 #define ACORN_ACTOR_CRASH_H
 

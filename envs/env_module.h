@@ -1,6 +1,6 @@
 /* The Python file of --module, whose import registers environments for gym:ID. A run keeps a copy
  * of it, so that playing and continuing the run need neither the file nor PYTHONPATH.
- * Upstream: deploy/plan.c, learner/run/run_environment.c, actor/main.c. Downstream:
+ * Upstream: deploy/launch/plan.c, learner/run/run_environment.c, actor/main.c. Downstream:
  * envs/gymnasium/game.c, by the environment variable ACORN_MODULE.
  * Thread: main, before an environment is made. */
 #ifndef ACORN_ENVS_ENV_MODULE_H

@@ -1,6 +1,6 @@
 /* Short ways to write an environment with its options: "atari:Breakout" is the environment atari
  * with {"game": "Breakout"}, and --game, --sticky_actions and --resize are members of --env_args.
- * Upstream: deploy/options.h, learner/run/run_options.c, actor/main.c. Thread: any. */
+ * Upstream: deploy/launch/options.h, learner/run/run_options.c, actor/main.c. Thread: any. */
 #ifndef ACORN_ENVS_ENV_WORDS_H
 #define ACORN_ENVS_ENV_WORDS_H
 

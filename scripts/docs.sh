@@ -23,7 +23,7 @@ options() {
 # Options
 
 Written by `scripts/docs.sh` from the tables in `learner/run/options.c`, `actor/options.c` and
-`deploy/options.c`; `--help` prints the same.
+`deploy/launch/options.c`; `--help` prints the same.
 
 An option is given as `--name=value` or `--name value`, a switch as `--name` or `--no_name`; a dash
 in a name is the same as an underscore. Numbers may be written 1e6, 500k or 2M. The later one counts

@@ -81,13 +81,13 @@ printf '%s\n' "${c_files[@]}" |
 for program in build/actor build/launch; do
   [ -f "$program" ] && readelf -d "$program" | grep -E 'NEEDED.*(dnnl|gomp)'
 done | report "actors and the launcher load no kernels"
-forbid "common knows nothing of what is above it" common/ '(actor|learner|envs|deploy|inspect)/'
-forbid "environments know nothing of what is above them" envs/ '(actor|learner|deploy|inspect)/'
+forbid "common knows nothing of what is above it" common/ '(actor|learner|envs|deploy)/'
+forbid "environments know nothing of what is above them" envs/ '(actor|learner|deploy)/'
 forbid "actors know nothing of the learner and its kernels" actor/ \
-  '(learner|deploy|inspect)/|dnnl|oneapi|cuda|cublas|cudnn'
-forbid "the learner knows nothing of actors" learner/ '(actor|deploy|inspect)/'
-forbid "what starts runs knows nothing of what looks at them" deploy/ 'inspect/'
-forbid "what looks at runs starts none" inspect/ 'deploy/'
+  '(learner|deploy)/|dnnl|oneapi|cuda|cublas|cudnn'
+forbid "the learner knows nothing of actors" learner/ '(actor|deploy)/'
+forbid "what starts runs knows nothing of what looks at them" deploy/launch/ 'deploy/inspect/'
+forbid "what looks at runs starts none" deploy/inspect/ 'deploy/launch/'
 forbid "experience and params know devices only" \
   'learner/(experience|params)/' 'learner/(serve|train|algorithm|network|report)/'
 forbid "experience does not include params" learner/experience/ 'learner/params/'
@@ -100,7 +100,7 @@ forbid "network and device stand beside the path" \
   'learner/(network|device)/' 'learner/(serve|train|experience|params|algorithm|report)/'
 forbid "devices do not include networks" learner/device/ 'learner/network/'
 agents=$(sed -n 's/^  X(\([a-z0-9_]*\),.*/\1/p' learner/learn/algorithms.h | paste -sd '|')
-printf '%s\n' "${c_files[@]}" | grep -E '^(learner|deploy|inspect|actor|common)/' |
+printf '%s\n' "${c_files[@]}" | grep -E '^(learner|deploy|actor|common)/' |
   xargs -r grep -nE "strn?cmp\([^)]*\"($agents)\"" /dev/null |
   report "what depends on an algorithm's name stands in its row of learner/learn/algorithms.h"
 forbid "the environment ABI depends on nothing" envs/env.h '[a-z]*/'

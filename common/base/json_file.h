@@ -1,5 +1,5 @@
 /* JSON files that are replaced whole: a reader never sees half of one.
- * Upstream: learner/report/record.c, learner/report/result_file.c, deploy/launch_record.c.
+ * Upstream: learner/report/record.c, learner/report/result_file.c, deploy/launch/launch_record.c.
  * Thread: any, one at a time for a file. */
 #ifndef ACORN_COMMON_BASE_JSON_FILE_H
 #define ACORN_COMMON_BASE_JSON_FILE_H

@@ -2,7 +2,7 @@
  *
  * The programs are linked with common/version_build.c, made anew for each commit; what is not (unit
  * tests) has an unknown commit, so that a commit links nothing but the programs anew.
- * Upstream: common/base/options.c, deploy/plan.c, learner/report/record.c.
+ * Upstream: common/base/options.c, deploy/launch/plan.c, learner/report/record.c.
  * Thread: any. */
 #ifndef ACORN_COMMON_BASE_VERSION_H
 #define ACORN_COMMON_BASE_VERSION_H

@@ -5,7 +5,7 @@
  * SM_RESOURCE_CONFIG, or SM_HOSTS and SM_CURRENT_HOST, or the file that SageMaker writes into every
  * container. SageMaker's hosts all run the same program: the first by name is the learner, the
  * others are the actors, and no ports are given.
- * Upstream: deploy/task_plan.c, once at start. Thread: one. */
+ * Upstream: deploy/launch/task_plan.c, once at start. Thread: one. */
 #ifndef ACORN_COMMON_CLUSTER_PLATFORM_H
 #define ACORN_COMMON_CLUSTER_PLATFORM_H
 

@@ -1,6 +1,6 @@
 /* Tests whether a program listens at an address.
- * Upstream: deploy/launch.c, deploy/task.c, common/rpc/address.c (is it free?),
- * deploy/supervisor.c (is the learner ready?), inspect/learner_place.c (who is it?).
+ * Upstream: deploy/launch/launch.c, deploy/launch/task.c, common/rpc/address.c (is it free?),
+ * deploy/launch/supervisor.c (is the learner ready?), deploy/inspect/learner_place.c (who is it?).
  * Thread: any. */
 #ifndef ACORN_COMMON_CLUSTER_PROBE_H
 #define ACORN_COMMON_CLUSTER_PROBE_H

@@ -1,7 +1,7 @@
 /* Drawing into a picture in memory: what environments show of themselves, and what is drawn beside
  * it. Coordinates are pixels from the top left corner; what lies outside is not drawn. A colour is
  * 0xRRGGBB.
- * Upstream: envs, inspect/watch, learner/report/sight.c. Thread: any (no state). */
+ * Upstream: envs, deploy/inspect/watch, learner/report/sight.c. Thread: any (no state). */
 #ifndef ACORN_COMMON_PICTURE_CANVAS_H
 #define ACORN_COMMON_PICTURE_CANVAS_H
 

@@ -1,5 +1,5 @@
 /* Letters on a canvas: one small font, each letter 5 x 7 with room for what hangs below the line.
- * Upstream: inspect/watch. Thread: any (no state). */
+ * Upstream: deploy/inspect/watch. Thread: any (no state). */
 #ifndef ACORN_COMMON_PICTURE_FONT_H
 #define ACORN_COMMON_PICTURE_FONT_H
 

@@ -2,7 +2,7 @@
  * is a row of operations in a file of its own (categorical.c); inference acts by it, and an
  * algorithm is paired with one.
  *
- * Upstream: learner/serve/inference.c, inspect/watch/chooser.c. Downstream: learner/device.
+ * Upstream: learner/serve/inference.c, deploy/inspect/watch/chooser.c. Downstream: learner/device.
  * Thread: any (no state). */
 #ifndef ACORN_LEARNER_LEARN_POLICY_H
 #define ACORN_LEARNER_LEARN_POLICY_H

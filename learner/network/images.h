@@ -1,6 +1,6 @@
 /* Which parts of an observation are images that convolutions read, and how they lie in memory.
  * Upstream: pixels.c, learner/run/run_environment.c, learner/train/update.c,
- * learner/report/events.c, inspect/watch/world.c. Thread: any (plain data). */
+ * learner/report/events.c, deploy/inspect/watch/world.c. Thread: any (plain data). */
 #ifndef ACORN_LEARNER_NETWORK_IMAGES_H
 #define ACORN_LEARNER_NETWORK_IMAGES_H
 

@@ -2,7 +2,7 @@
  * on which machine, a member of "starts" for each start. Written whole each time.
  *
  * A launcher leaves its own words in the variable ACORN_LAUNCH, a JSON object
- * (deploy/launch_record.h): they are copied into the start.
+ * (deploy/launch/launch_record.h): they are copied into the start.
  * Upstream: learner/main.c. Thread: main. */
 #ifndef ACORN_LEARNER_REPORT_RECORD_H
 #define ACORN_LEARNER_REPORT_RECORD_H

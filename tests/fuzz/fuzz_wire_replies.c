@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/wire.h"
-#include "inspect/status_view.h"
+#include "deploy/inspect/status_view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);

@@ -1,0 +1,262 @@
+/* Plays a checkpoint in this process and writes what is to be seen, a picture for each step, to
+ * stdout as PPM files one after the other. scripts/watch.sh makes a video of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "actor/crash.h"
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/base/option_rows.h"
+#include "common/base/process.h"
+#include "envs/env_module.h"
+#include "envs/registry.h"
+#include "deploy/inspect/watch/panel.h"
+#include "deploy/inspect/watch/chooser.h"
+#include "deploy/inspect/watch/world.h"
+
+enum { EXIT_USAGE = 2, EXIT_NOT_READ = 5 };
+
+struct watch_options {
+  struct options_given given;
+  char *env, *env_args, *checkpoint, *policy;
+  int64_t seed, episodes, max_steps, hold;
+  bool code;
+};
+
+#define AT(member) offsetof(struct watch_options, member)
+static const struct option rows[] = {
+    INT("episodes", episodes, "1", 1, 1e6, NULL, "episodes to play"),
+    INT("seed", seed, "1000", 0, 9e15, NULL, "of the first episode; the others follow it"),
+    CHOICE("policy", policy, "greedy", "greedy|sample", NULL, "how actions are chosen"),
+    INT("max_steps", max_steps, "30000", 1, 1e9, NULL, "an episode is shown for no longer"),
+    INT("hold", hold, "1", 1, 1000, NULL, "pictures of an episode's end"),
+    STRING("checkpoint", checkpoint, "", NULL,
+           "file to play; default: the newest whole one of the run"),
+    STRING("env", env, "", NULL,
+           "where the run's environment is here: ./my_env.so; default: where the run says"),
+    STRING("env_args", env_args, "", NULL,
+           "other options of the environment than the run's, as JSON"),
+    BOOL("code", code, "true", NULL, NO_CODE_HELP),
+};
+static const struct option_exit exits[] = {
+    {"0", "every episode was played"},
+    {"2", "wrong options, or a run or environment that cannot be played or watched"},
+    {"5", "the reader of the pictures has ended"},
+    {NULL, NULL},
+};
+
+static const struct option_table table = {
+    .program = "watch",
+    .words = "RUN",
+    .about = "Plays the checkpoint of a run folder and writes pictures to stdout.",
+    .exits = exits,
+    .options = rows,
+    .count = sizeof(rows) / sizeof(rows[0]),
+};
+
+struct watch {
+  struct watch_options options;
+  FILE *pictures; /* stdout as it was */
+  struct learner_options learner;
+  struct run run;
+  struct chooser *chooser;
+  struct world world;
+  struct panel panel;
+  char (*name)[32];   /* (A) */
+  const char **names; /* (A) of these */
+  char title[64], subtitle[64];
+};
+
+/* ---- the run */
+
+static enum status set(struct watch *watch, const char *name, const char *value,
+                       struct error *error) {
+  return options_set(&learner_options_table, &watch->learner, name, value, "", error);
+}
+
+/* The run's own options, as its evaluation with one environment would take them. */
+static enum status read_run(struct watch *watch, const char *folder, struct error *error) {
+  char path[1024], seed[32];
+  const struct watch_options *options = &watch->options;
+  snprintf(path, sizeof(path), "%s/config.txt", folder);
+  snprintf(seed, sizeof(seed), "%lld", (long long)options->seed);
+  enum status status = options_read_file(&learner_options_table, &watch->learner, path, error);
+  if (status == STATUS_OK) learner_options_evaluate(&watch->learner);
+  const char *const values[][2] = {{"mode", "evaluate"}, {"logdir", folder},
+                                   {"seed", seed},       {"policy", options->policy},
+                                   {"num_envs", "1"},    {"checkpoint", options->checkpoint},
+                                   {"module", ""}};
+  for (size_t i = 0; status == STATUS_OK && i < sizeof(values) / sizeof(values[0]); i++)
+    status = set(watch, values[i][0], values[i][1], error);
+  if (status == STATUS_OK && options->env[0]) status = set(watch, "env", options->env, error);
+  if (status == STATUS_OK && options->env_args[0])
+    status = set(watch, "env_args", options->env_args, error);
+  if (status == STATUS_OK && strcmp(watch->learner.env, "join") == 0)
+    status = status_fail(error, STATUS_INVALID,
+                         "%s was trained on an environment that its actors brought (--env=join): "
+                         "say where it is here, --env=./my_env.so",
+                         folder);
+  if (status != STATUS_OK) return status;
+  learner_options_apply_preset(&watch->learner);
+  return learner_options_check(&watch->learner, error);
+}
+
+/* The module is the one that the run keeps. */
+static enum status name_code(const struct watch *watch, const char *folder, struct error *error) {
+  char kept[PATH_MAX];
+  if (!env_module_kept(kept, sizeof(kept), folder)) kept[0] = '\0';
+  return registry_name_code(watch->learner.env, kept, watch->options.code, error);
+}
+
+static void ignore(void *context) {
+  (void)context;
+}
+
+/* Name after name, then a frame for a picture that has been drawn once. */
+static void make_panel(struct watch *watch) {
+  int A = watch->run.space.discrete;
+  watch->name = check_alloc((size_t)A, sizeof(*watch->name));
+  watch->names = check_alloc((size_t)A, sizeof(*watch->names));
+  for (int a = 0; a < A; a++) watch->names[a] = world_action_name(&watch->world, a, watch->name[a]);
+  snprintf(watch->title, sizeof(watch->title), "%.63s", watch->run.identity);
+  long long updates = watch->run.trainer ? trainer_report(watch->run.trainer).updates : 0;
+  snprintf(watch->subtitle, sizeof(watch->subtitle), "%.16s %.16s, update %lld",
+           watch->learner.agent, watch->learner.policy, updates);
+  panel_init(&watch->panel, watch->world.picture.width, watch->world.picture.height, watch->names,
+             A);
+}
+
+/* Everything, up to the first episode's first picture. */
+static enum status open_all(struct watch *watch, const char *folder, struct error *error) {
+  const struct run_callbacks callbacks = {ignore, ignore, NULL};
+  enum status status = read_run(watch, folder, error);
+  if (status == STATUS_OK) status = name_code(watch, folder, error);
+  if (status == STATUS_OK) status = run_create(&watch->run, &watch->learner, &callbacks, error);
+  if (status != STATUS_OK) return status;
+  crash_install(watch->run.env_name);
+  crash_limit((unsigned)watch->learner.hang_s);
+  watch->chooser = chooser_create(&watch->run);
+  status = world_open(&watch->world, &watch->run, chooser_row(watch->chooser), error);
+  if (status == STATUS_OK)
+    status = world_reset(&watch->world, (uint64_t)watch->options.seed, error);
+  if (status == STATUS_OK) status = world_draw(&watch->world, error);
+  if (status == STATUS_OK) make_panel(watch);
+  return status;
+}
+
+static void close_all(struct watch *watch) {
+  if (watch->panel.frame.pixels) panel_deinit(&watch->panel);
+  if (watch->world.run) world_close(&watch->world);
+  chooser_destroy(watch->chooser);
+  run_destroy(&watch->run);
+  free(watch->names);
+  free(watch->name);
+}
+
+/* ---- pictures */
+
+/* stdout is for pictures alone: what an environment prints goes to stderr. */
+static enum status keep_stdout(struct watch *watch, struct error *error) {
+  int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  watch->pictures = fd < 0 ? NULL : fdopen(fd, "w");
+  if (watch->pictures && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) return STATUS_OK;
+  return status_fail(error, STATUS_UNAVAILABLE, "stdout cannot be written to: %s", strerror(errno));
+}
+
+static enum status write_frame(FILE *to, const struct canvas *frame, struct error *error) {
+  size_t pixels = (size_t)frame->width * (size_t)frame->height;
+  fprintf(to, "P6\n%d %d\n255\n", frame->width, frame->height);
+  fwrite(frame->pixels, 3, pixels, to);
+  if (fflush(to) == 0 && !ferror(to)) return STATUS_OK;
+  return status_fail(error, STATUS_UNAVAILABLE, "nobody reads the pictures any more: %s",
+                     strerror(errno));
+}
+
+/* The number of a discrete action; -1 before the first choice. */
+static int chosen(const struct chooser_choice *choice) {
+  int32_t action = -1;
+  if (choice->action) memcpy(&action, choice->action, sizeof(action));
+  return action;
+}
+
+/* What was chosen stays to be seen when the episode has ended. */
+static enum status show(struct watch *watch, int episode, const struct chooser_choice *choice,
+                        struct error *error) {
+  const struct world *world = &watch->world;
+  bool over = world->flags & (STEP_TERMINATED | STEP_TRUNCATED) && !(world->flags & STEP_FIRST);
+  const struct panel_text text = {.title = watch->title,
+                                  .subtitle = watch->subtitle,
+                                  .episode = episode + 1,
+                                  .num_episodes = (int)watch->options.episodes,
+                                  .step = world->steps,
+                                  .score = world->score,
+                                  .reward = world->reward,
+                                  .end = !over                            ? NULL
+                                         : world->flags & STEP_TERMINATED ? "end"
+                                                                          : "cut"};
+  enum status status = world_draw(&watch->world, error);
+  if (status != STATUS_OK) return status;
+  const struct panel_choice shown = {choice->value, choice->probability, choice->action_value,
+                                     chosen(choice)};
+  panel_draw(&watch->panel, &world->picture, &text, &shown);
+  for (int64_t i = 0; status == STATUS_OK && i < (over ? watch->options.hold : 1); i++)
+    status = write_frame(watch->pictures, &watch->panel.frame, error);
+  return status;
+}
+
+/* ---- play */
+
+/* From the row after a reset to the row that ends it. */
+static enum status play_episode(struct watch *watch, int episode, struct error *error) {
+  struct world *world = &watch->world;
+  uint64_t seed = (uint64_t)watch->options.seed + (uint64_t)episode;
+  enum status status = world_reset(world, seed, error);
+  struct chooser_choice choice = {0};
+  bool ended = false;
+  panel_begin(&watch->panel);
+  while (status == STATUS_OK && !ended && world->steps < watch->options.max_steps) {
+    choice = chooser_act(watch->chooser, world->reward, world->flags);
+    status = show(watch, episode, &choice, error);
+    if (status == STATUS_OK) status = world_step(world, choice.action, &ended, error);
+  }
+  if (status != STATUS_OK) return status;
+  /* A learner reads the last row of an episode that was cut, and no other. */
+  if (world->flags & STEP_TRUNCATED)
+    choice = chooser_act(watch->chooser, world->reward, world->flags);
+  status = show(watch, episode, &choice, error);
+  log_info("episode %d: return %.9g in %lld steps%s", episode + 1, world->score,
+           (long long)world->steps, ended ? "" : ", not to its end (--max_steps)");
+  return status;
+}
+
+static enum status run(struct watch *watch, int argc, char **argv, struct error *error) {
+  int num_words = 0;
+  enum status status = options_parse(&table, &watch->options, argc, argv, argv, &num_words, error);
+  if (status == STATUS_OK && num_words != 1)
+    status = status_fail(error, STATUS_INVALID, "name one run folder");
+  if (status == STATUS_OK) status = keep_stdout(watch, error);
+  if (status == STATUS_OK) status = open_all(watch, argv[0], error);
+  for (int i = 0; status == STATUS_OK && i < watch->options.episodes; i++)
+    status = play_episode(watch, i, error);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  static struct watch watch = {.run.folder.lock = -1};
+  struct error error;
+  process_init();
+  log_init("watch", LOG_INFO);
+  options_init(&table, &watch.options);
+  options_init(&learner_options_table, &watch.learner);
+  enum status status = run(&watch, argc, argv, &error);
+  close_all(&watch);
+  options_deinit(&table, &watch.options);
+  options_deinit(&learner_options_table, &watch.learner);
+  if (status == STATUS_OK || status == STATUS_DONE) return 0;
+  log_error("%s", error.text);
+  return status == STATUS_UNAVAILABLE ? EXIT_NOT_READ : EXIT_USAGE;
+}

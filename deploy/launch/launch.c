@@ -1,0 +1,244 @@
+/* A whole run on this machine: what run_local.sh starts. It is a cluster of one host: chooses the
+ * run folder and the learner's address; the commands are plan.h's. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/process.h"
+#include "deploy/launch/launch_record.h"
+#include "deploy/launch/plan.h"
+#include "deploy/launch/private_folder.h"
+#include "common/cluster/probe.h"
+#include "deploy/launch/run_folder.h"
+#include "deploy/launch/shell_word.h"
+#include "deploy/launch/supervisor.h"
+#include "envs/env_words.h"
+
+enum { EXIT_TARGET_MISSED = 3, EXIT_TIMED_OUT = 124 };
+
+static const struct reserved_flag reserved[] = {
+    {"env", "the environment is the first word"},
+    {"agent", "the agent is the second word"},
+    {"num_envs", "it is NUM_ACTORS x ENVS_PER_ACTOR, the third and fourth word"},
+    {"envs", "environments per actor are the fourth word"},
+    {"learner", "the actors connect to this run's learner; set its address with --listen"},
+    {"task", "the launcher numbers the actors itself"},
+    {"exit_with_parent", "it is always on here"},
+    {"check_env", "run build/actor --env=ENV --check_env"},
+    {NULL, NULL},
+};
+static const struct arguments_form form = {
+    .name = "run_local",
+    .usage =
+        "Usage: ./run_local.sh ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]\n\n"
+        "Trains AGENT on ENV on this machine: one learner and NUM_ACTORS actor processes, each "
+        "with\n"
+        "ENVS_PER_ACTOR environments (default: what suits ENV). Ctrl-C stops the run and keeps a\n"
+        "checkpoint; the run folder is runs/ENV-AGENT-TIME unless --logdir names one.\n\n"
+        "  ./run_local.sh cartpole vtrace 4\n"
+        "  ./run_local.sh cartpole vtrace 4 32 --seed=7 --target_return=475\n"
+        "  ./run_local.sh tmaze vtrace 2 --env_args='{\"length\": 20}' --logdir=runs/maze\n"
+        "  ./run_local.sh cartpole vtrace 4 --resume\n"
+        "  ./run_local.sh cartpole vtrace 1 --mode=evaluate --logdir=RUN --episodes=100\n\n",
+    .counts_actors = true,
+    .reserved = reserved,
+    .own = &launch_options_table,
+};
+
+struct launch {
+  struct plan plan;
+  char private_folder[PRIVATE_FOLDER_BYTES];
+  bool is_new;   // the run folder has been made here
+  bool had_runs; // there was a folder for run folders
+  char log_folder[PATH_MAX];
+};
+
+/* ---- places */
+
+static enum status choose_address(struct launch *launch, struct error *error) {
+  struct plan *plan = &launch->plan;
+  bool given = options_given(&learner_options_table, &plan->learner, "listen");
+  if (given)
+    snprintf(plan->part.listen, PATH_MAX, "%s", plan->learner.listen);
+  else
+    snprintf(plan->part.listen, PATH_MAX, "unix:%s/socket", launch->private_folder);
+  memcpy(plan->part.learner, plan->part.listen, PATH_MAX);
+  if (!given || !probe_accepts(plan->part.listen)) return STATUS_OK;
+  return status_fail(
+      error, STATUS_EXISTS,
+      "--listen=%s: something listens there already; stop it, choose another address, "
+      "or leave --listen out",
+      plan->part.listen);
+}
+
+// A run that is resumed has its folder already. An evaluation keeps nothing: it reads a run folder,
+// which may be in use.
+static enum status choose_folders(struct launch *launch, struct error *error) {
+  const struct arguments *arguments = &launch->plan.arguments;
+  char *path = launch->plan.run_folder;
+  enum status status = STATUS_OK;
+  if (launch->plan.learner.logdir[0])
+    snprintf(path, sizeof(launch->plan.run_folder), "%s", launch->plan.learner.logdir);
+  else if (!launch->plan.evaluates && !path[0]) {
+    launch->had_runs = access(RUNS_FOLDER, F_OK) == 0;
+    char label[RUN_LABEL_BYTES];
+    env_words_label(label, sizeof(label), launch->plan.env_name, launch->plan.learner.env_args);
+    status =
+        run_folder_create(path, PATH_MAX, RUNS_FOLDER, label, arguments->agent, time(NULL), error);
+    launch->is_new = status == STATUS_OK;
+  }
+  return status;
+}
+
+// An evaluation's are not kept.
+static enum status choose_log_folder(struct launch *launch, struct error *error) {
+  const char *folder = launch->plan.evaluates ? launch->private_folder : launch_record_folder();
+  if (!folder[0]) folder = launch->plan.run_folder;
+  int length = snprintf(launch->log_folder, PATH_MAX, "%s/logs", folder);
+  if (length < PATH_MAX) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "--logdir: the path is too long");
+}
+
+// With too few files actors would wait for a learner that turns them away.
+static enum status check_files(const struct plan *plan, struct error *error) {
+  int streams =
+      plan_has_one_stream(plan) ? 1 : actor_num_streams(&plan->actor, plan->part.envs_per_actor);
+  int connections = plan->part.num_actors * streams + plan->part.num_evaluators;
+  enum status status = files_check("this run's learner", LEARNER_FILES, connections, error);
+  if (status == STATUS_OK) status = files_check("an actor", ACTOR_FILES, streams, error);
+  if (status == STATUS_OK) status = files_check("the launcher", SUPERVISOR_FILES, 0, error);
+  return status;
+}
+
+/* ---- the learning curve */
+
+static pid_t plotter;
+
+static void on_signal(int signum) {
+  kill(plotter, signum);
+}
+
+// Returns once the command has ended, by itself or by a signal that we got. Its stdout is stderr,
+// so that the last line of the run stays the last.
+static void follow(char *const *command) {
+  static const int signums[] = {SIGINT, SIGTERM, SIGHUP};
+  posix_spawn_file_actions_t files;
+  int status = 0;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  int reason = posix_spawnp(&plotter, command[0], &files, NULL, command, environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (reason != 0) {
+    log_warn("cannot start %s: %s", command[0], strerror(reason));
+    return;
+  }
+  for (size_t i = 0; i < sizeof(signums) / sizeof(*signums); i++)
+    if (!process_ignores(signums[i])) signal(signums[i], on_signal);
+  while (waitpid(plotter, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_TIMED_OUT)
+    log_warn("the learning curve took too long: it was not drawn");
+}
+
+// The learning curve, where the tree is there that draws it: of the returns that the result line is
+// over.
+static void plot(const struct launch *launch) {
+  char *y = plan_scores_evaluation(&launch->plan) ? "--y=eval/episode_return"
+                                                  : "--y=train/episode_return";
+  char script[PATH_MAX + 32],
+      *command[] = {"timeout", "30", script, "--if_possible", y, (char *)launch->plan.run_folder,
+                    NULL};
+  snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->plan.programs);
+  if (launch->plan.own.plot && access(script, X_OK) == 0) follow(command);
+}
+
+/* ---- */
+
+// From the root of the tree its scripts are called as the documents do.
+static void print_command(const char *before, const char *script, const struct plan *plan,
+                          const char *after) {
+  char path[PATH_MAX + 32], whole[PATH_MAX] = "", here[PATH_MAX];
+  snprintf(path, sizeof(path), "%s/..", plan->programs);
+  bool is_root = realpath(path, whole) && getcwd(here, sizeof(here)) && strcmp(whole, here) == 0;
+  snprintf(path, sizeof(path), "%s%sscripts/%s", is_root ? "" : whole, is_root ? "" : "/", script);
+  fputs(before, stderr);
+  shell_word_print(stderr, path);
+  fputc(' ', stderr);
+  shell_word_print(stderr, plan->run_folder);
+  fprintf(stderr, "%s\n", after);
+}
+
+// What to do with the run now, as commands: on stderr, since the result line is the last on stdout.
+static void print_next(const struct launch *launch) {
+  char scripts[PATH_MAX + 32];
+  const struct plan *plan = &launch->plan;
+  snprintf(scripts, sizeof(scripts), "%s/../scripts/eval.sh", plan->programs);
+  if (!learner_options_learns(&plan->learner) || access(scripts, X_OK) != 0) return;
+  print_command("next: ", "eval.sh", plan,
+                "                # how well it plays; also --checkpoint=best");
+  print_command("      ", "watch.sh", plan, "               # a video of an episode");
+  print_command("      ", "plot.sh", plan, " OTHER...       # learning curves of several runs");
+  fprintf(stderr, "      tensorboard --logdir=");
+  shell_word_print(stderr, plan->run_folder);
+  fputc('\n', stderr);
+}
+
+// Whether it trained until its end or a stop, and left its result.
+static bool has_ended_well(const struct plan *plan, int code) {
+  bool in_order = code == 0 || code == EXIT_TARGET_MISSED || code == PROCESS_INTERRUPTED;
+  return in_order && !plan->evaluates && launch_record_has_result();
+}
+
+// Removes the folders that were made here and are still empty.
+static void remove_empty_folders(const struct launch *launch) {
+  if (!launch->is_new) return;
+  rmdir(launch->plan.run_folder); // a learner that is refused may have done so
+  if (!launch->had_runs) rmdir(RUNS_FOLDER);
+}
+
+static enum status size_plan(struct plan *plan, struct error *error) {
+  plan->part = (struct plan_part){.has_learner = true,
+                                  .evaluates = plan->evaluates,
+                                  .num_actors = plan->arguments.num_actors,
+                                  .envs_per_actor = plan->arguments.envs_per_actor,
+                                  .evaluator_name = "evaluator"};
+  enum status status = plan_size(plan, plan->part.num_actors, error);
+  return status == STATUS_OK ? check_files(plan, error) : status;
+}
+
+int main(int argc, char **argv) {
+  static struct launch launch;
+  struct plan *plan = &launch.plan;
+  struct error error;
+  int code = plan_begin(plan, &form, argc, argv);
+  if (code >= 0) return code;
+  if (size_plan(plan, &error) != STATUS_OK) return plan_refuse(plan, &error);
+  if (private_folder_create(launch.private_folder, &error) != STATUS_OK)
+    return plan_refuse(plan, &error);
+  enum status status = choose_address(&launch, &error);
+  if (status == STATUS_OK) status = choose_folders(&launch, &error);
+  if (status == STATUS_OK) plan_commands(plan);
+  plan->run.log_folder = launch.log_folder;
+  if (status == STATUS_OK) launch_record_begin(plan, "./run_local.sh", argc, argv);
+  if (status == STATUS_OK) status = choose_log_folder(&launch, &error);
+  code = status == STATUS_OK ? supervisor_run(&plan->run) : plan_refuse(plan, &error);
+
+  private_folder_remove(launch.private_folder);
+  launch_record_follow(plan);
+  if (has_ended_well(plan, code)) {
+    plot(&launch);
+    print_next(&launch);
+  }
+  launch_record_end(plan, code);
+  remove_empty_folders(&launch);
+  if (code == PROCESS_INTERRUPTED) process_end_interrupted();
+  return code;
+}

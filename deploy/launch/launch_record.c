@@ -1,0 +1,123 @@
+#include "deploy/launch/launch_record.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/files.h"
+#include "common/base/json_file.h"
+#include "common/base/pinned_folder.h"
+#include "common/base/process.h"
+#include "deploy/launch/child.h"
+#include "deploy/launch/run_folder.h"
+#include "deploy/launch/shell_word.h"
+#include "envs/env_words.h"
+#include "learner/report/record.h"
+
+enum { MAX_BYTES = 100 * 1000, EXIT_SIGNAL = 128 }; /* a variable may have 128 KiB */
+
+static size_t starts_before; /* in run.json, before this one */
+static struct {
+  char path[PATH_MAX]; /* "": it is not known, or an evaluation's, which only reads */
+  int pin;             /* pinned_folder.h's */
+  bool is_new;
+} folder;
+
+/* ---- at the start */
+
+static json_t *command_line(const char *program, int argc, char **argv) {
+  char *text;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  CHECK(out, "out of memory for the command line");
+  fputs(program, out);
+  for (int i = 1; i < argc; i++) {
+    fputc(' ', out);
+    shell_word_print(out, argv[i]);
+  }
+  fclose(out);
+  json_t *line = json_string(bytes < MAX_BYTES ? text : "(too long to keep)");
+  free(text);
+  return line;
+}
+
+/* The starts in run.json; 0 where the folder is not known. */
+static size_t num_starts(void) {
+  char path[PATH_MAX + 16];
+  if (!folder.path[0]) return 0;
+  snprintf(path, sizeof(path), "%s/run.json", folder.path);
+  json_t *record = json_file_read(path);
+  size_t count = json_array_size(json_object_get(record, "starts"));
+  json_decref(record);
+  return count;
+}
+
+/* What goes wrong here the learner reports, which needs the same. */
+static void take_folder(const struct plan *plan) {
+  const char *name = plan->run_folder;
+  if (!name[0] || plan->evaluates) return;
+  folder.is_new = access(name, F_OK) != 0;
+  if (files_make_folders(name, NULL) != STATUS_OK) return;
+  folder.pin = pinned_folder_open(folder.path, name);
+  if (folder.pin < 0) folder.path[0] = '\0';
+}
+
+const char *launch_record_folder(void) {
+  return folder.path;
+}
+
+void launch_record_follow(struct plan *plan) {
+  if (folder.path[0]) pinned_folder_moved(plan->run_folder, folder.pin, folder.path);
+}
+
+void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv) {
+  const struct plan_part *part = &plan->part;
+  json_t *words = json_object();
+  json_object_set_new(words, "command", command_line(program, argc, argv));
+  json_object_set_new(words, "actors", json_integer(part->num_actors));
+  json_object_set_new(words, "envs_per_actor", json_integer(part->envs_per_actor));
+  json_object_set_new(words, "evaluators", json_integer(part->num_evaluators));
+  json_object_set_new(words, "envs_per_evaluator",
+                      json_integer(part->num_evaluators ? plan->own.eval_envs : 0));
+  char *text = json_dumps(words, JSON_COMPACT);
+  if (text) setenv(RECORD_LAUNCH_VARIABLE, text, 1);
+  free(text);
+  json_decref(words);
+  take_folder(plan);
+  starts_before = num_starts();
+}
+
+/* ---- at the end */
+
+bool launch_record_has_result(void) {
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof(path), "%s/result.json", folder.path);
+  return folder.path[0] && access(path, F_OK) == 0;
+}
+
+void launch_record_end(const struct plan *plan, int exit_code) {
+  if (!folder.path[0]) return;
+  /* One with anything in it stays. */
+  if (folder.is_new && pinned_folder_is(plan->run_folder, folder.pin)) rmdir(plan->run_folder);
+  if (launch_record_has_result() || num_starts() <= starts_before) return;
+  char label[RUN_LABEL_BYTES], how[128], why[160], path[PATH_MAX + 16], whole[PATH_MAX];
+  int signum = exit_code > EXIT_SIGNAL ? exit_code - EXIT_SIGNAL : 0;
+  env_words_label(label, sizeof(label), plan->env_name, plan->learner.env_args);
+  child_describe_end(how, sizeof(how), exit_code, signum);
+  snprintf(why, sizeof(why), "the learner %s", how);
+  if (exit_code == PROCESS_INTERRUPTED)
+    snprintf(why, sizeof(why), "a second signal ended the run at once");
+  json_t *result = json_object();
+  json_object_set_new(result, "env", json_string(label));
+  json_object_set_new(result, "agent", json_string(plan->arguments.agent));
+  json_object_set_new(result, "seed", json_integer(plan->learner.seed));
+  json_object_set_new(result, "logdir",
+                      json_string(realpath(folder.path, whole) ? whole : plan->run_folder));
+  json_object_set_new(result, "reason", json_string("killed"));
+  json_object_set_new(result, "exit_code", json_integer(exit_code));
+  json_object_set_new(result, "error", json_string(why));
+  json_object_set_new(result, "ended", json_time_now());
+  snprintf(path, sizeof(path), "%s/result.json", folder.path);
+  json_file_write_or_warn(path, result);
+}

@@ -1,0 +1,26 @@
+/* A launcher's part of what a run folder tells: its command line and its actors, which the learner
+ * writes into run.json (learner/report/record.h), and result.json where the learner could not.
+ * Upstream: deploy/launch/launch.c, task.c. Thread: one. */
+#ifndef ACORN_DEPLOY_LAUNCH_LAUNCH_RECORD_H
+#define ACORN_DEPLOY_LAUNCH_LAUNCH_RECORD_H
+
+#include "deploy/launch/plan.h"
+
+/* Leaves the words in the environment, for the learner, and makes the run folder, which is this one
+ * from here on, whatever its name is given to. `program` stands for argv[0]. Before the learner
+ * starts. */
+void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv);
+
+/* The path by which files of the run folder are reached; "": it is not known. */
+const char *launch_record_folder(void);
+/* plan->run_folder becomes where it is now. */
+void launch_record_follow(struct plan *plan);
+
+/* Whether the start that has ended left its result. */
+bool launch_record_has_result(void);
+
+/* A start of this launcher that run.json has and that left no result gets one: its learner was
+ * killed. One that was refused is not in run.json; the folder that was made for it is removed. */
+void launch_record_end(const struct plan *plan, int exit_code);
+
+#endif

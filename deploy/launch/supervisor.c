@@ -1,0 +1,625 @@
+#include "deploy/launch/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/notify.h"
+#include "common/base/process.h"
+#include "common/cluster/probe.h"
+#include "deploy/launch/child.h"
+
+enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000 };
+enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024, LOGS_MS = 1000 };
+enum { OUR_OUTPUT = -1, NO_LOG = -2 };
+
+/* A moment that does not come. */
+#define NEVER INT64_MAX
+
+struct actor {
+  struct supervisor *supervisor;
+  const char *kind; /* "actor"; "evaluator" for those that come after the actors */
+  int number;       /* among its like */
+  struct child child;
+  int64_t start_ms;                        /* when it is started again */
+  int64_t death_ms[SUPERVISOR_MAX_DEATHS]; /* of the last max_deaths deaths, a ring */
+  int deaths;
+  int deaths_in_a_row; /* without a life of pause_reset_ms between them */
+  int64_t stepped_ms;  /* when it stepped first since its last start; 0: not yet */
+  bool has_stepped;    /* ever in this run */
+  bool finished;       /* it has sent so since its last start: the learner has ended its run */
+  bool given_up;       /* it died too often, or is of no use */
+  bool left_early;     /* it finished while the learner went on; that has been reported */
+  bool log_cut;        /* so has that its log was too long */
+};
+
+/* Times are those of clock_now_us, in ms. */
+struct supervisor {
+  const struct supervisor_config *config;
+  struct child learner;
+  struct actor *actors; /* (num_actors) */
+  int signals;          /* a signalfd */
+  int notices[2];       /* a pipe: see common/base/notify.h */
+
+  int64_t now_ms;        /* of this turn of the loop */
+  int64_t probe_ms;      /* when to look whether the learner listens */
+  int64_t stop_grace_ms; /* then the actors are told to stop */
+  int64_t kill_ms;       /* then the actors are killed */
+  int64_t patience_ms;   /* after a stop, or the end of the run: then the learner is killed */
+  int64_t logs_ms;       /* when to look how long the logs are */
+
+  bool ready;      /* the learner listens */
+  bool stopping;   /* the learner has been told to stop, or has ended */
+  bool wants_stop; /* asked for, not passed on yet */
+  int64_t stop_ms; /* when it was asked for */
+  int signum;      /* the signal that asked for it; 0: none */
+  bool killed;     /* by a second signal */
+  bool no_actors;  /* all of them were given up */
+  int exit_code;   /* the learner's */
+};
+
+void supervisor_defaults(struct supervisor_config *config) {
+  config->first_pause_ms = 1000;
+  config->longest_pause_ms = config->pause_reset_ms = 60 * 1000;
+  config->restart_ms = 200;
+  config->home_ms = 30 * 1000;
+  config->max_deaths = 5;
+  config->death_window_ms = 60 * 1000;
+  config->ready_ms = 2000;
+  config->stop_grace_ms = 3000;
+  config->actor_stop_ms = 5000;
+  config->learner_stop_ms = 120 * 1000;
+  config->log_bytes = 8 << 20;
+}
+
+/* Whether the moment has come; then it does not come again. */
+static bool is_due(const struct supervisor *self, int64_t *moment) {
+  if (self->now_ms < *moment) return false;
+  *moment = NEVER;
+  return true;
+}
+
+/* ---- words for people */
+
+/* A line while the learner's live line may stand on the terminal: it takes that row. */
+#define say(...) (clear_line(), log_info(__VA_ARGS__))
+#define say_error(...) (clear_line(), log_error(__VA_ARGS__))
+
+static void clear_line(void) {
+  if (isatty(STDERR_FILENO) && write(STDERR_FILENO, "\r\033[K", 4) < 0) return;
+}
+
+static int num_trainers(const struct supervisor *self) {
+  return self->config->num_actors - self->config->num_evaluators;
+}
+
+static void log_path(char path[PATH_MAX], const struct actor *actor) {
+  snprintf(path, PATH_MAX, "%s/%s-%d.log", actor->supervisor->config->log_folder, actor->kind,
+           actor->number);
+}
+
+// Reads the end of the file; -1 with errno if that fails.
+static ssize_t read_end(char *bytes, const char *path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return -1;
+  off_t size = lseek(fd, 0, SEEK_END);
+  ssize_t count = pread(fd, bytes, TAIL_BYTES, size > TAIL_BYTES ? size - TAIL_BYTES : 0);
+  close(fd);
+  return count;
+}
+
+void supervisor_print_tail(FILE *out, const char *path, int lines) {
+  char bytes[TAIL_BYTES], named[PATH_MAX];
+  ssize_t count = read_end(bytes, path);
+  if (count < 0) {
+    int reason = errno;
+    log_named(named, sizeof(named), path);
+    fprintf(out, "(cannot read %s: %s)\n", named, strerror(reason));
+    return;
+  }
+  // Walks back over `lines` line ends, the one of the last line aside.
+  ssize_t start = count;
+  if (start > 0 && bytes[start - 1] == '\n') start--;
+  for (; start > 0; start--)
+    if (bytes[start - 1] == '\n' && --lines == 0) break;
+  fwrite(bytes + start, 1, (size_t)(count - start), out);
+  if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
+}
+
+// Prints the last log lines, the likely reason. Without log files the terminal has them already.
+static void show_log(const struct actor *actor, int lines) {
+  char path[PATH_MAX], named[PATH_MAX];
+  if (!actor->supervisor->config->log_folder) return;
+  log_path(path, actor);
+  log_named(named, sizeof(named), path);
+  clear_line();
+  if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", named);
+  supervisor_print_tail(stderr, path, lines);
+  if (lines > 1) fprintf(stderr, "----\n");
+}
+
+// Keeps the newest half, from the first whole line on. The actor goes on to append to the file;
+// what it writes at this very moment may be lost.
+static bool keep_newest_half(int file, off_t size, int most) {
+  char *text = check_alloc((size_t)most / 2, 1);
+  ssize_t count = pread(file, text, (size_t)most / 2, size - most / 2);
+  char *newline = count > 0 ? memchr(text, '\n', (size_t)count) : NULL;
+  const char *from = newline ? newline + 1 : text;
+  bool kept = count > 0 && ftruncate(file, 0) == 0 &&
+              dprintf(file, "(this log was longer than %d bytes: it begins here)\n", most) > 0 &&
+              write(file, from, (size_t)(text + count - from)) >= 0;
+  free(text);
+  return kept;
+}
+
+// An environment may print at each step, for days.
+static void bound_log(struct actor *actor) {
+  int most = actor->supervisor->config->log_bytes;
+  char path[PATH_MAX];
+  struct stat about;
+  log_path(path, actor);
+  int file = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return;
+  if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > most &&
+      keep_newest_half(file, about.st_size, most) && !actor->log_cut) {
+    actor->log_cut = true;
+    say("%s %d prints much: of its log only the newest lines stay, at most %d bytes", actor->kind,
+        actor->number, most);
+  }
+  close(file);
+}
+
+static void bound_logs(struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++) bound_log(&self->actors[i]);
+  self->logs_ms = self->now_ms + LOGS_MS;
+}
+
+/* ---- all actors */
+
+static bool any_alive(const struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (self->actors[i].child.alive) return true;
+  return false;
+}
+
+static void signal_actors(const struct supervisor *self, int signum) {
+  for (int i = 0; i < self->config->num_actors; i++) child_signal(&self->actors[i].child, signum);
+}
+
+// Those that have died stay so.
+static void forget_restarts(struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++) self->actors[i].start_ms = NEVER;
+}
+
+// Those that do not stop are killed after a while.
+static void stop_actors(struct supervisor *self) {
+  self->stop_grace_ms = NEVER;
+  forget_restarts(self);
+  signal_actors(self, SIGTERM);
+  if (self->kill_ms == NEVER) self->kill_ms = self->now_ms + self->config->actor_stop_ms;
+}
+
+static void kill_actors(const struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (self->actors[i].child.alive)
+      say_error("%s %d does not stop; it is killed (does its environment hang?)",
+                self->actors[i].kind, self->actors[i].number);
+  signal_actors(self, SIGKILL);
+}
+
+/* ---- stopping */
+
+static void limit_learner(struct supervisor *self) {
+  if (self->patience_ms == NEVER) self->patience_ms = self->now_ms + self->config->learner_stop_ms;
+}
+
+static void kill_learner(const struct supervisor *self) {
+  say_error("the learner has not ended for %d s after its run or a stop; it is killed",
+            self->config->learner_stop_ms / 1000);
+  child_signal(&self->learner, SIGKILL);
+}
+
+// The signal that stops the learner: its result names the reason.
+static int stop_signal(const struct supervisor *self) {
+  return self->no_actors ? SIGUSR1 : self->signum == SIGINT ? SIGINT : SIGTERM;
+}
+
+// The learner first, if there is one: it ends its actors' streams. Actors that still run after
+// stop_grace_ms get a signal.
+static void pass_on_stop(struct supervisor *self) {
+  self->wants_stop = false;
+  self->stopping = true;
+  if (!self->config->learner) {
+    stop_actors(self);
+    return;
+  }
+  child_signal(&self->learner, stop_signal(self));
+  forget_restarts(self);
+  self->stop_grace_ms = self->now_ms + self->config->stop_grace_ms;
+  limit_learner(self);
+}
+
+// A learner that is still starting could not stop in order: look_for_learner passes the wish on.
+static void request_stop(struct supervisor *self) {
+  if (self->wants_stop || self->stopping) return;
+  self->wants_stop = true;
+  self->stop_ms = self->now_ms;
+  if (self->ready) pass_on_stop(self);
+}
+
+// The first signal stops in order; the next one, or one while the run ends anyway, kills at once.
+// `timeout` and service managers may send theirs twice within a moment.
+static void take_signal(struct supervisor *self, int signum) {
+  bool just_asked = self->signum && self->now_ms - self->stop_ms < SAME_WISH_MS;
+  if (just_asked && signum != SIGINT) return;
+  if (!self->wants_stop && !self->stopping) {
+    say("%s: stopping; once more kills the run", strsignal(signum));
+    self->signum = signum;
+    request_stop(self);
+    return;
+  }
+  self->killed = self->signum || self->learner.alive;
+  self->stopping = true;
+  stop_actors(self);
+  child_signal(&self->learner, SIGKILL);
+  signal_actors(self, SIGKILL);
+}
+
+/* ---- notices */
+
+// A run that has ended by itself: from now on the learner has as long as after a stop. One that is
+// still saving has that long from now.
+static void take_notice_of_learner(struct supervisor *self, enum notice notice) {
+  if (notice == NOTICE_FINISHED) limit_learner(self);
+  if (notice == NOTICE_SAVING && self->patience_ms != NEVER)
+    self->patience_ms = self->now_ms + self->config->learner_stop_ms;
+}
+
+static void take_notice_of_actors(struct supervisor *self, int pid, enum notice notice) {
+  for (int i = 0; i < self->config->num_actors; i++) {
+    struct actor *actor = &self->actors[i];
+    if (actor->child.pid != pid) continue;
+    if (notice == NOTICE_FINISHED) actor->finished = true;
+    if (notice != NOTICE_STEPPED) continue;
+    actor->has_stepped = true;
+    if (!actor->stepped_ms) actor->stepped_ms = self->now_ms;
+  }
+}
+
+static void read_notices(struct supervisor *self) {
+  char bytes[NOTICE_BYTES];
+  while (read(self->notices[0], bytes, sizeof(bytes)) == sizeof(bytes)) {
+    int pid;
+    enum notice notice = notify_read(&pid, bytes);
+    take_notice_of_actors(self, pid, notice);
+    if (self->learner.alive && self->learner.pid == pid) take_notice_of_learner(self, notice);
+  }
+}
+
+// Children find the pipe by the variable. It is read at once, so that it is never full.
+static void open_notices(struct supervisor *self) {
+  char number[16];
+  int result = pipe2(self->notices, O_CLOEXEC | O_NONBLOCK);
+  CHECK(result == 0, "no pipe: %s", strerror(errno));
+  snprintf(number, sizeof(number), "%d", CHILD_WORD);
+  setenv(NOTIFY_VARIABLE, number, 1);
+}
+
+/* ---- an actor's deaths */
+
+// Whether the last max_deaths deaths, this one included, fell into one window.
+static bool died_too_often(struct actor *actor) {
+  const struct supervisor *self = actor->supervisor;
+  const struct supervisor_config *config = self->config;
+  if (config->max_deaths == 0) return false;
+  actor->death_ms[actor->deaths++ % config->max_deaths] = self->now_ms;
+  if (actor->deaths < config->max_deaths) return false;
+  return self->now_ms - actor->death_ms[actor->deaths % config->max_deaths] <=
+         config->death_window_ms;
+}
+
+// Where there are only evaluators, the actors are on other machines.
+static void stop_without_actors(struct supervisor *self) {
+  if (num_trainers(self) == 0) return;
+  for (int i = 0; i < num_trainers(self); i++)
+    if (!self->actors[i].given_up) return;
+  say_error("no actor is left%s", self->config->learner ? "; stopping the learner" : "");
+  self->no_actors = true;
+  request_stop(self);
+}
+
+static void give_up(struct actor *actor) {
+  actor->given_up = true;
+  show_log(actor, TAIL_LINES);
+  stop_without_actors(actor->supervisor);
+}
+
+int supervisor_pause_ms(int *deaths_in_a_row, const struct supervisor_config *config,
+                        int64_t worked_ms) {
+  if (worked_ms >= config->pause_reset_ms) *deaths_in_a_row = 0;
+  if (*deaths_in_a_row < INT_MAX) ++*deaths_in_a_row;
+  int64_t pause_ms = config->first_pause_ms;
+  for (int i = 1; i < *deaths_in_a_row && pause_ms < config->longest_pause_ms; i++) pause_ms *= 2;
+  return pause_ms < config->longest_pause_ms ? (int)pause_ms : config->longest_pause_ms;
+}
+
+// Shows the log of the 1st, 2nd, 4th, 8th ... death in a row, so that one that dies for days does
+// not flood the terminal.
+static void restart_with_backoff(struct actor *actor, const char *how) {
+  const struct supervisor *self = actor->supervisor;
+  int64_t worked_ms = actor->stepped_ms ? self->now_ms - actor->stepped_ms : 0;
+  int pause_ms = supervisor_pause_ms(&actor->deaths_in_a_row, self->config, worked_ms);
+  say("%s %d %s; starting it again in %g s", actor->kind, actor->number, how, pause_ms / 1000.0);
+  if ((actor->deaths_in_a_row & (actor->deaths_in_a_row - 1)) == 0) show_log(actor, TAIL_LINES);
+  actor->start_ms = self->now_ms + pause_ms;
+}
+
+static void restart_or_give_up(struct actor *actor, const char *how) {
+  const struct supervisor *self = actor->supervisor;
+  actor->finished = false;
+  if (actor->has_stepped && self->config->max_deaths > 0) {
+    restart_with_backoff(actor, how);
+    return;
+  }
+  if (!died_too_often(actor)) {
+    say("%s %d %s; starting it again", actor->kind, actor->number, how);
+    show_log(actor, 1);
+    actor->start_ms = self->now_ms + self->config->restart_ms;
+    return;
+  }
+  say_error("%s %d %s; that is %d deaths within %d s: not starting it again", actor->kind,
+            actor->number, how, self->config->max_deaths, self->config->death_window_ms / 1000);
+  give_up(actor);
+}
+
+/* ---- an actor's starts and ends */
+
+// A file of its own, or OUR_OUTPUT. NO_LOG: errno says why. A FIFO, which a run folder of somebody
+// else's may have there, would be waited for, by this process or by the actor: it gives way.
+static int open_log(const struct actor *actor) {
+  const struct supervisor *self = actor->supervisor;
+  if (!self->config->log_folder) return OUR_OUTPUT;
+  char path[PATH_MAX];
+  struct stat there;
+  log_path(path, actor);
+  mkdir(self->config->log_folder, 0777);
+  if (stat(path, &there) == 0 && S_ISFIFO(there.st_mode)) unlink(path);
+  int output = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  return output < 0 ? NO_LOG : output;
+}
+
+static void start_actor(struct actor *actor) {
+  char how[128];
+  actor->finished = false;
+  actor->stepped_ms = 0;
+  int output = open_log(actor);
+  int reason = output == NO_LOG ? errno : child_start(&actor->child, output);
+  if (output >= 0) close(output);
+  if (reason == 0) return;
+  snprintf(how, sizeof(how), "could not start (%s)", strerror(reason));
+  restart_or_give_up(actor, how);
+}
+
+static void start_actors(struct supervisor *self) {
+  for (int i = 0; i < self->config->num_actors; i++) start_actor(&self->actors[i]);
+}
+
+// It has finished, but the run is not over. A learner may also take long to end, so this is no
+// death.
+static void tell_that_learner_goes_on(struct actor *actor) {
+  if (!actor->left_early)
+    say("%s %d has gone home (exit code 0), but the learner goes on; starting it again",
+        actor->kind, actor->number);
+  actor->left_early = true;
+}
+
+// One that finished has sent so and ends with 0; the learner, if it is here, ends soon, too.
+static void on_actor_end(struct actor *actor, int exit_code, int signum) {
+  struct supervisor *self = actor->supervisor;
+  char how[128];
+  if (self->stopping) return;
+  child_describe_end(how, sizeof(how), exit_code, signum);
+  bool by_itself = exit_code == 0 && signum == 0 && !actor->finished;
+  if (by_itself)
+    snprintf(how, sizeof(how), "ended by itself (exit code 0); its environment may call _exit");
+  if (exit_code == EXIT_USAGE && !actor->has_stepped) {
+    say_error("%s %d refuses its options: not starting it again", actor->kind, actor->number);
+    give_up(actor);
+  } else if (exit_code && exit_code == self->config->lost_exit_code) {
+    say_error("%s %d has found no learner: not starting it again", actor->kind, actor->number);
+    give_up(actor);
+  } else if (exit_code || signum || by_itself) {
+    restart_or_give_up(actor, how);
+  } else if (self->config->learner) {
+    actor->start_ms = self->now_ms + self->config->home_ms;
+  }
+}
+
+// Without a learner the work is done once the last actor has finished.
+static bool all_have_finished(const struct supervisor *self) {
+  if (self->config->learner || any_alive(self)) return false;
+  for (int i = 0; i < self->config->num_actors; i++)
+    if (self->actors[i].start_ms != NEVER) return false;
+  return true;
+}
+
+/* ---- the learner */
+
+static void on_learner_end(struct supervisor *self, int exit_code, int signum) {
+  char how[128];
+  child_describe_end(how, sizeof(how), exit_code, signum);
+  // A learner that our signal met before it could handle it has stopped as it was told.
+  bool as_told = self->stopping && signum == stop_signal(self);
+  self->exit_code = as_told ? 0 : signum ? 128 + signum : exit_code;
+  if (signum && !as_told && !self->killed) say_error("the learner %s", how);
+  self->stopping = true;
+  self->probe_ms = self->patience_ms = NEVER;
+  if (any_alive(self)) stop_actors(self);
+}
+
+// Every few milliseconds until the learner listens.
+static void look_for_learner(struct supervisor *self) {
+  self->ready = probe_accepts(self->config->address);
+  bool out_of_time = self->wants_stop && self->now_ms - self->stop_ms > self->config->ready_ms;
+  if (!self->ready && !out_of_time)
+    self->probe_ms = self->now_ms + PROBE_MS;
+  else if (self->wants_stop)
+    pass_on_stop(self);
+  else
+    start_actors(self);
+}
+
+static void start_learner(struct supervisor *self) {
+  int reason = child_start(&self->learner, -1);
+  self->probe_ms = self->now_ms + PROBE_MS;
+  if (reason == 0) return;
+  say_error("cannot start %s: %s", self->config->learner[0], strerror(reason));
+  self->stopping = true;
+  self->exit_code = 1;
+}
+
+/* ---- the loop */
+
+// From here on signals wait until the loop reads them. Returns those that were blocked before.
+static sigset_t watch_signals(struct supervisor *self) {
+  static const int signums[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+  sigset_t watched, before;
+  signal(SIGCHLD, SIG_DFL); // one that is ignored is not sent
+  sigemptyset(&watched);
+  for (size_t i = 0; i < sizeof(signums) / sizeof(*signums); i++)
+    if (!process_ignores(signums[i])) sigaddset(&watched, signums[i]);
+  sigprocmask(SIG_BLOCK, &watched, &before);
+  self->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+  CHECK(self->signals >= 0, "no signalfd: %s", strerror(errno));
+  // The learner shows its live line from a background process group; see child.c.
+  signal(SIGTTOU, SIG_IGN);
+  return before;
+}
+
+// What a child has sent before its end is taken first.
+static void reap(struct supervisor *self) {
+  int exit_code, signum;
+  if (child_has_ended(&self->learner, &exit_code, &signum)) on_learner_end(self, exit_code, signum);
+  for (int i = 0; i < self->config->num_actors; i++) {
+    struct actor *actor = &self->actors[i];
+    if (!child_has_ended(&actor->child, &exit_code, &signum)) continue;
+    read_notices(self);
+    on_actor_end(actor, exit_code, signum);
+  }
+}
+
+static void read_signals(struct supervisor *self) {
+  struct signalfd_siginfo info;
+  while (read(self->signals, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD)
+      reap(self);
+    else
+      take_signal(self, (int)info.ssi_signo);
+  }
+}
+
+static bool is_over(const struct supervisor *self) {
+  return self->stopping && !self->learner.alive && !any_alive(self);
+}
+
+static void do_what_is_due(struct supervisor *self) {
+  if (is_due(self, &self->probe_ms)) look_for_learner(self);
+  if (is_due(self, &self->stop_grace_ms)) stop_actors(self);
+  if (is_due(self, &self->kill_ms)) kill_actors(self);
+  if (is_due(self, &self->patience_ms)) kill_learner(self);
+  if (is_due(self, &self->logs_ms)) bound_logs(self);
+  for (int i = 0; i < self->config->num_actors; i++) {
+    struct actor *actor = &self->actors[i];
+    if (!is_due(self, &actor->start_ms)) continue;
+    if (actor->finished) tell_that_learner_goes_on(actor);
+    start_actor(actor);
+  }
+  // Also the last one that could not be started.
+  if (all_have_finished(self)) self->stopping = true;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+// Until the next moment, for poll.
+static int wait_ms(const struct supervisor *self) {
+  int64_t next = least(least(self->probe_ms, self->stop_grace_ms),
+                       least(least(self->kill_ms, self->patience_ms), self->logs_ms));
+  for (int i = 0; i < self->config->num_actors; i++) next = least(next, self->actors[i].start_ms);
+  if (next == NEVER) return -1;
+  return next > self->now_ms ? (int)least(next - self->now_ms, INT_MAX) : 0;
+}
+
+static void run_loop(struct supervisor *self) {
+  struct pollfd watched[] = {{.fd = self->signals, .events = POLLIN},
+                             {.fd = self->notices[0], .events = POLLIN}};
+  while (!is_over(self)) {
+    poll(watched, 2, wait_ms(self));
+    self->now_ms = clock_now_us() / 1000;
+    read_notices(self);
+    read_signals(self);
+    if (!is_over(self)) do_what_is_due(self);
+  }
+}
+
+static void init_actors(struct supervisor *self) {
+  const struct supervisor_config *config = self->config;
+  int trainers = num_trainers(self);
+  self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
+  for (int i = 0; i < config->num_actors; i++)
+    self->actors[i] =
+        (struct actor){.supervisor = self,
+                       .kind = i < trainers ? "actor" : "evaluator",
+                       .number = i < trainers ? i : i - trainers,
+                       .child = {.command = config->actors[i], .word = self->notices[1]},
+                       .start_ms = NEVER};
+}
+
+static int exit_code(const struct supervisor *self) {
+  if (self->killed) return PROCESS_INTERRUPTED;
+  if (self->no_actors && self->exit_code == 0) return 1;
+  if (self->signum == SIGINT && self->exit_code == 0) return PROCESS_INTERRUPTED;
+  return self->exit_code;
+}
+
+int supervisor_run(const struct supervisor_config *config) {
+  CHECK(config->max_deaths >= 0 && config->max_deaths <= SUPERVISOR_MAX_DEATHS, "max_deaths=%d",
+        config->max_deaths);
+  struct supervisor self = {.config = config,
+                            .now_ms = clock_now_us() / 1000,
+                            .probe_ms = NEVER,
+                            .stop_grace_ms = NEVER,
+                            .kill_ms = NEVER,
+                            .patience_ms = NEVER,
+                            .logs_ms = config->log_folder ? 0 : NEVER};
+  open_notices(&self);
+  self.learner = (struct child){.command = config->learner, .word = self.notices[1]};
+  init_actors(&self);
+  sigset_t before = watch_signals(&self);
+  if (config->learner) {
+    start_learner(&self);
+  } else {
+    self.ready = true; // somewhere else; actors wait for it
+    start_actors(&self);
+  }
+  run_loop(&self);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  close(self.signals);
+  close(self.notices[0]);
+  close(self.notices[1]);
+  free(self.actors);
+  return exit_code(&self);
+}

@@ -1,0 +1,98 @@
+/* One task of a cluster: what deploy/run_task.sh starts. The platform's variables say which part
+ * this task has; it runs the learner, some actors or an evaluator, or waits, until the training is
+ * over. */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/process.h"
+#include "common/cluster/probe.h"
+#include "deploy/launch/launch_record.h"
+#include "deploy/launch/supervisor.h"
+#include "deploy/launch/task_plan.h"
+
+enum { PS_LOOK_MS = 500, PS_ANSWER_MS = 2000, PS_GONE_MS = 5000 };
+
+/* ---- ps: there is nothing to serve, but the platform waits for the task */
+
+static void on_stop(int signum) {
+  (void)signum;
+  _exit(EXIT_SUCCESS);
+}
+
+static bool learner_answers(const struct task_plan *task) {
+  int connection = probe_connect(task->cluster.learner, PS_ANSWER_MS);
+  if (connection >= 0) close(connection);
+  return connection >= 0;
+}
+
+// Ends with the learner: once it has been there and has been gone for a while. Looking for it may
+// take a while where its machine is gone; a signal ends that, too.
+static int wait_for_learner(const struct task_plan *task) {
+  signal(SIGTERM, on_stop);
+  if (!process_ignores(SIGINT)) signal(SIGINT, on_stop);
+  log_info("ps tasks have nothing to do here: waiting for the end of the learner at %s",
+           task->cluster.learner);
+  int64_t seen_us = 0;
+  while (!seen_us || clock_now_us() - seen_us < PS_GONE_MS * 1000L) {
+    if (learner_answers(task)) seen_us = clock_now_us();
+    clock_sleep_us(PS_LOOK_MS * 1000L);
+  }
+  log_info("the learner is gone");
+  return EXIT_SUCCESS;
+}
+
+/* ---- */
+
+static enum status check_free(const struct plan *plan, struct error *error) {
+  const char *listen = plan->part.listen;
+  if (!plan->part.has_learner || plan->own.dry_run || !probe_accepts(listen)) return STATUS_OK;
+  return status_fail(error, STATUS_EXISTS,
+                     "something listens at %s already, where the learner should: stop it, or "
+                     "choose another port",
+                     listen);
+}
+
+static int run(struct task_plan *task, int argc, char **argv) {
+  const char *log_folder = task->plan.own.log_folder;
+  log_info("%s: this task is %s %d; the learner is at %s", task->source,
+           tf_role_name(task->cluster.role), task->cluster.index, task->cluster.learner);
+  if (task->cluster.role == TF_ROLE_PS) return wait_for_learner(task);
+  // The folder that the learner would choose by itself is not known here: then it stays empty.
+  if (task->plan.part.has_learner)
+    snprintf(task->plan.run_folder, PATH_MAX, "%s", task->plan.learner.logdir);
+  launch_record_begin(&task->plan, "deploy/run_task.sh", argc, argv);
+  task->plan.run.log_folder = log_folder[0] ? log_folder : NULL;
+  task->plan.run.lost_exit_code = ACTOR_EXIT_NO_LEARNER;
+  int code = supervisor_run(&task->plan.run);
+  launch_record_end(&task->plan, code);
+  if (code == PROCESS_INTERRUPTED) process_end_interrupted();
+  return code;
+}
+
+static int show(const struct task_plan *task) {
+  const struct plan_part *part = &task->plan.part;
+  printf("task source=%s role=%s index=%d learner=%s listen=%s num_envs=%d\n", task->source,
+         tf_role_name(task->cluster.role), task->cluster.index, task->cluster.learner, part->listen,
+         part->num_envs);
+  plan_print_commands(&task->plan, stdout);
+  return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv) {
+  static struct task_plan task;
+  struct error error;
+  int code = plan_begin(&task.plan, &task_form, argc, argv);
+  if (code >= 0) return code;
+  enum status status = task_plan_make(&task, &error);
+  if (status == STATUS_OK) status = files_check("this task", SUPERVISOR_FILES, 0, &error);
+  if (status == STATUS_OK) status = check_free(&task.plan, &error);
+  if (status == STATUS_OK) return task.plan.own.dry_run ? show(&task) : run(&task, argc, argv);
+  return plan_refuse(&task.plan, &error);
+}

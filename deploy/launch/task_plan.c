@@ -1,0 +1,95 @@
+#include "deploy/launch/task_plan.h"
+
+#include <string.h>
+
+#include "common/cluster/platform.h"
+
+static const struct reserved_flag reserved[] = {
+    {"env", "the environment is the first word"},
+    {"agent", "the agent is the second word"},
+    {"num_envs", "it follows from the cluster, --actors_per_worker and --envs_per_actor"},
+    {"envs", "environments per actor are --envs_per_actor"},
+    {"learner", "the platform's description of the cluster names the learner"},
+    {"task", "actors are numbered by their place in the cluster"},
+    {"role", "the platform says which task is an evaluator"},
+    {"exit_with_parent", "it is always on here"},
+    {NULL, NULL},
+};
+
+const struct arguments_form task_form = {
+    .name = "run_task",
+    .usage =
+        "Usage: deploy/run_task.sh ENV AGENT [--actors_per_worker=N] [--flag=value ...]\n"
+        "                          [-- --flag=value ...]\n\n"
+        "Runs the part that this task has in training AGENT on ENV: the learner (learner, chief\n"
+        "or master; worker 0 where there is none), actors (actor or worker), or an evaluator.\n"
+        "TF_CONFIG, CLUSTER_SPEC, SM_HOSTS or SM_RESOURCE_CONFIG says which. Start every task\n"
+        "with the same words; what a platform appends may follow \" -- \".\n\n"
+        "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --total_steps=2M\n"
+        "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --dry_run\n\n",
+    .counts_actors = false,
+    .reserved = reserved,
+    .own = &task_options_table,
+};
+
+// Beside the learner, its own address is the nearest; one that stands for all is loopback's.
+static void choose_addresses(struct task_plan *task) {
+  const struct plan *plan = &task->plan;
+  struct plan_part *part = &task->plan.part;
+  bool given = options_given(&learner_options_table, &plan->learner, "listen");
+  if (!part->has_learner) {
+    snprintf(part->learner, sizeof(part->learner), "%s", task->cluster.learner);
+    return;
+  }
+  snprintf(part->listen, sizeof(part->listen), "%.250s",
+           given ? plan->learner.listen : task->cluster.listen);
+  bool is_any = strncmp(part->listen, "0.0.0.0:", 8) == 0 || strncmp(part->listen, "[::]:", 5) == 0;
+  snprintf(part->learner, sizeof(part->learner), "%s%.250s", is_any ? "127.0.0.1" : "",
+           is_any ? strrchr(part->listen, ':') : part->listen);
+}
+
+static void choose_actors(struct task_plan *task, int on_learner) {
+  const struct deploy_options *own = &task->plan.own;
+  struct plan_part *part = &task->plan.part;
+  switch (task->cluster.role) {
+    case TF_ROLE_LEARNER:
+      part->has_learner = true;
+      part->num_actors = on_learner;
+      // Not the name of the platform's evaluators: these may run although the cluster does not list
+      // them, and two actors of one name supersede each other.
+      part->evaluator_name = "learner-evaluator";
+      part->other_evaluators = task->cluster.num_evaluators;
+      break;
+    case TF_ROLE_ACTOR:
+      part->num_actors = (int)own->actors_per_worker;
+      part->first = on_learner + task->cluster.index * part->num_actors;
+      break;
+    case TF_ROLE_EVALUATOR:
+      part->evaluates = true;
+      part->num_actors = 1;
+      part->first = task->cluster.index;
+      part->actor_name = "evaluator";
+      break;
+    case TF_ROLE_PS:
+      break;
+  }
+}
+
+enum status task_plan_make(struct task_plan *task, struct error *error) {
+  struct plan *plan = &task->plan;
+  const struct deploy_options *own = &plan->own;
+  const struct platform_words words = platform_words();
+  enum status status = platform_find(&task->cluster, &task->source, &words, (int)own->port, error);
+  if (status != STATUS_OK) return status;
+  int others = task->cluster.num_actors, per_worker = (int)own->actors_per_worker;
+  int on_learner = (int)own->actors_on_learner;
+  if (on_learner < 0) on_learner = others ? 0 : per_worker;
+  plan->part.envs_per_actor = (int)own->envs_per_actor;
+  choose_actors(task, on_learner);
+  choose_addresses(task);
+  status = plan_size(plan, on_learner + (int64_t)others * per_worker, error);
+  if (status != STATUS_OK) return status;
+  if (plan->part.evaluates) plan->part.envs_per_actor = (int)own->eval_envs;
+  plan_commands(plan);
+  return STATUS_OK;
+}

@@ -1,0 +1,241 @@
+// The learner under the supervisor, how a run is stopped, and actors without a learner.
+#include "tests/unit/deploy/launch/supervisor_scenario.h"
+
+// ---- the learner's end
+
+static void exits_with_the_learners_code(void **state) {
+  (void)state;
+  static const struct {
+    const char *learner;
+    int code;
+  } cases[] = {{"exit 0", 0}, {"exit 3", 3}, {"kill -KILL $$", 128 + SIGKILL}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct scenario scenario = {
+        .learner = cases[i].learner, .actor = SLEEPS, .num_actors = 1, .nobody_listens = true};
+    assert_int_equal(run(&scenario), cases[i].code);
+  }
+}
+
+static void a_crash_of_the_learner_is_named(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "kill -SEGV $$", .actor = SLEEPS, .num_actors = 1, .nobody_listens = true};
+  assert_int_equal(run(&scenario), 128 + SIGSEGV);
+  assert_non_null(strstr(contents("said"), "the learner was killed by signal 11"));
+}
+
+static void a_learner_that_is_not_there_is_an_error(void **state) {
+  (void)state;
+  char *learner[] = {"/nowhere/learner", NULL};
+  char *const *actors[] = {learner};
+  struct supervisor_config config = {.learner = learner,
+                                     .actors = actors,
+                                     .num_actors = 1,
+                                     .address = address,
+                                     .log_folder = folder};
+  supervisor_defaults(&config);
+  assert_int_equal(supervisor_run(&config), 1);
+}
+
+// ---- stopping
+
+static void a_stop_reaches_the_learner_first(void **state) {
+  (void)state;
+  static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+  for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+    if (i > 0) assert_int_equal(teardown(state) | setup(state), 0);
+    struct scenario scenario = {.learner = LEARNS_UNTIL_TERM,
+                                .actor = ENDS_AT_TERM,
+                                .num_actors = 2,
+                                .signals = {signals[i]}};
+    assert_int_equal(run(&scenario), signals[i] == SIGINT ? 128 + SIGINT : 0);
+    assert_string_equal(contents("told"), "learner\nactor\nactor\n");
+  }
+}
+
+// It is part of its result: Ctrl-C ends a shell loop, an actor that is given up is a failure.
+static void the_learner_gets_to_know_why(void **state) {
+  (void)state;
+  static const char learner[] =
+      "for s in TERM INT USR1; do trap \"echo $s >>told; exit 0\" $s; done; " SLEEPS;
+  struct scenario interrupted = {
+      .learner = learner, .actor = ENDS_AT_TERM, .num_actors = 1, .signals = {SIGINT}};
+  assert_int_equal(run(&interrupted), 128 + SIGINT);
+  assert_int_equal(count_of("told", "INT"), 1);
+  assert_int_equal(teardown(state) | setup(state), 0);
+  struct scenario deserted = {.learner = learner, .actor = "exit 7", .num_actors = 1};
+  assert_int_equal(run(&deserted), 1);
+  assert_int_equal(count_of("told", "USR1"), 1);
+}
+
+static void actors_are_told_when_the_learner_takes_long(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "trap 'echo learner >>told; sleep 0.6; echo end >>told; exit 0' TERM; " SLEEPS,
+      .actor = ENDS_AT_TERM,
+      .num_actors = 1,
+      .signals = {SIGTERM}};
+  assert_int_equal(run(&scenario), 0);
+  assert_string_equal(contents("told"), "learner\nactor\nend\n");
+}
+
+static void a_second_signal_kills(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "trap 'echo learner >>told' TERM INT; while :; do sleep 0.05; done",
+      .actor = STARTS SLEEPS,
+      .num_actors = 1,
+      .signals = {SIGINT, SIGINT}};
+  assert_int_equal(run(&scenario), 130);
+}
+
+static void a_learner_that_does_not_stop_is_killed(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = "trap '' TERM; while :; do sleep 0.05; done",
+                              .actor = ENDS_AT_TERM,
+                              .num_actors = 1,
+                              .signals = {SIGTERM},
+                              .learner_stop_ms = 300};
+  assert_int_equal(run(&scenario), 128 + SIGKILL);
+  assert_int_equal(count_of("told", "actor"), 1);
+}
+
+// As long as it tells that it does.
+static void a_learner_that_saves_for_long_is_not_killed(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner =
+          "trap 'for i in $(seq 30); do printf \"%-14dw\\n\" $$ >&$ACORN_NOTIFY_FD; "
+          "sleep 0.1; done; echo learner >>told; exit 0' TERM; " SLEEPS,
+      .actor = ENDS_AT_TERM,
+      .num_actors = 1,
+      .signals = {SIGTERM},
+      .learner_stop_ms = 2000};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("told", "learner"), 1);
+}
+
+// One that hangs after its result line would otherwise hold the launcher for ever.
+static void a_learner_that_does_not_end_after_its_run_is_killed(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner =
+                                  "echo x >>started; printf '%-14df\\n' $$ >&$ACORN_NOTIFY_FD; "
+                                  "while :; do sleep 0.05; done",
+                              .actor = ENDS_AT_TERM,
+                              .num_actors = 1,
+                              .learner_stop_ms = 300};
+  assert_int_equal(run(&scenario), 128 + SIGKILL);
+  assert_non_null(strstr(contents("said"), "has not ended for 0 s after its run"));
+}
+
+static void a_learner_that_ends_after_its_run_keeps_its_code(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = "printf '%-14df\\n' $$ >&$ACORN_NOTIFY_FD; exit 3",
+                              .actor = SLEEPS,
+                              .num_actors = 1,
+                              .learner_stop_ms = 5000};
+  assert_int_equal(run(&scenario), 3);
+}
+
+// It is given the time to get ready for a signal.
+static void a_stop_before_the_learner_listens_still_ends(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "echo x >up; sleep 0.1; trap 'echo learner >>told; exit 0' TERM; " SLEEPS,
+      .actor = STARTS SLEEPS,
+      .num_actors = 1,
+      .nobody_listens = true,
+      .signals = {SIGTERM},
+      .cue = "up"};
+  assert_int_equal(run(&scenario), 0);
+  assert_string_equal(contents("told"), "learner\n");
+  assert_int_equal(count_of("started", "start"), 0);
+}
+
+static void a_learner_that_the_stop_itself_ends_has_stopped_as_told(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = SLEEPS, .actor = STARTS SLEEPS, .num_actors = 1, .signals = {SIGTERM}};
+  assert_int_equal(run(&scenario), 0);
+  assert_null(strstr(contents("said"), "error"));
+}
+
+static void an_ignored_hangup_stays_ignored(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while ! [ -s started ]; do sleep 0.02; done; sleep 0.3; exit 4",
+      .actor = STARTS SLEEPS,
+      .num_actors = 1,
+      .ignores_hangup = true,
+      .signals = {SIGHUP}};
+  assert_int_equal(run(&scenario), 4);
+}
+
+// ---- without a learner
+
+static void actors_alone_end_when_all_are_sent_home(void **state) {
+  (void)state;
+  struct scenario scenario = {.actor = STARTS "[ $(wc -l <started) -ge 4 ] || exit 7; " FINISHES,
+                              .num_actors = 2};
+  assert_int_equal(run(&scenario), 0);
+  assert_true(count_of("started", "start") >= 4);
+}
+
+static void actors_alone_are_stopped_by_one_signal(void **state) {
+  (void)state;
+  struct scenario scenario = {.actor = ENDS_AT_TERM, .num_actors = 3, .signals = {SIGTERM}};
+  assert_int_equal(run(&scenario), 0);
+  // Those that the signal met before their trap was set have told nobody.
+  assert_true(count_of("told", "actor") >= 1);
+}
+
+static void actors_alone_that_all_die_end_with_an_error(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .actor = STARTS "echo no engine >&2; exit 7", .num_actors = 2, .logs_are_shown = true};
+  assert_int_equal(run(&scenario), 1);
+  assert_int_equal(count_of("started", "start"), 10);
+  assert_int_equal(count_of("said", "no engine"), 10);
+  assert_non_null(strstr(contents("said"), "no actor is left"));
+}
+
+static void a_lost_actor_is_not_started_again(void **state) {
+  (void)state;
+  struct scenario scenario = {.actor = STARTS "exit 4", .num_actors = 1, .lost_exit_code = 4};
+  assert_int_equal(run(&scenario), 1);
+  assert_int_equal(count_of("started", "start"), 1);
+  assert_non_null(strstr(contents("said"), "actor 0 has found no learner"));
+}
+
+static void one_of_two_was_lost_the_other_sent_home(void **state) {
+  (void)state;
+  struct scenario scenario = {.actor = "if mkdir first 2>/dev/null; then exit 4; fi; " FINISHES,
+                              .num_actors = 2,
+                              .lost_exit_code = 4};
+  assert_int_equal(run(&scenario), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(exits_with_the_learners_code),
+      TEST(a_crash_of_the_learner_is_named),
+      TEST(a_learner_that_is_not_there_is_an_error),
+      TEST(a_stop_reaches_the_learner_first),
+      TEST(the_learner_gets_to_know_why),
+      TEST(actors_are_told_when_the_learner_takes_long),
+      TEST(a_second_signal_kills),
+      TEST(a_learner_that_does_not_stop_is_killed),
+      TEST(a_learner_that_saves_for_long_is_not_killed),
+      TEST(a_learner_that_does_not_end_after_its_run_is_killed),
+      TEST(a_learner_that_ends_after_its_run_keeps_its_code),
+      TEST(a_stop_before_the_learner_listens_still_ends),
+      TEST(a_learner_that_the_stop_itself_ends_has_stopped_as_told),
+      TEST(an_ignored_hangup_stays_ignored),
+      TEST(actors_alone_end_when_all_are_sent_home),
+      TEST(actors_alone_are_stopped_by_one_signal),
+      TEST(actors_alone_that_all_die_end_with_an_error),
+      TEST(a_lost_actor_is_not_started_again),
+      TEST(one_of_two_was_lost_the_other_sent_home),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* Which evaluators the tasks of a cluster run; roles, numbers and addresses are those of the
+ * integration tests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "deploy/launch/task_plan.h"
+#include "learner/learn/algorithms.h"
+
+#define LEARNER "\"chief\": [\"c:1\"]"
+#define WORKERS LEARNER ", \"worker\": [\"w0:1\", \"w1:1\"]"
+#define EVALUATORS WORKERS ", \"evaluator\": [\"e0:1\", \"e1:1\"]"
+
+static struct plan *plan;
+static struct error error;
+
+/* The plan of one task; words end with NULL. It lives as long as the program, as words do. */
+static enum status make(const char *agent, const char *cluster, const char *type, ...) {
+  char *argv[16] = {(char *)"run_task", (char *)"cartpole", (char *)agent}, text[512];
+  int argc = 3;
+  va_list words;
+  va_start(words, type);
+  for (const char *word; (word = va_arg(words, const char *));) argv[argc++] = (char *)word;
+  va_end(words);
+  snprintf(text, sizeof(text), "{\"cluster\": {%s}, \"task\": {\"type\": \"%s\", \"index\": 0}}",
+           cluster, type);
+  setenv("TF_CONFIG", text, 1);
+  static struct task_plan plans[32];
+  static int num_plans;
+  assert_true(num_plans < 32);
+  struct task_plan *task = &plans[num_plans++];
+  plan = &task->plan;
+  enum status status = plan_parse(plan, &task_form, argc, argv, &error);
+  return status == STATUS_OK ? task_plan_make(task, &error) : status;
+}
+
+static bool has(char *const *command, const char *word) {
+  for (int i = 1; command[i]; i++)
+    if (strcmp(command[i], word) == 0) return true;
+  return false;
+}
+
+/* The last word of an option, which counts. */
+static const char *last(char *const *command, const char *option) {
+  const char *value = "";
+  for (int i = 1; command[i]; i++)
+    if (strncmp(command[i], option, strlen(option)) == 0) value = command[i] + strlen(option);
+  return value;
+}
+
+/* Of every agent, on the learner's task and no other. */
+static void those_that_suit_the_agent_are_beside_the_learner(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    int evaluators;
+  } agents[] = {
+#define AGENT(name, algorithm, policy, network, pace, evaluators, help) {#name, evaluators},
+      ALGORITHMS(AGENT)
+#undef AGENT
+  };
+  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++) {
+    assert_int_equal(make(agents[i].name, WORKERS, "chief", NULL), STATUS_OK);
+    assert_int_equal(plan->part.num_evaluators, agents[i].evaluators);
+    assert_int_equal(make(agents[i].name, WORKERS, "worker", NULL), STATUS_OK);
+    assert_int_equal(plan->part.num_evaluators, 0);
+    assert_int_equal(make(agents[i].name, EVALUATORS, "chief", NULL), STATUS_OK);
+    assert_int_equal(plan->part.num_evaluators, 0);
+  }
+}
+
+static void they_come_after_the_actors(void **state) {
+  (void)state;
+  assert_int_equal(make("vtrace", LEARNER, "chief", "--evaluators=2", "--actors_per_worker=3",
+                        "--eval_envs=5", "--name=mine", NULL),
+                   STATUS_OK);
+  assert_int_equal(plan->part.num_actors, 3);
+  assert_int_equal(plan->part.num_evaluators, 2);
+  assert_string_equal(last(plan->run.actors[2], "--task="), "2");
+  assert_false(has(plan->run.actors[2], "--role=eval"));
+  for (int i = 0; i < 2; i++) {
+    char *const *command = plan->run.actors[3 + i];
+    assert_string_equal(last(command, "--task="), i ? "1" : "0");
+    assert_string_equal(last(command, "--envs="), "5");
+    assert_string_equal(last(command, "--role="), "eval");
+    assert_string_equal(last(command, "--name="), "learner-evaluator");
+    assert_string_equal(last(command, "--learner="), "127.0.0.1:1");
+  }
+  assert_true(has(plan->run.learner, "--num_envs=48"));
+  assert_true(has(plan->run.learner, "--over=eval"));
+  assert_string_equal(last(plan->run.learner, "--num_eval_envs="), ""); /* 10 of 16 */
+}
+
+static void there_is_room_for_those_of_the_cluster_too(void **state) {
+  (void)state;
+  assert_int_equal(make("vtrace", EVALUATORS, "chief", "--evaluators=2", "--eval_envs=5", NULL),
+                   STATUS_OK);
+  assert_true(has(plan->run.learner, "--num_eval_envs=20"));
+  assert_int_equal(make("vtrace", EVALUATORS, "chief", "--eval_envs=10", NULL), STATUS_OK);
+  assert_true(has(plan->run.learner, "--num_eval_envs=20"));
+  assert_false(has(plan->run.learner, "--over=eval"));
+  assert_int_equal(plan->part.num_evaluators, 0);
+}
+
+static void an_evaluator_task_is_one(void **state) {
+  (void)state;
+  assert_int_equal(make("vtrace", EVALUATORS, "evaluator", "--evaluators=2", NULL), STATUS_OK);
+  assert_int_equal(plan->part.num_actors, 1);
+  assert_int_equal(plan->part.num_evaluators, 0);
+  assert_string_equal(last(plan->run.actors[0], "--name="), "evaluator");
+}
+
+static void too_little_room_is_refused(void **state) {
+  (void)state;
+  assert_int_equal(make("vtrace", EVALUATORS, "chief", "--evaluators=2", "--eval_envs=5",
+                        "--num_eval_envs=19", NULL),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "--num_eval_envs=19 is less than the 20 environments of 4"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(those_that_suit_the_agent_are_beside_the_learner),
+      cmocka_unit_test(they_come_after_the_actors),
+      cmocka_unit_test(there_is_room_for_those_of_the_cluster_too),
+      cmocka_unit_test(an_evaluator_task_is_one),
+      cmocka_unit_test(too_little_room_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
