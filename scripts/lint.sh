@@ -83,27 +83,39 @@ for program in build/actor build/launch; do
 done | report "actors and the launcher load no kernels"
 forbid "common knows nothing of what is above it" common/ '(actor|learner|envs|deploy)/'
 forbid "environments know nothing of what is above them" envs/ '(actor|learner|deploy)/'
+forbid "environments know messages, not what carries them" envs/ 'common/rpc/'
 forbid "actors know nothing of the learner and its kernels" actor/ \
   '(learner|deploy)/|dnnl|oneapi|cuda|cublas|cudnn'
 forbid "the learner knows nothing of actors" learner/ '(actor|deploy)/'
 forbid "what starts runs knows nothing of what looks at them" deploy/launch/ 'deploy/inspect/'
 forbid "what looks at runs starts none" deploy/inspect/ 'deploy/launch/'
+forbid "launchers and tools know runs, not their reports" deploy/ 'learner/report/'
 forbid "experience and params know devices only" \
-  'learner/(experience|params)/' 'learner/(serve|train|algorithm|network|report)/'
+  'learner/(experience|params)/' 'learner/(serve|train|learn|network|episodes|run|report)/'
+forbid "steps and episodes are counted without the parts of a run" learner/episodes/ \
+  'learner/(serve|train|experience|params|learn|network|device|run|report)/'
+forbid "serve and train do not include report" 'learner/(serve|train)/' 'learner/report/'
+forbid "what wires a run does not include its reports" learner/run/ 'learner/report/'
 forbid "experience does not include params" learner/experience/ 'learner/params/'
 forbid "params does not include experience" learner/params/ 'learner/experience/'
 forbid "serve does not include train" learner/serve/ 'learner/train/'
 forbid "train does not include serve" learner/train/ 'learner/serve/'
 forbid "algorithms and policies know batches, networks and devices only" learner/learn/ \
-  'learner/(serve|train|params|report)/'
+  'learner/(serve|train|params|episodes|report)/'
 forbid "network and device stand beside the path" \
-  'learner/(network|device)/' 'learner/(serve|train|experience|params|algorithm|report)/'
+  'learner/(network|device)/' 'learner/(serve|train|experience|params|learn|episodes|run|report)/'
 forbid "devices do not include networks" learner/device/ 'learner/network/'
 agents=$(sed -n 's/^  X(\([a-z0-9_]*\),.*/\1/p' learner/learn/algorithms.h | paste -sd '|')
 printf '%s\n' "${c_files[@]}" | grep -E '^(learner|deploy|actor|common)/' |
   xargs -r grep -nE "strn?cmp\([^)]*\"($agents)\"" /dev/null |
   report "what depends on an algorithm's name stands in its row of learner/learn/algorithms.h"
 forbid "the environment ABI depends on nothing" envs/env.h '[a-z]*/'
+
+# ---- the house: what stands at the top of the repository
+{ git ls-files 2>/dev/null || find_files '*'; } | cut -d/ -f1 | sort -u |
+  grep -vxE '(proto|actor|learner|common|envs|deploy|scripts|tests|docs|Makefile|run_local\.sh)' |
+  grep -vxE '((README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE|VERSION|\.ci|\.[a-z-]+)' |
+  report "the top of the repository has these folders and files only"
 
 # ---- the comment that a file begins with: "Upstream: a.c, b/c.h (why). Downstream: learner/agent."
 # Prints the names of files and folders that are not there, and files upstream that do not include

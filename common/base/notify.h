@@ -4,7 +4,8 @@
  * learner, that writing its last checkpoint makes progress, and that only its exit is left. An
  * environment can end an actor with exit code 0
  * (_exit, on any thread), but it sends no such notice.
- * Upstream: actor/main.c, actor/worker.c, learner/main.c, run_replay.c.
+ * Upstream: actor/main.c, actor/worker.c, learner/main.c,
+ * learner/run/run_replay.c.
  * Downstream: deploy/launch/supervisor.c.
  * Thread: notify_init main, before there are others; notify_send any. */
 #ifndef ACORN_COMMON_BASE_NOTIFY_H

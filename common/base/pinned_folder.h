@@ -2,7 +2,8 @@
  *
  * It is kept open, and its files are reached by a path through the descriptor, which any function
  * takes that takes a path: what is written there never lands in another folder of its name.
- * Upstream: learner/run/folder.c, deploy/launch/launch_record.c. Thread: one; the path is good in all. */
+ * Upstream: learner/run/folder.c, deploy/launch/launch_record.c. Thread: one; the path is good in
+ * all. */
 #ifndef ACORN_COMMON_BASE_PINNED_FOLDER_H
 #define ACORN_COMMON_BASE_PINNED_FOLDER_H
 

@@ -1,5 +1,5 @@
 /* Reading protobuf's encoding from a message that lies in several pieces, and writing it into
- * one. Private to common/rpc/wire*.c.
+ * one. Private to wire*.c.
  *
  * Invariant: `left` is the number of bytes that may still be read, never more than lie ahead of
  * the cursor; a read that does not fit fails and nothing outside the pieces is touched. A

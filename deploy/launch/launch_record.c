@@ -13,7 +13,7 @@
 #include "deploy/launch/run_folder.h"
 #include "deploy/launch/shell_word.h"
 #include "envs/env_words.h"
-#include "learner/report/record.h"
+#include "learner/run/folder.h"
 
 enum { MAX_BYTES = 100 * 1000, EXIT_SIGNAL = 128 }; /* a variable may have 128 KiB */
 
@@ -81,7 +81,7 @@ void launch_record_begin(const struct plan *plan, const char *program, int argc,
   json_object_set_new(words, "envs_per_evaluator",
                       json_integer(part->num_evaluators ? plan->own.eval_envs : 0));
   char *text = json_dumps(words, JSON_COMPACT);
-  if (text) setenv(RECORD_LAUNCH_VARIABLE, text, 1);
+  if (text) setenv(FOLDER_LAUNCH_VARIABLE, text, 1);
   free(text);
   json_decref(words);
   take_folder(plan);

@@ -5,8 +5,7 @@
  *
  * Actors are numbered over the whole cluster: those beside the learner first, then those of each
  * other host.
- * Upstream: deploy/launch/launch.c, deploy/launch/task_plan.h. Downstream: deploy/launch/supervisor.h. Thread: one, at
- * start. */
+ * Upstream: launch.c, task_plan.h. Downstream: supervisor.h. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_LAUNCH_PLAN_H
 #define ACORN_DEPLOY_LAUNCH_PLAN_H
 

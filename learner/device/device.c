@@ -1,10 +1,8 @@
 /* Devices by name. */
 #include "learner/device/device.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "learner/device/cpu/cpu.h"
 #include "learner/device/cuda_plugin.h"
 
 const char *device_choose(const char *name, struct error *reason) {
@@ -17,10 +15,7 @@ static enum status create(struct device **out, const struct device_options *opti
                           struct error *error) {
   const char *name = options->name;
   if (strcmp(name, "cuda") == 0) return cuda_plugin_create(out, options, error);
-  if (strcmp(name, "cpu") == 0) {
-    const char *set = getenv("ACORN_CPU");
-    return cpu_create(out, set && *set ? set : NULL, error);
-  }
+  if (strcmp(name, "cpu") == 0) return device_cpu_create(out, error);
   if (strcmp(name, "ref") == 0) *out = device_ref_float_create();
   if (strcmp(name, "ref_double") == 0) *out = device_ref_double_create();
   if (strcmp(name, "guarded") == 0) *out = device_guarded_create();
@@ -35,7 +30,7 @@ static enum status set_precision(struct device *d, const char *name, const char 
   if (strcmp(precision, "float32") == 0) return STATUS_OK;
   bool automatic = strcmp(precision, "auto") == 0;
   if (strcmp(name, "cpu") == 0 && strcmp(precision, "tf32") != 0)
-    return cpu_use_bf16(d, automatic, error);
+    return device_cpu_use_bf16(d, automatic, error);
   if (automatic) return STATUS_OK;
   return status_fail(error, STATUS_INVALID, "--precision=%s: device %s computes in its own",
                      precision, name);

@@ -1,7 +1,7 @@
 /* The table of operations that networks, losses and optimisers are written against. Four
- * implementations: ref.c (naive loops, the oracle, compiled for float and for double), cpu.c
- * (blocked vector kernels), cuda/ (a plugin), and guarded.c (ref with its memory out of the host's
- * reach, for tests).
+ * implementations: ref/ (naive loops, the oracle, compiled for float and for double), cpu/ (blocked
+ * vector kernels), cuda/ (a plugin), and guarded/ (ref with its memory out of the host's reach, for
+ * tests).
  *
  * Memory that `alloc` returned is the device's: host code never reads or writes it. What the host
  * has to decide on it keeps itself, or downloads and waits for. Operations read and write nothing
@@ -540,6 +540,10 @@ const char *device_choose(const char *name, struct error *reason);
 struct device *device_ref_float_create(void);
 struct device *device_ref_double_create(void);
 struct device *device_guarded_create(void);
+MUST_CHECK enum status device_cpu_create(struct device **out, struct error *error);
+/* Makes a cpu compute in bf16; automatic: only where the machine is faster at it. Errors: INVALID:
+ * the machine cannot. */
+MUST_CHECK enum status device_cpu_use_bf16(struct device *d, bool automatic, struct error *error);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);
 MUST_CHECK enum status device_create_with(struct device **out, const char *name,
                                           const char *precision, struct error *error);

@@ -3,8 +3,8 @@
  * Bounded: of each role it keeps EPISODE_LOG_ROWS. Where more end between two reads, every second,
  * fourth, ... one is kept, evenly over that time, and its row says of how many it is one: an
  * environment whose episodes last microseconds fills neither the memory nor the disk.
- * Upstream: progress.c (any thread). Downstream: episodes_file.c (main). Nothing allocates after
- * create. */
+ * Upstream: progress.c (any thread). Downstream: report/episodes_file.c (main). Nothing allocates
+ * after create. */
 #ifndef ACORN_LEARNER_EPISODES_EPISODE_LOG_H
 #define ACORN_LEARNER_EPISODES_EPISODE_LOG_H
 

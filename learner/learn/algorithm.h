@@ -1,6 +1,6 @@
 /* An algorithm: how a batch of experience becomes a gradient. A row of operations in a file of its
- * own (vtrace.c, q_learning.c); learner/learn/algorithms.h pairs it with a policy, and train/update.c
- * keeps what all share: schedules, reduction, clipping, the optimiser, checkpoints.
+ * own (vtrace.c, q_learning.c); algorithms.h pairs it with a policy, and train/update.c keeps what
+ * all share: schedules, reduction, clipping, the optimiser, checkpoints.
  *
  * Upstream: train/update.c. Downstream: learner/network, learner/device. Thread: the trainer's.
  * Invariant: the gradient depends on nothing but the parameters, the batch and the schedule, so

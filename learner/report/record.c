@@ -24,9 +24,9 @@ static json_t *launch;  /* the launcher's words; NULL: there is none */
 void record_init(int argc, char **argv) {
   command = json_array();
   for (int i = 0; i < argc; i++) json_array_append_new(command, json_string(argv[i]));
-  const char *words = getenv(RECORD_LAUNCH_VARIABLE);
+  const char *words = getenv(FOLDER_LAUNCH_VARIABLE);
   launch = words ? json_loads(words, 0, NULL) : NULL;
-  unsetenv(RECORD_LAUNCH_VARIABLE);
+  unsetenv(FOLDER_LAUNCH_VARIABLE);
 }
 
 /* ---- what a start was made of */

@@ -1,15 +1,13 @@
 /* What a run folder tells of the run itself: run.json, which program made it, from which options,
  * on which machine, a member of "starts" for each start. Written whole each time.
  *
- * A launcher leaves its own words in the variable ACORN_LAUNCH, a JSON object
- * (deploy/launch/launch_record.h): they are copied into the start.
+ * A launcher leaves its own words in a variable, a JSON object (deploy/launch/launch_record.h):
+ * they are copied into the start.
  * Upstream: learner/main.c. Thread: main. */
 #ifndef ACORN_LEARNER_REPORT_RECORD_H
 #define ACORN_LEARNER_REPORT_RECORD_H
 
 #include "learner/run/run.h"
-
-#define RECORD_LAUNCH_VARIABLE "ACORN_LAUNCH"
 
 /* Keeps the command line, and takes the launcher's variable out of the environment. Before other
  * threads start. */

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/metrics/statistics.h"
-#include "learner/report/gauges.h"
+#include "learner/run/gauges.h"
 #include "learner/report/live.h"
 #include "learner/report/pace.h"
 

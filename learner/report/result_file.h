@@ -2,7 +2,8 @@
  * eval.json, the newest evaluation by each policy.
  *
  * Invariant: while a start goes on there is no result.json, so that one which is there is of a
- * start that has ended. A launcher writes it where the learner could not (deploy/launch/launch_record.h).
+ * start that has ended. A launcher writes it where the learner could not
+ * (deploy/launch/launch_record.h).
  * Upstream: learner/main.c, report.c. Thread: main. */
 #ifndef ACORN_LEARNER_REPORT_RESULT_FILE_H
 #define ACORN_LEARNER_REPORT_RESULT_FILE_H

@@ -11,6 +11,9 @@
 #include "common/base/status.h"
 #include "common/rpc/credentials.h"
 
+/* In it a launcher leaves its part of run.json, for the learner. */
+#define FOLDER_LAUNCH_VARIABLE "ACORN_LAUNCH"
+
 struct folder {
   char path[768]; /* by which its files are reached, see pinned_folder.h */
   char checkpoints[800];

@@ -1,6 +1,6 @@
 /* The learner's options: one struct, one table (options.c), and the defaults that depend on the
- * environment (presets). Upstream: learner/run/run_options.h, deploy/launch/plan.h (routes flags by the
- * table). Thread: start only. */
+ * environment (presets). Upstream: run_options.h, deploy/launch/plan.h (routes flags by the table).
+ * Thread: start only. */
 #ifndef ACORN_LEARNER_RUN_OPTIONS_H
 #define ACORN_LEARNER_RUN_OPTIONS_H
 

@@ -6,7 +6,7 @@
 #include "common/base/log.h"
 #include "common/rpc/address.h"
 #include "learner/learn/algorithms.h"
-#include "learner/report/gauges.h"
+#include "learner/run/gauges.h"
 #include "learner/run/run_checkpoint.h"
 #include "learner/run/run_environment.h"
 #include "learner/run/run_experience.h"

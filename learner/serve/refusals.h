@@ -1,6 +1,6 @@
 /* Counts refused calls for the metrics and logs the reasons, at most ten lines a second each.
  * Further ones of a kind are counted in its next line.
- * Upstream: ingress.c. Downstream: report/gauges.c. Thread: any. */
+ * Upstream: ingress.c. Downstream: run/gauges.c. Thread: any. */
 #ifndef ACORN_LEARNER_SERVE_REFUSALS_H
 #define ACORN_LEARNER_SERVE_REFUSALS_H
 

@@ -1,7 +1,7 @@
 /* The trainer thread: takes batches from the source, makes updates, publishes the parameters, keeps
  * the run's state for checkpoints. A linear loop. Threads: trainer_* functions are called by main,
- * the loop runs on a thread of its own. Upstream: learner/run/run.c. Downstream: experience/source.h;
- * params/weights.h; main (checkpoint buffers, crossing 4). */
+ * the loop runs on a thread of its own. Upstream: learner/run/run.c. Downstream:
+ * experience/source.h; params/weights.h; main (checkpoint buffers, crossing 4). */
 #ifndef ACORN_LEARNER_TRAIN_TRAINER_H
 #define ACORN_LEARNER_TRAIN_TRAINER_H
 

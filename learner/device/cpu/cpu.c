@@ -62,7 +62,12 @@ enum status cpu_create(struct device **out, const char *set_name, struct error *
   return STATUS_OK;
 }
 
-enum status cpu_use_bf16(struct device *d, bool automatic, struct error *error) {
+enum status device_cpu_create(struct device **out, struct error *error) {
+  const char *set = getenv("ACORN_CPU");
+  return cpu_create(out, set && *set ? set : NULL, error);
+}
+
+enum status device_cpu_use_bf16(struct device *d, bool automatic, struct error *error) {
   struct cpu *cpu = (struct cpu *)d;
   if (automatic && !cpu_dnnl_has_fast_bf16()) return STATUS_OK;
   if (!cpu_dnnl_has_bf16())

@@ -1,7 +1,6 @@
 /* The CPU device's inside: what cpu.c and the kernel sets (cpu_kernels.c, compiled three times)
  * share.
- * Upstream: device.c asks for a device; otherwise only tests and benchmarks include this,
- * which force a set. */
+ * Upstream: outside of this folder only tests and benchmarks, which force a set. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_CPU_H
 #define ACORN_LEARNER_DEVICE_CPU_CPU_H
 
@@ -36,10 +35,6 @@ extern const struct device_ops cpu_kernels_v2, cpu_kernels_v3, cpu_kernels_v4;
 /* set: "v2", "v3", "v4", or NULL for the best this machine runs.
  * Errors: INVALID: no such set, or the machine lacks it. */
 MUST_CHECK enum status cpu_create(struct device **out, const char *set, struct error *error);
-
-/* Makes it compute in bf16: "auto" only where the machine is faster at it.
- * Errors: INVALID: the machine cannot. */
-MUST_CHECK enum status cpu_use_bf16(struct device *d, bool automatic, struct error *error);
 
 /* At least `count` floats, 64-byte aligned, not cleared; grown when a size is first seen, then
  * kept. */

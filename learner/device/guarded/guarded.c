@@ -2,7 +2,7 @@
  * GPU. The host cannot reach its memory (guarded_memory.h), its operations read and write no other,
  * downloads arrive when they are waited for and not before, and what is uploaded may not change
  * until then. So what runs on it keeps the rule of device.h.
- * Upstream: device.c. Thread: as device.h says. */
+ * Upstream: learner/device/device.c. Thread: as device.h says. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The run's metrics, by their names in metrics.jsonl: made at start, filled from the parts that own
  * the figures. Thread: main. */
-#ifndef ACORN_LEARNER_REPORT_GAUGES_H
-#define ACORN_LEARNER_REPORT_GAUGES_H
+#ifndef ACORN_LEARNER_RUN_GAUGES_H
+#define ACORN_LEARNER_RUN_GAUGES_H
 
 #include "learner/run/run.h"
 

@@ -1,4 +1,4 @@
-#include "learner/report/gauges.h"
+#include "learner/run/gauges.h"
 
 #include <fcntl.h>
 #include <math.h>
