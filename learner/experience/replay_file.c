@@ -207,3 +207,9 @@ enum status replay_file_load(struct replay_parts *parts, struct block_reader *re
   change_ratio(&parts->counts, head.ratio, parts->ratio);
   return STATUS_OK;
 }
+
+double replay_file_steps(struct block_reader *reader) {
+  struct head head;
+  if (block_reader_get(reader, &head, sizeof(head), NULL) != STATUS_OK) return 0;
+  return fmax(0, (double)head.num_pages * (double)head.size[SIZE_PAGE_STEPS]);
+}

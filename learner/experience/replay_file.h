@@ -45,4 +45,8 @@ bool replay_file_save(const struct replay_parts *parts, struct block_writer *wri
 MUST_CHECK enum status replay_file_load(struct replay_parts *parts, struct block_reader *reader,
                                         struct error *error);
 
+/* How many steps the replay that was saved had room for; 0: it cannot be read. What it says is not
+ * checked further. */
+double replay_file_steps(struct block_reader *reader);
+
 #endif

@@ -7,6 +7,7 @@
 #include "common/base/process.h"
 #include "learner/experience/fifo.h"
 #include "learner/experience/replay.h"
+#include "learner/run/run_replay.h"
 #include "learner/serve/memory.h"
 
 /* ---- pages */
@@ -208,7 +209,7 @@ static double steps_of_run(const struct run *run) {
   const double MARGIN = 1.25;
   const struct learner_options *options = run->options;
   bool loads = options->resume && run->folder.held_run && options->checkpoint_replay;
-  return loads ? INFINITY : MARGIN * (double)options->total_steps;
+  return fmax(MARGIN * (double)options->total_steps, loads ? run_replay_saved_steps(run) : 0);
 }
 
 /* No more than `most`, but as many as it takes to train. */

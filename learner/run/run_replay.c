@@ -13,6 +13,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "learner/experience/replay_file.h"
 #include "learner/params/checkpoint_file.h"
 
 #define TEMPORARY_NAME "replay.tmp"
@@ -116,6 +117,21 @@ static enum status check_identity(const struct identity *theirs, const struct id
                        "%s was saved with other parameters than the checkpoint of update %lld has",
                        path, (long long)ours->updates);
   return STATUS_OK;
+}
+
+double run_replay_saved_steps(const struct run *run) {
+  char path[PATH_MAX];
+  struct identity theirs;
+  int64_t updates = visit(run, false, NONE);
+  if (updates == NONE) return 0;
+  path_of_updates(path, run, updates);
+  struct block_reader *reader = block_reader_create();
+  bool is_ours = block_reader_begin(reader, path, NULL) == STATUS_OK &&
+                 block_reader_get(reader, &theirs, sizeof(theirs), NULL) == STATUS_OK &&
+                 memcmp(theirs.magic, MAGIC, sizeof(MAGIC)) == 0 && theirs.format == FORMAT;
+  double steps = is_ours ? replay_file_steps(reader) : 0;
+  block_reader_destroy(reader);
+  return steps;
 }
 
 /* ---- made */
