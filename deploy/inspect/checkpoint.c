@@ -214,6 +214,7 @@ static enum status export_parameters(const struct checkpoint *self, const char *
       {"activation", options.activation},
       {"network", options.network},
       {"agent", options.agent},
+      {"dueling", options.dueling ? "true" : "false"},
       {"previous_action", options.previous_action ? "true" : "false"},
       {"previous_reward", options.previous_reward ? "true" : "false"},
       {"clip_reward_input", options.clip_reward_input ? "true" : "false"}};

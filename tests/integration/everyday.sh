@@ -184,6 +184,8 @@ if "$tree/.venv/bin/python" -c 'import gymnasium' 2>/dev/null; then
     --network=lstm --activation=relu "${more[@]}"
   pass_if "numpy: values of actions" \
     plays_the_same cartpole dqn 1 --total_steps=20k --eval_epsilon=0 "${more[@]}"
+  pass_if "numpy: a dueling head" \
+    plays_the_same cartpole dqn 1 --total_steps=20k --eval_epsilon=0 --dueling
   pass_if "numpy: a memory" plays_the_same tmaze vtrace 1 --total_steps=200k
 else
   echo "SKIP numpy: with more inputs: no Gymnasium here (scripts/setup.sh gym)"

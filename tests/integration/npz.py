@@ -42,7 +42,8 @@ def main():
             for name, (shape, numbers) in read_checkpoint(checkpoint).items()
             if name.startswith("params/")}
     theirs = np.load(npz)
-    words = {"activation", "network", "agent", "previous_action", "previous_reward", "clip_reward_input"}
+    words = {"activation", "network", "agent", "dueling", "previous_action", "previous_reward",
+             "clip_reward_input"}
     assert words < set(theirs.files) and str(theirs["activation"]) in ("tanh", "relu")
     assert sorted(set(theirs.files) - words) == sorted(ours), (theirs.files, list(ours))
     for name, array in ours.items():
