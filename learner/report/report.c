@@ -197,7 +197,8 @@ static void warn_of_episodes(const struct report *report, const struct run_resul
         "%s, or more --episode_steps",
         result->returns.window, (long long)run->options->episodes,
         (long long)run->options->episode_steps, limit);
-  else if (!run->evaluates && result->returns.window == 0 && result->steps > report->first_steps)
+  else if (result->reason == STOP_TOTAL_STEPS && !run->evaluates && result->returns.window == 0 &&
+           result->steps > report->first_steps)
     log_warn(
         "no %s episode of %s has ended in %lld steps of %lld environments, so there is no return "
         "(return_mean=nan): episodes are longer, or the policy never ends them. Try a larger "

@@ -180,6 +180,13 @@ without_return() {
     says "no training episode of synthetic has ended in 20" && says "Try a larger --total_steps"
 }
 pass_if "a run in which no episode ended says why it has no return" without_return
+run synthetic vtrace 1 4 --total_steps=1e9 --batch_size=4 --no_plot --logdir=stopped \
+  --metrics_secs=0.25 --env_args='{"episode_steps": 1000000000}'
+wait_for 20 metric_passes train/updates 1 stopped
+kill -TERM "$run"
+ended
+unblamed() { is "$code" 0 && is "$(value reason)" signal && ! says "no training episode"; }
+pass_if "one that was stopped before an episode ended is not blamed for that" unblamed
 call timeout 60 "$scripts/eval.sh" endless --episode_steps=500
 never_ends() {
   is "$code" 3 && is "$(grep -c '0 of 100 episodes have ended, and for 500 steps of each' err)" 2
