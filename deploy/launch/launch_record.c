@@ -20,8 +20,9 @@ enum { MAX_BYTES = 100 * 1000, EXIT_SIGNAL = 128 }; /* a variable may have 128 K
 static size_t starts_before; /* in run.json, before this one */
 static struct {
   char path[PATH_MAX]; /* "": it is not known, or an evaluation's, which only reads */
+  char name[PATH_MAX]; /* that it was made by */
+  size_t there;        /* so much of the name led to a folder before */
   int pin;             /* pinned_folder.h's */
-  bool is_new;
 } folder;
 
 /* ---- at the start */
@@ -53,11 +54,33 @@ static size_t num_starts(void) {
   return count;
 }
 
+/* "a/b" becomes "a", and "b" becomes "". */
+static void cut_last(char *path) {
+  size_t length = strlen(path);
+  while (length > 0 && path[length - 1] == '/') length--;
+  while (length > 0 && path[length - 1] != '/') length--;
+  while (length > 0 && path[length - 1] == '/') length--;
+  path[length] = '\0';
+}
+
+static size_t length_of_existing(const char *name) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof(path), "%s", name);
+  while (path[0] && access(path, F_OK) != 0) cut_last(path);
+  return strlen(path);
+}
+
+/* Those folders of its name that were made here and are still empty. */
+static void remove_made(void) {
+  while (strlen(folder.name) > folder.there && rmdir(folder.name) == 0) cut_last(folder.name);
+}
+
 /* What goes wrong here the learner reports, which needs the same. */
 static void take_folder(const struct plan *plan) {
   const char *name = plan->run_folder;
   if (!name[0] || plan->evaluates) return;
-  folder.is_new = access(name, F_OK) != 0;
+  snprintf(folder.name, sizeof(folder.name), "%s", name);
+  folder.there = length_of_existing(name);
   if (files_make_folders(name, NULL) != STATUS_OK) return;
   folder.pin = pinned_folder_open(folder.path, name);
   if (folder.pin < 0) folder.path[0] = '\0';
@@ -98,8 +121,7 @@ bool launch_record_has_result(void) {
 
 void launch_record_end(const struct plan *plan, int exit_code) {
   if (!folder.path[0]) return;
-  /* One with anything in it stays. */
-  if (folder.is_new && pinned_folder_is(plan->run_folder, folder.pin)) rmdir(plan->run_folder);
+  if (pinned_folder_is(folder.name, folder.pin)) remove_made();
   if (launch_record_has_result() || num_starts() <= starts_before) return;
   char label[RUN_LABEL_BYTES], how[128], why[160], path[PATH_MAX + 16], whole[PATH_MAX];
   int signum = exit_code > EXIT_SIGNAL ? exit_code - EXIT_SIGNAL : 0;

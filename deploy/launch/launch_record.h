@@ -20,7 +20,8 @@ void launch_record_follow(struct plan *plan);
 bool launch_record_has_result(void);
 
 /* A start of this launcher that run.json has and that left no result gets one: its learner was
- * killed. One that was refused is not in run.json; the folder that was made for it is removed. */
+ * killed. One that was refused is not in run.json; the folders that were made for it are
+ * removed. */
 void launch_record_end(const struct plan *plan, int exit_code);
 
 #endif

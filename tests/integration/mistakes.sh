@@ -38,6 +38,10 @@ mistake "an environment's option that does not exist" "lenght" \
 mistake "options of the environment that are no JSON" "env_args" tmaze vtrace 2 --env_args=length
 # What only the learner sees: it ends before there is anything to keep.
 mistake "sizes that contradict each other" "--max_envs=1 is less" cartpole vtrace 2 --max_envs=1
+mkdir kept
+mistake "so with a folder in others" "--max_envs=1 is less" cartpole vtrace 2 --max_envs=1 \
+  --logdir=kept/made/run
+pass_if "of which those that were made are removed" is "$(find kept)" kept
 mistake "an LSTM without units" "--lstm_size=0: network lstm has 1 to 4096 units" \
   tmaze r2d2 1 --lstm_size=0
 mistake "atoms that are one number" "and --value_high=1000000000: in float32 atoms 0 and 1 of 51" \
