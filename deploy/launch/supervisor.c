@@ -1,5 +1,6 @@
 #include "deploy/launch/supervisor.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,8 +23,11 @@
 #include "deploy/launch/child.h"
 
 enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000 };
-enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024, LOGS_MS = 1000 };
+enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024, LINE_BYTES = 1024, LOGS_MS = 1000 };
 enum { OUR_OUTPUT = -1, NO_LOG = -2 };
+
+#define ERROR_WORD "error: " /* of log_error */
+#define AS_SHOWN " (its log ends with the error shown above)"
 
 /* A moment that does not come. */
 #define NEVER INT64_MAX
@@ -59,6 +63,8 @@ struct supervisor {
   int64_t kill_ms;       /* then the actors are killed */
   int64_t patience_ms;   /* after a stop, or the end of the run: then the learner is killed */
   int64_t logs_ms;       /* when to look how long the logs are */
+
+  char shown[LINE_BYTES]; /* the last line of the log that was shown last, without its digits */
 
   bool ready;      /* the learner listens */
   bool stopping;   /* the learner has been told to stop, or has ended */
@@ -136,6 +142,29 @@ void supervisor_print_tail(FILE *out, const char *path, int lines) {
     if (bytes[start - 1] == '\n' && --lines == 0) break;
   fwrite(bytes + start, 1, (size_t)(count - start), out);
   if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
+}
+
+// Times, steps and numbers of environments differ where the reason is the same.
+static void read_last_words(char words[LINE_BYTES], const struct actor *actor) {
+  char path[PATH_MAX], line[LINE_BYTES] = "";
+  log_path(path, actor);
+  FILE *file = fmemopen(line, sizeof(line) - 1, "w");
+  if (file) supervisor_print_tail(file, path, 1);
+  if (file) fclose(file);
+  for (const char *c = line; *c; c++)
+    if (!isdigit((unsigned char)*c)) *words++ = *c;
+  *words = '\0';
+}
+
+// An error that every actor dies of again and again is shown once.
+static bool ends_as_shown(const struct actor *actor) {
+  struct supervisor *self = actor->supervisor;
+  char words[LINE_BYTES];
+  if (!self->config->log_folder) return false;
+  read_last_words(words, actor);
+  if (strstr(words, ERROR_WORD) && strcmp(words, self->shown) == 0) return true;
+  memcpy(self->shown, words, sizeof(words));
+  return false;
 }
 
 // Prints the last log lines, the likely reason. Without log files the terminal has them already.
@@ -355,14 +384,17 @@ int supervisor_pause_ms(int *deaths_in_a_row, const struct supervisor_config *co
   return pause_ms < config->longest_pause_ms ? (int)pause_ms : config->longest_pause_ms;
 }
 
-// Shows the log of the 1st, 2nd, 4th, 8th ... death in a row, so that one that dies for days does
-// not flood the terminal.
+// Shows the log of the 1st, 2nd, 4th, 8th ... death in a row, and none that ends as the one before,
+// so that one that dies for days does not flood the terminal.
 static void restart_with_backoff(struct actor *actor, const char *how) {
   const struct supervisor *self = actor->supervisor;
   int64_t worked_ms = actor->stepped_ms ? self->now_ms - actor->stepped_ms : 0;
   int pause_ms = supervisor_pause_ms(&actor->deaths_in_a_row, self->config, worked_ms);
-  say("%s %d %s; starting it again in %g s", actor->kind, actor->number, how, pause_ms / 1000.0);
-  if ((actor->deaths_in_a_row & (actor->deaths_in_a_row - 1)) == 0) show_log(actor, TAIL_LINES);
+  bool is_known = ends_as_shown(actor);
+  say("%s %d %s%s; starting it again in %g s", actor->kind, actor->number, how,
+      is_known ? AS_SHOWN : "", pause_ms / 1000.0);
+  if (!is_known && (actor->deaths_in_a_row & (actor->deaths_in_a_row - 1)) == 0)
+    show_log(actor, TAIL_LINES);
   actor->start_ms = self->now_ms + pause_ms;
 }
 
@@ -374,8 +406,9 @@ static void restart_or_give_up(struct actor *actor, const char *how) {
     return;
   }
   if (!died_too_often(actor)) {
-    say("%s %d %s; starting it again", actor->kind, actor->number, how);
-    show_log(actor, 1);
+    bool is_known = ends_as_shown(actor);
+    say("%s %d %s%s; starting it again", actor->kind, actor->number, how, is_known ? AS_SHOWN : "");
+    if (!is_known) show_log(actor, 1);
     actor->start_ms = self->now_ms + self->config->restart_ms;
     return;
   }

@@ -188,6 +188,21 @@ static void one_that_has_stepped_is_started_again_with_growing_pauses(void **sta
   assert_int_equal(count_of("said", "broken\n"), 1 + 2 + 4 + 8);
 }
 
+// Whichever actor it is, and whatever the numbers in its words.
+static void an_error_that_repeats_is_shown_once(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 10 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "n=$(wc -l <started); [ $n -lt 10 ] || exec sleep 30; " STEPS
+                      "echo $n.5 actor: error: broken after $((7 * n)) steps; exit 7",
+      .num_actors = 2,
+      .pauses = {4, 60, 1000000}};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("said", "the last lines of"), 1);
+  assert_true(count_of("said", "(its log ends with the error shown above); starting it again in") >=
+              7);
+}
+
 // Five deaths of one that has stepped once, whatever it does then: the disk with its packages may
 // have gone.
 static void one_that_has_stepped_once_is_not_given_up(void **state) {
@@ -455,6 +470,7 @@ int main(void) {
       TEST(five_deaths_end_an_actor_and_the_last_actor_ends_the_run),
       TEST(the_log_of_one_that_prints_much_is_cut),
       TEST(one_that_has_stepped_is_started_again_with_growing_pauses),
+      TEST(an_error_that_repeats_is_shown_once),
       TEST(one_that_has_stepped_once_is_not_given_up),
       TEST(one_that_has_worked_for_long_is_started_again_soon),
       TEST(a_run_waits_for_actors_that_are_all_in_a_pause),
