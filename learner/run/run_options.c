@@ -69,16 +69,39 @@ static enum status parse_words(struct learner_options *options, int argc, char *
 
 /* A config.txt without importance_exponent_end is from before it, when --target_update counted
  * updates. */
+static bool counts_updates(const struct learner_options *options) {
+  const struct option_table *table = &learner_options_table;
+  return options_given(table, options, "target_update") &&
+         !options_given(table, options, "importance_exponent_end") &&
+         learner_options_replays(options);
+}
+
+static double updates_in_steps(const struct learner_options *options) {
+  double steps = (double)options->target_update * learner_options_update_steps(options);
+  return fmin(fmax(1, steps), 1e15);
+}
+
+/* A file that a new run is given may be such a config.txt, which names them all, or somebody's few
+ * lines of today: it is not translated. */
+static void warn_of_updates(const struct learner_options *options) {
+  static const char *const also[] = {"n_steps", "priority_exponent", "importance_exponent"};
+  bool is_whole = true;
+  for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
+    is_whole = is_whole && options_given(&learner_options_table, options, also[i]);
+  if (is_whole && counts_updates(options))
+    log_warn(
+        "--target_update=%lld counts environment steps; if it is of a config.txt that counted "
+        "updates, give --target_update=%.0f",
+        (long long)options->target_update, updates_in_steps(options));
+}
+
 static enum status take_as_before(struct learner_options *options, bool is_said,
                                   struct error *error) {
   const struct option_table *table = &learner_options_table;
-  bool counts_updates = options_given(table, options, "target_update") &&
-                        !options_given(table, options, "importance_exponent_end");
-  if (!counts_updates || !learner_options_replays(options)) return STATUS_OK;
+  if (!counts_updates(options)) return STATUS_OK;
   int64_t updates = options->target_update;
   char steps[32];
-  snprintf(steps, sizeof(steps), "%.0f",
-           fmin(fmax(1, (double)updates * learner_options_update_steps(options)), 1e15));
+  snprintf(steps, sizeof(steps), "%.0f", updates_in_steps(options));
   if (is_said)
     log_info("this run's config.txt counts --target_update in updates: %lld of them are %s steps",
              (long long)updates, steps);
@@ -198,6 +221,7 @@ enum status run_options_read(struct learner_options *options, char **differences
   options_init(&learner_options_table, options);
   options_init(&learner_options_table, &earlier);
   enum status status = parse(options, &earlier, &has_run, argc, argv, error);
+  if (status == STATUS_OK && !has_run) warn_of_updates(options);
   if (status == STATUS_OK && has_run) status = keep_network(&earlier, options, error);
   if (status == STATUS_OK && has_run && options->resume)
     *differences = describe_differences(&earlier, options);

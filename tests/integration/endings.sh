@@ -222,6 +222,22 @@ ended
 copies() { is "$code" 0 && grep -q '^hidden = 32,32' copy/config.txt; }
 pass_if "a run's config.txt is a --config for another run" copies
 
+# One of a version that counted --target_update in updates has no importance_exponent_end.
+run cartpole dqn 1 --total_steps=2k --logdir=counts
+ended
+run cartpole dqn 1 --total_steps=2k --logdir=again --config=counts/config.txt
+ended
+pass_if "which says nothing of its target" eval 'is "$code" 0 && ! says "--target_update="'
+sed '/^importance_exponent_end/d; s/^target_update = .*/target_update = 100/' \
+  counts/config.txt >older.txt
+run cartpole dqn 1 --total_steps=2k --logdir=older --config=older.txt
+ended
+warned() {
+  is "$code" 0 && says "warning: --target_update=100 counts environment steps; if it is of a" &&
+    says "counted updates, give --target_update=400"
+}
+pass_if "unless it may be one that counted updates: what to give then is said" warned
+
 decays() {
   metric_passes learning_rate 0 copy && ! metric_passes learning_rate 3e-4 copy
 }

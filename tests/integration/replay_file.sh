@@ -73,9 +73,9 @@ end_by_hand
 steps=$(value steps)
 to_end shorter --replay_steps=1M --total_steps=$((steps + 500)) --resume
 pass_if "a run that is resumed with a smaller budget has its replay" says "is restored"
-to_end brief --replay_steps=1M --total_steps=3000
-to_end brief --replay_steps=1M --total_steps=3600 --resume
-bounded() { says "replay: 4500 steps instead of --replay_steps=1000000" && says "is restored"; }
+to_end brief --replay_steps=1M --total_steps=20k
+to_end brief --replay_steps=1M --total_steps=24k --resume
+bounded() { says "replay: 30000 steps instead of --replay_steps=1000000" && says "is restored"; }
 pass_if "which is no larger than its steps, or than the one that was saved" bounded
 
 # Steps go on while a replay is written, whose pages they take: nothing depends on when.
