@@ -101,10 +101,18 @@ forbid "params does not include experience" learner/params/ 'learner/experience/
 forbid "serve does not include train" learner/serve/ 'learner/train/'
 forbid "train does not include serve" learner/train/ 'learner/serve/'
 forbid "algorithms and policies know batches, networks and devices only" learner/learn/ \
-  'learner/(serve|train|params|episodes|report)/'
+  'learner/(serve|train|params|episodes|run|report)/'
+forbid "training has a configuration of its own" 'learner/(serve|train|experience|params)/' \
+  'learner/run/'
 forbid "network and device stand beside the path" \
   'learner/(network|device)/' 'learner/(serve|train|experience|params|learn|episodes|run|report)/'
 forbid "devices do not include networks" learner/device/ 'learner/network/'
+# Lines "folder other": a file of that folder includes one of the other. tsort names what is in a
+# circle.
+printf '%s\n' "${c_files[@]}" | grep -E '^(common|envs|learner|actor|deploy)/.*\.[ch]u?$' |
+  xargs -r grep -HE '^ *# *include *"[a-z_]+/' |
+  sed -E 's|^(.*)/[^/]*: *# *include *"(.*)/[^/"]*".*|\1 \2|' | awk '$1 != $2' | sort -u |
+  tsort 2>&1 >/dev/null | report "folders include each other in a circle"
 agents=$(sed -n 's/^  X(\([a-z0-9_]*\),.*/\1/p' learner/learn/algorithms.h | paste -sd '|')
 printf '%s\n' "${c_files[@]}" | grep -E '^(learner|deploy|actor|common)/' |
   xargs -r grep -nE "strn?cmp\([^)]*\"($agents)\"" /dev/null |

@@ -20,7 +20,7 @@ static bool same_value(const struct option *option, const struct learner_options
 static bool is_of_experiment(const struct option *option, const struct learner_options *options) {
   return learner_option_is_of_experiment(option) ||
          (strcmp(option->name, "total_steps") == 0 &&
-          strcmp(options->learning_rate_decay, "none") != 0);
+          strcmp(options->optimizer.learning_rate_decay, "none") != 0);
 }
 
 static bool same_experiment(const struct learner_options *a, const struct learner_options *b) {

@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "learner/run/options.h"
 
 struct actor_critic {
   struct device *device; /* read-only after create, as is all up to `value` */
-  const struct learner_options *options;
+  const struct algorithm_options *options;
   enum trace_kind trace;
   enum loss_reduction reduction;
   size_t P;
@@ -29,18 +28,17 @@ static real *reals(const struct actor_critic *self, size_t count) {
 }
 
 struct actor_critic *actor_critic_create(const struct learning *learning, enum trace_kind trace) {
-  const struct learner_options *options = learning->options;
+  const struct algorithm_options *options = learning->options;
   struct actor_critic *self = check_alloc(1, sizeof(*self));
-  *self = (struct actor_critic){.device = learning->device,
-                                .options = options,
-                                .trace = trace,
-                                .reduction = strcmp(options->loss_reduction, "sum_over_time") == 0
-                                                 ? LOSS_SUM_OVER_TIME
-                                                 : LOSS_MEAN,
-                                .P = network_num_parameters(learning->network),
-                                .T = (int)options->unroll_length,
-                                .N = learner_options_batch_size(options),
-                                .A = network_head_size(learning->network)};
+  *self = (struct actor_critic){
+      .device = learning->device,
+      .options = options,
+      .trace = trace,
+      .reduction = algorithm_sums_over_time(options) ? LOSS_SUM_OVER_TIME : LOSS_MEAN,
+      .P = network_num_parameters(learning->network),
+      .T = (int)options->unroll_length,
+      .N = learning->num_windows,
+      .A = network_head_size(learning->network)};
   CHECK(network_head_stride(learning->network) == self->A + 1, "an actor-critic needs one value");
   size_t N = (size_t)self->N, steps = (size_t)self->T * N;
   self->workspace =
@@ -69,17 +67,18 @@ void actor_critic_destroy(void *self_) {
 
 static struct device_trace trace_of(const struct actor_critic *self,
                                     const struct train_batch *batch) {
-  const struct learner_options *options = self->options;
+  const struct algorithm_options *options = self->options;
+  const struct actor_critic_options *own = &options->actor_critic;
   return (struct device_trace){
       .kind = self->trace,
       .reduction = self->reduction,
       .T = self->T,
       .N = self->N,
       .discount = (float)options->discount,
-      .lambda = (float)options->lambda,
-      .rho_clip = (float)options->rho_clip,
-      .c_clip = (float)options->c_clip,
-      .pg_rho_clip = (float)options->pg_rho_clip,
+      .lambda = (float)own->lambda,
+      .rho_clip = (float)own->rho_clip,
+      .c_clip = (float)own->c_clip,
+      .pg_rho_clip = (float)own->pg_rho_clip,
       .reward_scale = (float)options->reward_scale,
       .reward_clip = (float)options->reward_clip,
       .log_prob = self->log_prob,
@@ -110,11 +109,12 @@ static void losses(struct actor_critic *self, real *sums, const struct train_bat
                    const struct network_outputs *out, const struct device_schedule *schedule) {
   const struct device_ops *ops = self->device->ops;
   int steps = self->T * self->N, A = self->A;
+  const struct actor_critic_options *own = &self->options->actor_critic;
   struct device_trace trace = trace_of(self, batch);
   ops->trace(self->device, self->vs, self->advantage, &trace);
   ops->actor_critic_loss(self->device, self->d_log_prob, self->d_entropy, self->d_value, sums,
                          &trace, self->vs, self->advantage, self->entropy, schedule,
-                         (float)self->options->baseline_cost, (float)self->options->kl_cost);
+                         (float)own->baseline_cost, (float)own->kl_cost);
   ops->categorical_backward(self->device, self->d_head, A + 1, out->head, out->stride,
                             batch->action, self->d_log_prob, self->d_entropy, steps, A);
   ops->copy_rows(self->device, device_at(self->device, self->d_head, (size_t)A), A + 1,
@@ -143,12 +143,13 @@ static double explained_variance(const double sum[ACTOR_CRITIC_SUMS]) {
 
 void actor_critic_complete(const void *self_, struct losses *losses,
                            const struct schedule *schedule) {
-  const struct learner_options *options = ((const struct actor_critic *)self_)->options;
+  const struct actor_critic *self = self_;
+  const struct actor_critic_options *own = &self->options->actor_critic;
   double *term = losses->term;
   term[TERM_ENTROPY_COST] = schedule->entropy_cost;
   term[TERM_ENTROPY_LOSS] = -schedule->entropy_cost * term[TERM_ENTROPY];
   term[TERM_EXPLAINED_VARIANCE] = explained_variance(losses->sum);
   losses->entropy = term[TERM_ENTROPY];
-  losses->total = term[TERM_POLICY_LOSS] + options->baseline_cost * term[TERM_BASELINE_LOSS] -
-                  schedule->entropy_cost * term[TERM_ENTROPY] + options->kl_cost * term[TERM_KL];
+  losses->total = term[TERM_POLICY_LOSS] + own->baseline_cost * term[TERM_BASELINE_LOSS] -
+                  schedule->entropy_cost * term[TERM_ENTROPY] + own->kl_cost * term[TERM_KL];
 }

@@ -9,9 +9,8 @@
 #define ACORN_LEARNER_LEARN_ALGORITHM_H
 
 #include "learner/experience/batch.h"
+#include "learner/learn/algorithm_options.h"
 #include "learner/network/network.h"
-
-struct learner_options;
 
 enum { LOSS_MAX_TERMS = 16, LOSS_MAX_SUMS = 16 };
 /* The first sum of every algorithm. */
@@ -54,7 +53,9 @@ struct parameters {
 struct learning {
   struct device *device;
   const struct network *network;
-  const struct learner_options *options;
+  const struct algorithm_options *options;
+  int num_windows; /* N of a batch */
+  uint64_t seed;
 };
 
 struct algorithm {

@@ -7,7 +7,7 @@
 #include "learner/learn/policy.h"
 
 static const struct algorithm_row rows[] = {
-#define ROW(name, algorithm, policy, network, pace, evaluators, help) \
+#define ROW(name, algorithm, policy, network, pace, evaluators, options, help) \
   {#name, help, algorithm, policy, network, pace, evaluators},
     ALGORITHMS(ROW)
 #undef ROW

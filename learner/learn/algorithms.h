@@ -8,31 +8,34 @@
 
 #include <stdio.h>
 
+#include "learner/learn/algorithm_options.h"
+
 enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
 
-/* X(name, algorithm, policy, network, pace, evaluators, help). pace: ASYNCHRONOUS: acting goes on
- * while the trainer computes, and each window is trained on once; SYNCHRONOUS: acting waits for
- * every update, and the windows of all environments close together; REPLAYED: windows go to a
+/* X(name, algorithm, policy, network, pace, evaluators, options, help). pace: ASYNCHRONOUS: acting
+ * goes on while the trainer computes, and each window is trained on once; SYNCHRONOUS: acting waits
+ * for every update, and the windows of all environments close together; REPLAYED: windows go to a
  * replay, and acting and training keep to --replay_ratio. evaluators: those that a launcher starts
  * unless told otherwise; 1 where training episodes measure little because many of their actions are
- * random by design. Those that act without learning have no algorithm and bring a network of their
- * own; the others ("") have that of --network. */
-#define ALGORITHMS(X)                                                                       \
-  X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, 0,                    \
-    "V-trace actor-critic (IMPALA)")                                                        \
-  X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS, 0,                           \
-    "synchronous advantage actor-critic with GAE(lambda)")                                  \
-  X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,                   \
-    "recurrent Q-learning from a prioritised replay")                                       \
-  X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,                    \
-    "Q-learning from a replay")                                                             \
-  X(double_dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,             \
-    "dqn with double Q-learning")                                                           \
-  X(rainbow, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,                \
-    "dqn with all of Rainbow: double, dueling, prioritised, n-step, distributional, noisy") \
-  X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS, 0,                           \
-    "acts uniformly and learns nothing")                                                    \
-  X(scripted, NULL, &policy_categorical, "scripted", ASYNCHRONOUS, 0,                       \
+ * random by design. options: headings of the option table, separated by "|": an agent without them
+ * refuses what stands there. Those that act without learning have no algorithm and bring a network
+ * of their own; the others ("") have that of --network. */
+#define ALGORITHMS(X)                                                                             \
+  X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,    \
+    "V-trace actor-critic (IMPALA)")                                                              \
+  X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,           \
+    "synchronous advantage actor-critic with GAE(lambda)")                                        \
+  X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS,    \
+    "recurrent Q-learning from a prioritised replay")                                             \
+  X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS,     \
+    "Q-learning from a replay")                                                                   \
+  X(double_dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,                   \
+    Q_LEARNING_HEADINGS, "dqn with double Q-learning")                                            \
+  X(rainbow, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS, \
+    "dqn with all of Rainbow: double, dueling, prioritised, n-step, distributional, noisy")       \
+  X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS, 0, "",                             \
+    "acts uniformly and learns nothing")                                                          \
+  X(scripted, NULL, &policy_categorical, "scripted", ASYNCHRONOUS, 0, "",                         \
     "plays CartPole by a rule, learns nothing")
 
 struct algorithm;

@@ -10,7 +10,6 @@
 #include "common/base/check.h"
 #include "learner/learn/algorithm.h"
 #include "learner/learn/algorithms.h"
-#include "learner/run/options.h"
 
 /* Beside what the loss sums: the distance of values with the stored state, and of how many batches
  * it is the sum: none if it cannot be measured. */
@@ -31,8 +30,8 @@ static const struct loss_term terms[] = {
 
 struct q_learning {
   struct device *device; /* read-only after create, as is all up to `online` */
-  const struct learner_options *options;
   const struct network *network;
+  uint64_t seed;
   size_t P;
   int burn_in, T, N;
   struct device_q_loss loss; /* pointers NULL */
@@ -52,35 +51,36 @@ static real *reals(const struct q_learning *self, size_t count) {
   return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
 }
 
-static struct device_q_loss loss_of(const struct learner_options *options) {
-  bool sum = strcmp(options->loss_reduction, "sum_over_time") == 0;
+static struct device_q_loss loss_of(const struct learning *learning) {
+  const struct algorithm_options *options = learning->options;
+  const struct q_learning_options *own = &options->q_learning;
   return (struct device_q_loss){
       .T = (int)options->unroll_length,
-      .N = learner_options_batch_size(options),
-      .counted = learner_options_counted_steps(options),
-      .n_steps = (int)options->n_steps,
-      .reduction = sum ? LOSS_SUM_OVER_TIME : LOSS_MEAN,
-      .double_q = options->double_q,
+      .N = learning->num_windows,
+      .counted = q_learning_counted_steps(options),
+      .n_steps = (int)own->n_steps,
+      .reduction = algorithm_sums_over_time(options) ? LOSS_SUM_OVER_TIME : LOSS_MEAN,
+      .double_q = own->double_q,
       .discount = (float)options->discount,
       .reward_scale = (float)options->reward_scale,
       .reward_clip = (float)options->reward_clip,
-      .rescaling = (float)options->value_rescaling,
-      .huber = (float)options->huber,
-      .eta = (float)options->priority_eta,
+      .rescaling = (float)own->value_rescaling,
+      .huber = (float)own->huber,
+      .eta = (float)own->priority_eta,
   };
 }
 
 static void *create(const struct learning *learning) {
-  const struct learner_options *options = learning->options;
+  const struct algorithm_options *options = learning->options;
   struct q_learning *self = check_alloc(1, sizeof(*self));
   *self = (struct q_learning){.device = learning->device,
-                              .options = options,
                               .network = learning->network,
+                              .seed = learning->seed,
                               .P = network_num_parameters(learning->network),
-                              .burn_in = (int)options->burn_in,
+                              .burn_in = (int)options->q_learning.burn_in,
                               .T = (int)options->unroll_length,
-                              .N = learner_options_batch_size(options),
-                              .loss = loss_of(options)};
+                              .N = learning->num_windows,
+                              .loss = loss_of(learning)};
   int rows = (self->T + 1) * self->N, S = network_state_size(self->network);
   self->online = network_workspace_create(self->network, self->device, rows, true);
   self->target = network_workspace_create(self->network, self->device, rows, false);
@@ -139,7 +139,7 @@ static const real *warm_up(struct q_learning *self, real *state, const real *par
 static void begin(void *self_, const struct schedule *schedule) {
   struct q_learning *self = self_;
   uint32_t number = 2 * (uint32_t)schedule->update;
-  struct network_noise noise = {true, (uint64_t)self->options->seed, number};
+  struct network_noise noise = {true, self->seed, number};
   network_set_noise(self->online, &noise);
   if (self->stored) network_set_noise(self->stored, &noise);
   noise.number++;

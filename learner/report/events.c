@@ -57,16 +57,10 @@ static void add_configuration(struct events *events, const struct run *run) {
 /* ---- hyperparameters: what changes how well the agent learns, not where files go */
 
 static bool is_hparam(const struct option *option) {
-  static const char *const groups[] = {LEARNER_OPTIONS_NETWORK, LEARNER_OPTIONS_ALGORITHM,
-                                       LEARNER_OPTIONS_REPLAY, LEARNER_OPTIONS_EXPLORATION,
-                                       LEARNER_OPTIONS_OPTIMISER};
-  static const char *const names[] = {"env",  "env_args",    "agent",
-                                      "seed", "total_steps", "num_envs"};
-  for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-    if (strcmp(option->group, groups[i]) == 0) return true;
+  static const char *const names[] = {"seed", "total_steps", "num_envs"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     if (strcmp(option->name, names[i]) == 0) return true;
-  return false;
+  return learner_option_is_of_experiment(option);
 }
 
 /* The tab begins with five columns, these; the others can be added there. */

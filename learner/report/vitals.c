@@ -173,7 +173,7 @@ static struct silence_figures gather(struct vitals *vitals, int64_t now_us) {
       .collecting = leases_collecting(run->leases),
       .waiting_environments = leases_waiting(run->leases),
       .batch_windows = learner_options_batch_size(run->options),
-      .window_steps = (int)run->options->unroll_length,
+      .window_steps = (int)run->options->algorithm.unroll_length,
       .max_lag = run->options->max_lag,
       .steps_per_second = vitals->status.steps_per_second};
   if (run->source) {

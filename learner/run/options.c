@@ -13,14 +13,12 @@
 #define RUN "Run"
 #define SERVING "Serving"
 #define NETWORK LEARNER_OPTIONS_NETWORK
-#define ALGORITHM LEARNER_OPTIONS_ALGORITHM
-#define REPLAY LEARNER_OPTIONS_REPLAY
-#define EXPLORATION LEARNER_OPTIONS_EXPLORATION
-#define OPTIMISER LEARNER_OPTIONS_OPTIMISER
+#define REPLAY REPLAY_HEADING
+#define EXPLORATION EXPLORATION_HEADING
 #define RECORDS "Checkpoints and metrics"
 
 /* "vtrace|random|..." */
-#define CHOICE_OF(name, algorithm, policy, network, pace, evaluators, help) "|" #name
+#define CHOICE_OF(name, algorithm, policy, network, pace, evaluators, options, help) "|" #name
 #define AGENTS (ALGORITHMS(CHOICE_OF) + 1)
 
 #define CHOICE_OF_NETWORK(name, of_images, lstm_size) "|" #name
@@ -108,17 +106,9 @@ static const struct option rows[] = {
          "the reward into the step is an input"),
     BOOL("clip_reward_input", clip_reward_input, "true", NETWORK,
          "clip that reward to +-1; false: as received"),
-    BOOL("dueling", dueling, "false", NETWORK,
-         "Q-learning: an action's value is a state value plus its advantage, less the mean one"),
     INT("head_hidden", head_hidden, "0", 0, 65536, NETWORK,
         "units of a hidden layer in the head, one for the policy or advantages and one for the "
         "value; 0: none"),
-    BOOL("noisy", noisy, "false", NETWORK,
-         "the head's layers are noisy: they explore, so that --epsilon_start may be 0"),
-    INT("atoms", atoms, "1", 1, 1001, NETWORK,
-        "Q-learning: values are distributions over this many atoms (C51: 51); 1: numbers"),
-    FLOAT("value_low", value_low, "-10", -1e9, 1e9, NETWORK, "value of the first atom"),
-    FLOAT("value_high", value_high, "10", -1e9, 1e9, NETWORK, "value of the last atom"),
     CHOICE("device", device, "cpu", "auto|cpu|cuda|ref|ref_double|guarded", NETWORK,
            "device that computes; auto: cuda where a GPU can be used, else cpu; ref is slow and "
            "exact; "
@@ -135,54 +125,18 @@ static const struct option rows[] = {
            "cuda: where stored observations are; host: in pinned memory of the host, "
            "which the GPU reads over the bus, for a replay that is larger than the GPU's memory"),
 
-    INT("unroll_length", unroll_length, "20", 1, 10000, ALGORITHM,
-        "steps T of a training window, besides --burn_in"),
-    INT("batch_size", batch_size, "32", 0, 65536, ALGORITHM,
-        "windows N of a training batch; 0: one of every environment, num_envs"),
-    INT("max_lag", max_lag, "0", 0, 1e9, ALGORITHM,
+    INT("max_lag", max_lag, "0", 0, 1e9, ALGORITHM_HEADING,
         "without a replay: drop windows that began this many updates ago; 0: keep all"),
-    FLOAT("discount", discount, "0.99", 0, 1, ALGORITHM, "gamma"),
-    FLOAT("lambda", lambda, "1", 0, 1, ALGORITHM, "vtrace, a2c: lambda of the trace"),
-    FLOAT("rho_clip", rho_clip, "1", 0, 1e9, ALGORITHM,
-          "vtrace: clip of the value target's importance weight"),
-    FLOAT("c_clip", c_clip, "1", 0, 1e9, ALGORITHM,
-          "vtrace: clip of the trace's importance weight"),
-    FLOAT("pg_rho_clip", pg_rho_clip, "1", 0, 1e9, ALGORITHM,
-          "vtrace: clip of the policy gradient's importance weight"),
-    FLOAT("reward_scale", reward_scale, "1", 0, 1e9, ALGORITHM,
-          "rewards are multiplied by this for training: for returns of hundreds, 0.01"),
-    FLOAT("reward_clip", reward_clip, "0", 0, 1e9, ALGORITHM,
-          "scaled rewards are clipped to +- this for training; 0: not"),
-    FLOAT("baseline_cost", baseline_cost, "0.5", 0, 1e6, ALGORITHM,
-          "vtrace, a2c: weight of the value loss"),
-    FLOAT("entropy_cost", entropy_cost, "0.01", 0, 1e6, ALGORITHM,
-          "vtrace, a2c: weight of the entropy bonus"),
-    FLOAT("target_entropy", target_entropy, "-1", -1, 1e6, ALGORITHM,
-          "adjust entropy_cost towards this entropy; -1: off"),
-    FLOAT("entropy_adjustment_speed", entropy_adjustment_speed, "10", 1e-6, 1e6, ALGORITHM,
-          "speed of the adjustment to --target_entropy"),
-    CHOICE("loss_reduction", loss_reduction, "mean", "mean|sum_over_time", ALGORITHM,
-           "loss of a batch: the mean over all its steps, or the sum over the steps of a window "
-           "and the mean over windows, which is unroll_length times as large"),
-    FLOAT("kl_cost", kl_cost, "0", 0, 1e6, ALGORITHM,
-          "vtrace, a2c: weight of KL(behaviour, policy)"),
-    INT("n_steps", n_steps, "1", 1, 1000, ALGORITHM,
-        "Q-learning: rewards in a return before the target network's value"),
-    BOOL("partial_returns", partial_returns, "true", ALGORITHM,
-         "Q-learning: the last n_steps - 1 steps of a window count too, with shorter returns"),
-    BOOL("double_q", double_q, "true", ALGORITHM,
-         "Q-learning: double Q-learning: the online network chooses the action that the target "
-         "network values"),
-    INT("target_update", target_update, "2500", 1, 1e15, ALGORITHM,
-        "Q-learning: environment steps between two copies of the parameters into the target "
-        "network; as the nearest number of updates, at least one"),
-    FLOAT("value_rescaling", value_rescaling, "0", 0, 1, ALGORITHM,
-          "Q-learning: epsilon of the rescaling h of returns (R2D2: 0.001); 0: none"),
-    FLOAT("huber", huber, "0", 0, 1e9, ALGORITHM,
-          "Q-learning: TD errors beyond this count linearly; 0: all are squared"),
+    ALGORITHM_ROWS(algorithm),
+    BOOL("dueling", dueling, "false", Q_LEARNING_HEADING,
+         "an action's value is a state value plus its advantage, less the mean one"),
+    BOOL("noisy", noisy, "false", Q_LEARNING_HEADING,
+         "the head's layers are noisy: they explore, so that --epsilon_start may be 0"),
+    INT("atoms", atoms, "1", 1, 1001, Q_LEARNING_HEADING,
+        "values are distributions over this many atoms (C51: 51); 1: numbers"),
+    FLOAT("value_low", value_low, "-10", -1e9, 1e9, Q_LEARNING_HEADING, "value of the first atom"),
+    FLOAT("value_high", value_high, "10", -1e9, 1e9, Q_LEARNING_HEADING, "value of the last atom"),
 
-    INT("burn_in", burn_in, "0", 0, 10000, REPLAY,
-        "steps before an unroll that only bring the recurrent state up to date"),
     INT("window_stride", window_stride, "0", 0, 10000, REPLAY,
         "steps between the starts of two windows; 0: the steps that count in one"),
     INT("replay_steps", replay_steps, "1M", 1, 2e9, REPLAY, "steps that the replay holds, at most"),
@@ -203,8 +157,6 @@ static const struct option rows[] = {
         "losses are weighted by (1 / probability) ^ this, the largest of a batch by 1; 0: equally"),
     FLOAT("importance_exponent_end", importance_exponent_end, "-1", -1, 10, REPLAY,
           "importance_exponent at total_steps, to which it moves linearly; -1: it stays"),
-    FLOAT("priority_eta", priority_eta, "0.9", 0, 1, REPLAY,
-          "priority of a window = eta max + (1 - eta) mean of its TD errors"),
     CHOICE("initial_priority", initial_priority, "td", "td|max", REPLAY,
            "priority of a new window: from its TD errors during acting, or the largest of late"),
 
@@ -219,25 +171,7 @@ static const struct option rows[] = {
     FLOAT("eval_epsilon", eval_epsilon, "0.001", 0, 1, EXPLORATION,
           "epsilon of evaluators, and of --mode=evaluate, unless --policy=sample"),
 
-    CHOICE("optimizer", optimizer, "adam", "adam|rmsprop", OPTIMISER,
-           "optimiser; rmsprop is IMPALA's"),
-    {"learning_rate", "lr", OPTION_FLOAT, AT(learning_rate), "0.001", 0, 100, NULL, OPTIMISER,
-     "learning rate"},
-    CHOICE("learning_rate_decay", learning_rate_decay, "none", "none|linear", OPTIMISER,
-           "linear: to 0 at total_steps"),
-    FLOAT("max_gradient_norm", max_gradient_norm, "40", 0, 1e9, OPTIMISER,
-          "clip of the gradient's global norm; 0: none"),
-    FLOAT("adam_beta1", adam_beta1, "0.9", 0, 0.999999, OPTIMISER, "decay of the mean"),
-    FLOAT("adam_beta2", adam_beta2, "0.999", 0, 0.999999, OPTIMISER, "decay of the square"),
-    FLOAT("adam_epsilon", adam_epsilon, "1e-7", 1e-15, 1, OPTIMISER,
-          "added to the root of the bias-corrected mean square"),
-    BOOL(
-        "adam_epsilon_hat", adam_epsilon_hat, "false", OPTIMISER,
-        "adam_epsilon is TensorFlow's epsilon hat: added to the root of the mean square before the "
-        "correction"),
-    FLOAT("rmsprop_decay", rmsprop_decay, "0.99", 0, 0.999999, OPTIMISER, "decay of the square"),
-    FLOAT("rmsprop_momentum", rmsprop_momentum, "0", 0, 0.999999, OPTIMISER, "momentum"),
-    FLOAT("rmsprop_epsilon", rmsprop_epsilon, "0.1", 1e-15, 10, OPTIMISER, "added under the root"),
+    OPTIMIZER_ROWS(optimizer),
 
     FLOAT("checkpoint_secs", checkpoint_secs, "60", 0, 1e9, RECORDS,
           "seconds between checkpoints; the first is written after a second; 0: only at the end"),
@@ -296,7 +230,9 @@ const struct option_table learner_options_table = {
 };
 
 bool learner_option_is_of_experiment(const struct option *option) {
-  static const char *const groups[] = {NETWORK, ALGORITHM, REPLAY, EXPLORATION, OPTIMISER};
+  static const char *const groups[] = {
+      NETWORK, ALGORITHM_HEADING, ACTOR_CRITIC_HEADING, Q_LEARNING_HEADING,
+      REPLAY,  EXPLORATION,       OPTIMIZER_HEADING};
   static const char *const names[] = {"env", "env_args", "agent", "preset"};
   for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
     if (strcmp(option->group, groups[i]) == 0) return true;

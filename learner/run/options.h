@@ -6,6 +6,8 @@
 
 #include "common/base/options.h"
 #include "common/rpc/credentials.h"
+#include "learner/learn/algorithm_options.h"
+#include "learner/train/optimizer_options.h"
 
 /* Files that a learner keeps open, connections apart: stdin, stdout and stderr; 7 of libuv's loop;
  * 4 of gRPC; the run folder, its lock, metrics.jsonl, episodes.csv and events; up to 2 sockets that
@@ -41,19 +43,13 @@ struct learner_options {
   int64_t gpu, gpu_memory_mib;
   char *observation_memory;
 
-  /* algorithm */
-  int64_t unroll_length, batch_size, max_lag;
-  double discount, lambda, rho_clip, c_clip, pg_rho_clip, reward_scale, reward_clip;
-  char *loss_reduction;
-  double baseline_cost, entropy_cost, target_entropy, entropy_adjustment_speed, kl_cost;
-  int64_t n_steps, target_update;
-  bool double_q, partial_returns;
-  double value_rescaling, huber;
+  struct algorithm_options algorithm;
+  int64_t max_lag;
 
   /* replay */
-  int64_t burn_in, window_stride, replay_steps, replay_mib, replay_min_steps;
+  int64_t window_stride, replay_steps, replay_mib, replay_min_steps;
   double replay_ratio, replay_band;
-  double priority_exponent, importance_exponent, importance_exponent_end, priority_eta;
+  double priority_exponent, importance_exponent, importance_exponent_end;
   char *initial_priority;
 
   /* exploration */
@@ -61,12 +57,7 @@ struct learner_options {
   double epsilon_start, epsilon_end, eval_epsilon;
   int64_t epsilon_steps;
 
-  /* optimiser */
-  char *optimizer, *learning_rate_decay;
-  double learning_rate, max_gradient_norm;
-  double adam_beta1, adam_beta2, adam_epsilon;
-  bool adam_epsilon_hat;
-  double rmsprop_decay, rmsprop_momentum, rmsprop_epsilon;
+  struct optimizer_options optimizer;
 
   /* checkpoints and metrics */
   double checkpoint_secs, metrics_secs, video_every;
@@ -78,10 +69,6 @@ struct learner_options {
 
 /* Headings of the table whose options are hyperparameters. */
 #define LEARNER_OPTIONS_NETWORK "Network"
-#define LEARNER_OPTIONS_ALGORITHM "Algorithm"
-#define LEARNER_OPTIONS_REPLAY "Replay"
-#define LEARNER_OPTIONS_EXPLORATION "Exploration"
-#define LEARNER_OPTIONS_OPTIMISER "Optimiser"
 
 extern const struct option_table learner_options_table;
 
@@ -116,9 +103,6 @@ double learner_options_update_steps(const struct learner_options *options);
 /* --target_update in updates: the nearest number, at least 1. */
 int64_t learner_options_target_updates(const struct learner_options *options);
 
-/* Steps of an unroll whose loss counts: all, or those whose n-step return ends inside it. */
-int learner_options_counted_steps(const struct learner_options *options);
-
 /* Whether there are settings for that environment. */
 bool learner_options_has_preset(const char *env);
 
@@ -133,6 +117,10 @@ bool learner_options_replays(const struct learner_options *options);
 
 /* Whether the agent's network reads images; not before learner_options_choose_network. */
 bool learner_options_pixels(const struct learner_options *options);
+
+/* Gives the options that the agent does not have their defaults: those of a config.txt that was
+ * written when presets set them too. */
+void learner_options_drop_foreign(struct learner_options *options);
 
 /* What options cannot say one by one: sizes that contradict each other. Errors: INVALID. */
 MUST_CHECK enum status learner_options_check(const struct learner_options *options,

@@ -281,12 +281,12 @@ enum { ENVS_PER_ACTOR = 16 };
 
 /* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
 static const struct agent {
-  const char *name, *network;
+  const char *name, *network, *options;
   enum algorithm_pace pace;
   int evaluators;
 } agents[] = {
-#define AGENT(name, algorithm, policy, network, pace, evaluators, help) \
-  {#name, network, pace, evaluators},
+#define AGENT(name, algorithm, policy, network, pace, evaluators, options, help) \
+  {#name, network, options, pace, evaluators},
     ALGORITHMS(AGENT)
 #undef AGENT
 };
@@ -346,20 +346,16 @@ static void apply_network_defaults(struct learner_options *options) {
 }
 
 int learner_options_batch_size(const struct learner_options *options) {
-  return (int)(options->batch_size ? options->batch_size : options->num_envs);
+  return (int)(options->algorithm.batch_size ? options->algorithm.batch_size : options->num_envs);
 }
 
 int learner_options_window_steps(const struct learner_options *options) {
-  return (int)(options->burn_in + options->unroll_length);
-}
-
-int learner_options_counted_steps(const struct learner_options *options) {
-  return (int)(options->unroll_length - (options->partial_returns ? 0 : options->n_steps - 1));
+  return (int)(options->algorithm.q_learning.burn_in + options->algorithm.unroll_length);
 }
 
 int learner_options_stride(const struct learner_options *options) {
   return options->window_stride ? (int)options->window_stride
-                                : learner_options_counted_steps(options);
+                                : q_learning_counted_steps(&options->algorithm);
 }
 
 double learner_options_update_steps(const struct learner_options *options) {
@@ -368,8 +364,9 @@ double learner_options_update_steps(const struct learner_options *options) {
 }
 
 int64_t learner_options_target_updates(const struct learner_options *options) {
-  double updates = (double)options->target_update / learner_options_update_steps(options);
-  return updates < 1 ? 1 : llround(updates);
+  double updates =
+      (double)options->algorithm.q_learning.target_update / learner_options_update_steps(options);
+  return updates >= 1 ? llround(updates) : 1;
 }
 
 bool learner_options_has_preset(const char *env) {
@@ -387,9 +384,20 @@ static bool lists(const char *list, const char *word) {
   return false;
 }
 
-/* Sets an option that the user has not set. */
+/* Whether an option is of other algorithms: its heading is in their rows and not in this one's. */
+static bool is_foreign(const struct agent *agent, const struct option *option) {
+  bool is_of_others = false;
+  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
+    is_of_others =
+        is_of_others || (agents[i].options[0] && lists(agents[i].options, option->group));
+  return is_of_others && !(agent->options[0] && lists(agent->options, option->group));
+}
+
+/* Sets an option that the agent has and the user has not set. */
 static void set(struct learner_options *options, const char *name, const char *value) {
-  if (options_given(&learner_options_table, options, name)) return;
+  if (options_given(&learner_options_table, options, name) ||
+      is_foreign(agent_of(options), options_find(&learner_options_table, name)))
+    return;
   struct error error;
   enum status status =
       options_set(&learner_options_table, options, name, value, "the defaults", &error);
@@ -466,7 +474,7 @@ static enum status check_frames(const struct learner_options *options, struct er
                        "--frame_stack=%lld: network %s does not stack frames; impala_shallow, "
                        "impala_deep and nature do",
                        (long long)options->frame_stack, options->network);
-  if (options->frame_stack > options->unroll_length && !learner_options_replays(options))
+  if (options->frame_stack > options->algorithm.unroll_length && !learner_options_replays(options))
     return status_fail(error, STATUS_INVALID,
                        "--frame_stack=%lld needs --unroll_length of at least %lld",
                        (long long)options->frame_stack, (long long)options->frame_stack);
@@ -490,40 +498,46 @@ enum status learner_options_choose_network(struct learner_options *options, bool
   return check_frames(options, error);
 }
 
-/* Options of Q-learning that stand under other headings than the replay and the exploration. */
-static const char *const q_learning_options[] = {
-    "partial_returns", "n_steps", "double_q", "target_update", "value_rescaling", "huber",
-    "dueling",         "noisy",   "atoms",    "value_low",     "value_high"};
+struct foreign {
+  const struct agent *agent;
+  const struct option *first;
+  char names[256];
+};
 
-static bool is_of_q_learning(const struct option *option) {
-  bool is = strcmp(option->group, LEARNER_OPTIONS_REPLAY) == 0 ||
-            strcmp(option->group, LEARNER_OPTIONS_EXPLORATION) == 0;
-  for (size_t i = 0; !is && i < sizeof(q_learning_options) / sizeof(q_learning_options[0]); i++)
-    is = strcmp(option->name, q_learning_options[i]) == 0;
-  return is;
-}
-
-/* *context: the name of the first that is set. */
-static void find_of_q_learning(void *context, const struct option *option, const char *fallback,
-                               const char *now) {
+/* *context: the names of those that are set to no avail. */
+static void find_foreign(void *context, const struct option *option, const char *fallback,
+                         const char *now) {
   (void)fallback, (void)now;
-  const char **name = context;
-  if (!*name && is_of_q_learning(option)) *name = option->name;
+  struct foreign *foreign = context;
+  if (!is_foreign(foreign->agent, option)) return;
+  size_t used = strlen(foreign->names);
+  snprintf(foreign->names + used, sizeof(foreign->names) - used, "%s--%s", used ? ", " : "",
+           option->name);
+  foreign->first = foreign->first ? foreign->first : option;
 }
 
-/* What would be ignored, or make windows that the agent cannot train on. */
-static enum status check_without_replay(const struct learner_options *options,
-                                        struct error *error) {
+static enum status check_foreign(const struct learner_options *options, struct error *error) {
   struct learner_options defaults;
-  const char *name = NULL;
+  struct foreign foreign = {.agent = agent_of(options)};
   options_init(&learner_options_table, &defaults);
-  options_compare(&learner_options_table, &defaults, options, find_of_q_learning, &name);
+  options_compare(&learner_options_table, &defaults, options, find_foreign, &foreign);
   options_deinit(&learner_options_table, &defaults);
-  if (!name) return STATUS_OK;
+  if (!foreign.first) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
-                     "--%s: agent %s has no replay and no values of actions: leave it out, or take "
-                     "one of r2d2, dqn, double_dqn and rainbow",
-                     name, options->agent);
+                     "%s: agent %s does not have this (--help, under \"%s\"): leave it out",
+                     foreign.names, options->agent, foreign.first->group);
+}
+
+void learner_options_drop_foreign(struct learner_options *options) {
+  const struct option_table *table = &learner_options_table;
+  for (int i = 0; learner_options_learns(options) && i < table->count; i++) {
+    struct error error;
+    const struct option *option = &table->options[i];
+    if (!is_foreign(agent_of(options), option)) continue;
+    enum status status =
+        options_set(table, options, option->name, option->fallback, "the defaults", &error);
+    CHECK(status == STATUS_OK, "%s", error.text);
+  }
 }
 
 /* Agents that --preset is for have a row that chooses one. */
@@ -541,16 +555,18 @@ static enum status check_preset(const struct learner_options *options, struct er
 }
 
 static enum status check_windows(const struct learner_options *options, struct error *error) {
-  if (options->burn_in > options->unroll_length)
+  if (options->algorithm.q_learning.burn_in > options->algorithm.unroll_length)
     return status_fail(error, STATUS_INVALID,
                        "--burn_in=%lld is longer than --unroll_length=%lld: most of each window "
                        "would not be trained on; give at most as many steps",
-                       (long long)options->burn_in, (long long)options->unroll_length);
-  if (learner_options_counted_steps(options) < 1)
+                       (long long)options->algorithm.q_learning.burn_in,
+                       (long long)options->algorithm.unroll_length);
+  if (q_learning_counted_steps(&options->algorithm) < 1)
     return status_fail(error, STATUS_INVALID,
                        "--n_steps=%lld and --unroll_length=%lld: without --partial_returns no step "
                        "of a window would count; give an unroll of at least n_steps",
-                       (long long)options->n_steps, (long long)options->unroll_length);
+                       (long long)options->algorithm.q_learning.n_steps,
+                       (long long)options->algorithm.unroll_length);
   if (options->window_stride > learner_options_window_steps(options))
     return status_fail(error, STATUS_INVALID,
                        "--window_stride=%lld: windows of %d steps would leave some out; give at "
@@ -565,13 +581,16 @@ static enum status check_atoms(const struct learner_options *options, struct err
     return status_fail(error, STATUS_INVALID,
                        "--value_low=%g and --value_high=%g: the first atom must be below the last",
                        options->value_low, options->value_high);
-  if (options->value_rescaling > 0 || options->huber > 0)
-    return status_fail(error, STATUS_INVALID,
-                       "--%s=%g: with --atoms=%lld values are distributions, whose loss has none; "
-                       "give 0",
-                       options->value_rescaling > 0 ? "value_rescaling" : "huber",
-                       options->value_rescaling > 0 ? options->value_rescaling : options->huber,
-                       (long long)options->atoms);
+  if (options->algorithm.q_learning.value_rescaling > 0 || options->algorithm.q_learning.huber > 0)
+    return status_fail(
+        error, STATUS_INVALID,
+        "--%s=%g: with --atoms=%lld values are distributions, whose loss has none; "
+        "give 0",
+        options->algorithm.q_learning.value_rescaling > 0 ? "value_rescaling" : "huber",
+        options->algorithm.q_learning.value_rescaling > 0
+            ? options->algorithm.q_learning.value_rescaling
+            : options->algorithm.q_learning.huber,
+        (long long)options->atoms);
   return STATUS_OK;
 }
 
@@ -581,7 +600,8 @@ enum status learner_options_check(const struct learner_options *options, struct 
   if (status != STATUS_OK || !learner_options_learns(options)) return status;
   status = check_preset(options, error);
   if (status != STATUS_OK) return status;
-  if (!learner_options_replays(options)) return check_without_replay(options, error);
+  status = check_foreign(options, error);
+  if (status != STATUS_OK || !learner_options_replays(options)) return status;
   status = check_windows(options, error);
   return status == STATUS_OK ? check_atoms(options, error) : status;
 }

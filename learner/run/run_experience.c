@@ -286,7 +286,8 @@ static void announce_target(const struct run *run) {
     log_warn(
         "the target network is copied fewer than %d times in the run's %lld steps, so that values "
         "hardly spread: give a smaller --target_update than %lld, or more --total_steps",
-        FEW, (long long)options->total_steps, (long long)options->target_update);
+        FEW, (long long)options->total_steps,
+        (long long)options->algorithm.q_learning.target_update);
 }
 
 static enum status plan_replay(struct run *run, struct error *error) {
@@ -331,14 +332,15 @@ static struct source *make_fifo(struct run *run) {
 
 /* Of a window from what was kept while it was played. */
 static struct td_priority_config priority_of(const struct learner_options *options) {
-  return (struct td_priority_config){.T = (int)options->unroll_length,
-                                     .counted = learner_options_counted_steps(options),
-                                     .n_steps = (int)options->n_steps,
-                                     .discount = (float)options->discount,
-                                     .reward_scale = (float)options->reward_scale,
-                                     .reward_clip = (float)options->reward_clip,
-                                     .rescaling = (float)options->value_rescaling,
-                                     .eta = (float)options->priority_eta};
+  return (struct td_priority_config){
+      .T = (int)options->algorithm.unroll_length,
+      .counted = q_learning_counted_steps(&options->algorithm),
+      .n_steps = (int)options->algorithm.q_learning.n_steps,
+      .discount = (float)options->algorithm.discount,
+      .reward_scale = (float)options->algorithm.reward_scale,
+      .reward_clip = (float)options->algorithm.reward_clip,
+      .rescaling = (float)options->algorithm.q_learning.value_rescaling,
+      .eta = (float)options->algorithm.q_learning.priority_eta};
 }
 
 /* The unroll comes past the start of the next window, where acting left a state, too: what the
@@ -346,7 +348,7 @@ static struct td_priority_config priority_of(const struct learner_options *optio
 static bool meets_stored_state(const struct run *run) {
   const struct learner_options *options = run->options;
   int stride = learner_options_stride(options);
-  return run->shape.state_size && stride >= options->burn_in &&
+  return run->shape.state_size && stride >= options->algorithm.q_learning.burn_in &&
          stride <= learner_options_window_steps(options);
 }
 
@@ -371,7 +373,7 @@ static struct source *make_replay(struct run *run) {
       .share_done = options->importance_exponent_end >= 0 ? share_done : NULL,
       .context = run,
       .initial_max = strcmp(options->initial_priority, "max") == 0,
-      .burn_in = (int)options->burn_in,
+      .burn_in = (int)options->algorithm.q_learning.burn_in,
       .priority = priority_of(options),
       .next_states = meets_stored_state(run),
       .seed = (uint64_t)options->seed,

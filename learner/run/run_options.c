@@ -35,15 +35,16 @@ static void say_difference(void *context, const struct option *option, const cha
 /* What another budget does to a schedule that ends with it. */
 static void say_schedule(FILE *out, const struct learner_options *earlier,
                          const struct learner_options *now) {
-  if (strcmp(now->learning_rate_decay, "linear") != 0) {
+  if (strcmp(now->optimizer.learning_rate_decay, "linear") != 0) {
     fprintf(out, "the learning rate does not depend on --total_steps: it stays %g\n",
-            now->learning_rate);
+            now->optimizer.learning_rate);
     return;
   }
   fprintf(out,
           "the learning rate is %g x (1 - step / total_steps): another --total_steps makes it jump "
           "here, and then it falls to 0 at step %lld instead of %lld\n",
-          now->learning_rate, (long long)now->total_steps, (long long)earlier->total_steps);
+          now->optimizer.learning_rate, (long long)now->total_steps,
+          (long long)earlier->total_steps);
 }
 
 static char *describe_differences(const struct learner_options *earlier,
@@ -77,7 +78,8 @@ static bool counts_updates(const struct learner_options *options) {
 }
 
 static double updates_in_steps(const struct learner_options *options) {
-  double steps = (double)options->target_update * learner_options_update_steps(options);
+  double steps =
+      (double)options->algorithm.q_learning.target_update * learner_options_update_steps(options);
   return fmin(fmax(1, steps), 1e15);
 }
 
@@ -92,14 +94,14 @@ static void warn_of_updates(const struct learner_options *options) {
     log_warn(
         "--target_update=%lld counts environment steps; if it is of a config.txt that counted "
         "updates, give --target_update=%.0f",
-        (long long)options->target_update, updates_in_steps(options));
+        (long long)options->algorithm.q_learning.target_update, updates_in_steps(options));
 }
 
 static enum status take_as_before(struct learner_options *options, bool is_said,
                                   struct error *error) {
   const struct option_table *table = &learner_options_table;
   if (!counts_updates(options)) return STATUS_OK;
-  int64_t updates = options->target_update;
+  int64_t updates = options->algorithm.q_learning.target_update;
   char steps[32];
   snprintf(steps, sizeof(steps), "%.0f", updates_in_steps(options));
   if (is_said)
@@ -119,12 +121,14 @@ static enum status take_options_of_run(struct learner_options *options,
   const struct option_table *table = &learner_options_table;
   enum status status = options_read_file(table, earlier, path, error);
   if (status == STATUS_OK) status = take_as_before(earlier, !evaluates, error);
+  if (status == STATUS_OK) learner_options_drop_foreign(earlier);
   options_deinit(table, options);
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
   // A run folder's module is the one that it keeps: a config.txt that names another is not ours.
   if (status == STATUS_OK) status = options_set(table, options, "module", "", path, error);
   if (status == STATUS_OK) status = take_as_before(options, false, error);
+  if (status == STATUS_OK) learner_options_drop_foreign(options);
   if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
   if (status == STATUS_OK) status = parse_words(options, argc, argv, error);
   return status;
@@ -236,6 +240,18 @@ enum status run_options_read(struct learner_options *options, char **differences
   if (status == STATUS_OK) status = learner_options_check(options, error);
   options_deinit(&learner_options_table, &earlier);
   return status;
+}
+
+struct update_config run_options_of_update(const struct learner_options *options) {
+  return (struct update_config){
+      .algorithm = options->algorithm,
+      .optimizer = options->optimizer,
+      .num_windows = learner_options_batch_size(options),
+      .window_steps = learner_options_window_steps(options),
+      .total_steps = options->total_steps,
+      .target_updates = learner_options_target_updates(options),
+      .seed = (uint64_t)options->seed,
+  };
 }
 
 /* ---- said and written */

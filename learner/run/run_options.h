@@ -6,6 +6,7 @@
 #define ACORN_LEARNER_RUN_RUN_OPTIONS_H
 
 #include "learner/run/options.h"
+#include "learner/train/update.h"
 
 /* Reads and checks them. *differences: what a resumed run changes, a line each; NULL: it is none.
  * Owner: the caller, who deinits the options too, whatever comes back. DONE: it was --help, which
@@ -13,6 +14,9 @@
  * continued or evaluated; else what a user can mend. */
 MUST_CHECK enum status run_options_read(struct learner_options *options, char **differences,
                                         int argc, char **argv, struct error *error);
+
+/* What the options say of an update. Its strings are theirs. */
+struct update_config run_options_of_update(const struct learner_options *options);
 
 /* Logs and frees the differences. Once the folder is ours: one that another learner uses is not
  * resumed. */

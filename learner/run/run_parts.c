@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "learner/run/run_experience.h"
+#include "learner/run/run_options.h"
 #include "learner/run/run_replay.h"
 
 /* ---- the network */
@@ -171,9 +172,9 @@ static void capture_source(void *run) {
 enum status run_make_training(struct run *run, const struct run_callbacks *callbacks,
                               struct error *error) {
   if (!run->agent->algorithm) return STATUS_OK;
-  enum status status =
-      update_create(&run->update, run->trainer_device, run->network,
-                    run->trains ? run->agent->algorithm : NULL, run->options, error);
+  struct update_config config = run_options_of_update(run->options);
+  enum status status = update_create(&run->update, run->trainer_device, run->network,
+                                     run->trains ? run->agent->algorithm : NULL, &config, error);
   if (status != STATUS_OK) return status;
   if (run->trains) run_make_experience(run);
   run->replay = run_replay_create(run);

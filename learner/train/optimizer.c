@@ -11,14 +11,14 @@ struct kind {
   const char *name;
   const char *slot[OPTIMIZER_SLOTS];
   float first_start; /* value of the first state array before the first step */
-  enum status (*check)(const struct optimizer_config *config, struct error *error);
+  enum status (*check)(const struct optimizer_options *config, struct error *error);
   void (*apply)(struct optimizer *optimizer, real *params, const real *gradient, const real *norm,
                 const struct device_schedule *schedule);
 };
 
 struct optimizer {
   const struct kind *kind;
-  struct optimizer_config config;
+  struct optimizer_options config;
   struct device *device;
   size_t P;
   real *slot[OPTIMIZER_SLOTS]; /* (P) each */
@@ -38,14 +38,14 @@ static enum status check_positive(const char *name, double value, struct error *
   return status_fail(error, STATUS_INVALID, "--%s=%g: it must be above 0", name, value);
 }
 
-static enum status check_adam(const struct optimizer_config *config, struct error *error) {
+static enum status check_adam(const struct optimizer_options *config, struct error *error) {
   enum status status = check_decay("adam_beta1", config->adam_beta1, error);
   if (status == STATUS_OK) status = check_decay("adam_beta2", config->adam_beta2, error);
   if (status == STATUS_OK) status = check_positive("adam_epsilon", config->adam_epsilon, error);
   return status;
 }
 
-static enum status check_rmsprop(const struct optimizer_config *config, struct error *error) {
+static enum status check_rmsprop(const struct optimizer_options *config, struct error *error) {
   enum status status = check_decay("rmsprop_decay", config->rmsprop_decay, error);
   if (status == STATUS_OK)
     status = check_decay("rmsprop_momentum", config->rmsprop_momentum, error);
@@ -58,18 +58,18 @@ static enum status check_rmsprop(const struct optimizer_config *config, struct e
 
 static void apply_adam(struct optimizer *o, real *params, const real *gradient, const real *norm,
                        const struct device_schedule *schedule) {
-  const struct optimizer_config *c = &o->config;
+  const struct optimizer_options *c = &o->config;
   o->device->ops->adam(o->device, params, o->slot[0], o->slot[1], gradient, norm, schedule,
-                       (float)c->max_norm, (float)c->adam_beta1, (float)c->adam_beta2,
+                       (float)c->max_gradient_norm, (float)c->adam_beta1, (float)c->adam_beta2,
                        (float)c->adam_epsilon, c->adam_epsilon_hat, o->P);
 }
 
 static void apply_rmsprop(struct optimizer *o, real *params, const real *gradient, const real *norm,
                           const struct device_schedule *schedule) {
-  const struct optimizer_config *c = &o->config;
+  const struct optimizer_options *c = &o->config;
   o->device->ops->rmsprop(o->device, params, o->slot[0], o->slot[1], gradient, norm, schedule,
-                          (float)c->max_norm, (float)c->rmsprop_decay, (float)c->rmsprop_momentum,
-                          (float)c->rmsprop_epsilon, o->P);
+                          (float)c->max_gradient_norm, (float)c->rmsprop_decay,
+                          (float)c->rmsprop_momentum, (float)c->rmsprop_epsilon, o->P);
 }
 
 static const struct kind kinds[] = {
@@ -86,21 +86,20 @@ static const struct kind *find_kind(const char *name) {
 }
 
 enum status optimizer_create(struct optimizer **out, struct device *device, size_t P,
-                             const struct optimizer_config *config, struct error *error) {
+                             const struct optimizer_options *config, struct error *error) {
   *out = NULL;
   const struct kind *kind = find_kind(config->name);
   if (!kind)
     return status_fail(error, STATUS_INVALID, "--optimizer=%s: there are adam and rmsprop",
                        config->name);
-  if (!(config->max_norm >= 0))
+  if (!(config->max_gradient_norm >= 0))
     return status_fail(error, STATUS_INVALID,
                        "--max_gradient_norm=%g: it must be at least 0 (0: no clipping)",
-                       config->max_norm);
+                       config->max_gradient_norm);
   enum status status = kind->check(config, error);
   if (status != STATUS_OK) return status;
   struct optimizer *optimizer = check_alloc(1, sizeof(*optimizer));
   *optimizer = (struct optimizer){.kind = kind, .config = *config, .device = device, .P = P};
-  optimizer->config.name = kind->name;
   for (int i = 0; i < OPTIMIZER_SLOTS; i++)
     optimizer->slot[i] = device->ops->alloc(device, P * device->ops->real_bytes);
   device->ops->fill(device, optimizer->slot[0], kind->first_start, P);

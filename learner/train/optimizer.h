@@ -7,14 +7,7 @@
 #define ACORN_LEARNER_TRAIN_OPTIMIZER_H
 
 #include "learner/device/device.h"
-
-struct optimizer_config {
-  const char *name; /* "adam", "rmsprop" */
-  double adam_beta1, adam_beta2, adam_epsilon;
-  bool adam_epsilon_hat; /* in TensorFlow's form, see device.h */
-  double rmsprop_decay, rmsprop_momentum, rmsprop_epsilon;
-  double max_norm; /* of the whole gradient; 0: no clipping */
-};
+#include "learner/train/optimizer_options.h"
 
 enum { OPTIMIZER_SLOTS = 2 };
 
@@ -24,7 +17,8 @@ struct optimizer;
  * RMSPropOptimizer, which IMPALA used, so that the first steps are small. Errors: INVALID (unknown
  * name: says which there are; a rate out of range). */
 MUST_CHECK enum status optimizer_create(struct optimizer **out, struct device *device, size_t P,
-                                        const struct optimizer_config *config, struct error *error);
+                                        const struct optimizer_options *config,
+                                        struct error *error);
 void optimizer_destroy(struct optimizer *optimizer);
 
 /* One step, in place; none where the norm of the gradient is not finite.

@@ -7,7 +7,7 @@
 
 enum status train_state_init(struct train_state *state, struct device *device,
                              const struct network *network,
-                             const struct optimizer_config *optimizer,
+                             const struct optimizer_options *optimizer,
                              const struct entropy_cost *entropy, bool has_target, uint64_t seed,
                              struct error *error) {
   size_t P = network_num_parameters(network);

@@ -40,7 +40,7 @@ struct train_state {
  * and then nothing is held. */
 MUST_CHECK enum status train_state_init(struct train_state *state, struct device *device,
                                         const struct network *network,
-                                        const struct optimizer_config *optimizer,
+                                        const struct optimizer_options *optimizer,
                                         const struct entropy_cost *entropy, bool has_target,
                                         uint64_t seed, struct error *error);
 void train_state_deinit(struct train_state *state);

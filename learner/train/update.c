@@ -32,12 +32,11 @@ struct flight {
 
 struct update {
   /* read-only after create */
-  struct learner_options options; /* its strings are borrowed */
+  struct update_config config; /* its strings are borrowed */
   const struct algorithm *algorithm;
   struct device *device;
   const struct network *network;
   int T, N;
-  int64_t target_updates; /* between two copies into the target network */
   struct reduction reduction;
 
   struct train_state state;
@@ -55,17 +54,17 @@ struct update {
 
 /* ---- create */
 
-static enum status check_options(const struct learner_options *options,
-                                 const struct network *network, struct error *error) {
-  const char *decay = options->learning_rate_decay;
+static enum status check_config(const struct update_config *config, const struct network *network,
+                                struct error *error) {
+  const char *decay = config->optimizer.learning_rate_decay;
   bool linear = strcmp(decay, "linear") == 0;
   if (!linear && strcmp(decay, "none") != 0)
     return status_fail(error, STATUS_INVALID, "--learning_rate_decay=%s: there are none and linear",
                        decay);
-  if (linear && options->total_steps <= 0)
+  if (linear && config->total_steps <= 0)
     return status_fail(error, STATUS_INVALID,
                        "--learning_rate_decay=linear needs --total_steps above 0");
-  int64_t T = options->unroll_length, N = learner_options_batch_size(options);
+  int64_t T = config->algorithm.unroll_length, N = config->num_windows;
   if (T < 1 || N < 1 || T >= INT32_MAX || N > INT32_MAX / (T + 1))
     return status_fail(error, STATUS_INVALID,
                        "a training batch of %lld windows of %lld steps: both must be at least 1",
@@ -77,25 +76,15 @@ static enum status check_options(const struct learner_options *options,
 }
 
 static enum status init_state(struct update *update, struct error *error) {
-  const struct learner_options *options = &update->options;
-  struct optimizer_config optimizer = {
-      .name = options->optimizer,
-      .adam_beta1 = options->adam_beta1,
-      .adam_beta2 = options->adam_beta2,
-      .adam_epsilon = options->adam_epsilon,
-      .adam_epsilon_hat = options->adam_epsilon_hat,
-      .rmsprop_decay = options->rmsprop_decay,
-      .rmsprop_momentum = options->rmsprop_momentum,
-      .rmsprop_epsilon = options->rmsprop_epsilon,
-      .max_norm = options->max_gradient_norm,
-  };
+  const struct update_config *config = &update->config;
+  const struct actor_critic_options *own = &config->algorithm.actor_critic;
   struct entropy_cost entropy;
-  enum status status = entropy_cost_init(&entropy, options->entropy_cost, options->target_entropy,
-                                         options->entropy_adjustment_speed, error);
+  enum status status = entropy_cost_init(&entropy, own->entropy_cost, own->target_entropy,
+                                         own->entropy_adjustment_speed, error);
   if (status != STATUS_OK) return status;
-  return train_state_init(&update->state, update->device, update->network, &optimizer, &entropy,
-                          update->algorithm && update->algorithm->has_target,
-                          (uint64_t)options->seed, error);
+  return train_state_init(&update->state, update->device, update->network, &config->optimizer,
+                          &entropy, update->algorithm && update->algorithm->has_target,
+                          config->seed, error);
 }
 
 /* The optimiser looks at the sums: it cannot skip an update for what follows from them later. */
@@ -108,7 +97,11 @@ static void check_terms(const struct algorithm *algorithm) {
 static void make_learner(struct update *update) {
   check_terms(update->algorithm);
   const struct device_ops *ops = update->device->ops;
-  struct learning learning = {update->device, update->network, &update->options};
+  struct learning learning = {.device = update->device,
+                              .network = update->network,
+                              .options = &update->config.algorithm,
+                              .num_windows = update->N,
+                              .seed = update->config.seed};
   update->learner = update->algorithm->create(&learning);
   size_t numbers = update->state.P + (size_t)update->algorithm->num_sums + 1;
   update->gradient = ops->alloc(update->device, numbers * ops->real_bytes);
@@ -135,20 +128,19 @@ static void deinit_flight(struct update *update, struct flight *flight) {
 }
 
 enum status update_create(struct update **out, struct device *device, const struct network *network,
-                          const struct algorithm *algorithm, const struct learner_options *options,
+                          const struct algorithm *algorithm, const struct update_config *config,
                           struct error *error) {
   *out = NULL;
-  enum status status = check_options(options, network, error);
+  enum status status = check_config(config, network, error);
   if (status != STATUS_OK) return status;
 
   struct update *update = check_alloc(1, sizeof(*update));
-  *update = (struct update){.options = *options,
+  *update = (struct update){.config = *config,
                             .algorithm = algorithm,
                             .device = device,
                             .network = network,
-                            .T = learner_options_window_steps(options),
-                            .N = learner_options_batch_size(options),
-                            .target_updates = learner_options_target_updates(options),
+                            .T = config->window_steps,
+                            .N = config->num_windows,
                             .reduction = {.rank = 0, .learners = 1}};
   status = init_state(update, error);
   if (status != STATUS_OK) {
@@ -236,10 +228,10 @@ int update_images(struct update *update, pixel *images, const struct train_batch
 }
 
 static double learning_rate_at(const struct update *update, int64_t environment_steps) {
-  const struct learner_options *options = &update->options;
-  if (strcmp(options->learning_rate_decay, "none") == 0) return options->learning_rate;
-  double left = 1 - (double)environment_steps / (double)options->total_steps;
-  return options->learning_rate * fmin(1, fmax(0, left));
+  const struct optimizer_options *optimizer = &update->config.optimizer;
+  if (strcmp(optimizer->learning_rate_decay, "none") == 0) return optimizer->learning_rate;
+  double left = 1 - (double)environment_steps / (double)update->config.total_steps;
+  return optimizer->learning_rate * fmin(1, fmax(0, left));
 }
 
 /* What is in force, here and as the device will read it. */
@@ -319,8 +311,8 @@ void update_start(struct update *update, const struct train_batch *batch,
 }
 
 bool update_may_overlap(const struct update *update) {
-  bool copies =
-      update->state.array[STATE_TARGET] && update->state.version % update->target_updates == 0;
+  bool copies = update->state.array[STATE_TARGET] &&
+                update->state.version % update->config.target_updates == 0;
   return update->device->ops->asynchronous && !copies && update->num_running < UPDATE_MAX_RUNNING;
 }
 
@@ -350,7 +342,7 @@ static struct update_stats stats_of(const struct update *update, const struct fl
 /* After an update that was not skipped. No other one has been started since: update_may_overlap. */
 static void copy_to_target(struct update *update, int64_t number) {
   struct train_state *state = &update->state;
-  if (!state->array[STATE_TARGET] || number % update->target_updates) return;
+  if (!state->array[STATE_TARGET] || number % update->config.target_updates) return;
   update->device->ops->copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
 }
 

@@ -10,8 +10,8 @@
 #define ACORN_LEARNER_TRAIN_UPDATE_H
 
 #include "learner/learn/algorithm.h"
-#include "learner/run/options.h"
 #include "learner/params/checkpoint.h"
+#include "learner/train/optimizer_options.h"
 
 /* Means over the steps of one batch that count. */
 struct update_stats {
@@ -23,15 +23,22 @@ struct update_stats {
 
 struct update;
 
-/* Parameters are initialised from the seed; a batch has learner_options_batch_size windows of
- * learner_options_window_steps(options). algorithm NULL: it only holds the parameters, for an
- * evaluation.
- * Owner: all is borrowed for the update's life (of the options, their strings); the device is the
+struct update_config {
+  struct algorithm_options algorithm;
+  struct optimizer_options optimizer;
+  int num_windows, window_steps; /* of a batch */
+  int64_t total_steps;           /* what a linear decay ends at */
+  int64_t target_updates;        /* between two copies into the target network */
+  uint64_t seed;                 /* of the parameters, and of noise */
+};
+
+/* algorithm NULL: it only holds the parameters, for an evaluation.
+ * Owner: all is borrowed for the update's life (of the config, its strings); the device is the
  * trainer's own. Errors: INVALID. */
 MUST_CHECK enum status update_create(struct update **out, struct device *device,
                                      const struct network *network,
                                      const struct algorithm *algorithm,
-                                     const struct learner_options *options, struct error *error);
+                                     const struct update_config *config, struct error *error);
 void update_destroy(struct update *update);
 
 /* Starts an update; `environment_steps` so far, for the schedules. Nothing of the device is waited

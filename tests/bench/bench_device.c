@@ -17,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "learner/run/run_environment.h"
+#include "learner/run/run_options.h"
 #include "learner/run/run_parts.h"
 #include "tests/bench/gpu_trace.h"
 #include "tests/unit/support/host_batch.h"
@@ -155,16 +156,17 @@ static struct source_counters count_nothing(struct source *source) {
 static void make_training(struct synthetic *synthetic) {
   static const struct source_ops ops = {
       .take = take, .release = give_back, .close = close_source, .counters = count_nothing};
+  struct update_config config_of_update = run_options_of_update(&options);
   struct error error;
   require(update_create(&run.update, run.trainer_device, run.network, run.agent->algorithm,
-                        &options, &error),
+                        &config_of_update, &error),
           &error);
   synthetic->source.ops = &ops;
   pthread_mutex_init(&synthetic->lock, NULL);
   for (int i = 0; i < BATCHES; i++) {
     synthetic->batch[i] =
         train_batch_create(run.trainer_device, learner_options_window_steps(&options),
-                           (int)options.batch_size, &run.shape);
+                           (int)options.algorithm.batch_size, &run.shape);
     fill_batch(synthetic->batch[i], (uint32_t)i + 1);
   }
   struct trainer_config config = {0};
@@ -207,7 +209,7 @@ static void bench_train(void) {
   close_source(&synthetic.source);
   trainer_join(run.trainer);
   struct trainer_report report = trainer_report(run.trainer);
-  double steps = (double)(options.unroll_length * options.batch_size);
+  double steps = (double)(options.algorithm.unroll_length * options.algorithm.batch_size);
   printf(
       "train device=\"%s\" parameters=%zu updates=%lld update_us=%.1f steps_per_second=%.0f"
       " loss=%.6g",
@@ -238,7 +240,7 @@ static void make_serving(struct source *source) {
   int slots = run.num_train_slots;
   source->ops = &ops;
   struct pages_config pages = {.num_slots = slots,
-                               .page_steps = (int)options.unroll_length,
+                               .page_steps = (int)options.algorithm.unroll_length,
                                .shape = run.shape,
                                .phase = PAGES_STAGGERED};
   run.pages = pages_create(run.inference_device, &pages);

@@ -13,7 +13,7 @@
 #include "common/base/random.h"
 #include "learner/learn/algorithms.h"
 #include "learner/device/cpu/cpu_dnnl_version.h"
-#include "learner/train/update.h"
+#include "learner/run/run_options.h"
 #include "tests/unit/support/discrete_shape.h"
 
 enum { T = 20, N = 32, A = 6, SIZE = 84, FRAMES = T * N, ROWS = (T + 1) * N };
@@ -48,13 +48,14 @@ static struct train_batch *make_batch(struct device *device, const struct networ
 static struct update *make_update(struct device *device, const struct network *network) {
   static struct learner_options options;
   options_init(&learner_options_table, &options);
-  options.unroll_length = T;
-  options.batch_size = N;
-  options.reward_clip = 1;
-  options.learning_rate = 1e-4;
+  options.algorithm.unroll_length = T;
+  options.algorithm.batch_size = N;
+  options.algorithm.reward_clip = 1;
+  options.optimizer.learning_rate = 1e-4;
   struct update *update;
+  struct update_config config = run_options_of_update(&options);
   struct error error;
-  CHECK(update_create(&update, device, network, &algorithm_vtrace, &options, &error) == STATUS_OK,
+  CHECK(update_create(&update, device, network, &algorithm_vtrace, &config, &error) == STATUS_OK,
         "%s", error.text);
   return update;
 }

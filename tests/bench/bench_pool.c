@@ -50,7 +50,7 @@ static void ignore(void *context) {
  * that training still needs. */
 static int fill_slot(struct run *run, int slot) {
   struct pages *pages = run->pages;
-  int T = (int)run->options->unroll_length, windows = 0, first = 0, left = T - 1;
+  int T = (int)run->options->algorithm.unroll_length, windows = 0, first = 0, left = T - 1;
   pages_begin_life(pages, slot, 1);
   for (int step = 1; windows < WINDOWS || left-- > 0; step++) {
     struct pages_place place = pages_append(pages, slot);
@@ -92,7 +92,7 @@ static void measure(const char *folder, const char *lstm_size) {
   printf(
       "pool of V-trace, stacks of %d, unroll %lld, room for %d environments: all of them: "
       "%.1f B a step, ratio %.4f; the %d expected: ratio %.4f\n",
-      run.inputs.stack, (long long)options.unroll_length, run.num_train_slots, all,
+      run.inputs.stack, (long long)options.algorithm.unroll_length, run.num_train_slots, all,
       all / FRAME_BYTES, expected, some / FRAME_BYTES);
   run_destroy(&run);
   options_deinit(&learner_options_table, &options);

@@ -142,7 +142,8 @@ static void every_agent_has_the_evaluators_that_suit_it(void **state) {
     const char *name;
     int evaluators;
   } agents[] = {
-#define AGENT(name, algorithm, policy, network, pace, evaluators, help) {#name, evaluators},
+#define AGENT(name, algorithm, policy, network, pace, evaluators, options, help) \
+  {#name, evaluators},
       ALGORITHMS(AGENT)
 #undef AGENT
   };

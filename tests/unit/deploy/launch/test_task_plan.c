@@ -60,7 +60,8 @@ static void those_that_suit_the_agent_are_beside_the_learner(void **state) {
     const char *name;
     int evaluators;
   } agents[] = {
-#define AGENT(name, algorithm, policy, network, pace, evaluators, help) {#name, evaluators},
+#define AGENT(name, algorithm, policy, network, pace, evaluators, options, help) \
+  {#name, evaluators},
       ALGORITHMS(AGENT)
 #undef AGENT
   };

@@ -1,7 +1,7 @@
 /* q/delta: how far the values with the stored state are from those with the recomputed one. */
 #include "learner/learn/algorithm.h"
 #include "learner/learn/algorithms.h"
-#include "learner/run/options.h"
+#include "learner/run/run_options.h"
 #include "learner/train/update_stats.h"
 #include "tests/unit/learner/network/fixture.h"
 
@@ -20,24 +20,24 @@ struct world {
 static struct world make_world(int burn_in) {
   struct world w = {.device = fixture_device("ref_double"),
                     .options = {.agent = "r2d2",
-                                .unroll_length = T,
-                                .burn_in = burn_in,
-                                .batch_size = N,
-                                .n_steps = 2,
-                                .partial_returns = true,
-                                .double_q = true,
-                                .discount = 0.9,
-                                .reward_scale = 1,
-                                .priority_eta = 0.9,
-                                .loss_reduction = "mean",
-                                .target_update = 100,
-                                .optimizer = "adam",
-                                .learning_rate = 0.001,
-                                .learning_rate_decay = "none",
-                                .target_entropy = -1,
-                                .adam_beta1 = 0.9,
-                                .adam_beta2 = 0.999,
-                                .adam_epsilon = 1e-7}};
+                                .algorithm.unroll_length = T,
+                                .algorithm.q_learning.burn_in = burn_in,
+                                .algorithm.batch_size = N,
+                                .algorithm.q_learning.n_steps = 2,
+                                .algorithm.q_learning.partial_returns = true,
+                                .algorithm.q_learning.double_q = true,
+                                .algorithm.discount = 0.9,
+                                .algorithm.reward_scale = 1,
+                                .algorithm.q_learning.priority_eta = 0.9,
+                                .algorithm.loss_reduction = "mean",
+                                .algorithm.q_learning.target_update = 100,
+                                .optimizer.name = "adam",
+                                .optimizer.learning_rate = 0.001,
+                                .optimizer.learning_rate_decay = "none",
+                                .algorithm.actor_critic.target_entropy = -1,
+                                .optimizer.adam_beta1 = 0.9,
+                                .optimizer.adam_beta2 = 0.999,
+                                .optimizer.adam_epsilon = 1e-7}};
   struct network_config config = fixture_config("lstm", 1, ACTIVATION_TANH);
   config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   w.network = fixture_network(&config);
@@ -108,7 +108,13 @@ static double delta_of(const struct world *w, const struct update_stats *stats) 
 
 /* What an update reports. */
 static double reported(const struct world *w) {
-  struct learning learning = {w->device, w->network, &w->options};
+  struct learning learning = {
+      .device = w->device,
+      .network = w->network,
+      .options = &w->options.algorithm,
+      .num_windows = (int)w->options.algorithm.batch_size,
+      .seed = (uint64_t)w->options.seed,
+  };
   void *self = w->algorithm->create(&learning);
   struct device_inputs inputs = fixture_batch_inputs(w->network, w->batch);
   struct device_schedule device_schedule = {0};
@@ -169,10 +175,11 @@ static void one_that_is_not_finite_ends_no_run(void **state) {
   struct world w = make_world(3);
   struct update *update;
   struct update_stats stats;
+  struct update_config of_update = run_options_of_update(&w.options);
   struct error error;
   train_batch_keep_next(w.device, w.batch, 5);
   for (int k = 0; k < N * w.batch->shape.state_size; k++) ((double *)w.batch->next_state)[k] = NAN;
-  assert_int_equal(update_create(&update, w.device, w.network, w.algorithm, &w.options, &error),
+  assert_int_equal(update_create(&update, w.device, w.network, w.algorithm, &of_update, &error),
                    STATUS_OK);
   update_start(update, w.batch, 0);
   if (update_finish(update, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);

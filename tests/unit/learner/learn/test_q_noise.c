@@ -24,16 +24,16 @@ struct result {
 
 static struct learner_options make_options(void) {
   return (struct learner_options){.agent = "rainbow",
-                                  .unroll_length = T,
-                                  .batch_size = N,
-                                  .n_steps = 1,
-                                  .partial_returns = true,
-                                  .double_q = true,
+                                  .algorithm.unroll_length = T,
+                                  .algorithm.batch_size = N,
+                                  .algorithm.q_learning.n_steps = 1,
+                                  .algorithm.q_learning.partial_returns = true,
+                                  .algorithm.q_learning.double_q = true,
                                   .noisy = true,
-                                  .discount = 1,
-                                  .reward_scale = 1,
-                                  .priority_eta = 0.9,
-                                  .loss_reduction = "mean",
+                                  .algorithm.discount = 1,
+                                  .algorithm.reward_scale = 1,
+                                  .algorithm.q_learning.priority_eta = 0.9,
+                                  .algorithm.loss_reduction = "mean",
                                   .seed = 5};
 }
 
@@ -81,7 +81,13 @@ static void silence(const struct world *w, double *params) {
 }
 
 static struct result update(const struct world *w, int64_t number) {
-  struct learning learning = {w->device, w->network, &w->options};
+  struct learning learning = {
+      .device = w->device,
+      .network = w->network,
+      .options = &w->options.algorithm,
+      .num_windows = (int)w->options.algorithm.batch_size,
+      .seed = (uint64_t)w->options.seed,
+  };
   void *self = algorithm_q_learning.create(&learning);
   struct device_inputs inputs = fixture_batch_inputs(w->network, w->batch);
   struct device_schedule device_schedule = {0};

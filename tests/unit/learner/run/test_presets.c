@@ -34,11 +34,11 @@ static void an_environment_brings_its_own_defaults(void **state) {
   learner_options_apply_preset(&cartpole);
   learner_options_apply_preset(&tmaze);
   assert_int_equal(cartpole.total_steps, 1500000);
-  assert_string_equal(cartpole.learning_rate_decay, "linear");
+  assert_string_equal(cartpole.optimizer.learning_rate_decay, "linear");
   assert_false(cartpole.previous_action);
   assert_int_equal(tmaze.total_steps, 1000000);
   assert_string_equal(tmaze.network, "lstm");
-  assert_int_equal(tmaze.unroll_length, 40);
+  assert_int_equal(tmaze.algorithm.unroll_length, 40);
   assert_true(learner_options_has_preset("gym:LunarLander-v3"));
   assert_false(learner_options_has_preset("gym:LunarLander-v2"));
   options_deinit(&learner_options_table, &cartpole);
@@ -96,13 +96,13 @@ static void what_the_user_gave_stays(void **state) {
   struct learner_options options = options_of("cartpole"), general = options_of("cartpole");
   set(&options, "total_steps", "77");
   set(&options, "lr", "0.5"); /* the short name */
-  set(&options, "learning_rate_decay", general.learning_rate_decay);
+  set(&options, "learning_rate_decay", general.optimizer.learning_rate_decay);
   learner_options_apply_preset(&options);
   assert_int_equal(options.total_steps, 77);
-  assert_true(options.learning_rate == 0.5);
-  assert_string_equal(options.learning_rate_decay, general.learning_rate_decay);
-  assert_string_not_equal(options.learning_rate_decay, "linear");
-  assert_int_equal(options.batch_size, general.batch_size);
+  assert_true(options.optimizer.learning_rate == 0.5);
+  assert_string_equal(options.optimizer.learning_rate_decay, general.optimizer.learning_rate_decay);
+  assert_string_not_equal(options.optimizer.learning_rate_decay, "linear");
+  assert_int_equal(options.algorithm.batch_size, general.algorithm.batch_size);
   options_deinit(&learner_options_table, &options);
   options_deinit(&learner_options_table, &general);
 }
@@ -113,14 +113,14 @@ static void another_environment_gets_a_budget_and_no_more(void **state) {
   learner_options_apply_preset(&options);
   assert_int_equal(options.total_steps, 10000000);
   assert_string_equal(options.network, general.network);
-  assert_true(options.learning_rate == general.learning_rate);
+  assert_true(options.optimizer.learning_rate == general.optimizer.learning_rate);
   options_deinit(&learner_options_table, &options);
   options_deinit(&learner_options_table, &general);
 }
 
 /* The names of ALGORITHMS. */
 static const char *const agents[] = {
-#define NAME(name, algorithm, policy, network, pace, evaluators, help) #name,
+#define NAME(name, algorithm, policy, network, pace, evaluators, options, help) #name,
     ALGORITHMS(NAME)
 #undef NAME
 };
@@ -151,7 +151,8 @@ static void atoms_cover_the_returns(void **state) {
   learner_options_apply_preset(&options);
   assert_true(options.atoms > 1);
   assert_true(options.value_low <= 0);
-  double most = options.reward_scale / (1 - options.discount); /* a reward of 1 each step */
+  double most = options.algorithm.reward_scale /
+                (1 - options.algorithm.discount); /* a reward of 1 each step */
   assert_true(options.value_high >= most - 1e-9);
   options_deinit(&learner_options_table, &options);
 }
@@ -208,9 +209,10 @@ static void lunar_lander_by_values_has_their_defaults(void **state) {
     set(&other, "agent", agents_of_values[i]);
     learner_options_apply_preset(&lander);
     learner_options_apply_preset(&other);
-    assert_int_equal(lander.unroll_length, other.unroll_length);
-    assert_true(lander.reward_scale == other.reward_scale && lander.discount == other.discount);
-    assert_true(lander.learning_rate == other.learning_rate);
+    assert_int_equal(lander.algorithm.unroll_length, other.algorithm.unroll_length);
+    assert_true(lander.algorithm.reward_scale == other.algorithm.reward_scale &&
+                lander.algorithm.discount == other.algorithm.discount);
+    assert_true(lander.optimizer.learning_rate == other.optimizer.learning_rate);
     options_deinit(&learner_options_table, &lander);
     options_deinit(&learner_options_table, &other);
   }
@@ -352,16 +354,24 @@ static void contradictions_are_named(void **state) {
       {{{"over", "train"}, {"deterministic", "true"}}, NULL},
       {{{"mode", "evaluate"}}, "--mode=evaluate needs --logdir=RUN"},
       {{{"mode", "evaluate"}, {"agent", "random"}}, NULL},
-      {{{"burn_in", "5"}}, "--burn_in: agent vtrace has no replay"},
-      {{{"agent", "a2c"}, {"window_stride", "5"}}, "--window_stride: agent a2c has no replay"},
+      {{{"burn_in", "5"}}, "--burn_in: agent vtrace does not have this"},
+      {{{"agent", "a2c"}, {"window_stride", "5"}},
+       "--window_stride: agent a2c does not have this (--help, under \"Replay (r2d2, dqn"},
       {{{"partial_returns", "false"}}, "--partial_returns: agent vtrace"},
-      {{{"replay_steps", "50000"}}, "--replay_steps: agent vtrace has no replay"},
+      {{{"replay_steps", "50000"}}, "--replay_steps: agent vtrace"},
       {{{"replay_steps", "1000000"}}, NULL}, /* the default, as in a config.txt */
       {{{"agent", "a2c"}, {"epsilon_start", "0.5"}}, "--epsilon_start: agent a2c"},
       {{{"n_steps", "3"}}, "--n_steps: agent vtrace"},
       {{{"dueling", "true"}}, "--dueling: agent vtrace"},
       {{{"noisy", "true"}}, "--noisy: agent vtrace"},
       {{{"atoms", "51"}}, "--atoms: agent vtrace"},
+      {{{"atoms", "51"}, {"n_steps", "3"}, {"huber", "1"}},
+       "--n_steps, --huber, --atoms: agent vtrace"},
+      {{{"agent", "dqn"}, {"entropy_cost", "0.5"}},
+       "--entropy_cost: agent dqn does not have this (--help, under \"Actor-critic (vtrace, "
+       "a2c)\")"},
+      {{{"agent", "r2d2"}, {"lambda", "0.5"}, {"lr", "0.1"}}, "--lambda: agent r2d2"},
+      {{{"agent", "rainbow"}, {"env", "atari"}}, NULL},
       {{{"preset", "small"}}, "--preset=small: these are settings of r2d2"},
       {{{"agent", "dqn"}, {"preset", "small"}}, "--preset=small: these are settings of r2d2"},
       {{{"agent", "r2d2"}, {"preset", "small"}}, NULL},

@@ -60,7 +60,7 @@ static void a_resumed_run_keeps_its_options_but_for_those_given(void **state) {
       read_words(logdir, "--resume", "--unroll_length=9", "--listen=localhost:1234", NULL),
       STATUS_OK);
   assert_int_equal(options.seed, 7);
-  assert_int_equal(options.unroll_length, 9);
+  assert_int_equal(options.algorithm.unroll_length, 9);
   /* How it is started is no difference. */
   assert_string_equal(differences, "resuming with --unroll_length=9; it was 5\n");
 }
@@ -168,7 +168,7 @@ static void a_target_that_was_counted_in_updates_is_translated(void **state) {
   make_as_before("2500");
   assert_int_equal(read_words(logdir, "--resume", "--agent=r2d2", "--target_update=7000", NULL),
                    STATUS_OK);
-  assert_int_equal(options.target_update, 7000); /* the words count steps */
+  assert_int_equal(options.algorithm.q_learning.target_update, 7000); /* the words count steps */
 }
 
 /* It has no target, and the option's default is what it was. */
@@ -179,7 +179,27 @@ static void a_run_without_a_replay_is_left_alone(void **state) {
   make_as_before("2500");
   forget();
   assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
-  assert_int_equal(options.target_update, 2500);
+  assert_int_equal(options.algorithm.q_learning.target_update, 2500);
+}
+
+/* Presets set them once, whatever the agent. On the command line they are refused. */
+static void options_of_other_algorithms_in_a_config_are_dropped(void **state) {
+  (void)state;
+  char path[256];
+  assert_int_equal(read_words(logdir, "--agent=dqn", NULL), STATUS_OK);
+  run_options_write(&options, folder);
+  snprintf(path, sizeof(path), "%s/config.txt", folder);
+  FILE *out = fopen(path, "a");
+  assert_non_null(out);
+  fprintf(out, "lambda = 0.9\nentropy_cost = 0.1\n");
+  assert_int_equal(fclose(out), 0);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--agent=dqn", NULL), STATUS_OK);
+  assert_true(options.algorithm.actor_critic.lambda == 1);
+  assert_string_equal(differences, "");
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--agent=dqn", "--lambda=0.8", NULL),
+                   STATUS_INVALID);
 }
 
 static void a_new_run_takes_nothing_from_the_folder(void **state) {
@@ -257,6 +277,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_target_that_was_counted_in_updates_is_translated, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_run_without_a_replay_is_left_alone, setup, teardown),
+      cmocka_unit_test_setup_teardown(options_of_other_algorithms_in_a_config_are_dropped, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(a_folder_without_a_run_is_not_evaluated, setup, teardown),
       cmocka_unit_test_setup_teardown(an_evaluated_run_keeps_what_it_is_about, setup, teardown),

@@ -5,6 +5,7 @@
 
 #include "learner/learn/algorithms.h"
 #include "learner/learn/actor_critic.h"
+#include "learner/run/run_options.h"
 #include "learner/train/update.h"
 #include "tests/unit/learner/network/fixture.h"
 
@@ -12,39 +13,40 @@ enum { UNROLL = 7, COLUMNS = 5, STEPS = UNROLL * COLUMNS, MAX_P = 2000, MAX_STAT
 
 static inline struct learner_options fixture_options(void) {
   return (struct learner_options){.agent = "vtrace",
-                                  .unroll_length = UNROLL,
-                                  .batch_size = COLUMNS,
                                   .replay_ratio = UNROLL * COLUMNS, /* an update for each step */
-                                  .discount = 0.9,
-                                  .lambda = 0.8,
-                                  .rho_clip = 1.1,
-                                  .c_clip = 0.9,
-                                  .pg_rho_clip = 1.3,
-                                  .reward_scale = 0.75,
-                                  .reward_clip = 2,
-                                  .baseline_cost = 0.5,
-                                  .entropy_cost = 0.05,
-                                  .kl_cost = 0.02,
-                                  .target_entropy = -1,
-                                  .entropy_adjustment_speed = 10,
-                                  .loss_reduction = "mean",
-                                  .optimizer = "adam",
-                                  .learning_rate = 0.01,
-                                  .learning_rate_decay = "none",
-                                  .adam_beta1 = 0.9,
-                                  .adam_beta2 = 0.99,
-                                  .adam_epsilon = 1e-5,
-                                  .rmsprop_decay = 0.95,
-                                  .rmsprop_momentum = 0.3,
-                                  .rmsprop_epsilon = 0.01,
+                                  .algorithm = {.unroll_length = UNROLL,
+                                                .batch_size = COLUMNS,
+                                                .discount = 0.9,
+                                                .reward_scale = 0.75,
+                                                .reward_clip = 2,
+                                                .loss_reduction = "mean",
+                                                .actor_critic = {.lambda = 0.8,
+                                                                 .rho_clip = 1.1,
+                                                                 .c_clip = 0.9,
+                                                                 .pg_rho_clip = 1.3,
+                                                                 .baseline_cost = 0.5,
+                                                                 .entropy_cost = 0.05,
+                                                                 .kl_cost = 0.02,
+                                                                 .target_entropy = -1,
+                                                                 .entropy_adjustment_speed = 10}},
+                                  .optimizer = {.name = "adam",
+                                                .learning_rate = 0.01,
+                                                .learning_rate_decay = "none",
+                                                .adam_beta1 = 0.9,
+                                                .adam_beta2 = 0.99,
+                                                .adam_epsilon = 1e-5,
+                                                .rmsprop_decay = 0.95,
+                                                .rmsprop_momentum = 0.3,
+                                                .rmsprop_epsilon = 0.01},
                                   .seed = 11};
 }
 
 static inline struct update *fixture_update(struct device *device, const struct network *network,
                                             const struct learner_options *config) {
   struct update *update;
+  struct update_config of_update = run_options_of_update(config);
   struct error error;
-  if (update_create(&update, device, network, algorithms_find(config->agent)->algorithm, config,
+  if (update_create(&update, device, network, algorithms_find(config->agent)->algorithm, &of_update,
                     &error) != STATUS_OK)
     fail_msg("%s", error.text);
   return update;
@@ -111,9 +113,10 @@ static inline double reference_entropy(const double *logits) {
 
 static inline double reference_reward(const struct learner_options *config,
                                       const struct train_batch *b, int i) {
-  double reward = config->reward_scale * b->reward[i + b->N];
-  return config->reward_clip > 0 ? fmax(-config->reward_clip, fmin(config->reward_clip, reward))
-                                 : reward;
+  double reward = config->algorithm.reward_scale * b->reward[i + b->N];
+  return config->algorithm.reward_clip > 0
+             ? fmax(-config->algorithm.reward_clip, fmin(config->algorithm.reward_clip, reward))
+             : reward;
 }
 
 /* All but vtrace correct nothing. */
@@ -134,7 +137,7 @@ static inline double reference_clip(const struct learner_options *config, double
 
 static inline double reference_discount(const struct learner_options *config,
                                         const struct train_batch *b, int i) {
-  return b->flags[i + b->N] & STEP_TERMINATED ? 0 : (float)config->discount;
+  return b->flags[i + b->N] & STEP_TERMINATED ? 0 : (float)config->algorithm.discount;
 }
 
 static inline double reference_value(const double *head, int i) {
@@ -154,16 +157,18 @@ static inline void reference_targets(struct reference_targets *out,
       double rho = reference_rho(config, b, head, u), discount = reference_discount(config, b, u);
       double delta = reference_reward(config, b, u) + discount * reference_value(head, u + N) -
                      reference_value(head, u);
-      out->vs[i] += factor * reference_clip(config, config->rho_clip, rho) * delta;
-      factor *= discount * (float)config->lambda * reference_clip(config, config->c_clip, rho);
+      out->vs[i] +=
+          factor * reference_clip(config, config->algorithm.actor_critic.rho_clip, rho) * delta;
+      factor *= discount * (float)config->algorithm.actor_critic.lambda *
+                reference_clip(config, config->algorithm.actor_critic.c_clip, rho);
     }
   }
   for (int i = 0; i < T * N; i++) {
     double target =
         reference_reward(config, b, i) + reference_discount(config, b, i) * out->vs[i + N];
-    out->advantage[i] =
-        reference_clip(config, config->pg_rho_clip, reference_rho(config, b, head, i)) *
-        (target - reference_value(head, i));
+    out->advantage[i] = reference_clip(config, config->algorithm.actor_critic.pg_rho_clip,
+                                       reference_rho(config, b, head, i)) *
+                        (target - reference_value(head, i));
     if (reference_is_gae(config)) out->advantage[i] = out->vs[i] - reference_value(head, i);
     if (b->flags[i] & STEP_TRUNCATED) out->advantage[i] = 0;
   }
@@ -206,15 +211,16 @@ static inline struct reference_losses reference_losses(const struct learner_opti
     sum.value += value;
     sum.reward += reference_reward(config, b, i);
     sum.rho_clipped +=
-        !reference_is_gae(config) && reference_rho(config, b, head, i) > 1.05 * config->rho_clip;
+        !reference_is_gae(config) &&
+        reference_rho(config, b, head, i) > 1.05 * config->algorithm.actor_critic.rho_clip;
     sum.lag += (double)(version - step_stamp_version(*train_batch_stamp(b, i / b->N, i % b->N)));
   }
   double *member[] = {&sum.policy, &sum.baseline, &sum.entropy,     &sum.kl,
                       &sum.value,  &sum.reward,   &sum.rho_clipped, &sum.lag};
   for (size_t k = 0; k < sizeof(member) / sizeof(member[0]); k++) *member[k] /= sum.steps;
   sum.explained_variance = reference_explained_variance(b, head, targets);
-  sum.total = sum.policy + config->baseline_cost * sum.baseline - entropy_cost * sum.entropy +
-              config->kl_cost * sum.kl;
+  sum.total = sum.policy + config->algorithm.actor_critic.baseline_cost * sum.baseline -
+              entropy_cost * sum.entropy + config->algorithm.actor_critic.kl_cost * sum.kl;
   return sum;
 }
 

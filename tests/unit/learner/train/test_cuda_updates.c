@@ -41,11 +41,11 @@ static void read_values(struct world *w, const struct kind *kind) {
   w->config.head_size = ACTIONS * Z;
   w->config.value_size = Z;
   w->config.noisy = w->options.noisy = rainbow;
-  w->options.n_steps = 2;
-  w->options.double_q = w->options.partial_returns = true;
-  w->options.target_update = 2;
-  w->options.priority_eta = 0.9;
-  w->options.value_rescaling = kind->burn_in ? 1e-3 : 0;
+  w->options.algorithm.q_learning.n_steps = 2;
+  w->options.algorithm.q_learning.double_q = w->options.algorithm.q_learning.partial_returns = true;
+  w->options.algorithm.q_learning.target_update = 2;
+  w->options.algorithm.q_learning.priority_eta = 0.9;
+  w->options.algorithm.q_learning.value_rescaling = kind->burn_in ? 1e-3 : 0;
 }
 
 static void open_world(struct world *w, const struct kind *kind, const char *device) {
@@ -53,11 +53,11 @@ static void open_world(struct world *w, const struct kind *kind, const char *dev
                       .device = fixture_device(device),
                       .options = fixture_options()};
   w->options.agent = kind->agent;
-  w->options.optimizer = kind->optimizer;
-  w->options.loss_reduction = kind->reduction;
-  w->options.burn_in = kind->burn_in;
-  w->options.huber = kind->huber;
-  w->options.max_gradient_norm = 0.01;
+  w->options.optimizer.name = kind->optimizer;
+  w->options.algorithm.loss_reduction = kind->reduction;
+  w->options.algorithm.q_learning.burn_in = kind->burn_in;
+  w->options.algorithm.q_learning.huber = kind->huber;
+  w->options.optimizer.max_gradient_norm = 0.01;
   if (kind->atoms) read_values(w, kind);
   w->network = fixture_network(&w->config);
   w->batch = fixture_batch(w->device, w->network, kind->burn_in + UNROLL, COLUMNS, 5);

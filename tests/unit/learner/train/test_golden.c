@@ -131,17 +131,18 @@ static void set_parameters(struct golden *g, struct update *update) {
 
 static struct update *make_update(struct golden *g, double beta1) {
   struct learner_options config = fixture_options();
-  config.unroll_length = GOLDEN_T;
-  config.batch_size = GOLDEN_N;
-  config.discount = 0.9;
-  config.lambda = 0.95;
-  config.rho_clip = config.c_clip = config.pg_rho_clip = config.reward_clip = 1;
-  config.reward_scale = 1;
-  config.baseline_cost = 0.5;
-  config.entropy_cost = 0.01;
-  config.kl_cost = 0;
-  config.learning_rate = config.adam_epsilon = 0.001;
-  config.adam_beta1 = beta1;
+  config.algorithm.unroll_length = GOLDEN_T;
+  config.algorithm.batch_size = GOLDEN_N;
+  config.algorithm.discount = 0.9;
+  config.algorithm.actor_critic.lambda = 0.95;
+  config.algorithm.actor_critic.rho_clip = config.algorithm.actor_critic.c_clip =
+      config.algorithm.actor_critic.pg_rho_clip = config.algorithm.reward_clip = 1;
+  config.algorithm.reward_scale = 1;
+  config.algorithm.actor_critic.baseline_cost = 0.5;
+  config.algorithm.actor_critic.entropy_cost = 0.01;
+  config.algorithm.actor_critic.kl_cost = 0;
+  config.optimizer.learning_rate = config.optimizer.adam_epsilon = 0.001;
+  config.optimizer.adam_beta1 = beta1;
   struct update *update = fixture_update(g->device, g->network, &config);
   set_parameters(g, update);
   return update;

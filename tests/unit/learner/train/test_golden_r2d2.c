@@ -62,17 +62,17 @@ static struct network *make_network(void) {
 
 static struct learner_options make_options(void) {
   return (struct learner_options){.agent = "r2d2",
-                                  .unroll_length = T,
-                                  .burn_in = BURN_IN,
-                                  .batch_size = N,
-                                  .n_steps = 3,
-                                  .partial_returns = true,
-                                  .double_q = true,
-                                  .discount = 0.997,
-                                  .reward_scale = 1,
-                                  .value_rescaling = 1e-3,
-                                  .priority_eta = 0.9,
-                                  .loss_reduction = "sum_over_time"};
+                                  .algorithm.unroll_length = T,
+                                  .algorithm.q_learning.burn_in = BURN_IN,
+                                  .algorithm.batch_size = N,
+                                  .algorithm.q_learning.n_steps = 3,
+                                  .algorithm.q_learning.partial_returns = true,
+                                  .algorithm.q_learning.double_q = true,
+                                  .algorithm.discount = 0.997,
+                                  .algorithm.reward_scale = 1,
+                                  .algorithm.q_learning.value_rescaling = 1e-3,
+                                  .algorithm.q_learning.priority_eta = 0.9,
+                                  .algorithm.loss_reduction = "sum_over_time"};
 }
 
 /* The deviation falls with the number of inputs, in powers of two. */
@@ -173,7 +173,11 @@ static void run_gradient(struct device *d, const struct network *network, real *
   struct learner_options options = make_options();
   const struct algorithm *algorithm = algorithms_find(options.agent)->algorithm;
   void *self =
-      algorithm->create(&(struct learning){.device = d, .network = network, .options = &options});
+      algorithm->create(&(struct learning){.device = d,
+                                           .network = network,
+                                           .options = &options.algorithm,
+                                           .num_windows = (int)options.algorithm.batch_size,
+                                           .seed = (uint64_t)options.seed});
   real *online = make_parameters(d, network, STREAM_ONLINE),
        *target = make_parameters(d, network, STREAM_TARGET);
   struct device_inputs inputs = *network_inputs(network);

@@ -37,9 +37,9 @@ struct problem {
 static double loss_at(const struct problem *p, const double *params) {
   double head[(STEPS + COLUMNS) * (ACTIONS + 1)];
   reference_heads(head, p->device, p->network, &p->config, params, p->batch);
-  struct reference_losses losses =
-      reference_losses(&p->update, p->batch, head, &p->targets, p->update.entropy_cost, 0);
-  bool sums = strcmp(p->update.loss_reduction, "sum_over_time") == 0;
+  struct reference_losses losses = reference_losses(
+      &p->update, p->batch, head, &p->targets, p->update.algorithm.actor_critic.entropy_cost, 0);
+  bool sums = strcmp(p->update.algorithm.loss_reduction, "sum_over_time") == 0;
   return sums ? losses.total * losses.steps / COLUMNS : losses.total;
 }
 
@@ -90,9 +90,9 @@ static void check_all(char *agent, char *loss_reduction) {
         .config = fixture_config(cases[i].network, cases[i].num_layers, cases[i].activation),
         .device = fixture_device("ref_double"),
         .update = fixture_options()};
-    p.update.adam_beta1 = 0;
+    p.update.optimizer.adam_beta1 = 0;
     p.update.agent = agent;
-    p.update.loss_reduction = loss_reduction;
+    p.update.algorithm.loss_reduction = loss_reduction;
     p.network = fixture_network(&p.config);
     p.batch = fixture_batch(p.device, p.network, UNROLL, COLUMNS, cases[i].seed);
     check_has_borders(p.batch);

@@ -85,12 +85,12 @@ static int best(const double *row) {
 
 /* Pohlen et al. 2018. */
 static double rescaled(const struct problem *p, double x) {
-  double e = (double)(float)p->options.value_rescaling;
+  double e = (double)(float)p->options.algorithm.q_learning.value_rescaling;
   return e > 0 ? copysign(sqrt(fabs(x) + 1) - 1, x) + e * x : x;
 }
 
 static double rescaled_back(const struct problem *p, double x) {
-  double e = (double)(float)p->options.value_rescaling;
+  double e = (double)(float)p->options.algorithm.q_learning.value_rescaling;
   if (e == 0) return x;
   double root = (sqrt(1 + 4 * e * (fabs(x) + 1 + e)) - 1) / (2 * e);
   return copysign(root * root - 1, x);
@@ -108,20 +108,25 @@ static double reward_of(const struct problem *p, int t, int n) {
 static double target_of(const struct problem *p, const double *online, const double *target, int t,
                         int n) {
   double sum = 0, discount = 1;
-  int last = t + (int)p->options.n_steps < UNROLL ? t + (int)p->options.n_steps : UNROLL;
+  int last = t + (int)p->options.algorithm.q_learning.n_steps < UNROLL
+                 ? t + (int)p->options.algorithm.q_learning.n_steps
+                 : UNROLL;
   for (int row = t + 1;; row++) {
     sum += discount * reward_of(p, row, n);
-    discount *= (float)p->options.discount;
+    discount *= (float)p->options.algorithm.discount;
     if (flags_of(p, row, n) & STEP_TERMINATED) return rescaled(p, sum);
     if (row < last && !(flags_of(p, row, n) & STEP_TRUNCATED)) continue;
-    const double *by = (p->options.double_q ? online : target) + (row * COLUMNS + n) * OUT;
+    const double *by =
+        (p->options.algorithm.q_learning.double_q ? online : target) + (row * COLUMNS + n) * OUT;
     double after = value(target + (row * COLUMNS + n) * OUT, best(by));
     return rescaled(p, sum + discount * rescaled_back(p, after));
   }
 }
 
 static bool counts(const struct problem *p, int t, int n) {
-  int left = p->options.partial_returns ? 0 : (int)p->options.n_steps - 1;
+  int left = p->options.algorithm.q_learning.partial_returns
+                 ? 0
+                 : (int)p->options.algorithm.q_learning.n_steps - 1;
   return t < UNROLL - left && !(flags_of(p, t, n) & STEP_TRUNCATED);
 }
 
@@ -132,7 +137,7 @@ static double error_of(const struct problem *p, const double *head, int t, int n
 }
 
 static double loss_of_error(const struct problem *p, double error) {
-  double huber = p->options.huber, size = fabs(error);
+  double huber = p->options.algorithm.q_learning.huber, size = fabs(error);
   return huber > 0 && size > huber ? huber * (size - huber / 2) : error * error / 2;
 }
 
@@ -146,7 +151,7 @@ static double loss_at(const struct problem *p, const double *params) {
       steps++;
       sum += ((const float *)p->batch->weight.host)[n] * loss_of_error(p, error_of(p, head, t, n));
     }
-  return sum / (strcmp(p->options.loss_reduction, "mean") == 0 ? steps : COLUMNS);
+  return sum / (strcmp(p->options.algorithm.loss_reduction, "mean") == 0 ? steps : COLUMNS);
 }
 
 /* What is constant: targets, and the state after the burn-in. */
@@ -165,16 +170,16 @@ static void fix_constants(struct problem *p) {
 static struct learner_options options_of(const struct kind *kind) {
   struct learner_options options = fixture_options();
   options.agent = "r2d2";
-  options.adam_beta1 = 0; /* then Adam's m is the gradient */
-  options.burn_in = BURN_IN;
-  options.n_steps = 3;
-  options.target_update = 1000;
-  options.loss_reduction = kind->reduction;
-  options.double_q = kind->double_q;
-  options.partial_returns = kind->partial_returns;
-  options.value_rescaling = kind->rescaling;
-  options.huber = kind->huber;
-  options.priority_eta = 0.9;
+  options.optimizer.adam_beta1 = 0; /* then Adam's m is the gradient */
+  options.algorithm.q_learning.burn_in = BURN_IN;
+  options.algorithm.q_learning.n_steps = 3;
+  options.algorithm.q_learning.target_update = 1000;
+  options.algorithm.loss_reduction = kind->reduction;
+  options.algorithm.q_learning.double_q = kind->double_q;
+  options.algorithm.q_learning.partial_returns = kind->partial_returns;
+  options.algorithm.q_learning.value_rescaling = kind->rescaling;
+  options.algorithm.q_learning.huber = kind->huber;
+  options.algorithm.q_learning.priority_eta = 0.9;
   return options;
 }
 
@@ -273,7 +278,7 @@ static void check_results(const struct problem *p, const struct update_stats *st
     double priority = steps ? 0.9 * most + 0.1 * total / steps : 0;
     expect_near((double)((const float *)p->batch->priority.host)[n], priority, 1e-6, "a priority");
   }
-  bool mean = strcmp(p->options.loss_reduction, "mean") == 0;
+  bool mean = strcmp(p->options.algorithm.loss_reduction, "mean") == 0;
   if (mean) expect_near(stats->losses.total, loss_at(p, p->params), 1e-9, "the loss");
   check_terms(stats, p, head);
 }

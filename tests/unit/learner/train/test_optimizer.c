@@ -12,12 +12,12 @@
 
 enum { P = 5, STEPS = 20 };
 
-static const struct optimizer_config rates = {.adam_beta1 = 0.8,
-                                              .adam_beta2 = 0.95,
-                                              .adam_epsilon = 1e-3,
-                                              .rmsprop_decay = 0.9,
-                                              .rmsprop_momentum = 0.5,
-                                              .rmsprop_epsilon = 0.02};
+static const struct optimizer_options rates = {.adam_beta1 = 0.8,
+                                               .adam_beta2 = 0.95,
+                                               .adam_epsilon = 1e-3,
+                                               .rmsprop_decay = 0.9,
+                                               .rmsprop_momentum = 0.5,
+                                               .rmsprop_epsilon = 0.02};
 
 /* One parameter's value and its optimiser's two numbers. */
 struct reference {
@@ -47,21 +47,24 @@ static void upload(struct device *device, real *y, const double *x) {
   device->ops->upload(device, y, host, P);
 }
 
-/* Gradient and norm of one step to the device; returns the factor by which max_norm shrinks it. */
+/* Gradient and norm of one step to the device; returns the factor by which max_gradient_norm
+ * shrinks it. */
 static double give_gradient(struct device *device, real *gradient, real *norm, double g[P],
-                            int step, double max_norm) {
+                            int step, double max_gradient_norm) {
   double squares = 0;
   for (int i = 0; i < P; i++) g[i] = (float)gradient_of(step, i), squares += g[i] * g[i];
   upload(device, gradient, g);
   device->ops->global_norm(device, norm, gradient, P);
-  return max_norm > 0 && sqrt(squares) > max_norm ? max_norm / sqrt(squares) : 1;
+  return max_gradient_norm > 0 && sqrt(squares) > max_gradient_norm
+             ? max_gradient_norm / sqrt(squares)
+             : 1;
 }
 
 static void steps_follow_their_formulas(void **state) {
   (void)state;
   static const struct {
-    const char *name;
-    double max_norm;
+    char *name;
+    double max_gradient_norm;
     void (*reference)(struct reference *r, double g, double rate, int step);
     double first;
   } table[] = {{"adam", 0, adam_reference, 0},
@@ -70,10 +73,10 @@ static void steps_follow_their_formulas(void **state) {
                {"rmsprop", 2, rmsprop_reference, 1}};
   for (size_t row = 0; row < sizeof(table) / sizeof(table[0]); row++) {
     struct device *device = device_ref_double_create();
-    struct optimizer_config config = rates;
+    struct optimizer_options config = rates;
     struct optimizer *optimizer;
     config.name = table[row].name;
-    config.max_norm = table[row].max_norm;
+    config.max_gradient_norm = table[row].max_gradient_norm;
     assert_int_equal(optimizer_create(&optimizer, device, P, &config, NULL), STATUS_OK);
     struct reference r[P] = {{0.5, 0, 0}, {-1, 0, 0}, {0, 0, 0}, {2, 0, 0}, {3, 0, 0}};
     for (int i = 0; i < P; i++) r[i].first = table[row].first;
@@ -82,13 +85,13 @@ static void steps_follow_their_formulas(void **state) {
     int clipped = 0;
     for (int step = 1; step <= STEPS; step++) {
       double scale =
-          give_gradient(device, (real *)gradient, (real *)&norm, g, step, config.max_norm);
+          give_gradient(device, (real *)gradient, (real *)&norm, g, step, config.max_gradient_norm);
       clipped += scale < 1;
       for (int i = 0; i < P; i++) table[row].reference(&r[i], g[i] * scale, 0.03, step);
       struct device_schedule schedule = {.step = step, .learning_rate = 0.03f};
       optimizer_apply(optimizer, (real *)params, (real *)gradient, (real *)&norm, &schedule);
     }
-    assert_true(config.max_norm > 0 ? clipped > 0 && clipped < STEPS : clipped == 0);
+    assert_true(config.max_gradient_norm > 0 ? clipped > 0 && clipped < STEPS : clipped == 0);
     const double *first = (const double *)optimizer_slot(optimizer, 0);
     const double *second = (const double *)optimizer_slot(optimizer, 1);
     for (int i = 0; i < P; i++) {
@@ -102,11 +105,11 @@ static void steps_follow_their_formulas(void **state) {
 
 static void names_its_state(void **state) {
   (void)state;
-  static const char *const names[2][3] = {{"adam", "adam/m", "adam/v"},
-                                          {"rmsprop", "rmsprop/ms", "rmsprop/mom"}};
+  static char *const names[2][3] = {{"adam", "adam/m", "adam/v"},
+                                    {"rmsprop", "rmsprop/ms", "rmsprop/mom"}};
   for (int k = 0; k < 2; k++) {
     struct device *device = device_ref_float_create();
-    struct optimizer_config config = rates;
+    struct optimizer_options config = rates;
     struct optimizer *optimizer;
     config.name = names[k][0];
     assert_int_equal(optimizer_create(&optimizer, device, P, &config, NULL), STATUS_OK);

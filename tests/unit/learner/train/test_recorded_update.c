@@ -45,12 +45,12 @@ static void open_world(struct world *w, const struct kind *kind, const char *pre
   config.noisy = kind->noisy;
   w->network = fixture_network(&config);
   w->options.agent = kind->agent;
-  w->options.optimizer = kind->optimizer;
-  w->options.n_steps = 2;
-  w->options.double_q = w->options.partial_returns = true;
-  w->options.priority_eta = 0.9;
-  w->options.target_update = 5;
-  w->options.max_gradient_norm = 1;
+  w->options.optimizer.name = kind->optimizer;
+  w->options.algorithm.q_learning.n_steps = 2;
+  w->options.algorithm.q_learning.double_q = w->options.algorithm.q_learning.partial_returns = true;
+  w->options.algorithm.q_learning.priority_eta = 0.9;
+  w->options.algorithm.q_learning.target_update = 5;
+  w->options.optimizer.max_gradient_norm = 1;
   w->update = fixture_update(w->device, w->network, &w->options);
   make_batches(w);
 }

@@ -38,21 +38,21 @@ static void world_close(struct world *w) {
 
 static struct learner_options config_of(char *optimizer, double target_entropy) {
   struct learner_options config = fixture_options();
-  config.optimizer = optimizer;
-  config.target_entropy = target_entropy;
-  config.learning_rate = 0.002;
-  config.learning_rate_decay = "linear";
+  config.optimizer.name = optimizer;
+  config.algorithm.actor_critic.target_entropy = target_entropy;
+  config.optimizer.learning_rate = 0.002;
+  config.optimizer.learning_rate_decay = "linear";
   config.total_steps = 2 * UPDATES;
-  config.max_gradient_norm = 1;
+  config.optimizer.max_gradient_norm = 1;
   return config;
 }
 
 /* Half of the updates are not a whole number of copies of the target network. */
 static void replay_of(struct learner_options *config) {
-  config->n_steps = 2;
-  config->double_q = config->partial_returns = true;
-  config->priority_eta = 0.9;
-  config->target_update = 300;
+  config->algorithm.q_learning.n_steps = 2;
+  config->algorithm.q_learning.double_q = config->algorithm.q_learning.partial_returns = true;
+  config->algorithm.q_learning.priority_eta = 0.9;
+  config->algorithm.q_learning.target_update = 300;
 }
 
 /* Batch u of the stream is the same whoever asks for it. */
@@ -199,7 +199,7 @@ static void a_constant_coefficient_is_not_handed_on(void **state) {
   update_load(to);
   assert_int_equal(update_version(to), 3);
   struct update_stats stats = fixture_step(to, w.batch, 0);
-  assert_true(fabs(stats.entropy_cost - adjusted.entropy_cost) < 1e-9);
+  assert_true(fabs(stats.entropy_cost - adjusted.algorithm.actor_critic.entropy_cost) < 1e-9);
   update_destroy(from);
   update_destroy(to);
   world_close(&w);

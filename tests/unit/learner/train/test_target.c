@@ -26,10 +26,10 @@ static void open_world(struct world *w, const char *device) {
   for (int n = 0; n < COLUMNS; n++) weight[n] = 1;
   device_shared_upload(w->device, &w->batch->weight);
   w->options.agent = "r2d2";
-  w->options.n_steps = 2;
-  w->options.double_q = w->options.partial_returns = true;
+  w->options.algorithm.q_learning.n_steps = 2;
+  w->options.algorithm.q_learning.double_q = w->options.algorithm.q_learning.partial_returns = true;
   w->options.replay_ratio = UNROLL * COLUMNS / (double)UPDATE_STEPS;
-  w->options.target_update = EVERY * UPDATE_STEPS;
+  w->options.algorithm.q_learning.target_update = EVERY * UPDATE_STEPS;
   w->update = fixture_update(w->device, w->network, &w->options);
 }
 

@@ -118,24 +118,25 @@ static struct fixture *create_with(const struct network_config *network, char *d
   assert_int_equal(device_create(&f->device, device, &error), STATUS_OK);
   assert_int_equal(device_create(&f->trainer_device, device, &error), STATUS_OK);
   assert_int_equal(network_create(&f->network, network, &error), STATUS_OK);
-  struct learner_options update = {.unroll_length = T,
-                                   .batch_size = N,
-                                   .discount = 0.9,
-                                   .lambda = 1,
-                                   .rho_clip = 1,
-                                   .c_clip = 1,
-                                   .pg_rho_clip = 1,
-                                   .baseline_cost = 0.5,
-                                   .target_entropy = -1,
-                                   .loss_reduction = "mean",
-                                   .optimizer = "adam",
-                                   .learning_rate = 0.01,
-                                   .learning_rate_decay = decay,
-                                   .total_steps = 1000,
-                                   .adam_beta1 = 0.9,
-                                   .adam_beta2 = 0.999,
-                                   .adam_epsilon = 1e-7,
-                                   .seed = 1};
+  struct update_config update = {.algorithm.unroll_length = T,
+                                 .num_windows = N,
+                                 .window_steps = T,
+                                 .algorithm.discount = 0.9,
+                                 .algorithm.actor_critic.lambda = 1,
+                                 .algorithm.actor_critic.rho_clip = 1,
+                                 .algorithm.actor_critic.c_clip = 1,
+                                 .algorithm.actor_critic.pg_rho_clip = 1,
+                                 .algorithm.actor_critic.baseline_cost = 0.5,
+                                 .algorithm.actor_critic.target_entropy = -1,
+                                 .algorithm.loss_reduction = "mean",
+                                 .optimizer.name = "adam",
+                                 .optimizer.learning_rate = 0.01,
+                                 .optimizer.learning_rate_decay = decay,
+                                 .total_steps = 1000,
+                                 .optimizer.adam_beta1 = 0.9,
+                                 .optimizer.adam_beta2 = 0.999,
+                                 .optimizer.adam_epsilon = 1e-7,
+                                 .seed = 1};
   assert_int_equal(
       update_create(&f->update, f->trainer_device, f->network, &algorithm_vtrace, &update, &error),
       STATUS_OK);

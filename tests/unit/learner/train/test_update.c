@@ -52,8 +52,8 @@ static void statistics_follow_their_definition(void **state) {
       fixture_saved(params, update, "params", w.network);
       reference_heads(head, seen.ref, w.network, &w.config, params, seen.batch);
       reference_targets(&targets, &config, seen.batch, head);
-      struct reference_losses expected =
-          reference_losses(&config, seen.batch, head, &targets, config.entropy_cost, step);
+      struct reference_losses expected = reference_losses(
+          &config, seen.batch, head, &targets, config.algorithm.actor_critic.entropy_cost, step);
       struct update_stats got = fixture_step(update, w.batch, 0);
       assert_near(got.losses.term[TERM_POLICY_LOSS], expected.policy, tolerance, "policy loss");
       assert_near(got.losses.term[TERM_BASELINE_LOSS], expected.baseline, tolerance,
@@ -112,9 +112,9 @@ static void masked_fields_do_not_count(void **state) {
 static void gradient_at(double *gradient, const struct world *w,
                         const struct learner_options *config, const double *params) {
   struct learner_options plain = *config;
-  plain.optimizer = "adam";
-  plain.adam_beta1 = 0;
-  plain.max_gradient_norm = 0;
+  plain.optimizer.name = "adam";
+  plain.optimizer.adam_beta1 = 0;
+  plain.optimizer.max_gradient_norm = 0;
   struct update *update = fixture_update(w->device, w->network, &plain);
   memcpy((void *)(uintptr_t)update_parameters(update), params,
          update_num_parameters(update) * sizeof(double));
@@ -130,20 +130,22 @@ struct adam {
 static void adam_step(double *params, struct adam *adam, const double *gradient,
                       const struct learner_options *config, double learning_rate, int step,
                       size_t P) {
-  double norm = 0, b1 = (float)config->adam_beta1, b2 = (float)config->adam_beta2;
+  double norm = 0, b1 = (float)config->optimizer.adam_beta1,
+         b2 = (float)config->optimizer.adam_beta2;
   for (size_t i = 0; i < P; i++) norm += gradient[i] * gradient[i];
   norm = sqrt(norm);
-  double scale = config->max_gradient_norm > 0 && norm > config->max_gradient_norm
-                     ? config->max_gradient_norm / norm
-                     : 1;
+  double scale =
+      config->optimizer.max_gradient_norm > 0 && norm > config->optimizer.max_gradient_norm
+          ? config->optimizer.max_gradient_norm / norm
+          : 1;
   for (size_t i = 0; i < P; i++) {
     double g = gradient[i] * scale;
     adam->m[i] = b1 * adam->m[i] + (1 - b1) * g;
     adam->v[i] = b2 * adam->v[i] + (1 - b2) * g * g;
     /* TensorFlow's epsilon hat stands beside the root that is not corrected yet. */
-    double correction = sqrt(1 - pow(b2, step)), epsilon = config->adam_epsilon;
-    double root = config->adam_epsilon_hat ? (sqrt(adam->v[i]) + epsilon) / correction
-                                           : sqrt(adam->v[i]) / correction + epsilon;
+    double correction = sqrt(1 - pow(b2, step)), epsilon = config->optimizer.adam_epsilon;
+    double root = config->optimizer.adam_epsilon_hat ? (sqrt(adam->v[i]) + epsilon) / correction
+                                                     : sqrt(adam->v[i]) / correction + epsilon;
     params[i] -= learning_rate * adam->m[i] / (1 - pow(b1, step)) / root;
   }
 }
@@ -159,10 +161,10 @@ static void several_steps_are_adam(void **state) {
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open(table[i].network, "ref_double");
     struct learner_options config = fixture_options();
-    config.max_gradient_norm = table[i].max_norm;
-    config.adam_epsilon = table[i].epsilon;
-    config.adam_epsilon_hat = table[i].epsilon_hat;
-    config.learning_rate_decay = "linear";
+    config.optimizer.max_gradient_norm = table[i].max_norm;
+    config.optimizer.adam_epsilon = table[i].epsilon;
+    config.optimizer.adam_epsilon_hat = table[i].epsilon_hat;
+    config.optimizer.learning_rate_decay = "linear";
     config.total_steps = 1000;
     struct update *update = fixture_update(w.device, w.network, &config);
     size_t P = update_num_parameters(update);
@@ -173,9 +175,10 @@ static void several_steps_are_adam(void **state) {
     for (int step = 1; step <= 6; step++) {
       fixture_fill_batch(w.device, w.batch, (uint32_t)(100 + step));
       gradient_at(gradient, &w, &config, params);
-      adam_step(params, &adam, gradient, &config, config.learning_rate * (1 - 0.1 * step), step, P);
+      adam_step(params, &adam, gradient, &config, config.optimizer.learning_rate * (1 - 0.1 * step),
+                step, P);
       struct update_stats stats = fixture_step(update, w.batch, 100 * step);
-      assert_near(stats.learning_rate, config.learning_rate * (1 - 0.1 * step), 1e-12,
+      assert_near(stats.learning_rate, config.optimizer.learning_rate * (1 - 0.1 * step), 1e-12,
                   "learning rate");
       if (table[i].max_norm > 0) assert_true(stats.gradient_norm > table[i].max_norm);
     }
@@ -190,7 +193,7 @@ static void learning_rate_ends_at_zero(void **state) {
   (void)state;
   struct world w = world_open("mlp", "ref");
   struct learner_options config = fixture_options();
-  config.learning_rate_decay = "linear";
+  config.optimizer.learning_rate_decay = "linear";
   config.total_steps = 100;
   struct update *update = fixture_update(w.device, w.network, &config);
   assert_near(fixture_step(update, w.batch, 0).learning_rate, 0.01, 1e-12, "at the start");
@@ -216,8 +219,8 @@ static void entropy_approaches_its_target(void **state) {
   for (size_t i = 0; i < 2; i++) {
     struct world w = world_open("mlp", "ref");
     struct learner_options config = fixture_options();
-    config.target_entropy = table[i].target;
-    config.entropy_cost = table[i].start;
+    config.algorithm.actor_critic.target_entropy = table[i].target;
+    config.algorithm.actor_critic.entropy_cost = table[i].start;
     struct update *update = fixture_update(w.device, w.network, &config);
     /* The batch is the same every time, so the policy would get ever more certain. */
     double first = fixture_step(update, w.batch, 0).entropy_cost;
@@ -237,15 +240,15 @@ static void entropy_coefficient_follows_its_loss(void **state) {
   (void)state;
   struct world w = world_open("mlp", "ref");
   struct learner_options config = fixture_options();
-  config.target_entropy = 0.7;
-  config.entropy_adjustment_speed = 4;
-  config.learning_rate_decay = "linear";
+  config.algorithm.actor_critic.target_entropy = 0.7;
+  config.algorithm.actor_critic.entropy_adjustment_speed = 4;
+  config.optimizer.learning_rate_decay = "linear";
   config.total_steps = 1000;
   struct update *update = fixture_update(w.device, w.network, &config);
-  double p = log(config.entropy_cost) / 4, m = 0, v = 0;
+  double p = log(config.algorithm.actor_critic.entropy_cost) / 4, m = 0, v = 0;
   for (int step = 1; step <= 5; step++) {
     int64_t environment_steps = 240 * (step - 1);
-    double rate = config.learning_rate * (1 - (double)environment_steps / 1000);
+    double rate = config.optimizer.learning_rate * (1 - (double)environment_steps / 1000);
     struct update_stats stats = fixture_step(update, w.batch, environment_steps);
     assert_near(stats.entropy_cost, exp(4 * p), 1e-9, "coefficient");
     double plain = stats.losses.term[TERM_POLICY_LOSS] +
@@ -261,9 +264,9 @@ static void entropy_coefficient_follows_its_loss(void **state) {
   update_destroy(update);
 
   /* A rate far too high: the coefficient ends at e^-20 or e^20, not at infinity. */
-  config.learning_rate = 100;
-  config.target_entropy = 1e6;
-  config.learning_rate_decay = "none";
+  config.optimizer.learning_rate = 100;
+  config.algorithm.actor_critic.target_entropy = 1e6;
+  config.optimizer.learning_rate_decay = "none";
   update = fixture_update(w.device, w.network, &config);
   fixture_step(update, w.batch, 0);
   update_save(update);
@@ -279,19 +282,21 @@ static void refuses_what_makes_no_sense(void **state) {
   struct world w = world_open("mlp", "ref");
   struct learner_options good = fixture_options(), bad[13];
   for (int i = 0; i < 13; i++) bad[i] = good;
-  bad[0].unroll_length = 0;
-  bad[1].batch_size = 0;
-  bad[2].optimizer = "sgd";
-  bad[3].learning_rate_decay = "cosine";
-  bad[4].learning_rate_decay = "linear";
-  bad[5].target_entropy = 0.5, bad[5].entropy_cost = 0;
-  bad[6].target_entropy = 0.5, bad[6].entropy_adjustment_speed = 0;
-  bad[7].adam_beta1 = 1;
-  bad[8].adam_beta2 = NAN;
-  bad[9].adam_epsilon = 0;
-  bad[10].optimizer = "rmsprop", bad[10].rmsprop_decay = 1;
-  bad[11].optimizer = "rmsprop", bad[11].rmsprop_epsilon = 0;
-  bad[12].max_gradient_norm = -1;
+  bad[0].algorithm.unroll_length = 0;
+  bad[1].algorithm.batch_size = 0;
+  bad[2].optimizer.name = "sgd";
+  bad[3].optimizer.learning_rate_decay = "cosine";
+  bad[4].optimizer.learning_rate_decay = "linear";
+  bad[5].algorithm.actor_critic.target_entropy = 0.5,
+  bad[5].algorithm.actor_critic.entropy_cost = 0;
+  bad[6].algorithm.actor_critic.target_entropy = 0.5,
+  bad[6].algorithm.actor_critic.entropy_adjustment_speed = 0;
+  bad[7].optimizer.adam_beta1 = 1;
+  bad[8].optimizer.adam_beta2 = NAN;
+  bad[9].optimizer.adam_epsilon = 0;
+  bad[10].optimizer.name = "rmsprop", bad[10].optimizer.rmsprop_decay = 1;
+  bad[11].optimizer.name = "rmsprop", bad[11].optimizer.rmsprop_epsilon = 0;
+  bad[12].optimizer.max_gradient_norm = -1;
   static const char *const says[] = {"5 windows of 0 steps",
                                      "0 windows",
                                      "--optimizer=sgd",
@@ -307,9 +312,10 @@ static void refuses_what_makes_no_sense(void **state) {
                                      "--max_gradient_norm=-1"};
   for (int i = 0; i < 13; i++) {
     struct update *update;
+    struct update_config of_update = run_options_of_update(&bad[i]);
     struct error error = {""};
     assert_int_equal(
-        update_create(&update, w.device, w.network, &algorithm_vtrace, &bad[i], &error),
+        update_create(&update, w.device, w.network, &algorithm_vtrace, &of_update, &error),
         STATUS_INVALID);
     assert_null(update);
     if (!strstr(error.text, says[i])) fail_msg("'%s' does not say '%s'", error.text, says[i]);
@@ -317,8 +323,9 @@ static void refuses_what_makes_no_sense(void **state) {
   struct network_config config = fixture_config("random", 0, ACTIVATION_NONE);
   struct network *random = fixture_network(&config);
   struct update *update;
+  struct update_config of_update = run_options_of_update(&good);
   struct error error;
-  assert_int_equal(update_create(&update, w.device, random, &algorithm_vtrace, &good, &error),
+  assert_int_equal(update_create(&update, w.device, random, &algorithm_vtrace, &of_update, &error),
                    STATUS_INVALID);
   network_destroy(random);
   world_close(&w);
@@ -367,8 +374,8 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
     struct world w = world_open(on[i % ON].network, on[i % ON].device);
     struct host_batch host = fixture_host_batch(w.device, w.batch);
     struct learner_options config = fixture_options();
-    config.reward_clip = 0;
-    config.target_entropy = 0.5;
+    config.algorithm.reward_clip = 0;
+    config.algorithm.actor_critic.target_entropy = 0.5;
     struct update *update = fixture_update(w.device, w.network, &config);
     double before[3][MAX_P], after[3][MAX_P];
     static const char *const arrays[] = {"params", "adam/m", "adam/v"};
@@ -417,7 +424,8 @@ static void a_sum_that_nobody_names_stops_the_run_too(void **state) {
   struct update *update;
   struct update_stats stats;
   struct error error;
-  assert_int_equal(update_create(&update, w.device, w.network, &algorithm, &config, &error),
+  struct update_config of_update = run_options_of_update(&config);
+  assert_int_equal(update_create(&update, w.device, w.network, &algorithm, &of_update, &error),
                    STATUS_OK);
   double before[MAX_P], after[MAX_P];
   fixture_saved(before, update, "params", w.network);
@@ -450,8 +458,8 @@ static double loss_of_stacked(const char *name) {
                                              .discrete = ACTIONS,
                                              .stack = STACK}};
   struct learner_options options = fixture_options();
-  options.unroll_length = 1;
-  options.batch_size = PAIR;
+  options.algorithm.unroll_length = 1;
+  options.algorithm.batch_size = PAIR;
   struct device *device = fixture_device(name);
   struct network *network = fixture_network(&config);
   struct update *update = fixture_update(device, network, &options);
