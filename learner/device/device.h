@@ -36,6 +36,7 @@
 #include "common/base/space.h"
 #include "common/base/status.h"
 #include "common/base/step.h"
+#include "learner/rules/rules.h"
 
 typedef struct real real;
 typedef struct pixel pixel;
@@ -172,10 +173,9 @@ enum loss_reduction {
   LOSS_SUM_OVER_TIME /* the sum over the T steps of a window, the mean over the N windows */
 };
 
-/* Arguments of the operations trace and actor_critic_loss; time-major (T, N) unless noted. */
+/* Arguments of the operation trace; time-major (T, N) unless noted. */
 struct device_trace {
   enum trace_kind kind;
-  enum loss_reduction reduction;
   int T, N;
   float discount; /* gamma */
   float lambda, rho_clip, c_clip, pg_rho_clip;
@@ -195,24 +195,21 @@ struct device_schedule {
   float learning_rate, entropy_cost;
 };
 
-/* What actor_critic_loss sums over the steps that count, not yet divided. */
-enum actor_critic_sum {
-  SUM_STEPS,         /* those that are not truncated */
-  SUM_POLICY_LOSS,   /* -log_prob * advantage */
-  SUM_BASELINE_LOSS, /* 0.5 (vs - V)^2 */
-  SUM_ENTROPY,
-  SUM_KL, /* behaviour - log_prob */
-  SUM_VALUE,
-  SUM_REWARD,      /* scaled and clipped rewards of the steps that follow the actions */
-  SUM_RHO_CLIPPED, /* steps with rho > CLIPPED_FROM rho_clip; 0 without ratios */
-  SUM_TARGET,      /* vs */
-  SUM_TARGET_SQUARED,
-  ACTOR_CRITIC_SUMS
-};
+enum { RULE_MAX_INPUTS = 12, RULE_MAX_OUTPUTS = 6, RULE_MAX_CONSTANTS = 12 };
 
-/* Nearly on-policy half of all ratios lie above 1, by next to nothing: what is counted as clipped
- * lies this much above the clip. */
-#define CLIPPED_FROM 1.05f
+/* Arguments of run_rule: arrays (rows) and numbers at the places that the rule's lists give them
+ * (learner/rules). */
+struct device_rule {
+  const void *in[RULE_MAX_INPUTS];
+  real *out[RULE_MAX_OUTPUTS];
+  real *sums; /* (SUM_STEPS and the rule's) */
+  float constant[RULE_MAX_CONSTANTS];
+  const struct device_schedule *schedule; /* device memory */
+  const uint8_t *flags;                   /* (rows): truncated steps do not count */
+  size_t rows;
+  int N; /* windows */
+  enum loss_reduction reduction;
+};
 
 /* How a row of a head becomes the values of A actions. The row holds A*Z advantages (action after
  * action, the Z atoms of one together), then Z values if it is dueling. Z = 1: numbers; Z > 1:
@@ -435,15 +432,10 @@ struct device_ops {
    * stops) where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated. */
   void (*trace)(struct device *d, real *vs, real *advantage, const struct device_trace *v);
 
-  /* ---- the losses' gradients at the heads, over the unmasked steps (flags without TRUNCATED) of
-   * (T, N). d_log_prob (T*N) = scale * (-advantage - kl_cost), d_entropy (T*N) = -scale *
-   * entropy_cost, d_value (T*N) = scale * baseline_cost * (V - vs); 0 where masked. scale, by
-   * v->reduction: 1 / unmasked steps (0 if none), or 1 / N. sums: (ACTOR_CRITIC_SUMS). */
-  void (*actor_critic_loss)(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
-                            real *sums, const struct device_trace *v, const real *vs,
-                            const real *advantage, const real *entropy,
-                            const struct device_schedule *schedule, float baseline_cost,
-                            float kl_cost);
+  /* ---- a loss: its rule for each of the rows. The rule's gradients are multiplied by a scale, by
+   * the reduction: 1 / steps that count (0 if none), or 1 / N; 0 where a step does not count. sums:
+   * over those that do, not divided. */
+  void (*run_rule)(struct device *d, enum rule which, const struct device_rule *rule);
 
   /* ---- action values: rows of `head` are `stride` reals apart */
   /* action (B): a random one where 0 <= uniform < epsilon: floor(uniform / epsilon * A), in float

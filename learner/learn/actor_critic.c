@@ -71,7 +71,6 @@ static struct device_trace trace_of(const struct actor_critic *self,
   const struct actor_critic_options *own = &options->actor_critic;
   return (struct device_trace){
       .kind = self->trace,
-      .reduction = self->reduction,
       .T = self->T,
       .N = self->N,
       .discount = (float)options->discount,
@@ -104,6 +103,31 @@ static struct network_outputs forward(struct actor_critic *self, const real *par
   return out;
 }
 
+/* Nearly on-policy half of all ratios lie above 1, by next to nothing: what is counted as clipped
+ * lies this much above the clip. */
+#define CLIPPED_FROM 1.05f
+
+struct device_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
+                                     const real *advantage, const real *entropy) {
+  bool has_ratios = trace->kind == TRACE_VTRACE;
+  return (struct device_rule){
+      .in = {[ACTOR_CRITIC_LOG_PROB] = trace->log_prob,
+             [ACTOR_CRITIC_BEHAVIOUR] = trace->behaviour,
+             [ACTOR_CRITIC_VALUE] = trace->value,
+             [ACTOR_CRITIC_VS] = vs,
+             [ACTOR_CRITIC_ADVANTAGE] = advantage,
+             [ACTOR_CRITIC_ENTROPY] = entropy,
+             [ACTOR_CRITIC_REWARD] = trace->reward + trace->N}, /* into the next step */
+      .constant = {[ACTOR_CRITIC_REWARD_SCALE] = trace->reward_scale,
+                   [ACTOR_CRITIC_REWARD_LIMIT] =
+                       trace->reward_clip > 0 ? trace->reward_clip : INFINITY,
+                   [ACTOR_CRITIC_RHO_LIMIT] =
+                       has_ratios ? CLIPPED_FROM * trace->rho_clip : INFINITY},
+      .flags = trace->flags,
+      .rows = (size_t)trace->T * (size_t)trace->N,
+      .N = trace->N};
+}
+
 /* Targets, losses, and their gradients at the heads. */
 static void losses(struct actor_critic *self, real *sums, const struct train_batch *batch,
                    const struct network_outputs *out, const struct device_schedule *schedule) {
@@ -112,9 +136,16 @@ static void losses(struct actor_critic *self, real *sums, const struct train_bat
   const struct actor_critic_options *own = &self->options->actor_critic;
   struct device_trace trace = trace_of(self, batch);
   ops->trace(self->device, self->vs, self->advantage, &trace);
-  ops->actor_critic_loss(self->device, self->d_log_prob, self->d_entropy, self->d_value, sums,
-                         &trace, self->vs, self->advantage, self->entropy, schedule,
-                         (float)own->baseline_cost, (float)own->kl_cost);
+  struct device_rule rule = actor_critic_rule(&trace, self->vs, self->advantage, self->entropy);
+  rule.out[ACTOR_CRITIC_D_LOG_PROB] = self->d_log_prob;
+  rule.out[ACTOR_CRITIC_D_ENTROPY] = self->d_entropy;
+  rule.out[ACTOR_CRITIC_D_VALUE] = self->d_value;
+  rule.sums = sums;
+  rule.constant[ACTOR_CRITIC_BASELINE_COST] = (float)own->baseline_cost;
+  rule.constant[ACTOR_CRITIC_KL_COST] = (float)own->kl_cost;
+  rule.schedule = schedule;
+  rule.reduction = self->reduction;
+  ops->run_rule(self->device, RULE_actor_critic, &rule);
   ops->categorical_backward(self->device, self->d_head, A + 1, out->head, out->stride,
                             batch->action, self->d_log_prob, self->d_entropy, steps, A);
   ops->copy_rows(self->device, device_at(self->device, self->d_head, (size_t)A), A + 1,

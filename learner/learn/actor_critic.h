@@ -42,6 +42,11 @@ struct actor_critic;
 /* trace: how rewards and values become targets and advantages. */
 struct actor_critic *actor_critic_create(const struct learning *learning, enum trace_kind trace);
 
+/* The rule of the losses over the steps of a trace, with its targets and the policy's entropy: all
+ * but outputs, sums, costs, schedule and reduction. */
+struct device_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
+                                     const real *advantage, const real *entropy);
+
 /* Operations of struct algorithm; self: a struct actor_critic. */
 void actor_critic_destroy(void *self);
 void actor_critic_gradient(void *self, real *gradient, const struct parameters *params,

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "learner/device/device.h"
+#include "tests/unit/learner/device/actor_critic_testing.h"
 
 enum {
   RUNS = 9,
@@ -197,8 +198,9 @@ static void head_gradient(struct network *net, int N) {
   real *d_value = net->dy1; /* free until the layers go backwards */
   ops->trace(device, net->vs, net->advantage, &v);
   const struct device_schedule schedule = {.entropy_cost = 0.01f};
-  ops->actor_critic_loss(device, net->d_logp, net->d_entropy, d_value, net->sums, &v, net->vs,
-                         net->advantage, net->entropy, &schedule, 0.5f, 0);
+  run_actor_critic(device, (real *[]){net->d_logp, net->d_entropy, d_value}, net->sums, &v,
+                   (const real *[]){net->vs, net->advantage, net->entropy}, &schedule,
+                   (struct actor_critic_costs){0.5f, 0, LOSS_MEAN});
   ops->categorical_backward(device, net->dhead, HEAD, net->head, HEAD, net->action, net->d_logp,
                             net->d_entropy, rows, A);
   ops->copy_rows(device, at(net->dhead, A), HEAD, d_value, 1, rows, 1);

@@ -10,6 +10,7 @@
 #include "learner/device/cpu/cpu_q.h"
 #include "learner/device/cpu/cpu_q_loss.h"
 #include "learner/device/cpu/cpu_random.h"
+#include "learner/device/cpu/cpu_rules.h"
 #include "learner/device/cpu/cpu_steps.h"
 #include "learner/device/cpu/cpu_trace.h"
 #include "learner/device/plain_pixels.h"
@@ -170,7 +171,7 @@ const struct device_ops KERNELS = {
     .categorical_evaluate = categorical_evaluate,
     .categorical_backward = categorical_backward,
     .trace = trace,
-    .actor_critic_loss = actor_critic_loss,
+    .run_rule = run_rule,
     .epsilon_greedy = epsilon_greedy,
     .q_loss = q_loss,
     .q_distance = q_distance,

@@ -1,5 +1,4 @@
-/* Traces and the actor-critic losses: operations trace and actor_critic_loss. Part of
- * cpu_kernels.c. */
+/* Operation trace. Part of cpu_kernels.c. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_CPU_TRACE_H
 #define ACORN_LEARNER_DEVICE_CPU_CPU_TRACE_H
 
@@ -74,75 +73,6 @@ static void trace(struct device *d, real *vs, real *advantage, const struct devi
     trace_all((float *)vs, (float *)advantage, v, true);
   else
     trace_all((float *)vs, (float *)advantage, v, false);
-}
-
-/* ---- losses */
-
-/* Arrays (T*N) of actor_critic_loss, and what multiplies them. */
-struct loss {
-  float *d_log_prob, *d_entropy, *d_value;
-  const float *vs, *advantage, *entropy;
-  float scale, baseline, entropy_cost, kl_cost;
-};
-
-/* Steps i .. i + lanes: gradients, and their share of the sums. */
-INLINE void loss_step(const struct loss *loss, vf sums[ACTOR_CRITIC_SUMS],
-                      const struct device_trace *v, size_t i, int lanes) {
-  vi flags = load_bytes_some(v->flags + i, lanes);
-  vf on = unless(flags, STEP_TRUNCATED, splat(1), splat(0));
-  for (int k = lanes; k < W; k++) on[k] = 0;
-  vf scale = on * loss->scale;
-  vf advantage = load_some(loss->advantage + i, lanes),
-     log_prob = load_some((const float *)v->log_prob + i, lanes);
-  vf value = load_some((const float *)v->value + i, lanes),
-     behaviour = load_some(v->behaviour + i, lanes);
-  vf vs = load_some(loss->vs + i, lanes), error = value - vs;
-  vf reward = rewards_at(v, i + (size_t)v->N, lanes);
-  store_some(loss->d_log_prob + i, -scale * (advantage + loss->kl_cost), lanes);
-  store_some(loss->d_entropy + i, -scale * loss->entropy_cost, lanes);
-  store_some(loss->d_value + i, scale * loss->baseline * error, lanes);
-  sums[SUM_STEPS] += on;
-  sums[SUM_POLICY_LOSS] -= on * log_prob * advantage;
-  sums[SUM_BASELINE_LOSS] += on * (0.5f * error * error);
-  sums[SUM_ENTROPY] += on * load_some(loss->entropy + i, lanes);
-  sums[SUM_KL] += on * (behaviour - log_prob);
-  sums[SUM_VALUE] += on * value;
-  sums[SUM_REWARD] += on * reward;
-  sums[SUM_TARGET] += on * vs;
-  sums[SUM_TARGET_SQUARED] += on * vs * vs;
-  if (v->kind == TRACE_VTRACE)
-    sums[SUM_RHO_CLIPPED] +=
-        select_less(splat(CLIPPED_FROM * v->rho_clip), vexp(log_prob - behaviour), on, splat(0));
-}
-
-static float loss_scale(const struct device_trace *v) {
-  if (v->reduction == LOSS_SUM_OVER_TIME) return 1.0f / (float)v->N;
-  int count = 0;
-  for (size_t i = 0; i < (size_t)v->T * v->N; i++) count += !(v->flags[i] & STEP_TRUNCATED);
-  return count ? 1.0f / (float)count : 0;
-}
-
-static void actor_critic_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
-                              real *sums, const struct device_trace *v, const real *vs,
-                              const real *advantage, const real *entropy,
-                              const struct device_schedule *schedule, float baseline_cost,
-                              float kl_cost) {
-  (void)d;
-  size_t count = (size_t)v->T * v->N;
-  struct loss loss = {.d_log_prob = (float *)d_log_prob,
-                      .d_entropy = (float *)d_entropy,
-                      .d_value = (float *)d_value,
-                      .vs = (const float *)vs,
-                      .advantage = (const float *)advantage,
-                      .entropy = (const float *)entropy,
-                      .scale = loss_scale(v),
-                      .baseline = baseline_cost,
-                      .entropy_cost = schedule->entropy_cost,
-                      .kl_cost = kl_cost};
-  vf total[ACTOR_CRITIC_SUMS] = {{0}};
-  for (size_t i = 0; i < count; i += W)
-    loss_step(&loss, total, v, i, count - i < W ? (int)(count - i) : W);
-  for (int k = 0; k < ACTOR_CRITIC_SUMS; k++) ((float *)sums)[k] = sum_lanes(total[k]);
 }
 
 #endif

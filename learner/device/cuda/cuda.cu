@@ -375,7 +375,7 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   OPERATION(categorical_evaluate);
   OPERATION(categorical_backward);
   OPERATION(trace);
-  OPERATION(actor_critic_loss);
+  OPERATION(run_rule);
   OPERATION(epsilon_greedy);
   OPERATION(q_loss);
   OPERATION(q_distance);

@@ -151,13 +151,11 @@ void cuda_epsilon_greedy(struct device *d, int32_t *action, float *statistics, c
                          int stride, const struct device_action_values *values,
                          const float *uniform, const float *epsilon, int B);
 
-/* losses.cu */
+/* trace.cu */
 void cuda_trace(struct device *d, real *vs, real *advantage, const struct device_trace *v);
-void cuda_actor_critic_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
-                            real *sums, const struct device_trace *v, const real *vs,
-                            const real *advantage, const real *entropy,
-                            const struct device_schedule *schedule, float baseline_cost,
-                            float kl_cost);
+
+/* rules.cu */
+void cuda_run_rule(struct device *d, enum rule which, const struct device_rule *rule);
 
 /* q_loss.cu */
 void cuda_q_loss(struct device *d, real *dhead, real *td, float *priority, real *sums,

@@ -336,15 +336,11 @@ static void trace(struct device *d, real *vs, real *advantage, const struct devi
   RUN(trace, vs, advantage, v);
 }
 
-static void actor_critic_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
-                              real *sums, const struct device_trace *v, const real *vs,
-                              const real *advantage, const real *entropy,
-                              const struct device_schedule *schedule, float baseline_cost,
-                              float kl_cost) {
-  GIVEN(d_log_prob, d_entropy, d_value, sums, vs, advantage, entropy, schedule);
-  check_trace(v);
-  RUN(actor_critic_loss, d_log_prob, d_entropy, d_value, sums, v, vs, advantage, entropy, schedule,
-      baseline_cost, kl_cost);
+static void run_rule(struct device *d, enum rule which, const struct device_rule *rule) {
+  GIVEN(rule->sums, rule->schedule, rule->flags);
+  guarded_check(rule->in, RULE_MAX_INPUTS, __func__);
+  guarded_check((const void *const *)rule->out, RULE_MAX_OUTPUTS, __func__);
+  RUN(run_rule, which, rule);
 }
 
 static void epsilon_greedy(struct device *d, int32_t *action, float *statistics, const real *head,
@@ -479,7 +475,7 @@ static const struct device_ops GUARDED_OPS = {
     .categorical_evaluate = categorical_evaluate,
     .categorical_backward = categorical_backward,
     .trace = trace,
-    .actor_critic_loss = actor_critic_loss,
+    .run_rule = run_rule,
     .epsilon_greedy = epsilon_greedy,
     .q_loss = q_loss,
     .q_distance = q_distance,

@@ -12,6 +12,7 @@
 #include "learner/device/ref/ref_optimiser.h"
 #include "learner/device/ref/ref_q.h"
 #include "learner/device/ref/ref_q_loss.h"
+#include "learner/device/ref/ref_rules.h"
 #include "learner/device/ref/ref_steps.h"
 #include "learner/device/ref/ref_trace.h"
 
@@ -208,7 +209,7 @@ static const struct device_ops REF_OPS = {
     .categorical_evaluate = ref_categorical_evaluate,
     .categorical_backward = ref_categorical_backward,
     .trace = ref_trace,
-    .actor_critic_loss = ref_actor_critic_loss,
+    .run_rule = ref_run_rule,
     .epsilon_greedy = ref_epsilon_greedy,
     .q_loss = ref_q_loss,
     .q_distance = ref_q_distance,

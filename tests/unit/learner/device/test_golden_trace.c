@@ -3,6 +3,7 @@
  * reductions, and its gradients at the heads. */
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/golden_cases.h"
+#include "tests/unit/learner/device/actor_critic_testing.h"
 
 /* Shapes: flags, reward, value (T+1, N); the others (T, N), logits and d_logits (T, N, A). */
 struct arrays {
@@ -67,17 +68,19 @@ static void compare_losses(const struct golden_cases *golden, struct testing *t,
 }
 
 /* Losses and gradients in one reduction. */
-static void check_loss(const struct golden_cases *golden, struct testing *t, struct device_trace *v,
-                       const struct arrays *a, int A, double tolerance) {
+static void check_loss(const struct golden_cases *golden, struct testing *t,
+                       const struct device_trace *v, const struct arrays *a, int A,
+                       enum loss_reduction reduction, double tolerance) {
   const struct device_ops *ops = t->device->ops;
-  bool mean = v->reduction == LOSS_MEAN;
+  bool mean = reduction == LOSS_MEAN;
   size_t steps = (size_t)(v->T * v->N), logits = steps * (size_t)A;
   const float entropy_cost = golden_scalar(golden, "entropy_cost");
   const struct device_schedule costs = {.entropy_cost = entropy_cost},
                                *schedule = testing_bytes(t, &costs, sizeof costs);
-  ops->actor_critic_loss(t->device, a->d_log_prob, a->d_entropy, a->d_value, a->sums, v, a->vs,
-                         a->advantage, a->entropy, schedule, golden_scalar(golden, "baseline_cost"),
-                         0);
+  run_actor_critic(
+      t->device, (real *[]){a->d_log_prob, a->d_entropy, a->d_value}, a->sums, v,
+      (const real *[]){a->vs, a->advantage, a->entropy}, schedule,
+      (struct actor_critic_costs){golden_scalar(golden, "baseline_cost"), 0, reduction});
   ops->categorical_backward(t->device, a->d_logits, A, a->logits, A, a->action, a->d_log_prob,
                             a->d_entropy, v->T * v->N, A);
   golden_compare(golden, mean ? "d_logits_mean" : "d_logits_sum_over_time", logits, t, a->d_logits,
@@ -118,9 +121,8 @@ static void check_case(const struct golden_cases *golden, struct testing *t, enu
   ops->trace(t->device, a.vs, a.advantage, &v);
   golden_compare(golden, "advantage", steps, t, a.advantage, steps, tolerance);
   golden_compare(golden, "target", steps, t, a.vs, steps, tolerance);
-  check_loss(golden, t, &v, &a, A, tolerance);
-  v.reduction = LOSS_SUM_OVER_TIME;
-  check_loss(golden, t, &v, &a, A, tolerance);
+  check_loss(golden, t, &v, &a, A, LOSS_MEAN, tolerance);
+  check_loss(golden, t, &v, &a, A, LOSS_SUM_OVER_TIME, tolerance);
   testing_release(t);
 }
 

@@ -3,6 +3,7 @@
  * each run. Outputs are filled with NaN first. */
 #include "common/base/step.h"
 #include "tests/unit/learner/device/q_testing.h"
+#include "tests/unit/learner/device/actor_critic_testing.h"
 
 static real *poisoned(struct testing *t, size_t n) {
   real *y = testing_room(t, n);
@@ -38,7 +39,6 @@ static float *run_trace(struct testing *t, const struct trace_shape *s) {
   for (size_t i = 0; i < rows; i++)
     flags[i] = testing_below(&random, 20) ? 0 : (uint8_t)(1 << testing_below(&random, 3));
   struct device_trace v = {.kind = s->kind,
-                           .reduction = s->reduction,
                            .T = s->T,
                            .N = s->N,
                            .discount = 0.98f,
@@ -57,9 +57,10 @@ static float *run_trace(struct testing *t, const struct trace_shape *s) {
   for (int k = 0; k < TRACE_ARRAYS; k++) y[k] = poisoned(t, steps);
   const struct device_ops *ops = t->device->ops;
   ops->trace(t->device, y[VS], y[ADVANTAGE], &v);
-  ops->actor_critic_loss(t->device, y[D_LOG_PROB], y[D_ENTROPY], y[D_VALUE], sums, &v, y[VS],
-                         y[ADVANTAGE], testing_upload(t, x + 4 * rows, steps),
-                         testing_bytes(t, &costs, sizeof costs), 0.5f, 0.1f);
+  run_actor_critic(t->device, (real *[]){y[D_LOG_PROB], y[D_ENTROPY], y[D_VALUE]}, sums, &v,
+                   (const real *[]){y[VS], y[ADVANTAGE], testing_upload(t, x + 4 * rows, steps)},
+                   testing_bytes(t, &costs, sizeof costs),
+                   (struct actor_critic_costs){0.5f, 0.1f, s->reduction});
   float *all = check_alloc(TRACE_ARRAYS * steps + ACTOR_CRITIC_SUMS, sizeof *all);
   for (size_t k = 0; k < TRACE_ARRAYS; k++) ops->download(t->device, all + k * steps, y[k], steps);
   ops->download(t->device, all + TRACE_ARRAYS * steps, sums, ACTOR_CRITIC_SUMS);

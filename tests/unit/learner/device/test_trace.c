@@ -1,6 +1,7 @@
 /* V-trace on every device: SEED RL's published vectors, a direct O(T^2) sum, masks against whole
  * episodes, the losses. */
 #include "tests/unit/learner/device/device_testing.h"
+#include "tests/unit/learner/device/actor_critic_testing.h"
 
 /* One sequence on the host. */
 enum { MAX_T = 24 };
@@ -250,8 +251,9 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
                          *schedule = testing_bytes(t, &costs, sizeof costs);
   const struct device_ops *ops = t->device->ops;
   ops->trace(t->device, a.vs, a.advantage, &v);
-  ops->actor_critic_loss(t->device, a.d_log_prob, a.d_entropy, a.d_value, a.sums, &v, a.vs,
-                         a.advantage, entropy_d, schedule, 0.5f, 0.2f);
+  run_actor_critic(t->device, (real *[]){a.d_log_prob, a.d_entropy, a.d_value}, a.sums, &v,
+                   (const real *[]){a.vs, a.advantage, entropy_d}, schedule,
+                   (struct actor_critic_costs){0.5f, 0.2f, LOSS_MEAN});
   free(log_prob);
   free(behaviour);
   free(value);
@@ -296,8 +298,8 @@ static void next_to_the_clip_is_not_clipped(struct testing *cpu, struct testing 
     real *out[3], *in = testing_upload(t, zeros, 4), *sums_d = testing_room(t, ACTOR_CRITIC_SUMS);
     for (int i = 0; i < 3; i++) out[i] = testing_room(t, 4);
     struct device_schedule costs = {0}, *schedule = testing_bytes(t, &costs, sizeof costs);
-    t->device->ops->actor_critic_loss(t->device, out[0], out[1], out[2], sums_d, &v, in, in, in,
-                                      schedule, 0, 0);
+    run_actor_critic(t->device, out, sums_d, &v, (const real *[]){in, in, in}, schedule,
+                     (struct actor_critic_costs){0});
     float sums[ACTOR_CRITIC_SUMS];
     t->device->ops->download(t->device, sums, sums_d, ACTOR_CRITIC_SUMS);
     close_to(sums[SUM_RHO_CLIPPED], 2, 0);
@@ -331,8 +333,9 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
     real *entropy_d = testing_upload(t, entropy, 2);
     struct device_schedule costs = {.entropy_cost = 0.01f},
                            *schedule = testing_bytes(t, &costs, sizeof costs);
-    t->device->ops->actor_critic_loss(t->device, d_log_prob, d_entropy, d_value, sums, &v, vs_d,
-                                      advantage_d, entropy_d, schedule, 0.5f, 0.25f);
+    run_actor_critic(t->device, (real *[]){d_log_prob, d_entropy, d_value}, sums, &v,
+                     (const real *[]){vs_d, advantage_d, entropy_d}, schedule,
+                     (struct actor_critic_costs){0.5f, 0.25f, LOSS_MEAN});
     t->device->ops->download(t->device, out, d_log_prob, 2);
     close_to(out[0], -1.25, 1e-6), close_to(out[1], 0, 0);
     t->device->ops->download(t->device, out, d_entropy, 2);

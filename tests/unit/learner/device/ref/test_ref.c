@@ -1,6 +1,7 @@
 /* The reference device: small cases by hand, and every backward against central finite
  * differences in double. */
 #include "tests/unit/learner/device/device_testing.h"
+#include "tests/unit/learner/device/actor_critic_testing.h"
 
 /* ---- finite differences */
 
@@ -210,9 +211,11 @@ struct loss_case {
 static double loss_value(void *context) {
   struct loss_case *c = context;
   const struct device_schedule schedule = {.entropy_cost = 0.25f};
-  c->d->ops->actor_critic_loss(c->d, (real *)c->d_log_prob, (real *)c->d_entropy,
-                               (real *)c->d_value, (real *)c->sums, &c->v, (real *)c->vs,
-                               (real *)c->advantage, (real *)c->entropy, &schedule, 0.5f, 0.125f);
+  run_actor_critic(c->d,
+                   (real *[]){(real *)c->d_log_prob, (real *)c->d_entropy, (real *)c->d_value},
+                   (real *)c->sums, &c->v,
+                   (const real *[]){(real *)c->vs, (real *)c->advantage, (real *)c->entropy},
+                   &schedule, (struct actor_critic_costs){0.5f, 0.125f, LOSS_MEAN});
   return (c->sums[1] + 0.5 * c->sums[2] - 0.25 * c->sums[3] + 0.125 * c->sums[4]) / c->sums[0];
 }
 

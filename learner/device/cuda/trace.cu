@@ -1,5 +1,5 @@
-/* Traces and actor-critic losses: operations trace and actor_critic_loss. Both read and write a few
- * numbers for each step, so that their latency counts, not their bytes. */
+/* Operation trace. It reads and writes a few numbers for each step, so that its latency counts, not
+ * its bytes. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/rewards.h"
 #include "learner/device/cuda/warps.h"
@@ -97,85 +97,4 @@ void cuda_trace(struct device *d, real *vs, real *advantage, const struct device
   struct cuda *cuda = cuda_of(d);
   unsigned blocks = (unsigned)((v->N + WARP - 1) / WARP);
   if (blocks > 0) LAUNCH(trace, blocks, BLOCK, cuda->stream, (float *)vs, (float *)advantage, *v);
-}
-
-/* ---- actor_critic_loss: the blocks' sums; then the gradients, whose scale needs the count */
-
-enum { LOSS_BLOCKS = 128 };
-
-struct loss_arrays {
-  float *d_log_prob, *d_entropy, *d_value;
-  const float *vs, *advantage, *entropy;
-};
-
-/* What step i adds to the sums. */
-DEVICE void add_step(float sums[ACTOR_CRITIC_SUMS], const struct device_trace &v,
-                     const struct loss_arrays &a, size_t i) {
-  float log_prob = ((const float *)v.log_prob)[i], value = ((const float *)v.value)[i],
-        error = a.vs[i] - value, reward = v.reward[i + (size_t)v.N];
-  sums[SUM_STEPS] += 1;
-  sums[SUM_POLICY_LOSS] -= log_prob * a.advantage[i];
-  sums[SUM_BASELINE_LOSS] += 0.5f * error * error;
-  sums[SUM_ENTROPY] += a.entropy[i];
-  sums[SUM_KL] += v.behaviour[i] - log_prob;
-  sums[SUM_VALUE] += value;
-  sums[SUM_REWARD] += learned_reward(reward, v.reward_scale, v.reward_clip);
-  sums[SUM_RHO_CLIPPED] += v.kind == TRACE_VTRACE && ratio_at(v, i) > CLIPPED_FROM * v.rho_clip;
-  sums[SUM_TARGET] += a.vs[i];
-  sums[SUM_TARGET_SQUARED] += a.vs[i] * a.vs[i];
-}
-
-/* part (ACTOR_CRITIC_SUMS, blocks). */
-KERNEL loss_sums(float *part, struct device_trace v, struct loss_arrays a, size_t steps) {
-  float sums[ACTOR_CRITIC_SUMS] = {};
-  for (size_t i = grid_first(); i < steps; i += grid_step())
-    if (!(v.flags[i] & STEP_TRUNCATED)) add_step(sums, v, a, i);
-  UNROLL
-  for (int k = 0; k < ACTOR_CRITIC_SUMS; k++) {
-    float sum = block_sum(sums[k]);
-    if (threadIdx.x == 0) part[(size_t)k * gridDim.x + blockIdx.x] = sum;
-  }
-}
-
-/* The sum of row k of part (k, gridDim.x), by a warp. */
-DEVICE float sum_of_parts(const float *part, int k) {
-  float sum = 0;
-  for (unsigned i = threadIdx.x % WARP; i < gridDim.x; i += WARP)
-    sum += part[(size_t)k * gridDim.x + i];
-  return warp_sum(sum);
-}
-
-/* As many blocks as loss_sums had; the first also adds up the sums, a warp each. */
-KERNEL loss_gradients(float *sums, const float *part, struct device_trace v, struct loss_arrays a,
-                      const struct device_schedule *schedule, float baseline_cost, float kl_cost,
-                      size_t steps) {
-  for (int k = warp_of_block(); blockIdx.x == 0 && k < ACTOR_CRITIC_SUMS; k += WARPS) {
-    float sum = sum_of_parts(part, k);
-    if (lane_of_warp() == 0) sums[k] = sum;
-  }
-  float count = sum_of_parts(part, SUM_STEPS), entropy_cost = schedule->entropy_cost;
-  float scale = v.reduction == LOSS_SUM_OVER_TIME ? 1 / (float)v.N : count > 0 ? 1 / count : 0;
-  const float *value = (const float *)v.value;
-  for (size_t i = grid_first(); i < steps; i += grid_step()) {
-    bool on = !(v.flags[i] & STEP_TRUNCATED);
-    a.d_log_prob[i] = on ? scale * (-a.advantage[i] - kl_cost) : 0;
-    a.d_entropy[i] = on ? -scale * entropy_cost : 0;
-    a.d_value[i] = on ? scale * baseline_cost * (value[i] - a.vs[i]) : 0;
-  }
-}
-
-void cuda_actor_critic_loss(struct device *d, real *d_log_prob, real *d_entropy, real *d_value,
-                            real *sums, const struct device_trace *v, const real *vs,
-                            const real *advantage, const real *entropy,
-                            const struct device_schedule *schedule, float baseline_cost,
-                            float kl_cost) {
-  struct cuda *cuda = cuda_of(d);
-  struct loss_arrays a = {(float *)d_log_prob, (float *)d_entropy,       (float *)d_value,
-                          (const float *)vs,   (const float *)advantage, (const float *)entropy};
-  size_t steps = (size_t)v->T * (size_t)v->N;
-  unsigned blocks = blocks_for(steps, BLOCK, LOSS_BLOCKS);
-  float *part = (float *)cuda_scratch(cuda, ACTOR_CRITIC_SUMS * LOSS_BLOCKS * sizeof *part);
-  LAUNCH(loss_sums, blocks, BLOCK, cuda->stream, part, *v, a, steps);
-  LAUNCH(loss_gradients, blocks, BLOCK, cuda->stream, (float *)sums, part, *v, a, schedule,
-         baseline_cost, kl_cost, steps);
 }

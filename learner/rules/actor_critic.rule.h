@@ -1,0 +1,60 @@
+/* The losses of an actor-critic: of the policy, -advantage log pi; of the value, 0.5 (vs - V)^2;
+ * the entropy bonus; and KL(behaviour, policy), whose gradient is that of -log pi. vs and the
+ * advantage are constants. Source: Espeholt et al. 2018, section 4.2; Mnih et al. 2016.
+ * Upstream: rules.h. */
+#ifndef ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
+#define ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
+
+#define INPUTS_OF_actor_critic(X)             \
+  X(ACTOR_CRITIC_LOG_PROB, log_prob, REAL)    \
+  X(ACTOR_CRITIC_BEHAVIOUR, behaviour, FLOAT) \
+  X(ACTOR_CRITIC_VALUE, value, REAL)          \
+  X(ACTOR_CRITIC_VS, vs, REAL)                \
+  X(ACTOR_CRITIC_ADVANTAGE, advantage, REAL)  \
+  X(ACTOR_CRITIC_ENTROPY, entropy, REAL)      \
+  X(ACTOR_CRITIC_REWARD, reward, FLOAT)
+#define OUTPUTS_OF_actor_critic(X)       \
+  X(ACTOR_CRITIC_D_LOG_PROB, d_log_prob) \
+  X(ACTOR_CRITIC_D_ENTROPY, d_entropy)   \
+  X(ACTOR_CRITIC_D_VALUE, d_value)
+#define SUMS_OF_actor_critic(X)       \
+  X(SUM_POLICY_LOSS, policy_loss)     \
+  X(SUM_BASELINE_LOSS, baseline_loss) \
+  X(SUM_ENTROPY, entropy_sum)         \
+  X(SUM_KL, kl)                       \
+  X(SUM_VALUE, value_sum)             \
+  X(SUM_REWARD, learned_reward)       \
+  X(SUM_RHO_CLIPPED, rho_clipped)     \
+  X(SUM_TARGET, target)               \
+  X(SUM_TARGET_SQUARED, target_squared)
+#define ACTOR_CRITIC_SUMS num_sums_of_actor_critic
+/* rho_limit: a larger ratio counts as clipped; reward_limit: of rewards, once scaled. */
+#define CONSTANTS_OF_actor_critic(X)           \
+  X(ACTOR_CRITIC_BASELINE_COST, baseline_cost) \
+  X(ACTOR_CRITIC_KL_COST, kl_cost)             \
+  X(ACTOR_CRITIC_REWARD_SCALE, reward_scale)   \
+  X(ACTOR_CRITIC_REWARD_LIMIT, reward_limit)   \
+  X(ACTOR_CRITIC_RHO_LIMIT, rho_limit)
+
+#endif
+
+#ifdef RULE_BODY
+RULE_BODY(actor_critic) {
+  num error = x->value - x->vs, ratio = num_exp(x->log_prob - x->behaviour);
+  num reward = x->reward * x->reward_scale;
+
+  x->d_log_prob = -x->scale * (x->advantage + x->kl_cost);
+  x->d_entropy = -x->scale * x->entropy_cost;
+  x->d_value = x->scale * x->baseline_cost * error;
+
+  x->policy_loss = -x->log_prob * x->advantage;
+  x->baseline_loss = 0.5f * error * error;
+  x->entropy_sum = x->entropy;
+  x->kl = x->behaviour - x->log_prob;
+  x->value_sum = x->value;
+  x->learned_reward = num_max(-x->reward_limit, num_min(x->reward_limit, reward));
+  x->rho_clipped = num_where_less(x->rho_limit, ratio, num_of(1), num_of(0));
+  x->target = x->vs;
+  x->target_squared = x->vs * x->vs;
+}
+#endif
