@@ -27,7 +27,6 @@ enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024, LINE_BYTES = 1024, LOGS_MS = 100
 enum { OUR_OUTPUT = -1, NO_LOG = -2 };
 
 #define ERROR_WORD "error: " /* of log_error */
-#define AS_SHOWN " (its log ends with the error shown above)"
 
 /* A moment that does not come. */
 #define NEVER INT64_MAX
@@ -41,6 +40,7 @@ struct actor {
   int64_t death_ms[SUPERVISOR_MAX_DEATHS]; /* of the last max_deaths deaths, a ring */
   int deaths;
   int deaths_in_a_row; /* without a life of pause_reset_ms between them */
+  off_t log_bytes;     /* of its log when it was started last */
   int64_t stepped_ms;  /* when it stepped first since its last start; 0: not yet */
   bool has_stepped;    /* ever in this run */
   bool finished;       /* it has sent so since its last start: the learner has ended its run */
@@ -64,7 +64,8 @@ struct supervisor {
   int64_t patience_ms;   /* after a stop, or the end of the run: then the learner is killed */
   int64_t logs_ms;       /* when to look how long the logs are */
 
-  char shown[LINE_BYTES]; /* the last line of the log that was shown last, without its digits */
+  char shown[LINE_BYTES]; /* the error that was shown last (read_error) */
+  int shown_lines;        /* how much of the log with it */
 
   bool ready;      /* the learner listens */
   bool stopping;   /* the learner has been told to stop, or has ended */
@@ -144,27 +145,28 @@ void supervisor_print_tail(FILE *out, const char *path, int lines) {
   if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
 }
 
-// Times, steps and numbers of environments differ where the reason is the same.
-static void read_last_words(char words[LINE_BYTES], const struct actor *actor) {
-  char path[PATH_MAX], line[LINE_BYTES] = "";
+// Whether its log holds anything of the actor's last life.
+static bool has_written(const struct actor *actor) {
+  char path[PATH_MAX];
+  struct stat about;
+  log_path(path, actor);
+  return stat(path, &about) == 0 && about.st_size > actor->log_bytes;
+}
+
+// The error that its log ends with, without digits: times, steps and numbers of environments differ
+// where the reason is the same. "": none, or not of its last life.
+static void read_error(char words[LINE_BYTES], const struct actor *actor) {
+  char path[PATH_MAX], line[LINE_BYTES] = "", *word = words;
+  *words = '\0';
+  if (!actor->supervisor->config->log_folder || !has_written(actor)) return;
   log_path(path, actor);
   FILE *file = fmemopen(line, sizeof(line) - 1, "w");
   if (file) supervisor_print_tail(file, path, 1);
   if (file) fclose(file);
+  if (!strstr(line, ERROR_WORD)) return;
   for (const char *c = line; *c; c++)
-    if (!isdigit((unsigned char)*c)) *words++ = *c;
-  *words = '\0';
-}
-
-// An error that every actor dies of again and again is shown once.
-static bool ends_as_shown(const struct actor *actor) {
-  struct supervisor *self = actor->supervisor;
-  char words[LINE_BYTES];
-  if (!self->config->log_folder) return false;
-  read_last_words(words, actor);
-  if (strstr(words, ERROR_WORD) && strcmp(words, self->shown) == 0) return true;
-  memcpy(self->shown, words, sizeof(words));
-  return false;
+    if (!isdigit((unsigned char)*c)) *word++ = *c;
+  *word = '\0';
 }
 
 // Prints the last log lines, the likely reason. Without log files the terminal has them already.
@@ -177,6 +179,23 @@ static void show_log(const struct actor *actor, int lines) {
   if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", named);
   supervisor_print_tail(stderr, path, lines);
   if (lines > 1) fprintf(stderr, "----\n");
+}
+
+// Says how an actor died and what becomes of it, and shows so many lines of its log (0: one, where
+// it ends with another error), unless they were shown: an error that actors die of again and again.
+static void tell_of_death(const struct actor *actor, int lines, const char *how, const char *then) {
+  struct supervisor *self = actor->supervisor;
+  char error[LINE_BYTES];
+  read_error(error, actor);
+  bool was_shown = error[0] && strcmp(error, self->shown) == 0 && self->shown_lines >= lines;
+  say("%s %d %s%s; starting it again%s", actor->kind, actor->number, how,
+      was_shown ? " (its log ends with the error shown above)" : "", then);
+  if (was_shown) return;
+  if (lines == 0 && error[0]) lines = 1;
+  if (lines == 0) return;
+  show_log(actor, lines);
+  memcpy(self->shown, error, sizeof(error));
+  self->shown_lines = lines;
 }
 
 // Keeps the newest half, from the first whole line on. The actor goes on to append to the file;
@@ -201,8 +220,10 @@ static void bound_log(struct actor *actor) {
   log_path(path, actor);
   int file = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return;
-  if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > most &&
-      keep_newest_half(file, about.st_size, most) && !actor->log_cut) {
+  bool is_cut = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > most &&
+                keep_newest_half(file, about.st_size, most);
+  if (is_cut) actor->log_bytes = 0;
+  if (is_cut && !actor->log_cut) {
     actor->log_cut = true;
     say("%s %d prints much: of its log only the newest lines stay, at most %d bytes", actor->kind,
         actor->number, most);
@@ -384,17 +405,16 @@ int supervisor_pause_ms(int *deaths_in_a_row, const struct supervisor_config *co
   return pause_ms < config->longest_pause_ms ? (int)pause_ms : config->longest_pause_ms;
 }
 
-// Shows the log of the 1st, 2nd, 4th, 8th ... death in a row, and none that ends as the one before,
-// so that one that dies for days does not flood the terminal.
+// Shows the log of the 1st, 2nd, 4th, 8th ... death in a row, and otherwise a line of what is new
+// in it, so that one that dies for days does not flood the terminal.
 static void restart_with_backoff(struct actor *actor, const char *how) {
   const struct supervisor *self = actor->supervisor;
   int64_t worked_ms = actor->stepped_ms ? self->now_ms - actor->stepped_ms : 0;
   int pause_ms = supervisor_pause_ms(&actor->deaths_in_a_row, self->config, worked_ms);
-  bool is_known = ends_as_shown(actor);
-  say("%s %d %s%s; starting it again in %g s", actor->kind, actor->number, how,
-      is_known ? AS_SHOWN : "", pause_ms / 1000.0);
-  if (!is_known && (actor->deaths_in_a_row & (actor->deaths_in_a_row - 1)) == 0)
-    show_log(actor, TAIL_LINES);
+  bool is_power = (actor->deaths_in_a_row & (actor->deaths_in_a_row - 1)) == 0;
+  char pause[32];
+  snprintf(pause, sizeof(pause), " in %g s", pause_ms / 1000.0);
+  tell_of_death(actor, is_power ? TAIL_LINES : 0, how, pause);
   actor->start_ms = self->now_ms + pause_ms;
 }
 
@@ -406,9 +426,7 @@ static void restart_or_give_up(struct actor *actor, const char *how) {
     return;
   }
   if (!died_too_often(actor)) {
-    bool is_known = ends_as_shown(actor);
-    say("%s %d %s%s; starting it again", actor->kind, actor->number, how, is_known ? AS_SHOWN : "");
-    if (!is_known) show_log(actor, 1);
+    tell_of_death(actor, 1, how, "");
     actor->start_ms = self->now_ms + self->config->restart_ms;
     return;
   }
@@ -437,7 +455,9 @@ static void start_actor(struct actor *actor) {
   char how[128];
   actor->finished = false;
   actor->stepped_ms = 0;
+  struct stat about;
   int output = open_log(actor);
+  actor->log_bytes = output >= 0 && fstat(output, &about) == 0 ? about.st_size : 0;
   int reason = output == NO_LOG ? errno : child_start(&actor->child, output);
   if (output >= 0) close(output);
   if (reason == 0) return;

@@ -203,6 +203,34 @@ static void an_error_that_repeats_is_shown_once(void **state) {
               7);
 }
 
+// At the third death, when its log would not be shown: a line, and all of it at the fourth.
+static void an_error_that_is_new_is_shown(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 6 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "n=$(wc -l <started); [ $n -lt 6 ] || exec sleep 30; " STEPS
+                      "[ $n -le 2 ] && echo error: first || echo error: second; exit 7",
+      .num_actors = 1,
+      .pauses = {1, 1, 1000000}};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("said", "the last lines of"), 2);
+  assert_int_equal(count_of("said", "error: second\n"), 1 + 2);
+  assert_int_equal(count_of("said", "(its log ends with the error shown above)"), 2);
+}
+
+// What it died of is not in its log: that it ends with the error of another life is no reason.
+static void one_that_has_written_nothing_has_no_error(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while [ $(cat started | wc -l) -lt 4 ]; do sleep 0.02; done; exit 0",
+      .actor = STARTS "n=$(wc -l <started); [ $n -lt 4 ] || exec sleep 30; " STEPS
+                      "[ $n -gt 1 ] || echo error: first; exit 7",
+      .num_actors = 1,
+      .pauses = {1, 1, 1000000}};
+  assert_int_equal(run(&scenario), 0);
+  assert_null(strstr(contents("said"), "(its log ends with the error shown above)"));
+}
+
 // Five deaths of one that has stepped once, whatever it does then: the disk with its packages may
 // have gone.
 static void one_that_has_stepped_once_is_not_given_up(void **state) {
@@ -471,6 +499,8 @@ int main(void) {
       TEST(the_log_of_one_that_prints_much_is_cut),
       TEST(one_that_has_stepped_is_started_again_with_growing_pauses),
       TEST(an_error_that_repeats_is_shown_once),
+      TEST(an_error_that_is_new_is_shown),
+      TEST(one_that_has_written_nothing_has_no_error),
       TEST(one_that_has_stepped_once_is_not_given_up),
       TEST(one_that_has_worked_for_long_is_started_again_soon),
       TEST(a_run_waits_for_actors_that_are_all_in_a_pause),
