@@ -68,7 +68,7 @@ enum status options_set(const struct option_table *table, void *config, const ch
   const struct option *option = options_find(table, name);
   if (!option) return refuse_unknown(&(struct option_target){table, config}, 1, name, where, error);
   enum status status = option_value_read(option, config, value, where, error);
-  if (status == STATUS_OK) given_rows(config)[option - table->options] = 1;
+  if (status == STATUS_OK) given_rows(config)[option - table->options] = OPTION_TYPED;
   return status;
 }
 
@@ -76,6 +76,19 @@ bool options_given(const struct option_table *table, const void *config, const c
   const struct option *option = options_find(table, name);
   CHECK(option, "--%s is in no table of %s", name, table->program);
   return ((const struct options_given *)config)->row[option - table->options];
+}
+
+bool options_of_file(const struct option_table *table, const void *config, const char *name) {
+  const struct option *option = options_find(table, name);
+  CHECK(option, "--%s is in no table of %s", name, table->program);
+  return ((const struct options_given *)config)->row[option - table->options] == OPTION_OF_FILE;
+}
+
+void options_reset(const struct option_table *table, void *config, const struct option *option) {
+  struct error error;
+  enum status status = option_value_read(option, config, option->fallback, "the defaults", &error);
+  CHECK(status == STATUS_OK, "%s", error.text);
+  given_rows(config)[option - table->options] = 0;
 }
 
 static bool is_option(const char *word) {

@@ -38,8 +38,10 @@ struct option {
 
 enum { OPTIONS_MAX = 256 };
 
-/* Which rows the user set. The first member of every configuration struct. Read-only outside
- * options.c. */
+enum { OPTION_TYPED = 1, OPTION_OF_FILE };
+
+/* Which rows the user set: 0, OPTION_TYPED or OPTION_OF_FILE. The first member of every
+ * configuration struct. Read-only outside options.c. */
 struct options_given {
   uint8_t row[OPTIONS_MAX];
 };
@@ -100,6 +102,12 @@ const struct option *options_find(const struct option_table *table, const char *
 
 /* Whether the user set it (by flag, file or options_set) rather than its default standing. */
 bool options_given(const struct option_table *table, const void *config, const char *name);
+
+/* Whether the last one to set it was a file. */
+bool options_of_file(const struct option_table *table, const void *config, const char *name);
+
+/* Its default, as if nobody had set it. */
+void options_reset(const struct option_table *table, void *config, const struct option *option);
 
 /* The name nearest to `name` in one or several tables (edit distance); NULL if none is near. */
 const char *options_nearest(const struct option_target *targets, int num_targets, const char *name);

@@ -61,7 +61,11 @@ static enum status read_line(const struct option_table *table, void *config, cha
     return status_fail(error, STATUS_INVALID,
                        "%s: --%.100s: its value has no closing quote at its end", where, name);
   }
-  return options_set(table, config, name, value, where, error);
+  enum status status = options_set(table, config, name, value, where, error);
+  if (status == STATUS_OK)
+    ((struct options_given *)config)->row[options_find(table, name) - table->options] =
+        OPTION_OF_FILE;
+  return status;
 }
 
 static enum status cannot_read(const char *path, const char *why, struct error *error) {

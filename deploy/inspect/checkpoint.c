@@ -166,9 +166,10 @@ static bool read_configuration(const struct checkpoint *self, struct learner_opt
   struct error error;
   if (!self->folder[0]) return false;
   snprintf(path, sizeof(path), "%s/config.txt", self->folder);
-  if (options_read_file(&learner_options_table, options, path, &error) == STATUS_OK) return true;
-  log_warn("%s", error.text);
-  return false;
+  enum status status = options_read_file(&learner_options_table, options, path, &error);
+  if (status == STATUS_OK) learner_options_drop_foreign(options, false);
+  if (status != STATUS_OK) log_warn("%s", error.text);
+  return status == STATUS_OK;
 }
 
 /* The options that say what was learned and how. */

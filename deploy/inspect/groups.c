@@ -53,6 +53,7 @@ enum status groups_add(struct groups *groups, const char *folder, struct error *
     options_deinit(table, options);
     return status;
   }
+  learner_options_drop_foreign(options, false);
   groups->group[groups->num_runs] = group_of(groups, groups->num_runs);
   groups->num_runs++;
   return STATUS_OK;

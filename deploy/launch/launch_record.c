@@ -20,8 +20,8 @@ enum { MAX_BYTES = 100 * 1000, EXIT_SIGNAL = 128 }; /* a variable may have 128 K
 static size_t starts_before; /* in run.json, before this one */
 static struct {
   char path[PATH_MAX]; /* "": it is not known, or an evaluation's, which only reads */
-  char name[PATH_MAX]; /* that it was made by */
-  size_t there;        /* so much of the name led to a folder before */
+  char name[PATH_MAX]; /* as it was given; loses its last part with each folder removed */
+  size_t there;        /* bytes of the name that led to a folder before */
   int pin;             /* pinned_folder.h's */
 } folder;
 

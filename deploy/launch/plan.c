@@ -97,6 +97,7 @@ static enum status take_words(struct plan *plan, struct error *error) {
   enum status status = set_learner(plan, "env", whole_path, error);
   free(whole_path);
   if (status == STATUS_OK) status = set_learner(plan, "agent", plan->arguments.agent, error);
+  if (status == STATUS_OK) learner_options_take_file(&plan->learner);
   if (status != STATUS_OK || !game) return status;
   if (options_given(own, &plan->own, "game"))
     return status_fail(error, STATUS_INVALID, "--game: %.100s names the game already", word);

@@ -8,7 +8,7 @@ struct actor_critic_options {
   double baseline_cost, entropy_cost, target_entropy, entropy_adjustment_speed, kl_cost;
 };
 
-/* Their heading in the table: what other algorithms do not have. */
+/* Their heading in the table: options that only these agents have. */
 #define ACTOR_CRITIC_HEADING "Actor-critic (vtrace, a2c)"
 
 /* See common/base/option_rows.h; `at` is the member of the program's options. */

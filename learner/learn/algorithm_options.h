@@ -1,8 +1,10 @@
-/* The options of the algorithms: what all of them have, and each family's own, whose heading names
- * who has them.
+/* The options of the algorithms: those of all, and those of a family, under a heading that names
+ * its agents.
  * Upstream: run/options.h, algorithm.h. Thread: start only. */
 #ifndef ACORN_LEARNER_LEARN_ALGORITHM_OPTIONS_H
 #define ACORN_LEARNER_LEARN_ALGORITHM_OPTIONS_H
+
+#include <string.h>
 
 #include "learner/learn/actor_critic_options.h"
 #include "learner/learn/q_learning_options.h"
@@ -35,7 +37,7 @@ struct algorithm_options {
 
 /* Whether losses are sums over the steps of a window. */
 static inline bool algorithm_sums_over_time(const struct algorithm_options *options) {
-  return options->loss_reduction[0] == 's';
+  return strcmp(options->loss_reduction, "sum_over_time") == 0;
 }
 
 /* Steps of an unroll whose loss counts: all, or those whose n-step return ends inside it. */

@@ -17,9 +17,9 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
  * for every update, and the windows of all environments close together; REPLAYED: windows go to a
  * replay, and acting and training keep to --replay_ratio. evaluators: those that a launcher starts
  * unless told otherwise; 1 where training episodes measure little because many of their actions are
- * random by design. options: headings of the option table, separated by "|": an agent without them
- * refuses what stands there. Those that act without learning have no algorithm and bring a network
- * of their own; the others ("") have that of --network. */
+ * random by design. options: headings of the option table, separated by "|": an agent that learns
+ * refuses what stands under those of others alone. Those that act without learning have no
+ * algorithm and bring a network of their own; the others ("") have that of --network. */
 #define ALGORITHMS(X)                                                                             \
   X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,    \
     "V-trace actor-critic (IMPALA)")                                                              \

@@ -5,7 +5,6 @@
  * et al. 2015; van Hasselt et al. 2016; Kapturowski et al. 2019; Hessel et al. 2018. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/check.h"
 #include "learner/learn/algorithm.h"

@@ -12,7 +12,7 @@ struct q_learning_options {
   double value_rescaling, huber, priority_eta;
 };
 
-/* Their heading in the table, and those of what else other algorithms do not have. */
+/* Headings in the table of options that only these agents have. */
 #define Q_LEARNING_HEADING "Q-learning (r2d2, dqn, double_dqn, rainbow)"
 #define REPLAY_HEADING "Replay (r2d2, dqn, double_dqn, rainbow)"
 #define EXPLORATION_HEADING "Exploration (r2d2, dqn, double_dqn, rainbow)"

@@ -60,7 +60,7 @@ static bool is_hparam(const struct option *option) {
   static const char *const names[] = {"seed", "total_steps", "num_envs"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     if (strcmp(option->name, names[i]) == 0) return true;
-  return learner_option_is_of_experiment(option);
+  return learner_option_is_of_experiment(option) && strcmp(option->name, "preset") != 0;
 }
 
 /* The tab begins with five columns, these; the others can be added there. */

@@ -1,7 +1,7 @@
 /* Rules: what one step contributes to a loss, straight arithmetic on its few numbers, written once
  * for all devices. Each has lists of its inputs, outputs, sums and constants, and a body in the
- * dialect of bodies.inc. The operation run_rule of a device (device.h) goes over the steps: it loads
- * the inputs, runs the body, stores the outputs and adds up the sums.
+ * dialect of bodies.inc. The operation run_rule of a device (device.h) goes over the steps: it
+ * loads the inputs, runs the body, stores the outputs and adds up the sums.
  *
  * Lists: INPUTS_OF_name(X): X(NUMBER, member, REAL or FLOAT), an array of that type;
  * OUTPUTS_OF_name(X): X(NUMBER, member), an array of reals; SUMS_OF_name(X) and

@@ -12,7 +12,7 @@
 
 #define RUN "Run"
 #define SERVING "Serving"
-#define NETWORK LEARNER_OPTIONS_NETWORK
+#define NETWORK "Network"
 #define REPLAY REPLAY_HEADING
 #define EXPLORATION EXPLORATION_HEADING
 #define RECORDS "Checkpoints and metrics"

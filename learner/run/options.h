@@ -67,9 +67,6 @@ struct learner_options {
   char *metrics_address, *metrics_token_file;
 };
 
-/* Headings of the table whose options are hyperparameters. */
-#define LEARNER_OPTIONS_NETWORK "Network"
-
 extern const struct option_table learner_options_table;
 
 /* Whether an option says what is learned and how (environment, network, algorithm, optimiser), and
@@ -100,6 +97,9 @@ int learner_options_stride(const struct learner_options *options);
 
 /* Environment steps from one update to the next, by the rate at which a replay is sampled. */
 double learner_options_update_steps(const struct learner_options *options);
+/* Whether --target_update is of a config.txt that counted updates; so many steps they are. */
+bool learner_options_count_updates(const struct learner_options *options);
+double learner_options_updates_in_steps(const struct learner_options *options);
 /* --target_update in updates: the nearest number, at least 1. */
 int64_t learner_options_target_updates(const struct learner_options *options);
 
@@ -118,9 +118,14 @@ bool learner_options_replays(const struct learner_options *options);
 /* Whether the agent's network reads images; not before learner_options_choose_network. */
 bool learner_options_pixels(const struct learner_options *options);
 
-/* Gives the options that the agent does not have their defaults: those of a config.txt that was
- * written when presets set them too. */
-void learner_options_drop_foreign(struct learner_options *options);
+/* Gives what a file says of options that the agent does not have their defaults: a config.txt of
+ * another agent, or one that was written when presets set them all. What is typed stays, and is
+ * refused. is_said: with a line in the log. */
+void learner_options_drop_foreign(struct learner_options *options, bool is_said);
+
+/* What a --config file of a new run means today: drops what is of other agents, and warns of a
+ * --target_update that may count updates. Before presets. */
+void learner_options_take_file(struct learner_options *options);
 
 /* What options cannot say one by one: sizes that contradict each other. Errors: INVALID. */
 MUST_CHECK enum status learner_options_check(const struct learner_options *options,

@@ -1,8 +1,10 @@
 /* Defaults that depend on the environment and the algorithm: a row each, as one would type them. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/log.h"
 #include "common/base/process.h"
 #include "learner/learn/algorithms.h"
 #include "learner/network/names.h"
@@ -224,7 +226,8 @@ static const struct preset presets[] = {
     {"", DQN, "exploration", "linear"},
     {"", DQN, "epsilon_start", "1"},
     /* With 0.01 a policy that lets the cart drift out after 250 steps hardly meets anything else:
-     * beside a busy neighbour one run of CartPole in four ended so. */
+     * beside a busy neighbour one run of gym:CartPole-v1 in four ended so. */
+    {"cartpole", "dqn|double_dqn", "epsilon_end", "0.01"}, /* with its own settings none does */
     {"", "dqn|double_dqn", "epsilon_end", "0.05"},
     {"", DQN, "unroll_length", "8"},
     /* A step is trained on 8 times, as in Mnih et al. 2015. gym:CartPole-v1, -Acrobot and
@@ -233,8 +236,8 @@ static const struct preset presets[] = {
     {"", DQN, "batch_size", "8"},
     {"", DQN, "replay_ratio", "8"},
     {"", DQN, "replay_min_steps", "1k"},
+    {"", "dqn|double_dqn", "target_update", "500"},
     {"", "rainbow", "target_update", "1k"},
-    {"", DQN, "target_update", "500"},
     {"", DQN, "n_steps", "3"},
     {"", DQN, "learning_rate_decay", "linear"},
     {"", DQN, "adam_epsilon", "1e-5"},
@@ -498,46 +501,82 @@ enum status learner_options_choose_network(struct learner_options *options, bool
   return check_frames(options, error);
 }
 
-struct foreign {
-  const struct agent *agent;
-  const struct option *first;
-  char names[256];
-};
+enum { NAMED_OPTIONS = 3 };
 
-/* *context: the names of those that are set to no avail. */
-static void find_foreign(void *context, const struct option *option, const char *fallback,
-                         const char *now) {
-  (void)fallback, (void)now;
-  struct foreign *foreign = context;
-  if (!is_foreign(foreign->agent, option)) return;
-  size_t used = strlen(foreign->names);
-  snprintf(foreign->names + used, sizeof(foreign->names) - used, "%s--%s", used ? ", " : "",
-           option->name);
-  foreign->first = foreign->first ? foreign->first : option;
+/* Adds an option to a list in words, of which the first are named. */
+static void add_name(char names[256], int count, const char *name) {
+  size_t used = strlen(names);
+  if (count < NAMED_OPTIONS)
+    snprintf(names + used, 256 - used, "%s--%s", count ? ", " : "", name);
+  else if (count == NAMED_OPTIONS)
+    snprintf(names + used, 256 - used, " ...");
 }
 
+/* What would be ignored. */
 static enum status check_foreign(const struct learner_options *options, struct error *error) {
-  struct learner_options defaults;
-  struct foreign foreign = {.agent = agent_of(options)};
-  options_init(&learner_options_table, &defaults);
-  options_compare(&learner_options_table, &defaults, options, find_foreign, &foreign);
-  options_deinit(&learner_options_table, &defaults);
-  if (!foreign.first) return STATUS_OK;
+  const struct option_table *table = &learner_options_table;
+  char names[256] = "";
+  int count = 0;
+  for (int i = 0; i < table->count; i++) {
+    const struct option *option = &table->options[i];
+    if (is_foreign(agent_of(options), option) && options_given(table, options, option->name) &&
+        !options_of_file(table, options, option->name))
+      add_name(names, count++, option->name);
+  }
+  if (!count) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
-                     "%s: agent %s does not have this (--help, under \"%s\"): leave it out",
-                     foreign.names, options->agent, foreign.first->group);
+                     "%s: agent %s has no such option, --help tells which agents do: leave %s out",
+                     names, options->agent, count > 1 ? "them" : "it");
 }
 
-void learner_options_drop_foreign(struct learner_options *options) {
+void learner_options_drop_foreign(struct learner_options *options, bool is_said) {
   const struct option_table *table = &learner_options_table;
+  char names[256] = "";
+  int count = 0;
   for (int i = 0; learner_options_learns(options) && i < table->count; i++) {
-    struct error error;
     const struct option *option = &table->options[i];
-    if (!is_foreign(agent_of(options), option)) continue;
-    enum status status =
-        options_set(table, options, option->name, option->fallback, "the defaults", &error);
-    CHECK(status == STATUS_OK, "%s", error.text);
+    if (!is_foreign(agent_of(options), option) || !options_of_file(table, options, option->name))
+      continue;
+    char *before = options_value_text(option, options);
+    options_reset(table, options, option);
+    char *after = options_value_text(option, options);
+    if (strcmp(before, after) != 0) add_name(names, count++, option->name);
+    free(before);
+    free(after);
   }
+  if (count && is_said)
+    log_info("--config: %s: agent %s has no such option: ignored", names, options->agent);
+}
+
+/* A config.txt without importance_exponent_end is from before it, when --target_update counted
+ * updates. */
+bool learner_options_count_updates(const struct learner_options *options) {
+  const struct option_table *table = &learner_options_table;
+  return options_of_file(table, options, "target_update") &&
+         !options_given(table, options, "importance_exponent_end") &&
+         learner_options_replays(options);
+}
+
+double learner_options_updates_in_steps(const struct learner_options *options) {
+  double steps =
+      (double)options->algorithm.q_learning.target_update * learner_options_update_steps(options);
+  return fmin(fmax(1, steps), 1e15);
+}
+
+void learner_options_take_file(struct learner_options *options) {
+  learner_options_drop_foreign(options, true);
+  // A config.txt names them all; somebody's few lines of today do not.
+  static const char *const also[] = {"n_steps", "replay_ratio", "priority_exponent",
+                                     "importance_exponent", "unroll_length"};
+  bool is_whole = true;
+  for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
+    is_whole = is_whole && options_of_file(&learner_options_table, options, also[i]);
+  if (is_whole && learner_options_count_updates(options))
+    log_warn(
+        "--target_update=%lld counts environment steps; if it is of a config.txt that counted "
+        "updates, give --target_update=%.0f",
+        (long long)options->algorithm.q_learning.target_update,
+        learner_options_updates_in_steps(options));
 }
 
 /* Agents that --preset is for have a row that chooses one. */

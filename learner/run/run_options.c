@@ -68,42 +68,13 @@ static enum status parse_words(struct learner_options *options, int argc, char *
   return status == STATUS_OK ? env_words_expand(table, options, error) : status;
 }
 
-/* A config.txt without importance_exponent_end is from before it, when --target_update counted
- * updates. */
-static bool counts_updates(const struct learner_options *options) {
-  const struct option_table *table = &learner_options_table;
-  return options_given(table, options, "target_update") &&
-         !options_given(table, options, "importance_exponent_end") &&
-         learner_options_replays(options);
-}
-
-static double updates_in_steps(const struct learner_options *options) {
-  double steps =
-      (double)options->algorithm.q_learning.target_update * learner_options_update_steps(options);
-  return fmin(fmax(1, steps), 1e15);
-}
-
-/* A file that a new run is given may be such a config.txt, which names them all, or somebody's few
- * lines of today: it is not translated. */
-static void warn_of_updates(const struct learner_options *options) {
-  static const char *const also[] = {"n_steps", "priority_exponent", "importance_exponent"};
-  bool is_whole = true;
-  for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
-    is_whole = is_whole && options_given(&learner_options_table, options, also[i]);
-  if (is_whole && counts_updates(options))
-    log_warn(
-        "--target_update=%lld counts environment steps; if it is of a config.txt that counted "
-        "updates, give --target_update=%.0f",
-        (long long)options->algorithm.q_learning.target_update, updates_in_steps(options));
-}
-
 static enum status take_as_before(struct learner_options *options, bool is_said,
                                   struct error *error) {
   const struct option_table *table = &learner_options_table;
-  if (!counts_updates(options)) return STATUS_OK;
+  if (!learner_options_count_updates(options)) return STATUS_OK;
   int64_t updates = options->algorithm.q_learning.target_update;
   char steps[32];
-  snprintf(steps, sizeof(steps), "%.0f", updates_in_steps(options));
+  snprintf(steps, sizeof(steps), "%.0f", learner_options_updates_in_steps(options));
   if (is_said)
     log_info("this run's config.txt counts --target_update in updates: %lld of them are %s steps",
              (long long)updates, steps);
@@ -121,14 +92,14 @@ static enum status take_options_of_run(struct learner_options *options,
   const struct option_table *table = &learner_options_table;
   enum status status = options_read_file(table, earlier, path, error);
   if (status == STATUS_OK) status = take_as_before(earlier, !evaluates, error);
-  if (status == STATUS_OK) learner_options_drop_foreign(earlier);
+  if (status == STATUS_OK) learner_options_drop_foreign(earlier, false);
   options_deinit(table, options);
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
   // A run folder's module is the one that it keeps: a config.txt that names another is not ours.
   if (status == STATUS_OK) status = options_set(table, options, "module", "", path, error);
   if (status == STATUS_OK) status = take_as_before(options, false, error);
-  if (status == STATUS_OK) learner_options_drop_foreign(options);
+  if (status == STATUS_OK) learner_options_drop_foreign(options, false);
   if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
   if (status == STATUS_OK) status = parse_words(options, argc, argv, error);
   return status;
@@ -225,7 +196,7 @@ enum status run_options_read(struct learner_options *options, char **differences
   options_init(&learner_options_table, options);
   options_init(&learner_options_table, &earlier);
   enum status status = parse(options, &earlier, &has_run, argc, argv, error);
-  if (status == STATUS_OK && !has_run) warn_of_updates(options);
+  if (status == STATUS_OK && !has_run) learner_options_take_file(options);
   if (status == STATUS_OK && has_run) status = keep_network(&earlier, options, error);
   if (status == STATUS_OK && has_run && options->resume)
     *differences = describe_differences(&earlier, options);

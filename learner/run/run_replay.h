@@ -19,8 +19,8 @@ struct run_replay;
 struct run_replay *run_replay_create(const struct run *run);
 void run_replay_destroy(struct run_replay *replay);
 
-/* How many steps the newest replay in the run folder had room for; 0: there is none that could be
- * loaded. */
+/* How many steps the newest replay in the run folder had room for; 0: none can be
+ * read. It may still not be of this run. */
 double run_replay_saved_steps(const struct run *run);
 
 /* What follows does nothing without a replay that is saved. */

@@ -228,6 +228,11 @@ ended
 run cartpole dqn 1 --total_steps=2k --logdir=again --config=counts/config.txt
 ended
 pass_if "which says nothing of its target" eval 'is "$code" 0 && ! says "--target_update="'
+pass_if "nor of options of other agents" eval '! says "no such option"'
+run cartpole vtrace 1 --total_steps=2k --logdir=other --config=counts/config.txt
+ended
+ignored() { is "$code" 0 && says "agent vtrace has no such option: ignored"; }
+pass_if "which another agent ignores, with a line" ignored
 sed '/^importance_exponent_end/d; s/^target_update = .*/target_update = 100/' \
   counts/config.txt >older.txt
 run cartpole dqn 1 --total_steps=2k --logdir=older --config=older.txt

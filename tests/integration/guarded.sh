@@ -15,7 +15,7 @@ options() {
   env=catch words=(--batch_size=2 --unroll_length=4 --env_args="$picture" --network="${1%%-*}")
   case "$1" in
     mlp) env=cartpole words=(--batch_size=4 --optimizer=rmsprop --learning_rate_decay=linear) ;;
-    lstm) env=tmaze words=(--batch_size=4 --unroll_length=10 --target_entropy=0.5) ;;
+    lstm) env=tmaze words=(--batch_size=4 --unroll_length=10) ;;
     impala_shallow-lstm) words+=(--lstm_size=16 --frame_stack=1) ;;
     impala_shallow-stack) words+=(--lstm_size=0 --frame_stack=3) ;;
     impala_deep) words+=(--lstm_size=8 --frame_stack=2) ;;
@@ -40,6 +40,7 @@ networks_of() {
 agent_options() {
   options "$2"
   case "$1" in
+    vtrace | a2c) [ "$2" = lstm ] && words+=(--target_entropy=0.5) ;;
     r2d2 | dqn | double_dqn | rainbow)
       words+=(--replay_min_steps=40 --replay_steps=4k --replay_ratio=2 --head_hidden=16
         --target_update=3)

@@ -29,7 +29,7 @@ refuses "a band that would stop both sides" "--replay_band=8: at least" \
   cartpole dqn 1 2 --replay_band=8
 refuses "windows that begin too often for their length" "--window_stride=32 is too small" \
   tmaze r2d2 1 2 --unroll_length=300 --window_stride=32
-refuses "a burn-in for an agent without replay" "--burn_in: agent vtrace has no replay" \
+refuses "a burn-in for an agent without replay" "--burn_in: agent vtrace has no such option" \
   cartpole vtrace 1 2 --burn_in=5
 refuses "a distribution without a range" "--value_low=10 and --value_high=10" \
   cartpole rainbow 1 2 --value_low=10

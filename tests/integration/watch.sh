@@ -25,6 +25,7 @@ ended
 run cartpole dqn 1 8 --total_steps=3000 --replay_min_steps=1e4 --replay_steps=2e4 \
   --exploration=linear --epsilon_start=0.5 --eval_epsilon=0.2 --logdir=values
 ended
+echo 'lambda = 0.9' >>values/config.txt # of another algorithm, as presets once wrote it
 run tmaze r2d2 1 8 --total_steps=3000 --env_args='{"length": 4}' --replay_min_steps=500 \
   --replay_steps=2e4 --dueling --atoms=11 --value_rescaling=0 --logdir=memory
 ended
