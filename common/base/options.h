@@ -41,7 +41,7 @@ enum { OPTIONS_MAX = 256 };
 enum { OPTION_TYPED = 1, OPTION_OF_FILE };
 
 /* Which rows the user set: 0, OPTION_TYPED or OPTION_OF_FILE. The first member of every
- * configuration struct. Read-only outside options.c. */
+ * configuration struct. Read-only outside options.c and options_file.c. */
 struct options_given {
   uint8_t row[OPTIONS_MAX];
 };
