@@ -135,16 +135,34 @@ static void insert(struct replay *replay, const struct window *window, double pr
   start_if_filled(replay);
 }
 
+/* Until all batches that are due are drawn and given back. */
+static void wait_for_due(struct replay *replay) {
+  replay->draining = true;
+  pthread_cond_signal(&replay->ready);
+  while (!replay->closed && (replay->lent || is_due(replay))) {
+    wait_time_begin(&replay->give_wait);
+    pthread_cond_wait(&replay->room, replay->lock);
+  }
+  replay->draining = false;
+}
+
+/* In lockstep the trainer draws only while inference waits for all that is due, which leaves room.
+ * Without a drain before it is waited for here: a resumed run can begin behind its band. */
+static void wait_for_room(struct replay *replay) {
+  if (replay->config.lockstep && !may_insert(replay)) wait_for_due(replay);
+  while (!replay->closed && !may_insert(replay)) {
+    wait_time_begin(&replay->give_wait);
+    pthread_cond_wait(&replay->room, replay->lock);
+  }
+}
+
 static bool give(struct source *source, struct pages *pages, const struct window *window,
                  int64_t current_version) {
   (void)current_version;
   struct replay *replay = replay_of(source);
   double priority = replay->config.initial_max ? 0 : own_priority(replay, window);
   pthread_mutex_lock(replay->lock);
-  while (!replay->closed && !may_insert(replay)) {
-    wait_time_begin(&replay->give_wait);
-    pthread_cond_wait(&replay->room, replay->lock);
-  }
+  wait_for_room(replay);
   wait_time_end(&replay->give_wait, replay->config.give_wait_us);
   if (!replay->closed) insert(replay, window, priority);
   bool due = !replay->closed && is_due(replay);
@@ -157,13 +175,7 @@ static bool give(struct source *source, struct pages *pages, const struct window
 static void drain(struct source *source) {
   struct replay *replay = replay_of(source);
   pthread_mutex_lock(replay->lock);
-  replay->draining = true;
-  pthread_cond_signal(&replay->ready);
-  while (!replay->closed && (replay->lent || is_due(replay))) {
-    wait_time_begin(&replay->give_wait);
-    pthread_cond_wait(&replay->room, replay->lock);
-  }
-  replay->draining = false;
+  wait_for_due(replay);
   wait_time_end(&replay->give_wait, replay->config.give_wait_us);
   pthread_mutex_unlock(replay->lock);
 }

@@ -370,6 +370,20 @@ static void lockstep_draws_the_same_windows(void **state) {
   assert_true(drawn == play_in_lockstep(1000));
 }
 
+/* A run that is resumed can begin so far behind that there is no room before the first drain. */
+static void lockstep_draws_what_is_due_for_want_of_room(void **state) {
+  (void)state;
+  struct world *w = create_with(2, replay_least_band(N, 2, 1), 0, true);
+  atomic_store(&w->draining, true); /* give drains, too */
+  pthread_t trainer;
+  pthread_create(&trainer, NULL, train, w);
+  for (int n = 0; n < 60; n++) give_next(w);
+  source_close(w->source);
+  pthread_join(trainer, NULL);
+  assert_true(atomic_load(&w->batches) > 10);
+  destroy(w);
+}
+
 /* ---- closing */
 
 static void close_wakes_the_trainer(void **state) {
@@ -438,6 +452,7 @@ int main(void) {
       cmocka_unit_test(inference_waits_at_the_band),
       cmocka_unit_test(the_trainer_waits_for_its_windows),
       cmocka_unit_test(lockstep_draws_the_same_windows),
+      cmocka_unit_test(lockstep_draws_what_is_due_for_want_of_room),
       cmocka_unit_test(close_wakes_the_trainer),
       cmocka_unit_test(close_wakes_inference_and_gives_drop),
       cmocka_unit_test(close_wakes_drain),
