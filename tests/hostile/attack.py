@@ -34,7 +34,7 @@ def refused(what, end, code, words):
     check(what, end[0] in codes and words in end[1], "%s %s" % end)
 
 
-def unary(path, body, more=(), frame=None):
+def unary_once(path, body, more=(), frame=None):
     """One call: (code, sentence, reply)."""
     c = http2.Connection(address)
     try:
@@ -44,6 +44,20 @@ def unary(path, body, more=(), frame=None):
         return end + (call.take_message(),)
     finally:
         c.close()
+
+
+def is_full(end):
+    return end[0] == UNAVAILABLE and "too many calls" in end[1]
+
+
+def unary(path, body, more=(), frame=None, seconds=60):
+    """The same, again while the learner is full, as it may be behind a burst of calls."""
+    limit = time.monotonic() + seconds
+    end = unary_once(path, body, more, frame)
+    while is_full(end) and time.monotonic() < limit:
+        time.sleep(0.1)
+        end = unary_once(path, body, more, frame)
+    return end
 
 
 def join(name=None, **how):
@@ -76,17 +90,18 @@ class Play:
         self.connection.close()
 
 
-def serves(seconds=10):
-    """Whether the learner answers again, soon: it may say that it is full for a moment."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+def serves(seconds=60, in_a_row=20):
+    """Whether the learner soon answers one call after another: it may say that it is full for a
+    moment, also after it has answered one."""
+    limit, served = time.monotonic() + seconds, 0
+    while served < in_a_row and time.monotonic() < limit:
         try:
-            if unary("/grpc.health.v1.Health/Check", b"")[0] == OK:
-                return True
+            ok = unary_once("/grpc.health.v1.Health/Check", b"")[0] == OK
         except (OSError, http2.Ended):
-            pass
-        time.sleep(0.1)
-    return False
+            ok = False
+        served = served + 1 if ok else 0
+        time.sleep(0.02 if ok else 0.1)
+    return served == in_a_row
 
 
 # ---- what is no gRPC at all
