@@ -43,7 +43,7 @@ struct replay {
   struct sum_tree *tree; /* a leaf for each start of the pages */
   bool closed, started;
   int lent, first;           /* batches, and the oldest of them */
-  bool draining;             /* inference waits in drain */
+  bool draining;             /* inference waits for all batches that are due */
   double largest;            /* priority of late */
   int64_t inserted, sampled; /* windows */
   int64_t inserted_before;   /* sampling started */
@@ -146,8 +146,8 @@ static void wait_for_due(struct replay *replay) {
   replay->draining = false;
 }
 
-/* In lockstep the trainer draws only while inference waits for all that is due, which leaves room.
- * Without a drain before it is waited for here: a resumed run can begin behind its band. */
+/* In lockstep drains leave room, but a run that is resumed can begin further behind than its band,
+ * and the trainer draws only during a drain. */
 static void wait_for_room(struct replay *replay) {
   if (replay->config.lockstep && !may_insert(replay)) wait_for_due(replay);
   while (!replay->closed && !may_insert(replay)) {

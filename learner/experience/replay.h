@@ -7,7 +7,7 @@
  * Rate: `ratio` windows are sampled for each one that is inserted, counted from when the replay
  * first holds min_windows. Sampling waits until as many windows have come; inserting, and with it
  * acting, waits while sampling is more than `band` windows behind. With drain it waits for all that
- * are due. Both waits are measured.
+ * are due; in lockstep inserting without room does so, too. Both waits are measured.
  * Upstream: learner/run/run_experience.c. Threads: as in source.h.
  * Guarded by: pages_lock, with two condition variables. Gathering runs outside of it.
  * Source: Schaul et al. 2016, section 3.3; Kapturowski et al. 2019, section 2.3. */
@@ -33,8 +33,8 @@ struct replay_config {
   bool next_states; /* a batch has the state that is stored at the next window's start, too */
   uint64_t seed;
   int lent_at_once; /* batches that the trainer may hold: 1, or 2; 0 counts as 1 */
-  bool lockstep;    /* a batch is drawn only while inference waits in drain: the same windows each
-                    time */
+  bool lockstep;    /* a batch is drawn only while inference waits for all that are due: the same
+                       windows each time */
   struct device *saving; /* of the thread that saves or loads; NULL: neither is done. Borrowed */
   const struct device_inputs *inputs;         /* of what is loaded; borrowed with `saving` */
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL, as the next */

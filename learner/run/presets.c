@@ -227,7 +227,7 @@ static const struct preset presets[] = {
     {"", DQN, "epsilon_start", "1"},
     /* Mnih et al. 2015. A policy that lets the cart drift out after 250 steps hardly meets anything
      * else: beside busy neighbours one run of gym:CartPole-v1 in four ended so with 0.01, one in
-     * twenty with 0.05, none of 46 with 0.1. */
+     * twenty with 0.05, one in fifty with 0.1. */
     {"cartpole", "dqn|double_dqn", "epsilon_end", "0.01"}, /* with its own settings none does */
     {"", "dqn|double_dqn", "epsilon_end", "0.1"},
     {"", DQN, "unroll_length", "8"},

@@ -46,18 +46,15 @@ def unary_once(path, body, more=(), frame=None):
         c.close()
 
 
-def is_full(end):
-    return end[0] == UNAVAILABLE and "too many calls" in end[1]
-
-
-def unary(path, body, more=(), frame=None, seconds=60):
+def unary(*call, **how):
     """The same, again while the learner is full, as it may be behind a burst of calls."""
-    limit = time.monotonic() + seconds
-    end = unary_once(path, body, more, frame)
-    while is_full(end) and time.monotonic() < limit:
+    limit = time.monotonic() + 60
+    while True:
+        end = unary_once(*call, **how)
+        full = end[0] == UNAVAILABLE and "too many calls" in end[1]
+        if not full or time.monotonic() > limit:
+            return end
         time.sleep(0.1)
-        end = unary_once(path, body, more, frame)
-    return end
 
 
 def join(name=None, **how):
