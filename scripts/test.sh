@@ -21,7 +21,8 @@ esac
 passed=0 failed=0 skipped=0
 output=$(mktemp)
 skips=$(mktemp)
-trap 'rm -f "$output" "$skips"' EXIT
+failures=$(mktemp) # each with the lines before it
+trap 'rm -f "$output" "$skips" "$failures"' EXIT
 
 begin() {
   echo "== $* ($SECONDS s)"
@@ -32,12 +33,22 @@ finish() {
     echo "== skipped"
     sort -u "$skips"
   fi
+  if [ -s "$failures" ]; then
+    echo "== failed"
+    cat "$failures"
+  fi
   local line="$passed passed, $failed failed"
   [ $skipped -gt 0 ] && line+=", $skipped skipped"
   echo "$line"
   [ $failed -eq 0 ]
   exit
 }
+
+# keep_failures WHAT: keeps what $output says of its failures for the end.
+keep_failures() {
+  echo "-- $1"
+  { grep -E -B 20 '^(FAIL|MISSED) ' "$output" || cat "$output"; } | tail -n 100
+} >>"$failures"
 
 # tally WHAT CODE: adds what the command that wrote $output has counted: its closing line if it has
 # one, else its lines that begin with PASS or ok, FAIL or MISSED, SKIP. A command that failed
@@ -54,9 +65,10 @@ tally() {
     s=$(grep -cE '^SKIP ' "$output")
   fi
   if [ "$2" -ne 0 ] && [ "$f" -eq 0 ]; then
-    echo "FAIL $1 (exit code $2)"
+    echo "FAIL $1 (exit code $2)" | tee -a "$output"
     f=1
   fi
+  [ "$f" -eq 0 ] || keep_failures "$1"
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + 10#$s))
 }
 
@@ -79,7 +91,8 @@ one() {
     passed=$((passed + 1))
   else
     tail -n 60 "$output"
-    echo "FAIL $what"
+    echo "FAIL $what" | tee -a "$output"
+    keep_failures "$what"
     failed=$((failed + 1))
   fi
 }
@@ -107,7 +120,7 @@ checks() {
 # units MODE: builds and runs the unit tests of a build mode.
 units() {
   if ! build MODE="$1" units; then
-    echo "FAIL the unit tests ($1) do not build"
+    echo "FAIL the unit tests ($1) do not build" | tee -a "$failures"
     failed=$((failed + 1))
     return
   fi
@@ -188,7 +201,7 @@ begin "fuzzers"
 if build MODE=fuzz fuzz-programs; then
   check "fuzzers" scripts/fuzz.sh build/fuzz/tests/fuzz
 else
-  echo "FAIL the fuzzers do not build"
+  echo "FAIL the fuzzers do not build" | tee -a "$failures"
   failed=$((failed + 1))
 fi
 finish
