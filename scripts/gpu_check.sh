@@ -28,6 +28,8 @@ for word in "$@"; do
       ;;
   esac
 done
+low=bf16
+[ "$device" = cuda ] || low=auto # not every processor has it
 bench=build/tests/bench/bench_device
 report=build/gpu_check/$part.md
 code=0
@@ -255,15 +257,15 @@ words() {
   case $1 in
     deep | inference)
       echo "$image --agent=vtrace --network=impala_deep --lstm_size=$core --frame_stack=4" \
-        "--precision=bf16 --unroll_length=$((quick ? 4 : 20)) --batch_size=$side"
+        "--precision=$low --unroll_length=$((quick ? 4 : 20)) --batch_size=$side"
       ;;
     shallow)
       echo "$image --agent=vtrace --network=impala_shallow --lstm_size=$core --frame_stack=4" \
-        "--precision=bf16 --unroll_length=$((quick ? 4 : 20)) --batch_size=$side"
+        "--precision=$low --unroll_length=$((quick ? 4 : 20)) --batch_size=$side"
       ;;
     r2d2)
       echo "$image --agent=r2d2 --network=nature --lstm_size=$((quick ? 32 : 512))" \
-        "--head_hidden=$((quick ? 32 : 512)) --frame_stack=4 --precision=bf16" \
+        "--head_hidden=$((quick ? 32 : 512)) --frame_stack=4 --precision=$low" \
         "--burn_in=$((quick ? 1 : 40)) --unroll_length=$((quick ? 2 : 80)) --batch_size=$side"
       ;;
     mlp)
@@ -332,7 +334,7 @@ bench_runs() {
   for network in shallow deep; do
     figure "whole system: synthetic 84x84, impala_$network, bf16, 12 x 256, frames/s" \
       "$(rate $seconds train/steps synthetic vtrace $actors $((quick ? 4 : 256)) \
-        --env_args='{"rows": 84, "actions": 6}' --network=impala_$network --precision=bf16 \
+        --env_args='{"rows": 84, "actions": 6}' --network=impala_$network --precision=$low \
         --batch_size=$((quick ? 4 : 64)))" reported
     figure "the same: bytes to the device for each step over the 7056 of a frame" \
       "$(bytes_of_run)" "<= 1.02" "the device counts none"
@@ -351,7 +353,7 @@ bytes_of_run() {
 # The whole of this part.
 bench_pong() {
   [ ! -e Makefile ] || (. scripts/lib.sh && scripts/setup.sh atari && build gymnasium)
-  within 520 build/launch atari vtrace 14 32 --device="$device" --precision=bf16 --seed=1 \
+  within 520 build/launch atari vtrace 14 32 --device="$device" --precision=$low --seed=1 \
     --target_return=18 --no_tensorboard --no_plot --logdir="$work/pong" >"$work/pong.out" \
     2>"$work/pong.err" </dev/null
   case $? in

@@ -31,7 +31,16 @@ one_stop() {
   took=$((($(date +%s%N) - begin) / 1000000))
   [ $took -gt $slowest ] && slowest=$took
   # Its folder may stay, of a launcher that ends before it heeds signals: the next run removes it.
-  good_end "$signal" && none_left && ! compgen -G "$work/acorn-*/socket" >/dev/null
+  left=$(what_is_left)
+  good_end "$signal" && [ -z "$left" ]
+}
+
+what_is_left() {
+  local pid
+  for pid in $(pids learner actor launch make cc1); do
+    echo "$(cat "/proc/$pid/comm" 2>/dev/null || echo "ended since") $pid"
+  done
+  compgen -G "$work/acorn-*/socket"
 }
 
 bad=0
@@ -39,8 +48,8 @@ for ((i = 0; i < ${STOPS:-10}; i++)); do
   signals=(TERM INT TERM INT HUP)
   signal=${signals[RANDOM % 5]} after=$((RANDOM % 2000))
   if ! one_stop "$signal" $after; then
-    echo "  stop $i: SIG$signal after $after ms, ended with $code after $took ms," \
-      "learners: $(pids learner | tr '\n' ' '), actors: $(pids actor | tr '\n' ' ')"
+    echo "  stop $i: SIG$signal after $after ms, ended with $code after $took ms, left:" \
+      "${left//$'\n'/, }"
     show_run
     bad=$((bad + 1))
     end_all
