@@ -167,12 +167,6 @@ enum trace_kind {
   TRACE_GAE
 };
 
-/* What a loss is over the steps of a batch that count. */
-enum loss_reduction {
-  LOSS_MEAN,         /* the mean */
-  LOSS_SUM_OVER_TIME /* the sum over the T steps of a window, the mean over the N windows */
-};
-
 /* Arguments of the operation trace; time-major (T, N) unless noted. */
 struct device_trace {
   enum trace_kind kind;
@@ -193,22 +187,6 @@ struct device_trace {
 struct device_schedule {
   int64_t step; /* of the optimiser, from 1 */
   float learning_rate, entropy_cost;
-};
-
-enum { RULE_MAX_INPUTS = 12, RULE_MAX_OUTPUTS = 6, RULE_MAX_CONSTANTS = 12 };
-
-/* Arguments of run_rule: arrays (rows) and numbers at the places that the rule's lists give them
- * (learner/rules). */
-struct device_rule {
-  const void *in[RULE_MAX_INPUTS];
-  real *out[RULE_MAX_OUTPUTS];
-  real *sums; /* (SUM_STEPS and the rule's) */
-  float constant[RULE_MAX_CONSTANTS];
-  const struct device_schedule *schedule; /* device memory */
-  const uint8_t *flags;                   /* (rows): truncated steps do not count */
-  size_t rows;
-  int N; /* windows */
-  enum loss_reduction reduction;
 };
 
 /* How a row of a head becomes the values of A actions. The row holds A*Z advantages (action after
@@ -413,29 +391,15 @@ struct device_ops {
   void (*random_uniforms)(struct device *d, float *uniform, uint64_t seed,
                           const struct device_draws *draws, enum random_purpose purpose, int B);
 
-  /* ---- categorical distribution over A actions; logits rows are `stride` reals apart */
-  /* uniform (B) in [0,1): inverse of the cumulative distribution in order of actions; a negative
-   * uniform: the argmax (lowest index wins). action (B), log_prob (B) of that action under the
-   * softmax. */
-  void (*categorical_sample)(struct device *d, int32_t *action, float *log_prob, const real *logits,
-                             int stride, const float *uniform, int B, int A);
-  /* log_prob (B) of the given actions, entropy (B). Actions out of range count as 0. */
-  void (*categorical_evaluate)(struct device *d, real *log_prob, real *entropy, const real *logits,
-                               int stride, const int32_t *action, int B, int A);
-  /* dlogits (rows dstride apart) = d_log_prob (B) * d log_prob/d logits + d_entropy (B) * d
-   * entropy/d logits. */
-  void (*categorical_backward)(struct device *d, real *dlogits, int dstride, const real *logits,
-                               int stride, const int32_t *action, const real *d_log_prob,
-                               const real *d_entropy, int B, int A);
-
   /* ---- vs, advantage (T, N), by v->kind. Step t is masked (vs = V, advantage = 0, the trace
    * stops) where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated. */
   void (*trace)(struct device *d, real *vs, real *advantage, const struct device_trace *v);
 
-  /* ---- a loss: its rule for each of the rows. The rule's gradients are multiplied by a scale, by
-   * the reduction: 1 / steps that count (0 if none), or 1 / N; 0 where a step does not count. sums:
-   * over those that do, not divided. */
-  void (*run_rule)(struct device *d, enum rule which, const struct device_rule *rule);
+  /* ---- a rule for each of its rows (learner/rules); rule: of struct NAME_rule. Of the steps of a
+   * loss: gradients are multiplied by a scale, by the reduction: 1 / steps that count (0 if none),
+   * or 1 / N; 0 where a step does not count, because it is truncated. sums: over those that do, not
+   * divided. */
+  void (*run_rule)(struct device *d, enum rule which, const struct rule_run *rule);
 
   /* ---- action values: rows of `head` are `stride` reals apart */
   /* action (B): a random one where 0 <= uniform < epsilon: floor(uniform / epsilon * A), in float

@@ -1,3 +1,4 @@
+#include "learner/learn/categorical.h"
 #include "learner/learn/actor_critic.h"
 
 #include <math.h>
@@ -95,8 +96,8 @@ static struct network_outputs forward(struct actor_critic *self, const real *par
   int T = self->T, N = self->N, A = self->A;
   struct network_outputs out;
   network_forward(self->workspace, &out, NULL, params, inputs, batch->state, T + 1, N);
-  ops->categorical_evaluate(self->device, self->log_prob, self->entropy, out.head, out.stride,
-                            batch->action, T * N, A);
+  categorical_evaluate(self->device, self->log_prob, self->entropy, out.head, out.stride,
+                       batch->action, T * N, A);
   ops->copy_rows(self->device, self->value, 1, device_at(self->device, out.head, (size_t)A),
                  out.stride, (T + 1) * N, 1);
   return out;
@@ -106,25 +107,20 @@ static struct network_outputs forward(struct actor_critic *self, const real *par
  * lies this much above the clip. */
 #define CLIPPED_FROM 1.05f
 
-struct device_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
-                                     const real *advantage, const real *entropy) {
-  bool has_ratios = trace->kind == TRACE_VTRACE;
-  return (struct device_rule){
-      .in = {[ACTOR_CRITIC_LOG_PROB] = trace->log_prob,
-             [ACTOR_CRITIC_BEHAVIOUR] = trace->behaviour,
-             [ACTOR_CRITIC_VALUE] = trace->value,
-             [ACTOR_CRITIC_VS] = vs,
-             [ACTOR_CRITIC_ADVANTAGE] = advantage,
-             [ACTOR_CRITIC_ENTROPY] = entropy,
-             [ACTOR_CRITIC_REWARD] = trace->reward + trace->N}, /* into the next step */
-      .constant = {[ACTOR_CRITIC_REWARD_SCALE] = trace->reward_scale,
-                   [ACTOR_CRITIC_REWARD_LIMIT] =
-                       trace->reward_clip > 0 ? trace->reward_clip : INFINITY,
-                   [ACTOR_CRITIC_RHO_LIMIT] =
-                       has_ratios ? CLIPPED_FROM * trace->rho_clip : INFINITY},
-      .flags = trace->flags,
-      .rows = (size_t)trace->T * (size_t)trace->N,
-      .N = trace->N};
+struct actor_critic_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
+                                           const real *advantage, const real *entropy) {
+  return (struct actor_critic_rule){
+      .run = {.rows = (size_t)trace->T * (size_t)trace->N, .N = trace->N, .flags = trace->flags},
+      .log_prob = trace->log_prob,
+      .behaviour = trace->behaviour,
+      .value = trace->value,
+      .vs = vs,
+      .advantage = advantage,
+      .entropy = entropy,
+      .reward = trace->reward + trace->N, /* into the next step */
+      .reward_scale = trace->reward_scale,
+      .reward_limit = trace->reward_clip > 0 ? trace->reward_clip : INFINITY,
+      .rho_limit = trace->kind == TRACE_VTRACE ? CLIPPED_FROM * trace->rho_clip : INFINITY};
 }
 
 /* Targets, losses, and their gradients at the heads. */
@@ -135,18 +131,19 @@ static void losses(struct actor_critic *self, real *sums, const struct train_bat
   const struct actor_critic_options *own = &self->options->actor_critic;
   struct device_trace trace = trace_of(self, batch);
   ops->trace(self->device, self->vs, self->advantage, &trace);
-  struct device_rule rule = actor_critic_rule(&trace, self->vs, self->advantage, self->entropy);
-  rule.out[ACTOR_CRITIC_D_LOG_PROB] = self->d_log_prob;
-  rule.out[ACTOR_CRITIC_D_ENTROPY] = self->d_entropy;
-  rule.out[ACTOR_CRITIC_D_VALUE] = self->d_value;
-  rule.sums = sums;
-  rule.constant[ACTOR_CRITIC_BASELINE_COST] = (float)own->baseline_cost;
-  rule.constant[ACTOR_CRITIC_KL_COST] = (float)own->kl_cost;
-  rule.schedule = schedule;
-  rule.reduction = self->reduction;
-  ops->run_rule(self->device, RULE_actor_critic, &rule);
-  ops->categorical_backward(self->device, self->d_head, A + 1, out->head, out->stride,
-                            batch->action, self->d_log_prob, self->d_entropy, steps, A);
+  struct actor_critic_rule rule =
+      actor_critic_rule(&trace, self->vs, self->advantage, self->entropy);
+  rule.d_log_prob = self->d_log_prob;
+  rule.d_entropy = self->d_entropy;
+  rule.d_value = self->d_value;
+  rule.run.sums = sums;
+  rule.baseline_cost = (float)own->baseline_cost;
+  rule.kl_cost = (float)own->kl_cost;
+  rule.run.schedule = schedule;
+  rule.run.reduction = self->reduction;
+  ops->run_rule(self->device, RULE_actor_critic, &rule.run);
+  categorical_backward(self->device, self->d_head, A + 1, out->head, out->stride, batch->action,
+                       self->d_log_prob, self->d_entropy, steps, A);
   ops->copy_rows(self->device, device_at(self->device, self->d_head, (size_t)A), A + 1,
                  self->d_value, 1, steps, 1);
 }

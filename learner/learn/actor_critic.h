@@ -44,8 +44,8 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
 
 /* The rule of the losses over the steps of a trace, with its targets and the policy's entropy: all
  * but outputs, sums, costs, schedule and reduction. */
-struct device_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
-                                     const real *advantage, const real *entropy);
+struct actor_critic_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
+                                           const real *advantage, const real *entropy);
 
 /* Operations of struct algorithm; self: a struct actor_critic. */
 void actor_critic_destroy(void *self);

@@ -1,4 +1,5 @@
 /* categorical: softmax over the logits of a discrete action space. Statistics: log mu(a|x). */
+#include "learner/learn/categorical.h"
 #include "learner/learn/policy.h"
 #include "learner/learn/algorithms.h"
 
@@ -8,8 +9,8 @@ static int head_size(const struct space *space) {
 
 static void choose(struct device *device, void *action, float *statistics,
                    const struct network_outputs *out, const struct policy_rows *rows, int B) {
-  device->ops->categorical_sample(device, action, statistics, out->head, out->stride, rows->uniform,
-                                  B, out->size);
+  categorical_sample(device, action, statistics, out->head, out->stride, rows->uniform, B,
+                     out->size);
 }
 
 const struct policy policy_categorical = {

@@ -5,18 +5,15 @@
 #ifndef ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
 #define ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
 
-#define INPUTS_OF_actor_critic(X)             \
-  X(ACTOR_CRITIC_LOG_PROB, log_prob, REAL)    \
-  X(ACTOR_CRITIC_BEHAVIOUR, behaviour, FLOAT) \
-  X(ACTOR_CRITIC_VALUE, value, REAL)          \
-  X(ACTOR_CRITIC_VS, vs, REAL)                \
-  X(ACTOR_CRITIC_ADVANTAGE, advantage, REAL)  \
-  X(ACTOR_CRITIC_ENTROPY, entropy, REAL)      \
-  X(ACTOR_CRITIC_REWARD, reward, FLOAT)
-#define OUTPUTS_OF_actor_critic(X)       \
-  X(ACTOR_CRITIC_D_LOG_PROB, d_log_prob) \
-  X(ACTOR_CRITIC_D_ENTROPY, d_entropy)   \
-  X(ACTOR_CRITIC_D_VALUE, d_value)
+#define INPUTS_OF_actor_critic(X) \
+  X(log_prob, REAL)               \
+  X(behaviour, FLOAT)             \
+  X(value, REAL)                  \
+  X(vs, REAL)                     \
+  X(advantage, REAL)              \
+  X(entropy, REAL)                \
+  X(reward, FLOAT)
+#define OUTPUTS_OF_actor_critic(X) X(d_log_prob, REAL) X(d_entropy, REAL) X(d_value, REAL)
 #define SUMS_OF_actor_critic(X)       \
   X(SUM_POLICY_LOSS, policy_loss)     \
   X(SUM_BASELINE_LOSS, baseline_loss) \
@@ -29,12 +26,8 @@
   X(SUM_TARGET_SQUARED, target_squared)
 #define ACTOR_CRITIC_SUMS num_sums_of_actor_critic
 /* rho_limit: a larger ratio counts as clipped; reward_limit: of rewards, once scaled. */
-#define CONSTANTS_OF_actor_critic(X)           \
-  X(ACTOR_CRITIC_BASELINE_COST, baseline_cost) \
-  X(ACTOR_CRITIC_KL_COST, kl_cost)             \
-  X(ACTOR_CRITIC_REWARD_SCALE, reward_scale)   \
-  X(ACTOR_CRITIC_REWARD_LIMIT, reward_limit)   \
-  X(ACTOR_CRITIC_RHO_LIMIT, rho_limit)
+#define CONSTANTS_OF_actor_critic(X) \
+  X(baseline_cost) X(kl_cost) X(reward_scale) X(reward_limit) X(rho_limit)
 
 #endif
 

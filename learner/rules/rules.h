@@ -1,32 +1,86 @@
-/* Rules: what one step contributes to a loss, straight arithmetic on its few numbers, written once
- * for all devices. Each has lists of its inputs, outputs, sums and constants, and a body in the
- * dialect of bodies.inc. The operation run_rule of a device (device.h) goes over the steps: it
- * loads the inputs, runs the body, stores the outputs and adds up the sums.
+/* Rules: straight arithmetic on the few numbers of a step or a row, written once for all devices.
+ * Each has lists of its arrays and numbers, and a body in the dialect of bodies.inc. The operation
+ * run_rule of a device (device.h) goes over the rows: it loads the inputs, runs the body, stores
+ * the outputs and adds up the sums.
  *
- * Lists: INPUTS_OF_name(X): X(NUMBER, member, REAL or FLOAT), an array of that type;
- * OUTPUTS_OF_name(X): X(NUMBER, member), an array of reals; SUMS_OF_name(X) and
- * CONSTANTS_OF_name(X) likewise. NUMBER becomes its place in struct device_rule; the first of the
- * sums, SUM_STEPS, is the driver's: how many steps count.
+ * Lists: INPUTS_OF_name(X) and OUTPUTS_OF_name(X): X(member, TYPE), an array (rows), or of several
+ * numbers for each row; SUMS_OF_name(X): X(NUMBER, member), NUMBER its place behind SUM_STEPS, the
+ * driver's: how many steps count; CONSTANTS_OF_name(X): X(member), a float. TYPE: REAL, FLOAT, INT
+ * (int32), or ROW: run.A reals for each row. Of these lists become struct name_rule, the arguments
+ * of run_rule, and struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */
 #ifndef ACORN_LEARNER_RULES_RULES_H
 #define ACORN_LEARNER_RULES_RULES_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "learner/rules/actor_critic.rule.h"
+#include "learner/rules/categorical.rule.h"
 
-#define RULES(X) X(actor_critic)
+/* X(name, KIND). STEPS: the steps of a loss, of which those that are truncated do not count; with
+ * sums, without ROW. ROWS: any rows; without sums. */
+#define RULES(X)                \
+  X(actor_critic, STEPS)        \
+  X(categorical_sample, ROWS)   \
+  X(categorical_evaluate, ROWS) \
+  X(categorical_backward, ROWS)
 
+typedef struct real real; /* as in device.h */
+struct device_schedule;
+
+/* What a loss is over the steps of a batch that count. */
+enum loss_reduction {
+  LOSS_MEAN,         /* the mean */
+  LOSS_SUM_OVER_TIME /* the sum over the T steps of a window, the mean over the N windows */
+};
+
+/* What the rules' arguments begin with. */
+struct rule_run {
+  size_t rows;
+  int A; /* numbers of a row in arrays of type ROW */
+  /* STEPS only: */
+  int N; /* windows */
+  enum loss_reduction reduction;
+  const struct device_schedule *schedule; /* device memory, as is all that follows */
+  const uint8_t *flags;                   /* (rows) */
+  real *sums;                             /* (SUM_STEPS and the rule's) */
+};
+
+/* An array (rows, A) whose rows are `stride` reals apart; 0: the same for all rows. */
+struct rule_row_in {
+  const real *x;
+  int stride;
+};
+struct rule_row_out {
+  real *x;
+  int stride;
+};
+
+#define RULE_IN_REAL const real *
+#define RULE_IN_FLOAT const float *
+#define RULE_IN_INT const int32_t *
+#define RULE_IN_ROW struct rule_row_in
+#define RULE_OUT_REAL real *
+#define RULE_OUT_FLOAT float *
+#define RULE_OUT_INT int32_t *
+#define RULE_OUT_ROW struct rule_row_out
+
+#define RULE_INPUT(member, TYPE) RULE_IN_##TYPE member;
+#define RULE_OUTPUT(member, TYPE) RULE_OUT_##TYPE member;
+#define RULE_CONSTANT(member) float member;
 #define RULE_NUMBER(NUMBER, ...) NUMBER,
-#define RULE_PLACES(name)                    \
-  enum { INPUTS_OF_##name(RULE_NUMBER) };    \
-  enum { OUTPUTS_OF_##name(RULE_NUMBER) };   \
-  enum { CONSTANTS_OF_##name(RULE_NUMBER) }; \
-  enum { SUM_STEPS_OF_##name, SUMS_OF_##name(RULE_NUMBER) num_sums_of_##name };
-
-RULES(RULE_PLACES)
+#define RULE_ARGUMENTS(name, KIND)                                                                 \
+  enum { SUM_STEPS_OF_##name, SUMS_OF_##name(RULE_NUMBER) num_sums_of_##name };                    \
+  struct name##_rule {                                                                             \
+    struct rule_run run;                                                                           \
+    INPUTS_OF_##name(RULE_INPUT) OUTPUTS_OF_##name(RULE_OUTPUT) CONSTANTS_OF_##name(RULE_CONSTANT) \
+  };
+RULES(RULE_ARGUMENTS)
 
 enum { SUM_STEPS };
 
-#define RULE_NAME(name) RULE_##name,
+#define RULE_NAME(name, KIND) RULE_##name,
 enum rule { RULES(RULE_NAME) NUM_RULES };
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/learn/categorical.h"
 #include "learner/device/device.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
 
@@ -174,14 +175,13 @@ static void mlp_forward(void *context, int rows) {
 
 static void sample(void *context, int rows) {
   struct network *net = context;
-  ops->categorical_sample(device, net->action, net->logp_host, net->head, HEAD, net->uniform, rows,
-                          A);
+  categorical_sample(device, net->action, net->logp_host, net->head, HEAD, net->uniform, rows, A);
 }
 
 /* From the head's outputs to their gradient: V-trace, losses, distribution. */
 static void head_gradient(struct network *net, int N) {
   int rows = T * N;
-  ops->categorical_evaluate(device, net->logp, net->entropy, net->head, HEAD, net->action, rows, A);
+  categorical_evaluate(device, net->logp, net->entropy, net->head, HEAD, net->action, rows, A);
   ops->copy_rows(device, net->value, 1, at(net->head, A), HEAD, rows + N, 1);
   struct device_trace v = {.T = T,
                            .N = N,
@@ -201,8 +201,8 @@ static void head_gradient(struct network *net, int N) {
   run_actor_critic(device, (real *[]){net->d_logp, net->d_entropy, d_value}, net->sums, &v,
                    (const real *[]){net->vs, net->advantage, net->entropy}, &schedule,
                    (struct actor_critic_costs){0.5f, 0, LOSS_MEAN});
-  ops->categorical_backward(device, net->dhead, HEAD, net->head, HEAD, net->action, net->d_logp,
-                            net->d_entropy, rows, A);
+  categorical_backward(device, net->dhead, HEAD, net->head, HEAD, net->action, net->d_logp,
+                       net->d_entropy, rows, A);
   ops->copy_rows(device, at(net->dhead, A), HEAD, d_value, 1, rows, 1);
 }
 

@@ -1,7 +1,6 @@
 /* The CPU device's vector kernels, compiled once per instruction set (Makefile: KERNELS names
  * the table). The story is in the parts; here are the small operations and the table. */
 #include "learner/device/cpu/cpu.h"
-#include "learner/device/cpu/cpu_categorical.h"
 #include "learner/device/cpu/cpu_image.h"
 #include "learner/device/cpu/cpu_linear.h"
 #include "learner/device/cpu/cpu_lstm.h"
@@ -167,9 +166,6 @@ const struct device_ops KERNELS = {
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
     .random_uniforms = random_uniforms,
-    .categorical_sample = categorical_sample,
-    .categorical_evaluate = categorical_evaluate,
-    .categorical_backward = categorical_backward,
     .trace = trace,
     .run_rule = run_rule,
     .epsilon_greedy = epsilon_greedy,

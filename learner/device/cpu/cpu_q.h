@@ -7,8 +7,9 @@
 #include <math.h>
 
 #include "learner/device/cpu/cpu.h"
-#include "learner/device/cpu/cpu_categorical.h"
+#include "learner/device/cpu/cpu_columns.h"
 #include "learner/device/cpu/cpu_gemm.h"
+#include "learner/device/cpu/cpu_math.h"
 
 /* Scratch memory for action values. `width` is Z rounded up to whole vectors. */
 struct q_room {

@@ -19,6 +19,12 @@ INLINE vf rescale_back(vf x, float epsilon) {
   return x * slope * (2.0f + vabs(x) * slope);
 }
 
+/* Out of range counts as 0. */
+INLINE vi actions_read(const int32_t *x, int lanes, int A) {
+  vi action = load_int_some(x, lanes);
+  return action & ((action >= 0) & (action < A));
+}
+
 /* ---- the rows' values. Arrays ((T+1) N), filled from row 1 on */
 
 struct q_rows {

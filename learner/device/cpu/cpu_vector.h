@@ -179,6 +179,10 @@ INLINE vf select_equal(vi a, vi b, vf x, vf y) {
 }
 #endif
 
+INLINE vf select_equal_floats(vf a, vf b, vf x, vf y) {
+  return select_equal(a == b, (vi){0}, y, x);
+}
+
 /* n lanes, where n may be W. */
 INLINE vf load_some(const float *x, int n) {
   return n >= W ? load(x) : load_part(x, n);

@@ -371,9 +371,6 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   OPERATION(lstm_forward);
   OPERATION(lstm_backward);
   OPERATION(random_uniforms);
-  OPERATION(categorical_sample);
-  OPERATION(categorical_evaluate);
-  OPERATION(categorical_backward);
   OPERATION(trace);
   OPERATION(run_rule);
   OPERATION(epsilon_greedy);

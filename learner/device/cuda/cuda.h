@@ -140,13 +140,6 @@ void cuda_lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, con
 /* choice.cu */
 void cuda_random_uniforms(struct device *d, float *uniform, uint64_t seed,
                           const struct device_draws *draws, enum random_purpose purpose, int B);
-void cuda_categorical_sample(struct device *d, int32_t *action, float *log_prob, const real *logits,
-                             int stride, const float *uniform, int B, int A);
-void cuda_categorical_evaluate(struct device *d, real *log_prob, real *entropy, const real *logits,
-                               int stride, const int32_t *action, int B, int A);
-void cuda_categorical_backward(struct device *d, real *dlogits, int dstride, const real *logits,
-                               int stride, const int32_t *action, const real *d_log_prob,
-                               const real *d_entropy, int B, int A);
 void cuda_epsilon_greedy(struct device *d, int32_t *action, float *statistics, const real *head,
                          int stride, const struct device_action_values *values,
                          const float *uniform, const float *epsilon, int B);
@@ -155,7 +148,7 @@ void cuda_epsilon_greedy(struct device *d, int32_t *action, float *statistics, c
 void cuda_trace(struct device *d, real *vs, real *advantage, const struct device_trace *v);
 
 /* rules.cu */
-void cuda_run_rule(struct device *d, enum rule which, const struct device_rule *rule);
+void cuda_run_rule(struct device *d, enum rule which, const struct rule_run *rule);
 
 /* q_loss.cu */
 void cuda_q_loss(struct device *d, real *dhead, real *td, float *priority, real *sums,

@@ -4,12 +4,34 @@
 #include "learner/device/cuda/warps.h"
 
 typedef float num;
+typedef const float *row_in;
+typedef float *row_out;
 #define RULE_FUNCTION DEVICE
 #define num_of(x) ((float)(x))
 #define num_exp(x) expf(x)
+#define num_log(x) logf(x)
 #define num_min(a, b) ((a) < (b) ? (a) : (b))
 #define num_max(a, b) ((a) > (b) ? (a) : (b))
 #define num_where_less(a, b, x, y) ((a) < (b) ? (x) : (y))
+#define num_where_equal(a, b, x, y) ((a) == (b) ? (x) : (y))
+#define ROW_EACH(a) for (int a = lane_of_warp(); a < A; a += WARP)
+#define ROW_IN_ORDER(a) for (int a = lane_of_warp(); a - lane_of_warp() < A; a += WARP)
+#define row_sum(x) warp_sum(x)
+#define row_min(x) (-warp_max(-(x)))
+#define row_max(x) warp_max(x)
+#define row_so_far(a, before, x) row_sum_so_far(before, x)
+#define row_at(row, a) ((a) < A ? (row)[a] : -INFINITY)
+#define row_put(row, a, x) ((row)[a] = (x))
+#define row_pick(row, a, A) ((row)[(int)(a)])
+#define num_index(a) ((float)(a))
+
+/* The sum of x of the lanes up to this one, and of what lanes had before. */
+DEVICE float row_sum_so_far(float &before, float x) {
+  float sum = before + warp_sum_so_far(x);
+  before += warp_sum(x);
+  return sum;
+}
+
 #include "learner/rules/bodies.inc"
 
 enum { RULE_BLOCKS = 128 };
@@ -30,31 +52,45 @@ DEVICE void write_sums(float *sums, const float *part, int num_sums) {
   }
 }
 
-DEVICE float scale_of(const struct device_rule &rule, const float *part) {
+DEVICE float scale_of(const struct rule_run &run, const float *part) {
   float count = sum_of_parts(part, SUM_STEPS);
-  return rule.reduction == LOSS_SUM_OVER_TIME ? 1 / (float)rule.N : count > 0 ? 1 / count : 0;
+  return run.reduction == LOSS_SUM_OVER_TIME ? 1 / (float)run.N : count > 0 ? 1 / count : 0;
 }
 
-#define LOAD(NUMBER, member, TYPE) x.member = ((const float *)rule.in[NUMBER])[i];
-#define STORE(NUMBER, member) ((float *)rule.out[NUMBER])[i] = x.member;
+#define LOAD_REAL(x) ((const float *)(x))[i]
+#define LOAD_FLOAT(x) (x)[i]
+#define LOAD_INT(x) (float)(x)[i]
+#define LOAD_ROW(row) (const float *)(row).x + i *(size_t)(row).stride
+#define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule.member);
+#define PLACE_REAL(member)
+#define PLACE_FLOAT(member)
+#define PLACE_INT(member)
+#define PLACE_ROW(member) x.member = (float *)rule.member.x + i * (size_t)rule.member.stride;
+#define PLACE(member, TYPE) PLACE_##TYPE(member)
+#define STORE_REAL(member) ((float *)rule.member)[i] = x.member;
+#define STORE_FLOAT(member) rule.member[i] = x.member;
+#define STORE_INT(member) rule.member[i] = (int32_t)x.member;
+#define STORE_ROW(member)
+#define STORE(member, TYPE) STORE_##TYPE(member)
 #define ADD_UP(NUMBER, member) sums[NUMBER] += x.member;
-#define CONSTANT(NUMBER, member) x.member = rule.constant[NUMBER];
+#define CONSTANT(member) x.member = rule.member;
 
-/* The blocks' sums: part (sums, blocks). Then the outputs, whose scale needs the count: as many
- * blocks. */
-#define KERNELS(name)                                                                           \
-  DEVICE void load_##name(struct name##_numbers &x, const struct device_rule &rule, size_t i) { \
-    x.entropy_cost = rule.schedule->entropy_cost;                                               \
+/* ---- STEPS: a thread each. The blocks' sums: part (sums, blocks); then the outputs, whose scale
+ * needs the count: as many blocks */
+
+#define KERNELS_OF_STEPS(name)                                                                  \
+  DEVICE void load_##name(struct name##_numbers &x, const struct name##_rule &rule, size_t i) { \
+    x.entropy_cost = rule.run.schedule->entropy_cost;                                           \
     CONSTANTS_OF_##name(CONSTANT) INPUTS_OF_##name(LOAD)                                        \
   }                                                                                             \
-  KERNEL sums_of_##name(float *part, struct device_rule rule) {                                 \
+  KERNEL sums_of_##name(float *part, struct name##_rule rule) {                                 \
     float sums[num_sums_of_##name] = {};                                                        \
     struct name##_numbers x;                                                                    \
-    for (size_t i = grid_first(); i < rule.rows; i += grid_step()) {                            \
-      if (rule.flags[i] & STEP_TRUNCATED) continue;                                             \
+    for (size_t i = grid_first(); i < rule.run.rows; i += grid_step()) {                        \
+      if (rule.run.flags[i] & STEP_TRUNCATED) continue;                                         \
       load_##name(x, rule, i);                                                                  \
       x.scale = 0;                                                                              \
-      name##_rule(&x);                                                                          \
+      name##_body(&x);                                                                          \
       sums[SUM_STEPS] += 1;                                                                     \
       SUMS_OF_##name(ADD_UP)                                                                    \
     }                                                                                           \
@@ -64,28 +100,49 @@ DEVICE float scale_of(const struct device_rule &rule, const float *part) {
       if (threadIdx.x == 0) part[(size_t)k * gridDim.x + blockIdx.x] = sum;                     \
     }                                                                                           \
   }                                                                                             \
-  KERNEL outputs_of_##name(const float *part, struct device_rule rule) {                        \
-    write_sums((float *)rule.sums, part, num_sums_of_##name);                                   \
-    float scale = scale_of(rule, part);                                                         \
+  KERNEL outputs_of_##name(const float *part, struct name##_rule rule) {                        \
+    write_sums((float *)rule.run.sums, part, num_sums_of_##name);                               \
+    float scale = scale_of(rule.run, part);                                                     \
     struct name##_numbers x;                                                                    \
-    for (size_t i = grid_first(); i < rule.rows; i += grid_step()) {                            \
+    for (size_t i = grid_first(); i < rule.run.rows; i += grid_step()) {                        \
       load_##name(x, rule, i);                                                                  \
-      x.scale = rule.flags[i] & STEP_TRUNCATED ? 0 : scale;                                     \
-      name##_rule(&x);                                                                          \
+      x.scale = rule.run.flags[i] & STEP_TRUNCATED ? 0 : scale;                                 \
+      name##_body(&x);                                                                          \
       OUTPUTS_OF_##name(STORE)                                                                  \
     }                                                                                           \
   }                                                                                             \
-  static void run_##name(struct cuda *cuda, const struct device_rule *rule) {                   \
-    unsigned blocks = blocks_for(rule->rows, BLOCK, RULE_BLOCKS);                               \
+  static void run_##name(struct cuda *cuda, const void *arguments) {                            \
+    const struct name##_rule *rule = (const struct name##_rule *)arguments;                     \
+    unsigned blocks = blocks_for(rule->run.rows, BLOCK, RULE_BLOCKS);                           \
     float *part = (float *)cuda_scratch(cuda, num_sums_of_##name * RULE_BLOCKS * sizeof *part); \
     LAUNCH(sums_of_##name, blocks, BLOCK, cuda->stream, part, *rule);                           \
     LAUNCH(outputs_of_##name, blocks, BLOCK, cuda->stream, part, *rule);                        \
   }
+
+/* ---- ROWS: a warp each, its lanes on the row's numbers */
+
+#define KERNELS_OF_ROWS(name)                                                                      \
+  KERNEL rows_of_##name(struct name##_rule rule) {                                                 \
+    size_t i = row_of_warp();                                                                      \
+    if (i >= rule.run.rows) return;                                                                \
+    struct name##_numbers x;                                                                       \
+    x.A = rule.run.A;                                                                              \
+    CONSTANTS_OF_##name(CONSTANT) INPUTS_OF_##name(LOAD) OUTPUTS_OF_##name(PLACE) name##_body(&x); \
+    if (lane_of_warp() > 0) return;                                                                \
+    OUTPUTS_OF_##name(STORE)                                                                       \
+  }                                                                                                \
+  static void run_##name(struct cuda *cuda, const void *arguments) {                               \
+    const struct name##_rule *rule = (const struct name##_rule *)arguments;                        \
+    if (rule->run.rows > 0)                                                                        \
+      LAUNCH(rows_of_##name, blocks_of_rows(rule->run.rows), BLOCK, cuda->stream, *rule);          \
+  }
+
+#define KERNELS(name, KIND) KERNELS_OF_##KIND(name)
 RULES(KERNELS)
 
-void cuda_run_rule(struct device *d, enum rule which, const struct device_rule *rule) {
-#define ROW(name) run_##name,
-  static void (*const run[])(struct cuda *, const struct device_rule *) = {RULES(ROW)};
-#undef ROW
+void cuda_run_rule(struct device *d, enum rule which, const struct rule_run *rule) {
+#define NAME_OF_RUN(name, KIND) run_##name,
+  static void (*const run[])(struct cuda *, const void *) = {RULES(NAME_OF_RUN)};
+#undef NAME_OF_RUN
   run[which](cuda_of(d), rule);
 }

@@ -306,26 +306,6 @@ static void random_uniforms(struct device *d, float *uniform, uint64_t seed,
   RUN(random_uniforms, uniform, seed, draws, purpose, B);
 }
 
-static void categorical_sample(struct device *d, int32_t *action, float *log_prob,
-                               const real *logits, int stride, const float *uniform, int B, int A) {
-  GIVEN(action, log_prob, logits, uniform);
-  RUN(categorical_sample, action, log_prob, logits, stride, uniform, B, A);
-}
-
-static void categorical_evaluate(struct device *d, real *log_prob, real *entropy,
-                                 const real *logits, int stride, const int32_t *action, int B,
-                                 int A) {
-  GIVEN(log_prob, entropy, logits, action);
-  RUN(categorical_evaluate, log_prob, entropy, logits, stride, action, B, A);
-}
-
-static void categorical_backward(struct device *d, real *dlogits, int dstride, const real *logits,
-                                 int stride, const int32_t *action, const real *d_log_prob,
-                                 const real *d_entropy, int B, int A) {
-  GIVEN(dlogits, logits, action, d_log_prob, d_entropy);
-  RUN(categorical_backward, dlogits, dstride, logits, stride, action, d_log_prob, d_entropy, B, A);
-}
-
 static void check_trace(const struct device_trace *v) {
   GIVEN(v->log_prob, v->behaviour, v->value, v->reward, v->flags);
 }
@@ -336,10 +316,25 @@ static void trace(struct device *d, real *vs, real *advantage, const struct devi
   RUN(trace, vs, advantage, v);
 }
 
-static void run_rule(struct device *d, enum rule which, const struct device_rule *rule) {
-  GIVEN(rule->sums, rule->schedule, rule->flags);
-  guarded_check(rule->in, RULE_MAX_INPUTS, __func__);
-  guarded_check((const void *const *)rule->out, RULE_MAX_OUTPUTS, __func__);
+/* A rule's arrays, from its lists. */
+#define GIVEN_REAL(member) GIVEN(rule->member);
+#define GIVEN_FLOAT(member) GIVEN(rule->member);
+#define GIVEN_INT(member) GIVEN(rule->member);
+#define GIVEN_ROW(member) GIVEN(rule->member.x);
+#define GIVEN_ARRAY(member, TYPE) GIVEN_##TYPE(member)
+#define CHECK_RULE(name, KIND)                                   \
+  static void check_##name(const void *arguments) {              \
+    const struct name##_rule *rule = arguments;                  \
+    INPUTS_OF_##name(GIVEN_ARRAY) OUTPUTS_OF_##name(GIVEN_ARRAY) \
+  }
+RULES(CHECK_RULE)
+
+static void run_rule(struct device *d, enum rule which, const struct rule_run *rule) {
+#define CHECK_NAME(name, KIND) check_##name,
+  static void (*const check[])(const void *) = {RULES(CHECK_NAME)};
+#undef CHECK_NAME
+  GIVEN(rule->schedule, rule->flags, rule->sums);
+  check[which](rule);
   RUN(run_rule, which, rule);
 }
 
@@ -471,9 +466,6 @@ static const struct device_ops GUARDED_OPS = {
     .lstm_forward = lstm_forward,
     .lstm_backward = lstm_backward,
     .random_uniforms = random_uniforms,
-    .categorical_sample = categorical_sample,
-    .categorical_evaluate = categorical_evaluate,
-    .categorical_backward = categorical_backward,
     .trace = trace,
     .run_rule = run_rule,
     .epsilon_greedy = epsilon_greedy,

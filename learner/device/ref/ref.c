@@ -4,7 +4,6 @@
 #include "learner/device/ref/ref.h"
 
 #include "learner/device/plain_pixels.h"
-#include "learner/device/ref/ref_categorical.h"
 #include "learner/device/ref/ref_image.h"
 #include "learner/device/ref/ref_linear.h"
 #include "learner/device/ref/ref_lstm.h"
@@ -205,9 +204,6 @@ static const struct device_ops REF_OPS = {
     .lstm_forward = ref_lstm_forward,
     .lstm_backward = ref_lstm_backward,
     .random_uniforms = ref_random_uniforms,
-    .categorical_sample = ref_categorical_sample,
-    .categorical_evaluate = ref_categorical_evaluate,
-    .categorical_backward = ref_categorical_backward,
     .trace = ref_trace,
     .run_rule = ref_run_rule,
     .epsilon_greedy = ref_epsilon_greedy,

@@ -4,6 +4,16 @@
 
 #include "learner/device/ref/ref.h"
 
+static void ref_random_uniforms(struct device *d, float *uniform, uint64_t seed,
+                                const struct device_draws *draws, enum random_purpose purpose,
+                                int B) {
+  (void)d;
+  for (int b = 0; b < B; b++)
+    uniform[b] = draws->greedy[b] ? -1
+                                  : random_uniform(seed, draws->environment[b], draws->life[b],
+                                                   draws->step[b], purpose);
+}
+
 static void ref_factor_noise(struct device *d, real *noise, uint64_t seed, uint32_t stream,
                              uint32_t first, int n) {
   (void)d;

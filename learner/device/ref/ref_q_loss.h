@@ -2,7 +2,6 @@
 #ifndef ACORN_LEARNER_DEVICE_REF_REF_Q_LOSS_H
 #define ACORN_LEARNER_DEVICE_REF_REF_Q_LOSS_H
 
-#include "learner/device/ref/ref_categorical.h"
 #include "learner/device/ref/ref_q.h"
 
 /* h and its inverse, in forms that lose no digits where x or epsilon is small. */
@@ -116,6 +115,10 @@ static struct q_step distribution_step(REAL *drow, const REAL *row,
 
 static bool step_counts(const struct device_q_loss *loss, int t, int n) {
   return t < loss->counted && !(loss->flags[(size_t)t * loss->N + n] & STEP_TRUNCATED);
+}
+
+static int in_range(int32_t action, int A) {
+  return action >= 0 && action < A ? action : 0;
 }
 
 static REAL q_scale(const struct device_q_loss *loss) {

@@ -1,53 +1,93 @@
-/* The reference device's rules: a loop over the steps for each. Part of ref.c. */
+/* The reference device's rules: a loop over the rows for each. Part of ref.c. */
 #ifndef ACORN_LEARNER_DEVICE_REF_REF_RULES_H
 #define ACORN_LEARNER_DEVICE_REF_REF_RULES_H
 
 #include "learner/device/ref/ref.h"
 
 typedef REAL num;
+typedef const REAL *row_in;
+typedef REAL *row_out;
 #define RULE_FUNCTION static
 #define num_of(x) ((REAL)(x))
 #define num_exp(x) exp(x)
+#define num_log(x) log(x)
 #define num_min(a, b) ((a) < (b) ? (a) : (b))
 #define num_max(a, b) ((a) > (b) ? (a) : (b))
 #define num_where_less(a, b, x, y) ((a) < (b) ? (x) : (y))
+#define num_where_equal(a, b, x, y) ((a) == (b) ? (x) : (y))
+#define ROW_EACH(a) for (int a = 0; a < A; a++)
+#define ROW_IN_ORDER(a) ROW_EACH(a)
+#define row_sum(x) (x)
+#define row_min(x) (x)
+#define row_max(x) (x)
+#define row_so_far(a, before, x) (before += (x))
+#define row_at(row, a) ((row)[a])
+#define row_put(row, a, x) ((row)[a] = (x))
+#define row_pick(row, a, A) ((row)[(int)(a)])
+#define num_index(a) ((REAL)(a))
 #include "learner/rules/bodies.inc"
 
-static REAL rule_scale(const struct device_rule *rule) {
-  if (rule->reduction == LOSS_SUM_OVER_TIME) return 1 / (REAL)rule->N;
+/* What a step's gradients are multiplied by. */
+static REAL rule_scale(const struct rule_run *run) {
+  if (run->reduction == LOSS_SUM_OVER_TIME) return 1 / (REAL)run->N;
   size_t count = 0;
-  for (size_t i = 0; i < rule->rows; i++) count += !(rule->flags[i] & STEP_TRUNCATED);
+  for (size_t i = 0; i < run->rows; i++) count += !(run->flags[i] & STEP_TRUNCATED);
   return count ? 1 / (REAL)count : 0;
 }
 
 #define LOAD_REAL(x) (((const REAL *)(x))[i])
-#define LOAD_FLOAT(x) ((REAL)((const float *)(x))[i])
-#define LOAD(NUMBER, member, TYPE) x.member = LOAD_##TYPE(rule->in[NUMBER]);
-#define STORE(NUMBER, member) ((REAL *)rule->out[NUMBER])[i] = x.member;
+#define LOAD_FLOAT(x) ((REAL)((x)[i]))
+#define LOAD_INT(x) ((REAL)((x)[i]))
+#define LOAD_ROW(row) ((const REAL *)(row).x + i * (size_t)(row).stride)
+#define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
+#define PLACE_REAL(y)
+#define PLACE_FLOAT(y)
+#define PLACE_INT(y)
+#define PLACE_ROW(member) x.member = (REAL *)rule->member.x + i * (size_t)rule->member.stride;
+#define PLACE(member, TYPE) PLACE_##TYPE(member)
+#define STORE_REAL(member) ((REAL *)rule->member)[i] = x.member;
+#define STORE_FLOAT(member) rule->member[i] = (float)x.member;
+#define STORE_INT(member) rule->member[i] = (int32_t)x.member;
+#define STORE_ROW(member)
+#define STORE(member, TYPE) STORE_##TYPE(member)
 #define ADD_UP(NUMBER, member) sums[NUMBER] += (double)x.member;
-#define CONSTANT(NUMBER, member) x.member = (REAL)rule->constant[NUMBER];
+#define CONSTANT(member) x.member = (REAL)rule->member;
 
-#define DRIVER(name)                                                                      \
-  static void run_##name(const struct device_rule *rule) {                                \
-    double sums[num_sums_of_##name] = {0};                                                \
-    REAL scale = rule_scale(rule);                                                        \
-    struct name##_numbers x = {.entropy_cost = (REAL)rule->schedule->entropy_cost};       \
-    CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < rule->rows; i++) {               \
-      bool counts = !(rule->flags[i] & STEP_TRUNCATED);                                   \
-      x.scale = counts ? scale : 0;                                                       \
-      INPUTS_OF_##name(LOAD) name##_rule(&x);                                             \
-      OUTPUTS_OF_##name(STORE) if (!counts) continue;                                     \
-      sums[SUM_STEPS] += 1;                                                               \
-      SUMS_OF_##name(ADD_UP)                                                              \
-    }                                                                                     \
-    for (int k = 0; k < num_sums_of_##name; k++) ((REAL *)rule->sums)[k] = (REAL)sums[k]; \
+#define DRIVER_OF_STEPS(name)                                                            \
+  static void run_##name(const void *arguments) {                                        \
+    const struct name##_rule *rule = arguments;                                          \
+    const struct rule_run *run = &rule->run;                                             \
+    double sums[num_sums_of_##name] = {0};                                               \
+    REAL scale = rule_scale(run);                                                        \
+    struct name##_numbers x = {.entropy_cost = (REAL)run->schedule->entropy_cost};       \
+    CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < run->rows; i++) {               \
+      bool counts = !(run->flags[i] & STEP_TRUNCATED);                                   \
+      x.scale = counts ? scale : 0;                                                      \
+      INPUTS_OF_##name(LOAD) name##_body(&x);                                            \
+      OUTPUTS_OF_##name(STORE) if (!counts) continue;                                    \
+      sums[SUM_STEPS] += 1;                                                              \
+      SUMS_OF_##name(ADD_UP)                                                             \
+    }                                                                                    \
+    for (int k = 0; k < num_sums_of_##name; k++) ((REAL *)run->sums)[k] = (REAL)sums[k]; \
   }
+
+#define DRIVER_OF_ROWS(name)                                                    \
+  static void run_##name(const void *arguments) {                               \
+    const struct name##_rule *rule = arguments;                                 \
+    struct name##_numbers x = {.A = rule->run.A};                               \
+    CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < rule->run.rows; i++) { \
+      INPUTS_OF_##name(LOAD) OUTPUTS_OF_##name(PLACE) name##_body(&x);          \
+      OUTPUTS_OF_##name(STORE)                                                  \
+    }                                                                           \
+  }
+
+#define DRIVER(name, KIND) DRIVER_OF_##KIND(name)
 RULES(DRIVER)
 
-static void ref_run_rule(struct device *d, enum rule which, const struct device_rule *rule) {
-#define ROW(name) run_##name,
-  static void (*const run[])(const struct device_rule *) = {RULES(ROW)};
-#undef ROW
+static void ref_run_rule(struct device *d, enum rule which, const struct rule_run *rule) {
+#define DRIVER_NAME(name, KIND) run_##name,
+  static void (*const run[])(const void *) = {RULES(DRIVER_NAME)};
+#undef DRIVER_NAME
   (void)d;
   run[which](rule);
 }

@@ -14,16 +14,16 @@ static inline void run_actor_critic(struct device *d, real *const out[3], real *
                                     const struct device_trace *trace, const real *const given[3],
                                     const struct device_schedule *schedule,
                                     struct actor_critic_costs costs) {
-  struct device_rule rule = actor_critic_rule(trace, given[0], given[1], given[2]);
-  rule.out[ACTOR_CRITIC_D_LOG_PROB] = out[0];
-  rule.out[ACTOR_CRITIC_D_ENTROPY] = out[1];
-  rule.out[ACTOR_CRITIC_D_VALUE] = out[2];
-  rule.sums = sums;
-  rule.constant[ACTOR_CRITIC_BASELINE_COST] = costs.baseline;
-  rule.constant[ACTOR_CRITIC_KL_COST] = costs.kl;
-  rule.reduction = costs.reduction;
-  rule.schedule = schedule;
-  d->ops->run_rule(d, RULE_actor_critic, &rule);
+  struct actor_critic_rule rule = actor_critic_rule(trace, given[0], given[1], given[2]);
+  rule.d_log_prob = out[0];
+  rule.d_entropy = out[1];
+  rule.d_value = out[2];
+  rule.run.sums = sums;
+  rule.baseline_cost = costs.baseline;
+  rule.kl_cost = costs.kl;
+  rule.run.reduction = costs.reduction;
+  rule.run.schedule = schedule;
+  d->ops->run_rule(d, RULE_actor_critic, &rule.run);
 }
 
 #endif

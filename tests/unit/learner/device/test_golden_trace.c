@@ -1,6 +1,7 @@
 /* V-trace and generalised advantage estimation with the actor-critic loss on them, on every device,
  * against PyTorch in float64 (tests/golden/algorithms): advantages, targets, the loss in both
  * reductions, and its gradients at the heads. */
+#include "learner/learn/categorical.h"
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/golden_cases.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
@@ -71,7 +72,6 @@ static void compare_losses(const struct golden_cases *golden, struct testing *t,
 static void check_loss(const struct golden_cases *golden, struct testing *t,
                        const struct device_trace *v, const struct arrays *a, int A,
                        enum loss_reduction reduction, double tolerance) {
-  const struct device_ops *ops = t->device->ops;
   bool mean = reduction == LOSS_MEAN;
   size_t steps = (size_t)(v->T * v->N), logits = steps * (size_t)A;
   const float entropy_cost = golden_scalar(golden, "entropy_cost");
@@ -81,8 +81,8 @@ static void check_loss(const struct golden_cases *golden, struct testing *t,
       t->device, (real *[]){a->d_log_prob, a->d_entropy, a->d_value}, a->sums, v,
       (const real *[]){a->vs, a->advantage, a->entropy}, schedule,
       (struct actor_critic_costs){golden_scalar(golden, "baseline_cost"), 0, reduction});
-  ops->categorical_backward(t->device, a->d_logits, A, a->logits, A, a->action, a->d_log_prob,
-                            a->d_entropy, v->T * v->N, A);
+  categorical_backward(t->device, a->d_logits, A, a->logits, A, a->action, a->d_log_prob,
+                       a->d_entropy, v->T * v->N, A);
   golden_compare(golden, mean ? "d_logits_mean" : "d_logits_sum_over_time", logits, t, a->d_logits,
                  logits, tolerance);
   golden_compare(golden, mean ? "d_value_mean" : "d_value_sum_over_time", steps + (size_t)v->N, t,
@@ -117,7 +117,7 @@ static void check_case(const struct golden_cases *golden, struct testing *t, enu
       .value = a.value,
       .reward = testing_bytes(t, golden_floats(golden, "reward", rows), rows * sizeof(float)),
       .flags = a.flags};
-  ops->categorical_evaluate(t->device, a.log_prob, a.entropy, a.logits, A, a.action, T * N, A);
+  categorical_evaluate(t->device, a.log_prob, a.entropy, a.logits, A, a.action, T * N, A);
   ops->trace(t->device, a.vs, a.advantage, &v);
   golden_compare(golden, "advantage", steps, t, a.advantage, steps, tolerance);
   golden_compare(golden, "target", steps, t, a.vs, steps, tolerance);

@@ -2,6 +2,7 @@
  * a block takes at once, arrays that begin anywhere, numbers behind the rows, and the same bits in
  * each run. Outputs are filled with NaN first. */
 #include "common/base/step.h"
+#include "learner/learn/categorical.h"
 #include "tests/unit/learner/device/q_testing.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
 
@@ -158,12 +159,12 @@ static struct categorical run_categorical(struct testing *t) {
   int32_t *action_d = testing_bytes(t, action, sizeof action),
           *chosen = testing_bytes_room(t, sizeof action);
   float *sampled = testing_bytes_room(t, sizeof uniform);
-  ops->categorical_sample(t->device, chosen, sampled, x, STRIDE,
-                          testing_bytes(t, uniform, sizeof uniform), ROWS, ACTIONS);
-  ops->categorical_evaluate(t->device, log_prob, entropy, x, STRIDE, action_d, ROWS, ACTIONS);
-  ops->categorical_backward(t->device, dlogits, STRIDE, x, STRIDE, action_d,
-                            testing_upload(t, uniform, ROWS), testing_upload(t, uniform, ROWS),
-                            ROWS, ACTIONS);
+  categorical_sample(t->device, chosen, sampled, x, STRIDE,
+                     testing_bytes(t, uniform, sizeof uniform), ROWS, ACTIONS);
+  categorical_evaluate(t->device, log_prob, entropy, x, STRIDE, action_d, ROWS, ACTIONS);
+  categorical_backward(t->device, dlogits, STRIDE, x, STRIDE, action_d,
+                       testing_upload(t, uniform, ROWS), testing_upload(t, uniform, ROWS), ROWS,
+                       ACTIONS);
   struct categorical y = {testing_back(t, log_prob, ROWS), testing_back(t, entropy, ROWS),
                           testing_back(t, dlogits, ROWS * STRIDE),
                           testing_bytes_back(t, sampled, sizeof uniform),
@@ -209,8 +210,8 @@ static void impossible_last(struct testing *t, struct testing *ref) {
   for (int b = 0; b < B; b++) uniform[b] = 1 - 0x1p-24f;
   int32_t *action = testing_bytes_room(t, B * sizeof *action);
   float *log_prob = testing_bytes_room(t, B * sizeof *log_prob);
-  t->device->ops->categorical_sample(t->device, action, log_prob, testing_upload(t, logits, B * A),
-                                     A, testing_bytes(t, uniform, B * sizeof *uniform), B, A);
+  categorical_sample(t->device, action, log_prob, testing_upload(t, logits, B * A), A,
+                     testing_bytes(t, uniform, B * sizeof *uniform), B, A);
   int32_t *got = testing_bytes_back(t, action, B * sizeof *got);
   for (int b = 0; b < B; b++) assert_in_range(got[b], 0, POSSIBLE - 1);
   free(logits);

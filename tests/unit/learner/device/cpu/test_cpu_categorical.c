@@ -1,5 +1,6 @@
 /* The CPU device's categorical distribution: against the reference device, exact inverse,
  * frequencies. */
+#include "learner/learn/categorical.h"
 #include "tests/unit/learner/device/device_testing.h"
 
 /* Probabilities of one row, in double. */
@@ -29,9 +30,8 @@ static struct sampled sample(struct testing *t, const float *logits, int stride,
   size_t rows = (size_t)B;
   int32_t *action = testing_bytes_room(t, rows * sizeof *action);
   float *log_prob = testing_bytes_room(t, rows * sizeof *log_prob);
-  t->device->ops->categorical_sample(t->device, action, log_prob,
-                                     testing_upload(t, logits, rows * (size_t)stride), stride,
-                                     testing_bytes(t, u, rows * sizeof *u), B, A);
+  categorical_sample(t->device, action, log_prob, testing_upload(t, logits, rows * (size_t)stride),
+                     stride, testing_bytes(t, u, rows * sizeof *u), B, A);
   struct sampled sampled = {testing_bytes_back(t, action, rows * sizeof *action),
                             testing_bytes_back(t, log_prob, rows * sizeof *log_prob)};
   testing_release(t);
@@ -149,9 +149,8 @@ static struct gradient_arrays evaluate(struct testing *t, int B, int A, int stri
   struct gradient_arrays a = {.log_prob = testing_room(t, (size_t)B),
                               .entropy = testing_room(t, (size_t)B),
                               .dlogits = testing_room(t, count)};
-  t->device->ops->categorical_evaluate(t->device, a.log_prob, a.entropy, x, stride, action_d, B, A);
-  t->device->ops->categorical_backward(t->device, a.dlogits, stride, x, stride, action_d, dlp, dent,
-                                       B, A);
+  categorical_evaluate(t->device, a.log_prob, a.entropy, x, stride, action_d, B, A);
+  categorical_backward(t->device, a.dlogits, stride, x, stride, action_d, dlp, dent, B, A);
   free(logits);
   free(weights);
   free(action);

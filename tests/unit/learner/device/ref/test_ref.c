@@ -1,5 +1,6 @@
 /* The reference device: small cases by hand, and every backward against central finite
  * differences in double. */
+#include "learner/learn/categorical.h"
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
 
@@ -161,8 +162,8 @@ struct categorical_case {
 
 static double categorical_value(void *context) {
   struct categorical_case *c = context;
-  c->d->ops->categorical_evaluate(c->d, (real *)c->log_prob, (real *)c->entropy, (real *)c->logits,
-                                  STRIDE, c->action, ROWS, ACTIONS);
+  categorical_evaluate(c->d, (real *)c->log_prob, (real *)c->entropy, (real *)c->logits, STRIDE,
+                       c->action, ROWS, ACTIONS);
   return dot(c->log_prob, c->d_log_prob, ROWS) + dot(c->entropy, c->d_entropy, ROWS);
 }
 
@@ -175,8 +176,8 @@ static void test_categorical_backward(void **state) {
   random_doubles(c.d_log_prob, ROWS, &random);
   random_doubles(c.d_entropy, ROWS, &random);
   struct objective f = {categorical_value, &c};
-  c.d->ops->categorical_backward(c.d, (real *)dlogits, ACTIONS, (real *)c.logits, STRIDE, c.action,
-                                 (real *)c.d_log_prob, (real *)c.d_entropy, ROWS, ACTIONS);
+  categorical_backward(c.d, (real *)dlogits, ACTIONS, (real *)c.logits, STRIDE, c.action,
+                       (real *)c.d_log_prob, (real *)c.d_entropy, ROWS, ACTIONS);
   for (int row = 0; row < ROWS; row++)
     check_gradient("dlogits", &f, c.logits + row * STRIDE, dlogits + row * ACTIONS, ACTIONS);
   device_destroy(c.d);
@@ -187,8 +188,7 @@ static void test_categorical_by_hand(void **state) {
   struct device *d = device_ref_double_create();
   double logits[3] = {0, log(2), 0}, log_prob, entropy;
   int32_t action = 1;
-  d->ops->categorical_evaluate(d, (real *)&log_prob, (real *)&entropy, (real *)logits, 3, &action,
-                               1, 3);
+  categorical_evaluate(d, (real *)&log_prob, (real *)&entropy, (real *)logits, 3, &action, 1, 3);
   assert_true(fabs(log_prob - log(0.5)) < 1e-12);
   assert_true(fabs(entropy - 1.5 * log(2)) < 1e-12);
   device_destroy(d);

@@ -1,0 +1,109 @@
+/* The categorical distribution over A actions: softmax of a row's logits.
+ * Upstream: rules.h. */
+#ifndef ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
+#define ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
+
+/* uniform in [0, 1): the inverse of the cumulative distribution in the order of actions; a negative
+ * one: the argmax, the lowest of equals. log_prob: of the action. */
+#define INPUTS_OF_categorical_sample(X) X(logits, ROW) X(uniform, FLOAT)
+#define OUTPUTS_OF_categorical_sample(X) X(action, INT) X(log_prob, FLOAT)
+#define SUMS_OF_categorical_sample(X)
+#define CONSTANTS_OF_categorical_sample(X)
+
+/* An action that is out of range counts as 0. */
+#define INPUTS_OF_categorical_evaluate(X) X(logits, ROW) X(action, INT)
+#define OUTPUTS_OF_categorical_evaluate(X) X(log_prob, REAL) X(entropy, REAL)
+#define SUMS_OF_categorical_evaluate(X)
+#define CONSTANTS_OF_categorical_evaluate(X)
+
+/* d_logits = d_log_prob d log_prob / d logits + d_entropy d entropy / d logits. */
+#define INPUTS_OF_categorical_backward(X) \
+  X(logits, ROW) X(action, INT) X(d_log_prob, REAL) X(d_entropy, REAL)
+#define OUTPUTS_OF_categorical_backward(X) X(d_logits, ROW)
+#define SUMS_OF_categorical_backward(X)
+#define CONSTANTS_OF_categorical_backward(X)
+
+#endif
+
+#ifdef RULE_BODY
+/* Of a row's exponentials: the largest logit, and the sum of exp(logit - largest). */
+struct softmax {
+  num largest, total;
+};
+
+RULE_FUNCTION struct softmax softmax_of(row_in logits, int A) {
+  struct softmax s = {.largest = num_of(-INFINITY), .total = num_of(0)};
+  ROW_EACH(a) s.largest = num_max(s.largest, row_at(logits, a));
+  s.largest = row_max(s.largest);
+  ROW_EACH(a) s.total += num_exp(row_at(logits, a) - s.largest);
+  s.total = row_sum(s.total);
+  return s;
+}
+
+RULE_FUNCTION num entropy_of(row_in logits, num normaliser, int A) {
+  num sum = num_of(0);
+  ROW_EACH(a) {
+    num log_p = row_at(logits, a) - normaliser;
+    sum -= num_exp(log_p) * log_p;
+  }
+  return row_sum(sum);
+}
+
+/* The first action of those with the largest logit. */
+RULE_FUNCTION num argmax_of(row_in logits, num largest, int A) {
+  num first = num_of(A);
+  ROW_EACH(a)
+  first = num_min(first, num_where_equal(row_at(logits, a), largest, num_index(a), num_of(A)));
+  first = row_min(first);
+  return num_where_less(first, num_of(A), first, num_of(0)); /* a NaN equals nothing */
+}
+
+/* The first action whose cumulative probability exceeds draw / total, never one of probability 0.
+ * Rounding may leave the draw above all: then the last possible one. */
+RULE_FUNCTION num inverse_cdf(row_in logits, num largest, num draw, int A) {
+  num before = num_of(0), first = num_of(A), last = num_of(0);
+  ROW_IN_ORDER(a) {
+    num p = num_exp(row_at(logits, a) - largest), so_far = row_so_far(a, before, p);
+    num possible = num_where_less(num_of(0), p, num_index(a), num_of(0));
+    num drawn = num_where_less(draw, so_far, num_index(a), num_of(A));
+    first = num_min(first, num_where_less(num_of(0), p, drawn, num_of(A)));
+    last = num_max(last, possible);
+  }
+  first = row_min(first);
+  return num_where_less(first, num_of(A), first, row_max(last));
+}
+
+RULE_FUNCTION num action_in_range(num action, int A) {
+  num below = num_where_less(action, num_of(A), action, num_of(0));
+  return num_max(below, num_of(0));
+}
+
+RULE_BODY(categorical_sample) {
+  int A = x->A;
+  struct softmax s = softmax_of(x->logits, A);
+  num drawn = inverse_cdf(x->logits, s.largest, x->uniform * s.total, A);
+  num greedy = argmax_of(x->logits, s.largest, A);
+  x->action = num_where_less(x->uniform, num_of(0), greedy, drawn);
+  x->log_prob = row_pick(x->logits, x->action, A) - (s.largest + num_log(s.total));
+}
+
+RULE_BODY(categorical_evaluate) {
+  int A = x->A;
+  struct softmax s = softmax_of(x->logits, A);
+  num normaliser = s.largest + num_log(s.total);
+  x->log_prob = row_pick(x->logits, action_in_range(x->action, A), A) - normaliser;
+  x->entropy = entropy_of(x->logits, normaliser, A);
+}
+
+RULE_BODY(categorical_backward) {
+  int A = x->A;
+  struct softmax s = softmax_of(x->logits, A);
+  num normaliser = s.largest + num_log(s.total), action = action_in_range(x->action, A);
+  num entropy = entropy_of(x->logits, normaliser, A);
+  ROW_EACH(a) {
+    num log_p = row_at(x->logits, a) - normaliser, p = num_exp(log_p);
+    num taken = num_where_equal(num_index(a), action, num_of(1), num_of(0));
+    row_put(x->d_logits, a, x->d_log_prob * (taken - p) - x->d_entropy * p * (log_p + entropy));
+  }
+}
+#endif
