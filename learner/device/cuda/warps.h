@@ -24,14 +24,6 @@ static inline unsigned blocks_of_rows(size_t rows) {
   return (unsigned)((rows + WARPS - 1) / WARPS);
 }
 
-DEVICE int warp_min_int(int x) {
-  for (int lane = WARP / 2; lane > 0; lane /= 2) {
-    int other = __shfl_xor_sync(ALL_LANES, x, lane);
-    x = other < x ? other : x;
-  }
-  return x;
-}
-
 /* Of this lane and those below. */
 DEVICE float warp_sum_so_far(float x) {
   for (int distance = 1; distance < WARP; distance *= 2) {
