@@ -83,7 +83,7 @@ rm -rf "$disk/run" "$disk/filler"
 mount -o remount,size=16m "$disk"
 learner --env=cartpole --agent=dqn --hidden=8 --num_envs=4 --logdir="$disk/run" \
   --checkpoint_replay --replay_steps=20k --replay_min_steps=1k --checkpoint_secs=0.3 \
-  --checkpoint_steps=500 --metrics_secs=5 --total_steps=1e9
+  --checkpoint_steps=5k --metrics_secs=5 --total_steps=1e9
 actor 0 --env=cartpole --envs=4 --streams=1
 wait_for 20 says "the replay of update"
 failed() { [ "$(grep -c "no replay with the checkpoint" err)" -ge "$1" ]; }

@@ -17,14 +17,18 @@ good_end() {
   fi
 }
 
-# Until env runs, SIGINT is ignored, as bash starts what is in the background.
-heeds_interrupts() { ! grep -qs '^SigIgn:.*[2367abef]$' "/proc/$run/status"; }
+# First it is a copy of this shell, with which a signal is lost; until env runs, SIGINT is ignored, as
+# bash starts what is in the background.
+heeds_signals() {
+  grep -qsE 'run_local\.sh|build/launch' "/proc/$run/cmdline" &&
+    ! grep -qs '^SigIgn:.*[2367abef]$' "/proc/$run/status"
+}
 
 one_stop() {
   local signal=$1 milliseconds=$2 begin
   run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run"
   sleep "$(printf '%d.%03d' $((milliseconds / 1000)) $((milliseconds % 1000)))"
-  wait_for 5 heeds_interrupts
+  wait_for 5 heeds_signals
   begin=$(date +%s%N)
   kill "-$signal" "$run" 2>/dev/null
   ended 10
