@@ -14,8 +14,9 @@ enum random_purpose {
   RANDOM_PARAMETERS = 3,
   RANDOM_RUN_ID = 4,
   RANDOM_TEST = 5,
-  RANDOM_NOISE = 6,  /* of noisy layers */
-  RANDOM_SAMPLE = 7, /* of windows from a replay */
+  RANDOM_NOISE = 6,     /* of noisy layers */
+  RANDOM_SAMPLE = 7,    /* of windows from a replay */
+  RANDOM_MINIBATCH = 8, /* which windows it has */
 };
 
 /* The number of an environment in the keys of random numbers, unlike those of all other learners:

@@ -150,7 +150,8 @@ static void losses(struct actor_critic *self, real *sums, const struct train_bat
 
 void actor_critic_gradient(void *self_, real *gradient, const struct parameters *params,
                            const struct train_batch *batch, const struct device_inputs *inputs,
-                           const struct device_schedule *schedule) {
+                           const struct device_schedule *schedule, int pass) {
+  (void)pass;
   struct actor_critic *self = self_;
   struct network_outputs out = forward(self, params->online, batch, inputs);
   losses(self, device_at(self->device, gradient, self->P), batch, &out, schedule);
@@ -158,24 +159,29 @@ void actor_critic_gradient(void *self_, real *gradient, const struct parameters 
                    self->T, self->N);
 }
 
-/* 1 - Var(vs - V) / Var(vs). NaN where the targets are all alike, to within what sums of float32
- * resolve. */
-static double explained_variance(const double sum[ACTOR_CRITIC_SUMS]) {
+/* 1 - Var(vs - V) / Var(vs), of the sum of (vs - V)^2. NaN where the targets are all alike, to
+ * within what sums of float32 resolve. */
+static double explained_variance(const double *sum, double squares) {
   double steps = sum[SUM_STEPS], target = sum[SUM_TARGET] / steps;
   double square = sum[SUM_TARGET_SQUARED] / steps, variance = square - target * target;
   if (!(variance > 1e-5 * square)) return NAN;
   double error = target - sum[SUM_VALUE] / steps;
-  return 1 - (2 * sum[SUM_BASELINE_LOSS] / steps - error * error) / variance;
+  return 1 - (squares / steps - error * error) / variance;
 }
 
 void actor_critic_complete(const void *self_, struct losses *losses,
                            const struct schedule *schedule) {
   const struct actor_critic *self = self_;
-  const struct actor_critic_options *own = &self->options->actor_critic;
+  actor_critic_total(losses, &self->options->actor_critic, 2 * losses->sum[SUM_BASELINE_LOSS],
+                     schedule);
+}
+
+void actor_critic_total(struct losses *losses, const struct actor_critic_options *own,
+                        double squares, const struct schedule *schedule) {
   double *term = losses->term;
   term[TERM_ENTROPY_COST] = schedule->entropy_cost;
   term[TERM_ENTROPY_LOSS] = -schedule->entropy_cost * term[TERM_ENTROPY];
-  term[TERM_EXPLAINED_VARIANCE] = explained_variance(losses->sum);
+  term[TERM_EXPLAINED_VARIANCE] = explained_variance(losses->sum, squares);
   losses->entropy = term[TERM_ENTROPY];
   losses->total = term[TERM_POLICY_LOSS] + own->baseline_cost * term[TERM_BASELINE_LOSS] -
                   schedule->entropy_cost * term[TERM_ENTROPY] + own->kl_cost * term[TERM_KL];

@@ -1,7 +1,7 @@
 /* What the actor-critic algorithms share: one network with a policy and a value, targets from a
  * trace over the rewards, and the sum of policy, value, entropy and KL losses.
  *
- * Upstream: vtrace.c, a2c.c. Downstream: learner/network, learner/device.
+ * Upstream: vtrace.c, a2c.c, ppo.c. Downstream: learner/network, learner/device.
  * Thread: the trainer's. Source: Espeholt et al. 2018 (IMPALA), section 4.2; Mnih et al. 2016. */
 #ifndef ACORN_LEARNER_LEARN_ACTOR_CRITIC_H
 #define ACORN_LEARNER_LEARN_ACTOR_CRITIC_H
@@ -51,8 +51,13 @@ struct actor_critic_rule actor_critic_rule(const struct device_trace *trace, con
 void actor_critic_destroy(void *self);
 void actor_critic_gradient(void *self, real *gradient, const struct parameters *params,
                            const struct train_batch *batch, const struct device_inputs *inputs,
-                           const struct device_schedule *schedule);
+                           const struct device_schedule *schedule, int pass);
 void actor_critic_complete(const void *self, struct losses *losses,
                            const struct schedule *schedule);
+
+/* The terms that are no means of sums, the entropy and the total. losses: with the sums of the rule
+ * actor_critic, or of one that begins alike, and their means. squares: the sum of (vs - V)^2. */
+void actor_critic_total(struct losses *losses, const struct actor_critic_options *own,
+                        double squares, const struct schedule *schedule);
 
 #endif

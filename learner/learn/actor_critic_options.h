@@ -1,4 +1,4 @@
-/* The options of the actor-critics, vtrace and a2c: members and rows.
+/* The options of the actor-critics: members and rows.
  * Upstream: algorithm_options.h. Thread: start only. */
 #ifndef ACORN_LEARNER_LEARN_ACTOR_CRITIC_OPTIONS_H
 #define ACORN_LEARNER_LEARN_ACTOR_CRITIC_OPTIONS_H
@@ -8,18 +8,13 @@ struct actor_critic_options {
   double baseline_cost, entropy_cost, target_entropy, entropy_adjustment_speed, kl_cost;
 };
 
-/* Their heading in the table: options that only these agents have. */
-#define ACTOR_CRITIC_HEADING "Actor-critic (vtrace, a2c)"
+/* Headings in the table of options that only these agents have. */
+#define ACTOR_CRITIC_HEADING "Actor-critic (vtrace, a2c, ppo)"
+#define VTRACE_HEADING "V-trace (vtrace)"
 
 /* See common/base/option_rows.h; `at` is the member of the program's options. */
 #define ACTOR_CRITIC_ROWS(at)                                                         \
   FLOAT("lambda", at.lambda, "1", 0, 1, ACTOR_CRITIC_HEADING, "lambda of the trace"), \
-      FLOAT("rho_clip", at.rho_clip, "1", 0, 1e9, ACTOR_CRITIC_HEADING,               \
-            "vtrace: clip of the value target's importance weight"),                  \
-      FLOAT("c_clip", at.c_clip, "1", 0, 1e9, ACTOR_CRITIC_HEADING,                   \
-            "vtrace: clip of the trace's importance weight"),                         \
-      FLOAT("pg_rho_clip", at.pg_rho_clip, "1", 0, 1e9, ACTOR_CRITIC_HEADING,         \
-            "vtrace: clip of the policy gradient's importance weight"),               \
       FLOAT("baseline_cost", at.baseline_cost, "0.5", 0, 1e6, ACTOR_CRITIC_HEADING,   \
             "weight of the value loss"),                                              \
       FLOAT("entropy_cost", at.entropy_cost, "0.01", 0, 1e6, ACTOR_CRITIC_HEADING,    \
@@ -29,6 +24,12 @@ struct actor_critic_options {
       FLOAT("entropy_adjustment_speed", at.entropy_adjustment_speed, "10", 1e-6, 1e6, \
             ACTOR_CRITIC_HEADING, "speed of the adjustment to --target_entropy"),     \
       FLOAT("kl_cost", at.kl_cost, "0", 0, 1e6, ACTOR_CRITIC_HEADING,                 \
-            "weight of KL(behaviour, policy)")
+            "weight of KL(behaviour, policy)"),                                       \
+      FLOAT("rho_clip", at.rho_clip, "1", 0, 1e9, VTRACE_HEADING,                     \
+            "clip of the value target's importance weight"),                          \
+      FLOAT("c_clip", at.c_clip, "1", 0, 1e9, VTRACE_HEADING,                         \
+            "clip of the trace's importance weight"),                                 \
+      FLOAT("pg_rho_clip", at.pg_rho_clip, "1", 0, 1e9, VTRACE_HEADING,               \
+            "clip of the policy gradient's importance weight")
 
 #endif

@@ -58,29 +58,44 @@ struct learning {
   uint64_t seed;
 };
 
+/* The optimiser's steps of an update: over all windows of the batch `epochs` times, in so many
+ * minibatches of whole windows. A pass is one of these steps. */
+struct passes {
+  int epochs, minibatches;
+};
+
 struct algorithm {
   const struct loss_term *terms;
   int num_terms;
-  int num_sums;          /* reals that follow the gradient, see below */
-  int num_figures;       /* the last so many of them: nothing is trained on them, and one that is
+  int num_sums;    /* reals that follow the gradient, see below */
+  int num_figures; /* the last so many of them: nothing is trained on them, and one that is
                             not finite ends no run */
+  int stop_sum; /* 0, or one of those figures: if a pass makes it infinite or NaN, neither this pass
+                   nor those after it in the update change the parameters. Only with passes */
   bool gives_priorities; /* to each window of a batch (batch->priority), which was sampled from a
                             replay, with weights: what REPLAYED stands for in algorithms.h */
   bool has_target; /* it reads a second copy of the parameters, which is replaced by the first every
                       --target_update steps */
+  /* NULL: one epoch, one minibatch. Errors: INVALID. */
+  enum status (*passes)(struct passes *out, const struct algorithm_options *options,
+                        int num_windows, struct error *error);
   void *(*create)(const struct learning *learning);
   void (*destroy)(void *self);
   /* What varies with the update besides the batch and the device's schedule, such as noise: given
    * to the device before each gradient. May be NULL. */
   void (*begin)(void *self, const struct schedule *schedule);
-  /* Only gives the device operations, and the same for the same batch each time: they are recorded
+  /* Once for each update, before its passes, by operations as for `gradient`: what they have in
+   * common, such as targets. May be NULL. */
+  void (*prepare)(void *self, const struct parameters *params, const struct train_batch *batch,
+                  const struct device_inputs *inputs);
+  /* Of a pass, from 0; the parameters are as the pass before it left them. Only gives the device operations, and the same for the same batch each time: they are recorded
    * (learner/device/recorded.h). The gradient (P) of the loss, and right behind it (num_sums) sums
    * over the batch's steps, the first of them the number of steps that count: so that one reduction
    * over several learners takes both. inputs: what the network reads of the (T+1, N) steps. */
   void (*gradient)(void *self, real *gradient, const struct parameters *params,
                    const struct train_batch *batch, const struct device_inputs *inputs,
-                   const struct device_schedule *schedule);
-  /* From the sums, and the terms that are means of them, to the total, the entropy and the other
+                   const struct device_schedule *schedule, int pass);
+  /* From the sums of all passes, and the terms that are means of them, to the total, the entropy and the other
    * terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);
 };

@@ -21,8 +21,8 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
  * refuses what stands under those of others alone. Those that act without learning have no
  * algorithm and bring a network of their own; the others ("") have that of --network. */
 #define ALGORITHMS(X)                                                                             \
-  X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,    \
-    "V-trace actor-critic (IMPALA)")                                                              \
+  X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, 0,                          \
+    ACTOR_CRITIC_HEADING "|" VTRACE_HEADING, "V-trace actor-critic (IMPALA)")                     \
   X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,           \
     "synchronous advantage actor-critic with GAE(lambda)")                                        \
   X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS,    \

@@ -168,8 +168,8 @@ static void measure_delta(struct q_learning *self, real *sums, const struct netw
 
 static void gradient(void *self_, real *gradient, const struct parameters *params,
                      const struct train_batch *batch, const struct device_inputs *inputs,
-                     const struct device_schedule *schedule) {
-  (void)schedule;
+                     const struct device_schedule *schedule, int pass) {
+  (void)schedule, (void)pass;
   struct q_learning *self = self_;
   const struct device_ops *ops = self->device->ops;
   struct device_inputs unroll = inputs_from(batch, inputs, self->burn_in);

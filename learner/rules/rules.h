@@ -6,7 +6,7 @@
  * Lists: INPUTS_OF_name(X) and OUTPUTS_OF_name(X): X(member, TYPE), an array (rows), or of several
  * numbers for each row; SUMS_OF_name(X): X(NUMBER, member), NUMBER its place behind SUM_STEPS, the
  * driver's: how many steps count; CONSTANTS_OF_name(X): X(member), a float. TYPE: REAL, FLOAT, INT
- * (int32), or ROW: run.A reals for each row. Of these lists become struct name_rule, the arguments
+ * (int32), ROW: run.A reals for each row, or, of inputs, ONE: a real for all rows. Of these lists become struct name_rule, the arguments
  * of run_rule, and struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */
 #ifndef ACORN_LEARNER_RULES_RULES_H
@@ -15,16 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "learner/rules/actor_critic.rule.h"
-#include "learner/rules/categorical.rule.h"
-
-/* X(name, KIND). STEPS: the steps of a loss, of which those that are truncated do not count; with
- * sums, without ROW. ROWS: any rows; without sums. */
-#define RULES(X)                \
-  X(actor_critic, STEPS)        \
-  X(categorical_sample, ROWS)   \
-  X(categorical_evaluate, ROWS) \
-  X(categorical_backward, ROWS)
+#include "learner/rules/all.inc"
 
 typedef struct real real; /* as in device.h */
 struct device_schedule;
@@ -60,6 +51,7 @@ struct rule_row_out {
 #define RULE_IN_REAL const real *
 #define RULE_IN_FLOAT const float *
 #define RULE_IN_INT const int32_t *
+#define RULE_IN_ONE const real *
 #define RULE_IN_ROW struct rule_row_in
 #define RULE_OUT_REAL real *
 #define RULE_OUT_FLOAT float *

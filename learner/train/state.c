@@ -77,6 +77,12 @@ int train_state_items(struct train_state *state, struct checkpoint_item *items) 
                                             .rank = 1,
                                             .shape = {1},
                                             .data = &state->saved_version};
+  if (state->saves_steps)
+    items[count++] = (struct checkpoint_item){.name = "update/steps",
+                                              .dtype = CHECKPOINT_INT64,
+                                              .rank = 1,
+                                              .shape = {1},
+                                              .data = &state->saved_steps};
   return count;
 }
 
@@ -85,6 +91,7 @@ void train_state_save(struct train_state *state) {
     state->device->ops->download(state->device, state->saved[i], state->array[i], state->P);
   state->saved_entropy = state->entropy.p;
   state->saved_version = state->version;
+  state->saved_steps = state->steps;
 }
 
 void train_state_load(struct train_state *state) {
@@ -94,4 +101,5 @@ void train_state_load(struct train_state *state) {
    */
   if (state->saved_entropy.steps > 0) state->entropy.p = state->saved_entropy;
   state->version = state->saved_version;
+  state->steps = state->saves_steps ? state->saved_steps : state->version;
 }

@@ -28,12 +28,14 @@ struct train_state {
   real *array[STATE_ARRAYS]; /* (P) each; the optimiser's belong to it */
   struct optimizer *optimizer;
   struct entropy_cost entropy;
-  int64_t version; /* updates done */
+  int64_t version;  /* updates done */
+  int64_t steps;    /* of the optimiser */
+  bool saves_steps; /* an update is not always one step */
 
   /* the host copy */
   float *saved[STATE_ARRAYS];
   struct scalar_adam saved_entropy;
-  int64_t saved_version;
+  int64_t saved_version, saved_steps;
 };
 
 /* Initial parameters from the seed, those of the target network too; version 0. Errors: INVALID,

@@ -19,9 +19,10 @@ enum { MAX_FLIGHTS = 4 };
  * been finished, and what is recorded reads and writes these addresses. */
 struct flight {
   const struct train_batch *batch;
-  struct device_shared schedule; /* struct device_schedule */
+  struct device_shared schedule; /* struct device_schedule of each pass */
   struct device_shared frame;    /* (T+1, N, stack - 1), NULL where frames are not stacked */
-  void *scalars; /* memory of alloc_host: the loss's sums, then the gradient's norm, in reals */
+  void *scalars; /* memory of alloc_host, in reals: of each pass the loss's sums, then the
+                    gradient's norm */
   struct recorded recorded;
 
   /* of its newest update */
@@ -38,6 +39,7 @@ struct update {
   const struct network *network;
   int T, N;
   struct reduction reduction;
+  struct passes passes;
 
   struct train_state state;
   void *learner; /* the algorithm's own */
@@ -82,9 +84,11 @@ static enum status init_state(struct update *update, struct error *error) {
   enum status status = entropy_cost_init(&entropy, own->entropy_cost, own->target_entropy,
                                          own->entropy_adjustment_speed, error);
   if (status != STATUS_OK) return status;
-  return train_state_init(&update->state, update->device, update->network, &config->optimizer,
-                          &entropy, update->algorithm && update->algorithm->has_target,
-                          config->seed, error);
+  status = train_state_init(&update->state, update->device, update->network, &config->optimizer,
+                            &entropy, update->algorithm && update->algorithm->has_target,
+                            config->seed, error);
+  update->state.saves_steps = update->algorithm && update->algorithm->passes;
+  return status;
 }
 
 /* The optimiser looks at the sums: it cannot skip an update for what follows from them later. */
@@ -92,6 +96,10 @@ static void check_terms(const struct algorithm *algorithm) {
   for (int i = 0; i < algorithm->num_terms; i++)
     CHECK(!algorithm->terms[i].checked || algorithm->terms[i].sum >= 0,
           "%s is checked, but no mean of a sum", algorithm->terms[i].name);
+}
+
+static int num_passes(const struct update *update) {
+  return update->passes.epochs * update->passes.minibatches;
 }
 
 static void make_learner(struct update *update) {
@@ -108,15 +116,22 @@ static void make_learner(struct update *update) {
   update->failed = ops->alloc(update->device, ops->real_bytes);
 }
 
+/* The sums and the norm. */
+static size_t scalars_of_pass(const struct update *update) {
+  return (size_t)update->algorithm->num_sums + 1;
+}
+
 static void init_flight(struct update *update, struct flight *flight,
                         const struct train_batch *batch) {
   struct device *device = update->device;
   int stack = network_inputs(update->network)->stack;
   size_t rows = (size_t)(update->T + 1) * (size_t)update->N;
-  *flight = (struct flight){
-      .batch = batch,
-      .schedule = device_share(device, sizeof(struct device_schedule)),
-      .scalars = device->ops->alloc_host(device, (LOSS_MAX_SUMS + 1) * device->ops->real_bytes)};
+  size_t passes = (size_t)num_passes(update);
+  *flight =
+      (struct flight){.batch = batch,
+                      .schedule = device_share(device, passes * sizeof(struct device_schedule)),
+                      .scalars = device->ops->alloc_host(
+                          device, passes * scalars_of_pass(update) * device->ops->real_bytes)};
   if (stack > 1) flight->frame = device_share(device, rows * (size_t)(stack - 1) * sizeof(int32_t));
 }
 
@@ -141,8 +156,11 @@ enum status update_create(struct update **out, struct device *device, const stru
                             .network = network,
                             .T = config->window_steps,
                             .N = config->num_windows,
-                            .reduction = {.rank = 0, .learners = 1}};
-  status = init_state(update, error);
+                            .reduction = {.rank = 0, .learners = 1},
+                            .passes = {1, 1}};
+  if (algorithm && algorithm->passes)
+    status = algorithm->passes(&update->passes, &config->algorithm, update->N, error);
+  if (status == STATUS_OK) status = init_state(update, error);
   if (status != STATUS_OK) {
     free(update);
     return status;
@@ -239,10 +257,11 @@ static void set_schedule(struct update *update, struct flight *flight, int64_t e
   struct schedule schedule = {.update = update->state.version + 1,
                               .learning_rate = learning_rate_at(update, environment_steps),
                               .entropy_cost = entropy_cost_now(&update->state.entropy)};
-  *(struct device_schedule *)flight->schedule.host =
-      (struct device_schedule){.step = schedule.update,
-                               .learning_rate = (float)schedule.learning_rate,
-                               .entropy_cost = (float)schedule.entropy_cost};
+  for (int pass = 0; pass < num_passes(update); pass++)
+    ((struct device_schedule *)flight->schedule.host)[pass] =
+        (struct device_schedule){.step = update->state.steps + 1 + pass,
+                                 .learning_rate = (float)schedule.learning_rate,
+                                 .entropy_cost = (float)schedule.entropy_cost};
   flight->in_force = schedule;
 }
 
@@ -251,13 +270,42 @@ struct step {
   struct flight *flight;
 };
 
-/* After a skipped update nothing changes any more until the host knows of it: the norms of those
- * that have been started by then are not finite, either. */
+/* After a skipped pass nothing changes any more until the host knows of it: the norms of those that
+ * have been started by then are not finite, either. */
 static void remember_failure(struct update *update, real *norm) {
   const struct device_ops *ops = update->device->ops;
-  if (!ops->asynchronous) return;
+  if (!ops->asynchronous && num_passes(update) == 1) return;
   ops->require_finite(update->device, norm, update->failed, 1);
   ops->require_finite(update->device, update->failed, norm, 1);
+}
+
+/* One step of the optimiser: gradient, sums and norm, which the host gets; then the step. */
+static void give_pass(struct update *update, struct flight *flight, const struct parameters *params,
+                      const struct device_inputs *inputs, int pass) {
+  const struct train_batch *batch = flight->batch;
+  const struct algorithm *algorithm = update->algorithm;
+  struct device *device = update->device;
+  struct train_state *state = &update->state;
+  const struct device_schedule *schedule =
+      (const struct device_schedule *)flight->schedule.memory + pass;
+  size_t num_sums = (size_t)algorithm->num_sums,
+         num_checked = num_sums - (size_t)algorithm->num_figures;
+  real *sums = device_at(device, update->gradient, state->P);
+  real *norm = device_at(device, sums, num_sums);
+  algorithm->gradient(update->learner, update->gradient, params, batch, inputs, schedule, pass);
+  reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
+  device->ops->global_norm(device, norm, update->gradient, state->P);
+  device->ops->require_finite(device, norm, sums, num_checked);
+  remember_failure(update, norm);
+  /* The norm as the optimiser reads it: both see whether this pass is skipped. */
+  size_t bytes = scalars_of_pass(update) * device->ops->real_bytes;
+  device->ops->download_bytes(device, (char *)flight->scalars + (size_t)pass * bytes, sums, bytes);
+  if (algorithm->gives_priorities)
+    device_shared_download(device, &batch->priority, batch->priority.bytes);
+  if (algorithm->stop_sum)
+    device->ops->require_finite(device, norm, device_at(device, sums, (size_t)algorithm->stop_sum),
+                                1);
+  optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule);
 }
 
 /* All that the device does for an update. The same for each update of a batch, so that it can be
@@ -266,31 +314,19 @@ static void give_step(void *context) {
   const struct step *step = context;
   struct update *update = step->update;
   struct flight *flight = step->flight;
-  const struct train_batch *batch = flight->batch;
   struct device *device = update->device;
-  struct train_state *state = &update->state;
-  const struct device_schedule *schedule = flight->schedule.memory;
-  size_t num_sums = (size_t)update->algorithm->num_sums,
-         num_checked = num_sums - (size_t)update->algorithm->num_figures;
-  real *sums = device_at(device, update->gradient, state->P);
-  real *norm = device_at(device, sums, num_sums);
+  const struct algorithm *algorithm = update->algorithm;
   const struct device_inputs inputs = inputs_of(update, flight);
   if (flight->frame.host) device_shared_upload(device, &flight->frame);
   device_shared_upload(device, &flight->schedule);
 
+  const struct parameters params = {update->state.array[0], update->state.array[STATE_TARGET]};
   device->ops->weights_changed(device);
-  const struct parameters params = {state->array[0], state->array[STATE_TARGET]};
-  update->algorithm->gradient(update->learner, update->gradient, &params, batch, &inputs, schedule);
-  reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
-  device->ops->global_norm(device, norm, update->gradient, state->P);
-  device->ops->require_finite(device, norm, sums, num_checked);
-  remember_failure(update, norm);
-  /* The norm as the optimiser reads it: both see whether this update is skipped. */
-  device->ops->download_bytes(device, flight->scalars, sums,
-                              (num_sums + 1) * device->ops->real_bytes);
-  if (update->algorithm->gives_priorities)
-    device_shared_download(device, &batch->priority, batch->priority.bytes);
-  optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule);
+  if (algorithm->prepare) algorithm->prepare(update->learner, &params, flight->batch, &inputs);
+  for (int pass = 0; pass < num_passes(update); pass++) {
+    if (pass > 0) device->ops->weights_changed(device);
+    give_pass(update, flight, &params, &inputs, pass);
+  }
 }
 
 void update_start(struct update *update, const struct train_batch *batch,
@@ -308,29 +344,48 @@ void update_start(struct update *update, const struct train_batch *batch,
   flight->mark = update->device->ops->mark(update->device);
   update->running[update->num_running++] = flight;
   update->state.version++;
+  update->state.steps += num_passes(update);
 }
 
 bool update_may_overlap(const struct update *update) {
   bool copies = update->state.array[STATE_TARGET] &&
                 update->state.version % update->config.target_updates == 0;
-  return update->device->ops->asynchronous && !copies && update->num_running < UPDATE_MAX_RUNNING;
+  bool stops = update->algorithm->stop_sum > 0; /* its steps are known once it is finished */
+  return update->device->ops->asynchronous && !copies && !stops &&
+         update->num_running < UPDATE_MAX_RUNNING;
 }
 
 /* From the device's reals. */
-static void read_scalars(const struct update *update, const struct flight *flight,
-                         double scalar[LOSS_MAX_SUMS + 1]) {
-  const void *scalars = flight->scalars;
-  bool wide = update->device->ops->real_bytes == sizeof(double);
-  for (int i = 0; i <= update->algorithm->num_sums; i++)
-    scalar[i] = wide ? ((const double *)scalars)[i] : (double)((const float *)scalars)[i];
+static double scalar_at(const struct update *update, const struct flight *flight, int pass,
+                        int number) {
+  size_t i = (size_t)pass * scalars_of_pass(update) + (size_t)number;
+  return update->device->ops->real_bytes == sizeof(double)
+             ? ((const double *)flight->scalars)[i]
+             : (double)((const float *)flight->scalars)[i];
 }
 
-static struct update_stats stats_of(const struct update *update, const struct flight *flight) {
+/* Passes that changed the parameters, but for their failure. */
+static int passes_applied(const struct update *update, const struct flight *flight) {
+  int stop = update->algorithm->stop_sum, pass = 0;
+  if (!stop) return num_passes(update);
+  while (pass < num_passes(update) && isfinite(scalar_at(update, flight, pass, stop))) pass++;
+  return pass;
+}
+
+/* Over the passes, up to one that ended the update. */
+static struct update_stats stats_of(const struct update *update, const struct flight *flight,
+                                    int applied) {
   const struct algorithm *algorithm = update->algorithm;
   const struct schedule *schedule = &flight->in_force;
-  double scalar[LOSS_MAX_SUMS + 1];
-  read_scalars(update, flight, scalar);
-  struct update_stats stats = update_stats_read(scalar, scalar[algorithm->num_sums], algorithm);
+  int passes = applied < num_passes(update) ? applied + 1 : applied;
+  double scalar[LOSS_MAX_SUMS + 1] = {0}, steps = 0;
+  for (int pass = 0; pass < passes; pass++)
+    for (int i = 0; i <= algorithm->num_sums; i++) scalar[i] += scalar_at(update, flight, pass, i);
+  for (int pass = 0; pass < update->passes.minibatches; pass++)
+    steps += scalar_at(update, flight, pass, LOSS_STEPS);
+  double norm = scalar[algorithm->num_sums] / passes;
+  struct update_stats stats = update_stats_read(scalar, norm, algorithm);
+  stats.steps = (int64_t)steps;
   algorithm->complete(update->learner, &stats.losses, schedule);
   stats.losses.total += entropy_cost_loss(&update->state.entropy, stats.losses.entropy);
   stats.learning_rate = schedule->learning_rate;
@@ -359,13 +414,16 @@ enum status update_finish(struct update *update, struct update_stats *stats, str
   struct flight *flight = take_oldest(update);
   int64_t number = flight->in_force.update;
   update->device->ops->wait(update->device, flight->mark);
-  *stats = stats_of(update, flight);
+  int applied = passes_applied(update, flight);
+  *stats = stats_of(update, flight, applied);
   enum status status = update_stats_check(stats, update->algorithm, number, error);
   if (status != STATUS_OK) {
     update->state.version--; /* the optimiser has skipped it */
+    update->state.steps -= num_passes(update);
     if (update->num_running == 0) update->device->ops->fill(update->device, update->failed, 0, 1);
     return status;
   }
+  update->state.steps -= num_passes(update) - applied;
   entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
   copy_to_target(update, number);
   return STATUS_OK;

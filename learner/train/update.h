@@ -1,8 +1,8 @@
 /* One training step of any algorithm, and the state that a checkpoint must hold: parameters,
  * optimiser, counters.
  *
- * A train step is: the algorithm's gradient (forward, targets, losses, backward), reduce, clip,
- * optimiser. Given the same state and the same batches it gives the same bits, so that a resumed
+ * An update has one or more passes: the algorithm's gradient (forward, targets, losses, backward),
+ * reduce, clip, optimiser. Given the same state and the same batches it gives the same bits, so that a resumed
  * run continues exactly.
  * Thread: the trainer's. Upstream: train/trainer.c. Downstream: learner/learn,
  * learner/device. */
@@ -13,12 +13,13 @@
 #include "learner/params/checkpoint.h"
 #include "learner/train/optimizer_options.h"
 
-/* Means over the steps of one batch that count. */
+/* Means over the steps of one batch that count, in all passes. */
 struct update_stats {
   struct losses losses; /* its total has the adjustment of the entropy cost in it */
-  double gradient_norm, learning_rate, entropy_cost;
+  double gradient_norm; /* a mean over the passes */
+  double learning_rate, entropy_cost;
   double lag_updates; /* mean of (version now - version that chose the action) */
-  int64_t steps;      /* that count */
+  int64_t steps;      /* of the batch that count */
 };
 
 struct update;
@@ -51,8 +52,8 @@ void update_start(struct update *update, const struct train_batch *batch,
                   int64_t environment_steps);
 /* Waits for the oldest update that runs, and reads its statistics. Errors: CORRUPT: a loss or
  * gradient is not finite: the update's number and the quantity are named; parameters, optimiser and
- * version are as before the update, once those that were started behind it have been finished, too,
- * with the same error. */
+ * version are as before the update (parameters and optimiser: as before the pass, if there are
+ * several), once those that were started behind it have been finished, too, with the same error. */
 MUST_CHECK enum status update_finish(struct update *update, struct update_stats *stats,
                                      struct error *error);
 

@@ -16,6 +16,7 @@ typedef float *row_out;
 #define num_of(x) splat((float)(x))
 #define num_exp(x) vexp(x)
 #define num_log(x) vlog(x)
+#define num_sqrt(x) vsqrt(x)
 #define num_min(a, b) vmin(a, b)
 #define num_max(a, b) vmax(a, b)
 #define num_where_less(a, b, x, y) select_less(a, b, x, y)
@@ -63,6 +64,7 @@ INLINE const float *columns_of(float **room, struct rule_row_in row, size_t i, i
 #define LOAD_REAL(x) load_some((const float *)(x) + i, lanes)
 #define LOAD_FLOAT(x) load_some((x) + i, lanes)
 #define LOAD_INT(x) __builtin_convertvector(load_int_some((x) + i, lanes), vf)
+#define LOAD_ONE(x) splat(*(const float *)(x))
 #define LOAD_ROW(row) columns_of(&room, row, i, lanes, x.A)
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
 #define PLACE_REAL(member)
@@ -81,6 +83,7 @@ INLINE const float *columns_of(float **room, struct rule_row_in row, size_t i, i
 #define COUNT_REAL 0
 #define COUNT_FLOAT 0
 #define COUNT_INT 0
+#define COUNT_ONE 0
 #define COUNT_ROW 1
 #define COUNT(member, TYPE) +COUNT_##TYPE
 #define ADD_UP(NUMBER, member) sums[NUMBER] += on * x.member;
@@ -114,6 +117,7 @@ INLINE const float *columns_of(float **room, struct rule_row_in row, size_t i, i
     CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < rule->run.rows; i += W) {         \
       int lanes = lanes_left(rule->run.rows, i);                                           \
       float *room = memory;                                                                \
+      (void)room;                                                                          \
       INPUTS_OF_##name(LOAD) OUTPUTS_OF_##name(PLACE) name##_body(&x);                     \
       OUTPUTS_OF_##name(STORE)                                                             \
     }                                                                                      \

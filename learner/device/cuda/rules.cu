@@ -10,6 +10,7 @@ typedef float *row_out;
 #define num_of(x) ((float)(x))
 #define num_exp(x) expf(x)
 #define num_log(x) logf(x)
+#define num_sqrt(x) sqrtf(x)
 #define num_min(a, b) ((a) < (b) ? (a) : (b))
 #define num_max(a, b) ((a) > (b) ? (a) : (b))
 #define num_where_less(a, b, x, y) ((a) < (b) ? (x) : (y))
@@ -60,6 +61,7 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
 #define LOAD_REAL(x) ((const float *)(x))[i]
 #define LOAD_FLOAT(x) (x)[i]
 #define LOAD_INT(x) (float)(x)[i]
+#define LOAD_ONE(x) ((const float *)(x))[0]
 #define LOAD_ROW(row) (const float *)(row).x + i *(size_t)(row).stride
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule.member);
 #define PLACE_REAL(member)

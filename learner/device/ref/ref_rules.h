@@ -11,6 +11,7 @@ typedef REAL *row_out;
 #define num_of(x) ((REAL)(x))
 #define num_exp(x) exp(x)
 #define num_log(x) log(x)
+#define num_sqrt(x) sqrt(x)
 #define num_min(a, b) ((a) < (b) ? (a) : (b))
 #define num_max(a, b) ((a) > (b) ? (a) : (b))
 #define num_where_less(a, b, x, y) ((a) < (b) ? (x) : (y))
@@ -38,6 +39,7 @@ static REAL rule_scale(const struct rule_run *run) {
 #define LOAD_REAL(x) (((const REAL *)(x))[i])
 #define LOAD_FLOAT(x) ((REAL)((x)[i]))
 #define LOAD_INT(x) ((REAL)((x)[i]))
+#define LOAD_ONE(x) (((const REAL *)(x))[0])
 #define LOAD_ROW(row) ((const REAL *)(row).x + i * (size_t)(row).stride)
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
 #define PLACE_REAL(y)

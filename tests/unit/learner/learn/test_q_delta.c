@@ -121,7 +121,7 @@ static double reported(const struct world *w) {
   struct schedule schedule = {.update = 1};
   struct parameters params = {.online = w->params, .target = w->params};
   w->algorithm->begin(self, &schedule);
-  w->algorithm->gradient(self, w->gradient, &params, w->batch, &inputs, &device_schedule);
+  w->algorithm->gradient(self, w->gradient, &params, w->batch, &inputs, &device_schedule, 0);
   const double *sums = (const double *)w->gradient + network_num_parameters(w->network);
   struct update_stats stats = update_stats_read(sums, 1, w->algorithm);
   w->algorithm->complete(self, &stats.losses, &schedule);

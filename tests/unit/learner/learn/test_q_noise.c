@@ -94,7 +94,7 @@ static struct result update(const struct world *w, int64_t number) {
   struct parameters params = {.online = (real *)w->online, .target = (real *)w->target};
   algorithm_q_learning.begin(self, &(struct schedule){.update = number});
   algorithm_q_learning.gradient(self, (real *)w->gradient, &params, w->batch, &inputs,
-                                &device_schedule);
+                                &device_schedule, 0);
   algorithm_q_learning.destroy(self);
   struct result result;
   memcpy(result.priority, w->batch->priority.host, sizeof(result.priority));

@@ -187,7 +187,7 @@ static void run_gradient(struct device *d, const struct network *network, real *
   inputs.flags = batch->flags;
   struct device_schedule device_schedule = {0};
   algorithm->gradient(self, gradient, &(struct parameters){.online = online, .target = target},
-                      batch, &inputs, &device_schedule);
+                      batch, &inputs, &device_schedule, 0);
   algorithm->destroy(self);
   d->ops->release(d, online);
   d->ops->release(d, target);
