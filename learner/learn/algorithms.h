@@ -25,6 +25,9 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
     ACTOR_CRITIC_HEADING "|" VTRACE_HEADING, "V-trace actor-critic (IMPALA)")                     \
   X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,           \
     "synchronous advantage actor-critic with GAE(lambda)")                                        \
+  X(ppo, &algorithm_ppo, &policy_categorical, "", SYNCHRONOUS, 0,                                 \
+    ACTOR_CRITIC_HEADING "|" PPO_HEADING,                                                         \
+    "proximal policy optimisation: several epochs of minibatches over each batch")                \
   X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS,    \
     "recurrent Q-learning from a prioritised replay")                                             \
   X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS,     \
@@ -41,7 +44,7 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
 struct algorithm;
 struct policy;
 
-extern const struct algorithm algorithm_a2c, algorithm_q_learning, algorithm_vtrace;
+extern const struct algorithm algorithm_a2c, algorithm_ppo, algorithm_q_learning, algorithm_vtrace;
 extern const struct policy policy_categorical, policy_epsilon_greedy;
 
 struct algorithm_row {

@@ -22,7 +22,8 @@ struct preset {
 #define Q DQN "|r2d2"
 
 /* Learn a policy and a value. */
-#define POLICY "vtrace|a2c"
+#define POLICY "vtrace|a2c|ppo"
+#define POLICY_IN_STEP "a2c|ppo"
 
 #define LARGE "seed_atari|r2d2_paper"
 
@@ -76,6 +77,8 @@ static const struct preset presets[] = {
     {"cartpole", "a2c", "unroll_length", "8"},
     {"cartpole", "a2c", "lambda", "0.95"},
     {"cartpole", "a2c", "learning_rate", "0.003"},
+    /* 475 within 160 k steps; windows of 32 and 64 steps took 185 k and 304 k. */
+    {"cartpole", "ppo", "unroll_length", "16"},
     /* Longer runs may forget again: failures become rare in what is replayed. */
     {"cartpole", DQN, "total_steps", "300k"},
     {"cartpole", DQN, "unroll_length", "4"},
@@ -260,10 +263,17 @@ static const struct preset presets[] = {
     {"", Q, "loss_reduction", "sum_over_time"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
      * because one of them is slow, unless it is late. */
-    {"", "a2c", "batch_size", "0"},
-    {"", "a2c", "max_wait_us", "1000000"},
+    {"", POLICY_IN_STEP, "batch_size", "0"},
+    {"", POLICY_IN_STEP, "max_wait_us", "1000000"},
     {"", "a2c", "unroll_length", "16"},
-    {"", "a2c", "lambda", "0.95"},
+    {"", POLICY_IN_STEP, "lambda", "0.95"},
+    /* As in Schulman et al. 2017, but for windows half as long at three times the rate: there are
+     * more environments. gym:CartPole-v1 came to 64 with those in 500 k steps, to 255 with these. */
+    {"", "ppo", "unroll_length", "64"},
+    {"", "ppo", "learning_rate", "1e-3"},
+    {"", "ppo", "learning_rate_decay", "linear"},
+    {"", "ppo", "adam_epsilon", "1e-5"},
+    {"", "ppo", "max_gradient_norm", "0.5"},
 };
 
 /* What --network=auto comes to; the first row that fits. Images: as the presets of the Atari. */

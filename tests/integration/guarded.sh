@@ -40,7 +40,7 @@ networks_of() {
 agent_options() {
   options "$2"
   case "$1" in
-    vtrace | a2c) [ "$2" = lstm ] && words+=(--target_entropy=0.5) ;;
+    vtrace | a2c | ppo) [ "$2" = lstm ] && words+=(--target_entropy=0.5) ;;
     r2d2 | dqn | double_dqn | rainbow)
       words+=(--replay_min_steps=40 --replay_steps=4k --replay_ratio=2 --head_hidden=16
         --target_update=3)

@@ -361,6 +361,10 @@ static void contradictions_are_named(void **state) {
       {{{"replay_steps", "50000"}}, "--replay_steps: agent vtrace"},
       {{{"replay_steps", "1000000"}}, "--replay_steps: agent vtrace"}, /* though the default */
       {{{"agent", "a2c"}, {"epsilon_start", "0.5"}}, "--epsilon_start: agent a2c"},
+      {{{"agent", "a2c"}, {"rho_clip", "2"}}, "--rho_clip: agent a2c"},
+      {{{"agent", "ppo"}, {"rho_clip", "2"}}, "--rho_clip: agent ppo"},
+      {{{"clip_ratio", "0.1"}}, "--clip_ratio: agent vtrace"},
+      {{{"agent", "ppo"}, {"clip_ratio", "0.1"}}, NULL},
       {{{"n_steps", "3"}}, "--n_steps: agent vtrace"},
       {{{"dueling", "true"}}, "--dueling: agent vtrace"},
       {{{"noisy", "true"}}, "--noisy: agent vtrace"},

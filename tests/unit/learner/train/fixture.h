@@ -28,7 +28,12 @@ static inline struct learner_options fixture_options(void) {
                                                                  .entropy_cost = 0.05,
                                                                  .kl_cost = 0.02,
                                                                  .target_entropy = -1,
-                                                                 .entropy_adjustment_speed = 10}},
+                                                                 .entropy_adjustment_speed = 10},
+                                                .ppo = {.epochs = 2,
+                                                        .minibatches = COLUMNS,
+                                                        .clip_ratio = 0.3,
+                                                        .value_clip = 0.5,
+                                                        .normalize_advantages = true}},
                                   .optimizer = {.name = "adam",
                                                 .learning_rate = 0.01,
                                                 .learning_rate_decay = "none",
@@ -60,6 +65,15 @@ static inline struct update_stats fixture_step(struct update *update,
   update_start(update, batch, environment_steps);
   if (update_finish(update, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
   return stats;
+}
+
+/* Where an agent's term of that name stands. */
+static inline int fixture_term(const char *agent, const char *name) {
+  const struct algorithm *algorithm = algorithms_find(agent)->algorithm;
+  for (int i = 0; i < algorithm->num_terms; i++)
+    if (strcmp(algorithm->terms[i].name, name) == 0) return i;
+  fail_msg("%s has no term %s", agent, name);
+  return -1;
 }
 
 /* The checkpoint item of that name. */

@@ -19,6 +19,8 @@ static const struct kind kinds[] = {
     {.agent = "vtrace", .network = "lstm", .optimizer = "adam", .reduction = "sum_over_time"},
     {.agent = "a2c", .network = "mlp", .optimizer = "adam", .reduction = "mean"},
     {.agent = "a2c", .network = "lstm", .optimizer = "rmsprop", .reduction = "sum_over_time"},
+    {.agent = "ppo", .network = "mlp", .optimizer = "adam", .reduction = "mean"},
+    {.agent = "ppo", .network = "lstm", .optimizer = "rmsprop", .reduction = "sum_over_time"},
     {"dqn", "mlp", "adam", "mean", 1, 0, 1},
     {"rainbow", "mlp", "adam", "mean", ATOMS, 0, 0},
     {"r2d2", "lstm", "adam", "sum_over_time", 1, 3, 0},

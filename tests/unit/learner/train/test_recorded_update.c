@@ -89,10 +89,10 @@ static void expect_same_state(struct update *a, struct update *b, const struct k
       fail_msg("%s, %s: %s differs", kind->agent, kind->network, items[0][i].name);
 }
 
-static const struct kind kinds[] = {{"vtrace", "mlp", false, "adam"},
-                                    {"vtrace", "lstm", false, "rmsprop"},
-                                    {"double_dqn", "mlp", true, "adam"},
-                                    {"r2d2", "lstm", false, "adam"}};
+static const struct kind kinds[] = {
+    {"vtrace", "mlp", false, "adam"},    {"vtrace", "lstm", false, "rmsprop"},
+    {"ppo", "mlp", false, "adam"},       {"ppo", "lstm", false, "rmsprop"},
+    {"double_dqn", "mlp", true, "adam"}, {"r2d2", "lstm", false, "adam"}};
 
 static void recorded_and_overlapping_is_direct(void **state) {
   (void)state;

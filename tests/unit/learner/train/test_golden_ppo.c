@@ -1,0 +1,253 @@
+/* One update of PPO against PyTorch in float64 (tests/golden/algorithms/ppo.py): 4 epochs of 4
+ * minibatches with the steps of Adam, with and without recurrence, and updates that end early.
+ * Everything that goes in follows from a hash that ppo.py computes too. */
+#include "tests/unit/learner/train/fixture.h"
+#include "tests/unit/support/emulated_cuda.h"
+#include "tests/unit/support/golden_cases.h"
+
+enum { T = 6, N = 8, A = 3, H = 6, OBSERVATION = 4, ROWS = (T + 1) * N };
+enum stream_number {
+  STREAM_PARAMETERS,
+  STREAM_OBSERVATION,
+  STREAM_ACTION,
+  STREAM_REWARD,
+  STREAM_STATE,
+  STREAM_BEHAVIOUR,
+  STREAM_FLAGS
+};
+
+static uint32_t hash(enum stream_number stream, size_t index) {
+  uint32_t x = (uint32_t)index + (uint32_t)stream * 0x10000000u;
+  x ^= x >> 16;
+  x *= 0x7FEB352Du;
+  x ^= x >> 15;
+  x *= 0x846CA68Bu;
+  return x ^ x >> 16;
+}
+
+/* In [-1, 1). */
+static float number(enum stream_number stream, size_t index) {
+  return (float)(hash(stream, index) >> 8) * 0x1p-23f - 1;
+}
+
+/* ---- what goes in */
+
+static struct network *make_network(bool recurrent) {
+  struct network_config config = {.network = recurrent ? "lstm" : "mlp",
+                                  .inputs = {.row_stride = 16,
+                                             .num_tensors = 1,
+                                             .tensor = {{DTYPE_FLOAT32, OBSERVATION, 0}},
+                                             .discrete = A},
+                                  .head_size = A,
+                                  .value_size = 1,
+                                  .num_layers = 1,
+                                  .hidden = {8},
+                                  .lstm_size = recurrent ? H : 0,
+                                  .activation = ACTIVATION_TANH};
+  return fixture_network(&config);
+}
+
+static struct learner_options make_options(double target_kl) {
+  struct learner_options options = fixture_options();
+  options.agent = "ppo";
+  options.seed = 11;
+  options.algorithm = (struct algorithm_options){.unroll_length = T,
+                                                 .batch_size = N,
+                                                 .discount = 0.875,
+                                                 .reward_scale = 0.75,
+                                                 .reward_clip = 1,
+                                                 .loss_reduction = "mean",
+                                                 .actor_critic = {.lambda = 0.875,
+                                                                  .baseline_cost = 0.5,
+                                                                  .entropy_cost = 0x1p-6,
+                                                                  .kl_cost = 0x1p-6,
+                                                                  .target_entropy = -1,
+                                                                  .entropy_adjustment_speed = 10},
+                                                 .ppo = {.epochs = 4,
+                                                         .minibatches = 4,
+                                                         .clip_ratio = 0.25,
+                                                         .value_clip = 0.25,
+                                                         .target_kl = target_kl,
+                                                         .normalize_advantages = true}};
+  options.optimizer = (struct optimizer_options){.name = "adam",
+                                                 .learning_rate = 0x1p-6,
+                                                 .learning_rate_decay = "none",
+                                                 .max_gradient_norm = 0.5,
+                                                 .adam_beta1 = 0.875,
+                                                 .adam_beta2 = 0.96875,
+                                                 .adam_epsilon = 0x1p-17};
+  return options;
+}
+
+/* The deviation falls with the number of inputs, in powers of two. */
+static void set_parameters(struct update *update, const struct network *network) {
+  int count;
+  const struct network_parameter *parameter = network_parameters(network, &count);
+  size_t index = 0;
+  update_save(update);
+  for (int j = 0; j < count; j++) {
+    int inputs = parameter[j].rank == 2 ? parameter[j].shape[0] : 0;
+    int power = inputs ? 1 - (31 - __builtin_clz((unsigned)inputs)) / 2 : -4;
+    char name[64];
+    snprintf(name, sizeof(name), "params/%s", parameter[j].name);
+    float *data = fixture_item(update, name).data;
+    for (size_t i = 0; i < parameter[j].count; i++)
+      data[i] = ldexpf(number(STREAM_PARAMETERS, index++), power);
+  }
+  update_load(update);
+}
+
+static void fill_flags(uint8_t *flags) {
+  for (int i = N; i < ROWS; i++) {
+    uint32_t draw = hash(STREAM_FLAGS, (size_t)i) % 8;
+    flags[i] = flags[i - N] & STEP_TRUNCATED ? STEP_FIRST
+               : draw == 0                   ? STEP_FIRST | STEP_TERMINATED
+               : draw == 1                   ? STEP_TRUNCATED
+                                             : 0;
+  }
+}
+
+static struct train_batch *make_batch(struct device *d, const struct network *network) {
+  int S = network_state_size(network);
+  struct step_shape shape = discrete_shape(OBSERVATION * sizeof(float), S, 0);
+  struct host_batch host = host_batch_create(T, N, &shape);
+  struct train_batch *b = host.batch;
+  float *observation = (float *)(void *)b->observation, *state = (float *)b->state;
+  for (size_t i = 0; i < ROWS * OBSERVATION; i++) observation[i] = number(STREAM_OBSERVATION, i);
+  for (size_t i = 0; i < ROWS; i++) {
+    b->reward[i] = 2 * number(STREAM_REWARD, i);
+    b->statistics[i] = number(STREAM_BEHAVIOUR, i) / 2 - 1;
+    ((int32_t *)b->action)[i] = (int32_t)(hash(STREAM_ACTION, i) % A);
+  }
+  fill_flags(b->flags);
+  for (size_t i = 0; i < (size_t)(N * S); i++) state[i] = number(STREAM_STATE, i);
+  struct train_batch *batch = train_batch_create(d, T, N, &shape);
+  host_batch_write(&host, d, batch);
+  host_batch_destroy(&host);
+  return batch;
+}
+
+/* ---- comparison: each number to a part of its array's largest */
+
+static void compare(const struct golden_cases *golden, const struct device *d, const char *name,
+                    const double *got, size_t n, double tolerance) {
+  const double *expected = golden_numbers(golden, name, n);
+  double largest = 0;
+  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(expected[i]));
+  for (size_t i = 0; i < n; i++)
+    if (!(fabs(got[i] - expected[i]) <= tolerance * largest))
+      fail_msg("%s, %s: element %zu of %s is %.15g, expected %.15g", golden->name,
+               device_describe(d), i, name, got[i], expected[i]);
+}
+
+static void compare_parameters(const struct golden_cases *golden, const struct device *d,
+                               const struct network *network, struct update *update,
+                               double tolerance) {
+  int count;
+  const struct network_parameter *parameter = network_parameters(network, &count);
+  double flat[MAX_P];
+  fixture_saved(flat, update, "params", network);
+  for (int j = 0; j < count; j++)
+    compare(golden, d, parameter[j].name, flat + parameter[j].offset, parameter[j].count,
+            tolerance);
+}
+
+static void compare_figures(const struct golden_cases *golden, const struct device *d,
+                            struct update *update, const struct update_stats *stats,
+                            double tolerance) {
+  static const char *const names[] = {
+      "loss/policy",           "loss/baseline",        "policy/entropy", "policy/kl",
+      "policy/approximate_kl", "policy/ratio_clipped", "train/value"};
+  const double *expected = golden_numbers(golden, "means", 8);
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    double got = stats->losses.term[fixture_term("ppo", names[i])];
+    if (!(fabs(got - expected[i]) <= tolerance))
+      fail_msg("%s, %s: %s is %.15g, expected %.15g", golden->name, device_describe(d), names[i],
+               got, expected[i]);
+  }
+  double steps = (double)*(int64_t *)fixture_item(update, "update/steps").data;
+  compare(golden, d, "steps", &steps, 1, 0);
+  compare(golden, d, "norm", &stats->gradient_norm, 1, tolerance);
+}
+
+static void check_case(const struct golden_cases *golden, const char *device, double tolerance) {
+  bool recurrent = strcmp(golden->name, "lstm") == 0 || strcmp(golden->name, "stopped") == 0;
+  double limit = strcmp(golden->name, "stopped") == 0 ? 0.1
+                 : strcmp(golden->name, "none") == 0  ? 0.0625
+                                                      : 0;
+  struct device *d = fixture_device(device);
+  struct network *network = make_network(recurrent);
+  struct learner_options options = make_options(limit);
+  struct train_batch *batch = make_batch(d, network);
+  struct update *update = fixture_update(d, network, &options);
+  set_parameters(update, network);
+  struct update_stats stats = fixture_step(update, batch, 0);
+  compare_parameters(golden, d, network, update, tolerance);
+  compare_figures(golden, d, update, &stats, tolerance);
+  update_destroy(update);
+  train_batch_destroy(d, batch);
+  network_destroy(network);
+  device_destroy(d);
+}
+
+static void check(const char *device, double tolerance) {
+  static struct golden_cases golden;
+  golden_open(&golden, "tests/golden/algorithms/ppo.txt");
+  int cases = 0;
+  for (; golden_next(&golden); cases++) check_case(&golden, device, tolerance);
+  assert_int_equal(cases, 4);
+}
+
+static void the_devices_update_as_pytorch_does(void **state) {
+  (void)state;
+  check("cpu", 1e-4);
+  check("ref", 1e-4);
+  check("guarded", 1e-4);
+  emulated_cuda_use();
+  check("cuda", 1e-4);
+}
+
+/* Parameters are saved as floats. */
+static void the_reference_in_double_is_closer(void **state) {
+  (void)state;
+  check("ref_double", 1e-6);
+}
+
+/* ---- what a user may get wrong */
+
+static void minibatches_divide_the_windows(void **state) {
+  (void)state;
+  struct device *d = fixture_device("ref");
+  struct network *network = make_network(false);
+  struct learner_options options = make_options(0);
+  struct update *update;
+  struct error error;
+  options.algorithm.ppo.minibatches = 3;
+  struct update_config config = run_options_of_update(&options);
+  assert_int_equal(update_create(&update, d, network, &algorithm_ppo, &config, &error),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "--minibatches=3 does not divide the 8 windows of a batch"));
+
+  static const struct {
+    int windows, minibatches;
+  } chosen[] = {{8, 4}, {6, 3}, {5, 1}, {2, 2}, {1, 1}, {64, 4}};
+  options.algorithm.ppo.minibatches = 0;
+  for (size_t i = 0; i < sizeof(chosen) / sizeof(chosen[0]); i++) {
+    struct passes passes;
+    assert_int_equal(algorithm_ppo.passes(&passes, &options.algorithm, chosen[i].windows, &error),
+                     STATUS_OK);
+    assert_int_equal(passes.minibatches, chosen[i].minibatches);
+    assert_int_equal(passes.epochs, 4);
+  }
+  network_destroy(network);
+  device_destroy(d);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_devices_update_as_pytorch_does),
+      cmocka_unit_test(the_reference_in_double_is_closer),
+      cmocka_unit_test(minibatches_divide_the_windows),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
