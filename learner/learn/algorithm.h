@@ -88,15 +88,16 @@ struct algorithm {
    * common, such as targets. May be NULL. */
   void (*prepare)(void *self, const struct parameters *params, const struct train_batch *batch,
                   const struct device_inputs *inputs);
-  /* Of a pass, from 0; the parameters are as the pass before it left them. Only gives the device operations, and the same for the same batch each time: they are recorded
+  /* Of a pass, from 0; the parameters are as the pass before it left them. Only gives the device
+   * operations, and the same for the same batch each time: they are recorded
    * (learner/device/recorded.h). The gradient (P) of the loss, and right behind it (num_sums) sums
-   * over the batch's steps, the first of them the number of steps that count: so that one reduction
-   * over several learners takes both. inputs: what the network reads of the (T+1, N) steps. */
+   * over the steps, the first of them the number of steps that count: so that one reduction over
+   * several learners takes both. inputs: what the network reads of the (T+1, N) steps. */
   void (*gradient)(void *self, real *gradient, const struct parameters *params,
                    const struct train_batch *batch, const struct device_inputs *inputs,
                    const struct device_schedule *schedule, int pass);
-  /* From the sums of all passes, and the terms that are means of them, to the total, the entropy and the other
-   * terms. */
+  /* From the sums of all passes, and the terms that are means of them, to the total, the entropy
+   * and the other terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);
 };
 

@@ -26,7 +26,7 @@ static const struct loss_term terms[] = {
 /* At most so many updates are under way when the next one is begun, see train/update.h. */
 enum { ORDERS = 2 };
 
-/* What the passes read of a minibatch of n windows, gathered from the batch; (T, n) unless noted. */
+/* What a pass reads of its minibatch of n windows, gathered from the batch; (T, n) unless noted. */
 struct minibatch {
   uint8_t *observation;  /* (T+1, n, row_stride) */
   void *previous_action; /* (T+1, n, action_bytes) */

@@ -1,7 +1,7 @@
 /* The losses of an actor-critic: of the policy, -advantage log pi; of the value, 0.5 (vs - V)^2;
  * the entropy bonus; and KL(behaviour, policy), whose gradient is that of -log pi. vs and the
  * advantage are constants. Source: Espeholt et al. 2018, section 4.2; Mnih et al. 2016.
- * Upstream: rules.h. */
+ * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
 #define ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
 

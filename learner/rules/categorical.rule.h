@@ -1,5 +1,5 @@
 /* The categorical distribution over A actions: softmax of a row's logits.
- * Upstream: rules.h. */
+ * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
 #define ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
 

@@ -1,5 +1,5 @@
 /* The losses of PPO, of the steps of a minibatch. Source: Schulman et al. 2017, eqs. 7 and 9.
- * Upstream: rules.h. */
+ * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_PPO_RULE_H
 #define ACORN_LEARNER_RULES_PPO_RULE_H
 

@@ -6,8 +6,8 @@
  * Lists: INPUTS_OF_name(X) and OUTPUTS_OF_name(X): X(member, TYPE), an array (rows), or of several
  * numbers for each row; SUMS_OF_name(X): X(NUMBER, member), NUMBER its place behind SUM_STEPS, the
  * driver's: how many steps count; CONSTANTS_OF_name(X): X(member), a float. TYPE: REAL, FLOAT, INT
- * (int32), ROW: run.A reals for each row, or, of inputs, ONE: a real for all rows. Of these lists become struct name_rule, the arguments
- * of run_rule, and struct name_numbers (bodies.inc).
+ * (int32), ROW: run.A reals for each row, or, of inputs, ONE: a real for all rows. Of these lists
+ * become struct name_rule, the arguments of run_rule, and struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */
 #ifndef ACORN_LEARNER_RULES_RULES_H
 #define ACORN_LEARNER_RULES_RULES_H

@@ -268,7 +268,7 @@ static const struct preset presets[] = {
     {"", "a2c", "unroll_length", "16"},
     {"", POLICY_IN_STEP, "lambda", "0.95"},
     /* As in Schulman et al. 2017, but for windows half as long at three times the rate: there are
-     * more environments. gym:CartPole-v1 came to 64 with those in 500 k steps, to 255 with these. */
+     * more environments. gym:CartPole-v1 came to 64 in 500 k steps with those, 255 with these. */
     {"", "ppo", "unroll_length", "64"},
     {"", "ppo", "learning_rate", "1e-3"},
     {"", "ppo", "learning_rate_decay", "linear"},

@@ -2,8 +2,8 @@
  * optimiser, counters.
  *
  * An update has one or more passes: the algorithm's gradient (forward, targets, losses, backward),
- * reduce, clip, optimiser. Given the same state and the same batches it gives the same bits, so that a resumed
- * run continues exactly.
+ * reduce, clip, optimiser. Given the same state and the same batches it gives the same bits, so
+ * that a resumed run continues exactly.
  * Thread: the trainer's. Upstream: train/trainer.c. Downstream: learner/learn,
  * learner/device. */
 #ifndef ACORN_LEARNER_TRAIN_UPDATE_H

@@ -17,8 +17,8 @@ good_end() {
   fi
 }
 
-# First it is a copy of this shell, with which a signal is lost; until env runs, SIGINT is ignored, as
-# bash starts what is in the background.
+# First it is a copy of this shell, with which a signal is lost; until env runs, SIGINT is ignored,
+# as bash starts what is in the background.
 heeds_signals() {
   grep -qsE 'run_local\.sh|build/launch' "/proc/$run/cmdline" &&
     ! grep -qs '^SigIgn:.*[2367abef]$' "/proc/$run/status"

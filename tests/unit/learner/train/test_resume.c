@@ -128,8 +128,8 @@ static void resumed_run_is_the_same_run(void **state) {
     replay_of(&config);
     struct update *whole = fixture_update(w.device, w.network, &config);
     struct update *first = fixture_update(w.device, w.network, &config);
-    /* The checkpoint must bring everything: initial parameters of its own would show. (The seed of a
-     * run, which ppo shuffles by, stays.) */
+    /* The checkpoint must bring everything: initial parameters of its own would show. (A run keeps
+     * its seed, which ppo shuffles by.) */
     if (strcmp(config.agent, "ppo") != 0) config.seed++;
     struct update *second = fixture_update(w.device, w.network, &config);
     train(whole, &w, 0, UPDATES);
