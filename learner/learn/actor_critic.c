@@ -6,23 +6,6 @@
 
 #include "common/base/check.h"
 
-struct actor_critic {
-  struct device *device; /* read-only after create, as is all up to `value` */
-  const struct algorithm_options *options;
-  enum trace_kind trace;
-  enum loss_reduction reduction;
-  size_t P;
-  int T, N, A;
-  struct network_workspace *workspace; /* (T+1)*N rows */
-
-  /* device memory of one gradient */
-  real *value;              /* (T+1, N) */
-  real *log_prob, *entropy; /* (T, N), and so all but the last */
-  real *vs, *advantage;
-  real *d_log_prob, *d_entropy, *d_value;
-  real *d_head; /* (T*N, A+1) */
-};
-
 static real *reals(const struct actor_critic *self, size_t count) {
   return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
 }
@@ -89,18 +72,16 @@ static struct device_trace trace_of(const struct actor_critic *self,
 }
 
 /* Heads of all T+1 steps, the last for its value only. */
-static struct network_outputs forward(struct actor_critic *self, const real *params,
-                                      const struct train_batch *batch,
-                                      const struct device_inputs *inputs) {
+static void forward(struct actor_critic *self, const real *params, const struct train_batch *batch,
+                    const struct device_inputs *inputs) {
   const struct device_ops *ops = self->device->ops;
+  struct network_outputs *out = &self->out;
   int T = self->T, N = self->N, A = self->A;
-  struct network_outputs out;
-  network_forward(self->workspace, &out, NULL, params, inputs, batch->state, T + 1, N);
-  categorical_evaluate(self->device, self->log_prob, self->entropy, out.head, out.stride,
+  network_forward(self->workspace, out, NULL, params, inputs, batch->state, T + 1, N);
+  categorical_evaluate(self->device, self->log_prob, self->entropy, out->head, out->stride,
                        batch->action, T * N, A);
-  ops->copy_rows(self->device, self->value, 1, device_at(self->device, out.head, (size_t)A),
-                 out.stride, (T + 1) * N, 1);
-  return out;
+  ops->copy_rows(self->device, self->value, 1, device_at(self->device, out->head, (size_t)A),
+                 out->stride, (T + 1) * N, 1);
 }
 
 /* Nearly on-policy half of all ratios lie above 1, by next to nothing: what is counted as clipped
@@ -123,14 +104,13 @@ struct actor_critic_rule actor_critic_rule(const struct device_trace *trace, con
       .rho_limit = trace->kind == TRACE_VTRACE ? CLIPPED_FROM * trace->rho_clip : INFINITY};
 }
 
-/* Targets, losses, and their gradients at the heads. */
-static void losses(struct actor_critic *self, real *sums, const struct train_batch *batch,
-                   const struct network_outputs *out, const struct device_schedule *schedule) {
-  const struct device_ops *ops = self->device->ops;
-  int steps = self->T * self->N, A = self->A;
+void actor_critic_losses(struct actor_critic *self, real *sums, const real *params,
+                         const struct train_batch *batch, const struct device_inputs *inputs,
+                         const struct device_schedule *schedule) {
   const struct actor_critic_options *own = &self->options->actor_critic;
   struct device_trace trace = trace_of(self, batch);
-  ops->trace(self->device, self->vs, self->advantage, &trace);
+  forward(self, params, batch, inputs);
+  self->device->ops->trace(self->device, self->vs, self->advantage, &trace);
   struct actor_critic_rule rule =
       actor_critic_rule(&trace, self->vs, self->advantage, self->entropy);
   rule.d_log_prob = self->d_log_prob;
@@ -141,11 +121,18 @@ static void losses(struct actor_critic *self, real *sums, const struct train_bat
   rule.kl_cost = (float)own->kl_cost;
   rule.run.schedule = schedule;
   rule.run.reduction = self->reduction;
-  ops->run_rule(self->device, RULE_actor_critic, &rule.run);
-  categorical_backward(self->device, self->d_head, A + 1, out->head, out->stride, batch->action,
-                       self->d_log_prob, self->d_entropy, steps, A);
-  ops->copy_rows(self->device, device_at(self->device, self->d_head, (size_t)A), A + 1,
-                 self->d_value, 1, steps, 1);
+  self->device->ops->run_rule(self->device, RULE_actor_critic, &rule.run);
+}
+
+void actor_critic_backward(struct actor_critic *self, real *gradient, const real *params,
+                           const struct train_batch *batch, const struct device_inputs *inputs) {
+  int steps = self->T * self->N, A = self->A;
+  categorical_backward(self->device, self->d_head, A + 1, self->out.head, self->out.stride,
+                       batch->action, self->d_log_prob, self->d_entropy, steps, A);
+  self->device->ops->copy_rows(self->device, device_at(self->device, self->d_head, (size_t)A),
+                               A + 1, self->d_value, 1, steps, 1);
+  network_backward(self->workspace, gradient, params, self->d_head, batch->state, inputs, self->T,
+                   self->N);
 }
 
 void actor_critic_gradient(void *self_, real *gradient, const struct parameters *params,
@@ -153,10 +140,9 @@ void actor_critic_gradient(void *self_, real *gradient, const struct parameters 
                            const struct device_schedule *schedule, int pass) {
   (void)pass;
   struct actor_critic *self = self_;
-  struct network_outputs out = forward(self, params->online, batch, inputs);
-  losses(self, device_at(self->device, gradient, self->P), batch, &out, schedule);
-  network_backward(self->workspace, gradient, params->online, self->d_head, batch->state, inputs,
-                   self->T, self->N);
+  real *sums = device_at(self->device, gradient, self->P);
+  actor_critic_losses(self, sums, params->online, batch, inputs, schedule);
+  actor_critic_backward(self, gradient, params->online, batch, inputs);
 }
 
 /* 1 - Var(vs - V) / Var(vs), of the sum of (vs - V)^2. NaN where the targets are all alike, to

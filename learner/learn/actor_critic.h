@@ -37,7 +37,23 @@ enum actor_critic_term {
    "share of the variance of the value's targets that the value explains", NULL, -1}
 /* clang-format on */
 
-struct actor_critic;
+struct actor_critic {
+  struct device *device; /* read-only after create, as is all up to `out` */
+  const struct algorithm_options *options;
+  enum trace_kind trace;
+  enum loss_reduction reduction;
+  size_t P;
+  int T, N, A;
+  struct network_workspace *workspace; /* (T+1)*N rows */
+
+  /* of one gradient; arrays are device memory */
+  struct network_outputs out;
+  real *value;              /* (T+1, N) */
+  real *log_prob, *entropy; /* (T, N), and so all but the last */
+  real *vs, *advantage;
+  real *d_log_prob, *d_entropy, *d_value;
+  real *d_head; /* (T*N, A+1) */
+};
 
 /* trace: how rewards and values become targets and advantages. */
 struct actor_critic *actor_critic_create(const struct learning *learning, enum trace_kind trace);
@@ -46,6 +62,14 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
  * but outputs, sums, costs, schedule and reduction. */
 struct actor_critic_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
                                            const real *advantage, const real *entropy);
+
+/* The two halves of a gradient, between which an algorithm may add to d_log_prob, d_entropy and
+ * d_value what losses of its own contribute. sums: (ACTOR_CRITIC_SUMS), on the device. */
+void actor_critic_losses(struct actor_critic *self, real *sums, const real *params,
+                         const struct train_batch *batch, const struct device_inputs *inputs,
+                         const struct device_schedule *schedule);
+void actor_critic_backward(struct actor_critic *self, real *gradient, const real *params,
+                           const struct train_batch *batch, const struct device_inputs *inputs);
 
 /* Operations of struct algorithm; self: a struct actor_critic. */
 void actor_critic_destroy(void *self);

@@ -86,8 +86,13 @@ build() {
 
 pass_if "the tree is copied with what is built" copy_tree
 pass_if "each block of the page has its place" apply_page
-short() { [ "$(wc -l <"$copy/learner/learn/$example.c")" -le 40 ]; }
-pass_if "the algorithm is one short file" short
+short() {
+  [ "$(wc -l <"$copy/learner/learn/$example.c")" -le 80 ] &&
+    [ "$(wc -l <"$copy/learner/rules/distance.rule.h")" -le 30 ]
+}
+pass_if "the algorithm is one short file, its formula another" short
+few() { is "$(grep -ho '`learner/[^`]*`' "$work"/action-* | sort -u | wc -l)" 5; }
+pass_if "of the product it takes five files" few
 pass_if "it builds" build build/learner build/actor build/launch
 [ $failures -eq 0 ] || finish
 
@@ -132,5 +137,7 @@ pass_if "its preset is in force" preset
 # CartPole has two actions.
 perplexity() { metric_passes policy/perplexity 1 && ! metric_passes policy/perplexity 2.0001; }
 pass_if "its metric is exported" perplexity
+distance() { metric_passes loss/distance 1e-9; }
+pass_if "and what its formula sums up" distance
 pass_if "nothing is left" no_process
 finish
