@@ -35,6 +35,11 @@ PHILOX_FUNCTION void philox4x32(uint32_t out[4], const uint32_t counter[4], uint
   out[3] = c3;
 }
 
+/* The purpose of number k of several that are drawn for one: that of number 0 is itself. */
+PHILOX_FUNCTION enum random_purpose philox_purpose(enum random_purpose purpose, int k) {
+  return (enum random_purpose)((int)purpose | k << 8);
+}
+
 /* As random_bits, random_uniform and random_normal. */
 PHILOX_FUNCTION uint64_t philox_bits(uint64_t seed, uint32_t environment, uint32_t life,
                                      uint32_t step, enum random_purpose purpose) {

@@ -63,7 +63,6 @@ struct device_inputs {
   const uint8_t *flags;        /* bit 0 (1): first: the reward input is 0, so is a box's action */
   int discrete;                /* actions, or 0 for a box */
   int box;                     /* numbers of an action, or 0 */
-  float action_scale[SPACE_MAX_BOX], action_shift[SPACE_MAX_BOX]; /* of a box's input */
   bool use_previous_action, use_reward;
   bool raw_reward; /* the reward input is as received, not clipped to [-1, 1] */
   int stack;       /* frames that image shows together; 0 counts as 1 */
@@ -118,10 +117,11 @@ struct device_unroll {
   int32_t before[DEVICE_MAX_FOOTPRINT];
 };
 
-/* Whose random number each row gets. Arrays (B). */
+/* Whose random numbers each row gets. Arrays (B). */
 struct device_draws {
+  int count; /* of each row */
   const uint32_t *environment, *life, *step;
-  const uint8_t *greedy; /* not 0: -1 instead of a number */
+  const uint8_t *greedy; /* not 0: -1 instead of numbers */
 };
 
 /* Number of inputs that embed writes per row: elements of all tensors, A (the box's numbers) if
@@ -134,11 +134,6 @@ int device_inputs_channels(const struct device_inputs *in);
 
 /* Whether those lie in memory as they are written: one tensor of uint8, one plane. */
 bool device_inputs_plain_image(const struct device_inputs *in);
-
-/* Sets discrete, box, action_scale and action_shift from the action space: low..high becomes
- * -1..1; a number without bounds, or with bounds whose distance is no float, is read as it is.
- * Numbers outside low..high are not clipped. */
-void device_inputs_set_action(struct device_inputs *in, const struct space *space);
 
 /* A window that moves over an image: of a convolution or of pooling. */
 struct device_window {
@@ -319,8 +314,8 @@ struct device_ops {
 
   /* ---- inputs: y (B, I), I = device_inputs_size: tensors flattened in order (uint8 / 255, int32
    * and float32 as they are), one-hot previous action (zeros for -1) or a box's
-   * previous action * action_scale + action_shift (zeros on a first row), reward clipped to
-   * [-1, 1] unless raw_reward (0 on a first row). */
+   * as it was chosen (zeros on a first row), reward clipped to [-1, 1] unless raw_reward (0 on a
+   * first row). */
   void (*embed)(struct device *d, real *y, const struct device_inputs *in, int B);
 
   /* ---- linear layer, w (I, O), b (O) */
@@ -386,8 +381,8 @@ struct device_ops {
                         const real *c, const real *gates, const real *wh, const real *h0,
                         const real *c0, const uint8_t *reset, int T, int N, int H);
 
-  /* ---- uniform (B) in [0, 1): random_uniform of each row's environment, life and step; bit for
-   * bit the same on every device; -1 on greedy rows. */
+  /* ---- uniform (B, count) in [0, 1): random_uniform of each row's environment, life, step and
+   * number; bit for bit the same on every device; -1 on greedy rows. */
   void (*random_uniforms)(struct device *d, float *uniform, uint64_t seed,
                           const struct device_draws *draws, enum random_purpose purpose, int B);
 

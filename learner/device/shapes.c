@@ -1,6 +1,4 @@
 /* Arithmetic on shapes: what device.h has besides devices. Linked into the CUDA plugin too. */
-#include <math.h>
-
 #include "learner/device/device.h"
 
 int device_inputs_size(const struct device_inputs *in) {
@@ -18,17 +16,6 @@ int device_inputs_channels(const struct device_inputs *in) {
 
 bool device_inputs_plain_image(const struct device_inputs *in) {
   return in->num_tensors == 1 && in->tensor[0].dtype == DTYPE_UINT8 && in->tensor[0].planes <= 1;
-}
-
-void device_inputs_set_action(struct device_inputs *in, const struct space *space) {
-  in->discrete = space->discrete;
-  in->box = space->box;
-  for (int i = 0; i < space->box; i++) {
-    float width = space->high[i] - space->low[i];
-    bool bounded = isfinite(width) && width > 0;
-    in->action_scale[i] = bounded ? 2 / width : 1;
-    in->action_shift[i] = bounded ? -1 - space->low[i] * in->action_scale[i] : 0;
-  }
 }
 
 size_t device_record_bytes(int statistics, int action_bytes) {

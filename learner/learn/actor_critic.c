@@ -1,4 +1,3 @@
-#include "learner/learn/categorical.h"
 #include "learner/learn/actor_critic.h"
 
 #include <math.h>
@@ -15,14 +14,14 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
   struct actor_critic *self = check_alloc(1, sizeof(*self));
   *self = (struct actor_critic){
       .device = learning->device,
+      .policy = learning->policy,
       .options = options,
       .trace = trace,
       .reduction = algorithm_sums_over_time(options) ? LOSS_SUM_OVER_TIME : LOSS_MEAN,
       .P = network_num_parameters(learning->network),
       .T = (int)options->unroll_length,
       .N = learning->num_windows,
-      .A = network_head_size(learning->network)};
-  CHECK(network_head_stride(learning->network) == self->A + 1, "an actor-critic needs one value");
+      .stride = network_head_stride(learning->network)};
   size_t N = (size_t)self->N, steps = (size_t)self->T * N;
   self->workspace =
       network_workspace_create(learning->network, self->device, (int)(steps + N), true);
@@ -34,7 +33,7 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
   self->d_log_prob = reals(self, steps);
   self->d_entropy = reals(self, steps);
   self->d_value = reals(self, steps);
-  self->d_head = reals(self, steps * (size_t)(self->A + 1));
+  self->d_head = reals(self, steps * (size_t)self->stride);
   return self;
 }
 
@@ -71,16 +70,20 @@ static struct device_trace trace_of(const struct actor_critic *self,
   };
 }
 
+/* The value's column of the head. */
+static size_t value_of(const struct network_outputs *out) {
+  return (size_t)out->size;
+}
+
 /* Heads of all T+1 steps, the last for its value only. */
 static void forward(struct actor_critic *self, const real *params, const struct train_batch *batch,
                     const struct device_inputs *inputs) {
   const struct device_ops *ops = self->device->ops;
   struct network_outputs *out = &self->out;
-  int T = self->T, N = self->N, A = self->A;
+  int T = self->T, N = self->N;
   network_forward(self->workspace, out, NULL, params, inputs, batch->state, T + 1, N);
-  categorical_evaluate(self->device, self->log_prob, self->entropy, out->head, out->stride,
-                       batch->action, T * N, A);
-  ops->copy_rows(self->device, self->value, 1, device_at(self->device, out->head, (size_t)A),
+  self->policy->evaluate(self->device, self->log_prob, self->entropy, out, batch->action, T * N);
+  ops->copy_rows(self->device, self->value, 1, device_at(self->device, out->head, value_of(out)),
                  out->stride, (T + 1) * N, 1);
 }
 
@@ -126,11 +129,12 @@ void actor_critic_losses(struct actor_critic *self, real *sums, const real *para
 
 void actor_critic_backward(struct actor_critic *self, real *gradient, const real *params,
                            const struct train_batch *batch, const struct device_inputs *inputs) {
-  int steps = self->T * self->N, A = self->A;
-  categorical_backward(self->device, self->d_head, A + 1, self->out.head, self->out.stride,
-                       batch->action, self->d_log_prob, self->d_entropy, steps, A);
-  self->device->ops->copy_rows(self->device, device_at(self->device, self->d_head, (size_t)A),
-                               A + 1, self->d_value, 1, steps, 1);
+  const struct network_outputs *out = &self->out;
+  int steps = self->T * self->N;
+  self->policy->backward(self->device, self->d_head, out, batch->action, self->d_log_prob,
+                         self->d_entropy, steps);
+  self->device->ops->copy_rows(self->device, device_at(self->device, self->d_head, value_of(out)),
+                               out->stride, self->d_value, 1, steps, 1);
   network_backward(self->workspace, gradient, params, self->d_head, batch->state, inputs, self->T,
                    self->N);
 }

@@ -39,11 +39,13 @@ enum actor_critic_term {
 
 struct actor_critic {
   struct device *device; /* read-only after create, as is all up to `out` */
+  const struct policy *policy;
   const struct algorithm_options *options;
   enum trace_kind trace;
   enum loss_reduction reduction;
   size_t P;
-  int T, N, A;
+  int T, N;
+  int stride;                          /* of the head's rows */
   struct network_workspace *workspace; /* (T+1)*N rows */
 
   /* of one gradient; arrays are device memory */
@@ -52,7 +54,7 @@ struct actor_critic {
   real *log_prob, *entropy; /* (T, N), and so all but the last */
   real *vs, *advantage;
   real *d_log_prob, *d_entropy, *d_value;
-  real *d_head; /* (T*N, A+1) */
+  real *d_head; /* (T*N, stride) */
 };
 
 /* trace: how rewards and values become targets and advantages. */

@@ -10,6 +10,7 @@
 
 #include "learner/experience/batch.h"
 #include "learner/learn/algorithm_options.h"
+#include "learner/learn/policy.h"
 #include "learner/network/network.h"
 
 enum { LOSS_MAX_TERMS = 16, LOSS_MAX_SUMS = 16 };
@@ -53,6 +54,7 @@ struct parameters {
 struct learning {
   struct device *device;
   const struct network *network;
+  const struct policy *policy; /* that acts; its actions are the batch's */
   const struct algorithm_options *options;
   int num_windows; /* N of a batch */
   uint64_t seed;

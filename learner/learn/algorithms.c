@@ -6,9 +6,12 @@
 #include "learner/learn/algorithm.h"
 #include "learner/learn/policy.h"
 
+const struct policy *const policies_of_probabilities[] = {&policy_categorical, NULL};
+const struct policy *const policies_of_values[] = {&policy_epsilon_greedy, NULL};
+
 static const struct algorithm_row rows[] = {
-#define ROW(name, algorithm, policy, network, pace, evaluators, options, help) \
-  {#name, help, algorithm, policy, network, pace, evaluators},
+#define ROW(name, algorithm, policies, network, pace, evaluators, options, help) \
+  {#name, help, algorithm, policies, network, pace, evaluators},
     ALGORITHMS(ROW)
 #undef ROW
 };
@@ -20,6 +23,12 @@ const struct algorithm_row *algorithms_find(const char *name) {
     if (strcmp(rows[i].name, name) == 0) return &rows[i];
   CHECK(false, "no algorithm %s", name);
   return NULL;
+}
+
+const struct policy *algorithms_policy(const struct algorithm_row *row, const struct space *space) {
+  const struct policy *const *policy = row->policies;
+  while (*policy && !(*policy)->head_size(space)) policy++;
+  return *policy;
 }
 
 /* ---- for docs/algorithms.md */
@@ -39,8 +48,9 @@ static const char *pace_in_words(enum algorithm_pace pace) {
 }
 
 static void print_algorithm(FILE *out, const struct algorithm_row *row) {
-  fprintf(out, "### %s\n\n%s.\n\n* Pace: %s.\n* Policy: `%s`, in %s action spaces.\n", row->name,
-          row->help, pace_in_words(row->pace), row->policy->name, row->policy->actions);
+  fprintf(out, "### %s\n\n%s.\n\n* Pace: %s.\n", row->name, row->help, pace_in_words(row->pace));
+  for (const struct policy *const *policy = row->policies; *policy; policy++)
+    fprintf(out, "* Policy in %s action spaces: `%s`.\n", (*policy)->actions, (*policy)->name);
   fprintf(out, "* Evaluators by default: %d.\n", row->evaluators);
   fprintf(out, "\n| metric of the loss | what it means |\n|---|---|\n");
   for (int i = 0; i < row->algorithm->num_terms; i++)

@@ -8,37 +8,39 @@
 
 #include <stdio.h>
 
+#include "common/base/space.h"
 #include "learner/learn/algorithm_options.h"
 
 enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
 
-/* X(name, algorithm, policy, network, pace, evaluators, options, help). pace: ASYNCHRONOUS: acting
- * goes on while the trainer computes, and each window is trained on once; SYNCHRONOUS: acting waits
- * for every update, and the windows of all environments close together; REPLAYED: windows go to a
- * replay, and acting and training keep to --replay_ratio. evaluators: those that a launcher starts
- * unless told otherwise; 1 where training episodes measure little because many of their actions are
- * random by design. options: headings of the option table, separated by "|": an agent that learns
- * refuses what stands under those of others alone. Those that act without learning have no
- * algorithm and bring a network of their own; the others ("") have that of --network. */
-#define ALGORITHMS(X)                                                                             \
-  X(vtrace, &algorithm_vtrace, &policy_categorical, "", ASYNCHRONOUS, 0,                          \
-    ACTOR_CRITIC_HEADING "|" VTRACE_HEADING, "V-trace actor-critic (IMPALA)")                     \
-  X(a2c, &algorithm_a2c, &policy_categorical, "", SYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,           \
-    "synchronous advantage actor-critic with GAE(lambda)")                                        \
-  X(ppo, &algorithm_ppo, &policy_categorical, "", SYNCHRONOUS, 0,                                 \
-    ACTOR_CRITIC_HEADING "|" PPO_HEADING,                                                         \
-    "proximal policy optimisation: several epochs of minibatches over each batch")                \
-  X(r2d2, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS,    \
-    "recurrent Q-learning from a prioritised replay")                                             \
-  X(dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS,     \
-    "Q-learning from a replay")                                                                   \
-  X(double_dqn, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1,                   \
-    Q_LEARNING_HEADINGS, "dqn with double Q-learning")                                            \
-  X(rainbow, &algorithm_q_learning, &policy_epsilon_greedy, "", REPLAYED, 1, Q_LEARNING_HEADINGS, \
-    "dqn with all of Rainbow: double, dueling, prioritised, n-step, distributional, noisy")       \
-  X(random, NULL, &policy_categorical, "random", ASYNCHRONOUS, 0, "",                             \
-    "acts uniformly and learns nothing")                                                          \
-  X(scripted, NULL, &policy_categorical, "scripted", ASYNCHRONOUS, 0, "",                         \
+/* X(name, algorithm, policies, network, pace, evaluators, options, help). policies: of which the
+ * first that fits the action space acts. pace: ASYNCHRONOUS: acting goes on while the trainer
+ * computes, and each window is trained on once; SYNCHRONOUS: acting waits for every update, and the
+ * windows of all environments close together; REPLAYED: windows go to a replay, and acting and
+ * training keep to --replay_ratio. evaluators: those that a launcher starts unless told otherwise;
+ * 1 where training episodes measure little because many of their actions are random by design.
+ * options: headings of the option table, separated by "|": an agent that learns refuses what stands
+ * under those of others alone. Those that act without learning have no algorithm and bring a
+ * network of their own; the others ("") have that of --network. */
+#define ALGORITHMS(X)                                                                            \
+  X(vtrace, &algorithm_vtrace, policies_of_probabilities, "", ASYNCHRONOUS, 0,                   \
+    ACTOR_CRITIC_HEADING "|" VTRACE_HEADING, "V-trace actor-critic (IMPALA)")                    \
+  X(a2c, &algorithm_a2c, policies_of_probabilities, "", SYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,    \
+    "synchronous advantage actor-critic with GAE(lambda)")                                       \
+  X(ppo, &algorithm_ppo, policies_of_probabilities, "", SYNCHRONOUS, 0,                          \
+    ACTOR_CRITIC_HEADING "|" PPO_HEADING,                                                        \
+    "proximal policy optimisation: several epochs of minibatches over each batch")               \
+  X(r2d2, &algorithm_q_learning, policies_of_values, "", REPLAYED, 1, Q_LEARNING_HEADINGS,       \
+    "recurrent Q-learning from a prioritised replay")                                            \
+  X(dqn, &algorithm_q_learning, policies_of_values, "", REPLAYED, 1, Q_LEARNING_HEADINGS,        \
+    "Q-learning from a replay")                                                                  \
+  X(double_dqn, &algorithm_q_learning, policies_of_values, "", REPLAYED, 1, Q_LEARNING_HEADINGS, \
+    "dqn with double Q-learning")                                                                \
+  X(rainbow, &algorithm_q_learning, policies_of_values, "", REPLAYED, 1, Q_LEARNING_HEADINGS,    \
+    "dqn with all of Rainbow: double, dueling, prioritised, n-step, distributional, noisy")      \
+  X(random, NULL, policies_of_probabilities, "random", ASYNCHRONOUS, 0, "",                      \
+    "acts uniformly and learns nothing")                                                         \
+  X(scripted, NULL, policies_of_probabilities, "scripted", ASYNCHRONOUS, 0, "",                  \
     "plays CartPole by a rule, learns nothing")
 
 struct algorithm;
@@ -46,11 +48,13 @@ struct policy;
 
 extern const struct algorithm algorithm_a2c, algorithm_ppo, algorithm_q_learning, algorithm_vtrace;
 extern const struct policy policy_categorical, policy_epsilon_greedy;
+/* The last followed by NULL. All of a list have the same `action_values`. */
+extern const struct policy *const policies_of_probabilities[], *const policies_of_values[];
 
 struct algorithm_row {
   const char *name, *help;
   const struct algorithm *algorithm; /* NULL: nothing is learned */
-  const struct policy *policy;
+  const struct policy *const *policies;
   const char *network; /* "": that of --network */
   enum algorithm_pace pace;
   int evaluators; /* that a run has unless told otherwise */
@@ -59,8 +63,11 @@ struct algorithm_row {
 /* Of a value of --agent, which the option's choices have checked. */
 const struct algorithm_row *algorithms_find(const char *name);
 
+/* The policy that acts in this space; NULL: none of the agent's does. */
+const struct policy *algorithms_policy(const struct algorithm_row *row, const struct space *space);
+
 /* Prints what --help=algorithms does, for docs/algorithms.md: each algorithm with its pace, its
- * policy and its loss terms; then what acts without learning. */
+ * policies and its loss terms; then what acts without learning. */
 void algorithms_markdown(FILE *out);
 
 #endif

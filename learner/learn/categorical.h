@@ -1,6 +1,6 @@
 /* The categorical distribution over A actions, by rules (learner/rules/categorical.rule.h). Rows of
  * logits are `stride` reals apart.
- * Upstream: learn/categorical.c, learn/actor_critic.c. Thread: the device's. */
+ * Upstream: learn/categorical.c. Thread: the device's. */
 #ifndef ACORN_LEARNER_LEARN_CATEGORICAL_H
 #define ACORN_LEARNER_LEARN_CATEGORICAL_H
 

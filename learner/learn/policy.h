@@ -2,7 +2,8 @@
  * is a row of operations in a file of its own (categorical.c); inference acts by it, and an
  * algorithm is paired with one.
  *
- * Upstream: learner/serve/inference.c, deploy/inspect/watch/chooser.c. Downstream: learner/device.
+ * Upstream: learner/serve/inference.c, learn/algorithm.h, deploy/inspect/watch/chooser.c.
+ * Downstream: learner/device.
  * Thread: any (no state). */
 #ifndef ACORN_LEARNER_LEARN_POLICY_H
 #define ACORN_LEARNER_LEARN_POLICY_H
@@ -11,7 +12,7 @@
 
 /* What a choice depends on besides the network. Arrays (B), on the device. */
 struct policy_rows {
-  const float *uniform; /* in [0, 1); negative: the greedy action */
+  const float *uniform; /* (B, draws) in [0, 1); negative: the greedy action */
   const float *epsilon; /* probability of a random action; NULL where the policy has none */
 };
 
@@ -23,12 +24,26 @@ struct policy {
   /* The head says what each action is worth (network_outputs.values), and may have several atoms
    * for each. A policy of this kind explores: policy_rows.epsilon is set. */
   bool action_values;
+  /* Random numbers that choosing an action takes; NULL: 1. */
+  int (*draws)(const struct space *space);
   /* Floats that are kept with a step: log mu(a|x), or the values Q(x, a) and max Q(x, .). */
   int statistics;
   /* By operations of the device, which has all of the arrays. Shapes: action (B) of
    * space_action_bytes each, statistics (B, statistics). */
   void (*choose)(struct device *device, void *action, float *statistics,
                  const struct network_outputs *out, const struct policy_rows *rows, int B);
+  /* Of given actions log pi(a|x) (B), and the policy's entropy (B), in nats. This and the next are
+   * NULL where the head gives values of actions. */
+  void (*evaluate)(struct device *device, real *log_prob, real *entropy,
+                   const struct network_outputs *out, const void *action, int B);
+  /* d_head (rows out->stride apart; the value's column is left alone) = d_log_prob (B) * d
+   * log_prob/d head + d_entropy (B) * d entropy/d head. */
+  void (*backward)(struct device *device, real *d_head, const struct network_outputs *out,
+                   const void *action, const real *d_log_prob, const real *d_entropy, int B);
 };
+
+static inline int policy_draws(const struct policy *policy, const struct space *space) {
+  return policy->draws ? policy->draws(space) : 1;
+}
 
 #endif

@@ -9,7 +9,6 @@
 #include "common/base/check.h"
 #include "learner/learn/actor_critic.h"
 #include "learner/learn/algorithms.h"
-#include "learner/learn/categorical.h"
 
 _Static_assert((int)PPO_TARGET_SQUARED == (int)SUM_TARGET_SQUARED, "sums begin as actor_critic's");
 
@@ -33,7 +32,7 @@ struct minibatch {
   float *reward;         /* (T+1, n), and flags, frame (.., stack - 1; NULL: not stacked) */
   uint8_t *flags;
   int32_t *frame;
-  int32_t *action;
+  void *action; /* (T, n, action_bytes) */
   float *behaviour;
   real *state; /* (n, S); NULL without recurrence */
   real *old_value, *target, *advantage;
@@ -42,10 +41,13 @@ struct minibatch {
 struct ppo {
   struct device *device; /* read-only after create, as is all up to `passes` */
   const struct network *network;
+  const struct policy *policy;
   const struct algorithm_options *options;
   uint64_t seed;
   size_t P;
-  int T, N, n, A; /* n: windows of a minibatch */
+  int T, N, n; /* n: windows of a minibatch */
+  int stride;  /* of the head's rows */
+  size_t action_bytes;
   struct passes passes;
 
   /* Rows t N + window of each minibatch's steps, (epochs, minibatches, T+1, n): on the host one for
@@ -64,7 +66,7 @@ struct ppo {
   real *mean, *spread;                 /* sums of the advantages */
   real *new_value, *log_prob, *entropy;
   real *d_log_prob, *d_entropy, *d_value;
-  real *d_head; /* (T*n, A+1) */
+  real *d_head; /* (T*n, stride) */
 };
 
 /* ---- create */
@@ -100,11 +102,11 @@ static struct minibatch make_minibatch(const struct ppo *self) {
   int frames = inputs->stack > 1 ? inputs->stack - 1 : 0;
   return (struct minibatch){
       .observation = bytes(self, rows * inputs->row_stride),
-      .previous_action = bytes(self, rows * sizeof(int32_t)),
+      .previous_action = bytes(self, rows * self->action_bytes),
       .reward = bytes(self, rows * sizeof(float)),
       .flags = bytes(self, rows),
       .frame = frames ? bytes(self, rows * (size_t)frames * sizeof(int32_t)) : NULL,
-      .action = bytes(self, steps * sizeof(int32_t)),
+      .action = bytes(self, steps * self->action_bytes),
       .behaviour = bytes(self, steps * sizeof(float)),
       .state = S ? reals(self, (size_t)self->n * S) : NULL,
       .old_value = reals(self, steps),
@@ -135,22 +137,27 @@ static void make_arrays(struct ppo *self) {
   self->d_log_prob = reals(self, steps);
   self->d_entropy = reals(self, steps);
   self->d_value = reals(self, steps);
-  self->d_head = reals(self, steps * (size_t)(self->A + 1));
+  self->d_head = reals(self, steps * (size_t)self->stride);
+}
+
+static size_t action_bytes(const struct device_inputs *inputs) {
+  return inputs->box ? (size_t)inputs->box * sizeof(float) : sizeof(int32_t);
 }
 
 static void *create(const struct learning *learning) {
   struct ppo *self = check_alloc(1, sizeof(*self));
   *self = (struct ppo){.device = learning->device,
                        .network = learning->network,
+                       .policy = learning->policy,
                        .options = learning->options,
                        .seed = learning->seed,
                        .P = network_num_parameters(learning->network),
                        .T = (int)learning->options->unroll_length,
                        .N = learning->num_windows,
-                       .A = network_head_size(learning->network)};
+                       .stride = network_head_stride(learning->network),
+                       .action_bytes = action_bytes(network_inputs(learning->network))};
   struct error error;
   CHECK(passes_of(&self->passes, self->options, self->N, &error) == STATUS_OK, "%s", error.text);
-  CHECK(network_head_stride(self->network) == self->A + 1, "an actor-critic needs one value");
   self->n = self->N / self->passes.minibatches;
   self->all = network_workspace_create(self->network, self->device, (self->T + 1) * self->N, false);
   self->workspace =
@@ -212,7 +219,7 @@ static void begin(void *self_, const struct schedule *schedule) {
 static void copy_values(const struct ppo *self, real *value, const struct network_outputs *out,
                         int rows) {
   self->device->ops->copy_rows(self->device, value, 1,
-                               device_at(self->device, out->head, (size_t)self->A), out->stride,
+                               device_at(self->device, out->head, (size_t)out->size), out->stride,
                                rows, 1);
 }
 
@@ -254,11 +261,11 @@ static struct device_inputs gather(struct ppo *self, const struct train_batch *b
     size_t bytes;
   } arrays[] = {
       {part->observation, inputs->observation, rows, inputs->row_stride},
-      {part->previous_action, inputs->previous_action, rows, sizeof(int32_t)},
+      {part->previous_action, inputs->previous_action, rows, self->action_bytes},
       {part->reward, batch->reward, rows, sizeof(float)},
       {part->flags, batch->flags, rows, 1},
       {part->frame, inputs->frame, rows, (size_t)(inputs->stack - 1) * sizeof(int32_t)},
-      {part->action, batch->action, steps, sizeof(int32_t)},
+      {part->action, batch->action, steps, self->action_bytes},
       {part->behaviour, batch->statistics, steps, sizeof(float)},
       {part->state, batch->state, self->n, (size_t)network_state_size(self->network) * real_bytes},
       {part->old_value, self->value, steps, real_bytes},
@@ -357,22 +364,22 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
   struct ppo *self = self_;
   struct device *device = self->device;
   const struct minibatch *part = &self->part;
-  int T = self->T, n = self->n, A = self->A;
+  int T = self->T, n = self->n;
   real *sums = device_at(device, gradient, self->P);
   const struct device_inputs of_part = gather(self, batch, inputs, pass);
   struct network_outputs out;
   network_forward(self->workspace, &out, NULL, params->online, &of_part, part->state, T, n);
-  categorical_evaluate(device, self->log_prob, self->entropy, out.head, out.stride, part->action,
-                       T * n, A);
+  self->policy->evaluate(device, self->log_prob, self->entropy, &out, part->action, T * n);
   copy_values(self, self->new_value, &out, T * n);
 
   measure_advantages(self, schedule);
   losses(self, sums, schedule);
   decide_stop(self, sums);
 
-  categorical_backward(device, self->d_head, A + 1, out.head, out.stride, part->action,
-                       self->d_log_prob, self->d_entropy, T * n, A);
-  device->ops->copy_rows(device, sum_at(self, self->d_head, A), A + 1, self->d_value, 1, T * n, 1);
+  self->policy->backward(device, self->d_head, &out, part->action, self->d_log_prob,
+                         self->d_entropy, T * n);
+  device->ops->copy_rows(device, device_at(device, self->d_head, (size_t)out.size), out.stride,
+                         self->d_value, 1, T * n, 1);
   network_backward(self->workspace, gradient, params->online, self->d_head, part->state, &of_part,
                    T, n);
 }

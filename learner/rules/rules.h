@@ -6,8 +6,9 @@
  * Lists: INPUTS_OF_name(X) and OUTPUTS_OF_name(X): X(member, TYPE), an array (rows), or of several
  * numbers for each row; SUMS_OF_name(X): X(NUMBER, member), NUMBER its place behind SUM_STEPS, the
  * driver's: how many steps count; CONSTANTS_OF_name(X): X(member), a float. TYPE: REAL, FLOAT, INT
- * (int32), ROW: run.A reals for each row, or, of inputs, ONE: a real for all rows. Of these lists
- * become struct name_rule, the arguments of run_rule, and struct name_numbers (bodies.inc).
+ * (int32), ROW: run.A reals for each row, FLOATS: run.A floats, dense, or, of inputs,
+ * ONE: a real for all rows. Of these lists become struct name_rule, the arguments of run_rule, and
+ * struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */
 #ifndef ACORN_LEARNER_RULES_RULES_H
 #define ACORN_LEARNER_RULES_RULES_H
@@ -52,11 +53,13 @@ struct rule_row_out {
 #define RULE_IN_FLOAT const float *
 #define RULE_IN_INT const int32_t *
 #define RULE_IN_ONE const real *
+#define RULE_IN_FLOATS const float *
 #define RULE_IN_ROW struct rule_row_in
 #define RULE_OUT_REAL real *
 #define RULE_OUT_FLOAT float *
 #define RULE_OUT_INT int32_t *
 #define RULE_OUT_ROW struct rule_row_out
+#define RULE_OUT_FLOATS float *
 
 #define RULE_INPUT(member, TYPE) RULE_IN_##TYPE member;
 #define RULE_OUTPUT(member, TYPE) RULE_OUT_##TYPE member;

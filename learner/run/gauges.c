@@ -145,7 +145,7 @@ void gauges_create(struct run *run) {
   if (replays(run)) {
     REPLAY_GAUGES(MAKE)
   }
-  if (run->agent->policy->action_values) {
+  if (run->policy->action_values) {
     EXPLORATION_GAUGES(MAKE)
   }
   if (has_own_memory(run)) {
@@ -283,7 +283,7 @@ void gauges_fill(struct run *run, const struct trainer_report *trainer,
   metric_set(gauges->resident, resident_bytes());
   fill_training(gauges, run->agent->algorithm, trainer);
   if (run->source) fill_source(gauges, run);
-  if (run->agent->policy->action_values) fill_exploration(gauges, run);
+  if (run->policy->action_values) fill_exploration(gauges, run);
   if (has_own_memory(run)) fill_traffic(gauges, run);
   struct leases_count count = leases_count(run->leases);
   struct batcher_counts batcher = batcher_counts(run->batcher);

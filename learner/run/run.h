@@ -33,6 +33,7 @@ struct run {
   struct device *inference_device, *trainer_device;
   struct device *saver_device;       /* of the replay's file; NULL: none is written */
   const struct algorithm_row *agent; /* what --agent names */
+  const struct policy *policy;       /* its own for the environment's actions */
   int rank;                          /* of this learner among several; it is alone, so 0 */
   struct network *network;
   struct step_shape shape;        /* of all steps: from the space, the policy and the network */

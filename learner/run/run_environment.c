@@ -71,7 +71,8 @@ static void describe_inputs(struct run *run) {
     inputs->tensor[i].row_offset = layout.tensor[i].row_offset;
     images_describe(inputs, i, tensor);
   }
-  device_inputs_set_action(inputs, &run->space);
+  inputs->discrete = run->space.discrete;
+  inputs->box = run->space.box;
   inputs->use_previous_action = run->options->previous_action;
   inputs->use_reward = run->options->previous_reward;
   inputs->raw_reward = !run->options->clip_reward_input;
@@ -95,7 +96,8 @@ enum status run_find_environment(struct run *run, struct learner_options *option
   enum status status = joins ? ask_actor(run, error) : ask_environment(run, error);
   if (status != STATUS_OK) return status;
   name_run(run);
-  if (run->agent->policy->head_size(&run->space)) {
+  run->policy = algorithms_policy(run->agent, &run->space);
+  if (run->policy) {
     describe_inputs(run);
     status = choose_network(run, options, error);
     run->inputs.stack = (int)options->frame_stack;
@@ -104,5 +106,5 @@ enum status run_find_environment(struct run *run, struct learner_options *option
   return status_fail(error, STATUS_INVALID,
                      "environment '%s' has %s actions; agent '%s' needs %s ones", run->env_name,
                      run->space.discrete ? "discrete" : "continuous", run->options->agent,
-                     run->agent->policy->actions);
+                     run->agent->policies[0]->actions);
 }

@@ -64,7 +64,7 @@ static struct step_shape shape_of(const struct run *run) {
   return (struct step_shape){.row_stride = run->inputs.row_stride,
                              .action_bytes = space_action_bytes(&run->space),
                              .box = run->space.box > 0,
-                             .statistics = run->agent->policy->statistics,
+                             .statistics = run->policy->statistics,
                              .state_size = network_state_size(run->network),
                              .footprint = run->inputs.stack > 1 ? run->inputs.stack - 1 : 0};
 }
@@ -93,12 +93,12 @@ enum status run_make_network(struct run *run, struct error *error) {
   struct network_config config = {
       .network = run->agent->network[0] ? run->agent->network : options->network,
       .inputs = run->inputs,
-      .head_size = run->agent->policy->head_size(&run->space),
+      .head_size = run->policy->head_size(&run->space),
       .value_size = 1,
       .head_hidden = (int)options->head_hidden,
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
-  if (run->agent->policy->action_values) describe_values(&config, options);
+  if (run->policy->action_values) describe_values(&config, options);
   enum status status = check_atoms(&config.values, options, error);
   if (status == STATUS_OK) status = parse_hidden(&config, options->hidden, error);
   if (status == STATUS_OK) status = network_create(&run->network, &config, error);
@@ -135,7 +135,7 @@ static enum progress_over result_over(const struct run *run) {
 
 /* Some environments explore more than others. */
 static bool explores_by_environment(const struct run *run) {
-  return run->agent->policy->action_values && run->options->num_envs > 1 &&
+  return run->policy->action_values && run->options->num_envs > 1 &&
          run->exploration.kind == EXPLORATION_PER_ENVIRONMENT;
 }
 
@@ -173,6 +173,7 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
                               struct error *error) {
   if (!run->agent->algorithm) return STATUS_OK;
   struct update_config config = run_options_of_update(run->options);
+  config.policy = run->policy;
   enum status status = update_create(&run->update, run->trainer_device, run->network,
                                      run->trains ? run->agent->algorithm : NULL, &config, error);
   if (status != STATUS_OK) return status;
@@ -268,7 +269,8 @@ void run_make_serving(struct run *run) {
   run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);
 
   struct inference_config inference = {
-      .policy = run->agent->policy,
+      .policy = run->policy,
+      .space = &run->space,
       .shape = run->shape,
       .num_slots = slots,
       .num_train_slots = run->num_train_slots,

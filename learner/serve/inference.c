@@ -98,6 +98,7 @@ struct inference *inference_create(const struct inference_config *config, struct
   struct memory_config memory = {.num_slots = config->num_slots,
                                  .rank = config->rank,
                                  .shape = *shape,
+                                 .draws = policy_draws(config->policy, config->space),
                                  .pages = pages,
                                  .num_paged = pages ? config->num_train_slots : 0};
   self->memory = memory_create(device, &memory);

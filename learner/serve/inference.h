@@ -19,6 +19,7 @@
 
 struct inference_config {
   const struct policy *policy; /* what chooses the actions */
+  const struct space *space;   /* that they are in; borrowed */
   struct step_shape shape;     /* as the pages' */
   int num_slots;               /* training slots, then evaluation slots */
   int num_train_slots;

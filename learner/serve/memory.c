@@ -93,7 +93,8 @@ struct memory_rows memory_rows_create(const struct memory *memory, int rows) {
   const struct step_shape *shape = &memory->config.shape;
   struct device *device = memory->device;
   size_t n = (size_t)rows, state = n * (size_t)shape->state_size * device->ops->real_bytes;
-  struct memory_rows out = {.uniform = device->ops->alloc(device, n * sizeof(*out.uniform))};
+  size_t draws = (size_t)memory->config.draws;
+  struct memory_rows out = {.uniform = device->ops->alloc(device, n * draws * sizeof(float))};
   out.block = device_share(device, lay_out(&out, NULL, n, shape));
   memory_rows_lay_out(memory, &out, rows);
   if (state) {
@@ -190,7 +191,8 @@ void memory_rows_begin(const struct memory *memory, const struct memory_rows *ro
   const struct device_ops *ops = memory->device->ops;
   const struct device_shared *block = &rows->block;
   if (!ops->unified) ops->upload_bytes(memory->device, block->memory, block->host, rows->used);
-  struct device_draws draws = {.environment = device_shared_at(block, rows->environment),
+  struct device_draws draws = {.count = memory->config.draws,
+                               .environment = device_shared_at(block, rows->environment),
                                .life = device_shared_at(block, rows->life),
                                .step = device_shared_at(block, rows->step),
                                .greedy = device_shared_at(block, rows->greedy)};

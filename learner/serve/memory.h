@@ -17,6 +17,7 @@ struct memory_config {
   int num_slots;
   int rank; /* of this learner, for random numbers */
   struct step_shape shape;
+  int draws;           /* random numbers of each row */
   struct pages *pages; /* of the first slots, borrowed; NULL: there are none. Their spare rows are
                           the memory's: memory_spare_rows */
   int num_paged;       /* slots whose earlier frames are in pages */
@@ -59,7 +60,7 @@ struct memory_rows {
   uint8_t *flags;
 
   /* on the device */
-  float *uniform;
+  float *uniform;             /* (rows, draws) */
   real *state_in, *state_out; /* (rows, S): before the step, and after it; NULL when S = 0 */
 };
 

@@ -107,6 +107,7 @@ static void make_learner(struct update *update) {
   const struct device_ops *ops = update->device->ops;
   struct learning learning = {.device = update->device,
                               .network = update->network,
+                              .policy = update->config.policy,
                               .options = &update->config.algorithm,
                               .num_windows = update->N,
                               .seed = update->config.seed};

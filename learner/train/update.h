@@ -25,6 +25,7 @@ struct update_stats {
 struct update;
 
 struct update_config {
+  const struct policy *policy; /* that acts */
   struct algorithm_options algorithm;
   struct optimizer_options optimizer;
   int num_windows, window_steps; /* of a batch */

@@ -157,6 +157,7 @@ static void make_training(struct synthetic *synthetic) {
   static const struct source_ops ops = {
       .take = take, .release = give_back, .close = close_source, .counters = count_nothing};
   struct update_config config_of_update = run_options_of_update(&options);
+  config_of_update.policy = run.policy;
   struct error error;
   require(update_create(&run.update, run.trainer_device, run.network, run.agent->algorithm,
                         &config_of_update, &error),
@@ -253,7 +254,8 @@ static void make_serving(struct source *source) {
       .running = run.inference_device->ops->asynchronous ? BATCHER_MAX_RUNNING : 1,
       .device = run.inference_device};
   run.batcher = batcher_create(&batcher);
-  struct inference_config inference = {.policy = run.agent->policy,
+  struct inference_config inference = {.policy = run.policy,
+                                       .space = &run.space,
                                        .shape = run.shape,
                                        .num_slots = slots,
                                        .num_train_slots = slots,

@@ -54,6 +54,7 @@ static struct update *make_update(struct device *device, const struct network *n
   options.optimizer.learning_rate = 1e-4;
   struct update *update;
   struct update_config config = run_options_of_update(&options);
+  config.policy = &policy_categorical;
   struct error error;
   CHECK(update_create(&update, device, network, &algorithm_vtrace, &config, &error) == STATUS_OK,
         "%s", error.text);

@@ -34,7 +34,8 @@ struct chooser {
 /* Its life is numbered as leases number the first one of a slot. */
 static void make_memory(struct chooser *chooser) {
   const struct run *run = chooser->run;
-  struct memory_config config = {.num_slots = 1, .shape = run->shape};
+  struct memory_config config = {
+      .num_slots = 1, .shape = run->shape, .draws = policy_draws(run->policy, &run->space)};
   chooser->memory = memory_create(chooser->device, &config);
   chooser->remembered = memory_rows_create(chooser->memory, 1);
   uint32_t life = 1;
@@ -46,7 +47,7 @@ static void make_memory(struct chooser *chooser) {
 static void set_exploration(struct chooser *chooser) {
   const struct run *run = chooser->run;
   bool greedy = strcmp(run->options->policy, "greedy") == 0;
-  bool explores = run->agent->policy->action_values;
+  bool explores = run->policy->action_values;
   chooser->greedy = greedy && !explores;
   if (!explores) return;
   chooser->epsilon = greedy ? exploration_evaluation_epsilon(&run->exploration)
@@ -115,8 +116,8 @@ static void forward(struct chooser *chooser) {
                   remembered->state_in, 1, 1);
   struct policy_rows rows = {.uniform = remembered->uniform,
                              .epsilon = device_shared_at(&remembered->block, remembered->epsilon)};
-  chooser->run->agent->policy->choose(device, chooser->action.memory, chooser->statistics.memory,
-                                      &out, &rows, 1);
+  chooser->run->policy->choose(device, chooser->action.memory, chooser->statistics.memory, &out,
+                               &rows, 1);
   chooser->layout = out.values;
   memory_rows_end(chooser->memory, remembered, inputs.observation, 1);
   device_shared_download(device, &chooser->action, chooser->action.bytes);
@@ -139,7 +140,7 @@ static struct chooser_choice describe(struct chooser *chooser) {
   struct chooser_choice choice = {.action = chooser->action.host,
                                   .probability = chooser->probability,
                                   .action_value = chooser->action_value};
-  if (run->agent->policy->action_values) {
+  if (run->policy->action_values) {
     action_values_read(chooser->action_value, chooser->head, chooser->layout);
     action_values_probability(chooser->probability, chooser->action_value, A, chooser->epsilon);
     choice.value = ((const float *)chooser->statistics.host)[1];

@@ -78,12 +78,7 @@ static void embed_discrete(float *y, int32_t action, int A) {
 static void embed_box(float *y, const struct device_inputs *in, int b) {
   const float *action = (const float *)in->previous_action + (size_t)b * (size_t)in->box;
   bool first = in->flags[b] & STEP_FIRST;
-  for (int i = 0; i < in->box; i += W) {
-    int lanes = at_most_int(W, in->box - i);
-    vf scaled = load_some(action + i, lanes) * load_some(in->action_scale + i, lanes) +
-                load_some(in->action_shift + i, lanes);
-    store_some(y + i, first ? splat(0) : scaled, lanes);
-  }
+  for (int i = 0; i < in->box; i++) y[i] = first ? 0 : action[i];
 }
 
 static bool is_plain(const struct device_inputs *in) {

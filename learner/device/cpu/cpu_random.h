@@ -4,7 +4,7 @@
 #ifndef ACORN_LEARNER_DEVICE_CPU_CPU_RANDOM_H
 #define ACORN_LEARNER_DEVICE_CPU_CPU_RANDOM_H
 
-#include "common/base/random.h"
+#include "common/base/philox.h"
 #include "learner/device/cpu/cpu.h"
 #include "learner/device/cpu/cpu_transpose.h"
 
@@ -33,19 +33,33 @@ INLINE vi philox_first_word(vi c0, vi c1, vi c2, vi c3, uint64_t seed) {
   return c0;
 }
 
+/* Of rows b and after. */
+INLINE vf uniforms_of(uint64_t seed, const struct device_draws *draws, enum random_purpose purpose,
+                      int b, int lanes) {
+  vi word = philox_first_word(load_int_some((const int32_t *)draws->step + b, lanes),
+                              load_int_some((const int32_t *)draws->life + b, lanes),
+                              load_int_some((const int32_t *)draws->environment + b, lanes),
+                              splat_int((int32_t)purpose), seed);
+  vi upper = (word >> 8) & 0xffffff; /* what a float holds exactly */
+  vi greedy = load_bytes_some(draws->greedy + b, lanes);
+  vf drawn = __builtin_convertvector(upper, vf) * 0x1p-24f;
+  return select_equal(greedy, (vi){0}, drawn, splat(-1));
+}
+
 static void random_uniforms(struct device *d, float *uniform, uint64_t seed,
                             const struct device_draws *draws, enum random_purpose purpose, int B) {
+  int count = draws->count;
   (void)d;
   for (int b = 0; b < B; b += W) {
     int lanes = B - b < W ? B - b : W;
-    vi word = philox_first_word(load_int_some((const int32_t *)draws->step + b, lanes),
-                                load_int_some((const int32_t *)draws->life + b, lanes),
-                                load_int_some((const int32_t *)draws->environment + b, lanes),
-                                splat_int((int32_t)purpose), seed);
-    vi upper = (word >> 8) & 0xffffff; /* what a float holds exactly */
-    vi greedy = load_bytes_some(draws->greedy + b, lanes);
-    vf drawn = __builtin_convertvector(upper, vf) * 0x1p-24f;
-    store_some(uniform + b, select_equal(greedy, (vi){0}, drawn, splat(-1)), lanes);
+    for (int k = 0; k < count; k++) {
+      vf drawn = uniforms_of(seed, draws, philox_purpose(purpose, k), b, lanes);
+      float *y = uniform + (size_t)b * (size_t)count + k;
+      if (count == 1)
+        store_some(y, drawn, lanes);
+      else
+        for (int i = 0; i < lanes; i++) y[(size_t)i * (size_t)count] = drawn[i];
+    }
   }
 }
 

@@ -12,6 +12,8 @@
 typedef vf num;
 typedef const float *row_in;
 typedef float *row_out;
+typedef const float *floats_in;
+typedef float *floats_out;
 #define RULE_FUNCTION INLINE
 #define num_of(x) splat((float)(x))
 #define num_exp(x) vexp(x)
@@ -29,6 +31,8 @@ typedef float *row_out;
 #define row_so_far(a, before, x) (before += (x))
 #define row_at(row, a) load((row) + (size_t)(a)*W)
 #define row_put(row, a, x) store((row) + (size_t)(a)*W, x)
+#define floats_at(floats, a) row_at(floats, a)
+#define floats_put(floats, a, x) row_put(floats, a, x)
 #define row_pick(row, a, A) chosen(row, __builtin_convertvector(a, vi), A)
 #define num_index(a) splat((float)(a))
 #include "learner/rules/bodies.inc"
@@ -55,9 +59,11 @@ INLINE float *columns_next(float **room, int A) {
   return columns;
 }
 
-INLINE const float *columns_of(float **room, struct rule_row_in row, size_t i, int lanes, int A) {
+/* Of rows x, `stride` apart, from row i. */
+INLINE const float *columns_of(float **room, const float *x, int stride, size_t i, int lanes,
+                               int A) {
   float *columns = columns_next(room, A);
-  columns_read(columns, (const float *)row.x + i * (size_t)row.stride, row.stride, lanes, A);
+  columns_read(columns, x + i * (size_t)stride, stride, lanes, A);
   return columns;
 }
 
@@ -65,12 +71,14 @@ INLINE const float *columns_of(float **room, struct rule_row_in row, size_t i, i
 #define LOAD_FLOAT(x) load_some((x) + i, lanes)
 #define LOAD_INT(x) __builtin_convertvector(load_int_some((x) + i, lanes), vf)
 #define LOAD_ONE(x) splat(*(const float *)(x))
-#define LOAD_ROW(row) columns_of(&room, row, i, lanes, x.A)
+#define LOAD_ROW(row) columns_of(&room, (const float *)(row).x, (row).stride, i, lanes, x.A)
+#define LOAD_FLOATS(floats) columns_of(&room, floats, x.A, i, lanes, x.A)
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
 #define PLACE_REAL(member)
 #define PLACE_FLOAT(member)
 #define PLACE_INT(member)
 #define PLACE_ROW(member) x.member = columns_next(&room, x.A);
+#define PLACE_FLOATS(member) PLACE_ROW(member)
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
 #define STORE_REAL(member) store_some((float *)rule->member + i, x.member, lanes);
 #define STORE_FLOAT(member) store_some(rule->member + i, x.member, lanes);
@@ -79,12 +87,15 @@ INLINE const float *columns_of(float **room, struct rule_row_in row, size_t i, i
 #define STORE_ROW(member)                                                                       \
   columns_write((float *)rule->member.x + i * (size_t)rule->member.stride, rule->member.stride, \
                 x.member, lanes, x.A);
+#define STORE_FLOATS(member) \
+  columns_write(rule->member + i * (size_t)x.A, x.A, x.member, lanes, x.A);
 #define STORE(member, TYPE) STORE_##TYPE(member)
 #define COUNT_REAL 0
 #define COUNT_FLOAT 0
 #define COUNT_INT 0
 #define COUNT_ONE 0
 #define COUNT_ROW 1
+#define COUNT_FLOATS 1
 #define COUNT(member, TYPE) +COUNT_##TYPE
 #define ADD_UP(NUMBER, member) sums[NUMBER] += on * x.member;
 #define CONSTANT(member) x.member = splat(rule->member);

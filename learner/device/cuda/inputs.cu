@@ -21,8 +21,7 @@ DEVICE float element(const uint8_t *tensor, enum dtype dtype, int i) {
 DEVICE float previous_action(const struct device_inputs &in, size_t b, int i) {
   if (in.discrete) return ((const int32_t *)in.previous_action)[b] == i;
   if (in.flags[b] & STEP_FIRST) return 0;
-  float number = ((const float *)in.previous_action)[b * (size_t)in.box + (size_t)i];
-  return number * in.action_scale[i] + in.action_shift[i];
+  return ((const float *)in.previous_action)[b * (size_t)in.box + (size_t)i];
 }
 
 DEVICE float reward_input(const struct device_inputs &in, size_t b) {

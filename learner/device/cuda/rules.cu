@@ -6,6 +6,8 @@
 typedef float num;
 typedef const float *row_in;
 typedef float *row_out;
+typedef const float *floats_in;
+typedef float *floats_out;
 #define RULE_FUNCTION DEVICE
 #define num_of(x) ((float)(x))
 #define num_exp(x) expf(x)
@@ -23,6 +25,8 @@ typedef float *row_out;
 #define row_so_far(a, before, x) row_sum_so_far(before, x)
 #define row_at(row, a) ((a) < A ? (row)[a] : -INFINITY)
 #define row_put(row, a, x) ((row)[a] = (x))
+#define floats_at(floats, a) ((floats)[a])
+#define floats_put(floats, a, x) ((floats)[a] = (x))
 #define row_pick(row, a, A) ((row)[(int)(a)])
 #define num_index(a) ((float)(a))
 
@@ -63,16 +67,19 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
 #define LOAD_INT(x) (float)(x)[i]
 #define LOAD_ONE(x) ((const float *)(x))[0]
 #define LOAD_ROW(row) (const float *)(row).x + i *(size_t)(row).stride
+#define LOAD_FLOATS(floats) (floats) + i *(size_t)x.A
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule.member);
 #define PLACE_REAL(member)
 #define PLACE_FLOAT(member)
 #define PLACE_INT(member)
 #define PLACE_ROW(member) x.member = (float *)rule.member.x + i * (size_t)rule.member.stride;
+#define PLACE_FLOATS(member) x.member = rule.member + i * (size_t)x.A;
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
 #define STORE_REAL(member) ((float *)rule.member)[i] = x.member;
 #define STORE_FLOAT(member) rule.member[i] = x.member;
 #define STORE_INT(member) rule.member[i] = (int32_t)x.member;
 #define STORE_ROW(member)
+#define STORE_FLOATS(member)
 #define STORE(member, TYPE) STORE_##TYPE(member)
 #define ADD_UP(NUMBER, member) sums[NUMBER] += x.member;
 #define CONSTANT(member) x.member = rule.member;

@@ -322,6 +322,7 @@ static void trace(struct device *d, real *vs, real *advantage, const struct devi
 #define GIVEN_INT(member) GIVEN(rule->member);
 #define GIVEN_ONE(member) GIVEN(rule->member);
 #define GIVEN_ROW(member) GIVEN(rule->member.x);
+#define GIVEN_FLOATS(member) GIVEN(rule->member);
 #define GIVEN_ARRAY(member, TYPE) GIVEN_##TYPE(member)
 #define CHECK_RULE(name, KIND)                                   \
   static void check_##name(const void *arguments) {              \

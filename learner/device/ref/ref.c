@@ -121,8 +121,7 @@ static REAL element(const uint8_t *tensor, enum dtype dtype, int i) {
 static REAL previous_action(const struct device_inputs *in, int b, int i) {
   if (in->discrete) return ((const int32_t *)in->previous_action)[b] == i;
   if (in->flags[b] & STEP_FIRST) return 0;
-  REAL number = (REAL)((const float *)in->previous_action)[(size_t)b * (size_t)in->box + (size_t)i];
-  return number * (REAL)in->action_scale[i] + (REAL)in->action_shift[i];
+  return (REAL)((const float *)in->previous_action)[(size_t)b * (size_t)in->box + (size_t)i];
 }
 
 static REAL reward_input(const struct device_inputs *in, int b) {

@@ -2,6 +2,7 @@
 #ifndef ACORN_LEARNER_DEVICE_REF_REF_NOISE_H
 #define ACORN_LEARNER_DEVICE_REF_REF_NOISE_H
 
+#include "common/base/philox.h"
 #include "learner/device/ref/ref.h"
 
 static void ref_random_uniforms(struct device *d, float *uniform, uint64_t seed,
@@ -9,9 +10,10 @@ static void ref_random_uniforms(struct device *d, float *uniform, uint64_t seed,
                                 int B) {
   (void)d;
   for (int b = 0; b < B; b++)
-    uniform[b] = draws->greedy[b] ? -1
-                                  : random_uniform(seed, draws->environment[b], draws->life[b],
-                                                   draws->step[b], purpose);
+    for (int k = 0; k < draws->count; k++)
+      *uniform++ = draws->greedy[b] ? -1
+                                    : random_uniform(seed, draws->environment[b], draws->life[b],
+                                                     draws->step[b], philox_purpose(purpose, k));
 }
 
 static void ref_factor_noise(struct device *d, real *noise, uint64_t seed, uint32_t stream,

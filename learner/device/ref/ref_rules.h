@@ -7,6 +7,8 @@
 typedef REAL num;
 typedef const REAL *row_in;
 typedef REAL *row_out;
+typedef const float *floats_in;
+typedef float *floats_out;
 #define RULE_FUNCTION static
 #define num_of(x) ((REAL)(x))
 #define num_exp(x) exp(x)
@@ -24,6 +26,8 @@ typedef REAL *row_out;
 #define row_so_far(a, before, x) (before += (x))
 #define row_at(row, a) ((row)[a])
 #define row_put(row, a, x) ((row)[a] = (x))
+#define floats_at(floats, a) ((REAL)(floats)[a])
+#define floats_put(floats, a, x) ((floats)[a] = (float)(x))
 #define row_pick(row, a, A) ((row)[(int)(a)])
 #define num_index(a) ((REAL)(a))
 #include "learner/rules/bodies.inc"
@@ -41,16 +45,19 @@ static REAL rule_scale(const struct rule_run *run) {
 #define LOAD_INT(x) ((REAL)((x)[i]))
 #define LOAD_ONE(x) (((const REAL *)(x))[0])
 #define LOAD_ROW(row) ((const REAL *)(row).x + i * (size_t)(row).stride)
+#define LOAD_FLOATS(floats) ((floats) + i * (size_t)x.A)
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
 #define PLACE_REAL(y)
 #define PLACE_FLOAT(y)
 #define PLACE_INT(y)
 #define PLACE_ROW(member) x.member = (REAL *)rule->member.x + i * (size_t)rule->member.stride;
+#define PLACE_FLOATS(member) x.member = rule->member + i * (size_t)x.A;
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
 #define STORE_REAL(member) ((REAL *)rule->member)[i] = x.member;
 #define STORE_FLOAT(member) rule->member[i] = (float)x.member;
 #define STORE_INT(member) rule->member[i] = (int32_t)x.member;
 #define STORE_ROW(member)
+#define STORE_FLOATS(member)
 #define STORE(member, TYPE) STORE_##TYPE(member)
 #define ADD_UP(NUMBER, member) sums[NUMBER] += (double)x.member;
 #define CONSTANT(member) x.member = (REAL)rule->member;

@@ -1,5 +1,4 @@
 /* Devices by name, the choice of the kernel set, memory, arithmetic on device arrays. */
-#include <float.h>
 #include <math.h>
 
 #include "tests/unit/learner/device/device_testing.h"
@@ -92,22 +91,17 @@ static void test_inputs_size(void **state) {
   assert_int_equal(device_inputs_size(&in), 20);
 }
 
-/* A box's previous action as input: within bounds that are floats -1..1, and outside it beyond;
- * otherwise as it is; nothing on a first row, whatever stands there. */
-static void test_a_box_is_scaled_by_its_bounds(void **state) {
+/* A box's previous action as input: as it was chosen; nothing on a first row, whatever stands
+ * there. */
+static void test_a_box_is_read_as_it_was_chosen(void **state) {
   (void)state;
-  static const struct space space = {.box = 6,
-                                     .low = {-2, 1, -INFINITY, -FLT_MAX, 0, 7},
-                                     .high = {2, 5, INFINITY, FLT_MAX, INFINITY, 7}};
   static const float action[3][6] = {
       {-2, 1, -9, 1e30f, 3, 7}, {1, 6, 0.25f, -8, -1, 0}, {1, 2, 3, 4, 5, 6}};
-  static const float expected[3][6] = {{-1, -1, -9, 1e30f, 3, 7}, {0.5f, 1.5f, 0.25f, -8, -1, 0}};
+  static const float expected[3][6] = {{-2, 1, -9, 1e30f, 3, 7}, {1, 6, 0.25f, -8, -1, 0}};
   static const uint8_t flags[3] = {0, STEP_TRUNCATED, STEP_FIRST | STEP_TERMINATED};
   static const char *const names[] = {"ref", "ref_double", "cpu"};
   struct device_inputs in = {
-      .previous_action = action, .flags = flags, .discrete = 9, .use_previous_action = true};
-  device_inputs_set_action(&in, &space);
-  assert_int_equal(in.discrete, 0);
+      .previous_action = action, .flags = flags, .box = 6, .use_previous_action = true};
   assert_int_equal(device_inputs_size(&in), 6);
   for (int i = 0; i < 3; i++) {
     struct device *d;
@@ -156,7 +150,7 @@ int main(void) {
       cmocka_unit_test(test_kernel_set_by_environment),
       cmocka_unit_test(test_memory),
       cmocka_unit_test(test_inputs_size),
-      cmocka_unit_test(test_a_box_is_scaled_by_its_bounds),
+      cmocka_unit_test(test_a_box_is_read_as_it_was_chosen),
       cmocka_unit_test(test_the_reward_input_is_clipped_or_raw),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

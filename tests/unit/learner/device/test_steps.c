@@ -162,19 +162,22 @@ static void test_gather_steps(void **state) {
 }
 
 static void check_uniforms(struct testing *t) {
-  enum { B = 37 };
+  enum { B = 37, COUNT = 3 };
   uint32_t environment[B], life[B], step[B];
   uint8_t greedy[B];
-  float expected[B];
+  float expected[B][COUNT];
   for (uint32_t b = 0; b < B; b++) {
     environment[b] = 3 * b + 1;
     life[b] = b / 5 + (b % 7 << 16);
     step[b] = 1000 - b;
     greedy[b] = b % 4 == 1;
-    expected[b] =
-        greedy[b] ? -1 : random_uniform(77, environment[b], life[b], step[b], RANDOM_ACTION);
+    for (int k = 0; k < COUNT; k++)
+      expected[b][k] = greedy[b] ? -1
+                                 : random_uniform(77, environment[b], life[b], step[b],
+                                                  (enum random_purpose)(RANDOM_ACTION + 256 * k));
   }
-  struct device_draws draws = {.environment = testing_bytes(t, environment, sizeof environment),
+  struct device_draws draws = {.count = COUNT,
+                               .environment = testing_bytes(t, environment, sizeof environment),
                                .life = testing_bytes(t, life, sizeof life),
                                .step = testing_bytes(t, step, sizeof step),
                                .greedy = testing_bytes(t, greedy, sizeof greedy)};

@@ -98,10 +98,11 @@ static inline void inference_parts_create(struct inference_parts *parts,
   struct error error;
   *parts = (struct inference_parts){.inputs = {.row_stride = STRIDE,
                                                .num_tensors = 1,
+                                               .discrete = space->discrete,
+                                               .box = space->box,
                                                .tensor = {{DTYPE_FLOAT32, 1, 0}},
                                                .use_previous_action = config->reads_past,
                                                .use_reward = config->reads_past}};
-  device_inputs_set_action(&parts->inputs, space);
   emulated_cuda_use();
   const char *precision = config->precision ? config->precision : "float32";
   assert_int_equal(device_create_with(&parts->device, inference_parts_device, precision, &error),
@@ -134,6 +135,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
   parts->progress = progress_create(&progress);
   struct inference_config inference = config->inference;
   inference.policy = policy;
+  inference.space = space;
   inference.shape = parts->shape;
   inference.num_slots = config->clients;
   inference.num_train_slots = config->train_slots;

@@ -1,5 +1,5 @@
 /* Actions of several numbers through all of inference: a policy that only this test has chooses
- * them from the row's random number and from the previous action as the network embeds it. What
+ * them from the row's random number and from the previous action. What
  * each client is sent, and what training gets, must be what the clients compute over from what they
  * were sent before. */
 #include "common/base/random.h"
@@ -8,7 +8,7 @@
 enum { BOX = 3, STATISTICS = 2, CLIENTS = 3, EVALUATOR = CLIENTS, T = 4, N = 2, STEPS = 60 };
 enum { SEED = 11 };
 
-/* Bounds whose scaling is exact; the last number has none. */
+/* The last number has no bounds. */
 static const struct space space = {.box = BOX, .low = {-2, 0, -INFINITY}, .high = {2, 4, INFINITY}};
 
 /* ---- the policy */
@@ -78,8 +78,7 @@ static int below(struct fixture *f, int n) {
 
 /* What a network sees of number i of the previous action. */
 static float seen(const struct client *client, int t, int i) {
-  static const float scale[BOX] = {0.5f, 0.5f, 1}, shift[BOX] = {0, -1, 0};
-  return client->flags[t] & STEP_FIRST ? 0 : client->previous[t][i] * scale[i] + shift[i];
+  return client->flags[t] & STEP_FIRST ? 0 : client->previous[t][i];
 }
 
 static void expect_action(const struct client *client, int t) {

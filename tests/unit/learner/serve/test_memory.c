@@ -26,7 +26,7 @@ static struct fixture open_memory(struct step_shape shape) {
   struct fixture f;
   struct error error;
   assert_int_equal(device_create(&f.device, device_name, &error), STATUS_OK);
-  struct memory_config config = {.num_slots = SLOTS, .rank = RANK, .shape = shape};
+  struct memory_config config = {.num_slots = SLOTS, .rank = RANK, .shape = shape, .draws = 1};
   f.memory = memory_create(f.device, &config);
   f.rows = memory_rows_create(f.memory, ROWS);
   return f;

@@ -50,6 +50,7 @@ static inline struct update *fixture_update(struct device *device, const struct 
                                             const struct learner_options *config) {
   struct update *update;
   struct update_config of_update = run_options_of_update(config);
+  of_update.policy = algorithms_find(config->agent)->policies[0];
   struct error error;
   if (update_create(&update, device, network, algorithms_find(config->agent)->algorithm, &of_update,
                     &error) != STATUS_OK)

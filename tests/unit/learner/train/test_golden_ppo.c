@@ -224,6 +224,7 @@ static void minibatches_divide_the_windows(void **state) {
   struct error error;
   options.algorithm.ppo.minibatches = 3;
   struct update_config config = run_options_of_update(&options);
+  config.policy = &policy_categorical;
   assert_int_equal(update_create(&update, d, network, &algorithm_ppo, &config, &error),
                    STATUS_INVALID);
   assert_non_null(strstr(error.text, "--minibatches=3 does not divide the 8 windows of a batch"));

@@ -70,7 +70,8 @@ static void player_open(struct player *p, const char *agent, const char *network
                                  .seed = 1};
   struct error error;
   p->agent = algorithms_find(agent);
-  if (p->agent->policy->action_values)
+  update.policy = p->agent->policies[0];
+  if (p->agent->policies[0]->action_values)
     config.values = (struct device_action_values){.A = CUES, .Z = 1, .dueling = true};
   p->device = fixture_device(device);
   p->network = fixture_network(&config);
@@ -80,7 +81,7 @@ static void player_open(struct player *p, const char *agent, const char *network
   p->workspace = network_workspace_create(p->network, p->device, N, false);
   int S = network_state_size(p->network);
   struct step_shape shape = discrete_shape(CUE_ROW, S, 0);
-  shape.statistics = p->agent->policy->statistics;
+  shape.statistics = p->agent->policies[0]->statistics;
   p->batch = train_batch_create(p->device, T, N, &shape);
   for (int n = 0; n < N; n++) ((float *)p->batch->weight.host)[n] = 1;
   p->state =
@@ -142,8 +143,9 @@ static void act(struct player *p, struct task *task, int t) {
   network_forward(p->workspace, &out, p->state, update_parameters(p->update), &inputs, p->state, 1,
                   N);
   struct policy_rows rows = {.uniform = uniform, .epsilon = epsilon};
-  p->agent->policy->choose(p->device, (int32_t *)batch->action + t * N,
-                           batch->statistics + t * N * batch->shape.statistics, &out, &rows, N);
+  p->agent->policies[0]->choose(p->device, (int32_t *)batch->action + t * N,
+                                batch->statistics + t * N * batch->shape.statistics, &out, &rows,
+                                N);
 }
 
 /* The last row of the batch before becomes the first of this one: observed, but not acted on yet.

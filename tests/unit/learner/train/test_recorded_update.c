@@ -4,7 +4,8 @@
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 
-enum { BATCHES = 2, UPDATES = 12 };
+/* A batch's first update is made directly, its second is recorded, two more are played. */
+enum { BATCHES = 2, UPDATES = 4 * BATCHES };
 
 /* `ops`: the device's table, which may lack recordings. */
 struct world {
@@ -21,6 +22,7 @@ struct kind {
   const char *network;
   bool noisy;
   char *optimizer;
+  int epochs, minibatches; /* of ppo */
 };
 
 static void make_batches(struct world *w) {
@@ -40,12 +42,16 @@ static void open_world(struct world *w, const struct kind *kind, const char *pre
   w->device->ops = &w->ops;
   if (!records) w->ops.record = NULL;
   struct network_config config = fixture_config(kind->network, 1, ACTIVATION_TANH);
-  if (algorithms_find(kind->agent)->policy->action_values)
+  if (algorithms_find(kind->agent)->policies[0]->action_values)
     config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   config.noisy = kind->noisy;
   w->network = fixture_network(&config);
   w->options.agent = kind->agent;
   w->options.optimizer.name = kind->optimizer;
+  if (kind->epochs != 0) {
+    w->options.algorithm.ppo.epochs = kind->epochs;
+    w->options.algorithm.ppo.minibatches = kind->minibatches;
+  }
   w->options.algorithm.q_learning.n_steps = 2;
   w->options.algorithm.q_learning.double_q = w->options.algorithm.q_learning.partial_returns = true;
   w->options.algorithm.q_learning.priority_eta = 0.9;
@@ -90,9 +96,12 @@ static void expect_same_state(struct update *a, struct update *b, const struct k
 }
 
 static const struct kind kinds[] = {
-    {"vtrace", "mlp", false, "adam"},    {"vtrace", "lstm", false, "rmsprop"},
-    {"ppo", "mlp", false, "adam"},       {"ppo", "lstm", false, "rmsprop"},
-    {"double_dqn", "mlp", true, "adam"}, {"r2d2", "lstm", false, "adam"}};
+    {.agent = "vtrace", .network = "mlp", .optimizer = "adam"},
+    {.agent = "vtrace", .network = "lstm", .optimizer = "rmsprop"},
+    {.agent = "ppo", .network = "mlp", .optimizer = "adam", .epochs = 1, .minibatches = COLUMNS},
+    {.agent = "ppo", .network = "lstm", .optimizer = "rmsprop", .epochs = 2, .minibatches = 1},
+    {.agent = "double_dqn", .network = "mlp", .noisy = true, .optimizer = "adam"},
+    {.agent = "r2d2", .network = "lstm", .optimizer = "adam"}};
 
 static void recorded_and_overlapping_is_direct(void **state) {
   (void)state;

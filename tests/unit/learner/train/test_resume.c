@@ -18,7 +18,7 @@ struct world {
 static struct world world_open_for(const char *agent, const char *network) {
   struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
                     .device = fixture_device("ref")};
-  if (algorithms_find(agent)->policy->action_values)
+  if (algorithms_find(agent)->policies[0]->action_values)
     w.config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   w.network = fixture_network(&w.config);
   w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 0);

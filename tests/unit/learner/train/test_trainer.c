@@ -118,7 +118,8 @@ static struct fixture *create_with(const struct network_config *network, char *d
   assert_int_equal(device_create(&f->device, device, &error), STATUS_OK);
   assert_int_equal(device_create(&f->trainer_device, device, &error), STATUS_OK);
   assert_int_equal(network_create(&f->network, network, &error), STATUS_OK);
-  struct update_config update = {.algorithm.unroll_length = T,
+  struct update_config update = {.policy = &policy_categorical,
+                                 .algorithm.unroll_length = T,
                                  .num_windows = N,
                                  .window_steps = T,
                                  .algorithm.discount = 0.9,

@@ -313,6 +313,7 @@ static void refuses_what_makes_no_sense(void **state) {
   for (int i = 0; i < 13; i++) {
     struct update *update;
     struct update_config of_update = run_options_of_update(&bad[i]);
+    of_update.policy = &policy_categorical;
     struct error error = {""};
     assert_int_equal(
         update_create(&update, w.device, w.network, &algorithm_vtrace, &of_update, &error),
@@ -324,6 +325,7 @@ static void refuses_what_makes_no_sense(void **state) {
   struct network *random = fixture_network(&config);
   struct update *update;
   struct update_config of_update = run_options_of_update(&good);
+  of_update.policy = &policy_categorical;
   struct error error;
   assert_int_equal(update_create(&update, w.device, random, &algorithm_vtrace, &of_update, &error),
                    STATUS_INVALID);
@@ -425,6 +427,7 @@ static void a_sum_that_nobody_names_stops_the_run_too(void **state) {
   struct update_stats stats;
   struct error error;
   struct update_config of_update = run_options_of_update(&config);
+  of_update.policy = &policy_categorical;
   assert_int_equal(update_create(&update, w.device, w.network, &algorithm, &of_update, &error),
                    STATUS_OK);
   double before[MAX_P], after[MAX_P];

@@ -203,10 +203,6 @@ static void embeds(struct testing *cpu, struct testing *ref) {
     struct device_inputs in = layouts[k];
     fill_rows(&rows, &in, &random);
     in.row_stride = sizeof rows.bytes[0];
-    for (int i = 0; i < in.box; i++) {
-      in.action_scale[i] = 0.25f * (float)(1 + i % 4);
-      in.action_shift[i] = 0.5f * (float)(i % 3 - 1);
-    }
     size_t count = 40 * (size_t)device_inputs_size(&in);
     real *got = embed_rows(cpu, in, &rows, box, count),
          *expected = embed_rows(ref, in, &rows, box, count);

@@ -31,7 +31,7 @@ static void expect_uniforms(struct testing *t, size_t row, int B) {
   float *uniform_d = testing_bytes_room(t, (n + GUARD) * sizeof(float));
   t->device->ops->upload_bytes(t->device, uniform_d + B, &guard, sizeof guard);
   struct device_draws draws = {
-      testing_bytes(t, id, n * sizeof *id), testing_bytes(t, life, n * sizeof *life),
+      1, testing_bytes(t, id, n * sizeof *id), testing_bytes(t, life, n * sizeof *life),
       testing_bytes(t, step, n * sizeof *step), testing_bytes(t, greedy, n)};
   t->device->ops->random_uniforms(t->device, uniform_d, table[row].seed, &draws, table[row].purpose,
                                   B);
