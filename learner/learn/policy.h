@@ -32,6 +32,9 @@ struct policy {
    * space_action_bytes each, statistics (B, statistics). */
   void (*choose)(struct device *device, void *action, float *statistics,
                  const struct network_outputs *out, const struct policy_rows *rows, int B);
+  /* On the host: what the environment gets for an action (space_action_bytes). NULL: the action as
+   * it was chosen. */
+  void (*send)(void *sent, const void *chosen, const struct space *space);
   /* Of given actions log pi(a|x) (B), and the policy's entropy (B), in nats. This and the next are
    * NULL where the head gives values of actions. */
   void (*evaluate)(struct device *device, real *log_prob, real *entropy,

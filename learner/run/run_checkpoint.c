@@ -31,15 +31,29 @@ enum status run_check_same(const struct run *run, struct error *error) {
   return status;
 }
 
-/* How many actions the network in a checkpoint has, from the biases of its head; 0 if
- * unknown: in a run whose head has several outputs for each action, or continuous actions. The
- * checkpoint's network is taken to have as many values as this run's. */
+static int num_actions(const struct space *space) {
+  return space->discrete + space->box;
+}
+
+/* Of this run's network; 0: it has no such parameter. */
+static int count_of(const struct run *run, const char *name) {
+  int count;
+  const struct network_parameter *parameter = network_parameters(run->network, &count);
+  for (int i = 0; i < count; i++)
+    if (strcmp(parameter[i].name, name) == 0) return (int)parameter[i].count;
+  return 0;
+}
+
+/* How many actions (numbers of one) the network in a checkpoint has, from the biases of its head; 0
+ * if unknown: in a run whose head has several outputs for each. The checkpoint's network is taken
+ * to have as many values as this run's. */
 static int num_actions_in(const struct run *run, const char *path) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   struct error ignored;
   int count, head_size = network_head_size(run->network);
-  int value_size = network_head_stride(run->network) - head_size;
-  if (head_size != run->space.discrete) return 0;
+  int biases = count_of(run, "head/b");
+  int value_size = biases ? biases - head_size : count_of(run, "head/value/b");
+  if (head_size != num_actions(&run->space)) return 0;
   if (checkpoint_list(path, items, &count, &ignored) != STATUS_OK) return 0;
   for (int i = 0; i < count; i++) {
     if (strcmp(items[i].name, "params/head/b") == 0) return (int)items[i].shape[0] - value_size;
@@ -51,7 +65,7 @@ static int num_actions_in(const struct run *run, const char *path) {
 /* Of a checkpoint that does not fit: whether that is because the environment is another, which says
  * more than the shape of the first part that differs. */
 static enum status blame_actions(const struct run *run, const char *path, struct error *error) {
-  int theirs = num_actions_in(run, path), ours = run->space.discrete;
+  int theirs = num_actions_in(run, path), ours = num_actions(&run->space);
   if (theirs <= 0 || theirs == ours) return STATUS_MISMATCH;
   return status_fail(error, STATUS_MISMATCH,
                      "the run's network has %d actions, and %s has %d: choose an environment with "

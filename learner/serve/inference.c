@@ -33,6 +33,7 @@ struct inference {
 
   struct memory *memory;
   struct acting acting;
+  uint8_t *sent;    /* (max_rows, action_bytes) what environments get; NULL: what was chosen */
   float *epsilon;   /* (training slots, at least one) of exploration that never changes */
   uint32_t batches; /* number of the newest, for its noise */
   int64_t version;  /* of the parameters that were used last */
@@ -105,6 +106,8 @@ struct inference *inference_create(const struct inference_config *config, struct
   self->epsilon = check_alloc((size_t)config->num_train_slots + 1, sizeof(*self->epsilon));
   for (int slot = 0; slot <= config->num_train_slots; slot++)
     self->epsilon[slot] = exploration_epsilon(&config->exploration, slot, 0);
+  if (config->policy->send)
+    self->sent = check_alloc((size_t)config->max_rows, (size_t)shape->action_bytes);
   init_acting(self, network, inputs);
   CHECK(config->running >= 0 && config->running <= BATCHER_MAX_RUNNING, "%d batches at a time",
         config->running);
@@ -121,6 +124,7 @@ void inference_destroy(struct inference *self) {
   acting_deinit(&self->acting);
   memory_destroy(self->memory);
   free(self->epsilon);
+  free(self->sent);
   free(self);
 }
 
@@ -252,6 +256,16 @@ static const uint8_t *action_of(const struct inference *self, const struct fligh
          (size_t)row * (size_t)self->config.shape.action_bytes;
 }
 
+/* What environments get for the actions of all rows. */
+static const void *sent_actions(const struct inference *self, const struct flight *flight) {
+  size_t bytes = (size_t)self->config.shape.action_bytes;
+  if (!self->sent) return flight->acting.action.host;
+  for (int row = 0; row < flight->batch->num_rows; row++)
+    self->config.policy->send(self->sent + (size_t)row * bytes, action_of(self, flight, row),
+                              self->config.space);
+  return self->sent;
+}
+
 /* What a replay reads of the step on the host. */
 static void leave_trail(const struct inference *self, const struct flight *flight, int row) {
   int statistics = self->config.shape.statistics;
@@ -329,7 +343,7 @@ void inference_finish(struct inference *self) {
 
   int64_t answered_us = clock_now_us();
   batcher_stepping(self->batcher, batch, answered_us);
-  reply_actions(batch, flight->acting.action.host, (size_t)self->config.shape.action_bytes);
+  reply_actions(batch, sent_actions(self, flight), (size_t)self->config.shape.action_bytes);
   measure(self, flight, answered_us);
 
   /* Where operations run in the call they come behind the answers. */

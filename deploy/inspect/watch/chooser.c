@@ -28,8 +28,14 @@ struct chooser {
   const struct device_action_values *layout; /* of the head; the network's */
   float *head;                               /* (stride), on the host */
   float *probability;                        /* (A) */
-  float *action_value;                       /* (A); NULL unless the head gives values of actions */
+  float *action_value;                       /* (A); NULL where probabilities say all */
+  void *sent;                                /* (action_bytes) what the environment gets */
 };
+
+/* Actions to choose from, or numbers of one. */
+static int num_actions(const struct run *run) {
+  return run->space.discrete + run->space.box;
+}
 
 /* Its life is numbered as leases number the first one of a slot. */
 static void make_memory(struct chooser *chooser) {
@@ -52,12 +58,11 @@ static void set_exploration(struct chooser *chooser) {
   if (!explores) return;
   chooser->epsilon = greedy ? exploration_evaluation_epsilon(&run->exploration)
                             : exploration_epsilon(&run->exploration, 0, 0);
-  chooser->action_value = check_alloc((size_t)run->space.discrete, sizeof(*chooser->action_value));
 }
 
 struct chooser *chooser_create(struct run *run) {
   struct chooser *chooser = check_alloc(1, sizeof(*chooser));
-  size_t A = (size_t)run->space.discrete;
+  size_t A = (size_t)num_actions(run);
   size_t stride = (size_t)network_head_stride(run->network);
   *chooser = (struct chooser){.run = run, .device = run->inference_device, .inputs = run->inputs};
   chooser->workspace = network_workspace_create(run->network, chooser->device, 1, false);
@@ -73,6 +78,9 @@ struct chooser *chooser_create(struct run *run) {
       device_share(chooser->device, (size_t)run->shape.statistics * sizeof(float));
   chooser->head = check_alloc(stride, sizeof(*chooser->head));
   chooser->probability = check_alloc(A, sizeof(*chooser->probability));
+  if (run->policy->action_values || run->space.box)
+    chooser->action_value = check_alloc(A, sizeof(*chooser->action_value));
+  chooser->sent = check_alloc(1, (size_t)run->shape.action_bytes);
   make_memory(chooser);
   return chooser;
 }
@@ -90,6 +98,7 @@ void chooser_destroy(struct chooser *chooser) {
   free(chooser->head);
   free(chooser->probability);
   free(chooser->action_value);
+  free(chooser->sent);
   free(chooser);
 }
 
@@ -126,6 +135,14 @@ static void forward(struct chooser *chooser) {
   device->ops->finish(device);
 }
 
+static void send(struct chooser *chooser) {
+  const struct run *run = chooser->run;
+  if (run->policy->send)
+    run->policy->send(chooser->sent, chooser->action.host, &run->space);
+  else
+    memcpy(chooser->sent, chooser->action.host, (size_t)run->shape.action_bytes);
+}
+
 static void softmax(float *probability, const float *logit, int A) {
   float largest = logit[0], sum = 0;
   for (int a = 1; a < A; a++) largest = fmaxf(largest, logit[a]);
@@ -133,11 +150,21 @@ static void softmax(float *probability, const float *logit, int A) {
   for (int a = 0; a < A; a++) probability[a] /= sum;
 }
 
+/* In place of probabilities and values: where in its bounds each number lies, and the number. */
+static void describe_box(struct chooser *chooser, const struct space *space) {
+  for (int i = 0; i < space->box; i++) {
+    float x = ((const float *)chooser->sent)[i], width = space->high[i] - space->low[i];
+    bool bounded = isfinite(width) && width > 0;
+    chooser->action_value[i] = x;
+    chooser->probability[i] = bounded ? (x - space->low[i]) / width : 0;
+  }
+}
+
 /* What the policy chose from, and the estimate of the value. */
 static struct chooser_choice describe(struct chooser *chooser) {
   const struct run *run = chooser->run;
-  int A = run->space.discrete, head_size = network_head_size(run->network);
-  struct chooser_choice choice = {.action = chooser->action.host,
+  int A = num_actions(run), head_size = network_head_size(run->network);
+  struct chooser_choice choice = {.action = chooser->sent,
                                   .probability = chooser->probability,
                                   .action_value = chooser->action_value};
   if (run->policy->action_values) {
@@ -145,7 +172,10 @@ static struct chooser_choice describe(struct chooser *chooser) {
     action_values_probability(chooser->probability, chooser->action_value, A, chooser->epsilon);
     choice.value = ((const float *)chooser->statistics.host)[1];
   } else {
-    softmax(chooser->probability, chooser->head, A);
+    if (run->space.box)
+      describe_box(chooser, &run->space);
+    else
+      softmax(chooser->probability, chooser->head, A);
     if (network_head_stride(run->network) > head_size) choice.value = chooser->head[head_size];
   }
   return choice;
@@ -158,5 +188,6 @@ struct chooser_choice chooser_act(struct chooser *chooser, float reward, uint8_t
   chooser->remembered.epsilon[0] = chooser->epsilon;
   forward(chooser);
   memory_leave(chooser->memory, SLOT, chooser->action.host);
+  send(chooser);
   return describe(chooser);
 }

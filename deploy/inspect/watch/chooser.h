@@ -13,8 +13,9 @@ struct chooser;
 struct chooser_choice {
   const void *action; /* space_action_bytes of them; its own, until the next call */
   float value; /* of the state: the network's, or the largest of an action; 0 if there is none */
-  const float *probability;  /* (A); the policy's, until the next call */
-  const float *action_value; /* (A), likewise; NULL unless the head gives values of actions */
+  const float *probability;  /* (A); the policy's, until the next call. Of an action of several
+                                numbers: where each lies within its bounds */
+  const float *action_value; /* (A), likewise: values, or those numbers; NULL: there are none */
 };
 
 /* Borrows the run, which was made to evaluate, for its life. */

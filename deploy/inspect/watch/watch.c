@@ -118,7 +118,7 @@ static void ignore(void *context) {
 
 /* Name after name, then a frame for a picture that has been drawn once. */
 static void make_panel(struct watch *watch) {
-  int A = watch->run.space.discrete;
+  int A = watch->run.space.discrete + watch->run.space.box;
   watch->name = check_alloc((size_t)A, sizeof(*watch->name));
   watch->names = check_alloc((size_t)A, sizeof(*watch->names));
   for (int a = 0; a < A; a++) watch->names[a] = world_action_name(&watch->world, a, watch->name[a]);
@@ -177,9 +177,9 @@ static enum status write_frame(FILE *to, const struct canvas *frame, struct erro
 }
 
 /* The number of a discrete action; -1 before the first choice. */
-static int chosen(const struct chooser_choice *choice) {
+static int chosen(const struct watch *watch, const struct chooser_choice *choice) {
   int32_t action = -1;
-  if (choice->action) memcpy(&action, choice->action, sizeof(action));
+  if (choice->action && watch->run.space.discrete) memcpy(&action, choice->action, sizeof(action));
   return action;
 }
 
@@ -201,7 +201,7 @@ static enum status show(struct watch *watch, int episode, const struct chooser_c
   enum status status = world_draw(&watch->world, error);
   if (status != STATUS_OK) return status;
   const struct panel_choice shown = {choice->value, choice->probability, choice->action_value,
-                                     chosen(choice)};
+                                     chosen(watch, choice)};
   panel_draw(&watch->panel, &world->picture, &text, &shown);
   for (int64_t i = 0; status == STATUS_OK && i < (over ? watch->options.hold : 1); i++)
     status = write_frame(watch->pictures, &watch->panel.frame, error);

@@ -1,7 +1,7 @@
 /* Actions of several numbers through all of inference: a policy that only this test has chooses
- * them from the row's random number and from the previous action. What
- * each client is sent, and what training gets, must be what the clients compute over from what they
- * were sent before. */
+ * them from the row's random numbers, one for each, and from the previous action, and sends others
+ * than it chose. What each client is sent, and what training gets, must be what the clients compute
+ * over from what was chosen before. */
 #include "common/base/random.h"
 #include "tests/unit/learner/serve/inference_parts.h"
 
@@ -34,24 +34,30 @@ enum { MAX_ROWS = 64 };
 static void choose(struct device *device, void *action, float *statistics,
                    const struct network_outputs *out, const struct policy_rows *rows, int B) {
   const struct device_ops *ops = device->ops;
-  float uniform[MAX_ROWS], head[MAX_ROWS * (BOX + 1)], chosen[MAX_ROWS][BOX];
+  float uniform[MAX_ROWS][BOX], head[MAX_ROWS * (BOX + 1)], chosen[MAX_ROWS][BOX];
   float kept[MAX_ROWS][STATISTICS];
   assert_true(B <= MAX_ROWS && out->size == BOX && out->stride == BOX + 1);
   ops->download(device, head, out->head, (size_t)(B * out->stride));
-  ops->download(device, uniform, (const real *)rows->uniform, (size_t)B);
+  ops->download(device, uniform[0], (const real *)rows->uniform, (size_t)(B * BOX));
   for (int b = 0; b < B; b++) {
-    for (int i = 0; i < BOX; i++) chosen[b][i] = number(uniform[b], head[b * (BOX + 1) + i], i);
+    for (int i = 0; i < BOX; i++) chosen[b][i] = number(uniform[b][i], head[b * (BOX + 1) + i], i);
     for (int i = 0; i < STATISTICS; i++) kept[b][i] = statistic(chosen[b], i);
   }
   ops->upload(device, (real *)action, chosen[0], (size_t)(B * BOX));
   ops->upload(device, (real *)statistics, kept[0], (size_t)(B * STATISTICS));
 }
 
+static void turn_over(void *sent, const void *chosen, const struct space *of) {
+  for (int i = 0; i < of->box; i++) ((float *)sent)[i] = -((const float *)chosen)[i];
+}
+
 static const struct policy policy = {.name = "scripted_box",
                                      .actions = "continuous",
                                      .head_size = head_size,
+                                     .draws = head_size,
                                      .statistics = STATISTICS,
-                                     .choose = choose};
+                                     .choose = choose,
+                                     .send = turn_over};
 
 /* ---- a client, which computes over what it should be sent */
 
@@ -83,10 +89,12 @@ static float seen(const struct client *client, int t, int i) {
 
 static void expect_action(const struct client *client, int t) {
   bool greedy = client->slot == EVALUATOR;
-  float uniform =
-      greedy ? -1 : random_uniform(SEED, (uint32_t)client->slot, 1, (uint32_t)t, RANDOM_ACTION);
-  for (int i = 0; i < BOX; i++)
+  for (int i = 0; i < BOX; i++) {
+    enum random_purpose purpose = (enum random_purpose)(RANDOM_ACTION + 256 * i);
+    float uniform =
+        greedy ? -1 : random_uniform(SEED, (uint32_t)client->slot, 1, (uint32_t)t, purpose);
     assert_true(client->action[t][i] == number(uniform, seen(client, t, i), i));
+  }
 }
 
 static uint8_t next_flags(struct fixture *f, const struct client *client, int t) {
@@ -114,6 +122,7 @@ static void hear(struct client *client) {
   assert_false(client->stream.in_hand);
   assert_int_equal(client->stream.answer_bytes, 2 + BOX * sizeof(float));
   memcpy(client->action[t], client->stream.answer + 2, sizeof(client->action[t]));
+  turn_over(client->action[t], client->action[t], &space);
   expect_action(client, t);
 }
 
