@@ -1,6 +1,6 @@
 /* A policy: how actions are chosen from the network's outputs, for one kind of action space. Each
- * is a row of operations in a file of its own (categorical.c); inference acts by it, and an
- * algorithm is paired with one.
+ * is a row of operations in a file of its own (categorical.c, normal.c); inference acts by it, and
+ * an algorithm is paired with one.
  *
  * Upstream: learner/serve/inference.c, learn/algorithm.h, deploy/inspect/watch/chooser.c.
  * Downstream: learner/device.
@@ -24,6 +24,9 @@ struct policy {
   /* The head says what each action is worth (network_outputs.values), and may have several atoms
    * for each. A policy of this kind explores: policy_rows.epsilon is set. */
   bool action_values;
+  /* Outputs behind the value that are parameters of their own, whatever the network reads: see
+   * network_config.log_stds. NULL: none. */
+  int (*log_stds)(const struct space *space);
   /* Random numbers that choosing an action takes; NULL: 1. */
   int (*draws)(const struct space *space);
   /* Floats that are kept with a step: log mu(a|x), or the values Q(x, a) and max Q(x, .). */

@@ -1,6 +1,7 @@
 #include "learner/network/head.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/base/check.h"
 
@@ -17,24 +18,27 @@ struct head {
   int inputs;
   struct stream stream[MAX_STREAMS];
   int num_streams;
+  int log_std; /* parameter (log_stds), if there are any */
 };
 
 struct stream_buffers {
   struct noisy_layer_buffers hidden_layer, output_layer;
   real *hidden;              /* (rows, H); NULL without a hidden layer, and so d_hidden */
-  real *output;              /* (rows, outputs); of a single stream the head itself */
-  real *d_hidden, *d_output; /* NULL without backward; d_output also of a single stream */
+  real *output;              /* (rows, outputs); the head itself where that has no others */
+  real *d_hidden, *d_output; /* NULL without backward; d_output also then */
 };
 
 struct head_buffers {
   struct stream_buffers stream[MAX_STREAMS];
-  real *dx; /* (rows, inputs) from the second stream; NULL without backward, or without it */
+  real *d_log_std; /* (rows + 1, log_stds): gradients of rows, and room for what nobody wants; NULL
+                      without backward, or without any */
+  real *dx;        /* (rows, inputs) from the second stream; NULL without backward, or without it */
 };
 
 /* ---- create */
 
 static void declare_one_layer(struct network *network, struct stream *stream, int inputs) {
-  stream->outputs = network->outputs;
+  stream->outputs = network->config.head_size + network->config.value_size;
   stream->output = noisy_layer_declare(network, "head", inputs, stream->outputs, ACTIVATION_NONE);
 }
 
@@ -46,21 +50,26 @@ static void declare_stream(struct network *network, struct stream *stream, const
   stream->output = noisy_layer_declare(network, output, H, stream->outputs, ACTIVATION_NONE);
 }
 
-void head_declare(struct network *network, int inputs) {
-  const struct network_config *config = &network->config;
-  struct head *head = network->head = check_alloc(1, sizeof(*head));
+static void declare_streams(struct network *network, struct head *head, int inputs) {
   struct stream *first = &head->stream[0], *second = &head->stream[1];
-  head->inputs = inputs;
-  head->num_streams = config->head_hidden > 0 && config->value_size > 0 ? 2 : 1;
-  if (!config->head_hidden) {
-    declare_one_layer(network, first, inputs);
-    return;
-  }
-  first->outputs = second->column = config->head_size;
-  second->outputs = config->value_size;
+  first->outputs = second->column = network->config.head_size;
+  second->outputs = network->config.value_size;
+  head->num_streams = second->outputs > 0 ? 2 : 1;
   declare_stream(network, first, "head/advantage_hidden", "head/advantage", inputs);
   if (head->num_streams > 1)
     declare_stream(network, second, "head/value_hidden", "head/value", inputs);
+}
+
+void head_declare(struct network *network, int inputs) {
+  int log_stds = network->config.log_stds;
+  struct head *head = network->head = check_alloc(1, sizeof(*head));
+  head->inputs = inputs;
+  head->num_streams = 1;
+  if (network->config.head_hidden)
+    declare_streams(network, head, inputs);
+  else
+    declare_one_layer(network, &head->stream[0], inputs);
+  if (log_stds) head->log_std = network_declare(network, "head/log_std", 1, log_stds, 1);
 }
 
 static void init_noisy(const struct network *network, const struct stream *stream, float *host,
@@ -86,14 +95,18 @@ void head_init(const struct network *network, float *host, uint64_t seed) {
       init_noisy(network, &head->stream[s], host, seed);
     else
       init_plain(network, &head->stream[s], host, seed);
+  if (network->config.log_stds > 0)
+    memset(host + network->parameter[head->log_std].offset, 0,
+           (size_t)network->config.log_stds * sizeof(*host));
 }
 
 static void allocate_stream(struct network_workspace *workspace, struct stream_buffers *buffers,
-                            const struct stream *stream, bool single) {
+                            const struct stream *stream) {
+  bool whole = stream->outputs == workspace->network->outputs;
   int H = workspace->network->config.head_hidden;
   noisy_layer_allocate(workspace, &buffers->output_layer, &stream->output);
-  buffers->output = single ? workspace->head : workspace_reals(workspace, stream->outputs);
-  if (workspace->backward && !single)
+  buffers->output = whole ? workspace->head : workspace_reals(workspace, stream->outputs);
+  if (workspace->backward && !whole)
     buffers->d_output = workspace_reals(workspace, stream->outputs);
   if (!stream->has_hidden) return;
   noisy_layer_allocate(workspace, &buffers->hidden_layer, &stream->hidden);
@@ -104,10 +117,15 @@ static void allocate_stream(struct network_workspace *workspace, struct stream_b
 void head_allocate(struct network_workspace *workspace) {
   const struct head *head = workspace->network->head;
   struct head_buffers *buffers = workspace->head_buffers = check_alloc(1, sizeof(*buffers));
-  bool single = head->num_streams == 1;
+  int log_stds = workspace->network->config.log_stds;
   for (int s = 0; s < head->num_streams; s++)
-    allocate_stream(workspace, &buffers->stream[s], &head->stream[s], single);
-  if (workspace->backward && !single) buffers->dx = workspace_reals(workspace, head->inputs);
+    allocate_stream(workspace, &buffers->stream[s], &head->stream[s]);
+  if (!workspace->backward) return;
+  if (head->num_streams > 1) buffers->dx = workspace_reals(workspace, head->inputs);
+  if (log_stds > 0)
+    buffers->d_log_std =
+        workspace_memory(workspace, (size_t)(workspace->rows + 1) * (size_t)log_stds *
+                                        workspace->device->ops->real_bytes);
 }
 
 size_t head_numbers_kept(const struct network *network) {
@@ -148,10 +166,42 @@ static void stream_forward(struct network_workspace *workspace,
                          stream->outputs);
 }
 
+/* Behind all others in the head's rows. */
+static size_t log_std_column(const struct network *network) {
+  return (size_t)(network->outputs - network->config.log_stds);
+}
+
+static void log_std_forward(struct network_workspace *workspace, const real *params, int B) {
+  const struct network *network = workspace->network;
+  struct device *device = workspace->device;
+  if (network->config.log_stds == 0) return;
+  device->ops->copy_rows(device, device_at(device, workspace->head, log_std_column(network)),
+                         network->outputs,
+                         parameter_at_const(workspace, params, network->head->log_std), 0, B,
+                         network->config.log_stds);
+}
+
+/* The sum over the rows: that of a bias, of a layer whose weights' gradient nobody wants. */
+static void log_std_backward(struct network_workspace *workspace, real *grads, const real *params,
+                             const real *dhead, int B) {
+  const struct network *network = workspace->network;
+  struct device *device = workspace->device;
+  int n = network->config.log_stds, index = network->head->log_std;
+  if (n == 0) return;
+  real *d = workspace->head_buffers->d_log_std;
+  real *unwanted = device_at(device, d, (size_t)workspace->rows * (size_t)n);
+  device->ops->copy_rows(device, d, n, device_at_const(device, dhead, log_std_column(network)),
+                         network->outputs, B, n);
+  device->ops->linear_backward(
+      device, NULL, unwanted, parameter_at(workspace, grads, index), d, d, dhead, network->outputs,
+      parameter_at_const(workspace, params, index), ACTIVATION_NONE, B, 1, n);
+}
+
 void head_forward(struct network_workspace *workspace, const real *params, const real *x, int B) {
   const struct head *head = workspace->network->head;
   for (int s = 0; s < head->num_streams; s++)
     stream_forward(workspace, &workspace->head_buffers->stream[s], params, x, &head->stream[s], B);
+  log_std_forward(workspace, params, B);
 }
 
 static void stream_backward(struct network_workspace *workspace,
@@ -180,6 +230,7 @@ void head_backward(struct network_workspace *workspace, real *dx, real *grads, c
   struct device *device = workspace->device;
   const struct head *head = workspace->network->head;
   const struct head_buffers *buffers = workspace->head_buffers;
+  log_std_backward(workspace, grads, params, dhead, B);
   stream_backward(workspace, &buffers->stream[0], dx, grads, params, dhead, x, &head->stream[0], B);
   if (head->num_streams == 1) return;
   stream_backward(workspace, &buffers->stream[1], dx ? buffers->dx : NULL, grads, params, dhead, x,

@@ -44,7 +44,7 @@ struct network {
   struct network_config config; /* inputs' pointers NULL */
   const struct network_kind *kind;
   int inputs_size; /* I */
-  int outputs;     /* head_size + value_size */
+  int outputs;     /* head_size + value_size + log_stds */
   int state_size;  /* S */
   struct network_parameter parameter[NETWORK_MAX_PARAMETERS];
   int num_parameters;

@@ -102,7 +102,7 @@ enum status network_create(struct network **out, const struct network_config *co
   forget_pointers(&network->config.inputs);
   network->kind = kind;
   network->inputs_size = device_inputs_size(&config->inputs);
-  network->outputs = config->head_size + config->value_size;
+  network->outputs = config->head_size + config->value_size + config->log_stds;
   if (kind->declare) kind->declare(network);
   *out = network;
   return STATUS_OK;

@@ -22,6 +22,8 @@ struct network_config {
   struct device_inputs inputs;
   int head_size;   /* outputs for the policy: A logits, or A*Z advantages */
   int value_size;  /* outputs for the value: 1; Z, or 0 where the advantages are the values */
+  int log_stds;    /* outputs behind the value that are parameters, the same for every row: the
+                      logarithms of a normal policy's standard deviations; 0: none */
   int head_hidden; /* 0: the head is one layer; else a hidden layer of so many (relu) before the
                       outputs for the policy, and one of its own before those for the value */
   bool noisy;      /* the head's layers are noisy ones */
@@ -46,9 +48,10 @@ struct network_workspace;
 
 /* What forward gives and backward takes. Arrays belong to the workspace. */
 struct network_outputs {
-  real *head; /* (T*N, stride): what the policy reads (logits, advantages), then the value */
+  real *head; /* (T*N, stride): what the policy reads (logits, means, advantages), the value,
+                 the log_stds */
   int size;   /* outputs for the policy */
-  int stride; /* size + value_size */
+  int stride; /* size + value_size + log_stds */
   const struct device_action_values *values; /* the network's, see network_config */
 };
 
@@ -70,7 +73,7 @@ size_t network_num_parameters(const struct network *network); /* P; may be 0 */
 int network_state_size(const struct network *network);
 /* About how many numbers a workspace with backward holds for each row; 0: few. */
 size_t network_numbers_per_row(const struct network *network);
-/* Outputs for the policy, and all outputs: those and the value's. */
+/* Outputs for the policy, and all outputs: those, the value's and the log_stds. */
 int network_head_size(const struct network *network);
 int network_head_stride(const struct network *network);
 const struct device_inputs *network_inputs(
@@ -78,9 +81,9 @@ const struct device_inputs *network_inputs(
 const struct network_parameter *network_parameters(const struct network *network, int *count);
 
 /* Initial parameters (P floats): orthogonal-like scaled normal per layer, the head's outputs for
- * the policy x 0.01, for the value x 1, biases 0; LSTM: uniform +-1/sqrt(H); noisy layers of I
- * inputs: means uniform +-1/sqrt(I), deviations 0.5/sqrt(I). The same for the same seed on every
- * machine. */
+ * the policy x 0.01, for the value x 1, biases and log_stds 0; LSTM: uniform +-1/sqrt(H); noisy
+ * layers of I inputs: means uniform +-1/sqrt(I), deviations 0.5/sqrt(I). The same for the same seed
+ * on every machine. */
 void network_init_parameters(const struct network *network, float *host, uint64_t seed);
 
 /* Buffers for up to `rows` = T*N rows; `backward` adds what the backward needs. */

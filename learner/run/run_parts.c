@@ -95,6 +95,7 @@ enum status run_make_network(struct run *run, struct error *error) {
       .inputs = run->inputs,
       .head_size = run->policy->head_size(&run->space),
       .value_size = 1,
+      .log_stds = run->policy->log_stds ? run->policy->log_stds(&run->space) : 0,
       .head_hidden = (int)options->head_hidden,
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};

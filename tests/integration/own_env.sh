@@ -133,7 +133,7 @@ pass_if "an option that it does not have" refuses "did you mean 'holes'" \
 sed 's/space->discrete = NUM_ACTIONS;/space->box = 1, space->low[0] = -1, space->high[0] = 1;/' \
   meadow.c >boxed.c
 so boxed.c boxed.so
-for agent in vtrace random; do
+for agent in dqn random; do
   pass_if "continuous actions, by $agent" refuses \
     "environment 'meadow' has continuous actions; agent '$agent' needs discrete ones" \
     ./boxed.so $agent 1

@@ -7,24 +7,26 @@ layout is that of gae.txt (gae.py), with 15 digits; the cases, of outputs alone:
   stopped that network, with an update that ends before the first step whose mean KL divergence,
           ratio - 1 - log ratio, is above 0.1
   none    the network of mlp, likewise, above 0.0625: before the first step of all
+  box     actions of 3 numbers: hidden0, the head (3 means, then the value), and the logarithms of
+          the deviations, which no input reaches
 each with
   steps: of the optimiser
   means: over the steps of all minibatches up to the last one that was looked at: policy loss,
     value loss, entropy, log mu - log pi, KL divergence, share of clipped ratios, value, target
   norm: mean of the gradient's norms, before they are clipped
-  hidden0/w ... head/b: each parameter after the update, whole
+  hidden0/w ... head/b (head/log_std): each parameter after the update, whole
 
 Everything that goes in follows from the hash of tests/golden/networks/make.py: number i of a stream
 is a value in [-1, 1), or 32 bits. Rows are time-major, N = 8 windows of T = 6 steps and one more:
 row t of window n is number 8 t + n of 56.
   stream 0  parameters, all arrays one behind the other in the order of the file;
             value * 2^(1 - floor(floor(log2(inputs)) / 2)) for weights (inputs, outputs), value / 16
-            for biases
+            for biases and logarithms of deviations
   stream 1  observation (56, 4): value
-  stream 2  action (56): bits % 3
+  stream 2  action (56): bits % 3; box: (56, 3), value
   stream 3  reward (56): 2 value
   stream 4  stored state (8, 12), before row 0: h, then c; value
-  stream 5  log mu (56): value / 2 - 1
+  stream 5  log mu (56): value / 2 - 1; box: value / 2 - 4
   stream 6  bits % 8: 0, terminated and first (3); 1, truncated (4), and first (1) the row after;
             after a truncated row and in row 0 this is not looked at
 Which windows a minibatch has: in each epoch they are shuffled (Fisher and Yates, from the last on;
@@ -79,11 +81,12 @@ def make_flags():
 # ---- the network
 
 
-def parameters(recurrent):
+def parameters(recurrent, box):
     shapes = {"hidden0/w": (4, 8), "hidden0/b": (8,)}
     if recurrent:
         shapes |= {"lstm/w": (8, 4 * H), "lstm/b": (4 * H,), "lstm/wh": (H, 4 * H)}
     shapes |= {"head/w": (H if recurrent else 8, A + 1), "head/b": (A + 1,)}
+    shapes |= {"head/log_std": (A,)} if box else {}
     numbers = value(PARAMETERS, sum(math.prod(shape) for shape in shapes.values()))
     arrays, at = {}, 0
     for name, shape in shapes.items():
@@ -99,7 +102,7 @@ def linear(params, name, x):
 
 
 def heads(params, world, windows):
-    """log pi (T+1, n, A) and value (T+1, n)"""
+    """The policy's outputs (T+1, n, A) and value (T+1, n)"""
     x = torch.tanh(linear(params, "hidden0", world["observation"][:, windows]))
     if "lstm/w" in params:
         h, c = world["state"][windows].split(H, 1)
@@ -113,7 +116,17 @@ def heads(params, world, windows):
             rows.append(h)
         x = torch.stack(rows)
     out = linear(params, "head", x)
-    return torch.log_softmax(out[..., :A], -1), out[..., A]
+    return out[..., :A], out[..., A]
+
+
+def score(params, out, action):
+    """log pi of the actions, and the entropy"""
+    if "head/log_std" in params:
+        normal = torch.distributions.Normal(out, params["head/log_std"].exp())
+        return normal.log_prob(action).sum(2), normal.entropy().sum(2)
+    log_pi = torch.log_softmax(out, -1)
+    chosen = log_pi.gather(2, action.unsqueeze(2)).squeeze(2)
+    return chosen, -(log_pi.exp() * log_pi).sum(2)
 
 
 # ---- before the passes
@@ -157,12 +170,11 @@ def shuffled(epoch):
 
 def measure(world, params, windows, old):
     """The loss of a minibatch, and sums over its steps."""
-    log_pi, values = heads(params, world, windows)
-    log_pi, values = log_pi[:T], values[:T]
+    out, values = heads(params, world, windows)
+    out, values = out[:T], values[:T]
     counts = world["flags"][:T, windows] & TRUNCATED == 0
-    action = world["action"][:T, windows]
-    log_prob = log_pi.gather(2, action.unsqueeze(2)).squeeze(2)[counts]
-    entropy = -(log_pi.exp() * log_pi).sum(2)[counts]
+    log_prob, entropy = score(params, out, world["action"][:T, windows])
+    log_prob, entropy = log_prob[counts], entropy[counts]
     value_now, value_old = values[counts], old["value"][:T][:, windows][counts]
     target, advantage = old["target"][:, windows][counts], old["advantage"][:, windows][counts]
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -207,14 +219,18 @@ def update(world, params, limit):
 def main():
     torch.set_default_dtype(torch.float64)
     world = {
-        "observation": value(OBSERVATION, T + 1, N, 4), "action": below(ACTION, A, T + 1, N),
+        "observation": value(OBSERVATION, T + 1, N, 4),
         "reward": 2 * value(REWARD, T + 1, N), "state": value(STATE, N, 2 * H),
-        "behaviour": value(BEHAVIOUR, T + 1, N) / 2 - 1, "flags": make_flags(),
+        "flags": make_flags(),
     }
     cases = []
     for name, recurrent, limit in (("mlp", False, 1e9), ("lstm", True, 1e9),
-                                   ("stopped", True, 0.1), ("none", False, 0.0625)):
-        params = parameters(recurrent)
+                                   ("stopped", True, 0.1), ("none", False, 0.0625),
+                                   ("box", False, 1e9)):
+        box = name == "box"
+        world["action"] = value(ACTION, T + 1, N, A) if box else below(ACTION, A, T + 1, N)
+        world["behaviour"] = value(BEHAVIOUR, T + 1, N) / 2 - (4 if box else 1)
+        params = parameters(recurrent, box)
         applied, means, norms = update(world, params, limit)
         results = {"steps": torch.tensor([float(applied)]), "means": means,
                    "norm": torch.tensor([sum(norms) / len(norms)])}

@@ -17,12 +17,18 @@ enum {
 };
 
 struct form {
-  int head_size, value_size, head_hidden;
+  int head_size, value_size, head_hidden, log_stds;
 };
 
 static const struct form forms[] = {
-    {ACTIONS, 1, 0},           {ACTIONS, 0, 0},           {ACTIONS * ATOMS, ATOMS, 0},
-    {ACTIONS, 1, HEAD_HIDDEN}, {ACTIONS, 0, HEAD_HIDDEN}, {ACTIONS * ATOMS, ATOMS, HEAD_HIDDEN},
+    {ACTIONS, 1, 0, 0},
+    {ACTIONS, 0, 0, 0},
+    {ACTIONS * ATOMS, ATOMS, 0, 0},
+    {ACTIONS, 1, HEAD_HIDDEN, 0},
+    {ACTIONS, 0, HEAD_HIDDEN, 0},
+    {ACTIONS * ATOMS, ATOMS, HEAD_HIDDEN, 0},
+    {ACTIONS, 1, 0, ACTIONS},
+    {ACTIONS, 1, HEAD_HIDDEN, ACTIONS},
 };
 enum { NUM_FORMS = sizeof(forms) / sizeof(forms[0]) };
 
@@ -33,6 +39,7 @@ static inline struct network_config config_with(const char *network, int num_lay
   config.head_size = form->head_size;
   config.value_size = form->value_size;
   config.head_hidden = form->head_hidden;
+  config.log_stds = form->log_stds;
   if (strcmp(network, "impala_shallow") != 0) return config;
   config.inputs.num_tensors = 1;
   config.inputs.row_stride = (size_t)SIDE * SIDE;

@@ -17,7 +17,7 @@ static void names_its_parameters(void **state) {
   static const struct {
     const char *name;
     int rows, columns;
-  } expected[NUM_FORMS][9] = {
+  } expected[NUM_FORMS][10] = {
       {{"head/w", 5, 4}, {"head/b", 4, 0}},
       {{"head/w", 5, 3}, {"head/b", 3, 0}},
       {{"head/w", 5, 20}, {"head/b", 20, 0}},
@@ -41,6 +41,16 @@ static void names_its_parameters(void **state) {
        {"head/value_hidden/b", 6, 0},
        {"head/value/w", 6, 5},
        {"head/value/b", 5, 0}},
+      {{"head/w", 5, 4}, {"head/b", 4, 0}, {"head/log_std", 3, 0}},
+      {{"head/advantage_hidden/w", 5, 6},
+       {"head/advantage_hidden/b", 6, 0},
+       {"head/advantage/w", 6, 3},
+       {"head/advantage/b", 3, 0},
+       {"head/value_hidden/w", 5, 6},
+       {"head/value_hidden/b", 6, 0},
+       {"head/value/w", 6, 1},
+       {"head/value/b", 1, 0},
+       {"head/log_std", 3, 0}},
   };
   enum { BELOW = 3 }; /* arrays of the LSTM */
   for (int f = 0; f < NUM_FORMS; f++) {
@@ -53,7 +63,8 @@ static void names_its_parameters(void **state) {
                    expected[f][i].columns);
     assert_int_equal(count, BELOW + i);
     assert_int_equal(network_head_size(network), forms[f].head_size);
-    assert_int_equal(network_head_stride(network), forms[f].head_size + forms[f].value_size);
+    assert_int_equal(network_head_stride(network),
+                     forms[f].head_size + forms[f].value_size + forms[f].log_stds);
     network_destroy(network);
   }
 }
@@ -123,9 +134,9 @@ static void initial_parameters_are_as_described(void **state) {
 
 /* ---- forward */
 
-/* x (width) becomes the head (stride). */
-static void reference_head(double *x, const struct network *network, const double *params,
-                           const struct form *form, int width) {
+/* x (width) becomes the outputs of the head's layers. */
+static void reference_layers(double *x, const struct network *network, const double *params,
+                             const struct form *form, int width) {
   double other[MAX_WIDTH];
   int A = form->head_size, V = form->value_size, H = form->head_hidden;
   if (!H) {
@@ -139,6 +150,16 @@ static void reference_head(double *x, const struct network *network, const doubl
   reference_dense(other, network, params, "head/value_hidden", ACTIVATION_RELU, width, H);
   reference_dense(other, network, params, "head/value", ACTIVATION_NONE, H, V);
   memcpy(x + A, other, (size_t)V * sizeof(double));
+}
+
+/* x (width) becomes the head (stride). */
+static void reference_head(double *x, const struct network *network, const double *params,
+                           const struct form *form, int width) {
+  int count;
+  const struct network_parameter *last = network_parameters(network, &count) + count - 1;
+  reference_layers(x, network, params, form, width);
+  for (int k = 0; k < form->log_stds; k++)
+    x[form->head_size + form->value_size + k] = params[last->offset + (size_t)k];
 }
 
 static void forward_is_the_plain_computation(void **state) {

@@ -118,7 +118,7 @@ static void initial_parameters_are_as_described(void **state) {
                 {"head/advantage", 64},
                 {"head/value_hidden", 100},
                 {"head/value", 64}};
-  static const struct form wide = {60, 60, 64};
+  static const struct form wide = {60, 60, 64, 0};
   struct network_config config = noisy_config("mlp", 1, &wide);
   config.hidden[0] = 100;
   struct network *network = fixture_network(&config);
@@ -397,7 +397,7 @@ static void devices_agree(void **state) {
  * be used for the next. */
 static void kept_weights_change_with_the_noise(void **state) {
   (void)state;
-  static const struct form wide = {ACTIONS, 1, 128};
+  static const struct form wide = {ACTIONS, 1, 128, 0};
   struct network_config config = noisy_config("mlp", 1, &wide);
   config.hidden[0] = 128;
   struct device *device;

@@ -46,16 +46,23 @@ static inline struct learner_options fixture_options(void) {
                                   .seed = 11};
 }
 
-static inline struct update *fixture_update(struct device *device, const struct network *network,
-                                            const struct learner_options *config) {
+static inline struct update *fixture_update_by(struct device *device, const struct network *network,
+                                               const struct learner_options *config,
+                                               const struct policy *policy) {
   struct update *update;
   struct update_config of_update = run_options_of_update(config);
-  of_update.policy = algorithms_find(config->agent)->policies[0];
+  of_update.policy = policy;
   struct error error;
   if (update_create(&update, device, network, algorithms_find(config->agent)->algorithm, &of_update,
                     &error) != STATUS_OK)
     fail_msg("%s", error.text);
   return update;
+}
+
+/* By the policy for discrete actions. */
+static inline struct update *fixture_update(struct device *device, const struct network *network,
+                                            const struct learner_options *config) {
+  return fixture_update_by(device, network, config, algorithms_find(config->agent)->policies[0]);
 }
 
 static inline struct update_stats fixture_step(struct update *update,

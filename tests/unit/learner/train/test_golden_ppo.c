@@ -32,14 +32,16 @@ static float number(enum stream_number stream, size_t index) {
 
 /* ---- what goes in */
 
-static struct network *make_network(bool recurrent) {
+static struct network *make_network(bool recurrent, bool box) {
   struct network_config config = {.network = recurrent ? "lstm" : "mlp",
                                   .inputs = {.row_stride = 16,
                                              .num_tensors = 1,
                                              .tensor = {{DTYPE_FLOAT32, OBSERVATION, 0}},
-                                             .discrete = A},
+                                             .discrete = box ? 0 : A,
+                                             .box = box ? A : 0},
                                   .head_size = A,
                                   .value_size = 1,
+                                  .log_stds = box ? A : 0,
                                   .num_layers = 1,
                                   .hidden = {8},
                                   .lstm_size = recurrent ? H : 0,
@@ -109,16 +111,19 @@ static void fill_flags(uint8_t *flags) {
 
 static struct train_batch *make_batch(struct device *d, const struct network *network) {
   int S = network_state_size(network);
+  bool box = network_inputs(network)->box > 0;
   struct step_shape shape = discrete_shape(OBSERVATION * sizeof(float), S, 0);
+  if (box) shape.box = true, shape.action_bytes = A * sizeof(float);
   struct host_batch host = host_batch_create(T, N, &shape);
   struct train_batch *b = host.batch;
   float *observation = (float *)(void *)b->observation, *state = (float *)b->state;
   for (size_t i = 0; i < ROWS * OBSERVATION; i++) observation[i] = number(STREAM_OBSERVATION, i);
   for (size_t i = 0; i < ROWS; i++) {
     b->reward[i] = 2 * number(STREAM_REWARD, i);
-    b->statistics[i] = number(STREAM_BEHAVIOUR, i) / 2 - 1;
-    ((int32_t *)b->action)[i] = (int32_t)(hash(STREAM_ACTION, i) % A);
+    b->statistics[i] = number(STREAM_BEHAVIOUR, i) / 2 - (box ? 4 : 1);
+    if (!box) ((int32_t *)b->action)[i] = (int32_t)(hash(STREAM_ACTION, i) % A);
   }
+  for (size_t i = 0; box && i < ROWS * A; i++) ((float *)b->action)[i] = number(STREAM_ACTION, i);
   fill_flags(b->flags);
   for (size_t i = 0; i < (size_t)(N * S); i++) state[i] = number(STREAM_STATE, i);
   struct train_batch *batch = train_batch_create(d, T, N, &shape);
@@ -175,11 +180,13 @@ static void check_case(const struct golden_cases *golden, const char *device, do
   double limit = strcmp(golden->name, "stopped") == 0 ? 0.1
                  : strcmp(golden->name, "none") == 0  ? 0.0625
                                                       : 0;
+  bool box = strcmp(golden->name, "box") == 0;
   struct device *d = fixture_device(device);
-  struct network *network = make_network(recurrent);
+  struct network *network = make_network(recurrent, box);
   struct learner_options options = make_options(limit);
   struct train_batch *batch = make_batch(d, network);
-  struct update *update = fixture_update(d, network, &options);
+  struct update *update =
+      fixture_update_by(d, network, &options, box ? &policy_normal : &policy_categorical);
   set_parameters(update, network);
   struct update_stats stats = fixture_step(update, batch, 0);
   compare_parameters(golden, d, network, update, tolerance);
@@ -195,7 +202,7 @@ static void check(const char *device, double tolerance) {
   golden_open(&golden, "tests/golden/algorithms/ppo.txt");
   int cases = 0;
   for (; golden_next(&golden); cases++) check_case(&golden, device, tolerance);
-  assert_int_equal(cases, 4);
+  assert_int_equal(cases, 5);
 }
 
 static void the_devices_update_as_pytorch_does(void **state) {
@@ -218,7 +225,7 @@ static void the_reference_in_double_is_closer(void **state) {
 static void minibatches_divide_the_windows(void **state) {
   (void)state;
   struct device *d = fixture_device("ref");
-  struct network *network = make_network(false);
+  struct network *network = make_network(false, false);
   struct learner_options options = make_options(0);
   struct update *update;
   struct error error;

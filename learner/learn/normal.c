@@ -1,0 +1,90 @@
+/* normal: independent normal distributions over the numbers of a box of actions. Their means are
+ * outputs of the network, their deviations parameters of their own. A number with bounds is chosen
+ * on the scale on which these are -1 and 1, so that one deviation to begin with suits every
+ * environment; it is kept as it was drawn, and clipped to the bounds on its way to the environment.
+ * Statistics: log mu(a|x). Upstream: algorithms.c. */
+#include <math.h>
+
+#include "learner/learn/algorithms.h"
+#include "learner/learn/policy.h"
+
+static int numbers(const struct space *space) {
+  return space->box;
+}
+
+/* Columns of the head: means, the value, log standard deviations. */
+static struct rule_row_in means(const struct network_outputs *out) {
+  return (struct rule_row_in){out->head, out->stride};
+}
+
+static struct rule_row_in log_stds(const struct device *device, const struct network_outputs *out) {
+  size_t first = (size_t)(out->stride - out->size);
+  return (struct rule_row_in){device_at(device, out->head, first), out->stride};
+}
+
+static struct rule_run rows_of(const struct network_outputs *out, int B) {
+  return (struct rule_run){.rows = (size_t)B, .A = out->size};
+}
+
+static void choose(struct device *device, void *action, float *statistics,
+                   const struct network_outputs *out, const struct policy_rows *rows, int B) {
+  const struct normal_sample_rule rule = {.run = rows_of(out, B),
+                                          .mean = means(out),
+                                          .log_std = log_stds(device, out),
+                                          .uniform = rows->uniform,
+                                          .action = action,
+                                          .log_prob = statistics};
+  device->ops->run_rule(device, RULE_normal_sample, &rule.run);
+}
+
+static void evaluate(struct device *device, real *log_prob, real *entropy,
+                     const struct network_outputs *out, const void *action, int B) {
+  const struct normal_evaluate_rule rule = {.run = rows_of(out, B),
+                                            .mean = means(out),
+                                            .log_std = log_stds(device, out),
+                                            .action = action,
+                                            .log_prob = log_prob,
+                                            .entropy = entropy};
+  device->ops->run_rule(device, RULE_normal_evaluate, &rule.run);
+}
+
+static void backward(struct device *device, real *d_head, const struct network_outputs *out,
+                     const void *action, const real *d_log_prob, const real *d_entropy, int B) {
+  size_t first = (size_t)(out->stride - out->size);
+  const struct normal_backward_rule rule = {
+      .run = rows_of(out, B),
+      .mean = means(out),
+      .log_std = log_stds(device, out),
+      .action = action,
+      .d_log_prob = d_log_prob,
+      .d_entropy = d_entropy,
+      .d_mean = {d_head, out->stride},
+      .d_log_std = {device_at(device, d_head, first), out->stride}};
+  device->ops->run_rule(device, RULE_normal_backward, &rule.run);
+}
+
+/* Bounds whose distance is no float, or 0, are no scale: the number is the environment's own. What
+ * rounding leaves outside is clipped with the rest. */
+static float to_environment(float x, float low, float high) {
+  float half = (high - low) / 2;
+  if (isfinite(high - low) && half > 0) x = low + (x + 1) * half;
+  return x < low ? low : x > high ? high : x; /* a NaN stays: the actor refuses it */
+}
+
+static void send(void *sent, const void *chosen, const struct space *space) {
+  for (int i = 0; i < space->box; i++)
+    ((float *)sent)[i] = to_environment(((const float *)chosen)[i], space->low[i], space->high[i]);
+}
+
+const struct policy policy_normal = {
+    .name = "normal",
+    .actions = "continuous",
+    .head_size = numbers,
+    .log_stds = numbers,
+    .draws = numbers,
+    .statistics = 1,
+    .choose = choose,
+    .evaluate = evaluate,
+    .backward = backward,
+    .send = send,
+};

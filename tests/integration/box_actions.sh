@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Actions of several numbers, by the normal policy: every agent with probabilities plays and learns
+# them, none leaves its bounds, whatever bounds these are; played, watched and resumed; what is
+# refused.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
+cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
+  "$tree/tests/integration/box_actions/target.c" -o target.so || exit 1
+
+# ---- learned. Random actions return about -10; a run is the same every time.
+learns() {
+  is "$code" 0 && awk -v x="$(value return_mean)" -v least="$1" 'BEGIN {exit !(x > least)}'
+}
+# Before there is an update the entropy is log(2 pi e) for two numbers of deviation 1: 2.838.
+settles() { is "$code" 0 && awk -v x="$(metric policy/entropy $1)" 'BEGIN {exit !(x < 2.8)}'; }
+for agent in a2c vtrace; do
+  run ./target.so $agent 2 8 --total_steps=60k --seed=1 --deterministic --logdir=$agent \
+    --no_previous_action
+  ended 60
+  pass_if "$agent narrows its policy" settles $agent
+done
+run ./target.so ppo 2 8 --total_steps=250k --seed=1 --deterministic --logdir=more
+ended 60
+pass_if "ppo more, with previous actions and rewards" learns -5
+returned=$(value return_mean)
+run ./target.so ppo 2 8 --mode=evaluate --logdir=more --episodes=50
+ended 60
+pass_if "greedy episodes take the mean: they are better" learns "$returned"
+run ./target.so ppo 1 8 --total_steps=20k --logdir=recurrent --network=lstm --head_hidden=16
+ended 60
+pass_if "with an LSTM and two streams" is "$code" 0
+
+# ---- bounds
+for kind in 1 2; do
+  run ./target.so ppo 1 8 --total_steps=20k --logdir="kind-$kind" --env_args="{\"kind\": $kind}"
+  ended 60
+  pass_if "bounds of kind $kind" is "$code" 0
+done
+refused ./target.so ppo 1 8 --env_args='{"kind": 3}'
+without_bounds() { is "$code" 2 && says "action 1 of the box is in -inf..inf, which is no range"; }
+pass_if "bounds that are infinite are refused" without_bounds
+
+# ---- the run folder
+run ./target.so ppo 2 8 --resume --logdir=more --total_steps=300k
+ended 60
+goes_on() { learns -6 && says "resuming from the checkpoint of update"; }
+pass_if "a run is resumed" goes_on
+frames() { "$tree/build/watch" more --env=./target.so --episodes=1 2>"$work/err" | wc -c; }
+pass_if "and watched" test "$(frames)" -gt 100000
+refused cartpole ppo 1 8 --mode=evaluate --logdir=more
+pass_if "another environment cannot play it" is "$code" 2
+
+finish
