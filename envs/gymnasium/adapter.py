@@ -190,19 +190,50 @@ def leaves_of(space, name=(), path=()):
     return found
 
 
-def actions_of(space, most):
-    """(first, how many)."""
-    if isinstance(space, gymnasium().spaces.Discrete):
-        if space.n > most:
-            raise Refusal(f"it has {space.n} actions; there may be {most}: wrap the environment")
-        return int(space.start), int(space.n)
+def box_of(space, most):
+    """(low, high, what makes the array that step gets) of a Box of actions: of bytes of float32."""
+    import numpy
+
+    if str(space.dtype) not in DTYPES or space.dtype == numpy.uint8:
+        raise Refusal(f"its actions are {space.dtype}; float32 and float64 can be learned")
+    count = int(numpy.prod(space.shape))
+    if not 1 <= count <= most:
+        raise Refusal(f"its actions have {count} numbers; there may be 1 to {most}")
+    with numpy.errstate(over="ignore"):
+        low, high = space.low.astype(numpy.float32), space.high.astype(numpy.float32)
+    if not (numpy.isfinite(low).all() and numpy.isfinite(high).all()):
+        raise Refusal(
+            f"its actions ({space}) have numbers without finite bounds: wrap the environment, "
+            "with an action_space of bounds that suit it"
+        )
+
+    def array_of(numbers):
+        action = numpy.frombuffer(numbers, numpy.float32).reshape(space.shape)
+        if action.dtype == space.dtype:
+            return action.copy()
+        return action.astype(space.dtype).clip(space.low, space.high)  # float32 may have rounded
+
+    return low.tobytes(), high.tobytes(), array_of
+
+
+def actions_of(space, most_actions, most_numbers):
+    """(first, how many, None), or (0, 0, a box_of)."""
+    spaces = gymnasium().spaces
+    if isinstance(space, spaces.Box):
+        return 0, 0, box_of(space, most_numbers)
+    if isinstance(space, spaces.Discrete):
+        if space.n > most_actions:
+            raise Refusal(
+                f"it has {space.n} actions; there may be {most_actions}: wrap the environment"
+            )
+        return int(space.start), int(space.n), None
     raise Refusal(
-        f"its actions are a {type(space).__name__} space ({space}); Discrete is what can be "
+        f"its actions are a {type(space).__name__} space ({space}); Discrete and Box can be "
         "learned: wrap the environment"
     )
 
 
-def describe(env, most_actions):
+def describe(env, most_actions, most_numbers):
     leaves = leaves_of(env.observation_space)
     if not 1 <= len(leaves) <= 8:
         raise Refusal(f"its observation has {len(leaves)} parts; there may be 1 to 8")
@@ -211,7 +242,7 @@ def describe(env, most_actions):
             raise Refusal(f"the part '{name}' of its observation has more than 31 characters")
         if len(shape) > 4:
             raise Refusal(f"its observation '{name}' has {len(shape)} dimensions; there may be 4")
-    return env, leaves, *actions_of(env.action_space, most_actions)
+    return env, leaves, *actions_of(env.action_space, most_actions, most_numbers)
 
 
 # ---- environments of Gymnasium
@@ -377,7 +408,7 @@ def simulators():
     return acorn_simulators
 
 
-def make(word, text, renders, most_actions, own, quiet):
+def make(word, text, renders, most_actions, most_numbers, own, quiet):
     """The environment after --env=, and what it looks like. own: the file of --module, or None;
     quiet: another process prints Gymnasium's warnings."""
     kind, _, name = word.partition(":")
@@ -392,7 +423,7 @@ def make(word, text, renders, most_actions, own, quiet):
         env = simulators().Lab(options_of(text))
     else:
         raise Refusal(f"'{word}' is none of gym:ID, atari, football, dmlab")
-    return describe(env, most_actions)
+    return describe(env, most_actions, most_numbers)
 
 
 def picture(env):

@@ -15,7 +15,10 @@ struct game {
   PyObject *seed_name;    /* ("seed",) */
   PyObject **action;      /* (num_actions), what step gets */
   long long first_action; /* what 0 stands for */
-  int num_actions;
+  int num_actions;        /* 0: actions are a box */
+  int num_numbers;        /* of an action, or 0 */
+  float low[ACORN_MAX_BOX], high[ACORN_MAX_BOX];
+  PyObject *array_of; /* makes what step gets of them */
   struct leaf leaf[ACORN_MAX_TENSORS];
   int num_leaves;
   struct numbers numbers;
@@ -40,23 +43,37 @@ static int make_actions(struct game *game) {
   return game->action ? 0 : -1;
 }
 
+/* box: as adapter.py's box_of gives it, or None. */
+static int read_box(struct game *game, PyObject *box) {
+  const char *low, *high;
+  Py_ssize_t bytes, high_bytes;
+  PyObject *array_of;
+  if (box == Py_None) return 0;
+  if (!PyArg_ParseTuple(box, "y#y#O", &low, &bytes, &high, &high_bytes, &array_of)) return -1;
+  game->num_numbers = (int)bytes / (int)sizeof(float);
+  memcpy(game->low, low, (size_t)bytes);
+  memcpy(game->high, high, (size_t)high_bytes);
+  game->array_of = Py_NewRef(array_of);
+  return 0;
+}
+
 /* With Python's lock. -1 with an exception set. */
 static int make(struct game *game, const struct acorn_config *config) {
   int renders = config->struct_bytes > offsetof(struct acorn_config, renders) && config->renders;
   PyObject *made =
-      PyObject_CallFunction(interpreter_adapter("make"), "ssiizi", bridged_word(config),
+      PyObject_CallFunction(interpreter_adapter("make"), "ssiiizi", bridged_word(config),
                             config->json ? config->json : "{}", renders, SPACE_MAX_DISCRETE,
-                            getenv("ACORN_MODULE"), getenv("ACORN_QUIET") != NULL);
-  PyObject *env, *leaves;
-  int failed = !made || !PyArg_ParseTuple(made, "OO!Li", &env, &PyList_Type, &leaves,
-                                          &game->first_action, &game->num_actions);
+                            SPACE_MAX_BOX, getenv("ACORN_MODULE"), getenv("ACORN_QUIET") != NULL);
+  PyObject *env, *leaves, *box;
+  int failed = !made || !PyArg_ParseTuple(made, "OO!LiO", &env, &PyList_Type, &leaves,
+                                          &game->first_action, &game->num_actions, &box);
   if (!failed) {
     game->env = Py_NewRef(env);
     game->step = PyObject_GetAttrString(env, "step");
     game->reset = PyObject_GetAttrString(env, "reset");
     game->seed_name = Py_BuildValue("(s)", "seed");
     failed = !game->step || !game->reset || !game->seed_name || read_leaves(game, leaves) ||
-             make_actions(game);
+             make_actions(game) || read_box(game, box);
   }
   Py_XDECREF(made);
   return failed ? -1 : 0;
@@ -75,6 +92,7 @@ static void unmake(struct game *game) {
   free(game->action);
   for (int i = 0; i < game->num_leaves; i++) leaf_deinit(&game->leaf[i]);
   numbers_deinit(&game->numbers);
+  Py_XDECREF(game->array_of);
   Py_XDECREF(game->step);
   Py_XDECREF(game->reset);
   Py_XDECREF(game->seed_name);
@@ -192,11 +210,22 @@ static int read_step(struct game *game, PyObject *result, struct acorn_row *row)
   return ended ? numbers_read(&game->numbers, PyTuple_GET_ITEM(result, 4), row) : 0;
 }
 
+/* NULL with an exception set. action: of the space. */
+static PyObject *call_step(struct game *game, const void *action) {
+  if (game->num_actions)
+    return PyObject_CallOneArg(game->step, game->action[*(const int32_t *)action]);
+  Py_ssize_t bytes = game->num_numbers * (Py_ssize_t)sizeof(float);
+  PyObject *array = PyObject_CallFunction(game->array_of, "y#", (const char *)action, bytes);
+  PyObject *result = array ? PyObject_CallOneArg(game->step, array) : NULL;
+  Py_XDECREF(array);
+  return result;
+}
+
 static int game_step(void *self, const void *action, struct acorn_row *row, char *error,
                      size_t error_bytes) {
   struct game *game = self;
   interpreter_enter();
-  PyObject *result = PyObject_CallOneArg(game->step, game->action[*(const int32_t *)action]);
+  PyObject *result = call_step(game, action);
   int failed = !result || read_step(game, result, row);
   Py_XDECREF(result);
   if (failed) interpreter_error(error, error_bytes);
@@ -219,6 +248,9 @@ static void describe(struct acorn_space *space, const struct game *game) {
     space->tensor[i].name = keep(game->leaf[i].name);
   }
   space->discrete = game->num_actions;
+  space->box = game->num_numbers;
+  memcpy(space->low, game->low, sizeof game->low);
+  memcpy(space->high, game->high, sizeof game->high);
 }
 
 static int tell_of_mask(PyObject *info) {
@@ -233,7 +265,8 @@ static int play_one_step(struct game *game, struct acorn_row *row) {
   PyObject *first = call_reset(game, &seed), *second = NULL;
   int failed = !first || read_reset(game, first, row) || tell_of_mask(PyTuple_GET_ITEM(first, 1));
   if (!failed) {
-    second = PyObject_CallOneArg(game->step, game->action[0]);
+    static const int32_t none;
+    second = call_step(game, game->num_actions ? (const void *)&none : game->low);
     failed = !second || read_step(game, second, row) || tell_of_mask(PyTuple_GET_ITEM(second, 4));
   }
   Py_XDECREF(first);

@@ -109,8 +109,8 @@ class Player:
 
     def step(self, action):
         row = self.row()
-        chosen = c.c_int32(action)
-        self.check(self.env.step(self.instance, c.byref(chosen), row, self.text, TEXT) == 0)
+        chosen = np.array(action, np.float32 if self.space.box else np.int32)
+        self.check(self.env.step(self.instance, chosen.ctypes.data, row, self.text, TEXT) == 0)
         self.numbers = {n.name.decode(): n.value for n in row.more_numbers[: row.num_more_numbers]}
         return self.observation, row.reward, bool(row.terminated), bool(row.truncated), row.goes_on
 

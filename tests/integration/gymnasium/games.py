@@ -62,6 +62,13 @@ def everything():
     player.close()
 
 
+def draw(space, random):
+    if space.discrete:
+        return int(random.integers(space.discrete))
+    low, high = (np.array(bounds[: space.box]) for bounds in (space.low, space.high))
+    return random.uniform(low, high).astype(np.float32)
+
+
 def follow(name, **options):
     """Equal observations, rewards and ends, for 2,000 steps and seeds of all sizes."""
     ours, theirs = Player(f"gym:{name}", **options), gymnasium.make(name, **options)
@@ -70,9 +77,9 @@ def follow(name, **options):
     picture, expected = ours.reset(seed)["observation"], theirs.reset(seed=seed)[0]
     for t in range(2000):
         same &= np.array_equal(picture, expected)
-        action = int(random.integers(ours.space.discrete))
+        action = draw(ours.space, random)
         _, *our_rest, _ = ours.step(action)
-        expected, reward, *ends, _ = theirs.step(action)
+        expected, reward, *ends, _ = theirs.step(action if ours.space.discrete else np.float32(action))
         same &= our_rest == [np.float32(reward), *ends] and np.array_equal(picture, expected)
         if any(ends):
             ours.reset()
@@ -124,7 +131,10 @@ def faults():
     ):
         refuses(f"an environment that does wrong: {what}", words, wrong, what=what)
     strange = "gym:zoo:Strange-v0"
-    refuses("continuous actions", "its actions are a Box space", strange, action="box")
+    refuses("actions without bounds", "have numbers without finite bounds", strange, action="free")
+    refuses("a bound beyond float32", "have numbers without finite bounds", strange, action="wide")
+    refuses("too many numbers", "its actions have 65 numbers; there may be 1 to 64", strange, action="long")
+    refuses("actions of whole numbers", "its actions are int32; float32 and float64", strange, action="whole")
     refuses("actions of several numbers", "its actions are a MultiDiscrete space", strange, action="multi")
     refuses("too many actions", "it has 65537 actions; there may be 65536", strange, action="many")
     refuses("far too many", f"it has {2**62} actions; there may be 65536", strange, action="countless")
@@ -153,6 +163,17 @@ def casts():
     seen = [player.reset(1)["observation"].copy(), player.step(0)[0]["observation"]]
     expected = np.array([[0.1, 0.5], [0.1, 0.7]], np.float32)
     report("float64 is cast to the float32 of the space", np.array_equal(seen, expected), f"{seen}")
+    player.close()
+
+
+def boxes():
+    """Bounds of float64 that float32 rounds outwards; the environment looks at what it gets."""
+    player = Player("gym:zoo:Boxed-v0")
+    low, high = (np.array(bounds[: player.space.box]) for bounds in (player.space.low, player.space.high))
+    player.reset(1)
+    for action in (low, high, (low + high) / 2):
+        seen = player.step(action)[0]["observation"]
+        report(f"actions of a Box, {action}", np.allclose(seen, action), f"{seen}")
     player.close()
 
 
@@ -310,8 +331,11 @@ everything()
 follow("CartPole-v1")
 follow("Acrobot-v1")
 follow("LunarLander-v3", gravity=-8)
+follow("Pendulum-v1")
+follow("LunarLander-v3", continuous=True)
 faults()
 casts()
+boxes()
 ends()
 packages()
 numbers()

@@ -226,6 +226,23 @@ class Helped(gymnasium.Env):
         return np.zeros(2, np.float32), 0.0, self.t % 9 == 0, False, {}
 
 
+class Boxed(gymnasium.Env):
+    """Shows the action, which it changes, as an environment may."""
+
+    action_space = spaces.Box(np.array([[0.1], [-7.7]]), np.array([[0.7], [-7.1]]), dtype=np.float64)
+    observation_space = spaces.Box(-9, 9, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        shown = action.flatten().astype(np.float32)
+        action *= 2
+        return shown, 0.0, False, False, {}
+
+
 class Strange(gymnasium.Env):
     """Spaces that are not read."""
 
@@ -234,7 +251,10 @@ class Strange(gymnasium.Env):
 
     def __init__(self, action=None, observation=None):
         self.action_space = {
-            "box": spaces.Box(-1, 1, (2,)),
+            "free": spaces.Box(-1, np.inf, (2,)),
+            "wide": spaces.Box(-1e300, 1e300, (2,), np.float64),
+            "long": spaces.Box(-1, 1, (5, 13)),
+            "whole": spaces.Box(-3, 3, (2,), np.int32),
             "multi": spaces.MultiDiscrete([2, 2]),
             "many": spaces.Discrete(65537),
             "countless": spaces.Discrete(2**62),
@@ -362,4 +382,5 @@ gymnasium.register("Greedy-v0", Greedy)
 gymnasium.register("Helped-v0", Helped)
 gymnasium.register("Choices-v0", Choices)
 gymnasium.register("Stars-v0", Stars)
+gymnasium.register("Boxed-v0", Boxed)
 gymnasium.register("Strange-v0", Strange)
