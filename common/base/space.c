@@ -1,5 +1,6 @@
 #include "common/base/space.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,8 @@ static enum status check_actions(const struct space *space, struct error *error)
                        "most %d, box at most %d",
                        space->discrete, space->box, SPACE_MAX_DISCRETE, SPACE_MAX_BOX);
   for (int i = 0; i < space->box; i++)
-    if (!(space->low[i] <= space->high[i]))
+    if (!(space->low[i] <= space->high[i] && space->low[i] < INFINITY &&
+          space->high[i] > -INFINITY))
       return status_fail(error, STATUS_INVALID,
                          "action %d of the box is in %g..%g, which is no range", i,
                          (double)space->low[i], (double)space->high[i]);

@@ -73,7 +73,8 @@ struct algorithm {
   int num_figures; /* the last so many of them: nothing is trained on them, and one that is
                             not finite ends no run */
   int stop_sum; /* 0, or one of those figures: if a pass makes it infinite or NaN, neither this pass
-                   nor those after it in the update change the parameters. Only with passes */
+                   nor those after it in the update change the parameters. Only with passes; no
+                   update is begun then before the one before it has been finished */
   bool gives_priorities; /* to each window of a batch (batch->priority), which was sampled from a
                             replay, with weights: what REPLAYED stands for in algorithms.h */
   bool has_target; /* it reads a second copy of the parameters, which is replaced by the first every
@@ -84,7 +85,7 @@ struct algorithm {
   void *(*create)(const struct learning *learning);
   void (*destroy)(void *self);
   /* What varies with the update besides the batch and the device's schedule, such as noise: given
-   * to the device before each gradient. May be NULL. */
+   * to the device before the update's other operations, and not recorded. May be NULL. */
   void (*begin)(void *self, const struct schedule *schedule);
   /* Once for each update, before its passes, by operations as for `gradient`: what they have in
    * common, such as targets. May be NULL. */

@@ -22,9 +22,6 @@ static const struct loss_term terms[] = {
     {"policy/ratio_clipped", "share of probability ratios beyond --clip_ratio", NULL, PPO_CLIPPED},
 };
 
-/* At most so many updates are under way when the next one is begun, see train/update.h. */
-enum { ORDERS = 2 };
-
 /* What a pass reads of its minibatch of n windows, gathered from the batch; (T, n) unless noted. */
 struct minibatch {
   uint8_t *observation;  /* (T+1, n, row_stride) */
@@ -50,9 +47,9 @@ struct ppo {
   size_t action_bytes;
   struct passes passes;
 
-  /* Rows t N + window of each minibatch's steps, (epochs, minibatches, T+1, n): on the host one for
-   * each update that may be under way, on the device for the newest. */
-  int32_t *order_host[ORDERS], *order;
+  /* Rows t N + window of each minibatch's steps, (epochs, minibatches, T+1, n), on the host and on
+   * the device. No other update is under way when one is begun: see stop_sum. */
+  int32_t *order_host, *order;
 
   /* device memory, of a batch */
   struct network_workspace *all; /* (T+1)*N rows */
@@ -122,8 +119,7 @@ static size_t order_rows(const struct ppo *self) {
 static void make_arrays(struct ppo *self) {
   const struct device_ops *ops = self->device->ops;
   size_t all = (size_t)((self->T + 1) * self->N), steps = (size_t)(self->T * self->n);
-  for (int i = 0; i < ORDERS; i++)
-    self->order_host[i] = ops->alloc_host(self->device, order_rows(self) * sizeof(int32_t));
+  self->order_host = ops->alloc_host(self->device, order_rows(self) * sizeof(int32_t));
   self->order = bytes(self, order_rows(self) * sizeof(int32_t));
   self->value = reals(self, all);
   self->target = reals(self, all);
@@ -180,7 +176,7 @@ static void destroy(void *self_) {
                     self->d_head};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) ops->release(self->device, arrays[i]);
-  for (int i = 0; i < ORDERS; i++) ops->release_host(self->device, self->order_host[i]);
+  ops->release_host(self->device, self->order_host);
   network_workspace_destroy(self->all);
   network_workspace_destroy(self->workspace);
   free(self);
@@ -202,7 +198,7 @@ static void shuffle(int *window, int N, uint64_t seed, int64_t update, int epoch
 
 static void begin(void *self_, const struct schedule *schedule) {
   struct ppo *self = self_;
-  int32_t *host = self->order_host[schedule->update % ORDERS], *row = host;
+  int32_t *row = self->order_host;
   int *window = check_alloc((size_t)self->N, sizeof(*window));
   for (int epoch = 0; epoch < self->passes.epochs; epoch++) {
     shuffle(window, self->N, self->seed, schedule->update, epoch);
@@ -211,7 +207,8 @@ static void begin(void *self_, const struct schedule *schedule) {
         for (int k = 0; k < self->n; k++) *row++ = t * self->N + window[first + k];
   }
   free(window);
-  self->device->ops->upload_bytes(self->device, self->order, host, order_rows(self) * sizeof(*row));
+  self->device->ops->upload_bytes(self->device, self->order, self->order_host,
+                                  order_rows(self) * sizeof(*row));
 }
 
 /* ---- once for each batch: values, advantages, targets */

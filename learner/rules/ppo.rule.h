@@ -72,10 +72,11 @@ RULE_BODY(advantage_spread) {
   x->squares = difference * difference;
 }
 
-/* Less its mean, over the unbiased estimate of its deviation. */
+/* Less its mean, over the unbiased estimate of its deviation; one alone as it is. */
 RULE_FUNCTION num normalised(num advantage, num steps, num total, num squares) {
   num variance = mean_of_steps(squares, steps - 1);
-  return (advantage - mean_of_steps(total, steps)) / (num_sqrt(variance) + 1e-8f);
+  num moved = (advantage - mean_of_steps(total, steps)) / (num_sqrt(variance) + 1e-8f);
+  return num_where_less(num_of(1), steps, moved, advantage);
 }
 
 RULE_FUNCTION num clipped_to(num x, num low, num high) {

@@ -397,13 +397,16 @@ static bool lists(const char *list, const char *word) {
   return false;
 }
 
+static bool has_heading(const struct agent *agent, const struct option *option) {
+  return agent->options[0] && lists(agent->options, option->group);
+}
+
 /* Whether an option is of other algorithms: its heading is in their rows and not in this one's. */
 static bool is_foreign(const struct agent *agent, const struct option *option) {
   bool is_of_others = false;
   for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
-    is_of_others =
-        is_of_others || (agents[i].options[0] && lists(agents[i].options, option->group));
-  return is_of_others && !(agent->options[0] && lists(agent->options, option->group));
+    is_of_others = is_of_others || has_heading(&agents[i], option);
+  return is_of_others && !has_heading(agent, option);
 }
 
 /* Sets an option that the agent has and the user has not set. */
@@ -522,21 +525,32 @@ static void add_name(char names[256], int count, const char *name) {
     snprintf(names + used, 256 - used, " ...");
 }
 
+/* Adds the agents that have the option and are not in the list yet. */
+static void add_agents(char names[256], const struct option *option) {
+  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++) {
+    size_t used = strlen(names);
+    if (has_heading(&agents[i], option) && !(used && lists(names, agents[i].name)))
+      snprintf(names + used, 256 - used, "%s%s", used ? "|" : "", agents[i].name);
+  }
+}
+
 /* What would be ignored. */
 static enum status check_foreign(const struct learner_options *options, struct error *error) {
   const struct option_table *table = &learner_options_table;
-  char names[256] = "";
+  char names[256] = "", others[256] = "";
   int count = 0;
   for (int i = 0; i < table->count; i++) {
     const struct option *option = &table->options[i];
-    if (is_foreign(agent_of(options), option) && options_given(table, options, option->name) &&
-        !options_of_file(table, options, option->name))
-      add_name(names, count++, option->name);
+    if (!is_foreign(agent_of(options), option) || !options_given(table, options, option->name) ||
+        options_of_file(table, options, option->name))
+      continue;
+    add_name(names, count++, option->name);
+    add_agents(others, option);
   }
   if (!count) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
-                     "%s: agent %s has no such option, --help tells which agents do: leave %s out",
-                     names, options->agent, count > 1 ? "them" : "it");
+                     "%s: agent %s has no such option (--agent=%s): leave %s out", names,
+                     options->agent, others, count > 1 ? "them" : "it");
 }
 
 void learner_options_drop_foreign(struct learner_options *options, bool is_said) {

@@ -7,6 +7,9 @@ static const double MAX_EXPONENT = 20;
 enum status entropy_cost_init(struct entropy_cost *cost, double entropy_cost, double target,
                               double speed, struct error *error) {
   *cost = (struct entropy_cost){.constant = entropy_cost, .target = target, .speed = speed};
+  if (target < 0 && target != -1)
+    return status_fail(error, STATUS_INVALID,
+                       "--target_entropy=%g: it must be 0 or more, or -1 for none", target);
   if (target < 0) return STATUS_OK;
   if (!(entropy_cost > 0))
     return status_fail(error, STATUS_INVALID,

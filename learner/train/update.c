@@ -402,6 +402,19 @@ static void copy_to_target(struct update *update, int64_t number) {
   update->device->ops->copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
 }
 
+/* The first pass whose sums or norm are not finite; those before it were applied. */
+static int first_failed(const struct update *update, const struct flight *flight) {
+  int pass = 0;
+  while (pass < num_passes(update) - 1 &&
+         isfinite(scalar_at(update, flight, pass, update->algorithm->num_sums)))
+    pass++;
+  return pass;
+}
+
+static void forget_failure(struct update *update) {
+  if (update->num_running == 0) update->device->ops->fill(update->device, update->failed, 0, 1);
+}
+
 static struct flight *take_oldest(struct update *update) {
   CHECK(update->num_running > 0, "no update has been started");
   struct flight *oldest = update->running[0];
@@ -417,14 +430,16 @@ enum status update_finish(struct update *update, struct update_stats *stats, str
   update->device->ops->wait(update->device, flight->mark);
   int applied = passes_applied(update, flight);
   *stats = stats_of(update, flight, applied);
-  enum status status = update_stats_check(stats, update->algorithm, number, error);
+  int failed = first_failed(update, flight);
+  enum status status = update_stats_check(stats, update->algorithm, number, failed, error);
   if (status != STATUS_OK) {
     update->state.version--; /* the optimiser has skipped it */
-    update->state.steps -= num_passes(update);
-    if (update->num_running == 0) update->device->ops->fill(update->device, update->failed, 0, 1);
+    update->state.steps -= num_passes(update) - failed;
+    forget_failure(update);
     return status;
   }
   update->state.steps -= num_passes(update) - applied;
+  if (applied < num_passes(update)) forget_failure(update); /* of a pass that had no effect */
   entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
   copy_to_target(update, number);
   return STATUS_OK;

@@ -62,7 +62,8 @@ MUST_CHECK enum status update_finish(struct update *update, struct update_stats 
 enum { UPDATE_MAX_RUNNING = 2 };
 int update_running(const struct update *update);
 /* Whether the next one may be started before all that run are finished: the device has work then
- * while the host reads statistics. Not where the target network is copied in between. */
+ * while the host reads statistics. Not where the target network is copied in between, nor where
+ * passes may be left out (stop_sum of the algorithm). */
 bool update_may_overlap(const struct update *update);
 
 /* frame (T+1, N, stack - 1): rows of the batch's history that each step shows besides itself,

@@ -1,6 +1,7 @@
 #include "learner/train/update_stats.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "common/base/step.h"
 
@@ -29,22 +30,23 @@ struct update_stats update_stats_read(const double *sums, double norm,
 }
 
 static enum status not_finite(const char *name, double value, const struct update_stats *stats,
-                              int64_t number, struct error *error) {
+                              int64_t number, int pass, struct error *error) {
+  char which[32] = "this update";
+  if (pass > 0) snprintf(which, sizeof(which), "its pass %d", pass + 1);
   return status_fail(error, STATUS_CORRUPT,
-                     "update %lld: the %s is %g; the parameters are as before this update. Look "
-                     "for rewards or observations that are not finite, or lower --learning_rate "
-                     "(now %g)",
-                     (long long)number, name, value, stats->learning_rate);
+                     "update %lld: the %s is %g; the parameters are as before %s. Look for rewards "
+                     "or observations that are not finite, or lower --learning_rate (now %g)",
+                     (long long)number, name, value, which, stats->learning_rate);
 }
 
 enum status update_stats_check(const struct update_stats *stats, const struct algorithm *algorithm,
-                               int64_t number, struct error *error) {
+                               int64_t number, int pass, struct error *error) {
   for (int i = 0; i < algorithm->num_terms; i++) {
     const char *name = algorithm->terms[i].checked;
     double value = stats->losses.term[i];
-    if (name && !isfinite(value)) return not_finite(name, value, stats, number, error);
+    if (name && !isfinite(value)) return not_finite(name, value, stats, number, pass, error);
   }
   if (!isfinite(stats->gradient_norm))
-    return not_finite("gradient's norm", stats->gradient_norm, stats, number, error);
+    return not_finite("gradient's norm", stats->gradient_norm, stats, number, pass, error);
   return STATUS_OK;
 }

@@ -12,10 +12,11 @@ struct update_stats update_stats_read(const double *sums, double norm,
 /* Mean age of the batch's actions in updates. version: of the parameters that train. */
 double update_stats_lag(const struct train_batch *batch, int64_t version);
 
-/* Errors: CORRUPT: a loss, or the gradient's norm, is not finite; names update `number` and the
- * quantity. The norm is finite only if every gradient is, so this costs no pass over them. */
+/* Errors: CORRUPT: a loss, or the gradient's norm, is not finite; names update `number`, its pass
+ * (from 0) unless that is the first, and the quantity. The norm is finite only if every gradient
+ * is, so this costs no pass over them. */
 MUST_CHECK enum status update_stats_check(const struct update_stats *stats,
                                           const struct algorithm *algorithm, int64_t number,
-                                          struct error *error);
+                                          int pass, struct error *error);
 
 #endif

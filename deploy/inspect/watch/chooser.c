@@ -28,7 +28,7 @@ struct chooser {
   const struct device_action_values *layout; /* of the head; the network's */
   float *head;                               /* (stride), on the host */
   float *probability;                        /* (A) */
-  float *action_value;                       /* (A); NULL where probabilities say all */
+  float *action_value;                       /* (A); NULL unless the head gives values of actions */
   void *sent;                                /* (action_bytes) what the environment gets */
 };
 
@@ -78,7 +78,7 @@ struct chooser *chooser_create(struct run *run) {
       device_share(chooser->device, (size_t)run->shape.statistics * sizeof(float));
   chooser->head = check_alloc(stride, sizeof(*chooser->head));
   chooser->probability = check_alloc(A, sizeof(*chooser->probability));
-  if (run->policy->action_values || run->space.box)
+  if (run->policy->action_values)
     chooser->action_value = check_alloc(A, sizeof(*chooser->action_value));
   chooser->sent = check_alloc(1, (size_t)run->shape.action_bytes);
   make_memory(chooser);
@@ -150,12 +150,11 @@ static void softmax(float *probability, const float *logit, int A) {
   for (int a = 0; a < A; a++) probability[a] /= sum;
 }
 
-/* In place of probabilities and values: where in its bounds each number lies, and the number. */
+/* In place of probabilities: where in its bounds each number lies. */
 static void describe_box(struct chooser *chooser, const struct space *space) {
   for (int i = 0; i < space->box; i++) {
     float x = ((const float *)chooser->sent)[i], width = space->high[i] - space->low[i];
     bool bounded = isfinite(width) && width > 0;
-    chooser->action_value[i] = x;
     chooser->probability[i] = bounded ? (x - space->low[i]) / width : 0;
   }
 }
@@ -166,7 +165,8 @@ static struct chooser_choice describe(struct chooser *chooser) {
   int A = num_actions(run), head_size = network_head_size(run->network);
   struct chooser_choice choice = {.action = chooser->sent,
                                   .probability = chooser->probability,
-                                  .action_value = chooser->action_value};
+                                  .action_value = chooser->action_value,
+                                  .number = run->space.box ? chooser->sent : NULL};
   if (run->policy->action_values) {
     action_values_read(chooser->action_value, chooser->head, chooser->layout);
     action_values_probability(chooser->probability, chooser->action_value, A, chooser->epsilon);

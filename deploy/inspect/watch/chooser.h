@@ -15,7 +15,8 @@ struct chooser_choice {
   float value; /* of the state: the network's, or the largest of an action; 0 if there is none */
   const float *probability;  /* (A); the policy's, until the next call. Of an action of several
                                 numbers: where each lies within its bounds */
-  const float *action_value; /* (A), likewise: values, or those numbers; NULL: there are none */
+  const float *action_value; /* (A), likewise; NULL unless the head gives values of actions */
+  const float *number;       /* (A), likewise: the action's; NULL: it is one of the actions */
 };
 
 /* Borrows the run, which was made to evaluate, for its life. */

@@ -149,7 +149,10 @@ static void draw_graph(struct pen *pen, const float *past, int count) {
 /* At most five letters, which is as many as there is room for. */
 static void format_value(char text[16], double value) {
   double size = fabs(value);
-  snprintf(text, 16, "%.*f", size < 9.995 ? 2 : size < 99.95 ? 1 : 0, value);
+  if (size < 99999.5)
+    snprintf(text, 16, "%.*f", size < 9.995 ? 2 : size < 99.95 ? 1 : 0, value);
+  else
+    snprintf(text, 16, "%.0e", value);
 }
 
 static void draw_action(struct pen *pen, const char *name, float probability, const char *number,
@@ -176,22 +179,33 @@ static bool is_shown(const struct panel *panel, const float *weight, int action)
   return before < panel->num_rows;
 }
 
+static const char *those_left(const struct panel_choice *choice) {
+  if (choice->number) return "more";
+  return choice->action_value ? "of less value" : "less likely";
+}
+
+static void format_action(char text[16], const struct panel_choice *choice, int action) {
+  if (choice->number)
+    format_value(text, (double)choice->number[action]);
+  else if (choice->action_value)
+    format_value(text, (double)choice->action_value[action]);
+  else
+    snprintf(text, 16, "%3.0f%%", 100.0 * (double)choice->probability[action]);
+}
+
 static void draw_actions(struct panel *panel, struct pen *pen, const struct panel_choice *choice) {
   const float *weight = choice->action_value ? choice->action_value : choice->probability;
   write_line(pen, BRIGHT, "actions", NULL);
   for (int a = 0; a < panel->num_actions; a++) {
     char number[16];
-    if (!is_shown(panel, weight, a)) continue;
-    if (choice->action_value)
-      format_value(number, (double)choice->action_value[a]);
-    else
-      snprintf(number, sizeof(number), "%3.0f%%", 100.0 * (double)choice->probability[a]);
+    if (choice->number ? a >= panel->num_rows : !is_shown(panel, weight, a)) continue;
+    format_action(number, choice, a);
     draw_action(pen, panel->action_name[a], choice->probability[a], number, a == choice->chosen);
   }
   if (panel->num_rows == panel->num_actions) return;
   char text[64];
   snprintf(text, sizeof(text), "and %d %s", panel->num_actions - panel->num_rows,
-           choice->action_value ? "of less value" : "less likely");
+           those_left(choice));
   write_line(pen, DIM, text, NULL);
 }
 

@@ -24,6 +24,7 @@ struct panel_choice {
   float value;               /* of the state */
   const float *probability;  /* (num_actions) */
   const float *action_value; /* (num_actions); NULL: there are none */
+  const float *number;       /* (num_actions), of one action; NULL: it is one of the actions */
   int chosen;                /* -1: none is */
 };
 
@@ -46,7 +47,8 @@ void panel_begin(struct panel *panel);
 
 /* Draws panel->frame. A bar is an action's probability; beside it stands the action's value, or the
  * percentage where there are none. With more actions than there are rows those with the largest of
- * these are shown. */
+ * these are shown. Of an action of several numbers a bar is where each lies within its bounds, and
+ * the first are shown. */
 void panel_draw(struct panel *panel, const struct canvas *screen, const struct panel_text *text,
                 const struct panel_choice *choice);
 

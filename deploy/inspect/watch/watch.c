@@ -201,7 +201,7 @@ static enum status show(struct watch *watch, int episode, const struct chooser_c
   enum status status = world_draw(&watch->world, error);
   if (status != STATUS_OK) return status;
   const struct panel_choice shown = {choice->value, choice->probability, choice->action_value,
-                                     chosen(watch, choice)};
+                                     choice->number, chosen(watch, choice)};
   panel_draw(&watch->panel, &world->picture, &text, &shown);
   for (int64_t i = 0; status == STATUS_OK && i < (over ? watch->options.hold : 1); i++)
     status = write_frame(watch->pictures, &watch->panel.frame, error);

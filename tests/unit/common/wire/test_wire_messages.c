@@ -196,6 +196,9 @@ static void break_empty_box(Acorn__JoinRequest *m) {
 static void break_nan(Acorn__JoinRequest *m) {
   m->action->high[1] = NAN;
 }
+static void break_infinite(Acorn__JoinRequest *m) {
+  m->action->low[1] = INFINITY;
+}
 static void break_discrete(Acorn__JoinRequest *m) {
   m->action->n_low = m->action->n_high = 0;
   m->action->discrete = 65537;
@@ -236,6 +239,7 @@ static const struct {
     {break_bounds, "1 low and 2 high"},
     {break_empty_box, "action 0 of the box is in 2..1"},
     {break_nan, "action 1 of the box is in"},
+    {break_infinite, "action 1 of the box is in inf..inf"},
     {break_discrete, "discrete at most 65536"},
     {break_no_k, "num_environments is 0"},
     {break_k, "num_environments is 65537"},

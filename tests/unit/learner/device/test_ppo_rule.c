@@ -134,7 +134,7 @@ static void advantages_are_normalised_over_the_steps_that_count(void **state) {
   device_destroy(w.device);
 }
 
-/* One step has no deviation, none has no mean. */
+/* One step has no deviation, so that its advantage counts as it is; none has no mean. */
 static void few_steps_are_finite(void **state) {
   (void)state;
   for (int count = 0; count <= 1; count++) {
@@ -145,6 +145,10 @@ static void few_steps_are_finite(void **state) {
     for (int i = 0; i < STEPS; i++) assert_true(isfinite(w.out[D_LOG_PROB][i]));
     for (int k = 0; k < num_sums_of_ppo; k++) assert_true(isfinite(w.sums[k]));
     assert_true(w.sums[SUM_STEPS] == count);
+    double ratio = exp(w.in[LOG_PROB][0] - (double)w.behaviour[0]);
+    double inside = fmax(0.75, fmin(1.25, ratio)), advantage = w.in[ADVANTAGE][0];
+    double loss = fmax(-advantage * ratio, -advantage * inside);
+    assert_true(fabs(w.sums[PPO_POLICY_LOSS] - (count ? loss : 0)) < 1e-9);
     device_destroy(w.device);
   }
 }

@@ -164,7 +164,7 @@ static void targets_are_copied_after_as_many_updates_as_were_tried(void **state)
     const char *env, *agent, *preset;
     int updates;
   } cases[] = {{"cartpole", "dqn", "auto", 100},      {"cartpole", "rainbow", "auto", 100},
-               {"cartpole", "r2d2", "auto", 200},     {"tmaze", "r2d2", "auto", 200},
+               {"cartpole", "r2d2", "auto", 100},     {"tmaze", "r2d2", "auto", 200},
                {"./mine.so", "r2d2", "auto", 200},    {"atari", "double_dqn", "auto", 500},
                {"atari", "r2d2", "seed_atari", 2500}, {"atari", "r2d2", "r2d2_paper", 2500},
                {"atari", "r2d2", "small", 100},       {"./mine.so", "dqn", "auto", 125},
@@ -356,14 +356,17 @@ static void contradictions_are_named(void **state) {
       {{{"mode", "evaluate"}, {"agent", "random"}}, NULL},
       {{{"burn_in", "5"}}, "--burn_in: agent vtrace has no such option"},
       {{{"agent", "a2c"}, {"window_stride", "5"}},
-       "--window_stride: agent a2c has no such option, --help tells"},
+       "--window_stride: agent a2c has no such option (--agent=r2d2|dqn|double_dqn|rainbow)"},
       {{{"partial_returns", "false"}}, "--partial_returns: agent vtrace"},
       {{{"replay_steps", "50000"}}, "--replay_steps: agent vtrace"},
       {{{"replay_steps", "1000000"}}, "--replay_steps: agent vtrace"}, /* though the default */
       {{{"agent", "a2c"}, {"epsilon_start", "0.5"}}, "--epsilon_start: agent a2c"},
       {{{"agent", "a2c"}, {"rho_clip", "2"}}, "--rho_clip: agent a2c"},
       {{{"agent", "ppo"}, {"rho_clip", "2"}}, "--rho_clip: agent ppo"},
-      {{{"clip_ratio", "0.1"}}, "--clip_ratio: agent vtrace"},
+      {{{"clip_ratio", "0.1"}},
+       "--clip_ratio: agent vtrace has no such option (--agent=ppo): leave it out"},
+      {{{"agent", "dqn"}, {"clip_ratio", "0.1"}, {"lambda", "1"}},
+       "--lambda, --clip_ratio: agent dqn has no such option (--agent=vtrace|a2c|ppo): leave them"},
       {{{"agent", "ppo"}, {"clip_ratio", "0.1"}}, NULL},
       {{{"n_steps", "3"}}, "--n_steps: agent vtrace"},
       {{{"dueling", "true"}}, "--dueling: agent vtrace"},

@@ -220,6 +220,82 @@ static void the_reference_in_double_is_closer(void **state) {
   check("ref_double", 1e-6);
 }
 
+/* ---- what is not finite */
+
+/* Behaviour of window 0 as if its actions had been impossible: the ratios are infinite. */
+static void spoil(struct device *d, struct train_batch *batch) {
+  float *statistics = check_alloc((size_t)T * N, sizeof(*statistics));
+  d->ops->download_bytes(d, statistics, batch->statistics, (size_t)T * N * sizeof(float));
+  d->ops->finish(d);
+  for (int t = 0; t < T; t++) statistics[t * N] = -200;
+  d->ops->upload_bytes(d, batch->statistics, statistics, (size_t)T * N * sizeof(float));
+  d->ops->finish(d);
+  free(statistics);
+}
+
+struct spoilt {
+  struct device *d;
+  struct network *network;
+  struct train_batch *batch;
+  struct update *update;
+};
+
+static struct spoilt open_spoilt(const char *device, double target_kl) {
+  struct spoilt s = {.d = fixture_device(device), .network = make_network(false, false)};
+  struct learner_options options = make_options(target_kl);
+  s.batch = make_batch(s.d, s.network);
+  s.update = fixture_update(s.d, s.network, &options);
+  set_parameters(s.update, s.network);
+  spoil(s.d, s.batch);
+  return s;
+}
+
+static void close_spoilt(struct spoilt *s) {
+  update_destroy(s->update);
+  train_batch_destroy(s->d, s->batch);
+  network_destroy(s->network);
+  device_destroy(s->d);
+}
+
+/* The window is in the second minibatch (shuffled(0) of ppo.py): one pass is applied. */
+static void the_pass_that_fails_is_named(void **state) {
+  (void)state;
+  static const char *const devices[] = {"ref", "cpu", "cuda"};
+  emulated_cuda_use();
+  for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+    struct spoilt s = open_spoilt(devices[i], 0);
+    struct update_stats stats;
+    struct error error;
+    update_start(s.update, s.batch, 0);
+    assert_int_equal(update_finish(s.update, &stats, &error), STATUS_CORRUPT);
+    if (!strstr(error.text, "the parameters are as before its pass 2.")) fail_msg("%s", error.text);
+    update_save(s.update);
+    assert_int_equal(*(int64_t *)fixture_item(s.update, "update/steps").data, 1);
+    assert_int_equal(update_version(s.update), 0);
+    close_spoilt(&s);
+  }
+}
+
+/* As "none": the first pass ends the update, so that those behind it are without effect, finite or
+ * not, in this update and in the next. */
+static void what_has_no_effect_may_fail(void **state) {
+  (void)state;
+  static const char *const devices[] = {"ref", "cpu", "cuda"};
+  emulated_cuda_use();
+  for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+    struct spoilt s = open_spoilt(devices[i], 0.0625);
+    for (int k = 0; k < 4; k++) {
+      struct update_stats stats;
+      struct error error;
+      update_start(s.update, s.batch, 0);
+      if (update_finish(s.update, &stats, &error) != STATUS_OK) fail_msg("%s", error.text);
+    }
+    update_save(s.update);
+    assert_int_equal(*(int64_t *)fixture_item(s.update, "update/steps").data, 0);
+    close_spoilt(&s);
+  }
+}
+
 /* ---- what a user may get wrong */
 
 static void minibatches_divide_the_windows(void **state) {
@@ -255,6 +331,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_devices_update_as_pytorch_does),
       cmocka_unit_test(the_reference_in_double_is_closer),
+      cmocka_unit_test(the_pass_that_fails_is_named),
+      cmocka_unit_test(what_has_no_effect_may_fail),
       cmocka_unit_test(minibatches_divide_the_windows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,8 +280,8 @@ static void entropy_coefficient_follows_its_loss(void **state) {
 static void refuses_what_makes_no_sense(void **state) {
   (void)state;
   struct world w = world_open("mlp", "ref");
-  struct learner_options good = fixture_options(), bad[13];
-  for (int i = 0; i < 13; i++) bad[i] = good;
+  struct learner_options good = fixture_options(), bad[14];
+  for (int i = 0; i < 14; i++) bad[i] = good;
   bad[0].algorithm.unroll_length = 0;
   bad[1].algorithm.batch_size = 0;
   bad[2].optimizer.name = "sgd";
@@ -297,6 +297,7 @@ static void refuses_what_makes_no_sense(void **state) {
   bad[10].optimizer.name = "rmsprop", bad[10].optimizer.rmsprop_decay = 1;
   bad[11].optimizer.name = "rmsprop", bad[11].optimizer.rmsprop_epsilon = 0;
   bad[12].optimizer.max_gradient_norm = -1;
+  bad[13].algorithm.actor_critic.target_entropy = -0.5;
   static const char *const says[] = {"5 windows of 0 steps",
                                      "0 windows",
                                      "--optimizer=sgd",
@@ -309,8 +310,9 @@ static void refuses_what_makes_no_sense(void **state) {
                                      "--adam_epsilon=0",
                                      "--rmsprop_decay=1",
                                      "--rmsprop_epsilon=0",
-                                     "--max_gradient_norm=-1"};
-  for (int i = 0; i < 13; i++) {
+                                     "--max_gradient_norm=-1",
+                                     "--target_entropy=-0.5"};
+  for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
     struct update *update;
     struct update_config of_update = run_options_of_update(&bad[i]);
     of_update.policy = &policy_categorical;

@@ -35,7 +35,7 @@ static struct canvas make_screen(int width, int height) {
 
 static void draw(struct panel *panel, const struct canvas *screen, const struct panel_text *text,
                  float value, const float *probability, int chosen) {
-  const struct panel_choice choice = {value, probability, NULL, chosen};
+  const struct panel_choice choice = {value, probability, NULL, NULL, chosen};
   panel_draw(panel, screen, text, &choice);
 }
 
@@ -118,11 +118,20 @@ static void values_stand_beside_the_bars(void **state) {
   const float numbers[] = {0, 9.994f, -99.94f, 1234.5f, INFINITY};
   for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
     value[A - 1] = numbers[i];
-    const struct panel_choice choice = {0, probability, value, A - 1};
+    const struct panel_choice choice = {0, probability, value, NULL, A - 1};
     panel_draw(&panel, &screen, &words, &choice);
     assert_memory_not_equal(panel.frame.pixels, percentages, bytes);
     /* Only a row that is shown has a bar: the last action's, which is of most value. */
     assert_int_equal(count(&panel, CHOSEN) > 100, numbers[i] > 0);
+  }
+  /* Of one action's numbers the first are shown, whatever they are. */
+  for (int last = 0; last < 2; last++) {
+    probability[last ? A - 1 : 0] = 1;
+    value[A - 1] = 1e30f;
+    const struct panel_choice choice = {0, probability, NULL, value, -1};
+    panel_draw(&panel, &screen, &words, &choice);
+    if (last) assert_memory_equal(panel.frame.pixels, percentages, bytes);
+    memcpy(percentages, panel.frame.pixels, bytes);
   }
   free(percentages);
   panel_deinit(&panel);
