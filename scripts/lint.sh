@@ -29,6 +29,7 @@ find_files() {
 }
 mapfile -t c_files < <(list '*.c' '*.cc' '*.h' '*.cu')
 mapfile -t shell_files < <(list '*.sh' .ci/run)
+mapfile -t design_pages < <(list docs/design.md 'docs/design/*.md')
 
 # Prints the name of clang-format 14.
 formatter() {
@@ -214,7 +215,10 @@ printf '%s\n' "${c_files[@]}" | grep '\.h$' | xargs -r awk 'FNR == 1 && !/^\/\*/
 
 # ---- lengths (in characters) and tabs
 awk 'length($0) > 100 {print FILENAME ":" FNR ": " length($0) " columns"}' \
-  "${c_files[@]}" "${shell_files[@]}" | report "lines of at most 100 columns"
+  "${c_files[@]}" "${shell_files[@]}" "${design_pages[@]}" | report "lines of at most 100 columns"
+awk 'FNR > 150 {lines[FILENAME] = FNR}
+  END {for (page in lines) print page ": " lines[page] " lines"}' "${design_pages[@]}" /dev/null |
+  report "pages of the design of at most 150 lines"
 grep -nP '\t' "${c_files[@]}" /dev/null | report "no tabs in C"
 grep -nP '[ \t]+$' "${c_files[@]}" "${shell_files[@]}" /dev/null |
   report "no blanks at the ends of lines"

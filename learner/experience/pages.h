@@ -24,7 +24,7 @@
  * Invariant: a held or pinned page is never reused; no window crosses two lives.
  * Upstream: serve/inference.h (thread: inference). Downstream: source.h (fifo.c, replay.c; thread
  * of gathering from a replay: the trainer's).
- * docs/design.md, "Experience", has the reasons for the layout. */
+ * docs/design/learner-experience.md has the reasons for the layout. */
 #ifndef ACORN_LEARNER_EXPERIENCE_PAGES_H
 #define ACORN_LEARNER_EXPERIENCE_PAGES_H
 

@@ -283,7 +283,7 @@ static const struct {
 } networks[] = {
     {DQN, "mlp", "nature"}, {"r2d2", "lstm", "impala_shallow"}, {"", "mlp", "impala_shallow"}};
 
-/* Measured: see docs/design.md, "How many environments an actor holds". */
+/* Measured: see docs/design/actor.md, "How many environments an actor holds". */
 static const struct {
   const char *env;
   int envs_per_actor;

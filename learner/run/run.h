@@ -82,8 +82,8 @@ MUST_CHECK enum status run_create(struct run *run, struct learner_options *optio
 /* Starts the trainer, then the server. */
 MUST_CHECK enum status run_start(struct run *run, struct error *error);
 
-/* Stops in the order of "Stopping" in docs/design.md. First: refuse Joins; the trainer ends its
- * step; the source closes. */
+/* Stops in the order of "Stopping" in docs/design/learner.md. First: refuse Joins; the source
+ * closes; the trainer ends its update. */
 void run_stop_training(struct run *run);
 /* Then: last replies; streams end; calls are cancelled; queues drain. Waits a while for players
  * that have lost their connection, unless *hurry. */
