@@ -322,7 +322,7 @@ headers: $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.h ## every head
 	@for h in $$(git ls-files -co --exclude-standard '*.h' ':!learner/device/cuda' ':!tests/emulated_cuda' \
 	  $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \
 	  $(CC) $(CPPFLAGS) $(PYTHON_INCLUDE) -std=gnu11 $(filter-out -Wpedantic,$(WARN)) -Wno-unused -Werror -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
-python: build/python/acorn_pb2_grpc.py ## the protocol's modules for docs/python_actor.py (scripts/setup.sh python first)
+python: build/python/acorn_pb2_grpc.py ## the protocol's modules for docs/examples/actor.py (scripts/setup.sh python first)
 build/python/acorn_pb2_grpc.py: proto/acorn.proto
 	@mkdir -p $(@D)
 	@protoc -Iproto --plugin=protoc-gen-grpc_python="$$(command -v grpc_python_plugin)" \

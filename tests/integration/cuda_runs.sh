@@ -53,8 +53,8 @@ pass_if "scripts/watch.sh records a run that was made on it" recorded
 # ---- an update that is not finite
 
 mkdir -p include/acorn && cp "$tree/envs/env.h" include/acorn/
-sed -n '/^```c$/,/^```$/{/^```/d;p}' "$tree/docs/environments.md" |
-  sed 's/out->reward = /out->reward = getenv("RICH") ? 1e9f : /' >rich.c
+sed 's/out->reward = /out->reward = getenv("RICH") ? 1e9f : /' \
+  "$tree/docs/examples/meadow.c" >rich.c
 cc -O2 -shared -fPIC -Iinclude rich.c -o rich.so 2>err
 rich() {
   run ./rich.so vtrace 2 4 --batch_size=4 --device=cuda --no_plot --logdir=rich --resume "$@"

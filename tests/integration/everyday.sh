@@ -100,7 +100,6 @@ fi
 
 # ---- an environment of one's own
 page=docs/environments.md
-block $page "acorn_environment = {" >meadow.c
 own_in_c() {
   does $page "make install" && is "$code" 0 &&
     does $page "cc -O2 -shared" && is "$code" 0 &&
@@ -111,9 +110,8 @@ own_in_c() {
 pass_if "an environment in C: compiled, checked, trained" own_in_c
 page=docs/gymnasium.md
 if "$tree/scripts/setup.sh" gym >/dev/null 2>&1; then
-  block $page "gymnasium.register(" >my_env.py
   own_in_python() {
-    [ -s my_env.py ] && does $page "./run_local.sh gym:Corridor-v0 vtrace 4" --total_steps=5k &&
+    does $page "./run_local.sh gym:Corridor-v0 vtrace 4" --total_steps=5k &&
       is "$code" 0 && is "$(value reason)" total_steps
   }
   pass_if "an environment in Python: trained" own_in_python

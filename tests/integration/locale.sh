@@ -44,7 +44,7 @@ pass_if "an integration test's metric_passes" same bash -c \
    metric_passes x 0.5 && ! metric_passes x 0.6 && whole_metric x"
 
 # ---- an environment that sets the locale of the process that it plays in
-sed -n '/^```c$/,/^```$/{/^```/d;p}' "$tree/docs/environments.md" >meadow.c
+cp "$tree/docs/examples/meadow.c" .
 sed 's/  space->num_tensors = 2;/  if (!setlocale(LC_ALL, "de_DE.UTF-8")) return -1;\n&/
   1i #include <locale.h>' meadow.c >german.c
 mkdir include && ln -s "$tree/envs" include/acorn

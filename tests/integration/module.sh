@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --module: the example of docs/gymnasium.md, trained, evaluated and continued where neither its
+# --module: docs/examples/corridor.py, trained, evaluated and continued where neither its
 # file nor PYTHONPATH names it any more; and what is wrong with other files.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$tree/scripts/lib.sh"
@@ -11,11 +11,11 @@ fi
 unset PYTHONPATH
 program=$tree/build/actor
 mkdir project elsewhere
-sed -n '/^```python$/,/^```$/{/^```/d;p}' "$tree/docs/gymnasium.md" >project/my_env.py
+cp "$tree/docs/examples/corridor.py" project/my_env.py
 
 checked() { "$program" --check_env "$@" >"$work/out" 2>"$work/err"; }
 keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 6; }
-pass_if "the example of docs/gymnasium.md keeps the rules" \
+pass_if "docs/examples/corridor.py keeps the rules" \
   keeps_rules --env=gym:Corridor-v0 --module=project/my_env.py
 
 # ---- a run, and what it keeps

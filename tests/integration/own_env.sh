@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An environment of one's own: the example of docs/environments.md, compiled with nothing but the
+# An environment of one's own: docs/examples/meadow.c, compiled with nothing but the
 # installed header, checked and trained; and what is said about those that are wrong.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 actor=$tree/build/actor
@@ -7,7 +7,7 @@ include=$work/prefix/include
 
 make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
 mkdir empty && cd empty || exit 1
-sed -n '/^```c$/,/^```$/{/^```/d;p}' "$tree/docs/environments.md" >meadow.c
+cp "$tree/docs/examples/meadow.c" .
 
 # so SOURCE OUTPUT FLAGS...
 so() {
@@ -17,7 +17,7 @@ so() {
     -o "$output" 2>>"$work/err"
 }
 
-pass_if "the example of docs/environments.md compiles alone" so meadow.c meadow.so
+pass_if "docs/examples/meadow.c compiles alone" so meadow.c meadow.so
 # ---- checked and trained
 checked() {
   "$actor" --env="$1" --check_env "${@:2}" >"$work/out" 2>"$work/err"

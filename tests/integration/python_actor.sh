@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/python_actor.py, with stubs made from proto/acorn.proto alone: it trains CartPole, outlives
+# docs/examples/actor.py, with stubs made from proto/acorn.proto alone: it trains CartPole, outlives
 # its learner, ends when the run is over, and prints why it was refused; with a token and TLS, too.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 address=unix:$work/socket
@@ -17,9 +17,9 @@ find_python() {
 
 # Only its own folder and build/python are looked at: without the modules it says what is needed.
 says_what_is_needed() {
-  cp "$tree/docs/python_actor.py" "$work"
-  "$python" "$work/python_actor.py" --help >out 2>err && grep -q -- --reconnect_s out &&
-    ! "$python" "$work/python_actor.py" 2>err && is "$(wc -l <err)" 1 && says "make python"
+  cp "$tree/docs/examples/actor.py" "$work"
+  "$python" "$work/actor.py" --help >out 2>err && grep -q -- --reconnect_s out &&
+    ! "$python" "$work/actor.py" 2>err && is "$(wc -l <err)" 1 && says "make python"
 }
 make_stubs() {
   local plugin
@@ -48,8 +48,9 @@ serve() {
 
 # act NUMBER
 act() {
-  PYTHONPATH=$work "$python" "$tree/docs/python_actor.py" --learner="$address" --name="python/$1" \
-    --envs=16 --reconnect_s=30 --token_file="$work/token" >"$work/python$1" 2>&1 </dev/null &
+  PYTHONPATH=$work "$python" "$tree/docs/examples/actor.py" --learner="$address" \
+    --name="python/$1" --envs=16 --reconnect_s=30 --token_file="$work/token" \
+    >"$work/python$1" 2>&1 </dev/null &
   actors[$1]=$!
 }
 
@@ -91,7 +92,7 @@ refused_with_words() {
 }
 pass_if "a refused actor says the learner's words and exits with 1" refused_with_words
 new_token "$work/other"
-PYTHONPATH=$work "$python" "$tree/docs/python_actor.py" --learner="$address" \
+PYTHONPATH=$work "$python" "$tree/docs/examples/actor.py" --learner="$address" \
   --token_file="$work/other" >"$work/python0" 2>&1 </dev/null &
 actors[0]=$!
 needs_token() { went_home 1 && grep -q "^UNAUTHENTICATED: the token is none of" "$work/python0"; }
@@ -117,13 +118,13 @@ serve_on() {
 }
 # play FLAGS...: the actor, in the background.
 play() {
-  PYTHONPATH=$work "$python" "$tree/docs/python_actor.py" --learner="$address" --envs=4 \
+  PYTHONPATH=$work "$python" "$tree/docs/examples/actor.py" --learner="$address" --envs=4 \
     --reconnect_s=60 "$@" >"$work/python0" 2>&1 </dev/null &
   actors[0]=$!
 }
 # kept_out WORDS FLAGS...: one that does not come in, and prints why.
 kept_out() {
-  PYTHONPATH=$work timeout $((20 * patience)) "$python" "$tree/docs/python_actor.py" \
+  PYTHONPATH=$work timeout $((20 * patience)) "$python" "$tree/docs/examples/actor.py" \
     --learner="$address" --envs=4 --reconnect_s=1 "${@:2}" >said 2>&1
   is $? 1 && tail -n 1 said | grep -qF -- "$1"
 }

@@ -108,8 +108,8 @@ reached() { is "$code" 3 && is "$(sed -n 2p out | cut -d' ' -f1)" 0.002; }
 pass_if "the one that reaches the target is the best" reached
 
 # An environment that ends its actor, if asked for.
-sed -n '/^```c$/,/^```$/{/^```/d;p}' "$tree/docs/environments.md" |
-  sed 's/^  if (seed) env->random = .*/&\n  if (env->holes > 0.4) abort();/' >meadow.c
+sed 's/^  if (seed) env->random = .*/&\n  if (env->holes > 0.4) abort();/' \
+  "$tree/docs/examples/meadow.c" >meadow.c
 mkdir include && ln -s "$tree/envs" include/acorn
 cc -std=c11 -O2 -shared -fPIC -Iinclude meadow.c -o meadow.so || exit 1
 holes=(--env_args='{"holes": 0.5}' --env_args='{"holes": 0.1}')

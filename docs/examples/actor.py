@@ -9,7 +9,7 @@ Needs grpcio, and the two modules that are made from the protocol's description.
 
     scripts/setup.sh python && make all python
     build/learner --env=cartpole --num_envs=16 --listen=127.0.0.1:8686 &
-    /usr/bin/python3 docs/python_actor.py --learner=127.0.0.1:8686 --envs=16
+    /usr/bin/python3 docs/examples/actor.py --learner=127.0.0.1:8686 --envs=16
 
 Elsewhere pip install grpcio-tools and make the modules in build/python by hand:
 
