@@ -33,6 +33,14 @@ const struct policy *algorithms_policy(const struct algorithm_row *row, const st
   return *policy;
 }
 
+void algorithms_for(char names[256], const struct space *space) {
+  size_t used = 0;
+  names[0] = '\0';
+  for (int i = 0; i < NUM_ROWS; i++)
+    if (rows[i].algorithm && algorithms_policy(&rows[i], space) && used < 256)
+      used += (size_t)snprintf(names + used, 256 - used, "%s%s", used ? ", " : "", rows[i].name);
+}
+
 /* ---- for docs/algorithms.md */
 
 static const char *pace_in_words(enum algorithm_pace pace) {

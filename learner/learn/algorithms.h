@@ -67,6 +67,9 @@ const struct algorithm_row *algorithms_find(const char *name);
 /* The policy that acts in this space; NULL: none of the agent's does. */
 const struct policy *algorithms_policy(const struct algorithm_row *row, const struct space *space);
 
+/* "vtrace, a2c, ppo": those that learn and act in this space. */
+void algorithms_for(char names[256], const struct space *space);
+
 /* Prints what --help=algorithms does, for docs/algorithms.md: each algorithm with its pace, its
  * policies and its loss terms; then what acts without learning. */
 void algorithms_markdown(FILE *out);

@@ -230,15 +230,13 @@ const struct option_table learner_options_table = {
 };
 
 bool learner_option_is_of_experiment(const struct option *option) {
-  static const char *const groups[] = {
-      NETWORK, ALGORITHM_HEADING, ACTOR_CRITIC_HEADING, Q_LEARNING_HEADING,
-      REPLAY,  EXPLORATION,       OPTIMIZER_HEADING};
+  static const char *const groups[] = {NETWORK, ALGORITHM_HEADING, OPTIMIZER_HEADING};
   static const char *const names[] = {"env", "env_args", "agent", "preset"};
   for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
     if (strcmp(option->group, groups[i]) == 0) return true;
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     if (strcmp(option->name, names[i]) == 0) return true;
-  return false;
+  return learner_option_is_of_agents(option);
 }
 
 void learner_options_evaluate(struct learner_options *options) {

@@ -106,6 +106,9 @@ int64_t learner_options_target_updates(const struct learner_options *options);
 /* Whether there are settings for that environment. */
 bool learner_options_has_preset(const char *env);
 
+/* Whether only some agents have the option. */
+bool learner_option_is_of_agents(const struct option *option);
+
 /* Whether the agent learns (and has a network of --network), or only acts. */
 bool learner_options_learns(const struct learner_options *options);
 

@@ -401,12 +401,15 @@ static bool has_heading(const struct agent *agent, const struct option *option) 
   return agent->options[0] && lists(agent->options, option->group);
 }
 
+bool learner_option_is_of_agents(const struct option *option) {
+  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
+    if (has_heading(&agents[i], option)) return true;
+  return false;
+}
+
 /* Whether an option is of other algorithms: its heading is in their rows and not in this one's. */
 static bool is_foreign(const struct agent *agent, const struct option *option) {
-  bool is_of_others = false;
-  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
-    is_of_others = is_of_others || has_heading(&agents[i], option);
-  return is_of_others && !has_heading(agent, option);
+  return learner_option_is_of_agents(option) && !has_heading(agent, option);
 }
 
 /* Sets an option that the agent has and the user has not set. */

@@ -103,8 +103,11 @@ enum status run_find_environment(struct run *run, struct learner_options *option
     run->inputs.stack = (int)options->frame_stack;
     return status;
   }
+  char others[256];
+  algorithms_for(others, &run->space);
   return status_fail(error, STATUS_INVALID,
-                     "environment '%s' has %s actions; agent '%s' needs %s ones", run->env_name,
-                     run->space.discrete ? "discrete" : "continuous", run->options->agent,
-                     run->agent->policies[0]->actions);
+                     "environment '%s' has %s actions; agent '%s' needs %s ones: choose another "
+                     "agent (%s)",
+                     run->env_name, run->space.discrete ? "discrete" : "continuous",
+                     run->options->agent, run->agent->policies[0]->actions, others);
 }

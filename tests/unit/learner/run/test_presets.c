@@ -427,6 +427,24 @@ static void actors_hold_as_many_environments_as_suits_them(void **state) {
   assert_int_equal(learner_default_envs_per_actor("./mine.so"), 16);
 }
 
+/* Runs that differ in one of these are no seeds of one experiment. */
+static void options_of_agents_are_of_the_experiment(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    bool is;
+  } cases[] = {{"lambda", true},  {"rho_clip", true},      {"epochs", true},
+               {"n_steps", true}, {"epsilon_start", true}, {"replay_steps", true},
+               {"hidden", true},  {"learning_rate", true}, {"unroll_length", true},
+               {"env", true},     {"seed", false},         {"num_envs", false},
+               {"listen", false}, {"total_steps", false}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    const struct option *option = options_find(&learner_options_table, cases[i].name);
+    assert_non_null(option);
+    if (learner_option_is_of_experiment(option) != cases[i].is) fail_msg("%s", cases[i].name);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
@@ -445,6 +463,7 @@ int main(void) {
       cmocka_unit_test(the_page_has_the_defaults_of_agents_with_a_replay),
       cmocka_unit_test(agents_replay_if_their_algorithms_do),
       cmocka_unit_test(contradictions_are_named),
+      cmocka_unit_test(options_of_agents_are_of_the_experiment),
       cmocka_unit_test(actors_hold_as_many_environments_as_suits_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
