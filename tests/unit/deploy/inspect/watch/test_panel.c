@@ -129,6 +129,7 @@ static void values_stand_beside_the_bars(void **state) {
     probability[last ? A - 1 : 0] = 1;
     value[A - 1] = 1e30f;
     const struct panel_choice choice = {0, probability, NULL, value, -1};
+    panel_begin(&panel);
     panel_draw(&panel, &screen, &words, &choice);
     if (last) assert_memory_equal(panel.frame.pixels, percentages, bytes);
     memcpy(percentages, panel.frame.pixels, bytes);
