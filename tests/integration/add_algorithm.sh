@@ -5,6 +5,9 @@
 copy=$work/tree
 page=$tree/docs/algorithms.md
 example=uncorrected
+# Every kernel would be compiled again, for each architecture; by g++ one shows enough.
+export NVCC=
+emulated=build/obj/emulated/learner/device/cuda/rules.o
 
 # What has been built comes with it, and the times of all files: make builds what changes only.
 copy_tree() {
@@ -94,6 +97,7 @@ pass_if "the algorithm is one short file, its formula another" short
 few() { is "$(grep -ho '`learner/[^`]*`' "$work"/action-* | sort -u | wc -l)" 5; }
 pass_if "of the product it takes five files" few
 pass_if "it builds" build build/learner build/actor build/launch
+pass_if "its formula compiles for a GPU" build $emulated
 [ $failures -eq 0 ] || finish
 
 # ---- listed, proposed, documented

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The learner on the device `guarded`, whose memory the host cannot reach: every algorithm with
-# every network trains there to the same bits as on ref, whose arithmetic it has; runs with
-# evaluators and two batches at a time, resumed, evaluated and watched.
+# The learner on the device `guarded`, whose memory the host cannot reach: every algorithm, with a
+# share of the networks, trains there to the same bits as on ref, whose arithmetic it has; runs
+# with evaluators and two batches at a time, resumed, evaluated and watched.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \
@@ -24,9 +24,12 @@ options() {
 }
 networks=(mlp lstm impala_shallow-lstm impala_shallow-stack impala_deep nature)
 
-# networks_of AGENT: those of one algorithm share its code, so that they share the networks too.
+# networks_of AGENT: agents that share their code share the networks, too.
 networks_of() {
   case "$1" in
+    vtrace) echo lstm impala_shallow-stack impala_deep ;;
+    a2c) echo mlp impala_shallow-lstm nature ;;
+    ppo) echo mlp lstm impala_shallow-stack ;;
     r2d2) echo lstm impala_shallow-lstm impala_deep ;;
     dqn) echo mlp impala_shallow-stack ;;
     double_dqn) echo nature ;;
@@ -106,9 +109,8 @@ evaluate() {
 watch() {
   "$tree/build/watch" "run-$1-$2" --max_steps=8 --policy=sample >pictures 2>err && [ -s pictures ]
 }
-for network in "${networks[@]}"; do runs+=("vtrace $network"); done
-for agent_network in "${runs[@]}" "r2d2 lstm" "r2d2 impala_shallow-lstm" "rainbow mlp" \
-  "dqn impala_shallow-stack"; do
+for agent_network in "vtrace lstm" "vtrace impala_shallow-lstm" "vtrace nature" "r2d2 lstm" \
+  "r2d2 impala_shallow-lstm" "rainbow mlp" "dqn impala_shallow-stack"; do
   read -r agent network <<<"$agent_network"
   pass_if "a run of $agent with $network ends well" play "$agent" "$network" 1
   pass_if "it is resumed" play "$agent" "$network" 2 --resume

@@ -127,7 +127,7 @@ for what in nan "nan reward"; do
   pass_if "$what is named and ends its actor" named
 done
 rm -rf "$work/run"
-wrong hang --hang_s=15 --logdir="$work/run"
+wrong hang --hang_s=8 --logdir="$work/run"
 dies
 pass_if "one that hangs is named and ended" \
   eval 'is "$code" 130 && says "environment gym-zoo-Wrong-v0 hangs"'
@@ -139,7 +139,7 @@ pass_if "so is one that ends the process with 0 in a step" leaves
 # The first one is made to see what it looks like: the third one plays in stream 1, and the other
 # stream waits for the lock that it keeps.
 rm -rf "$work/run"
-run gym:zoo:Greedy-v0 vtrace 1 2 --env_args='{"number": 3}' --streams=2 --hang_s=15 \
+run gym:zoo:Greedy-v0 vtrace 1 2 --env_args='{"number": 3}' --streams=2 --hang_s=8 \
   --logdir="$work/run"
 wait_for 30 says "starting it again"
 kill -INT "$run" 2>/dev/null
