@@ -21,6 +21,11 @@ int space_action_bytes(const struct space *space) {
 
 /* ---- check */
 
+float space_half_width(const struct space *space, int i) {
+  float width = space->high[i] - space->low[i];
+  return isfinite(width) ? width / 2 : 0;
+}
+
 void space_set_name(struct space_tensor *tensor, const char *name) {
   size_t length = strnlen(name, SPACE_NAME_BYTES);
   memset(tensor->name, 0, sizeof(tensor->name));

@@ -45,6 +45,15 @@ size_t space_tensor_bytes(const struct space_tensor *tensor);
 /* Bytes of one action: an int32, or float32[box]. */
 int space_action_bytes(const struct space *space);
 
+/* Actions to choose from, or numbers of one. */
+static inline int space_num_actions(const struct space *space) {
+  return space->discrete + space->box;
+}
+
+/* Half the distance of the bounds of number i of a box; 0: they are no scale, because they are
+ * equal or their distance is no float. */
+float space_half_width(const struct space *space, int i);
+
 /* Sets a tensor's name. One that is too long is cut and not terminated, so that space_check refuses
  * it. */
 void space_set_name(struct space_tensor *tensor, const char *name);

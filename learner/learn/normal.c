@@ -3,8 +3,6 @@
  * on the scale on which these are -1 and 1, so that one deviation to begin with suits every
  * environment; it is kept as it was drawn, and clipped to the bounds on its way to the environment.
  * Statistics: log mu(a|x). Upstream: algorithms.c. */
-#include <math.h>
-
 #include "learner/learn/algorithms.h"
 #include "learner/learn/policy.h"
 
@@ -17,9 +15,12 @@ static struct rule_row_in means(const struct network_outputs *out) {
   return (struct rule_row_in){out->head, out->stride};
 }
 
+static size_t log_std_column(const struct network_outputs *out) {
+  return (size_t)(out->stride - out->size);
+}
+
 static struct rule_row_in log_stds(const struct device *device, const struct network_outputs *out) {
-  size_t first = (size_t)(out->stride - out->size);
-  return (struct rule_row_in){device_at(device, out->head, first), out->stride};
+  return (struct rule_row_in){device_at(device, out->head, log_std_column(out)), out->stride};
 }
 
 static struct rule_run rows_of(const struct network_outputs *out, int B) {
@@ -50,7 +51,6 @@ static void evaluate(struct device *device, real *log_prob, real *entropy,
 
 static void backward(struct device *device, real *d_head, const struct network_outputs *out,
                      const void *action, const real *d_log_prob, const real *d_entropy, int B) {
-  size_t first = (size_t)(out->stride - out->size);
   const struct normal_backward_rule rule = {
       .run = rows_of(out, B),
       .mean = means(out),
@@ -59,21 +59,19 @@ static void backward(struct device *device, real *d_head, const struct network_o
       .d_log_prob = d_log_prob,
       .d_entropy = d_entropy,
       .d_mean = {d_head, out->stride},
-      .d_log_std = {device_at(device, d_head, first), out->stride}};
+      .d_log_std = {device_at(device, d_head, log_std_column(out)), out->stride}};
   device->ops->run_rule(device, RULE_normal_backward, &rule.run);
 }
 
-/* Bounds whose distance is no float, or 0, are no scale: the number is the environment's own. What
- * rounding leaves outside is clipped with the rest. */
-static float to_environment(float x, float low, float high) {
-  float half = (high - low) / 2;
-  if (isfinite(high - low) && half > 0) x = low + (x + 1) * half;
-  return x < low ? low : x > high ? high : x; /* a NaN stays: the actor refuses it */
-}
-
+/* Where bounds are no scale the number is the environment's own. What rounding leaves outside is
+ * clipped with the rest. */
 static void send(void *sent, const void *chosen, const struct space *space) {
-  for (int i = 0; i < space->box; i++)
-    ((float *)sent)[i] = to_environment(((const float *)chosen)[i], space->low[i], space->high[i]);
+  for (int i = 0; i < space->box; i++) {
+    float x = ((const float *)chosen)[i], low = space->low[i], high = space->high[i];
+    float half = space_half_width(space, i);
+    if (half > 0) x = low + (x + 1) * half;
+    ((float *)sent)[i] = x < low ? low : x > high ? high : x; /* a NaN stays: actors refuse it */
+  }
 }
 
 const struct policy policy_normal = {

@@ -47,9 +47,9 @@ struct ppo {
   size_t action_bytes;
   struct passes passes;
 
-  /* Rows t N + window of each minibatch's steps, (epochs, minibatches, T+1, n), on the host and on
-   * the device. No other update is under way when one is begun: see stop_sum. */
-  int32_t *order_host, *order;
+  /* Rows t N + window of each minibatch's steps, int32 (epochs, minibatches, T+1, n). No other
+   * update is under way when one is begun: see stop_sum. */
+  struct device_shared order;
 
   /* device memory, of a batch */
   struct network_workspace *all; /* (T+1)*N rows */
@@ -117,10 +117,8 @@ static size_t order_rows(const struct ppo *self) {
 }
 
 static void make_arrays(struct ppo *self) {
-  const struct device_ops *ops = self->device->ops;
   size_t all = (size_t)((self->T + 1) * self->N), steps = (size_t)(self->T * self->n);
-  self->order_host = ops->alloc_host(self->device, order_rows(self) * sizeof(int32_t));
-  self->order = bytes(self, order_rows(self) * sizeof(int32_t));
+  self->order = device_share(self->device, order_rows(self) * sizeof(int32_t));
   self->value = reals(self, all);
   self->target = reals(self, all);
   self->advantage = reals(self, all);
@@ -169,14 +167,13 @@ static void destroy(void *self_) {
   const struct minibatch *part = &self->part;
   void *arrays[] = {part->observation, part->previous_action, part->reward,    part->flags,
                     part->frame,       part->action,          part->behaviour, part->state,
-                    part->old_value,   part->target,          part->advantage, self->order,
-                    self->value,       self->target,          self->advantage, self->stop,
-                    self->mean,        self->spread,          self->new_value, self->log_prob,
-                    self->entropy,     self->d_log_prob,      self->d_entropy, self->d_value,
-                    self->d_head};
+                    part->old_value,   part->target,          part->advantage, self->value,
+                    self->target,      self->advantage,       self->stop,      self->mean,
+                    self->spread,      self->new_value,       self->log_prob,  self->entropy,
+                    self->d_log_prob,  self->d_entropy,       self->d_value,   self->d_head};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) ops->release(self->device, arrays[i]);
-  ops->release_host(self->device, self->order_host);
+  device_unshare(self->device, &self->order);
   network_workspace_destroy(self->all);
   network_workspace_destroy(self->workspace);
   free(self);
@@ -198,7 +195,7 @@ static void shuffle(int *window, int N, uint64_t seed, int64_t update, int epoch
 
 static void begin(void *self_, const struct schedule *schedule) {
   struct ppo *self = self_;
-  int32_t *row = self->order_host;
+  int32_t *row = self->order.host;
   int *window = check_alloc((size_t)self->N, sizeof(*window));
   for (int epoch = 0; epoch < self->passes.epochs; epoch++) {
     shuffle(window, self->N, self->seed, schedule->update, epoch);
@@ -207,8 +204,7 @@ static void begin(void *self_, const struct schedule *schedule) {
         for (int k = 0; k < self->n; k++) *row++ = t * self->N + window[first + k];
   }
   free(window);
-  self->device->ops->upload_bytes(self->device, self->order, self->order_host,
-                                  order_rows(self) * sizeof(*row));
+  device_shared_upload(self->device, &self->order);
 }
 
 /* ---- once for each batch: values, advantages, targets */
@@ -269,7 +265,7 @@ static struct device_inputs gather(struct ppo *self, const struct train_batch *b
       {part->target, self->target, steps, real_bytes},
       {part->advantage, self->advantage, steps, real_bytes},
   };
-  const int32_t *row = self->order + (size_t)pass * (size_t)rows;
+  const int32_t *row = (const int32_t *)self->order.memory + (size_t)pass * (size_t)rows;
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i].y)
       self->device->ops->gather_rows(self->device, arrays[i].y, arrays[i].x, row, arrays[i].rows,

@@ -25,7 +25,7 @@ struct stream_buffers {
   struct noisy_layer_buffers hidden_layer, output_layer;
   real *hidden;              /* (rows, H); NULL without a hidden layer, and so d_hidden */
   real *output;              /* (rows, outputs); the head itself where that has no others */
-  real *d_hidden, *d_output; /* NULL without backward; d_output also then */
+  real *d_hidden, *d_output; /* NULL without backward; d_output also if output is the head */
 };
 
 struct head_buffers {

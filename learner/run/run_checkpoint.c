@@ -31,10 +31,6 @@ enum status run_check_same(const struct run *run, struct error *error) {
   return status;
 }
 
-static int num_actions(const struct space *space) {
-  return space->discrete + space->box;
-}
-
 /* Of this run's network; 0: it has no such parameter. */
 static int count_of(const struct run *run, const char *name) {
   int count;
@@ -53,7 +49,7 @@ static int num_actions_in(const struct run *run, const char *path) {
   int count, head_size = network_head_size(run->network);
   int biases = count_of(run, "head/b");
   int value_size = biases ? biases - head_size : count_of(run, "head/value/b");
-  if (head_size != num_actions(&run->space)) return 0;
+  if (head_size != space_num_actions(&run->space)) return 0;
   if (checkpoint_list(path, items, &count, &ignored) != STATUS_OK) return 0;
   for (int i = 0; i < count; i++) {
     if (strcmp(items[i].name, "params/head/b") == 0) return (int)items[i].shape[0] - value_size;
@@ -65,7 +61,7 @@ static int num_actions_in(const struct run *run, const char *path) {
 /* Of a checkpoint that does not fit: whether that is because the environment is another, which says
  * more than the shape of the first part that differs. */
 static enum status blame_actions(const struct run *run, const char *path, struct error *error) {
-  int theirs = num_actions_in(run, path), ours = num_actions(&run->space);
+  int theirs = num_actions_in(run, path), ours = space_num_actions(&run->space);
   if (theirs <= 0 || theirs == ours) return STATUS_MISMATCH;
   return status_fail(error, STATUS_MISMATCH,
                      "the run's network has %d actions, and %s has %d: choose an environment with "

@@ -365,12 +365,17 @@ static double scalar_at(const struct update *update, const struct flight *flight
              : (double)((const float *)flight->scalars)[i];
 }
 
+/* The first pass whose number of that place is not finite; num_passes: none. */
+static int first_not_finite(const struct update *update, const struct flight *flight, int number) {
+  int pass = 0;
+  while (pass < num_passes(update) && isfinite(scalar_at(update, flight, pass, number))) pass++;
+  return pass;
+}
+
 /* Passes that changed the parameters, but for their failure. */
 static int passes_applied(const struct update *update, const struct flight *flight) {
-  int stop = update->algorithm->stop_sum, pass = 0;
-  if (!stop) return num_passes(update);
-  while (pass < num_passes(update) && isfinite(scalar_at(update, flight, pass, stop))) pass++;
-  return pass;
+  int stop = update->algorithm->stop_sum;
+  return stop ? first_not_finite(update, flight, stop) : num_passes(update);
 }
 
 /* Over the passes, up to one that ended the update. */
@@ -402,15 +407,6 @@ static void copy_to_target(struct update *update, int64_t number) {
   update->device->ops->copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
 }
 
-/* The first pass whose sums or norm are not finite; those before it were applied. */
-static int first_failed(const struct update *update, const struct flight *flight) {
-  int pass = 0;
-  while (pass < num_passes(update) - 1 &&
-         isfinite(scalar_at(update, flight, pass, update->algorithm->num_sums)))
-    pass++;
-  return pass;
-}
-
 static void forget_failure(struct update *update) {
   if (update->num_running == 0) update->device->ops->fill(update->device, update->failed, 0, 1);
 }
@@ -430,7 +426,8 @@ enum status update_finish(struct update *update, struct update_stats *stats, str
   update->device->ops->wait(update->device, flight->mark);
   int applied = passes_applied(update, flight);
   *stats = stats_of(update, flight, applied);
-  int failed = first_failed(update, flight);
+  /* The norm is not finite either where a sum is not; passes before that one were applied. */
+  int failed = first_not_finite(update, flight, update->algorithm->num_sums);
   enum status status = update_stats_check(stats, update->algorithm, number, failed, error);
   if (status != STATUS_OK) {
     update->state.version--; /* the optimiser has skipped it */

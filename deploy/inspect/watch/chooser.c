@@ -32,11 +32,6 @@ struct chooser {
   void *sent;                                /* (action_bytes) what the environment gets */
 };
 
-/* Actions to choose from, or numbers of one. */
-static int num_actions(const struct run *run) {
-  return run->space.discrete + run->space.box;
-}
-
 /* Its life is numbered as leases number the first one of a slot. */
 static void make_memory(struct chooser *chooser) {
   const struct run *run = chooser->run;
@@ -62,7 +57,7 @@ static void set_exploration(struct chooser *chooser) {
 
 struct chooser *chooser_create(struct run *run) {
   struct chooser *chooser = check_alloc(1, sizeof(*chooser));
-  size_t A = (size_t)num_actions(run);
+  size_t A = (size_t)space_num_actions(&run->space);
   size_t stride = (size_t)network_head_stride(run->network);
   *chooser = (struct chooser){.run = run, .device = run->inference_device, .inputs = run->inputs};
   chooser->workspace = network_workspace_create(run->network, chooser->device, 1, false);
@@ -153,16 +148,15 @@ static void softmax(float *probability, const float *logit, int A) {
 /* In place of probabilities: where in its bounds each number lies. */
 static void describe_box(struct chooser *chooser, const struct space *space) {
   for (int i = 0; i < space->box; i++) {
-    float x = ((const float *)chooser->sent)[i], width = space->high[i] - space->low[i];
-    bool bounded = isfinite(width) && width > 0;
-    chooser->probability[i] = bounded ? (x - space->low[i]) / width : 0;
+    float x = ((const float *)chooser->sent)[i], half = space_half_width(space, i);
+    chooser->probability[i] = half > 0 ? (x - space->low[i]) / half / 2 : 0;
   }
 }
 
 /* What the policy chose from, and the estimate of the value. */
 static struct chooser_choice describe(struct chooser *chooser) {
   const struct run *run = chooser->run;
-  int A = num_actions(run), head_size = network_head_size(run->network);
+  int A = space_num_actions(&run->space), head_size = network_head_size(run->network);
   struct chooser_choice choice = {.action = chooser->sent,
                                   .probability = chooser->probability,
                                   .action_value = chooser->action_value,

@@ -118,7 +118,7 @@ static void ignore(void *context) {
 
 /* Name after name, then a frame for a picture that has been drawn once. */
 static void make_panel(struct watch *watch) {
-  int A = watch->run.space.discrete + watch->run.space.box;
+  int A = space_num_actions(&watch->run.space);
   watch->name = check_alloc((size_t)A, sizeof(*watch->name));
   watch->names = check_alloc((size_t)A, sizeof(*watch->names));
   for (int a = 0; a < A; a++) watch->names[a] = world_action_name(&watch->world, a, watch->name[a]);
