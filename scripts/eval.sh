@@ -37,6 +37,7 @@ case "${1:---help}" in
 esac
 
 policies=(greedy sample) flags=()
+actors=2 envs=8 # of each; an environment without an episode to play would only be made
 take_run "$1"
 env=$(run_option env) env_args=$(run_option env_args) game='' sticky=''
 [ -z "$checkpoint" ] || flags+=("--checkpoint=$checkpoint")
@@ -44,6 +45,7 @@ for word in "${@:2}"; do
   case "$word" in
     --policy=*) policies=("${word#*=}") ;;
     --env=*) env=${word#*=} ;;
+    --episodes=[1-8]) actors=1 envs=${word#*=} flags+=("$word") ;;
     --env_args=*) env_args=${word#*=} flags+=("$word") ;;
     --game=*) game=${word#*=} flags+=("$word") ;;
     --sticky[_-]actions=*) sticky=${word#*=} flags+=("$word") ;;
@@ -68,7 +70,7 @@ unfinished=0
 : >"$work/lines"
 for policy in "${policies[@]}"; do
   code=0
-  "$root/build/launch" "$env" "$(run_option agent)" 2 8 --mode=evaluate \
+  "$root/build/launch" "$env" "$(run_option agent)" "$actors" "$envs" --mode=evaluate \
     --logdir="$run" --seed=1000 "${flags[@]}" --policy="$policy" >"$work/out" || code=$?
   if [ $code -eq 3 ]; then unfinished=3; elif [ $code -ne 0 ]; then exit $code; fi
   grep '^evaluation ' "$work/out" >>"$work/lines" || [ $code -eq 3 ] && continue

@@ -4,7 +4,9 @@
 # that is given up ends the run.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run" --metrics_secs=0.2
+# What waits for actors needs few steps, and leaves the processors to the tests beside it.
+slow=--step_delay_us=300
+run cartpole vtrace 2 4 --total_steps=1e9 "$slow" --logdir="$work/run" --metrics_secs=0.2
 pass_if "a run plays" wait_for 20 metric_passes step 0
 victim=$(pids actor | head -n 1)
 kill -KILL "$victim"
@@ -39,14 +41,14 @@ pass_if "a learner that is killed ends the run with its signal" killed
 pass_if "and its actors" no_process
 
 # What ends the run itself ends stopped actors quietly.
-run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/quiet"
+run cartpole vtrace 2 4 --total_steps=1e9 "$slow" --logdir="$work/quiet"
 wait_for 20 test -s quiet/metrics.jsonl
 kill -INT "$run"
 ended 10
 quiet() { is "$code" 130 && is "$(value reason)" signal && ! says "starting it again"; }
 pass_if "a run that is stopped misses nobody" quiet
 # Long enough to be still there when its actors are stopped, on a busy machine too.
-run cartpole vtrace 2 4 --total_steps=2M --logdir="$work/usual"
+run cartpole vtrace 2 4 --total_steps=20k "$slow" --logdir="$work/usual"
 wait_for 20 metric_passes step 0 usual # an actor that has stepped handles signals
 kill -TERM $(pids actor)
 ended 60
@@ -54,7 +56,8 @@ usual() { is "$code" 0 && is "$(value reason)" total_steps && says "was stopped 
 pass_if "a run whose actors were stopped ends as usual" usual
 
 # One actor of two dies all the time.
-run cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run" --resume --metrics_secs=0.2
+run cartpole vtrace 2 4 --total_steps=1e9 "$slow" --logdir="$work/run" --resume \
+  --metrics_secs=0.2
 wait_for 20 num_actors 2
 first_actor() {
   local pid

@@ -82,7 +82,8 @@ pass_if "what goes to the GPU is counted" counts
 
 # ---- one precision of arithmetic, one result
 
-alike=(--device=cuda --deterministic --network=lstm --hidden=64 --precision=bf16)
+alike=(--device=cuda --deterministic --network=lstm --hidden=64 --precision=bf16
+  --total_steps=600)
 same() { cmp "$(newest_checkpoint first)" "$(newest_checkpoint "$1")"; }
 on "" "${alike[@]}" --logdir=first
 on "" "${alike[@]}" --logdir=second

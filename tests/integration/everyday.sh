@@ -178,13 +178,13 @@ if "$tree/.venv/bin/python" -c 'import gymnasium' 2>/dev/null; then
   more=(--previous_action --previous_reward)
   pass_if "numpy: with the previous action and reward" \
     plays_the_same cartpole vtrace 1 --total_steps=60k "${more[@]}"
-  pass_if "numpy: and with an LSTM" plays_the_same cartpole vtrace 1 --total_steps=150k \
+  pass_if "numpy: and with an LSTM" plays_the_same cartpole vtrace 1 --total_steps=50k \
     --network=lstm --activation=relu "${more[@]}"
   pass_if "numpy: values of actions" \
     plays_the_same cartpole dqn 1 --total_steps=20k --eval_epsilon=0 "${more[@]}"
   pass_if "numpy: a dueling head" \
     plays_the_same cartpole dqn 1 --total_steps=20k --eval_epsilon=0 --dueling
-  pass_if "numpy: a memory" plays_the_same tmaze vtrace 1 --total_steps=200k
+  pass_if "numpy: a memory" plays_the_same tmaze vtrace 1 --total_steps=100k
 else
   echo "SKIP numpy: with more inputs: no Gymnasium here (scripts/setup.sh gym)"
 fi

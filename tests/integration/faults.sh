@@ -239,7 +239,7 @@ pass_if "kill -9 of the launcher leaves neither actors nor what they have starte
 
 # However early: a child that has not come to its own first line has heard of it all the same.
 launches=20
-if [ "${FAULTS:-}" = all ]; then launches=200; fi
+if [ "${FAULTS:-}" = all ]; then launches=60; fi
 for ((i = 0; i < launches; i++)); do
   "$tree/build/launch" cartpole vtrace 3 4 --total_steps=1e9 --logdir="early-$i" >out 2>err \
     </dev/null &

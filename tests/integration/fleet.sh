@@ -174,13 +174,13 @@ pass_if "the same fleet is not started twice" runs_already
 # ---- a second one on the same hosts
 
 other=$(free_port)
-start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$other" --actors_per_host=2 --target_return=450 \
+start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$other" --actors_per_host=2 --target_return=100 \
   --total_steps=4M
 pass_if "a second fleet starts beside it" ok
 over() { fleet status 127.0.0.1,127.0.0.2 "--port=$other" && ok && printed 'result env=cartpole'; }
 over_by_itself() { over && ! printed running; }
 pass_if "it trains to its end" wait_for 60 over_by_itself
-pass_if "and solves CartPole" printed "reason=target_return"
+pass_if "for which it has learned" printed "reason=target_return"
 start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$other" --total_steps=1e9 --insecure \
   --logdir=runs/cartpole-vtrace-plain
 unsecured() {
@@ -245,7 +245,7 @@ pass_if "nothing is left" wait_for 10 none_left
 
 (. "$tree/scripts/lib.sh" && build bundle) >out 2>err
 fleet start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" "--rsh=$rsh" \
-  "--copy=$work/a copy" --envs_per_actor=4 --total_steps=100k --evaluators=1
+  "--copy=$work/a copy" --envs_per_actor=4 --total_steps=20k --evaluators=1
 pass_if "--copy brings the programs" ok
 from_copy() {
   ls "a copy"/acorn-*/lib/libgrpc.so.* >/dev/null && ! ls -d "a copy"/.copy-* 2>/dev/null

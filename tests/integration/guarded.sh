@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The learner on the device `guarded`, whose memory the host cannot reach: every algorithm, with a
 # share of the networks, trains there to the same bits as on ref, whose arithmetic it has; runs
-# with evaluators and two batches at a time, resumed, evaluated and watched.
+# with evaluators and two batches at a time, resumed, evaluated and watched. SLOW_TESTS=1 adds
+# networks.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \
@@ -26,6 +27,17 @@ networks=(mlp lstm impala_shallow-lstm impala_shallow-stack impala_deep nature)
 
 # networks_of AGENT: agents that share their code share the networks, too.
 networks_of() {
+  case "${SLOW_TESTS:-0} $1" in
+    "0 vtrace") echo nature ;;
+    "0 a2c") echo mlp ;;
+    "0 ppo") echo lstm ;;
+    "0 r2d2") echo impala_shallow-lstm ;;
+    "0 dqn") echo impala_shallow-stack ;;
+    "0 rainbow") echo mlp ;;
+    *) all_networks_of "$1" ;;
+  esac
+}
+all_networks_of() {
   case "$1" in
     vtrace) echo lstm impala_shallow-stack impala_deep ;;
     a2c) echo mlp impala_shallow-lstm nature ;;
@@ -109,8 +121,10 @@ evaluate() {
 watch() {
   "$tree/build/watch" "run-$1-$2" --max_steps=8 --policy=sample >pictures 2>err && [ -s pictures ]
 }
-for agent_network in "vtrace lstm" "vtrace impala_shallow-lstm" "vtrace nature" "r2d2 lstm" \
-  "r2d2 impala_shallow-lstm" "rainbow mlp" "dqn impala_shallow-stack"; do
+played=("vtrace lstm" "r2d2 impala_shallow-lstm" "dqn impala_shallow-stack")
+[ -z "${SLOW_TESTS:-}" ] ||
+  played+=("vtrace impala_shallow-lstm" "vtrace nature" "r2d2 lstm" "rainbow mlp")
+for agent_network in "${played[@]}"; do
   read -r agent network <<<"$agent_network"
   pass_if "a run of $agent with $network ends well" play "$agent" "$network" 1
   pass_if "it is resumed" play "$agent" "$network" 2 --resume

@@ -3,11 +3,14 @@
 # Each is learned by the network that is chosen for it, and the run is evaluated and recorded.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$tree/scripts/lib.sh"
-if ! build gymnasium >"$work/err" 2>&1 ||
+if ! build all gymnasium >"$work/err" 2>&1 ||
   ! "$tree/.venv/bin/python" -c 'import gymnasium' 2>/dev/null; then
   echo "SKIP images: there is no Gymnasium here (scripts/setup.sh gym)"
   exit 0
 fi
+
+# run_local.sh looks for Python's packages first, which has been done.
+start=$tree/build/launch
 
 # light KIND AGENT OPTIONS...: a run in the folder KIND.
 light() {

@@ -37,10 +37,12 @@ show_run() {
   done
 }
 
-# run WORDS...: ./run_local.sh in the background, as a user would start it; its id is in $run.
+start=$tree/run_local.sh # what run starts
+
+# run WORDS...: it in the background, as a user would start it; its id is in $run.
 run() {
   : >"$work/out" >"$work/err" # what waits for a line must not see those of the run before
-  env --default-signal=INT,HUP "$tree/run_local.sh" "$@" >"$work/out" 2>"$work/err" </dev/null &
+  env --default-signal=INT,HUP "$start" "$@" >"$work/out" 2>"$work/err" </dev/null &
   run=$!
 }
 

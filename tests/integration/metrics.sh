@@ -42,10 +42,10 @@ no_table() { is "$code" 0 && [ ! -e no_table/episodes.csv ] && [ -s no_table/met
 pass_if "--episodes_csv=false writes none" no_table
 
 # ---- event files
-run cartpole vtrace 2 8 --total_steps=150k --logdir=run --metrics_secs=0.1
+run cartpole vtrace 2 8 --total_steps=50k --logdir=run --metrics_secs=0.1
 ended
 pass_if "a run writes one event file" is "$(event_files run)" 1
-run cartpole vtrace 2 8 --total_steps=300k --logdir=run --metrics_secs=0.1 --resume
+run cartpole vtrace 2 8 --total_steps=100k --logdir=run --metrics_secs=0.1 --resume
 ended
 pass_if "a resumed run begins another" is "$(event_files run)" 2
 python=$tree/.venv/bin/python

@@ -3,11 +3,13 @@
 # file nor PYTHONPATH names it any more; and what is wrong with other files.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 . "$tree/scripts/lib.sh"
-if ! build gymnasium >"$work/err" 2>&1 ||
+if ! build all gymnasium >"$work/err" 2>&1 ||
   ! "$tree/.venv/bin/python" -c 'import gymnasium' 2>/dev/null; then
   echo "SKIP --module: there is no Gymnasium here (scripts/setup.sh gym)"
   exit 0
 fi
+# run_local.sh looks for Python's packages first, which has been done.
+start=$tree/build/launch
 unset PYTHONPATH
 program=$tree/build/actor
 mkdir project elsewhere

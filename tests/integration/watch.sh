@@ -59,15 +59,17 @@ about() {
     -of csv=p=0 "$1"
 }
 if command -v ffmpeg >/dev/null; then
-  run synthetic vtrace 1 4 --total_steps=200 --batch_size=2 --logdir=endless \
-    --env_args='{"rows": 40, "columns": 40, "episode_steps": 1000000000}'
-  ended
-  call timeout 300 "$watch" endless --fps=1
-  ten_minutes() {
-    is "$code" 0 && says "in 600 steps, not to its end (--max_steps)" &&
-      is "$(about endless/play.mp4 | sed 's/.*,//')" 601
-  }
-  pass_if "an episode that does not end is shown for ten minutes of a video" ten_minutes
+  if [ -n "${SLOW_TESTS:-}" ]; then
+    run synthetic vtrace 1 4 --total_steps=200 --batch_size=2 --logdir=endless \
+      --env_args='{"rows": 40, "columns": 40, "episode_steps": 1000000000}'
+    ended
+    call timeout 300 "$watch" endless --fps=1
+    ten_minutes() {
+      is "$code" 0 && says "in 600 steps, not to its end (--max_steps)" &&
+        is "$(about endless/play.mp4 | sed 's/.*,//')" 601
+    }
+    pass_if "an episode that does not end is shown for ten minutes of a video" ten_minutes
+  fi
   call "$watch" catch
   recorded() { is "$code" 0 && says "recorded: catch/play.mp4"; }
   pass_if "it records into the run folder" recorded

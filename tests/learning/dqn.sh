@@ -2,10 +2,10 @@
 # dqn and double_dqn solve CartPole within 500 k steps: the final checkpoint of a run with its
 # default budget, which is less, plays 100 greedy episodes with a mean return of 475 at least.
 # rainbow plays with at least 400.
-# Usage: tests/learning/dqn.sh [SEED ...] (default 1 2 3)
+# Usage: tests/learning/dqn.sh [SEED ...] (default $SEEDS, or 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-[ $# -gt 0 ] || set -- 1 2 3
+[ $# -gt 0 ] || set -- ${SEEDS:-1 2 3}
 # learn AGENT SEED: its greedy return in $greedy.
 learn() {
   local line played

@@ -3,12 +3,12 @@
 # 0.6 of its episodes, Acrobot swings up in 100 steps, and CartPole is balanced: mean returns of the
 # final checkpoint in 500 greedy episodes of FrozenLake, where luck is part of the game, and 100 of
 # the others.
-# Usage: tests/learning/dqn_gym.sh [SEED ...] (default 1 2 3)
+# Usage: tests/learning/dqn_gym.sh [SEED ...] (default $SEEDS, or 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 (. scripts/lib.sh && "$root/scripts/setup.sh" gym && build gymnasium) || exit 1
 agent=dqn actors=2
-[ $# -gt 0 ] || set -- 1 2 3
+[ $# -gt 0 ] || set -- ${SEEDS:-1 2 3}
 # learns ENV SEED EPISODES LEAST
 learns() {
   local name=$1-$2 line greedy

@@ -3,11 +3,11 @@
 # 3 M; without memory, with the same budget, the short one cannot be (1,000 episodes tell that from
 # luck). CartPole whose velocities are hidden is balanced within 2 M steps. What counts is what the
 # final checkpoint reaches in 100 greedy episodes.
-# Usage: tests/learning/r2d2.sh [SEED ...] (default 1 2 3)
+# Usage: tests/learning/r2d2.sh [SEED ...] (default $SEEDS, or 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 agent=r2d2
-[ $# -gt 0 ] || set -- 1 2 3
+[ $# -gt 0 ] || set -- ${SEEDS:-1 2 3}
 # learn NAME SEED STEPS ENV FLAGS...: trains for so many steps.
 learn() {
   local name=$1 seed=$2 steps=$3 env=$4 line

@@ -44,6 +44,25 @@ static inline float *testing_floats(uint64_t *state, size_t n, float scale) {
   return x;
 }
 
+/* ---- how much: ThreadSanitizer looks for races, which do not depend on the numbers, and an
+ * emulated kernel takes it hundreds of times as long */
+
+#ifdef __SANITIZE_THREAD__
+enum { TESTING_FOR_RACES = 1 };
+#else
+enum { TESTING_FOR_RACES = 0 };
+#endif
+
+/* Of so many random cases those that are tried. */
+static inline int testing_cases(int n) {
+  return TESTING_FOR_RACES ? (n + 9) / 10 : n;
+}
+
+/* Whether a product of so many multiplications is left out. */
+static inline bool testing_too_large(size_t multiplications) {
+  return TESTING_FOR_RACES && multiplications > 1000000;
+}
+
 /* ---- arrays on a device: freed with all others by testing_release */
 
 struct testing {
@@ -189,7 +208,7 @@ static inline double testing_pixel_tolerance(const struct testing *t, double tol
 static inline void testing_each_set(void (*body)(struct testing *t, struct testing *ref)) {
   static const char *const sets[] = {"v2", "v3", "v4"};
   int ran = 0;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < (TESTING_FOR_RACES ? 1 : 3); i++) {
     struct testing cpu = {0}, ref = {.device = device_ref_float_create()};
     struct error error;
     if (cpu_create(&cpu.device, sets[i], &error) == STATUS_OK) {
@@ -209,14 +228,18 @@ static inline void testing_each_set(void (*body)(struct testing *t, struct testi
   device_destroy(ref.device);
 }
 
-/* Runs a test body on every device: cpu with every kernel set that this machine runs, ref,
- * ref_double, guarded, cuda. Releases the arrays that the body left. */
+/* Runs a test body on every device: cuda, cpu with every kernel set that this machine runs, ref,
+ * ref_double, guarded; for races on the first two. Releases the arrays that the body left. */
 static inline void testing_each_device(void (*body)(struct testing *t)) {
   static const char *const sets[] = {"v2", "v3", "v4"};
-  struct device *devices[7] = {device_ref_float_create(), device_ref_double_create(),
-                               device_guarded_create(), emulated_cuda_create("float32")};
-  int count = 4;
-  for (int i = 0; i < 3; i++) {
+  struct device *devices[7] = {emulated_cuda_create("float32")};
+  int count = 1;
+  if (!TESTING_FOR_RACES) {
+    devices[count++] = device_ref_float_create();
+    devices[count++] = device_ref_double_create();
+    devices[count++] = device_guarded_create();
+  }
+  for (int i = 0; i < (TESTING_FOR_RACES ? 1 : 3); i++) {
     struct error error;
     if (cpu_create(&devices[count], sets[i], &error) == STATUS_OK)
       count++;

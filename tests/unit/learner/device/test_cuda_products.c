@@ -104,6 +104,7 @@ struct layer {
 static void check_layer(struct both *t, const struct layer *l, uint64_t seed) {
   uint64_t random = seed;
   size_t rows = (size_t)l->B, in = (size_t)l->I, out = (size_t)l->O;
+  if (testing_too_large(rows * in * out)) return;
   struct array x = random_array(t, &random, rows * (size_t)l->x_stride, 1),
                w = random_array(t, &random, in * out, 1),
                b = random_array(t, &random, (size_t)l->b_from + out, 1),
@@ -146,7 +147,7 @@ static void linear_layers(struct both *t) {
       {40, 300, 256, 300, ACTIVATION_RELU, false, 2},
   };
   uint64_t random = 11;
-  for (int i = 0; i < 40; i++) {
+  for (int i = 0; i < testing_cases(40); i++) {
     struct layer l = {
         .B = testing_size(&random), .I = testing_size(&random), .O = testing_size(&random)};
     if (i < 10) l.O = 1 + i % 5;
@@ -161,6 +162,7 @@ static void linear_layers(struct both *t) {
 static void check_pixels_layer(struct both *t, const struct layer *l, uint64_t seed) {
   uint64_t random = seed;
   size_t rows = (size_t)l->B, in = (size_t)l->I, out = (size_t)l->O;
+  if (testing_too_large(rows * in * out)) return;
   struct image x = random_image(t, &random, rows * in), dx = poisoned_image(t, rows * in);
   struct array w = random_array(t, &random, in * out, 1), b = random_array(t, &random, out, 1),
                dy = random_array(t, &random, rows * out, 1), y = poisoned(t, rows * out),
@@ -204,6 +206,7 @@ static void check_lstm(struct both *t, const struct shape *s, uint64_t seed) {
   uint64_t random = seed;
   size_t state = (size_t)s->N * (size_t)s->H, steps = state * (size_t)s->T;
   size_t flags = (size_t)s->T * (size_t)s->N;
+  if (testing_too_large(4 * steps * (size_t)s->H)) return;
   uint8_t *reset = check_alloc(flags, 1);
   for (size_t i = 0; i < flags; i++)
     reset[i] = (uint8_t)((testing_below(&random, 100) < s->reset_percent) |
@@ -267,6 +270,7 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
          out = (size_t)v->B * (size_t)device_window_rows(w) * (size_t)device_window_columns(w) *
                (size_t)w->O,
          weights = (size_t)(w->size * w->size * w->C * w->O);
+  if (testing_too_large(out / (size_t)w->O * weights)) return;
   struct image x = random_image(t, &random, in), residual = random_image(t, &random, out),
                dy = random_image(t, &random, out), y = poisoned_image(t, out),
                dx = v->open ? random_image(t, &random, in) : poisoned_image(t, in);
@@ -343,6 +347,7 @@ static void check_pooled(struct both *t, const struct conv *v, const struct devi
          out = (size_t)v->B * (size_t)device_window_rows(pool) *
                (size_t)device_window_columns(pool) * (size_t)pool->C,
          weights = (size_t)(w->size * w->size * w->C * w->O);
+  if (testing_too_large(between / (size_t)w->O * weights)) return;
   struct image x = random_image(t, &random, in), dy = random_image(t, &random, out),
                pooled = random_image(t, &random, between), room = poisoned_image(t, between),
                largest = poisoned_image(t, out), dx = poisoned_image(t, in);

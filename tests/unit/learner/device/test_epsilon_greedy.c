@@ -67,7 +67,7 @@ static void check_choices(struct testing *t) {
 
 /* Over a grid of uniforms every action comes equally often, whatever their number. */
 static void check_shares(struct testing *t) {
-  enum { GRID = 1 << 14, MAX_A = 18 };
+  enum { GRID = 1 << 11, MAX_A = 18 };
   static float uniform[GRID], epsilon[GRID], head[GRID * MAX_A];
   for (int A = 1; A <= MAX_A; A++) {
     int count[MAX_A + 1] = {0}; /* the last: greedy */
@@ -114,7 +114,7 @@ static void check_values(struct testing *t) {
 
 static void compare_choices(struct testing *cpu, struct testing *ref) {
   uint64_t random = 31;
-  for (int k = 0; k < 60; k++) {
+  for (int k = 0; k < testing_cases(60); k++) {
     struct device_action_values values = {.A = 1 + testing_below(&random, 20),
                                           .Z = k % 2 ? 1 : 2 + testing_below(&random, 50),
                                           .dueling = testing_below(&random, 2),

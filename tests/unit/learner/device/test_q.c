@@ -228,7 +228,7 @@ static void expect_nan(struct testing *t, const char *what, const struct q_batch
 static void check_nan(struct testing *t) {
   enum { T = 3, N = 19, WINDOW = 5 };
   uint64_t random = 21;
-  for (int k = 0; k < 8; k++) {
+  for (int k = 0; k < testing_cases(8); k++) {
     struct device_q_loss loss = PLAIN;
     loss.T = loss.counted = T, loss.N = N, loss.double_q = true;
     loss.values = (struct device_action_values){

@@ -22,7 +22,7 @@ static void compare_batch(struct testing *cpu, struct testing *ref, const struct
 
 static void numbers(struct testing *cpu, struct testing *ref) {
   uint64_t random = 51;
-  for (int k = 0; k < 300; k++) {
+  for (int k = 0; k < testing_cases(300); k++) {
     struct q_batch batch = q_random_batch(&random, 13, 19, 1);
     compare_batch(cpu, ref, &batch);
     q_batch_free(&batch);
@@ -31,7 +31,7 @@ static void numbers(struct testing *cpu, struct testing *ref) {
 
 static void distributions(struct testing *cpu, struct testing *ref) {
   uint64_t random = 52;
-  for (int k = 0; k < 40; k++) {
+  for (int k = 0; k < testing_cases(40); k++) {
     struct q_batch batch = q_random_batch(&random, k % 8 ? 4 : 13, 19, k % 2 ? 51 : 12);
     compare_batch(cpu, ref, &batch);
     q_batch_free(&batch);
@@ -75,7 +75,7 @@ static void test_gradient(void **state) {
   (void)state;
   struct testing t = {.device = device_ref_double_create()};
   uint64_t random = 53;
-  for (int k = 0; k < 60; k++) {
+  for (int k = 0; k < testing_cases(60); k++) {
     struct q_batch batch = q_random_batch(&random, 4, 3, k % 2 ? 1 : 6);
     check_gradient(&t, &batch);
     q_batch_free(&batch);

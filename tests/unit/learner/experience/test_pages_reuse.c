@@ -183,7 +183,7 @@ static void windows_are_there_until_a_page_is_reused(void **state) {
   for (int k = 0; k < NUM_KINDS; k++) {
     struct world *w = create(&kinds[k], 3 * kinds[k].slots + 5 * (k % 3));
     w->m->seed = 1000 + (uint32_t)k;
-    random_schedule(w, guarded() ? 600 : 9000);
+    random_schedule(w, guarded() ? 600 : 4000);
     if (!guarded())
       assert_true(w->found > 1000 && w->gone > 50 && w->reused > 20 &&
                   w->m->windows_gathered > 100);

@@ -4,7 +4,12 @@
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 
+/* ThreadSanitizer takes ten seconds for an update, and finds its races in the second one. */
+#ifdef __SANITIZE_THREAD__
+enum { UPDATES = 2, ATOMS = 5 };
+#else
 enum { UPDATES = 4, ATOMS = 5 };
+#endif
 
 struct kind {
   char *agent;
@@ -121,6 +126,7 @@ static void every_algorithm_computes_what_the_reference_does(void **state) {
   }
 }
 
+#ifndef __SANITIZE_THREAD__
 static void the_same_updates_give_the_same_bits(void **state) {
   (void)state;
   emulated_cuda_use();
@@ -131,11 +137,14 @@ static void the_same_updates_give_the_same_bits(void **state) {
     free(second);
   }
 }
+#endif
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_algorithm_computes_what_the_reference_does),
+#ifndef __SANITIZE_THREAD__
       cmocka_unit_test(the_same_updates_give_the_same_bits),
+#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

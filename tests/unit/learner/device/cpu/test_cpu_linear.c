@@ -70,7 +70,7 @@ static void compare_layer(struct testing *cpu, struct testing *ref, const struct
 /* ReLU's slope jumps at 0, where two devices' roundings may differ: away from it only. */
 static void random_layers(struct testing *cpu, struct testing *ref) {
   uint64_t random = 11;
-  for (int i = 0; i < 60; i++) {
+  for (int i = 0; i < testing_cases(60); i++) {
     struct layer l = {
         .B = testing_size(&random), .I = testing_size(&random), .O = testing_size(&random)};
     if (i < 20) l.O = 1 + i % 5;
@@ -108,7 +108,7 @@ static void inputs_gradient_is_optional(struct testing *cpu, struct testing *ref
 
 static void copies(struct testing *cpu, struct testing *ref) {
   uint64_t random = 3;
-  for (int i = 0; i < 30; i++) {
+  for (int i = 0; i < testing_cases(30); i++) {
     int B = testing_size(&random), n = testing_size(&random), xs = n + testing_below(&random, 5),
         ys = n + i % 4;
     size_t x_count = (size_t)B * (size_t)xs, y_count = (size_t)B * (size_t)ys;
