@@ -81,10 +81,10 @@ ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(L
 PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch,$(BUILD)/$(p))
 # Under ThreadSanitizer what starts no thread, or compares numbers in those that other tests start, can show nothing,
 # and takes a dozen times as long.
-UNTHREADED := $(foreach p,bench common/cluster common/picture common/wire deploy envs learner/device/ref learner/learn \
-  learner/network learner/report learner/run,tests/unit/$(p)/%) $(foreach p,actor/test_check_env $(foreach t,pages \
-  pages_reuse pages_strides replay_damage replay_file sum_tree,experience/test_$(t)) $(foreach t,golden golden_ppo \
-  golden_r2d2 gradient learning resume,train/test_$(t)),tests/unit/$(if $(filter actor%,$(p)),,learner/)$(p).c)
+UNTHREADED := $(addprefix tests/unit/,bench/% common/cluster/% common/picture/% common/wire/% deploy/% envs/% \
+  learner/device/ref/% learner/learn/% learner/network/% learner/report/% learner/run/% learner/experience/test_pages% \
+  learner/train/test_golden% $(addsuffix .c,actor/test_check_env $(addprefix learner/,experience/test_replay_damage \
+  experience/test_replay_file experience/test_sum_tree train/test_gradient train/test_learning train/test_resume)))
 UNIT_SRC := $(filter-out $(if $(filter tsan,$(MODE)),$(UNTHREADED)),$(shell find tests/unit -name 'test_*.c' 2>/dev/null | sort))
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC)) \
   $(BUILD)/tests/unit/emulated_cuda/test_emulated_cuda

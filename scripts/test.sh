@@ -97,13 +97,13 @@ one() {
   fi
 }
 
-# checks SECONDS SCRIPT...: those commands, $at_once at a time, or as many as there are cores, each
-# bounded; the output of each appears as it ends.
+# checks AT_ONCE SECONDS SCRIPT...: those commands, so many at a time, each bounded; the output of
+# each appears as it ends.
 checks() {
-  local seconds=$1 script code logs
-  shift
+  local at_once=$1 seconds=$2 script code logs
+  shift 2
   logs=$(mktemp -d)
-  printf '%s\0' "$@" | xargs -0 -P "${at_once:-$(nproc)}" -I{} bash -c '
+  printf '%s\0' "$@" | xargs -0 -P "$at_once" -I{} bash -c '
     log=$0/${2//\//,} code=0 begin=$SECONDS
     timeout -k 10 "$1" "$2" >"$log" 2>&1 </dev/null || code=$?
     echo "$code" >"$log.code"
@@ -162,9 +162,8 @@ names=(gymnasium fleet everyday hostile cuda guarded tls desk replay_file limits
 long=("${names[@]/#/tests/integration/}") && long=("${long[@]/%/.sh}")
 mapfile -t short < <(printf '%s\n' tests/integration/*.sh "${long[@]}" |
   grep -vE '/(lib|add_algorithm)\.sh$' | sort | uniq -u)
-at_once=$(($(nproc) + 1)) # each waits for a third of its time
-checks 1800 "${long[@]}" "${short[@]}"
-at_once=
+# Each waits for a third of its time.
+checks $(($(nproc) + 1)) 1800 "${long[@]}" "${short[@]}"
 
 begin "learning"
 if [ -z "$all" ]; then
@@ -174,7 +173,7 @@ else
   # takes minutes; by themselves they try three. A neighbour can make dqn_gym miss.
   export SEEDS=1
   mapfile -t others < <(ls tests/learning/*.sh | grep -vE '/(lib|r2d2|dqn|dqn_gym)\.sh')
-  checks 1200 tests/learning/r2d2.sh tests/learning/dqn.sh "${others[@]}"
+  checks "$(nproc)" 1200 tests/learning/r2d2.sh tests/learning/dqn.sh "${others[@]}"
   check "tests/learning/dqn_gym.sh" timeout -k 10 1200 tests/learning/dqn_gym.sh
 fi
 [ -n "$all" ] || finish

@@ -18,6 +18,7 @@
 #include "learner/device/cpu/cpu.h"
 #include "learner/device/device.h"
 #include "tests/unit/support/emulated_cuda.h"
+#include "tests/unit/support/races.h"
 
 /* ---- random numbers, the same in every run */
 
@@ -44,14 +45,7 @@ static inline float *testing_floats(uint64_t *state, size_t n, float scale) {
   return x;
 }
 
-/* ---- how much: ThreadSanitizer looks for races, which do not depend on the numbers, and an
- * emulated kernel takes it hundreds of times as long */
-
-#ifdef __SANITIZE_THREAD__
-enum { TESTING_FOR_RACES = 1 };
-#else
-enum { TESTING_FOR_RACES = 0 };
-#endif
+/* ---- how much */
 
 /* Of so many random cases those that are tried. */
 static inline int testing_cases(int n) {

@@ -3,13 +3,10 @@
  * trained. */
 #include "common/base/random.h"
 #include "tests/unit/learner/serve/inference_parts.h"
+#include "tests/unit/support/races.h"
 
-enum { TRAINED = 3, CLIENTS = TRAINED + 1, EVALUATOR = TRAINED, NOISY_ROUNDS = 40 };
-#ifdef __SANITIZE_THREAD__ /* which takes 100 times as long */
-enum { ROUNDS = 300 };
-#else
-enum { ROUNDS = 3000 };
-#endif
+enum { TRAINED = 3, CLIENTS = TRAINED + 1, EVALUATOR = TRAINED };
+enum { ROUNDS = TESTING_FOR_RACES ? 300 : 3000, NOISY_ROUNDS = 40 };
 
 static const struct replay_config replay = {.N = 2,
                                             .min_windows = 1000000,

@@ -3,14 +3,16 @@
 #include "learner/learn/policy.h"
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
+#include "tests/unit/support/races.h"
 
-/* A batch's first update is made directly, its second is recorded, the others are played. Races do
- * not depend on the precision, and ThreadSanitizer takes a minute for each kind. */
-#ifdef __SANITIZE_THREAD__
-enum { BATCHES = 2, UPDATES = 3 * BATCHES, KINDS = 2, PRECISIONS = 1, MEASURED = 2 };
-#else
-enum { BATCHES = 2, UPDATES = 4 * BATCHES, KINDS = 6, PRECISIONS = 2, MEASURED = 10 };
-#endif
+/* A batch's first update is made directly, its second is recorded, the others are played. */
+enum {
+  BATCHES = 2,
+  UPDATES = (TESTING_FOR_RACES ? 3 : 4) * BATCHES,
+  KINDS = TESTING_FOR_RACES ? 2 : 6,
+  PRECISIONS = TESTING_FOR_RACES ? 1 : 2,
+  MEASURED = TESTING_FOR_RACES ? 2 : 10
+};
 
 /* `ops`: the device's table, which may lack recordings. */
 struct world {
