@@ -33,6 +33,16 @@ static enum status check_observation(const struct acorn_row *row, const struct s
   return STATUS_OK;
 }
 
+/* Of a row that needs an action. */
+static enum status check_mask(const struct acorn_row *row, const struct space *space,
+                              struct error *error) {
+  int mask = space_mask(space);
+  if (mask < 0 || space_mask_allows(space, row->observation[mask])) return STATUS_OK;
+  return status_fail(error, STATUS_IO,
+                     "its action_mask allows no action, though the episode goes on: set "
+                     "terminated or truncated");
+}
+
 static enum status check_count(int count, int most, const char *name, struct error *error) {
   if (count >= 0 && count <= most) return STATUS_OK;
   return status_fail(error, STATUS_IO, "its %s is %d, which is not in 0..%d", name, count, most);
@@ -73,7 +83,7 @@ enum status row_check_step(const struct acorn_row *row, const struct space *spac
   if (status == STATUS_OK) status = check_observation(row, space, error);
   bool ended = row->terminated || row->truncated;
   if (status == STATUS_OK && ended) status = check_numbers(row, error);
-  return status;
+  return status == STATUS_OK && !ended ? check_mask(row, space, error) : status;
 }
 
 enum status row_check_reset(const struct acorn_row *row, const struct space *space,
@@ -82,7 +92,8 @@ enum status row_check_reset(const struct acorn_row *row, const struct space *spa
     return status_fail(error, STATUS_IO,
                        "it set reward, terminated or truncated, which belong to steps");
   }
-  return check_observation(row, space, error);
+  enum status status = check_observation(row, space, error);
+  return status == STATUS_OK ? check_mask(row, space, error) : status;
 }
 
 enum status row_check_action(const void *action, const struct space *space, struct error *error) {

@@ -60,6 +60,15 @@ static bool guards_hold(struct trial *trial) {
 
 /* ---- calls */
 
+/* The instances that play in turns. */
+enum player { PLAYER, NEIGHBOUR };
+
+/* The row is the other's next. */
+static void remember_mask(struct trial *trial, enum player who) {
+  int mask = space_mask(trial->space);
+  if (mask >= 0) memcpy(trial->allowed[who], trial->tensor[mask], (size_t)trial->space->discrete);
+}
+
 static void *create(struct trial *trial, const struct acorn_config *config) {
   char text[512] = "";
   crash_in("create");
@@ -77,7 +86,8 @@ static void destroy(struct trial *trial, void *instance) {
   crash_in(NULL);
 }
 
-static bool reset(struct trial *trial, void *instance, const uint64_t *seed, uint8_t fill) {
+static bool reset(struct trial *trial, enum player who, void *instance, const uint64_t *seed,
+                  uint8_t fill) {
   char text[512] = "";
   clear_row(trial, fill);
   crash_in("reset");
@@ -88,11 +98,12 @@ static bool reset(struct trial *trial, void *instance, const uint64_t *seed, uin
                        *text ? text : "it gave no reason");
     return false;
   }
+  remember_mask(trial, who);
   return guards_hold(trial) &&
          row_check_reset(&trial->row, trial->space, &trial->fault) == STATUS_OK;
 }
 
-static bool step(struct trial *trial, void *instance, uint8_t fill) {
+static bool step(struct trial *trial, enum player who, void *instance, uint8_t fill) {
   char text[512] = "";
   clear_row(trial, fill);
   crash_in("step");
@@ -103,6 +114,7 @@ static bool step(struct trial *trial, void *instance, uint8_t fill) {
                        *text ? text : "it gave no reason");
     return false;
   }
+  remember_mask(trial, who);
   return guards_hold(trial) &&
          row_check_step(&trial->row, trial->space, &trial->fault) == STATUS_OK;
 }
@@ -116,13 +128,23 @@ static bool draw(struct trial *trial, void *instance, struct picture_check *chec
 
 /* ---- one play */
 
+/* That number u in [0, 1) of those that may be chosen. */
+static int32_t discrete_action(const struct trial *trial, enum player who, float u) {
+  const uint8_t *allowed = trial->allowed[who];
+  int count = 0, a = 0;
+  for (int i = 0; i < trial->space->discrete; i++) count += allowed[i] != 0;
+  int before = (int)(u * (float)count);
+  if (before == count) before--;
+  while (a < trial->space->discrete - 1 && !(allowed[a] && before-- == 0)) a++;
+  return a;
+}
+
 /* Random action number t, uniform within the space. */
-static void choose_action(struct trial *trial, int t) {
+static void choose_action(struct trial *trial, enum player who, int t) {
   const struct space *space = trial->space;
   if (space->discrete) {
     float u = random_uniform(1, 0, 0, (uint32_t)t, RANDOM_TEST);
-    int32_t chosen = (int32_t)(u * (float)space->discrete);
-    if (chosen == space->discrete) chosen--;
+    int32_t chosen = discrete_action(trial, who, u);
     memcpy(trial->action, &chosen, sizeof chosen);
   }
   for (int i = 0; i < space->box; i++) {
@@ -161,10 +183,10 @@ static void add_step(struct trial *trial, struct trial_summary *summary, double 
 /* Steps of an episode that reset then has to leave behind. */
 static bool warm_up(struct trial *trial, void *instance, int steps) {
   const uint64_t seed = 987654321;
-  bool ok = steps == 0 || reset(trial, instance, &seed, 0);
+  bool ok = steps == 0 || reset(trial, PLAYER, instance, &seed, 0);
   for (int t = 0; ok && t < steps; t++) {
-    choose_action(trial, t + 1);
-    ok = step(trial, instance, 0);
+    choose_action(trial, PLAYER, t + 1);
+    ok = step(trial, PLAYER, instance, 0);
     if (trial->row.terminated || trial->row.truncated) break;
   }
   return ok;
@@ -175,9 +197,9 @@ static bool play_neighbour(struct trial *trial, void *neighbour, int t) {
   const uint64_t seed = 555;
   if (!neighbour) return true;
   if (t == 0 || trial->row.terminated || trial->row.truncated)
-    return reset(trial, neighbour, t == 0 ? &seed : NULL, 0);
-  choose_action(trial, t + 7);
-  return step(trial, neighbour, 0);
+    return reset(trial, NEIGHBOUR, neighbour, t == 0 ? &seed : NULL, 0);
+  choose_action(trial, NEIGHBOUR, t + 7);
+  return step(trial, NEIGHBOUR, neighbour, 0);
 }
 
 /* Plays up to `steps` steps with an instance; every second episode goes on with the instance's own
@@ -194,14 +216,15 @@ static bool play_with(struct trial *trial, void *instance, void *neighbour,
   if (!warm_up(trial, instance, how->warm_up)) return false;
   for (int t = 0; t < steps; t++) {
     uint64_t seed = how->seed + episode;
-    if (ended && !reset(trial, instance, episode % 2 ? NULL : &seed, how->fill)) return false;
+    if (ended && !reset(trial, PLAYER, instance, episode % 2 ? NULL : &seed, how->fill))
+      return false;
     if (ended) add_row(trial, record), episode++;
     trial->row = other;
     if (!play_neighbour(trial, neighbour, t)) return false;
     other = trial->row;
     if (how->pictures && t < MAX_PICTURES && !draw(trial, instance, &pictures)) return false;
-    choose_action(trial, t);
-    if (!step(trial, instance, how->fill)) return false;
+    choose_action(trial, PLAYER, t);
+    if (!step(trial, PLAYER, instance, how->fill)) return false;
     add_row(trial, record);
     record->num_steps++;
     ended = trial->row.terminated || trial->row.truncated;
@@ -231,10 +254,16 @@ void trial_init(struct trial *trial, const struct acorn_env *env, const struct a
                 const struct space *space) {
   *trial = (struct trial){.env = env, .config = config, .space = space};
   make_memory(trial);
+  for (int i = 0; i < 2 && space->discrete; i++) {
+    trial->allowed[i] = check_alloc((size_t)space->discrete, 1);
+    memset(trial->allowed[i], 1, (size_t)space->discrete);
+  }
 }
 
 void trial_deinit(struct trial *trial) {
   free(trial->memory);
+  free(trial->allowed[PLAYER]);
+  free(trial->allowed[NEIGHBOUR]);
 }
 
 void trial_record_init(struct trial_record *record) {

@@ -48,8 +48,10 @@ enum {
 
 enum acorn_dtype { ACORN_UINT8 = 1, ACORN_INT32 = 2, ACORN_FLOAT32 = 3 };
 
-/* One named part of an observation, C order. Names are visible ASCII, each once. Strings in these
- * structs are the environment's, and stay as they are for as long as it is loaded. */
+/* One named part of an observation, C order. Names are visible ASCII, each once. One named
+ * action_mask, of discrete actions, is uint8[discrete]: 0 where an action may not be chosen next.
+ * It allows at least one, but where the episode is over. Strings in these structs are the
+ * environment's, and stay as they are for as long as it is loaded. */
 struct acorn_tensor {
   const char *name;
   enum acorn_dtype dtype;

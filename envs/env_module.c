@@ -39,7 +39,8 @@ enum status env_module_use(const char *path, const char *env, struct error *erro
   char absolute[PATH_MAX];
   struct stat info;
   bool found = realpath(path, absolute) && stat(absolute, &info) == 0;
-  if (found && !S_ISREG(info.st_mode)) found = false, errno = EISDIR;
+  if (found && !S_ISREG(info.st_mode))
+    return status_fail(error, STATUS_INVALID, "--module=%.300s: it is not a regular file", path);
   if (!found || access(absolute, R_OK) != 0)
     return status_fail(error, STATUS_NOT_FOUND, "--module=%.300s: %s", path, strerror(errno));
   CHECK(setenv(variable, absolute, 1) == 0, "out of memory");

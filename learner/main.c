@@ -288,7 +288,7 @@ static void announce(const struct app *app) {
   const struct run *run = &app->run;
   int port = serve_port(run->serve);
   log_info("%s %s, seed %lld, on %s; %zu parameters; listening on %s%s%.0d", run->env_name,
-           app->options.agent, (long long)app->options.seed, device_describe(run->inference_device),
+           app->options.agent, (long long)app->options.seed, run->inference_device->description,
            network_num_parameters(run->network), app->options.listen, port ? ", port " : "", port);
   if (run->folder.name[0]) log_info("run folder %s", run->folder.name);
 }
@@ -327,7 +327,7 @@ static const char *failure(struct app *app, bool saved) {
   if (app->run.trainer) trainer = trainer_report(app->run.trainer);
   if (app->report.result.reason == STOP_ERROR && trainer.status != STATUS_OK)
     return trainer.error.text;
-  return saved ? "" : "the last checkpoint could not be written";
+  return saved ? "" : "the last checkpoint or its replay could not be written";
 }
 
 /* run.json and result.json; an evaluation changes neither. */

@@ -251,11 +251,6 @@ grep -LE '^export LC_ALL=C\.UTF-8|^\. .*/lib\.sh"$' "${shell_files[@]}" |
 grep -nE 'dirname "\$(0|\{BASH_SOURCE\[0\]\})"' "${shell_files[@]}" /dev/null |
   report 'a script finds its own folder by readlink -f "${BASH_SOURCE[0]}", for symbolic links'
 
-# ---- the picture of the architecture; without Python it is not checked
-if [ -f docs/architecture.svg ] && command -v python3 >/dev/null; then
-  python3 scripts/architecture.py --check 2>&1 | report "docs/architecture.svg is up to date"
-fi
-
 # ---- subjects of the commits after this one, merges excepted. In a tarball or a shallow clone that
 # does not have it they are not checked. LINT_COMMITS_AFTER names another one, for tests.
 after=${LINT_COMMITS_AFTER:-eceb92b244b685e69da44019c32f19542a1fed8c}

@@ -68,6 +68,42 @@ static enum status check_actions(const struct space *space, struct error *error)
   return STATUS_OK;
 }
 
+/* "float32[4]", "uint8[84,84]"; out has room for 80 bytes. */
+static const char *describe(char out[80], const struct space_tensor *spec) {
+  static const char *const names[] = {"unspecified", "uint8", "int32", "float32"};
+  int n = snprintf(out, 80, "%s[", names[spec->dtype]);
+  for (int i = 0; i < spec->rank; i++)
+    n += snprintf(out + n, 80 - (size_t)n, i ? ",%d" : "%d", spec->shape[i]);
+  snprintf(out + n, 80 - (size_t)n, "]");
+  return out;
+}
+
+int space_mask(const struct space *space) {
+  for (int i = 0; space->discrete && i < space->num_tensors; i++)
+    if (strcmp(space->tensor[i].name, "action_mask") == 0) return i;
+  return -1;
+}
+
+bool space_mask_allows(const struct space *space, const uint8_t *mask) {
+  for (int a = 0; a < space->discrete; a++)
+    if (mask[a]) return true;
+  return false;
+}
+
+static enum status check_mask(const struct space *space, struct error *error) {
+  int i = space_mask(space);
+  if (i < 0) return STATUS_OK;
+  const struct space_tensor *mask = &space->tensor[i];
+  if (mask->dtype == DTYPE_UINT8 && space_tensor_bytes(mask) == (size_t)space->discrete &&
+      space->num_tensors > 1)
+    return STATUS_OK;
+  char is[80];
+  return status_fail(error, STATUS_INVALID,
+                     "the observation 'action_mask' is %s, beside %d others: a mask is uint8[%d], "
+                     "a number for each action, beside at least one other",
+                     describe(is, mask), space->num_tensors - 1, space->discrete);
+}
+
 enum status space_check(const struct space *space, struct error *error) {
   size_t bytes = 0;
   if (space->num_tensors < 1 || space->num_tensors > SPACE_MAX_TENSORS)
@@ -80,20 +116,11 @@ enum status space_check(const struct space *space, struct error *error) {
   }
   if (bytes > SPACE_MAX_OBSERVATION_BYTES)
     return status_fail(error, STATUS_INVALID, "an observation has more than 64 MiB");
-  return check_actions(space, error);
+  enum status status = check_actions(space, error);
+  return status == STATUS_OK ? check_mask(space, error) : status;
 }
 
 /* ---- comparison */
-
-/* "float32[4]", "uint8[84,84]"; out has room for 80 bytes. */
-static const char *describe(char out[80], const struct space_tensor *spec) {
-  static const char *const names[] = {"unspecified", "uint8", "int32", "float32"};
-  int n = snprintf(out, 80, "%s[", names[spec->dtype]);
-  for (int i = 0; i < spec->rank; i++)
-    n += snprintf(out + n, 80 - (size_t)n, i ? ",%d" : "%d", spec->shape[i]);
-  snprintf(out + n, 80 - (size_t)n, "]");
-  return out;
-}
 
 static bool same_tensor(const struct space_tensor *a, const struct space_tensor *b) {
   if (a->dtype != b->dtype || a->rank != b->rank) return false;

@@ -1,11 +1,12 @@
 /* What an environment looks like from outside: the tensors of an observation, and the action. The
  * one definition, which the wire, environments, experience and networks share.
  *
- * Upstream: common/wire/wire.h, learner/device/device.h. Thread: any (plain data).
+ * Upstream: common/wire/wire.h, learner/device/steps.h. Thread: any (plain data).
  * Invariant: exactly one of `discrete` and `box` is above 0. */
 #ifndef ACORN_COMMON_BASE_SPACE_H
 #define ACORN_COMMON_BASE_SPACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,12 @@ static inline int space_num_actions(const struct space *space) {
 /* Half the distance of the bounds of number i of a box; 0: they are no scale, because they are
  * equal or their distance is no float. */
 float space_half_width(const struct space *space, int i);
+
+/* Which tensor says what actions may be chosen, or -1: the one named action_mask, of discrete
+ * actions, with a byte for each, 0: it may not. */
+int space_mask(const struct space *space);
+/* Whether these bytes of it allow any action. */
+bool space_mask_allows(const struct space *space, const uint8_t *mask);
 
 /* Sets a tensor's name. One that is too long is cut and not terminated, so that space_check refuses
  * it. */

@@ -669,6 +669,7 @@ int supervisor_run(const struct supervisor_config *config) {
     start_actors(&self);
   }
   run_loop(&self);
+  if (config->log_folder) bound_logs(&self);
   sigprocmask(SIG_SETMASK, &before, NULL);
   close(self.signals);
   close(self.notices[0]);

@@ -151,7 +151,8 @@ def range_of(space):
 
 def leaves_of(space, name=(), path=()):
     """(name, dtype here, dtype there, shape there, choices, path, range) of each tensor. With
-    choices and uint8 it is one-hot here; with a range low..high it is 0..1 here, bytes 0..255."""
+    choices and uint8 it is one-hot here; with a range low..high it is 0..1 here, bytes 0..255. A
+    path begins with the place in what reset and step return: 0, the observation, or -1, info."""
     spaces = gymnasium().spaces
     title = ".".join(name) or "observation"
     if isinstance(space, spaces.Dict):
@@ -233,10 +234,61 @@ def actions_of(space, most_actions, most_numbers):
     )
 
 
-def describe(env, most_actions, most_numbers):
-    leaves = leaves_of(env.observation_space)
+MASK = "action_mask"
+INFO_MASKS = {}  # by --env: the dtype of info["action_mask"], if there is one that fits
+
+
+def with_mask(leaves, word, space):
+    """The same, each with whether it is the mask of discrete actions: bytes, of which 0 forbids."""
+    if not isinstance(space, gymnasium().spaces.Discrete):
+        return [(*leaf, False) for leaf in leaves]
+    count, found = int(space.n), []
+    for name, ours, dtype, shape, choices, path, scale in leaves:
+        is_mask = name == MASK
+        if is_mask and not (dtype and math.prod(shape) == count):
+            raise Refusal(
+                f"the part '{MASK}' of its observation is no array of {count} numbers, one for "
+                "each action: wrap the environment, or name it otherwise"
+            )
+        if is_mask:
+            ours, choices, scale = UINT8, (), AS_IT_IS
+        found.append((name, ours, dtype, shape, choices, path, scale, is_mask))
+    if INFO_MASKS.get(word) and not any(leaf[-1] for leaf in found):
+        found.append((MASK, UINT8, INFO_MASKS[word], (count,), (), (-1, MASK), AS_IT_IS, True))
+    return found
+
+
+def find_mask(env, word):
+    """Whether its info has a mask, which only playing it tells: then the environment is described
+    anew. Called once, before what it looks like is told."""
+    if word in INFO_MASKS or not word.startswith("gym:"):
+        return False
+    INFO_MASKS[word] = None
+    try:
+        mask = env.reset()[1][MASK]
+    except Exception:  # there is none; what else fails, fails again where it is told of
+        return False
+    count = getattr(env.action_space, "n", None)
+    dtype = str(getattr(mask, "dtype", ""))
+    if count is not None and getattr(mask, "shape", None) == (count,) and (dtype in DTYPES or dtype in INTEGERS):
+        INFO_MASKS[word] = dtype
+        return True
+    if not os.environ.get("ACORN_QUIET"):  # another process tells it
+        tell(
+            f'info["{MASK}"] is not read: it is no array of a number for each action of a Discrete '
+            "space, so that the policy may choose every action"
+        )
+    return False
+
+
+def describe(env, word, most_actions, most_numbers):
+    leaves = with_mask(leaves_of(env.observation_space, path=(0,)), word, env.action_space)
     if not 1 <= len(leaves) <= 8:
-        raise Refusal(f"its observation has {len(leaves)} parts; there may be 1 to 8")
+        raise Refusal(
+            f"its observation has {len(leaves)} parts, a mask among them; there may be 1 to 8"
+            if any(leaf[-1] for leaf in leaves)
+            else f"its observation has {len(leaves)} parts; there may be 1 to 8"
+        )
     for name, _, _, shape, *_ in leaves:
         if len(name) > 31:
             raise Refusal(f"the part '{name}' of its observation has more than 31 characters")
@@ -423,7 +475,7 @@ def make(word, text, renders, most_actions, most_numbers, own, quiet):
         env = simulators().Lab(options_of(text))
     else:
         raise Refusal(f"'{word}' is none of gym:ID, atari, football, dmlab")
-    return describe(env, most_actions, most_numbers)
+    return describe(env, word, most_actions, most_numbers)
 
 
 def picture(env):
@@ -441,14 +493,6 @@ def picture(env):
             f"render() gives {shown.dtype}{list(shown.shape)}, not uint8[height,width,3]"
         )
     return shown
-
-
-def tell_of_mask(info):
-    if isinstance(info, dict) and "action_mask" in info:
-        tell(
-            'info["action_mask"] is not read: the policy may choose every action, also one that it '
-            "rules out"
-        )
 
 
 # ---- what an episode's last info says

@@ -121,9 +121,10 @@ static void *game_create(const struct acorn_config *config, char *error, size_t 
 
 /* ---- play */
 
-static int write_row(struct game *game, PyObject *observation, struct acorn_row *row) {
+/* result: what reset or step has returned. */
+static int write_row(struct game *game, PyObject *result, struct acorn_row *row) {
   for (int i = 0; i < game->num_leaves; i++)
-    if (leaf_write(&game->leaf[i], observation, row->observation[i])) return -1;
+    if (leaf_write(&game->leaf[i], result, row->observation[i])) return -1;
   return 0;
 }
 
@@ -145,7 +146,7 @@ static PyObject *call_reset(struct game *game, const uint64_t *seed) {
 
 static int read_reset(struct game *game, PyObject *result, struct acorn_row *row) {
   return expect_tuple(result, 2, "reset does not return (observation, info)") ||
-         write_row(game, PyTuple_GET_ITEM(result, 0), row);
+         write_row(game, result, row);
 }
 
 static int reset(struct game *game, const uint64_t *seed, struct acorn_row *row) {
@@ -201,8 +202,7 @@ static int read_end(int *end, PyObject *value, const char *name) {
 static int read_step(struct game *game, PyObject *result, struct acorn_row *row) {
   if (expect_tuple(result, 5,
                    "step does not return (observation, reward, terminated, truncated, info)") ||
-      write_row(game, PyTuple_GET_ITEM(result, 0), row) ||
-      read_reward(&row->reward, PyTuple_GET_ITEM(result, 1)) ||
+      write_row(game, result, row) || read_reward(&row->reward, PyTuple_GET_ITEM(result, 1)) ||
       read_end(&row->terminated, PyTuple_GET_ITEM(result, 2), "terminated") ||
       read_end(&row->truncated, PyTuple_GET_ITEM(result, 3), "truncated"))
     return -1;
@@ -253,21 +253,25 @@ static void describe(struct acorn_space *space, const struct game *game) {
   memcpy(space->high, game->high, sizeof game->high);
 }
 
-static int tell_of_mask(PyObject *info) {
-  PyObject *done = PyObject_CallOneArg(interpreter_adapter("tell_of_mask"), info);
-  Py_XDECREF(done);
-  return done ? 0 : -1;
+/* The first that the row's mask allows. */
+static int32_t first_allowed(const struct game *game, const struct acorn_row *row) {
+  int32_t action = 0;
+  for (int i = 0; i < game->num_leaves; i++) {
+    const uint8_t *mask = row->observation[i];
+    while (game->leaf[i].is_mask && action < game->num_actions - 1 && !mask[action]) action++;
+  }
+  return action;
 }
 
 /* -1 with an exception set. */
 static int play_one_step(struct game *game, struct acorn_row *row) {
   static const uint64_t seed;
   PyObject *first = call_reset(game, &seed), *second = NULL;
-  int failed = !first || read_reset(game, first, row) || tell_of_mask(PyTuple_GET_ITEM(first, 1));
+  int failed = !first || read_reset(game, first, row);
   if (!failed) {
-    static const int32_t none;
-    second = call_step(game, game->num_actions ? (const void *)&none : game->low);
-    failed = !second || read_step(game, second, row) || tell_of_mask(PyTuple_GET_ITEM(second, 4));
+    int32_t action = first_allowed(game, row);
+    second = call_step(game, game->num_actions ? (const void *)&action : game->low);
+    failed = !second || read_step(game, second, row);
   }
   Py_XDECREF(first);
   Py_XDECREF(second);
@@ -297,9 +301,25 @@ static int has_mistake(struct game *game) {
   return 0;
 }
 
+/* Whether the environment looks otherwise than it was made, because its info has a mask. */
+static bool has_unknown_mask(const struct game *game, const struct acorn_config *config) {
+  interpreter_enter();
+  PyObject *found = PyObject_CallFunction(interpreter_adapter("find_mask"), "Os", game->env,
+                                          bridged_word(config));
+  bool has = found == Py_True;
+  Py_XDECREF(found);
+  PyErr_Clear();
+  interpreter_leave();
+  return has;
+}
+
 static int game_space(struct acorn_space *space, const struct acorn_config *config, char *error,
                       size_t error_bytes) {
   struct game *game = game_create(config, error, error_bytes);
+  if (game && has_unknown_mask(game, config)) {
+    game_destroy(game);
+    game = game_create(config, error, error_bytes);
+  }
   if (!game) return -1;
   describe(space, game);
   interpreter_enter();

@@ -79,8 +79,9 @@ int leaf_init(struct leaf *leaf, PyObject *description) {
   int dtype;
   PyObject *shape, *choices, *path;
   *leaf = (struct leaf){0};
-  if (!PyArg_ParseTuple(description, "sisO!O!O!(dd)", &name, &dtype, &source, &PyTuple_Type, &shape,
-                        &PyTuple_Type, &choices, &PyTuple_Type, &path, &leaf->low, &leaf->high))
+  if (!PyArg_ParseTuple(description, "sisO!O!O!(dd)p", &name, &dtype, &source, &PyTuple_Type,
+                        &shape, &PyTuple_Type, &choices, &PyTuple_Type, &path, &leaf->low,
+                        &leaf->high, &leaf->is_mask))
     return -1;
   snprintf(leaf->name, sizeof leaf->name, "%s", name);
   snprintf(leaf->source, sizeof leaf->source, "%s", source);
@@ -275,9 +276,22 @@ static void say_mismatch(const struct leaf *leaf, const Py_buffer *buffer) {
                dtype_of(buffer), is, leaf->source, should);
 }
 
+/* Of any numbers, which are little-endian: 1 where they are not 0, nor -0. */
+static void write_mask(const struct leaf *leaf, const uint8_t *from, size_t bytes, uint8_t *out) {
+  size_t of_each = bytes / leaf->elements;
+  const uint8_t last = leaf->source[0] == 'f' ? 0x7f : 0xff;
+  memset(out, 0, leaf->elements);
+  for (size_t i = 0; i < bytes; i++)
+    if (from[i] & (i % of_each == of_each - 1 ? last : 0xff)) out[i / of_each] = 1;
+}
+
 static int write_contiguous(const struct leaf *leaf, const char *dtype, const void *from,
                             size_t bytes, void *out) {
   if (is_one_hot(leaf)) return write_numbers(leaf, from, out);
+  if (leaf->is_mask) {
+    write_mask(leaf, from, bytes, out);
+    return 0;
+  }
   if (needs_conversion(leaf, dtype)) return convert(leaf, dtype, from, out);
   memcpy(out, from, bytes);
   return 0;
@@ -329,11 +343,27 @@ static int write_array(const struct leaf *leaf, PyObject *value, void *out) {
   return failed ? -1 : 0;
 }
 
-int leaf_write(const struct leaf *leaf, PyObject *observation, void *out) {
-  PyObject *value = Py_NewRef(observation);
-  for (Py_ssize_t i = 0; value && i < PyTuple_GET_SIZE(leaf->path); i++) {
+/* Its place in what reset or step returned; from the end, where it is of the info. */
+static Py_ssize_t place_in(const struct leaf *leaf) {
+  return PyLong_AsSsize_t(PyTuple_GET_ITEM(leaf->path, 0));
+}
+
+/* NULL with an exception set. */
+static PyObject *part_of(const struct leaf *leaf, PyObject *result) {
+  PyObject *value = PySequence_GetItem(result, place_in(leaf));
+  for (Py_ssize_t i = 1; value && i < PyTuple_GET_SIZE(leaf->path); i++) {
     PyObject *part = PyObject_GetItem(value, PyTuple_GET_ITEM(leaf->path, i));
     Py_SETREF(value, part);
+  }
+  return value;
+}
+
+int leaf_write(const struct leaf *leaf, PyObject *result, void *out) {
+  PyObject *value = part_of(leaf, result);
+  if (!value && place_in(leaf) < 0 && PyErr_ExceptionMatches(PyExc_KeyError)) {
+    PyErr_Clear();
+    memset(out, 1, leaf->elements); /* the mask: an info that says nothing forbids nothing */
+    return 0;
   }
   if (!value) return -1;
   int failed =

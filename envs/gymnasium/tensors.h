@@ -22,15 +22,16 @@ struct leaf {
   double low, high;      /* become 0..1, of bytes 0..255; both 0: taken as it is */
   struct choice *choice; /* (num_choices) of numbers that name something; owned */
   int num_choices;       /* 0: an array of numbers */
-  PyObject *path;        /* keys from the observation to this part; owned */
+  int is_mask;           /* 1: of actions, which becomes 0 and 1 */
+  PyObject *path;        /* keys from what reset and step return to this part; owned */
 };
 
 /* Reads one description. 0, or -1 with an exception set. */
 int leaf_init(struct leaf *leaf, PyObject *description);
 void leaf_deinit(struct leaf *leaf);
 
-/* Writes this part of the observation to `out`. 0, or -1 with an exception set: a part that is not
- * there, or is not what the space says. */
-int leaf_write(const struct leaf *leaf, PyObject *observation, void *out);
+/* Writes this part of what reset or step returned to `out`. 0, or -1 with an exception set: a part
+ * that is not there, or is not what the space says. */
+int leaf_write(const struct leaf *leaf, PyObject *result, void *out);
 
 #endif

@@ -5,6 +5,7 @@
 #define ACORN_LEARNER_DEVICE_CUDA_PLUGIN_H
 
 #include "learner/device/device.h"
+#include "learner/device/create.h"
 
 /* Errors: UNAVAILABLE: there is no plugin, or a library that it needs is missing, or no GPU can be
  * used; MISMATCH: the plugin is of another version; INVALID: an option. */

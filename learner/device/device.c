@@ -1,8 +1,10 @@
 /* Devices by name. */
-#include "learner/device/device.h"
+#include "learner/device/create.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/check.h"
 #include "learner/device/cuda_plugin.h"
 
 const char *device_choose(const char *name, struct error *reason) {
@@ -65,12 +67,27 @@ void device_destroy(struct device *d) {
   if (d) d->ops->destroy(d);
 }
 
+static float from_bf16(uint16_t x) {
+  uint32_t bits = (uint32_t)x << 16;
+  float y;
+  memcpy(&y, &bits, sizeof y);
+  return y;
+}
+
+void device_download_pixels(struct device *d, float *host, const pixel *x, size_t n) {
+  if (d->ops->pixel_bytes != sizeof(uint16_t)) {
+    d->ops->download(d, host, (const real *)x, n);
+    return;
+  }
+  uint16_t *low = check_alloc(n + 1, sizeof *low);
+  d->ops->download_bytes(d, low, x, n * sizeof *low);
+  device_finish(d);
+  for (size_t i = 0; i < n; i++) host[i] = from_bf16(low[i]);
+  free(low);
+}
+
 struct device_traffic device_traffic_read(const struct device *d) {
   return (struct device_traffic){__atomic_load_n(&d->traffic.bytes_up, __ATOMIC_RELAXED),
                                  __atomic_load_n(&d->traffic.bytes_down, __ATOMIC_RELAXED),
                                  __atomic_load_n(&d->traffic.transfers, __ATOMIC_RELAXED)};
-}
-
-const char *device_describe(const struct device *d) {
-  return d->ops->describe(d);
 }

@@ -6,14 +6,6 @@
 
 #include "learner/device/device.h"
 
-static inline void plain_upload_pixels(struct device *d, pixel *y, const float *host, size_t n) {
-  d->ops->upload(d, (real *)y, host, n);
-}
-
-static inline void plain_download_pixels(struct device *d, float *host, const pixel *x, size_t n) {
-  d->ops->download(d, host, (const real *)x, n);
-}
-
 static inline void plain_linear_pixels_forward(struct device *d, real *y, const pixel *x,
                                                const real *w, const real *b, enum activation act,
                                                int B, int I, int O) {

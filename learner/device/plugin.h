@@ -6,9 +6,10 @@
 #define ACORN_LEARNER_DEVICE_PLUGIN_H
 
 #include "learner/device/device.h"
+#include "learner/device/create.h"
 
 /* To be raised when a struct of device.h or of this file changes. */
-enum { DEVICE_PLUGIN_VERSION = 3 };
+enum { DEVICE_PLUGIN_VERSION = 6 };
 
 /* Functions that the plugin calls: the first three are those of common/base/check.h. */
 struct device_plugin_host {

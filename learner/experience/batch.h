@@ -5,6 +5,7 @@
 #define ACORN_LEARNER_EXPERIENCE_BATCH_H
 
 #include "learner/device/device.h"
+#include "learner/device/shared.h"
 #include "learner/experience/step_shape.h"
 
 /* A window: its slot, the slot's life, and the absolute number of its first step in that life; and

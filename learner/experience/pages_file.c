@@ -240,7 +240,7 @@ static bool save_bytes(struct pages_file *file, struct block_writer *writer,
   for (size_t at = 0, count; at < bytes; at += count) {
     count = bytes - at < file->staging_bytes ? bytes - at : file->staging_bytes;
     ops->download_bytes(file->device, file->staging, from + at, count);
-    ops->finish(file->device);
+    device_finish(file->device);
     if (!block_writer_put(writer, file->staging, count)) return false;
   }
   return true;
@@ -354,7 +354,7 @@ static enum status load_entries(struct pages_file *file, struct block_reader *re
     if (status != STATUS_OK) return status;
     if (!column->on_device) continue;
     ops->upload_bytes(file->device, to, read, count * column->bytes);
-    ops->finish(file->device);
+    device_finish(file->device);
   }
   return STATUS_OK;
 }

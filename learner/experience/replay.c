@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/device/shared.h"
 #include "learner/experience/replay_file.h"
 #include "learner/experience/sum_tree.h"
 #include "learner/experience/wait_time.h"

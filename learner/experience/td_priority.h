@@ -1,6 +1,6 @@
 /* The first priority of a window in a replay, from what acting left with its steps.
  *
- * It is that of q_loss (device/device.h), with the network that acted in the place of both of its
+ * It is that of q_loss (learn/q_loss.h), with the network that acted in the place of both of its
  * networks, and needs no forward pass: the value of each action and the largest value of each row
  * were known when the action was chosen. With distributions (Z > 1), which are not kept, TD is that
  * of their means.
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/* As in struct device_q_loss. */
+/* As in struct q_loss_config. */
 struct td_priority_config {
   int T, counted, n_steps;
   float discount;

@@ -11,7 +11,7 @@ static inline void categorical_sample(struct device *d, int32_t *action, float *
                                       const real *logits, int stride, const float *uniform, int B,
                                       int A) {
   const struct categorical_sample_rule rule = {.run = {.rows = (size_t)B, .A = A},
-                                               .logits = {logits, stride},
+                                               .logits = {.x = logits, .stride = stride},
                                                .uniform = uniform,
                                                .action = action,
                                                .log_prob = log_prob};
@@ -23,7 +23,7 @@ static inline void categorical_evaluate(struct device *d, real *log_prob, real *
                                         const real *logits, int stride, const int32_t *action,
                                         int B, int A) {
   const struct categorical_evaluate_rule rule = {.run = {.rows = (size_t)B, .A = A},
-                                                 .logits = {logits, stride},
+                                                 .logits = {.x = logits, .stride = stride},
                                                  .action = action,
                                                  .log_prob = log_prob,
                                                  .entropy = entropy};
@@ -37,11 +37,11 @@ static inline void categorical_backward(struct device *d, real *d_logits, int d_
                                         const real *d_log_prob, const real *d_entropy, int B,
                                         int A) {
   const struct categorical_backward_rule rule = {.run = {.rows = (size_t)B, .A = A},
-                                                 .logits = {logits, stride},
+                                                 .logits = {.x = logits, .stride = stride},
                                                  .action = action,
                                                  .d_log_prob = d_log_prob,
                                                  .d_entropy = d_entropy,
-                                                 .d_logits = {d_logits, d_stride}};
+                                                 .d_logits = {.x = d_logits, .stride = d_stride}};
   d->ops->run_rule(d, RULE_categorical_backward, &rule.run);
 }
 

@@ -9,8 +9,8 @@ static int head_size(const struct space *space) {
 
 static void choose(struct device *device, void *action, float *statistics,
                    const struct network_outputs *out, const struct policy_rows *rows, int B) {
-  device->ops->epsilon_greedy(device, action, statistics, out->head, out->stride, out->values,
-                              rows->uniform, rows->epsilon, B);
+  action_values_choose(device, action, statistics, network_values(device, out, B), rows->uniform,
+                       rows->epsilon, B, out->of_actions->A);
 }
 
 const struct policy policy_epsilon_greedy = {

@@ -12,7 +12,7 @@ static int numbers(const struct space *space) {
 
 /* Columns of the head: means, the value, log standard deviations. */
 static struct rule_row_in means(const struct network_outputs *out) {
-  return (struct rule_row_in){out->head, out->stride};
+  return (struct rule_row_in){.x = out->head, .stride = out->stride};
 }
 
 static size_t log_std_column(const struct network_outputs *out) {
@@ -20,7 +20,8 @@ static size_t log_std_column(const struct network_outputs *out) {
 }
 
 static struct rule_row_in log_stds(const struct device *device, const struct network_outputs *out) {
-  return (struct rule_row_in){device_at(device, out->head, log_std_column(out)), out->stride};
+  return (struct rule_row_in){.x = device_at(device, out->head, log_std_column(out)),
+                              .stride = out->stride};
 }
 
 static struct rule_run rows_of(const struct network_outputs *out, int B) {
@@ -58,8 +59,8 @@ static void backward(struct device *device, real *d_head, const struct network_o
       .action = action,
       .d_log_prob = d_log_prob,
       .d_entropy = d_entropy,
-      .d_mean = {d_head, out->stride},
-      .d_log_std = {device_at(device, d_head, log_std_column(out)), out->stride}};
+      .d_mean = {.x = d_head, .stride = out->stride},
+      .d_log_std = {.x = device_at(device, d_head, log_std_column(out)), .stride = out->stride}};
   device->ops->run_rule(device, RULE_normal_backward, &rule.run);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/base/check.h"
+#include "learner/device/shared.h"
 #include "learner/learn/actor_critic.h"
 #include "learner/learn/algorithms.h"
 
@@ -348,7 +349,7 @@ static void decide_stop(struct ppo *self, real *sums) {
                                     .stop = self->stop,
                                     .limit = limit > 0 ? (float)limit : INFINITY};
   ops->run_rule(self->device, RULE_kl_stop, &rule.run);
-  ops->copy(self->device, sum_at(self, sums, SUM_STOP), self->stop, 1);
+  device_copy(self->device, sum_at(self, sums, SUM_STOP), self->stop, 1);
 }
 
 static void gradient(void *self_, real *gradient, const struct parameters *params,

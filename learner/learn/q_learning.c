@@ -9,10 +9,11 @@
 #include "common/base/check.h"
 #include "learner/learn/algorithm.h"
 #include "learner/learn/algorithms.h"
+#include "learner/learn/q_loss.h"
 
 /* Beside what the loss sums: the distance of values with the stored state, and of how many batches
  * it is the sum: none if it cannot be measured. */
-enum { SUM_DELTA = Q_SUMS, SUM_MEASURED, NUM_SUMS };
+enum { SUM_DELTA = num_sums_of_q_learning, SUM_MEASURED, NUM_SUMS };
 
 enum q_term { TERM_REWARD, TERM_VALUE, TERM_TARGET, TERM_TD, TERM_LOSS, TERM_DELTA };
 
@@ -33,15 +34,16 @@ struct q_learning {
   uint64_t seed;
   size_t P;
   int burn_in, T, N;
-  struct device_q_loss loss; /* pointers NULL */
+  struct q_loss *loss;
 
   /* device memory of one gradient */
   struct network_workspace *warm;            /* burn_in*N rows; NULL without burn-in */
   struct network_workspace *online, *target; /* (T+1)*N rows */
   struct network_workspace *stored;          /* N rows; NULL without recurrence */
   real *online_state, *target_state;         /* (N, S) after the burn-in; NULL without one */
-  real *d_head;                              /* (T*N, stride) */
+  real *d_head;                              /* (T*N, A*Z) */
   real *td;                                  /* (T, N) */
+  real *distances;                           /* (N) */
 };
 
 /* ---- create */
@@ -50,12 +52,13 @@ static real *reals(const struct q_learning *self, size_t count) {
   return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
 }
 
-static struct device_q_loss loss_of(const struct learning *learning) {
+static struct q_loss_config loss_of(const struct learning *learning) {
   const struct algorithm_options *options = learning->options;
   const struct q_learning_options *own = &options->q_learning;
-  return (struct device_q_loss){
+  return (struct q_loss_config){
       .T = (int)options->unroll_length,
       .N = learning->num_windows,
+      .values = *network_action_values(learning->network),
       .counted = q_learning_counted_steps(options),
       .n_steps = (int)own->n_steps,
       .reduction = algorithm_sums_over_time(options) ? LOSS_SUM_OVER_TIME : LOSS_MEAN,
@@ -66,6 +69,7 @@ static struct device_q_loss loss_of(const struct learning *learning) {
       .rescaling = (float)own->value_rescaling,
       .huber = (float)own->huber,
       .eta = (float)own->priority_eta,
+      .masked = network_inputs(learning->network)->masked,
   };
 }
 
@@ -78,14 +82,16 @@ static void *create(const struct learning *learning) {
                               .P = network_num_parameters(learning->network),
                               .burn_in = (int)options->q_learning.burn_in,
                               .T = (int)options->unroll_length,
-                              .N = learning->num_windows,
-                              .loss = loss_of(learning)};
+                              .N = learning->num_windows};
+  struct q_loss_config loss = loss_of(learning);
+  self->loss = q_loss_create(self->device, &loss);
   int rows = (self->T + 1) * self->N, S = network_state_size(self->network);
   self->online = network_workspace_create(self->network, self->device, rows, true);
   self->target = network_workspace_create(self->network, self->device, rows, false);
   self->d_head =
       reals(self, (size_t)(self->T * self->N) * (size_t)network_head_stride(self->network));
   self->td = reals(self, (size_t)(self->T * self->N));
+  self->distances = reals(self, (size_t)self->N);
   if (S) self->stored = network_workspace_create(self->network, self->device, self->N, false);
   if (!self->burn_in || !S) return self;
   self->warm =
@@ -97,13 +103,15 @@ static void *create(const struct learning *learning) {
 
 static void destroy(void *self_) {
   struct q_learning *self = self_;
-  real *arrays[] = {self->online_state, self->target_state, self->d_head, self->td};
+  real *arrays[] = {self->online_state, self->target_state, self->d_head, self->td,
+                    self->distances};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) self->device->ops->release(self->device, arrays[i]);
   network_workspace_destroy(self->warm);
   network_workspace_destroy(self->online);
   network_workspace_destroy(self->target);
   network_workspace_destroy(self->stored);
+  q_loss_destroy(self->loss);
   free(self);
 }
 
@@ -160,18 +168,20 @@ static void measure_delta(struct q_learning *self, real *sums, const struct netw
   struct network_outputs stored;
   network_forward(self->stored, &stored, NULL, params, &step, batch->next_state, 1, self->N);
   size_t row = (size_t)(batch->next_step - self->burn_in) * (size_t)self->N;
-  const real *recomputed = device_at(device, online->head, row * (size_t)online->stride);
-  device->ops->q_distance(device, delta, stored.head, recomputed, online->stride, online->values,
-                          self->N);
+  struct network_outputs recomputed = *online;
+  recomputed.head = device_at(device, online->head, row * (size_t)online->stride);
+  recomputed.mask = stored.mask = NULL; /* of all actions */
+  action_values_distance(device, delta, self->distances, network_values(device, &stored, self->N),
+                         network_values(device, &recomputed, self->N), self->N,
+                         online->of_actions->A);
   device->ops->fill(device, measured, 1, 1);
 }
 
 static void gradient(void *self_, real *gradient, const struct parameters *params,
                      const struct train_batch *batch, const struct device_inputs *inputs,
                      const struct device_schedule *schedule, int pass) {
-  (void)schedule, (void)pass;
+  (void)pass;
   struct q_learning *self = self_;
-  const struct device_ops *ops = self->device->ops;
   struct device_inputs unroll = inputs_from(batch, inputs, self->burn_in);
   struct network_outputs online, target;
   const real *state = warm_up(self, self->target_state, params->target, batch, inputs);
@@ -182,17 +192,16 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
                   self->N);
 
   size_t first = (size_t)self->burn_in * (size_t)self->N;
-  struct device_q_loss loss = self->loss;
-  loss.values = *online.values;
-  loss.stride = online.stride;
-  loss.online = online.head;
-  loss.target = target.head;
-  loss.action = (const int32_t *)batch->action + first;
-  loss.reward = batch->reward + first;
-  loss.flags = batch->flags + first;
-  loss.weight = batch->weight.memory;
+  const struct q_loss_batch losses = {.online = online.head,
+                                      .target = target.head,
+                                      .action = (const int32_t *)batch->action + first,
+                                      .reward = batch->reward + first,
+                                      .flags = batch->flags + first,
+                                      .weight = batch->weight.memory,
+                                      .schedule = schedule,
+                                      .mask = online.mask};
   real *sums = device_at(self->device, gradient, self->P);
-  ops->q_loss(self->device, self->d_head, self->td, batch->priority.memory, sums, &loss);
+  q_loss_run(self->loss, self->d_head, self->td, batch->priority.memory, sums, &losses);
   measure_delta(self, sums, &online, params->online, batch, inputs);
   network_backward(self->online, gradient, params->online, self->d_head, state, &unroll, self->T,
                    self->N);
@@ -209,7 +218,7 @@ const struct algorithm algorithm_q_learning = {
     .terms = terms,
     .num_terms = sizeof(terms) / sizeof(terms[0]),
     .num_sums = NUM_SUMS,
-    .num_figures = NUM_SUMS - Q_SUMS,
+    .num_figures = NUM_SUMS - num_sums_of_q_learning,
     .gives_priorities = true,
     .has_target = true,
     .create = create,

@@ -235,5 +235,8 @@ void head_backward(struct network_workspace *workspace, real *dx, real *grads, c
   if (head->num_streams == 1) return;
   stream_backward(workspace, &buffers->stream[1], dx ? buffers->dx : NULL, grads, params, dhead, x,
                   &head->stream[1], B);
-  if (dx) device->ops->add(device, dx, buffers->dx, (size_t)B * (size_t)head->inputs);
+  if (!dx) return;
+  struct sum_rule sum = {
+      .run = {.rows = (size_t)B * (size_t)head->inputs}, .a = dx, .b = buffers->dx, .y = dx};
+  device->ops->run_rule(device, RULE_sum, &sum.run);
 }

@@ -63,6 +63,10 @@ struct network_workspace {
   int forward_T, forward_N;          /* of the last forward */
   real *inputs;                      /* (rows, I); NULL where they are not embedded */
   real *head;                        /* (rows, outputs) */
+  real *joined, *d_head;             /* of a dueling network: (rows, A*Z), and (rows, outputs) with
+                                        backward; else NULL */
+  real *values;                      /* (rows, A), of distributions or masked; else NULL */
+  real *mask;                        /* (rows, A); NULL: each action may be chosen */
   struct head_buffers *head_buffers; /* NULL without network->head */
   void *own;
   void *buffer[WORKSPACE_MAX_BUFFERS]; /* all device memory */

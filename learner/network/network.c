@@ -141,7 +141,9 @@ int network_state_size(const struct network *network) {
 
 size_t network_numbers_per_row(const struct network *network) {
   size_t before = network->kind->numbers_per_row ? network->kind->numbers_per_row(network) : 0;
-  return before + head_numbers_kept(network);
+  const struct network_config *config = &network->config;
+  size_t mask = config->inputs.masked ? (size_t)config->inputs.discrete : 0;
+  return before + head_numbers_kept(network) + (config->values.A ? 2 * mask : mask);
 }
 
 int network_head_size(const struct network *network) {
@@ -149,7 +151,11 @@ int network_head_size(const struct network *network) {
 }
 
 int network_head_stride(const struct network *network) {
-  return network->outputs;
+  return network->config.values.dueling ? network->config.head_size : network->outputs;
+}
+
+const struct action_values *network_action_values(const struct network *network) {
+  return &network->config.values;
 }
 
 const struct device_inputs *network_inputs(const struct network *network) {
@@ -185,6 +191,18 @@ static bool embedded(const struct network_kind *kind) {
   return !kind->blind && !kind->embeds;
 }
 
+static void allocate_values(struct network_workspace *workspace) {
+  const struct action_values *values = &workspace->network->config.values;
+  const struct device_inputs *inputs = &workspace->network->config.inputs;
+  if (inputs->masked) workspace->mask = workspace_reals(workspace, inputs->discrete);
+  if (values->Z > 1 || (values->A && inputs->masked))
+    workspace->values = workspace_reals(workspace, values->A);
+  if (!values->dueling) return;
+  workspace->joined = workspace_reals(workspace, values->A * values->Z);
+  if (workspace->backward)
+    workspace->d_head = workspace_reals(workspace, workspace->network->outputs);
+}
+
 struct network_workspace *network_workspace_create(const struct network *network,
                                                    struct device *device, int rows, bool backward) {
   CHECK(rows > 0, "a workspace for %d rows", rows);
@@ -195,6 +213,7 @@ struct network_workspace *network_workspace_create(const struct network *network
   workspace->backward = backward;
   if (embedded(network->kind)) workspace->inputs = workspace_reals(workspace, network->inputs_size);
   workspace->head = workspace_reals(workspace, network->outputs);
+  allocate_values(workspace);
   if (network->kind->allocate) network->kind->allocate(workspace);
   if (network->head) head_allocate(workspace);
   return workspace;
@@ -216,6 +235,26 @@ void network_set_noise(struct network_workspace *workspace, const struct network
   if (workspace->network->head) head_set_noise(workspace, noise);
 }
 
+/* Of the bytes of an observation, as any other tensor. */
+static void read_mask(struct network_workspace *workspace, const struct device_inputs *inputs,
+                      int rows) {
+  struct device_inputs mask = *inputs;
+  mask.num_tensors = 1;
+  mask.tensor[0].dtype = DTYPE_UINT8;
+  mask.tensor[0].count = inputs->discrete;
+  mask.tensor[0].row_offset = inputs->mask_offset;
+  mask.use_previous_action = mask.use_reward = false;
+  workspace->device->ops->embed(workspace->device, workspace->mask, &mask, rows);
+}
+
+/* Values stay as they are: what is learned of those that were taken has no mask. */
+static void mask_logits(struct network_workspace *workspace, size_t rows) {
+  const struct network *network = workspace->network;
+  if (network->config.values.A) return;
+  action_mask_apply(workspace->device, workspace->head, workspace->head, network->outputs,
+                    workspace->mask, network->config.head_size, rows);
+}
+
 void network_forward(struct network_workspace *workspace, struct network_outputs *out,
                      real *state_out, const real *params, const struct device_inputs *inputs,
                      const real *state_in, int T, int N) {
@@ -228,20 +267,36 @@ void network_forward(struct network_workspace *workspace, struct network_outputs
   network->kind->forward(workspace, state_out, params, inputs, state_in, T, N);
   workspace->forward_T = T;
   workspace->forward_N = N;
-  *out = (struct network_outputs){.head = workspace->head,
+  const struct action_values *values = &network->config.values;
+  if (values->dueling)
+    action_values_join(device, workspace->joined, workspace->head, network->outputs, values,
+                       (size_t)T * (size_t)N);
+  if (workspace->mask) {
+    read_mask(workspace, inputs, T * N);
+    mask_logits(workspace, (size_t)T * (size_t)N);
+  }
+  *out = (struct network_outputs){.head = values->dueling ? workspace->joined : workspace->head,
                                   .size = network->config.head_size,
-                                  .stride = network->outputs,
-                                  .values = &network->config.values};
+                                  .stride = network_head_stride(network),
+                                  .values = workspace->values,
+                                  .of_actions = values,
+                                  .mask = workspace->mask};
 }
 
 void network_backward(struct network_workspace *workspace, real *grads, const real *params,
                       real *dhead, const real *state_in, const struct device_inputs *inputs, int T,
                       int N) {
   (void)state_in; /* forward kept its own copy */
-  const struct network_kind *kind = workspace->network->kind;
+  const struct network *network = workspace->network;
+  const struct network_kind *kind = network->kind;
   CHECK(workspace->backward, "the workspace was created without backward");
   CHECK(T > 0 && T <= workspace->forward_T && N == workspace->forward_N,
         "backward over %d x %d rows after forward over %d x %d", T, N, workspace->forward_T,
         workspace->forward_N);
+  if (network->config.values.dueling) {
+    action_values_join_backward(workspace->device, workspace->d_head, network->outputs, dhead,
+                                &network->config.values, (size_t)T * (size_t)N);
+    dhead = workspace->d_head;
+  }
   if (kind->backward) kind->backward(workspace, grads, params, dhead, inputs, T, N);
 }

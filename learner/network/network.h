@@ -10,6 +10,7 @@
 #define ACORN_LEARNER_NETWORK_NETWORK_H
 
 #include "learner/device/device.h"
+#include "learner/network/action_values.h"
 
 /* impala_deep with an LSTM and a head of two noisy streams has 51 parameter arrays. */
 enum { NETWORK_MAX_LAYERS = 4, NETWORK_MAX_PARAMETERS = 64, NETWORK_NAME_BYTES = 40 };
@@ -27,8 +28,8 @@ struct network_config {
   int head_hidden; /* 0: the head is one layer; else a hidden layer of so many (relu) before the
                       outputs for the policy, and one of its own before those for the value */
   bool noisy;      /* the head's layers are noisy ones */
-  struct device_action_values values; /* how the head is read, if it gives values of actions */
-  int num_layers; /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
+  struct action_values values; /* how the outputs are read, if they give values of actions */
+  int num_layers;              /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[NETWORK_MAX_LAYERS];
   int lstm_size; /* lstm: 1 or more; for images 0: none */
   enum activation activation;
@@ -48,11 +49,15 @@ struct network_workspace;
 
 /* What forward gives and backward takes. Arrays belong to the workspace. */
 struct network_outputs {
-  real *head; /* (T*N, stride): what the policy reads (logits, means, advantages), the value,
-                 the log_stds */
-  int size;   /* outputs for the policy */
-  int stride; /* size + value_size + log_stds */
-  const struct device_action_values *values; /* the network's, see network_config */
+  real *head;   /* (T*N, stride): what the policy reads (logits, means), the value, the log_stds; or
+                   the numbers of struct action_values */
+  int size;     /* outputs for the policy */
+  int stride;   /* of all outputs */
+  real *values; /* (T*N, A): room for the actions' values, where they are not the head itself or
+                   are masked: see network_values */
+  const struct action_values *of_actions; /* the network's, see network_config */
+  const real *mask; /* (T*N, A): above 0 where an action may be chosen; NULL: each may. Logits in
+                       `head` are masked, values are by network_values */
 };
 
 /* Which noise the noisy layers of a workspace have from now on: that of (seed, number), the same
@@ -73,9 +78,11 @@ size_t network_num_parameters(const struct network *network); /* P; may be 0 */
 int network_state_size(const struct network *network);
 /* About how many numbers a workspace with backward holds for each row; 0: few. */
 size_t network_numbers_per_row(const struct network *network);
-/* Outputs for the policy, and all outputs: those, the value's and the log_stds. */
+/* Outputs for the policy, and all outputs: those, the value's and the log_stds; of a dueling
+ * network the joined ones. */
 int network_head_size(const struct network *network);
 int network_head_stride(const struct network *network);
+const struct action_values *network_action_values(const struct network *network);
 const struct device_inputs *network_inputs(
     const struct network *network); /* the layout, pointers NULL */
 const struct network_parameter *network_parameters(const struct network *network, int *count);
@@ -101,6 +108,14 @@ void network_set_noise(struct network_workspace *workspace, const struct network
 void network_forward(struct network_workspace *workspace, struct network_outputs *out,
                      real *state_out, const real *params, const struct device_inputs *inputs,
                      const real *state_in, int T, int N);
+
+/* The actions' values (rows, A) of the first rows of `out`, MASKED where one may not be chosen. */
+static inline const real *network_values(struct device *device, const struct network_outputs *out,
+                                         int rows) {
+  const struct action_values *v = out->of_actions;
+  const real *values = action_values_of(device, out->values, out->head, v, (size_t)rows);
+  return action_values_masked(device, out->values, values, out->mask, v->A, (size_t)rows);
+}
 
 /* Gradient (P, overwritten) for dhead (T*N, stride), which is used as scratch. Call after
  * network_forward of the same workspace, inputs and N. T may be smaller than the forward's: the

@@ -23,7 +23,6 @@
 #include "learner/params/checkpoint_file.h"
 
 #define TEMPORARY_NAME "checkpoint.tmp"
-#define NAME_FORMAT "checkpoint-%012lld.acorn"
 #define MAX_UPDATES 999999999999
 enum { MAX_ASIDE = 1000, NS_PER_S = 1000000000 };
 
@@ -43,7 +42,7 @@ static enum status join(struct path *path, const char *folder, const char *name,
 static enum status path_of(struct path *path, const char *folder, int64_t number,
                            struct error *error) {
   char name[64];
-  snprintf(name, sizeof name, NAME_FORMAT, (long long)number);
+  snprintf(name, sizeof name, CHECKPOINT_NAME_FORMAT, (long long)number);
   return join(path, folder, name, error);
 }
 
@@ -52,7 +51,7 @@ static int64_t number_of(const char *name) {
   char same[64];
   long long number;
   if (sscanf(name, "checkpoint-%12lld", &number) != 1 || number < 0) return -1;
-  snprintf(same, sizeof same, NAME_FORMAT, number);
+  snprintf(same, sizeof same, CHECKPOINT_NAME_FORMAT, number);
   return strcmp(name, same) == 0 ? number : -1;
 }
 

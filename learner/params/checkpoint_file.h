@@ -11,6 +11,9 @@
 /* A whole file at `path`, synced to the disk, or none. Returns false with errno set. */
 bool checkpoint_file_write(const char *path, const struct checkpoint_item *items, int num_items);
 
+/* Of the file of a run's update, in its folder of checkpoints. */
+#define CHECKPOINT_NAME_FORMAT "checkpoint-%012lld.acorn"
+
 /* A file's new name is only safe when its folder is on the disk too; some file systems cannot do
  * that (EINVAL). Returns false with errno set. */
 bool checkpoint_sync_folder(const char *folder);

@@ -72,7 +72,7 @@ void weights_write(struct weights *weights, struct device *device, const real *p
                    int64_t version) {
   CHECK(weights->num_written < WRITTEN, "%d snapshots have not been announced", WRITTEN);
   int at = free_buffer(weights);
-  device->ops->copy(device, weights->array[at], parameters, weights->num_parameters);
+  device_copy(device, weights->array[at], parameters, weights->num_parameters);
   weights->written[weights->num_written++] =
       (struct written){at, version, device->ops->mark(device)};
 }

@@ -104,7 +104,7 @@ static json_t *describe_start(const struct run *run) {
   json_object_set(start, "learner", command);
   json_object_set_new(start, "environments", json_integer(run->options->num_envs));
   add_machine(start);
-  set_string(start, "device", device_describe(run->inference_device));
+  set_string(start, "device", run->inference_device->description);
   json_object_set_new(start, "packages", packages(run));
   json_object_set_new(start, "options", all_options(run->options));
   return start;

@@ -3,6 +3,17 @@
 #ifndef ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
 #define ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
 
+/* What stands for the logit or the value of an action that may not be chosen: its probability is 0,
+ * and so are the gradients there, since it is finite. */
+#define MASKED (-1e30f)
+
+/* y = x where mask is above 0, MASKED elsewhere; where no number of a mask is above 0, all may be
+ * chosen. In place. */
+#define INPUTS_OF_mask(X) X(x, ROW) X(mask, ROW)
+#define OUTPUTS_OF_mask(X) X(y, ROW)
+#define SUMS_OF_mask(X)
+#define CONSTANTS_OF_mask(X)
+
 /* uniform in [0, 1): the inverse of the cumulative distribution in the order of actions; a negative
  * one: the argmax, the lowest of equals. log_prob: of the action. */
 #define INPUTS_OF_categorical_sample(X) X(logits, ROW) X(uniform, FLOAT)
@@ -26,6 +37,17 @@
 #endif
 
 #ifdef RULE_BODY
+RULE_BODY(mask) {
+  int A = x->A;
+  num most = num_of(0);
+  ROW_EACH(a) most = num_max(most, row_at(x->mask, a));
+  num all = num_where_less(num_of(0), row_max(most), num_of(0), num_of(1));
+  ROW_EACH(a) {
+    num may = num_max(all, row_at(x->mask, a));
+    row_put(x->y, a, num_where_less(num_of(0), may, row_at(x->x, a), num_of(MASKED)));
+  }
+}
+
 /* Of a row's exponentials: the largest logit, and the sum of exp(logit - largest). */
 struct softmax {
   num largest, total;

@@ -6,9 +6,10 @@
  * Lists: INPUTS_OF_name(X) and OUTPUTS_OF_name(X): X(member, TYPE), an array (rows), or of several
  * numbers for each row; SUMS_OF_name(X): X(NUMBER, member), NUMBER its place behind SUM_STEPS, the
  * driver's: how many steps count; CONSTANTS_OF_name(X): X(member), a float. TYPE: REAL, FLOAT, INT
- * (int32), ROW: run.A reals for each row, FLOATS: run.A floats, dense, or, of inputs,
- * ONE: a real for all rows. Of these lists become struct name_rule, the arguments of run_rule, and
- * struct name_numbers (bodies.inc).
+ * (int32), ROW: run.A reals for each row, AT: one real anywhere (struct rule_row_in), FLOATS: run.A
+ * floats, dense; of inputs also ONE: a real for all rows, WINDOW: a float (N) for the steps of each
+ * window; of outputs also EVERY: a float, so many apart. Of these lists become struct name_rule,
+ * the arguments of run_rule, and struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */
 #ifndef ACORN_LEARNER_RULES_RULES_H
 #define ACORN_LEARNER_RULES_RULES_H
@@ -31,6 +32,9 @@ enum loss_reduction {
 struct rule_run {
   size_t rows;
   int A; /* numbers of a row in arrays of type ROW */
+  /* More than 1: rows of type ROW or AT lie side by side, so many: (rows / columns, A, columns),
+   * the first dimension `stride` apart. No output is an input then. */
+  int columns;
   /* STEPS only: */
   int N; /* windows */
   enum loss_reduction reduction;
@@ -39,13 +43,26 @@ struct rule_run {
   real *sums;                             /* (SUM_STEPS and the rule's) */
 };
 
-/* An array (rows, A) whose rows are `stride` reals apart; 0: the same for all rows. */
+/* An array (rows, A). Rows are `stride` reals apart; 0: the same for all rows. With `from` it has
+ * rows of its own, of which row i is given row from[i]. With `pick` each of those is `choices`
+ * rows, of which one is given: number pick[i], with both pick[from[i]]; one out of range counts as
+ * 0. Rows that are written must be different ones. */
 struct rule_row_in {
   const real *x;
   int stride;
+  const int32_t *from, *pick; /* or NULL */
+  int choices;
 };
 struct rule_row_out {
   real *x;
+  int stride;
+  const int32_t *from, *pick;
+  int choices;
+};
+
+/* Floats (rows), `stride` apart. */
+struct rule_every {
+  float *x;
   int stride;
 };
 
@@ -55,10 +72,14 @@ struct rule_row_out {
 #define RULE_IN_ONE const real *
 #define RULE_IN_FLOATS const float *
 #define RULE_IN_ROW struct rule_row_in
+#define RULE_IN_AT struct rule_row_in
+#define RULE_IN_WINDOW const float *
 #define RULE_OUT_REAL real *
 #define RULE_OUT_FLOAT float *
 #define RULE_OUT_INT int32_t *
 #define RULE_OUT_ROW struct rule_row_out
+#define RULE_OUT_AT struct rule_row_out
+#define RULE_OUT_EVERY struct rule_every
 #define RULE_OUT_FLOATS float *
 
 #define RULE_INPUT(member, TYPE) RULE_IN_##TYPE member;

@@ -593,18 +593,18 @@ double learner_options_updates_in_steps(const struct learner_options *options) {
 
 void learner_options_take_file(struct learner_options *options) {
   learner_options_drop_foreign(options, true);
-  // A config.txt names them all; somebody's few lines of today do not.
+  // A config.txt names them all, of which the command line may replace some; somebody's few lines
+  // of today do not.
   static const char *const also[] = {"n_steps", "replay_ratio", "priority_exponent",
                                      "importance_exponent", "unroll_length"};
   bool is_whole = true;
   for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
-    is_whole = is_whole && options_of_file(&learner_options_table, options, also[i]);
-  if (is_whole && learner_options_count_updates(options))
-    log_warn(
-        "--target_update=%lld counts environment steps; if it is of a config.txt that counted "
-        "updates, give --target_update=%.0f",
-        (long long)options->algorithm.q_learning.target_update,
-        learner_options_updates_in_steps(options));
+    is_whole = is_whole && options_given(&learner_options_table, options, also[i]);
+  if (!is_whole || !learner_options_count_updates(options)) return;
+  int64_t updates = options->algorithm.q_learning.target_update;
+  options->algorithm.q_learning.target_update = llround(learner_options_updates_in_steps(options));
+  log_info("--config: it counts --target_update in updates: %lld of them are %lld steps",
+           (long long)updates, (long long)options->algorithm.q_learning.target_update);
 }
 
 /* Agents that --preset is for have a row that chooses one. */

@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/rpc/address.h"
+#include "learner/device/create.h"
 #include "learner/learn/algorithms.h"
 #include "learner/run/gauges.h"
 #include "learner/run/run_checkpoint.h"

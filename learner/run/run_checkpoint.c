@@ -166,13 +166,19 @@ static enum status write_items(struct run *run, struct error *error) {
                           count, &run->kept, error);
 }
 
-/* With the replay of the same update before it, whose loss alone is no reason to lose this. */
+/* With the replay of the same update before it, whose loss alone is no reason to lose this: where
+ * it took the last room, it goes. */
 static enum status write_both(struct run *run, const char *what, bool until_stop,
                               struct error *error) {
   struct error why, why_not;
   enum status replay = run_replay_write(run, until_stop, &why);
   if (replay == STATUS_DONE) return status_fail(error, replay, "%s", why.text);
   enum status status = write_items(run, &why_not);
+  if (status != STATUS_OK && replay == STATUS_OK && run->replay) {
+    run_replay_drop(run);
+    replay = status_fail(&why, status, "there is no room for both");
+    status = write_items(run, &why_not);
+  }
   if (status != STATUS_OK) return status_fail(error, status, "no %s: %s", what, why_not.text);
   run_replay_remove_others(run);
   if (replay == STATUS_OK) return STATUS_OK;

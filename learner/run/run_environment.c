@@ -57,20 +57,27 @@ static void name_run(struct run *run) {
   env_words_label(run->label, sizeof(run->label), run->env_name, env_args);
 }
 
+static void add_tensor(struct device_inputs *inputs, const struct space_tensor *tensor,
+                       size_t row_offset) {
+  int k = inputs->num_tensors++;
+  inputs->tensor[k].dtype = tensor->dtype;
+  inputs->tensor[k].count = (int)(space_tensor_bytes(tensor) / dtype_bytes(tensor->dtype));
+  inputs->tensor[k].row_offset = row_offset;
+  images_describe(inputs, k, tensor);
+}
+
 /* How a network reads a row. */
 static void describe_inputs(struct run *run) {
   struct wire_layout layout;
   wire_layout_of_space(&layout, &run->space, 1);
   struct device_inputs *inputs = &run->inputs;
+  int mask = space_mask(&run->space);
   inputs->row_stride = layout.row_stride;
-  inputs->num_tensors = run->space.num_tensors;
-  for (int i = 0; i < run->space.num_tensors; i++) {
-    const struct space_tensor *tensor = &run->space.tensor[i];
-    inputs->tensor[i].dtype = tensor->dtype;
-    inputs->tensor[i].count = (int)(space_tensor_bytes(tensor) / dtype_bytes(tensor->dtype));
-    inputs->tensor[i].row_offset = layout.tensor[i].row_offset;
-    images_describe(inputs, i, tensor);
-  }
+  inputs->num_tensors = 0;
+  for (int i = 0; i < run->space.num_tensors; i++)
+    if (i != mask) add_tensor(inputs, &run->space.tensor[i], layout.tensor[i].row_offset);
+  inputs->masked = mask >= 0;
+  if (inputs->masked) inputs->mask_offset = layout.tensor[mask].row_offset;
   inputs->discrete = run->space.discrete;
   inputs->box = run->space.box;
   inputs->use_previous_action = run->options->previous_action;

@@ -218,7 +218,7 @@ static double limit_steps(const struct run *run, double steps, double most, cons
   double limit = fmax(most, (double)(least_steps(run) + options->replay_min_steps));
   if (steps <= limit) return steps;
   log_info("replay: %.0f steps instead of --replay_steps=%lld: %s", limit,
-           (long long)options->replay_steps, why);
+           (long long)options->replay_steps, limit > most ? "it takes as many to train" : why);
   return limit;
 }
 
@@ -278,7 +278,14 @@ static void announce_target(const struct run *run) {
   const struct learner_options *options = run->options;
   double per_update = learner_options_update_steps(options);
   int64_t updates = learner_options_target_updates(options);
-  double trained = fmax(0, (double)(options->total_steps - options->replay_min_steps));
+  double trained = (double)(options->total_steps - options->replay_min_steps);
+  if (trained <= 0) {
+    log_warn(
+        "training begins after --replay_min_steps=%lld and the run ends after %lld steps, so that "
+        "nothing is learned: give fewer of the first, or more --total_steps",
+        (long long)options->replay_min_steps, (long long)options->total_steps);
+    return;
+  }
   int64_t copies = (int64_t)(trained / (per_update * (double)updates));
   log_info("target network: copied every %.0f steps (%lld updates), about %lld times in this run",
            per_update * (double)updates, (long long)updates, (long long)copies);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "learner/device/create.h"
 #include "learner/run/run_experience.h"
 #include "learner/run/run_options.h"
 #include "learner/run/run_replay.h"
@@ -34,18 +35,18 @@ static enum status parse_hidden(struct network_config *config, const char *text,
 /* A head that says what each action is worth. */
 static void describe_values(struct network_config *config, const struct learner_options *options) {
   int A = config->head_size, Z = (int)options->atoms;
-  config->values = (struct device_action_values){.A = A,
-                                                 .Z = Z,
-                                                 .dueling = options->dueling,
-                                                 .low = (float)options->value_low,
-                                                 .high = (float)options->value_high};
+  config->values = (struct action_values){.A = A,
+                                          .Z = Z,
+                                          .dueling = options->dueling,
+                                          .low = (float)options->value_low,
+                                          .high = (float)options->value_high};
   config->head_size = A * Z;
   config->value_size = options->dueling ? Z : 0;
   config->noisy = options->noisy;
 }
 
 /* As the devices compute the atoms, in float32. */
-static enum status check_atoms(const struct device_action_values *values,
+static enum status check_atoms(const struct action_values *values,
                                const struct learner_options *options, struct error *error) {
   float before = values->low;
   for (int z = 1; z < values->Z; z++) {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/base/block_file.h"
@@ -24,6 +26,7 @@ static const char MAGIC[8] = {'A', 'C', 'O', 'R', 'N', 'R', 'P', 'L'};
 struct run_replay {
   struct block_writer *writer;
   int64_t newest;     /* updates of the newest checkpoint; NONE: there is none yet */
+  bool is_alone;      /* it was said that there is no room for two */
   int64_t left_alone; /* updates of which a file is not replaced: it was not loaded; NONE */
 
   /* the one that is captured and written */
@@ -237,10 +240,43 @@ void run_replay_capture(struct run *run) {
   replay->windows = counters.windows_held;
 }
 
+static double bytes_of(const char *path) {
+  struct stat file;
+  return stat(path, &file) == 0 ? (double)file.st_size : 0;
+}
+
+/* Whether the folder has room for as much as the newest replay and its checkpoint take, and a
+ * little more; yes where no replay is there. */
+static bool has_room(const struct run *run) {
+  const double MARGIN = 1.05;
+  char name[64], replay[PATH_MAX], checkpoint[PATH_MAX];
+  struct statvfs disk;
+  path_of_updates(replay, run, run->replay->newest);
+  snprintf(name, sizeof(name), CHECKPOINT_NAME_FORMAT, (long long)run->replay->newest);
+  path_of(checkpoint, run, name);
+  if (bytes_of(replay) == 0 || statvfs(run->folder.checkpoints, &disk) != 0) return true;
+  return (double)disk.f_bavail * (double)disk.f_frsize >
+         MARGIN * (bytes_of(replay) + bytes_of(checkpoint));
+}
+
+/* The newest stays beside the one that is written, but on a disk with room for one alone, where
+ * every second one would fail: a checkpoint without a replay has that of the one before removed. */
+static void make_room(struct run *run) {
+  struct run_replay *replay = run->replay;
+  visit(run, true, replay->newest);
+  if (replay->newest == NONE || has_room(run)) return;
+  visit(run, true, NONE);
+  if (!replay->is_alone)
+    log_info(
+        "there is no room for two replays: the older is removed before the next is "
+        "written");
+  replay->is_alone = true;
+}
+
 static enum status write_content(struct run *run, bool until_stop, struct error *error) {
   struct run_replay *replay = run->replay;
   char path[PATH_MAX];
-  visit(run, true, replay->newest);
+  make_room(run);
   path_of(path, run, TEMPORARY_NAME);
   enum status status = block_writer_begin(replay->writer, path,
                                           until_stop ? has_stopped : tell_supervisor, run, error);
@@ -285,4 +321,8 @@ void run_replay_remove_others(struct run *run) {
   if (!replay) return;
   replay->newest = replay->updates;
   visit(run, true, replay->newest);
+}
+
+void run_replay_drop(struct run *run) {
+  if (run->replay) visit(run, true, run->replay->newest);
 }

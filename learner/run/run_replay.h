@@ -38,5 +38,7 @@ void run_replay_capture(struct run *run);
 MUST_CHECK enum status run_replay_write(struct run *run, bool until_stop, struct error *error);
 /* The checkpoint has been written: removes the replays of others. */
 void run_replay_remove_others(struct run *run);
+/* It could not be: removes what was written for it. */
+void run_replay_drop(struct run *run);
 
 #endif

@@ -81,7 +81,7 @@ void acting_set_params(struct acting *acting, const real *params) {
   const struct device_ops *ops = acting->device->ops;
   acting->given = params;
   if (acting->params)
-    ops->copy(acting->device, acting->params, params, network_num_parameters(acting->network));
+    device_copy(acting->device, acting->params, params, network_num_parameters(acting->network));
   ops->weights_changed(acting->device);
 }
 

@@ -13,6 +13,7 @@
 
 #include "learner/learn/policy.h"
 #include "learner/device/recorded.h"
+#include "learner/device/shared.h"
 #include "learner/network/network.h"
 #include "learner/serve/memory.h"
 #include "learner/serve/row_batch.h"

@@ -119,7 +119,7 @@ struct inference *inference_create(const struct inference_config *config, struct
 void inference_destroy(struct inference *self) {
   if (!self) return;
   CHECK(self->running == 0, "%d batches were not finished", self->running);
-  self->device->ops->finish(self->device);
+  device_finish(self->device);
   for (int i = 0; i < self->num_flights; i++) destroy_flight(self, &self->flight[i]);
   acting_deinit(&self->acting);
   memory_destroy(self->memory);

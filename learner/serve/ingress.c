@@ -233,6 +233,9 @@ static enum status decode(struct ingress *self, struct lease *lease, struct wire
   if (status == STATUS_OK)
     status = rules_check_episodes(rows->episodes, rows->num_episodes, rows->flags,
                                   lease->num_environments, error);
+  if (status == STATUS_OK)
+    status = rules_check_mask(rows->flags, rows->observation, &lease->layout, &self->config.space,
+                              error);
   *kind = REFUSED_MESSAGE;
   if (status != STATUS_OK) return status;
   *kind = REFUSED_NOT_FINITE;

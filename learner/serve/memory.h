@@ -11,6 +11,7 @@
 #define ACORN_LEARNER_SERVE_MEMORY_H
 
 #include "learner/device/device.h"
+#include "learner/device/shared.h"
 #include "learner/experience/pages.h"
 
 struct memory_config {

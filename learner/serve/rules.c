@@ -152,3 +152,20 @@ enum status rules_check_finite(const uint8_t *flags, const float *reward, const 
       status = check_tensor(flags, rows, layout, t, space->tensor[t].name, error);
   return status;
 }
+
+enum status rules_check_mask(const uint8_t *flags, const uint8_t *rows,
+                             const struct wire_layout *layout, const struct space *space,
+                             struct error *error) {
+  int tensor = space_mask(space);
+  if (tensor < 0) return STATUS_OK;
+  for (int i = 0; i < layout->num_environments; i++) {
+    const uint8_t *row = rows + (size_t)i * layout->row_stride + layout->tensor[tensor].row_offset;
+    if (flags[i] & (STEP_ABSENT | STEP_TRUNCATED)) continue;
+    if (!space_mask_allows(space, row))
+      return status_fail(error, STATUS_INVALID,
+                         "environment %d: its action_mask allows no action, but it needs one: an "
+                         "episode that is over is terminated or truncated",
+                         i);
+  }
+  return STATUS_OK;
+}

@@ -35,4 +35,10 @@ MUST_CHECK enum status rules_check_finite(const uint8_t *flags, const float *rew
                                           const uint8_t *rows, const struct wire_layout *layout,
                                           const struct space *space, struct error *error);
 
+/* Checks that a row which needs an action has one that its action_mask, if there is such a tensor,
+ * allows. Shapes as above. Errors: INVALID, naming the environment. */
+MUST_CHECK enum status rules_check_mask(const uint8_t *flags, const uint8_t *rows,
+                                        const struct wire_layout *layout, const struct space *space,
+                                        struct error *error);
+
 #endif

@@ -80,8 +80,8 @@ static void fill_save(struct trainer *trainer) {
 static void save_images(struct trainer *trainer, const struct train_batch *batch) {
   if (!trainer->images) return;
   int count = update_images(trainer->update, trainer->images, batch, TRAINER_IMAGES);
-  trainer->device->ops->download_pixels(trainer->device, trainer->saved_image, trainer->images,
-                                        (size_t)count * update_image_numbers(trainer->update));
+  device_download_pixels(trainer->device, trainer->saved_image, trainer->images,
+                         (size_t)count * update_image_numbers(trainer->update));
   trainer->saved_images =
       (struct trainer_images){trainer->saved_image, count, update_version(trainer->update)};
 }

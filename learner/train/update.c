@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "learner/device/recorded.h"
+#include "learner/device/shared.h"
 #include "learner/network/images.h"
 #include "learner/train/entropy.h"
 #include "learner/train/optimizer.h"
@@ -404,7 +405,7 @@ static struct update_stats stats_of(const struct update *update, const struct fl
 static void copy_to_target(struct update *update, int64_t number) {
   struct train_state *state = &update->state;
   if (!state->array[STATE_TARGET] || number % update->config.target_updates) return;
-  update->device->ops->copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
+  device_copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
 }
 
 static void forget_failure(struct update *update) {

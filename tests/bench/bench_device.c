@@ -125,7 +125,7 @@ static void fill_batch(struct train_batch *batch, uint32_t seed) {
   host_batch_destroy(&host);
   for (size_t n = 0; n < N; n++) ((float *)batch->weight.host)[n] = 1;
   device_shared_upload(run.trainer_device, &batch->weight);
-  run.trainer_device->ops->finish(run.trainer_device);
+  device_finish(run.trainer_device);
 }
 
 static struct train_batch *take(struct source *source, bool waits) {
@@ -214,7 +214,7 @@ static void bench_train(void) {
   printf(
       "train device=\"%s\" parameters=%zu updates=%lld update_us=%.1f steps_per_second=%.0f"
       " loss=%.6g",
-      device_describe(run.trainer_device), network_num_parameters(run.network),
+      run.trainer_device->description, network_num_parameters(run.network),
       (long long)(last - first), us, steps / us * 1e6, report.stats.losses.total);
   print_trace(&trace, steps * (double)(traced - last));
   printf("\n");
@@ -346,9 +346,8 @@ static void bench_serve(void) {
   printf(
       "serve device=\"%s\" parameters=%zu rows=%d batches=%lld latency_us=%.1f p99_us=%.1f"
       " steps_per_second=%.0f observation_bytes=%zu",
-      device_describe(run.inference_device), network_num_parameters(run.network),
-      run.num_train_slots, (long long)count, median, slow, run.num_train_slots * 1e6 / median,
-      run.inputs.row_stride);
+      run.inference_device->description, network_num_parameters(run.network), run.num_train_slots,
+      (long long)count, median, slow, run.num_train_slots * 1e6 / median, run.inputs.row_stride);
   print_trace(&trace, (double)(traced * run.num_train_slots));
   printf("\n");
   free(us);

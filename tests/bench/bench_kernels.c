@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/device/create.h"
 #include "learner/learn/categorical.h"
 #include "learner/device/device.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
@@ -325,7 +326,7 @@ int main(int argc, char **argv) {
   ops = device->ops;
   char name[256];
   printf("%s, %s, one thread; medians of %d runs\n\n", processor(name, sizeof name),
-         device_describe(device), RUNS);
+         device->description, RUNS);
 
   struct network *relu = network_create(ACTIVATION_RELU, MLP_COUNT),
                  *mlp = network_create(ACTIVATION_TANH, MLP_COUNT);

@@ -13,6 +13,8 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/device/create.h"
+#include "learner/device/shared.h"
 #include "learner/experience/pages.h"
 #include "tests/unit/support/discrete_shape.h"
 

@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"
+#include "learner/device/create.h"
 #include "learner/learn/algorithms.h"
 #include "learner/device/cpu/cpu_dnnl_version.h"
 #include "learner/run/run_options.h"

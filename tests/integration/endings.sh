@@ -235,13 +235,21 @@ ignored() { is "$code" 0 && says "agent vtrace has no such option: ignored"; }
 pass_if "which another agent ignores, with a line" ignored
 sed '/^importance_exponent_end/d; s/^target_update = .*/target_update = 100/' \
   counts/config.txt >older.txt
-run cartpole dqn 1 --total_steps=2k --logdir=older --config=older.txt
+run cartpole dqn 1 --total_steps=4k --logdir=older --config=older.txt
 ended
-warned() {
-  is "$code" 0 && says "warning: --target_update=100 counts environment steps; if it is of a" &&
-    says "counted updates, give --target_update=400"
+translated() {
+  is "$code" 0 && says "it counts --target_update in updates: 100 of them are 400 steps" &&
+    says "target network: copied every 400 steps (100 updates)" &&
+    grep -q '^target_update = 400$' older/config.txt
 }
-pass_if "unless it may be one that counted updates: what to give then is said" warned
+pass_if "one that counted updates is translated, which is said" translated
+run cartpole dqn 1 --total_steps=4k --logdir=replaced --config=older.txt --replay_ratio=32
+ended
+replaced() {
+  is "$code" 0 && says "100 of them are 800 steps" &&
+    grep -q '^target_update = 800$' replaced/config.txt
+}
+pass_if "also where an option of it is replaced" replaced
 
 decays() {
   metric_passes learning_rate 0 copy && ! metric_passes learning_rate 3e-4 copy

@@ -99,6 +99,7 @@ newest_by_steps() {
 crowded() {
   local room
   newest_by_steps >/dev/null
+  rm -f "$disk/run/checkpoints"/replay-*.acorn # or its room would be the next one's
   room=$(df --output=avail -B1 "$disk" | tail -n 1)
   if [ "$room" -gt 800000 ]; then
     head -c $((room - 800000)) /dev/zero >>"$disk/filler"
@@ -119,4 +120,48 @@ pass_if "which is not taken for the end of that" is "$(again)" "$written"
 rm "$disk/filler"
 written_again() { [ "$(again)" -gt "$written" ]; }
 pass_if "with room for the replay it is" wait_for 20 written_again
+
+# finished HIDDEN: a run whose replay is full, and which is over.
+options=(--env=cartpole --agent=dqn --num_envs=4 --logdir="$disk/run" --checkpoint_replay
+  --replay_steps=20k --replay_min_steps=19k --metrics_secs=0)
+replays() { find "$disk/run/checkpoints" -name 'replay-*.acorn'; }
+finished() {
+  end_by_hand
+  rm -rf "$disk/run" "$disk/filler"
+  learner "${options[@]}" --hidden="$1" --total_steps=22k
+  actor 0 --env=cartpole --envs=4 --streams=1
+  ended 60
+  old=$(newest)
+  replay_bytes=$(stat -c %s "$(replays)")
+}
+# leave BYTES: of room.
+leave() {
+  head -c $(($(df --output=avail -B1 "$disk" | tail -n 1) - $1)) /dev/zero >"$disk/filler"
+}
+
+# One replay fits, and not two: the older goes first, so that not every second one fails.
+finished 8
+leave $((replay_bytes / 2))
+learner "${options[@]}" --total_steps=1e9 --resume --checkpoint_secs=0.3
+actor 0 --env=cartpole --envs=4 --streams=1
+saved() { [ "$(grep -c "the replay of update .* is saved" err)" -ge 4 ]; }
+pass_if "a disk with room for one replay: each is written" wait_for 20 saved
+pass_if "and none is missed" is "$(failures)" 0
+said_once() { [ "$(grep -c "there is no room for two replays" err)" = 1 ]; }
+pass_if "which is said once" said_once
+
+# There is room for either, and not for both, once the older replay has gone: the new one is written
+# first, and goes again.
+finished 128,128
+learner "${options[@]}" --total_steps=1e9 --resume --checkpoint_secs=1e6
+actor 0 --env=cartpole --envs=4 --streams=1
+trains() { says "resuming from" && plays; }
+wait_for 20 trains
+leave $(($(stat -c %s "$old") / 2))
+kill -TERM "$run"
+ended 20
+pass_if "a disk with room for a replay or its checkpoint: it is named" \
+  says "no replay with the final checkpoint: there is no room for both"
+pass_if "and the checkpoint is written, without one" has_newer "$old"
+pass_if "of which nothing is left in its way" is "$(replays)" ""
 finish

@@ -89,13 +89,26 @@ loose() {
   trained gym-zoo-Loose-v0 total_steps && once "'observation' is float64, the space says float32" &&
     once 'info["action_mask"] is not read'
 }
-pass_if "float64 for float32 and a mask of actions are told once" loose
+pass_if "float64 for float32 and a mask that is none are told once" loose
+# Random actions get 2 of 8, and forbidden ones fail.
+for what in info bytes signed truth floats binary choices; do
+  run gym:zoo:Masked-v0 ppo 1 8 --total_steps=2k --env_args="{\"what\": \"$what\"}" \
+    --logdir="mask-$what"
+  ended 30
+  pass_if "a mask of actions is kept: $what" eval \
+    'trained gym-zoo-Masked-v0 total_steps && ! grep -q "is forbidden" mask-$what/logs/actor-0.log'
+done
 refused gym:zoo:Loose-v0 vtrace 2 4 --env_args='{"mistake": true}' --logdir="$work/mistaken"
 mistaken() {
   is "$code" 2 && once "environment gym-zoo-Loose-v0: TypeError: unsupported" &&
     [ ! -e "$work/mistaken" ]
 }
 pass_if "a mistake in the environment's first step is told once, and nothing starts" mistaken
+for what in empty one; do
+  refused gym:zoo:Masked-v0 ppo 1 8 --env_args="{\"what\": \"$what\"}"
+  pass_if "what is no mask, but has its name, is refused: $what" eval \
+    'is "$code" 2 && says "is no array of 7 numbers, one for each action"'
+done
 
 # Made, stepped and closed by one thread.
 run gym:zoo:Bound-v0 vtrace 1 3 --streams=2 --total_steps=300

@@ -25,11 +25,10 @@ struct chooser {
   struct device_shared row, reward, flags; /* the environment's */
   struct device_shared action;
   struct device_shared statistics;
-  const struct device_action_values *layout; /* of the head; the network's */
-  float *head;                               /* (stride), on the host */
-  float *probability;                        /* (A) */
-  float *action_value;                       /* (A); NULL unless the head gives values of actions */
-  void *sent;                                /* (action_bytes) what the environment gets */
+  float *head;         /* (stride), on the host */
+  float *probability;  /* (A) */
+  float *action_value; /* (A); NULL unless the head gives values of actions */
+  void *sent;          /* (action_bytes) what the environment gets */
 };
 
 /* Its life is numbered as leases number the first one of a slot. */
@@ -122,12 +121,14 @@ static void forward(struct chooser *chooser) {
                              .epsilon = device_shared_at(&remembered->block, remembered->epsilon)};
   chooser->run->policy->choose(device, chooser->action.memory, chooser->statistics.memory, &out,
                                &rows, 1);
-  chooser->layout = out.values;
   memory_rows_end(chooser->memory, remembered, inputs.observation, 1);
   device_shared_download(device, &chooser->action, chooser->action.bytes);
   device_shared_download(device, &chooser->statistics, chooser->statistics.bytes);
   device->ops->download(device, chooser->head, out.head, (size_t)out.stride);
-  device->ops->finish(device);
+  if (chooser->action_value)
+    device->ops->download(device, chooser->action_value, network_values(device, &out, 1),
+                          (size_t)out.of_actions->A);
+  device_finish(device);
 }
 
 static void send(struct chooser *chooser) {
@@ -162,7 +163,6 @@ static struct chooser_choice describe(struct chooser *chooser) {
                                   .action_value = chooser->action_value,
                                   .number = run->space.box ? chooser->sent : NULL};
   if (run->policy->action_values) {
-    action_values_read(chooser->action_value, chooser->head, chooser->layout);
     action_values_probability(chooser->probability, chooser->action_value, A, chooser->epsilon);
     choice.value = ((const float *)chooser->statistics.host)[1];
   } else {

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/decimal.h"
 #include "common/picture/font.h"
+#include "deploy/inspect/watch/action_values.h"
 
 /* All in pixels. */
 enum {
@@ -187,6 +188,8 @@ static const char *those_left(const struct panel_choice *choice) {
 static void format_action(char text[16], const struct panel_choice *choice, int action) {
   if (choice->number)
     format_value(text, (double)choice->number[action]);
+  else if (choice->action_value && action_value_is_masked(choice->action_value[action]))
+    snprintf(text, 16, "-");
   else if (choice->action_value)
     format_value(text, (double)choice->action_value[action]);
   else

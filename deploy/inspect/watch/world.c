@@ -20,7 +20,7 @@ static enum status fail(const struct world *world, const char *what, const char 
 
 enum status world_open(struct world *world, const struct run *run, uint8_t *row,
                        struct error *error) {
-  *world = (struct world){.run = run, .image = NO_IMAGE};
+  *world = (struct world){.run = run, .row = row, .image = NO_IMAGE};
   crash_in("dlopen");
   enum status status = registry_find(&world->env, run->options->env, error);
   crash_in(NULL);
@@ -28,8 +28,10 @@ enum status world_open(struct world *world, const struct run *run, uint8_t *row,
     status = registry_config(&world->config, world->env, run->options->env_args, error);
   if (status != STATUS_OK) return status;
   world->config.renders = 1;
+  struct wire_layout layout;
+  wire_layout_of_space(&layout, &run->space, 1);
   for (int i = 0; i < run->space.num_tensors; i++)
-    world->tensor[i] = row + run->inputs.tensor[i].row_offset;
+    world->tensor[i] = row + layout.tensor[i].row_offset;
   // The run's space was asked for elsewhere; here, too, it comes before `create`.
   struct space space;
   crash_in("space");
@@ -119,13 +121,13 @@ static enum status render(struct world *world, struct acorn_picture *picture, st
 }
 
 /* The first part of the observation that is an image: of bytes, or of floats that are large. */
-static int find_image(const struct run *run) {
-  for (int i = 0; i < run->space.num_tensors; i++) {
-    const struct space_tensor *tensor = &run->space.tensor[i];
-    bool is_large = run->inputs.tensor[i].height >= IMAGES_LEAST_SIDE &&
-                    run->inputs.tensor[i].width >= IMAGES_LEAST_SIDE;
-    if (!run->inputs.tensor[i].height) continue;
-    if (tensor->dtype == DTYPE_UINT8 || (tensor->dtype == DTYPE_FLOAT32 && is_large)) return i;
+static int find_image(const struct device_inputs *inputs) {
+  for (int i = 0; i < inputs->num_tensors; i++) {
+    enum dtype dtype = inputs->tensor[i].dtype;
+    bool is_large = inputs->tensor[i].height >= IMAGES_LEAST_SIDE &&
+                    inputs->tensor[i].width >= IMAGES_LEAST_SIDE;
+    if (!inputs->tensor[i].height) continue;
+    if (dtype == DTYPE_UINT8 || (dtype == DTYPE_FLOAT32 && is_large)) return i;
   }
   return NO_IMAGE;
 }
@@ -142,7 +144,7 @@ static enum status choose_picture(struct world *world, struct error *error) {
   enum status status = render(world, &size, error);
   if (status != STATUS_OK) return status;
   if (size.width > 0) return make_picture(world, size.width, size.height, error);
-  world->image = find_image(world->run);
+  world->image = find_image(&world->run->inputs);
   if (world->image == NO_IMAGE)
     return status_fail(error, STATUS_NOT_FOUND,
                        "environment %s cannot be watched: it draws no picture of itself (`render`, "
@@ -160,8 +162,8 @@ static uint8_t level_of(const struct world *world, int place, int channel) {
                world->run->inputs.tensor[world->image].width;
   size_t at = ((size_t)(channel / C) * (size_t)pixels + (size_t)place) * (size_t)C;
   at += (size_t)(channel % C);
-  const void *image = world->tensor[world->image];
-  if (world->run->space.tensor[world->image].dtype == DTYPE_UINT8)
+  const void *image = world->row + world->run->inputs.tensor[world->image].row_offset;
+  if (world->run->inputs.tensor[world->image].dtype == DTYPE_UINT8)
     return ((const uint8_t *)image)[at];
   float x = ((const float *)image)[at];
   return (uint8_t)(255 * (x < 0 ? 0 : x > 1 ? 1 : x) + 0.5f);

@@ -14,9 +14,10 @@ struct world {
   struct acorn_config config;
   const struct run *run; /* borrowed: its space and the layout of a row */
   void *instance;
-  void *tensor[SPACE_MAX_TENSORS]; /* places in the caller's row */
+  const uint8_t *row;              /* the caller's */
+  void *tensor[SPACE_MAX_TENSORS]; /* places in it */
   struct canvas picture;           /* heap; width 0 before the first world_draw */
-  int image;                       /* the tensor that is shown; -1: the environment's own picture */
+  int image; /* the tensor of run->inputs that is shown; -1: the environment's own picture */
 
   /* this episode */
   double score;

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "learner/device/cpu/cpu_dnnl.h"
+#include "learner/device/create.h"
 
 /* The sets in order of preference. */
 static const struct kernel_set {
@@ -57,7 +58,7 @@ enum status cpu_create(struct device **out, const char *set_name, struct error *
   }
   struct cpu *cpu = check_alloc(1, sizeof *cpu);
   cpu->device.ops = set->ops;
-  cpu->description = set->description;
+  cpu->device.description = set->description;
   *out = &cpu->device;
   return STATUS_OK;
 }
@@ -82,10 +83,6 @@ void cpu_destroy(struct device *d) {
   for (int i = 0; i < SCRATCH_COUNT; i++) free(cpu->scratch[i].memory);
   cpu_dnnl_destroy(cpu->dnnl);
   free(cpu);
-}
-
-const char *cpu_describe(const struct device *d) {
-  return ((const struct cpu *)d)->description;
 }
 
 float *cpu_scratch(struct device *d, enum cpu_scratch purpose, size_t count) {
@@ -140,13 +137,4 @@ void cpu_wait(struct device *d, uint64_t mark) {
 
 void cpu_follow(struct device *d, struct device *other, uint64_t mark) {
   (void)d, (void)other, (void)mark;
-}
-
-void cpu_finish(struct device *d) {
-  (void)d;
-}
-
-void cpu_copy(struct device *d, real *y, const real *x, size_t n) {
-  (void)d;
-  memcpy(y, x, n * sizeof(float));
 }

@@ -20,7 +20,6 @@ enum cpu_scratch {
 
 struct cpu {
   struct device device;
-  const char *description;
   bool bf16;             /* convolutions and large products read bf16 */
   struct cpu_dnnl *dnnl; /* cpu_dnnl.c's; NULL before the first convolution */
   struct {
@@ -42,7 +41,6 @@ float *cpu_scratch(struct device *d, enum cpu_scratch purpose, size_t count);
 
 /* The operations that need no vectors: entries of every kernel set's table. */
 void cpu_destroy(struct device *d);
-const char *cpu_describe(const struct device *d);
 void *cpu_alloc(struct device *d, size_t bytes);
 void cpu_release(struct device *d, void *memory);
 void cpu_upload(struct device *d, real *y, const float *host, size_t n);
@@ -52,7 +50,5 @@ void cpu_download_bytes(struct device *d, void *host, const void *x, size_t byte
 uint64_t cpu_mark(struct device *d);
 void cpu_wait(struct device *d, uint64_t mark);
 void cpu_follow(struct device *d, struct device *other, uint64_t mark);
-void cpu_finish(struct device *d);
-void cpu_copy(struct device *d, real *y, const real *x, size_t n);
 
 #endif

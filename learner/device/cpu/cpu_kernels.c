@@ -1,13 +1,13 @@
 /* The CPU device's vector kernels, compiled once per instruction set (Makefile: KERNELS names
  * the table). The story is in the parts; here are the small operations and the table. */
 #include "learner/device/cpu/cpu.h"
+#include "learner/device/cpu/cpu_divergence.h"
 #include "learner/device/cpu/cpu_image.h"
 #include "learner/device/cpu/cpu_linear.h"
 #include "learner/device/cpu/cpu_lstm.h"
+#include "learner/device/cpu/cpu_n_step.h"
 #include "learner/device/cpu/cpu_noise.h"
 #include "learner/device/cpu/cpu_optimiser.h"
-#include "learner/device/cpu/cpu_q.h"
-#include "learner/device/cpu/cpu_q_loss.h"
 #include "learner/device/cpu/cpu_random.h"
 #include "learner/device/cpu/cpu_rules.h"
 #include "learner/device/cpu/cpu_steps.h"
@@ -17,11 +17,6 @@
 static void fill(struct device *d, real *y, float value, size_t n) {
   (void)d;
   for (size_t i = 0; i < n; i += W) store_some((float *)y + i, splat(value), lanes_left(n, i));
-}
-
-static void add(struct device *d, real *y, const real *x, size_t n) {
-  (void)d;
-  add_floats((float *)y, (const float *)x, n);
 }
 
 /* Few numbers per row go down the columns, W rows at a time. */
@@ -120,7 +115,6 @@ const struct device_ops KERNELS = {
     .unified = true,
     .images = 32,
     .destroy = cpu_destroy,
-    .describe = cpu_describe,
     .alloc = cpu_alloc,
     .release = cpu_release,
     .alloc_spilled = cpu_alloc,
@@ -128,17 +122,12 @@ const struct device_ops KERNELS = {
     .release_host = cpu_release,
     .upload = cpu_upload,
     .download = cpu_download,
-    .upload_pixels = plain_upload_pixels,
-    .download_pixels = plain_download_pixels,
     .upload_bytes = cpu_upload_bytes,
     .download_bytes = cpu_download_bytes,
     .mark = cpu_mark,
     .wait = cpu_wait,
     .follow = cpu_follow,
-    .finish = cpu_finish,
-    .copy = cpu_copy,
     .fill = fill,
-    .add = add,
     .copy_rows = copy_rows,
     .gather_rows = gather_rows,
     .scatter_rows = scatter_rows,
@@ -162,10 +151,8 @@ const struct device_ops KERNELS = {
     .lstm_backward = lstm_backward,
     .random_uniforms = random_uniforms,
     .trace = trace,
-    .run_rule = run_rule,
-    .epsilon_greedy = epsilon_greedy,
-    .q_loss = q_loss,
-    .q_distance = q_distance,
+    .run_rule = run_rule_of_cpu,
+    .n_step = n_step,
     .factor_noise = factor_noise,
     .noisy_forward = noisy_forward,
     .noisy_backward = noisy_backward,

@@ -19,6 +19,9 @@ typedef float *floats_out;
 #define num_exp(x) vexp(x)
 #define num_log(x) vlog(x)
 #define num_sqrt(x) vsqrt(x)
+#define num_abs(x) vabs(x)
+#define num_float(x) (x)
+#define num_floor(x) __builtin_convertvector(__builtin_convertvector(x, vi), vf)
 #define num_min(a, b) vmin(a, b)
 #define num_max(a, b) vmax(a, b)
 #define num_where_less(a, b, x, y) select_less(a, b, x, y)
@@ -44,10 +47,9 @@ static float rule_scale(const struct rule_run *run) {
   return count ? 1.0f / (float)count : 0;
 }
 
-/* 1 for those of W steps that count, else 0. */
-INLINE vf counting(const struct rule_run *run, size_t i, int lanes) {
-  vi masked = load_bytes_some(run->flags + i, lanes) & STEP_TRUNCATED;
-  vf on = select_equal(masked, (vi){0}, splat(1), splat(0));
+/* -1 for those of W steps that count, else 0. */
+INLINE vi counting(const struct rule_run *run, size_t i, int lanes) {
+  vi on = (load_bytes_some(run->flags + i, lanes) & STEP_TRUNCATED) == 0;
   for (int k = lanes; k < W; k++) on[k] = 0;
   return on;
 }
@@ -59,24 +61,113 @@ INLINE float *columns_next(float **room, int A) {
   return columns;
 }
 
-/* Of rows x, `stride` apart, from row i. */
-INLINE const float *columns_of(float **room, const float *x, int stride, size_t i, int lanes,
-                               int A) {
+/* Of dense rows x, from row i. */
+INLINE const float *columns_of(float **room, const float *x, size_t i, int lanes, int A) {
   float *columns = columns_next(room, A);
-  columns_read(columns, x + i * (size_t)stride, stride, lanes, A);
+  columns_read(columns, x + i * (size_t)A, A, lanes, A);
   return columns;
+}
+
+/* Rows that are computed together: `lanes` of them from row i on; side by side, from place `within`
+ * of block `block` on. */
+struct group {
+  size_t i, block;
+  int within, lanes;
+  bool side_by_side;
+};
+
+/* Where W rows begin, in reals. */
+struct places {
+  size_t at[W];     /* only the first unless they are apart */
+  int stride, step; /* between rows, and between a row's numbers */
+  enum { PLACES_EVEN, PLACES_SIDE_BY_SIDE, PLACES_APART } kind;
+};
+
+INLINE struct places places_of(const struct rule_run *run, int stride, const int32_t *from,
+                               const int32_t *pick, int choices, const struct group *g) {
+  struct places places = {.stride = stride, .step = STEP_OF(run)};
+  bool apart = from || pick;
+  places.kind = g->side_by_side ? PLACES_SIDE_BY_SIDE : apart ? PLACES_APART : PLACES_EVEN;
+  if (places.kind == PLACES_SIDE_BY_SIDE)
+    places.at[0] = g->block * (size_t)stride + (size_t)g->within;
+  else
+    for (int k = 0; k < (apart ? g->lanes : 1); k++)
+      places.at[k] = rule_place(run, stride, from, pick, choices, g->i + (size_t)k);
+  return places;
+}
+#define PLACES(row) places_of(run, (row)->stride, (row)->from, (row)->pick, (row)->choices, g)
+
+/* Number a of each of them. */
+INLINE vf numbers_read(const float *x, const struct places *places, int a, int lanes) {
+  size_t offset = (size_t)a * (size_t)places->step;
+  const float *first = x + places->at[0] + offset;
+  if (places->kind == PLACES_EVEN) return load_column(first, places->stride, lanes);
+  if (places->kind == PLACES_SIDE_BY_SIDE) return load_some(first, lanes);
+  vf y = {0};
+  for (int k = 0; k < lanes; k++) y[k] = x[places->at[k] + offset];
+  return y;
+}
+
+INLINE void numbers_write(float *y, const struct places *places, int a, vf x, int lanes) {
+  size_t offset = (size_t)a * (size_t)places->step;
+  float *first = y + places->at[0] + offset;
+  if (places->kind == PLACES_EVEN)
+    store_column(first, places->stride, x, lanes);
+  else if (places->kind == PLACES_SIDE_BY_SIDE)
+    store_some(first, x, lanes);
+  else
+    for (int k = 0; k < lanes; k++) y[places->at[k] + offset] = x[k];
+}
+
+INLINE const float *rows_read(float **room, const struct rule_run *run,
+                              const struct rule_row_in *row, const struct group *g) {
+  struct places places = PLACES(row);
+  float *columns = columns_next(room, run->A);
+  for (int a = 0; a < run->A; a++)
+    store(columns + (size_t)a * W, numbers_read((const float *)row->x, &places, a, g->lanes));
+  return columns;
+}
+
+INLINE void rows_write(const struct rule_run *run, const struct rule_row_out *row,
+                       const float *columns, const struct group *g) {
+  struct places places = PLACES(row);
+  for (int a = 0; a < run->A; a++)
+    numbers_write((float *)row->x, &places, a, load(columns + (size_t)a * W), g->lanes);
+}
+
+INLINE vf reals_read(const struct rule_run *run, const struct rule_row_in *row,
+                     const struct group *g) {
+  struct places places = PLACES(row);
+  return numbers_read((const float *)row->x, &places, 0, g->lanes);
+}
+
+INLINE void reals_write(const struct rule_run *run, const struct rule_row_out *row, vf x,
+                        const struct group *g) {
+  struct places places = PLACES(row);
+  numbers_write((float *)row->x, &places, 0, x, g->lanes);
+}
+
+/* Of each step its window's. */
+INLINE vf windows_read(const float *x, size_t i, int N, int lanes) {
+  vf y = {0};
+  for (int k = 0; k < W && k < lanes; k++) y[k] = x[(i + (size_t)k) % (size_t)N];
+  return y;
 }
 
 #define LOAD_REAL(x) load_some((const float *)(x) + i, lanes)
 #define LOAD_FLOAT(x) load_some((x) + i, lanes)
 #define LOAD_INT(x) __builtin_convertvector(load_int_some((x) + i, lanes), vf)
 #define LOAD_ONE(x) splat(*(const float *)(x))
-#define LOAD_ROW(row) columns_of(&room, (const float *)(row).x, (row).stride, i, lanes, x.A)
-#define LOAD_FLOATS(floats) columns_of(&room, floats, x.A, i, lanes, x.A)
+#define LOAD_WINDOW(x) windows_read(x, i, rule->run.N, lanes)
+#define LOAD_ROW(row) rows_read(&room, &rule->run, &(row), &g)
+#define LOAD_AT(row) reals_read(&rule->run, &(row), &g)
+#define LOAD_FLOATS(floats) columns_of(&room, floats, i, lanes, x.A)
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
 #define PLACE_REAL(member)
 #define PLACE_FLOAT(member)
 #define PLACE_INT(member)
+#define PLACE_AT(member)
+#define PLACE_EVERY(member)
 #define PLACE_ROW(member) x.member = columns_next(&room, x.A);
 #define PLACE_FLOATS(member) PLACE_ROW(member)
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
@@ -84,9 +175,11 @@ INLINE const float *columns_of(float **room, const float *x, int stride, size_t 
 #define STORE_FLOAT(member) store_some(rule->member + i, x.member, lanes);
 #define STORE_INT(member) \
   store_int_some(rule->member + i, __builtin_convertvector(x.member, vi), lanes);
-#define STORE_ROW(member)                                                                       \
-  columns_write((float *)rule->member.x + i * (size_t)rule->member.stride, rule->member.stride, \
-                x.member, lanes, x.A);
+#define STORE_AT(member) reals_write(&rule->run, &rule->member, x.member, &g);
+#define STORE_EVERY(member)                                                                     \
+  store_column(rule->member.x + i * (size_t)rule->member.stride, rule->member.stride, x.member, \
+               lanes);
+#define STORE_ROW(member) rows_write(&rule->run, &rule->member, x.member, &g);
 #define STORE_FLOATS(member) \
   columns_write(rule->member + i * (size_t)x.A, x.A, x.member, lanes, x.A);
 #define STORE(member, TYPE) STORE_##TYPE(member)
@@ -94,10 +187,13 @@ INLINE const float *columns_of(float **room, const float *x, int stride, size_t 
 #define COUNT_FLOAT 0
 #define COUNT_INT 0
 #define COUNT_ONE 0
+#define COUNT_AT 0
+#define COUNT_WINDOW 0
+#define COUNT_EVERY 0
 #define COUNT_ROW 1
 #define COUNT_FLOATS 1
 #define COUNT(member, TYPE) +COUNT_##TYPE
-#define ADD_UP(NUMBER, member) sums[NUMBER] += on * x.member;
+#define ADD_UP(NUMBER, member) sums[NUMBER] += choose(on, x.member, splat(0));
 #define CONSTANT(member) x.member = splat(rule->member);
 
 #define DRIVER_OF_STEPS(name)                                                                  \
@@ -110,30 +206,55 @@ INLINE const float *columns_of(float **room, const float *x, int stride, size_t 
     (void)d;                                                                                   \
     CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < run->rows; i += W) {                  \
       int lanes = lanes_left(run->rows, i);                                                    \
-      vf on = counting(run, i, lanes);                                                         \
-      x.scale = on * scale;                                                                    \
+      vi on = counting(run, i, lanes);                                                         \
+      x.scale = choose(on, splat(scale), splat(0));                                            \
       INPUTS_OF_##name(LOAD) name##_body(&x);                                                  \
-      OUTPUTS_OF_##name(STORE) sums[SUM_STEPS] += on;                                          \
+      OUTPUTS_OF_##name(STORE) sums[SUM_STEPS] += choose(on, splat(1), splat(0));              \
       SUMS_OF_##name(ADD_UP)                                                                   \
     }                                                                                          \
     for (int k = 0; k < num_sums_of_##name; k++) ((float *)run->sums)[k] = sum_lanes(sums[k]); \
   }
 
-#define DRIVER_OF_ROWS(name)                                                               \
-  static void run_##name(struct device *d, const void *arguments) {                        \
-    const struct name##_rule *rule = arguments;                                            \
-    enum { ROWS_OF_MANY = 0 INPUTS_OF_##name(COUNT) OUTPUTS_OF_##name(COUNT) };            \
-    struct name##_numbers x = {.A = rule->run.A};                                          \
-    float *memory = cpu_scratch(d, SCRATCH_STATE, (size_t)ROWS_OF_MANY * (size_t)x.A * W); \
-    CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < rule->run.rows; i += W) {         \
-      int lanes = lanes_left(rule->run.rows, i);                                           \
-      float *room = memory;                                                                \
-      (void)room;                                                                          \
-      INPUTS_OF_##name(LOAD) OUTPUTS_OF_##name(PLACE) name##_body(&x);                     \
-      OUTPUTS_OF_##name(STORE)                                                             \
-    }                                                                                      \
+#define DRIVER_OF_ROWS(name)                                                                       \
+  INLINE void name##_group(const struct name##_rule *rule, float *room, struct group g) {          \
+    struct name##_numbers x = {.A = rule->run.A};                                                  \
+    const size_t i = g.i;                                                                          \
+    const int lanes = g.lanes;                                                                     \
+    (void)room, (void)i, (void)lanes;                                                              \
+    CONSTANTS_OF_##name(CONSTANT) INPUTS_OF_##name(LOAD) OUTPUTS_OF_##name(PLACE) name##_body(&x); \
+    OUTPUTS_OF_##name(STORE)                                                                       \
+  }                                                                                                \
+  static void run_##name(struct device *d, const void *arguments) {                                \
+    const struct name##_rule *rule = arguments;                                                    \
+    const struct rule_run *run = &rule->run;                                                       \
+    enum { ROWS_OF_MANY = 0 INPUTS_OF_##name(COUNT) OUTPUTS_OF_##name(COUNT) };                    \
+    float *room = cpu_scratch(d, SCRATCH_STATE, (size_t)ROWS_OF_MANY * (size_t)run->A * W);        \
+    EACH_GROUP(name##_group)                                                                       \
   }
 
+/* W as a constant to the compiler, wherever there are so many. Rows side by side end with W, too,
+ * some of them computed again. */
+#define EACH_GROUP(group_of)                                                                   \
+  const int side = run->columns < W ? run->columns : W;                                        \
+  if (run->columns <= 1)                                                                       \
+    for (size_t i = 0; i < run->rows; i += W) {                                                \
+      int lanes = lanes_left(run->rows, i);                                                    \
+      if (lanes == W)                                                                          \
+        group_of(rule, room, (struct group){.i = i, .lanes = W});                              \
+      else                                                                                     \
+        group_of(rule, room, (struct group){.i = i, .lanes = lanes});                          \
+    }                                                                                          \
+  else                                                                                         \
+    for (size_t i = 0, block = 0; i < run->rows; i += (size_t)run->columns, block++)           \
+      for (int done = 0; done < run->columns; done += W) {                                     \
+        int within = done < run->columns - side ? done : run->columns - side;                  \
+        if (side == W)                                                                         \
+          group_of(rule, room, (struct group){i + (size_t)within, block, within, W, true});    \
+        else                                                                                   \
+          group_of(rule, room, (struct group){i + (size_t)within, block, within, side, true}); \
+      }
+
+#define DRIVER_OF_NUMBERS(name) DRIVER_OF_ROWS(name)
 #define DRIVER(name, KIND) DRIVER_OF_##KIND(name)
 RULES(DRIVER)
 

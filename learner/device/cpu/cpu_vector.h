@@ -183,6 +183,15 @@ INLINE vf select_equal_floats(vf a, vf b, vf x, vf y) {
   return select_equal(a == b, (vi){0}, y, x);
 }
 
+/* Lane by lane x where the mask's lane is set (-1), y where it is 0. */
+INLINE vf choose(vi mask, vf x, vf y) {
+  return select_equal(mask, (vi){0}, y, x);
+}
+
+INLINE vf vabs(vf x) {
+  return (vf)((vi)x & 0x7fffffff);
+}
+
 /* n lanes, where n may be W. */
 INLINE vf load_some(const float *x, int n) {
   return n >= W ? load(x) : load_part(x, n);

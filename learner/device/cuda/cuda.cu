@@ -253,12 +253,6 @@ static void cuda_forget(struct device *d, struct device_recording *recording) {
 
 /* ---- operations on numbers */
 
-void cuda_copy(struct device *d, real *y, const real *x, size_t n) {
-  struct cuda *cuda = cuda_of(d);
-  if (n == 0) return;
-  CUDA_CHECK(cudaMemcpyAsync(y, x, n * sizeof(float), cudaMemcpyDeviceToDevice, cuda->stream));
-}
-
 KERNEL fill_kernel(float *y, float value, size_t n) {
   for (size_t i = grid_first(); i < n; i += grid_step()) y[i] = value;
 }
@@ -267,16 +261,6 @@ void cuda_fill(struct device *d, real *y, float value, size_t n) {
   struct cuda *cuda = cuda_of(d);
   if (n == 0) return;
   LAUNCH(fill_kernel, blocks_for(n), BLOCK, cuda->stream, (float *)y, value, n);
-}
-
-KERNEL add_kernel(float *y, const float *x, size_t n) {
-  for (size_t i = grid_first(); i < n; i += grid_step()) y[i] += x[i];
-}
-
-void cuda_add(struct device *d, real *y, const real *x, size_t n) {
-  struct cuda *cuda = cuda_of(d);
-  if (n == 0) return;
-  LAUNCH(add_kernel, blocks_for(n), BLOCK, cuda->stream, (float *)y, (const float *)x, n);
 }
 
 KERNEL copy_rows_kernel(float *y, int y_stride, const float *x, int x_stride, int B, int n) {
@@ -311,44 +295,28 @@ static void cuda_destroy(struct device *d) {
   free(cuda);
 }
 
-static const char *cuda_describe(const struct device *d) {
-  return ((const struct cuda *)d)->description;
-}
-
-static struct device_ops make_ops(size_t pixel_bytes) {
+/* Every function of the table, under the name that it has there. */
+static struct device_ops functions(void) {
   struct device_ops ops = {};
-  ops.name = "cuda";
-  ops.real_bytes = sizeof(float);
-  ops.pixel_bytes = pixel_bytes;
-  ops.asynchronous = true;
-  ops.images = 1 << 20; /* all of a batch together */
-  ops.destroy = cuda_destroy;
-  ops.describe = cuda_describe;
-  ops.alloc = cuda_alloc;
-  ops.release = cuda_release;
-  ops.alloc_spilled = cuda_alloc_spilled;
-  ops.alloc_host = cuda_alloc_host;
-  ops.release_host = cuda_release_host;
-  ops.upload = cuda_upload;
-  ops.download = cuda_download;
-  ops.upload_bytes = cuda_upload_bytes;
-  ops.download_bytes = cuda_download_bytes;
-  ops.mark = cuda_mark;
-  ops.wait = cuda_wait;
-  ops.finish = cuda_finish;
-  ops.follow = cuda_follow;
-  /* A recording would hide which of its kernels failed, which this variable is set to find. */
-  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
-  if (!blocking || strcmp(blocking, "1") != 0) ops.record = cuda_record;
-  ops.recorded = cuda_recorded;
-  ops.play = cuda_play;
-  ops.forget = cuda_forget;
 #define OPERATION(name) ops.name = cuda_##name
-  OPERATION(upload_pixels);
-  OPERATION(download_pixels);
-  OPERATION(copy);
+  OPERATION(destroy);
+  OPERATION(alloc);
+  OPERATION(release);
+  OPERATION(alloc_spilled);
+  OPERATION(alloc_host);
+  OPERATION(release_host);
+  OPERATION(upload);
+  OPERATION(download);
+  OPERATION(upload_bytes);
+  OPERATION(download_bytes);
+  OPERATION(mark);
+  OPERATION(wait);
+  OPERATION(follow);
+  OPERATION(record);
+  OPERATION(recorded);
+  OPERATION(play);
+  OPERATION(forget);
   OPERATION(fill);
-  OPERATION(add);
   OPERATION(copy_rows);
   OPERATION(gather_rows);
   OPERATION(scatter_rows);
@@ -372,10 +340,8 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   OPERATION(lstm_backward);
   OPERATION(random_uniforms);
   OPERATION(trace);
+  OPERATION(n_step);
   OPERATION(run_rule);
-  OPERATION(epsilon_greedy);
-  OPERATION(q_loss);
-  OPERATION(q_distance);
   OPERATION(factor_noise);
   OPERATION(noisy_forward);
   OPERATION(noisy_backward);
@@ -384,6 +350,19 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   OPERATION(adam);
   OPERATION(rmsprop);
 #undef OPERATION
+  return ops;
+}
+
+static struct device_ops make_ops(size_t pixel_bytes) {
+  struct device_ops ops = functions();
+  ops.name = "cuda";
+  ops.real_bytes = sizeof(float);
+  ops.pixel_bytes = pixel_bytes;
+  ops.asynchronous = true;
+  ops.images = 1 << 20; /* all of a batch together */
+  /* A recording would hide which of its kernels failed, which this variable is set to find. */
+  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking && strcmp(blocking, "1") == 0) ops.record = NULL;
   return ops;
 }
 
@@ -461,6 +440,7 @@ enum status cuda_create(struct device **out, const struct device_options *option
            cuda->bf16   ? ", bf16"
            : cuda->tf32 ? ", tf32"
                         : "");
+  cuda->device.description = cuda->description;
   make_streams(cuda, options->urgent);
   *out = &cuda->device;
   return STATUS_OK;

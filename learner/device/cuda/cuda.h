@@ -10,6 +10,7 @@
 #define _Noreturn [[noreturn]]
 extern "C" {
 #include "common/base/check.h"
+#include "learner/device/create.h"
 #include "learner/device/device.h"
 }
 #undef _Noreturn
@@ -70,9 +71,7 @@ DEVICE float slope(enum activation act, float y) {
 
 /* ---- the operations, as in device.h */
 
-void cuda_copy(struct device *d, real *y, const real *x, size_t n);
 void cuda_fill(struct device *d, real *y, float value, size_t n);
-void cuda_add(struct device *d, real *y, const real *x, size_t n);
 void cuda_copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                     int n);
 
@@ -121,8 +120,6 @@ void cuda_conv_pool_backward(struct device *d, pixel *dx, real *dw, real *db, pi
                              const real *weights, const struct device_window *window,
                              const struct device_window *pool, int B, bool add);
 /* pixels.cu */
-void cuda_upload_pixels(struct device *d, pixel *y, const float *host, size_t n);
-void cuda_download_pixels(struct device *d, float *host, const pixel *x, size_t n);
 void cuda_pool_forward(struct device *d, pixel *y, uint8_t *choice, const pixel *x,
                        const struct device_window *window, int B);
 void cuda_pool_backward(struct device *d, pixel *dx, const pixel *dy, const uint8_t *choice,
@@ -137,24 +134,19 @@ void cuda_lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, con
                         const real *c, const real *gates, const real *wh, const real *h0,
                         const real *c0, const uint8_t *reset, int T, int N, int H);
 
-/* choice.cu */
+/* random.cu */
 void cuda_random_uniforms(struct device *d, float *uniform, uint64_t seed,
                           const struct device_draws *draws, enum random_purpose purpose, int B);
-void cuda_epsilon_greedy(struct device *d, int32_t *action, float *statistics, const real *head,
-                         int stride, const struct device_action_values *values,
-                         const float *uniform, const float *epsilon, int B);
 
 /* trace.cu */
 void cuda_trace(struct device *d, real *vs, real *advantage, const struct device_trace *v);
 
+/* n_step.cu */
+void cuda_n_step(struct device *d, real *returned, real *discounts, int32_t *from,
+                 const struct device_n_step *n);
+
 /* rules.cu */
 void cuda_run_rule(struct device *d, enum rule which, const struct rule_run *rule);
-
-/* q_loss.cu */
-void cuda_q_loss(struct device *d, real *dhead, real *td, float *priority, real *sums,
-                 const struct device_q_loss *loss);
-void cuda_q_distance(struct device *d, real *distance, const real *head_a, const real *head_b,
-                     int stride, const struct device_action_values *values, int B);
 
 /* noise.cu */
 void cuda_factor_noise(struct device *d, real *noise, uint64_t seed, uint32_t stream,

@@ -1,4 +1,4 @@
-/* Pixels, float or bf16: pooling, relu, and the transfers that convert. Memory bounds all kernels.
+/* Pixels, float or bf16: pooling and relu. Memory bounds all kernels.
  * A thread works on V channels of a pixel, 16 bytes where they allow it. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/pooling.h"
@@ -254,30 +254,4 @@ void cuda_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixe
     relu_backward_of(cuda, (bf16 *)dx, (const bf16 *)dy, (const bf16 *)y, n);
   else
     relu_backward_of(cuda, (float *)dx, (const float *)dy, (const float *)y, n);
-}
-
-/* ---- transfers. Rare (images for people, tests), so they are converted on the host. */
-
-void cuda_upload_pixels(struct device *d, pixel *y, const float *host, size_t n) {
-  if (!cuda_of(d)->bf16) {
-    d->ops->upload(d, (real *)y, host, n);
-    return;
-  }
-  bf16 *low = (bf16 *)check_alloc(n + 1, sizeof *low);
-  for (size_t i = 0; i < n; i++) low[i] = to_bf16(host[i]);
-  d->ops->upload_bytes(d, y, low, n * sizeof *low);
-  d->ops->finish(d);
-  free(low);
-}
-
-void cuda_download_pixels(struct device *d, float *host, const pixel *x, size_t n) {
-  if (!cuda_of(d)->bf16) {
-    d->ops->download(d, host, (const real *)x, n);
-    return;
-  }
-  bf16 *low = (bf16 *)check_alloc(n + 1, sizeof *low);
-  d->ops->download_bytes(d, low, x, n * sizeof *low);
-  d->ops->finish(d);
-  for (size_t i = 0; i < n; i++) host[i] = to_float(low[i]);
-  free(low);
 }

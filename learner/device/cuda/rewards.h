@@ -1,4 +1,4 @@
-/* Scaling and clipping of rewards, for trace.cu and q_loss.cu.
+/* Scaling and clipping of rewards, for trace.cu and n_step.cu.
  * Upstream: learner/device/cuda. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_REWARDS_H
 #define ACORN_LEARNER_DEVICE_CUDA_REWARDS_H

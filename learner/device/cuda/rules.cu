@@ -1,11 +1,17 @@
-/* Rules: operation run_rule. Both kernels read a few numbers for each step, so that their latency
+/* Rules: operation run_rule. The kernels read a few numbers for each step, so that their latency
  * counts, not their bytes. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/warps.h"
 
 typedef float num;
-typedef const float *row_in;
-typedef float *row_out;
+struct row_in {
+  const float *x;
+  int step;
+};
+struct row_out {
+  float *x;
+  int step;
+};
 typedef const float *floats_in;
 typedef float *floats_out;
 #define RULE_FUNCTION DEVICE
@@ -13,6 +19,9 @@ typedef float *floats_out;
 #define num_exp(x) expf(x)
 #define num_log(x) logf(x)
 #define num_sqrt(x) sqrtf(x)
+#define num_abs(x) fabsf(x)
+#define num_float(x) (x)
+#define num_floor(x) floorf(x)
 #define num_min(a, b) ((a) < (b) ? (a) : (b))
 #define num_max(a, b) ((a) > (b) ? (a) : (b))
 #define num_where_less(a, b, x, y) ((a) < (b) ? (x) : (y))
@@ -23,11 +32,12 @@ typedef float *floats_out;
 #define row_min(x) (-warp_max(-(x)))
 #define row_max(x) warp_max(x)
 #define row_so_far(a, before, x) row_sum_so_far(before, x)
-#define row_at(row, a) ((a) < A ? (row)[a] : -INFINITY)
-#define row_put(row, a, x) ((row)[a] = (x))
+#define row_number(row, a) ((row).x[(size_t)(a) * (size_t)(row).step])
+#define row_at(row, a) ((a) < A ? row_number(row, a) : -INFINITY)
+#define row_put(row, a, number) (row_number(row, a) = (number))
 #define floats_at(floats, a) ((floats)[a])
 #define floats_put(floats, a, x) ((floats)[a] = (x))
-#define row_pick(row, a, A) ((row)[(int)(a)])
+#define row_pick(row, a, A) row_number(row, (int)(a))
 #define num_index(a) ((float)(a))
 
 /* The sum of x of the lanes up to this one, and of what lanes had before. */
@@ -66,18 +76,26 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
 #define LOAD_FLOAT(x) (x)[i]
 #define LOAD_INT(x) (float)(x)[i]
 #define LOAD_ONE(x) ((const float *)(x))[0]
-#define LOAD_ROW(row) (const float *)(row).x + i *(size_t)(row).stride
+#define LOAD_WINDOW(x) (x)[i % (size_t)rule.run.N]
+#define LOAD_ROW(row) \
+  { (const float *)(row).x + PLACE_OF(&rule.run, row, i), STEP_OF(&rule.run) }
+#define LOAD_AT(row) ((const float *)(row).x)[PLACE_OF(&rule.run, row, i)]
 #define LOAD_FLOATS(floats) (floats) + i *(size_t)x.A
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule.member);
 #define PLACE_REAL(member)
 #define PLACE_FLOAT(member)
 #define PLACE_INT(member)
-#define PLACE_ROW(member) x.member = (float *)rule.member.x + i * (size_t)rule.member.stride;
+#define PLACE_AT(member)
+#define PLACE_EVERY(member)
+#define PLACE_ROW(member) \
+  x.member = {(float *)rule.member.x + PLACE_OF(&rule.run, rule.member, i), STEP_OF(&rule.run)};
 #define PLACE_FLOATS(member) x.member = rule.member + i * (size_t)x.A;
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
 #define STORE_REAL(member) ((float *)rule.member)[i] = x.member;
 #define STORE_FLOAT(member) rule.member[i] = x.member;
 #define STORE_INT(member) rule.member[i] = (int32_t)x.member;
+#define STORE_AT(member) ((float *)rule.member.x)[PLACE_OF(&rule.run, rule.member, i)] = x.member;
+#define STORE_EVERY(member) rule.member.x[i * (size_t)rule.member.stride] = x.member;
 #define STORE_ROW(member)
 #define STORE_FLOATS(member)
 #define STORE(member, TYPE) STORE_##TYPE(member)
@@ -144,6 +162,23 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
     const struct name##_rule *rule = (const struct name##_rule *)arguments;                        \
     if (rule->run.rows > 0)                                                                        \
       LAUNCH(rows_of_##name, blocks_of_rows(rule->run.rows), BLOCK, cuda->stream, *rule);          \
+  }
+
+/* ---- NUMBERS: a thread each */
+
+#define KERNELS_OF_NUMBERS(name)                                                         \
+  KERNEL numbers_of_##name(struct name##_rule rule) {                                    \
+    struct name##_numbers x;                                                             \
+    CONSTANTS_OF_##name(CONSTANT) for (size_t i = grid_first(); i < rule.run.rows;       \
+                                       i += grid_step()) {                               \
+      INPUTS_OF_##name(LOAD) name##_body(&x);                                            \
+      OUTPUTS_OF_##name(STORE)                                                           \
+    }                                                                                    \
+  }                                                                                      \
+  static void run_##name(struct cuda *cuda, const void *arguments) {                     \
+    const struct name##_rule *rule = (const struct name##_rule *)arguments;              \
+    if (rule->run.rows > 0)                                                              \
+      LAUNCH(numbers_of_##name, blocks_for(rule->run.rows), BLOCK, cuda->stream, *rule); \
   }
 
 #define KERNELS(name, KIND) KERNELS_OF_##KIND(name)

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
+#include "learner/device/create.h"
 #include "learner/device/device.h"
 #include "learner/device/guarded/guarded_memory.h"
 #include "learner/device/plain_pixels.h"
@@ -153,19 +154,9 @@ static void release_host(struct device *d, void *memory) {
 
 /* ---- operations, in the order of device.h */
 
-static void copy(struct device *d, real *y, const real *x, size_t n) {
-  GIVEN(y, x);
-  RUN(copy, y, x, n);
-}
-
 static void fill(struct device *d, real *y, float value, size_t n) {
   GIVEN(y);
   RUN(fill, y, value, n);
-}
-
-static void add(struct device *d, real *y, const real *x, size_t n) {
-  GIVEN(y, x);
-  RUN(add, y, x, n);
 }
 
 static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
@@ -316,12 +307,21 @@ static void trace(struct device *d, real *vs, real *advantage, const struct devi
   RUN(trace, vs, advantage, v);
 }
 
+static void n_step(struct device *d, real *returned, real *discounts, int32_t *from,
+                   const struct device_n_step *n) {
+  GIVEN(returned, discounts, from, n->reward, n->flags, n->value);
+  RUN(n_step, returned, discounts, from, n);
+}
+
 /* A rule's arrays, from its lists. */
 #define GIVEN_REAL(member) GIVEN(rule->member);
 #define GIVEN_FLOAT(member) GIVEN(rule->member);
 #define GIVEN_INT(member) GIVEN(rule->member);
 #define GIVEN_ONE(member) GIVEN(rule->member);
-#define GIVEN_ROW(member) GIVEN(rule->member.x);
+#define GIVEN_ROW(member) GIVEN(rule->member.x, rule->member.from, rule->member.pick);
+#define GIVEN_AT(member) GIVEN_ROW(member)
+#define GIVEN_WINDOW(member) GIVEN(rule->member);
+#define GIVEN_EVERY(member) GIVEN(rule->member.x);
 #define GIVEN_FLOATS(member) GIVEN(rule->member);
 #define GIVEN_ARRAY(member, TYPE) GIVEN_##TYPE(member)
 #define CHECK_RULE(name, KIND)                                   \
@@ -338,26 +338,6 @@ static void run_rule(struct device *d, enum rule which, const struct rule_run *r
   GIVEN(rule->schedule, rule->flags, rule->sums);
   check[which](rule);
   RUN(run_rule, which, rule);
-}
-
-static void epsilon_greedy(struct device *d, int32_t *action, float *statistics, const real *head,
-                           int stride, const struct device_action_values *values,
-                           const float *uniform, const float *epsilon, int B) {
-  GIVEN(action, statistics, head, uniform, epsilon);
-  RUN(epsilon_greedy, action, statistics, head, stride, values, uniform, epsilon, B);
-}
-
-static void q_loss(struct device *d, real *dhead, real *td, float *priority, real *sums,
-                   const struct device_q_loss *loss) {
-  GIVEN(dhead, td, priority, sums, loss->online, loss->target, loss->action, loss->reward,
-        loss->flags, loss->weight);
-  RUN(q_loss, dhead, td, priority, sums, loss);
-}
-
-static void q_distance(struct device *d, real *distance, const real *head_a, const real *head_b,
-                       int stride, const struct device_action_values *values, int B) {
-  GIVEN(distance, head_a, head_b);
-  RUN(q_distance, distance, head_a, head_b, stride, values, B);
 }
 
 static void factor_noise(struct device *d, real *noise, uint64_t seed, uint32_t stream,
@@ -416,10 +396,6 @@ static void destroy(struct device *d) {
   free(guarded);
 }
 
-static const char *describe(const struct device *d) {
-  return d->ops->name;
-}
-
 static const struct device_ops GUARDED_OPS = {
     .name = "guarded",
     .real_bytes = sizeof(float),
@@ -427,7 +403,6 @@ static const struct device_ops GUARDED_OPS = {
     .asynchronous = true,
     .images = 32,
     .destroy = destroy,
-    .describe = describe,
     .alloc = alloc,
     .release = release,
     .alloc_spilled = alloc,
@@ -435,17 +410,12 @@ static const struct device_ops GUARDED_OPS = {
     .release_host = release_host,
     .upload = upload,
     .download = download,
-    .upload_pixels = plain_upload_pixels,
-    .download_pixels = plain_download_pixels,
     .upload_bytes = upload_bytes,
     .download_bytes = download_bytes,
     .mark = mark,
     .wait = wait_for,
-    .finish = finish,
     .follow = follow,
-    .copy = copy,
     .fill = fill,
-    .add = add,
     .copy_rows = copy_rows,
     .gather_rows = gather_rows,
     .scatter_rows = scatter_rows,
@@ -470,9 +440,7 @@ static const struct device_ops GUARDED_OPS = {
     .random_uniforms = random_uniforms,
     .trace = trace,
     .run_rule = run_rule,
-    .epsilon_greedy = epsilon_greedy,
-    .q_loss = q_loss,
-    .q_distance = q_distance,
+    .n_step = n_step,
     .factor_noise = factor_noise,
     .noisy_forward = noisy_forward,
     .noisy_backward = noisy_backward,
@@ -486,6 +454,7 @@ struct device *device_guarded_create(void) {
   struct guarded *guarded = check_alloc(1, sizeof(*guarded));
   guarded->device.ops = &GUARDED_OPS;
   guarded->ref = device_ref_float_create();
+  guarded->device.description = GUARDED_OPS.name;
   guarded->end = &guarded->first;
   pthread_mutex_init(&guarded->lock, NULL);
   return &guarded->device;

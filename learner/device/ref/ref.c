@@ -7,10 +7,9 @@
 #include "learner/device/ref/ref_image.h"
 #include "learner/device/ref/ref_linear.h"
 #include "learner/device/ref/ref_lstm.h"
+#include "learner/device/ref/ref_n_step.h"
 #include "learner/device/ref/ref_noise.h"
 #include "learner/device/ref/ref_optimiser.h"
-#include "learner/device/ref/ref_q.h"
-#include "learner/device/ref/ref_q_loss.h"
 #include "learner/device/ref/ref_rules.h"
 #include "learner/device/ref/ref_steps.h"
 #include "learner/device/ref/ref_trace.h"
@@ -66,26 +65,10 @@ static void ref_follow(struct device *d, struct device *other, uint64_t mark) {
   (void)d, (void)other, (void)mark;
 }
 
-static void ref_finish(struct device *d) {
-  (void)d;
-}
-
-static void ref_copy(struct device *d, real *y, const real *x, size_t n) {
-  (void)d;
-  memcpy(y, x, n * sizeof(REAL));
-}
-
 static void ref_fill(struct device *d, real *y_, float value, size_t n) {
   (void)d;
   REAL *y = (REAL *)y_;
   for (size_t i = 0; i < n; i++) y[i] = (REAL)value;
-}
-
-static void ref_add(struct device *d, real *y_, const real *x_, size_t n) {
-  (void)d;
-  REAL *y = (REAL *)y_;
-  const REAL *x = (const REAL *)x_;
-  for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
 
 static void ref_copy_rows(struct device *d, real *y_, int y_stride, const real *x_, int x_stride,
@@ -151,10 +134,6 @@ static void ref_destroy(struct device *d) {
   free(d);
 }
 
-static const char *ref_describe(const struct device *d) {
-  return d->ops->name;
-}
-
 static const struct device_ops REF_OPS = {
     .name = sizeof(REAL) == sizeof(float) ? "ref" : "ref_double",
     .real_bytes = sizeof(REAL),
@@ -162,7 +141,6 @@ static const struct device_ops REF_OPS = {
     .unified = true,
     .images = 32,
     .destroy = ref_destroy,
-    .describe = ref_describe,
     .alloc = ref_alloc,
     .release = ref_release,
     .alloc_spilled = ref_alloc,
@@ -170,17 +148,12 @@ static const struct device_ops REF_OPS = {
     .release_host = ref_release,
     .upload = ref_upload,
     .download = ref_download,
-    .upload_pixels = plain_upload_pixels,
-    .download_pixels = plain_download_pixels,
     .upload_bytes = ref_upload_bytes,
     .download_bytes = ref_download_bytes,
     .mark = ref_mark,
     .wait = ref_wait,
     .follow = ref_follow,
-    .finish = ref_finish,
-    .copy = ref_copy,
     .fill = ref_fill,
-    .add = ref_add,
     .copy_rows = ref_copy_rows,
     .gather_rows = ref_gather_rows,
     .scatter_rows = ref_scatter_rows,
@@ -205,9 +178,7 @@ static const struct device_ops REF_OPS = {
     .random_uniforms = ref_random_uniforms,
     .trace = ref_trace,
     .run_rule = ref_run_rule,
-    .epsilon_greedy = ref_epsilon_greedy,
-    .q_loss = ref_q_loss,
-    .q_distance = ref_q_distance,
+    .n_step = ref_n_step,
     .factor_noise = ref_factor_noise,
     .noisy_forward = ref_noisy_forward,
     .noisy_backward = ref_noisy_backward,
@@ -220,5 +191,6 @@ static const struct device_ops REF_OPS = {
 struct device *PASTE(REF_DEVICE, _create)(void) {
   struct ref *ref = check_alloc(1, sizeof *ref);
   ref->device.ops = &REF_OPS;
+  ref->device.description = REF_OPS.name;
   return &ref->device;
 }

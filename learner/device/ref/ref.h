@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #undef I /* tgmath.h's imaginary unit; here I is the number of inputs */
+#include "learner/device/create.h"
 #include "learner/device/device.h"
 
 #ifndef REAL

@@ -5,8 +5,14 @@
 #include "learner/device/ref/ref.h"
 
 typedef REAL num;
-typedef const REAL *row_in;
-typedef REAL *row_out;
+typedef struct {
+  const REAL *x;
+  int step;
+} row_in;
+typedef struct {
+  REAL *x;
+  int step;
+} row_out;
 typedef const float *floats_in;
 typedef float *floats_out;
 #define RULE_FUNCTION static
@@ -14,6 +20,9 @@ typedef float *floats_out;
 #define num_exp(x) exp(x)
 #define num_log(x) log(x)
 #define num_sqrt(x) sqrt(x)
+#define num_abs(x) fabs(x)
+#define num_float(x) ((REAL)(float)(x))
+#define num_floor(x) floor(x)
 #define num_min(a, b) ((a) < (b) ? (a) : (b))
 #define num_max(a, b) ((a) > (b) ? (a) : (b))
 #define num_where_less(a, b, x, y) ((a) < (b) ? (x) : (y))
@@ -24,11 +33,11 @@ typedef float *floats_out;
 #define row_min(x) (x)
 #define row_max(x) (x)
 #define row_so_far(a, before, x) (before += (x))
-#define row_at(row, a) ((row)[a])
-#define row_put(row, a, x) ((row)[a] = (x))
+#define row_at(row, a) ((row).x[(size_t)(a) * (size_t)(row).step])
+#define row_put(row, a, number) ((row).x[(size_t)(a) * (size_t)(row).step] = (number))
 #define floats_at(floats, a) ((REAL)(floats)[a])
 #define floats_put(floats, a, x) ((floats)[a] = (float)(x))
-#define row_pick(row, a, A) ((row)[(int)(a)])
+#define row_pick(row, a, A) row_at(row, a)
 #define num_index(a) ((REAL)(a))
 #include "learner/rules/bodies.inc"
 
@@ -44,18 +53,27 @@ static REAL rule_scale(const struct rule_run *run) {
 #define LOAD_FLOAT(x) ((REAL)((x)[i]))
 #define LOAD_INT(x) ((REAL)((x)[i]))
 #define LOAD_ONE(x) (((const REAL *)(x))[0])
-#define LOAD_ROW(row) ((const REAL *)(row).x + i * (size_t)(row).stride)
+#define LOAD_WINDOW(x) ((REAL)((x)[i % (size_t)rule->run.N]))
+#define LOAD_ROW(row) \
+  ((row_in){(const REAL *)(row).x + PLACE_OF(&rule->run, row, i), STEP_OF(&rule->run)})
+#define LOAD_AT(row) (((const REAL *)(row).x)[PLACE_OF(&rule->run, row, i)])
 #define LOAD_FLOATS(floats) ((floats) + i * (size_t)x.A)
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
 #define PLACE_REAL(y)
 #define PLACE_FLOAT(y)
 #define PLACE_INT(y)
-#define PLACE_ROW(member) x.member = (REAL *)rule->member.x + i * (size_t)rule->member.stride;
+#define PLACE_AT(member)
+#define PLACE_EVERY(member)
+#define PLACE_ROW(member)                                                              \
+  x.member = (row_out){(REAL *)rule->member.x + PLACE_OF(&rule->run, rule->member, i), \
+                       STEP_OF(&rule->run)};
 #define PLACE_FLOATS(member) x.member = rule->member + i * (size_t)x.A;
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
 #define STORE_REAL(member) ((REAL *)rule->member)[i] = x.member;
 #define STORE_FLOAT(member) rule->member[i] = (float)x.member;
 #define STORE_INT(member) rule->member[i] = (int32_t)x.member;
+#define STORE_AT(member) ((REAL *)rule->member.x)[PLACE_OF(&rule->run, rule->member, i)] = x.member;
+#define STORE_EVERY(member) rule->member.x[i * (size_t)rule->member.stride] = (float)x.member;
 #define STORE_ROW(member)
 #define STORE_FLOATS(member)
 #define STORE(member, TYPE) STORE_##TYPE(member)
@@ -90,6 +108,7 @@ static REAL rule_scale(const struct rule_run *run) {
     }                                                                           \
   }
 
+#define DRIVER_OF_NUMBERS(name) DRIVER_OF_ROWS(name)
 #define DRIVER(name, KIND) DRIVER_OF_##KIND(name)
 RULES(DRIVER)
 

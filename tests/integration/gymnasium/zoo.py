@@ -128,7 +128,8 @@ class Wrong(gymnasium.Env):
 
 
 class Loose(gymnasium.Env):
-    """Sees float64 where its space says float32, and has a mask of its actions. mistake: in reset."""
+    """Sees float64 where its space says float32, and has a mask that fits no actions. mistake: in
+    reset."""
 
     observation_space = spaces.Box(-1, 1, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -138,12 +139,58 @@ class Loose(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        return np.array([0.1, self.t + None if self.mistake else 0.5]), {"action_mask": np.ones(2, np.int8)}
+        return np.array([0.1, self.t + None if self.mistake else 0.5]), {"action_mask": [1, 1]}
 
     def step(self, action):
         self.t += 1
         seen = np.array([0.1, 0.9, 0.7])[::2]  # not contiguous
-        return seen, 0.0, self.t % 9 == 0, False, {"action_mask": np.ones(2, np.int8)}
+        return seen, 0.0, self.t % 9 == 0, False, {"action_mask": [1, 1]}
+
+
+class Masked(gymnasium.Env):
+    """One of seven actions is right, the one that is seen; some others fail, as the mask says, which
+    is in the observation (what: the name of its space) or in info."""
+
+    action_space = spaces.Discrete(7, start=2)
+
+    def __init__(self, what="info"):
+        self.what, self.t = what, 0
+        masks = {
+            "bytes": spaces.Box(0, 1, (7,), np.uint8),
+            "signed": spaces.Box(0, 1, (7,), np.int8),
+            "truth": spaces.Box(0, 1, (7,), np.bool_),
+            "floats": spaces.Box(0, 1, (7,), np.float32),
+            "binary": spaces.MultiBinary(7),
+            "choices": spaces.MultiDiscrete([2] * 7),
+            "empty": spaces.Box(0, 1, (0,), np.uint8),
+            "one": spaces.Discrete(7),
+        }
+        seen = spaces.Discrete(7)
+        self.observation_space = seen if what == "info" else spaces.Dict({"action_mask": masks[what], "seen": seen})
+
+    def look(self):
+        self.right = int(self.np_random.integers(1, 7))
+        self.mask = self.np_random.integers(2, size=7).astype(np.int8)
+        self.mask[0], self.mask[self.right] = 0, 1
+        if self.what == "info":
+            return self.right, {"action_mask": self.mask} if self.t != 3 else {}
+        space = self.observation_space["action_mask"]
+        return {"action_mask": self.mask.astype(space.dtype), "seen": self.right}, {}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.look()
+
+    def step(self, action):
+        if not self.mask[action - 2] and not (self.what == "info" and self.t == 3):
+            raise ValueError(f"{action} is forbidden")
+        reward = float(action - 2 == self.right)
+        self.t += 1
+        seen, info = self.look()
+        if self.t == 8:
+            self.mask[:] = 0
+        return seen, reward, False, self.t == 8, info
 
 
 class Bound(gymnasium.Env):
@@ -377,6 +424,7 @@ gymnasium.register("Painter-v0", Painter)
 gymnasium.register("Wrong-v0", Wrong)
 gymnasium.register("Bound-v0", Bound)
 gymnasium.register("Loose-v0", Loose)
+gymnasium.register("Masked-v0", Masked)
 gymnasium.register("Numbers-v0", Numbers)
 gymnasium.register("Greedy-v0", Greedy)
 gymnasium.register("Helped-v0", Helped)

@@ -116,12 +116,31 @@ static void actions(void **state) {
   assert_int_equal(row_check_action(none, &box, &error), STATUS_MISMATCH);
 }
 
+static void masks(void **state) {
+  (void)state;
+  uint8_t mask[3] = {0};
+  void *tensors[] = {mask, numbers};
+  const struct space masked = {
+      .num_tensors = 2,
+      .tensor = {{"action_mask", DTYPE_UINT8, 1, {3}}, {"numbers", DTYPE_FLOAT32, 1, {19}}},
+      .discrete = 3};
+  struct acorn_row row = fine();
+  row.observation = tensors;
+  expect(row_check_step(&row, &masked, &error), "its action_mask allows no action");
+  row.truncated = 1;
+  expect(row_check_step(&row, &masked, &error), NULL);
+  row.truncated = 0, row.reward = 0;
+  expect(row_check_reset(&row, &masked, &error), "its action_mask allows no action");
+  mask[2] = 1;
+  expect(row_check_step(&row, &masked, &error), NULL);
+  expect(row_check_reset(&row, &masked, &error), NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(steps),
-      cmocka_unit_test(numbers_of_an_episode),
-      cmocka_unit_test(resets),
-      cmocka_unit_test(actions),
+      cmocka_unit_test(steps),  cmocka_unit_test(numbers_of_an_episode),
+      cmocka_unit_test(resets), cmocka_unit_test(actions),
+      cmocka_unit_test(masks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,31 @@ static int tell_space(struct acorn_space *space, const struct acorn_config *conf
   return told.struct_bytes == 0 ? -1 : 0;
 }
 
+struct space_case {
+  struct acorn_space space;
+  const char *words; // NULL: right
+};
+
+static void check_spaces(const struct space_case *table, size_t count) {
+  const struct acorn_env env = {.name = "theirs", .space = tell_space};
+  for (size_t i = 0; i < count; i++) {
+    struct space space;
+    struct error error = {""};
+    told = table[i].space;
+    enum status status = registry_space(&space, &env, NULL, &error);
+    assert_int_equal(status, table[i].words ? STATUS_INVALID : STATUS_OK);
+    if (table[i].words) {
+      assert_non_null(strstr(error.text, "theirs"));
+      assert_non_null(strstr(error.text, table[i].words));
+      continue;
+    }
+    assert_string_equal(space.tensor[0].name, told.tensor[0].name);
+    assert_int_equal(space.tensor[0].shape[0], 3);
+    assert_int_equal(space.box, told.box);
+    assert_true(space.low[1] == told.low[1] && space.high[1] == told.high[1]);
+  }
+}
+
 static void checks_spaces(void **state) {
   (void)state;
   static const struct acorn_tensor good = {"x", ACORN_FLOAT32, 1, {3}},
@@ -208,10 +233,7 @@ static void checks_spaces(void **state) {
                                                 {0}},
                                    blank = {"a b", ACORN_INT32, 0, {0}},
                                    huge = {"x", ACORN_UINT8, 2, {1 << 14, (1 << 12) + 1}};
-  const struct {
-    struct acorn_space space;
-    const char *words; // NULL: right
-  } table[] = {
+  const struct space_case table[] = {
       {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .discrete = 2}, NULL},
       {{.struct_bytes = 1,
         .num_tensors = 1,
@@ -250,23 +272,31 @@ static void checks_spaces(void **state) {
       {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .box = 1, .high = {INFINITY}},
        "action 0 of the box is in 0..inf"},
   };
-  const struct acorn_env env = {.name = "theirs", .space = tell_space};
-  for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
-    struct space space;
-    struct error error = {""};
-    told = table[i].space;
-    enum status status = registry_space(&space, &env, NULL, &error);
-    assert_int_equal(status, table[i].words ? STATUS_INVALID : STATUS_OK);
-    if (table[i].words) {
-      assert_non_null(strstr(error.text, "theirs"));
-      assert_non_null(strstr(error.text, table[i].words));
-      continue;
-    }
-    assert_string_equal(space.tensor[0].name, "x");
-    assert_int_equal(space.tensor[0].shape[0], 3);
-    assert_int_equal(space.box, told.box);
-    assert_true(space.low[1] == told.low[1] && space.high[1] == told.high[1]);
-  }
+  check_spaces(table, sizeof(table) / sizeof(*table));
+}
+
+static void checks_masks(void **state) {
+  (void)state;
+  static const struct acorn_tensor good = {"x", ACORN_FLOAT32, 1, {3}},
+                                   mask = {"action_mask", ACORN_UINT8, 1, {3}},
+                                   wide_mask = {"action_mask", ACORN_INT32, 1, {3}};
+  const struct space_case table[] = {
+      {{.struct_bytes = 1, .num_tensors = 2, .tensor = {mask, good}, .discrete = 3}, NULL},
+      {{.struct_bytes = 1, .num_tensors = 2, .tensor = {mask, good}, .discrete = 4},
+       "'action_mask' is uint8[3], beside 1 others: a mask is uint8[4]"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {mask}, .discrete = 3},
+       "beside at least one other"},
+      {{.struct_bytes = 1, .num_tensors = 2, .tensor = {good, wide_mask}, .discrete = 3},
+       "'action_mask' is int32[3]"},
+      {{.struct_bytes = 1,
+        .num_tensors = 1,
+        .tensor = {wide_mask},
+        .box = 1,
+        .low = {0},
+        .high = {1}},
+       NULL},
+  };
+  check_spaces(table, sizeof(table) / sizeof(*table));
 }
 
 int main(void) {
@@ -280,6 +310,7 @@ int main(void) {
       cmocka_unit_test(a_member_that_an_older_plugin_lacks),
       cmocka_unit_test(leaves_out_a_default_that_is_written_out),
       cmocka_unit_test(checks_spaces),
+      cmocka_unit_test(checks_masks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "learner/device/create.h"
 
 void emulated_cuda_use(void) {
   char path[PATH_MAX], plugin[PATH_MAX + 64];

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "learner/experience/pages.h"
+#include "learner/device/create.h"
+#include "learner/device/shared.h"
 
 /* The batch is on a reference device, whose memory is the host's. */
 struct host_batch {
@@ -54,7 +56,7 @@ static inline void host_batch_read(struct host_batch *host, struct device *devic
   struct host_batch_arrays to = host_batch_arrays(host->batch), from = host_batch_arrays(batch);
   for (int i = 0; i < 6; i++)
     device->ops->download_bytes(device, to.array[i], from.array[i], to.bytes[i]);
-  device->ops->finish(device);
+  device_finish(device);
   if (batch->state)
     device->ops->download(device, (float *)host->batch->state, batch->state,
                           (size_t)batch->N * (size_t)batch->shape.state_size);
@@ -67,7 +69,7 @@ static inline void host_batch_write(const struct host_batch *host, struct device
   struct host_batch_arrays to = host_batch_arrays(batch), from = host_batch_arrays(host->batch);
   for (int i = 0; i < 6; i++)
     device->ops->upload_bytes(device, to.array[i], from.array[i], to.bytes[i]);
-  device->ops->finish(device);
+  device_finish(device);
   if (batch->state)
     device->ops->upload(device, batch->state, (const float *)host->batch->state,
                         (size_t)batch->N * (size_t)batch->shape.state_size);
@@ -130,7 +132,7 @@ static inline void host_step_file(struct pages *pages, struct device *device,
   device_shared_upload(device, &block);
   pages_write(pages, to, &steps, 1);
   pages_write_starts(pages, begins, previous, state, 1);
-  device->ops->finish(device);
+  device_finish(device);
   host_step_leave_trail(pages, shape, row, step);
   device->ops->release(device, state);
   device_unshare(device, &block);

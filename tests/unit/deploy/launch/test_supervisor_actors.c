@@ -161,6 +161,18 @@ static void the_log_of_one_that_prints_much_is_cut(void **state) {
   assert_true(strlen(contents("logs/actor-0.log")) <= 4000);
 }
 
+static void a_log_is_also_cut_at_the_end(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while ! [ -s printed ]; do sleep 0.02; done; exit 0",
+      .actor = "for i in $(seq 1000); do echo line $i; done; echo x >printed; " SLEEPS,
+      .num_actors = 1,
+      .log_bytes = 4000};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("logs/actor-0.log", "line 1000\n"), 1);
+  assert_true(strlen(contents("logs/actor-0.log")) <= 4000);
+}
+
 // ---- back-off
 
 // The pauses, in ms, in the order in which they were announced.
@@ -497,6 +509,7 @@ int main(void) {
       TEST(an_actor_that_crashes_is_started_again),
       TEST(five_deaths_end_an_actor_and_the_last_actor_ends_the_run),
       TEST(the_log_of_one_that_prints_much_is_cut),
+      TEST(a_log_is_also_cut_at_the_end),
       TEST(one_that_has_stepped_is_started_again_with_growing_pauses),
       TEST(an_error_that_repeats_is_shown_once),
       TEST(an_error_that_is_new_is_shown),

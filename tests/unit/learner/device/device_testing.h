@@ -16,6 +16,7 @@
 
 #include "common/base/check.h"
 #include "learner/device/cpu/cpu.h"
+#include "learner/device/create.h"
 #include "learner/device/device.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/races.h"
@@ -76,7 +77,7 @@ static inline real *testing_room(struct testing *t, size_t n) {
   void *poison = check_alloc(n, ops->real_bytes);
   memset(poison, 0xff, n * ops->real_bytes);
   ops->upload_bytes(t->device, memory, poison, n * ops->real_bytes);
-  ops->finish(t->device);
+  device_finish(t->device);
   free(poison);
   t->memory[t->count++] = memory;
   return memory;
@@ -86,6 +87,12 @@ static inline real *testing_zeros(struct testing *t, size_t n) {
   real *x = testing_room(t, n);
   t->device->ops->fill(t->device, x, 0, n);
   return x;
+}
+
+/* y += x. */
+static inline void testing_add(struct device *d, real *y, const real *x, size_t n) {
+  struct sum_rule rule = {.run = {.rows = n}, .a = y, .b = x, .y = y};
+  d->ops->run_rule(d, RULE_sum, &rule.run);
 }
 
 static inline real *testing_upload(struct testing *t, const float *host, size_t n) {
@@ -108,11 +115,27 @@ static inline float testing_rounded(float x) {
   return x;
 }
 
+/* y (n) = host, as pixels are. */
+static inline void testing_put_pixels(struct device *d, pixel *y, const float *host, size_t n) {
+  if (d->ops->pixel_bytes != sizeof(uint16_t)) {
+    d->ops->upload(d, (real *)y, host, n);
+    return;
+  }
+  uint16_t *low = check_alloc(n + 1, sizeof *low);
+  for (size_t i = 0; i < n; i++) {
+    float rounded = testing_rounded(host[i]);
+    memcpy(&low[i], (const char *)&rounded + sizeof *low, sizeof *low); /* the upper half */
+  }
+  d->ops->upload_bytes(d, y, low, n * sizeof *low);
+  device_finish(d);
+  free(low);
+}
+
 static inline pixel *testing_upload_pixels(struct testing *t, const float *host, size_t n) {
   pixel *x = testing_pixel_room(t, n);
   float *rounded = check_alloc(n + 1, sizeof *rounded);
   for (size_t i = 0; i < n; i++) rounded[i] = t->low ? testing_rounded(host[i]) : host[i];
-  t->device->ops->upload_pixels(t->device, x, rounded, n);
+  testing_put_pixels(t->device, x, rounded, n);
   free(rounded);
   return x;
 }
@@ -126,7 +149,7 @@ static inline float *testing_back(struct testing *t, const real *x, size_t n) {
 
 static inline float *testing_pixels_back(struct testing *t, const pixel *x, size_t n) {
   float *host = check_alloc(n + 1, sizeof *host);
-  t->device->ops->download_pixels(t->device, host, x, n);
+  device_download_pixels(t->device, host, x, n);
   return host;
 }
 
@@ -142,7 +165,7 @@ static inline void *testing_bytes_zeros(struct testing *t, size_t bytes) {
 static inline void *testing_bytes(struct testing *t, const void *host, size_t bytes) {
   void *y = testing_bytes_room(t, bytes);
   t->device->ops->upload_bytes(t->device, y, host, bytes);
-  t->device->ops->finish(t->device);
+  device_finish(t->device);
   return y;
 }
 
@@ -150,7 +173,7 @@ static inline void *testing_bytes(struct testing *t, const void *host, size_t by
 static inline void *testing_bytes_back(struct testing *t, const void *x, size_t bytes) {
   void *host = check_alloc(bytes, 1);
   t->device->ops->download_bytes(t->device, host, x, bytes);
-  t->device->ops->finish(t->device);
+  device_finish(t->device);
   return host;
 }
 
@@ -168,8 +191,8 @@ static inline void testing_compare_floats(const char *what, struct testing *t, f
     double error = fabs((double)got[i] - (double)expected[i]);
     if (isnan(got[i]) && isnan(expected[i])) continue;
     if (!(error <= tolerance * (1 + fabs((double)expected[i]))))
-      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(t->device),
-               what, i, n, (double)got[i], (double)expected[i]);
+      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", t->device->description, what, i,
+               n, (double)got[i], (double)expected[i]);
   }
   free(got);
   free(expected);

@@ -166,7 +166,7 @@ static void test_refusals(void **state) {
 /* ---- what is chosen */
 
 static void print_device(struct device *d) {
-  printf("%s, %zu bytes", device_describe(d), d->memory_bytes);
+  printf("%s, %zu bytes", d->description, d->memory_bytes);
   fflush(stdout);
 }
 
@@ -232,17 +232,17 @@ static void use_spilled(struct device *d) {
   int32_t *last = ops->alloc(d, sizeof *last);
   memcpy(host, &(int32_t){ROWS - 1}, sizeof *last);
   ops->upload_bytes(d, last, host, sizeof *last);
-  ops->finish(d);
+  device_finish(d);
   memset(host, 7, BYTES);
   ops->upload_bytes(d, row, host, BYTES);
   ops->scatter_rows(d, spilled, row, last, 1, BYTES);
   ops->download_bytes(d, host, spilled + (size_t)(ROWS - 1) * BYTES, BYTES);
-  ops->finish(d);
+  device_finish(d);
   printf("%d %d, before it %d", host[0], host[BYTES - 1], spilled[(size_t)(ROWS - 1) * BYTES - 1]);
   fflush(stdout);
   ops->upload_bytes(d, spilled, host, BYTES);
   ops->gather_rows(d, row, spilled, last, 1, BYTES);
-  ops->finish(d);
+  device_finish(d);
   ops->release(d, spilled);
   ops->release(d, ops->alloc(d, 50 << 20));
 }
@@ -258,11 +258,11 @@ static void test_spilled(void **state) {
 static void fill_twice(struct device *d) {
   real *x = d->ops->alloc(d, 4000);
   d->ops->fill(d, x, 1, 1000);
-  d->ops->finish(d);
+  device_finish(d);
   printf("one is done\n");
   fflush(stdout);
   d->ops->fill(d, x, 2, 1000);
-  d->ops->finish(d);
+  device_finish(d);
 }
 
 static void test_kernel_error(void **state) {

@@ -81,7 +81,7 @@ static struct image poisoned_image(struct both *t, size_t n) {
 }
 
 static void image_from_ref(struct both *t, struct image a) {
-  t->cuda.device->ops->upload_pixels(t->cuda.device, a.cuda, (const float *)a.ref, a.count);
+  testing_put_pixels(t->cuda.device, a.cuda, (const float *)a.ref, a.count);
 }
 
 static void compare_image(struct both *t, const char *shape, const char *name, struct image a,

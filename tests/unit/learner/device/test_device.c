@@ -21,7 +21,7 @@ static void test_devices_by_name(void **state) {
     assert_string_equal(d->ops->name, table[i].name);
     assert_int_equal(d->ops->real_bytes, table[i].real_bytes);
     assert_int_equal(d->ops->pixel_bytes, table[i].pixel_bytes);
-    assert_ptr_equal(strstr(device_describe(d), table[i].name), device_describe(d));
+    assert_ptr_equal(strstr(d->description, table[i].name), d->description);
     device_destroy(d);
   }
   device_destroy(NULL);
@@ -43,7 +43,7 @@ static void test_kernel_set_by_environment(void **state) {
   struct error error;
   setenv("ACORN_CPU", "v2", 1);
   assert_int_equal(device_create(&d, "cpu", &error), STATUS_OK);
-  assert_string_equal(device_describe(d), "cpu (sse4)");
+  assert_string_equal(d->description, "cpu (sse4)");
   device_destroy(d);
   setenv("ACORN_CPU", "v9", 1);
   assert_int_equal(device_create(&d, "cpu", &error), STATUS_INVALID);

@@ -3,15 +3,14 @@
 #include "tests/unit/learner/device/q_testing.h"
 
 static void choose_actions(struct testing *t, int32_t **action, float **statistics,
-                           const struct device_action_values *values, const float *head,
+                           const struct action_values *values, const float *head,
                            const float *uniform, const float *epsilon, int B) {
   size_t rows = (size_t)B, stride = (size_t)q_outputs_size(values);
   int32_t *action_d = testing_bytes_room(t, rows * sizeof(int32_t));
   float *statistics_d = testing_bytes_room(t, 2 * rows * sizeof(float));
-  t->device->ops->epsilon_greedy(t->device, action_d, statistics_d,
-                                 testing_upload(t, head, rows * stride), (int)stride, values,
-                                 testing_bytes(t, uniform, rows * sizeof(float)),
-                                 testing_bytes(t, epsilon, rows * sizeof(float)), B);
+  q_choose(t->device, action_d, statistics_d, testing_upload(t, head, rows * stride), (int)stride,
+           values, testing_bytes(t, uniform, rows * sizeof(float)),
+           testing_bytes(t, epsilon, rows * sizeof(float)), B);
   *action = testing_bytes_back(t, action_d, rows * sizeof(int32_t));
   *statistics = testing_bytes_back(t, statistics_d, 2 * rows * sizeof(float));
   testing_release(t);
@@ -52,11 +51,11 @@ static void check_choices(struct testing *t) {
     memcpy(head + 4 * b, values, sizeof values);
     uniform[b] = choices[b].uniform, epsilon[b] = choices[b].epsilon;
   }
-  choose_actions(t, &action, &statistics, &(struct device_action_values){.A = 4, .Z = 1}, head,
-                 uniform, epsilon, B);
+  choose_actions(t, &action, &statistics, &(struct action_values){.A = 4, .Z = 1}, head, uniform,
+                 epsilon, B);
   for (int b = 0; b < B; b++) {
     if (action[b] != choices[b].action)
-      fail_msg("%s: uniform %.9g, epsilon %g: action %d, not %d", device_describe(t->device),
+      fail_msg("%s: uniform %.9g, epsilon %g: action %d, not %d", t->device->description,
                (double)uniform[b], (double)epsilon[b], (int)action[b], (int)choices[b].action);
     q_close("value", t, statistics[2 * b], (double)values[action[b]], 0);
     q_close("largest value", t, statistics[2 * b + 1], 7, 0);
@@ -74,8 +73,8 @@ static void check_shares(struct testing *t) {
     float *statistics;
     int32_t *action;
     for (int b = 0; b < GRID; b++) uniform[b] = (float)b / GRID, epsilon[b] = 0.375f;
-    choose_actions(t, &action, &statistics, &(struct device_action_values){.A = A, .Z = 1}, head,
-                   uniform, epsilon, GRID);
+    choose_actions(t, &action, &statistics, &(struct action_values){.A = A, .Z = 1}, head, uniform,
+                   epsilon, GRID);
     for (int b = 0; b < GRID; b++) {
       assert_in_range(action[b], 0, A - 1);
       count[uniform[b] < epsilon[b] ? action[b] : MAX_A]++;
@@ -94,17 +93,16 @@ static void check_values(struct testing *t) {
               distributions[] = {0, 0, 0, logf(3), 0, 0, 0, logf(3)};
   float *statistics;
   int32_t *action;
-  choose_actions(t, &action, &statistics,
-                 &(struct device_action_values){.A = 2, .Z = 1, .dueling = true}, dueling, uniform,
-                 epsilon, 2);
+  choose_actions(t, &action, &statistics, &(struct action_values){.A = 2, .Z = 1, .dueling = true},
+                 dueling, uniform, epsilon, 2);
   assert_int_equal(action[0], 0);
   assert_int_equal(action[1], 1);
   for (int i = 0; i < 4; i++) q_close("dueling", t, statistics[i], i == 0 ? 1 : 3, 1e-6);
   free(action);
   free(statistics);
   choose_actions(t, &action, &statistics,
-                 &(struct device_action_values){.A = 2, .Z = 2, .low = -1, .high = 1},
-                 distributions, uniform, epsilon, 2);
+                 &(struct action_values){.A = 2, .Z = 2, .low = -1, .high = 1}, distributions,
+                 uniform, epsilon, 2);
   for (int i = 0; i < 4; i++) q_close("means", t, statistics[i], i == 0 ? 0 : 0.5, 1e-6);
   free(action);
   free(statistics);
@@ -115,11 +113,11 @@ static void check_values(struct testing *t) {
 static void compare_choices(struct testing *cpu, struct testing *ref) {
   uint64_t random = 31;
   for (int k = 0; k < testing_cases(60); k++) {
-    struct device_action_values values = {.A = 1 + testing_below(&random, 20),
-                                          .Z = k % 2 ? 1 : 2 + testing_below(&random, 50),
-                                          .dueling = testing_below(&random, 2),
-                                          .low = -3,
-                                          .high = 5};
+    struct action_values values = {.A = 1 + testing_below(&random, 20),
+                                   .Z = k % 2 ? 1 : 2 + testing_below(&random, 50),
+                                   .dueling = testing_below(&random, 2),
+                                   .low = -3,
+                                   .high = 5};
     int B = 1 + testing_below(&random, 40);
     size_t rows = (size_t)B;
     float *head = testing_floats(&random, rows * (size_t)q_outputs_size(&values), 3),

@@ -2,6 +2,7 @@
  * on ref_double digit by digit, on devices in float to a part of each array's largest number. */
 #include "tests/unit/learner/device/q_testing.h"
 #include "tests/unit/support/golden_cases.h"
+#include "learner/device/create.h"
 
 enum { CASES = 9 };
 
@@ -16,24 +17,23 @@ static float *copied(const struct golden_cases *golden, const char *name, size_t
 }
 
 static struct q_batch read_batch(const struct golden_cases *golden) {
-  struct device_q_loss loss = {
-      .T = whole(golden, "T"),
-      .N = whole(golden, "N"),
-      .counted = whole(golden, "counted"),
-      .n_steps = whole(golden, "n_steps"),
-      .values = {.A = whole(golden, "A"),
-                 .Z = whole(golden, "Z"),
-                 .dueling = whole(golden, "dueling"),
-                 .low = golden_scalar(golden, "low"),
-                 .high = golden_scalar(golden, "high")},
-      .reduction = whole(golden, "over_time") ? LOSS_SUM_OVER_TIME : LOSS_MEAN,
-      .double_q = whole(golden, "double_q"),
-      .discount = golden_scalar(golden, "discount"),
-      .reward_scale = golden_scalar(golden, "reward_scale"),
-      .reward_clip = golden_scalar(golden, "reward_clip"),
-      .rescaling = golden_scalar(golden, "rescaling"),
-      .huber = golden_scalar(golden, "huber"),
-      .eta = golden_scalar(golden, "eta")};
+  struct q_case loss = {.T = whole(golden, "T"),
+                        .N = whole(golden, "N"),
+                        .counted = whole(golden, "counted"),
+                        .n_steps = whole(golden, "n_steps"),
+                        .values = {.A = whole(golden, "A"),
+                                   .Z = whole(golden, "Z"),
+                                   .dueling = whole(golden, "dueling"),
+                                   .low = golden_scalar(golden, "low"),
+                                   .high = golden_scalar(golden, "high")},
+                        .reduction = whole(golden, "over_time") ? LOSS_SUM_OVER_TIME : LOSS_MEAN,
+                        .double_q = whole(golden, "double_q"),
+                        .discount = golden_scalar(golden, "discount"),
+                        .reward_scale = golden_scalar(golden, "reward_scale"),
+                        .reward_clip = golden_scalar(golden, "reward_clip"),
+                        .rescaling = golden_scalar(golden, "rescaling"),
+                        .huber = golden_scalar(golden, "huber"),
+                        .eta = golden_scalar(golden, "eta")};
   loss.stride = q_outputs_size(&loss.values);
   size_t rows = q_rows(&loss), numbers = rows * (size_t)loss.stride;
   return (struct q_batch){.loss = loss,
@@ -67,7 +67,7 @@ static void compare(const struct golden_cases *golden, struct testing *t, const 
   for (size_t i = 0; i < n; i++)
     if (!(fabs(got[i] - expected[i]) <= tolerance * largest))
       fail_msg("%s, case %s, %s: element %zu of %s is %.15g, expected %.15g", golden->path,
-               golden->name, device_describe(t->device), i, name, got[i], expected[i]);
+               golden->name, t->device->description, i, name, got[i], expected[i]);
 }
 
 static void compare_array(const struct golden_cases *golden, struct testing *t, const char *name,
@@ -90,9 +90,9 @@ static void compare_priorities(const struct golden_cases *golden, struct testing
 
 static void check_case(const struct golden_cases *golden, struct testing *t, double tolerance) {
   struct q_batch batch = read_batch(golden);
-  struct device_q_loss loss;
+  struct q_case loss;
   struct q_outputs out = q_upload(t, &loss, &batch);
-  t->device->ops->q_loss(t->device, out.dhead, out.td, out.priority, out.sums, &loss);
+  q_apply(t->device, out.dhead, out.td, out.priority, out.sums, &loss);
   compare_array(golden, t, "td", out.td, q_steps(&loss), tolerance);
   compare_array(golden, t, "dhead", out.dhead, q_steps(&loss) * (size_t)loss.stride, tolerance);
   compare_array(golden, t, "sums", out.sums, Q_SUMS, tolerance);

@@ -49,7 +49,7 @@ static void golden_compare(const struct golden_cases *golden, const char *name, 
   for (size_t i = 0; i < n; i++)
     if (!(fabs((double)got[i] - expected[i]) <= tolerance * (1 + fabs(expected[i]))))
       fail_msg("%s, case %s, %s: element %zu of %s is %.9g, expected %.12g", golden->path,
-               golden->name, device_describe(t->device), i, name, (double)got[i], expected[i]);
+               golden->name, t->device->description, i, name, (double)got[i], expected[i]);
   free(got);
 }
 
@@ -63,8 +63,8 @@ static void compare_losses(const struct golden_cases *golden, struct testing *t,
   for (int i = SUM_POLICY_LOSS; i <= SUM_ENTROPY; i++) {
     double loss = scale * (double)got[i];
     if (!(fabs(loss - expected[i]) <= tolerance * (1 + fabs(expected[i]))))
-      fail_msg("case %s, %s: %s %d is %.9g, expected %.12g", golden->name,
-               device_describe(t->device), name, i, loss, expected[i]);
+      fail_msg("case %s, %s: %s %d is %.9g, expected %.12g", golden->name, t->device->description,
+               name, i, loss, expected[i]);
   }
 }
 

@@ -144,15 +144,15 @@ static void weights_may_change(struct testing *cpu, struct testing *ref) {
   real *b = testing_upload(cpu, zero, 16), *weights = testing_upload(cpu, w, weights_count(&v)),
        *other = testing_zeros(cpu, weights_count(&v));
   ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, false, &v, 1);
-  ops->download_pixels(d, once, y, 2);
+  device_download_pixels(d, once, y, 2);
   ops->conv_forward(d, y, image, other, b, NULL, ACTIVATION_NONE, false, &v, 1);
-  ops->download_pixels(d, twice, y, 2);
+  device_download_pixels(d, twice, y, 2);
   assert_true(twice[0] == 0 && once[0] != 0);
   for (size_t i = 0; i < weights_count(&v); i++) w[i] *= 2;
   ops->upload(d, weights, w, weights_count(&v));
   ops->weights_changed(d);
   ops->conv_forward(d, y, image, weights, b, NULL, ACTIVATION_NONE, false, &v, 1);
-  ops->download_pixels(d, twice, y, 2);
+  device_download_pixels(d, twice, y, 2);
   assert_true(fabsf(twice[0] - 2 * once[0]) < 1e-4f && fabsf(twice[1] - 2 * once[1]) < 1e-4f);
   free(x);
   free(w);
@@ -259,8 +259,8 @@ static void frames_are_stacked(struct testing *cpu, struct testing *ref) {
   testing_compare_pixels("image", cpu, y[0], ref, y[1], COUNT, 1e-7);
   testing_compare_pixels("image of one", cpu, single[0], ref, single[1], COUNT / STACK, 1e-7);
   static float x[COUNT], single_frame[2];
-  cpu->device->ops->download_pixels(cpu->device, x, y[0], COUNT);
-  cpu->device->ops->download_pixels(cpu->device, single_frame, single[0], 2);
+  device_download_pixels(cpu->device, x, y[0], COUNT);
+  device_download_pixels(cpu->device, single_frame, single[0], 2);
   for (int p = 0; p < H * W; p++)
     for (int k = 0; k < STACK; k++)
       for (int c = 0; c < C; c++) {

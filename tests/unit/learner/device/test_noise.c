@@ -6,7 +6,7 @@
 
 static void close_to(const char *what, struct testing *t, float got, double expected) {
   if (!(fabs((double)got - expected) <= 1e-6 * (1 + fabs(expected))))
-    fail_msg("%s, %s: %.9g, not %.9g", device_describe(t->device), what, (double)got, expected);
+    fail_msg("%s, %s: %.9g, not %.9g", t->device->description, what, (double)got, expected);
 }
 
 static void check_factors(struct testing *t) {

@@ -30,7 +30,7 @@ static void compare(const struct testing *t, const struct golden_cases *golden, 
     for (int a = 0; a < A; a++) {
       double y = expected[b * A + a], x = (double)got[b * stride + a];
       if (!(fabs(x - y) <= (exact ? 1e-6 : 1e-5) * fmax(1, fabs(y))))
-        fail_msg("%s, %s: %s of row %d, number %d is %.9g, not %.9g", device_describe(t->device),
+        fail_msg("%s, %s: %s of row %d, number %d is %.9g, not %.9g", t->device->description,
                  golden->name, name, b, a, x, y);
     }
 }
@@ -158,7 +158,7 @@ static void check_drawn(struct testing *t) {
       double expected = u < 0.5 ? u : 1 - u;
       if (u < 0 ? z != 0 : !(fabs(tail - expected) < 2e-5 * expected))
         fail_msg("%s: uniform %.9g draws %.9g deviations, beyond which lie %.9g",
-                 device_describe(t->device), (double)uniform[i], z, tail);
+                 t->device->description, (double)uniform[i], z, tail);
       sum -= z * z / 2 + (double)log_std[i] + log(2 * acos(-1)) / 2;
     }
     assert_true(fabs((double)log_prob[b] - sum) < 1e-4);

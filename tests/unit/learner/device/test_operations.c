@@ -2,6 +2,7 @@
  * a block takes at once, arrays that begin anywhere, numbers behind the rows, and the same bits in
  * each run. Outputs are filled with NaN first. */
 #include "common/base/step.h"
+#include "learner/device/create.h"
 #include "learner/learn/categorical.h"
 #include "tests/unit/learner/device/q_testing.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
@@ -100,10 +101,10 @@ static void wide_action_values(struct testing *t, struct testing *ref) {
   for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
     uint64_t random = 300 + k;
     struct q_batch batch = q_random_batch(&random, 2, 2, 1);
-    struct device_q_loss loss = batch.loss;
+    struct q_case loss = batch.loss;
     q_batch_free(&batch);
     loss.T = loss.counted = table[k].T, loss.N = table[k].N;
-    loss.values = (struct device_action_values){table[k].A, table[k].Z, table[k].dueling, -4, 3};
+    loss.values = (struct action_values){table[k].A, table[k].Z, table[k].dueling, -4, 3};
     loss.stride = q_outputs_size(&loss.values) + 2;
     if (loss.values.Z > 1) loss.rescaling = loss.huber = 0;
     batch = q_batch_make(loss);
@@ -283,8 +284,8 @@ static float *run_relus(struct testing *t, size_t from, size_t n) {
   d->ops->relu(d, pixel_at(d, y, from), pixel_at(d, y, from), n);
   d->ops->relu_backward(d, pixel_at(d, dx, from), pixel_at(d, dy, from), pixel_at(d, y, from), n);
   float *out = check_alloc(2 * all, sizeof *out);
-  d->ops->download_pixels(d, out, y, all);
-  d->ops->download_pixels(d, out + all, dx, all);
+  device_download_pixels(d, out, y, all);
+  device_download_pixels(d, out + all, dx, all);
   free(x);
   testing_release(t);
   return out;
@@ -446,8 +447,8 @@ static float *run_pool(struct testing *t, const struct device_window *v, int B, 
   ops->pool_backward(t->device, dx, testing_upload_pixels(t, dy, out), choice, v, B);
   *count = 2 * out + in;
   float *all = check_alloc(*count, sizeof *all);
-  ops->download_pixels(t->device, all, y, out);
-  ops->download_pixels(t->device, all + out, dx, in);
+  device_download_pixels(t->device, all, y, out);
+  device_download_pixels(t->device, all + out, dx, in);
   uint8_t *places = testing_bytes_back(t, choice, out);
   for (size_t i = 0; i < out; i++) all[out + in + i] = places[i];
   free(places);

@@ -20,7 +20,7 @@ static struct arrays upload_start(struct testing *t, const float *start, size_t 
 static void set_schedule(struct testing *t, struct arrays *a, int64_t step, float learning_rate) {
   struct device_schedule schedule = {.step = step, .learning_rate = learning_rate};
   t->device->ops->upload_bytes(t->device, a->schedule, &schedule, sizeof schedule);
-  t->device->ops->finish(t->device);
+  device_finish(t->device);
 }
 
 static double norm_of(const float *g, size_t P) {
@@ -39,8 +39,8 @@ static void expect(const struct testing *t, const char *what, const double *expe
   t->device->ops->download(t->device, got, x, P);
   for (size_t i = 0; i < P; i++)
     if (!(fabs((double)got[i] - expected[i]) <= tolerance * (1e-3 + fabs(expected[i]))))
-      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", device_describe(t->device),
-               what, i, P, (double)got[i], expected[i]);
+      fail_msg("%s, %s: element %zu of %zu is %.9g, expected %.9g", t->device->description, what, i,
+               P, (double)got[i], expected[i]);
   free(got);
 }
 

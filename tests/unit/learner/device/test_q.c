@@ -46,18 +46,18 @@ static const struct {
     {"none counts", 2, 2, 0, {1, 2}, {100, 200}, {0}, {0}},
 };
 
-static const struct device_q_loss PLAIN = {.N = 1,
-                                           .n_steps = 1,
-                                           .values = {.A = 1, .Z = 1},
-                                           .reduction = LOSS_SUM_OVER_TIME,
-                                           .discount = 0.9f,
-                                           .reward_scale = 1,
-                                           .eta = 0.9f,
-                                           .stride = 1};
+static const struct q_case PLAIN = {.N = 1,
+                                    .n_steps = 1,
+                                    .values = {.A = 1, .Z = 1},
+                                    .reduction = LOSS_SUM_OVER_TIME,
+                                    .discount = 0.9f,
+                                    .reward_scale = 1,
+                                    .eta = 0.9f,
+                                    .stride = 1};
 
 static void check_returns(struct testing *t) {
   for (size_t k = 0; k < sizeof returns / sizeof *returns; k++) {
-    struct device_q_loss loss = PLAIN;
+    struct q_case loss = PLAIN;
     int T = loss.T = returns[k].T;
     loss.n_steps = returns[k].n_steps, loss.counted = returns[k].counted;
     struct q_batch batch = q_batch_make(loss);
@@ -83,7 +83,7 @@ static void check_returns(struct testing *t) {
 
 /* ---- one step: what it is trained towards */
 
-static float one_step(struct testing *t, struct device_q_loss loss, const float *online,
+static float one_step(struct testing *t, struct q_case loss, const float *online,
                       const float *target, float reward, uint8_t flags) {
   loss.T = loss.counted = 1;
   struct q_batch batch = q_batch_make(loss);
@@ -99,7 +99,7 @@ static float one_step(struct testing *t, struct device_q_loss loss, const float 
 
 static void check_double_q(struct testing *t) {
   static const float online[] = {1, 3}, target[] = {5, 2};
-  struct device_q_loss loss = PLAIN;
+  struct q_case loss = PLAIN;
   loss.values.A = loss.stride = 2;
   loss.discount = 0.95f;
   q_close("target network alone", t, one_step(t, loss, online, target, 1, 0), 5.75, 1e-6);
@@ -127,7 +127,7 @@ static void check_rescaling(struct testing *t) {
                {1e-3f, 0.000500875},
                {-1e-3f, -0.000500875},
                {1e6f, 1999.0005}};
-  struct device_q_loss loss = PLAIN;
+  struct q_case loss = PLAIN;
   loss.rescaling = 1e-3f;
   float zero = 0;
   for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
@@ -140,7 +140,7 @@ static void check_rescaling(struct testing *t) {
 }
 
 static void check_rewards(struct testing *t) {
-  struct device_q_loss loss = PLAIN;
+  struct q_case loss = PLAIN;
   float zero = 0;
   loss.reward_scale = 0.5f;
   q_close("scaled", t, one_step(t, loss, &zero, &zero, 3, END), 1.5, 1e-6);
@@ -157,7 +157,7 @@ static void check_huber(struct testing *t) {
     double loss, gradient;
   } table[] = {{0, 2, -2}, {1, 1.5, -1}, {2, 2, -2}, {3, 2, -2}};
   for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
-    struct device_q_loss loss = PLAIN;
+    struct q_case loss = PLAIN;
     loss.T = loss.counted = 1, loss.N = 2, loss.huber = table[k].huber;
     struct q_batch batch = q_batch_make(loss);
     batch.reward[2] = 2, batch.reward[3] = -2;
@@ -178,9 +178,9 @@ static void check_huber(struct testing *t) {
  * and 3/4, so that the atoms get 1/16, 10/16 and 5/16. The online one is uniform. */
 static void check_distribution(struct testing *t) {
   static const double projected[] = {0.0625, 0.625, 0.3125};
-  struct device_q_loss loss = PLAIN;
+  struct q_case loss = PLAIN;
   loss.T = loss.counted = 1, loss.stride = 3, loss.discount = 0.5f;
-  loss.values = (struct device_action_values){.A = 1, .Z = 3, .low = -1, .high = 1};
+  loss.values = (struct action_values){.A = 1, .Z = 3, .low = -1, .high = 1};
   struct q_batch batch = q_batch_make(loss);
   batch.target[4] = logf(2);
   batch.reward[1] = 0.25f;
@@ -216,8 +216,7 @@ static void expect_nan(struct testing *t, const char *what, const struct q_batch
   memcpy(number, kept, (size_t)count * sizeof *kept);
   for (int n = 0; n < clean->loss.N; n++) {
     if (n == window && !isnan(got.priority[n]))
-      fail_msg("%s: NaN in %s: priority %g", device_describe(t->device), what,
-               (double)got.priority[n]);
+      fail_msg("%s: NaN in %s: priority %g", t->device->description, what, (double)got.priority[n]);
     if (n != window) q_close(what, t, got.priority[n], (double)expected.priority[n], 0);
   }
   free(kept);
@@ -229,10 +228,10 @@ static void check_nan(struct testing *t) {
   enum { T = 3, N = 19, WINDOW = 5 };
   uint64_t random = 21;
   for (int k = 0; k < testing_cases(8); k++) {
-    struct device_q_loss loss = PLAIN;
+    struct q_case loss = PLAIN;
     loss.T = loss.counted = T, loss.N = N, loss.double_q = true;
-    loss.values = (struct device_action_values){
-        .A = 3, .Z = k & 1 ? 5 : 1, .dueling = k & 2, .low = -2, .high = 2};
+    loss.values =
+        (struct action_values){.A = 3, .Z = k & 1 ? 5 : 1, .dueling = k & 2, .low = -2, .high = 2};
     loss.rescaling = k & 1 ? 0 : 1e-3f, loss.huber = k & 4 ? 1 : 0;
     int stride = loss.stride = q_outputs_size(&loss.values);
     struct q_batch batch = q_batch_make(loss);

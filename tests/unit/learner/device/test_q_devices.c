@@ -1,6 +1,7 @@
 /* q_loss: cpu against ref on random ragged batches, and its gradient against finite differences in
  * double. */
 #include "tests/unit/learner/device/q_testing.h"
+#include "learner/device/create.h"
 
 /* ---- cpu against ref */
 
@@ -41,9 +42,8 @@ static void distributions(struct testing *cpu, struct testing *ref) {
 /* ---- finite differences: with target values and returns held constant, the loss depends on the
  * heads of the first T rows in nothing but Q(x_t, a_t) */
 
-static double loss_of(struct testing *t, const struct device_q_loss *loss,
-                      const struct q_outputs *out) {
-  t->device->ops->q_loss(t->device, out->dhead, out->td, out->priority, out->sums, loss);
+static double loss_of(struct testing *t, const struct q_case *loss, const struct q_outputs *out) {
+  q_apply(t->device, out->dhead, out->td, out->priority, out->sums, loss);
   const double *sums = (const double *)out->sums;
   if (loss->reduction == LOSS_SUM_OVER_TIME) return sums[Q_SUM_LOSS] / loss->N;
   return sums[Q_SUM_STEPS] > 0 ? sums[Q_SUM_LOSS] / sums[Q_SUM_STEPS] : 0;
@@ -51,7 +51,7 @@ static double loss_of(struct testing *t, const struct device_q_loss *loss,
 
 static void check_gradient(struct testing *t, const struct q_batch *batch) {
   const double step = 1e-5;
-  struct device_q_loss loss;
+  struct q_case loss;
   struct q_outputs out = q_upload(t, &loss, batch);
   size_t count = q_steps(&loss) * (size_t)loss.stride;
   double *x = (double *)loss.online, *gradient = check_alloc(count, sizeof *gradient);

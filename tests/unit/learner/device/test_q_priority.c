@@ -3,6 +3,7 @@
 #include "learner/experience/td_priority.h"
 
 #include "tests/unit/learner/device/q_testing.h"
+#include "learner/device/create.h"
 
 struct acted {
   float *value, *largest; /* (T+1, N) */
@@ -10,7 +11,7 @@ struct acted {
 
 /* The two numbers that acting keeps: of the action taken, and the largest. */
 static struct acted act(struct testing *t, const struct q_batch *batch) {
-  const struct device_q_loss *loss = &batch->loss;
+  const struct q_case *loss = &batch->loss;
   size_t rows = q_rows(loss), A = (size_t)loss->values.A;
   float *uniform = check_alloc(rows, sizeof(float)), *epsilon = check_alloc(rows, sizeof(float));
   for (size_t i = 0; i < rows; i++) {
@@ -19,10 +20,10 @@ static struct acted act(struct testing *t, const struct q_batch *batch) {
   }
   int32_t *action = testing_bytes_room(t, rows * sizeof(int32_t));
   float *statistics = testing_bytes_room(t, 2 * rows * sizeof(float));
-  t->device->ops->epsilon_greedy(
-      t->device, action, statistics, testing_upload(t, batch->online, rows * (size_t)loss->stride),
-      loss->stride, &loss->values, testing_bytes(t, uniform, rows * sizeof(float)),
-      testing_bytes(t, epsilon, rows * sizeof(float)), (int)rows);
+  q_choose(t->device, action, statistics,
+           testing_upload(t, batch->online, rows * (size_t)loss->stride), loss->stride,
+           &loss->values, testing_bytes(t, uniform, rows * sizeof(float)),
+           testing_bytes(t, epsilon, rows * sizeof(float)), (int)rows);
   int32_t *chosen = testing_bytes_back(t, action, rows * sizeof(int32_t));
   assert_memory_equal(chosen, batch->action, rows * sizeof(int32_t));
   float *pairs = testing_bytes_back(t, statistics, 2 * rows * sizeof(float));
@@ -35,7 +36,7 @@ static struct acted act(struct testing *t, const struct q_batch *batch) {
 
 static float priority_of(const struct q_batch *batch, const struct acted *acted, int n) {
   enum { MAX_ROWS = 14 };
-  const struct device_q_loss *loss = &batch->loss;
+  const struct q_case *loss = &batch->loss;
   const struct td_priority_config config = {.T = loss->T,
                                             .counted = loss->counted,
                                             .n_steps = loss->n_steps,

@@ -3,6 +3,7 @@
 
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/aborts.h"
+#include "learner/device/shared.h"
 
 enum { B = 37, I = 19, O = 24 };
 
@@ -37,7 +38,7 @@ static void give(void *context) {
   ops->linear_forward(d, work->y, x, I, work->w, work->b, ACTIVATION_TANH, B, I, O);
   ops->linear_backward(d, NULL, work->dw, work->db, work->y, work->y, x, I, work->w,
                        ACTIVATION_TANH, B, I, O);
-  ops->add(d, work->sum, work->dw, I * O);
+  testing_add(d, work->sum, work->dw, I * O);
   work->calls++;
 }
 
@@ -67,7 +68,7 @@ static void run(struct testing *t, bool directly, float sum[I * O], float y[B * 
       give(&work);
     else
       recorded_run(&recorded, t->device, give, &work);
-    t->device->ops->finish(t->device);
+    device_finish(t->device);
   }
   t->device->ops->download(t->device, sum, work.sum, I * O);
   t->device->ops->download(t->device, y, work.y, B * O);
@@ -100,7 +101,7 @@ static void forgotten_runs_directly_again(void **state) {
   assert_null(recorded.recording);
   recorded_run(&recorded, t.device, give, &work);
   assert_int_equal(work.calls, 3);
-  t.device->ops->finish(t.device);
+  device_finish(t.device);
   device_unshare(t.device, &work.x);
   testing_release(&t);
   device_destroy(t.device);
@@ -122,14 +123,14 @@ static void following_sees_what_was_done(struct testing *t) {
   for (int k = 0; k < ROUNDS; k++) {
     leader->ops->fill(leader, x, (float)k, N);
     follower->ops->follow(follower, leader, leader->ops->mark(leader));
-    follower->ops->copy(follower, y, x, N);
+    device_copy(follower, y, x, N);
     leader->ops->follow(leader, follower, follower->ops->mark(follower));
   }
   float *host = check_alloc(N, sizeof *host);
   leader->ops->download(leader, host, y, N);
   for (int i = 0; i < N; i++) assert_float_equal(host[i], ROUNDS - 1, 0);
   free(host);
-  follower->ops->finish(follower);
+  device_finish(follower);
   device_destroy(follower);
 }
 
@@ -169,7 +170,7 @@ static void misuse(void *subject, int what) {
       d->ops->mark(d);
       break;
     case FINISHING:
-      d->ops->finish(d);
+      device_finish(d);
       break;
     case RECORDING_TWICE:
       d->ops->record(d);

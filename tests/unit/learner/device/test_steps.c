@@ -9,7 +9,7 @@ static void compare_bytes(const char *what, struct testing *t, const void *x, co
   uint8_t *got = testing_bytes_back(t, x, bytes);
   for (size_t i = 0; i < bytes; i++)
     if (got[i] != ((const uint8_t *)expected)[i])
-      fail_msg("%s, %s: byte %zu is %d, expected %d", device_describe(t->device), what, i, got[i],
+      fail_msg("%s, %s: byte %zu is %d, expected %d", t->device->description, what, i, got[i],
                ((const uint8_t *)expected)[i]);
   free(got);
 }
@@ -208,10 +208,10 @@ static void check_frames(struct testing *t) {
   pixel *y = testing_pixel_room(t, 12);
   t->device->ops->image(t->device, y, &in, 2);
   float got[12];
-  t->device->ops->download_pixels(t->device, got, y, 12);
+  device_download_pixels(t->device, got, y, 12);
   for (int i = 0; i < 12; i++)
     if (fabsf(got[i] - expected[i]) > 1e-6f)
-      fail_msg("%s: number %d is %g, expected %g", device_describe(t->device), i, (double)got[i],
+      fail_msg("%s: number %d is %g, expected %g", t->device->description, i, (double)got[i],
                (double)expected[i]);
 }
 
@@ -303,8 +303,8 @@ static void check_shape(struct testing *t, const struct shape *s) {
   for (size_t i = 0; i < bytes; i++)
     if (got[i] != expected[i])
       fail_msg("%s: B %d, T %d, N %d, %d statistics, actions of %d, rows of %zu: byte %zu differs",
-               device_describe(t->device), s->B, s->T, s->N, s->statistics, s->action_bytes,
-               s->stride, i);
+               t->device->description, s->B, s->T, s->N, s->statistics, s->action_bytes, s->stride,
+               i);
   free(got);
   free(expected);
   device_destroy(ref.device);

@@ -16,6 +16,7 @@
 
 #include "common/base/check.h"
 #include "tests/unit/learner/experience/history.h"
+#include "learner/device/create.h"
 
 enum {
   MODEL_SLOTS = 16,
@@ -240,7 +241,7 @@ static inline void model_check_past(struct model *m, int i, int depth) {
     int64_t row = pages_row_before(m->pages, i, k);
     m->device->ops->download_bytes(m->device, frame, observation + row * MODEL_ROW_BYTES,
                                    MODEL_ROW_BYTES);
-    m->device->ops->finish(m->device);
+    device_finish(m->device);
     model_check_frame(m, frame, i, slot->life, (uint64_t)(slot->steps - k));
   }
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "learner/device/create.h"
 #include "learner/experience/replay.h"
 #include "tests/unit/support/host_batch.h"
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "learner/device/create.h"
 #include "learner/experience/fifo.h"
 #include "tests/unit/learner/experience/history.h"
 #include "tests/unit/support/aborts.h"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "tests/unit/learner/experience/history.h"
+#include "learner/device/create.h"
 
 enum { STRIDE = 16, SLOTS = 5, STATE = 2 };
 
@@ -40,7 +41,7 @@ static void check_row(struct world *w, int64_t row, int slot, uint32_t life, uin
   uint8_t frame[STRIDE];
   const uint8_t *observation = pages_rows(w->pages)->pool.observation;
   w->device->ops->download_bytes(w->device, frame, observation + row * STRIDE, STRIDE);
-  w->device->ops->finish(w->device);
+  device_finish(w->device);
   check_frame(w, frame, slot, life, step);
 }
 

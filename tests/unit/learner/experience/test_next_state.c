@@ -7,6 +7,7 @@
 
 #include "tests/unit/learner/experience/history.h"
 #include "tests/unit/support/emulated_cuda.h"
+#include "learner/device/create.h"
 
 enum { SLOTS = 2, S = 3, STRIDE_BYTES = 16, STEPS = 100 };
 
@@ -43,7 +44,7 @@ static void check_state(const struct world *world, const real *states, int colum
   struct device *device = world->device;
   float state[SLOTS * S];
   device->ops->download(device, state, states, (size_t)(SLOTS * S));
-  device->ops->finish(device);
+  device_finish(device);
   for (int i = 0; i < S; i++) {
     double expected =
         history_state(window->slot, window->life, window->first_step + (uint64_t)step, i);

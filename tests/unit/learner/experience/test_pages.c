@@ -13,6 +13,7 @@
 #include "common/base/check.h"
 #include "tests/unit/learner/experience/history.h"
 #include "tests/unit/support/aborts.h"
+#include "learner/device/create.h"
 
 enum { MAX_SLOTS = 256, MAX_PAGES = 1024, MAX_WAITING = 8, BATCH_COLUMNS = 3 };
 

@@ -527,8 +527,8 @@ static void rewrite(struct world *w, real *spare) {
   struct device *device = w->m->device;
   real *observations = (real *)(void *)pages_rows(w->m->pages)->pool.observation;
   size_t n = pages_observation_bytes(w->m->pages) / sizeof(float);
-  device->ops->copy(device, spare, observations, n);
-  device->ops->copy(device, observations, spare, n);
+  device_copy(device, spare, observations, n);
+  device_copy(device, observations, spare, n);
 }
 
 /* A window that closes: its rows are written until it is given. */
@@ -565,7 +565,7 @@ static void the_streams_wait_for_each_other(void **state) {
       if (lent == 2) batch[1] = take_unread(w);
       for (int k = 0; k < lent; k++) source_release(w->source, batch[k]);
       rewrite(w, spare);
-      ops->finish(w->m->device);
+      device_finish(w->m->device);
     }
     ops->release(w->m->device, spare);
     destroy(w);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "common/metrics/metrics.h"
+#include "learner/device/create.h"
 #include "learner/experience/replay.h"
 #include "tests/unit/support/discrete_shape.h"
 

@@ -15,6 +15,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/device/create.h"
 #include "learner/experience/replay.h"
 #include "tests/unit/learner/experience/history.h"
 

@@ -39,7 +39,7 @@ static struct world make_world(int burn_in) {
                                 .optimizer.adam_beta2 = 0.999,
                                 .optimizer.adam_epsilon = 1e-7}};
   struct network_config config = fixture_config("lstm", 1, ACTIVATION_TANH);
-  config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+  config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   w.network = fixture_network(&config);
   w.batch = fixture_batch(w.device, w.network, burn_in + T, N, 3);
   w.algorithm = algorithms_find(w.options.agent)->algorithm;
@@ -79,20 +79,14 @@ static void compute(const struct world *w, real *state, double *heads, int step,
   network_workspace_destroy(workspace);
 }
 
-static double value(const double *head, int a) {
-  double mean = 0;
-  for (int k = 0; k < ACTIONS; k++) mean += head[k] / ACTIONS;
-  return head[a] - mean + head[ACTIONS];
-}
-
 static double distance(const double *stored, const double *recomputed) {
   double sum = 0;
   for (int n = 0; n < N; n++) {
-    const double *a = stored + n * (ACTIONS + 1), *b = recomputed + n * (ACTIONS + 1);
+    const double *a = stored + n * ACTIONS, *b = recomputed + n * ACTIONS;
     double squares = 0, largest = 0;
     for (int k = 0; k < ACTIONS; k++) {
-      squares += (value(a, k) - value(b, k)) * (value(a, k) - value(b, k));
-      largest = fmax(largest, fabs(value(b, k)));
+      squares += (a[k] - b[k]) * (a[k] - b[k]);
+      largest = fmax(largest, fabs(b[k]));
     }
     sum += sqrt(squares) / largest;
   }
@@ -137,7 +131,7 @@ static void a_state_of_the_same_parameters_is_as_good(void **state) {
   (void)state;
   for (int i = 0; i < NUM_CASES; i++) {
     struct world w = make_world(cases[i].burn_in);
-    double heads[N * (ACTIONS + 1)];
+    double heads[N * ACTIONS];
     train_batch_keep_next(w.device, w.batch, cases[i].step);
     compute(&w, w.batch->next_state, heads, cases[i].step, NULL);
     assert_true(fabs(reported(&w)) < 1e-12);
@@ -149,7 +143,7 @@ static void another_state_is_as_far_as_the_values_are(void **state) {
   (void)state;
   for (int i = 0; i < NUM_CASES; i++) {
     struct world w = make_world(cases[i].burn_in);
-    double recomputed[N * (ACTIONS + 1)], stored[N * (ACTIONS + 1)];
+    double recomputed[N * ACTIONS], stored[N * ACTIONS];
     train_batch_keep_next(w.device, w.batch, cases[i].step);
     compute(&w, w.batch->next_state, recomputed, cases[i].step, NULL);
     double *next = (double *)w.batch->next_state;

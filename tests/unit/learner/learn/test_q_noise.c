@@ -44,7 +44,7 @@ static double *reals(const struct world *w, size_t n) {
 static struct world make_world(void) {
   struct world w = {.device = fixture_device("ref_double"), .options = make_options()};
   struct network_config config = fixture_config("lstm", 1, ACTIVATION_TANH);
-  config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+  config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   config.noisy = true;
   w.network = fixture_network(&config);
   assert_int_equal(network_state_size(w.network), S);
@@ -98,8 +98,8 @@ static struct result update(const struct world *w, int64_t number) {
   algorithm_q_learning.destroy(self);
   struct result result;
   memcpy(result.priority, w->batch->priority.host, sizeof(result.priority));
-  result.delta = w->gradient[w->P + Q_SUMS];
-  result.of_batches = w->gradient[w->P + Q_SUMS + 1];
+  result.delta = w->gradient[w->P + num_sums_of_q_learning];
+  result.of_batches = w->gradient[w->P + num_sums_of_q_learning + 1];
   return result;
 }
 

@@ -15,21 +15,23 @@
 
 #include "common/base/random.h"
 #include "common/wire/wire.h"
+#include "learner/device/create.h"
 #include "learner/network/network.h"
 #include "learner/experience/batch.h"
 #include "tests/unit/support/host_batch.h"
 #include "tests/unit/support/discrete_shape.h"
 
-enum { FLOATS = 3, BYTES = 2, STRIDE = 32, ACTIONS = 3, MAX_WIDTH = 64 };
+enum { FLOATS = 3, BYTES = 2, MASK_AT = 24, STRIDE = 32, ACTIONS = 3, MAX_WIDTH = 64 };
 
 /* ---- networks */
 
-/* float32[3], then uint8[2]. */
+/* float32[3], then uint8[2]. What the rows have as a mask is only read where `masked` is set. */
 static inline struct device_inputs fixture_inputs(void) {
   return (struct device_inputs){.row_stride = STRIDE,
                                 .num_tensors = 2,
                                 .tensor = {{DTYPE_FLOAT32, FLOATS, 0}, {DTYPE_UINT8, BYTES, 16}},
                                 .discrete = ACTIONS,
+                                .mask_offset = MASK_AT,
                                 .use_previous_action = true,
                                 .use_reward = true};
 }
@@ -80,6 +82,19 @@ static inline int stream_below(struct stream *stream, int n) {
 
 /* ---- batches */
 
+/* The action that was taken is allowed, and some others; where none is needed, none may be. */
+static inline void fixture_fill_mask(uint8_t *row, int i, int action, bool truncated) {
+  for (int a = 0; a < ACTIONS; a++)
+    row[MASK_AT + a] = truncated && i % 2 ? 0 : a == action ? 1 : (i + a) % 2 ? 200 : 0;
+}
+
+static inline bool fixture_allows(const uint8_t *observation, int i, int action) {
+  const uint8_t *mask = observation + (size_t)i * STRIDE + MASK_AT;
+  for (int a = 0; a < ACTIONS; a++)
+    if (mask[a]) return mask[action] != 0;
+  return true;
+}
+
 /* One column: lives of a few steps that end by termination or by truncation, all fields as
  * experience would fill them. */
 static inline void fixture_fill_column(struct train_batch *batch, int n, struct stream *stream) {
@@ -98,6 +113,7 @@ static inline void fixture_fill_column(struct train_batch *batch, int n, struct 
     batch->reward[i] = after_truncation ? 0 : (float)stream_between(stream, -3, 3);
     after_truncation = batch->flags[i] & STEP_TRUNCATED;
     action[i] = stream_below(stream, ACTIONS);
+    fixture_fill_mask(row, i, action[i], after_truncation);
     batch->statistics[i] = (float)stream_between(stream, -3, -0.2);
     *train_batch_stamp(batch, t, n) = step_stamp(-stream_below(stream, 4), batch->flags[i]);
     previous_action[i] = batch->flags[i] & STEP_FIRST ? -1
@@ -233,6 +249,8 @@ static inline void reference_forward(double *head, double *state, const struct n
     }
     if (S) width = reference_lstm(x, own, network, params, width, config->lstm_size);
     reference_dense(x, network, params, "head", ACTIVATION_NONE, width, ACTIONS + 1);
+    for (int a = 0; inputs->masked && a < ACTIONS; a++)
+      if (!config->values.A && !fixture_allows(inputs->observation, row, a)) x[a] = -1e30f;
     memcpy(head + row * (ACTIONS + 1), x, (ACTIONS + 1) * sizeof(double));
   }
 }

@@ -3,6 +3,7 @@
 #include "learner/network/images.h"
 #include "tests/unit/learner/network/head_world.h"
 #include "tests/unit/support/emulated_cuda.h"
+#include "learner/device/create.h"
 
 /* ---- what is an image */
 
@@ -111,7 +112,7 @@ static void *open_mixed(struct world *w, const char *network, int lstm, const ch
 }
 
 static void close_mixed(struct world *w, void *rows) {
-  w->device->ops->finish(w->device);
+  device_finish(w->device);
   w->device->ops->release(w->device, rows);
   world_close(w);
 }

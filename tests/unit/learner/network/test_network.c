@@ -150,14 +150,19 @@ struct case_ {
   const char *network;
   int num_layers;
   enum activation activation;
-  bool previous_action, reward;
+  bool previous_action, reward, masked;
 };
 
 static const struct case_ cases[] = {
-    {"mlp", 0, ACTIVATION_NONE, true, true},    {"mlp", 1, ACTIVATION_RELU, true, true},
-    {"mlp", 4, ACTIVATION_TANH, false, true},   {"mlp", 2, ACTIVATION_TANH, true, false},
-    {"lstm", 0, ACTIVATION_NONE, true, true},   {"lstm", 2, ACTIVATION_RELU, true, true},
-    {"lstm", 1, ACTIVATION_TANH, false, false},
+    {"mlp", 0, ACTIVATION_NONE, true, true, false},
+    {"mlp", 1, ACTIVATION_RELU, true, true, false},
+    {"mlp", 4, ACTIVATION_TANH, false, true, false},
+    {"mlp", 2, ACTIVATION_TANH, true, false, false},
+    {"lstm", 0, ACTIVATION_NONE, true, true, false},
+    {"lstm", 2, ACTIVATION_RELU, true, true, false},
+    {"lstm", 1, ACTIVATION_TANH, false, false, false},
+    {"mlp", 1, ACTIVATION_TANH, true, true, true},
+    {"lstm", 1, ACTIVATION_RELU, true, true, true},
 };
 enum {
   NUM_CASES = sizeof(cases) / sizeof(cases[0]),
@@ -183,6 +188,7 @@ static void world_open(struct world *w, const struct case_ *c, const char *devic
   w->config = fixture_config(c->network, c->num_layers, c->activation);
   w->config.inputs.use_previous_action = c->previous_action;
   w->config.inputs.use_reward = c->reward;
+  w->config.inputs.masked = c->masked;
   w->network = fixture_network(&w->config);
   w->device = fixture_device(device);
   size_t P = network_num_parameters(w->network);

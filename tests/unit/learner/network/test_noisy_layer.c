@@ -2,6 +2,7 @@
  * finite differences, devices against each other. */
 #include "tests/unit/learner/network/head_world.h"
 #include "tests/unit/support/skip.h"
+#include "learner/device/create.h"
 
 enum { SEED = 9 };
 
@@ -176,8 +177,8 @@ static void copy_means(struct world *to, const struct world *from) {
   const struct network_parameter *parameter = network_parameters(to->network, &count);
   for (int i = 0; i < count; i++) {
     size_t offset = find(from->network, parameter[i].name)->offset;
-    to->device->ops->copy(to->device, device_at(to->device, to->params, parameter[i].offset),
-                          device_at(from->device, from->params, offset), parameter[i].count);
+    device_copy(to->device, device_at(to->device, to->params, parameter[i].offset),
+                device_at(from->device, from->params, offset), parameter[i].count);
   }
 }
 

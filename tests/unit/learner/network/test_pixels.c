@@ -3,6 +3,7 @@
 #include "tests/unit/learner/network/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/skip.h"
+#include "learner/device/shared.h"
 
 enum { SIDE = 40, PIXELS = SIDE * SIDE };
 
@@ -143,7 +144,7 @@ static void open_world(struct world *w, const char *network, int stack, int lstm
 }
 
 static void close_world(struct world *w) {
-  w->device->ops->finish(w->device);
+  device_finish(w->device);
   device_unshare(w->device, &w->frame);
   train_batch_destroy(w->device, w->batch);
   w->device->ops->release(w->device, w->params);

@@ -13,6 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "learner/device/create.h"
 #include "learner/params/weights.h"
 #include "tests/unit/support/aborts.h"
 #include "tests/unit/support/emulated_cuda.h"

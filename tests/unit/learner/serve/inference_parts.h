@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "learner/experience/fifo.h"
+#include "learner/device/create.h"
 #include "learner/experience/replay.h"
 #include "learner/learn/algorithms.h"
 #include "learner/serve/inference.h"
@@ -116,7 +117,7 @@ static inline void inference_parts_create(struct inference_parts *parts,
                                    .hidden = {6},
                                    .lstm_size = config->lstm_size ? config->lstm_size : 5};
   if (policy->action_values)
-    network.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+    network.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   assert_int_equal(network_create(&parts->network, &network, &error), STATUS_OK);
   parts->shape = discrete_shape(STRIDE, network_state_size(parts->network), 0);
   parts->shape.action_bytes = space_action_bytes(space);

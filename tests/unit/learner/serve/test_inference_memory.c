@@ -4,6 +4,7 @@
  * the one before its first step. New parameters come between batches, and while one runs. */
 #include "common/base/random.h"
 #include "tests/unit/learner/serve/inference_parts.h"
+#include "learner/device/shared.h"
 
 enum { CLIENTS = 3, T = 4, N = 2, STEPS = 50, MAX_STATE = 16, SEED = 5 };
 

@@ -3,6 +3,8 @@
  * ends of episodes, truncations and new lives. A burn-in brings the state to the same. So the
  * window's first priority is the one that an update would give it. */
 #include "common/base/random.h"
+#include "learner/device/shared.h"
+#include "learner/learn/q_loss.h"
 #include "tests/unit/learner/serve/inference_parts.h"
 
 enum { CLIENTS = 5, N = 4, ROUNDS = 250, MAX_T = 24, MAX_STATE = 16 };
@@ -144,12 +146,11 @@ static struct device_inputs inputs_from(const struct fixture *f, const struct tr
   return inputs;
 }
 
-/* Q(x, a) and the largest of a row of a dueling head. */
-static void expect_values(const float *kept, const float *head, int32_t action) {
-  float mean = 0, largest = -INFINITY;
-  for (int a = 0; a < ACTIONS; a++) mean += head[a] / ACTIONS;
-  for (int a = 0; a < ACTIONS; a++) largest = fmaxf(largest, head[ACTIONS] + head[a] - mean);
-  float should[2] = {head[ACTIONS] + head[action] - mean, largest};
+/* Q(x, a) and the largest of a row of values. */
+static void expect_values(const float *kept, const float *value, int32_t action) {
+  float largest = -INFINITY;
+  for (int a = 0; a < ACTIONS; a++) largest = fmaxf(largest, value[a]);
+  float should[2] = {value[action], largest};
   for (int k = 0; k < 2; k++)
     if (!(fabsf(kept[k] - should[k]) <= 1e-5f * fmaxf(1, fabsf(should[k]))))
       fail_msg("%s %.7g was kept, computed again it is %.7g", k ? "largest" : "value",
@@ -163,13 +164,13 @@ static void check_values(struct fixture *f, const struct train_batch *batch, con
   int steps = f->burn_in + f->T + 1 - first;
   struct device_inputs inputs = inputs_from(f, batch, first);
   struct network_outputs out;
-  float head[(MAX_T + 1) * N * (ACTIONS + 1)];
+  float value[(MAX_T + 1) * N * ACTIONS];
   network_forward(f->workspace, &out, NULL, f->params, &inputs, state, steps, N);
-  device->ops->download(device, head, out.head, (size_t)(steps * N * (ACTIONS + 1)));
+  device->ops->download(device, value, out.head, (size_t)(steps * N * ACTIONS));
   const struct train_batch *host = f->parts.host.batch;
   for (int at = 0; at < steps * N; at++) {
     int row = first * N + at;
-    expect_values(host->statistics + 2 * row, head + at * (ACTIONS + 1),
+    expect_values(host->statistics + 2 * row, value + at * ACTIONS,
                   ((const int32_t *)host->action)[row]);
   }
 }
@@ -184,28 +185,34 @@ static void compute_priorities(struct fixture *f, const struct train_batch *batc
   struct network_outputs out;
   network_forward(f->workspace, &out, NULL, f->params, &inputs, state, f->T + 1, N);
   struct td_priority_config config = replay_config(f->T, f->burn_in).priority;
-  struct device_q_loss loss = {.T = f->T,
-                               .N = N,
-                               .counted = config.counted,
-                               .n_steps = config.n_steps,
-                               .values = *out.values,
-                               .double_q = true,
-                               .discount = config.discount,
-                               .reward_scale = config.reward_scale,
-                               .rescaling = config.rescaling,
-                               .eta = config.eta,
-                               .stride = out.stride,
-                               .online = out.head,
-                               .target = out.head,
-                               .action = (const int32_t *)batch->action + first,
-                               .reward = batch->reward + first,
-                               .flags = batch->flags + first};
+  const struct q_loss_config loss = {.T = f->T,
+                                     .N = N,
+                                     .counted = config.counted,
+                                     .n_steps = config.n_steps,
+                                     .values = *out.of_actions,
+                                     .double_q = true,
+                                     .discount = config.discount,
+                                     .reward_scale = config.reward_scale,
+                                     .rescaling = config.rescaling,
+                                     .eta = config.eta};
+  struct device_schedule *schedule = device->ops->alloc(device, sizeof *schedule);
+  const struct q_loss_batch heads = {out.head,
+                                     out.head,
+                                     (const int32_t *)batch->action + first,
+                                     batch->reward + first,
+                                     batch->flags + first,
+                                     batch->weight.memory,
+                                     schedule,
+                                     NULL};
   real *room = device->ops->alloc(
-      device, rows * (size_t)(out.stride + 1) * sizeof(double) + Q_SUMS * sizeof(double));
+      device, (rows * (size_t)(out.stride + 1) + num_sums_of_q_learning) * sizeof(double));
   real *td = device_at(device, room, rows * (size_t)out.stride);
-  device->ops->q_loss(device, room, td, batch->priority.memory, device_at(device, td, rows), &loss);
+  struct q_loss *self = q_loss_create(device, &loss);
+  q_loss_run(self, room, td, batch->priority.memory, device_at(device, td, rows), &heads);
   device_shared_download(device, &batch->priority, batch->priority.bytes);
-  device->ops->finish(device);
+  device_finish(device);
+  q_loss_destroy(self);
+  device->ops->release(device, schedule);
   device->ops->release(device, room);
 }
 

@@ -9,6 +9,7 @@
 #include "learner/serve/memory.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/emulated_cuda.h"
+#include "learner/device/create.h"
 
 enum { SLOTS = 3, ROWS = 4, STRIDE = 16, BOX = 2 };
 
@@ -149,7 +150,7 @@ static void a_state_goes_from_row_to_row(void **state) {
     memory_rows_begin(f.memory, &f.rows, &inputs, 1, ROWS);
     if (batch == 0) ops->upload(f.device, f.rows.state_out, out, ROWS * S);
     memory_rows_end(f.memory, &f.rows, NULL, ROWS);
-    ops->finish(f.device);
+    device_finish(f.device);
   }
   ops->download(f.device, in, f.rows.state_in, ROWS * S);
   assert_memory_equal(in, out + S, SLOTS * S * sizeof(float));
@@ -199,11 +200,11 @@ static void show(struct fixture *f, int slot, int t, int begin, struct device_sh
     assert_int_equal(row < 0, t - k < begin);
     if (row < 0) continue;
     f->device->ops->download_bytes(f->device, seen, inputs.history + (size_t)row * STRIDE, STRIDE);
-    f->device->ops->finish(f->device);
+    device_finish(f->device);
     for (int i = 0; i < STRIDE; i++) assert_int_equal(seen[i], t - k);
   }
   memory_rows_end(f->memory, &f->rows, rows->memory, ROWS);
-  f->device->ops->finish(f->device);
+  device_finish(f->device);
   leave(f, slot, &(int32_t){0});
 }
 

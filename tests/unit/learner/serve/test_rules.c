@@ -128,6 +128,37 @@ static void every_number_is_looked_at(void **state) {
   }
 }
 
+static void a_mask_allows_some_action(void **state) {
+  (void)state;
+  struct space space = {
+      .num_tensors = 2,
+      .tensor = {{"x", DTYPE_FLOAT32, 1, {5}}, {"action_mask", DTYPE_UINT8, 1, {3}}},
+      .discrete = 3};
+  struct wire_layout layout;
+  wire_layout_of_space(&layout, &space, 2);
+  uint8_t rows[256] = {0}, *mask[2];
+  assert_true(2 * layout.row_stride <= sizeof(rows));
+  for (int i = 0; i < 2; i++)
+    mask[i] = rows + (size_t)i * layout.row_stride + layout.tensor[1].row_offset;
+  mask[0][2] = 1;
+  static const uint8_t needs_one[] = {0, F, F | D};
+  struct error error;
+  for (size_t k = 0; k < sizeof(needs_one); k++) {
+    const uint8_t flags[2] = {0, needs_one[k]};
+    mask[1][0] = 0;
+    assert_int_equal(rules_check_mask(flags, rows, &layout, &space, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "environment 1: its action_mask allows no action"));
+    mask[1][0] = 9;
+    assert_int_equal(rules_check_mask(flags, rows, &layout, &space, &error), STATUS_OK);
+  }
+  mask[1][0] = 0;
+  const uint8_t truncated[2] = {0, C}, absent[2] = {0, STEP_ABSENT}, none[2] = {0};
+  assert_int_equal(rules_check_mask(truncated, rows, &layout, &space, &error), STATUS_OK);
+  assert_int_equal(rules_check_mask(absent, rows, &layout, &space, &error), STATUS_OK);
+  space.discrete = 0, space.box = 3; /* then it is an observation like any other */
+  assert_int_equal(rules_check_mask(none, rows, &layout, &space, &error), STATUS_OK);
+}
+
 static void episodes_end_with_their_row(void **state) {
   (void)state;
   const uint8_t flags[] = {F | D, 0, C};
@@ -163,6 +194,7 @@ int main(void) {
       cmocka_unit_test(the_sentence_names_the_environment),
       cmocka_unit_test(numbers_must_be_finite),
       cmocka_unit_test(every_number_is_looked_at),
+      cmocka_unit_test(a_mask_allows_some_action),
       cmocka_unit_test(episodes_end_with_their_row),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

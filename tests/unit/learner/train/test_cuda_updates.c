@@ -4,6 +4,8 @@
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/races.h"
+#include "learner/device/create.h"
+#include "learner/device/shared.h"
 
 enum { UPDATES = TESTING_FOR_RACES ? 2 : 4, ATOMS = 5 };
 
@@ -40,7 +42,7 @@ static void read_values(struct world *w, const struct kind *kind) {
   int Z = kind->atoms;
   bool rainbow = Z > 1;
   w->config.values =
-      (struct device_action_values){.A = ACTIONS, .Z = Z, .dueling = true, .low = -3, .high = 3};
+      (struct action_values){.A = ACTIONS, .Z = Z, .dueling = true, .low = -3, .high = 3};
   w->config.head_size = ACTIONS * Z;
   w->config.value_size = Z;
   w->config.noisy = w->options.noisy = rainbow;

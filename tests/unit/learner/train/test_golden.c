@@ -3,6 +3,8 @@
  * follows from a hash that make.py computes too. */
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
+#include "learner/device/create.h"
+#include "learner/device/shared.h"
 
 enum { GOLDEN_A = 4, GOLDEN_T = 4, GOLDEN_N = 3, GOLDEN_ROWS = (GOLDEN_T + 1) * GOLDEN_N };
 enum {

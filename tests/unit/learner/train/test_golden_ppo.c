@@ -4,6 +4,7 @@
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/golden_cases.h"
+#include "learner/device/create.h"
 
 enum { T = 6, N = 8, A = 3, H = 6, OBSERVATION = 4, ROWS = (T + 1) * N };
 enum stream_number {
@@ -141,8 +142,8 @@ static void compare(const struct golden_cases *golden, const struct device *d, c
   for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(expected[i]));
   for (size_t i = 0; i < n; i++)
     if (!(fabs(got[i] - expected[i]) <= tolerance * largest))
-      fail_msg("%s, %s: element %zu of %s is %.15g, expected %.15g", golden->name,
-               device_describe(d), i, name, got[i], expected[i]);
+      fail_msg("%s, %s: element %zu of %s is %.15g, expected %.15g", golden->name, d->description,
+               i, name, got[i], expected[i]);
 }
 
 static void compare_parameters(const struct golden_cases *golden, const struct device *d,
@@ -167,8 +168,8 @@ static void compare_figures(const struct golden_cases *golden, const struct devi
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     double got = stats->losses.term[fixture_term("ppo", names[i])];
     if (!(fabs(got - expected[i]) <= tolerance))
-      fail_msg("%s, %s: %s is %.15g, expected %.15g", golden->name, device_describe(d), names[i],
-               got, expected[i]);
+      fail_msg("%s, %s: %s is %.15g, expected %.15g", golden->name, d->description, names[i], got,
+               expected[i]);
   }
   double steps = (double)*(int64_t *)fixture_item(update, "update/steps").data;
   compare(golden, d, "steps", &steps, 1, 0);
@@ -226,10 +227,10 @@ static void the_reference_in_double_is_closer(void **state) {
 static void spoil(struct device *d, struct train_batch *batch) {
   float *statistics = check_alloc((size_t)T * N, sizeof(*statistics));
   d->ops->download_bytes(d, statistics, batch->statistics, (size_t)T * N * sizeof(float));
-  d->ops->finish(d);
+  device_finish(d);
   for (int t = 0; t < T; t++) statistics[t * N] = -200;
   d->ops->upload_bytes(d, batch->statistics, statistics, (size_t)T * N * sizeof(float));
-  d->ops->finish(d);
+  device_finish(d);
   free(statistics);
 }
 

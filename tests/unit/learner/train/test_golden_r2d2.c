@@ -2,6 +2,7 @@
  * networks, the loss, priorities, and the gradient of every parameter. Everything that goes in
  * follows from a hash that r2d2.py computes too. */
 #include "learner/learn/algorithm.h"
+#include "learner/device/shared.h"
 #include "learner/learn/algorithms.h"
 #include "learner/run/options.h"
 #include "tests/unit/learner/network/fixture.h"
@@ -128,8 +129,8 @@ static void compare(const struct golden_cases *golden, const struct device *d, c
   for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(expected[i]));
   for (size_t i = 0; i < n; i++)
     if (!(fabs(got[i] - expected[i]) <= tolerance * largest))
-      fail_msg("%s: element %zu of %s is %.15g, expected %.15g", device_describe(d), i, name,
-               got[i], expected[i]);
+      fail_msg("%s: element %zu of %s is %.15g, expected %.15g", d->description, i, name, got[i],
+               expected[i]);
 }
 
 static void compare_reals(const struct golden_cases *golden, struct device *d, const char *name,
@@ -137,7 +138,7 @@ static void compare_reals(const struct golden_cases *golden, struct device *d, c
   void *reals = check_alloc(n, d->ops->real_bytes);
   double *got = check_alloc(n, sizeof(*got));
   d->ops->download_bytes(d, reals, x, n * d->ops->real_bytes);
-  d->ops->finish(d);
+  device_finish(d);
   for (size_t i = 0; i < n; i++)
     got[i] = d->ops->real_bytes == sizeof(double) ? ((const double *)reals)[i]
                                                   : (double)((const float *)reals)[i];
@@ -154,14 +155,14 @@ static void compare_gradient(const struct golden_cases *golden, struct device *d
     compare_reals(golden, d, parameter[j].name, device_at(d, gradient, parameter[j].offset),
                   parameter[j].count, tolerance);
   real *sums = device_at(d, gradient, network_num_parameters(network));
-  compare_reals(golden, d, "sums", sums, Q_SUMS, tolerance);
+  compare_reals(golden, d, "sums", sums, num_sums_of_q_learning, tolerance);
 }
 
 /* Priorities are floats on every device. */
 static void compare_priorities(const struct golden_cases *golden, struct device *d,
                                const struct train_batch *batch, double tolerance) {
   device_shared_download(d, &batch->priority, batch->priority.bytes);
-  d->ops->finish(d);
+  device_finish(d);
   const float *priority = batch->priority.host;
   double got[N];
   for (int n = 0; n < N; n++) got[n] = (double)priority[n];
@@ -185,9 +186,11 @@ static void run_gradient(struct device *d, const struct network *network, real *
   inputs.previous_action = batch->previous_action;
   inputs.reward = batch->reward;
   inputs.flags = batch->flags;
-  struct device_schedule device_schedule = {0};
+  struct device_schedule *schedule = d->ops->alloc(d, sizeof(*schedule));
   algorithm->gradient(self, gradient, &(struct parameters){.online = online, .target = target},
-                      batch, &inputs, &device_schedule, 0);
+                      batch, &inputs, schedule, 0);
+  device_finish(d);
+  d->ops->release(d, schedule);
   algorithm->destroy(self);
   d->ops->release(d, online);
   d->ops->release(d, target);

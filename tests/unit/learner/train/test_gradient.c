@@ -2,16 +2,19 @@
  * every network, with every algorithm. The loss is the tests' own (plain forward, targets from
  * their definition), so forward, losses and backward are checked at once. */
 #include "tests/unit/learner/train/fixture.h"
+#include "learner/device/create.h"
 
 static const struct {
   const char *network;
   int num_layers;
   enum activation activation;
   uint32_t seed;
+  bool masked;
 } cases[] = {
-    {"mlp", 0, ACTIVATION_NONE, 1},  {"mlp", 1, ACTIVATION_RELU, 2},
-    {"mlp", 3, ACTIVATION_TANH, 3},  {"lstm", 0, ACTIVATION_NONE, 4},
-    {"lstm", 1, ACTIVATION_TANH, 5}, {"lstm", 2, ACTIVATION_RELU, 6},
+    {"mlp", 0, ACTIVATION_NONE, 1, false},  {"mlp", 1, ACTIVATION_RELU, 2, false},
+    {"mlp", 3, ACTIVATION_TANH, 3, false},  {"lstm", 0, ACTIVATION_NONE, 4, false},
+    {"lstm", 1, ACTIVATION_TANH, 5, false}, {"lstm", 2, ACTIVATION_RELU, 6, false},
+    {"mlp", 1, ACTIVATION_TANH, 7, true},   {"lstm", 1, ACTIVATION_RELU, 8, true},
 };
 
 /* The batch must have what makes gradients go wrong: terminations and truncations inside its
@@ -90,6 +93,7 @@ static void check_all(char *agent, char *loss_reduction) {
         .config = fixture_config(cases[i].network, cases[i].num_layers, cases[i].activation),
         .device = fixture_device("ref_double"),
         .update = fixture_options()};
+    p.config.inputs.masked = cases[i].masked;
     p.update.optimizer.adam_beta1 = 0;
     p.update.agent = agent;
     p.update.algorithm.loss_reduction = loss_reduction;

@@ -2,6 +2,7 @@
  * networks with a burn-in, n-step targets, dueling values, weights. The loss is the test's own,
  * from its definition: targets and what the burn-in leaves are constants. */
 #include "tests/unit/learner/train/fixture.h"
+#include "learner/device/create.h"
 
 enum { BURN_IN = 3, WINDOW = BURN_IN + UNROLL, ROWS = (WINDOW + 1) * COLUMNS, OUT = ACTIONS + 1 };
 
@@ -12,14 +13,17 @@ struct kind {
   bool double_q, partial_returns;
   double rescaling, huber;
   uint32_t seed;
+  bool masked;
 };
 
 static const struct kind kinds[] = {
-    {"lstm", 1, "sum_over_time", true, true, 0.001, 0, 1},
-    {"lstm", 0, "mean", true, false, 0, 0.5, 2},
-    {"lstm", 2, "mean", false, true, 0.01, 1, 3},
-    {"mlp", 1, "sum_over_time", false, false, 0.001, 0, 4},
-    {"mlp", 2, "mean", true, true, 0, 0, 5},
+    {"lstm", 1, "sum_over_time", true, true, 0.001, 0, 1, false},
+    {"lstm", 0, "mean", true, false, 0, 0.5, 2, false},
+    {"lstm", 2, "mean", false, true, 0.01, 1, 3, false},
+    {"mlp", 1, "sum_over_time", false, false, 0.001, 0, 4, false},
+    {"mlp", 2, "mean", true, true, 0, 0, 5, false},
+    {"lstm", 1, "mean", true, true, 0.001, 0, 6, true},
+    {"mlp", 1, "sum_over_time", false, true, 0, 0, 7, true},
 };
 
 struct problem {
@@ -76,10 +80,13 @@ static double value(const double *row, int action) {
   return row[ACTIONS] + row[action] - mean;
 }
 
-static int best(const double *row) {
-  int action = 0;
-  for (int a = 1; a < ACTIONS; a++)
-    if (value(row, a) > value(row, action)) action = a;
+/* Of those that the mask of step `row` of the unroll allows. */
+static int best(const struct problem *p, const double *head, int row) {
+  int action = -1, i = BURN_IN * COLUMNS + row;
+  for (int a = 0; a < ACTIONS; a++) {
+    if (p->config.inputs.masked && !fixture_allows(p->batch->observation, i, a)) continue;
+    if (action < 0 || value(head, a) > value(head, action)) action = a;
+  }
   return action;
 }
 
@@ -116,9 +123,9 @@ static double target_of(const struct problem *p, const double *online, const dou
     discount *= (float)p->options.algorithm.discount;
     if (flags_of(p, row, n) & STEP_TERMINATED) return rescaled(p, sum);
     if (row < last && !(flags_of(p, row, n) & STEP_TRUNCATED)) continue;
-    const double *by =
-        (p->options.algorithm.q_learning.double_q ? online : target) + (row * COLUMNS + n) * OUT;
-    double after = value(target + (row * COLUMNS + n) * OUT, best(by));
+    int at = row * COLUMNS + n;
+    const double *by = (p->options.algorithm.q_learning.double_q ? online : target) + at * OUT;
+    double after = value(target + at * OUT, best(p, by, at));
     return rescaled(p, sum + discount * rescaled_back(p, after));
   }
 }
@@ -197,7 +204,8 @@ static void open_problem(struct problem *p, const struct kind *kind) {
   *p = (struct problem){.config = fixture_config(kind->network, kind->num_layers, ACTIVATION_TANH),
                         .device = fixture_device("ref_double"),
                         .options = options_of(kind)};
-  p->config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+  p->config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+  p->config.inputs.masked = kind->masked;
   p->network = fixture_network(&p->config);
   p->P = network_num_parameters(p->network);
   assert_true(p->P < MAX_P);

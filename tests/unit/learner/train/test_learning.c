@@ -72,7 +72,7 @@ static void player_open(struct player *p, const char *agent, const char *network
   p->agent = algorithms_find(agent);
   update.policy = p->agent->policies[0];
   if (p->agent->policies[0]->action_values)
-    config.values = (struct device_action_values){.A = CUES, .Z = 1, .dueling = true};
+    config.values = (struct action_values){.A = CUES, .Z = 1, .dueling = true};
   p->device = fixture_device(device);
   p->network = fixture_network(&config);
   if (update_create(&p->update, p->device, p->network, p->agent->algorithm, &update, &error) !=
@@ -159,7 +159,7 @@ static void carry_over(struct train_batch *batch) {
 static void play_window(struct player *p, struct task *task) {
   struct train_batch *batch = p->batch;
   if (p->state)
-    p->device->ops->copy(p->device, batch->state, p->state, (size_t)(N * batch->shape.state_size));
+    device_copy(p->device, batch->state, p->state, (size_t)(N * batch->shape.state_size));
   for (int t = 0; t < T; t++) {
     act(p, task, t);
     for (int n = 0; n < N; n++) step(batch, (t + 1) * N + n, task, n);

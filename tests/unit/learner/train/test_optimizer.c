@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "common/base/random.h"
+#include "learner/device/create.h"
 #include "learner/train/optimizer.h"
 
 enum { P = 5, STEPS = 20 };

@@ -4,6 +4,8 @@
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/races.h"
+#include "learner/device/create.h"
+#include "learner/device/shared.h"
 
 /* A batch's first update is made directly, its second is recorded, the others are played. */
 enum {
@@ -39,7 +41,7 @@ static void make_batches(struct world *w) {
     for (int n = 0; n < COLUMNS; n++) weight[n] = 1 / (1 + (float)n);
     device_shared_upload(w->device, &w->batch[k]->weight);
   }
-  w->device->ops->finish(w->device);
+  device_finish(w->device);
 }
 
 static void open_world(struct world *w, const struct kind *kind, const char *precision,
@@ -50,7 +52,7 @@ static void open_world(struct world *w, const struct kind *kind, const char *pre
   if (!records) w->ops.record = NULL;
   struct network_config config = fixture_config(kind->network, 1, ACTIVATION_TANH);
   if (algorithms_find(kind->agent)->policies[0]->action_values)
-    config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+    config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   config.noisy = kind->noisy;
   w->network = fixture_network(&config);
   w->options.agent = kind->agent;

@@ -5,6 +5,7 @@
 
 #include "learner/learn/policy.h"
 #include "tests/unit/learner/train/fixture.h"
+#include "learner/device/create.h"
 
 enum { UPDATES = 2000 };
 
@@ -19,7 +20,7 @@ static struct world world_open_for(const char *agent, const char *network) {
   struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
                     .device = fixture_device("ref")};
   if (algorithms_find(agent)->policies[0]->action_values)
-    w.config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+    w.config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   w.network = fixture_network(&w.config);
   w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 0);
   for (int n = 0; n < COLUMNS; n++) ((float *)w.batch->weight.host)[n] = 1 / (1 + (float)n);

@@ -1,6 +1,8 @@
 /* The target network: a copy of the parameters as they were after the last update whose number is a
  * multiple of --target_update steps in updates, which a checkpoint keeps. */
 #include "tests/unit/learner/train/fixture.h"
+#include "learner/device/create.h"
+#include "learner/device/shared.h"
 
 enum { EVERY = 4, UPDATE_STEPS = 3 };
 
@@ -18,7 +20,7 @@ static void open_world(struct world *w, const char *device) {
   *w = (struct world){.config = fixture_config("lstm", 1, ACTIVATION_TANH),
                       .device = fixture_device(device),
                       .options = fixture_options()};
-  w->config.values = (struct device_action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+  w->config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   w->network = fixture_network(&w->config);
   w->P = network_num_parameters(w->network);
   w->batch = fixture_batch(w->device, w->network, UNROLL, COLUMNS, 3);

@@ -379,8 +379,7 @@ static void a_loss_that_is_not_finite_stops_the_run(void **state) {
   give_batches(f, 1, 1);
   wait_for_updates(f, 1);
   real *before = f->device->ops->alloc(f->device, update_num_parameters(f->update) * sizeof(float));
-  f->device->ops->copy(f->device, before, update_parameters(f->update),
-                       update_num_parameters(f->update));
+  device_copy(f->device, before, update_parameters(f->update), update_num_parameters(f->update));
   give_batches(f, 1, NAN);
   int64_t deadline_us = clock_now_us() + PATIENCE_US;
   while (progress_stopped(f->progress) == STOP_NONE) assert_true(clock_now_us() < deadline_us);
@@ -400,8 +399,8 @@ static void a_batch_behind_a_skipped_one_changes_nothing(void **state) {
   struct fixture *f = create();
   size_t P = update_num_parameters(f->update);
   real *before = f->device->ops->alloc(f->device, P * sizeof(float));
-  f->device->ops->copy(f->device, before, update_parameters(f->update), P);
-  f->device->ops->finish(f->device);
+  device_copy(f->device, before, update_parameters(f->update), P);
+  device_finish(f->device);
   give_batches(f, 1, NAN);
   give_batches(f, 1, 1);
   trainer_start(f->trainer);

@@ -4,6 +4,7 @@
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/skip.h"
+#include "learner/device/create.h"
 
 struct world {
   struct network_config config;
@@ -437,7 +438,7 @@ static void a_sum_that_nobody_names_stops_the_run_too(void **state) {
   float statistics[STEPS + COLUMNS];
   for (int i = 0; i < STEPS + COLUMNS; i++) statistics[i] = NAN;
   w.device->ops->upload_bytes(w.device, w.batch->statistics, statistics, sizeof(statistics));
-  w.device->ops->finish(w.device);
+  device_finish(w.device);
   update_start(update, w.batch, 0);
   assert_int_equal(update_finish(update, &stats, &error), STATUS_CORRUPT);
   fixture_saved(after, update, "params", w.network);
@@ -481,8 +482,8 @@ static double loss_of_stacked(const char *name) {
   for (int depth = 1; depth >= 0; depth--) {
     for (int n = 0; n < PAIR; n++) batch->depth[n] = depth;
     assert_int_equal(update_images(update, images, batch, PAIR), PAIR);
-    device->ops->download_pixels(device, seen, images, PAIR * update_image_numbers(update));
-    device->ops->finish(device);
+    device_download_pixels(device, seen, images, PAIR * update_image_numbers(update));
+    device_finish(device);
     for (int i = 0; i < PAIR * PIXELS; i++) {
       assert_true(seen[STACK * i] > 0);
       assert_int_equal(seen[STACK * i + 1] > 0, depth);

@@ -27,8 +27,10 @@ struct stage {
 static void describe(struct run *run) {
   struct wire_layout layout;
   wire_layout_of_space(&layout, &run->space, 1);
+  run->inputs.num_tensors = run->space.num_tensors;
   for (int i = 0; i < run->space.num_tensors; i++) {
     const struct space_tensor *tensor = &run->space.tensor[i];
+    run->inputs.tensor[i].dtype = tensor->dtype;
     run->inputs.tensor[i].row_offset = layout.tensor[i].row_offset;
     images_describe(&run->inputs, i, tensor);
   }
@@ -58,7 +60,7 @@ static struct stage *open_fake(const char *script) {
   stage->run.options = &stage->options;
   assert_int_equal(registry_space(&stage->run.space, &fake_env, &config, &error), STATUS_OK);
   describe(&stage->run);
-  stage->world = (struct world){.env = &fake_env, .run = &stage->run, .image = -1};
+  stage->world = (struct world){.env = &fake_env, .run = &stage->run, .row = row, .image = -1};
   stage->world.instance = fake_env.create(&config, NULL, 0);
   for (int i = 0; i < 2; i++) stage->world.tensor[i] = row + stage->run.inputs.tensor[i].row_offset;
   return stage;

@@ -122,8 +122,8 @@ static void copies(struct testing *cpu, struct testing *ref) {
       z[k] = testing_room(both[k], x_count + 1);
       d->ops->fill(d, y[k], 2.5f, y_count);
       d->ops->copy_rows(d, y[k], ys, x, xs, B, n);
-      d->ops->copy(d, device_at(d, z[k], 1), x, x_count);
-      d->ops->add(d, z[k], x, x_count);
+      device_copy(d, device_at(d, z[k], 1), x, x_count);
+      testing_add(d, z[k], x, x_count);
     }
     testing_compare("copy_rows and fill", cpu, y[0], ref, y[1], y_count, 0);
     testing_compare("copy and add", cpu, z[0], ref, z[1], x_count + 1, 0);

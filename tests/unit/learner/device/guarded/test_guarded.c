@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/unit/support/aborts.h"
+#include "learner/device/shared.h"
 
 /* ---- the host and the device's memory */
 
@@ -80,7 +81,7 @@ static void misuse(void *subject, int what) {
       ops->fill(t->device, (real *)host, 0, 16);
       break;
     case 1:
-      ops->copy(t->device, t->memory[0], (const real *)host, 16);
+      device_copy(t->device, t->memory[0], (const real *)host, 16);
       break;
     case 2: {
       struct device_inputs in = {.observation = t->memory[0], .reward = host};
@@ -90,7 +91,7 @@ static void misuse(void *subject, int what) {
     case 3:
       ops->upload_bytes(t->device, t->memory[0], host, sizeof host);
       host[3] = 1;
-      ops->finish(t->device);
+      device_finish(t->device);
       break;
     default:
       ops->release(t->device, host);
@@ -129,7 +130,7 @@ static void test_downloads_arrive_in_order(void **state) {
   assert_true(host[0] == 1 && host[1] == 2);
   ops->wait(d, mark[0]);
   ops->download_bytes(d, &host[0], x, sizeof(float));
-  ops->finish(d);
+  device_finish(d);
   assert_true(host[0] == 2);
   ops->download_bytes(d, &host[1], x, sizeof(float)); /* nobody waits for it */
   ops->release(d, x);
