@@ -41,8 +41,8 @@ copy_terms() {
 
 # What scripts/gpu_check.sh needs besides the programs.
 copy_check() {
-  cp scripts/{gpu_check,find_cuda,run_units}.sh scripts/bench_torch_gpu.py "$bundle/scripts"
-  cp --parents tests/bench/lib.sh tests/golden/*/*.txt "$bundle"
+  cp scripts/{gpu_check,find_cuda,run_units}.sh "$bundle/scripts"
+  cp --parents tests/bench/{lib.sh,bench_torch_gpu.py} tests/golden/*/*.txt "$bundle"
   git describe --always --dirty >"$bundle/COMMIT" 2>/dev/null || echo unknown >"$bundle/COMMIT"
 }
 

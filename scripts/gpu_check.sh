@@ -384,7 +384,7 @@ part_torch() {
     [ "$name" != mlp ] || must=">= 1.5"
     [ "$name" != inference ] || mode=serve must="<= 1.0"
     ours $mode "$name" >>"$work/ours-$name"
-    within 80 "$python" scripts/bench_torch_gpu.py "$name" ${quick:+--quick} \
+    within 80 "$python" tests/bench/bench_torch_gpu.py "$name" ${quick:+--quick} \
       --device="$([ "$device" = cuda ] && echo cuda || echo cpu)" >"$work/torch" \
       2>"$work/torch.err" || tail -n 1 "$work/torch.err"
     ours $mode "$name" >>"$work/ours-$name"

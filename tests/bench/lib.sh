@@ -11,16 +11,20 @@ need() {
   (. scripts/lib.sh && "$root/scripts/setup.sh" && build all "$@") || exit 1
 }
 
-# build_earlier COMMIT [TARGET...]: the tree of that commit in $work/earlier, with the programs of a
-# run and these targets built there by its own Makefile.
+# build_earlier COMMIT [TARGET...]: the tree of that commit as $work/earlier, with the programs of a
+# run and these targets built there by its own Makefile. It is kept for the next time.
 build_earlier() {
-  local commit=$1
+  local commit=$1 tree
   shift
-  mkdir "$work/earlier"
-  git archive "$commit" | tar -x -C "$work/earlier" || exit 2
+  tree=$PWD/build/earlier/$(git rev-parse --short "$commit^{commit}") || exit 2
+  if [ ! -d "$tree" ]; then
+    mkdir -p "$tree"
+    git archive "$commit" | tar -x -C "$tree" || { rm -rf "$tree" && exit 2; }
+    ln -s "$PWD/.venv" "$tree/.venv"
+  fi
+  ln -s "$tree" "$work/earlier"
   echo "building $commit" >&2
-  ln -s "$PWD/.venv" "$work/earlier/.venv"
-  make -s -C "$work/earlier" -j"$(nproc)" all "$@" >"$work/build" 2>&1 ||
+  make -s -C "$tree" -j"$(nproc)" all "$@" >"$work/build" 2>&1 ||
     { tail -n 5 "$work/build" && exit 1; }
 }
 
@@ -41,6 +45,17 @@ has_bf16() {
 median() {
   sort -g | awk '{a[NR] = $1}
     END {if (NR % 2) print a[(NR + 1) / 2]; else if (NR) print (a[NR / 2] + a[NR / 2 + 1]) / 2}'
+}
+
+# Between which two of the numbers on stdin the median of what they are drawn from lies 19 times of
+# 20: their ranks are those of the sign test, half the count and 0.98 of its root to either side.
+interval() {
+  sort -g | awk '{a[NR] = $1}
+    END {
+      low = int(NR / 2 - 0.98 * sqrt(NR))
+      if (low < 1) low = 1
+      print a[low] " and " a[NR + 1 - low]
+    }'
 }
 
 # value KEY: of "key=value" words on stdin.

@@ -15,7 +15,7 @@ measure() {
   local round
   for round in 1 2 3; do
     build/tests/bench/bench_pixels impala_shallow 256 "$1" 5 >>"$work/ours-$1"
-    "$python" scripts/bench_torch.py "$1" 5 >>"$work/torch-$1" 2>"$work/torch.err"
+    "$python" tests/bench/bench_torch.py "$1" 5 >>"$work/torch-$1" 2>"$work/torch.err"
   done
 }
 

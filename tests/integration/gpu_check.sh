@@ -53,7 +53,7 @@ pass_if "a kernel's error is a failed check" fails
 python=${PYTHON:-python3}
 if "$python" -c 'import torch' 2>/dev/null; then
   same() {
-    is "$("$python" "$tree/scripts/bench_torch_gpu.py" mlp --parameters)" "mlp $(
+    is "$("$python" "$tree/tests/bench/bench_torch_gpu.py" mlp --parameters)" "mlp $(
       "$tree/build/tests/bench/bench_device" parameters 0 --env=cartpole --hidden=64,64
     )"
   }

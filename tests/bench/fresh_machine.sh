@@ -2,14 +2,14 @@
 # The README's two commands on a bare Debian 12 and a bare Debian 13, one after the other: a minimal
 # system in a temporary folder, with git and certificates, and a clean clone of HEAD in it. Needs
 # root and a network.
-# Usage: scripts/fresh_machine.sh [--suite=bookworm|trixie] [--first | --atari] [--keep]
+# Usage: tests/bench/fresh_machine.sh [--suite=bookworm|trixie] [--first | --atari] [--keep]
 #   --suite  only this Debian: bookworm is 12, trixie is 13
 #   --first  only the first command, word for word; CartPole must be solved and its curve drawn
 #            within 240 s
 #   --atari  ./run_local.sh atari vtrace 4 instead: it must begin to train on Pong by itself
 #   --keep   leave the folder there
 set -euo pipefail
-. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../../scripts/lib.sh"
 offer_help "$@"
 cd "$root"
 keep='' commands=two_commands.sh shown="both commands pass" suites=(bookworm trixie)

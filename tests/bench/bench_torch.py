@@ -2,7 +2,7 @@
 """One V-trace update of impala_shallow with an LSTM that resets inside the sequence, in PyTorch on one
 thread: eager, with channels last, and compiled. What tests/bench/pixels.sh compares with: the same
 sizes, the same work (bytes in, gradients clipped, Adam). Times are the process's CPU time.
-Usage: scripts/bench_torch.py [float32|bf16 [SECONDS]]
+Usage: tests/bench/bench_torch.py [float32|bf16 [SECONDS]]
 Prints "<way>_us=..." for each way and "best_us=... best=<way>"."""
 
 import sys

@@ -5,7 +5,7 @@ compiled and captured in a CUDA graph as a whole; the fastest way of several cou
 PyTorch work is left to it: images come stacked and lie on the GPU, and cuDNN's LSTM does not reset
 its state inside a sequence, which ours does.
 
-Usage: scripts/bench_torch_gpu.py [deep|shallow|r2d2|mlp|inference ...] [--device=cpu] [--quick]
+Usage: tests/bench/bench_torch_gpu.py [deep|shallow|r2d2|mlp|inference ...] [--device=cpu] [--quick]
        [--parameters] [--seconds=S]
 Prints each way on a line that begins with "#", and "NAME STEPS_PER_SECOND WAY" (inference:
 microseconds of a batch) when it is the best so far: the last such line counts. --parameters prints
