@@ -17,9 +17,16 @@ if [ -e "${0%/*}/down-$host" ]; then
   exit 255
 fi
 export TEST_HOST=$host
+[ ! -e "${0%/*}/slow-$host" ] || PATH=${0%/*}/slow:$PATH
 exec bash -c "$*"
 EOF
-chmod +x rsh
+# With a file slow-HOST a host looks at its task no sooner than that is over.
+mkdir slow
+cat >slow/sleep <<'EOF'
+#!/usr/bin/env bash
+read -r pid rest <.fleet/*/"$TEST_HOST"/pid && timeout 60 tail -f /dev/null "--pid=$pid"
+EOF
+chmod +x rsh slow/sleep
 
 # fleet WORDS...: its exit code is then in $code, its words in out and err.
 fleet() {
@@ -240,6 +247,13 @@ rm down-127.0.0.2
 fleet stop hosts "--port=$port"
 pass_if "which stop as usual" ok
 pass_if "nothing is left" wait_for 10 none_left
+
+touch slow-127.0.0.2
+start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" --total_steps=20k
+pass_if "a run that is over before its hosts are looked at has started" ok
+rm slow-127.0.0.2
+fleet stop 127.0.0.1,127.0.0.2 "--port=$port"
+pass_if "and is stopped as usual" ok
 
 # ---- copied programs: hosts that have nothing but bash and tar
 
