@@ -17,9 +17,9 @@ build_earlier() {
   local commit=$1 tree
   shift
   tree=$PWD/build/earlier/$(git rev-parse --short "$commit^{commit}") || exit 2
-  if [ ! -d "$tree" ]; then
+  if [ ! -L "$tree/.venv" ]; then
     mkdir -p "$tree"
-    git archive "$commit" | tar -x -C "$tree" || { rm -rf "$tree" && exit 2; }
+    git archive "$commit" | tar -x -C "$tree" || exit 2
     ln -s "$PWD/.venv" "$tree/.venv"
   fi
   ln -s "$tree" "$work/earlier"
