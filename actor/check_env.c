@@ -31,7 +31,11 @@ static void describe(const struct check *check) {
       fprintf(out, "%s%d", d ? "," : "", space->tensor[i].shape[d]);
     fprintf(out, "]\n");
   }
-  if (space->discrete) fprintf(out, "  action       one of 0..%d\n", space->discrete - 1);
+  if (space->discrete && !space->choices.count)
+    fprintf(out, "  action       one of 0..%d\n", space->discrete - 1);
+  for (int c = 0; c < space->choices.count; c++)
+    fprintf(out, "  action       %d of %d: one of 0..%d\n", c, space->choices.count,
+            space->choices.among[c] - 1);
   for (int i = 0; i < space->box; i++)
     fprintf(out, "  action       %d of %d: %g..%g\n", i, space->box, (double)space->low[i],
             (double)space->high[i]);

@@ -39,8 +39,9 @@ static enum status check_mask(const struct acorn_row *row, const struct space *s
   int mask = space_mask(space);
   if (mask < 0 || space_mask_allows(space, row->observation[mask])) return STATUS_OK;
   return status_fail(error, STATUS_IO,
-                     "its action_mask allows no action, though the episode goes on: set "
-                     "terminated or truncated");
+                     "its action_mask allows no action%s, though the episode goes on: set "
+                     "terminated or truncated",
+                     space->choices.count ? " of one of the choices" : "");
 }
 
 static enum status check_count(int count, int most, const char *name, struct error *error) {
@@ -97,11 +98,12 @@ enum status row_check_reset(const struct acorn_row *row, const struct space *spa
 }
 
 enum status row_check_action(const void *action, const struct space *space, struct error *error) {
-  if (space->discrete) {
-    int32_t chosen = *(const int32_t *)action;
-    if (chosen >= 0 && chosen < space->discrete) return STATUS_OK;
+  const int32_t *chosen = action;
+  for (int c = 0; space->discrete && c < space_num_choices(&space->choices); c++) {
+    int among = space_among(&space->choices, c, space->discrete);
+    if (chosen[c] >= 0 && chosen[c] < among) continue;
     return status_fail(error, STATUS_MISMATCH, "the learner chose action %d, there are 0..%d",
-                       chosen, space->discrete - 1);
+                       chosen[c], among - 1);
   }
   const float *x = action;
   for (int i = 0; i < space->box; i++) {

@@ -128,24 +128,26 @@ static bool draw(struct trial *trial, void *instance, struct picture_check *chec
 
 /* ---- one play */
 
-/* That number u in [0, 1) of those that may be chosen. */
-static int32_t discrete_action(const struct trial *trial, enum player who, float u) {
-  const uint8_t *allowed = trial->allowed[who];
+/* That number u in [0, 1) of those that may be chosen. Shapes: allowed (among). */
+static int32_t discrete_action(const uint8_t *allowed, int among, float u) {
   int count = 0, a = 0;
-  for (int i = 0; i < trial->space->discrete; i++) count += allowed[i] != 0;
+  for (int i = 0; i < among; i++) count += allowed[i] != 0;
   int before = (int)(u * (float)count);
   if (before == count) before--;
-  while (a < trial->space->discrete - 1 && !(allowed[a] && before-- == 0)) a++;
+  while (a < among - 1 && !(allowed[a] && before-- == 0)) a++;
   return a;
 }
 
 /* Random action number t, uniform within the space. */
 static void choose_action(struct trial *trial, enum player who, int t) {
   const struct space *space = trial->space;
-  if (space->discrete) {
-    float u = random_uniform(1, 0, 0, (uint32_t)t, RANDOM_TEST);
-    int32_t chosen = discrete_action(trial, who, u);
-    memcpy(trial->action, &chosen, sizeof chosen);
+  const uint8_t *allowed = trial->allowed[who];
+  for (int c = 0; space->discrete && c < space_num_choices(&space->choices); c++) {
+    int among = space_among(&space->choices, c, space->discrete);
+    float u = random_uniform(1, (uint32_t)c, 0, (uint32_t)t, RANDOM_TEST);
+    int32_t chosen = discrete_action(allowed, among, u);
+    memcpy(&trial->action[c], &chosen, sizeof chosen);
+    allowed += among;
   }
   for (int i = 0; i < space->box; i++) {
     float u = random_uniform(1, (uint32_t)i, 0, (uint32_t)t, RANDOM_TEST);

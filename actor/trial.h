@@ -42,7 +42,7 @@ struct trial {
   size_t memory_bytes;
   void *tensor[SPACE_MAX_TENSORS];
   struct acorn_row row;
-  float action[SPACE_MAX_BOX]; /* or an int32 */
+  float action[SPACE_MAX_BOX]; /* or int32, one for each choice */
   uint8_t *allowed[2];         /* (discrete) after the last row of each instance; NULL for a box */
   struct error fault;          /* the first rule that was broken */
 };

@@ -39,6 +39,7 @@ enum {
   ACORN_MAX_TENSORS = 8,
   ACORN_MAX_RANK = 4,
   ACORN_MAX_BOX = 64,
+  ACORN_MAX_CHOICES = 64,
   ACORN_MAX_NUMBERS = 4,       /* of a row's own arrays */
   ACORN_MAX_MORE_NUMBERS = 16, /* of more_numbers */
   ACORN_MAX_OPTIONS = 64,
@@ -49,9 +50,10 @@ enum {
 enum acorn_dtype { ACORN_UINT8 = 1, ACORN_INT32 = 2, ACORN_FLOAT32 = 3 };
 
 /* One named part of an observation, C order. Names are visible ASCII, each once. One named
- * action_mask, of discrete actions, is uint8[discrete]: 0 where an action may not be chosen next.
- * It allows at least one, but where the episode is over. Strings in these structs are the
- * environment's, and stay as they are for as long as it is loaded. */
+ * action_mask, of discrete actions, is uint8[discrete], of several choices one after the other: 0
+ * where an action may not be chosen next. It allows at least one of each choice, but where the
+ * episode is over. Strings in these structs are the environment's, and stay as they are for as long
+ * as it is loaded. */
 struct acorn_tensor {
   const char *name;
   enum acorn_dtype dtype;
@@ -60,7 +62,7 @@ struct acorn_tensor {
 };
 
 /* What the environment looks like with its present options. The caller has cleared it and set
- * struct_bytes; exactly one of `discrete` and `box` must be set. */
+ * struct_bytes; exactly one of `discrete`, `box` and `choices` must be set. */
 struct acorn_space {
   uint32_t struct_bytes;
   int num_tensors;
@@ -68,6 +70,9 @@ struct acorn_space {
   int discrete; /* > 0: actions are int32 0..discrete-1 */
   int box;      /* > 0: actions are float32[box], each within its low..high */
   float low[ACORN_MAX_BOX], high[ACORN_MAX_BOX];
+  /* ---- later than the members above */
+  int choices; /* > 0: actions are int32[choices], made together, number c of 0..among[c]-1 */
+  int among[ACORN_MAX_CHOICES];
 };
 
 /* A number that the user may set: --env_args='{"length": 50}'. */
@@ -153,7 +158,8 @@ struct acorn_env {
    * generator goes on from where it is. */
   int (*reset)(void *env, const uint64_t *seed, struct acorn_row *row, char *error,
                size_t error_bytes);
-  /* One step with `action` (one int32_t, or float[box]; always within the space): writes the
+  /* One step with `action` (one int32_t, int32_t[choices] or float[box]; always within the space):
+   * writes the
    * observation after it, reward, terminated, truncated. When an episode ends the observation is
    * its last one, and the next call is reset. */
   int (*step)(void *env, const void *action, struct acorn_row *row, char *error,
@@ -167,7 +173,8 @@ struct acorn_env {
   /* Draws what the world looks like now: after a reset or a step, which it does not disturb. The
    * size is the same for the life of the instance. */
   int (*render)(void *env, struct acorn_picture *picture, char *error, size_t error_bytes);
-  /* A word for a discrete action, "left"; NULL: none. It stays as long as the instance. */
+  /* A word for a discrete action, "left"; NULL: none. It stays as long as the instance. Actions of
+   * several choices are numbered through: those of the second go on where the first end. */
   const char *(*action_name)(void *env, int action);
 };
 

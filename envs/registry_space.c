@@ -1,7 +1,21 @@
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 #include "envs/registry.h"
+
+/* One choice is a plain discrete action. Several beside `discrete` or `box` stay to be refused. */
+static void copy_choices(struct space *out, const struct acorn_space *space) {
+  int64_t sum = out->discrete;
+  if (space->choices == 0) return;
+  bool is_plain = space->choices == 1 && space->discrete == 0;
+  out->choices.count = is_plain ? 0 : space->choices;
+  for (int c = 0; c < space->choices && c < SPACE_MAX_CHOICES; c++) {
+    out->choices.among[c] = space->among[c];
+    sum += space->among[c];
+  }
+  out->discrete = sum > 0 && sum < INT_MAX ? (int)sum : 0;
+}
 
 /* As the environment says it; what is beyond the limits stays to be refused. */
 static void copy_space(struct space *out, const struct acorn_space *space) {
@@ -15,6 +29,7 @@ static void copy_space(struct space *out, const struct acorn_space *space) {
     space_set_name(to, from->name ? from->name : "");
     memcpy(to->shape, from->shape, sizeof to->shape);
   }
+  copy_choices(out, space);
   memcpy(out->low, space->low, sizeof out->low);
   memcpy(out->high, space->high, sizeof out->high);
 }
@@ -51,6 +66,7 @@ _Static_assert((int)ACORN_UINT8 == (int)DTYPE_UINT8 && (int)ACORN_INT32 == (int)
 _Static_assert((int)ACORN_MAX_TENSORS == (int)SPACE_MAX_TENSORS &&
                    (int)ACORN_MAX_RANK == (int)SPACE_MAX_RANK &&
                    (int)ACORN_MAX_BOX == (int)SPACE_MAX_BOX &&
+                   (int)ACORN_MAX_CHOICES == (int)SPACE_MAX_CHOICES &&
                    (int)ACORN_MAX_MORE_NUMBERS == (int)WIRE_MAX_EPISODE_NUMBERS &&
                    (int)ACORN_NUMBER_NAME_BYTES == (int)WIRE_NUMBER_NAME_BYTES &&
                    (int)ACORN_NAME_BYTES == (int)WIRE_NAME_BYTES,

@@ -108,7 +108,7 @@ forbid "training has a configuration of its own" 'learner/(serve|train|experienc
 forbid "network and device stand beside the path" \
   'learner/(network|device)/' 'learner/(serve|train|experience|params|learn|episodes|run|report)/'
 forbid "rules are arithmetic alone" learner/rules/ \
-  '(common|envs|actor|deploy)/|learner/([a-qs-z]|run|report)'
+  '(common/([ac-z]|base/([a-rt-z]|s[a-oq-z]))|envs/|actor/|deploy/)|learner/([a-qs-z]|run|report)'
 forbid "devices do not include networks" learner/device/ 'learner/network/'
 # Lines "folder other": a file of that folder includes one of the other. tsort names what is in a
 # circle.

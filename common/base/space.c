@@ -16,7 +16,8 @@ size_t space_tensor_bytes(const struct space_tensor *tensor) {
 }
 
 int space_action_bytes(const struct space *space) {
-  return space->discrete ? (int)sizeof(int32_t) : space->box * (int)sizeof(float);
+  int choices = space_num_choices(&space->choices);
+  return (space->discrete ? choices : space->box) * (int)sizeof(float); /* as large as an int32 */
 }
 
 /* ---- check */
@@ -52,7 +53,30 @@ static const char *tensor_fault(const struct space *space, int i) {
   return bytes > SPACE_MAX_OBSERVATION_BYTES ? "has more than 64 MiB" : NULL;
 }
 
+/* A space of several choices says in `discrete` how many actions these have together. */
+static enum status check_choices(const struct space *space, struct error *error) {
+  const struct space_choices *choices = &space->choices;
+  int64_t sum = 0;
+  if (choices->count == 0) return STATUS_OK;
+  if (choices->count < 2 || choices->count > SPACE_MAX_CHOICES)
+    return status_fail(error, STATUS_INVALID, "an action of %d choices; there may be 2..%d",
+                       choices->count, SPACE_MAX_CHOICES);
+  for (int c = 0; c < choices->count; c++) {
+    sum += choices->among[c];
+    if (choices->among[c] >= 1 && sum <= SPACE_MAX_DISCRETE) continue;
+    return status_fail(error, STATUS_INVALID,
+                       "choice %d of the action is among %d; a choice is among 1 or more, all "
+                       "together have at most %d",
+                       c, choices->among[c], SPACE_MAX_DISCRETE);
+  }
+  if (sum == space->discrete) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "the choices have %d actions together, not %d",
+                     (int)sum, space->discrete);
+}
+
 static enum status check_actions(const struct space *space, struct error *error) {
+  enum status status = check_choices(space, error);
+  if (status != STATUS_OK) return status;
   if ((space->discrete > 0) == (space->box > 0) || space->box > SPACE_MAX_BOX ||
       space->discrete > SPACE_MAX_DISCRETE)
     return status_fail(error, STATUS_INVALID,
@@ -85,9 +109,13 @@ int space_mask(const struct space *space) {
 }
 
 bool space_mask_allows(const struct space *space, const uint8_t *mask) {
-  for (int a = 0; a < space->discrete; a++)
-    if (mask[a]) return true;
-  return false;
+  for (int c = 0; c < space_num_choices(&space->choices); c++) {
+    int among = space_among(&space->choices, c, space->discrete), a = 0;
+    while (a < among && !mask[a]) a++;
+    if (a == among) return false;
+    mask += among;
+  }
+  return true;
 }
 
 static enum status check_mask(const struct space *space, struct error *error) {
@@ -147,19 +175,36 @@ static enum status compare_tensors(const struct space *a, const char *ours, cons
   return STATUS_OK;
 }
 
-/* "discrete(4)" or "box(6)". */
-static const char *describe_action(char out[32], const struct space *space) {
-  snprintf(out, 32, space->discrete ? "discrete(%d)" : "box(%d)",
-           space->discrete ? space->discrete : space->box);
+enum { ACTION_WORDS = 96 };
+
+/* "discrete(4)", "box(6)" or "choices(3,2,4)", of which many are cut. */
+static const char *describe_action(char out[ACTION_WORDS], const struct space *space) {
+  const struct space_choices *choices = &space->choices;
+  int used = snprintf(out, ACTION_WORDS, "%s(%d",
+                      choices->count    ? "choices"
+                      : space->discrete ? "discrete"
+                                        : "box",
+                      choices->count    ? choices->among[0]
+                      : space->discrete ? space->discrete
+                                        : space->box);
+  for (int c = 1; c < choices->count && used < ACTION_WORDS - 16; c++)
+    used += snprintf(out + used, ACTION_WORDS - (size_t)used, ",%d", choices->among[c]);
+  bool is_cut = choices->count && used >= ACTION_WORDS - 16;
+  snprintf(out + used, ACTION_WORDS - (size_t)used, is_cut ? ",...)" : ")");
   return out;
+}
+
+static bool same_choices(const struct space_choices *a, const struct space_choices *b) {
+  return a->count == b->count &&
+         memcmp(a->among, b->among, (size_t)a->count * sizeof a->among[0]) == 0;
 }
 
 enum status space_compare(const struct space *a, const char *ours, const struct space *b,
                           const char *theirs, struct error *error) {
   enum status status = compare_tensors(a, ours, b, theirs, error);
   if (status != STATUS_OK) return status;
-  char left[32], right[32];
-  if (a->discrete != b->discrete || a->box != b->box)
+  char left[ACTION_WORDS], right[ACTION_WORDS];
+  if (a->discrete != b->discrete || a->box != b->box || !same_choices(&a->choices, &b->choices))
     return status_fail(error, STATUS_MISMATCH, "the action is %s %s, %s %s",
                        describe_action(left, a), ours, describe_action(right, b), theirs);
   for (int i = 0; i < a->box; i++)

@@ -16,6 +16,7 @@ enum {
   SPACE_MAX_TENSORS = 8,
   SPACE_MAX_RANK = 4,
   SPACE_MAX_BOX = 64,
+  SPACE_MAX_CHOICES = 64,
   SPACE_MAX_DISCRETE = 65536,
   SPACE_MAX_OBSERVATION_BYTES = 64 << 20, /* of one environment */
   SPACE_NAME_BYTES = 32
@@ -31,22 +32,39 @@ struct space_tensor {
   int shape[SPACE_MAX_RANK];
 };
 
+/* A discrete action of several choices that are made together, each among so many. A row of numbers
+ * for it (logits, a mask) has those of the first choice, then those of the second, and so on. */
+struct space_choices {
+  int count; /* 2 or more; 0: one choice, among all */
+  int among[SPACE_MAX_CHOICES];
+};
+
 /* Plain data, compared field by field. */
 struct space {
   int num_tensors;
   struct space_tensor tensor[SPACE_MAX_TENSORS];
-  int discrete; /* number of actions, or 0 for a box */
-  int box;      /* dimensions of a box, or 0 */
+  int discrete; /* number of actions, over all choices together, or 0 for a box */
+  struct space_choices choices;
+  int box; /* dimensions of a box, or 0 */
   float low[SPACE_MAX_BOX], high[SPACE_MAX_BOX];
 };
 
 size_t dtype_bytes(enum dtype dtype);
 size_t space_tensor_bytes(const struct space_tensor *tensor);
 
-/* Bytes of one action: an int32, or float32[box]. */
+/* Choices of a discrete action: 1 or more. */
+static inline int space_num_choices(const struct space_choices *choices) {
+  return choices->count ? choices->count : 1;
+}
+/* What choice c is among, of `all` actions. */
+static inline int space_among(const struct space_choices *choices, int c, int all) {
+  return choices->count ? choices->among[c] : all;
+}
+
+/* Bytes of one action: int32[choices], or float32[box]. */
 int space_action_bytes(const struct space *space);
 
-/* Actions to choose from, or numbers of one. */
+/* Actions to choose from, over all choices together, or numbers of one. */
 static inline int space_num_actions(const struct space *space) {
   return space->discrete + space->box;
 }
@@ -56,9 +74,9 @@ static inline int space_num_actions(const struct space *space) {
 float space_half_width(const struct space *space, int i);
 
 /* Which tensor says what actions may be chosen, or -1: the one named action_mask, of discrete
- * actions, with a byte for each, 0: it may not. */
+ * actions, with a byte for each (of choice after choice), 0: it may not. */
 int space_mask(const struct space *space);
-/* Whether these bytes of it allow any action. */
+/* Whether these bytes of it allow any action, of each choice. */
 bool space_mask_allows(const struct space *space, const uint8_t *mask);
 
 /* Sets a tensor's name. One that is too long is cut and not terminated, so that space_check refuses

@@ -57,6 +57,18 @@ static int clamped(uint64_t value) {
   return value < INT_MAX ? (int)value : INT_MAX;
 }
 
+/* One choice is a plain discrete action; several beside another kind stay to be refused. */
+static void take_choices(struct space *space, const Acorn__ActionSpace *action) {
+  uint64_t sum = action->discrete;
+  bool is_plain = action->n_choices == 1 && action->discrete == 0;
+  space->choices.count = is_plain ? 0 : clamped(action->n_choices);
+  for (size_t c = 0; c < action->n_choices && c < SPACE_MAX_CHOICES; c++) {
+    space->choices.among[c] = clamped(action->choices[c]);
+    sum += action->choices[c];
+  }
+  space->discrete = clamped(sum);
+}
+
 /* What is beyond the limits stays, as a number, to be refused by space_check. */
 static enum status take_space(struct space *space, const Acorn__JoinRequest *message,
                               struct error *error) {
@@ -65,9 +77,9 @@ static enum status take_space(struct space *space, const Acorn__JoinRequest *mes
   if (action->n_low != action->n_high)
     return status_fail(error, STATUS_INVALID, "the box of actions has %zu low and %zu high bounds",
                        action->n_low, action->n_high);
-  *space = (struct space){.num_tensors = clamped(message->n_observation),
-                          .discrete = clamped(action->discrete),
-                          .box = clamped(action->n_low)};
+  *space =
+      (struct space){.num_tensors = clamped(message->n_observation), .box = clamped(action->n_low)};
+  take_choices(space, action);
   for (int i = 0; i < space->num_tensors && i < SPACE_MAX_TENSORS; i++) {
     const Acorn__Tensor *from = message->observation[i];
     struct space_tensor *to = &space->tensor[i];
@@ -141,7 +153,11 @@ uint8_t *wire_pack_join_request(const struct wire_join_request *request, size_t 
     for (int d = 0; d < spec->rank; d++) shape[i][d] = (uint32_t)spec->shape[d];
   }
   Acorn__ActionSpace action = ACORN__ACTION_SPACE__INIT;
-  action.discrete = (uint32_t)space->discrete;
+  uint32_t among[SPACE_MAX_CHOICES];
+  for (int c = 0; c < space->choices.count; c++) among[c] = (uint32_t)space->choices.among[c];
+  action.n_choices = (size_t)space->choices.count;
+  action.choices = among;
+  action.discrete = action.n_choices ? 0 : (uint32_t)space->discrete;
   action.n_low = action.n_high = (size_t)space->box;
   action.low = (float *)space->low;
   action.high = (float *)space->high;

@@ -217,21 +217,82 @@ def box_of(space, most):
     return low.tobytes(), high.tobytes(), array_of
 
 
-def actions_of(space, most_actions, most_numbers):
-    """(first, how many, None), or (0, 0, a box_of)."""
+def parts_of(space):
+    """(among, of so many numbers what step gets) of discrete spaces and of Dict and Tuple of these:
+    what each choice is among."""
+    spaces = gymnasium().spaces
+    if isinstance(space, spaces.Discrete):
+        first, kind = int(space.start), space.dtype.type
+        return [int(space.n)], lambda numbers: kind(first + numbers[0])
+    if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
+        import numpy
+
+        multi = isinstance(space, spaces.MultiDiscrete)
+        pairs = choices_of(space) if multi else [(0, 2)] * math.prod(space.shape)
+        firsts = numpy.array([first for first, _ in pairs], numpy.int64)
+        shape, dtype = space.shape, space.dtype
+        return [int(count) for _, count in pairs], lambda numbers: (
+            (numpy.array(numbers, numpy.int64) + firsts).astype(dtype).reshape(shape)
+        )
+    if not isinstance(space, (spaces.Dict, spaces.Tuple)):
+        raise Refusal(f"a part of its actions is a {type(space).__name__} space ({space}); {ACTIONS}")
+    named = isinstance(space, spaces.Dict)
+    keys = list(space.spaces) if named else range(len(space.spaces))
+    parts = [parts_of(space.spaces[key]) for key in keys]
+
+    def collect(numbers):
+        values, at = [], 0
+        for among, part in parts:
+            values.append(part(numbers[at : at + len(among)]))
+            at += len(among)
+        return dict(zip(keys, values)) if named else tuple(values)
+
+    return [count for among, _ in parts for count in among], collect
+
+
+def among_of(space):
+    """What each choice of a discrete action is among; empty for other spaces."""
+    try:
+        return parts_of(space)[0]
+    except Refusal:
+        return []
+
+
+def choices_made(space, most_actions, most_choices):
+    """(among as bytes of int32, what makes the action that step gets of the bytes of one)."""
+    import numpy
+
+    among, make = parts_of(space)
+    if not 1 <= len(among) <= most_choices or sum(among) > most_actions:
+        raise Refusal(
+            f"its actions have {len(among)} choices among {sum(among)}; there may be 1 to "
+            f"{most_choices} among {most_actions} together: wrap the environment"
+        )
+    return numpy.array(among, numpy.int32).tobytes(), lambda numbers: make(
+        numpy.frombuffer(numbers, numpy.int32).tolist()
+    )
+
+
+ACTIONS = (
+    "Discrete, MultiDiscrete, MultiBinary, Dict and Tuple of these, and Box can be learned: wrap "
+    "the environment"
+)
+
+
+def actions_of(space, most_actions, most_numbers, most_choices):
+    """(first, how many, None, None); or (0, 0, a box_of, None), or (0, 0, None, a choices_made)."""
     spaces = gymnasium().spaces
     if isinstance(space, spaces.Box):
-        return 0, 0, box_of(space, most_numbers)
+        return 0, 0, box_of(space, most_numbers), None
     if isinstance(space, spaces.Discrete):
         if space.n > most_actions:
             raise Refusal(
                 f"it has {space.n} actions; there may be {most_actions}: wrap the environment"
             )
-        return int(space.start), int(space.n), None
-    raise Refusal(
-        f"its actions are a {type(space).__name__} space ({space}); Discrete and Box can be "
-        "learned: wrap the environment"
-    )
+        return int(space.start), int(space.n), None, None
+    if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary, spaces.Dict, spaces.Tuple)):
+        return 0, 0, None, choices_made(space, most_actions, most_choices)
+    raise Refusal(f"its actions are a {type(space).__name__} space ({space}); {ACTIONS}")
 
 
 MASK = "action_mask"
@@ -240,9 +301,9 @@ INFO_MASKS = {}  # by --env: the dtype of info["action_mask"], if there is one t
 
 def with_mask(leaves, word, space):
     """The same, each with whether it is the mask of discrete actions: bytes, of which 0 forbids."""
-    if not isinstance(space, gymnasium().spaces.Discrete):
+    count, found = sum(among_of(space)), []
+    if not count:
         return [(*leaf, False) for leaf in leaves]
-    count, found = int(space.n), []
     for name, ours, dtype, shape, choices, path, scale in leaves:
         is_mask = name == MASK
         if is_mask and not (dtype and math.prod(shape) == count):
@@ -268,20 +329,20 @@ def find_mask(env, word):
         mask = env.reset()[1][MASK]
     except Exception:  # there is none; what else fails, fails again where it is told of
         return False
-    count = getattr(env.action_space, "n", None)
+    count = sum(among_of(env.action_space))
     dtype = str(getattr(mask, "dtype", ""))
-    if count is not None and getattr(mask, "shape", None) == (count,) and (dtype in DTYPES or dtype in INTEGERS):
+    if count and getattr(mask, "shape", None) == (count,) and (dtype in DTYPES or dtype in INTEGERS):
         INFO_MASKS[word] = dtype
         return True
     if not os.environ.get("ACORN_QUIET"):  # another process tells it
         tell(
-            f'info["{MASK}"] is not read: it is no array of a number for each action of a Discrete '
-            "space, so that the policy may choose every action"
+            f'info["{MASK}"] is not read: it is no array of a number for each discrete action, so '
+            "that the policy may choose every action"
         )
     return False
 
 
-def describe(env, word, most_actions, most_numbers):
+def describe(env, word, most_actions, most_numbers, most_choices):
     leaves = with_mask(leaves_of(env.observation_space, path=(0,)), word, env.action_space)
     if not 1 <= len(leaves) <= 8:
         raise Refusal(
@@ -294,7 +355,7 @@ def describe(env, word, most_actions, most_numbers):
             raise Refusal(f"the part '{name}' of its observation has more than 31 characters")
         if len(shape) > 4:
             raise Refusal(f"its observation '{name}' has {len(shape)} dimensions; there may be 4")
-    return env, leaves, *actions_of(env.action_space, most_actions, most_numbers)
+    return env, leaves, *actions_of(env.action_space, most_actions, most_numbers, most_choices)
 
 
 # ---- environments of Gymnasium
@@ -460,7 +521,7 @@ def simulators():
     return acorn_simulators
 
 
-def make(word, text, renders, most_actions, most_numbers, own, quiet):
+def make(word, text, renders, most_actions, most_numbers, most_choices, own, quiet):
     """The environment after --env=, and what it looks like. own: the file of --module, or None;
     quiet: another process prints Gymnasium's warnings."""
     kind, _, name = word.partition(":")
@@ -475,7 +536,7 @@ def make(word, text, renders, most_actions, most_numbers, own, quiet):
         env = simulators().Lab(options_of(text))
     else:
         raise Refusal(f"'{word}' is none of gym:ID, atari, football, dmlab")
-    return describe(env, word, most_actions, most_numbers)
+    return describe(env, word, most_actions, most_numbers, most_choices)
 
 
 def picture(env):

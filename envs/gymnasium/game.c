@@ -15,10 +15,11 @@ struct game {
   PyObject *seed_name;    /* ("seed",) */
   PyObject **action;      /* (num_actions), what step gets */
   long long first_action; /* what 0 stands for */
-  int num_actions;        /* 0: actions are a box */
-  int num_numbers;        /* of an action, or 0 */
+  int num_actions;        /* 0: actions are a box or several choices */
+  int num_numbers;        /* of an action that is a box, or 0 */
   float low[ACORN_MAX_BOX], high[ACORN_MAX_BOX];
-  PyObject *array_of; /* makes what step gets of them */
+  int num_choices, among[ACORN_MAX_CHOICES];
+  PyObject *action_of; /* makes what step gets of the numbers of a box or the choices */
   struct leaf leaf[ACORN_MAX_TENSORS];
   int num_leaves;
   struct numbers numbers;
@@ -47,33 +48,46 @@ static int make_actions(struct game *game) {
 static int read_box(struct game *game, PyObject *box) {
   const char *low, *high;
   Py_ssize_t bytes, high_bytes;
-  PyObject *array_of;
+  PyObject *action_of;
   if (box == Py_None) return 0;
-  if (!PyArg_ParseTuple(box, "y#y#O", &low, &bytes, &high, &high_bytes, &array_of)) return -1;
+  if (!PyArg_ParseTuple(box, "y#y#O", &low, &bytes, &high, &high_bytes, &action_of)) return -1;
   game->num_numbers = (int)bytes / (int)sizeof(float);
   memcpy(game->low, low, (size_t)bytes);
   memcpy(game->high, high, (size_t)high_bytes);
-  game->array_of = Py_NewRef(array_of);
+  game->action_of = Py_NewRef(action_of);
+  return 0;
+}
+
+/* choices: as adapter.py's choices_made gives them, or None. */
+static int read_choices(struct game *game, PyObject *choices) {
+  const char *among;
+  Py_ssize_t bytes;
+  PyObject *action_of;
+  if (choices == Py_None) return 0;
+  if (!PyArg_ParseTuple(choices, "y#O", &among, &bytes, &action_of)) return -1;
+  game->num_choices = (int)bytes / (int)sizeof(int32_t);
+  memcpy(game->among, among, (size_t)bytes);
+  game->action_of = Py_NewRef(action_of);
   return 0;
 }
 
 /* With Python's lock. -1 with an exception set. */
 static int make(struct game *game, const struct acorn_config *config) {
   int renders = config->struct_bytes > offsetof(struct acorn_config, renders) && config->renders;
-  PyObject *made =
-      PyObject_CallFunction(interpreter_adapter("make"), "ssiiizi", bridged_word(config),
-                            config->json ? config->json : "{}", renders, SPACE_MAX_DISCRETE,
-                            SPACE_MAX_BOX, getenv("ACORN_MODULE"), getenv("ACORN_QUIET") != NULL);
-  PyObject *env, *leaves, *box;
-  int failed = !made || !PyArg_ParseTuple(made, "OO!LiO", &env, &PyList_Type, &leaves,
-                                          &game->first_action, &game->num_actions, &box);
+  PyObject *made = PyObject_CallFunction(
+      interpreter_adapter("make"), "ssiiiizi", bridged_word(config),
+      config->json ? config->json : "{}", renders, SPACE_MAX_DISCRETE, SPACE_MAX_BOX,
+      SPACE_MAX_CHOICES, getenv("ACORN_MODULE"), getenv("ACORN_QUIET") != NULL);
+  PyObject *env, *leaves, *box, *choices;
+  int failed = !made || !PyArg_ParseTuple(made, "OO!LiOO", &env, &PyList_Type, &leaves,
+                                          &game->first_action, &game->num_actions, &box, &choices);
   if (!failed) {
     game->env = Py_NewRef(env);
     game->step = PyObject_GetAttrString(env, "step");
     game->reset = PyObject_GetAttrString(env, "reset");
     game->seed_name = Py_BuildValue("(s)", "seed");
     failed = !game->step || !game->reset || !game->seed_name || read_leaves(game, leaves) ||
-             make_actions(game) || read_box(game, box);
+             make_actions(game) || read_box(game, box) || read_choices(game, choices);
   }
   Py_XDECREF(made);
   return failed ? -1 : 0;
@@ -92,7 +106,7 @@ static void unmake(struct game *game) {
   free(game->action);
   for (int i = 0; i < game->num_leaves; i++) leaf_deinit(&game->leaf[i]);
   numbers_deinit(&game->numbers);
-  Py_XDECREF(game->array_of);
+  Py_XDECREF(game->action_of);
   Py_XDECREF(game->step);
   Py_XDECREF(game->reset);
   Py_XDECREF(game->seed_name);
@@ -214,10 +228,10 @@ static int read_step(struct game *game, PyObject *result, struct acorn_row *row)
 static PyObject *call_step(struct game *game, const void *action) {
   if (game->num_actions)
     return PyObject_CallOneArg(game->step, game->action[*(const int32_t *)action]);
-  Py_ssize_t bytes = game->num_numbers * (Py_ssize_t)sizeof(float);
-  PyObject *array = PyObject_CallFunction(game->array_of, "y#", (const char *)action, bytes);
-  PyObject *result = array ? PyObject_CallOneArg(game->step, array) : NULL;
-  Py_XDECREF(array);
+  Py_ssize_t bytes = (game->num_numbers + game->num_choices) * (Py_ssize_t)sizeof(float);
+  PyObject *made = PyObject_CallFunction(game->action_of, "y#", (const char *)action, bytes);
+  PyObject *result = made ? PyObject_CallOneArg(game->step, made) : NULL;
+  Py_XDECREF(made);
   return result;
 }
 
@@ -251,16 +265,24 @@ static void describe(struct acorn_space *space, const struct game *game) {
   space->box = game->num_numbers;
   memcpy(space->low, game->low, sizeof game->low);
   memcpy(space->high, game->high, sizeof game->high);
+  if (space->struct_bytes < sizeof *space) return; /* of an Acorn that knows no choices */
+  space->choices = game->num_choices;
+  memcpy(space->among, game->among, sizeof game->among);
 }
 
-/* The first that the row's mask allows. */
-static int32_t first_allowed(const struct game *game, const struct acorn_row *row) {
-  int32_t action = 0;
-  for (int i = 0; i < game->num_leaves; i++) {
-    const uint8_t *mask = row->observation[i];
-    while (game->leaf[i].is_mask && action < game->num_actions - 1 && !mask[action]) action++;
+/* Of a discrete action the first that the row's mask allows, of each choice. */
+static void first_allowed(int32_t action[ACORN_MAX_CHOICES], const struct game *game,
+                          const struct acorn_row *row) {
+  const uint8_t *mask = NULL;
+  int choices = game->num_choices ? game->num_choices : 1;
+  for (int i = 0; i < game->num_leaves; i++)
+    if (game->leaf[i].is_mask) mask = row->observation[i];
+  for (int c = 0; c < choices; c++) {
+    int among = game->num_choices ? game->among[c] : game->num_actions, a = 0;
+    while (mask && a < among - 1 && !mask[a]) a++;
+    if (mask) mask += among;
+    action[c] = a;
   }
-  return action;
 }
 
 /* -1 with an exception set. */
@@ -269,8 +291,9 @@ static int play_one_step(struct game *game, struct acorn_row *row) {
   PyObject *first = call_reset(game, &seed), *second = NULL;
   int failed = !first || read_reset(game, first, row);
   if (!failed) {
-    int32_t action = first_allowed(game, row);
-    second = call_step(game, game->num_actions ? (const void *)&action : game->low);
+    int32_t action[ACORN_MAX_CHOICES];
+    first_allowed(action, game, row);
+    second = call_step(game, game->num_numbers ? (const void *)game->low : action);
     failed = !second || read_step(game, second, row);
   }
   Py_XDECREF(first);

@@ -24,10 +24,12 @@ struct device_inputs {
     int planes; /* of such images, one after the other: (planes, height, width, channels); 0 counts
                    as 1. Channel-first images have planes, and one channel */
   } tensor[SPACE_MAX_TENSORS];
-  const void *previous_action; /* (B) int32, -1: none; or (B, box) float, none on a first row */
-  const float *reward;         /* of the step into x_t, as received */
-  const uint8_t *flags;        /* bit 0 (1): first: the reward input is 0, so is a box's action */
-  int discrete;                /* actions, or 0 for a box */
+  /* (B, choices made) int32, -1: none; or (B, box) float, none on a first row */
+  const void *previous_action;
+  const float *reward;  /* of the step into x_t, as received */
+  const uint8_t *flags; /* bit 0 (1): first: the reward input is 0, so is a box's action */
+  int discrete;         /* actions, over all choices together, or 0 for a box */
+  struct space_choices choices;
   /* masked: from mask_offset on a row has a byte for each of them, 0: it may not be chosen. No
    * operation reads these two: see network_outputs.mask. */
   bool masked;

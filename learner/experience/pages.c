@@ -68,7 +68,7 @@ static void create_rows(struct pages *pages) {
       .record_bytes = record,
       .statistics = shape->statistics,
       .action_bytes = shape->action_bytes,
-      .no_action = shape->box ? 0 : 0xff};
+      .no_action = step_shape_no_action(shape)};
   to->start_action = ops->alloc(pages->device, starts * (size_t)shape->action_bytes);
   if (shape->state_size)
     to->start_state =

@@ -44,12 +44,16 @@ static bool check_flags(char fault[STEP_FAULT_BYTES], uint8_t flags) {
 static bool check_action(char fault[STEP_FAULT_BYTES], const struct step_rules *rules,
                          const void *bytes, int least) {
   const struct device_inputs *inputs = rules->inputs;
-  int32_t action;
   if (inputs->box) return check_floats(fault, "action", bytes, inputs->box);
-  memcpy(&action, bytes, sizeof(action));
-  bool is_good = action >= least && action < inputs->discrete;
-  if (!is_good) snprintf(fault, STEP_FAULT_BYTES, "action %d of %d", (int)action, inputs->discrete);
-  return is_good;
+  for (int c = 0; c < space_num_choices(&inputs->choices); c++) {
+    int32_t action;
+    int among = space_among(&inputs->choices, c, inputs->discrete);
+    memcpy(&action, (const uint8_t *)bytes + (size_t)c * sizeof(action), sizeof(action));
+    if (action >= least && action < among) continue;
+    snprintf(fault, STEP_FAULT_BYTES, "action %d of %d", (int)action, among);
+    return false;
+  }
+  return true;
 }
 
 bool step_rules_observation(char fault[STEP_FAULT_BYTES], const struct step_rules *rules,

@@ -11,15 +11,17 @@
 struct step_shape {
   size_t row_stride; /* bytes of an observation's row */
   int action_bytes;  /* space_action_bytes: a multiple of 4 */
-  bool box;          /* an action is float32[]; false: one int32 */
+  bool box;          /* an action is float32[]; false: int32[], one for each choice */
   int statistics;    /* floats that the policy keeps with an action */
   int state_size;    /* S: reals of recurrent state */
   int footprint;     /* steps before a window that belong to it: stacked frames but the newest */
 };
 
-/* The previous action where there is none, as on a first row: -1 for int32, zeros for float32[].
- * Networks see zeros either way. Shapes: (action_bytes). */
-const void *step_shape_no_action(const struct step_shape *shape);
+/* Each byte of the previous action where there is none, as on a first row: of int32 that is -1, of
+ * float32[] zeros. Networks see zeros either way. */
+static inline uint8_t step_shape_no_action(const struct step_shape *shape) {
+  return shape->box ? 0 : 0xff;
+}
 
 /* What the host keeps of a step to decide by: its flags, and the version of the parameters that
  * chose its action, below 2^55. */

@@ -3,8 +3,9 @@
 #include "learner/learn/policy.h"
 #include "learner/learn/algorithms.h"
 
+/* A value for each action, not for each part of one. */
 static int head_size(const struct space *space) {
-  return space->discrete;
+  return space->choices.count ? 0 : space->discrete;
 }
 
 static void choose(struct device *device, void *action, float *statistics,

@@ -136,7 +136,8 @@ static void make_arrays(struct ppo *self) {
 }
 
 static size_t action_bytes(const struct device_inputs *inputs) {
-  return inputs->box ? (size_t)inputs->box * sizeof(float) : sizeof(int32_t);
+  int numbers = inputs->box ? inputs->box : space_num_choices(&inputs->choices);
+  return (size_t)numbers * sizeof(float); /* as large as an int32 */
 }
 
 static void *create(const struct learning *learning) {

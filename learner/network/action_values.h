@@ -54,12 +54,15 @@ static inline const real *action_values_of(struct device *d, real *room, const r
 }
 
 /* y (rows, A) = x where an action may be chosen, MASKED elsewhere (rules/categorical.rule.h); mask:
- * network_outputs.mask. Rows of y and x are `stride` reals apart; y may be x. */
+ * network_outputs.mask. Rows of y and x are `stride` reals apart; y may be x. choices: of the A
+ * actions. */
 static inline void action_mask_apply(struct device *d, real *y, const real *x, int stride,
-                                     const real *mask, int A, size_t rows) {
+                                     const real *mask, const struct space_choices *choices, int A,
+                                     size_t rows) {
   const struct mask_rule rule = {.run = {.rows = rows, .A = A},
                                  .x = {.x = x, .stride = stride},
                                  .mask = {.x = mask, .stride = A},
+                                 .choices = *choices,
                                  .y = {.x = y, .stride = stride}};
   d->ops->run_rule(d, RULE_mask, &rule.run);
 }
@@ -67,8 +70,9 @@ static inline void action_mask_apply(struct device *d, real *y, const real *x, i
 /* values (rows, A), or with a mask these masked, in `room` (rows, A), which may be them. */
 static inline const real *action_values_masked(struct device *d, real *room, const real *values,
                                                const real *mask, int A, size_t rows) {
+  const struct space_choices one = {.count = 0};
   if (!mask) return values;
-  action_mask_apply(d, room, values, A, mask, A, rows);
+  action_mask_apply(d, room, values, A, mask, &one, A, rows);
   return room;
 }
 

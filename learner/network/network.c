@@ -252,7 +252,8 @@ static void mask_logits(struct network_workspace *workspace, size_t rows) {
   const struct network *network = workspace->network;
   if (network->config.values.A) return;
   action_mask_apply(workspace->device, workspace->head, workspace->head, network->outputs,
-                    workspace->mask, network->config.head_size, rows);
+                    workspace->mask, &network->config.inputs.choices, network->config.head_size,
+                    rows);
 }
 
 void network_forward(struct network_workspace *workspace, struct network_outputs *out,
@@ -280,6 +281,7 @@ void network_forward(struct network_workspace *workspace, struct network_outputs
                                   .stride = network_head_stride(network),
                                   .values = workspace->values,
                                   .of_actions = values,
+                                  .choices = &network->config.inputs.choices,
                                   .mask = workspace->mask};
 }
 

@@ -56,6 +56,7 @@ struct network_outputs {
   real *values; /* (T*N, A): room for the actions' values, where they are not the head itself or
                    are masked: see network_values */
   const struct action_values *of_actions; /* the network's, see network_config */
+  const struct space_choices *choices;    /* of the actions that the policy has outputs for */
   const real *mask; /* (T*N, A): above 0 where an action may be chosen; NULL: each may. Logits in
                        `head` are masked, values are by network_values */
 };

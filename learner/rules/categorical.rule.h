@@ -1,4 +1,6 @@
-/* The categorical distribution over A actions: softmax of a row's logits.
+/* The categorical distribution over A actions: softmax of a row's logits. Of several choices
+ * (struct space_choices) each has its own; the log-probability and the entropy of an action are the
+ * sums of its choices'.
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
 #define ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
@@ -7,29 +9,29 @@
  * and so are the gradients there, since it is finite. */
 #define MASKED (-1e30f)
 
-/* y = x where mask is above 0, MASKED elsewhere; where no number of a mask is above 0, all may be
- * chosen. In place. */
-#define INPUTS_OF_mask(X) X(x, ROW) X(mask, ROW)
+/* y = x where mask is above 0, MASKED elsewhere; where no number of a choice's mask is above 0, all
+ * may be chosen. In place. */
+#define INPUTS_OF_mask(X) X(x, ROW) X(mask, ROW) X(choices, CHOICES)
 #define OUTPUTS_OF_mask(X) X(y, ROW)
 #define SUMS_OF_mask(X)
 #define CONSTANTS_OF_mask(X)
 
 /* uniform in [0, 1): the inverse of the cumulative distribution in the order of actions; a negative
  * one: the argmax, the lowest of equals. log_prob: of the action. */
-#define INPUTS_OF_categorical_sample(X) X(logits, ROW) X(uniform, FLOAT)
-#define OUTPUTS_OF_categorical_sample(X) X(action, INT) X(log_prob, FLOAT)
+#define INPUTS_OF_categorical_sample(X) X(logits, ROW) X(choices, CHOICES) X(uniform, DRAWS)
+#define OUTPUTS_OF_categorical_sample(X) X(action, CHOSEN) X(log_prob, FLOAT)
 #define SUMS_OF_categorical_sample(X)
 #define CONSTANTS_OF_categorical_sample(X)
 
 /* An action that is out of range counts as 0. */
-#define INPUTS_OF_categorical_evaluate(X) X(logits, ROW) X(action, INT)
+#define INPUTS_OF_categorical_evaluate(X) X(logits, ROW) X(choices, CHOICES) X(action, CHOSEN)
 #define OUTPUTS_OF_categorical_evaluate(X) X(log_prob, REAL) X(entropy, REAL)
 #define SUMS_OF_categorical_evaluate(X)
 #define CONSTANTS_OF_categorical_evaluate(X)
 
 /* d_logits = d_log_prob d log_prob / d logits + d_entropy d entropy / d logits. */
 #define INPUTS_OF_categorical_backward(X) \
-  X(logits, ROW) X(action, INT) X(d_log_prob, REAL) X(d_entropy, REAL)
+  X(logits, ROW) X(choices, CHOICES) X(action, CHOSEN) X(d_log_prob, REAL) X(d_entropy, REAL)
 #define OUTPUTS_OF_categorical_backward(X) X(d_logits, ROW)
 #define SUMS_OF_categorical_backward(X)
 #define CONSTANTS_OF_categorical_backward(X)
@@ -38,13 +40,16 @@
 
 #ifdef RULE_BODY
 RULE_BODY(mask) {
-  int A = x->A;
-  num most = num_of(0);
-  ROW_EACH(a) most = num_max(most, row_at(x->mask, a));
-  num all = num_where_less(num_of(0), row_max(most), num_of(0), num_of(1));
-  ROW_EACH(a) {
-    num may = num_max(all, row_at(x->mask, a));
-    row_put(x->y, a, num_where_less(num_of(0), may, row_at(x->x, a), num_of(MASKED)));
+  EACH_CHOICE(c, first, A) {
+    row_in from = row_in_from(x->x, first), mask = row_in_from(x->mask, first);
+    row_out to = row_out_from(x->y, first);
+    num most = num_of(0);
+    ROW_EACH(a) most = num_max(most, row_at(mask, a));
+    num all = num_where_less(num_of(0), row_max(most), num_of(0), num_of(1));
+    ROW_EACH(a) {
+      num may = num_max(all, row_at(mask, a));
+      row_put(to, a, num_where_less(num_of(0), may, row_at(from, a), num_of(MASKED)));
+    }
   }
 }
 
@@ -101,31 +106,44 @@ RULE_FUNCTION num action_in_range(num action, int A) {
 }
 
 RULE_BODY(categorical_sample) {
-  int A = x->A;
-  struct softmax s = softmax_of(x->logits, A);
-  num drawn = inverse_cdf(x->logits, s.largest, x->uniform * s.total, A);
-  num greedy = argmax_of(x->logits, s.largest, A);
-  x->action = num_where_less(x->uniform, num_of(0), greedy, drawn);
-  x->log_prob = row_pick(x->logits, x->action, A) - (s.largest + num_log(s.total));
+  x->log_prob = num_of(0);
+  EACH_CHOICE(c, first, A) {
+    row_in logits = row_in_from(x->logits, first);
+    num uniform = draws_at(x->uniform, c);
+    struct softmax s = softmax_of(logits, A);
+    num drawn = inverse_cdf(logits, s.largest, uniform * s.total, A);
+    num greedy = argmax_of(logits, s.largest, A);
+    num action = num_where_less(uniform, num_of(0), greedy, drawn);
+    chosen_put(x->action, c, action);
+    x->log_prob += row_pick(logits, action, A) - (s.largest + num_log(s.total));
+  }
 }
 
 RULE_BODY(categorical_evaluate) {
-  int A = x->A;
-  struct softmax s = softmax_of(x->logits, A);
-  num normaliser = s.largest + num_log(s.total);
-  x->log_prob = row_pick(x->logits, action_in_range(x->action, A), A) - normaliser;
-  x->entropy = entropy_of(x->logits, normaliser, A);
+  x->log_prob = x->entropy = num_of(0);
+  EACH_CHOICE(c, first, A) {
+    row_in logits = row_in_from(x->logits, first);
+    struct softmax s = softmax_of(logits, A);
+    num normaliser = s.largest + num_log(s.total);
+    num action = action_in_range(chosen_at(x->action, c), A);
+    x->log_prob += row_pick(logits, action, A) - normaliser;
+    x->entropy += entropy_of(logits, normaliser, A);
+  }
 }
 
 RULE_BODY(categorical_backward) {
-  int A = x->A;
-  struct softmax s = softmax_of(x->logits, A);
-  num normaliser = s.largest + num_log(s.total), action = action_in_range(x->action, A);
-  num entropy = entropy_of(x->logits, normaliser, A);
-  ROW_EACH(a) {
-    num log_p = row_at(x->logits, a) - normaliser, p = num_exp(log_p);
-    num taken = num_where_equal(num_index(a), action, num_of(1), num_of(0));
-    row_put(x->d_logits, a, x->d_log_prob * (taken - p) - x->d_entropy * p * (log_p + entropy));
+  EACH_CHOICE(c, first, A) {
+    row_in logits = row_in_from(x->logits, first);
+    row_out d_logits = row_out_from(x->d_logits, first);
+    struct softmax s = softmax_of(logits, A);
+    num normaliser = s.largest + num_log(s.total);
+    num action = action_in_range(chosen_at(x->action, c), A);
+    num entropy = entropy_of(logits, normaliser, A);
+    ROW_EACH(a) {
+      num log_p = row_at(logits, a) - normaliser, p = num_exp(log_p);
+      num taken = num_where_equal(num_index(a), action, num_of(1), num_of(0));
+      row_put(d_logits, a, x->d_log_prob * (taken - p) - x->d_entropy * p * (log_p + entropy));
+    }
   }
 }
 #endif

@@ -7,9 +7,10 @@
  * numbers for each row; SUMS_OF_name(X): X(NUMBER, member), NUMBER its place behind SUM_STEPS, the
  * driver's: how many steps count; CONSTANTS_OF_name(X): X(member), a float. TYPE: REAL, FLOAT, INT
  * (int32), ROW: run.A reals for each row, AT: one real anywhere (struct rule_row_in), FLOATS: run.A
- * floats, dense; of inputs also ONE: a real for all rows, WINDOW: a float (N) for the steps of each
- * window; of outputs also EVERY: a float, so many apart. Of these lists become struct name_rule,
- * the arguments of run_rule, and struct name_numbers (bodies.inc).
+ * floats, dense; CHOSEN: an int32 for each choice of `choices`, which has the type CHOICES (struct
+ * floats, dense; CHOSEN: an int32 for each choice of `choices`, whose type is CHOICES (struct
+ * a float (N) for the steps of each window; of outputs also EVERY: a float, so many apart. Of these
+ * lists become struct name_rule, the arguments of run_rule, and struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */
 #ifndef ACORN_LEARNER_RULES_RULES_H
 #define ACORN_LEARNER_RULES_RULES_H
@@ -17,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/space.h"
 #include "learner/rules/all.inc"
 
 typedef struct real real; /* as in device.h */
@@ -74,6 +76,9 @@ struct rule_every {
 #define RULE_IN_ROW struct rule_row_in
 #define RULE_IN_AT struct rule_row_in
 #define RULE_IN_WINDOW const float *
+#define RULE_IN_CHOICES struct space_choices
+#define RULE_IN_DRAWS const float *
+#define RULE_IN_CHOSEN const int32_t *
 #define RULE_OUT_REAL real *
 #define RULE_OUT_FLOAT float *
 #define RULE_OUT_INT int32_t *
@@ -81,6 +86,7 @@ struct rule_every {
 #define RULE_OUT_AT struct rule_row_out
 #define RULE_OUT_EVERY struct rule_every
 #define RULE_OUT_FLOATS float *
+#define RULE_OUT_CHOSEN int32_t *
 
 #define RULE_INPUT(member, TYPE) RULE_IN_##TYPE member;
 #define RULE_OUTPUT(member, TYPE) RULE_OUT_##TYPE member;

@@ -79,6 +79,7 @@ static void describe_inputs(struct run *run) {
   inputs->masked = mask >= 0;
   if (inputs->masked) inputs->mask_offset = layout.tensor[mask].row_offset;
   inputs->discrete = run->space.discrete;
+  inputs->choices = run->space.choices;
   inputs->box = run->space.box;
   inputs->use_previous_action = run->options->previous_action;
   inputs->use_reward = run->options->previous_reward;
@@ -95,6 +96,11 @@ static enum status choose_network(const struct run *run, struct learner_options 
     log_info("network %s, as the observation has %s; --network=mlp reads numbers", options->network,
              images > 1 ? "images" : "an image");
   return status;
+}
+
+static const char *kind_of_actions(const struct space *space) {
+  if (space->choices.count) return "several discrete";
+  return space->discrete ? "discrete" : "continuous";
 }
 
 enum status run_find_environment(struct run *run, struct learner_options *options,
@@ -115,6 +121,6 @@ enum status run_find_environment(struct run *run, struct learner_options *option
   return status_fail(error, STATUS_INVALID,
                      "environment '%s' has %s actions; agent '%s' needs %s ones: choose another "
                      "agent (%s)",
-                     run->env_name, run->space.discrete ? "discrete" : "continuous",
-                     run->options->agent, run->agent->policies[0]->actions, others);
+                     run->env_name, kind_of_actions(&run->space), run->options->agent,
+                     run->agent->policies[0]->actions, others);
 }

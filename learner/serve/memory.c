@@ -127,9 +127,14 @@ static void set_action(const struct memory *memory, uint8_t *actions, int at, co
                   (size_t)memory->config.shape.action_bytes);
 }
 
+static void set_no_action(const struct memory *memory, uint8_t *actions, int at) {
+  const struct step_shape *shape = &memory->config.shape;
+  memset(action_of(memory, actions, at), step_shape_no_action(shape), (size_t)shape->action_bytes);
+}
+
 static void begin_episode(struct memory *memory, int slot) {
   memory->depth[slot] = 0;
-  set_action(memory, memory->previous_action, slot, step_shape_no_action(&memory->config.shape));
+  set_no_action(memory, memory->previous_action, slot);
 }
 
 enum memory_life memory_enter_life(struct memory *memory, int slot, uint32_t life) {
@@ -163,7 +168,7 @@ static void stack_row(const struct memory *memory, const struct memory_rows *row
 
 void memory_clear_row(const struct memory *memory, const struct memory_rows *rows, int row) {
   rows->slot[row] = -1;
-  set_action(memory, rows->previous_action, row, step_shape_no_action(&memory->config.shape));
+  set_no_action(memory, rows->previous_action, row);
   rows->greedy[row] = true;
   rows->epsilon[row] = 0;
   if (!rows->frame) return;

@@ -10,7 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "learner/device/create.h"
-#include "learner/learn/categorical.h"
+#include "tests/unit/learner/device/categorical_testing.h"
 #include "learner/device/device.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
 

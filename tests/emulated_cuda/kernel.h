@@ -11,6 +11,7 @@
 #include <tuple>
 
 #define __global__
+#define __grid_constant__
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((unused))

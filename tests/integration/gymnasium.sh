@@ -98,6 +98,25 @@ for what in info bytes signed truth floats binary choices; do
   pass_if "a mask of actions is kept: $what" eval \
     'trained gym-zoo-Masked-v0 total_steps && ! grep -q "is forbidden" mask-$what/logs/actor-0.log'
 done
+# Random actions have 3 to 4 of 8.
+fits() { trained gym-zoo-Several-v0 total_steps && ! grep -q "$2" "$1/logs/actor-0.log"; }
+for what in multi square binary tuple dict alone; do
+  run gym:zoo:Several-v0 ppo 1 8 --total_steps=8k --env_args="{\"what\": \"$what\"}" \
+    --logdir="several-$what"
+  ended 30
+  pass_if "an action of several choices is made: $what" fits "several-$what" "is no action"
+done
+run gym:zoo:Several-v0 vtrace 1 8 --total_steps=4k --env_args='{"masks": true}' --logdir=several
+ended 30
+pass_if "within a mask of each" fits several "is forbidden"
+refused gym:zoo:Several-v0 dqn 1 8
+pass_if "agents of values refuse it" eval \
+  'is "$code" 2 && says "has several discrete actions; agent " && says "(vtrace, a2c, ppo)"'
+refused gym:zoo:Several-v0 ppo 1 8 --env_args='{"what": "box"}'
+pass_if "a Box among choices is refused" eval \
+  'is "$code" 2 && says "a part of its actions is a Box space"'
+refused gym:zoo:Several-v0 ppo 1 8 --env_args='{"what": "many"}'
+pass_if "so are too many" eval 'is "$code" 2 && says "its actions have 65 choices among 130"'
 refused gym:zoo:Loose-v0 vtrace 2 4 --env_args='{"mistake": true}' --logdir="$work/mistaken"
 mistaken() {
   is "$code" 2 && once "environment gym-zoo-Loose-v0: TypeError: unsupported" &&

@@ -139,11 +139,20 @@ static void send(struct chooser *chooser) {
     memcpy(chooser->sent, chooser->action.host, (size_t)run->shape.action_bytes);
 }
 
+/* Of one choice. */
 static void softmax(float *probability, const float *logit, int A) {
   float largest = logit[0], sum = 0;
   for (int a = 1; a < A; a++) largest = fmaxf(largest, logit[a]);
   for (int a = 0; a < A; a++) sum += probability[a] = expf(logit[a] - largest);
   for (int a = 0; a < A; a++) probability[a] /= sum;
+}
+
+static void describe_choices(struct chooser *chooser, const struct space *space) {
+  for (int c = 0, first = 0; c < space_num_choices(&space->choices); c++) {
+    int among = space_among(&space->choices, c, space->discrete);
+    softmax(chooser->probability + first, chooser->head + first, among);
+    first += among;
+  }
 }
 
 /* In place of probabilities: where in its bounds each number lies. */
@@ -169,7 +178,7 @@ static struct chooser_choice describe(struct chooser *chooser) {
     if (run->space.box)
       describe_box(chooser, &run->space);
     else
-      softmax(chooser->probability, chooser->head, A);
+      describe_choices(chooser, &run->space);
     if (network_head_stride(run->network) > head_size) choice.value = chooser->head[head_size];
   }
   return choice;

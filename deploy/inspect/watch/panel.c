@@ -203,7 +203,7 @@ static void draw_actions(struct panel *panel, struct pen *pen, const struct pane
     char number[16];
     if (choice->number ? a >= panel->num_rows : !is_shown(panel, weight, a)) continue;
     format_action(number, choice, a);
-    draw_action(pen, panel->action_name[a], choice->probability[a], number, a == choice->chosen);
+    draw_action(pen, panel->action_name[a], choice->probability[a], number, choice->chosen[a]);
   }
   if (panel->num_rows == panel->num_actions) return;
   char text[64];

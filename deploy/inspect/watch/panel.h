@@ -4,6 +4,7 @@
 #ifndef ACORN_DEPLOY_INSPECT_WATCH_PANEL_H
 #define ACORN_DEPLOY_INSPECT_WATCH_PANEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/picture/canvas.h"
@@ -25,7 +26,7 @@ struct panel_choice {
   const float *probability;  /* (num_actions) */
   const float *action_value; /* (num_actions); NULL: there are none */
   const float *number;       /* (num_actions), of one action; NULL: it is one of the actions */
-  int chosen;                /* -1: none is */
+  const bool *chosen;        /* (num_actions), of each choice one; all false: none is */
 };
 
 struct panel {

@@ -68,6 +68,7 @@ struct watch {
   struct panel panel;
   char (*name)[32];   /* (A) */
   const char **names; /* (A) of these */
+  bool *chosen;       /* (A) */
   char title[64], subtitle[64];
 };
 
@@ -121,6 +122,7 @@ static void make_panel(struct watch *watch) {
   int A = space_num_actions(&watch->run.space);
   watch->name = check_alloc((size_t)A, sizeof(*watch->name));
   watch->names = check_alloc((size_t)A, sizeof(*watch->names));
+  watch->chosen = check_alloc((size_t)A, sizeof(*watch->chosen));
   for (int a = 0; a < A; a++) watch->names[a] = world_action_name(&watch->world, a, watch->name[a]);
   snprintf(watch->title, sizeof(watch->title), "%.63s", watch->run.identity);
   long long updates = watch->run.trainer ? trainer_report(watch->run.trainer).updates : 0;
@@ -154,6 +156,7 @@ static void close_all(struct watch *watch) {
   chooser_destroy(watch->chooser);
   run_destroy(&watch->run);
   free(watch->names);
+  free(watch->chosen);
   free(watch->name);
 }
 
@@ -176,11 +179,16 @@ static enum status write_frame(FILE *to, const struct canvas *frame, struct erro
                      strerror(errno));
 }
 
-/* The number of a discrete action; -1 before the first choice. */
-static int chosen(const struct watch *watch, const struct chooser_choice *choice) {
-  int32_t action = -1;
-  if (choice->action && watch->run.space.discrete) memcpy(&action, choice->action, sizeof(action));
-  return action;
+/* Marks what was chosen; nothing before the first choice. Of a box nothing is. */
+static void mark_chosen(struct watch *watch, const struct chooser_choice *choice) {
+  const struct space *space = &watch->run.space;
+  bool *chosen = watch->chosen;
+  memset(chosen, 0, (size_t)space_num_actions(space) * sizeof(*chosen));
+  if (!choice->action || !space->discrete) return;
+  for (int c = 0; c < space_num_choices(&space->choices); c++) {
+    chosen[((const int32_t *)choice->action)[c]] = true;
+    chosen += space_among(&space->choices, c, space->discrete);
+  }
 }
 
 /* What was chosen stays to be seen when the episode has ended. */
@@ -200,8 +208,9 @@ static enum status show(struct watch *watch, int episode, const struct chooser_c
                                                                           : "cut"};
   enum status status = world_draw(&watch->world, error);
   if (status != STATUS_OK) return status;
+  mark_chosen(watch, choice);
   const struct panel_choice shown = {choice->value, choice->probability, choice->action_value,
-                                     choice->number, chosen(watch, choice)};
+                                     choice->number, watch->chosen};
   panel_draw(&watch->panel, &world->picture, &text, &shown);
   for (int64_t i = 0; status == STATUS_OK && i < (over ? watch->options.hold : 1); i++)
     status = write_frame(watch->pictures, &watch->panel.frame, error);

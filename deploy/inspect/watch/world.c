@@ -201,6 +201,15 @@ enum status world_draw(struct world *world, struct error *error) {
   return render(world, &picture, error);
 }
 
+static void number_action(char text[32], const struct space_choices *choices, int action) {
+  int c = 0;
+  while (c < choices->count && action >= choices->among[c]) action -= choices->among[c++];
+  if (choices->count)
+    snprintf(text, 32, "choice %d: %d", c, action);
+  else
+    snprintf(text, 32, "action %d", action);
+}
+
 const char *world_action_name(const struct world *world, int action, char text[32]) {
   const char *name = NULL;
   if (registry_has(world->env, action_name) && world->env->action_name)
@@ -208,6 +217,6 @@ const char *world_action_name(const struct world *world, int action, char text[3
   if (name && *name)
     snprintf(text, 32, "%s", name);
   else
-    snprintf(text, 32, "action %d", action);
+    number_action(text, &world->run->space.choices, action);
   return text;
 }

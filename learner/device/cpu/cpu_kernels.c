@@ -66,8 +66,13 @@ static float reward_input(const struct device_inputs *in, int b) {
   return reward > 1 ? 1 : reward < -1 ? -1 : reward;
 }
 
-static void embed_discrete(float *y, int32_t action, int A) {
-  for (int a = 0; a < A; a++) y[a] = action == a;
+/* Of each choice which one was made. */
+static void embed_discrete(float *y, const struct device_inputs *in, int b) {
+  int C = space_num_choices(&in->choices);
+  const int32_t *chosen = (const int32_t *)in->previous_action + (size_t)b * (size_t)C;
+  for (int c = 0; c < C; c++)
+    for (int a = 0, A = space_among(&in->choices, c, in->discrete); a < A; a++)
+      *y++ = chosen[c] == a;
 }
 
 static void embed_box(float *y, const struct device_inputs *in, int b) {
@@ -97,7 +102,7 @@ static void embed(struct device *d, real *y_, const struct device_inputs *in, in
     }
     if (in->use_previous_action) {
       if (in->discrete)
-        embed_discrete(y, ((const int32_t *)in->previous_action)[b], in->discrete);
+        embed_discrete(y, in, b);
       else
         embed_box(y, in, b);
       y += in->discrete + in->box;

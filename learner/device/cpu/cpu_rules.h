@@ -14,6 +14,8 @@ typedef const float *row_in;
 typedef float *row_out;
 typedef const float *floats_in;
 typedef float *floats_out;
+typedef const float *chosen_in;
+typedef float *chosen_out;
 #define RULE_FUNCTION INLINE
 #define num_of(x) splat((float)(x))
 #define num_exp(x) vexp(x)
@@ -38,6 +40,11 @@ typedef float *floats_out;
 #define floats_put(floats, a, x) row_put(floats, a, x)
 #define row_pick(row, a, A) chosen(row, __builtin_convertvector(a, vi), A)
 #define num_index(a) splat((float)(a))
+#define row_in_from(row, first) ((row) + (size_t)(first)*W)
+#define row_out_from(row, first) row_in_from(row, first)
+#define draws_at(draws, c) row_at(draws, c)
+#define chosen_at(chosen, c) row_at(chosen, c)
+#define chosen_put(chosen, c, a) row_put(chosen, c, a)
 #include "learner/rules/bodies.inc"
 
 static float rule_scale(const struct rule_run *run) {
@@ -66,6 +73,31 @@ INLINE const float *columns_of(float **room, const float *x, size_t i, int lanes
   float *columns = columns_next(room, A);
   columns_read(columns, x + i * (size_t)A, A, lanes, A);
   return columns;
+}
+
+/* What was chosen (rows, C), from row i, as columns of numbers. */
+INLINE const float *chosen_read(float **room, const int32_t *x, size_t i, int lanes, int C) {
+  float *columns = columns_next(room, C);
+  if (C == 1) {
+    store(columns, __builtin_convertvector(load_int_some(x + i, lanes), vf));
+    return columns;
+  }
+  for (int c = 0; c < C; c++) {
+    vf y = {0};
+    for (int k = 0; k < lanes; k++) y[k] = (float)x[(i + (size_t)k) * (size_t)C + (size_t)c];
+    store(columns + (size_t)c * W, y);
+  }
+  return columns;
+}
+
+INLINE void chosen_write(int32_t *y, const float *columns, size_t i, int lanes, int C) {
+  if (C == 1) {
+    store_int_some(y + i, __builtin_convertvector(load(columns), vi), lanes);
+    return;
+  }
+  for (int c = 0; c < C; c++)
+    for (int k = 0; k < lanes; k++)
+      y[(i + (size_t)k) * (size_t)C + (size_t)c] = (int32_t)columns[c * W + k];
 }
 
 /* Rows that are computed together: `lanes` of them from row i on; side by side, from place `within`
@@ -162,6 +194,9 @@ INLINE vf windows_read(const float *x, size_t i, int N, int lanes) {
 #define LOAD_ROW(row) rows_read(&room, &rule->run, &(row), &g)
 #define LOAD_AT(row) reals_read(&rule->run, &(row), &g)
 #define LOAD_FLOATS(floats) columns_of(&room, floats, i, lanes, x.A)
+#define LOAD_CHOICES(choices) (&(choices))
+#define LOAD_DRAWS(draws) columns_of(&room, draws, i, lanes, choices_made(&rule->choices))
+#define LOAD_CHOSEN(chosen) chosen_read(&room, chosen, i, lanes, choices_made(&rule->choices))
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
 #define PLACE_REAL(member)
 #define PLACE_FLOAT(member)
@@ -170,6 +205,7 @@ INLINE vf windows_read(const float *x, size_t i, int N, int lanes) {
 #define PLACE_EVERY(member)
 #define PLACE_ROW(member) x.member = columns_next(&room, x.A);
 #define PLACE_FLOATS(member) PLACE_ROW(member)
+#define PLACE_CHOSEN(member) x.member = columns_next(&room, choices_made(&rule->choices));
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
 #define STORE_REAL(member) store_some((float *)rule->member + i, x.member, lanes);
 #define STORE_FLOAT(member) store_some(rule->member + i, x.member, lanes);
@@ -182,6 +218,8 @@ INLINE vf windows_read(const float *x, size_t i, int N, int lanes) {
 #define STORE_ROW(member) rows_write(&rule->run, &rule->member, x.member, &g);
 #define STORE_FLOATS(member) \
   columns_write(rule->member + i * (size_t)x.A, x.A, x.member, lanes, x.A);
+#define STORE_CHOSEN(member) \
+  chosen_write(rule->member, x.member, i, lanes, choices_made(&rule->choices));
 #define STORE(member, TYPE) STORE_##TYPE(member)
 #define COUNT_REAL 0
 #define COUNT_FLOAT 0
@@ -190,6 +228,9 @@ INLINE vf windows_read(const float *x, size_t i, int N, int lanes) {
 #define COUNT_AT 0
 #define COUNT_WINDOW 0
 #define COUNT_EVERY 0
+#define COUNT_CHOICES 0
+#define COUNT_DRAWS 1 /* a row has at least a number for each choice */
+#define COUNT_CHOSEN 1
 #define COUNT_ROW 1
 #define COUNT_FLOATS 1
 #define COUNT(member, TYPE) +COUNT_##TYPE

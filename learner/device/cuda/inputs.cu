@@ -17,9 +17,18 @@ DEVICE float element(const uint8_t *tensor, enum dtype dtype, int i) {
   return dtype == DTYPE_INT32 ? (float)(int32_t)word : number;
 }
 
+/* Whether action i, counted over all choices, was chosen. */
+DEVICE bool was_chosen(const struct device_inputs &in, size_t b, int i) {
+  const int32_t *chosen = (const int32_t *)in.previous_action;
+  if (in.choices.count == 0) return chosen[b] == i;
+  chosen += b * (size_t)in.choices.count;
+  for (int c = 0; i >= in.choices.among[c]; c++) i -= in.choices.among[c], chosen++;
+  return *chosen == i;
+}
+
 /* Number i of the previous action. */
 DEVICE float previous_action(const struct device_inputs &in, size_t b, int i) {
-  if (in.discrete) return ((const int32_t *)in.previous_action)[b] == i;
+  if (in.discrete) return was_chosen(in, b, i);
   if (in.flags[b] & STEP_FIRST) return 0;
   return ((const float *)in.previous_action)[b * (size_t)in.box + (size_t)i];
 }
@@ -41,7 +50,7 @@ DEVICE float input_at(const struct device_inputs &in, size_t b, int i) {
   return reward_input(in, b);
 }
 
-KERNEL embed(float *y, struct device_inputs in, size_t count, unsigned I) {
+KERNEL embed(float *y, PARAMETER struct device_inputs in, size_t count, unsigned I) {
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     struct quotient at = divide(i, I);
     y[i] = input_at(in, at.whole, (int)at.rest);

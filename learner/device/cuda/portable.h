@@ -26,6 +26,7 @@
 #define DEVICE static __device__ __forceinline__
 #define HOST_AND_DEVICE static __host__ __device__ __forceinline__
 #define SHARED __shared__
+#define PARAMETER const __grid_constant__ /* of a kernel, which is read where it lies */
 
 /* Before a loop of constant length: nvcc unrolls it. */
 #ifdef __CUDACC__

@@ -14,6 +14,8 @@ struct row_out {
 };
 typedef const float *floats_in;
 typedef float *floats_out;
+typedef const int32_t *chosen_in;
+typedef int32_t *chosen_out;
 #define RULE_FUNCTION DEVICE
 #define num_of(x) ((float)(x))
 #define num_exp(x) expf(x)
@@ -39,6 +41,18 @@ typedef float *floats_out;
 #define floats_put(floats, a, x) ((floats)[a] = (x))
 #define row_pick(row, a, A) row_number(row, (int)(a))
 #define num_index(a) ((float)(a))
+#define row_in_from(row, first)         \
+  row_in {                              \
+    &row_number(row, first), (row).step \
+  }
+#define row_out_from(row, first)        \
+  row_out {                             \
+    &row_number(row, first), (row).step \
+  }
+#define draws_at(draws, c) floats_at(draws, c)
+#define chosen_at(chosen, c) ((float)(chosen)[c])
+#define chosen_put(chosen, c, a) \
+  if (lane_of_warp() == 0) (chosen)[c] = (int32_t)(a)
 
 /* The sum of x of the lanes up to this one, and of what lanes had before. */
 DEVICE float row_sum_so_far(float &before, float x) {
@@ -81,6 +95,9 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
   { (const float *)(row).x + PLACE_OF(&rule.run, row, i), STEP_OF(&rule.run) }
 #define LOAD_AT(row) ((const float *)(row).x)[PLACE_OF(&rule.run, row, i)]
 #define LOAD_FLOATS(floats) (floats) + i *(size_t)x.A
+#define LOAD_CHOICES(choices) &(choices)
+#define LOAD_DRAWS(draws) (draws) + i *(size_t)choices_made(&rule.choices)
+#define LOAD_CHOSEN(chosen) LOAD_DRAWS(chosen)
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule.member);
 #define PLACE_REAL(member)
 #define PLACE_FLOAT(member)
@@ -90,6 +107,7 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
 #define PLACE_ROW(member) \
   x.member = {(float *)rule.member.x + PLACE_OF(&rule.run, rule.member, i), STEP_OF(&rule.run)};
 #define PLACE_FLOATS(member) x.member = rule.member + i * (size_t)x.A;
+#define PLACE_CHOSEN(member) x.member = LOAD_DRAWS(rule.member);
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
 #define STORE_REAL(member) ((float *)rule.member)[i] = x.member;
 #define STORE_FLOAT(member) rule.member[i] = x.member;
@@ -98,6 +116,7 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
 #define STORE_EVERY(member) rule.member.x[i * (size_t)rule.member.stride] = x.member;
 #define STORE_ROW(member)
 #define STORE_FLOATS(member)
+#define STORE_CHOSEN(member)
 #define STORE(member, TYPE) STORE_##TYPE(member)
 #define ADD_UP(NUMBER, member) sums[NUMBER] += x.member;
 #define CONSTANT(member) x.member = rule.member;
@@ -149,7 +168,7 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
 /* ---- ROWS: a warp each, its lanes on the row's numbers */
 
 #define KERNELS_OF_ROWS(name)                                                                      \
-  KERNEL rows_of_##name(struct name##_rule rule) {                                                 \
+  KERNEL rows_of_##name(PARAMETER struct name##_rule rule) {                                       \
     size_t i = row_of_warp();                                                                      \
     if (i >= rule.run.rows) return;                                                                \
     struct name##_numbers x;                                                                       \

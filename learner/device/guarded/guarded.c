@@ -323,6 +323,9 @@ static void n_step(struct device *d, real *returned, real *discounts, int32_t *f
 #define GIVEN_WINDOW(member) GIVEN(rule->member);
 #define GIVEN_EVERY(member) GIVEN(rule->member.x);
 #define GIVEN_FLOATS(member) GIVEN(rule->member);
+#define GIVEN_CHOICES(member)
+#define GIVEN_DRAWS(member) GIVEN(rule->member);
+#define GIVEN_CHOSEN(member) GIVEN(rule->member);
 #define GIVEN_ARRAY(member, TYPE) GIVEN_##TYPE(member)
 #define CHECK_RULE(name, KIND)                                   \
   static void check_##name(const void *arguments) {              \

@@ -100,9 +100,17 @@ static REAL element(const uint8_t *tensor, enum dtype dtype, int i) {
   return 0;
 }
 
+/* Whether action i, counted over all choices, was chosen. */
+static bool was_chosen(const struct device_inputs *in, int b, int i) {
+  const struct space_choices *choices = &in->choices;
+  int c = 0;
+  while (c < choices->count && i >= choices->among[c]) i -= choices->among[c++];
+  return ((const int32_t *)in->previous_action)[b * space_num_choices(choices) + c] == i;
+}
+
 /* Number i of the previous action. */
 static REAL previous_action(const struct device_inputs *in, int b, int i) {
-  if (in->discrete) return ((const int32_t *)in->previous_action)[b] == i;
+  if (in->discrete) return was_chosen(in, b, i);
   if (in->flags[b] & STEP_FIRST) return 0;
   return (REAL)((const float *)in->previous_action)[(size_t)b * (size_t)in->box + (size_t)i];
 }

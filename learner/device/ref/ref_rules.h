@@ -15,6 +15,8 @@ typedef struct {
 } row_out;
 typedef const float *floats_in;
 typedef float *floats_out;
+typedef const int32_t *chosen_in;
+typedef int32_t *chosen_out;
 #define RULE_FUNCTION static
 #define num_of(x) ((REAL)(x))
 #define num_exp(x) exp(x)
@@ -38,6 +40,11 @@ typedef float *floats_out;
 #define floats_at(floats, a) ((REAL)(floats)[a])
 #define floats_put(floats, a, x) ((floats)[a] = (float)(x))
 #define row_pick(row, a, A) row_at(row, a)
+#define row_in_from(row, first) ((row_in){&row_at(row, first), (row).step})
+#define row_out_from(row, first) ((row_out){&row_at(row, first), (row).step})
+#define draws_at(draws, c) floats_at(draws, c)
+#define chosen_at(chosen, c) ((REAL)(chosen)[c])
+#define chosen_put(chosen, c, a) ((chosen)[c] = (int32_t)(a))
 #define num_index(a) ((REAL)(a))
 #include "learner/rules/bodies.inc"
 
@@ -58,6 +65,9 @@ static REAL rule_scale(const struct rule_run *run) {
   ((row_in){(const REAL *)(row).x + PLACE_OF(&rule->run, row, i), STEP_OF(&rule->run)})
 #define LOAD_AT(row) (((const REAL *)(row).x)[PLACE_OF(&rule->run, row, i)])
 #define LOAD_FLOATS(floats) ((floats) + i * (size_t)x.A)
+#define LOAD_CHOICES(choices) (&(choices))
+#define LOAD_DRAWS(draws) ((draws) + i * (size_t)choices_made(&rule->choices))
+#define LOAD_CHOSEN(chosen) LOAD_DRAWS(chosen)
 #define LOAD(member, TYPE) x.member = LOAD_##TYPE(rule->member);
 #define PLACE_REAL(y)
 #define PLACE_FLOAT(y)
@@ -68,6 +78,7 @@ static REAL rule_scale(const struct rule_run *run) {
   x.member = (row_out){(REAL *)rule->member.x + PLACE_OF(&rule->run, rule->member, i), \
                        STEP_OF(&rule->run)};
 #define PLACE_FLOATS(member) x.member = rule->member + i * (size_t)x.A;
+#define PLACE_CHOSEN(member) x.member = LOAD_DRAWS(rule->member);
 #define PLACE(member, TYPE) PLACE_##TYPE(member)
 #define STORE_REAL(member) ((REAL *)rule->member)[i] = x.member;
 #define STORE_FLOAT(member) rule->member[i] = (float)x.member;
@@ -76,6 +87,7 @@ static REAL rule_scale(const struct rule_run *run) {
 #define STORE_EVERY(member) rule->member.x[i * (size_t)rule->member.stride] = (float)x.member;
 #define STORE_ROW(member)
 #define STORE_FLOATS(member)
+#define STORE_CHOSEN(member)
 #define STORE(member, TYPE) STORE_##TYPE(member)
 #define ADD_UP(NUMBER, member) sums[NUMBER] += (double)x.member;
 #define CONSTANT(member) x.member = (REAL)rule->member;

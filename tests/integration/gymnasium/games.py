@@ -135,7 +135,9 @@ def faults():
     refuses("a bound beyond float32", "have numbers without finite bounds", strange, action="wide")
     refuses("too many numbers", "its actions have 65 numbers; there may be 1 to 64", strange, action="long")
     refuses("actions of whole numbers", "its actions are int32; float32 and float64", strange, action="whole")
-    refuses("actions of several numbers", "its actions are a MultiDiscrete space", strange, action="multi")
+    refuses("actions of words", "its actions are a Text space", strange, action="words")
+    refuses("words among choices", "a part of its actions is a Text space", strange, action="wordy")
+    refuses("a vast choice", f"its actions have 2 choices among {2**62 + 2}", strange, action="vast")
     refuses("too many actions", "it has 65537 actions; there may be 65536", strange, action="many")
     refuses("far too many", f"it has {2**62} actions; there may be 65536", strange, action="countless")
     refuses("too many values", f"its observation 'star' is one of {2**31 + 1} values", strange,

@@ -193,6 +193,67 @@ class Masked(gymnasium.Env):
         return seen, reward, False, self.t == 8, info
 
 
+def numbers_of(action, space):
+    """The numbers of an action of several choices, one after the other, from 0 on."""
+    if isinstance(space, spaces.Dict):
+        return [n for key in space.spaces for n in numbers_of(action[key], space[key])]
+    if isinstance(space, spaces.Tuple):
+        return [n for part, of in zip(action, space) for n in numbers_of(part, of)]
+    start = getattr(space, "start", 0)
+    return np.ravel(np.asarray(action) - (0 if start is None else start)).tolist()
+
+
+SEVERAL = {
+    "multi": spaces.MultiDiscrete([3, 2, 4]),
+    "square": spaces.MultiDiscrete([[2, 3], [1, 4]]),
+    "binary": spaces.MultiBinary((2, 2)),
+    "tuple": spaces.Tuple((spaces.Discrete(3, start=2), spaces.MultiDiscrete([2, 2], dtype=np.int32))),
+    "dict": spaces.Dict({"jump": spaces.Discrete(2), "arm": spaces.Tuple((spaces.MultiBinary(2), spaces.Discrete(3)))}),
+    "alone": spaces.Tuple((spaces.Discrete(4),)),
+    "box": spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2,), np.float32))),
+    "many": spaces.MultiBinary(65),
+}
+
+
+class Several(gymnasium.Env):
+    """An action has several choices, each of which is to be the number that is seen; what: the space.
+    With masks half of the other numbers fail."""
+
+    def __init__(self, what="multi", masks=False):
+        self.action_space, self.masks = SEVERAL[what], masks
+        zeros = numbers_of(self.action_space.sample(), self.action_space)
+        self.most = np.zeros(len(zeros), int)
+        for _ in range(200):  # enough to see the largest number of each
+            self.most = np.maximum(self.most, numbers_of(self.action_space.sample(), self.action_space))
+        seen = spaces.MultiDiscrete(self.most + 1)
+        mask = spaces.MultiBinary(int((self.most + 1).sum()))
+        self.observation_space = spaces.Dict({"seen": seen, "action_mask": mask}) if masks else seen
+
+    def look(self):
+        self.right = self.np_random.integers(self.most + 1)
+        if not self.masks:
+            return self.right
+        self.allowed = [self.np_random.integers(2, size=most + 1) for most in self.most]
+        for allowed, right in zip(self.allowed, self.right):
+            allowed[right] = 1
+        return {"seen": self.right, "action_mask": np.concatenate(self.allowed).astype(np.int8)}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.look(), {}
+
+    def step(self, action):
+        if not self.action_space.contains(action):
+            raise TypeError(f"{action!r} is no action of {self.action_space}")
+        numbers = numbers_of(action, self.action_space)
+        if self.masks and not all(allowed[n] for allowed, n in zip(self.allowed, numbers)):
+            raise ValueError(f"{action} is forbidden")
+        self.t += 1
+        reward = float(np.mean(self.right == numbers))
+        return self.look(), reward, False, self.t == 8, {}
+
+
 class Bound(gymnasium.Env):
     """Works only in the thread that has made it, as a database does."""
 
@@ -302,7 +363,9 @@ class Strange(gymnasium.Env):
             "wide": spaces.Box(-1e300, 1e300, (2,), np.float64),
             "long": spaces.Box(-1, 1, (5, 13)),
             "whole": spaces.Box(-3, 3, (2,), np.int32),
-            "multi": spaces.MultiDiscrete([2, 2]),
+            "words": spaces.Text(5),
+            "wordy": spaces.Dict({"go": spaces.Discrete(2), "say": spaces.Text(5)}),
+            "vast": spaces.Tuple((spaces.Discrete(2), spaces.Discrete(2**62))),
             "many": spaces.Discrete(65537),
             "countless": spaces.Discrete(2**62),
         }.get(action, self.action_space)
@@ -425,6 +488,7 @@ gymnasium.register("Wrong-v0", Wrong)
 gymnasium.register("Bound-v0", Bound)
 gymnasium.register("Loose-v0", Loose)
 gymnasium.register("Masked-v0", Masked)
+gymnasium.register("Several-v0", Several)
 gymnasium.register("Numbers-v0", Numbers)
 gymnasium.register("Greedy-v0", Greedy)
 gymnasium.register("Helped-v0", Helped)

@@ -108,6 +108,12 @@ static void actions(void **state) {
     assert_int_equal(status, i < 2 ? STATUS_OK : STATUS_MISMATCH);
   }
   assert_non_null(strstr(error.text, "action -1, there are 0..2"));
+  const struct space choices = {.discrete = 5, .choices = {.count = 2, .among = {3, 2}}};
+  const int32_t made[] = {2, 1}, beyond[] = {2, 2}, below[] = {-1, 0};
+  assert_int_equal(row_check_action(made, &choices, &error), STATUS_OK);
+  assert_int_equal(row_check_action(beyond, &choices, &error), STATUS_MISMATCH);
+  assert_non_null(strstr(error.text, "action 2, there are 0..1"));
+  assert_int_equal(row_check_action(below, &choices, &error), STATUS_MISMATCH);
   const struct space box = {.box = 2, .low = {-1, 0}, .high = {1, 5}};
   const float inside[] = {-1, 5}, outside[] = {0, 5.5f}, none[] = {NAN, 0};
   assert_int_equal(row_check_action(inside, &box, &error), STATUS_OK);
@@ -131,6 +137,13 @@ static void masks(void **state) {
   expect(row_check_step(&row, &masked, &error), NULL);
   row.truncated = 0, row.reward = 0;
   expect(row_check_reset(&row, &masked, &error), "its action_mask allows no action");
+  struct space choices = masked;
+  choices.choices = (struct space_choices){.count = 2, .among = {1, 2}};
+  mask[0] = 1;
+  expect(row_check_reset(&row, &choices, &error), "allows no action of one of the choices");
+  mask[2] = 1;
+  assert_int_equal(row_check_reset(&row, &choices, &error), STATUS_OK);
+  memset(mask, 0, sizeof mask);
   mask[2] = 1;
   expect(row_check_step(&row, &masked, &error), NULL);
   expect(row_check_reset(&row, &masked, &error), NULL);

@@ -216,6 +216,8 @@ static void check_spaces(const struct space_case *table, size_t count) {
     assert_string_equal(space.tensor[0].name, told.tensor[0].name);
     assert_int_equal(space.tensor[0].shape[0], 3);
     assert_int_equal(space.box, told.box);
+    assert_int_equal(space.choices.count, told.choices == 1 ? 0 : told.choices);
+    assert_true(told.choices == 0 || space.choices.among[0] == told.among[0]);
     assert_true(space.low[1] == told.low[1] && space.high[1] == told.high[1]);
   }
 }
@@ -242,6 +244,31 @@ static void checks_spaces(void **state) {
         .low = {-1, -2},
         .high = {1, 2}},
        NULL},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .choices = 3, .among = {3, 2, 4}},
+       NULL},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .choices = 1, .among = {3}}, NULL},
+      {{.struct_bytes = 1,
+        .num_tensors = 1,
+        .tensor = {good},
+        .discrete = 3,
+        .choices = 1,
+        .among = {3}},
+       "an action of 1 choices; there may be 2..64"},
+      {{.struct_bytes = 1,
+        .num_tensors = 1,
+        .tensor = {good},
+        .discrete = 3,
+        .choices = 2,
+        .among = {3, 2}},
+       "the choices have 5 actions together, not 8"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .choices = -1},
+       "an action of -1 choices"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .choices = 65, .among = {1}},
+       "an action of 65 choices"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .choices = 2, .among = {3, 0}},
+       "choice 1 of the action is among 0"},
+      {{.struct_bytes = 1, .num_tensors = 1, .tensor = {good}, .choices = 2, .among = {65536, 1}},
+       "all together have at most 65536"},
       {{.struct_bytes = 0}, "no simulator"},
       {{.struct_bytes = 1, .num_tensors = 0, .discrete = 2}, "0 observation tensors"},
       {{.struct_bytes = 1, .num_tensors = 9, .discrete = 2}, "9 observation tensors"},

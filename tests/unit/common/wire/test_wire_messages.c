@@ -203,6 +203,33 @@ static void break_discrete(Acorn__JoinRequest *m) {
   m->action->n_low = m->action->n_high = 0;
   m->action->discrete = 65537;
 }
+static void set_choices(Acorn__JoinRequest *m, const uint32_t *among, size_t count) {
+  m->action->n_low = m->action->n_high = 0;
+  m->action->n_choices = count;
+  m->action->choices = (uint32_t *)among; /* only read; the message is given back as it was */
+}
+static void break_choices_and_discrete(Acorn__JoinRequest *m) {
+  static const uint32_t among[] = {3};
+  set_choices(m, among, 1);
+  m->action->discrete = 3;
+}
+static void break_choices_and_box(Acorn__JoinRequest *m) {
+  static const uint32_t among[] = {3, 2};
+  m->action->n_choices = 2;
+  m->action->choices = (uint32_t *)among;
+}
+static void break_empty_choice(Acorn__JoinRequest *m) {
+  static const uint32_t among[] = {3, 0, 2};
+  set_choices(m, among, 3);
+}
+static void break_many_choices(Acorn__JoinRequest *m) {
+  static const uint32_t among[65] = {2, 2};
+  set_choices(m, among, 65);
+}
+static void break_huge_choices(Acorn__JoinRequest *m) {
+  static const uint32_t among[] = {0xffffffffu, 0xffffffffu};
+  set_choices(m, among, 2);
+}
 static void break_no_k(Acorn__JoinRequest *m) {
   m->num_environments = 0;
 }
@@ -241,6 +268,11 @@ static const struct {
     {break_nan, "action 1 of the box is in"},
     {break_infinite, "action 1 of the box is in inf..inf"},
     {break_discrete, "discrete at most 65536"},
+    {break_choices_and_discrete, "an action of 1 choices; there may be 2..64"},
+    {break_choices_and_box, "exactly one must be above 0"},
+    {break_empty_choice, "choice 1 of the action is among 0"},
+    {break_many_choices, "an action of 65 choices; there may be 2..64"},
+    {break_huge_choices, "choice 0 of the action is among 2147483647"},
     {break_no_k, "num_environments is 0"},
     {break_k, "num_environments is 65537"},
     {break_role, "role is 2"},
@@ -264,6 +296,8 @@ static enum status unpack_broken(int i, struct error *error) {
   message->name = kept.name;
   message->environment = kept.environment;
   message->action = kept.action;
+  message->action->n_choices = 0;
+  message->action->choices = NULL;
   message->n_observation = kept.n_observation;
   acorn__join_request__free_unpacked(message, NULL);
   enum status status = wire_unpack_join_request(&received, bytes, size, error);
@@ -324,10 +358,38 @@ static void damaged_join_requests_never_crash(void **state) {
 
 /* ---- spaces */
 
+/* choices(3,a,b) instead of its box. */
+static struct space with_choices(struct space space, int a, int b) {
+  space.box = 0;
+  space.discrete = 9;
+  space.choices = (struct space_choices){.count = 3, .among = {3, a, b}};
+  return space;
+}
+
+/* One alone is a plain discrete action. */
+static void choices_cross(void **state) {
+  (void)state;
+  struct wire_join_request request = sample(), received;
+  struct error error = {{0}};
+  for (int i = 0; i < 2; i++) {
+    request.space = with_choices(request.space, 2, 4);
+    if (i) request.space.choices = (struct space_choices){.count = 1, .among = {9}};
+    size_t size;
+    uint8_t *bytes = wire_pack_join_request(&request, &size);
+    assert_int_equal(wire_unpack_join_request(&received, bytes, size, &error), STATUS_OK);
+    assert_int_equal(received.space.discrete, 9);
+    assert_int_equal(received.space.choices.count, i ? 0 : 3);
+    if (i) request.space.choices.count = 0;
+    assert_int_equal(space_compare(&request.space, "sent", &received.space, "received", &error),
+                     STATUS_OK);
+    free(bytes);
+  }
+}
+
 static void spaces_differ_in_words(void **state) {
   (void)state;
   struct space base = sample().space;
-  for (int i = 0; i < 7; i++) {
+  for (int i = 0; i < 9; i++) {
     struct space other = base;
     static const char *const sentences[] = {
         "an observation has 2 tensors here, 1 there",
@@ -337,6 +399,8 @@ static void spaces_differ_in_words(void **state) {
         "observation 'screen' is uint8[4,84,84] here, uint8[4,84] there",
         "the action is box(2) here, discrete(4) there",
         "action 0 is in -1..1 here, -1..3 there",
+        "the action is box(2) here, choices(3,2,4) there",
+        "the action is choices(3,2,4) here, choices(3,4,2) there",
     };
     if (i == 0) other.num_tensors = 1;
     if (i == 1) strcpy(other.tensor[1].name, "speed");
@@ -345,8 +409,11 @@ static void spaces_differ_in_words(void **state) {
     if (i == 4) other.tensor[0].rank = 2;
     if (i == 5) other.discrete = 4, other.box = 0;
     if (i == 6) other.high[0] = 3;
+    if (i == 7) other = with_choices(base, 2, 4);
+    if (i == 8) other = with_choices(base, 4, 2);
+    struct space ours = i == 8 ? with_choices(base, 2, 4) : base;
     struct error error = {{0}};
-    assert_int_equal(space_compare(&base, "here", &other, "there", &error), STATUS_MISMATCH);
+    assert_int_equal(space_compare(&ours, "here", &other, "there", &error), STATUS_MISMATCH);
     assert_string_equal(error.text, sentences[i]);
   }
 }
@@ -383,6 +450,7 @@ int main(void) {
       cmocka_unit_test(a_join_request_that_does_not_fit_is_refused),
       cmocka_unit_test(an_observation_of_64_mib_is_the_largest),
       cmocka_unit_test(damaged_join_requests_never_crash),
+      cmocka_unit_test(choices_cross),
       cmocka_unit_test(spaces_differ_in_words),
       cmocka_unit_test(a_join_reply_crosses),
   };

@@ -1,7 +1,7 @@
 /* V-trace and generalised advantage estimation with the actor-critic loss on them, on every device,
  * against PyTorch in float64 (tests/golden/algorithms): advantages, targets, the loss in both
  * reductions, and its gradients at the heads. */
-#include "learner/learn/categorical.h"
+#include "tests/unit/learner/device/categorical_testing.h"
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/golden_cases.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"

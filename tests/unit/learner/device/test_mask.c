@@ -1,6 +1,6 @@
 /* The mask of actions on every device: by hand, and what policies do with it: shares of what is
  * drawn, log-probabilities and gradients as over the allowed actions alone. */
-#include "learner/learn/categorical.h"
+#include "tests/unit/learner/device/categorical_testing.h"
 #include "tests/unit/learner/device/q_testing.h"
 
 #define FORBIDDEN (-1e30f)
@@ -8,8 +8,8 @@
 static real *masked(struct testing *t, const float *x, int stride, const float *mask, int A,
                     int B) {
   real *y = testing_upload(t, x, (size_t)(B * stride));
-  action_mask_apply(t->device, y, y, stride, testing_upload(t, mask, (size_t)(B * A)), A,
-                    (size_t)B);
+  action_mask_apply(t->device, y, y, stride, testing_upload(t, mask, (size_t)(B * A)),
+                    &(struct space_choices){.count = 0}, A, (size_t)B);
   return y;
 }
 

@@ -3,7 +3,7 @@
  * each run. Outputs are filled with NaN first. */
 #include "common/base/step.h"
 #include "learner/device/create.h"
-#include "learner/learn/categorical.h"
+#include "tests/unit/learner/device/categorical_testing.h"
 #include "tests/unit/learner/device/q_testing.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
 

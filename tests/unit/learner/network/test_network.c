@@ -1,6 +1,6 @@
 /* Networks: what is refused, the parameter table, initial parameters, forward against plain double
  * arithmetic. */
-#include "learner/learn/categorical.h"
+#include "tests/unit/learner/device/categorical_testing.h"
 #include "tests/unit/learner/network/fixture.h"
 
 /* ---- create */

@@ -33,9 +33,16 @@ static struct canvas make_screen(int width, int height) {
   return screen;
 }
 
+/* Marks of which one action has one, or, of -1, none. */
+static const bool *mark(int chosen) {
+  static bool marks[500];
+  for (int a = 0; a < 500; a++) marks[a] = a == chosen;
+  return marks;
+}
+
 static void draw(struct panel *panel, const struct canvas *screen, const struct panel_text *text,
                  float value, const float *probability, int chosen) {
-  const struct panel_choice choice = {value, probability, NULL, NULL, chosen};
+  const struct panel_choice choice = {value, probability, NULL, NULL, mark(chosen)};
   panel_draw(panel, screen, text, &choice);
 }
 
@@ -118,7 +125,7 @@ static void values_stand_beside_the_bars(void **state) {
   const float numbers[] = {0, 9.994f, -99.94f, 1234.5f, INFINITY};
   for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
     value[A - 1] = numbers[i];
-    const struct panel_choice choice = {0, probability, value, NULL, A - 1};
+    const struct panel_choice choice = {0, probability, value, NULL, mark(A - 1)};
     panel_draw(&panel, &screen, &words, &choice);
     assert_memory_not_equal(panel.frame.pixels, percentages, bytes);
     /* Only a row that is shown has a bar: the last action's, which is of most value. */
@@ -128,7 +135,7 @@ static void values_stand_beside_the_bars(void **state) {
   for (int last = 0; last < 2; last++) {
     probability[last ? A - 1 : 0] = 1;
     value[A - 1] = 1e30f;
-    const struct panel_choice choice = {0, probability, NULL, value, -1};
+    const struct panel_choice choice = {0, probability, NULL, value, mark(-1)};
     panel_begin(&panel);
     panel_draw(&panel, &screen, &words, &choice);
     if (last) assert_memory_equal(panel.frame.pixels, percentages, bytes);

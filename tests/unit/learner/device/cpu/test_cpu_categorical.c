@@ -1,6 +1,6 @@
 /* The CPU device's categorical distribution: against the reference device, exact inverse,
  * frequencies. */
-#include "learner/learn/categorical.h"
+#include "tests/unit/learner/device/categorical_testing.h"
 #include "tests/unit/learner/device/device_testing.h"
 
 /* Probabilities of one row, in double. */

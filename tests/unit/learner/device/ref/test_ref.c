@@ -1,6 +1,6 @@
 /* The reference device: small cases by hand, and every backward against central finite
  * differences in double. */
-#include "learner/learn/categorical.h"
+#include "tests/unit/learner/device/categorical_testing.h"
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/learner/device/actor_critic_testing.h"
 

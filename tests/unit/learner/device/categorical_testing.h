@@ -1,8 +1,7 @@
-/* The categorical distribution over A actions, by rules (learner/rules/categorical.rule.h). Rows of
- * logits are `stride` reals apart.
- * Upstream: learn/categorical.c. Thread: the device's. */
-#ifndef ACORN_LEARNER_LEARN_CATEGORICAL_H
-#define ACORN_LEARNER_LEARN_CATEGORICAL_H
+/* The rules of the categorical distribution over A actions, one choice, as functions. Rows of
+ * logits are `stride` reals apart. */
+#ifndef ACORN_TESTS_UNIT_LEARNER_DEVICE_CATEGORICAL_TESTING_H
+#define ACORN_TESTS_UNIT_LEARNER_DEVICE_CATEGORICAL_TESTING_H
 
 #include "learner/device/device.h"
 
