@@ -195,6 +195,16 @@ $(BUILD)/tests/cuda_home/lib64/libabsent_cuda.so.13: tests/emulated_cuda/absent_
 	@mkdir -p $(@D)
 	@$(CC) $(OTHER_PLUGIN_FLAGS) -Wl,-soname,$(@F) -o $@ $<
 
+# The device `guarded` of the tests, as a plugin.
+GUARDED_PLUGIN := $(BUILD)/tests/libguarded.so
+GUARDED_SRC := $(call src,tests/devices/*.c) learner/device/ref/ref.c learner/device/shapes.c \
+  $(foreach f,check clock crc32c decimal log random,common/base/$(f).c)
+$(BUILD)/obj/pic/learner/device/ref/ref.o: CFLAGS += -DREAL=float -DREF_DEVICE=device_ref_float
+$(GUARDED_PLUGIN): $(patsubst %.c,$(BUILD)/obj/pic/%.o,$(GUARDED_SRC))
+	@mkdir -p $(@D)
+	@echo "  link   $@"
+	@$(CC) $(LDFLAGS) -shared $(if $(filter release,$(MODE)),-Wl$(comma)-z$(comma)defs) -o $@ $^ -lm
+
 # The test of the emulation itself has kernels of its own.
 EMULATION_TEST_OBJ := $(BUILD)/obj/emulated/tests/unit/emulated_cuda/test_emulated_cuda.o \
   $(patsubst %.cc,$(BUILD)/obj/%.o,$(EMULATION_SRC)) $(BUILD)/obj/tests/unit/support/aborts.o
@@ -278,8 +288,8 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@$(CC) $(CPPFLAGS) $(filter-out $(WARN),$(CFLAGS)) -c -o $@ $<
 
 # ---- tests
-TEST_COMMON := $(call obj,$(call src,tests/unit/support/*.c))
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(OTHER_PLUGINS)
+TEST_COMMON := $(call obj,$(call src,tests/unit/support/*.c) $(filter-out %_plugin.c,$(call src,tests/devices/*.c)))
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(OTHER_PLUGINS) $(GUARDED_PLUGIN)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP_UNIT) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)

@@ -8,7 +8,7 @@
 
 /* Which device, and how it computes. */
 struct device_options {
-  const char *name; /* "cpu", "cuda", "ref", "ref_double", "guarded"; "auto": see device_choose */
+  const char *name; /* "cpu", "cuda", "ref", "ref_double"; "auto": see device_choose */
   /* "float32"; "bf16" (cpu, cuda: convolutions and large products read numbers of 8 bits precision,
    * sums are float); "tf32" (cuda: the same, of 10 bits); "auto": bf16 where the machine is faster
    * at it. */
@@ -27,7 +27,6 @@ const char *device_choose(const char *name, struct error *reason);
  * it). cuda: see cuda_plugin.h. */
 struct device *device_ref_float_create(void);
 struct device *device_ref_double_create(void);
-struct device *device_guarded_create(void);
 MUST_CHECK enum status device_cpu_create(struct device **out, struct error *error);
 /* Makes a cpu compute in bf16; automatic: only where the machine is faster at it. Errors: INVALID:
  * the machine cannot. */

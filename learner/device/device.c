@@ -20,10 +20,9 @@ static enum status create(struct device **out, const struct device_options *opti
   if (strcmp(name, "cpu") == 0) return device_cpu_create(out, error);
   if (strcmp(name, "ref") == 0) *out = device_ref_float_create();
   if (strcmp(name, "ref_double") == 0) *out = device_ref_double_create();
-  if (strcmp(name, "guarded") == 0) *out = device_guarded_create();
   if (*out) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
-                     "unknown device '%s': use auto, cpu, cuda, ref, ref_double or guarded", name);
+                     "unknown device '%s': use auto, cpu, cuda, ref or ref_double", name);
 }
 
 /* Of devices other than cuda, which does so itself. */

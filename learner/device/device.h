@@ -1,7 +1,7 @@
-/* The table of operations that networks, losses and optimisers are written against. Four
+/* The table of operations that networks, losses and optimisers are written against. Three
  * implementations: ref/ (naive loops, the oracle, compiled for float and for double), cpu/ (blocked
- * vector kernels), cuda/ (a plugin), and guarded/ (ref with its memory out of the host's reach, for
- * tests).
+ * vector kernels) and cuda/ (a plugin). tests/devices/guarded.c is ref with its memory out of the
+ * host's reach.
  *
  * Memory that `alloc` returned is the device's: host code never reads or writes it. What the host
  * has to decide on it keeps itself, or downloads and waits for. Operations read and write nothing
@@ -55,7 +55,7 @@ struct device_schedule {
 };
 
 struct device_ops {
-  const char *name; /* "ref", "ref_double", "cpu", "cuda", "guarded" */
+  const char *name; /* "ref", "ref_double", "cpu", "cuda" */
   size_t real_bytes, pixel_bytes;
   bool unified;      /* operations may be given memory of alloc_host */
   bool asynchronous; /* operations may still run when the call has returned */

@@ -1,6 +1,6 @@
 /* Operations on pixels for devices that have no better ones: where pixels are reals, the operations
  * on reals; for two operations in one, the two.
- * Upstream: the tables of ref/ref.c, cpu/cpu_kernels.c, guarded/guarded.c. */
+ * Upstream: the tables of ref/ref.c, cpu/cpu_kernels.c, tests/devices/guarded.c. */
 #ifndef ACORN_LEARNER_DEVICE_PLAIN_PIXELS_H
 #define ACORN_LEARNER_DEVICE_PLAIN_PIXELS_H
 

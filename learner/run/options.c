@@ -109,10 +109,9 @@ static const struct option rows[] = {
     INT("head_hidden", head_hidden, "0", 0, 65536, NETWORK,
         "units of a hidden layer in the head, one for the policy or advantages and one for the "
         "value; 0: none"),
-    CHOICE("device", device, "cpu", "auto|cpu|cuda|ref|ref_double|guarded", NETWORK,
+    CHOICE("device", device, "cpu", "auto|cpu|cuda|ref|ref_double", NETWORK,
            "device that computes; auto: cuda where a GPU can be used, else cpu; ref is slow and "
-           "exact; "
-           "guarded, for tests: ref, in memory that the host cannot access"),
+           "exact"),
     CHOICE("precision", precision, "float32", "float32|tf32|bf16|auto", NETWORK,
            "number format of convolutions and large products; parameters and sums stay float32; "
            "tf32: cuda "

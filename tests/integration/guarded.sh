@@ -4,6 +4,8 @@
 # with evaluators and two batches at a time, resumed, evaluated and watched. Without
 # SLOW_TESTS=1 the first network of each algorithm, and fewer of those runs.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+make -s -C "$tree" build/tests/libguarded.so >make.log 2>&1 || cat make.log
+export ACORN_CUDA_PLUGIN=$tree/build/tests/libguarded.so # is --device=cuda here
 
 mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \
   "$tree/learner/learn/algorithms.h")
@@ -66,8 +68,8 @@ steps() {
 # train DEVICE AGENT NAME: a deterministic run in DEVICE-AGENT-NAME.
 train() {
   agent_options "$2" "$3"
-  run $env "$2" 2 2 "${words[@]}" --deterministic --total_steps="$(steps "$3")" --device="$1" \
-    --no_plot --logdir="$1-$2-$3"
+  run $env "$2" 2 2 "${words[@]}" --deterministic --total_steps="$(steps "$3")" \
+    --device="${1/guarded/cuda}" --no_plot --logdir="$1-$2-$3"
   ended 120
   is "$code" 0
 }
@@ -97,14 +99,14 @@ play() {
   shift 3
   agent_options "$agent" "$name"
   [ "$agent" = r2d2 ] && words+=(--checkpoint_replay)
-  run $env "$agent" 3 2 "${words[@]}" --device=guarded --evaluators=1 --no_plot \
+  run $env "$agent" 3 2 "${words[@]}" --device=cuda --evaluators=1 --no_plot \
     --total_steps=$((times * $(steps "$name"))) --logdir="run-$agent-$name" "$@"
   ended 120
   is "$code" 0 && [ "$(value steps)" -ge $((times * $(steps "$name"))) ]
 }
 evaluate() {
   options "$2"
-  run $env "$1" 1 2 --mode=evaluate --episodes=2 --device=guarded --logdir="run-$1-$2"
+  run $env "$1" 1 2 --mode=evaluate --episodes=2 --device=cuda --logdir="run-$1-$2"
   ended 120
   is "$code" 0 && grep -q '^evaluation episodes=2 ' out
 }
@@ -125,7 +127,7 @@ done
 # ---- what acts and does not learn
 
 for agent in random scripted; do
-  run cartpole $agent 2 4 --device=guarded --total_steps=2000
+  run cartpole $agent 2 4 --device=cuda --total_steps=2000
   ended
   pass_if "$agent plays" is "$code" 0
 done

@@ -94,9 +94,11 @@ pass_if "a run that is saved again and again while it goes on" eval '[ "$(saves)
 pass_if "ends as one that is saved once, to the bit" same_end seldom again
 
 # On a device whose memory the host cannot read: as on ref.
+make -s -C "$tree" build/tests/libguarded.so >make.log 2>&1 || cat make.log
+export ACORN_CUDA_PLUGIN=$tree/build/tests/libguarded.so
 for device in ref guarded; do
-  to_end $device --device=$device --total_steps=3000
-  to_end $device --device=$device --total_steps=4500 --resume
+  to_end $device --device="${device/guarded/cuda}" --total_steps=3000
+  to_end $device --device="${device/guarded/cuda}" --total_steps=4500 --resume
   pass_if "on $device it is restored" eval 'is "$code" 0 && says "is restored"'
 done
 same_replay() { cmp -s "$(replays ref)" "$(replays guarded)"; }

@@ -18,6 +18,7 @@
 #include "learner/device/cpu/cpu.h"
 #include "learner/device/create.h"
 #include "learner/device/device.h"
+#include "tests/devices/guarded.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/races.h"
 

@@ -16,7 +16,7 @@
 
 #include "common/base/check.h"
 #include "tests/unit/learner/experience/history.h"
-#include "learner/device/create.h"
+#include "tests/unit/support/any_device.h"
 
 enum {
   MODEL_SLOTS = 16,
@@ -70,7 +70,7 @@ struct model {
 static inline struct model *model_create(const char *device, const struct pages_config *config) {
   struct model *m = check_alloc(1, sizeof(*m));
   struct error error;
-  assert_int_equal(device_create(&m->device, device, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&m->device, device, &error), STATUS_OK);
   m->pages = pages_create(m->device, config);
   m->config = *pages_config(m->pages);
   m->batch = train_batch_create(m->device, m->config.window_steps, MODEL_COLUMNS, &config->shape);

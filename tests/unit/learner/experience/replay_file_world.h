@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "learner/device/create.h"
 #include "learner/experience/replay.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/host_batch.h"
 
 enum { WORLD_SLOTS = 5, WORLD_MAX_STRIDE = 8192, WORLD_MAX_STATE = 4 };
@@ -163,9 +163,9 @@ static inline struct world *world_create(const struct world_config *config) {
   struct world *world = calloc(1, sizeof(*world));
   struct error error;
   *world = (struct world){.config = *config};
-  assert_int_equal(device_create(&world->device, config->device, &error), STATUS_OK);
-  assert_int_equal(device_create(&world->trainer, config->device, &error), STATUS_OK);
-  assert_int_equal(device_create(&world->saver, config->device, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&world->device, config->device, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&world->trainer, config->device, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&world->saver, config->device, &error), STATUS_OK);
   world->inputs = (struct device_inputs){.row_stride = config->row_stride,
                                          .num_tensors = 1,
                                          .tensor = {{.dtype = DTYPE_UINT8, .count = 16}},

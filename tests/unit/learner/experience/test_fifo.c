@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
-#include "learner/device/create.h"
 #include "learner/experience/fifo.h"
 #include "tests/unit/learner/experience/history.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/aborts.h"
 #include "tests/unit/support/emulated_cuda.h"
 
@@ -39,7 +39,7 @@ static int lent_at_once = 1;
 static struct device *make_device(void) {
   struct device *device;
   struct error error;
-  assert_int_equal(device_create(&device, device_name, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&device, device_name, &error), STATUS_OK);
   return device;
 }
 

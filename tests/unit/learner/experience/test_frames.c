@@ -10,6 +10,7 @@
 
 #include "tests/unit/learner/experience/history.h"
 #include "learner/device/create.h"
+#include "tests/devices/guarded.h"
 
 enum { STRIDE = 16, SLOTS = 5, STATE = 2 };
 

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 
 #include "tests/unit/learner/experience/history.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/emulated_cuda.h"
-#include "learner/device/create.h"
 
 enum { SLOTS = 2, S = 3, STRIDE_BYTES = 16, STEPS = 100 };
 
@@ -26,7 +26,7 @@ static struct world make_world(const char *device, int window_steps, int stride,
                                    .stride = stride,
                                    .shape = discrete_shape(STRIDE_BYTES, S, 0)}};
   struct error error;
-  assert_int_equal(device_create(&world.device, device, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&world.device, device, &error), STATUS_OK);
   world.pages = pages_create(world.device, &world.config);
   world.batch = train_batch_create(world.device, window_steps, SLOTS, &world.config.shape);
   train_batch_keep_next(world.device, world.batch, stride);

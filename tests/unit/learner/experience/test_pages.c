@@ -12,8 +12,8 @@
 
 #include "common/base/check.h"
 #include "tests/unit/learner/experience/history.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/aborts.h"
-#include "learner/device/create.h"
 
 enum { MAX_SLOTS = 256, MAX_PAGES = 1024, MAX_WAITING = 8, BATCH_COLUMNS = 3 };
 
@@ -54,7 +54,7 @@ static struct world *world_create(int num_slots, int T, size_t stride, int state
                                   int spare_pages) {
   struct world *world = calloc(1, sizeof *world);
   struct error error;
-  assert_int_equal(device_create(&world->device, device_name, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&world->device, device_name, &error), STATUS_OK);
   world->config = (struct pages_config){.num_slots = num_slots,
                                         .page_steps = T,
                                         .shape = discrete_shape(stride, state_size, 0),

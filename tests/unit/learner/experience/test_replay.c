@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "learner/experience/replay.h"
 #include "tests/unit/learner/experience/pages_model.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/aborts.h"
 #include "tests/unit/support/emulated_cuda.h"
 
@@ -99,7 +100,7 @@ static struct world *create(const struct kind *kind) {
   pages.shape.statistics = 2;
   pages.num_pages = pages_needed(&pages) + kind->spare_pages;
   w->m = model_create(device_name, &pages);
-  assert_int_equal(device_create(&w->gathering, device_name, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&w->gathering, device_name, &error), STATUS_OK);
   w->metrics = metrics_create(2);
   w->config = config_of(kind, w->metrics);
   w->source = replay_create(w->gathering, w->m->device, w->m->pages, &w->config);

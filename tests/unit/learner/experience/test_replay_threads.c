@@ -15,9 +15,9 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
-#include "learner/device/create.h"
 #include "learner/experience/replay.h"
 #include "tests/unit/learner/experience/history.h"
+#include "tests/unit/support/any_device.h"
 
 enum { SLOTS = 6, STRIDE = 4, T = 10, BURN_IN = 4, PAGE = 8, N = 5, ROW_BYTES = 16, STATE = 2 };
 enum { SPARE_PAGES = 30, PATIENCE_US = 30 * 1000 * 1000 };
@@ -49,7 +49,7 @@ static bool guarded(void) { /* each of its operations takes microseconds */
 static struct device *make_device(void) {
   struct device *device;
   struct error error;
-  CHECK(device_create(&device, device_name, &error) == STATUS_OK, "%s", error.text);
+  CHECK(any_device_create(&device, device_name, &error) == STATUS_OK, "%s", error.text);
   return device;
 }
 

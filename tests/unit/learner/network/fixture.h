@@ -15,9 +15,9 @@
 
 #include "common/base/random.h"
 #include "common/wire/wire.h"
-#include "learner/device/create.h"
 #include "learner/network/network.h"
 #include "learner/experience/batch.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/host_batch.h"
 #include "tests/unit/support/discrete_shape.h"
 
@@ -58,7 +58,7 @@ static inline struct network *fixture_network(const struct network_config *confi
 static inline struct device *fixture_device(const char *name) {
   struct device *device;
   struct error error;
-  if (device_create(&device, name, &error) != STATUS_OK) fail_msg("%s", error.text);
+  if (any_device_create(&device, name, &error) != STATUS_OK) fail_msg("%s", error.text);
   return device;
 }
 

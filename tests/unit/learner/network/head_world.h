@@ -4,6 +4,7 @@
 #define ACORN_TESTS_UNIT_LEARNER_NETWORK_HEAD_WORLD_H
 
 #include "tests/unit/learner/network/fixture.h"
+#include "tests/unit/support/any_device.h"
 
 enum {
   T = 4,
@@ -94,7 +95,7 @@ static inline void world_open_with(struct world *w, const struct network_config 
                                    const char *device, const char *precision) {
   struct error error;
   w->network = fixture_network(config);
-  if (device_create_with(&w->device, device, precision, &error) != STATUS_OK)
+  if (any_device_create_with(&w->device, device, precision, &error) != STATUS_OK)
     fail_msg("%s", error.text);
   w->P = network_num_parameters(w->network);
   w->stride = network_head_stride(w->network);

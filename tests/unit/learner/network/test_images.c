@@ -2,8 +2,8 @@
  * gradient against finite differences, and that devices agree. */
 #include "learner/network/images.h"
 #include "tests/unit/learner/network/head_world.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/emulated_cuda.h"
-#include "learner/device/create.h"
 
 /* ---- what is an image */
 
@@ -95,7 +95,7 @@ static void *open_mixed(struct world *w, const char *network, int lstm, const ch
   fill_rows();
   w->network = fixture_network(&config);
   struct error error;
-  if (device_create(&w->device, device, &error) != STATUS_OK) fail_msg("%s", error.text);
+  if (any_device_create(&w->device, device, &error) != STATUS_OK) fail_msg("%s", error.text);
   w->P = network_num_parameters(w->network);
   w->stride = network_head_stride(w->network);
   w->params = world_reals(w, w->P);

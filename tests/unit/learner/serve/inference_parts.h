@@ -12,11 +12,11 @@
 #include <cmocka.h>
 
 #include "learner/experience/fifo.h"
-#include "learner/device/create.h"
 #include "learner/experience/replay.h"
 #include "learner/learn/algorithms.h"
 #include "learner/serve/inference.h"
 #include "tests/unit/learner/serve/loopback.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/host_batch.h"
@@ -106,8 +106,8 @@ static inline void inference_parts_create(struct inference_parts *parts,
                                                .use_reward = config->reads_past}};
   emulated_cuda_use();
   const char *precision = config->precision ? config->precision : "float32";
-  assert_int_equal(device_create_with(&parts->device, inference_parts_device, precision, &error),
-                   STATUS_OK);
+  assert_int_equal(
+      any_device_create_with(&parts->device, inference_parts_device, precision, &error), STATUS_OK);
   struct network_config network = {.network = config->network,
                                    .inputs = parts->inputs,
                                    .head_size = policy->head_size(space),

@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "learner/serve/memory.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/emulated_cuda.h"
-#include "learner/device/create.h"
 
 enum { SLOTS = 3, ROWS = 4, STRIDE = 16, BOX = 2 };
 
@@ -26,7 +26,7 @@ static const char *device_name;
 static struct fixture open_memory(struct step_shape shape) {
   struct fixture f;
   struct error error;
-  assert_int_equal(device_create(&f.device, device_name, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&f.device, device_name, &error), STATUS_OK);
   struct memory_config config = {.num_slots = SLOTS, .rank = RANK, .shape = shape, .draws = 1};
   f.memory = memory_create(f.device, &config);
   f.rows = memory_rows_create(f.memory, ROWS);

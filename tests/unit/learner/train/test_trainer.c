@@ -15,6 +15,7 @@
 #include "learner/experience/fifo.h"
 #include "learner/learn/algorithms.h"
 #include "learner/train/trainer.h"
+#include "tests/unit/support/any_device.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/host_batch.h"
@@ -115,8 +116,8 @@ static struct fixture *create_with(const struct network_config *network, char *d
   bool images = network == &nature;
   const char *device = device_name ? device_name : images ? "cpu" : "ref";
   size_t stride = network->inputs.row_stride;
-  assert_int_equal(device_create(&f->device, device, &error), STATUS_OK);
-  assert_int_equal(device_create(&f->trainer_device, device, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&f->device, device, &error), STATUS_OK);
+  assert_int_equal(any_device_create(&f->trainer_device, device, &error), STATUS_OK);
   assert_int_equal(network_create(&f->network, network, &error), STATUS_OK);
   struct update_config update = {.policy = &policy_categorical,
                                  .algorithm.unroll_length = T,

@@ -4,8 +4,8 @@
  * While an operation of one thread runs, the region is open to the others too, so that an access
  * that races with one may pass: a test that runs for long enough meets it alone.
  * Upstream: guarded.c. Thread: any; one mutex. */
-#ifndef ACORN_LEARNER_DEVICE_GUARDED_GUARDED_MEMORY_H
-#define ACORN_LEARNER_DEVICE_GUARDED_GUARDED_MEMORY_H
+#ifndef ACORN_TESTS_DEVICES_GUARDED_MEMORY_H
+#define ACORN_TESTS_DEVICES_GUARDED_MEMORY_H
 
 #include <stddef.h>
 

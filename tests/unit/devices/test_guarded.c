@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/support/aborts.h"
 #include "learner/device/shared.h"
+#include "tests/unit/support/aborts.h"
 
 /* ---- the host and the device's memory */
 

@@ -1,4 +1,4 @@
-#include "learner/device/guarded/guarded_memory.h"
+#include "tests/devices/guarded_memory.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,8 +1,5 @@
-/* The device `guarded`, which tests run the learner on: the reference device, but as strict as a
- * GPU. The host cannot reach its memory (guarded_memory.h), its operations read and write no other,
- * downloads arrive when they are waited for and not before, and what is uploaded may not change
- * until then. So what runs on it keeps the rule of device.h.
- * Upstream: learner/device/device.c. Thread: as device.h says. */
+#include "tests/devices/guarded.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +7,8 @@
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "learner/device/create.h"
-#include "learner/device/device.h"
-#include "learner/device/guarded/guarded_memory.h"
 #include "learner/device/plain_pixels.h"
+#include "tests/devices/guarded_memory.h"
 
 /* A transfer between its call and the wait for it. */
 struct transfer {
@@ -394,7 +390,7 @@ static void destroy(struct device *d) {
     free(left->copy);
     free(left);
   }
-  device_destroy(guarded->ref);
+  inner(d)->ops->destroy(inner(d));
   pthread_mutex_destroy(&guarded->lock);
   free(guarded);
 }
