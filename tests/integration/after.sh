@@ -230,33 +230,35 @@ call "$scripts/checkpoint.sh" empty
 pass_if "and a folder without any" fails "there is no checkpoint in"
 
 # ---- seeds
-call "$scripts/seeds.sh" cartpole vtrace 1,2 --actors=1 --envs_per_actor=8 --total_steps=20k
+seeds() { call "$scripts/sweep.py" cartpole vtrace --actors=1 "$@"; }
+small=(--envs_per_actor=8 --total_steps=20k)
+seeds --seeds=1,2 "${small[@]}"
 table() {
   is "$code" 0 && grep -q '^1  *200[0-9]* .* train  total_steps$' out && grep -q '^mean  ' out &&
-    grep -q '^95 % high  ' out && [ -s runs/cartpole-vtrace-seeds/seed-2/result.txt ]
+    grep -q '^95 % high  ' out && [ -s runs/cartpole-vtrace-seeds/seed-2/result.json ]
 }
-pass_if "seeds.sh runs each seed and sums them up" table
+pass_if "sweep.py runs each seed and sums them up" table
 cp out first
-call "$scripts/seeds.sh" cartpole vtrace 1..2 --actors=1 --envs_per_actor=8 --total_steps=20k
+seeds --seeds=1..2 "${small[@]}"
 again() { is "$code" 0 && cmp -s out first && says "seed 1: has finished before"; }
 pass_if "a seed that has finished is not run again" again
-call "$scripts/seeds.sh" cartpole vtrace 1..2 --actors=1 --envs_per_actor=8 --total_steps=30k
+seeds --seeds=1..2 --envs_per_actor=8 --total_steps=30k
 pass_if "other flags are another experiment" fails "holds runs of another experiment"
-call "$scripts/seeds.sh" cartpole vtrace 1..2 --jobs=2 --actors=1 --dir=miss --total_steps=5k \
-  --target_return=500
+seeds --seeds=2 --jobs=2 --dir=miss --total_steps=5k --target_return=500
 pass_if "a missed target is exit code 3" is "$code" 3
-call "$scripts/seeds.sh" cartpole vtrace 1..3 --dir=bad --hidden=x
+seeds --seeds=1..3 --dir=bad --hidden=x
 refused_seeds() { is "$code" 2 && says "--hidden" && [ ! -s out ] && [ ! -e bad ]; }
 pass_if "wrong options end it at once and leave no folder" refused_seeds
 
-env --default-signal=INT,HUP "$scripts/seeds.sh" cartpole vtrace 1..2 --actors=1 --dir=stop \
-  --total_steps=1e9 >out 2>err </dev/null &
+env --default-signal=INT,HUP "$scripts/sweep.py" cartpole vtrace --seeds=1..2 --actors=1 \
+  --dir=stop --total_steps=1e9 >out 2>err </dev/null &
 run=$!
 wait_for 20 test -s stop/seed-1/metrics.jsonl
 kill -TERM $run
 ended 10
 stopped() {
-  is "$code" 130 && [ ! -e stop/seed-1/result.txt ] && [ ! -e stop/seed-2 ] && no_process
+  is "$code" 130 && is "$(json stop/seed-1/result.json reason)" signal &&
+    [ ! -e stop/seed-2 ] && no_process
 }
 pass_if "a signal stops it in good order" stopped
 kept() { [ -s "$(newest_checkpoint stop/seed-1)" ]; }

@@ -21,7 +21,7 @@ versions() {
 pass_if "each program prints its version" versions \
   "$tree"/build/{learner,actor,launch,status,task,curves,checkpoint,watch}
 pass_if "each script, too" versions "$tree/run_local.sh" "$tree"/deploy/{fleet,run_task}.sh \
-  "$scripts"/{eval,watch,plot,seeds,status,checkpoint,setup,info}.sh
+  "$scripts"/{{eval,watch,plot,status,checkpoint,setup,info}.sh,sweep.py}
 mkdir -p plain/scripts
 cp "$scripts/version.sh" plain/scripts
 cp "$tree/VERSION" plain

@@ -72,7 +72,8 @@ resumed() { is "$code" 0 && at_least "$(value steps)" $((steps + 50000)) && says
 pass_if "resume: the same command goes on" resumed
 
 # ---- seeds, compare
-does docs/usage.md "./scripts/seeds.sh" --actors=2 --envs_per_actor=8 --total_steps=20k
+does docs/usage.md "./scripts/sweep.py cartpole vtrace --seeds=1..5" --actors=2 \
+  --envs_per_actor=8 --total_steps=20k
 seeds() {
   is "$code" 3 && is "$(grep -c '^[1-5] ' "$work/out")" 5 && grep -q '^95 % high' "$work/out"
 }
@@ -120,7 +121,7 @@ else
 fi
 
 # ---- sweep
-does docs/usage.md "./scripts/sweep.sh cartpole vtrace --learning_rate=3e-4" --actors=2 \
+does docs/usage.md "./scripts/sweep.py cartpole vtrace --learning_rate=3e-4" --actors=2 \
   --envs_per_actor=8 --total_steps=10k
 swept() {
   is "$code" 0 && is "$(grep -cE '^(3e-4|1e-3) +0[.]0?1 +3 ' "$work/out")" 4 &&

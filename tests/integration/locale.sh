@@ -27,9 +27,9 @@ ended
 pass_if "eval.sh" same "$scripts/eval.sh" run --episodes=8
 pass_if "plot.sh --data" same "$scripts/plot.sh" run --data
 pass_if "info.sh" same "$scripts/info.sh"
-seeds=("$scripts/seeds.sh" catch vtrace 1,2 --actors=1 --dir=seeds --total_steps=4k --no_plot)
+seeds=("$scripts/sweep.py" catch vtrace --seeds=1,2 --actors=1 --dir=seeds --total_steps=4k)
 german "${seeds[@]}" >out 2>err </dev/null
-pass_if "seeds.sh" same "${seeds[@]}" # all have finished: only its table
+pass_if "sweep.py" same "${seeds[@]}" # all have finished: only its table
 
 # ---- what judges figures
 in_bench() { bash -c ". '$tree/tests/bench/lib.sh'; $*"; }

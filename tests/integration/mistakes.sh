@@ -59,8 +59,8 @@ pass_if "--help shows usage, environments and all options" help_is_complete
 # Of each script that is started, the comment at its head, and nothing is done.
 scripts_help() {
   local script said
-  for script in "$tree"/scripts/*.sh; do
-    case $(basename "$script") in lib.sh | lib_runs.sh | status.sh) continue ;; esac
+  for script in "$tree"/scripts/{*.sh,sweep.py}; do
+    case $(basename "$script") in lib.sh | status.sh) continue ;; esac
     said=$("$script" --help 2>&1 </dev/null) && [ "$said" = "$("$script" -h 2>&1)" ] &&
       grep -q "$(basename "$script")" <<<"$said" && ! grep -q '^#\|set -' <<<"$said" ||
       { echo "  $script: $said" && return 1; }
@@ -75,12 +75,12 @@ programs_name_their_words() {
 pass_if "the usage lines name the words before the options" programs_name_their_words
 for seeds in 9000000000000001 -1 1..99999999999999999 7,99999999999999999 1,,2 seven; do
   code=0
-  "$tree/scripts/seeds.sh" cartpole vtrace "$seeds" >out 2>err || code=$?
-  pass_if "scripts/seeds.sh with $seeds: both limits are named" \
+  "$tree/scripts/sweep.py" cartpole vtrace --seeds="$seeds" >out 2>err || code=$?
+  pass_if "scripts/sweep.py with seeds $seeds: both limits are named" \
     named "$seeds: seeds are from 0 to 9000000000000000, written 1..5 or 1,2,7"
 done
 code=0
-"$tree/scripts/seeds.sh" cartpole vtrace 1..3 2 >out 2>err || code=$?
+"$tree/scripts/sweep.py" cartpole vtrace 1..3 2 >out 2>err || code=$?
 pass_if "of words that are too many the first is named" \
-  named "2 is one word too many after ENV AGENT SEEDS"
+  named "1..3 is one word too many after ENV AGENT"
 finish

@@ -9,7 +9,7 @@ same_help() {
   "$1" --help >help </dev/null && [ -s help ] &&
     (cd elsewhere && "$2" --help >"$work/out" 2>"$work/err" </dev/null) && cmp -s help out
 }
-for script in "$tree"/run_local.sh "$tree"/scripts/*.sh "$tree"/deploy/*.sh; do
+for script in "$tree"/run_local.sh "$tree"/scripts/{*.sh,sweep.py} "$tree"/deploy/*.sh; do
   [ -x "$script" ] || continue # a library
   link=../bin/$(basename "$script" .sh) # as seen from elsewhere/
   ln -s "$script" "bin/${link##*/}"

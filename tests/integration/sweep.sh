@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/sweep.sh: grids and random trials, their table, sweep.csv and plot; what it refuses before
-# anything runs; runs that fail; stopped and started again.
+# scripts/sweep.py: grids and random trials, their table, sweep.csv and plot; what it refuses before
+# anything runs; runs that fail; stopped and started again. Seeds alone are in after.sh.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 scripts=$tree/scripts
 short=(--actors=1 --envs_per_actor=8 --total_steps=5k)
@@ -10,7 +10,7 @@ call() {
   code=0
   "$@" >out 2>err </dev/null || code=$?
 }
-sweep() { call "$scripts/sweep.sh" cartpole vtrace "$@"; }
+sweep() { call "$scripts/sweep.py" cartpole vtrace "$@"; }
 
 # ---- what it refuses
 refuses() {
@@ -45,7 +45,7 @@ table() {
 pass_if "every combination is a row" table
 sorted() { awk '/^1e-/ {if (rows++ && $4 > last) exit 1; last = $4} END {exit rows != 4}' out; }
 pass_if "the best first" sorted
-folders() { is "$(cd grid && echo */seed-[12]/result.txt | wc -w)" 8; }
+folders() { is "$(cd grid && echo */seed-[12]/result.json | wc -w)" 8; }
 pass_if "each run has its folder" folders
 rows() {
   is "$(wc -l <grid/sweep.csv)" 9 &&
@@ -63,11 +63,7 @@ pass_if "the command that trains the best does" trains_again
 sweep "${grid[@]}"
 again() { is "$code" 0 && cmp -s out first && says "seed-1: has finished before"; }
 pass_if "what has finished is not run again" again
-# As if the sweep had been killed while that run went on to its end.
-rm grid/learning_rate=1e-3,hidden=16/seed-2/result.txt
-sweep "${grid[@]}"
-pass_if "the end of a run that outlived its sweep is its result" again
-rm grid/learning_rate=1e-3,hidden=16/seed-2/{result,stdout}.txt
+rm grid/learning_rate=1e-3,hidden=16/seed-2/result.json
 sweep "${grid[@]}" --learning_rate=1e-5
 more() {
   is "$code" 0 && is "$(grep -c ': runs$' err)" 5 && is "$(grep -cE '^1e-' out)" 6
@@ -75,6 +71,19 @@ more() {
 pass_if "more values add to it" more
 sweep "${grid[@]}" --discount=0.9
 pass_if "another experiment is refused" says "grid holds runs of another experiment"
+
+# Killed while its run goes on, which holds the folder until it has ended.
+"$scripts/sweep.py" cartpole vtrace --seeds=1 --actors=1 --dir=outlived --total_steps=400k \
+  >out 2>err </dev/null &
+run=$!
+wait_for 20 test -s outlived/seed-1/metrics.jsonl
+killed $run
+outlived() {
+  wait_for 30 test -s outlived/seed-1/result.json && wait_for 20 flock -n outlived true &&
+    call "$scripts/sweep.py" cartpole vtrace --seeds=1 --actors=1 --dir=outlived \
+      --total_steps=400k && is "$code" 0 && says "seed 1: has finished before"
+}
+pass_if "the end of a run that outlived its sweep is its result" outlived
 
 # ---- random trials
 trials=(--learning_rate=1e-4..1e-2 --unroll_length=5..40 --network=mlp,lstm --dir=trials)
@@ -113,7 +122,7 @@ sed 's/^  if (seed) env->random = .*/&\n  if (env->holes > 0.4) abort();/' \
 mkdir include && ln -s "$tree/envs" include/acorn
 cc -std=c11 -O2 -shared -fPIC -Iinclude meadow.c -o meadow.so || exit 1
 holes=(--env_args='{"holes": 0.5}' --env_args='{"holes": 0.1}')
-call "$scripts/sweep.sh" ./meadow.so vtrace "${holes[@]}" --seeds=4..5 --max_deaths=1 \
+call "$scripts/sweep.py" ./meadow.so vtrace "${holes[@]}" --seeds=4..5 --max_deaths=1 \
   --total_steps=2k --actors=1 --dir=fails
 failed() {
   is "$code" 1 && sed -n 2p out | grep -q '0[.]1} .* -$' &&
@@ -122,13 +131,13 @@ failed() {
 }
 pass_if "runs that fail are named, after all others" failed
 
-env --default-signal=INT,HUP "$scripts/sweep.sh" cartpole vtrace --learning_rate=1e-3,1e-4 \
+env --default-signal=INT,HUP "$scripts/sweep.py" cartpole vtrace --learning_rate=1e-3,1e-4 \
   --actors=1 --jobs=1 --dir=stop --total_steps=1e9 >out 2>err </dev/null &
 run=$!
 wait_for 20 test -s stop/learning_rate=1e-3/seed-1/metrics.jsonl
-call "$scripts/sweep.sh" cartpole vtrace --learning_rate=1e-3,1e-4 --actors=1 --dir=stop \
+call "$scripts/sweep.py" cartpole vtrace --learning_rate=1e-3,1e-4 --actors=1 --dir=stop \
   --total_steps=1e9
-second() { is "$code" 2 && says "stop is in use by another sweep.sh"; }
+second() { is "$code" 2 && says "stop is in use by another sweep.py"; }
 pass_if "a second sweep in its folder is refused" second
 kill -INT $run
 ended 10
