@@ -119,12 +119,10 @@ const char *option_group(const struct option *option);
 void options_help(const struct option_table *table, FILE *out);
 void options_markdown(const struct option_table *table, FILE *out);
 
-/* Prints every option as "name = value", which options_read_file reads back. */
-void options_write(const struct option_table *table, const void *config, FILE *out);
-
-/* The same without some rows, by name: they follow as comments. */
-void options_write_without(const struct option_table *table, const void *config,
-                           const char *const *names, int num_names, FILE *out);
+/* Prints every option as "name = value", which options_read_file reads back; those that are named
+ * follow as comments. */
+void options_write(const struct option_table *table, const void *config, const char *const *names,
+                   int num_names, FILE *out);
 
 /* The option's value as one would type it. Owner: the caller. */
 char *options_value_text(const struct option *option, const void *config);

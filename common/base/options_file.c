@@ -133,12 +133,8 @@ static bool is_among(const char *const *names, int num_names, const char *name) 
   return false;
 }
 
-void options_write(const struct option_table *table, const void *config, FILE *out) {
-  options_write_without(table, config, NULL, 0, out);
-}
-
-void options_write_without(const struct option_table *table, const void *config,
-                           const char *const *names, int num_names, FILE *out) {
+void options_write(const struct option_table *table, const void *config, const char *const *names,
+                   int num_names, FILE *out) {
   const char *group = "";
   for (int i = 0; i < table->count; i++) {
     // A heading where the group changes.

@@ -239,8 +239,7 @@ void run_options_write(const struct learner_options *options, const char *folder
   snprintf(temporary, sizeof(temporary), "%s/config.tmp", folder);
   FILE *file = files_create(temporary);
   if (file)
-    options_write_without(&learner_options_table, options, options_of_start, NUM_OPTIONS_OF_START,
-                          file);
+    options_write(&learner_options_table, options, options_of_start, NUM_OPTIONS_OF_START, file);
   bool written = file && !ferror(file) && fflush(file) == 0;
   int reason = errno;
   if (file) written = fclose(file) == 0 && written;

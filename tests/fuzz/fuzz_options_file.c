@@ -38,7 +38,7 @@ static void check_again(const struct config *config) {
   char *text;
   size_t bytes;
   FILE *out = open_memstream(&text, &bytes);
-  options_write(&table, config, out);
+  options_write(&table, config, NULL, 0, out);
   fclose(out);
   struct config again;
   struct error error = {""};
