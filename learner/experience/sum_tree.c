@@ -149,9 +149,3 @@ void sum_tree_find_many(const struct sum_tree *tree, int64_t *leaf, const double
     find_block(tree, leaf + start, within, count);
   }
 }
-
-int64_t sum_tree_find(const struct sum_tree *tree, double position) {
-  int64_t leaf;
-  sum_tree_find_many(tree, &leaf, &position, 1);
-  return leaf;
-}

@@ -27,13 +27,11 @@ double sum_tree_total(const struct sum_tree *tree);
 /* Leaves whose value is above 0. */
 int64_t sum_tree_count(const struct sum_tree *tree);
 
-/* The leaf i for which sum of value[0..i-1] <= position < sum of value[0..i], sums as the tree
- * rounds them. position: in [0, total). */
-int64_t sum_tree_find(const struct sum_tree *tree, double position);
-
-/* The same for n leaves or positions, level by level, so that their cache misses overlap. Of a leaf
- * that is given more than once, the last value counts. Shapes: leaf, value, position: (n). */
+/* As sum_tree_set for n leaves, level by level, so that their cache misses overlap. Of a leaf that
+ * is given more than once, the last value counts. Shapes: leaf, value: (n). */
 void sum_tree_set_many(struct sum_tree *tree, const int64_t *leaf, const double *value, int n);
+/* For n positions in [0, total), likewise: the leaf i for which sum of value[0..i-1] <= position <
+ * sum of value[0..i], sums as the tree rounds them. Shapes: leaf, position: (n). */
 void sum_tree_find_many(const struct sum_tree *tree, int64_t *leaf, const double *position, int n);
 
 #endif
