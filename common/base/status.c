@@ -1,20 +1,9 @@
 #include "common/base/status.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "common/base/decimal.h"
-
-const char *status_name(enum status status) {
-  static const char *const names[] = {
-#define STATUS_SENTENCE(name, sentence) [STATUS_##name] = sentence,
-      STATUS_LIST(STATUS_SENTENCE)
-#undef STATUS_SENTENCE
-  };
-  size_t i = (size_t)status;
-  return i < sizeof names / sizeof names[0] ? names[i] : "unknown status";
-}
 
 enum status status_fail(struct error *error, enum status status, const char *format, ...) {
   if (!error) return status;

@@ -7,23 +7,17 @@
 #ifndef ACORN_COMMON_BASE_STATUS_H
 #define ACORN_COMMON_BASE_STATUS_H
 
-/* X(name, sentence) */
-#define STATUS_LIST(X)           \
-  X(OK, "ok")                    \
-  X(INVALID, "invalid argument") \
-  X(NOT_FOUND, "not found")      \
-  X(EXISTS, "already there")     \
-  X(MISMATCH, "does not match")  \
-  X(EXHAUSTED, "no room left")   \
-  X(UNAVAILABLE, "unavailable")  \
-  X(CORRUPT, "damaged data")     \
-  X(IO, "input/output error")    \
-  X(DONE, "done")
-
 enum status {
-#define STATUS_ENUM(name, sentence) STATUS_##name,
-  STATUS_LIST(STATUS_ENUM)
-#undef STATUS_ENUM
+  STATUS_OK,
+  STATUS_INVALID, /* an argument */
+  STATUS_NOT_FOUND,
+  STATUS_EXISTS, /* already */
+  STATUS_MISMATCH,
+  STATUS_EXHAUSTED, /* no room is left */
+  STATUS_UNAVAILABLE,
+  STATUS_CORRUPT, /* damaged data */
+  STATUS_IO,
+  STATUS_DONE
 };
 
 #define MUST_CHECK __attribute__((warn_unused_result))
@@ -33,9 +27,6 @@ enum status {
 struct error {
   char text[1024];
 };
-
-/* The general sentence of a status ("invalid argument"). Never NULL. */
-const char *status_name(enum status status);
 
 /* Writes the sentence into `error` (may be NULL) and returns `status`, so that a failure is one
  * line: `return status_fail(error, STATUS_INVALID, "--port: %d is not in 1..65535", port);` */

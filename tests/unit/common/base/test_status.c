@@ -8,15 +8,6 @@
 
 #include "common/base/status.h"
 
-static void test_every_status_has_a_sentence(void **state) {
-  (void)state;
-  assert_string_equal(status_name(STATUS_OK), "ok");
-  assert_string_equal(status_name(STATUS_CORRUPT), "damaged data");
-  assert_string_equal(status_name(STATUS_DONE), "done");
-  assert_string_equal(status_name((enum status)(STATUS_DONE + 1)), "unknown status");
-  assert_string_equal(status_name((enum status) - 1), "unknown status");
-}
-
 static void test_fail_writes_and_returns(void **state) {
   (void)state;
   struct error error = {"before"};
@@ -41,7 +32,6 @@ static void test_a_long_sentence_is_cut(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_status_has_a_sentence),
       cmocka_unit_test(test_fail_writes_and_returns),
       cmocka_unit_test(test_a_sentence_may_quote_the_one_before),
       cmocka_unit_test(test_a_long_sentence_is_cut),
