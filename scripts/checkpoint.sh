@@ -11,12 +11,7 @@
 #            activation; docs/usage.md has an example
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
-case "${1:---help}" in
-  --help | -h)
-    print_head
-    exit $(($# == 0 ? 2 : 0))
-    ;;
-esac
+need_words "$@"
 "$root/scripts/setup.sh"
 build all
 hand_over "$root/build/checkpoint" "$@"

@@ -25,16 +25,7 @@
 # otherwise the scores cannot be compared, and the line is left out, with a word why.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
-case "${1:---help}" in
-  --help | -h)
-    print_head
-    exit $(($# == 0 ? 2 : 0))
-    ;;
-  -*)
-    echo "eval.sh: name the run folder first; see --help" >&2
-    exit 2
-    ;;
-esac
+need_run "$@"
 
 policies=(greedy sample) flags=()
 actors=2 envs=8 # of each; an environment without an episode to play would only be made

@@ -15,6 +15,20 @@ offer_help() {
   exit 0
 }
 
+# need_words "$@": the same, also without words, which is a mistake.
+need_words() {
+  [ $# -gt 0 ] || { print_head; exit 2; }
+  offer_help "$@"
+}
+
+# need_run "$@": the first word is no option.
+need_run() {
+  need_words "$@"
+  case "$1" in
+    -*) echo "$(basename "$started_as"): name the run folder first; see --help" >&2; exit 2 ;;
+  esac
+}
+
 # --version as the first word of any script: nothing is built for it.
 if [ "${1:-}" = --version ]; then
   exec "$root/scripts/version.sh" --name="$(basename "$started_as")"

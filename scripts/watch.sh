@@ -27,16 +27,7 @@
 # image. ffmpeg makes the video; it is installed if it is missing.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
-case "${1:---help}" in
-  --help | -h)
-    print_head
-    exit $(($# == 0 ? 2 : 0))
-    ;;
-  -*)
-    echo "watch.sh: name the run folder first; see --help" >&2
-    exit 2
-    ;;
-esac
+need_run "$@"
 
 take_run "$1"
 out=$run/play.mp4 fps='' env='' max_steps='' flags=()
