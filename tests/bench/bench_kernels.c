@@ -97,7 +97,7 @@ enum {
 };
 
 /* Everything a training step needs, and a forward's part of it. */
-struct network {
+struct layers {
   enum activation act;
   real *p, *grads, *adam_m, *adam_v, *norm;          /* parameters and their like */
   real *x, *y1, *y2, *head, *logp, *entropy, *value; /* rows */
@@ -109,8 +109,8 @@ struct network {
   int64_t updates;
 };
 
-static struct network *network_create(enum activation act, size_t parameters) {
-  struct network *net = check_alloc(1, sizeof *net);
+static struct layers *layers_create(enum activation act, size_t parameters) {
+  struct layers *net = check_alloc(1, sizeof *net);
   real **rows[] = {&net->y1, &net->y2, &net->h, &net->c, &net->dy1, &net->dy2};
   real **scalars[] = {&net->logp,      &net->entropy, &net->value,    &net->d_logp,
                       &net->d_entropy, &net->vs,      &net->advantage};
@@ -144,7 +144,7 @@ static struct network *network_create(enum activation act, size_t parameters) {
   return net;
 }
 
-static void network_destroy(struct network *net) {
+static void layers_destroy(struct layers *net) {
   real *arrays[] = {net->p,       net->grads,     net->adam_m, net->adam_v,    net->norm,
                     net->x,       net->y1,        net->y2,     net->head,      net->logp,
                     net->entropy, net->value,     net->dhead,  net->dy1,       net->dy2,
@@ -165,7 +165,7 @@ static real *at(real *x, size_t n) {
 }
 
 static void mlp_forward(void *context, int rows) {
-  struct network *net = context;
+  struct layers *net = context;
   ops->linear_forward(device, net->y1, net->x, I, at(net->p, W1), at(net->p, B1), net->act, rows, I,
                       H);
   ops->linear_forward(device, net->y2, net->y1, H, at(net->p, W2), at(net->p, B2), net->act, rows,
@@ -175,12 +175,12 @@ static void mlp_forward(void *context, int rows) {
 }
 
 static void sample(void *context, int rows) {
-  struct network *net = context;
+  struct layers *net = context;
   categorical_sample(device, net->action, net->logp_host, net->head, HEAD, net->uniform, rows, A);
 }
 
 /* From the head's outputs to their gradient: V-trace, losses, distribution. */
-static void head_gradient(struct network *net, int N) {
+static void head_gradient(struct layers *net, int N) {
   int rows = T * N;
   categorical_evaluate(device, net->logp, net->entropy, net->head, HEAD, net->action, rows, A);
   ops->copy_rows(device, net->value, 1, at(net->head, A), HEAD, rows + N, 1);
@@ -207,7 +207,7 @@ static void head_gradient(struct network *net, int N) {
   ops->copy_rows(device, at(net->dhead, A), HEAD, d_value, 1, rows, 1);
 }
 
-static void update(struct network *net, size_t parameters) {
+static void update(struct layers *net, size_t parameters) {
   ops->global_norm(device, net->norm, net->grads, parameters);
   const struct device_schedule schedule = {.step = ++net->updates, .learning_rate = 1e-4f};
   ops->adam(device, net->p, net->adam_m, net->adam_v, net->grads, net->norm, &schedule, 40, 0.9f,
@@ -215,7 +215,7 @@ static void update(struct network *net, size_t parameters) {
 }
 
 static void mlp_train(void *context, int N) {
-  struct network *net = context;
+  struct layers *net = context;
   int rows = T * N;
   mlp_forward(net, rows + N);
   head_gradient(net, N);
@@ -228,7 +228,7 @@ static void mlp_train(void *context, int N) {
   update(net, MLP_COUNT);
 }
 
-static void lstm_forward(struct network *net, int steps, int N) {
+static void lstm_forward(struct layers *net, int steps, int N) {
   int rows = steps * N;
   ops->linear_forward(device, net->gates, net->x, LSTM_INPUTS, at(net->p, WX), at(net->p, BG),
                       ACTIVATION_NONE, rows, LSTM_INPUTS, 4 * H);
@@ -243,7 +243,7 @@ static void lstm_infer(void *context, int rows) {
 }
 
 static void lstm_train(void *context, int N) {
-  struct network *net = context;
+  struct layers *net = context;
   int rows = T * N;
   lstm_forward(net, T + 1, N);
   head_gradient(net, N);
@@ -306,7 +306,7 @@ static const char *processor(char *name, size_t bytes) {
 }
 
 /* A row of a table: ns per row of work(net, n), for four n; rows_per is the rows of one n. */
-static void print_row(const char *label, void (*work)(void *, int), struct network *net,
+static void print_row(const char *label, void (*work)(void *, int), struct layers *net,
                       const int n[4], int rows_per, int64_t run_us) {
   printf("| %s |", label);
   for (int i = 0; i < 4; i++)
@@ -328,9 +328,9 @@ int main(int argc, char **argv) {
   printf("%s, %s, one thread; medians of %d runs\n\n", processor(name, sizeof name),
          device->description, RUNS);
 
-  struct network *relu = network_create(ACTIVATION_RELU, MLP_COUNT),
-                 *mlp = network_create(ACTIVATION_TANH, MLP_COUNT);
-  struct network *lstm = network_create(ACTIVATION_NONE, LSTM_COUNT);
+  struct layers *relu = layers_create(ACTIVATION_RELU, MLP_COUNT),
+                *mlp = layers_create(ACTIVATION_TANH, MLP_COUNT);
+  struct layers *lstm = layers_create(ACTIVATION_NONE, LSTM_COUNT);
   printf("| forward, ns per row | B=16 | B=64 | B=256 | B=1024 |\n|---|---|---|---|---|\n");
   print_row("MLP 4-64-64-3 relu", mlp_forward, relu, batches, 1, run_us);
   print_row("MLP 4-64-64-3 tanh", mlp_forward, mlp, batches, 1, run_us);
@@ -343,9 +343,9 @@ int main(int argc, char **argv) {
   print_row("LSTM-64, 8 inputs", lstm_train, lstm, sequences, T, run_us);
   print_products(run_us);
 
-  network_destroy(relu);
-  network_destroy(mlp);
-  network_destroy(lstm);
+  layers_destroy(relu);
+  layers_destroy(mlp);
+  layers_destroy(lstm);
   device_destroy(device);
   return 0;
 }
