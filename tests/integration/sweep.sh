@@ -116,6 +116,28 @@ sweep --learning_rate=0,0.002 --target_return=30 --actors=1 --envs_per_actor=8 -
 reached() { is "$code" 3 && is "$(sed -n 2p out | cut -d' ' -f1)" 0.002; }
 pass_if "the one that reaches the target is the best" reached
 
+# ended_so FOLDER REASON CODE STEPS RETURN: what that run would have left.
+ended_so() {
+  mkdir -p "$1"
+  echo "result env=cartpole steps=$4 seconds=1.00 return_mean=$5 over=train reason=$2" \
+    >"$1/stdout.txt"
+  echo "  \"exit_code\": $3," >"$1/result.json"
+}
+for seed in 1 2; do
+  ended_so ranked/learning_rate=1e-3/seed-$seed target_return 0 900 30
+  ended_so ranked/learning_rate=1e-4/seed-$seed target_return 0 500 25
+done
+ended_so ranked/learning_rate=1e-5/seed-1 target_return 0 100 200
+ended_so ranked/learning_rate=1e-5/seed-2 total_steps 3 1000 20
+ranked() {
+  sweep --learning_rate=1e-5,1e-3,1e-4 --seeds=2 --dir=ranked "$@"
+  awk '/^1e-/ {print $1}' out | xargs
+}
+pass_if "with a target: by the seeds that reached it, then by steps" \
+  is "$(ranked --target_return=25)" "1e-4 1e-3 1e-5"
+sed -i 's/target_return/total_steps/' ranked/*/*/stdout.txt
+pass_if "without: by the mean return" is "$(ranked)" "1e-5 1e-3 1e-4"
+
 # An environment that ends its actor, if asked for.
 sed 's/^  if (seed) env->random = .*/&\n  if (env->holes > 0.4) abort();/' \
   "$tree/docs/examples/meadow.c" >meadow.c
