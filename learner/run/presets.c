@@ -1,4 +1,4 @@
-/* Defaults that depend on the environment and the algorithm: a row each, as one would type them. */
+/* Defaults that depend on the environment and the algorithm, as one would type them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,9 @@
 #include "learner/run/options.h"
 
 struct preset {
-  const char *env;   /* "": any */
-  const char *agent; /* one or more, separated by "|"; "": any */
-  const char *name;
-  const char *value;
+  const char *env;    /* "": any */
+  const char *agent;  /* one or more, separated by "|"; "": any */
+  const char *values; /* "NAME=VALUE ..." */
 };
 
 /* Learn values of actions from a replay. */
@@ -30,251 +29,143 @@ struct preset {
 /* SEED RL's Atari agent: its flags, and those of its script for 640 environments. The paper's:
  * Kapturowski et al. 2019, table 2. Small: for a machine with a few cores. */
 static const struct {
-  const char *name;
-  const char *value;
   const char *preset; /* as agent */
+  const char *values;
 } named[] = {
-    {"network", "nature", LARGE},
-    {"network", "impala_shallow", "small"},
-    {"lstm_size", "512", LARGE},
-    {"head_hidden", "512", LARGE},
-    {"head_hidden", "256", "small"},
-    {"frame_stack", "4", LARGE},
-    {"clip_reward_input", "false", LARGE "|small"},
-    {"reward_clip", "0", LARGE "|small"},
-    {"discount", "0.997", LARGE "|small"},
-    {"unroll_length", "80", LARGE},
-    {"burn_in", "40", LARGE},
-    {"unroll_length", "40", "small"},
-    {"burn_in", "20", "small"},
-    {"window_stride", "40", "r2d2_paper"},
-    {"batch_size", "64", LARGE},
-    {"batch_size", "8", "small"},
-    {"loss_reduction", "sum_over_time", LARGE "|small"},
-    {"max_gradient_norm", "80", "seed_atari"},
-    {"max_gradient_norm", "40", "r2d2_paper|small"},
-    {"learning_rate", "1e-4", LARGE},
-    {"learning_rate", "3e-4", "small"},
-    {"adam_epsilon", "1e-3", LARGE},
-    {"adam_epsilon_hat", "true", "seed_atari"},
-    /* 2,500 updates. */
-    {"target_update", "17066667", "seed_atari"},
-    {"target_update", "8533333", "r2d2_paper"},
-    {"target_update", "16k", "small"},
-    {"replay_ratio", "0.75", LARGE},
-    {"replay_ratio", "2", "small"},
-    {"replay_steps", "8M", "seed_atari"},
-    {"replay_steps", "4M", "r2d2_paper"},
-    {"replay_steps", "400k", "small"},
-    {"replay_min_steps", "400k", "seed_atari"},
-    {"replay_min_steps", "200k", "r2d2_paper"},
-    {"replay_min_steps", "20k", "small"},
+    {LARGE,
+     "network=nature lstm_size=512 head_hidden=512 frame_stack=4 unroll_length=80 burn_in=40 "
+     "batch_size=64 learning_rate=1e-4 adam_epsilon=1e-3 replay_ratio=0.75"},
+    {LARGE "|small",
+     "clip_reward_input=false reward_clip=0 discount=0.997 loss_reduction=sum_over_time"},
+    /* target_update: 2,500 updates. */
+    {"seed_atari",
+     "max_gradient_norm=80 adam_epsilon_hat=true target_update=17066667 replay_steps=8M "
+     "replay_min_steps=400k"},
+    {"r2d2_paper",
+     "window_stride=40 max_gradient_norm=40 target_update=8533333 replay_steps=4M "
+     "replay_min_steps=200k"},
+    {"small",
+     "network=impala_shallow head_hidden=256 unroll_length=40 burn_in=20 batch_size=8 "
+     "max_gradient_norm=40 learning_rate=3e-4 target_update=16k replay_ratio=2 replay_steps=400k "
+     "replay_min_steps=20k"},
 };
 
-/* The first row that fits wins: what is of one environment and one algorithm stands first. */
+/* The first row that fits and has an option wins: what is of one environment and one algorithm
+ * stands first. */
 static const struct preset presets[] = {
     /* Batches of fresh steps bear larger ones; seeds 1 to 10 reach 475 within 0.4 M steps. */
-    {"cartpole", "a2c", "unroll_length", "8"},
-    {"cartpole", "a2c", "lambda", "0.95"},
-    {"cartpole", "a2c", "learning_rate", "0.003"},
+    {"cartpole", "a2c", "unroll_length=8 lambda=0.95 learning_rate=0.003"},
     /* 475 within 160 k steps; windows of 32 and 64 steps took 185 k and 304 k. */
-    {"cartpole", "ppo", "unroll_length", "16"},
+    {"cartpole", "ppo", "unroll_length=16"},
     /* Longer runs may forget again: failures become rare in what is replayed. */
-    {"cartpole", DQN, "total_steps", "300k"},
-    {"cartpole", DQN, "unroll_length", "4"},
-    {"cartpole", DQN, "batch_size", "64"},
-    /* Fewer and smaller steps may leave a run at 250, where the cart drifts out, to its end. */
-    {"cartpole", DQN, "n_steps", "5"},
-    {"cartpole", DQN, "discount", "0.99"},
-    {"cartpole", DQN, "learning_rate", "7e-4"},
-    {"cartpole", DQN, "learning_rate_decay", "linear"},
-    {"cartpole", DQN, "adam_epsilon", "1e-5"},
-    {"cartpole", DQN, "max_gradient_norm", "10"},
-    {"cartpole", DQN, "target_update", "400"},
-    {"cartpole", DQN, "replay_ratio", "64"},
-    /* All of a run: once the steps of failures are gone, how to avoid them is forgotten. */
-    {"cartpole", DQN, "replay_steps", "500k"},
-    {"cartpole", DQN, "reward_scale", "0.1"},
-    {"cartpole", DQN, "replay_min_steps", "2k"},
-    {"cartpole", DQN, "epsilon_steps", "30k"},
+    {"cartpole", DQN,
+     "total_steps=300k unroll_length=4 batch_size=64 "
+     /* Fewer and smaller steps may leave a run at 250, where the cart drifts out, to its end. */
+     "n_steps=5 discount=0.99 learning_rate=7e-4 learning_rate_decay=linear adam_epsilon=1e-5 "
+     "max_gradient_norm=10 target_update=400 replay_ratio=64 "
+     /* All of a run: once the steps of failures are gone, how to avoid them is forgotten. */
+     "replay_steps=500k reward_scale=0.1 replay_min_steps=2k epsilon_steps=30k"},
     /* Returns of up to 100 x reward_scale. */
-    {"cartpole", "rainbow", "value_low", "0"},
-    {"cartpole", "rainbow", "value_high", "10"},
-    {"cartpole", "r2d2", "total_steps", "2M"},
-    {"cartpole", "r2d2", "hidden", "none"},
-    {"cartpole", "r2d2", "previous_action", "true"},
-    {"cartpole", "r2d2", "discount", "0.99"},
-    /* With rescaled returns, a rate of 0.001 without decay and half the updates one run in six was
-     * lost again by its end. */
-    {"cartpole", "r2d2", "value_rescaling", "0"},
-    {"cartpole", "r2d2", "reward_scale", "0.1"},
-    {"cartpole", "r2d2", "huber", "1"},
-    {"cartpole", "r2d2", "replay_steps", "2M"},
-    {"cartpole", "r2d2", "replay_ratio", "8"},
-    {"cartpole", "r2d2", "target_update", "16k"},
-    /* As for dqn: with 5e-4 and 5 steps one run ended at 306, with copies every 32 k at 366. */
-    {"cartpole", "r2d2", "learning_rate", "8e-4"},
-    {"cartpole", "r2d2", "n_steps", "10"},
-    {"cartpole", "r2d2", "learning_rate_decay", "linear"},
-    {"cartpole", "r2d2", "adam_epsilon", "1e-4"},
-    {"cartpole", "r2d2", "max_gradient_norm", "40"},
-    {"cartpole", "", "total_steps", "1500k"},
-    {"cartpole", "", "previous_action", "false"},
-    {"cartpole", "", "previous_reward", "false"},
-    /* Returns reach 500: the value's gradient is weighted down, or it would drown the policy's in
-     * the layers they share; the entropy bonus is in proportion to advantages of tens. With Adam's
-     * usual epsilon a solved policy, whose gradient is nearly nothing, walks at random and is lost
-     * again. Steps are small enough that the parameters of any moment play as the last 100 episodes
-     * did: with 0.0015, 1 and 0.95 one run in ten that had reached 475 was greedily below it. */
-    {"cartpole", "", "discount", "0.98"},
-    {"cartpole", "", "lambda", "0.9"},
-    {"cartpole", "", "baseline_cost", "0.05"},
-    {"cartpole", "", "entropy_cost", "0.1"},
-    {"cartpole", "", "learning_rate", "0.0012"},
-    {"cartpole", "", "learning_rate_decay", "linear"},
-    {"cartpole", "", "adam_epsilon", "1e-3"},
-    {"cartpole", "", "max_gradient_norm", "0.5"},
-    {"gym:LunarLander-v3", "a2c", "unroll_length", "32"},
-    {"catch", "", "total_steps", "500k"},
-    {"tmaze", "r2d2", "discount", "0.98"},
-    {"tmaze", "r2d2", "learning_rate", "0.001"},
-    {"tmaze", "", "total_steps", "1M"},
-    {"tmaze", "", "network", "lstm"},
-    {"tmaze", "", "hidden", "none"},
-    /* Long enough for a window to hold both the cue and the junction. */
-    {"tmaze", "", "unroll_length", "40"},
-    {"tmaze", "vtrace", "batch_size", "8"},
-    /* The corridor is 10 steps long. */
-    {"tmaze", "", "discount", "0.95"},
-    {"tmaze", "", "learning_rate", "0.004"},
-    {"tmaze", "", "entropy_cost", "0.005"},
+    {"cartpole", "rainbow", "value_low=0 value_high=10"},
+    {"cartpole", "r2d2",
+     "total_steps=2M hidden=none previous_action=true discount=0.99 "
+     /* With rescaled returns, a rate of 0.001 without decay and half the updates one run in six was
+      * lost again by its end. */
+     "value_rescaling=0 reward_scale=0.1 huber=1 replay_steps=2M replay_ratio=8 "
+     "target_update=16k "
+     /* As for dqn: with 5e-4 and 5 steps one run ended at 306, with copies every 32 k at 366. */
+     "learning_rate=8e-4 n_steps=10 learning_rate_decay=linear adam_epsilon=1e-4 "
+     "max_gradient_norm=40"},
+    {"cartpole", "",
+     "total_steps=1500k previous_action=false previous_reward=false "
+     /* Returns reach 500: the value's gradient is weighted down, or it would drown the policy's in
+      * the layers they share; the entropy bonus is in proportion to advantages of tens. With Adam's
+      * usual epsilon a solved policy, whose gradient is nearly nothing, walks at random and is lost
+      * again. Steps are small enough that the parameters of any moment play as the last 100
+      * episodes did: with 0.0015, 1 and 0.95 one run in ten that had reached 475 was greedily below
+      * it. */
+     "discount=0.98 lambda=0.9 baseline_cost=0.05 entropy_cost=0.1 learning_rate=0.0012 "
+     "learning_rate_decay=linear adam_epsilon=1e-3 max_gradient_norm=0.5"},
+    {"gym:LunarLander-v3", "a2c", "unroll_length=32"},
+    {"catch", "", "total_steps=500k"},
+    {"tmaze", "r2d2", "discount=0.98 learning_rate=0.001"},
+    {"tmaze", "vtrace", "batch_size=8"},
+    /* A window is long enough to hold both the cue and the junction; the corridor is 10 steps. */
+    {"tmaze", "",
+     "total_steps=1M network=lstm hidden=none unroll_length=40 discount=0.95 learning_rate=0.004 "
+     "entropy_cost=0.005"},
     /* IMPALA's for the Atari (Espeholt et al. 2018, table G.1), with SEED RL's Adam and its mean
      * over steps where IMPALA sums, so that a norm of 40 hardly ever clips; but for the batch:
      * Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by then in
      * batches of 8, four times as many updates. */
-    {"atari", "r2d2", "preset", "seed_atari"}, /* or small, where memory is */
+    {"atari", "r2d2", "preset=seed_atari"}, /* or small, where memory is */
     /* Updates of 32 steps as in the papers, but one in 16 steps: so they are larger, and look
      * further ahead. With targets copied every 128 k steps, half the updates, 1e-4 and returns of
      * one step, Breakout was after 1.2 M steps where it began. */
-    {"atari", DQN, "learning_rate", "2e-4"},
-    {"atari", Q, "learning_rate", "1e-4"},
-    {"atari", Q, "learning_rate_decay", "none"},
-    {"atari", DQN, "previous_action", "true"},
-    {"atari", DQN, "previous_reward", "true"},
-    {"atari", DQN, "network", "nature"},
-    {"atari", DQN, "head_hidden", "512"},
-    {"atari", DQN, "n_steps", "3"},
-    {"atari", DQN, "unroll_length", "4"},
-    {"atari", DQN, "batch_size", "8"},
-    {"atari", DQN, "replay_ratio", "2"},
-    {"atari", DQN, "adam_epsilon", "1.5e-4"},
-    {"atari", DQN, "max_gradient_norm", "10"},
-    {"atari", DQN, "loss_reduction", "mean"},
-    {"atari", DQN, "target_update", "8k"},
-    {"atari", DQN, "replay_steps", "400k"},
-    {"atari", DQN, "replay_min_steps", "20k"},
-    {"atari", "dqn|double_dqn", "epsilon_end", "0.01"},
-    {"atari", DQN, "epsilon_steps", "250k"},
-    {"atari", "", "total_steps", "12M"},
-    {"atari", "", "network", "impala_shallow"},
-    {"atari", "", "reward_clip", "1"},
-    {"atari", "", "discount", "0.99"},
-    {"atari", "", "entropy_cost", "0.01"},
-    {"atari", "", "baseline_cost", "0.5"},
-    {"atari", "", "precision", "auto"},
-    {"atari", "", "learning_rate", "5e-4"},
-    {"atari", "", "learning_rate_decay", "linear"},
-    {"atari", "", "loss_reduction", "mean"},
-    {"atari", "", "max_gradient_norm", "40"},
-    {"atari", "", "unroll_length", "20"},
-    {"atari", "vtrace", "batch_size", "8"},
+    {"atari", DQN, "learning_rate=2e-4"},
+    {"atari", Q, "learning_rate=1e-4 learning_rate_decay=none"},
+    {"atari", DQN,
+     "previous_action=true previous_reward=true network=nature head_hidden=512 n_steps=3 "
+     "unroll_length=4 batch_size=8 replay_ratio=2 adam_epsilon=1.5e-4 max_gradient_norm=10 "
+     "loss_reduction=mean target_update=8k replay_steps=400k replay_min_steps=20k "
+     "epsilon_steps=250k"},
+    {"atari", "dqn|double_dqn", "epsilon_end=0.01"},
+    {"atari", "",
+     "total_steps=12M network=impala_shallow reward_clip=1 discount=0.99 entropy_cost=0.01 "
+     "baseline_cost=0.5 precision=auto learning_rate=5e-4 learning_rate_decay=linear "
+     "loss_reduction=mean max_gradient_norm=40 unroll_length=20"},
+    {"atari", "vtrace", "batch_size=8"},
     /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
-    {"gym:LunarLander-v3", "", "total_steps", "10M"},
-    {"gym:LunarLander-v3", POLICY, "previous_action", "false"},
-    {"gym:LunarLander-v3", POLICY, "previous_reward", "false"},
-    {"gym:LunarLander-v3", POLICY, "reward_scale", "0.05"},
-    {"gym:LunarLander-v3", POLICY, "discount", "0.998"},
-    {"gym:LunarLander-v3", POLICY, "lambda", "0.97"},
-    {"gym:LunarLander-v3", POLICY, "unroll_length", "64"},
-    {"gym:LunarLander-v3", "vtrace", "batch_size", "16"},
-    {"gym:LunarLander-v3", POLICY, "baseline_cost", "0.5"},
-    {"gym:LunarLander-v3", POLICY, "entropy_cost", "0.002"},
-    {"gym:LunarLander-v3", POLICY, "learning_rate", "0.001"},
-    {"gym:LunarLander-v3", POLICY, "learning_rate_decay", "linear"},
-    {"gym:LunarLander-v3", POLICY, "adam_epsilon", "1e-5"},
-    {"gym:LunarLander-v3", POLICY, "max_gradient_norm", "1"},
+    {"gym:LunarLander-v3", "", "total_steps=10M"},
+    {"gym:LunarLander-v3", "vtrace", "batch_size=16"},
+    {"gym:LunarLander-v3", POLICY,
+     "previous_action=false previous_reward=false reward_scale=0.05 discount=0.998 lambda=0.97 "
+     "unroll_length=64 baseline_cost=0.5 entropy_cost=0.002 learning_rate=0.001 "
+     "learning_rate_decay=linear adam_epsilon=1e-5 max_gradient_norm=1"},
     /* -1 for every step of up to 500. */
-    {"gym:Acrobot-v1", "", "total_steps", "1M"},
-    {"gym:Acrobot-v1", "", "reward_scale", "0.05"},
-    {"gym:Acrobot-v1", "", "learning_rate_decay", "linear"},
-    {"gym:CartPole-v1", "", "total_steps", "1500k"},
+    {"gym:Acrobot-v1", "", "total_steps=1M reward_scale=0.05 learning_rate_decay=linear"},
+    {"gym:CartPole-v1", "", "total_steps=1500k"},
     /* Mnih et al. 2015, with Adam for RMSProp. */
-    {"", "dqn", "double_q", "false"},
+    {"", "dqn", "double_q=false"},
     /* As Mnih et al. clip errors: without it one run in ten on CartPole was lost again. */
-    {"", "dqn|double_dqn", "huber", "1"},
-    {"", "dqn|double_dqn", "priority_exponent", "0"},
-    {"", "dqn|double_dqn", "importance_exponent", "0"},
+    {"", "dqn|double_dqn", "huber=1 priority_exponent=0 importance_exponent=0"},
     /* Hessel et al. 2018, table 1. Noise explores, so no action is random. A new window's own TD
      * errors are differences of means, an update's are divergences of distributions, on another
      * scale. */
-    {"", "rainbow", "dueling", "true"},
-    {"", "rainbow", "noisy", "true"},
-    {"", "rainbow", "atoms", "51"},
-    {"", "rainbow", "priority_exponent", "0.5"},
-    {"", "rainbow", "importance_exponent", "0.4"},
-    {"", "rainbow", "importance_exponent_end", "1"},
-    {"", "rainbow", "initial_priority", "max"},
-    {"", "rainbow", "epsilon_start", "0"},
-    {"", "rainbow", "epsilon_end", "0"},
-    {"", DQN, "exploration", "linear"},
-    {"", DQN, "epsilon_start", "1"},
+    {"", "rainbow",
+     "dueling=true noisy=true atoms=51 priority_exponent=0.5 importance_exponent=0.4 "
+     "importance_exponent_end=1 initial_priority=max epsilon_start=0 epsilon_end=0"},
+    {"", DQN, "exploration=linear epsilon_start=1"},
     /* Mnih et al. 2015. A policy that lets the cart drift out after 250 steps hardly meets anything
      * else: beside busy neighbours one run of gym:CartPole-v1 in four ended so with 0.01, one in
      * twenty with 0.05, one in fifty with 0.1. */
-    {"cartpole", "dqn|double_dqn", "epsilon_end", "0.01"}, /* with its own settings none does */
-    {"", "dqn|double_dqn", "epsilon_end", "0.1"},
-    {"", DQN, "unroll_length", "8"},
-    /* A step is trained on 8 times, as in Mnih et al. 2015. gym:CartPole-v1, -Acrobot and
-     * -FrozenLake are learned in 300 k steps (tests/learning/dqn_gym.sh): with returns of one step,
-     * or half the updates of twice the size, CartPole ended between 100 and 450. A target of 1,000
-     * steps leaves one run in 20 below 475, one of 250 one in 5, this one none of 48. */
-    {"", DQN, "batch_size", "8"},
-    {"", DQN, "replay_ratio", "8"},
-    {"", DQN, "replay_min_steps", "1k"},
-    {"", DQN, "target_update", "500"},
-    {"", DQN, "n_steps", "3"},
-    {"", DQN, "learning_rate_decay", "linear"},
-    {"", DQN, "adam_epsilon", "1e-5"},
-    {"", DQN, "max_gradient_norm", "10"},
-    {"", DQN, "previous_action", "false"},
-    {"", DQN, "previous_reward", "false"},
+    {"cartpole", "dqn|double_dqn", "epsilon_end=0.01"}, /* with its own settings none does */
+    {"", "dqn|double_dqn", "epsilon_end=0.1"},
+    {"", DQN,
+     "unroll_length=8 "
+     /* A step is trained on 8 times, as in Mnih et al. 2015. gym:CartPole-v1, -Acrobot and
+      * -FrozenLake are learned in 300 k steps (tests/learning/dqn_gym.sh): with returns of one
+      * step, or half the updates of twice the size, CartPole ended between 100 and 450. A target of
+      * 1,000 steps leaves one run in 20 below 475, one of 250 one in 5, this one none of 48. */
+     "batch_size=8 replay_ratio=8 replay_min_steps=1k target_update=500 n_steps=3 "
+     "learning_rate_decay=linear adam_epsilon=1e-5 max_gradient_norm=10 previous_action=false "
+     "previous_reward=false"},
     /* Kapturowski et al. 2019, table 2, but for the sizes. */
-    {"", "r2d2", "dueling", "true"},
-    {"", "r2d2", "n_steps", "5"},
-    {"", "r2d2", "value_rescaling", "1e-3"},
-    {"", "r2d2", "discount", "0.997"},
-    {"", "r2d2", "unroll_length", "40"},
-    {"", "r2d2", "burn_in", "20"},
-    {"", "r2d2", "batch_size", "32"},
-    {"", "r2d2", "replay_ratio", "4"},
-    {"", "r2d2", "replay_steps", "200k"},
-    {"", "r2d2", "replay_min_steps", "5k"},
-    {"", "r2d2", "target_update", "64k"},
-    {"", "r2d2", "adam_epsilon", "1e-4"},
-    {"", Q, "loss_reduction", "sum_over_time"},
+    {"", "r2d2",
+     "dueling=true n_steps=5 value_rescaling=1e-3 discount=0.997 unroll_length=40 burn_in=20 "
+     "batch_size=32 replay_ratio=4 replay_steps=200k replay_min_steps=5k target_update=64k "
+     "adam_epsilon=1e-4"},
+    {"", Q, "loss_reduction=sum_over_time"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
      * because one of them is slow, unless it is late. */
-    {"", POLICY_IN_STEP, "batch_size", "0"},
-    {"", POLICY_IN_STEP, "max_wait_us", "1000000"},
-    {"", "a2c", "unroll_length", "16"},
-    {"", POLICY_IN_STEP, "lambda", "0.95"},
+    {"", POLICY_IN_STEP, "batch_size=0 max_wait_us=1000000"},
+    {"", "a2c", "unroll_length=16"},
+    {"", POLICY_IN_STEP, "lambda=0.95"},
     /* As in Schulman et al. 2017, but for windows half as long at three times the rate: there are
      * more environments. gym:CartPole-v1 came to 64 in 500 k steps with those, 255 with these. */
-    {"", "ppo", "unroll_length", "64"},
-    {"", "ppo", "learning_rate", "1e-3"},
-    {"", "ppo", "learning_rate_decay", "linear"},
-    {"", "ppo", "adam_epsilon", "1e-5"},
-    {"", "ppo", "max_gradient_norm", "0.5"},
+    {"", "ppo",
+     "unroll_length=64 learning_rate=1e-3 learning_rate_decay=linear adam_epsilon=1e-5 "
+     "max_gradient_norm=0.5"},
 };
 
 /* What --network=auto comes to; the first row that fits. Images: as the presets of the Atari. */
@@ -424,6 +315,24 @@ static void set(struct learner_options *options, const char *name, const char *v
   CHECK(status == STATUS_OK, "%s", error.text);
 }
 
+/* Each of "NAME=VALUE ...". */
+static void set_all(struct learner_options *options, const char *values) {
+  char text[512], *rest = text;
+  CHECK(strlen(values) < sizeof(text), "%s", values);
+  strcpy(text, values);
+  for (char *name; (name = strsep(&rest, " "));) {
+    char *value = strchr(name, '=');
+    CHECK(value, "%s", values);
+    *value = '\0';
+    set(options, name, value + 1);
+  }
+}
+
+/* What --preset=auto comes to. */
+static bool chooses_preset(const struct preset *row) {
+  return strncmp(row->values, "preset=", strlen("preset=")) == 0;
+}
+
 static bool fits(const struct preset *row, const struct learner_options *options) {
   return (!row->env[0] || strcmp(row->env, options->env) == 0) && lists(row->agent, options->agent);
 }
@@ -434,8 +343,8 @@ static void choose_preset(struct learner_options *options) {
   bool room = process_memory() >= NEEDED;
   if (strcmp(options->preset, "auto") != 0) return;
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
-    if (strcmp(presets[i].name, "preset") == 0 && fits(&presets[i], options))
-      set(options, "preset", room ? presets[i].value : "small");
+    if (chooses_preset(&presets[i]) && fits(&presets[i], options))
+      set_all(options, room ? presets[i].values : "preset=small");
 }
 
 /* A short run is not random to its end. */
@@ -451,9 +360,9 @@ void learner_options_apply_preset(struct learner_options *options) {
   choose_preset(options);
   if (options->atoms > 1) set(options, "huber", "0"); /* distributions have a loss of their own */
   for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
-    if (lists(named[i].preset, options->preset)) set(options, named[i].name, named[i].value);
+    if (lists(named[i].preset, options->preset)) set_all(options, named[i].values);
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
-    if (fits(&presets[i], options)) set(options, presets[i].name, presets[i].value);
+    if (fits(&presets[i], options)) set_all(options, presets[i].values);
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
   explore_in_time(options);
   if (!chooses_network(options)) apply_network_defaults(options);
@@ -612,7 +521,7 @@ static enum status check_preset(const struct learner_options *options, struct er
   if (strcmp(options->preset, "auto") == 0) return STATUS_OK;
   const char *allowed = "";
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
-    if (strcmp(presets[i].name, "preset") != 0) continue;
+    if (!chooses_preset(&presets[i])) continue;
     allowed = presets[i].agent;
     if (lists(allowed, options->agent)) return STATUS_OK;
   }
