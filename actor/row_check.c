@@ -1,6 +1,7 @@
 #include "actor/row_check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The place of the first number that is not finite; count if there is none. The first loop looks at
@@ -102,8 +103,10 @@ enum status row_check_action(const void *action, const struct space *space, stru
   for (int c = 0; space->discrete && c < space_num_choices(&space->choices); c++) {
     int among = space_among(&space->choices, c, space->discrete);
     if (chosen[c] >= 0 && chosen[c] < among) continue;
-    return status_fail(error, STATUS_MISMATCH, "the learner chose action %d, there are 0..%d",
-                       chosen[c], among - 1);
+    char of[32] = "";
+    if (space->choices.count) snprintf(of, sizeof of, " of choice %d", c);
+    return status_fail(error, STATUS_MISMATCH, "the learner chose action %d%s, there are 0..%d",
+                       chosen[c], of, among - 1);
   }
   const float *x = action;
   for (int i = 0; i < space->box; i++) {

@@ -70,7 +70,8 @@ struct acorn_space {
   int discrete; /* > 0: actions are int32 0..discrete-1 */
   int box;      /* > 0: actions are float32[box], each within its low..high */
   float low[ACORN_MAX_BOX], high[ACORN_MAX_BOX];
-  /* ---- later than the members above */
+  /* ---- later than the members above: check that struct_bytes reaches to here before you set them,
+   * an older Acorn has no room for them */
   int choices; /* > 0: actions are int32[choices], made together, number c of 0..among[c]-1 */
   int among[ACORN_MAX_CHOICES];
 };
@@ -159,9 +160,8 @@ struct acorn_env {
   int (*reset)(void *env, const uint64_t *seed, struct acorn_row *row, char *error,
                size_t error_bytes);
   /* One step with `action` (one int32_t, int32_t[choices] or float[box]; always within the space):
-   * writes the
-   * observation after it, reward, terminated, truncated. When an episode ends the observation is
-   * its last one, and the next call is reset. */
+   * writes the observation after it, reward, terminated, truncated. When an episode ends the
+   * observation is its last one, and the next call is reset. */
   int (*step)(void *env, const void *action, struct acorn_row *row, char *error,
               size_t error_bytes);
   void (*destroy)(void *env);

@@ -28,7 +28,7 @@ const struct acorn_env *const *registry_all(void) {
 void registry_print(FILE *out) {
   static const char *const others[][2] = {
       {"atari:GAME", "the games of the Atari 2600: see docs/gymnasium.md"},
-      {"gym:ID", "any Gymnasium environment with discrete or Box actions"},
+      {"gym:ID", "any Gymnasium environment, of Discrete, MultiDiscrete or Box actions"},
       {"football", "Google Research Football, where it is installed"},
       {"dmlab", "DeepMind Lab, where it is installed"},
       {"./my_env.so", "one's own: see docs/environments.md"},

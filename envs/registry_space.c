@@ -4,11 +4,11 @@
 
 #include "envs/registry.h"
 
-/* One choice is a plain discrete action. Several beside `discrete` or `box` stay to be refused. */
+/* One choice is a plain discrete action. Beside `discrete` or `box` they stay to be refused. */
 static void copy_choices(struct space *out, const struct acorn_space *space) {
   int64_t sum = out->discrete;
   if (space->choices == 0) return;
-  bool is_plain = space->choices == 1 && space->discrete == 0;
+  bool is_plain = space->choices == 1 && space->discrete == 0 && space->among[0] > 0;
   out->choices.count = is_plain ? 0 : space->choices;
   for (int c = 0; c < space->choices && c < SPACE_MAX_CHOICES; c++) {
     out->choices.among[c] = space->among[c];

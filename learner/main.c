@@ -398,7 +398,9 @@ int main(int argc, char **argv) {
     return status == STATUS_DONE ? 0 : EXIT_USAGE;
   }
   if (!app.run.evaluates) {
-    folder_write_environment(&app.run.folder, app.run.identity);
+    char action[SPACE_ACTION_BYTES];
+    folder_write_environment(&app.run.folder, app.run.identity,
+                             run_choices(action, &app.run.space));
     run_options_write(&app.options, app.run.folder.path);
     keep_module(&app.run);
     write_address(&app.run);

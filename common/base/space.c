@@ -58,8 +58,8 @@ static enum status check_choices(const struct space *space, struct error *error)
   const struct space_choices *choices = &space->choices;
   int64_t sum = 0;
   if (choices->count == 0) return STATUS_OK;
-  if (choices->count < 2 || choices->count > SPACE_MAX_CHOICES)
-    return status_fail(error, STATUS_INVALID, "an action of %d choices; there may be 2..%d",
+  if (choices->count < 1 || choices->count > SPACE_MAX_CHOICES)
+    return status_fail(error, STATUS_INVALID, "an action of %d choices; there may be 1..%d",
                        choices->count, SPACE_MAX_CHOICES);
   for (int c = 0; c < choices->count; c++) {
     sum += choices->among[c];
@@ -69,19 +69,22 @@ static enum status check_choices(const struct space *space, struct error *error)
                        "together have at most %d",
                        c, choices->among[c], SPACE_MAX_DISCRETE);
   }
-  if (sum == space->discrete) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "the choices have %d actions together, not %d",
-                     (int)sum, space->discrete);
+  if (sum == space->discrete && choices->count > 1) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "discrete actions and choices; only one of discrete, box and choices may be");
 }
 
 static enum status check_actions(const struct space *space, struct error *error) {
   enum status status = check_choices(space, error);
   if (status != STATUS_OK) return status;
+  if (space->choices.count > 0 && space->box != 0)
+    return status_fail(error, STATUS_INVALID,
+                       "choices and a box; only one of discrete, box and choices may be");
   if ((space->discrete > 0) == (space->box > 0) || space->box > SPACE_MAX_BOX ||
       space->discrete > SPACE_MAX_DISCRETE)
     return status_fail(error, STATUS_INVALID,
-                       "discrete %d and box %d actions; exactly one must be above 0, discrete at "
-                       "most %d, box at most %d",
+                       "discrete %d and box %d actions, no choices; exactly one must be above 0, "
+                       "discrete at most %d, box at most %d",
                        space->discrete, space->box, SPACE_MAX_DISCRETE, SPACE_MAX_BOX);
   for (int i = 0; i < space->box; i++)
     if (!(space->low[i] <= space->high[i] && space->low[i] < INFINITY &&
@@ -175,22 +178,19 @@ static enum status compare_tensors(const struct space *a, const char *ours, cons
   return STATUS_OK;
 }
 
-enum { ACTION_WORDS = 96 };
-
-/* "discrete(4)", "box(6)" or "choices(3,2,4)", of which many are cut. */
-static const char *describe_action(char out[ACTION_WORDS], const struct space *space) {
+const char *space_describe_action(char out[SPACE_ACTION_BYTES], const struct space *space) {
   const struct space_choices *choices = &space->choices;
-  int used = snprintf(out, ACTION_WORDS, "%s(%d",
+  int used = snprintf(out, SPACE_ACTION_BYTES, "%s(%d",
                       choices->count    ? "choices"
                       : space->discrete ? "discrete"
                                         : "box",
                       choices->count    ? choices->among[0]
                       : space->discrete ? space->discrete
                                         : space->box);
-  for (int c = 1; c < choices->count && used < ACTION_WORDS - 16; c++)
-    used += snprintf(out + used, ACTION_WORDS - (size_t)used, ",%d", choices->among[c]);
-  bool is_cut = choices->count && used >= ACTION_WORDS - 16;
-  snprintf(out + used, ACTION_WORDS - (size_t)used, is_cut ? ",...)" : ")");
+  for (int c = 1; c < choices->count && used < SPACE_ACTION_BYTES - 16; c++)
+    used += snprintf(out + used, SPACE_ACTION_BYTES - (size_t)used, ",%d", choices->among[c]);
+  bool is_cut = choices->count && used >= SPACE_ACTION_BYTES - 16;
+  snprintf(out + used, SPACE_ACTION_BYTES - (size_t)used, is_cut ? ",...)" : ")");
   return out;
 }
 
@@ -203,10 +203,11 @@ enum status space_compare(const struct space *a, const char *ours, const struct 
                           const char *theirs, struct error *error) {
   enum status status = compare_tensors(a, ours, b, theirs, error);
   if (status != STATUS_OK) return status;
-  char left[ACTION_WORDS], right[ACTION_WORDS];
+  char left[SPACE_ACTION_BYTES], right[SPACE_ACTION_BYTES];
   if (a->discrete != b->discrete || a->box != b->box || !same_choices(&a->choices, &b->choices))
     return status_fail(error, STATUS_MISMATCH, "the action is %s %s, %s %s",
-                       describe_action(left, a), ours, describe_action(right, b), theirs);
+                       space_describe_action(left, a), ours, space_describe_action(right, b),
+                       theirs);
   for (int i = 0; i < a->box; i++)
     if (a->low[i] != b->low[i] || a->high[i] != b->high[i])
       return status_fail(error, STATUS_MISMATCH, "action %d is in %g..%g %s, %g..%g %s", i,

@@ -87,6 +87,10 @@ void space_set_name(struct space_tensor *tensor, const char *name);
  * them. Errors: INVALID: "observation tensor 0 has no name". */
 MUST_CHECK enum status space_check(const struct space *space, struct error *error);
 
+enum { SPACE_ACTION_BYTES = 96 };
+/* "discrete(4)", "box(6)" or "choices(3,2,4)", of which many are cut. Returns out. */
+const char *space_describe_action(char out[SPACE_ACTION_BYTES], const struct space *space);
+
 /* STATUS_MISMATCH with a sentence that names the first difference and both sides' values
  * ("observation 'state' is float32[4] here, float32[6] there"). `ours` and `theirs` are the
  * words for the two sides. */

@@ -57,10 +57,10 @@ static int clamped(uint64_t value) {
   return value < INT_MAX ? (int)value : INT_MAX;
 }
 
-/* One choice is a plain discrete action; several beside another kind stay to be refused. */
+/* One choice is a plain discrete action; beside another kind they stay to be refused. */
 static void take_choices(struct space *space, const Acorn__ActionSpace *action) {
   uint64_t sum = action->discrete;
-  bool is_plain = action->n_choices == 1 && action->discrete == 0;
+  bool is_plain = action->n_choices == 1 && action->discrete == 0 && action->choices[0] > 0;
   space->choices.count = is_plain ? 0 : clamped(action->n_choices);
   for (size_t c = 0; c < action->n_choices && c < SPACE_MAX_CHOICES; c++) {
     space->choices.among[c] = clamped(action->choices[c]);

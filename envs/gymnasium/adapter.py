@@ -235,7 +235,8 @@ def parts_of(space):
             (numpy.array(numbers, numpy.int64) + firsts).astype(dtype).reshape(shape)
         )
     if not isinstance(space, (spaces.Dict, spaces.Tuple)):
-        raise Refusal(f"a part of its actions is a {type(space).__name__} space ({space}); {ACTIONS}")
+        kind = type(space).__name__
+        raise Refusal(f"a part of its actions is a {kind} space ({space}); {ACTIONS}")
     named = isinstance(space, spaces.Dict)
     keys = list(space.spaces) if named else range(len(space.spaces))
     parts = [parts_of(space.spaces[key]) for key in keys]
@@ -296,7 +297,7 @@ def actions_of(space, most_actions, most_numbers, most_choices):
 
 
 MASK = "action_mask"
-INFO_MASKS = {}  # by --env: the dtype of info["action_mask"], if there is one that fits
+INFO_MASKS = {}  # by --env: (dtype, shape) of info["action_mask"], if there is one that fits
 
 
 def with_mask(leaves, word, space):
@@ -305,17 +306,18 @@ def with_mask(leaves, word, space):
     if not count:
         return [(*leaf, False) for leaf in leaves]
     for name, ours, dtype, shape, choices, path, scale in leaves:
-        is_mask = name == MASK
-        if is_mask and not (dtype and math.prod(shape) == count):
+        is_mask = name.split(".")[0] == MASK
+        if is_mask and not (name == MASK and dtype and math.prod(shape) == count):
             raise Refusal(
                 f"the part '{MASK}' of its observation is no array of {count} numbers, one for "
-                "each action: wrap the environment, or name it otherwise"
+                "each action, choice after choice: wrap the environment, or name it otherwise"
             )
         if is_mask:
             ours, choices, scale = UINT8, (), AS_IT_IS
         found.append((name, ours, dtype, shape, choices, path, scale, is_mask))
     if INFO_MASKS.get(word) and not any(leaf[-1] for leaf in found):
-        found.append((MASK, UINT8, INFO_MASKS[word], (count,), (), (-1, MASK), AS_IT_IS, True))
+        dtype, shape = INFO_MASKS[word]
+        found.append((MASK, UINT8, dtype, shape, (), (-1, MASK), AS_IT_IS, True))
     return found
 
 
@@ -331,8 +333,9 @@ def find_mask(env, word):
         return False
     count = sum(among_of(env.action_space))
     dtype = str(getattr(mask, "dtype", ""))
-    if count and getattr(mask, "shape", None) == (count,) and (dtype in DTYPES or dtype in INTEGERS):
-        INFO_MASKS[word] = dtype
+    shape = getattr(mask, "shape", ())
+    if count and math.prod(shape) == count and (dtype in DTYPES or dtype in INTEGERS):
+        INFO_MASKS[word] = dtype, shape
         return True
     if not os.environ.get("ACORN_QUIET"):  # another process tells it
         tell(

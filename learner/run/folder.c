@@ -145,20 +145,21 @@ static void environment_path(char path[1024], const struct folder *folder) {
   snprintf(path, 1024, "%s/environment.txt", folder->path);
 }
 
-void folder_write_environment(const struct folder *folder, const char *text) {
+void folder_write_environment(const struct folder *folder, const char *name, const char *action) {
   char path[1024];
   environment_path(path, folder);
   FILE *file = files_create(path);
-  if (file) fprintf(file, "%s\n", text);
+  if (file) fprintf(file, "%s\n%s%s", name, action, action[0] ? "\n" : "");
   if (!file || fclose(file) != 0) log_warn("cannot write %s: %s", path, strerror(errno));
 }
 
-void folder_read_environment(const struct folder *folder, char *text, size_t bytes) {
+void folder_read_environment(const struct folder *folder, int line, char *text, size_t bytes) {
   char path[1024];
   const char *why;
   environment_path(path, folder);
   FILE *file = files_read(path, &why);
-  if (!file || !fgets(text, (int)bytes, file)) text[0] = '\0';
+  for (int i = 0; i <= line; i++)
+    if (!file || !fgets(text, (int)bytes, file)) text[0] = '\0';
   if (file) fclose(file);
   text[strcspn(text, "\n")] = '\0';
 }

@@ -45,11 +45,12 @@ MUST_CHECK enum status folder_write_address(const struct folder *folder, const c
                                             int port, const struct credentials_options *access,
                                             struct error *error);
 
-/* environment.txt, one line: what the run's environment is, "tmaze(length=20)". config.txt does not
- * always say that: --env may be a path, or `join`. Reading one that is not there leaves `text`
- * empty. */
-void folder_write_environment(const struct folder *folder, const char *text);
-void folder_read_environment(const struct folder *folder, char *text, size_t bytes);
+/* environment.txt: in line 0 what the run's environment is, "tmaze(length=20)". config.txt does not
+ * always say that: --env may be a path, or `join`. In line 1 its action, if that is of several
+ * choices, whose sum alone the network's size tells: "choices(3,2,4)"; else "". Reading a line that
+ * is not there leaves `text` empty. */
+void folder_write_environment(const struct folder *folder, const char *name, const char *action);
+void folder_read_environment(const struct folder *folder, int line, char *text, size_t bytes);
 
 /* Closes it, and removes it again if it was made for a run that did not come about. */
 void folder_abandon(struct folder *folder);

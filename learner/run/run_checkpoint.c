@@ -15,7 +15,7 @@ enum status run_check_same(const struct run *run, struct error *error) {
   if (!run->folder.held_run || !run->options->resume) return STATUS_OK;
   char path[1024], theirs[WIRE_ENVIRONMENT_BYTES];
   snprintf(path, sizeof(path), "%s/config.txt", run->folder.path);
-  folder_read_environment(&run->folder, theirs, sizeof(theirs));
+  folder_read_environment(&run->folder, 0, theirs, sizeof(theirs));
   struct learner_options earlier;
   options_init(&learner_options_table, &earlier);
   enum status status = options_read_file(&learner_options_table, &earlier, path, error);
@@ -29,6 +29,25 @@ enum status run_check_same(const struct run *run, struct error *error) {
                          run->identity, run->options->agent);
   options_deinit(&learner_options_table, &earlier);
   return status;
+}
+
+const char *run_choices(char out[SPACE_ACTION_BYTES], const struct space *space) {
+  if (space->choices.count) return space_describe_action(out, space);
+  out[0] = '\0';
+  return out;
+}
+
+/* A network of as many actions would fit, and take some of one choice for some of another. */
+static enum status check_choices(const struct run *run, struct error *error) {
+  char ours[SPACE_ACTION_BYTES], theirs[SPACE_ACTION_BYTES], all[SPACE_ACTION_BYTES];
+  run_choices(ours, &run->space);
+  folder_read_environment(&run->folder, 1, theirs, sizeof(theirs));
+  if (strcmp(ours, theirs) == 0) return STATUS_OK;
+  return status_fail(error, STATUS_MISMATCH,
+                     "%s holds a run whose action is %s, that of %s is %s: choose the environment "
+                     "as it was",
+                     run->folder.name, theirs[0] ? theirs : "of one choice", run->identity,
+                     space_describe_action(all, &run->space));
 }
 
 /* Of this run's network; 0: it has no such parameter. */
@@ -106,6 +125,7 @@ static enum status load(struct run *run, struct error *error) {
   status = file[0] ? checkpoint_read(path, items, count, error)
                    : checkpoint_read_newest(run->folder.checkpoints, items, count, path, error);
   if (status == STATUS_MISMATCH) status = blame_actions(run, path, error);
+  if (status == STATUS_OK) status = check_choices(run, error);
   if (status == STATUS_OK) status = check_no_other_parameters(path, items, count, error);
   if (status != STATUS_OK) return status;
   snprintf(run->played, sizeof(run->played), "%s", path);

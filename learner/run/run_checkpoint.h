@@ -8,6 +8,9 @@
 
 /* The folder that is continued must hold a run of the same environment and agent. Errors: MISMATCH:
  * it holds another; of its config.txt. */
+/* space_describe_action where an action is of several choices, else "". Returns out. */
+const char *run_choices(char out[SPACE_ACTION_BYTES], const struct space *space);
+
 MUST_CHECK enum status run_check_same(const struct run *run, struct error *error);
 
 /* Loads the checkpoint of a run that is resumed or evaluated; one that has had its steps is stopped

@@ -99,8 +99,8 @@ static enum status choose_network(const struct run *run, struct learner_options 
 }
 
 static const char *kind_of_actions(const struct space *space) {
-  if (space->choices.count) return "several discrete";
-  return space->discrete ? "discrete" : "continuous";
+  if (space->choices.count) return "actions of several choices";
+  return space->discrete ? "discrete actions" : "continuous actions";
 }
 
 enum status run_find_environment(struct run *run, struct learner_options *options,
@@ -119,8 +119,9 @@ enum status run_find_environment(struct run *run, struct learner_options *option
   char others[256];
   algorithms_for(others, &run->space);
   return status_fail(error, STATUS_INVALID,
-                     "environment '%s' has %s actions; agent '%s' needs %s ones: choose another "
+                     "environment '%s' has %s; agent '%s' needs %s ones%s: choose another "
                      "agent (%s)",
                      run->env_name, kind_of_actions(&run->space), run->options->agent,
-                     run->agent->policies[0]->actions, others);
+                     run->agent->policies[0]->actions,
+                     run->space.choices.count ? " of a single choice" : "", others);
 }

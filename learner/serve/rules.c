@@ -163,9 +163,9 @@ enum status rules_check_mask(const uint8_t *flags, const uint8_t *rows,
     if (flags[i] & (STEP_ABSENT | STEP_TRUNCATED)) continue;
     if (!space_mask_allows(space, row))
       return status_fail(error, STATUS_INVALID,
-                         "environment %d: its action_mask allows no action, but it needs one: an "
+                         "environment %d: its action_mask allows no action%s, but it needs one: an "
                          "episode that is over is terminated or truncated",
-                         i);
+                         i, space->choices.count ? " of one of the choices" : "");
   }
   return STATUS_OK;
 }

@@ -52,6 +52,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   return 0;
 }
 
+static void add_choices(struct space *space, unsigned seed) {
+  space->choices.count = 2 + (int)(seed >> 14) % (SPACE_MAX_CHOICES - 1);
+  for (int c = 0; c < space->choices.count; c++) {
+    space->choices.among[c] = 1 + (int)(seed >> c % 20 & 15);
+    space->discrete += space->choices.among[c];
+  }
+}
+
 /* A whole request; the size it had before if it does not fit. */
 static size_t replace(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
   struct wire_join_request request = {.protocol = WIRE_PROTOCOL,
@@ -65,8 +73,10 @@ static size_t replace(uint8_t *data, size_t size, size_t max_size, unsigned seed
     space->tensor[i] = (struct space_tensor){{(char)('a' + i)}, DTYPE_FLOAT32, 2, {3, 1 + i}};
   if (seed >> 12 & 1)
     space->discrete = 4;
-  else
+  else if (seed >> 13 & 1)
     space->box = 3;
+  else
+    add_choices(space, seed);
   size_t bytes;
   uint8_t *packed = wire_pack_join_request(&request, &bytes);
   if (bytes <= max_size) memcpy(data, packed, bytes);

@@ -43,19 +43,32 @@ pass_if "greedy episodes are better" learns 7
 frames() { "$tree/build/watch" ppo --env=./locks.so --episodes=1 2>"$work/err" | wc -c; }
 pass_if "a run is watched" test "$(frames)" -gt 50000
 
+# The same plugin with its dials in another order.
+sed 's/AMONG\[DIALS\] = {3, 2, 4}/AMONG[DIALS] = {4, 3, 2}/' \
+  "$tree/tests/integration/choices/locks.c" >turned.c
+mkdir turned
+cc -std=c11 -shared -fPIC -I"$work/prefix/include" turned.c -o turned/locks.so || exit 1
+others() {
+  is "$code" 2 && says "whose action is choices(3,2,4), that of locks(stiff=1) is choices(4,3,2)"
+}
+for mode in --resume --mode=evaluate; do
+  refused ./turned/locks.so ppo 2 8 $mode --logdir=ppo --total_steps=80k
+  pass_if "a run of other choices is not taken: $mode" others
+done
+
 # ---- what is wrong
 for agent in dqn r2d2; do
   refused ./locks.so $agent 1 8
   pass_if "$agent refuses it, and names who does not" eval \
-    'is "$code" 2 && says "has several discrete actions; agent '"'$agent'"' needs discrete ones" &&
-     says "(vtrace, a2c, ppo)"'
+    'is "$code" 2 && says "has actions of several choices; agent '"'$agent'"' needs discrete" &&
+     says "ones of a single choice: choose another agent (vtrace, a2c, ppo)"'
 done
 wrong() { # DIALS WORDS
   refused ./locks.so ppo 1 8 --env_args="{\"dials\": $1}"
   pass_if "$1 choices are refused" eval 'is "$code" 2 && says "'"$2"'"'
 }
-wrong 0 "exactly one must be above 0"
+wrong 0 "discrete 0 and box 0 actions, no choices"
 wrong 4 "choice 3 of the action is among 0"
-wrong 65 "an action of 65 choices; there may be 2..64"
+wrong 65 "an action of 65 choices; there may be 1..64"
 
 finish

@@ -111,7 +111,10 @@ ended 30
 pass_if "within a mask of each" fits several "is forbidden"
 refused gym:zoo:Several-v0 dqn 1 8
 pass_if "agents of values refuse it" eval \
-  'is "$code" 2 && says "has several discrete actions; agent " && says "(vtrace, a2c, ppo)"'
+  'is "$code" 2 && says "has actions of several choices; agent " && says "(vtrace, a2c, ppo)"'
+refused gym:zoo:Several-v0 ppo 1 8 --env_args='{"masks": "parts"}'
+pass_if "a mask in parts is refused" eval \
+  'is "$code" 2 && says "is no array of 9 numbers, one for each action, choice after choice"'
 refused gym:zoo:Several-v0 ppo 1 8 --env_args='{"what": "box"}'
 pass_if "a Box among choices is refused" eval \
   'is "$code" 2 && says "a part of its actions is a Box space"'

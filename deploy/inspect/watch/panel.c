@@ -171,12 +171,16 @@ static void draw_action(struct pen *pen, const char *name, float probability, co
   pen->y += LINE;
 }
 
-/* Whether fewer than num_rows actions come before this one. weight: what they are sorted by. */
-static bool is_shown(const struct panel *panel, const float *weight, int action) {
+/* Whether fewer than num_rows actions come before this one: those that are chosen, then by weight.
+ */
+static bool is_shown(const struct panel *panel, const bool *chosen, const float *weight,
+                     int action) {
   int before = 0;
   if (panel->num_rows == panel->num_actions) return true;
-  for (int a = 0; a < panel->num_actions; a++)
-    before += weight[a] > weight[action] || (weight[a] == weight[action] && a < action);
+  for (int a = 0; a < panel->num_actions; a++) {
+    bool is_heavier = weight[a] > weight[action] || (weight[a] == weight[action] && a < action);
+    before += chosen[a] != chosen[action] ? chosen[a] : is_heavier;
+  }
   return before < panel->num_rows;
 }
 
@@ -201,7 +205,8 @@ static void draw_actions(struct panel *panel, struct pen *pen, const struct pane
   write_line(pen, BRIGHT, "actions", NULL);
   for (int a = 0; a < panel->num_actions; a++) {
     char number[16];
-    if (choice->number ? a >= panel->num_rows : !is_shown(panel, weight, a)) continue;
+    if (choice->number ? a >= panel->num_rows : !is_shown(panel, choice->chosen, weight, a))
+      continue;
     format_action(number, choice, a);
     draw_action(pen, panel->action_name[a], choice->probability[a], number, choice->chosen[a]);
   }

@@ -205,7 +205,7 @@ static void number_action(char text[32], const struct space_choices *choices, in
   int c = 0;
   while (c < choices->count && action >= choices->among[c]) action -= choices->among[c++];
   if (choices->count)
-    snprintf(text, 32, "choice %d: %d", c, action);
+    snprintf(text, 32, "%d: %d", c, action);
   else
     snprintf(text, 32, "action %d", action);
 }

@@ -43,7 +43,7 @@ MUST_CHECK enum status world_step(struct world *world, const void *action, bool 
 /* Brings the picture up to date. Errors: NOT_FOUND: there is nothing to show; IO. */
 MUST_CHECK enum status world_draw(struct world *world, struct error *error);
 
-/* "left"; where the environment has no word, "action 0", or of several choices "choice 1: 0". */
+/* "left"; where the environment has no word, "action 0", or of several choices "1: 0". */
 const char *world_action_name(const struct world *world, int action, char text[32]);
 
 #endif

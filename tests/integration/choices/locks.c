@@ -21,12 +21,15 @@ static const struct acorn_option options[] = {
 
 static int space(struct acorn_space *space, const struct acorn_config *config, char *error,
                  size_t error_bytes) {
-  (void)error, (void)error_bytes;
   space->num_tensors = config->option[0].value > 0 ? 2 : 1;
   space->tensor[0] =
       (struct acorn_tensor){.name = "goal", .dtype = ACORN_UINT8, .rank = 1, .shape = {NUMBERS}};
   space->tensor[1] = (struct acorn_tensor){
       .name = "action_mask", .dtype = ACORN_UINT8, .rank = 1, .shape = {NUMBERS}};
+  if (space->struct_bytes < sizeof *space) {
+    snprintf(error, error_bytes, "it needs an Acorn that knows actions of several choices");
+    return -1;
+  }
   space->choices = (int)config->option[1].value;
   memcpy(space->among, AMONG, sizeof AMONG);
   return 0;

@@ -217,7 +217,7 @@ SEVERAL = {
 
 class Several(gymnasium.Env):
     """An action has several choices, each of which is to be the number that is seen; what: the space.
-    With masks half of the other numbers fail."""
+    With masks half of the other numbers fail; "parts": in parts, which are not read."""
 
     def __init__(self, what="multi", masks=False):
         self.action_space, self.masks = SEVERAL[what], masks
@@ -227,6 +227,8 @@ class Several(gymnasium.Env):
             self.most = np.maximum(self.most, numbers_of(self.action_space.sample(), self.action_space))
         seen = spaces.MultiDiscrete(self.most + 1)
         mask = spaces.MultiBinary(int((self.most + 1).sum()))
+        if masks == "parts":
+            mask = spaces.Tuple([spaces.MultiBinary(int(most) + 1) for most in self.most])
         self.observation_space = spaces.Dict({"seen": seen, "action_mask": mask}) if masks else seen
 
     def look(self):

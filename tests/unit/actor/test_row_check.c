@@ -112,7 +112,7 @@ static void actions(void **state) {
   const int32_t made[] = {2, 1}, beyond[] = {2, 2}, below[] = {-1, 0};
   assert_int_equal(row_check_action(made, &choices, &error), STATUS_OK);
   assert_int_equal(row_check_action(beyond, &choices, &error), STATUS_MISMATCH);
-  assert_non_null(strstr(error.text, "action 2, there are 0..1"));
+  assert_non_null(strstr(error.text, "action 2 of choice 1, there are 0..1"));
   assert_int_equal(row_check_action(below, &choices, &error), STATUS_MISMATCH);
   const struct space box = {.box = 2, .low = {-1, 0}, .high = {1, 5}};
   const float inside[] = {-1, 5}, outside[] = {0, 5.5f}, none[] = {NAN, 0};

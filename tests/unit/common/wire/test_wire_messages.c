@@ -222,6 +222,10 @@ static void break_empty_choice(Acorn__JoinRequest *m) {
   static const uint32_t among[] = {3, 0, 2};
   set_choices(m, among, 3);
 }
+static void break_only_empty_choice(Acorn__JoinRequest *m) {
+  static const uint32_t among[] = {0};
+  set_choices(m, among, 1);
+}
 static void break_many_choices(Acorn__JoinRequest *m) {
   static const uint32_t among[65] = {2, 2};
   set_choices(m, among, 65);
@@ -268,10 +272,11 @@ static const struct {
     {break_nan, "action 1 of the box is in"},
     {break_infinite, "action 1 of the box is in inf..inf"},
     {break_discrete, "discrete at most 65536"},
-    {break_choices_and_discrete, "an action of 1 choices; there may be 2..64"},
-    {break_choices_and_box, "exactly one must be above 0"},
+    {break_choices_and_discrete, "discrete actions and choices; only one of"},
+    {break_choices_and_box, "choices and a box; only one of"},
     {break_empty_choice, "choice 1 of the action is among 0"},
-    {break_many_choices, "an action of 65 choices; there may be 2..64"},
+    {break_only_empty_choice, "choice 0 of the action is among 0"},
+    {break_many_choices, "an action of 65 choices; there may be 1..64"},
     {break_huge_choices, "choice 0 of the action is among 2147483647"},
     {break_no_k, "num_environments is 0"},
     {break_k, "num_environments is 65537"},

@@ -76,6 +76,8 @@ static struct world make_world(uint64_t *random, const struct space_choices *cho
   w.d_entropy = testing_floats(random, B, 1);
   for (int i = 0; i < B * w.C; i++)
     w.action[i] = testing_below(random, space_among(choices, i % w.C, w.A));
+  w.action[0] = -1; /* out of range: counts as 0 */
+  w.action[B * w.C - 1] = INT32_MAX;
   return w;
 }
 
@@ -91,6 +93,7 @@ static void check_row(const struct testing *t, const struct world *w, int b, flo
   double log_prob = 0, entropy = 0;
   for (int c = 0, first = 0; c < w->C; c++) {
     int A = space_among(w->choices, c, w->A), action = w->action[b * w->C + c];
+    if (action < 0 || action >= A) action = 0;
     log_prob += (double)logits[first + action] - normaliser(logits + first, A);
     entropy += entropy_of(logits + first, A);
     for (int a = 0; a < A; a++)

@@ -157,8 +157,8 @@ static void a_renamed_folder_is_still_its_learners(void **state) {
   assert_false(folder_moved(&first));
   assert_int_equal(rename(run_path, moved), 0);
   assert_int_equal(open_run(&second, false), STATUS_OK);
-  folder_write_environment(&first, "first");
-  folder_write_environment(&second, "second");
+  folder_write_environment(&first, "first", "");
+  folder_write_environment(&second, "second", "");
   expect_text("environment.txt", "second\n");
   assert_string_equal(temporary_folder_read(moved, "environment.txt"), "first\n");
   assert_int_equal(folder_check(&first, &error), STATUS_OK);
@@ -176,7 +176,7 @@ static void a_removed_folder_is_missed(void **state) {
   assert_int_equal(folder_check(&first, &error), STATUS_OK);
   temporary_folder_remove(run_path);
   assert_int_equal(open_run(&second, false), STATUS_OK);
-  folder_write_environment(&first, "first");
+  folder_write_environment(&first, "first", "");
   assert_false(exists("environment.txt"));
   assert_false(folder_moved(&first));
   assert_int_equal(folder_check(&first, &error), STATUS_NOT_FOUND);
@@ -223,17 +223,22 @@ static void the_files_of_a_client_are_good_from_anywhere(void **state) {
   folder_close(&folder);
 }
 
-static void the_environment_is_one_line(void **state) {
+static void the_environment_and_its_choices_are_kept(void **state) {
   (void)state;
   struct folder folder;
   char text[64] = "before";
   assert_int_equal(open_run(&folder, false), STATUS_OK);
-  folder_read_environment(&folder, text, sizeof(text));
+  folder_read_environment(&folder, 0, text, sizeof(text));
   assert_string_equal(text, "");
-  folder_write_environment(&folder, "tmaze(length=20)");
-  folder_read_environment(&folder, text, sizeof(text));
+  folder_write_environment(&folder, "tmaze(length=20)", "");
+  folder_read_environment(&folder, 0, text, sizeof(text));
   assert_string_equal(text, "tmaze(length=20)");
-  folder_read_environment(&folder, text, 6); /* no further than there is room */
+  folder_read_environment(&folder, 1, text, sizeof(text));
+  assert_string_equal(text, "");
+  folder_write_environment(&folder, "tmaze(length=20)", "choices(2,3)");
+  folder_read_environment(&folder, 1, text, sizeof(text));
+  assert_string_equal(text, "choices(2,3)");
+  folder_read_environment(&folder, 0, text, 6); /* no further than there is room */
   assert_string_equal(text, "tmaze");
   folder_close(&folder);
 }
@@ -253,7 +258,7 @@ int main(void) {
       WITH(a_removed_folder_is_missed),
       WITH(the_address_is_good_from_anywhere),
       WITH(the_files_of_a_client_are_good_from_anywhere),
-      WITH(the_environment_is_one_line),
+      WITH(the_environment_and_its_choices_are_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

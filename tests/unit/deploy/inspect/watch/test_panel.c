@@ -128,8 +128,11 @@ static void values_stand_beside_the_bars(void **state) {
     const struct panel_choice choice = {0, probability, value, NULL, mark(A - 1)};
     panel_draw(&panel, &screen, &words, &choice);
     assert_memory_not_equal(panel.frame.pixels, percentages, bytes);
-    /* Only a row that is shown has a bar: the last action's, which is of most value. */
-    assert_int_equal(count(&panel, CHOSEN) > 100, numbers[i] > 0);
+    assert_true(count(&panel, CHOSEN) > 100); /* what is chosen is shown, whatever it is worth */
+    const struct panel_choice of_value = {0, probability, value, NULL, mark(-1)};
+    panel_draw(&panel, &screen, &words, &of_value);
+    /* Only a row that is shown has a bar: the last action's, where it is of most value. */
+    assert_int_equal(count(&panel, BAR) > 100, numbers[i] > 0);
   }
   /* Of one action's numbers the first are shown, whatever they are. */
   for (int last = 0; last < 2; last++) {
