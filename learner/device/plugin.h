@@ -8,7 +8,7 @@
 #include "learner/device/device.h"
 #include "learner/device/create.h"
 
-/* To be raised when a struct of device.h or of this file changes. */
+/* To be raised when a struct of device.h or of this file changes, or the list of rules. */
 enum { DEVICE_PLUGIN_VERSION = 7 };
 
 /* Functions that the plugin calls: the first three are those of common/base/check.h. */

@@ -27,7 +27,7 @@ void images_describe(struct device_inputs *inputs, int index, const struct space
     set(inputs, index, shape[0] * shape[1], shape[2], shape[3], 1);
 }
 
-static bool is_image(const struct device_inputs *in, int index) {
+bool images_has(const struct device_inputs *in, int index) {
   return in->tensor[index].dtype != DTYPE_INT32 && in->tensor[index].channels >= 1 &&
          is_side(in->tensor[index].height) && is_side(in->tensor[index].width);
 }
@@ -37,7 +37,7 @@ int images_split(struct device_inputs *images, struct device_inputs *rest,
   struct device_inputs part[2] = {*in, *in};
   part[0].num_tensors = part[1].num_tensors = 0;
   for (int k = 0; k < in->num_tensors; k++) {
-    struct device_inputs *to = &part[is_image(in, k)];
+    struct device_inputs *to = &part[images_has(in, k)];
     to->tensor[to->num_tensors++] = in->tensor[k];
   }
   if (rest) *rest = part[0];

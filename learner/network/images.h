@@ -14,9 +14,12 @@ enum { IMAGES_LEAST_SIDE = 36 };
  * several of these. */
 void images_describe(struct device_inputs *inputs, int index, const struct space_tensor *tensor);
 
-/* Divides the tensors of an observation: images (uint8 or float32, of at least IMAGES_LEAST_SIDE a
- * side) and the rest, in their order; each has its own only, and all else as `in`. `images` and
- * `rest` may be NULL. Returns how many images there are. */
+/* Whether tensor `index` is one: uint8 or float32, of at least IMAGES_LEAST_SIDE a side. */
+bool images_has(const struct device_inputs *in, int index);
+
+/* Divides the tensors of an observation: images and the rest, in their order; each has its own
+ * only, and all else as `in`. `images` and `rest` may be NULL. Returns how many images there are.
+ */
 int images_split(struct device_inputs *images, struct device_inputs *rest,
                  const struct device_inputs *in);
 

@@ -49,6 +49,8 @@ struct network {
   struct network_parameter parameter[NETWORK_MAX_PARAMETERS];
   int num_parameters;
   size_t total;      /* P */
+  int normalised;    /* numbers of an observation that are: see observation.h */
+  int statistics;    /* the first parameter of theirs */
   struct head *head; /* NULL: the kind has no parameters */
   void *own;
 };
@@ -62,6 +64,7 @@ struct network_workspace {
   bool backward;                     /* whether there are buffers for it */
   int forward_T, forward_N;          /* of the last forward */
   real *inputs;                      /* (rows, I); NULL where they are not embedded */
+  real *vectors;                     /* (rows, normalised); NULL where nothing is */
   real *head;                        /* (rows, outputs) */
   real *joined, *d_head;             /* of a dueling network: (rows, A*Z), and (rows, outputs) with
                                         backward; else NULL */

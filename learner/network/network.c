@@ -8,6 +8,7 @@
 #include "common/base/options.h"
 #include "learner/network/head.h"
 #include "learner/network/names.h"
+#include "learner/network/observation.h"
 
 enum {
   MAX_SIZE = 1 << 20
@@ -104,6 +105,7 @@ enum status network_create(struct network **out, const struct network_config *co
   network->inputs_size = device_inputs_size(&config->inputs);
   network->outputs = config->head_size + config->value_size + config->log_stds;
   if (kind->declare) kind->declare(network);
+  if (kind->declare && config->normalize) observation_declare(network);
   *out = network;
   return STATUS_OK;
 }
@@ -143,7 +145,8 @@ size_t network_numbers_per_row(const struct network *network) {
   size_t before = network->kind->numbers_per_row ? network->kind->numbers_per_row(network) : 0;
   const struct network_config *config = &network->config;
   size_t mask = config->inputs.masked ? (size_t)config->inputs.discrete : 0;
-  return before + head_numbers_kept(network) + (config->values.A ? 2 * mask : mask);
+  size_t vectors = 2 * (size_t)network->normalised; /* an observer's, too */
+  return before + head_numbers_kept(network) + (config->values.A ? 2 * mask : mask) + vectors;
 }
 
 int network_head_size(const struct network *network) {
@@ -170,6 +173,7 @@ const struct network_parameter *network_parameters(const struct network *network
 void network_init_parameters(const struct network *network, float *host, uint64_t seed) {
   if (network->kind->init) network->kind->init(network, host, seed);
   if (network->head) head_init(network, host, seed);
+  if (network->normalised) observation_init(network, host);
 }
 
 /* ---- workspace */
@@ -212,6 +216,7 @@ struct network_workspace *network_workspace_create(const struct network *network
   workspace->rows = rows;
   workspace->backward = backward;
   if (embedded(network->kind)) workspace->inputs = workspace_reals(workspace, network->inputs_size);
+  if (network->normalised) observation_allocate(workspace);
   workspace->head = workspace_reals(workspace, network->outputs);
   allocate_values(workspace);
   if (network->kind->allocate) network->kind->allocate(workspace);
@@ -233,6 +238,13 @@ void network_workspace_destroy(struct network_workspace *workspace) {
 
 void network_set_noise(struct network_workspace *workspace, const struct network_noise *noise) {
   if (workspace->network->head) head_set_noise(workspace, noise);
+}
+
+static void embed(struct network_workspace *workspace, const real *params,
+                  const struct device_inputs *inputs, int rows) {
+  workspace->device->ops->embed(workspace->device, workspace->inputs, inputs, rows);
+  if (workspace->network->normalised)
+    observation_normalize(workspace, workspace->inputs, params, inputs, rows);
 }
 
 /* Of the bytes of an observation, as any other tensor. */
@@ -264,7 +276,7 @@ void network_forward(struct network_workspace *workspace, struct network_outputs
   CHECK(T > 0 && N > 0 && (int64_t)T * N <= workspace->rows, "%d x %d rows in a workspace for %d",
         T, N, workspace->rows);
   CHECK(state_in || !network->state_size, "network %s needs a state", network->kind->name);
-  if (embedded(network->kind)) device->ops->embed(device, workspace->inputs, inputs, T * N);
+  if (embedded(network->kind)) embed(workspace, params, inputs, T * N);
   network->kind->forward(workspace, state_out, params, inputs, state_in, T, N);
   workspace->forward_T = T;
   workspace->forward_N = N;
@@ -301,4 +313,5 @@ void network_backward(struct network_workspace *workspace, real *grads, const re
     dhead = workspace->d_head;
   }
   if (kind->backward) kind->backward(workspace, grads, params, dhead, inputs, T, N);
+  if (network->normalised) observation_backward(workspace, grads);
 }

@@ -28,6 +28,8 @@ struct network_config {
   int head_hidden; /* 0: the head is one layer; else a hidden layer of so many (relu) before the
                       outputs for the policy, and one of its own before those for the value */
   bool noisy;      /* the head's layers are noisy ones */
+  bool normalize;  /* vectors are normalised by running statistics, which are parameters: see
+                      network_observe */
   struct action_values values; /* how the outputs are read, if they give values of actions */
   int num_layers;              /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[NETWORK_MAX_LAYERS];
@@ -46,6 +48,7 @@ struct network_parameter {
 
 struct network;
 struct network_workspace;
+struct network_observer;
 
 /* What forward gives and backward takes. Arrays belong to the workspace. */
 struct network_outputs {
@@ -117,6 +120,16 @@ static inline const real *network_values(struct device *device, const struct net
   const real *values = action_values_of(device, out->values, out->head, v, (size_t)rows);
   return action_values_masked(device, out->values, values, out->mask, v->A, (size_t)rows);
 }
+
+/* What training sees of a network's inputs moves the statistics that it normalises them by; nothing
+ * else does. NULL where it normalises nothing. rows: of each batch. */
+struct network_observer *network_observer_create(const struct network *network,
+                                                 struct device *device, int rows);
+void network_observer_destroy(struct network_observer *observer);
+/* Takes the first `rows` of the inputs into the statistics among the parameters (P). skipped (1):
+ * 0; or NaN: the statistics stay as they are. */
+void network_observe(struct network_observer *observer, real *params, const real *skipped,
+                     const struct device_inputs *inputs);
 
 /* Gradient (P, overwritten) for dhead (T*N, stride), which is used as scratch. Call after
  * network_forward of the same workspace, inputs and N. T may be smaller than the forward's: the

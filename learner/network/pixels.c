@@ -8,6 +8,7 @@
 #include "learner/network/features.h"
 #include "learner/network/head.h"
 #include "learner/network/images.h"
+#include "learner/network/observation.h"
 #include "learner/network/recurrence.h"
 
 enum { MAX_STACK = 16, MAX_LSTM = 1 << 16 };
@@ -123,8 +124,8 @@ static size_t numbers_per_row(const struct network *network) {
 /* ---- forward, backward */
 
 /* The hidden layer and what stands beside it, in one array of rows. */
-static const real *join(struct network_workspace *workspace, const struct device_inputs *inputs,
-                        int B) {
+static const real *join(struct network_workspace *workspace, const real *params,
+                        const struct device_inputs *inputs, int B) {
   const struct pixels *pixels = workspace->network->own;
   struct buffers *own = workspace->own;
   struct device *device = workspace->device;
@@ -133,6 +134,8 @@ static const real *join(struct network_workspace *workspace, const struct device
   struct device_inputs rest;
   images_split(NULL, &rest, inputs);
   device->ops->embed(device, own->extras, &rest, B);
+  if (workspace->network->normalised)
+    observation_normalize(workspace, own->extras, params, &rest, B);
   device->ops->copy_rows(device, own->joined, joined, own->hidden, hidden, B, hidden);
   device->ops->copy_rows(device, device_at(device, own->joined, (size_t)hidden), joined,
                          own->extras, extras, B, extras);
@@ -148,7 +151,7 @@ static void forward(struct network_workspace *workspace, real *state_out, const 
   features_forward(workspace, &own->features, params, &pixels->features, &images, T * N);
   dense_forward_pixels(workspace, own->hidden, params, own->features.output, &pixels->hidden,
                        T * N);
-  const real *x = join(workspace, inputs, T * N);
+  const real *x = join(workspace, params, inputs, T * N);
   if (pixels->has_memory) {
     recurrence_forward(workspace, &own->core, state_out, params, x, &pixels->core, inputs, state_in,
                        T, N);

@@ -106,6 +106,9 @@ static const struct option rows[] = {
          "the reward into the step is an input"),
     BOOL("clip_reward_input", clip_reward_input, "true", NETWORK,
          "clip that reward to +-1; false: as received"),
+    BOOL("normalize_observations", normalize_observations, "false", NETWORK,
+         "normalise numbers of float32 vectors by their running mean and deviation; by default "
+         "true for vtrace, a2c and ppo, but for environments with settings of their own"),
     INT("head_hidden", head_hidden, "0", 0, 65536, NETWORK,
         "units of a hidden layer in the head, one for the policy or advantages and one for the "
         "value; 0: none"),

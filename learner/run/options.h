@@ -35,7 +35,7 @@ struct learner_options {
   /* network */
   char *network, *hidden, *activation;
   int64_t lstm_size, frame_stack;
-  bool previous_action, previous_reward, clip_reward_input;
+  bool previous_action, previous_reward, clip_reward_input, normalize_observations;
   bool dueling, noisy;
   int64_t head_hidden, atoms;
   double value_low, value_high;
@@ -126,8 +126,14 @@ bool learner_options_pixels(const struct learner_options *options);
  * refused. is_said: with a line in the log. */
 void learner_options_drop_foreign(struct learner_options *options, bool is_said);
 
-/* What a --config file of a new run means today: drops what is of other agents, and warns of a
- * --target_update that may count updates. Before presets. */
+/* Once a run's config.txt has been read, and nothing else: one that does not name
+ * normalize_observations is from before it, when networks read observations as they are. Returns
+ * whether it is. */
+bool learner_options_keep_raw(struct learner_options *options);
+
+/* What a --config file of a new run means today: drops what is of other agents, keeps observations
+ * as they are if it is from before --normalize_observations, and warns of a --target_update that
+ * may count updates. Before presets. */
 void learner_options_take_file(struct learner_options *options);
 
 /* What options cannot say one by one: sizes that contradict each other. Errors: INVALID. */

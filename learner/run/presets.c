@@ -88,6 +88,12 @@ static const struct preset presets[] = {
      "learning_rate_decay=linear adam_epsilon=1e-3 max_gradient_norm=0.5"},
     {"gym:LunarLander-v3", "a2c", "unroll_length=32"},
     {"catch", "", "total_steps=500k"},
+    /* Numbers of about 1 from the first step on, and what follows was chosen for them as they are:
+     * so is what follows for the T-maze, LunarLander and Acrobot. */
+    {"cartpole", "", "normalize_observations=false"},
+    {"tmaze", "", "normalize_observations=false"},
+    {"gym:LunarLander-v3", "", "normalize_observations=false"},
+    {"gym:Acrobot-v1", "", "normalize_observations=false"},
     {"tmaze", "r2d2", "discount=0.98 learning_rate=0.001"},
     {"tmaze", "vtrace", "batch_size=8"},
     /* A window is long enough to hold both the cue and the junction; the corridor is 10 steps. */
@@ -156,6 +162,8 @@ static const struct preset presets[] = {
      "batch_size=32 replay_ratio=4 replay_steps=200k replay_min_steps=5k target_update=64k "
      "adam_epsilon=1e-4"},
     {"", Q, "loss_reduction=sum_over_time"},
+    /* Andrychowicz et al. 2021, section 3.3. Agents that learn values have not been tried. */
+    {"", POLICY, "normalize_observations=true"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
      * because one of them is slow, unless it is late. */
     {"", POLICY_IN_STEP, "batch_size=0 max_wait_us=1000000"},
@@ -500,8 +508,16 @@ double learner_options_updates_in_steps(const struct learner_options *options) {
   return fmin(fmax(1, steps), 1e15);
 }
 
+bool learner_options_keep_raw(struct learner_options *options) {
+  if (options_given(&learner_options_table, options, "normalize_observations")) return false;
+  struct error error;
+  enum status status = options_set(&learner_options_table, options, "normalize_observations",
+                                   "false", "config.txt", &error);
+  CHECK(status == STATUS_OK, "%s", error.text);
+  return true;
+}
+
 void learner_options_take_file(struct learner_options *options) {
-  learner_options_drop_foreign(options, true);
   // A config.txt names them all, of which the command line may replace some; somebody's few lines
   // of today do not.
   static const char *const also[] = {"n_steps", "replay_ratio", "priority_exponent",
@@ -509,6 +525,9 @@ void learner_options_take_file(struct learner_options *options) {
   bool is_whole = true;
   for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
     is_whole = is_whole && options_given(&learner_options_table, options, also[i]);
+  learner_options_drop_foreign(options, true);
+  if (is_whole && learner_options_keep_raw(options))
+    log_info("--config: it is from before --normalize_observations, which is off");
   if (!is_whole || !learner_options_count_updates(options)) return;
   int64_t updates = options->algorithm.q_learning.target_update;
   options->algorithm.q_learning.target_update = llround(learner_options_updates_in_steps(options));

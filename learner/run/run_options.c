@@ -71,6 +71,8 @@ static enum status parse_words(struct learner_options *options, int argc, char *
 static enum status take_as_before(struct learner_options *options, bool is_said,
                                   struct error *error) {
   const struct option_table *table = &learner_options_table;
+  if (learner_options_keep_raw(options) && is_said)
+    log_info("this run is from before --normalize_observations: it reads them as they are");
   if (!learner_options_count_updates(options)) return STATUS_OK;
   int64_t updates = options->algorithm.q_learning.target_update;
   char steps[32];
@@ -130,8 +132,9 @@ static enum status parse(struct learner_options *options, struct learner_options
 static enum status check_same_network(const struct learner_options *earlier,
                                       const struct learner_options *now, struct error *error) {
   static const char *const names[] = {
-      "network",     "hidden",  "lstm_size", "frame_stack", "previous_action", "previous_reward",
-      "head_hidden", "dueling", "noisy",     "atoms",       "optimizer"};
+      "network",         "hidden",          "lstm_size",   "frame_stack",
+      "previous_action", "previous_reward", "head_hidden", "normalize_observations",
+      "dueling",         "noisy",           "atoms",       "optimizer"};
   enum status status = STATUS_OK;
   bool learns = learner_options_learns(earlier) && learner_options_learns(now);
   for (size_t i = 0; learns && status == STATUS_OK && i < sizeof(names) / sizeof(names[0]); i++) {

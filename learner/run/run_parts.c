@@ -98,6 +98,7 @@ enum status run_make_network(struct run *run, struct error *error) {
       .value_size = 1,
       .log_stds = run->policy->log_stds ? run->policy->log_stds(&run->space) : 0,
       .head_hidden = (int)options->head_hidden,
+      .normalize = options->normalize_observations,
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   if (run->policy->action_values) describe_values(&config, options);

@@ -43,7 +43,8 @@ struct update {
   struct passes passes;
 
   struct train_state state;
-  void *learner; /* the algorithm's own */
+  void *learner;                     /* the algorithm's own */
+  struct network_observer *observer; /* NULL: the network normalises nothing */
 
   struct flight flight[MAX_FLIGHTS];
   int num_flights;
@@ -113,6 +114,8 @@ static void make_learner(struct update *update) {
                               .num_windows = update->N,
                               .seed = update->config.seed};
   update->learner = update->algorithm->create(&learning);
+  update->observer =
+      network_observer_create(update->network, update->device, update->T * update->N);
   size_t numbers = update->state.P + (size_t)update->algorithm->num_sums + 1;
   update->gradient = ops->alloc(update->device, numbers * ops->real_bytes);
   update->failed = ops->alloc(update->device, ops->real_bytes);
@@ -176,6 +179,7 @@ void update_destroy(struct update *update) {
   if (!update) return;
   const struct device_ops *ops = update->device->ops;
   if (update->algorithm) update->algorithm->destroy(update->learner);
+  network_observer_destroy(update->observer);
   for (int i = 0; i < update->num_flights; i++) deinit_flight(update, &update->flight[i]);
   if (update->gradient) ops->release(update->device, update->gradient);
   if (update->failed) ops->release(update->device, update->failed);
@@ -273,10 +277,10 @@ struct step {
 };
 
 /* After a skipped pass nothing changes any more until the host knows of it: the norms of those that
- * have been started by then are not finite, either. */
+ * have been started by then are not finite, either, and the network observes nothing. */
 static void remember_failure(struct update *update, real *norm) {
   const struct device_ops *ops = update->device->ops;
-  if (!ops->asynchronous && num_passes(update) == 1) return;
+  if (!ops->asynchronous && num_passes(update) == 1 && !update->observer) return;
   ops->require_finite(update->device, norm, update->failed, 1);
   ops->require_finite(update->device, update->failed, norm, 1);
 }
@@ -329,6 +333,8 @@ static void give_step(void *context) {
     if (pass > 0) device->ops->weights_changed(device);
     give_pass(update, flight, &params, &inputs, pass);
   }
+  if (update->observer)
+    network_observe(update->observer, update->state.array[0], update->failed, &inputs);
 }
 
 void update_start(struct update *update, const struct train_batch *batch,

@@ -181,6 +181,8 @@ if "$tree/.venv/bin/python" -c 'import gymnasium' 2>/dev/null; then
     plays_the_same cartpole vtrace 1 --total_steps=60k "${more[@]}"
   pass_if "numpy: and with an LSTM" plays_the_same cartpole vtrace 1 --total_steps=50k \
     --network=lstm --activation=relu "${more[@]}"
+  pass_if "numpy: normalised observations" plays_the_same cartpole vtrace 1 --total_steps=60k \
+    --normalize_observations "${more[@]}"
   pass_if "numpy: values of actions" \
     plays_the_same cartpole dqn 1 --total_steps=20k --eval_epsilon=0 "${more[@]}"
   pass_if "numpy: a dueling head" \

@@ -87,6 +87,7 @@ static enum status read_run(struct watch *watch, const char *folder, struct erro
   snprintf(seed, sizeof(seed), "%lld", (long long)options->seed);
   enum status status = options_read_file(&learner_options_table, &watch->learner, path, error);
   if (status == STATUS_OK) learner_options_evaluate(&watch->learner);
+  if (status == STATUS_OK) learner_options_keep_raw(&watch->learner);
   const char *const values[][2] = {{"mode", "evaluate"}, {"logdir", folder},
                                    {"seed", seed},       {"policy", options->policy},
                                    {"num_envs", "1"},    {"checkpoint", options->checkpoint},

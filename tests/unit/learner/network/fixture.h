@@ -191,6 +191,15 @@ static inline int reference_embed(double *x, const struct device_inputs *in, int
   return I;
 }
 
+/* The floats, by the statistics among the parameters. */
+static inline void reference_normalize(double *x, const struct network *network,
+                                       const double *params) {
+  const double *mean = reference_parameter(network, params, "observation/mean"),
+               *variance = reference_parameter(network, params, "observation/variance");
+  for (int k = 0; k < FLOATS; k++)
+    x[k] = fmax(-10, fmin(10, (x[k] - mean[k]) / sqrt(variance[k] + 1e-8)));
+}
+
 /* x (I) becomes act(x w + b) (O). */
 static inline int reference_dense(double *x, const struct network *network, const double *params,
                                   const char *name, enum activation act, int I, int O) {
@@ -241,6 +250,7 @@ static inline void reference_forward(double *head, double *state, const struct n
     double x[MAX_WIDTH], *own = state + row % N * S;
     if (inputs->flags[row] & STEP_FIRST) memset(own, 0, (size_t)S * sizeof(double));
     int width = reference_embed(x, inputs, row);
+    if (config->normalize) reference_normalize(x, network, params);
     for (int l = 0; l < config->num_layers; l++) {
       char name[24];
       snprintf(name, sizeof(name), "hidden%d", l);

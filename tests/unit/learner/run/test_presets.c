@@ -45,6 +45,28 @@ static void an_environment_brings_its_own_defaults(void **state) {
   options_deinit(&learner_options_table, &tmaze);
 }
 
+/* Agents with a policy normalise observations, but in environments whose settings are for numbers
+ * as they are. */
+static void policies_normalise_observations(void **state) {
+  (void)state;
+  static const struct {
+    const char *env, *agent;
+    bool normalizes;
+  } cases[] = {{"./mine.so", "vtrace", true},       {"./mine.so", "a2c", true},
+               {"gym:Pendulum-v1", "ppo", true},    {"./mine.so", "dqn", false},
+               {"./mine.so", "rainbow", false},     {"./mine.so", "r2d2", false},
+               {"cartpole", "ppo", false},          {"tmaze", "vtrace", false},
+               {"gym:LunarLander-v3", "a2c", false}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of(cases[i].env);
+    set(&options, "agent", cases[i].agent);
+    learner_options_apply_preset(&options);
+    if (options.normalize_observations != cases[i].normalizes)
+      fail_msg("%s, %s", cases[i].env, cases[i].agent);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 /* What a network comes to where nobody has chosen one. */
 static void the_network_follows_from_the_observation(void **state) {
   (void)state;
@@ -448,6 +470,7 @@ static void options_of_agents_are_of_the_experiment(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
+      cmocka_unit_test(policies_normalise_observations),
       cmocka_unit_test(the_network_follows_from_the_observation),
       cmocka_unit_test(what_the_user_gave_stays),
       cmocka_unit_test(another_environment_gets_a_budget_and_no_more),

@@ -108,6 +108,7 @@ static void a_resumed_run_keeps_its_network(void **state) {
       {"--frame_stack=4", "--frame_stack=4: "},
       {"--no_previous_action", "has --previous_action=true, "},
       {"--no_previous_reward", "has --previous_reward=true, "},
+      {"--no_normalize_observations", "has --normalize_observations=true, "},
       {"--optimizer=rmsprop", "has --optimizer=adam, "}};
   assert_int_equal(read_words(logdir, "--hidden=64,64", "--network=mlp", NULL), STATUS_OK);
   run_options_write(&options, folder);
@@ -126,8 +127,8 @@ static void a_resumed_run_keeps_its_network(void **state) {
   assert_string_equal(options.network, "mlp");
 }
 
-/* config.txt as it was written when --target_update counted updates. */
-static void make_as_before(const char *target_update) {
+/* Drops a line of config.txt, and changes another one unless target_update is NULL. */
+static void rewrite_config(const char *dropped, const char *target_update) {
   char path[256], line[512], now[256];
   snprintf(path, sizeof(path), "%s/config.txt", folder);
   snprintf(now, sizeof(now), "%s/now.txt", folder);
@@ -135,11 +136,16 @@ static void make_as_before(const char *target_update) {
   FILE *from = fopen(now, "r"), *to = fopen(path, "w");
   assert_true(from && to);
   while (fgets(line, sizeof(line), from)) {
-    if (strncmp(line, "importance_exponent_end", strlen("importance_exponent_end")) == 0) continue;
-    bool is_target = strncmp(line, "target_update", strlen("target_update")) == 0;
+    if (strncmp(line, dropped, strlen(dropped)) == 0) continue;
+    bool is_target = target_update && strncmp(line, "target_update", strlen("target_update")) == 0;
     fprintf(to, is_target ? "target_update = %s\n" : "%s", is_target ? target_update : line);
   }
   assert_int_equal(fclose(from) | fclose(to), 0);
+}
+
+/* config.txt as it was written when --target_update counted updates. */
+static void make_as_before(const char *target_update) {
+  rewrite_config("importance_exponent_end", target_update);
 }
 
 /* As many updates as it had between two copies, and what is new stays off. */
@@ -200,6 +206,35 @@ static void options_of_other_algorithms_in_a_config_are_dropped(void **state) {
   forget();
   assert_int_equal(read_words(logdir, "--resume", "--agent=dqn", "--lambda=0.8", NULL),
                    STATUS_INVALID);
+}
+
+/* A run of before the option read observations as they are, and so it goes on and is evaluated; a
+ * new run with its file does, too. */
+static void observations_of_a_run_of_before_stay_as_they_are(void **state) {
+  (void)state;
+  static const char *const how[] = {"--resume", "--mode=evaluate", NULL};
+  char config[160];
+  snprintf(config, sizeof(config), "--config=%s/config.txt", folder);
+  assert_int_equal(read_words(logdir, NULL), STATUS_OK);
+  assert_true(options.normalize_observations);
+  run_options_write(&options, folder);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
+  assert_true(options.normalize_observations);
+  rewrite_config("normalize_observations", NULL);
+  for (int i = 0; i < 3; i++) {
+    forget();
+    assert_int_equal(how[i] ? read_words(logdir, how[i], NULL) : read_words(config, NULL),
+                     STATUS_OK);
+    assert_false(options.normalize_observations);
+    if (i == 0) assert_string_equal(differences, "");
+  }
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--normalize_observations", NULL),
+                   STATUS_MISMATCH);
+  forget();
+  assert_int_equal(read_words(config, "--normalize_observations", NULL), STATUS_OK);
+  assert_true(options.normalize_observations);
 }
 
 static void a_new_run_takes_nothing_from_the_folder(void **state) {
@@ -278,6 +313,8 @@ int main(void) {
                                       teardown),
       cmocka_unit_test_setup_teardown(a_run_without_a_replay_is_left_alone, setup, teardown),
       cmocka_unit_test_setup_teardown(options_of_other_algorithms_in_a_config_are_dropped, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(observations_of_a_run_of_before_stay_as_they_are, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(a_folder_without_a_run_is_not_evaluated, setup, teardown),

@@ -15,6 +15,7 @@ struct kind {
   char *optimizer, *reduction;
   int atoms, burn_in; /* atoms 0: a policy and a value, not values of actions */
   double huber;
+  bool normalizes;
 };
 
 static const struct kind kinds[] = {
@@ -22,11 +23,11 @@ static const struct kind kinds[] = {
     {.agent = "vtrace", .network = "lstm", .optimizer = "adam", .reduction = "sum_over_time"},
     {.agent = "a2c", .network = "mlp", .optimizer = "adam", .reduction = "mean"},
     {.agent = "a2c", .network = "lstm", .optimizer = "rmsprop", .reduction = "sum_over_time"},
-    {.agent = "ppo", .network = "mlp", .optimizer = "adam", .reduction = "mean"},
+    {"ppo", "mlp", "adam", "mean", .normalizes = true},
     {.agent = "ppo", .network = "lstm", .optimizer = "rmsprop", .reduction = "sum_over_time"},
-    {"dqn", "mlp", "adam", "mean", 1, 0, 1},
-    {"rainbow", "mlp", "adam", "mean", ATOMS, 0, 0},
-    {"r2d2", "lstm", "adam", "sum_over_time", 1, 3, 0},
+    {"dqn", "mlp", "adam", "mean", 1, 0, 1, false},
+    {"rainbow", "mlp", "adam", "mean", ATOMS, 0, 0, false},
+    {"r2d2", "lstm", "adam", "sum_over_time", 1, 3, 0, true},
 };
 
 struct world {
@@ -57,6 +58,7 @@ static void open_world(struct world *w, const struct kind *kind, const char *dev
   *w = (struct world){.config = fixture_config(kind->network, 1, ACTIVATION_TANH),
                       .device = fixture_device(device),
                       .options = fixture_options()};
+  w->config.normalize = kind->normalizes;
   w->options.agent = kind->agent;
   w->options.optimizer.name = kind->optimizer;
   w->options.algorithm.loss_reduction = kind->reduction;

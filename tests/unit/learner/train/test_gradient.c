@@ -9,12 +9,13 @@ static const struct {
   int num_layers;
   enum activation activation;
   uint32_t seed;
-  bool masked;
+  bool masked, normalizes;
 } cases[] = {
-    {"mlp", 0, ACTIVATION_NONE, 1, false},  {"mlp", 1, ACTIVATION_RELU, 2, false},
-    {"mlp", 3, ACTIVATION_TANH, 3, false},  {"lstm", 0, ACTIVATION_NONE, 4, false},
-    {"lstm", 1, ACTIVATION_TANH, 5, false}, {"lstm", 2, ACTIVATION_RELU, 6, false},
-    {"mlp", 1, ACTIVATION_TANH, 7, true},   {"lstm", 1, ACTIVATION_RELU, 8, true},
+    {"mlp", 0, ACTIVATION_NONE, 1, false, false},  {"mlp", 1, ACTIVATION_RELU, 2, false, false},
+    {"mlp", 3, ACTIVATION_TANH, 3, false, false},  {"lstm", 0, ACTIVATION_NONE, 4, false, false},
+    {"lstm", 1, ACTIVATION_TANH, 5, false, false}, {"lstm", 2, ACTIVATION_RELU, 6, false, false},
+    {"mlp", 1, ACTIVATION_TANH, 7, true, false},   {"lstm", 1, ACTIVATION_RELU, 8, true, false},
+    {"mlp", 1, ACTIVATION_TANH, 9, false, true},   {"lstm", 1, ACTIVATION_RELU, 10, true, true},
 };
 
 /* The batch must have what makes gradients go wrong: terminations and truncations inside its
@@ -46,11 +47,19 @@ static double loss_at(const struct problem *p, const double *params) {
   return sums ? losses.total * losses.steps / COLUMNS : losses.total;
 }
 
-/* Parameters large enough that all units are at work; also written where the update reads them. */
-static void randomise(double *params, const struct update *update, uint32_t seed) {
+/* The parameters that have a gradient: statistics stand behind them. */
+static size_t num_trained(const struct problem *p) {
+  return network_num_parameters(p->network) - (p->config.normalize ? 3 * FLOATS : 0);
+}
+
+/* Parameters large enough that all units are at work, and statistics; also written where the update
+ * reads them. */
+static void randomise(double *params, const struct problem *p, const struct update *update,
+                      uint32_t seed) {
   struct stream stream = {seed, 1000000};
   for (size_t i = 0; i < update_num_parameters(update); i++)
-    params[i] = stream_between(&stream, -0.8, 0.8);
+    params[i] =
+        i < num_trained(p) ? stream_between(&stream, -0.8, 0.8) : stream_between(&stream, 0.3, 2);
   memcpy((void *)(uintptr_t)update_parameters(update), params,
          update_num_parameters(update) * sizeof(double));
 }
@@ -58,7 +67,7 @@ static void randomise(double *params, const struct update *update, uint32_t seed
 /* With beta1 = 0 Adam's m is the gradient. */
 static void gradient_of(double *gradient, struct problem *p, double *params, uint32_t seed) {
   struct update *update = fixture_update(p->device, p->network, &p->update);
-  randomise(params, update, seed);
+  randomise(params, p, update, seed);
   fixture_step(update, p->batch, 0);
   fixture_saved(gradient, update, "adam/m", p->network);
   update_destroy(update);
@@ -67,13 +76,14 @@ static void gradient_of(double *gradient, struct problem *p, double *params, uin
 static void check_gradient(struct problem *p, uint32_t seed) {
   const double e = 1e-5;
   double params[MAX_P], gradient[MAX_P], head[(STEPS + COLUMNS) * (ACTIONS + 1)], largest = 0;
-  size_t P = network_num_parameters(p->network);
-  assert_true(P < MAX_P);
+  size_t P = num_trained(p), all = network_num_parameters(p->network);
+  assert_true(all < MAX_P);
   gradient_of(gradient, p, params, seed);
   reference_heads(head, p->device, p->network, &p->config, params, p->batch);
   reference_targets(&p->targets, &p->update, p->batch, head);
   for (size_t i = 0; i < P; i++) largest = fmax(largest, fabs(gradient[i]));
   assert_true(largest > 0.01);
+  for (size_t i = P; i < all; i++) assert_true(gradient[i] == 0);
   for (size_t i = 0; i < P; i++) {
     double at = params[i];
     params[i] = at + e;
@@ -94,6 +104,7 @@ static void check_all(char *agent, char *loss_reduction) {
         .device = fixture_device("ref_double"),
         .update = fixture_options()};
     p.config.inputs.masked = cases[i].masked;
+    p.config.normalize = cases[i].normalizes;
     p.update.optimizer.adam_beta1 = 0;
     p.update.agent = agent;
     p.update.algorithm.loss_reduction = loss_reduction;

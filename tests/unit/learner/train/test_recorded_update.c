@@ -29,7 +29,7 @@ struct world {
 struct kind {
   char *agent;
   const char *network;
-  bool noisy;
+  bool noisy, normalizes;
   char *optimizer;
   int epochs, minibatches; /* of ppo */
 };
@@ -54,6 +54,7 @@ static void open_world(struct world *w, const struct kind *kind, const char *pre
   if (algorithms_find(kind->agent)->policies[0]->action_values)
     config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   config.noisy = kind->noisy;
+  config.normalize = kind->normalizes;
   w->network = fixture_network(&config);
   w->options.agent = kind->agent;
   w->options.optimizer.name = kind->optimizer;
@@ -107,8 +108,8 @@ static void expect_same_state(struct update *a, struct update *b, const struct k
 static const struct kind kinds[6] = {
     {.agent = "vtrace", .network = "lstm", .optimizer = "rmsprop"},
     {.agent = "double_dqn", .network = "mlp", .noisy = true, .optimizer = "adam"},
-    {.agent = "vtrace", .network = "mlp", .optimizer = "adam"},
-    {.agent = "ppo", .network = "mlp", .optimizer = "adam", .epochs = 1, .minibatches = COLUMNS},
+    {.agent = "vtrace", .network = "mlp", .normalizes = true, .optimizer = "adam"},
+    {"ppo", "mlp", .normalizes = true, .optimizer = "adam", .epochs = 1, .minibatches = COLUMNS},
     {.agent = "ppo", .network = "lstm", .optimizer = "rmsprop", .epochs = 2, .minibatches = 1},
     {.agent = "r2d2", .network = "lstm", .optimizer = "adam"}};
 

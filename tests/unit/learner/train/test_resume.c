@@ -16,11 +16,12 @@ struct world {
   struct train_batch *batch;
 };
 
-static struct world world_open_for(const char *agent, const char *network) {
+static struct world world_open_for(const char *agent, const char *network, bool normalizes) {
   struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
                     .device = fixture_device("ref")};
   if (algorithms_find(agent)->policies[0]->action_values)
     w.config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
+  w.config.normalize = normalizes;
   w.network = fixture_network(&w.config);
   w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 0);
   for (int n = 0; n < COLUMNS; n++) ((float *)w.batch->weight.host)[n] = 1 / (1 + (float)n);
@@ -28,7 +29,7 @@ static struct world world_open_for(const char *agent, const char *network) {
 }
 
 static struct world world_open(const char *network) {
-  return world_open_for("vtrace", network);
+  return world_open_for("vtrace", network, false);
 }
 
 static void world_close(struct world *w) {
@@ -118,13 +119,15 @@ static void resumed_run_is_the_same_run(void **state) {
     const char *network;
     char *optimizer;
     double target_entropy, target_kl;
-  } table[] = {{"vtrace", "mlp", "adam", -1, 0},   {"vtrace", "mlp", "rmsprop", -1, 0},
-               {"vtrace", "lstm", "adam", 0.8, 0}, {"vtrace", "lstm", "rmsprop", 0.8, 0},
-               {"ppo", "mlp", "adam", -1, 0},      {"ppo", "lstm", "adam", 0.8, 0},
-               {"ppo", "mlp", "adam", -1, 1},      {"double_dqn", "mlp", "adam", -1, 0},
-               {"r2d2", "lstm", "adam", -1, 0}};
+    bool normalizes;
+  } table[] = {
+      {"vtrace", "mlp", "adam", -1, 0, false},   {"vtrace", "mlp", "rmsprop", -1, 0, true},
+      {"vtrace", "lstm", "adam", 0.8, 0, false}, {"vtrace", "lstm", "rmsprop", 0.8, 0, false},
+      {"ppo", "mlp", "adam", -1, 0, true},       {"ppo", "lstm", "adam", 0.8, 0, false},
+      {"ppo", "mlp", "adam", -1, 1, true},       {"double_dqn", "mlp", "adam", -1, 0, true},
+      {"r2d2", "lstm", "adam", -1, 0, false}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-    struct world w = world_open_for(table[i].agent, table[i].network);
+    struct world w = world_open_for(table[i].agent, table[i].network, table[i].normalizes);
     struct learner_options config = config_of(table[i].optimizer, table[i].target_entropy);
     config.agent = table[i].agent;
     config.algorithm.ppo.target_kl = table[i].target_kl;

@@ -13,12 +13,17 @@ struct world {
   struct train_batch *batch;
 };
 
-static struct world world_open(const char *network, const char *device) {
+static struct world world_open_with(const char *network, const char *device, bool normalizes) {
   struct world w = {.config = fixture_config(network, 1, ACTIVATION_TANH),
                     .device = fixture_device(device)};
+  w.config.normalize = normalizes;
   w.network = fixture_network(&w.config);
   w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 2);
   return w;
+}
+
+static struct world world_open(const char *network, const char *device) {
+  return world_open_with(network, device, false);
 }
 
 static void world_close(struct world *w) {
@@ -39,11 +44,13 @@ static void statistics_follow_their_definition(void **state) {
   static const struct {
     const char *network, *device;
     double tolerance;
-  } table[] = {{"mlp", "ref_double", 1e-6}, {"lstm", "ref_double", 1e-6}, {"mlp", "ref", 2e-5},
-               {"lstm", "ref", 2e-5},       {"mlp", "cpu", 2e-5},         {"lstm", "cpu", 2e-5},
-               {"mlp", "guarded", 2e-5},    {"lstm", "guarded", 2e-5}};
+    bool normalizes;
+  } table[] = {{"mlp", "ref_double", 1e-6, false}, {"lstm", "ref_double", 1e-6, true},
+               {"mlp", "ref", 2e-5, true},         {"lstm", "ref", 2e-5, false},
+               {"mlp", "cpu", 2e-5, false},        {"lstm", "cpu", 2e-5, true},
+               {"mlp", "guarded", 2e-5, true},     {"lstm", "guarded", 2e-5, false}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-    struct world w = world_open(table[i].network, table[i].device);
+    struct world w = world_open_with(table[i].network, table[i].device, table[i].normalizes);
     struct learner_options config = fixture_options();
     struct update *update = fixture_update(w.device, w.network, &config);
     double params[MAX_P], head[(STEPS + COLUMNS) * (ACTIONS + 1)], tolerance = table[i].tolerance;
@@ -336,6 +343,54 @@ static void refuses_what_makes_no_sense(void **state) {
   world_close(&w);
 }
 
+/* ---- statistics of observations */
+
+/* Of the floats of a batch's steps but the last, which begins the next window. */
+static void expect_statistics(struct update *update, const struct train_batch *batch, int updates) {
+  const float *count = fixture_item(update, "params/observation/count").data,
+              *mean = fixture_item(update, "params/observation/mean").data,
+              *variance = fixture_item(update, "params/observation/variance").data;
+  for (int k = 0; k < FLOATS; k++) {
+    double sum = 0, squares = 0;
+    for (int i = 0; i < STEPS; i++) {
+      double x = ((const float *)(batch->observation + (size_t)i * STRIDE))[k];
+      sum += x, squares += x * x;
+    }
+    sum /= STEPS;
+    assert_true(count[k] == (float)(updates * STEPS));
+    assert_near(mean[k], sum, 1e-5, "mean");
+    assert_near(variance[k], squares / STEPS - sum * sum, 1e-5, "variance");
+  }
+}
+
+/* Neither the optimiser nor, in an evaluation, anything else moves them. */
+static void statistics_are_those_of_the_steps(void **state) {
+  (void)state;
+  static char *const agents[] = {"vtrace", "ppo", "a2c"};
+  static const char *const devices[] = {"ref_double", "ref", "cpu", "guarded", "cuda"};
+  emulated_cuda_use();
+  for (int i = 0; i < 15; i++) {
+    struct world w = world_open_with(i % 2 ? "lstm" : "mlp", devices[i % 5], true);
+    struct host_batch seen = fixture_host_batch(w.device, w.batch);
+    struct learner_options config = fixture_options();
+    config.agent = agents[i / 5];
+    config.optimizer.name = i % 2 ? "rmsprop" : "adam";
+    struct update *update = fixture_update(w.device, w.network, &config);
+    double gradient[MAX_P];
+    for (int step = 1; step <= 3; step++) {
+      fixture_step(update, w.batch, 0);
+      update_save(update);
+      expect_statistics(update, seen.batch, step);
+    }
+    fixture_saved(gradient, update, i % 2 ? "rmsprop/mom" : "adam/m", w.network);
+    for (int k = 1; k <= 3 * FLOATS; k++)
+      assert_true(gradient[update_num_parameters(update) - (size_t)k] == 0);
+    update_destroy(update);
+    host_batch_destroy(&seen);
+    world_close(&w);
+  }
+}
+
 enum poison { NAN_REWARD, INFINITE_REWARD, NAN_OBSERVATION, NAN_BEHAVIOUR, HUGE_REWARD };
 
 static void poison_batch(struct train_batch *batch, enum poison poison) {
@@ -372,11 +427,16 @@ static void a_number_that_is_not_finite_stops_the_run(void **state) {
                {HUGE_REWARD, "loss is inf"}};
   static const struct {
     const char *network, *device;
-  } on[] = {{"mlp", "ref"}, {"lstm", "ref"}, {"mlp", "cpu"}, {"lstm", "cpu"}, {"mlp", "cuda"}};
+    bool normalizes;
+  } on[] = {{"mlp", "ref", true},
+            {"lstm", "ref", false},
+            {"mlp", "cpu", false},
+            {"lstm", "cpu", true},
+            {"mlp", "cuda", true}};
   enum { ON = sizeof(on) / sizeof(on[0]) };
   emulated_cuda_use();
   for (size_t i = 0; i < ON * sizeof(table) / sizeof(table[0]); i++) {
-    struct world w = world_open(on[i % ON].network, on[i % ON].device);
+    struct world w = world_open_with(on[i % ON].network, on[i % ON].device, on[i % ON].normalizes);
     struct host_batch host = fixture_host_batch(w.device, w.batch);
     struct learner_options config = fixture_options();
     config.algorithm.reward_clip = 0;
@@ -565,6 +625,7 @@ int main(void) {
       cmocka_unit_test(entropy_approaches_its_target),
       cmocka_unit_test(entropy_coefficient_follows_its_loss),
       cmocka_unit_test(refuses_what_makes_no_sense),
+      cmocka_unit_test(statistics_are_those_of_the_steps),
       cmocka_unit_test(a_number_that_is_not_finite_stops_the_run),
       cmocka_unit_test(a_sum_that_nobody_names_stops_the_run_too),
       cmocka_unit_test(frames_are_stacked_as_the_batch_says_now),

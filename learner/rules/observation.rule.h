@@ -1,0 +1,61 @@
+/* Observations on one scale: a number less the running mean of its place in the observation, over
+ * its running deviation. Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample
+ * variance", eqs. 1.5 (two passes) and 2.1 (two samples joined).
+ * Upstream: learner/rules. */
+#ifndef ACORN_LEARNER_RULES_OBSERVATION_RULE_H
+#define ACORN_LEARNER_RULES_OBSERVATION_RULE_H
+
+/* Clipped to +- limit. */
+#define INPUTS_OF_normalize(X) X(number, AT) X(mean, AT) X(variance, AT)
+#define OUTPUTS_OF_normalize(X) X(normalized, AT)
+#define SUMS_OF_normalize(X)
+#define CONSTANTS_OF_normalize(X) X(limit)
+
+/* A row: the numbers of one place. squares: the sum of their squared distances from the mean. */
+#define INPUTS_OF_moments(X) X(numbers, ROW)
+#define OUTPUTS_OF_moments(X) X(mean, REAL) X(squares, REAL)
+#define SUMS_OF_moments(X)
+#define CONSTANTS_OF_moments(X)
+
+/* The statistics of `count` numbers and of `rows` more. The count stays at `most`: the statistics
+ * are an exponential average from then on. skipped: 0, or NaN: they stay as they are. */
+#define INPUTS_OF_merge_moments(X) \
+  X(count, REAL)                   \
+  X(mean, REAL) X(variance, REAL) X(batch_mean, REAL) X(batch_squares, REAL) X(skipped, ONE)
+#define OUTPUTS_OF_merge_moments(X) X(new_count, REAL) X(new_mean, REAL) X(new_variance, REAL)
+#define SUMS_OF_merge_moments(X)
+#define CONSTANTS_OF_merge_moments(X) X(rows) X(most)
+
+#endif
+
+#ifdef RULE_BODY
+/* A number that never varies is 0, and one that did not until now is at the limit. */
+RULE_BODY(normalize) {
+  num deviation = num_sqrt(x->variance + 1e-8f);
+  x->normalized = clipped_to((x->number - x->mean) / deviation, -x->limit, x->limit);
+}
+
+/* From the first number on, so that digits are not lost where the mean is far from 0. */
+RULE_BODY(moments) {
+  int A = x->A;
+  num first = row_at(x->numbers, 0), sum = num_of(0), squares = num_of(0);
+  ROW_EACH(a) sum += row_at(x->numbers, a) - first;
+  num mean = row_sum(sum) / num_of(A);
+  ROW_EACH(a) {
+    num distance = row_at(x->numbers, a) - first - mean;
+    squares += distance * distance;
+  }
+  x->mean = first + mean;
+  x->squares = row_sum(squares);
+}
+
+RULE_BODY(merge_moments) {
+  num total = x->count + x->rows, zero = num_of(0);
+  num before = x->count / total, share = x->rows / total, moved = x->batch_mean - x->mean;
+  num mean = x->mean + share * moved;
+  num variance = before * (x->variance + share * moved * moved) + x->batch_squares / total;
+  x->new_count = num_where_equal(x->skipped, zero, num_min(total, x->most), x->count);
+  x->new_mean = num_where_equal(x->skipped, zero, mean, x->mean);
+  x->new_variance = num_where_equal(x->skipped, zero, variance, x->variance);
+}
+#endif
