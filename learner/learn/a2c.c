@@ -18,5 +18,6 @@ const struct algorithm algorithm_a2c = {
     .create = create,
     .destroy = actor_critic_destroy,
     .gradient = actor_critic_gradient,
+    .settle = actor_critic_settle,
     .complete = actor_critic_complete,
 };

@@ -25,6 +25,7 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
   size_t N = (size_t)self->N, steps = (size_t)self->T * N;
   self->workspace =
       network_workspace_create(learning->network, self->device, (int)(steps + N), true);
+  value_targets_init(&self->targets, self->device, learning->network);
   self->value = reals(self, steps + N);
   self->log_prob = reals(self, steps);
   self->entropy = reals(self, steps);
@@ -43,6 +44,7 @@ void actor_critic_destroy(void *self_) {
                     self->d_log_prob, self->d_entropy, self->d_value, self->d_head};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     self->device->ops->release(self->device, arrays[i]);
+  value_targets_deinit(&self->targets);
   network_workspace_destroy(self->workspace);
   free(self);
 }
@@ -114,11 +116,13 @@ void actor_critic_losses(struct actor_critic *self, real *sums, const real *para
   struct device_trace trace = trace_of(self, batch);
   forward(self, params, batch, inputs);
   self->device->ops->trace(self->device, self->vs, self->advantage, &trace);
+  value_targets_measure(&self->targets, params, self->vs, batch->flags, self->T, self->N);
   struct actor_critic_rule rule =
       actor_critic_rule(&trace, self->vs, self->advantage, self->entropy);
   rule.d_log_prob = self->d_log_prob;
   rule.d_entropy = self->d_entropy;
   rule.d_value = self->d_value;
+  rule.deviation = self->targets.deviation;
   rule.run.sums = sums;
   rule.baseline_cost = (float)own->baseline_cost;
   rule.kl_cost = (float)own->kl_cost;
@@ -149,29 +153,33 @@ void actor_critic_gradient(void *self_, real *gradient, const struct parameters 
   actor_critic_backward(self, gradient, params->online, batch, inputs);
 }
 
-/* 1 - Var(vs - V) / Var(vs), of the sum of (vs - V)^2. NaN where the targets are all alike, to
- * within what sums of float32 resolve. */
-static double explained_variance(const double *sum, double squares) {
+void actor_critic_settle(void *self_, real *params, const real *skipped) {
+  struct actor_critic *self = self_;
+  value_targets_adopt(&self->targets, params, skipped);
+}
+
+/* 1 - Var(vs - V) / Var(vs). NaN where the targets are all alike, to within what sums of float32
+ * resolve. */
+static double explained_variance(const double *sum) {
   double steps = sum[SUM_STEPS], target = sum[SUM_TARGET] / steps;
   double square = sum[SUM_TARGET_SQUARED] / steps, variance = square - target * target;
   if (!(variance > 1e-5 * square)) return NAN;
   double error = target - sum[SUM_VALUE] / steps;
-  return 1 - (squares / steps - error * error) / variance;
+  return 1 - (sum[SUM_ERROR_SQUARED] / steps - error * error) / variance;
 }
 
 void actor_critic_complete(const void *self_, struct losses *losses,
                            const struct schedule *schedule) {
   const struct actor_critic *self = self_;
-  actor_critic_total(losses, &self->options->actor_critic, 2 * losses->sum[SUM_BASELINE_LOSS],
-                     schedule);
+  actor_critic_total(losses, &self->options->actor_critic, schedule);
 }
 
 void actor_critic_total(struct losses *losses, const struct actor_critic_options *own,
-                        double squares, const struct schedule *schedule) {
+                        const struct schedule *schedule) {
   double *term = losses->term;
   term[TERM_ENTROPY_COST] = schedule->entropy_cost;
   term[TERM_ENTROPY_LOSS] = -schedule->entropy_cost * term[TERM_ENTROPY];
-  term[TERM_EXPLAINED_VARIANCE] = explained_variance(losses->sum, squares);
+  term[TERM_EXPLAINED_VARIANCE] = explained_variance(losses->sum);
   losses->entropy = term[TERM_ENTROPY];
   losses->total = term[TERM_POLICY_LOSS] + own->baseline_cost * term[TERM_BASELINE_LOSS] -
                   schedule->entropy_cost * term[TERM_ENTROPY] + own->kl_cost * term[TERM_KL];

@@ -7,6 +7,7 @@
 #define ACORN_LEARNER_LEARN_ACTOR_CRITIC_H
 
 #include "learner/learn/algorithm.h"
+#include "learner/learn/value_targets.h"
 
 /* Where the terms that all of them have stand in an algorithm's list. */
 enum actor_critic_term {
@@ -47,6 +48,7 @@ struct actor_critic {
   int T, N;
   int stride;                          /* of the head's rows */
   struct network_workspace *workspace; /* (T+1)*N rows */
+  struct value_targets targets;
 
   /* of one gradient; arrays are device memory */
   struct network_outputs out;
@@ -61,7 +63,7 @@ struct actor_critic {
 struct actor_critic *actor_critic_create(const struct learning *learning, enum trace_kind trace);
 
 /* The rule of the losses over the steps of a trace, with its targets and the policy's entropy: all
- * but outputs, sums, costs, schedule and reduction. */
+ * but outputs, sums, costs, schedule, reduction and the deviation. */
 struct actor_critic_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
                                            const real *advantage, const real *entropy);
 
@@ -78,12 +80,13 @@ void actor_critic_destroy(void *self);
 void actor_critic_gradient(void *self, real *gradient, const struct parameters *params,
                            const struct train_batch *batch, const struct device_inputs *inputs,
                            const struct device_schedule *schedule, int pass);
+void actor_critic_settle(void *self, real *params, const real *skipped);
 void actor_critic_complete(const void *self, struct losses *losses,
                            const struct schedule *schedule);
 
 /* The terms that are no means of sums, the entropy and the total. losses: with the sums of the rule
- * actor_critic, or of one that begins alike, and their means. squares: the sum of (vs - V)^2. */
+ * actor_critic, or of one that begins alike, and their means. */
 void actor_critic_total(struct losses *losses, const struct actor_critic_options *own,
-                        double squares, const struct schedule *schedule);
+                        const struct schedule *schedule);
 
 #endif

@@ -99,6 +99,9 @@ struct algorithm {
   void (*gradient)(void *self, real *gradient, const struct parameters *params,
                    const struct train_batch *batch, const struct device_inputs *inputs,
                    const struct device_schedule *schedule, int pass);
+  /* Once for each update, behind its passes, likewise: what it changes of the parameters itself.
+   * skipped (1): 0; or NaN, then it changes nothing. May be NULL. */
+  void (*settle)(void *self, real *params, const real *skipped);
   /* From the sums of all passes, and the terms that are means of them, to the total, the entropy
    * and the other terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);

@@ -10,8 +10,9 @@
 #include "learner/device/shared.h"
 #include "learner/learn/actor_critic.h"
 #include "learner/learn/algorithms.h"
+#include "learner/learn/value_targets.h"
 
-_Static_assert((int)PPO_TARGET_SQUARED == (int)SUM_TARGET_SQUARED, "sums begin as actor_critic's");
+_Static_assert((int)PPO_ERROR_SQUARED == (int)SUM_ERROR_SQUARED, "sums begin as actor_critic's");
 
 enum { SUM_STOP = num_sums_of_ppo, NUM_SUMS };
 enum { TERM_APPROXIMATE_KL = ACTOR_CRITIC_NUM_TERMS, TERM_CLIPPED };
@@ -56,7 +57,8 @@ struct ppo {
   struct network_workspace *all; /* (T+1)*N rows */
   real *value, *target;          /* (T+1, N) */
   real *advantage;               /* (T, N) */
-  real *stop;                    /* (1) infinite once a pass has ended the update */
+  struct value_targets targets;
+  real *stop; /* (1) infinite once a pass has ended the update */
 
   /* device memory, of a pass */
   struct minibatch part;
@@ -124,8 +126,8 @@ static void make_arrays(struct ppo *self) {
   self->target = reals(self, all);
   self->advantage = reals(self, all);
   self->stop = reals(self, 1);
-  self->mean = reals(self, num_sums_of_advantage_mean);
-  self->spread = reals(self, num_sums_of_advantage_spread);
+  self->mean = reals(self, num_sums_of_step_mean);
+  self->spread = reals(self, num_sums_of_step_spread);
   self->new_value = reals(self, steps);
   self->log_prob = reals(self, steps);
   self->entropy = reals(self, steps);
@@ -158,6 +160,7 @@ static void *create(const struct learning *learning) {
   self->all = network_workspace_create(self->network, self->device, (self->T + 1) * self->N, false);
   self->workspace =
       network_workspace_create(self->network, self->device, (self->T + 1) * self->n, true);
+  value_targets_init(&self->targets, self->device, self->network);
   self->part = make_minibatch(self);
   make_arrays(self);
   return self;
@@ -175,6 +178,7 @@ static void destroy(void *self_) {
                     self->d_log_prob,  self->d_entropy,       self->d_value,   self->d_head};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) ops->release(self->device, arrays[i]);
+  value_targets_deinit(&self->targets);
   device_unshare(self->device, &self->order);
   network_workspace_destroy(self->all);
   network_workspace_destroy(self->workspace);
@@ -238,6 +242,8 @@ static void prepare(void *self_, const struct parameters *params, const struct t
                                      .reward = batch->reward,
                                      .flags = batch->flags};
   ops->trace(self->device, self->target, self->advantage, &trace);
+  value_targets_measure(&self->targets, params->online, self->target, batch->flags, self->T,
+                        self->N);
   ops->fill(self->device, self->stop, 0, 1);
 }
 
@@ -299,14 +305,14 @@ static real *sum_at(const struct ppo *self, real *sums, int number) {
 
 static void measure_advantages(struct ppo *self, const struct device_schedule *schedule) {
   const struct device_ops *ops = self->device->ops;
-  const struct advantage_mean_rule mean = {.run = run_of(self, schedule, self->mean),
-                                           .advantage = self->part.advantage};
-  ops->run_rule(self->device, RULE_advantage_mean, &mean.run);
-  const struct advantage_spread_rule spread = {.run = run_of(self, schedule, self->spread),
-                                               .advantage = self->part.advantage,
-                                               .steps = sum_at(self, self->mean, SUM_STEPS),
-                                               .total = sum_at(self, self->mean, SUM_ADVANTAGE)};
-  ops->run_rule(self->device, RULE_advantage_spread, &spread.run);
+  const struct step_mean_rule mean = {.run = run_of(self, schedule, self->mean),
+                                      .number = self->part.advantage};
+  ops->run_rule(self->device, RULE_step_mean, &mean.run);
+  const struct step_spread_rule spread = {.run = run_of(self, schedule, self->spread),
+                                          .number = self->part.advantage,
+                                          .steps = sum_at(self, self->mean, SUM_STEPS),
+                                          .total = sum_at(self, self->mean, SUM_TOTAL)};
+  ops->run_rule(self->device, RULE_step_spread, &spread.run);
 }
 
 static void losses(struct ppo *self, real *sums, const struct device_schedule *schedule) {
@@ -324,8 +330,9 @@ static void losses(struct ppo *self, real *sums, const struct device_schedule *s
       .entropy = self->entropy,
       .reward = part->reward + self->n, /* into the next step */
       .steps = sum_at(self, self->mean, SUM_STEPS),
-      .total = sum_at(self, self->mean, SUM_ADVANTAGE),
+      .total = sum_at(self, self->mean, SUM_TOTAL),
       .squares = sum_at(self, self->spread, SUM_SPREAD),
+      .deviation = self->targets.deviation,
       .d_log_prob = self->d_log_prob,
       .d_entropy = self->d_entropy,
       .d_value = self->d_value,
@@ -379,10 +386,14 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
                    T, n);
 }
 
+static void settle(void *self_, real *params, const real *skipped) {
+  struct ppo *self = self_;
+  value_targets_adopt(&self->targets, params, skipped);
+}
+
 static void complete(const void *self_, struct losses *losses, const struct schedule *schedule) {
   const struct ppo *self = self_;
-  actor_critic_total(losses, &self->options->actor_critic, losses->sum[PPO_ERROR_SQUARED],
-                     schedule);
+  actor_critic_total(losses, &self->options->actor_critic, schedule);
 }
 
 const struct algorithm algorithm_ppo = {
@@ -397,5 +408,6 @@ const struct algorithm algorithm_ppo = {
     .begin = begin,
     .prepare = prepare,
     .gradient = gradient,
+    .settle = settle,
     .complete = complete,
 };

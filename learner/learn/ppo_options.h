@@ -25,7 +25,8 @@ struct ppo_options {
       FLOAT("clip_ratio", at.clip_ratio, "0.2", 0, 1e9, PPO_HEADING,                          \
             "how far from 1 the probability ratio of new and old policy counts"),             \
       FLOAT("value_clip", at.value_clip, "0", 0, 1e9, PPO_HEADING,                            \
-            "how far from the old value, in scaled rewards, the new one counts; 0: any"),     \
+            "how far from the old value, in scaled rewards or, with --normalize_values, "     \
+            "their deviations, the new one counts; 0: any"),                                  \
       FLOAT("target_kl", at.target_kl, "0", 0, 1e9, PPO_HEADING,                              \
             "an update ends before the first step whose minibatch is further than this KL "   \
             "divergence from the policy that acted; 0: never"),                               \

@@ -20,5 +20,6 @@ const struct algorithm algorithm_vtrace = {
     .create = create,
     .destroy = actor_critic_destroy,
     .gradient = actor_critic_gradient,
+    .settle = actor_critic_settle,
     .complete = actor_critic_complete,
 };

@@ -136,6 +136,13 @@ size_t head_numbers_kept(const struct network *network) {
   return outputs + streams + (head->num_streams > 1 ? (size_t)head->inputs : 0);
 }
 
+int head_value_layer(const struct network *network, const struct dense **layer) {
+  const struct head *head = network->head;
+  const struct stream *stream = &head->stream[head->num_streams - 1];
+  *layer = &stream->output.dense;
+  return network->config.head_size - stream->column;
+}
+
 void head_set_noise(struct network_workspace *workspace, const struct network_noise *noise) {
   const struct head *head = workspace->network->head;
   for (int s = 0; s < head->num_streams; s++) {

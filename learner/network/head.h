@@ -22,6 +22,9 @@ void head_allocate(struct network_workspace *workspace);
 /* Numbers kept for each row, with backward. 0 without a head. */
 size_t head_numbers_kept(const struct network *network);
 
+/* The layer that gives the value, of a head with one, and the value's column among its outputs. */
+int head_value_layer(const struct network *network, const struct dense **layer);
+
 /* As network_set_noise. */
 void head_set_noise(struct network_workspace *workspace, const struct network_noise *noise);
 

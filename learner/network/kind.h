@@ -48,10 +48,12 @@ struct network {
   int state_size;  /* S */
   struct network_parameter parameter[NETWORK_MAX_PARAMETERS];
   int num_parameters;
-  size_t total;      /* P */
-  int normalised;    /* numbers of an observation that are: see observation.h */
-  int statistics;    /* the first parameter of theirs */
-  struct head *head; /* NULL: the kind has no parameters */
+  size_t total;         /* P */
+  int normalised;       /* numbers of an observation that are: see observation.h */
+  int statistics;       /* the first parameter of theirs */
+  bool scales_value;    /* see value_scale.h */
+  int value_statistics; /* likewise */
+  struct head *head;    /* NULL: the kind has no parameters */
   void *own;
 };
 

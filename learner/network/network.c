@@ -9,6 +9,7 @@
 #include "learner/network/head.h"
 #include "learner/network/names.h"
 #include "learner/network/observation.h"
+#include "learner/network/value_scale.h"
 
 enum {
   MAX_SIZE = 1 << 20
@@ -106,6 +107,7 @@ enum status network_create(struct network **out, const struct network_config *co
   network->outputs = config->head_size + config->value_size + config->log_stds;
   if (kind->declare) kind->declare(network);
   if (kind->declare && config->normalize) observation_declare(network);
+  if (kind->declare && config->scale_value) value_scale_declare(network);
   *out = network;
   return STATUS_OK;
 }
@@ -174,6 +176,7 @@ void network_init_parameters(const struct network *network, float *host, uint64_
   if (network->kind->init) network->kind->init(network, host, seed);
   if (network->head) head_init(network, host, seed);
   if (network->normalised) observation_init(network, host);
+  if (network->scales_value) value_scale_init(network, host);
 }
 
 /* ---- workspace */
@@ -278,6 +281,7 @@ void network_forward(struct network_workspace *workspace, struct network_outputs
   CHECK(state_in || !network->state_size, "network %s needs a state", network->kind->name);
   if (embedded(network->kind)) embed(workspace, params, inputs, T * N);
   network->kind->forward(workspace, state_out, params, inputs, state_in, T, N);
+  if (network->scales_value) value_scale_forward(workspace, params, T * N);
   workspace->forward_T = T;
   workspace->forward_N = N;
   const struct action_values *values = &network->config.values;
@@ -312,6 +316,7 @@ void network_backward(struct network_workspace *workspace, real *grads, const re
                                 &network->config.values, (size_t)T * (size_t)N);
     dhead = workspace->d_head;
   }
+  if (network->scales_value) value_scale_backward(workspace, grads, params, dhead, T * N);
   if (kind->backward) kind->backward(workspace, grads, params, dhead, inputs, T, N);
   if (network->normalised) observation_backward(workspace, grads);
 }

@@ -21,15 +21,17 @@ struct network_config {
   const char *network;
   /* Pointers NULL: only the layout, the action's form and the two switches are read. */
   struct device_inputs inputs;
-  int head_size;   /* outputs for the policy: A logits, or A*Z advantages */
-  int value_size;  /* outputs for the value: 1; Z, or 0 where the advantages are the values */
-  int log_stds;    /* outputs behind the value that are parameters, the same for every row: the
+  int head_size;    /* outputs for the policy: A logits, or A*Z advantages */
+  int value_size;   /* outputs for the value: 1; Z, or 0 where the advantages are the values */
+  int log_stds;     /* outputs behind the value that are parameters, the same for every row: the
                       logarithms of a normal policy's standard deviations; 0: none */
-  int head_hidden; /* 0: the head is one layer; else a hidden layer of so many (relu) before the
+  int head_hidden;  /* 0: the head is one layer; else a hidden layer of so many (relu) before the
                       outputs for the policy, and one of its own before those for the value */
-  bool noisy;      /* the head's layers are noisy ones */
-  bool normalize;  /* vectors are normalised by running statistics, which are parameters: see
+  bool noisy;       /* the head's layers are noisy ones */
+  bool normalize;   /* vectors are normalised by running statistics, which are parameters: see
                       network_observe */
+  bool scale_value; /* the value is on a scale of running statistics, which are parameters: see
+                       network_rescale_value. value_size is 1 */
   struct action_values values; /* how the outputs are read, if they give values of actions */
   int num_layers;              /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */
   int hidden[NETWORK_MAX_LAYERS];
@@ -130,6 +132,16 @@ void network_observer_destroy(struct network_observer *observer);
  * 0; or NaN: the statistics stay as they are. */
 void network_observe(struct network_observer *observer, real *params, const real *skipped,
                      const struct device_inputs *inputs);
+
+/* A value's count, mean and deviation among the parameters (P), in this order; NULL where it is not
+ * scaled. Outputs of the network are not normalised. */
+enum { NETWORK_VALUE_STATISTICS = 3 };
+const real *network_value_statistics(const struct network *network, const struct device *device,
+                                     const real *params);
+/* The next ones take their place, and the head's last layer moves so that all values stay as they
+ * are. skipped (1): as of network_observe. Where the value is scaled. */
+void network_rescale_value(const struct network *network, struct device *device, real *params,
+                           const real *next, const real *skipped);
 
 /* Gradient (P, overwritten) for dhead (T*N, stride), which is used as scratch. Call after
  * network_forward of the same workspace, inputs and N. T may be smaller than the forward's: the

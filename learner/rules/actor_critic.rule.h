@@ -1,6 +1,7 @@
 /* The losses of an actor-critic: of the policy, -advantage log pi; of the value, 0.5 (vs - V)^2;
  * the entropy bonus; and KL(behaviour, policy), whose gradient is that of -log pi. vs and the
- * advantage are constants. Source: Espeholt et al. 2018, section 4.2; Mnih et al. 2016.
+ * advantage are constants. The first two are of numbers divided by `deviation`: of the targets, or
+ * 1. Source: Espeholt et al. 2018, section 4.2; Mnih et al. 2016.
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
 #define ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
@@ -12,18 +13,20 @@
   X(vs, REAL)                     \
   X(advantage, REAL)              \
   X(entropy, REAL)                \
-  X(reward, FLOAT)
+  X(reward, FLOAT)                \
+  X(deviation, ONE)
 #define OUTPUTS_OF_actor_critic(X) X(d_log_prob, REAL) X(d_entropy, REAL) X(d_value, REAL)
-#define SUMS_OF_actor_critic(X)       \
-  X(SUM_POLICY_LOSS, policy_loss)     \
-  X(SUM_BASELINE_LOSS, baseline_loss) \
-  X(SUM_ENTROPY, entropy_sum)         \
-  X(SUM_KL, kl)                       \
-  X(SUM_VALUE, value_sum)             \
-  X(SUM_REWARD, learned_reward)       \
-  X(SUM_RHO_CLIPPED, rho_clipped)     \
-  X(SUM_TARGET, target)               \
-  X(SUM_TARGET_SQUARED, target_squared)
+#define SUMS_OF_actor_critic(X)         \
+  X(SUM_POLICY_LOSS, policy_loss)       \
+  X(SUM_BASELINE_LOSS, baseline_loss)   \
+  X(SUM_ENTROPY, entropy_sum)           \
+  X(SUM_KL, kl)                         \
+  X(SUM_VALUE, value_sum)               \
+  X(SUM_REWARD, learned_reward)         \
+  X(SUM_RHO_CLIPPED, rho_clipped)       \
+  X(SUM_TARGET, target)                 \
+  X(SUM_TARGET_SQUARED, target_squared) \
+  X(SUM_ERROR_SQUARED, error_squared)
 #define ACTOR_CRITIC_SUMS num_sums_of_actor_critic
 /* rho_limit: a larger ratio counts as clipped; reward_limit: of rewards, once scaled. */
 #define CONSTANTS_OF_actor_critic(X) \
@@ -33,14 +36,15 @@
 
 #ifdef RULE_BODY
 RULE_BODY(actor_critic) {
-  num error = x->value - x->vs, ratio = num_exp(x->log_prob - x->behaviour);
+  num difference = x->value - x->vs, ratio = num_exp(x->log_prob - x->behaviour);
+  num error = difference / x->deviation, advantage = x->advantage / x->deviation;
   num reward = x->reward * x->reward_scale;
 
-  x->d_log_prob = -x->scale * (x->advantage + x->kl_cost);
+  x->d_log_prob = -x->scale * (advantage + x->kl_cost);
   x->d_entropy = -x->scale * x->entropy_cost;
-  x->d_value = x->scale * x->baseline_cost * error;
+  x->d_value = x->scale * x->baseline_cost * error / x->deviation;
 
-  x->policy_loss = -x->log_prob * x->advantage;
+  x->policy_loss = -x->log_prob * advantage;
   x->baseline_loss = 0.5f * error * error;
   x->entropy_sum = x->entropy;
   x->kl = x->behaviour - x->log_prob;
@@ -49,5 +53,6 @@ RULE_BODY(actor_critic) {
   x->rho_clipped = num_where_less(x->rho_limit, ratio, num_of(1), num_of(0));
   x->target = x->vs;
   x->target_squared = x->vs * x->vs;
+  x->error_squared = difference * difference;
 }
 #endif

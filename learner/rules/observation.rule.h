@@ -49,13 +49,26 @@ RULE_BODY(moments) {
   x->squares = row_sum(squares);
 }
 
+struct statistics {
+  num count, mean, variance;
+};
+
+/* With so many numbers more, of this mean and so much squared distance from it. */
+RULE_FUNCTION struct statistics joined(struct statistics s, num rows, num mean, num squares,
+                                       num most) {
+  num total = s.count + rows, before = s.count / total, share = rows / total;
+  num moved = mean - s.mean;
+  num variance = before * (s.variance + share * moved * moved) + squares / total;
+  struct statistics next = {num_min(total, most), s.mean + share * moved, variance};
+  return next;
+}
+
 RULE_BODY(merge_moments) {
-  num total = x->count + x->rows, zero = num_of(0);
-  num before = x->count / total, share = x->rows / total, moved = x->batch_mean - x->mean;
-  num mean = x->mean + share * moved;
-  num variance = before * (x->variance + share * moved * moved) + x->batch_squares / total;
-  x->new_count = num_where_equal(x->skipped, zero, num_min(total, x->most), x->count);
-  x->new_mean = num_where_equal(x->skipped, zero, mean, x->mean);
-  x->new_variance = num_where_equal(x->skipped, zero, variance, x->variance);
+  num zero = num_of(0);
+  struct statistics before = {x->count, x->mean, x->variance};
+  struct statistics next = joined(before, x->rows, x->batch_mean, x->batch_squares, x->most);
+  x->new_count = num_where_equal(x->skipped, zero, next.count, x->count);
+  x->new_mean = num_where_equal(x->skipped, zero, next.mean, x->mean);
+  x->new_variance = num_where_equal(x->skipped, zero, next.variance, x->variance);
 }
 #endif

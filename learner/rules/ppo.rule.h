@@ -3,20 +3,20 @@
 #ifndef ACORN_LEARNER_RULES_PPO_RULE_H
 #define ACORN_LEARNER_RULES_PPO_RULE_H
 
-/* Advantages are normalised by their mean and deviation: of two sums over the minibatch, one after
- * the other, because the difference of squares loses digits. */
-#define INPUTS_OF_advantage_mean(X) X(advantage, REAL)
-#define OUTPUTS_OF_advantage_mean(X)
-#define SUMS_OF_advantage_mean(X) X(SUM_ADVANTAGE, total)
-#define CONSTANTS_OF_advantage_mean(X)
+/* Advantages and targets are normalised by their mean and deviation: of two sums over the steps,
+ * one after the other, because the difference of squares loses digits. */
+#define INPUTS_OF_step_mean(X) X(number, REAL)
+#define OUTPUTS_OF_step_mean(X)
+#define SUMS_OF_step_mean(X) X(SUM_TOTAL, total)
+#define CONSTANTS_OF_step_mean(X)
 
-#define INPUTS_OF_advantage_spread(X) X(advantage, REAL) X(steps, ONE) X(total, ONE)
-#define OUTPUTS_OF_advantage_spread(X)
-#define SUMS_OF_advantage_spread(X) X(SUM_SPREAD, squares)
-#define CONSTANTS_OF_advantage_spread(X)
+#define INPUTS_OF_step_spread(X) X(number, REAL) X(steps, ONE) X(total, ONE)
+#define OUTPUTS_OF_step_spread(X)
+#define SUMS_OF_step_spread(X) X(SUM_SPREAD, squares)
+#define CONSTANTS_OF_step_spread(X)
 
 /* behaviour: log mu(a|x) of the policy that acted, old_value: V(x) before the first pass. steps,
- * total, squares: the sums above. */
+ * total, squares: the sums above. deviation: as of actor_critic. */
 #define INPUTS_OF_ppo(X) \
   X(log_prob, REAL)      \
   X(behaviour, FLOAT)    \
@@ -28,7 +28,8 @@
   X(reward, FLOAT)       \
   X(steps, ONE)          \
   X(total, ONE)          \
-  X(squares, ONE)
+  X(squares, ONE)        \
+  X(deviation, ONE)
 #define OUTPUTS_OF_ppo(X) X(d_log_prob, REAL) X(d_entropy, REAL) X(d_value, REAL)
 /* As those of actor_critic, and more. */
 #define SUMS_OF_ppo(X)                  \
@@ -43,8 +44,8 @@
   X(PPO_TARGET_SQUARED, target_squared) \
   X(PPO_ERROR_SQUARED, error_squared)   \
   X(PPO_APPROXIMATE_KL, approximate_kl)
-/* normalize: 1, or 0: advantages as they are. value_clip: how far a value may move from the old
- * one, or infinity. */
+/* normalize: 1, or 0: advantages are only divided by the deviation. value_clip: how far a value may
+ * move from the old one, in deviations, or infinity. */
 #define CONSTANTS_OF_ppo(X) \
   X(clip_ratio)             \
   X(value_clip) X(normalize) X(baseline_cost) X(kl_cost) X(reward_scale) X(reward_limit)
@@ -59,16 +60,16 @@
 #endif
 
 #ifdef RULE_BODY
-RULE_BODY(advantage_mean) {
-  x->total = x->advantage;
+RULE_BODY(step_mean) {
+  x->total = x->number;
 }
 
 RULE_FUNCTION num mean_of_steps(num total, num steps) {
   return total / num_max(steps, num_of(1));
 }
 
-RULE_BODY(advantage_spread) {
-  num difference = x->advantage - mean_of_steps(x->total, x->steps);
+RULE_BODY(step_spread) {
+  num difference = x->number - mean_of_steps(x->total, x->steps);
   x->squares = difference * difference;
 }
 
@@ -86,8 +87,9 @@ RULE_FUNCTION num clipped_to(num x, num low, num high) {
 RULE_BODY(ppo) {
   num one = num_of(1), zero = num_of(0);
   num log_ratio = x->log_prob - x->behaviour, ratio = num_exp(log_ratio);
-  num advantage = num_where_less(
-      zero, x->normalize, normalised(x->advantage, x->steps, x->total, x->squares), x->advantage);
+  num advantage =
+      num_where_less(zero, x->normalize, normalised(x->advantage, x->steps, x->total, x->squares),
+                     x->advantage / x->deviation);
 
   /* L^CLIP: the worse of both. Where that is the clipped one, it does not depend on the policy. */
   num inside = clipped_to(ratio, one - x->clip_ratio, one + x->clip_ratio);
@@ -97,11 +99,14 @@ RULE_BODY(ppo) {
   x->d_log_prob = x->scale * (d_loss - x->kl_cost);
 
   /* L^VF: likewise the worse of the value and the value kept near the old one. */
-  num near = clipped_to(x->value, x->old_value - x->value_clip, x->old_value + x->value_clip);
-  num error = x->value - x->target, error_near = near - x->target;
+  num reach = x->value_clip * x->deviation;
+  num near = clipped_to(x->value, x->old_value - reach, x->old_value + reach);
+  num difference = x->value - x->target;
+  num error = difference / x->deviation, error_near = (near - x->target) / x->deviation;
   num squared = error * error, squared_near = error_near * error_near;
   x->baseline_loss = 0.5f * num_where_less(squared, squared_near, squared_near, squared);
-  x->d_value = x->scale * x->baseline_cost * num_where_less(squared, squared_near, zero, error);
+  num d_value = x->scale * x->baseline_cost * num_where_less(squared, squared_near, zero, error);
+  x->d_value = d_value / x->deviation;
 
   x->d_entropy = -x->scale * x->entropy_cost;
 
@@ -113,7 +118,7 @@ RULE_BODY(ppo) {
   x->learned_reward = clipped_to(x->reward * x->reward_scale, -x->reward_limit, x->reward_limit);
   x->target_sum = x->target;
   x->target_squared = x->target * x->target;
-  x->error_squared = squared;
+  x->error_squared = difference * difference;
 }
 
 RULE_BODY(kl_stop) {

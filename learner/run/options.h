@@ -127,8 +127,8 @@ bool learner_options_pixels(const struct learner_options *options);
 void learner_options_drop_foreign(struct learner_options *options, bool is_said);
 
 /* Once a run's config.txt has been read, and nothing else: one that does not name
- * normalize_observations is from before it, when networks read observations as they are. Returns
- * whether it is. */
+ * normalize_observations is from before it, when neither observations nor values were normalised,
+ * and they are not. Returns whether it is. */
 bool learner_options_keep_raw(struct learner_options *options);
 
 /* What a --config file of a new run means today: drops what is of other agents, keeps observations

@@ -88,12 +88,15 @@ static const struct preset presets[] = {
      "learning_rate_decay=linear adam_epsilon=1e-3 max_gradient_norm=0.5"},
     {"gym:LunarLander-v3", "a2c", "unroll_length=32"},
     {"catch", "", "total_steps=500k"},
-    /* Numbers of about 1 from the first step on, and what follows was chosen for them as they are:
-     * so is what follows for the T-maze, LunarLander and Acrobot. */
-    {"cartpole", "", "normalize_observations=false"},
-    {"tmaze", "", "normalize_observations=false"},
-    {"gym:LunarLander-v3", "", "normalize_observations=false"},
-    {"gym:Acrobot-v1", "", "normalize_observations=false"},
+    /* What else is set for these was chosen for observations and values as they are; Catch, the
+     * Atari (rewards of 1) and the synthetic one (none) have no vectors of floats. */
+    {"cartpole", "", "normalize_observations=false normalize_values=false"},
+    {"tmaze", "", "normalize_observations=false normalize_values=false"},
+    {"gym:LunarLander-v3", "", "normalize_observations=false normalize_values=false"},
+    {"gym:Acrobot-v1", "", "normalize_observations=false normalize_values=false"},
+    {"catch", "", "normalize_values=false"},
+    {"atari", "", "normalize_values=false"},
+    {"synthetic", "", "normalize_values=false"},
     {"tmaze", "r2d2", "discount=0.98 learning_rate=0.001"},
     {"tmaze", "vtrace", "batch_size=8"},
     /* A window is long enough to hold both the cue and the junction; the corridor is 10 steps. */
@@ -163,7 +166,7 @@ static const struct preset presets[] = {
      "adam_epsilon=1e-4"},
     {"", Q, "loss_reduction=sum_over_time"},
     /* Andrychowicz et al. 2021, section 3.3. Agents that learn values have not been tried. */
-    {"", POLICY, "normalize_observations=true"},
+    {"", POLICY, "normalize_observations=true normalize_values=true"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
      * because one of them is slow, unless it is late. */
     {"", POLICY_IN_STEP, "batch_size=0 max_wait_us=1000000"},
@@ -509,12 +512,11 @@ double learner_options_updates_in_steps(const struct learner_options *options) {
 }
 
 bool learner_options_keep_raw(struct learner_options *options) {
-  if (options_given(&learner_options_table, options, "normalize_observations")) return false;
-  struct error error;
-  enum status status = options_set(&learner_options_table, options, "normalize_observations",
-                                   "false", "config.txt", &error);
-  CHECK(status == STATUS_OK, "%s", error.text);
-  return true;
+  const struct option_table *table = &learner_options_table;
+  bool is_before = !options_given(table, options, "normalize_observations");
+  set(options, "normalize_observations", "false");
+  set(options, "normalize_values", "false");
+  return is_before;
 }
 
 void learner_options_take_file(struct learner_options *options) {

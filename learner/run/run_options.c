@@ -132,9 +132,10 @@ static enum status parse(struct learner_options *options, struct learner_options
 static enum status check_same_network(const struct learner_options *earlier,
                                       const struct learner_options *now, struct error *error) {
   static const char *const names[] = {
-      "network",         "hidden",          "lstm_size",   "frame_stack",
-      "previous_action", "previous_reward", "head_hidden", "normalize_observations",
-      "dueling",         "noisy",           "atoms",       "optimizer"};
+      "network",          "hidden",          "lstm_size",   "frame_stack",
+      "previous_action",  "previous_reward", "head_hidden", "normalize_observations",
+      "normalize_values", "dueling",         "noisy",       "atoms",
+      "optimizer"};
   enum status status = STATUS_OK;
   bool learns = learner_options_learns(earlier) && learner_options_learns(now);
   for (size_t i = 0; learns && status == STATUS_OK && i < sizeof(names) / sizeof(names[0]); i++) {

@@ -99,6 +99,7 @@ enum status run_make_network(struct run *run, struct error *error) {
       .log_stds = run->policy->log_stds ? run->policy->log_stds(&run->space) : 0,
       .head_hidden = (int)options->head_hidden,
       .normalize = options->normalize_observations,
+      .scale_value = options->algorithm.actor_critic.normalize_values,
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
   if (run->policy->action_values) describe_values(&config, options);

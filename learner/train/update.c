@@ -277,10 +277,12 @@ struct step {
 };
 
 /* After a skipped pass nothing changes any more until the host knows of it: the norms of those that
- * have been started by then are not finite, either, and the network observes nothing. */
+ * have been started by then are not finite, either, and neither the network nor the
+ * algorithm changes anything besides. */
 static void remember_failure(struct update *update, real *norm) {
   const struct device_ops *ops = update->device->ops;
-  if (!ops->asynchronous && num_passes(update) == 1 && !update->observer) return;
+  bool decides = num_passes(update) > 1 || update->observer || update->algorithm->settle;
+  if (!ops->asynchronous && !decides) return;
   ops->require_finite(update->device, norm, update->failed, 1);
   ops->require_finite(update->device, update->failed, norm, 1);
 }
@@ -333,6 +335,7 @@ static void give_step(void *context) {
     if (pass > 0) device->ops->weights_changed(device);
     give_pass(update, flight, &params, &inputs, pass);
   }
+  if (algorithm->settle) algorithm->settle(update->learner, update->state.array[0], update->failed);
   if (update->observer)
     network_observe(update->observer, update->state.array[0], update->failed, &inputs);
 }

@@ -201,7 +201,7 @@ static void head_gradient(struct layers *net, int N) {
   const struct device_schedule schedule = {.entropy_cost = 0.01f};
   run_actor_critic(device, (real *[]){net->d_logp, net->d_entropy, d_value}, net->sums, &v,
                    (const real *[]){net->vs, net->advantage, net->entropy}, &schedule,
-                   (struct actor_critic_costs){0.5f, 0, LOSS_MEAN});
+                   (struct actor_critic_costs){0.5f, 0, LOSS_MEAN, 1});
   categorical_backward(device, net->dhead, HEAD, net->head, HEAD, net->action, net->d_logp,
                        net->d_entropy, rows, A);
   ops->copy_rows(device, at(net->dhead, A), HEAD, d_value, 1, rows, 1);

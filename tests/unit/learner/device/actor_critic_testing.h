@@ -7,6 +7,7 @@
 struct actor_critic_costs {
   float baseline, kl;
   enum loss_reduction reduction;
+  float deviation;
 };
 
 /* out: the gradients at log-probability, entropy and value. given: vs, advantage, entropy. */
@@ -23,7 +24,12 @@ static inline void run_actor_critic(struct device *d, real *const out[3], real *
   rule.kl_cost = costs.kl;
   rule.run.reduction = costs.reduction;
   rule.run.schedule = schedule;
+  real *deviation = d->ops->alloc(d, d->ops->real_bytes);
+  d->ops->fill(d, deviation, costs.deviation, 1);
+  rule.deviation = deviation;
   d->ops->run_rule(d, RULE_actor_critic, &rule.run);
+  device_finish(d);
+  d->ops->release(d, deviation);
 }
 
 #endif

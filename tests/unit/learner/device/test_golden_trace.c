@@ -80,7 +80,7 @@ static void check_loss(const struct golden_cases *golden, struct testing *t,
   run_actor_critic(
       t->device, (real *[]){a->d_log_prob, a->d_entropy, a->d_value}, a->sums, v,
       (const real *[]){a->vs, a->advantage, a->entropy}, schedule,
-      (struct actor_critic_costs){golden_scalar(golden, "baseline_cost"), 0, reduction});
+      (struct actor_critic_costs){golden_scalar(golden, "baseline_cost"), 0, reduction, 1});
   categorical_backward(t->device, a->d_logits, A, a->logits, A, a->action, a->d_log_prob,
                        a->d_entropy, v->T * v->N, A);
   golden_compare(golden, mean ? "d_logits_mean" : "d_logits_sum_over_time", logits, t, a->d_logits,

@@ -62,7 +62,7 @@ static float *run_trace(struct testing *t, const struct trace_shape *s) {
   run_actor_critic(t->device, (real *[]){y[D_LOG_PROB], y[D_ENTROPY], y[D_VALUE]}, sums, &v,
                    (const real *[]){y[VS], y[ADVANTAGE], testing_upload(t, x + 4 * rows, steps)},
                    testing_bytes(t, &costs, sizeof costs),
-                   (struct actor_critic_costs){0.5f, 0.1f, s->reduction});
+                   (struct actor_critic_costs){0.5f, 0.1f, s->reduction, 1});
   float *all = check_alloc(TRACE_ARRAYS * steps + ACTOR_CRITIC_SUMS, sizeof *all);
   for (size_t k = 0; k < TRACE_ARRAYS; k++) ops->download(t->device, all + k * steps, y[k], steps);
   ops->download(t->device, all + TRACE_ARRAYS * steps, sums, ACTOR_CRITIC_SUMS);

@@ -12,8 +12,8 @@ struct world {
   float behaviour[STEPS], reward[STEPS];
   uint8_t flags[STEPS];
   struct device_schedule schedule;
-  double mean[num_sums_of_advantage_mean], spread[num_sums_of_advantage_spread];
-  double sums[num_sums_of_ppo];
+  double mean[num_sums_of_step_mean], spread[num_sums_of_step_spread];
+  double sums[num_sums_of_ppo], deviation;
   struct ppo_rule rule;
 };
 
@@ -23,7 +23,8 @@ static real *reals(double *x) {
 
 static void open_world(struct world *w, float normalize, float value_clip) {
   struct stream stream = {7, 0};
-  *w = (struct world){.device = fixture_device("ref_double"), .schedule.entropy_cost = 0.125f};
+  *w = (struct world){
+      .device = fixture_device("ref_double"), .schedule.entropy_cost = 0.125f, .deviation = 1};
   for (int i = 0; i < STEPS; i++) {
     for (int k = 0; k < NUM_INPUTS; k++) w->in[k][i] = stream_between(&stream, -2, 2);
     w->behaviour[i] = (float)(w->in[LOG_PROB][i] + stream_between(&stream, -0.6, 0.6));
@@ -41,8 +42,9 @@ static void open_world(struct world *w, float normalize, float value_clip) {
                         .entropy = reals(w->in[ENTROPY]),
                         .reward = w->reward,
                         .steps = reals(&w->mean[SUM_STEPS]),
-                        .total = reals(&w->mean[SUM_ADVANTAGE]),
+                        .total = reals(&w->mean[SUM_TOTAL]),
                         .squares = reals(&w->spread[SUM_SPREAD]),
+                        .deviation = reals(&w->deviation),
                         .d_log_prob = reals(w->out[D_LOG_PROB]),
                         .d_value = reals(w->out[D_VALUE]),
                         .d_entropy = reals(w->out[D_ENTROPY]),
@@ -58,15 +60,15 @@ static void open_world(struct world *w, float normalize, float value_clip) {
 
 static void run(struct world *w) {
   const struct device_ops *ops = w->device->ops;
-  struct advantage_mean_rule mean = {.run = w->rule.run, .advantage = w->rule.advantage};
+  struct step_mean_rule mean = {.run = w->rule.run, .number = w->rule.advantage};
   mean.run.sums = reals(w->mean);
-  ops->run_rule(w->device, RULE_advantage_mean, &mean.run);
-  struct advantage_spread_rule spread = {.run = w->rule.run,
-                                         .advantage = w->rule.advantage,
-                                         .steps = w->rule.steps,
-                                         .total = w->rule.total};
+  ops->run_rule(w->device, RULE_step_mean, &mean.run);
+  struct step_spread_rule spread = {.run = w->rule.run,
+                                    .number = w->rule.advantage,
+                                    .steps = w->rule.steps,
+                                    .total = w->rule.total};
   spread.run.sums = reals(w->spread);
-  ops->run_rule(w->device, RULE_advantage_spread, &spread.run);
+  ops->run_rule(w->device, RULE_step_spread, &spread.run);
   ops->run_rule(w->device, RULE_ppo, &w->rule.run);
 }
 
@@ -106,11 +108,17 @@ static void gradients_match_finite_differences(void **state) {
   static const struct {
     float normalize, value_clip;
     enum loss_reduction reduction;
-  } cases[] = {{1, 0.5f, LOSS_MEAN}, {0, INFINITY, LOSS_SUM_OVER_TIME}, {1, INFINITY, LOSS_MEAN}};
+    double deviation;
+  } cases[] = {{1, 0.5f, LOSS_MEAN, 1},
+               {0, INFINITY, LOSS_SUM_OVER_TIME, 1},
+               {1, INFINITY, LOSS_MEAN, 1},
+               {0, 0.5f, LOSS_MEAN, 1.25},
+               {1, INFINITY, LOSS_MEAN, 0.75}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct world w;
     open_world(&w, cases[i].normalize, cases[i].value_clip);
     w.rule.run.reduction = cases[i].reduction;
+    w.deviation = cases[i].deviation;
     check_gradients(&w, LOG_PROB);
     check_gradients(&w, VALUE);
     check_gradients(&w, ENTROPY);
@@ -132,6 +140,28 @@ static void advantages_are_normalised_over_the_steps_that_count(void **state) {
   }
   assert_true(fabs(squares / (w.sums[SUM_STEPS] - 1) - 1) < 1e-6);
   device_destroy(w.device);
+}
+
+/* What is divided by the deviation is what has been divided before. */
+static void a_deviation_is_a_unit(void **state) {
+  (void)state;
+  struct world w, divided;
+  open_world(&w, 0, 0.5f);
+  open_world(&divided, 0, 0.5f);
+  w.deviation = 4;
+  static const enum input inputs[] = {VALUE, OLD_VALUE, TARGET, ADVANTAGE};
+  for (int k = 0; k < 4; k++)
+    for (int i = 0; i < STEPS; i++) divided.in[inputs[k]][i] /= w.deviation;
+  run(&w);
+  run(&divided);
+  for (int i = 0; i < STEPS; i++) {
+    assert_true(w.out[D_LOG_PROB][i] == divided.out[D_LOG_PROB][i]);
+    assert_true(w.out[D_VALUE][i] == divided.out[D_VALUE][i] / w.deviation);
+  }
+  assert_true(w.sums[PPO_BASELINE_LOSS] == divided.sums[PPO_BASELINE_LOSS]);
+  assert_true(w.sums[PPO_ERROR_SQUARED] == divided.sums[PPO_ERROR_SQUARED] * 16);
+  device_destroy(w.device);
+  device_destroy(divided.device);
 }
 
 /* One step has no deviation, so that its advantage counts as it is; none has no mean. */
@@ -157,6 +187,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gradients_match_finite_differences),
       cmocka_unit_test(advantages_are_normalised_over_the_steps_that_count),
+      cmocka_unit_test(a_deviation_is_a_unit),
       cmocka_unit_test(few_steps_are_finite),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

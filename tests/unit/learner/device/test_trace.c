@@ -253,7 +253,7 @@ static struct loss_arrays run_losses(struct testing *t, int T, int N, int flag_p
   ops->trace(t->device, a.vs, a.advantage, &v);
   run_actor_critic(t->device, (real *[]){a.d_log_prob, a.d_entropy, a.d_value}, a.sums, &v,
                    (const real *[]){a.vs, a.advantage, entropy_d}, schedule,
-                   (struct actor_critic_costs){0.5f, 0.2f, LOSS_MEAN});
+                   (struct actor_critic_costs){0.5f, 0.2f, LOSS_MEAN, 1});
   free(log_prob);
   free(behaviour);
   free(value);
@@ -299,7 +299,7 @@ static void next_to_the_clip_is_not_clipped(struct testing *cpu, struct testing 
     for (int i = 0; i < 3; i++) out[i] = testing_room(t, 4);
     struct device_schedule costs = {0}, *schedule = testing_bytes(t, &costs, sizeof costs);
     run_actor_critic(t->device, out, sums_d, &v, (const real *[]){in, in, in}, schedule,
-                     (struct actor_critic_costs){0});
+                     (struct actor_critic_costs){.deviation = 1});
     float sums[ACTOR_CRITIC_SUMS];
     t->device->ops->download(t->device, sums, sums_d, ACTOR_CRITIC_SUMS);
     close_to(sums[SUM_RHO_CLIPPED], 2, 0);
@@ -310,8 +310,8 @@ static void next_to_the_clip_is_not_clipped(struct testing *cpu, struct testing 
 /* Two steps by hand: step 0 counts, step 1 is truncated. */
 static void loss_by_hand(struct testing *cpu, struct testing *ref) {
   struct testing *both[] = {cpu, ref};
-  static const float expected_sums[ACTOR_CRITIC_SUMS] = {1, 0.7f, 0.125f, 0.6f, 0.2f,
-                                                         2, 1.5f, 0,      2.5f, 6.25f};
+  static const float expected_sums[ACTOR_CRITIC_SUMS] = {1,    0.7f, 0.125f, 0.6f,  0.2f, 2,
+                                                         1.5f, 0,    2.5f,   6.25f, 0.25f};
   for (int k = 0; k < 2; k++) {
     struct testing *t = both[k];
     float log_prob[] = {-0.7f, -1}, behaviour[] = {-0.5f, -1}, value[] = {2, 3, 4},
@@ -335,7 +335,7 @@ static void loss_by_hand(struct testing *cpu, struct testing *ref) {
                            *schedule = testing_bytes(t, &costs, sizeof costs);
     run_actor_critic(t->device, (real *[]){d_log_prob, d_entropy, d_value}, sums, &v,
                      (const real *[]){vs_d, advantage_d, entropy_d}, schedule,
-                     (struct actor_critic_costs){0.5f, 0.25f, LOSS_MEAN});
+                     (struct actor_critic_costs){0.5f, 0.25f, LOSS_MEAN, 1});
     t->device->ops->download(t->device, out, d_log_prob, 2);
     close_to(out[0], -1.25, 1e-6), close_to(out[1], 0, 0);
     t->device->ops->download(t->device, out, d_entropy, 2);

@@ -259,6 +259,9 @@ static inline void reference_forward(double *head, double *state, const struct n
     }
     if (S) width = reference_lstm(x, own, network, params, width, config->lstm_size);
     reference_dense(x, network, params, "head", ACTIVATION_NONE, width, ACTIONS + 1);
+    if (config->scale_value)
+      x[ACTIONS] = *reference_parameter(network, params, "value/deviation") * x[ACTIONS] +
+                   *reference_parameter(network, params, "value/mean");
     for (int a = 0; inputs->masked && a < ACTIONS; a++)
       if (!config->values.A && !fixture_allows(inputs->observation, row, a)) x[a] = -1e30f;
     memcpy(head + row * (ACTIONS + 1), x, (ACTIONS + 1) * sizeof(double));

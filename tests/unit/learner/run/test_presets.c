@@ -45,9 +45,9 @@ static void an_environment_brings_its_own_defaults(void **state) {
   options_deinit(&learner_options_table, &tmaze);
 }
 
-/* Agents with a policy normalise observations, but in environments whose settings are for numbers
- * as they are. */
-static void policies_normalise_observations(void **state) {
+/* Agents with a policy normalise observations and values, but in environments whose settings are
+ * for numbers as they are. */
+static void policies_normalise_what_they_learn_from(void **state) {
   (void)state;
   static const struct {
     const char *env, *agent;
@@ -61,7 +61,8 @@ static void policies_normalise_observations(void **state) {
     struct learner_options options = options_of(cases[i].env);
     set(&options, "agent", cases[i].agent);
     learner_options_apply_preset(&options);
-    if (options.normalize_observations != cases[i].normalizes)
+    if (options.normalize_observations != cases[i].normalizes ||
+        options.algorithm.actor_critic.normalize_values != cases[i].normalizes)
       fail_msg("%s, %s", cases[i].env, cases[i].agent);
     options_deinit(&learner_options_table, &options);
   }
@@ -470,7 +471,7 @@ static void options_of_agents_are_of_the_experiment(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
-      cmocka_unit_test(policies_normalise_observations),
+      cmocka_unit_test(policies_normalise_what_they_learn_from),
       cmocka_unit_test(the_network_follows_from_the_observation),
       cmocka_unit_test(what_the_user_gave_stays),
       cmocka_unit_test(another_environment_gets_a_budget_and_no_more),

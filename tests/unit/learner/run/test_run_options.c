@@ -109,6 +109,7 @@ static void a_resumed_run_keeps_its_network(void **state) {
       {"--no_previous_action", "has --previous_action=true, "},
       {"--no_previous_reward", "has --previous_reward=true, "},
       {"--no_normalize_observations", "has --normalize_observations=true, "},
+      {"--normalize_values", "has --normalize_values=false, "},
       {"--optimizer=rmsprop", "has --optimizer=adam, "}};
   assert_int_equal(read_words(logdir, "--hidden=64,64", "--network=mlp", NULL), STATUS_OK);
   run_options_write(&options, folder);
@@ -208,8 +209,8 @@ static void options_of_other_algorithms_in_a_config_are_dropped(void **state) {
                    STATUS_INVALID);
 }
 
-/* A run of before the option read observations as they are, and so it goes on and is evaluated; a
- * new run with its file does, too. */
+/* A run of before the options normalised neither observations nor values, and so it goes on and is
+ * evaluated; a new run with its file does, too. */
 static void observations_of_a_run_of_before_stay_as_they_are(void **state) {
   (void)state;
   static const char *const how[] = {"--resume", "--mode=evaluate", NULL};
@@ -221,12 +222,13 @@ static void observations_of_a_run_of_before_stay_as_they_are(void **state) {
   forget();
   assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
   assert_true(options.normalize_observations);
-  rewrite_config("normalize_observations", NULL);
+  rewrite_config("normalize_", NULL);
   for (int i = 0; i < 3; i++) {
     forget();
     assert_int_equal(how[i] ? read_words(logdir, how[i], NULL) : read_words(config, NULL),
                      STATUS_OK);
     assert_false(options.normalize_observations);
+    assert_false(options.algorithm.actor_critic.normalize_values);
     if (i == 0) assert_string_equal(differences, "");
   }
   forget();

@@ -118,6 +118,7 @@ struct reference_losses {
 
 struct reference_targets {
   double vs[STEPS + COLUMNS], advantage[STEPS]; /* vs of step T is its value */
+  double deviation; /* that losses are divided by: 1 unless reference_deviation set it */
 };
 
 static inline double reference_log_prob(const double *logits, int action) {
@@ -172,6 +173,7 @@ static inline void reference_targets(struct reference_targets *out,
                                      const struct learner_options *config,
                                      const struct train_batch *b, const double *head) {
   int T = b->T, N = b->N;
+  out->deviation = 1;
   for (int i = 0; i < (T + 1) * N; i++) {
     out->vs[i] = reference_value(head, i);
     double factor = 1;
@@ -194,6 +196,23 @@ static inline void reference_targets(struct reference_targets *out,
     if (reference_is_gae(config)) out->advantage[i] = out->vs[i] - reference_value(head, i);
     if (b->flags[i] & STEP_TRUNCATED) out->advantage[i] = 0;
   }
+}
+
+/* The standard deviation of the targets of the steps that count and of as many before as params'
+ * value/count says, of which there are mean and deviation. */
+static inline void reference_deviation(struct reference_targets *targets,
+                                       const struct network *network, const double *params,
+                                       const struct train_batch *b) {
+  double count = *reference_parameter(network, params, "value/count"),
+         mean = *reference_parameter(network, params, "value/mean"),
+         deviation = *reference_parameter(network, params, "value/deviation");
+  double number = count, sum = count * mean,
+         squares = count * (deviation * deviation + mean * mean);
+  for (int i = 0; i < b->T * b->N; i++) {
+    if (b->flags[i] & STEP_TRUNCATED) continue;
+    number += 1, sum += targets->vs[i], squares += targets->vs[i] * targets->vs[i];
+  }
+  targets->deviation = sqrt(squares / number - sum / number * (sum / number));
 }
 
 /* Of the steps that are not truncated, in two passes. */
@@ -226,8 +245,9 @@ static inline struct reference_losses reference_losses(const struct learner_opti
     double log_prob = reference_log_prob(head + i * (ACTIONS + 1), ((const int32_t *)b->action)[i]),
            value = reference_value(head, i);
     sum.steps++;
-    sum.policy -= log_prob * targets->advantage[i];
-    sum.baseline += 0.5 * (targets->vs[i] - value) * (targets->vs[i] - value);
+    double error = (targets->vs[i] - value) / targets->deviation;
+    sum.policy -= log_prob * targets->advantage[i] / targets->deviation;
+    sum.baseline += 0.5 * error * error;
     sum.entropy += reference_entropy(head + i * (ACTIONS + 1));
     sum.kl += b->statistics[i] - log_prob;
     sum.value += value;

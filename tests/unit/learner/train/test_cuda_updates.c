@@ -59,6 +59,7 @@ static void open_world(struct world *w, const struct kind *kind, const char *dev
                       .device = fixture_device(device),
                       .options = fixture_options()};
   w->config.normalize = kind->normalizes;
+  w->config.scale_value = kind->normalizes && !kind->atoms;
   w->options.agent = kind->agent;
   w->options.optimizer.name = kind->optimizer;
   w->options.algorithm.loss_reduction = kind->reduction;

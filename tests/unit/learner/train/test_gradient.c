@@ -9,7 +9,7 @@ static const struct {
   int num_layers;
   enum activation activation;
   uint32_t seed;
-  bool masked, normalizes;
+  bool masked, normalizes; /* observations and values */
 } cases[] = {
     {"mlp", 0, ACTIVATION_NONE, 1, false, false},  {"mlp", 1, ACTIVATION_RELU, 2, false, false},
     {"mlp", 3, ACTIVATION_TANH, 3, false, false},  {"lstm", 0, ACTIVATION_NONE, 4, false, false},
@@ -49,7 +49,8 @@ static double loss_at(const struct problem *p, const double *params) {
 
 /* The parameters that have a gradient: statistics stand behind them. */
 static size_t num_trained(const struct problem *p) {
-  return network_num_parameters(p->network) - (p->config.normalize ? 3 * FLOATS : 0);
+  size_t statistics = p->config.normalize ? 3 * FLOATS + NETWORK_VALUE_STATISTICS : 0;
+  return network_num_parameters(p->network) - statistics;
 }
 
 /* Parameters large enough that all units are at work, and statistics; also written where the update
@@ -81,6 +82,7 @@ static void check_gradient(struct problem *p, uint32_t seed) {
   gradient_of(gradient, p, params, seed);
   reference_heads(head, p->device, p->network, &p->config, params, p->batch);
   reference_targets(&p->targets, &p->update, p->batch, head);
+  if (p->config.scale_value) reference_deviation(&p->targets, p->network, params, p->batch);
   for (size_t i = 0; i < P; i++) largest = fmax(largest, fabs(gradient[i]));
   assert_true(largest > 0.01);
   for (size_t i = P; i < all; i++) assert_true(gradient[i] == 0);
@@ -104,7 +106,7 @@ static void check_all(char *agent, char *loss_reduction) {
         .device = fixture_device("ref_double"),
         .update = fixture_options()};
     p.config.inputs.masked = cases[i].masked;
-    p.config.normalize = cases[i].normalizes;
+    p.config.normalize = p.config.scale_value = cases[i].normalizes;
     p.update.optimizer.adam_beta1 = 0;
     p.update.agent = agent;
     p.update.algorithm.loss_reduction = loss_reduction;

@@ -55,6 +55,7 @@ static void open_world(struct world *w, const struct kind *kind, const char *pre
     config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   config.noisy = kind->noisy;
   config.normalize = kind->normalizes;
+  config.scale_value = kind->normalizes && !config.values.A;
   w->network = fixture_network(&config);
   w->options.agent = kind->agent;
   w->options.optimizer.name = kind->optimizer;

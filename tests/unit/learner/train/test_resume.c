@@ -22,6 +22,7 @@ static struct world world_open_for(const char *agent, const char *network, bool 
   if (algorithms_find(agent)->policies[0]->action_values)
     w.config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   w.config.normalize = normalizes;
+  w.config.scale_value = normalizes && !w.config.values.A;
   w.network = fixture_network(&w.config);
   w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 0);
   for (int n = 0; n < COLUMNS; n++) ((float *)w.batch->weight.host)[n] = 1 / (1 + (float)n);

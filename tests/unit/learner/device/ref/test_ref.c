@@ -215,7 +215,7 @@ static double loss_value(void *context) {
                    (real *[]){(real *)c->d_log_prob, (real *)c->d_entropy, (real *)c->d_value},
                    (real *)c->sums, &c->v,
                    (const real *[]){(real *)c->vs, (real *)c->advantage, (real *)c->entropy},
-                   &schedule, (struct actor_critic_costs){0.5f, 0.125f, LOSS_MEAN});
+                   &schedule, (struct actor_critic_costs){0.5f, 0.125f, LOSS_MEAN, 1.5f});
   return (c->sums[1] + 0.5 * c->sums[2] - 0.25 * c->sums[3] + 0.125 * c->sums[4]) / c->sums[0];
 }
 

@@ -1,0 +1,76 @@
+#include "learner/learn/value_targets.h"
+
+/* Targets whose mean and deviation the statistics are: fewer than of observations, since returns
+ * grow as the policy learns. */
+#define MOST_TARGETS (1 << 17)
+
+/* Where no reward is ever met all targets are alike but for noise, which is not to count as much as
+ * rewards would. */
+#define LEAST_DEVIATION 1e-2f
+
+static real *reals(const struct value_targets *self, size_t count) {
+  return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
+}
+
+void value_targets_init(struct value_targets *self, struct device *device,
+                        const struct network *network) {
+  *self = (struct value_targets){.device = device, .network = network};
+  self->next = reals(self, NETWORK_VALUE_STATISTICS);
+  self->deviation = device_at_const(device, self->next, NETWORK_VALUE_STATISTICS - 1);
+  device->ops->fill(device, self->next, 1, NETWORK_VALUE_STATISTICS);
+  if (!network_value_statistics(network, device, self->next)) return;
+  self->mean = reals(self, num_sums_of_step_mean);
+  self->spread = reals(self, num_sums_of_step_spread);
+  self->schedule = device->ops->alloc(device, sizeof(struct device_schedule));
+}
+
+void value_targets_deinit(struct value_targets *self) {
+  void *all[] = {self->next, self->mean, self->spread, self->schedule};
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+    if (all[i]) self->device->ops->release(self->device, all[i]);
+}
+
+static void add_up(struct value_targets *self, const real *targets, const uint8_t *flags, int T,
+                   int N) {
+  struct device *device = self->device;
+  const struct rule_run run = {.rows = (size_t)(T * N),
+                               .N = N,
+                               .reduction = LOSS_MEAN,
+                               .schedule = self->schedule,
+                               .flags = flags,
+                               .sums = self->mean};
+  const struct step_mean_rule mean = {.run = run, .number = targets};
+  device->ops->run_rule(device, RULE_step_mean, &mean.run);
+  struct step_spread_rule spread = {.run = run,
+                                    .number = targets,
+                                    .steps = device_at(device, self->mean, SUM_STEPS),
+                                    .total = device_at(device, self->mean, SUM_TOTAL)};
+  spread.run.sums = self->spread;
+  device->ops->run_rule(device, RULE_step_spread, &spread.run);
+}
+
+void value_targets_measure(struct value_targets *self, const real *params, const real *targets,
+                           const uint8_t *flags, int T, int N) {
+  struct device *device = self->device;
+  const real *now = network_value_statistics(self->network, device, params);
+  if (!now) return;
+  add_up(self, targets, flags, T, N);
+  const struct merge_targets_rule merge = {.run = {.rows = 1},
+                                           .steps = device_at(device, self->mean, SUM_STEPS),
+                                           .total = device_at(device, self->mean, SUM_TOTAL),
+                                           .squares = device_at(device, self->spread, SUM_SPREAD),
+                                           .count = now,
+                                           .mean = device_at_const(device, now, 1),
+                                           .deviation = device_at_const(device, now, 2),
+                                           .next_count = self->next,
+                                           .next_mean = device_at(device, self->next, 1),
+                                           .next_deviation = device_at(device, self->next, 2),
+                                           .most = MOST_TARGETS,
+                                           .least = LEAST_DEVIATION};
+  device->ops->run_rule(device, RULE_merge_targets, &merge.run);
+}
+
+void value_targets_adopt(struct value_targets *self, real *params, const real *skipped) {
+  if (network_value_statistics(self->network, self->device, params))
+    network_rescale_value(self->network, self->device, params, self->next, skipped);
+}

@@ -1,0 +1,34 @@
+/* Targets of values on one scale: the running mean and deviation that they have with those of a
+ * batch, by whose deviation the losses of its update are divided. The network adopts them behind
+ * the update's passes. Where the network does not scale its value (network_value_statistics) the
+ * deviation is 1 and nothing else happens.
+ * Upstream: actor_critic.h, actor_critic.c, ppo.c. Downstream: learner/network.
+ * Thread: the trainer's. Source: van Hasselt et al. 2016; with an actor-critic: Hessel et al. 2019,
+ * section 3. */
+#ifndef ACORN_LEARNER_LEARN_VALUE_TARGETS_H
+#define ACORN_LEARNER_LEARN_VALUE_TARGETS_H
+
+#include "learner/network/network.h"
+
+/* Arrays are device memory. */
+struct value_targets {
+  struct device *device;
+  const struct network *network;
+  real *next;            /* (NETWORK_VALUE_STATISTICS) */
+  const real *deviation; /* (1) of these: what losses are divided by */
+  real *mean, *spread;   /* sums over the targets; NULL where the value is not scaled */
+  void *schedule;        /* for rules that do not look at it; likewise */
+};
+
+void value_targets_init(struct value_targets *self, struct device *device,
+                        const struct network *network);
+void value_targets_deinit(struct value_targets *self);
+
+/* From the targets (T, N) of the steps that count by flags (T, N), and the statistics in params. */
+void value_targets_measure(struct value_targets *self, const real *params, const real *targets,
+                           const uint8_t *flags, int T, int N);
+
+/* As struct algorithm's settle. */
+void value_targets_adopt(struct value_targets *self, real *params, const real *skipped);
+
+#endif

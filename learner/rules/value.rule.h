@@ -1,0 +1,65 @@
+/* Values on one scale: a value v of a network stands for deviation v + mean, by the running mean
+ * and deviation of its targets. Where these move, the layer that gives v moves against them, so
+ * that what v stands for stays. Source: van Hasselt et al. 2016, "Learning values across many
+ * orders of magnitude", proposition 1 and algorithm 1.
+ * Upstream: learner/rules. */
+#ifndef ACORN_LEARNER_RULES_VALUE_RULE_H
+#define ACORN_LEARNER_RULES_VALUE_RULE_H
+
+/* shift: 1, what v stands for; 0, from the gradient at that to the gradient at v. */
+#define INPUTS_OF_scale_value(X) X(number, AT) X(mean, ONE) X(deviation, ONE)
+#define OUTPUTS_OF_scale_value(X) X(scaled, AT)
+#define SUMS_OF_scale_value(X)
+#define CONSTANTS_OF_scale_value(X) X(shift)
+
+/* The statistics of the targets so far and of those of a batch: their number (0: nothing changes),
+ * their sum, the sum of their squared distances from their mean. The count stays at `most`, see
+ * merge_moments; the deviation is at least `least`. */
+#define INPUTS_OF_merge_targets(X) \
+  X(steps, REAL) X(total, REAL) X(squares, REAL) X(count, REAL) X(mean, REAL) X(deviation, REAL)
+#define OUTPUTS_OF_merge_targets(X) X(next_count, REAL) X(next_mean, REAL) X(next_deviation, REAL)
+#define SUMS_OF_merge_targets(X)
+#define CONSTANTS_OF_merge_targets(X) X(most) X(least)
+
+/* A weight (shift 0) or the bias (1) of the layer that gives v, as these statistics become the
+ * next ones. skipped: as of merge_moments. */
+#define INPUTS_OF_rescale_value(X) \
+  X(number, AT)                    \
+  X(mean, ONE) X(deviation, ONE) X(next_mean, ONE) X(next_deviation, ONE) X(skipped, ONE)
+#define OUTPUTS_OF_rescale_value(X) X(rescaled, AT)
+#define SUMS_OF_rescale_value(X)
+#define CONSTANTS_OF_rescale_value(X) X(shift)
+
+/* The next number; unless skipped the one before it. */
+#define INPUTS_OF_replace(X) X(before, REAL) X(next, REAL) X(skipped, ONE)
+#define OUTPUTS_OF_replace(X) X(now, REAL)
+#define SUMS_OF_replace(X)
+#define CONSTANTS_OF_replace(X)
+
+#endif
+
+#ifdef RULE_BODY
+RULE_BODY(scale_value) {
+  x->scaled = x->deviation * x->number + x->shift * x->mean;
+}
+
+RULE_BODY(merge_targets) {
+  num one = num_of(1), zero = num_of(0), steps = num_max(x->steps, one);
+  struct statistics before = {x->count, x->mean, x->deviation * x->deviation};
+  struct statistics next = joined(before, steps, x->total / steps, x->squares, x->most);
+  num deviation = num_sqrt(next.variance);
+  deviation = num_where_less(deviation, x->least, x->least, deviation);
+  x->next_count = num_where_equal(x->steps, zero, x->count, next.count);
+  x->next_mean = num_where_equal(x->steps, zero, x->mean, next.mean);
+  x->next_deviation = num_where_equal(x->steps, zero, x->deviation, deviation);
+}
+
+RULE_BODY(rescale_value) {
+  num moved = x->deviation * x->number + x->shift * (x->mean - x->next_mean);
+  x->rescaled = num_where_equal(x->skipped, num_of(0), moved / x->next_deviation, x->number);
+}
+
+RULE_BODY(replace) {
+  x->now = num_where_equal(x->skipped, num_of(0), x->next, x->before);
+}
+#endif
