@@ -6,11 +6,16 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/cluster/host_port.h"
 
+enum { MAX_WORKERS = 65536 };
 static const char sagemaker[] = "SageMaker";
 
 struct platform_words platform_words(void) {
   return (struct platform_words){
+      .task = getenv("ACORN_TASK"),
+      .learner = getenv("ACORN_LEARNER"),
+      .workers = getenv("ACORN_WORKERS"),
       .tf_config = getenv("TF_CONFIG"),
       .cluster_spec = getenv("CLUSTER_SPEC"),
       .sm_resource_config = getenv("SM_RESOURCE_CONFIG"),
@@ -33,6 +38,52 @@ static enum status parse_as(struct tf_config *config, const char *name, const ch
   if (status == STATUS_OK) return STATUS_OK;
   bool named = strncmp(problem.text, usual, strlen(usual)) == 0;
   return status_fail(error, status, "%s%.900s", name, problem.text + (named ? strlen(usual) : 0));
+}
+
+/* ---- ACORN_TASK */
+
+// A whole number from 0 to `max`; negative if the text is anything else.
+static int read_number(const char *text, int max) {
+  if (!is_set(text) || strlen(text) > 6 || text[strspn(text, "0123456789")]) return -1;
+  return atoi(text) <= max ? atoi(text) : -1;
+}
+
+static enum status take_address(struct tf_config *config, const char *learner, int port,
+                                struct error *error) {
+  struct error problem = {""};
+  const char *colon = strrchr(learner, ':');
+  if (colon && !strchr(colon, ']'))
+    snprintf(config->learner, sizeof(config->learner), "%s", learner);
+  else
+    snprintf(config->learner, sizeof(config->learner), "%.265s:%d", learner, port);
+  if (host_port_check(config->learner, &problem) == STATUS_OK) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "ACORN_LEARNER, the learner's HOST or HOST:PORT, is '%.100s': %.300s", learner,
+                     problem.text);
+}
+
+static enum status find_plain(struct tf_config *config, const struct platform_words *words,
+                              int port, struct error *error) {
+  *config = (struct tf_config){.role = TF_ROLE_LEARNER};
+  config->num_actors = read_number(words->workers, MAX_WORKERS);
+  if (config->num_actors < 0)
+    return status_fail(error, STATUS_INVALID,
+                       "ACORN_WORKERS, how many tasks are hosts of actors, is '%.100s': a whole "
+                       "number from 0 to %d is needed",
+                       words->workers ? words->workers : "", MAX_WORKERS);
+  enum status status = take_address(config, words->learner ? words->learner : "", port, error);
+  if (status != STATUS_OK) return status;
+  if (strcmp(words->task, "learner") == 0) {
+    host_port_bind_all(config->listen, sizeof(config->listen), config->learner);
+    return STATUS_OK;
+  }
+  config->role = TF_ROLE_ACTOR;
+  config->index = read_number(words->task, config->num_actors - 1);
+  if (config->index >= 0) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "ACORN_TASK is '%.100s': \"learner\", or the number of a host of actors, 0 to "
+                     "ACORN_WORKERS - 1 = %d, is needed",
+                     words->task, config->num_actors - 1);
 }
 
 /* ---- SageMaker */
@@ -134,8 +185,8 @@ static enum status find_sagemaker(struct tf_config *config, const struct platfor
   char *text = read_file(words->sm_resource_file);
   if (!text)
     return status_fail(error, STATUS_NOT_FOUND,
-                       "no platform's variables describe this task: TF_CONFIG, CLUSTER_SPEC, "
-                       "SM_HOSTS and SM_RESOURCE_CONFIG are not set (on one machine "
+                       "no platform's variables describe this task: ACORN_TASK, TF_CONFIG, "
+                       "CLUSTER_SPEC, SM_HOSTS and SM_RESOURCE_CONFIG are not set (on one machine "
                        "./run_local.sh trains; over ssh deploy/fleet.sh does)");
   enum status status = parse_description(config, words->sm_resource_file, text, NULL, port, error);
   free(text);
@@ -146,6 +197,10 @@ static enum status find_sagemaker(struct tf_config *config, const struct platfor
 
 enum status platform_find(struct tf_config *config, const char **source,
                           const struct platform_words *words, int port, struct error *error) {
+  if (is_set(words->task)) {
+    *source = "ACORN_TASK";
+    return find_plain(config, words, port, error);
+  }
   if (is_set(words->tf_config)) {
     *source = "TF_CONFIG";
     return parse_as(config, *source, words->tf_config, error);

@@ -23,8 +23,8 @@ const struct arguments_form task_form = {
         "                          [-- --flag=value ...]\n\n"
         "Runs the part that this task has in training AGENT on ENV: the learner (learner, chief\n"
         "or master; worker 0 where there is none), actors (actor or worker), or an evaluator.\n"
-        "TF_CONFIG, CLUSTER_SPEC, SM_HOSTS or SM_RESOURCE_CONFIG says which. Start every task\n"
-        "with the same words; what a platform appends may follow \" -- \".\n\n"
+        "ACORN_TASK, TF_CONFIG, CLUSTER_SPEC, SM_HOSTS or SM_RESOURCE_CONFIG says which. Start\n"
+        "every task with the same words; what a platform appends may follow \" -- \".\n\n"
         "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --total_steps=2M\n"
         "  deploy/run_task.sh cartpole vtrace --actors_per_worker=4 --dry_run\n\n",
     .counts_actors = false,

@@ -59,6 +59,17 @@ static void the_first_that_is_set_decides(void **state) {
        TF_ROLE_ACTOR,
        0,
        "algo-1:77"},
+      {{.task = "learner", .learner = "a-0.b", .workers = "0", .tf_config = TF},
+       "ACORN_TASK",
+       TF_ROLE_LEARNER,
+       0,
+       "a-0.b:77"},
+      {{.task = "3", .learner = "a:5", .workers = "4"}, "ACORN_TASK", TF_ROLE_ACTOR, 3, "a:5"},
+      {{.task = "0", .learner = "[::1]", .workers = "1"},
+       "ACORN_TASK",
+       TF_ROLE_ACTOR,
+       0,
+       "[::1]:77"},
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
     struct tf_config config;
@@ -82,6 +93,15 @@ static void mistakes_name_the_variable(void **state) {
   } rows[] = {
       {{.tf_config = NULL}, STATUS_NOT_FOUND, "no platform's variables describe this task"},
       {{.sm_resource_file = "/nowhere"}, STATUS_NOT_FOUND, "no platform"},
+      {{.task = "0", .learner = "a"}, STATUS_INVALID, "ACORN_WORKERS, how many tasks"},
+      {{.task = "0", .learner = "a", .workers = "4x"}, STATUS_INVALID, "is '4x': a whole number"},
+      {{.task = "0", .learner = "a", .workers = "70000"}, STATUS_INVALID, "from 0 to 65536"},
+      {{.task = "0", .workers = "1"}, STATUS_INVALID, "ACORN_LEARNER, the learner's HOST"},
+      {{.task = "0", .learner = "a b", .workers = "1"},
+       STATUS_INVALID,
+       "is 'a b': address 'a b:77'"},
+      {{.task = "4", .learner = "a", .workers = "4"}, STATUS_INVALID, "ACORN_WORKERS - 1 = 3"},
+      {{.task = "actor", .learner = "a", .workers = "4"}, STATUS_INVALID, "ACORN_TASK is 'actor'"},
       {{.tf_config = "{"}, STATUS_INVALID, "TF_CONFIG is not JSON: line 1"},
       {{.cluster_spec = "{"}, STATUS_INVALID, "CLUSTER_SPEC is not JSON: line 1"},
       {{.cluster_spec = SPEC("workerpool1", "7")},
@@ -105,6 +125,17 @@ static void mistakes_name_the_variable(void **state) {
   }
 }
 
+static void a_learner_listens_on_its_port(void **state) {
+  (void)state;
+  const struct platform_words words = {.task = "learner", .learner = "a:5", .workers = "3"};
+  struct tf_config config;
+  struct error error = {""};
+  const char *source;
+  assert_int_equal(platform_find(&config, &source, &words, 77, &error), STATUS_OK);
+  assert_string_equal(config.listen, "0.0.0.0:5");
+  assert_int_equal(config.num_actors, 3);
+}
+
 static void sagemakers_file_is_read_last(void **state) {
   (void)state;
   char path[] = "/tmp/platform-XXXXXX";
@@ -125,6 +156,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_first_that_is_set_decides),
       cmocka_unit_test(mistakes_name_the_variable),
+      cmocka_unit_test(a_learner_listens_on_its_port),
       cmocka_unit_test(sagemakers_file_is_read_last),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
