@@ -55,7 +55,7 @@ mapfile -t files < <(find "$bundle/build" "$bundle/lib" -type f)
 strip "${files[@]}"
 copy_terms "${paths[@]}"
 cp deploy/*.sh "$bundle/deploy"
-cp scripts/lib.sh scripts/version.sh "$bundle/scripts"
+cp scripts/lib.sh scripts/version.sh scripts/acorn.sbatch "$bundle/scripts"
 scripts/version.sh >"$bundle/VERSION"
 if [ -e "$bundle/build/tests" ]; then copy_check; fi
 cp run_local.sh LICENSE "$bundle"
@@ -65,9 +65,9 @@ echo "needs ${needs/_/ } or newer, x86-64-v2; the libraries in lib/ come from $(
   echo "$PRETTY_NAME"
 )" >"$bundle/README"
 cat >>"$bundle/README" <<'TEXT'
-run_local.sh, deploy/run_task.sh and deploy/fleet.sh work from here. The scripts that look at a run
-(status, plot, watch, eval, seeds, checkpoint) are in the source tree alone; build/status RUN and
-build/checkpoint RUN do without them: --help says more.
+run_local.sh, deploy/run_task.sh, deploy/fleet.sh and scripts/acorn.sbatch work from here. The
+scripts that look at a run (status, plot, watch, eval, seeds, checkpoint) are in the source tree
+alone; build/status RUN and build/checkpoint RUN do without them: --help says more.
 
 build/libacorn_cuda.so, if it is there, is for --device=cuda. It needs NVIDIA's driver, and CUDA's
 libraries in LD_LIBRARY_PATH, in CUDA_HOME or /usr/local/cuda, or in pip's folders (nvidia-cublas).

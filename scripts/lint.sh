@@ -28,7 +28,7 @@ find_files() {
   done
 }
 mapfile -t c_files < <(list '*.c' '*.cc' '*.h' '*.cu')
-mapfile -t shell_files < <(list '*.sh' .ci/run)
+mapfile -t shell_files < <(list '*.sh' '*.sbatch' .ci/run)
 mapfile -t design_pages < <(list docs/design.md 'docs/design/*.md')
 
 # Prints the name of clang-format 14.
