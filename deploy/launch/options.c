@@ -41,6 +41,9 @@ static const struct option task_rows[] = {
         "the learner's port, where the platform gives none (SageMaker)"),
     STRING("log_folder", log_folder, "", TASK,
            "folder for the actors' logs; default: they appear in this task's output"),
+    INT("stopped_exit_code", stopped_exit_code, "0", 0, 255, TASK,
+        "exit code after SIGTERM or SIGHUP has stopped this task in order; 143 where the platform "
+        "takes 0 for the end of the run and would not start the task again (Kubernetes)"),
     BOOL("dry_run", dry_run, "false", TASK,
          "print the commands that this task would run, and exit"),
     ENV_FLAGS_ROWS(environment),

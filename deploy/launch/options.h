@@ -20,6 +20,7 @@ struct deploy_options {
   int64_t envs_per_actor;    /* 0: what suits the environment */
   int64_t port;
   char *log_folder; /* "": actors write where the task does */
+  int64_t stopped_exit_code;
   bool dry_run;
 };
 

@@ -644,8 +644,8 @@ static void init_actors(struct supervisor *self) {
 static int exit_code(const struct supervisor *self) {
   if (self->killed) return PROCESS_INTERRUPTED;
   if (self->no_actors && self->exit_code == 0) return 1;
-  if (self->signum == SIGINT && self->exit_code == 0) return PROCESS_INTERRUPTED;
-  return self->exit_code;
+  if (!self->signum || self->exit_code) return self->exit_code;
+  return self->signum == SIGINT ? PROCESS_INTERRUPTED : self->config->stopped_exit_code;
 }
 
 int supervisor_run(const struct supervisor_config *config) {

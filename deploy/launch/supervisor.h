@@ -35,6 +35,7 @@ struct supervisor_config {
   int log_bytes;          /* a longer one is cut to its newest half, within a second */
   int lost_exit_code;     /* an actor that ends so has looked for its learner long enough and is not
                              started again; 0: there is no such code */
+  int stopped_exit_code;  /* that of a run which SIGTERM or SIGHUP has stopped in order */
 
   /* Pauses before a dead actor that has stepped starts again: each is twice the one before, up to
    * longest_pause_ms; after so long at work they begin with first_pause_ms again. */
@@ -60,8 +61,8 @@ void supervisor_defaults(struct supervisor_config *config);
  * unless they were inherited as ignored; a second signal kills it at once (a repeated SIGTERM or
  * SIGHUP within a second is still the first). Returns the exit code: the learner's; 128 + its
  * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
- * after SIGINT or a second signal. Without a learner: 0 once the actors have finished or were
- * stopped; 1 if all were given up. */
+ * after SIGINT or a second signal. Without a learner: 0 once the actors have finished; 1 if all
+ * were given up. Where it would be 0 after SIGTERM or SIGHUP it is stopped_exit_code. */
 int supervisor_run(const struct supervisor_config *config);
 
 /* Counts the death of an actor that has stepped, after so long at work. Returns the pause before

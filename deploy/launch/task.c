@@ -70,6 +70,7 @@ static int run(struct task_plan *task, int argc, char **argv) {
   launch_record_begin(&task->plan, "deploy/run_task.sh", argc, argv);
   task->plan.run.log_folder = log_folder[0] ? log_folder : NULL;
   task->plan.run.lost_exit_code = ACTOR_EXIT_NO_LEARNER;
+  task->plan.run.stopped_exit_code = (int)task->plan.own.stopped_exit_code;
   int code = supervisor_run(&task->plan.run);
   launch_record_end(&task->plan, code);
   if (code == PROCESS_INTERRUPTED) process_end_interrupted();

@@ -36,7 +36,7 @@ struct scenario {
   int num_actors;
   bool logs_are_shown; /* by the supervisor's own output */
   int log_bytes;       /* 0: many */
-  int lost_exit_code;
+  int lost_exit_code, stopped_exit_code;
   bool nobody_listens;
   bool ignores_hangup;
   int signals[2];      /* sent in turn, each once the file `cue` holds something; 0: none */
@@ -113,7 +113,8 @@ static inline int supervise(const struct scenario *scenario) {
                                      .num_evaluators = scenario->evaluator != NULL,
                                      .address = address,
                                      .log_folder = scenario->logs_are_shown ? NULL : logs,
-                                     .lost_exit_code = scenario->lost_exit_code};
+                                     .lost_exit_code = scenario->lost_exit_code,
+                                     .stopped_exit_code = scenario->stopped_exit_code};
   supervisor_defaults(&config);
   config.restart_ms = 10;
   config.ready_ms = 600;

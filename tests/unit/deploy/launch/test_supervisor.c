@@ -189,6 +189,26 @@ static void actors_alone_are_stopped_by_one_signal(void **state) {
   assert_true(count_of("told", "actor") >= 1);
 }
 
+static void a_stopped_run_has_the_exit_code_that_was_asked_for(void **state) {
+  static const struct {
+    const char *learner;
+    int signum, exit_code;
+  } rows[] = {{LEARNS_UNTIL_TERM, SIGTERM, 143},
+              {LEARNS_UNTIL_TERM, SIGINT, 128 + SIGINT},
+              {NULL, SIGTERM, 143},
+              {"exit 0", 0, 0},
+              {"trap 'exit 3' TERM; " SLEEPS, SIGTERM, 3}};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    if (i > 0) assert_int_equal(teardown(state) | setup(state), 0);
+    struct scenario scenario = {.learner = rows[i].learner,
+                                .actor = ENDS_AT_TERM,
+                                .num_actors = 1,
+                                .signals = {rows[i].signum},
+                                .stopped_exit_code = 143};
+    assert_int_equal(run(&scenario), rows[i].exit_code);
+  }
+}
+
 static void actors_alone_that_all_die_end_with_an_error(void **state) {
   (void)state;
   struct scenario scenario = {
@@ -233,6 +253,7 @@ int main(void) {
       TEST(an_ignored_hangup_stays_ignored),
       TEST(actors_alone_end_when_all_are_sent_home),
       TEST(actors_alone_are_stopped_by_one_signal),
+      TEST(a_stopped_run_has_the_exit_code_that_was_asked_for),
       TEST(actors_alone_that_all_die_end_with_an_error),
       TEST(a_lost_actor_is_not_started_again),
       TEST(one_of_two_was_lost_the_other_sent_home),
