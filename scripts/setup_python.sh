@@ -7,6 +7,7 @@
 #                with; its tracing library and its memory checker, for scripts/gpu_check.sh
 #   notebooks    pandas and matplotlib, for the test of docs/notebooks.md
 #   trackers     mlflow and wandb, for the test of scripts/track.py
+#   kubernetes   the schemas of Kubernetes, for the test of deploy/kubernetes
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -39,12 +40,17 @@ case "${1:-}" in
     packages=('mlflow-skinny>=3.1,<4' 'sqlalchemy>=2,<3' 'alembic>=1.10,<2' 'wandb>=0.19,<1')
     without="the tests that send runs to them will be skipped"
     ;;
+  kubernetes)
+    packages=('kubernetes-validate>=1.31,<2')
+    without="the test of deploy/kubernetes will be skipped"
+    ;;
   cv2)
     packages=(opencv-python-headless==5.0.0.93)
     without="the tests that compare with Gymnasium's preprocessing will be skipped"
     ;;
   *)
-    echo "setup_python: '${1:-}' is none of gym, tensorboard, cuda, notebooks, trackers, cv2" >&2
+    echo "setup_python: '${1:-}' is none of gym, tensorboard, cuda, notebooks, trackers," \
+      "kubernetes, cv2" >&2
     exit 2
     ;;
 esac

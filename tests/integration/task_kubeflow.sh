@@ -36,7 +36,7 @@ expect "Master" \
 
 # ---- the example that the documentation shows
 
-example=$tree/deploy/tfjob.yaml
+example=$tree/deploy/kubernetes/tfjob.yaml
 replicas() { grep -cE "^    ($1):\$" "$example"; }
 pass_if "the example has a Chief, Workers and an Evaluator" \
   is "$(replicas 'Chief|Worker|Evaluator')" 3

@@ -1,0 +1,84 @@
+"""Runs a container of a manifest as its pod would: with the environment and the arguments that the
+kubelet gives it.
+
+Usage: pod.py MANIFEST JOB INDEX [--dry] LEARNER=ADDRESS [FROM=TO ...]
+JOB is a replicated job of the JobSet, or of the runtime, in MANIFEST; INDEX the completion index of
+its pod. A TrainJob in the file changes the runtime as its operator would. ADDRESS stands for the
+coordinator's name. TO takes the place of FROM where that is the command, an argument or an option's
+value, or the beginning of its path. The process becomes the container's command; --dry prints its
+variables and its words instead.
+"""
+import os
+import re
+import sys
+
+import yaml
+
+
+def container_of(pod):
+    return pod["containers"][0]
+
+
+def with_env(container, env):
+    """As a TrainJob's env: entries of the same name are replaced."""
+    names = {entry["name"] for entry in env}
+    kept = [entry for entry in container["env"] if entry["name"] not in names]
+    return {**container, "env": kept + env}
+
+
+def replicated_jobs(documents):
+    """name -> its pod's container and parallelism."""
+    by_kind = {document["kind"]: document for document in documents}
+    jobset = by_kind.get("JobSet") or by_kind["ClusterTrainingRuntime"]["spec"]["template"]
+    jobs = {}
+    for job in jobset["spec"]["replicatedJobs"]:
+        spec = job["template"]["spec"]
+        jobs[job["name"]] = container_of(spec["template"]["spec"]), spec.get("parallelism", 1)
+    if "TrainJob" in by_kind:
+        train = by_kind["TrainJob"]["spec"]
+        container, _ = jobs["node"]
+        jobs["node"] = with_env(container, train["trainer"]["env"]), train["trainer"]["numNodes"]
+        for patch in train["runtimePatches"]:
+            for job in patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]:
+                container, parallelism = jobs[job["name"]]
+                env = container_of(job["template"]["spec"]["template"]["spec"])["env"]
+                jobs[job["name"]] = with_env(container, env), parallelism
+    return jobs
+
+
+def expand(text, variables):
+    """$(NAME), as the kubelet does it: one that is not there stays."""
+    return re.sub(r"\$\((\w+)\)", lambda match: variables.get(match[1], match[0]), text)
+
+
+def environment(container, index, learner):
+    fields = {"metadata.annotations['jobset.sigs.k8s.io/coordinator']": learner,
+              "metadata.annotations['batch.kubernetes.io/job-completion-index']": index}
+    variables = {}
+    for entry in container["env"]:
+        if "value" in entry:
+            variables[entry["name"]] = expand(entry["value"], variables)
+        else:
+            variables[entry["name"]] = fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+    variables["JOB_COMPLETION_INDEX"] = index
+    return variables
+
+
+def main():
+    manifest, name, index, *rest = sys.argv[1:]
+    mounts = dict(word.split("=", 1) for word in rest if word != "--dry")
+    container, parallelism = replicated_jobs(list(yaml.safe_load_all(open(manifest))))[name]
+    assert int(index) < parallelism, f"{name} has {parallelism} pods"
+    variables = environment(container, index, mounts.pop("LEARNER"))
+    words = [expand(word, variables) for word in container["command"] + container["args"]]
+    for source, target in mounts.items():
+        place = re.compile(rf"(^|=){re.escape(source)}(?=/|$)")
+        words = [place.sub(rf"\g<1>{target}", word) for word in words]
+    if "--dry" in rest:
+        print(*(f"{key}={value}" for key, value in variables.items()), *words, sep="\n")
+    else:
+        os.execve(words[0], words, {**os.environ, **variables})
+
+
+if __name__ == "__main__":
+    main()
