@@ -61,12 +61,11 @@ static enum status take_word(struct arguments *arguments, const struct arguments
 
 static enum status check_complete(const struct arguments_form *form, int num_words,
                                   struct error *error) {
-  static const char *const names[] = {"ENV", "AGENT", "NUM_ACTORS"};
-  if (num_words >= (form->counts_actors ? 3 : 2)) return STATUS_OK;
+  if (num_words >= (form->counts_actors ? 1 : 2)) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
-                     "%s is missing: ENV AGENT%s [--flag=value ...], for example: cartpole "
-                     "vtrace%s",
-                     names[num_words], form->counts_actors ? " NUM_ACTORS [ENVS_PER_ACTOR]" : "",
+                     "%s is missing: ENV %s [--flag=value ...], for example: cartpole vtrace%s",
+                     num_words ? "AGENT" : "ENV",
+                     form->counts_actors ? "[AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]]" : "AGENT",
                      form->counts_actors ? " 4" : "");
 }
 

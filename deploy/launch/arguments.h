@@ -1,7 +1,7 @@
 /* Reads a launcher's command line: its words, and options for the launcher, the learner and the
  * actors.
  *
- * "ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]": a flag is set wherever a table has
+ * "ENV [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]] [--flag=value ...]": a flag is set wherever a table has
  * it. " -- " is skipped, wherever it stands. A flag that the launcher sets itself (--num_envs and
  * the like) is refused with a message that names the one to use.
  * Upstream: deploy/launch/plan.h. Thread: one, at start. */
@@ -17,9 +17,9 @@ enum { ARGUMENTS_MAX_ACTORS = 4096 };
 
 /* The words. Owner: argv's. */
 struct arguments {
-  const char *env, *agent;
-  int num_actors;
-  int envs_per_actor; /* 0: not given */
+  const char *env, *agent; /* agent NULL: not given */
+  int num_actors;          /* 0: not given */
+  int envs_per_actor;      /* 0: not given */
   bool help;
 };
 
@@ -30,9 +30,9 @@ struct reserved_flag {
 
 /* How the words of a launcher look, and which flags are its own. */
 struct arguments_form {
-  const char *name;                     /* in front of what it prints */
-  const char *usage;                    /* several lines and an empty one */
-  bool counts_actors;                   /* NUM_ACTORS [ENVS_PER_ACTOR] follow ENV AGENT */
+  const char *name;   /* in front of what it prints */
+  const char *usage;  /* several lines and an empty one */
+  bool counts_actors; /* NUM_ACTORS [ENVS_PER_ACTOR] follow; all but ENV may be missing */
   const struct reserved_flag *reserved; /* ends with a NULL name */
   const struct option_table *own;
 };

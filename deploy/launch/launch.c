@@ -39,11 +39,13 @@ static const struct reserved_flag reserved[] = {
 static const struct arguments_form form = {
     .name = "run_local",
     .usage =
-        "Usage: ./run_local.sh ENV AGENT NUM_ACTORS [ENVS_PER_ACTOR] [--flag=value ...]\n\n"
-        "Trains AGENT on ENV on this machine: one learner and NUM_ACTORS actor processes, each "
-        "with\n"
-        "ENVS_PER_ACTOR environments (default: what suits ENV). Ctrl-C stops the run and keeps a\n"
-        "checkpoint; the run folder is runs/ENV-AGENT-TIME unless --logdir names one.\n\n"
+        "Usage: ./run_local.sh ENV [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]] [--flag=value ...]\n\n"
+        "Trains AGENT (default: ppo) on ENV on this machine: one learner and NUM_ACTORS actor\n"
+        "processes (default: one for each core, at most 4), each with ENVS_PER_ACTOR environments\n"
+        "(default: what suits ENV). Ctrl-C stops the run and keeps a checkpoint; the run folder "
+        "is\n"
+        "runs/ENV-AGENT-TIME unless --logdir names one.\n\n"
+        "  ./run_local.sh gym:CartPole-v1\n"
         "  ./run_local.sh cartpole vtrace 4\n"
         "  ./run_local.sh cartpole vtrace 4 32 --seed=7 --target_return=475\n"
         "  ./run_local.sh tmaze vtrace 2 --env_args='{\"length\": 20}' --logdir=runs/maze\n"

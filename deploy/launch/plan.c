@@ -1,6 +1,7 @@
 #include "deploy/launch/plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,12 +42,31 @@ static bool may_be_environment(const char *word) {
 static enum status check_order(const struct plan *plan, struct error *error) {
   const struct arguments *words = &plan->arguments;
   const struct option *agents = options_find(&learner_options_table, "agent");
+  if (!words->agent && is_choice(words->env, agents->choices))
+    return status_fail(error, STATUS_INVALID,
+                       "ENV is missing, %s is an agent: ./run_local.sh cartpole %s", words->env,
+                       words->env);
+  if (!words->agent) return STATUS_OK;
   if (!is_choice(words->env, agents->choices) || !may_be_environment(words->agent))
     return STATUS_OK;
+  char actors[16] = "";
+  if (words->num_actors) snprintf(actors, sizeof(actors), " %d", words->num_actors);
   return status_fail(error, STATUS_INVALID,
                      "%s is an agent and %s an environment; the order is ENV AGENT NUM_ACTORS "
-                     "[ENVS_PER_ACTOR]: ./run_local.sh %s %s %d",
-                     words->env, words->agent, words->agent, words->env, words->num_actors);
+                     "[ENVS_PER_ACTOR]: ./run_local.sh %s %s%s",
+                     words->env, words->agent, words->agent, words->env, actors);
+}
+
+// What the words leave open: the agent that learns most environments by its defaults, and an actor
+// for each core of a small machine.
+static void choose_words(struct arguments *words) {
+  enum { MOST_ACTORS = 4 };
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  if (words->num_actors) return;
+  words->num_actors = cores < 1 ? 1 : cores < MOST_ACTORS ? (int)cores : MOST_ACTORS;
+  if (!words->agent) words->agent = "ppo";
+  log_info("agent %s, %d actors: the second and third word name others", words->agent,
+           words->num_actors);
 }
 
 static enum status check_listen(const char *listen, struct error *error) {
@@ -258,6 +278,7 @@ enum status plan_parse(struct plan *plan, const struct arguments_form *form, int
   enum status status = read_words(plan, argc, argv, error);
   if (status != STATUS_OK || plan->arguments.help) return status;
   if (form->counts_actors) status = check_order(plan, error);
+  if (form->counts_actors && status == STATUS_OK) choose_words(&plan->arguments);
   if (status == STATUS_OK) status = take_words(plan, error);
   if (status == STATUS_OK) status = check_listen(plan->learner.listen, error);
   if (status == STATUS_OK) status = check_logdir(plan->learner.logdir, error);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # How large the product is: lines of .c, .h, .cu, .sh and .py without the tests, and beside those of
-# COMMIT; what the losses, the distributions and the noise of all devices take; the operations of a
-# device, and the lines of device.h; how long functions are, of which nine of ten are at most p90.
+# COMMIT; what the losses, the distributions and the noise of all devices take, but not the
+# statistics of observations and values; the operations of a device, and the lines of device.h; how
+# long functions are, of which nine of ten are at most p90.
 # Usage: tests/bench/size.sh [COMMIT]
 set -eu
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -30,7 +31,8 @@ for path in sys.stdin.read().split():
 echo "product: $(lines_now) lines"
 [ -z "$commit" ] || echo "product at $commit: $(lines_then) lines"
 echo "losses, distributions, noise: $(git ls-files learner/rules learner/device |
-  grep -E '[.]rule[.]h$|noise|divergence' | xargs cat | wc -l) lines"
+  grep -E '[.]rule[.]h$|noise|divergence' | grep -vE '/(observation|value)[.]rule' |
+  xargs cat | wc -l) lines"
 echo "operations of a device: $(sed -n '/^struct device_ops {/,/^};/p' learner/device/device.h |
   grep -c '(\*')"
 echo "learner/device/device.h: $(wc -l <learner/device/device.h) lines"

@@ -31,7 +31,7 @@ done
 mistake "an option without its value" "--seed" cartpole vtrace 2 --seed
 mistake "a number of actors that is none" "NUM_ACTORS" cartpole vtrace two
 mistake "a word too many" "one word too many" cartpole vtrace 2 16 17
-mistake "a word too few" "NUM_ACTORS is missing" cartpole vtrace
+mistake "an agent alone" "ENV is missing, vtrace is an agent: ./run_local.sh cartpole vtrace" vtrace
 mistake "what the launcher sets itself" "cannot be given here" cartpole vtrace 2 --num_envs=8
 mistake "an environment's option that does not exist" "lenght" \
   tmaze vtrace 2 --env_args='{"lenght": 20}'

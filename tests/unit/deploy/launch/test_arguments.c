@@ -112,14 +112,22 @@ static void the_fourth_word_is_environments_per_actor(void **state) {
   assert_int_equal(arguments.envs_per_actor, 32);
 }
 
+static void all_but_the_environment_may_be_missing(void **state) {
+  (void)state;
+  assert_int_equal(parse("catch --seed=3"), STATUS_OK);
+  assert_null(arguments.agent);
+  assert_int_equal(arguments.num_actors, 0);
+  assert_int_equal(parse("catch a2c"), STATUS_OK);
+  assert_string_equal(arguments.agent, "a2c");
+  assert_int_equal(arguments.num_actors, 0);
+}
+
 static void mistakes_are_named(void **state) {
   (void)state;
   static const struct {
     const char *line, *sentence;
   } cases[] = {
       {"", "ENV is missing"},
-      {"cartpole", "AGENT is missing"},
-      {"cartpole vtrace --seed=1", "NUM_ACTORS is missing"},
       {"cartpole vtrace 0", "NUM_ACTORS=0: a whole number from 1 to 4096"},
       {"cartpole vtrace four", "NUM_ACTORS=four"},
       {"cartpole vtrace 4x", "NUM_ACTORS=4x"},
@@ -193,6 +201,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(flags_go_to_whom_they_belong),
       cmocka_unit_test(the_fourth_word_is_environments_per_actor),
+      cmocka_unit_test(all_but_the_environment_may_be_missing),
       cmocka_unit_test(mistakes_are_named),
       cmocka_unit_test(the_launchers_own_flags_stay_here),
       cmocka_unit_test(another_form_has_no_counts_and_its_own_flags),
