@@ -117,12 +117,14 @@ void actor_critic_losses(struct actor_critic *self, real *sums, const real *para
   forward(self, params, batch, inputs);
   self->device->ops->trace(self->device, self->vs, self->advantage, &trace);
   value_targets_measure(&self->targets, params, self->vs, batch->flags, self->T, self->N);
+  value_targets_measure_advantages(&self->targets, self->advantage, batch->flags, self->T, self->N);
   struct actor_critic_rule rule =
       actor_critic_rule(&trace, self->vs, self->advantage, self->entropy);
   rule.d_log_prob = self->d_log_prob;
   rule.d_entropy = self->d_entropy;
   rule.d_value = self->d_value;
   rule.deviation = self->targets.deviation;
+  rule.advantage_deviation = self->targets.advantage_deviation;
   rule.run.sums = sums;
   rule.baseline_cost = (float)own->baseline_cost;
   rule.kl_cost = (float)own->kl_cost;

@@ -63,7 +63,7 @@ struct actor_critic {
 struct actor_critic *actor_critic_create(const struct learning *learning, enum trace_kind trace);
 
 /* The rule of the losses over the steps of a trace, with its targets and the policy's entropy: all
- * but outputs, sums, costs, schedule, reduction and the deviation. */
+ * but outputs, sums, costs, schedule, reduction and the deviations. */
 struct actor_critic_rule actor_critic_rule(const struct device_trace *trace, const real *vs,
                                            const real *advantage, const real *entropy);
 

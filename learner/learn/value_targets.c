@@ -5,7 +5,7 @@
 #define MOST_TARGETS (1 << 17)
 
 /* Where no reward is ever met all targets are alike but for noise, which is not to count as much as
- * rewards would. */
+ * rewards would; so are advantages. */
 #define LEAST_DEVIATION 1e-2f
 
 static real *reals(const struct value_targets *self, size_t count) {
@@ -17,7 +17,9 @@ void value_targets_init(struct value_targets *self, struct device *device,
   *self = (struct value_targets){.device = device, .network = network};
   self->next = reals(self, NETWORK_VALUE_STATISTICS);
   self->deviation = device_at_const(device, self->next, NETWORK_VALUE_STATISTICS - 1);
+  self->advantage_deviation = reals(self, 1);
   device->ops->fill(device, self->next, 1, NETWORK_VALUE_STATISTICS);
+  device->ops->fill(device, self->advantage_deviation, 1, 1);
   if (!network_value_statistics(network, device, self->next)) return;
   self->mean = reals(self, num_sums_of_step_mean);
   self->spread = reals(self, num_sums_of_step_spread);
@@ -25,12 +27,13 @@ void value_targets_init(struct value_targets *self, struct device *device,
 }
 
 void value_targets_deinit(struct value_targets *self) {
-  void *all[] = {self->next, self->mean, self->spread, self->schedule};
+  void *all[] = {self->next, self->advantage_deviation, self->mean, self->spread, self->schedule};
   for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
     if (all[i]) self->device->ops->release(self->device, all[i]);
 }
 
-static void add_up(struct value_targets *self, const real *targets, const uint8_t *flags, int T,
+/* Of numbers (T, N). */
+static void add_up(struct value_targets *self, const real *number, const uint8_t *flags, int T,
                    int N) {
   struct device *device = self->device;
   const struct rule_run run = {.rows = (size_t)(T * N),
@@ -39,10 +42,10 @@ static void add_up(struct value_targets *self, const real *targets, const uint8_
                                .schedule = self->schedule,
                                .flags = flags,
                                .sums = self->mean};
-  const struct step_mean_rule mean = {.run = run, .number = targets};
+  const struct step_mean_rule mean = {.run = run, .number = number};
   device->ops->run_rule(device, RULE_step_mean, &mean.run);
   struct step_spread_rule spread = {.run = run,
-                                    .number = targets,
+                                    .number = number,
                                     .steps = device_at(device, self->mean, SUM_STEPS),
                                     .total = device_at(device, self->mean, SUM_TOTAL)};
   spread.run.sums = self->spread;
@@ -68,6 +71,18 @@ void value_targets_measure(struct value_targets *self, const real *params, const
                                            .most = MOST_TARGETS,
                                            .least = LEAST_DEVIATION};
   device->ops->run_rule(device, RULE_merge_targets, &merge.run);
+}
+
+void value_targets_measure_advantages(struct value_targets *self, const real *advantages,
+                                      const uint8_t *flags, int T, int N) {
+  if (!self->mean) return;
+  add_up(self, advantages, flags, T, N);
+  const struct deviation_rule rule = {.run = {.rows = 1},
+                                      .steps = device_at(self->device, self->mean, SUM_STEPS),
+                                      .squares = device_at(self->device, self->spread, SUM_SPREAD),
+                                      .deviation = self->advantage_deviation,
+                                      .least = LEAST_DEVIATION};
+  self->device->ops->run_rule(self->device, RULE_deviation, &rule.run);
 }
 
 void value_targets_adopt(struct value_targets *self, real *params, const real *skipped) {

@@ -1,7 +1,7 @@
 /* Targets of values on one scale: the running mean and deviation that they have with those of a
- * batch, by whose deviation the losses of its update are divided. The network adopts them behind
- * the update's passes. Where the network does not scale its value (network_value_statistics) the
- * deviation is 1 and nothing else happens.
+ * batch, by whose deviation the errors of values are divided in its update. The network adopts them
+ * behind the update's passes. Advantages have a deviation of their own, of the batch. Where the
+ * network does not scale its value (network_value_statistics) both are 1 and nothing else happens.
  * Upstream: actor_critic.h, actor_critic.c, ppo.c. Downstream: learner/network.
  * Thread: the trainer's. Source: van Hasselt et al. 2016; with an actor-critic: Hessel et al. 2019,
  * section 3. */
@@ -14,10 +14,11 @@
 struct value_targets {
   struct device *device;
   const struct network *network;
-  real *next;            /* (NETWORK_VALUE_STATISTICS) */
-  const real *deviation; /* (1) of these: what losses are divided by */
-  real *mean, *spread;   /* sums over the targets; NULL where the value is not scaled */
-  void *schedule;        /* for rules that do not look at it; likewise */
+  real *next;                /* (NETWORK_VALUE_STATISTICS) */
+  const real *deviation;     /* (1) of these: what errors of values are divided by */
+  real *advantage_deviation; /* (1) what advantages are divided by */
+  real *mean, *spread;       /* sums over the targets; NULL where the value is not scaled */
+  void *schedule;            /* for rules that do not look at it; likewise */
 };
 
 void value_targets_init(struct value_targets *self, struct device *device,
@@ -27,6 +28,10 @@ void value_targets_deinit(struct value_targets *self);
 /* From the targets (T, N) of the steps that count by flags (T, N), and the statistics in params. */
 void value_targets_measure(struct value_targets *self, const real *params, const real *targets,
                            const uint8_t *flags, int T, int N);
+
+/* From the advantages (T, N) of these steps: their deviation, of this batch alone. */
+void value_targets_measure_advantages(struct value_targets *self, const real *advantages,
+                                      const uint8_t *flags, int T, int N);
 
 /* As struct algorithm's settle. */
 void value_targets_adopt(struct value_targets *self, real *params, const real *skipped);

@@ -1,7 +1,7 @@
 /* The losses of an actor-critic: of the policy, -advantage log pi; of the value, 0.5 (vs - V)^2;
  * the entropy bonus; and KL(behaviour, policy), whose gradient is that of -log pi. vs and the
- * advantage are constants. The first two are of numbers divided by `deviation`: of the targets, or
- * 1. Source: Espeholt et al. 2018, section 4.2; Mnih et al. 2016.
+ * advantage are constants. Values are divided by `deviation`, of the targets, and advantages by
+ * their own; or both by 1. Source: Espeholt et al. 2018, section 4.2; Mnih et al. 2016.
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
 #define ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
@@ -14,7 +14,8 @@
   X(advantage, REAL)              \
   X(entropy, REAL)                \
   X(reward, FLOAT)                \
-  X(deviation, ONE)
+  X(deviation, ONE)               \
+  X(advantage_deviation, ONE)
 #define OUTPUTS_OF_actor_critic(X) X(d_log_prob, REAL) X(d_entropy, REAL) X(d_value, REAL)
 #define SUMS_OF_actor_critic(X)         \
   X(SUM_POLICY_LOSS, policy_loss)       \
@@ -37,7 +38,7 @@
 #ifdef RULE_BODY
 RULE_BODY(actor_critic) {
   num difference = x->value - x->vs, ratio = num_exp(x->log_prob - x->behaviour);
-  num error = difference / x->deviation, advantage = x->advantage / x->deviation;
+  num error = difference / x->deviation, advantage = x->advantage / x->advantage_deviation;
   num reward = x->reward * x->reward_scale;
 
   x->d_log_prob = -x->scale * (advantage + x->kl_cost);

@@ -16,7 +16,7 @@
 #define CONSTANTS_OF_step_spread(X)
 
 /* behaviour: log mu(a|x) of the policy that acted, old_value: V(x) before the first pass. steps,
- * total, squares: the sums above. deviation: as of actor_critic. */
+ * total, squares: the sums above. deviation: of the targets, by which values are divided, or 1. */
 #define INPUTS_OF_ppo(X) \
   X(log_prob, REAL)      \
   X(behaviour, FLOAT)    \

@@ -21,6 +21,12 @@
 #define SUMS_OF_merge_targets(X)
 #define CONSTANTS_OF_merge_targets(X) X(most) X(least)
 
+/* Of the sum of squared distances from the mean; at least `least`. */
+#define INPUTS_OF_deviation(X) X(steps, REAL) X(squares, REAL)
+#define OUTPUTS_OF_deviation(X) X(deviation, REAL)
+#define SUMS_OF_deviation(X)
+#define CONSTANTS_OF_deviation(X) X(least)
+
 /* A weight (shift 0) or the bias (1) of the layer that gives v, as these statistics become the
  * next ones. skipped: as of merge_moments. */
 #define INPUTS_OF_rescale_value(X) \
@@ -43,12 +49,21 @@ RULE_BODY(scale_value) {
   x->scaled = x->deviation * x->number + x->shift * x->mean;
 }
 
+/* At least `least`; NaN stays. */
+RULE_FUNCTION num deviation_of(num variance, num least) {
+  num deviation = num_sqrt(variance);
+  return num_where_less(deviation, least, least, deviation);
+}
+
+RULE_BODY(deviation) {
+  x->deviation = deviation_of(x->squares / num_max(x->steps, num_of(1)), x->least);
+}
+
 RULE_BODY(merge_targets) {
   num one = num_of(1), zero = num_of(0), steps = num_max(x->steps, one);
   struct statistics before = {x->count, x->mean, x->deviation * x->deviation};
   struct statistics next = joined(before, steps, x->total / steps, x->squares, x->most);
-  num deviation = num_sqrt(next.variance);
-  deviation = num_where_less(deviation, x->least, x->least, deviation);
+  num deviation = deviation_of(next.variance, x->least);
   x->next_count = num_where_equal(x->steps, zero, x->count, next.count);
   x->next_mean = num_where_equal(x->steps, zero, x->mean, next.mean);
   x->next_deviation = num_where_equal(x->steps, zero, x->deviation, deviation);

@@ -116,6 +116,38 @@ static void borders_are_finite(void **state) {
   testing_each_device(check_borders);
 }
 
+/* Of the advantages of one batch, whatever was before; a deviation that is not 0. */
+static void check_advantages(struct testing *t) {
+  struct world w;
+  uint64_t random = 4;
+  open_world(&w, t);
+  for (int b = 0; b < 3; b++) {
+    float *advantage = testing_floats(&random, STEPS, b == 2 ? 1e-4f : 3);
+    uint8_t flags[STEPS];
+    double count = 0, sum = 0, squares = 0;
+    for (int i = 0; i < STEPS; i++) {
+      flags[i] = i % 7 == 0 ? STEP_TRUNCATED : 0;
+      if (flags[i]) continue;
+      count++, sum += (double)advantage[i];
+      squares += (double)advantage[i] * (double)advantage[i];
+    }
+    value_targets_measure_advantages(&w.targets, testing_upload(t, advantage, STEPS),
+                                     testing_bytes(t, flags, sizeof flags), T, N);
+    float *got = testing_back(t, w.targets.advantage_deviation, 1);
+    double expected = fmax(0.01, sqrt(squares / count - sum / count * (sum / count)));
+    if (!(fabs((double)*got - expected) < 1e-5 * expected))
+      fail_msg("%s: %g, not %g", t->device->description, (double)*got, expected);
+    free(got);
+    free(advantage);
+  }
+  close_world(&w);
+}
+
+static void advantages_have_their_own_deviation(void **state) {
+  (void)state;
+  testing_each_device(check_advantages);
+}
+
 /* Where the network has none the deviation is 1. */
 static void check_without(struct testing *t) {
   struct network_config config = fixture_config("mlp", 0, ACTIVATION_NONE);
@@ -141,6 +173,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(statistics_are_of_the_targets_that_count),
       cmocka_unit_test(borders_are_finite),
+      cmocka_unit_test(advantages_have_their_own_deviation),
       cmocka_unit_test(without_statistics_the_unit_is_1),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,8 @@ struct reference_losses {
 
 struct reference_targets {
   double vs[STEPS + COLUMNS], advantage[STEPS]; /* vs of step T is its value */
-  double deviation; /* that losses are divided by: 1 unless reference_deviation set it */
+  double deviation, advantage_deviation;        /* that losses are divided by: 1 unless
+                                            reference_deviation set them */
 };
 
 static inline double reference_log_prob(const double *logits, int action) {
@@ -173,7 +174,7 @@ static inline void reference_targets(struct reference_targets *out,
                                      const struct learner_options *config,
                                      const struct train_batch *b, const double *head) {
   int T = b->T, N = b->N;
-  out->deviation = 1;
+  out->deviation = out->advantage_deviation = 1;
   for (int i = 0; i < (T + 1) * N; i++) {
     out->vs[i] = reference_value(head, i);
     double factor = 1;
@@ -199,7 +200,7 @@ static inline void reference_targets(struct reference_targets *out,
 }
 
 /* The standard deviation of the targets of the steps that count and of as many before as params'
- * value/count says, of which there are mean and deviation. */
+ * value/count says, of which there are mean and deviation; and that of the advantages. */
 static inline void reference_deviation(struct reference_targets *targets,
                                        const struct network *network, const double *params,
                                        const struct train_batch *b) {
@@ -213,6 +214,13 @@ static inline void reference_deviation(struct reference_targets *targets,
     number += 1, sum += targets->vs[i], squares += targets->vs[i] * targets->vs[i];
   }
   targets->deviation = sqrt(squares / number - sum / number * (sum / number));
+  number = sum = squares = 0;
+  for (int i = 0; i < b->T * b->N; i++) {
+    double advantage = targets->advantage[i];
+    if (b->flags[i] & STEP_TRUNCATED) continue;
+    number += 1, sum += advantage, squares += advantage * advantage;
+  }
+  targets->advantage_deviation = sqrt(squares / number - sum / number * (sum / number));
 }
 
 /* Of the steps that are not truncated, in two passes. */
@@ -246,7 +254,7 @@ static inline struct reference_losses reference_losses(const struct learner_opti
            value = reference_value(head, i);
     sum.steps++;
     double error = (targets->vs[i] - value) / targets->deviation;
-    sum.policy -= log_prob * targets->advantage[i] / targets->deviation;
+    sum.policy -= log_prob * targets->advantage[i] / targets->advantage_deviation;
     sum.baseline += 0.5 * error * error;
     sum.entropy += reference_entropy(head + i * (ACTIONS + 1));
     sum.kl += b->statistics[i] - log_prob;
