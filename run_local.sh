@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A whole run on this machine: ./run_local.sh ENV [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]]
-# [--flag=value ...] Installs what is missing, builds, starts a learner and its actors. ./run_local.sh --help
-# lists the options.
+# [--flag=value ...]. Installs what is missing, builds, starts a learner and its actors.
+# ./run_local.sh --help lists the options.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/scripts/lib.sh"
 # A bundle has all that is needed, and nothing to build.

@@ -1,8 +1,8 @@
 /* Reads a launcher's command line: its words, and options for the launcher, the learner and the
  * actors.
  *
- * "ENV [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]] [--flag=value ...]": a flag is set wherever a table has
- * it. " -- " is skipped, wherever it stands. A flag that the launcher sets itself (--num_envs and
+ * "ENV [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]] [--flag=value ...]": a flag is set wherever a table
+ * has it. " -- " is skipped, wherever it stands. A flag that the launcher sets itself (--num_envs and
  * the like) is refused with a message that names the one to use.
  * Upstream: deploy/launch/plan.h. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_LAUNCH_ARGUMENTS_H
