@@ -2,8 +2,8 @@
  * actors.
  *
  * "ENV [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]] [--flag=value ...]": a flag is set wherever a table
- * has it. " -- " is skipped, wherever it stands. A flag that the launcher sets itself (--num_envs and
- * the like) is refused with a message that names the one to use.
+ * has it. " -- " is skipped, wherever it stands. A flag that the launcher sets itself (--num_envs
+ * and the like) is refused with a message that names the one to use.
  * Upstream: deploy/launch/plan.h. Thread: one, at start. */
 #ifndef ACORN_DEPLOY_LAUNCH_ARGUMENTS_H
 #define ACORN_DEPLOY_LAUNCH_ARGUMENTS_H
