@@ -4,7 +4,9 @@
 # what it refuses.
 . "$(dirname "$(readlink -f "$0")")/slurm/lib.sh"
 batch=$tree/scripts/acorn.sbatch
-show_run() { tail -n 8 err ./*.out "$cluster/slurmctld.log" 2>/dev/null | sed 's/^/    /'; }
+show_run() {
+  tail -n 8 err ./*.out runs/*/logs/worker-* "$cluster/slurmctld.log" 2>/dev/null | sed 's/^/    /'
+}
 
 # ---- outside of Slurm
 refuses() { # SENTENCE COMMAND...
@@ -55,7 +57,7 @@ pass_if "the budget was used" is "$(result "$job" reason)" total_steps
 all_played() {
   local logs
   logs=$(run_of "$job")/logs
-  is "$(grep -l "the learner is at 127.0.1.1:" "$logs"/worker-[01]-*.log | wc -l)" 2 &&
+  is "$(grep -l "the learner is at $network.1:" "$logs"/worker-[01]-*.log | wc -l)" 2 &&
     [ -s "$logs/actor-0.log" ]
 }
 pass_if "with actors on each node, whose logs are in the run folder" all_played
@@ -77,7 +79,7 @@ is_secret() {
 }
 pass_if "and on no command line, in no environment or log" is_secret
 stranger() {
-  "$tree/build/actor" --learner="127.0.1.1:$((20000 + job % 10000))" --env=cartpole --task=9 \
+  "$tree/build/actor" --learner="$network.1:$((20000 + job % 10000))" --env=cartpole --task=9 \
     --tls_ca="$secrets/ca.crt" --tls_cert="$secrets/actor/tls.crt" \
     --tls_key="$secrets/actor/tls.key" >out 2>err
   is $? 1 && says token
@@ -112,7 +114,7 @@ pass_if "the job goes on" is_in "$job" RUNNING
 lose n1
 pass_if "where the learner's node is lost, the others requeue the job" ends "$job" PENDING
 hasten "$job"
-on_others() { log "$job" | grep -q 'the learner is at 127.0.1.2:' && plays "$job" 12; }
+on_others() { log "$job" | grep -q "the learner is at $network.2:" && plays "$job" 12; }
 pass_if "and it resumes on other nodes" wait_for 60 on_others
 scancel "$job"
 pass_if "scancel ends it" ends "$job" CANCELLED
@@ -123,13 +125,13 @@ last_checkpoint() {
 pass_if "with a checkpoint of the last step" last_checkpoint
 repair n1
 repair n3
-submit --no-kill=off --nodes=2 "$batch" cartpole vtrace --total_steps=1e9 --step_delay_us=1000 \
-  "${small[@]}"
+submit --no-kill=off --nodelist=n[4-5] --nodes=2 "$batch" cartpole vtrace --total_steps=1e9 \
+  --step_delay_us=1000 "${small[@]}"
 pass_if "a job without --no-kill plays on two nodes" wait_for 60 plays "$job" 8
-lose n2
+lose n5
 pass_if "and waits for others when it has lost one" ends "$job" PENDING
 scancel "$job"
-repair n2
+repair n5
 pass_if "the nodes come back" wait_for 30 nodes_are 5
 
 # ---- the signal ahead of the time limit: bit for bit what a resume by hand gives

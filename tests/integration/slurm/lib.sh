@@ -1,9 +1,13 @@
 # Helpers of the tests on Slurm: a cluster of virtual nodes on this machine, and jobs on it. Each
-# node is a slurmd with an address of its own in 127.0.1.0/24. Files are in $work alone, no user but
+# node is a slurmd with an address of its own in 127.0.1.0/24, or in a network namespace of its own
+# (TEST_NETWORK, see tests/integration/slurm_network.sh). Files are in $work alone, no user but
 # this one is needed, and the end of the test ends all of it.
 # shellcheck shell=bash
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../lib.sh"
 PATH=$PATH:/usr/sbin:/sbin # of the daemons, where a user's has none
+namespaces=${TEST_NETWORK:-} # of the nodes, without their number
+network=127.0.1 controller=127.0.0.1
+[ -z "$namespaces" ] || network=10.86.88 controller=10.86.88.99
 unset "${!SLURM@}" "${!SBATCH@}" "${!ACORN_@}" # the test may itself be a job
 export SLURM_CONF=$work/cluster/slurm.conf
 cluster=$work/cluster
@@ -45,7 +49,7 @@ slurm_conf() {
   host=$(hostname -s)
   cat <<EOF
 ClusterName=test
-SlurmctldHost=$host(127.0.0.1)
+SlurmctldHost=$host($controller)
 SlurmctldPort=$(free_port)
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
@@ -65,9 +69,10 @@ SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 SlurmdParameters=config_overrides
 SlurmdTimeout=0
 KillWait=$((30 * patience))
+FirstJobId=$((1 + RANDOM % 9900)) # the learners' ports follow from it
 EOF
   for ((i = 1; i <= $1; i++)); do
-    echo "NodeName=n$i NodeHostname=$host NodeAddr=127.0.1.$i Port=$(free_port) CPUs=8"
+    echo "NodeName=n$i NodeHostname=$host NodeAddr=$network.$i Port=$(free_port) CPUs=8"
   done
   echo "PartitionName=gpu Nodes=n1"
   echo "PartitionName=cpu Nodes=n[2-$1]"
@@ -79,7 +84,11 @@ daemon() {
   setsid "${@:2}" >"$cluster/$1.out" 2>&1 </dev/null &
   echo $! >"$cluster/$1.id"
 }
-node() { daemon "n$1" slurmd -D -N "n$1"; } # NUMBER
+node() { # NUMBER
+  local host=()
+  [ -z "$namespaces" ] || host=(ip netns exec "$namespaces-$1")
+  daemon "n$1" "${host[@]}" slurmd -D -N "n$1"
+}
 
 # munged wants the path to its socket to be passable for others.
 start_munge() {
@@ -135,14 +144,19 @@ hasten() { scontrol update "JobId=$1" StartTime=now+2; }
 
 # lose NODE: what is left of one whose power is cut; and what Slurm does once SlurmdTimeout is over.
 lose() {
-  local tasks pid
-  tasks=$(processes_with "SLURMD_NODENAME=$1")
-  # First what would report the end of the others: slurmd, and slurmstepd, which is their parent.
-  killed "$(cat "$cluster/$1.id")"
-  for pid in $(ps -o ppid= -p "${tasks//$'\n'/,}" | sort -u); do
-    [ "$(cat "/proc/$pid/comm")" != slurmstepd ] || kill -KILL "$pid"
+  local tasks pid watchers first=() steps=()
+  mapfile -t tasks < <(processes_with "SLURMD_NODENAME=$1")
+  for pid in "${tasks[@]}" $(ps -o ppid= -p "$(IFS=, && echo "${tasks[*]}")" | sort -u); do
+    case "$(cat "/proc/$pid/comm" 2>/dev/null)" in
+      srun | learner) first+=("$pid") ;;
+      slurmstepd) steps+=("$pid") ;;
+    esac
   done
-  for pid in $tasks; do kill -KILL "$pid"; done 2>/dev/null # some end with the others
+  # At once, and those first that would tell others: srun's child cancels its step where srun ends,
+  # the learner says that it stops, slurmstepd reports an end.
+  watchers=$(for pid in "${first[@]}"; do pgrep -P "$pid"; done)
+  kill -KILL $watchers "${first[@]}" "${steps[@]}" "${tasks[@]}" 2>/dev/null
+  killed "$(cat "$cluster/$1.id")"
   scontrol update "NodeName=$1" State=down Reason=lost
 }
 # The same node after a repair.
