@@ -45,6 +45,25 @@ static void an_environment_brings_its_own_defaults(void **state) {
   options_deinit(&learner_options_table, &tmaze);
 }
 
+/* ppo's windows get shorter with more environments; those that are given or of an environment's row
+ * stay. */
+static void windows_fit_the_number_of_environments(void **state) {
+  (void)state;
+  static const struct {
+    const char *env, *num_envs;
+    int64_t steps;
+  } cases[] = {{"./mine.so", "1", 64},   {"./mine.so", "32", 64},   {"./mine.so", "64", 32},
+               {"./mine.so", "100", 20}, {"./mine.so", "4096", 16}, {"cartpole", "1", 16}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of(cases[i].env);
+    set(&options, "agent", "ppo");
+    set(&options, "num_envs", cases[i].num_envs);
+    learner_options_apply_preset(&options);
+    assert_int_equal(options.algorithm.unroll_length, cases[i].steps);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 /* Agents with a policy normalise observations and values, but in environments whose settings are
  * for numbers as they are. */
 static void policies_normalise_what_they_learn_from(void **state) {
@@ -471,6 +490,7 @@ static void options_of_agents_are_of_the_experiment(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
+      cmocka_unit_test(windows_fit_the_number_of_environments),
       cmocka_unit_test(policies_normalise_what_they_learn_from),
       cmocka_unit_test(the_network_follows_from_the_observation),
       cmocka_unit_test(what_the_user_gave_stays),
