@@ -93,13 +93,11 @@ static const struct preset presets[] = {
     {"cartpole", "", "normalize_observations=false normalize_values=false"},
     {"tmaze", "", "normalize_observations=false normalize_values=false"},
     {"gym:LunarLander-v3", "", "normalize_observations=false normalize_values=false"},
-    {"gym:Acrobot-v1", "", "normalize_observations=false normalize_values=false"},
     {"catch", "", "normalize_values=false"},
     {"atari", "", "normalize_values=false"},
     {"synthetic", "", "normalize_values=false"},
     {"tmaze", "vtrace|a2c", "max_gradient_norm=40"},
     {"catch", "vtrace|a2c", "max_gradient_norm=40"},
-    {"gym:Acrobot-v1", "vtrace|a2c", "max_gradient_norm=40"},
     {"tmaze", "r2d2", "discount=0.98 learning_rate=0.001"},
     {"tmaze", "vtrace", "batch_size=8"},
     /* A window is long enough to hold both the cue and the junction; the corridor is 10 steps. */
@@ -135,7 +133,8 @@ static const struct preset presets[] = {
      "unroll_length=64 baseline_cost=0.5 entropy_cost=0.002 learning_rate=0.001 "
      "learning_rate_decay=linear adam_epsilon=1e-5 max_gradient_norm=1"},
     /* -1 for every step of up to 500. */
-    {"gym:Acrobot-v1", "", "total_steps=1M reward_scale=0.05 learning_rate_decay=linear"},
+    {"gym:Acrobot-v1", "", "total_steps=1M"},
+    {"gym:Acrobot-v1", Q, "reward_scale=0.05 learning_rate_decay=linear"},
     {"gym:CartPole-v1", "", "total_steps=1500k"},
     /* Mnih et al. 2015, with Adam for RMSProp. */
     {"", "dqn", "double_q=false"},

@@ -17,16 +17,9 @@ if [ -e "${0%/*}/down-$host" ]; then
   exit 255
 fi
 export TEST_HOST=$host
-[ ! -e "${0%/*}/slow-$host" ] || PATH=${0%/*}/slow:$PATH
 exec bash -c "$*"
 EOF
-# With a file slow-HOST a host looks at its task no sooner than that is over.
-mkdir slow
-cat >slow/sleep <<'EOF'
-#!/usr/bin/env bash
-read -r pid rest <.fleet/*/"$TEST_HOST"/pid && timeout 60 tail -f /dev/null "--pid=$pid"
-EOF
-chmod +x rsh slow/sleep
+chmod +x rsh
 
 # fleet WORDS...: its exit code is then in $code, its words in out and err.
 fleet() {
@@ -248,12 +241,24 @@ fleet stop hosts "--port=$port"
 pass_if "which stop as usual" ok
 pass_if "nothing is left" wait_for 10 none_left
 
-touch slow-127.0.0.2
-start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" --total_steps=20k
+# What a host's task is when its run is over by the time that it is looked at, or has failed.
+mkdir -p brief/build
+ln -s "$tree/build/"{actor,learner} brief/build
+cat >brief/build/task <<'EOF'
+#!/usr/bin/env bash
+[[ " $* " = *" --dry_run"* ]] || echo "that was all"
+[[ " $* " = *" --dry_run"* ]] || exit "$(cat code)"
+EOF
+chmod +x brief/build/task
+echo 0 >brief/code
+fleet start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" "--rsh=$rsh" "--dir=$work/brief"
 pass_if "a run that is over before its hosts are looked at has started" ok
-rm slow-127.0.0.2
 fleet stop 127.0.0.1,127.0.0.2 "--port=$port"
 pass_if "and is stopped as usual" ok
+echo 3 >brief/code
+fleet start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" "--rsh=$rsh" "--dir=$work/brief"
+failed_at_once() { ! ok && says "127.0.0.1: that was all" && says "the learner did not start"; }
+pass_if "one that has failed has not" failed_at_once
 
 # ---- copied programs: hosts that have nothing but bash and tar
 
