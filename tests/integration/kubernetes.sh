@@ -38,10 +38,10 @@ mkdir data && chmod 711 . && chmod 777 data
 # As the kubelet mounts a secret: links into a folder that changes as a whole.
 mount_secret() { # NAME FILE...
   local file
-  mkdir -p "$1/..1" && cp "${@:2}" "$1/..1" && chmod 440 "$1/..1"/* || return
+  mkdir -p "$1/..1" && cp "${@:2}" "$1/..1" && chmod 400 "$1/..1"/* || return
   ln -s ..1 "$1/..data"
   for file in "${@:2}"; do ln -s "..data/${file##*/}" "$1/${file##*/}"; done
-  [ "$(id -u)" != 0 ] || chown -R 0:1000 "$1"
+  [ "$(id -u)" != 0 ] || { chown -R 0:1000 "$1" && chmod 440 "$1/..1"/*; } # root's, by the group
 }
 "$tree/deploy/credentials.sh" credentials 127.0.0.1 &&
   mount_secret secrets-learner credentials/{token,ca.crt,learner/tls.crt,learner/tls.key} &&
@@ -63,7 +63,7 @@ fi
 pod_words() {
   echo "$python" "$here/pod.py" "$manifests/$1.yaml" "$2" "$3" "LEARNER=127.0.0.1:$port" \
     "/opt/acorn=$tree" "/data=$work/data" "/secrets=$work/secrets-${2/node/actor}" \
-    "9100=$metrics_port" 8=1 10M=${steps:-30k}
+    "9100=$metrics_port" 8=1 10M=${steps:-1M}
 }
 # pod JOB INDEX: a pod of the JobSet in the background; NAME.log and NAME.code as of a task.
 pod() {
@@ -81,11 +81,14 @@ process() {
     grep -qsaF "ACORN_TASK=$task" "/proc/$pid/environ" && echo "$pid"
   done
 }
+# As the manifest's dependsOn has it: actors once the learner is ready.
+is_ready() { (: <"/dev/tcp/127.0.0.1/$metrics_port") 2>/dev/null; }
 start_pods() {
   rm -f ./*.code
   local index
-  for index in 0 1 2 3; do pod actor $index; done
   pod learner 0
+  wait_for 60 is_ready
+  for index in 0 1 2 3; do pod actor $index; done
 }
 
 start_pods

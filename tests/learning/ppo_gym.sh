@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ppo by its defaults, without settings for the environment: mean returns of the last 100 episodes of
-# training. FrozenLake is slippery, so that the best policy falls in one episode of five.
+# ppo by its defaults, without settings for the environment: mean returns of the last 100 episodes
+# of training. FrozenLake is slippery, so that the best policy falls in one episode of five.
 # Usage: tests/learning/ppo_gym.sh [SEED ...] (default $SEEDS, or 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"

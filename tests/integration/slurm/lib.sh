@@ -131,8 +131,17 @@ is_in() { is "$(state "$1")" "$2"; } # JOB STATE
 has_ended() {
   is_in "$1" "$2" && [ -z "$(squeue --noheader --states=completing --jobs="$1" 2>/dev/null)" ]
 }
+# has_stopped JOB: in whatever state.
+has_stopped() {
+  case "$(state "$1")" in
+    "" | PENDING | CONFIGURING | RUNNING | COMPLETING | REQUEUE*) return 1 ;;
+  esac
+  [ -z "$(squeue --noheader --states=completing --jobs="$1" 2>/dev/null)" ]
+}
+# No other end is waited out.
+settled() { has_ended "$1" "$2" || has_stopped "$1"; }
 ends() { # JOB STATE
-  wait_for 60 has_ended "$1" "$2" && return
+  wait_for 60 settled "$1" "$2" && has_ended "$1" "$2" && return
   echo "  job $1 is $(state "$1"), not $2"
   return 1
 }
@@ -142,10 +151,17 @@ hasten() { scontrol update "JobId=$1" StartTime=now+2; }
 
 # ---- nodes
 
+# on_node NODE: the processes of this cluster's jobs there.
+on_node() {
+  local pid
+  for pid in $(processes_with "SLURM_CONF=$SLURM_CONF"); do
+    grep -zqxF "SLURMD_NODENAME=$1" "/proc/$pid/environ" 2>/dev/null && echo "$pid"
+  done
+}
 # lose NODE: what is left of one whose power is cut; and what Slurm does once SlurmdTimeout is over.
 lose() {
   local tasks pid watchers first=() steps=()
-  mapfile -t tasks < <(processes_with "SLURMD_NODENAME=$1")
+  mapfile -t tasks < <(on_node "$1")
   for pid in "${tasks[@]}" $(ps -o ppid= -p "$(IFS=, && echo "${tasks[*]}")" | sort -u); do
     case "$(cat "/proc/$pid/comm" 2>/dev/null)" in
       srun | learner) first+=("$pid") ;;

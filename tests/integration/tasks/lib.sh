@@ -52,6 +52,7 @@ none_left() { [ -z "$(pids learner actor task)" ]; }
 end_all() {
   local pid
   for pid in $(pids task learner actor); do kill -KILL "$pid" 2>/dev/null; done
+  wait 2>/dev/null # what writes here ends with them
 }
 show_run() { tail -n 5 out err ./*.log 2>/dev/null | sed 's/^/    /'; }
 result() { grep -h '^result ' "$1.log" | tr ' ' '\n' | sed -n "s/^$2=//p"; } # TASK KEY
