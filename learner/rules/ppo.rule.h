@@ -73,11 +73,12 @@ RULE_BODY(step_spread) {
   x->squares = difference * difference;
 }
 
-/* Less its mean, over the unbiased estimate of its deviation; one alone as it is. */
-RULE_FUNCTION num normalised(num advantage, num steps, num total, num squares) {
+/* Less its mean, over the unbiased estimate of its deviation; one alone, which has none, over that
+ * of the targets. */
+RULE_FUNCTION num normalised(num advantage, num steps, num total, num squares, num deviation) {
   num variance = mean_of_steps(squares, steps - 1);
   num moved = (advantage - mean_of_steps(total, steps)) / (num_sqrt(variance) + 1e-8f);
-  return num_where_less(num_of(1), steps, moved, advantage);
+  return num_where_less(num_of(1), steps, moved, advantage / deviation);
 }
 
 RULE_FUNCTION num clipped_to(num x, num low, num high) {
@@ -87,9 +88,9 @@ RULE_FUNCTION num clipped_to(num x, num low, num high) {
 RULE_BODY(ppo) {
   num one = num_of(1), zero = num_of(0);
   num log_ratio = x->log_prob - x->behaviour, ratio = num_exp(log_ratio);
-  num advantage =
-      num_where_less(zero, x->normalize, normalised(x->advantage, x->steps, x->total, x->squares),
-                     x->advantage / x->deviation);
+  num advantage = num_where_less(
+      zero, x->normalize, normalised(x->advantage, x->steps, x->total, x->squares, x->deviation),
+      x->advantage / x->deviation);
 
   /* L^CLIP: the worse of both. Where that is the clipped one, it does not depend on the policy. */
   num inside = clipped_to(ratio, one - x->clip_ratio, one + x->clip_ratio);

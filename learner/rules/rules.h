@@ -7,8 +7,8 @@
  * numbers for each row; SUMS_OF_name(X): X(NUMBER, member), NUMBER its place behind SUM_STEPS, the
  * driver's: how many steps count; CONSTANTS_OF_name(X): X(member), a float. TYPE: REAL, FLOAT, INT
  * (int32), ROW: run.A reals for each row, AT: one real anywhere (struct rule_row_in), FLOATS: run.A
- * floats, dense; CHOSEN: an int32 for each choice of `choices`, which has the type CHOICES (struct
- * floats, dense; CHOSEN: an int32 for each choice of `choices`, whose type is CHOICES (struct
+ * floats, dense; CHOSEN: an int32 for each choice of `choices`, whose type is CHOICES, a struct
+ * space_choices; of inputs also DRAWS: a float for each of these, ONE: a real for all rows, WINDOW:
  * a float (N) for the steps of each window; of outputs also EVERY: a float, so many apart. Of these
  * lists become struct name_rule, the arguments of run_rule, and struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */

@@ -72,7 +72,8 @@ static enum status take_as_before(struct learner_options *options, bool is_said,
                                   struct error *error) {
   const struct option_table *table = &learner_options_table;
   if (learner_options_keep_raw(options) && is_said)
-    log_info("this run is from before --normalize_observations: it reads them as they are");
+    log_info(
+        "this run is from before --normalize_observations and --normalize_values: they are off");
   if (!learner_options_count_updates(options)) return STATUS_OK;
   int64_t updates = options->algorithm.q_learning.target_update;
   char steps[32];

@@ -183,11 +183,27 @@ static void few_steps_are_finite(void **state) {
   }
 }
 
+/* A minibatch with one step that counts has no deviation of its own: that of the targets counts. */
+static void an_advantage_alone_is_divided_by_the_deviation(void **state) {
+  (void)state;
+  struct world w;
+  open_world(&w, 1, INFINITY);
+  for (int i = 0; i < STEPS; i++) w.flags[i] = i ? STEP_TRUNCATED : 0;
+  w.deviation = 1e6;
+  w.in[ADVANTAGE][0] = 3e6;
+  run(&w);
+  double ratio = exp(w.in[LOG_PROB][0] - (double)w.behaviour[0]);
+  double inside = fmin(fmax(ratio, 0.75), 1.25);
+  assert_true(fabs(w.sums[PPO_POLICY_LOSS] + 3 * fmin(ratio, inside)) < 1e-9);
+  device_destroy(w.device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gradients_match_finite_differences),
       cmocka_unit_test(advantages_are_normalised_over_the_steps_that_count),
       cmocka_unit_test(a_deviation_is_a_unit),
+      cmocka_unit_test(an_advantage_alone_is_divided_by_the_deviation),
       cmocka_unit_test(few_steps_are_finite),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
