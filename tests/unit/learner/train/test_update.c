@@ -89,6 +89,50 @@ static void statistics_follow_their_definition(void **state) {
   }
 }
 
+/* Of every agent with values on the scale of their targets: an update adopts the statistics of its
+ * own targets and of those before, and no value changes by that. Steps of no size: nothing else
+ * moves the parameters. */
+static void every_agent_adopts_the_statistics_of_its_targets(void **state) {
+  (void)state;
+  static char agents[][8] = {"vtrace", "a2c", "ppo"};
+  for (size_t a = 0; a < sizeof(agents) / sizeof(agents[0]); a++) {
+    struct world w = {.config = fixture_config("mlp", 1, ACTIVATION_TANH),
+                      .device = fixture_device("ref_double")};
+    w.config.scale_value = true;
+    w.network = fixture_network(&w.config);
+    w.batch = fixture_batch(w.device, w.network, UNROLL, COLUMNS, 2);
+    struct learner_options config = fixture_options();
+    config.agent = agents[a];
+    config.optimizer.learning_rate = 0;
+    struct update *update = fixture_update(w.device, w.network, &config);
+    struct host_batch seen = fixture_host_batch(w.device, w.batch);
+    enum { HEADS = (STEPS + COLUMNS) * (ACTIONS + 1) };
+    double params[MAX_P], head[HEADS], later[MAX_P], later_head[HEADS];
+    for (int step = 0; step < 3; step++) {
+      fixture_saved(params, update, "params", w.network);
+      reference_heads(head, seen.ref, w.network, &w.config, params, seen.batch);
+      struct reference_targets targets;
+      reference_targets(&targets, &config, seen.batch, head);
+      double count = *reference_parameter(w.network, params, "value/count"),
+             sum = count * *reference_parameter(w.network, params, "value/mean");
+      reference_deviation(&targets, w.network, params, seen.batch);
+      for (int i = 0; i < STEPS; i++)
+        if (!(seen.batch->flags[i] & STEP_TRUNCATED)) count += 1, sum += targets.vs[i];
+      fixture_step(update, w.batch, 0);
+      fixture_saved(later, update, "params", w.network);
+      reference_heads(later_head, seen.ref, w.network, &w.config, later, seen.batch);
+      assert_near(*reference_parameter(w.network, later, "value/count"), count, 0, "count");
+      assert_near(*reference_parameter(w.network, later, "value/mean"), sum / count, 1e-6, "mean");
+      assert_near(*reference_parameter(w.network, later, "value/deviation"), targets.deviation,
+                  1e-6, "deviation");
+      for (int i = 0; i < HEADS; i++) assert_near(later_head[i], head[i], 2e-6, "an output");
+    }
+    host_batch_destroy(&seen);
+    update_destroy(update);
+    world_close(&w);
+  }
+}
+
 /* Nothing of a truncated step but its value, and nothing of the last row but its observation and
  * reward, counts. */
 static void masked_fields_do_not_count(void **state) {
@@ -623,6 +667,7 @@ static void steps_allocate_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(statistics_follow_their_definition),
+      cmocka_unit_test(every_agent_adopts_the_statistics_of_its_targets),
       cmocka_unit_test(masked_fields_do_not_count),
       cmocka_unit_test(several_steps_are_adam),
       cmocka_unit_test(learning_rate_ends_at_zero),
