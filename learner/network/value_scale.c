@@ -12,7 +12,8 @@ static size_t place(const struct network *network, int which) {
 }
 
 void value_scale_declare(struct network *network) {
-  CHECK(network->config.value_size == 1, "%d values", network->config.value_size);
+  CHECK(network->config.value_size == 1 && !network->config.noisy,
+        "%d values, or noisy ones, whose deviations are not rescaled", network->config.value_size);
   network->scales_value = true;
   network->value_statistics = network_declare(network, "value/count", 1, 1, 1);
   network_declare(network, "value/mean", 1, 1, 1);
