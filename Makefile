@@ -125,7 +125,7 @@ $(PROGRAMS): $(EXTRA_OBJ) Makefile
 # What scripts/gpu_check.sh runs besides: the tests that compare devices, and a benchmark. A bundle with the
 # plugin has them, where libcmocka is.
 GPU_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(filter-out %/test_cuda_plugin.c,$(shell \
-  grep -lE 'emulated_cuda_(use|create)|testing_cuda|testing_each_' $(UNIT_SRC))))
+  grep -lE 'emulated_cuda_(use|create)|testing_cuda|testing_each_|inference_parts\.h' $(UNIT_SRC))))
 GPU_CHECK := $(GPU_TESTS) $(BUILD)/tests/bench/bench_device
 .PHONY: gpu-check list-gpu-check
 gpu-check: $(PROGRAMS) $(GPU_CHECK) $(if $(NVCC),cuda) ## what scripts/gpu_check.sh runs

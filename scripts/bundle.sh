@@ -66,7 +66,7 @@ echo "needs ${needs/_/ } or newer, x86-64-v2; the libraries in lib/ come from $(
 )" >"$bundle/README"
 cat >>"$bundle/README" <<'TEXT'
 run_local.sh, deploy/run_task.sh, deploy/fleet.sh and scripts/acorn.sbatch work from here. The
-scripts that look at a run (status, plot, watch, eval, seeds, checkpoint) are in the source tree
+scripts that look at a run (status, plot, watch, eval, sweep, checkpoint) are in the source tree
 alone; build/status RUN and build/checkpoint RUN do without them: --help says more.
 
 build/libacorn_cuda.so, if it is there, is for --device=cuda. It needs NVIDIA's driver, and CUDA's

@@ -2,6 +2,9 @@
 # Tests and measures the CUDA device on this machine's GPU, in the source tree (it builds what is
 # missing) or in an unpacked bundle (make bundle). Each part ends within 9 minutes, prints a table
 # and writes it as markdown, for docs/gpu.md, to build/gpu_check/PART.md.
+#   smoke  a first try, in 4 minutes: each step goes on where the one before failed, tells which of
+#          ACORN_CUDA_WITHOUT's ways mends a failing test, and leaves its log: all of them are in
+#          build/gpu_check/smoke.tar.gz, and in $OUT where that is set
 #   test   device tests against the reference, compute-sanitizer, the same seed twice, a run that
 #          learns
 #   bench  updates and inference, how busy the GPU is, bytes to it for each step, whole runs
@@ -10,7 +13,7 @@
 # --pong    bench measures Pong's time to a mean of 18, and nothing else (needs ale-py)
 # --device  another device than cuda, with --quick
 # Exit code 1: a must was missed; 2: it could not run, as where there is no GPU.
-# Usage: scripts/gpu_check.sh [test|bench|torch] [--quick] [--pong] [--device=NAME]
+# Usage: scripts/gpu_check.sh [smoke|test|bench|torch] [--quick] [--pong] [--device=NAME]
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
@@ -18,7 +21,7 @@ offer_help "$@"
 part=test quick='' pong='' device=cuda
 for word in "$@"; do
   case "$word" in
-    test | bench | torch) part=$word ;;
+    smoke | test | bench | torch) part=$word ;;
     --quick) quick=1 ;;
     --pong) pong=1 part=bench ;;
     --device=*) device=${word#*=} ;;
@@ -47,7 +50,7 @@ figure() {
     printf '| %s | not run | %s | %s |\n' "$1" "$3" "${4:-}" >>"$report"
     return
   fi
-  if ! line=$(row "$1" "$2" "$3") && { [ "$part" = test ] || [ -z "$quick" ] || [ "$2" = failed ]; }
+  if ! line=$(row "$1" "$2" "$3") && { [[ $part = @(test|smoke) ]] || [ -z "$quick" ] || [ "$2" = failed ]; }
   then
     code=1
   fi
@@ -247,6 +250,104 @@ part_test() {
   sanitize racecheck 60 device/test_{steps,trace} train/test_cuda_updates
 }
 
+# ---- smoke
+
+# The logs of what was done so far, also where this is stopped in the middle.
+keep_logs() {
+  tar -C "$work" -czf build/gpu_check/smoke.tar.gz --exclude=run --exclude='checkpoints' . 2>&1
+  [ -z "${OUT:-}" ] || cp build/gpu_check/smoke.{md,tar.gz} "$OUT"
+}
+
+environment() {
+  date -u
+  uname -a
+  nvidia-smi
+  nproc
+  free -m
+  env | grep -E '^(CUDA|NVIDIA|LD_|VIRTUAL|ACORN)'
+  ldd build/libacorn_cuda.so
+  scripts/find_cuda.sh blas
+  scripts/find_cuda.sh dnn
+  echo "cupti: $ACORN_CUPTI"
+}
+
+# smoke_test PROGRAM FOLDER [SANITIZER]: its log; in log.end its exit code, then what is known of a
+# failure: the ways without which it passes, the kernel, what compute-sanitizer says.
+smoke_test() {
+  local program=$1 log=$2/${1##*/}.log code=0 way
+  timeout -k 5 60 "$program" >"$log" 2>&1 </dev/null || code=$?
+  echo "$code $program" >"$log.end"
+  [ $code -eq 0 ] && return
+  for way in dnn together graphs tiles dnn,together,graphs,tiles; do
+    ACORN_CUDA_WITHOUT=$way timeout -k 5 30 "$program" >"$log.without-$way" 2>&1 </dev/null &&
+      echo "it passes with ACORN_CUDA_WITHOUT=$way" >>"$log.end"
+  done
+  CUDA_LAUNCH_BLOCKING=1 timeout -k 5 30 "$program" >"$log.blocking" 2>&1 </dev/null ||
+    grep -hE 'CHECK|cuda[A-Z][a-zA-Z]+' "$log.blocking" | head -n 3 >>"$log.end"
+  [ -n "$3" ] || return
+  timeout -k 5 60 "$3" "$program" >"$log.memcheck" 2>&1 </dev/null
+  grep -E '=========' "$log.memcheck" | head -n 20 >>"$log.end"
+}
+export -f smoke_test
+
+# Simplest first, by the place of their operations in an update.
+smoke_tests() {
+  local program jobs=$(($(nproc) / 2)) failed=0 count=0 code log
+  local -a programs
+  mapfile -t programs < <(tests | awk '
+    {order = 5} /device\/test_(device|steps|trace)/ {order = 1} /device\/cuda\/|device\/cpu/ {order = 6}
+    /test_(operations|optimiser|image|q|normal|choices|mask)$/ {order = 2} /products/ {order = 3}
+    /recorded/ {order = 4} {print order, $1}' | sort -s -k 1,1n | cut -d ' ' -f 2)
+  [ -z "$quick" ] || programs=(build/tests/unit/learner/device/test_{trace,steps})
+  printf '%s\0' "${programs[@]}" |
+    within 150 xargs -0 -P "$((jobs > 0 ? jobs : 1))" -I{} bash -c 'smoke_test "$0" "$1" "$2"' {} \
+      "$work" "$(scripts/find_cuda.sh sanitizer)"
+  for program in "${programs[@]}"; do
+    log=$work/${program##*/}.log code=-1
+    [ ! -s "$log.end" ] || read -r code _ <"$log.end"
+    count=$((count + 1))
+    [ "$code" -eq 0 ] && continue
+    failed=$((failed + 1))
+    echo "---- $program: $([ "$code" -ge 0 ] && echo "exit code $code" || echo "not run in time")"
+    tail -n +2 "$log.end" 2>/dev/null
+    grep -vE '^\[ +(RUN|OK) +\]' "$log" 2>/dev/null | head -n 12
+  done
+  figure "programs of device tests that fail, of $count" "$failed" "<= 0"
+}
+
+# Each network for 2 s, with the kernels that take the most time.
+smoke_networks() {
+  local name line
+  export ACORN_TRACE_KERNELS=25
+  for name in $([ -z "$quick" ] && echo "${names[@]}" inference || echo mlp); do
+    line=$(smoke_network "$name" 2>"$work/$name.err")
+    echo "$line" >"$work/$name.line"
+    figure "$name: $([ "$name" = inference ] && echo served || echo trained) steps/s" \
+      "$(of "$line" steps_per_second)" ">= 1"
+    figure "the same: time that kernels ran over wall" "$(traced "$line" kernel_busy)" reported \
+      "CUPTI has traced nothing"
+    [ -n "$line" ] || tail -n 3 "$work/$name.err"
+  done
+}
+
+smoke_network() {
+  local list mode=train
+  [ "$1" = inference ] && mode=serve
+  read -ra list <<<"$(words "$1")"
+  within 40 "$bench" $mode "$((quick ? 0 : 2))" "${list[@]}" --device="$device" \
+    --num_envs=$((quick ? 8 : 256))
+}
+
+part_smoke() {
+  trap 'keep_logs; rm -rf "$work"' EXIT
+  environment >"$work/environment" 2>&1
+  smoke_tests
+  smoke_networks
+  learn learns cartpole vtrace 4 $((quick ? 8 : 64)) --total_steps=$((quick ? 2000 : 3000000))
+  figure "CartPole, mean return of the last 100 episodes" \
+    "$(of "$(tail -n 1 "$work/learns.out")" return_mean)" ">= $((quick ? 1 : 450))"
+}
+
 # ---- the cases of the table, that bench_torch_gpu.py knows by the same names
 
 image='--env=synthetic --env_args={"rows":84,"actions":6}'
@@ -409,13 +510,16 @@ compare() {
 build_here
 find_libraries
 if [ "$device" = cuda ] || [ "$quick" ]; then
-  description=$(open_device) || exit 2
+  description=$(open_device) || {
+    # A first try goes on where there is a GPU.
+    [ $part = smoke ] && { [ "$quick" ] || nvidia-smi -L; } || exit 2
+  }
 else
   echo "gpu_check.sh: --device=$device is for --quick" >&2
   exit 2
 fi
 start=$SECONDS
-end=$((start + 525))
+end=$((start + ($([ $part = smoke ] && echo 235 || echo 525))))
 describe "$description"
 "part_$part"
 say ""

@@ -1,6 +1,7 @@
 /* What a GPU did between two moments, from CUPTI, NVIDIA's tracing library: the time that kernels
  * ran, and the bytes that went to the device. ACORN_CUPTI names the library (scripts/gpu_check.sh
- * finds it); without it nothing is traced. The few declarations that are needed stand here, so that
+ * finds it); without it nothing is traced. With ACORN_TRACE_KERNELS=N the N kernels that took the
+ * most time are printed. The few declarations that are needed stand here, so that
  * building takes no header of CUPTI's: the offsets of these members are the same from CUDA 8 on.
  * Header of one benchmark program. Thread: one calls begin and end; CUPTI calls back on its own. */
 #ifndef ACORN_TESTS_BENCH_GPU_TRACE_H
@@ -27,9 +28,18 @@ struct gpu_trace_result {
 enum { TRACE_MEMCPY = 1, TRACE_MEMSET = 2, TRACE_KERNEL = 10 }; /* enum CUpti_ActivityKind */
 enum { TRACE_BUFFER_BYTES = 4 << 20, TRACE_TO_DEVICE = 1 };
 
+enum { TRACE_NAME_OFFSET = 104, TRACE_NAME_BYTES = 96, TRACE_KERNELS = 512 };
+
 struct gpu_trace_span {
   uint64_t begin_ns, end_ns;
   bool kernel;
+};
+
+/* The time of a kernel, of all its launches. */
+struct gpu_trace_kernel {
+  char name[TRACE_NAME_BYTES];
+  double us;
+  int64_t launches;
 };
 
 static struct {
@@ -43,6 +53,8 @@ static struct {
   size_t count, room;
   double to_device;
   int64_t lost;
+  struct gpu_trace_kernel kernel[TRACE_KERNELS];
+  int num_kernels;
 } gpu_trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- called by CUPTI */
@@ -59,6 +71,23 @@ static uint64_t gpu_trace_word(const uint8_t *record, size_t offset) {
   return word;
 }
 
+/* Names are mangled ones; a name that finds no room any more is counted with the last. */
+static void gpu_trace_add_kernel(const uint8_t *record, double us) {
+  const char *name;
+  memcpy(&name, record + TRACE_NAME_OFFSET, sizeof(name));
+  int i = 0;
+  while (i < gpu_trace.num_kernels &&
+         strncmp(gpu_trace.kernel[i].name, name, TRACE_NAME_BYTES - 1) != 0)
+    i++;
+  if (i == TRACE_KERNELS) i--;
+  if (i == gpu_trace.num_kernels) {
+    gpu_trace.kernel[gpu_trace.num_kernels++] = (struct gpu_trace_kernel){.us = 0};
+    snprintf(gpu_trace.kernel[i].name, TRACE_NAME_BYTES, "%s", name);
+  }
+  gpu_trace.kernel[i].us += us;
+  gpu_trace.kernel[i].launches++;
+}
+
 /* A record may have no times: CUPTI leaves them 0 where it could not take any. */
 static void gpu_trace_add(const uint8_t *record) {
   uint32_t kind;
@@ -72,6 +101,7 @@ static void gpu_trace_add(const uint8_t *record) {
     gpu_trace.lost++;
     return;
   }
+  if (span.kernel) gpu_trace_add_kernel(record, (double)(span.end_ns - span.begin_ns) / 1e3);
   if (gpu_trace.count == gpu_trace.room) {
     gpu_trace.room = gpu_trace.room ? 2 * gpu_trace.room : 1 << 16;
     gpu_trace.span = realloc(gpu_trace.span, gpu_trace.room * sizeof(*gpu_trace.span));
@@ -142,6 +172,26 @@ static double gpu_trace_covered_us(bool kernels_only) {
   return (double)covered / 1e3;
 }
 
+static int gpu_trace_compare_kernels(const void *a, const void *b) {
+  double x = ((const struct gpu_trace_kernel *)a)->us, y = ((const struct gpu_trace_kernel *)b)->us;
+  return (x < y) - (x > y);
+}
+
+/* The longest first, on stderr, where ACORN_TRACE_KERNELS says how many. */
+static void gpu_trace_print_kernels(double kernel_us) {
+  const char *asked = getenv("ACORN_TRACE_KERNELS");
+  int rows = asked ? atoi(asked) : 0;
+  if (rows == 0) return;
+  qsort(gpu_trace.kernel, (size_t)gpu_trace.num_kernels, sizeof(*gpu_trace.kernel),
+        gpu_trace_compare_kernels);
+  fprintf(stderr, "%7s %9s %8s  kernel\n", "share", "us each", "launches");
+  for (int i = 0; i < gpu_trace.num_kernels && i < rows; i++) {
+    const struct gpu_trace_kernel *k = &gpu_trace.kernel[i];
+    fprintf(stderr, "%6.2f%% %9.2f %8lld  %s\n", 100 * k->us / kernel_us,
+            k->us / (double)k->launches, (long long)k->launches, k->name);
+  }
+}
+
 /* The device has finished what is to be counted, or goes on with the same. */
 static inline struct gpu_trace_result gpu_trace_end(void) {
   static const int kinds[] = {TRACE_MEMCPY, TRACE_MEMSET, TRACE_KERNEL};
@@ -161,7 +211,9 @@ static inline struct gpu_trace_result gpu_trace_end(void) {
   result.busy_us = gpu_trace_covered_us(false);
   result.to_device = gpu_trace.to_device;
   result.lost = gpu_trace.lost;
+  gpu_trace_print_kernels(result.kernel_us);
   gpu_trace.count = 0;
+  gpu_trace.num_kernels = 0;
   gpu_trace.to_device = 0;
   gpu_trace.lost = 0;
   pthread_mutex_unlock(&gpu_trace.lock);

@@ -25,7 +25,8 @@ static struct conv_shape shape_of(const struct cuda *cuda, const struct device_w
 
 /* Both passes or none, so that x is rounded alike. */
 static bool tiles_take(const struct cuda *cuda, const struct conv_shape *shape) {
-  return conv_tiles_forward_take(cuda, shape) && conv_tiles_weights_take(cuda, shape);
+  return !cuda->without[CUDA_TILES] && conv_tiles_forward_take(cuda, shape) &&
+         conv_tiles_weights_take(cuda, shape);
 }
 
 void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *weights,

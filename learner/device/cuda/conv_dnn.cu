@@ -184,7 +184,8 @@ static bool is_even(int length, int before, int places, int size, int stride) {
 }
 
 bool conv_dnn_takes(struct cuda *cuda, const struct conv_shape *s) {
-  return !cuda->bf16 && !s->low && is_even(s->H, s->above, s->h, s->size, s->stride) &&
+  return !cuda->bf16 && !cuda->without[CUDA_DNN] && !s->low &&
+         is_even(s->H, s->above, s->h, s->size, s->stride) &&
          is_even(s->W, s->left, s->w, s->size, s->stride) && dnn_of(cuda)->present &&
          plan_for(cuda, s)->usable;
 }

@@ -353,6 +353,28 @@ static struct device_ops functions(void) {
   return ops;
 }
 
+static const char *const WAY_NAMES[CUDA_WAYS] = {"dnn", "together", "graphs", "tiles"};
+
+/* Of ACORN_CUDA_WITHOUT. Returns whether it names ways alone; else `unknown`, if not NULL, is from
+ * the first other word on. */
+static bool find_ways(bool without[CUDA_WAYS], const char **unknown) {
+  const char *at = getenv("ACORN_CUDA_WITHOUT");
+  for (int way = 0; way < CUDA_WAYS; way++) without[way] = false;
+  for (size_t length; at && *at; at += length + (at[length] == ',')) {
+    int way = 0;
+    length = strcspn(at, ",");
+    while (way < CUDA_WAYS &&
+           (strlen(WAY_NAMES[way]) != length || strncmp(at, WAY_NAMES[way], length) != 0))
+      way++;
+    if (way == CUDA_WAYS) {
+      if (unknown) *unknown = at;
+      return false;
+    }
+    without[way] = true;
+  }
+  return true;
+}
+
 static struct device_ops make_ops(size_t pixel_bytes) {
   struct device_ops ops = functions();
   ops.name = "cuda";
@@ -360,6 +382,8 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   ops.pixel_bytes = pixel_bytes;
   ops.asynchronous = true;
   ops.images = 1 << 20; /* all of a batch together */
+  bool without[CUDA_WAYS];
+  if (!find_ways(without, NULL) || without[CUDA_GRAPHS]) ops.record = NULL;
   /* A recording would hide which of its kernels failed, which this variable is set to find. */
   const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking && strcmp(blocking, "1") == 0) ops.record = NULL;
@@ -377,6 +401,15 @@ static enum status set_precision(struct cuda *cuda, const char *precision, struc
   if (cuda->bf16 || cuda->tf32 || strcmp(precision, "float32") == 0) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--precision=%s: device cuda computes in float32, tf32 or bf16", precision);
+}
+
+static enum status set_ways(struct cuda *cuda, struct error *error) {
+  const char *unknown;
+  if (find_ways(cuda->without, &unknown)) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "ACORN_CUDA_WITHOUT: '%s': the ways are dnn, together, graphs and tiles, with "
+                     "commas between them",
+                     unknown);
 }
 
 static enum status check_gpu(struct cuda *cuda, const struct device_options *options,
@@ -431,6 +464,7 @@ enum status cuda_create(struct device **out, const struct device_options *option
   cuda->gpu = options->gpu;
   enum status status = open_gpu(cuda, error);
   if (status == STATUS_OK) status = set_precision(cuda, options->precision, error);
+  if (status == STATUS_OK) status = set_ways(cuda, error);
   if (status == STATUS_OK) status = check_gpu(cuda, options, error);
   if (status != STATUS_OK) {
     free(cuda);

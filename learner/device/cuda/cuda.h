@@ -20,6 +20,11 @@ extern "C" {
 
 #include "learner/device/cuda/portable.h"
 
+/* What ACORN_CUDA_WITHOUT=WAY,... in the environment leaves out, so that a failure on a GPU can be
+ * bisected without building: cuDNN, the kernel for all steps of an LSTM, recordings, and bf16's
+ * convolutions in shared memory. Each has another way that does its work. */
+enum cuda_way { CUDA_DNN, CUDA_TOGETHER, CUDA_GRAPHS, CUDA_TILES, CUDA_WAYS };
+
 enum { CUDA_MARKS = 64, CUDA_MAX_SCRATCH = 32, CUDA_DESCRIPTION_BYTES = 128 };
 
 struct cuda {
@@ -46,6 +51,7 @@ struct cuda {
    * cuda_conv_destroy. */
   void *blas, *dnn;
   bool bf16, tf32; /* precision of products and convolutions; with bf16 pixels are bf16 too */
+  bool without[CUDA_WAYS];
 };
 
 /* The device, and its GPU as the calling thread's current one: the first line of an operation. */

@@ -251,7 +251,8 @@ static size_t backward_shared(int H) {
 /* ---- a pass */
 
 bool lstm_takes_steps(const struct cuda *cuda, const struct lstm *l) {
-  return cuda->bf16 && l->H % 16 == 0 && 4 * (int64_t)l->H * l->H >= LEAST_WEIGHTS &&
+  return cuda->bf16 && !cuda->without[CUDA_TOGETHER] && l->H % 16 == 0 &&
+         4 * (int64_t)l->H * l->H >= LEAST_WEIGHTS &&
          backward_shared(l->H) <= cuda->properties.sharedMemPerBlockOptin;
 }
 
