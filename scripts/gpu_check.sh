@@ -192,7 +192,7 @@ test_devices() {
   local programs line failed
   mapfile -t programs < <(tests)
   [ -z "$quick" ] || programs=(build/tests/unit/learner/device/test_trace)
-  UNIT_JOBS=4 UNIT_SECONDS=100 within 240 scripts/run_units.sh "${programs[@]}" >"$work/units"
+  UNIT_JOBS=$(($(nproc) / 4 + 1)) UNIT_SECONDS=100 within 240 scripts/run_units.sh "${programs[@]}" >"$work/units"
   tail -n 40 "$work/units"
   line=$(grep -oE '^[0-9]+ passed, [0-9]+ failed' "$work/units" | tail -n 1)
   failed=${line#* passed, }
@@ -200,31 +200,43 @@ test_devices() {
   figure "device tests that fail, beside ${line%% *} that pass" "${failed:-failed}" "<= 0"
 }
 
-# sanitize TOOL SECONDS PROGRAM...: errors that compute-sanitizer finds.
+# sanitize TOOL SECONDS PROGRAM...: errors that compute-sanitizer finds; the programs side by side.
 sanitize() {
-  local tool=$1 seconds=$2 program sanitizer errors=0 ran=0
+  local tool=$1 seconds=$2 program sanitizer
   shift 2
   sanitizer=$(scripts/find_cuda.sh sanitizer)
-  if [ -z "$sanitizer" ] || [ -n "$quick" ]; then
-    figure "compute-sanitizer $tool: programs with errors" "" "<= 0" "it is not here"
-    return
-  fi
+  [ -n "$sanitizer" ] && [ -z "$quick" ] || return
   for program in "$@"; do
-    within "$seconds" "$sanitizer" --tool "$tool" --error-exitcode 99 \
-      build/tests/unit/learner/"$program" >"$work/$tool" 2>&1
-    case $? in
+    local log=$work/$tool-${program##*/}
+    {
+      code=0
+      within "$seconds" "$sanitizer" --tool "$tool" --error-exitcode 99 \
+        "build/tests/unit/learner/$program" >"$log" 2>&1 </dev/null || code=$?
+      echo $code >"$log.end"
+    } &
+  done
+}
+
+# sanitized TOOL PROGRAM...: what sanitize found, once all have ended.
+sanitized() {
+  local tool=$1 program errors=0 ran=0 why="it does not run here" log code
+  shift
+  for program in "$@"; do
+    log=$work/$tool-${program##*/} code=''
+    [ -s "$log.end" ] && read -r code <"$log.end"
+    case $code in
+      '') why="it is not here" ;;
       0) ran=$((ran + 1)) ;;
       124 | 137) echo "$tool: $program did not end in time" ;;
       99)
         ran=$((ran + 1)) errors=$((errors + 1))
-        echo "$tool: $program" && grep -E '=========' "$work/$tool" | head -n 30
+        echo "$tool: $program" && grep -E '=========' "$log" | head -n 30
         ;;
-      *) echo "$tool: $program: $(grep -v '^\[' "$work/$tool" | tail -n 2)" ;;
+      *) echo "$tool: $program: $(grep -v '^\[' "$log" | tail -n 2)" ;;
     esac
   done
   if [ $ran -eq 0 ]; then errors=; fi
-  figure "compute-sanitizer $tool: programs with errors, of $ran of $#" "$errors" "<= 0" \
-    "it does not run here"
+  figure "compute-sanitizer $tool: programs with errors, of $ran of $#" "$errors" "<= 0" "$why"
 }
 
 # twice WORDS...: the same run two times; whether the parameters are the same, bit for bit.
@@ -245,9 +257,14 @@ part_test() {
   learn learns cartpole vtrace 4 $((quick ? 8 : 64)) --total_steps=$((quick ? 2000 : 3000000))
   figure "CartPole, mean return of the last 100 episodes" \
     "$(of "$(tail -n 1 "$work/learns.out")" return_mean)" ">= $((quick ? 1 : 450))"
-  sanitize memcheck 60 device/test_{cuda_products,steps,trace,q_devices} train/test_cuda_updates
-  sanitize synccheck 30 device/test_{steps,trace} train/test_cuda_updates
-  sanitize racecheck 60 device/test_{steps,trace} train/test_cuda_updates
+  local all=(device/test_{steps,trace,recorded,operations,optimiser} train/test_cuda_updates)
+  sanitize memcheck 150 device/test_{cuda_products,q_devices} "${all[@]}"
+  sanitize synccheck 150 "${all[@]}"
+  sanitize racecheck 150 "${all[@]}"
+  wait
+  sanitized memcheck device/test_{cuda_products,q_devices} "${all[@]}"
+  sanitized synccheck "${all[@]}"
+  sanitized racecheck "${all[@]}"
 }
 
 # ---- smoke
