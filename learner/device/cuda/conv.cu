@@ -98,7 +98,8 @@ void cuda_conv_pool_backward(struct device *d, pixel *dx, real *dw, real *db, pi
             pool->size,
             pool->stride,
             device_window_before(pool, pool->H),
-            device_window_before(pool, pool->W)};
+            device_window_before(pool, pool->W),
+            divisor_of(pool->stride)};
   tiles_backward(cuda, &b);
 }
 

@@ -4,6 +4,7 @@
 #define ACORN_LEARNER_DEVICE_CUDA_CONV_H
 
 #include "learner/device/cuda/cuda.h"
+#include "learner/device/cuda/wide.h"
 
 /* A window with what follows from it: the image that is written is (h, w), `above` and `left` are
  * the zeros before the image that is read. */
@@ -18,6 +19,7 @@ struct conv_shape {
 struct conv_pool {
   const uint8_t *choice; /* (B, rows, columns, O); NULL: there is none */
   int rows, columns, size, stride, above, left;
+  struct divisor by_stride;
 };
 
 /* Arguments as in device.h, of one pass. */

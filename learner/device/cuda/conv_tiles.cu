@@ -16,6 +16,7 @@ struct written {
   int stride;
   bool back;
   int above, left; /* zeros before the image, of the window forwards; if `back` */
+  struct divisor by_stride;
 };
 
 struct convolution {
@@ -63,19 +64,25 @@ DEVICE void store_channels(bf16 *y, const float value[COUNT], int count, bool fu
 
 /* ---- the product */
 
-/* sum (2 x 16 pixels, N) of the windows that start at `start` for this lane's rows. */
-template <int TILES>
+/* Columns of the product are the work of PARTS warps, each with TILES of 8; so many numbers has a row
+ * of the weights in shared memory. */
+template <int TILES, int PARTS>
+constexpr int ROW = 8 * TILES *PARTS + PAD;
+
+/* sum (2 x 16 pixels, 8 TILES) of the windows that start at `start` for this lane's rows, and of the
+ * columns of the weights from `weights` on. */
+template <int TILES, int PARTS>
 DEVICE void multiply_windows(float sum[TWO][TILES][4], const bf16 *patch, const int start[TWO],
                              const int *offset, const bf16 *weights, int K) {
   int lane = (int)threadIdx.x % WARP;
-  const bf16 *mine = weights + (size_t)(lane % 16) * (8 * TILES + PAD) + lane / 16 * 8;
+  const bf16 *mine = weights + (size_t)(lane % 16) * ROW<TILES, PARTS> + lane / 16 * 8;
   for (int k = 0; k < K; k += 16) {
     unsigned a[TWO][4];
     int at = offset[k / CHUNK + lane / 16];
     for (int m = 0; m < TWO; m++) load_matrices(a[m], patch + start[m] + at);
     UNROLL for (int n = 0; n < TILES; n += 2) {
       unsigned b[4];
-      load_transposed(b, mine + (size_t)k * (8 * TILES + PAD) + 8 * n);
+      load_transposed(b, mine + (size_t)k * ROW<TILES, PARTS> + 8 * n);
       UNROLL for (int m = 0; m < TWO; m++) {
         multiply_add(sum[m][n], a[m], b);
         multiply_add(sum[m][n + 1], a[m], b + 2);
@@ -84,23 +91,46 @@ DEVICE void multiply_windows(float sum[TWO][TILES][4], const bf16 *patch, const 
   }
 }
 
-/* Writes a row of the product: pixel `number` of the block's. bias: of this lane's channels. */
+/* What a warp writes: from which channel on its lane has 2 TILES of them, their bias, and the
+ * remainder by the stride of the rows and columns that the block writes. */
+template <int TILES>
+struct warp_part {
+  int column; /* of the product, the first */
+  int channel;
+  float bias[2 * TILES];
+  struct split remainder; /* whole: of the rows */
+};
+
+template <int TILES, int PARTS>
+DEVICE struct warp_part<TILES> warp_part_of(const struct convolution &c) {
+  struct warp_part<TILES> w;
+  int number = (int)threadIdx.x / WARP % PARTS;
+  w.column = number * 8 * TILES;
+  w.channel = ((int)threadIdx.x % 4 * PARTS + number) * 2 * TILES;
+  w.remainder = divide((int)blockIdx.y, c.written.by_stride);
+  UNROLL for (int i = 0; i < 2 * TILES; i++) w.bias[i] =
+      c.b && w.channel + i < c.s.O ? c.b[w.channel + i] : 0;
+  return w;
+}
+
+/* Writes a row of the product: pixel `number` of the block's. */
 template <int TILES>
 DEVICE void write_pixel(const struct convolution &c, const struct tile_part &part,
-                        const float sum[TILES][4], int half, const float bias[2 * TILES],
+                        const struct warp_part<TILES> &warp, const float sum[TILES][4], int half,
                         int number) {
   const struct conv_shape &s = c.s;
-  int image = number / (c.t.rows * s.w), rest = number % (c.t.rows * s.w);
-  if (image >= part.images || rest / s.w >= part.rows) return;
+  struct tile_pixel at = tile_pixel_of(c.t, number);
+  if (at.image >= part.images || at.row >= part.rows) return;
   const struct written &w = c.written;
-  int row = (part.row + rest / s.w) * w.stride + (int)blockIdx.y / w.stride,
-      column = rest % s.w * w.stride + (int)blockIdx.y % w.stride;
+  int row = (part.row + at.row) * w.stride + warp.remainder.whole,
+      column = at.column * w.stride + warp.remainder.rest;
   if (row >= w.rows || column >= w.columns) return;
-  int first = (int)threadIdx.x % 4 * 2 * TILES, count = s.O - first;
-  size_t to = (((size_t)(part.image + image) * w.rows + row) * w.columns + column) * s.O + first;
+  int count = s.O - warp.channel;
+  size_t to =
+      (((size_t)(part.image + at.image) * w.rows + row) * w.columns + column) * s.O + warp.channel;
   float value[2 * TILES];
   UNROLL for (int i = 0; i < 2 * TILES; i++) {
-    value[i] = sum[i / 2][2 * half + i % 2] + bias[i];
+    value[i] = sum[i / 2][2 * half + i % 2] + warp.bias[i];
     if (c.relu) value[i] = fmaxf(value[i], 0);
   }
   float other[2 * TILES];
@@ -115,62 +145,62 @@ DEVICE void write_pixel(const struct convolution &c, const struct tile_part &par
   store_channels<2 * TILES>(c.y + to, value, count, c.full);
 }
 
-template <int TILES>
+template <int TILES, int PARTS>
 DEVICE void convolve_part(const struct convolution &c, const struct tile_part &part,
-                          const bf16 *patch, const int *offset, const bf16 *weights,
-                          const float bias[2 * TILES]) {
-  int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+                          const struct warp_part<TILES> &mine, const bf16 *patch, const int *offset,
+                          const bf16 *weights) {
+  enum { EACH = TWO * PIXELS };
+  int warp = (int)threadIdx.x / WARP / PARTS, lane = (int)threadIdx.x % WARP;
   int pixels = part.images * c.t.rows * c.s.w;
-  for (int first = TWO * PIXELS * warp; first < pixels; first += TWO * PIXELS * WARPS) {
+  for (int first = EACH * warp; first < pixels; first += EACH * WARPS / PARTS) {
     float sum[TWO][TILES][4] = {};
     int start[TWO];
     for (int m = 0; m < TWO; m++)
       start[m] = window_start(c.t, c.s, min(first + PIXELS * m + lane % 16, pixels - 1));
-    multiply_windows<TILES>(sum, patch, start, offset, weights, c.t.K);
+    multiply_windows<TILES, PARTS>(sum, patch, start, offset, weights + mine.column, c.t.K);
     UNROLL for (int m = 0; m < TWO; m++) UNROLL for (int half = 0; half < 2; half++)
-        write_pixel<TILES>(c, part, sum[m], half, bias, first + PIXELS * m + lane / 4 + 8 * half);
+        write_pixel<TILES>(c, part, mine, sum[m], half, first + PIXELS * m + lane / 4 + 8 * half);
   }
 }
 
 /* The zeros before the image that is read backwards, for this block's remainder: the first pixel of
  * that remainder is in step (remainder + above) / stride of the windows forwards. */
-DEVICE struct conv_shape shape_of_block(const struct convolution &c) {
+DEVICE struct conv_shape shape_of_block(const struct convolution &c,
+                                        const struct split &remainder) {
   struct conv_shape s = c.s;
   const struct written &w = c.written;
   if (!w.back) return s;
-  s.above = s.size - 1 - ((int)blockIdx.y / w.stride + w.above) / w.stride;
-  s.left = s.size - 1 - ((int)blockIdx.y % w.stride + w.left) / w.stride;
+  s.above = s.size - 1 - (remainder.whole + w.above) / w.stride;
+  s.left = s.size - 1 - (remainder.rest + w.left) / w.stride;
   return s;
 }
 
 /* shared (K, N + PAD) = the weights. */
-template <int TILES>
+template <int TILES, int PARTS>
 DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
-  for (int i = (int)threadIdx.x; i < K * TILES; i += THREADS)
-    *(uint4 *)(shared + (size_t)(i / TILES) * (8 * TILES + PAD) + i % TILES * 8) =
+  enum { CHUNKS = TILES * PARTS };
+  for (int i = (int)threadIdx.x; i < K * CHUNKS; i += THREADS)
+    *(uint4 *)(shared + (size_t)(i / CHUNKS) * ROW<TILES, PARTS> + i % CHUNKS * 8) =
         *(const uint4 *)(weights + (size_t)i * 8);
 }
 
-template <int TILES, bool POOLED>
-static __global__ void __launch_bounds__(THREADS, TILES == 8   ? 1
-                                                  : TILES == 4 ? 2
-                                                               : 3) convolve(struct convolution c) {
+template <int TILES, int PARTS, bool POOLED>
+static __global__ void __launch_bounds__(THREADS, TILES == 4 ? 2 : 3)
+    convolve(PARAMETER struct convolution c) {
   DYNAMIC_SHARED(bf16, weights);
-  bf16 *patch = weights + (size_t)c.t.K * (8 * TILES + PAD);
+  bf16 *patch = weights + (size_t)c.t.K * ROW<TILES, PARTS>;
   int *offset = (int *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
-  int first = (int)threadIdx.x % 4 * 2 * TILES;
-  float bias[2 * TILES];
-  UNROLL for (int i = 0; i < 2 * TILES; i++) bias[i] =
-      c.b && first + i < c.s.O ? c.b[first + i] : 0;
-  const struct conv_shape s = shape_of_block(c);
-  load_weights<TILES>(weights, c.weights + (size_t)blockIdx.y * c.t.K * (8 * TILES), c.t.K);
+  const struct warp_part<TILES> mine = warp_part_of<TILES, PARTS>(c);
+  const struct conv_shape s = shape_of_block(c, mine.remainder);
+  load_weights<TILES, PARTS>(weights, c.weights + (size_t)blockIdx.y * c.t.K * (8 * TILES * PARTS),
+                             c.t.K);
   fill_offsets(offset, c.t, c.s);
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(c.t, c.s, work);
     __syncthreads(); /* the last part's patch is read no more */
     load_patch<POOLED>(patch, c.x, c.t, s, part, c.pool, c.vectors, c.open);
     __syncthreads();
-    convolve_part<TILES>(c, part, patch, offset, weights, bias);
+    convolve_part<TILES, PARTS>(c, part, mine, patch, offset, weights);
   }
 }
 
@@ -182,14 +212,14 @@ static size_t other_bytes(const struct conv_shape *s) {
   return K * (size_t)(tile_columns(s->O) + PAD) * sizeof(bf16) + K / CHUNK * sizeof(int);
 }
 
-template <int TILES, bool POOLED>
+template <int TILES, int PARTS, bool POOLED>
 static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
   size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
   int stride = c->written.stride, remainders = stride * stride;
-  unsigned blocks = blocks_that_fit(cuda, convolve<TILES, POOLED>, THREADS, bytes, MOST_BLOCKS,
-                                    c->t.work * remainders);
+  unsigned blocks = blocks_that_fit(cuda, convolve<TILES, PARTS, POOLED>, THREADS, bytes,
+                                    MOST_BLOCKS, c->t.work * remainders);
   unsigned each = (blocks + (unsigned)remainders - 1) / (unsigned)remainders;
-  LAUNCH_SHARED((convolve<TILES, POOLED>), dim3(each, (unsigned)remainders), THREADS, bytes,
+  LAUNCH_SHARED((convolve<TILES, PARTS, POOLED>), dim3(each, (unsigned)remainders), THREADS, bytes,
                 cuda->stream, *c);
 }
 
@@ -198,18 +228,19 @@ static void launch(struct cuda *cuda, struct convolution *c) {
   const struct conv_shape *s = &c->s;
   bool fits = tiling_choose(&c->t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
   CHECK(fits, "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
-  c->vectors = s->C % CHUNK == 0 && is_aligned(c->x) && is_aligned(c->pool.choice);
+  c->written.by_stride = divisor_of(c->written.stride);
+  c->vectors = has_vectors(c->x, s->C) && is_aligned(c->pool.choice, 8);
   c->full = s->O == tile_columns(s->O) && is_aligned(c->y) && is_aligned(c->residual) &&
             is_aligned(c->through);
   switch (tile_columns(s->O)) {
     case 16:
-      launch_tiles<2, POOLED>(cuda, c);
+      launch_tiles<2, 1, POOLED>(cuda, c);
       break;
     case 32:
-      launch_tiles<4, POOLED>(cuda, c);
+      launch_tiles<4, 1, POOLED>(cuda, c);
       break;
     default:
-      launch_tiles<8, POOLED>(cuda, c);
+      launch_tiles<4, 2, POOLED>(cuda, c);
       break;
   }
 }
@@ -219,7 +250,7 @@ void conv_tiles_forward(struct cuda *cuda, const struct conv_forward *f) {
   const struct conv_shape *s = &f->shape;
   int columns;
   c.s = *s;
-  c.written = {s->h, s->w, 1, false, 0, 0};
+  c.written = {s->h, s->w, 1, false, 0, 0, {}};
   c.y = (bf16 *)f->y;
   c.x = (const bf16 *)f->x;
   c.weights = cuda_weights(cuda, &columns, f->weights, WEIGHTS_TILES, conv_places(s), s->C, s->O);
@@ -250,7 +281,7 @@ void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
   const struct conv_shape *s = &b->shape;
   int columns;
   c.s = shape_back(s);
-  c.written = {s->H, s->W, s->stride, true, s->above, s->left};
+  c.written = {s->H, s->W, s->stride, true, s->above, s->left, {}};
   struct weight_window window = {s->size, s->stride, s->above, s->left};
   c.y = (bf16 *)b->dx;
   c.x = (const bf16 *)b->dy;

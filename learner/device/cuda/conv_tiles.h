@@ -28,7 +28,19 @@ struct tiling {
   int read_rows, read_columns; /* that the windows reach */
   int K;                       /* rows of the weights: tile_rows */
   int work;                    /* groups of images times strips */
+  /* What the indices of a kernel are divided by: pixels of a strip, of a row that is written, ... */
+  struct divisor by_strip, by_row, by_strips, by_chunks, by_read_columns, by_read_rows, by_stride;
 };
+
+static inline void tiling_set_divisors(struct tiling *t, const struct conv_shape *s) {
+  t->by_strip = divisor_of(t->rows * s->w);
+  t->by_row = divisor_of(s->w);
+  t->by_strips = divisor_of(t->strips);
+  t->by_chunks = divisor_of(t->chunks);
+  t->by_read_columns = divisor_of(t->read_columns);
+  t->by_read_rows = divisor_of(t->read_rows);
+  t->by_stride = divisor_of(s->stride);
+}
 
 /* False where an image does not fit beside `other` bytes. */
 static inline bool tiling_choose(struct tiling *t, const struct conv_shape *s, size_t other,
@@ -52,6 +64,7 @@ static inline bool tiling_choose(struct tiling *t, const struct conv_shape *s, s
          (size_t)(t->images + 1) * patch <= wanted)
     t->images++;
   t->work = (s->B + t->images - 1) / t->images * t->strips;
+  tiling_set_divisors(t, s);
   return other + (size_t)t->images * patch <= most;
 }
 
@@ -87,19 +100,28 @@ struct tile_part {
 
 DEVICE struct tile_part tile_part_of(const struct tiling &t, const struct conv_shape &s, int work) {
   struct tile_part part;
-  part.image = work / t.strips * t.images;
+  struct split group = divide(work, t.by_strips);
+  part.image = group.whole * t.images;
   part.images = min(t.images, s.B - part.image);
-  part.row = work % t.strips * t.rows;
+  part.row = group.rest * t.rows;
   part.rows = min(t.rows, s.h - part.row);
   return part;
 }
 
-/* Where pixel `number` of the block's (images, rows, w) has its window in the patch: the number of
- * its first place. */
+/* Pixel `number` of the block's (images, rows, w). */
+struct tile_pixel {
+  int image, row, column;
+};
+
+DEVICE struct tile_pixel tile_pixel_of(const struct tiling &t, int number) {
+  struct split image = divide(number, t.by_strip), row = divide(image.rest, t.by_row);
+  return {image.whole, row.whole, row.rest};
+}
+
+/* Where that pixel has its window in the patch: the number of its first place. */
 DEVICE int window_start(const struct tiling &t, const struct conv_shape &s, int number) {
-  int image = number / (t.rows * s.w), rest = number % (t.rows * s.w);
-  int row = rest / s.w, column = rest % s.w;
-  return ((image * t.read_rows + row * s.stride) * t.columns + column) * t.pixel;
+  struct tile_pixel at = tile_pixel_of(t, number);
+  return ((at.image * t.read_rows + at.row * s.stride) * t.columns + at.column) * t.pixel;
 }
 
 /* offset (K / 8): from a window's first number to those 8 that row 8k of the weights belongs to. */
@@ -114,9 +136,18 @@ DEVICE void fill_offsets(int *offset, const struct tiling &t, const struct conv_
   }
 }
 
-/* Up to 8 channels of a pixel, zeros behind them. vectors: 8 of 16 bytes each, aligned. */
+/* Whether pixels can be read 8 channels at a time, or 4 where they have no more. */
+static inline bool has_vectors(const void *x, int C) {
+  return (C % CHUNK == 0 && is_aligned(x)) || (C == CHUNK / 2 && is_aligned(x, 8));
+}
+
+/* Up to 8 channels of a pixel, zeros behind them. vectors: as has_vectors tells. */
 DEVICE uint4 load_channels(const bf16 *x, int count, bool vectors) {
   if (vectors && count == CHUNK) return *(const uint4 *)x;
+  if (vectors) {
+    uint2 half = *(const uint2 *)x;
+    return {half.x, half.y, 0, 0};
+  }
   unsigned y[CHUNK];
   for (int i = 0; i < CHUNK; i++) y[i] = i < count ? x[i].bits : 0;
   uint4 word = {y[0] | y[1] << 16, y[2] | y[3] << 16, y[4] | y[5] << 16, y[6] | y[7] << 16};
@@ -142,35 +173,49 @@ DEVICE uint4 open_words(const uint4 &dy, const uint4 &y) {
 /* Up to 8 places of a choice, as load_channels. */
 DEVICE uint2 load_choice(const uint8_t *x, int count, bool vectors) {
   if (vectors && count == CHUNK) return *(const uint2 *)x;
+  if (vectors) return {*(const unsigned *)x, 0};
   unsigned y[2] = {};
   for (int i = 0; i < count; i++) y[i / 4] |= (unsigned)x[i] << 8 * (i % 4);
   return {y[0], y[1]};
 }
 
-/* sum += those of 8 channels that were chosen from `place` of a window. */
-DEVICE void add_chosen(float sum[CHUNK], const uint4 &dy, const uint2 &choice, int place) {
-  unsigned pairs[] = {dy.x, dy.y, dy.z, dy.w}, chosen[] = {choice.x, choice.y};
+/* What a window sends to 8 channels of the pixels that it reaches. */
+struct window_chunk {
+  uint4 dy;
+  uint2 choice;
+};
+
+/* sum += those that were chosen from `place` of the window. */
+DEVICE void add_chosen(float sum[CHUNK], const struct window_chunk &window, int place) {
+  const uint4 &dy = window.dy;
+  unsigned pairs[] = {dy.x, dy.y, dy.z, dy.w}, all = (unsigned)place * 0x01010101u;
+  unsigned other[] = {window.choice.x ^ all, window.choice.y ^ all};
   UNROLL for (int i = 0; i < CHUNK; i++) {
     unsigned half = i % 2 ? pairs[i / 2] & 0xffff0000u : pairs[i / 2] << 16;
-    if ((int)(chosen[i / 4] >> 8 * (i % 4) & 0xff) == place) sum[i] += __uint_as_float(half);
+    if ((other[i / 4] & 0xffu << 8 * (i % 4)) == 0) sum[i] += __uint_as_float(half);
   }
 }
 
 /* 8 channels from `first` on, of C, of the gradient of a pixel that was pooled, from dy of the
- * windows that reach it, in their order: what pool_backward would have stored. */
+ * windows that reach it, in their order: what pool_backward would have stored. Two windows are
+ * loaded together, which is all of a row unless they reach over two others. */
 DEVICE uint4 pooled_channels(const bf16 *dy, const struct conv_pool &p, int image, int row,
                              int column, int C, int first, bool vectors) {
   float sum[CHUNK] = {};
   int count = min((int)CHUNK, C - first);
-  int bottom = last_window(row, p.above, p.stride, p.rows),
-      right = last_window(column, p.left, p.stride, p.columns),
-      left = first_window(column, p.left, p.size, p.stride);
-  for (int i = first_window(row, p.above, p.size, p.stride); i <= bottom; i++)
-    for (int j = left; j <= right; j++) {
+  int bottom = last_window(row, p.above, p.by_stride, p.rows),
+      left = first_window(column, p.left, p.size, p.by_stride),
+      right = last_window(column, p.left, p.by_stride, p.columns);
+  for (int i = first_window(row, p.above, p.size, p.by_stride); i <= bottom; i++)
+    for (int j = left; j <= right; j += 2) {
+      struct window_chunk window[2] = {};
       size_t at = (((size_t)image * p.rows + i) * p.columns + j) * C + first;
       int place = (row + p.above - i * p.stride) * p.size + column + p.left - j * p.stride;
-      add_chosen(sum, load_channels(dy + at, count, vectors),
-                 load_choice(p.choice + at, count, vectors), place);
+      UNROLL for (int k = 0; k < 2; k++) if (j + k <= right) {
+        window[k].dy = load_channels(dy + at + k * C, count, vectors);
+        window[k].choice = load_choice(p.choice + at + k * C, count, vectors);
+      }
+      UNROLL for (int k = 0; k < 2; k++) add_chosen(sum, window[k], place - k * p.stride);
     }
   return {pack_bf16(sum[0], sum[1]), pack_bf16(sum[2], sum[3]), pack_bf16(sum[4], sum[5]),
           pack_bf16(sum[6], sum[7])};
@@ -182,11 +227,11 @@ template <bool POOLED>
 DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct tiling &t, const struct conv_shape &s,
                          const struct tile_part &part, const struct conv_pool &pool, int i,
                          bool vectors) {
-  int chunk = i % t.chunks, column = i / t.chunks % t.read_columns;
-  int line = i / t.chunks / t.read_columns, image = line / t.read_rows, row = line % t.read_rows;
-  *to =
-      (line * t.columns + column % s.stride * t.side + column / s.stride) * t.pixel + chunk * CHUNK;
-  int from_row = part.row * s.stride - s.above + row, from_column = column - s.left;
+  struct split point = divide(i, t.by_chunks), line = divide(point.whole, t.by_read_columns),
+               row = divide(line.whole, t.by_read_rows), column = divide(line.rest, t.by_stride);
+  int chunk = point.rest, image = row.whole;
+  *to = (line.whole * t.columns + column.rest * t.side + column.whole) * t.pixel + chunk * CHUNK;
+  int from_row = part.row * s.stride - s.above + row.rest, from_column = line.rest - s.left;
   uint4 word = {0, 0, 0, 0};
   if (image < part.images && from_row >= 0 && from_row < s.H && from_column >= 0 &&
       from_column < s.W) {

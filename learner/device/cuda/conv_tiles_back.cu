@@ -8,7 +8,7 @@
 
 /* Warps of a block, so that a lane has registers for its sums; columns of a block: 64 are two
  * blocks' work. */
-enum { MOST_WARPS = 12, MOST_COLUMNS = 32, MOST_BLOCKS = 2, PAD = 8, PIXELS = 16 };
+enum { MOST_WARPS = 9, MOST_COLUMNS = 32, WARPS_WANTED = 32, PAD = 8, PIXELS = 16 };
 
 struct gradient {
   struct conv_shape s;
@@ -49,15 +49,16 @@ DEVICE void load_above(bf16 *above, const struct gradient &g, const struct tile_
   const struct conv_shape &s = g.s;
   for (int i = (int)threadIdx.x; i < pixels * TILES; i += (int)blockDim.x) {
     int number = i / TILES, column = i % TILES * CHUNK, o = (int)blockIdx.y * 8 * TILES + column;
-    int image = number / (g.t.rows * s.w), rest = number % (g.t.rows * s.w), row = rest / s.w;
+    struct tile_pixel at = tile_pixel_of(g.t, number);
     uint4 word = {0, 0, 0, 0};
-    bool inside = image < part.images && row < part.rows && o < s.O;
+    bool inside = at.image < part.images && at.row < part.rows && o < s.O;
     if (inside && POOLED)
-      word = pooled_channels(g.dy, g.pool, part.image + image, part.row + row, rest % s.w, s.O, o,
-                             g.dy_vectors);
+      word = pooled_channels(g.dy, g.pool, part.image + at.image, part.row + at.row, at.column, s.O,
+                             o, g.dy_vectors);
     if (inside && !POOLED) {
-      size_t at = (((size_t)(part.image + image) * s.h + part.row + row) * s.w + rest % s.w) * s.O;
-      word = turn_channels(g.dy + at + o, g.y + at + o, min((int)CHUNK, s.O - o), g.relu,
+      size_t from =
+          (((size_t)(part.image + at.image) * s.h + part.row + at.row) * s.w + at.column) * s.O;
+      word = turn_channels(g.dy + from + o, g.y + from + o, min((int)CHUNK, s.O - o), g.relu,
                            g.dy_vectors);
     }
     *(uint4 *)(above + (size_t)number * (8 * TILES + PAD) + column) = word;
@@ -111,7 +112,9 @@ DEVICE void write_sums(float *part, const struct sums<ROWS, TILES> &sum, int K) 
 }
 
 template <int ROWS, int TILES, bool POOLED>
-static __global__ void __launch_bounds__(WARP *MOST_WARPS) sum_gradient(struct gradient g) {
+static __global__ void __launch_bounds__(WARP *MOST_WARPS,
+                                         ROWS + TILES * POOLED <= 5 && ROWS <= 2 ? 2 : 1)
+    sum_gradient(PARAMETER struct gradient g) {
   DYNAMIC_SHARED(bf16, patch);
   const struct tiling &t = g.t;
   int pixels = (t.images * t.rows * g.s.w + PIXELS - 1) / PIXELS * PIXELS;
@@ -207,7 +210,8 @@ static void launch_rows(struct cuda *cuda, struct gradient *g, const struct tota
   void (*sum_kernel)(struct gradient) =
       g->pool.choice ? sum_gradient<ROWS, TILES, true> : sum_gradient<ROWS, TILES, false>;
   struct total t = *total;
-  t.blocks = (int)blocks_that_fit(cuda, sum_kernel, WARP * warps, bytes, MOST_BLOCKS, g->t.work);
+  t.blocks =
+      (int)blocks_that_fit(cuda, sum_kernel, WARP * warps, bytes, WARPS_WANTED / warps, g->t.work);
   size_t count = (size_t)(t.K + 1) * (size_t)t.N;
   g->part = (float *)cuda_scratch(cuda, (size_t)t.blocks * count * sizeof(float));
   t.part = g->part;
@@ -242,9 +246,9 @@ void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
   g.relu = b->act == ACTIVATION_RELU;
   g.open = b->open;
   g.pool = b->pool;
-  g.x_vectors = s->C % CHUNK == 0 && is_aligned(b->x);
+  g.x_vectors = has_vectors(b->x, s->C);
   g.dy_vectors =
-      s->O % CHUNK == 0 && is_aligned(b->dy) && is_aligned(b->y) && is_aligned(b->pool.choice);
+      has_vectors(b->dy, s->O) && has_vectors(b->y, s->O) && is_aligned(b->pool.choice, 8);
   struct total total = {b->dw,          b->db, NULL, 0,     g.t.K, tile_columns(s->O),
                         conv_places(s), s->C,  s->O, b->add};
   if (total.N == 16)

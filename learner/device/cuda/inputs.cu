@@ -112,7 +112,7 @@ KERNEL image(P *y, struct picture p, size_t count) {
 /* Four bytes of each of S frames of one channel, or of a single frame of any channels, become the
  * 4 S numbers of four pixels. quads: pixels * channels / 4; count: quads of all rows. */
 template <typename P, int S>
-KERNEL image_quads(P *y, struct picture p, unsigned quads, size_t count) {
+KERNEL image_quads(P *y, PARAMETER struct picture p, PARAMETER struct divisor quads, size_t count) {
   constexpr int V = WIDE<P> < 4 * S ? WIDE<P> : 4 * S;
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     struct quotient row = divide(i, quads);
@@ -188,11 +188,11 @@ static void launch_image(struct cuda *cuda, P *y, const struct device_inputs *in
   bool quads = bytes % 4 == 0 && p.row_stride % 4 == 0 && p.offset % 4 == 0 && is_aligned(y) &&
                is_aligned(p.observation, 4) && is_aligned(p.history, 4);
   if (quads && p.stack == 1)
-    LAUNCH((image_quads<P, 1>), blocks_for(count), BLOCK, cuda->stream, y, p, (unsigned)(bytes / 4),
-           count);
+    LAUNCH((image_quads<P, 1>), blocks_for(count), BLOCK, cuda->stream, y, p,
+           divisor_of((int)(bytes / 4)), count);
   else if (quads && p.stack == 4 && p.channels == 1)
-    LAUNCH((image_quads<P, 4>), blocks_for(count), BLOCK, cuda->stream, y, p, (unsigned)(bytes / 4),
-           count);
+    LAUNCH((image_quads<P, 4>), blocks_for(count), BLOCK, cuda->stream, y, p,
+           divisor_of((int)(bytes / 4)), count);
   else
     LAUNCH(image<P>, blocks_for(4 * count * (size_t)p.stack), BLOCK, cuda->stream, y, p,
            (size_t)B * bytes * (size_t)p.stack);

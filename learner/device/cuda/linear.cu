@@ -26,11 +26,11 @@ static size_t bf16_bytes(int rows, int columns) {
   return ((size_t)rows * (size_t)rounded(columns) * sizeof(bf16) + 255) / 256 * 256;
 }
 
-/* y (B, stride) = x (B, I) in bf16; the rest of a row is not written. */
+/* y (B, stride) = x (B, I) in bf16, zeros behind it. */
 KERNEL rows_to_bf16(bf16 *y, int stride, const float *x, int x_stride, int I, size_t rows) {
   for (size_t row = blockIdx.x; row < rows; row += gridDim.x)
-    for (int i = threadIdx.x; i < I; i += blockDim.x)
-      y[row * stride + i] = to_bf16(x[row * x_stride + i]);
+    for (int i = threadIdx.x; i < stride; i += blockDim.x)
+      y[row * stride + i] = to_bf16(i < I ? x[row * x_stride + i] : 0);
 }
 
 static struct operand in_bf16(struct cuda *cuda, void *room, const float *x, int x_stride, int B,
@@ -46,14 +46,15 @@ KERNEL tanh_rows(float *y, size_t n) {
   for (size_t i = grid_first(); i < n; i += grid_step()) y[i] = tanhf(y[i]);
 }
 
-/* y = act(a b + the bias); of `p` the operands and their type are set. */
+/* y = act(a b + the bias); of `p` the operands and their type are set. In bf16 both have zeros up to
+ * a multiple of 8, with which a product reads 16 bytes at a time. */
 static void forward(struct cuda *cuda, struct product p, float *y, const float *bias,
                     enum activation act, int B, int I, int O) {
   p.c = y;
   p.c_stride = O;
   p.M = B;
   p.N = O;
-  p.K = I;
+  p.K = p.bf16 ? rounded(I) : I;
   p.bias = bias;
   p.relu = act == ACTIVATION_RELU;
   cuda_multiply(cuda, &p);

@@ -12,6 +12,7 @@ struct pool_shape {
   int rows, columns, above, left;
   unsigned packs;
   int B;
+  struct divisor by_stride, by_packs;
 };
 
 static struct pool_shape shape_of(const struct device_window *v, int B, int V) {
@@ -24,19 +25,22 @@ static struct pool_shape shape_of(const struct device_window *v, int B, int V) {
           device_window_before(v, v->H),
           device_window_before(v, v->W),
           (unsigned)(v->C / V),
-          B};
+          B,
+          divisor_of(v->stride),
+          divisor_of(v->C / V)};
 }
 
-/* The pack with number i of images of h x w pixels. */
+/* The pack with number i of images whose sides are divisors. */
 struct pack_place {
   size_t b;
   int row, column, pack;
 };
 
-DEVICE struct pack_place place_of(size_t i, int h, int w, unsigned packs) {
+DEVICE struct pack_place place_of(size_t i, const struct divisor &h, const struct divisor &w,
+                                  const struct divisor &packs) {
   struct quotient point = divide(i, packs);
-  struct quotient line = divide(point.whole, (unsigned)w);
-  struct quotient image = divide(line.whole, (unsigned)h);
+  struct quotient line = divide(point.whole, w);
+  struct quotient image = divide(line.whole, h);
   return {image.whole, (int)image.rest, (int)line.rest, (int)point.rest};
 }
 
@@ -62,10 +66,11 @@ DEVICE void take_larger(struct largest<V> &largest, const pack<P, V> &x, int pla
 /* SIZE: s.size, or 0 for any. */
 template <typename P, int V, int SIZE>
 KERNEL pool_forward(P *__restrict__ y, uint8_t *__restrict__ choice, const P *__restrict__ x,
-                    struct pool_shape s, size_t count) {
+                    PARAMETER struct pool_shape s, struct divisor rows, struct divisor columns,
+                    size_t count) {
   const int size = SIZE ? SIZE : s.size;
   for (size_t i = grid_first(); i < count; i += grid_step()) {
-    struct pack_place at = place_of(i, s.rows, s.columns, s.packs);
+    struct pack_place at = place_of(i, rows, columns, s.by_packs);
     int top = at.row * s.stride - s.above, left = at.column * s.stride - s.left;
     const P *image = x + at.b * (size_t)s.H * (size_t)s.W * s.packs * V + (size_t)at.pack * V;
     struct largest<V> largest;
@@ -89,13 +94,14 @@ KERNEL pool_forward(P *__restrict__ y, uint8_t *__restrict__ choice, const P *__
  * the same sum in every run. */
 template <typename P, int V>
 KERNEL pool_backward(P *__restrict__ dx, const P *__restrict__ dy,
-                     const uint8_t *__restrict__ choice, struct pool_shape s, size_t count) {
+                     const uint8_t *__restrict__ choice, PARAMETER struct pool_shape s,
+                     struct divisor H, struct divisor W, size_t count) {
   for (size_t i = grid_first(); i < count; i += grid_step()) {
-    struct pack_place at = place_of(i, s.H, s.W, s.packs);
-    int top = first_window(at.row, s.above, s.size, s.stride),
-        bottom = last_window(at.row, s.above, s.stride, s.rows),
-        left = first_window(at.column, s.left, s.size, s.stride),
-        right = last_window(at.column, s.left, s.stride, s.columns);
+    struct pack_place at = place_of(i, H, W, s.by_packs);
+    int top = first_window(at.row, s.above, s.size, s.by_stride),
+        bottom = last_window(at.row, s.above, s.by_stride, s.rows),
+        left = first_window(at.column, s.left, s.size, s.by_stride),
+        right = last_window(at.column, s.left, s.by_stride, s.columns);
     size_t image = at.b * (size_t)s.rows * (size_t)s.columns;
     float sum[V] = {};
     for (int row = top; row <= bottom; row++)
@@ -124,9 +130,11 @@ static void launch_pool_forward(struct cuda *cuda, P *y, uint8_t *choice, const 
   if (count == 0) return;
   unsigned blocks = blocks_for(count, BLOCK, UINT32_MAX / 2);
   if (s.size == 3)
-    LAUNCH((pool_forward<P, V, 3>), blocks, BLOCK, cuda->stream, y, choice, x, s, count);
+    LAUNCH((pool_forward<P, V, 3>), blocks, BLOCK, cuda->stream, y, choice, x, s,
+           divisor_of(s.rows), divisor_of(s.columns), count);
   else
-    LAUNCH((pool_forward<P, V, 0>), blocks, BLOCK, cuda->stream, y, choice, x, s, count);
+    LAUNCH((pool_forward<P, V, 0>), blocks, BLOCK, cuda->stream, y, choice, x, s,
+           divisor_of(s.rows), divisor_of(s.columns), count);
 }
 
 template <typename P, int V>
@@ -136,7 +144,7 @@ static void launch_pool_backward(struct cuda *cuda, P *dx, const P *dy, const ui
   size_t count = (size_t)B * (size_t)s.H * (size_t)s.W * s.packs;
   if (count == 0) return;
   LAUNCH((pool_backward<P, V>), blocks_for(count, BLOCK, UINT32_MAX / 2), BLOCK, cuda->stream, dx,
-         dy, choice, s, count);
+         dy, choice, s, divisor_of(s.H), divisor_of(s.W), count);
 }
 
 /* Whether rows of channels can be read and written in packs of V. */

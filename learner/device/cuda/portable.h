@@ -123,6 +123,11 @@ HOST_AND_DEVICE float to_float(bf16 x) {
 
 /* The nearest, ties to even; NaN stays one. */
 HOST_AND_DEVICE bf16 to_bf16(float x) {
+#ifdef __CUDA_ARCH__
+  bf16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+#endif
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return bf16{(uint16_t)(bits >> 16 | 0x40)};

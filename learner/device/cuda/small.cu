@@ -16,13 +16,22 @@ DEVICE float activate(enum activation act, float x) {
   return act == ACTIVATION_TANH ? tanhf(x) : x;
 }
 
+/* Numbers of a matrix that a thread brings: all loads are under way before the first is needed. */
+enum { EACH = SIDE * SIDE / BLOCK };
+
 /* shared (ROWS or SIDE, ROW) = x (rows, columns), or its transpose; zeros behind both. */
 DEVICE void load_matrix(float *shared, const float *x, int stride, int rows, int columns,
                         bool transposed) {
-  for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += BLOCK) {
-    int row = i / SIDE, column = i % SIDE;
-    float value = row < rows && column < columns ? x[(size_t)row * stride + column] : 0;
-    shared[transposed ? column * ROW + row : row * ROW + column] = value;
+  float value[EACH];
+  UNROLL
+  for (int k = 0; k < EACH; k++) {
+    int i = (int)threadIdx.x + k * BLOCK, row = i / SIDE, column = i % SIDE;
+    value[k] = row < rows && column < columns ? x[(size_t)row * stride + column] : 0;
+  }
+  UNROLL
+  for (int k = 0; k < EACH; k++) {
+    int i = (int)threadIdx.x + k * BLOCK, row = i / SIDE, column = i % SIDE;
+    shared[transposed ? column * ROW + row : row * ROW + column] = value[k];
   }
 }
 
@@ -82,16 +91,22 @@ void small_forward(struct cuda *cuda, const struct small_layer *l) {
 /* g (ROWS, ROW) = dy of the rows, through the activation and back to where it was; g_across: its
  * transpose. */
 DEVICE void load_gradient(float *g, float *g_across, const struct small_layer &l, int first) {
-  for (int i = (int)threadIdx.x; i < ROWS * SIDE; i += BLOCK) {
-    int row = i / SIDE, o = i % SIDE;
-    float value = 0;
-    if (first + row < l.B && o < l.O) {
-      size_t at = (size_t)(first + row) * l.O + o;
-      value = l.dy[at];
-      if (l.act != ACTIVATION_NONE) l.dy[at] = value *= slope(l.act, l.y[at]);
-    }
-    g[row * ROW + o] = value;
-    g_across[o * ROW + row] = value;
+  float value[EACH], output[EACH];
+  UNROLL
+  for (int k = 0; k < EACH; k++) {
+    int i = (int)threadIdx.x + k * BLOCK, row = i / SIDE, o = i % SIDE;
+    size_t at = (size_t)(first + row) * l.O + o;
+    bool is_there = first + row < l.B && o < l.O;
+    value[k] = is_there ? l.dy[at] : 0;
+    output[k] = is_there && l.act != ACTIVATION_NONE ? l.y[at] : 0;
+  }
+  UNROLL
+  for (int k = 0; k < EACH; k++) {
+    int i = (int)threadIdx.x + k * BLOCK, row = i / SIDE, o = i % SIDE;
+    if (l.act != ACTIVATION_NONE && first + row < l.B && o < l.O)
+      l.dy[(size_t)(first + row) * l.O + o] = value[k] *= slope(l.act, output[k]);
+    g[row * ROW + o] = value[k];
+    g_across[o * ROW + row] = value[k];
   }
 }
 

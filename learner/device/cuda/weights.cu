@@ -3,7 +3,7 @@
 #include "learner/device/cuda/blas.h"
 
 /* Structs of arguments are passed by value, at most 4 KiB. */
-enum { COPIES_AT_ONCE = 64, COPY_BLOCKS = 64 };
+enum { COPIES_AT_ONCE = 64, COPY_BLOCKS = 264 };
 
 struct weight_copies {
   struct weight_copy copy[COPIES_AT_ONCE];
@@ -38,7 +38,8 @@ DEVICE float weight_back(const struct weight_copy &copy, int remainder, int k, i
 }
 
 DEVICE float weight_at(const struct weight_copy &copy, int k, int n) {
-  if (copy.order == WEIGHTS_ROWS) return n < copy.O ? copy.from[(size_t)k * copy.O + n] : 0;
+  if (copy.order == WEIGHTS_ROWS)
+    return n < copy.O && k < copy.places * copy.C ? copy.from[(size_t)k * copy.O + n] : 0;
   int channel = tile_channel(n, copy.columns);
   if (copy.order == WEIGHTS_TILES) return weight_forward(copy, k, channel);
   int each = copy.rows / (copy.window.stride * copy.window.stride);
@@ -120,7 +121,7 @@ const bf16 *cuda_weights(struct cuda *cuda, int *columns, const float *from,
                          enum weight_order order, int places, int C, int O) {
   struct weight_copy wanted = {from, NULL, order, places, C, O, 0, 0, {}};
   bool tiles = order == WEIGHTS_TILES;
-  wanted.rows = tiles ? tile_rows(places, C) : places * C;
+  wanted.rows = tiles ? tile_rows(places, C) : (places * C + 7) / 8 * 8;
   wanted.columns = tiles ? tile_columns(O) : (O + 7) / 8 * 8;
   return copy_of(cuda, columns, &wanted);
 }

@@ -9,7 +9,7 @@
 #include "learner/device/cuda/cuda.h"
 
 enum weight_order {
-  WEIGHTS_ROWS,  /* (C, O) with rows of a multiple of 8 */
+  WEIGHTS_ROWS,  /* (places C, O), both rounded up to a multiple of 8, zeros behind */
   WEIGHTS_TILES, /* (places, C, O) of a window as (K, N): K = places of C channels rounded up to a
                     multiple of 8, N = O rounded up to tile_columns; zeros between. The columns are
                     permuted, see tile_channel */
