@@ -11,19 +11,21 @@
 #   torch  updates and inference beside PyTorch's best (PYTHON names a Python that has PyTorch)
 # --quick   few steps and small networks: shows that the script works, and measures nothing
 # --pong    bench measures Pong's time to a mean of 18, and nothing else (needs ale-py)
+# --runs    bench measures whole runs, and nothing else
 # --device  another device than cuda, with --quick
 # Exit code 1: a must was missed; 2: it could not run, as where there is no GPU.
-# Usage: scripts/gpu_check.sh [smoke|test|bench|torch] [--quick] [--pong] [--device=NAME]
+# Usage: scripts/gpu_check.sh [smoke|test|bench|torch] [--quick] [--pong] [--runs] [--device=NAME]
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 . "$root/tests/bench/lib.sh"
-part=test quick='' pong='' device=cuda
+part=test quick='' pong='' runs='' device=cuda
 for word in "$@"; do
   case "$word" in
     smoke | test | bench | torch) part=$word ;;
     --quick) quick=1 ;;
     --pong) pong=1 part=bench ;;
+    --runs) runs=1 part=bench ;;
     --device=*) device=${word#*=} ;;
     *)
       print_head >&2
@@ -175,12 +177,12 @@ rate() {
     --metrics_secs=0.5 --logdir="$work/run" >"$work/out" 2>"$work/err" </dev/null &
   launch=$!
   await 2
-  [ -n "$quick" ] || sleep 10
+  [ -n "$quick" ] || sleep 5
   mark=$(grep -sc . "$work/run/metrics.jsonl")
   sleep "$seconds"
   await $((mark + 3))
-  kill -TERM $launch
-  wait $launch
+  kill -TERM "$launch"
+  wait "$launch"
   [ -s "$work/run/metrics.jsonl" ] || tail -n 2 "$work/err" >&2
   per_second "$key" "${mark:-1}" 2>>"$work/err" | grep -v nan || echo failed
 }
@@ -445,7 +447,7 @@ bench_inference() {
 }
 
 bench_runs() {
-  local seconds=$((quick ? 0 : 20)) actors=$((quick ? 2 : 12)) network
+  local seconds=$((quick ? 0 : 10)) actors=$((quick ? 2 : 12)) network
   figure "whole system: CartPole, 12 actors x 256 environments, steps/s" \
     "$(rate $seconds train/steps cartpole vtrace $actors $((quick ? 8 : 256)) --batch_size=256)" \
     reported
@@ -487,22 +489,33 @@ part_bench() {
     bench_pong
     return
   fi
-  bench_updates
-  bench_inference
+  [ -n "$runs" ] || bench_updates
+  [ -n "$runs" ] || bench_inference
   bench_runs
 }
 
 # ---- torch
 
+# What PyTorch compiles is kept in its cache: for all cases side by side, before anything is measured.
+compile_torch() {
+  local name
+  for name in "${names[@]}" inference; do
+    within 120 "${PYTHON:-python3}" tests/bench/bench_torch_gpu.py "$name" --seconds=0 \
+      >"$work/compile-$name" 2>&1 &
+  done
+  wait
+}
+
 # Ours before and after PyTorch's, in turns; medians.
 part_torch() {
   local name python=${PYTHON:-python3} mode theirs must
+  [ -n "$quick" ] || compile_torch
   for name in "${names[@]}" inference; do
     mode=train must=">= 1.0"
     [ "$name" != mlp ] || must=">= 1.5"
     [ "$name" != inference ] || mode=serve must="<= 1.0"
     ours $mode "$name" >>"$work/ours-$name"
-    within 80 "$python" tests/bench/bench_torch_gpu.py "$name" ${quick:+--quick} \
+    within 80 "$python" tests/bench/bench_torch_gpu.py "$name" --seconds=2 ${quick:+--quick} \
       --device="$([ "$device" = cuda ] && echo cuda || echo cpu)" >"$work/torch" \
       2>"$work/torch.err" || tail -n 1 "$work/torch.err"
     ours $mode "$name" >>"$work/ours-$name"

@@ -187,18 +187,22 @@ DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
 template <int TILES, int PARTS, bool POOLED>
 static __global__ void __launch_bounds__(THREADS, TILES == 4 ? 2 : 3)
     convolve(PARAMETER struct convolution c) {
+  enum { AHEAD = POOLED ? 1 : TILES == 2 ? 4 : 8 };
   DYNAMIC_SHARED(bf16, weights);
   bf16 *patch = weights + (size_t)c.t.K * ROW<TILES, PARTS>;
-  int *offset = (int *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
+  struct patch_column *columns =
+      (struct patch_column *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
+  int *offset = (int *)(columns + patch_width(c.t));
   const struct warp_part<TILES> mine = warp_part_of<TILES, PARTS>(c);
   const struct conv_shape s = shape_of_block(c, mine.remainder);
   load_weights<TILES, PARTS>(weights, c.weights + (size_t)blockIdx.y * c.t.K * (8 * TILES * PARTS),
                              c.t.K);
   fill_offsets(offset, c.t, c.s);
+  fill_columns(columns, c.t, s);
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(c.t, c.s, work);
     __syncthreads(); /* the last part's patch is read no more */
-    load_patch<POOLED>(patch, c.x, c.t, s, part, c.pool, c.vectors, c.open);
+    load_patch<POOLED, AHEAD>(patch, c.x, columns, c.t, s, part, c.pool, c.vectors, c.open);
     __syncthreads();
     convolve_part<TILES, PARTS>(c, part, mine, patch, offset, weights);
   }
@@ -206,10 +210,19 @@ static __global__ void __launch_bounds__(THREADS, TILES == 4 ? 2 : 3)
 
 /* ---- launches */
 
+/* Bytes of shared memory that a block aims at, so that three are on a multiprocessor together (two
+ * on an A100's). */
+static const size_t TILE_BYTES = 72 << 10;
+
 /* Shared memory beside the patch. */
 static size_t other_bytes(const struct conv_shape *s) {
   size_t K = (size_t)tile_rows(conv_places(s), s->C);
   return K * (size_t)(tile_columns(s->O) + PAD) * sizeof(bf16) + K / CHUNK * sizeof(int);
+}
+
+static bool choose(struct tiling *t, const struct cuda *cuda, const struct conv_shape *s) {
+  struct tile_room room = {other_bytes(s), 0, TILE_BYTES};
+  return tiling_choose(t, s, &room, cuda->properties.sharedMemPerBlockOptin);
 }
 
 template <int TILES, int PARTS, bool POOLED>
@@ -226,8 +239,7 @@ static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
 template <bool POOLED>
 static void launch(struct cuda *cuda, struct convolution *c) {
   const struct conv_shape *s = &c->s;
-  bool fits = tiling_choose(&c->t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
-  CHECK(fits, "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
+  CHECK(choose(&c->t, cuda, s), "a convolution of images of %d x %d x %d", s->H, s->W, s->C);
   c->written.by_stride = divisor_of(c->written.stride);
   c->vectors = has_vectors(c->x, s->C) && is_aligned(c->pool.choice, 8);
   c->full = s->O == tile_columns(s->O) && is_aligned(c->y) && is_aligned(c->residual) &&
@@ -298,12 +310,10 @@ void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b) {
 bool conv_tiles_inputs_take(const struct cuda *cuda, const struct conv_shape *shape) {
   struct tiling t;
   struct conv_shape back = shape_back(shape);
-  return tile_columns(shape->C) > 0 &&
-         tiling_choose(&t, &back, other_bytes(&back), cuda->properties.sharedMemPerBlockOptin);
+  return tile_columns(shape->C) > 0 && choose(&t, cuda, &back);
 }
 
 bool conv_tiles_forward_take(const struct cuda *cuda, const struct conv_shape *s) {
   struct tiling t;
-  return cuda->bf16 && tile_columns(s->O) > 0 && tile_columns(s->C) > 0 &&
-         tiling_choose(&t, s, other_bytes(s), cuda->properties.sharedMemPerBlockOptin);
+  return cuda->bf16 && tile_columns(s->O) > 0 && tile_columns(s->C) > 0 && choose(&t, cuda, s);
 }

@@ -14,9 +14,8 @@
 #include "learner/device/cuda/weights.h"
 #include "learner/device/cuda/wide.h"
 
-/* Bytes of shared memory that a block aims at, so that three are on a multiprocessor together (two
- * on an A100's), and what is left for the image where the weights take more. */
-static const size_t TILE_BYTES = 72 << 10, LEAST_PATCH_BYTES = 24 << 10;
+/* What is left for the image where the weights take more than a block aims at. */
+static const size_t LEAST_PATCH_BYTES = 24 << 10;
 enum { PIXELS_WANTED = 256, CHUNK = 8 };
 
 /* What a block does at a time: `images` images, `rows` of the rows that are written. */
@@ -29,22 +28,39 @@ struct tiling {
   int K;                       /* rows of the weights: tile_rows */
   int work;                    /* groups of images times strips */
   /* What the indices of a kernel are divided by: pixels of a strip, of a row that is written, ... */
-  struct divisor by_strip, by_row, by_strips, by_chunks, by_read_columns, by_read_rows, by_stride;
+  struct divisor by_strip, by_row, by_strips, by_chunks, by_width, by_read_rows, by_stride;
 };
+
+/* Chunks of a row of the patch. */
+HOST_AND_DEVICE int patch_width(const struct tiling &t) {
+  return t.read_columns * t.chunks;
+}
 
 static inline void tiling_set_divisors(struct tiling *t, const struct conv_shape *s) {
   t->by_strip = divisor_of(t->rows * s->w);
   t->by_row = divisor_of(s->w);
   t->by_strips = divisor_of(t->strips);
   t->by_chunks = divisor_of(t->chunks);
-  t->by_read_columns = divisor_of(t->read_columns);
+  t->by_width = divisor_of(patch_width(*t));
   t->by_read_rows = divisor_of(t->read_rows);
   t->by_stride = divisor_of(s->stride);
 }
 
-/* False where an image does not fit beside `other` bytes. */
-static inline bool tiling_choose(struct tiling *t, const struct conv_shape *s, size_t other,
-                                 size_t most) {
+/* Where a chunk of a row of the patch lies and where it comes from, counted from the starts of these
+ * rows; from: -1 beside the image. */
+struct patch_column {
+  int to, from;
+};
+
+/* What a block has in shared memory besides the patch, in bytes: in all, and for each pixel that is
+ * written; and what it aims at in all. */
+struct tile_room {
+  size_t fixed, pixel, wanted;
+};
+
+/* False where an image does not fit into `most` bytes. */
+static inline bool tiling_choose(struct tiling *t, const struct conv_shape *s,
+                                 const struct tile_room *room, size_t most) {
   t->chunks = tile_channels(s->C) / CHUNK;
   t->pixel = (t->chunks | 1) * CHUNK;
   t->read_columns = (s->w - 1) * s->stride + s->size;
@@ -52,20 +68,25 @@ static inline bool tiling_choose(struct tiling *t, const struct conv_shape *s, s
   t->columns = t->side * s->stride;
   t->K = tile_rows(conv_places(s), s->C);
   size_t row = (size_t)t->columns * (size_t)t->pixel * sizeof(bf16);
-  size_t wanted = other + LEAST_PATCH_BYTES < TILE_BYTES ? TILE_BYTES - other : LEAST_PATCH_BYTES;
+  size_t fixed = room->fixed + (size_t)patch_width(*t) * sizeof(struct patch_column);
+  size_t wanted =
+      fixed + LEAST_PATCH_BYTES < room->wanted ? room->wanted - fixed : LEAST_PATCH_BYTES;
+  size_t written = (size_t)s->w * room->pixel;
   int rows = s->h;
-  while (rows > 1 && (size_t)((rows - 1) * s->stride + s->size) * row > wanted) rows--;
+  while (rows > 1 &&
+         (size_t)((rows - 1) * s->stride + s->size) * row + (size_t)rows * written > wanted)
+    rows--;
   t->strips = (s->h + rows - 1) / rows;
   t->rows = (s->h + t->strips - 1) / t->strips;
   t->read_rows = (t->rows - 1) * s->stride + s->size;
-  size_t patch = (size_t)t->read_rows * row;
+  size_t each = (size_t)t->read_rows * row + (size_t)t->rows * written; /* image */
   t->images = 1;
   while (t->strips == 1 && t->images < s->B && t->images * s->h * s->w < PIXELS_WANTED &&
-         (size_t)(t->images + 1) * patch <= wanted)
+         (size_t)(t->images + 1) * each <= wanted)
     t->images++;
   t->work = (s->B + t->images - 1) / t->images * t->strips;
   tiling_set_divisors(t, s);
-  return other + (size_t)t->images * patch <= most;
+  return fixed + (size_t)t->images * each <= most;
 }
 
 /* Pixels that a block writes at a time. */
@@ -73,9 +94,11 @@ static inline int tiling_pixels(const struct tiling *t, const struct conv_shape 
   return t->images * t->rows * s->w;
 }
 
+/* The patch, and behind it where its columns come from. */
 static inline size_t patch_bytes(const struct tiling *t) {
-  return (size_t)t->images * (size_t)t->read_rows * (size_t)t->columns * (size_t)t->pixel *
-         sizeof(bf16);
+  return (size_t)patch_width(*t) * sizeof(struct patch_column) +
+         (size_t)t->images * (size_t)t->read_rows * (size_t)t->columns * (size_t)t->pixel *
+             sizeof(bf16);
 }
 
 /* Blocks for `work` parts: as many as are on the GPU together, at most `each` a multiprocessor. */
@@ -221,47 +244,55 @@ DEVICE uint4 pooled_channels(const bf16 *dy, const struct conv_pool &p, int imag
           pack_bf16(sum[6], sum[7])};
 }
 
+/* column (patch_width) */
+DEVICE void fill_columns(struct patch_column *column, const struct tiling &t,
+                         const struct conv_shape &s) {
+  for (int i = (int)threadIdx.x; i < patch_width(t); i += (int)blockDim.x) {
+    struct split at = divide(i, t.by_chunks), place = divide(at.whole, t.by_stride);
+    int from = at.whole - s.left, channel = at.rest * CHUNK;
+    column[i] = {(place.rest * t.side + place.whole) * t.pixel + channel,
+                 from >= 0 && from < s.W ? from * s.C + channel : -1};
+  }
+}
+
 /* Chunk i of the patch: what it holds, and where. POOLED: x is of what was written by the pooling
  * of those images. */
 template <bool POOLED>
-DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct tiling &t, const struct conv_shape &s,
+DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct patch_column *columns,
+                         const struct tiling &t, const struct conv_shape &s,
                          const struct tile_part &part, const struct conv_pool &pool, int i,
                          bool vectors) {
-  struct split point = divide(i, t.by_chunks), line = divide(point.whole, t.by_read_columns),
-               row = divide(line.whole, t.by_read_rows), column = divide(line.rest, t.by_stride);
-  int chunk = point.rest, image = row.whole;
-  *to = (line.whole * t.columns + column.rest * t.side + column.whole) * t.pixel + chunk * CHUNK;
-  int from_row = part.row * s.stride - s.above + row.rest, from_column = line.rest - s.left;
-  uint4 word = {0, 0, 0, 0};
-  if (image < part.images && from_row >= 0 && from_row < s.H && from_column >= 0 &&
-      from_column < s.W) {
-    if (POOLED)
-      return pooled_channels(x, pool, part.image + image, from_row, from_column, s.C, chunk * CHUNK,
-                             vectors);
-    size_t from = ((size_t)(part.image + image) * s.H + from_row) * s.W + from_column;
-    word = load_channels(x + from * s.C + chunk * CHUNK, min((int)CHUNK, s.C - chunk * CHUNK),
-                         vectors);
-  }
-  return word;
+  struct split line = divide(i, t.by_width), row = divide(line.whole, t.by_read_rows);
+  struct patch_column column = columns[line.rest];
+  int from_row = part.row * s.stride - s.above + row.rest, image = part.image + row.whole;
+  *to = line.whole * t.columns * t.pixel + column.to;
+  if (row.whole >= part.images || from_row < 0 || from_row >= s.H || column.from < 0)
+    return {0, 0, 0, 0};
+  int channel = divide(line.rest, t.by_chunks).rest * CHUNK;
+  if (POOLED)
+    return pooled_channels(x, pool, image, from_row, divide(line.rest, t.by_chunks).whole - s.left,
+                           s.C, channel, vectors);
+  const bf16 *from = x + ((size_t)image * s.H + from_row) * s.W * s.C + column.from;
+  return load_channels(from, vectors ? min((int)CHUNK, s.C) : min((int)CHUNK, s.C - channel),
+                       vectors);
 }
 
-/* patch = what the windows of the part reach, zeros around the images; max(that, 0) if `open`. Four
- * loads are under way before the first is needed; where they are POOLED, those of one chunk. */
-template <bool POOLED>
-DEVICE void load_patch(bf16 *patch, const bf16 *x, const struct tiling &t,
-                       const struct conv_shape &s, const struct tile_part &part,
-                       const struct conv_pool &pool, bool vectors, bool open) {
-  enum { AHEAD = POOLED ? 1 : 4 };
-  int count = t.images * t.read_rows * t.read_columns * t.chunks, step = (int)blockDim.x;
+/* patch = what the windows of the part reach, zeros around the images; max(that, 0) if `open`.
+ * AHEAD loads are under way before the first is needed; where they are POOLED, those of one
+ * chunk. */
+template <bool POOLED, int AHEAD>
+DEVICE void load_patch(bf16 *patch, const bf16 *x, const struct patch_column *columns,
+                       const struct tiling &t, const struct conv_shape &s,
+                       const struct tile_part &part, const struct conv_pool &pool, bool vectors,
+                       bool open) {
+  int count = t.images * t.read_rows * patch_width(t), step = (int)blockDim.x;
   for (int first = (int)threadIdx.x; first < count; first += AHEAD * step) {
     uint4 word[AHEAD];
     int to[AHEAD];
-    for (int k = 0; k < AHEAD; k++)
-      if (first + k * step < count)
-        word[k] = patch_chunk<POOLED>(&to[k], x, t, s, part, pool, first + k * step, vectors);
-    for (int k = 0; k < AHEAD; k++)
-      if (first + k * step < count)
-        *(uint4 *)(patch + to[k]) = open ? open_words(word[k], word[k]) : word[k];
+    UNROLL for (int k = 0; k < AHEAD; k++) if (first + k * step < count) word[k] =
+        patch_chunk<POOLED>(&to[k], x, columns, t, s, part, pool, first + k * step, vectors);
+    UNROLL for (int k = 0; k < AHEAD; k++) if (first + k * step < count) *
+        (uint4 *)(patch + to[k]) = open ? open_words(word[k], word[k]) : word[k];
   }
 }
 

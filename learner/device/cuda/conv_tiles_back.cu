@@ -7,8 +7,10 @@
 #include "learner/device/cuda/weights.h"
 
 /* Warps of a block, so that a lane has registers for its sums; columns of a block: 64 are two
- * blocks' work. */
-enum { MOST_WARPS = 9, MOST_COLUMNS = 32, WARPS_WANTED = 32, PAD = 8, PIXELS = 16 };
+ * blocks' work. Bytes of shared memory that a block aims at, so that four are on a multiprocessor
+ * together where they have few warps. */
+enum { MOST_WARPS = 18, MOST_COLUMNS = 32, WARPS_WANTED = 32, PAD = 8, PIXELS = 16 };
+static const size_t TILE_BYTES = 54 << 10;
 
 struct gradient {
   struct conv_shape s;
@@ -41,27 +43,34 @@ DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool v
   return word;
 }
 
-/* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part, zeros where there is
- * none. */
+/* Chunk i of dy of the part, zeros where there is none. */
+template <int TILES, bool POOLED>
+DEVICE uint4 above_chunk(const struct gradient &g, const struct tile_part &part, int i) {
+  const struct conv_shape &s = g.s;
+  struct tile_pixel at = tile_pixel_of(g.t, i / TILES);
+  int o = ((int)blockIdx.y * TILES + i % TILES) * CHUNK;
+  if (at.image >= part.images || at.row >= part.rows || o >= s.O) return {0, 0, 0, 0};
+  int image = part.image + at.image, row = part.row + at.row;
+  if (POOLED) return pooled_channels(g.dy, g.pool, image, row, at.column, s.O, o, g.dy_vectors);
+  size_t from = (((size_t)image * s.h + row) * s.w + at.column) * s.O + o;
+  return turn_channels(g.dy + from, g.y + from, min((int)CHUNK, s.O - o), g.relu, g.dy_vectors);
+}
+
+/* above (pixels, 8 TILES + PAD) = the block's columns of dy of the part. */
 template <int TILES, bool POOLED>
 DEVICE void load_above(bf16 *above, const struct gradient &g, const struct tile_part &part,
                        int pixels) {
-  const struct conv_shape &s = g.s;
-  for (int i = (int)threadIdx.x; i < pixels * TILES; i += (int)blockDim.x) {
-    int number = i / TILES, column = i % TILES * CHUNK, o = (int)blockIdx.y * 8 * TILES + column;
-    struct tile_pixel at = tile_pixel_of(g.t, number);
-    uint4 word = {0, 0, 0, 0};
-    bool inside = at.image < part.images && at.row < part.rows && o < s.O;
-    if (inside && POOLED)
-      word = pooled_channels(g.dy, g.pool, part.image + at.image, part.row + at.row, at.column, s.O,
-                             o, g.dy_vectors);
-    if (inside && !POOLED) {
-      size_t from =
-          (((size_t)(part.image + at.image) * s.h + part.row + at.row) * s.w + at.column) * s.O;
-      word = turn_channels(g.dy + from + o, g.y + from + o, min((int)CHUNK, s.O - o), g.relu,
-                           g.dy_vectors);
+  enum { AHEAD = POOLED ? 1 : 2 };
+  int step = (int)blockDim.x, count = pixels * TILES;
+  for (int first = (int)threadIdx.x; first < count; first += AHEAD * step) {
+    uint4 word[AHEAD];
+    UNROLL for (int k = 0; k < AHEAD; k++) if (first + k * step < count) word[k] =
+        above_chunk<TILES, POOLED>(g, part, first + k * step);
+    UNROLL for (int k = 0; k < AHEAD; k++) {
+      int i = first + k * step;
+      if (i < count)
+        *(uint4 *)(above + (size_t)(i / TILES) * (8 * TILES + PAD) + i % TILES * CHUNK) = word[k];
     }
-    *(uint4 *)(above + (size_t)number * (8 * TILES + PAD) + column) = word;
   }
 }
 
@@ -112,16 +121,19 @@ DEVICE void write_sums(float *part, const struct sums<ROWS, TILES> &sum, int K) 
 }
 
 template <int ROWS, int TILES, bool POOLED>
-static __global__ void __launch_bounds__(WARP *MOST_WARPS,
-                                         ROWS + TILES * POOLED <= 5 && ROWS <= 2 ? 2 : 1)
+static __global__ void __launch_bounds__(WARP *MOST_WARPS)
     sum_gradient(PARAMETER struct gradient g) {
+  enum { AHEAD = 4 };
   DYNAMIC_SHARED(bf16, patch);
   const struct tiling &t = g.t;
   int pixels = (t.images * t.rows * g.s.w + PIXELS - 1) / PIXELS * PIXELS;
   bf16 *above = patch + (size_t)t.images * t.read_rows * t.columns * t.pixel;
-  int *offset = (int *)(above + (size_t)pixels * (8 * TILES + PAD)), *start = offset + t.K / CHUNK;
+  struct patch_column *columns =
+      (struct patch_column *)(above + (size_t)pixels * (8 * TILES + PAD));
+  int *offset = (int *)(columns + patch_width(t)), *start = offset + t.K / CHUNK;
   int lane = (int)threadIdx.x % WARP, at[ROWS];
   fill_offsets(offset, t, g.s);
+  fill_columns(columns, t, g.s);
   for (int i = (int)threadIdx.x; i < pixels; i += (int)blockDim.x)
     start[i] = i < t.images * t.rows * g.s.w ? window_start(t, g.s, i) : 0;
   __syncthreads();
@@ -134,7 +146,7 @@ static __global__ void __launch_bounds__(WARP *MOST_WARPS,
     struct tile_part part = tile_part_of(t, g.s, work);
     __syncthreads(); /* the last part's patch is read no more */
     load_above<TILES, POOLED>(above, g, part, pixels);
-    load_patch<false>(patch, g.x, t, g.s, part, g.pool, g.x_vectors, g.open);
+    load_patch<false, AHEAD>(patch, g.x, columns, t, g.s, part, g.pool, g.x_vectors, g.open);
     __syncthreads();
     multiply_transposed<ROWS, TILES>(sum, patch, start, at, above, pixels);
   }
@@ -177,23 +189,27 @@ KERNEL add_blocks(struct total t) {
 
 /* ---- launches */
 
+/* Bytes that a pixel of dy takes: its numbers, and where its window starts. */
+static size_t pixel_bytes(const struct conv_shape *s) {
+  int columns = tile_columns(s->O) < MOST_COLUMNS ? tile_columns(s->O) : (int)MOST_COLUMNS;
+  return (size_t)(columns + PAD) * sizeof(bf16) + sizeof(int);
+}
+
 static size_t other_bytes(const struct tiling *t, const struct conv_shape *s) {
   size_t pixels = (size_t)(tiling_pixels(t, s) + PIXELS - 1) / PIXELS * PIXELS;
-  int columns = tile_columns(s->O) < MOST_COLUMNS ? tile_columns(s->O) : (int)MOST_COLUMNS;
-  return pixels * (size_t)(columns + PAD) * sizeof(bf16) +
-         ((size_t)t->K / CHUNK + pixels) * sizeof(int);
+  return pixels * pixel_bytes(s) + (size_t)t->K / CHUNK * sizeof(int);
 }
 
-/* Rows of 16 weights that a warp has: as few as leave a block few enough warps. */
+/* Rows of 16 weights that a warp has. */
 static int rows_each(const struct tiling *t) {
-  int tiles = t->K / 16;
-  return tiles <= MOST_WARPS ? 1 : tiles <= 2 * MOST_WARPS ? 2 : 4;
+  return t->K / 16 <= MOST_WARPS / 2 ? 1 : 2;
 }
 
-/* The tiling that leaves the patch half of the shared memory. */
 static bool choose(struct tiling *t, const struct cuda *cuda, const struct conv_shape *s) {
   size_t most = cuda->properties.sharedMemPerBlockOptin;
-  return tiling_choose(t, s, TILE_BYTES / 2, most) && t->K / 16 <= 4 * MOST_WARPS &&
+  struct tile_room room = {(size_t)tile_rows(conv_places(s), s->C) / CHUNK * sizeof(int),
+                           pixel_bytes(s), TILE_BYTES};
+  return tiling_choose(t, s, &room, most) && t->K / 16 <= 2 * MOST_WARPS &&
          patch_bytes(t) + other_bytes(t, s) <= most;
 }
 
@@ -210,8 +226,8 @@ static void launch_rows(struct cuda *cuda, struct gradient *g, const struct tota
   void (*sum_kernel)(struct gradient) =
       g->pool.choice ? sum_gradient<ROWS, TILES, true> : sum_gradient<ROWS, TILES, false>;
   struct total t = *total;
-  t.blocks =
-      (int)blocks_that_fit(cuda, sum_kernel, WARP * warps, bytes, WARPS_WANTED / warps, g->t.work);
+  t.blocks = (int)blocks_that_fit(cuda, sum_kernel, WARP * warps, bytes,
+                                  max(1, WARPS_WANTED / warps), g->t.work);
   size_t count = (size_t)(t.K + 1) * (size_t)t.N;
   g->part = (float *)cuda_scratch(cuda, (size_t)t.blocks * count * sizeof(float));
   t.part = g->part;
@@ -222,17 +238,10 @@ static void launch_rows(struct cuda *cuda, struct gradient *g, const struct tota
 
 template <int TILES>
 static void launch_tiles(struct cuda *cuda, struct gradient *g, const struct total *total) {
-  switch (rows_each(&g->t)) {
-    case 1:
-      launch_rows<1, TILES>(cuda, g, total);
-      break;
-    case 2:
-      launch_rows<2, TILES>(cuda, g, total);
-      break;
-    default:
-      launch_rows<4, TILES>(cuda, g, total);
-      break;
-  }
+  if (rows_each(&g->t) == 1)
+    launch_rows<1, TILES>(cuda, g, total);
+  else
+    launch_rows<2, TILES>(cuda, g, total);
 }
 
 void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b) {
