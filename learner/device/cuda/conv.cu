@@ -12,8 +12,8 @@ static struct conv_shape shape_of(const struct cuda *cuda, const struct device_w
   s.W = window->W;
   s.C = window->C;
   s.O = window->O;
-  s.size = window->size;
-  s.stride = window->stride;
+  s.size = s.across = window->size;
+  s.stride = s.step = window->stride;
   s.h = device_window_rows(window);
   s.w = device_window_columns(window);
   s.above = device_window_before(window, window->H);
@@ -23,10 +23,25 @@ static struct conv_shape shape_of(const struct cuda *cuda, const struct device_w
   return s;
 }
 
+/* Tiles read 8 channels together. An image of 4, as a stack of frames is, goes as one of half as many
+ * columns whose pixels are pairs, where windows begin and end with a pair: neither it nor the
+ * weights change their order in memory. */
+static struct conv_shape shape_in_pairs(const struct conv_shape *shape) {
+  struct conv_shape s = *shape;
+  if (s.C != 4 || s.W % 2 || s.across % 2 || s.step % 2 || s.left % 2) return s;
+  s.C = 8;
+  s.W /= 2;
+  s.across /= 2;
+  s.step /= 2;
+  s.left /= 2;
+  return s;
+}
+
 /* Both passes or none, so that x is rounded alike. */
 static bool tiles_take(const struct cuda *cuda, const struct conv_shape *shape) {
-  return !cuda->without[CUDA_TILES] && conv_tiles_forward_take(cuda, shape) &&
-         conv_tiles_weights_take(cuda, shape);
+  struct conv_shape pairs = shape_in_pairs(shape);
+  return !cuda->without[CUDA_TILES] && conv_tiles_forward_take(cuda, &pairs) &&
+         conv_tiles_weights_take(cuda, &pairs);
 }
 
 void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *weights,
@@ -36,9 +51,10 @@ void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *w
   struct cuda *cuda = cuda_of(d);
   struct conv_forward f = {shape_of(cuda, window, B), y,   x,   residual, (const float *)weights,
                            (const float *)b,          act, open};
-  if (tiles_take(cuda, &f.shape))
+  if (tiles_take(cuda, &f.shape)) {
+    f.shape = shape_in_pairs(&f.shape);
     conv_tiles_forward(cuda, &f);
-  else if (conv_dnn_takes(cuda, &f.shape))
+  } else if (conv_dnn_takes(cuda, &f.shape))
     conv_dnn_forward(cuda, &f);
   else
     conv_columns_forward(cuda, &f);
@@ -46,7 +62,9 @@ void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *w
 
 /* The gradient of the weights first: it takes dy through the activation. */
 static void tiles_backward(struct cuda *cuda, const struct conv_backward *b) {
-  conv_tiles_weights(cuda, b);
+  struct conv_backward weights = *b;
+  weights.shape = shape_in_pairs(&b->shape);
+  conv_tiles_weights(cuda, &weights);
   if (!b->dx) return;
   if (conv_tiles_inputs_take(cuda, &b->shape))
     conv_tiles_inputs(cuda, b);

@@ -7,9 +7,10 @@
 #include "learner/device/cuda/wide.h"
 
 /* A window with what follows from it: the image that is written is (h, w), `above` and `left` are
- * the zeros before the image that is read. */
+ * the zeros before the image that is read. Rows have size and stride; columns `across` and `step`,
+ * which are others only where conv.cu takes pixels in pairs. */
 struct conv_shape {
-  int H, W, C, O, size, stride;
+  int H, W, C, O, size, stride, across, step;
   int h, w, above, left;
   int B;
   bool low; /* images, x, y and their gradients, are bf16; weights and biases always float */
@@ -44,7 +45,7 @@ struct conv_backward {
 };
 
 static inline int conv_places(const struct conv_shape *s) {
-  return s->size * s->size;
+  return s->size * s->across;
 }
 
 static inline size_t conv_pixels_written(const struct conv_shape *s) {

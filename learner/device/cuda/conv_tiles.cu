@@ -187,7 +187,7 @@ DEVICE void load_weights(bf16 *shared, const bf16 *weights, int K) {
 template <int TILES, int PARTS, bool POOLED>
 static __global__ void __launch_bounds__(THREADS, TILES == 4 ? 2 : 3)
     convolve(PARAMETER struct convolution c) {
-  enum { AHEAD = POOLED ? 1 : TILES == 2 ? 4 : 8 };
+  enum { AHEAD = POOLED ? 1 : 4 };
   DYNAMIC_SHARED(bf16, weights);
   bf16 *patch = weights + (size_t)c.t.K * ROW<TILES, PARTS>;
   struct patch_column *columns =
@@ -283,8 +283,8 @@ static struct conv_shape shape_back(const struct conv_shape *s) {
   back.h = (s->H + s->stride - 1) / s->stride;
   back.w = (s->W + s->stride - 1) / s->stride;
   back.O = s->C;
-  back.size = (s->size + s->stride - 1) / s->stride;
-  back.stride = 1;
+  back.size = back.across = (s->size + s->stride - 1) / s->stride;
+  back.stride = back.step = 1;
   return back;
 }
 

@@ -2,7 +2,7 @@
  * row of the product's left operand is what a window covers: 8 channels of one pixel are 16 bytes
  * side by side, which is what a lane brings to the matrix loads; so the matrix is never written.
  *
- * A pixel takes an odd number of 16 bytes and columns that a window meets together (a stride apart)
+ * A pixel takes an odd number of 16 bytes and columns that a window meets together (a step apart)
  * lie side by side, so that the 8 rows of a load are in different banks.
  * Upstream: conv_tiles.cu, conv_tiles_back.cu. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_CONV_TILES_H
@@ -23,12 +23,12 @@ struct tiling {
   int images, rows, strips;    /* strips of an image */
   int chunks;                  /* of 8 channels, in a pixel */
   int pixel;                   /* numbers from one pixel to the next in shared memory */
-  int side, columns;           /* columns of one remainder by the stride; of all */
+  int side, columns;           /* columns of one remainder by the step; of all */
   int read_rows, read_columns; /* that the windows reach */
   int K;                       /* rows of the weights: tile_rows */
   int work;                    /* groups of images times strips */
   /* What the indices of a kernel are divided by: pixels of a strip, of a row that is written, ... */
-  struct divisor by_strip, by_row, by_strips, by_chunks, by_width, by_read_rows, by_stride;
+  struct divisor by_strip, by_row, by_strips, by_chunks, by_width, by_read_rows, by_step;
 };
 
 /* Chunks of a row of the patch. */
@@ -43,7 +43,7 @@ static inline void tiling_set_divisors(struct tiling *t, const struct conv_shape
   t->by_chunks = divisor_of(t->chunks);
   t->by_width = divisor_of(patch_width(*t));
   t->by_read_rows = divisor_of(t->read_rows);
-  t->by_stride = divisor_of(s->stride);
+  t->by_step = divisor_of(s->step);
 }
 
 /* Where a chunk of a row of the patch lies and where it comes from, counted from the starts of these
@@ -63,9 +63,9 @@ static inline bool tiling_choose(struct tiling *t, const struct conv_shape *s,
                                  const struct tile_room *room, size_t most) {
   t->chunks = tile_channels(s->C) / CHUNK;
   t->pixel = (t->chunks | 1) * CHUNK;
-  t->read_columns = (s->w - 1) * s->stride + s->size;
-  t->side = (t->read_columns + s->stride - 1) / s->stride;
-  t->columns = t->side * s->stride;
+  t->read_columns = (s->w - 1) * s->step + s->across;
+  t->side = (t->read_columns + s->step - 1) / s->step;
+  t->columns = t->side * s->step;
   t->K = tile_rows(conv_places(s), s->C);
   size_t row = (size_t)t->columns * (size_t)t->pixel * sizeof(bf16);
   size_t fixed = room->fixed + (size_t)patch_width(*t) * sizeof(struct patch_column);
@@ -150,10 +150,10 @@ DEVICE int window_start(const struct tiling &t, const struct conv_shape &s, int 
 /* offset (K / 8): from a window's first number to those 8 that row 8k of the weights belongs to. */
 DEVICE void fill_offsets(int *offset, const struct tiling &t, const struct conv_shape &s) {
   for (int k = (int)threadIdx.x; k < t.K / CHUNK; k += (int)blockDim.x) {
-    int place = k / t.chunks, row = place / s.size, column = place % s.size;
-    bool is_place = place < s.size * s.size;
+    int place = k / t.chunks, row = place / s.across, column = place % s.across;
+    bool is_place = place < s.size * s.across;
     offset[k] = is_place
-                    ? (row * t.columns + column % s.stride * t.side + column / s.stride) * t.pixel +
+                    ? (row * t.columns + column % s.step * t.side + column / s.step) * t.pixel +
                           k % t.chunks * CHUNK
                     : 0;
   }
@@ -248,7 +248,7 @@ DEVICE uint4 pooled_channels(const bf16 *dy, const struct conv_pool &p, int imag
 DEVICE void fill_columns(struct patch_column *column, const struct tiling &t,
                          const struct conv_shape &s) {
   for (int i = (int)threadIdx.x; i < patch_width(t); i += (int)blockDim.x) {
-    struct split at = divide(i, t.by_chunks), place = divide(at.whole, t.by_stride);
+    struct split at = divide(i, t.by_chunks), place = divide(at.whole, t.by_step);
     int from = at.whole - s.left, channel = at.rest * CHUNK;
     column[i] = {(place.rest * t.side + place.whole) * t.pixel + channel,
                  from >= 0 && from < s.W ? from * s.C + channel : -1};

@@ -7,10 +7,13 @@
 #include "learner/device/cuda/weights.h"
 
 /* Warps of a block, so that a lane has registers for its sums; columns of a block: 64 are two
- * blocks' work. Bytes of shared memory that a block aims at, so that four are on a multiprocessor
- * together where they have few warps. */
+ * blocks' work. */
 enum { MOST_WARPS = 18, MOST_COLUMNS = 32, WARPS_WANTED = 32, PAD = 8, PIXELS = 16 };
-static const size_t TILE_BYTES = 54 << 10;
+
+/* Bytes of shared memory that a block aims at: registers allow some 20 warps on a multiprocessor,
+ * which are four blocks or two; less leaves more rows to be read twice. */
+static const size_t BYTES_OF_FEW = 54 << 10, BYTES_OF_MANY = 80 << 10;
+enum { FEW_WARPS = 5 };
 
 struct gradient {
   struct conv_shape s;
@@ -207,8 +210,9 @@ static int rows_each(const struct tiling *t) {
 
 static bool choose(struct tiling *t, const struct cuda *cuda, const struct conv_shape *s) {
   size_t most = cuda->properties.sharedMemPerBlockOptin;
-  struct tile_room room = {(size_t)tile_rows(conv_places(s), s->C) / CHUNK * sizeof(int),
-                           pixel_bytes(s), TILE_BYTES};
+  size_t K = (size_t)tile_rows(conv_places(s), s->C);
+  struct tile_room room = {K / CHUNK * sizeof(int), pixel_bytes(s),
+                           K / 16 <= FEW_WARPS ? BYTES_OF_FEW : BYTES_OF_MANY};
   return tiling_choose(t, s, &room, most) && t->K / 16 <= 2 * MOST_WARPS &&
          patch_bytes(t) + other_bytes(t, s) <= most;
 }
