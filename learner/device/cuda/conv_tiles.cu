@@ -113,21 +113,29 @@ DEVICE struct warp_part<TILES> warp_part_of(const struct convolution &c) {
   return w;
 }
 
+/* Which pixel of the image that is written the block's pixel `number` is; false: it is outside. */
+DEVICE bool
+strided_pixel(size_t *place, const struct convolution &c, const struct tile_part &part,
+              const struct split &remainder, int number) {
+  const struct written &w = c.written;
+  struct tile_pixel at = tile_pixel_of(c.t, number);
+  int row = (part.row + at.row) * w.stride + remainder.whole,
+      column = at.column * w.stride + remainder.rest;
+  *place = ((size_t)(part.image + at.image) * w.rows + row) * w.columns + column;
+  return row < w.rows && column < w.columns;
+}
+
 /* Writes a row of the product: pixel `number` of the block's. */
 template <int TILES>
 DEVICE void write_pixel(const struct convolution &c, const struct tile_part &part,
                         const struct warp_part<TILES> &warp, const float sum[TILES][4], int half,
                         int number) {
-  const struct conv_shape &s = c.s;
-  struct tile_pixel at = tile_pixel_of(c.t, number);
-  if (at.image >= part.images || at.row >= part.rows) return;
+  if (number >= part.pixels) return;
   const struct written &w = c.written;
-  int row = (part.row + at.row) * w.stride + warp.remainder.whole,
-      column = at.column * w.stride + warp.remainder.rest;
-  if (row >= w.rows || column >= w.columns) return;
-  int count = s.O - warp.channel;
-  size_t to =
-      (((size_t)(part.image + at.image) * w.rows + row) * w.columns + column) * s.O + warp.channel;
+  size_t place = part.first + (unsigned)number;
+  if (w.stride > 1 && !strided_pixel(&place, c, part, warp.remainder, number)) return;
+  int count = c.s.O - warp.channel;
+  size_t to = place * c.s.O + warp.channel;
   float value[2 * TILES];
   UNROLL for (int i = 0; i < 2 * TILES; i++) {
     value[i] = sum[i / 2][2 * half + i % 2] + warp.bias[i];
@@ -147,16 +155,15 @@ DEVICE void write_pixel(const struct convolution &c, const struct tile_part &par
 
 template <int TILES, int PARTS>
 DEVICE void convolve_part(const struct convolution &c, const struct tile_part &part,
-                          const struct warp_part<TILES> &mine, const bf16 *patch, const int *offset,
-                          const bf16 *weights) {
+                          const struct warp_part<TILES> &mine, const bf16 *patch, const int *starts,
+                          const int *offset, const bf16 *weights) {
   enum { EACH = TWO * PIXELS };
   int warp = (int)threadIdx.x / WARP / PARTS, lane = (int)threadIdx.x % WARP;
-  int pixels = part.images * c.t.rows * c.s.w;
-  for (int first = EACH * warp; first < pixels; first += EACH * WARPS / PARTS) {
+  for (int first = EACH * warp; first < part.pixels; first += EACH * WARPS / PARTS) {
     float sum[TWO][TILES][4] = {};
     int start[TWO];
     for (int m = 0; m < TWO; m++)
-      start[m] = window_start(c.t, c.s, min(first + PIXELS * m + lane % 16, pixels - 1));
+      start[m] = starts[min(first + PIXELS * m + lane % 16, part.pixels - 1)];
     multiply_windows<TILES, PARTS>(sum, patch, start, offset, weights + mine.column, c.t.K);
     UNROLL for (int m = 0; m < TWO; m++) UNROLL for (int half = 0; half < 2; half++)
         write_pixel<TILES>(c, part, mine, sum[m], half, first + PIXELS * m + lane / 4 + 8 * half);
@@ -192,19 +199,20 @@ static __global__ void __launch_bounds__(THREADS, TILES == 4 ? 2 : 3)
   bf16 *patch = weights + (size_t)c.t.K * ROW<TILES, PARTS>;
   struct patch_column *columns =
       (struct patch_column *)(patch + (size_t)c.t.images * c.t.read_rows * c.t.columns * c.t.pixel);
-  int *offset = (int *)(columns + patch_width(c.t));
+  int *offset = (int *)(columns + patch_width(c.t)), *starts = offset + c.t.K / CHUNK;
   const struct warp_part<TILES> mine = warp_part_of<TILES, PARTS>(c);
   const struct conv_shape s = shape_of_block(c, mine.remainder);
   load_weights<TILES, PARTS>(weights, c.weights + (size_t)blockIdx.y * c.t.K * (8 * TILES * PARTS),
                              c.t.K);
   fill_offsets(offset, c.t, c.s);
   fill_columns(columns, c.t, s);
+  fill_starts(starts, c.t, s, c.t.images * c.t.rows * s.w);
   for (int work = (int)blockIdx.x; work < c.t.work; work += (int)gridDim.x) {
     struct tile_part part = tile_part_of(c.t, c.s, work);
     __syncthreads(); /* the last part's patch is read no more */
     load_patch<POOLED, AHEAD>(patch, c.x, columns, c.t, s, part, c.pool, c.vectors, c.open);
     __syncthreads();
-    convolve_part<TILES, PARTS>(c, part, mine, patch, offset, weights);
+    convolve_part<TILES, PARTS>(c, part, mine, patch, starts, offset, weights);
   }
 }
 
@@ -214,20 +222,21 @@ static __global__ void __launch_bounds__(THREADS, TILES == 4 ? 2 : 3)
  * on an A100's). */
 static const size_t TILE_BYTES = 72 << 10;
 
-/* Shared memory beside the patch. */
+/* Shared memory beside the patch and the starts of its windows. */
 static size_t other_bytes(const struct conv_shape *s) {
   size_t K = (size_t)tile_rows(conv_places(s), s->C);
   return K * (size_t)(tile_columns(s->O) + PAD) * sizeof(bf16) + K / CHUNK * sizeof(int);
 }
 
 static bool choose(struct tiling *t, const struct cuda *cuda, const struct conv_shape *s) {
-  struct tile_room room = {other_bytes(s), 0, TILE_BYTES};
+  struct tile_room room = {other_bytes(s), sizeof(int), TILE_BYTES};
   return tiling_choose(t, s, &room, cuda->properties.sharedMemPerBlockOptin);
 }
 
 template <int TILES, int PARTS, bool POOLED>
 static void launch_tiles(struct cuda *cuda, const struct convolution *c) {
-  size_t bytes = other_bytes(&c->s) + patch_bytes(&c->t);
+  size_t bytes =
+      other_bytes(&c->s) + patch_bytes(&c->t) + (size_t)tiling_pixels(&c->t, &c->s) * sizeof(int);
   int stride = c->written.stride, remainders = stride * stride;
   unsigned blocks = blocks_that_fit(cuda, convolve<TILES, PARTS, POOLED>, THREADS, bytes,
                                     MOST_BLOCKS, c->t.work * remainders);

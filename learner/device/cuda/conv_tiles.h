@@ -115,10 +115,13 @@ static unsigned blocks_that_fit(const struct cuda *cuda, K kernel, int threads, 
 
 /* ---- in a kernel */
 
-/* What part `work` is of the images and of their rows. */
+/* What part `work` is of the images and of their rows. Its pixels lie one behind the other: it has
+ * whole images or rows of one. */
 struct tile_part {
   int image, images; /* the first, and how many */
   int row, rows;
+  size_t first; /* pixel of (B, h, w) */
+  int pixels;
 };
 
 DEVICE struct tile_part tile_part_of(const struct tiling &t, const struct conv_shape &s, int work) {
@@ -128,6 +131,8 @@ DEVICE struct tile_part tile_part_of(const struct tiling &t, const struct conv_s
   part.images = min(t.images, s.B - part.image);
   part.row = group.rest * t.rows;
   part.rows = min(t.rows, s.h - part.row);
+  part.first = ((size_t)part.image * s.h + part.row) * s.w;
+  part.pixels = part.images * part.rows * s.w;
   return part;
 }
 
@@ -145,6 +150,12 @@ DEVICE struct tile_pixel tile_pixel_of(const struct tiling &t, int number) {
 DEVICE int window_start(const struct tiling &t, const struct conv_shape &s, int number) {
   struct tile_pixel at = tile_pixel_of(t, number);
   return ((at.image * t.read_rows + at.row * s.stride) * t.columns + at.column) * t.pixel;
+}
+
+/* start (tiling_pixels, rounded up to `count`) */
+DEVICE void fill_starts(int *start, const struct tiling &t, const struct conv_shape &s, int count) {
+  for (int i = (int)threadIdx.x; i < count; i += (int)blockDim.x)
+    start[i] = i < t.images * t.rows * s.w ? window_start(t, s, i) : 0;
 }
 
 /* offset (K / 8): from a window's first number to those 8 that row 8k of the weights belongs to. */

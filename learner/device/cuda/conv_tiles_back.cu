@@ -50,12 +50,14 @@ DEVICE uint4 turn_channels(bf16 *dy, const bf16 *y, int count, bool relu, bool v
 template <int TILES, bool POOLED>
 DEVICE uint4 above_chunk(const struct gradient &g, const struct tile_part &part, int i) {
   const struct conv_shape &s = g.s;
-  struct tile_pixel at = tile_pixel_of(g.t, i / TILES);
-  int o = ((int)blockIdx.y * TILES + i % TILES) * CHUNK;
-  if (at.image >= part.images || at.row >= part.rows || o >= s.O) return {0, 0, 0, 0};
-  int image = part.image + at.image, row = part.row + at.row;
-  if (POOLED) return pooled_channels(g.dy, g.pool, image, row, at.column, s.O, o, g.dy_vectors);
-  size_t from = (((size_t)image * s.h + row) * s.w + at.column) * s.O + o;
+  int number = i / TILES, o = ((int)blockIdx.y * TILES + i % TILES) * CHUNK;
+  if (number >= part.pixels || o >= s.O) return {0, 0, 0, 0};
+  if (POOLED) {
+    struct tile_pixel at = tile_pixel_of(g.t, number);
+    return pooled_channels(g.dy, g.pool, part.image + at.image, part.row + at.row, at.column, s.O,
+                           o, g.dy_vectors);
+  }
+  size_t from = (part.first + (unsigned)number) * s.O + o;
   return turn_channels(g.dy + from, g.y + from, min((int)CHUNK, s.O - o), g.relu, g.dy_vectors);
 }
 
@@ -137,8 +139,7 @@ static __global__ void __launch_bounds__(WARP *MOST_WARPS)
   int lane = (int)threadIdx.x % WARP, at[ROWS];
   fill_offsets(offset, t, g.s);
   fill_columns(columns, t, g.s);
-  for (int i = (int)threadIdx.x; i < pixels; i += (int)blockDim.x)
-    start[i] = i < t.images * t.rows * g.s.w ? window_start(t, g.s, i) : 0;
+  fill_starts(start, t, g.s, pixels);
   __syncthreads();
   UNROLL for (int r = 0; r < ROWS; r++) {
     int k = 2 * ((int)threadIdx.x / WARP * ROWS + r) + lane / 8 % 2;
