@@ -42,7 +42,25 @@ check bench --device=cpu
 refuses() { is "$code" 2 && says "--device=cpu is for --quick"; }
 pass_if "only a GPU is measured" refuses
 
+mkdir logs
+ACORN_CUDA_PLUGIN=$emulated OUT=$PWD/logs check smoke --quick
+smokes() {
+  is "$code" 0 && reported smoke '^Result: pass' '^\| programs of device tests .* \| 0 \| .* pass' \
+    '^\| mlp: trained steps/s \| [0-9]+ \|' '^\| CartPole, mean return .* pass \|$' &&
+    [ -s logs/smoke.md ] && tar -xOf logs/smoke.tar.gz ./environment | grep -q 'GNU/Linux'
+}
+pass_if "the first try passes on the emulated device, and leaves its logs" smokes
+
 # ---- a figure that is missed, and a program that fails
+
+ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1:trace check smoke --quick
+bisects() {
+  is "$code" 1 && reported smoke '^Result: FAIL' '^\| programs of device tests .* \| 1 \| .* missed' \
+    '^\| CartPole, mean return .* missed \|$' &&
+    grep -q '^---- build/tests/unit/learner/device/test_trace: exit code' out &&
+    grep -q 'kernel trace' out
+}
+pass_if "a failing kernel is named, and the rest reported" bisects
 
 ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1000 check test --quick
 fails() { is "$code" 1 && reported test '^Result: FAIL' '^\| the same seed twice.* missed \|$'; }

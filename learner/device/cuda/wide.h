@@ -3,6 +3,7 @@
 #ifndef ACORN_LEARNER_DEVICE_CUDA_WIDE_H
 #define ACORN_LEARNER_DEVICE_CUDA_WIDE_H
 
+#include "learner/device/cuda/divisor.h"
 #include "learner/device/cuda/portable.h"
 
 /* V elements that are read and written together. */
@@ -51,31 +52,7 @@ DEVICE quotient divide(size_t i, unsigned n) {
   return {i / n, (unsigned)(i % n)};
 }
 
-/* A divisor that a kernel gets as an argument: n / by by one multiplication, where the division of
- * numbers that the compiler does not know takes some twenty instructions. For 0 <= n < 2^31 and
- * by >= 1 (Granlund, Montgomery 1994, "Division by Invariant Integers using Multiplication",
- * theorem 4.2: the multiplier is 2^(31 + shift) / by, rounded up, with by <= 2^shift). */
-struct divisor {
-  unsigned by, multiplier, shift;
-};
-
-static inline struct divisor divisor_of(int by) {
-  struct divisor d = {(unsigned)by, 0, 0};
-  while (1ull << d.shift < d.by) d.shift++;
-  d.multiplier = (unsigned)(((1ull << (31 + d.shift)) + d.by - 1) / d.by);
-  return d;
-}
-
-struct split {
-  int whole, rest;
-};
-
-DEVICE split divide(int n, const struct divisor &d) {
-  unsigned whole = (unsigned)((uint64_t)(2 * (unsigned)n) * d.multiplier >> 32) >> d.shift;
-  return {(int)whole, n - (int)(whole * d.by)};
-}
-
-/* The same of any index. */
+/* The same by a divisor that the host prepared. */
 DEVICE quotient divide(size_t i, const struct divisor &d) {
   if (i >> 31 != 0) return {i / d.by, (unsigned)(i % d.by)};
   struct split split = divide((int)i, d);

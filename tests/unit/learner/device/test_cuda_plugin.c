@@ -128,6 +128,10 @@ static const struct refusal {
      STATUS_INVALID,
      "--gpu_memory_mib=200: GPU 0 (emulated GPU) has 100 MiB, of which 100 are free",
      "give fewer"},
+    {{.variable = "ACORN_CUDA_WITHOUT", .value = "tiles,grapes"},
+     STATUS_INVALID,
+     "ACORN_CUDA_WITHOUT: 'grapes': the ways are dnn, together, graphs and tiles",
+     ""},
     {{.options = {.precision = "float16"}}, STATUS_INVALID, "--precision=float16", "tf32 or bf16"},
     {{.plugin = "absent.so"}, STATUS_UNAVAILABLE, "absent.so, which is not there", "make cuda"},
     {{.plugin = "/etc/passwd"}, STATUS_UNAVAILABLE, "/etc/passwd", ""},
@@ -185,6 +189,22 @@ static void test_choice(void **state) {
   attempt.options = (struct device_options){.name = "auto"};
   outcome = run_attempt(&attempt, print_device);
   require_text(&outcome, "cpu (");
+}
+
+static void print_recording(struct device *d) {
+  printf("%s", d->ops->record ? "records" : "runs one by one");
+  fflush(stdout);
+}
+
+static void test_without_graphs(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct attempt attempt = {.variable = "ACORN_CUDA_WITHOUT", .value = "together,dnn"};
+  struct outcome outcome = run_attempt(&attempt, print_recording);
+  require_text(&outcome, "records");
+  attempt.value = "graphs,tiles";
+  outcome = run_attempt(&attempt, print_recording);
+  require_text(&outcome, "runs one by one");
 }
 
 static void test_reason(void **state) {
@@ -329,10 +349,15 @@ static void test_created_while_another_allocates(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refusals),  cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_no_memory), cmocka_unit_test(test_kernel_error),
-      cmocka_unit_test(test_reason),    cmocka_unit_test(test_marks),
-      cmocka_unit_test(test_spilled),   cmocka_unit_test(test_created_while_another_allocates),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_kernel_error),
+      cmocka_unit_test(test_without_graphs),
+      cmocka_unit_test(test_reason),
+      cmocka_unit_test(test_marks),
+      cmocka_unit_test(test_spilled),
+      cmocka_unit_test(test_created_while_another_allocates),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

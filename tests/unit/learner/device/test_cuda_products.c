@@ -332,6 +332,9 @@ static void convolutions(struct both *t) {
       {{15, 14, 6, 9, 5, 3, true}, 4, ACTIVATION_NONE, true, false, false, true},
       {{7, 8, 16, 16, 2, 3, false}, 9, ACTIVATION_NONE, false, false, false, false},
       {{13, 11, 16, 40, 3, 2, true}, 40, ACTIVATION_RELU, false, false, false, true},
+      {{16, 16, 4, 16, 8, 4, true}, 5, ACTIVATION_RELU, false, true, false, true},
+      {{18, 20, 4, 20, 4, 2, true}, 3, ACTIVATION_NONE, true, false, false, false},
+      {{10, 14, 4, 40, 6, 2, false}, 6, ACTIVATION_RELU, false, false, false, false},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_conv(t, &table[i], 100 + i);
 }
@@ -456,6 +459,20 @@ static void test_convolutions_without_cudnn(void **state) {
   unsetenv("ACORN_EMULATED_CUDA");
 }
 
+/* Each by the way that is behind the one which takes it else. */
+static void without(const char *way, void (*body)(struct both *t)) {
+  setenv("ACORN_CUDA_WITHOUT", way, 1);
+  with_precision(body, "bf16");
+  unsetenv("ACORN_CUDA_WITHOUT");
+}
+
+static void test_other_ways(void **state) {
+  (void)state;
+  without("tiles", convolutions);
+  without("tiles", pooled_convolutions);
+  without("together", lstms);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_linear_layers),
@@ -464,6 +481,7 @@ int main(void) {
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_pooled_convolutions),
       cmocka_unit_test(test_convolutions_without_cudnn),
+      cmocka_unit_test(test_other_ways),
       cmocka_unit_test(test_weights_may_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
