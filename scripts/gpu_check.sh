@@ -52,8 +52,8 @@ figure() {
     printf '| %s | not run | %s | %s |\n' "$1" "$3" "${4:-}" >>"$report"
     return
   fi
-  if ! line=$(row "$1" "$2" "$3") && { [[ $part = @(test|smoke) ]] || [ -z "$quick" ] || [ "$2" = failed ]; }
-  then
+  if ! line=$(row "$1" "$2" "$3") &&
+    { [[ $part = @(test|smoke) ]] || [ -z "$quick" ] || [ "$2" = failed ]; }; then
     code=1
   fi
   printf '%s\n' "$line"
@@ -194,7 +194,8 @@ test_devices() {
   local programs line failed
   mapfile -t programs < <(tests)
   [ -z "$quick" ] || programs=(build/tests/unit/learner/device/test_trace)
-  UNIT_JOBS=$(($(nproc) / 4 + 1)) UNIT_SECONDS=100 within 240 scripts/run_units.sh "${programs[@]}" >"$work/units"
+  UNIT_JOBS=$(($(nproc) / 4 + 1)) UNIT_SECONDS=100 \
+    within 240 scripts/run_units.sh "${programs[@]}" >"$work/units"
   tail -n 40 "$work/units"
   line=$(grep -oE '^[0-9]+ passed, [0-9]+ failed' "$work/units" | tail -n 1)
   failed=${line#* passed, }
@@ -314,7 +315,7 @@ smoke_tests() {
   local program jobs=$(($(nproc) / 2)) failed=0 count=0 code log
   local -a programs
   mapfile -t programs < <(tests | awk '
-    {order = 5} /device\/test_(device|steps|trace)/ {order = 1} /device\/cuda\/|device\/cpu/ {order = 6}
+    {order = 5} /device\/test_(device|steps|trace)/ {order = 1} /device\/cpu/ {order = 6}
     /test_(operations|optimiser|image|q|normal|choices|mask)$/ {order = 2} /products/ {order = 3}
     /recorded/ {order = 4} {print order, $1}' | sort -s -k 1,1n | cut -d ' ' -f 2)
   [ -z "$quick" ] || programs=(build/tests/unit/learner/device/test_{trace,steps})
@@ -496,7 +497,7 @@ part_bench() {
 
 # ---- torch
 
-# What PyTorch compiles is kept in its cache: for all cases side by side, before anything is measured.
+# What PyTorch compiles is kept in its cache: all cases side by side, before one is measured.
 compile_torch() {
   local name
   for name in "${names[@]}" inference; do

@@ -55,8 +55,8 @@ pass_if "the first try passes on the emulated device, and leaves its logs" smoke
 
 ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1:trace check smoke --quick
 bisects() {
-  is "$code" 1 && reported smoke '^Result: FAIL' '^\| programs of device tests .* \| 1 \| .* missed' \
-    '^\| CartPole, mean return .* missed \|$' &&
+  is "$code" 1 && reported smoke '^Result: FAIL' \
+    '^\| programs of device tests .* \| 1 \| .* missed' '^\| CartPole, mean return .* missed \|$' &&
     grep -q '^---- build/tests/unit/learner/device/test_trace: exit code' out &&
     grep -q 'kernel trace' out
 }

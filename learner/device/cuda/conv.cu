@@ -23,8 +23,8 @@ static struct conv_shape shape_of(const struct cuda *cuda, const struct device_w
   return s;
 }
 
-/* Tiles read 8 channels together. An image of 4, as a stack of frames is, goes as one of half as many
- * columns whose pixels are pairs, where windows begin and end with a pair: neither it nor the
+/* Tiles read 8 channels together. An image of 4, as a stack of frames is, goes as one of half as
+ * many columns whose pixels are pairs, where windows begin and end with a pair: neither it nor the
  * weights change their order in memory. */
 static struct conv_shape shape_in_pairs(const struct conv_shape *shape) {
   struct conv_shape s = *shape;

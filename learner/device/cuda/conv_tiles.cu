@@ -64,13 +64,13 @@ DEVICE void store_channels(bf16 *y, const float value[COUNT], int count, bool fu
 
 /* ---- the product */
 
-/* Columns of the product are the work of PARTS warps, each with TILES of 8; so many numbers has a row
- * of the weights in shared memory. */
+/* Columns of the product are the work of PARTS warps, each with TILES of 8; so many numbers has a
+ * row of the weights in shared memory. */
 template <int TILES, int PARTS>
 constexpr int ROW = 8 * TILES *PARTS + PAD;
 
-/* sum (2 x 16 pixels, 8 TILES) of the windows that start at `start` for this lane's rows, and of the
- * columns of the weights from `weights` on. */
+/* sum (2 x 16 pixels, 8 TILES) of the windows that start at `start` for this lane's rows, and of
+ * the columns of the weights from `weights` on. */
 template <int TILES, int PARTS>
 DEVICE void multiply_windows(float sum[TWO][TILES][4], const bf16 *patch, const int start[TWO],
                              const int *offset, const bf16 *weights, int K) {

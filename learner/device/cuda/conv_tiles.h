@@ -27,7 +27,7 @@ struct tiling {
   int read_rows, read_columns; /* that the windows reach */
   int K;                       /* rows of the weights: tile_rows */
   int work;                    /* groups of images times strips */
-  /* What the indices of a kernel are divided by: pixels of a strip, of a row that is written, ... */
+  /* What a kernel divides its indices by: pixels of a strip, of a row that is written, ... */
   struct divisor by_strip, by_row, by_strips, by_chunks, by_width, by_read_rows, by_step;
 };
 
@@ -46,8 +46,8 @@ static inline void tiling_set_divisors(struct tiling *t, const struct conv_shape
   t->by_step = divisor_of(s->step);
 }
 
-/* Where a chunk of a row of the patch lies and where it comes from, counted from the starts of these
- * rows; from: -1 beside the image. */
+/* Where a chunk of a row of the patch lies and where it comes from, counted from the starts of
+ * these rows; from: -1 beside the image. */
 struct patch_column {
   int to, from;
 };

@@ -1,6 +1,6 @@
 /* Division by numbers that the host knows and the compiler does not: one multiplication, where a
  * kernel's division takes some twenty instructions. C too, so that a test can go through it.
- * Upstream: wide.h, conv_tiles.h. */
+ * Upstream: wide.h. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_DIVISOR_H
 #define ACORN_LEARNER_DEVICE_CUDA_DIVISOR_H
 

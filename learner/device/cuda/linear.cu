@@ -46,8 +46,8 @@ KERNEL tanh_rows(float *y, size_t n) {
   for (size_t i = grid_first(); i < n; i += grid_step()) y[i] = tanhf(y[i]);
 }
 
-/* y = act(a b + the bias); of `p` the operands and their type are set. In bf16 both have zeros up to
- * a multiple of 8, with which a product reads 16 bytes at a time. */
+/* y = act(a b + the bias); of `p` the operands and their type are set. In bf16 both have zeros up
+ * to a multiple of 8, with which a product reads 16 bytes at a time. */
 static void forward(struct cuda *cuda, struct product p, float *y, const float *bias,
                     enum activation act, int B, int I, int O) {
   p.c = y;

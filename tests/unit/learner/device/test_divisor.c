@@ -1,5 +1,5 @@
-/* Divisions by a multiplication (learner/device/cuda/divisor.h) against the processor's: every small
- * divisor with the numbers at both sides of its multiples, and at random. */
+/* Divisions by a multiplication (learner/device/cuda/divisor.h) against the processor's: every
+ * small divisor with the numbers at both sides of its multiples, and at random. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
