@@ -1,6 +1,7 @@
 /* Runs the blocks of a kernel one after another on the calling thread. A thread of a block is a
  * fiber from the moment that it has to wait for others; one that never waits is an iteration of a
- * loop. */
+ * loop. Blocks and threads begin in the order that the machine asks for: what depends on it is a
+ * race, of blocks or of threads between two barriers. */
 #include <sys/mman.h>
 
 #include "internal.h"
@@ -37,10 +38,17 @@ struct warp {
   struct fiber *waiting[LANES];
 };
 
+/* The order of so many: number k is k * step + first, modulo n. */
+struct order {
+  unsigned n;
+  uint64_t step, first;
+};
+
 /* One of each stream's thread. */
 struct scheduler {
   struct emulated_work *work;
   int threads, started, finished;
+  struct order of_threads;
   struct fiber main, *current;
   struct fiber *fiber[MAX_THREADS], *idle[MAX_THREADS], *ready[MAX_THREADS];
   int num_fibers, num_idle, first_ready, num_ready;
@@ -146,12 +154,32 @@ void fibers_end() {
   scheduler_of_thread = NULL;
 }
 
+/* ---- the order */
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+  return b ? common_divisor(b, a % b) : a;
+}
+
+static struct order order_of(size_t n, long asked) {
+  struct order order = {(unsigned)n, 1, 0};
+  if (asked < 0) order.step = n - 1, order.first = n - 1;
+  if (asked <= 0 || n < 3) return order;
+  order.first = (uint64_t)asked * 0x9e3779b97f4a7c15u % n;
+  order.step = (uint64_t)asked * 0xbf58476d1ce4e5b9u % n;
+  while (common_divisor(order.step, n) != 1) order.step++;
+  return order;
+}
+
+static unsigned ordered(const struct order *order, size_t k) {
+  return (unsigned)((k * order->step + order->first) % order->n);
+}
+
 /* ---- a block */
 
 static void run_threads(struct scheduler *s) {
   while (s->started < s->threads) {
     struct fiber *self = s->current;
-    unsigned number = (unsigned)s->started++, x = emulated_here.threads.x,
+    unsigned number = ordered(&s->of_threads, (size_t)s->started++), x = emulated_here.threads.x,
              y = emulated_here.threads.y;
     self->number = (int)number;
     self->thread = uint3{number % x, number / x % y, number / x / y};
@@ -194,6 +222,7 @@ static void run_block(struct scheduler *s) {
 static void prepare(struct scheduler *s, struct emulated_work *work) {
   s->work = work;
   s->threads = (int)(work->block.x * work->block.y * work->block.z);
+  s->of_threads = order_of((size_t)s->threads, machine_get()->order);
   emulated_here.threads = work->block;
   emulated_here.blocks = work->grid;
   free(s->shared); /* of exactly the size, so that AddressSanitizer sees its end */
@@ -214,12 +243,15 @@ void fibers_run(struct emulated_work *work) {
   }
   struct scheduler *s = scheduler_of_thread;
   prepare(s, work);
-  for (unsigned z = 0; z < work->grid.z; z++)
-    for (unsigned y = 0; y < work->grid.y; y++)
-      for (unsigned x = 0; x < work->grid.x; x++) {
-        emulated_here.block = uint3{x, y, z};
-        run_block(s);
-      }
+  dim3 grid = work->grid;
+  size_t blocks = (size_t)grid.x * grid.y * grid.z;
+  struct order of_blocks = order_of(blocks, machine_get()->order);
+  for (size_t k = 0; k < blocks; k++) {
+    unsigned number = ordered(&of_blocks, k);
+    emulated_here.block =
+        uint3{number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y};
+    run_block(s);
+  }
 }
 
 /* ---- what a kernel calls */
@@ -228,6 +260,11 @@ void *emulated_dynamic_shared() {
   struct scheduler *s = scheduler_of_thread;
   if (!s->shared) EMULATED_FAIL("kernel %s: launched without shared memory", s->work->name);
   return s->shared;
+}
+
+void emulated_endless_wait(unsigned now, unsigned goal) {
+  EMULATED_FAIL("kernel %s: waits for %u, and %u is all that comes",
+                scheduler_of_thread->work->name, goal, now);
 }
 
 static void make_ready(struct scheduler *s, struct fiber *fiber) {

@@ -86,6 +86,10 @@ struct machine {
   cudaError_t without_context; /* what the first use of a GPU returns; cudaSuccess */
   int driver, gpus;
   size_t memory;
+  long order;    /* of threads in a block and of blocks: 0, as they are numbered; -1, the other way
+                 round; else any, by this seed */
+  size_t shared; /* bytes that a block may have */
+  int processors;
   long failing_launch;     /* 0: none */
   char failing_kernel[64]; /* whose launches are counted; "": those of all */
 };

@@ -44,6 +44,8 @@ void *emulated_dynamic_shared();
  * the mask. */
 
 void emulated_barrier();
+/* Ends the process: the calling kernel waits for a count that nobody raises. */
+[[noreturn]] void emulated_endless_wait(unsigned now, unsigned goal);
 /* Whether any of the block's threads gave not 0. */
 int emulated_barrier_any(int value);
 /* The value that lane `source` gave to the same call; its own where the source is no lane. */
@@ -168,6 +170,9 @@ struct emulated_work {
   size_t shared_bytes;
   uint64_t edge; /* from its last run to the thread that frees it */
 };
+
+/* Fills it with NaN, in the stream's order. Counts as no call, and stands in a graph too. */
+void emulated_poison(cudaStream_t stream, void *memory, size_t bytes);
 
 /* Takes the work. */
 void emulated_enqueue_kernel(cudaStream_t stream, struct emulated_work *work);

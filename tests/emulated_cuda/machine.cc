@@ -3,7 +3,7 @@
 
 #include "internal.h"
 
-enum { SHARED_BYTES = 48 << 10, MOST_SHARED_BYTES = 160 << 10 };
+enum { SHARED_BYTES = 48 << 10 };
 
 static struct hidden_lock lock;
 static struct machine machine;
@@ -29,6 +29,14 @@ static void read_word(const char *word) {
     machine.gpus = (int)number;
   } else if (strncmp(word, "memory:", 7) == 0) {
     machine.memory = (size_t)number << 20;
+  } else if (strcmp(word, "order:reversed") == 0) {
+    machine.order = -1;
+  } else if (strncmp(word, "order:", 6) == 0 && number > 0) {
+    machine.order = number;
+  } else if (strncmp(word, "shared:", 7) == 0 && number >= SHARED_BYTES >> 10) {
+    machine.shared = (size_t)number << 10;
+  } else if (strncmp(word, "processors:", 11) == 0 && number > 0) {
+    machine.processors = (int)number;
   } else if (strncmp(word, "kernel_error:", 13) == 0) {
     machine.failing_launch = number;
     const char *name = strchr(strchr(word, ':') + 1, ':');
@@ -39,7 +47,16 @@ static void read_word(const char *word) {
 }
 
 static void read_machine() {
-  machine = (struct machine){cudaSuccess, cudaSuccess, CUDART_VERSION, 1, (size_t)8 << 30, 0, ""};
+  machine = (struct machine){.without_device = cudaSuccess,
+                             .without_context = cudaSuccess,
+                             .driver = CUDART_VERSION,
+                             .gpus = 1,
+                             .memory = (size_t)8 << 30,
+                             .order = 0,
+                             .shared = (size_t)160 << 10,
+                             .processors = 4,
+                             .failing_launch = 0,
+                             .failing_kernel = ""};
   const char *text = getenv("ACORN_EMULATED_CUDA");
   char copy[256];
   snprintf(copy, sizeof copy, "%s", text ? text : "");
@@ -143,9 +160,15 @@ cudaError_t cudaSetDevice(int gpu) {
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int gpu) {
   cudaError_t error = check_gpu(gpu);
   if (error != cudaSuccess) return error;
-  *properties = (struct cudaDeviceProp){
-      "emulated GPU", machine_get()->memory, SHARED_BYTES, MOST_SHARED_BYTES, 9, 0, 4, 2048,
-      1 << 20};
+  *properties = (struct cudaDeviceProp){"emulated GPU",
+                                        machine_get()->memory,
+                                        SHARED_BYTES,
+                                        machine_get()->shared,
+                                        9,
+                                        0,
+                                        machine_get()->processors,
+                                        2048,
+                                        1 << 20};
   return cudaSuccess;
 }
 
@@ -181,7 +204,8 @@ static size_t shared_of(const void *kernel) {
 }
 
 cudaError_t emulated_set_shared(const void *kernel, int bytes) {
-  if (bytes < 0 || bytes > MOST_SHARED_BYTES) return machine_error(cudaErrorInvalidValue);
+  if (bytes < 0 || (size_t)bytes > machine_get()->shared)
+    return machine_error(cudaErrorInvalidValue);
   hidden_take(&shared_lock);
   if ((size_t)bytes < shared_of(kernel) && shared_of(kernel) > SHARED_BYTES)
     EMULATED_FAIL("cudaFuncSetAttribute: a kernel's shared memory is made less, %zu to %d bytes",

@@ -334,8 +334,7 @@ static void capture_step(struct emulated_stream *stream, enum kind kind, struct 
 }
 
 /* Takes the work. */
-static cudaError_t submit(struct emulated_stream *stream, struct emulated_work *work) {
-  COUNT_CALL("work");
+static cudaError_t submit_uncounted(struct emulated_stream *stream, struct emulated_work *work) {
   cudaError_t error = check_stream(stream, work->name);
   if (error != cudaSuccess)
     work_release(work);
@@ -344,6 +343,11 @@ static cudaError_t submit(struct emulated_stream *stream, struct emulated_work *
   else
     give(stream, WORK, work, NULL);
   return error;
+}
+
+static cudaError_t submit(struct emulated_stream *stream, struct emulated_work *work) {
+  COUNT_CALL("work");
+  return submit_uncounted(stream, work);
 }
 
 void emulated_enqueue_kernel(cudaStream_t stream, struct emulated_work *work) {
@@ -392,15 +396,28 @@ static void transfer_destroy(struct emulated_work *work) {
   free(work);
 }
 
-static cudaError_t submit_transfer(const struct transfer *given, const char *name,
-                                   cudaStream_t stream) {
+static struct emulated_work *make_transfer(const struct transfer *given, const char *name) {
   struct transfer *made = (struct transfer *)calloc(1, sizeof *made);
   memcpy((void *)made, (const void *)given, sizeof *made);
   made->work.name = name;
   made->work.run = transfer_run;
   made->work.destroy = transfer_destroy;
   made->work.references = 1;
-  return submit(stream, &made->work);
+  return &made->work;
+}
+
+static cudaError_t submit_transfer(const struct transfer *given, const char *name,
+                                   cudaStream_t stream) {
+  return submit(stream, make_transfer(given, name));
+}
+
+void emulated_poison(cudaStream_t stream, void *memory, size_t bytes) {
+  struct transfer made = {};
+  made.to = memory;
+  made.value = 0xff;
+  made.to_pitch = made.width = bytes;
+  made.height = 1;
+  if (bytes) submit_uncounted(stream, make_transfer(&made, "poison"));
 }
 
 /* The host's memory has to be pinned, or else the GPU's copy would not be asynchronous: checked in

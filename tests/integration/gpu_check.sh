@@ -53,14 +53,24 @@ pass_if "the first try passes on the emulated device, and leaves its logs" smoke
 
 # ---- a figure that is missed, and a program that fails
 
-ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1:trace check smoke --quick
-bisects() {
+# planted KERNEL PROGRAMS WHERE...: the first try with a kernel that fails: so many test programs
+# do, the rest is reported, and the lines WHERE are printed.
+planted() {
+  local kernel=$1 programs=$2 line
+  rm -f logs/*
+  ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1:$kernel OUT=$PWD/logs \
+    check smoke --quick
   is "$code" 1 && reported smoke '^Result: FAIL' \
-    '^\| programs of device tests .* \| 1 \| .* missed' '^\| CartPole, mean return .* missed \|$' &&
-    grep -q '^---- build/tests/unit/learner/device/test_trace: exit code' out &&
-    grep -q 'kernel trace' out
+    "^\\| programs of device tests .* \\| $programs \\|" \
+    '^\| CartPole, mean return .* missed \|$' &&
+    [ -s logs/smoke.md ] && [ -s logs/smoke.tar.gz ] || return 1
+  for line in "${@:3}"; do grep -q -- "$line" out || return 1; done
 }
-pass_if "a failing kernel is named, and the rest reported" bisects
+pass_if "a failing kernel of a test is named, and the rest reported" \
+  planted trace 1 '^---- build/tests/unit/learner/device/test_trace: exit code' 'kernel trace'
+pass_if "so is one of the steps" \
+  planted scatter 1 '^---- build/tests/unit/learner/device/test_steps: exit code' 'kernel scatter'
+pass_if "so is one that only an update has" planted adam 0 'cudaErrorIllegalAddress'
 
 ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1000 check test --quick
 fails() { is "$code" 1 && reported test '^Result: FAIL' '^\| the same seed twice.* missed \|$'; }

@@ -135,17 +135,24 @@ static void cuda_release_host(struct device *d, void *memory) {
   if (memory) CUDA_CHECK(cudaFreeHost(memory));
 }
 
-void *cuda_scratch(struct cuda *cuda, size_t bytes) {
+/* More than there is so far. */
+static void grow_scratch(struct cuda *cuda, size_t bytes) {
   int last = cuda->num_scratch - 1;
-  if (last >= 0 && bytes <= cuda->scratch[last].bytes) return cuda->scratch[last].memory;
   CHECK(cuda->num_scratch < CUDA_MAX_SCRATCH, "device cuda: scratch memory grew %d times",
         CUDA_MAX_SCRATCH);
   /* By a half at least, so that it grows a few times only. */
   size_t least = last < 0 ? (size_t)LEAST_SCRATCH_BYTES : cuda->scratch[last].bytes / 2 * 3;
   bytes = bytes < least ? least : bytes;
   cuda->scratch[cuda->num_scratch].memory = take_memory(cuda, bytes);
-  cuda->scratch[cuda->num_scratch].bytes = bytes;
-  return cuda->scratch[cuda->num_scratch++].memory;
+  cuda->scratch[cuda->num_scratch++].bytes = bytes;
+}
+
+void *cuda_scratch(struct cuda *cuda, size_t bytes) {
+  if (cuda->num_scratch == 0 || bytes > cuda->scratch[cuda->num_scratch - 1].bytes)
+    grow_scratch(cuda, bytes);
+  void *memory = cuda->scratch[cuda->num_scratch - 1].memory;
+  POISON_SCRATCH(cuda->stream, memory, bytes);
+  return memory;
 }
 
 /* ---- transfers. Device memory may be spilled: the driver finds out by the address (Default). */

@@ -84,6 +84,13 @@ static inline void allow_shared(K kernel, size_t bytes) {
 #define DYNAMIC_SHARED(type, name) type *name = (type *)emulated_dynamic_shared()
 #endif
 
+/* What an operation finds in its scratch memory is NaN in the emulation. */
+#ifdef __CUDACC__
+#define POISON_SCRATCH(stream, memory, bytes) ((void)0)
+#else
+#define POISON_SCRATCH(stream, memory, bytes) emulated_poison(stream, memory, bytes)
+#endif
+
 enum { WARP = 32, BLOCK = 256, MAX_BLOCKS = 8 * 132 };
 #define ALL_LANES 0xffffffffu
 

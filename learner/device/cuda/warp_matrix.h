@@ -61,11 +61,17 @@ DEVICE void arrive(unsigned *count) {
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
 }
 
+/* A poll takes some 0.5 us. A wait that ends never would keep the GPU from everybody: after some
+ * eight seconds the kernel fails. */
+enum { MOST_POLLS = 1 << 24 };
+
 DEVICE void wait_for(unsigned *count, unsigned goal) {
   unsigned now;
-  do {
+  for (int polls = 0; polls < MOST_POLLS; polls++) {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(count) : "memory");
-  } while (now < goal);
+    if (now >= goal) return;
+  }
+  __trap();
 }
 
 /* Blocks of a kernel that are on the GPU together where it has nothing else to do; 0: they cannot

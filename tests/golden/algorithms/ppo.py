@@ -9,12 +9,19 @@ layout is that of gae.txt (gae.py), with 15 digits; the cases, of outputs alone:
   none    the network of mlp, likewise, above 0.0625: before the first step of all
   box     actions of 3 numbers: hidden0, the head (3 means, then the value), and the logarithms of
           the deviations, which no input reaches
+  scaled  the network of mlp, whose value v stands for deviation v + mean (van Hasselt et al. 2016,
+          PopArt): three updates, one after the other, on the same batch. Before the passes of an
+          update its targets (of steps that are not truncated) join the statistics, whose deviation
+          is what errors of values, and the reach of their clip, are divided by; behind them the
+          head's column and bias move against the statistics. steps of all updates, the rest of the
+          last one
 each with
   steps: of the optimiser
   means: over the steps of all minibatches up to the last one that was looked at: policy loss,
     value loss, entropy, log mu - log pi, KL divergence, share of clipped ratios, value, target
   norm: mean of the gradient's norms, before they are clipped
   hidden0/w ... head/b (head/log_std): each parameter after the update, whole
+  value/count, value/mean, value/deviation (scaled): the statistics, which were 0, 0 and 1
 
 Everything that goes in follows from the hash of tests/golden/networks/make.py: number i of a stream
 is a value in [-1, 1), or 32 bits. Rows are time-major, N = 8 windows of T = 6 steps and one more:
@@ -31,7 +38,7 @@ row t of window n is number 8 t + n of 56.
             after a truncated row and in row 0 this is not looked at
 Which windows a minibatch has: in each epoch they are shuffled (Fisher and Yates, from the last on;
 the other place is floor(word (i + 1) / 2^32)), word the second of Philox4x32's block of the counter
-(i, update = 1, epoch, 8) and the key 11; the first two make the first minibatch.
+(i, update from 1 on, epoch, 8) and the key 11; the first two make the first minibatch.
 The loss is a mean over the steps of a minibatch that are not truncated, and so are the advantages'
 mean and deviation (unbiased), less and over which they are taken.
 
@@ -52,7 +59,7 @@ import make
 T, N, A, H, MINIBATCHES, EPOCHS = 6, 8, 3, 6, 4, 4
 PARAMETERS, OBSERVATION, ACTION, REWARD, STATE, BEHAVIOUR, FLAGS = range(7)
 FIRST, TERMINATED, TRUNCATED = 1, 2, 4
-SEED, UPDATE, PURPOSE = 11, 1, 8
+SEED, PURPOSE, UPDATES, MOST_TARGETS = 11, 8, 3, 1 << 17
 DISCOUNT, LAMBDA, REWARD_SCALE, REWARD_CLIP = 0.875, 0.875, 0.75, 1
 CLIP, VALUE_CLIP, BASELINE, ENTROPY, KL, MAX_NORM = 0.25, 0.25, 0.5, 2**-6, 2**-6, 0.5
 RATE, BETAS, EPSILON = 2**-6, (0.875, 0.96875), 2**-17
@@ -116,7 +123,8 @@ def heads(params, world, windows):
             rows.append(h)
         x = torch.stack(rows)
     out = linear(params, "head", x)
-    return out[..., :A], out[..., A]
+    _, mean, deviation = world["statistics"]
+    return out[..., :A], deviation * out[..., A] + mean
 
 
 def score(params, out, action):
@@ -157,10 +165,10 @@ def philox(counter, key):
     return counter
 
 
-def shuffled(epoch):
+def shuffled(update, epoch):
     windows = list(range(N))
     for i in range(N - 1, 0, -1):
-        other = philox((i, UPDATE, epoch, PURPOSE), SEED)[1] * (i + 1) >> 32
+        other = philox((i, update, epoch, PURPOSE), SEED)[1] * (i + 1) >> 32
         windows[i], windows[other] = windows[other], windows[i]
     return windows
 
@@ -182,8 +190,9 @@ def measure(world, params, windows, old):
     ratio = log_ratio.exp()
     assert ((ratio - 1).abs() - CLIP).abs().min() > 1e-4, "a ratio is close to its clip"
     policy = torch.max(-advantage * ratio, -advantage * ratio.clamp(1 - CLIP, 1 + CLIP))
-    near = value_old + (value_now - value_old).clamp(-VALUE_CLIP, VALUE_CLIP)
-    baseline = 0.5 * torch.max((value_now - target) ** 2, (near - target) ** 2)
+    unit = old["deviation"]
+    near = value_old + (value_now - value_old).clamp(-VALUE_CLIP * unit, VALUE_CLIP * unit)
+    baseline = 0.5 * torch.max(((value_now - target) / unit) ** 2, ((near - target) / unit) ** 2)
     kl = ratio - 1 - log_ratio
     loss = (policy + BASELINE * baseline - ENTROPY * entropy - KL * log_ratio).mean()
     clipped = ((ratio - 1).abs() > CLIP).double()
@@ -192,16 +201,45 @@ def measure(world, params, windows, old):
     return loss, sums, len(policy), kl.mean().item()
 
 
-def update(world, params, limit):
+# ---- the scale of values
+
+
+def joined(statistics, targets):
+    """With these targets too: count, mean and deviation, from their definition."""
+    count, mean, deviation = statistics
+    total = count + len(targets)
+    next_mean = (count * mean + targets.sum()) / total
+    squares = count * (deviation**2 + (mean - next_mean) ** 2) + ((targets - next_mean) ** 2).sum()
+    return min(total, MOST_TARGETS), next_mean, max((squares / total).sqrt(), torch.tensor(1e-2))
+
+
+def adopt(world, params, statistics):
+    """What the head's value stands for stays as it is."""
+    _, mean, deviation = world["statistics"]
+    _, next_mean, next_deviation = statistics
+    with torch.no_grad():
+        params["head/w"][:, A] *= deviation / next_deviation
+        params["head/b"][A] = (deviation * params["head/b"][A] + mean - next_mean) / next_deviation
+    world["statistics"] = statistics
+
+
+# ---- an update
+
+
+def update(world, params, limit, optimizer, number=1):
     with torch.no_grad():
         values = heads(params, world, list(range(N)))[1]
         advantage = advantages(world, values)
-    old = {"value": values, "advantage": advantage, "target": values[:T] + advantage}
-    optimizer = torch.optim.Adam(params.values(), RATE, BETAS, EPSILON)
+    old = {"value": values, "advantage": advantage, "target": values[:T] + advantage,
+           "deviation": 1}
+    statistics = world["statistics"]
+    if world["scaled"]:
+        statistics = joined(statistics, old["target"][world["flags"][:T] & TRUNCATED == 0])
+        old["deviation"] = statistics[2]
     sums, steps, applied, norms = 0, 0, 0, []
     size = N // MINIBATCHES
     for epoch in range(EPOCHS):
-        order = shuffled(epoch)
+        order = shuffled(number, epoch)
         for first in range(0, N, size):
             loss, of_pass, count, kl = measure(world, params, order[first : first + size], old)
             optimizer.zero_grad()
@@ -213,6 +251,8 @@ def update(world, params, limit):
                 return applied, sums / steps, norms
             optimizer.step()
             applied += 1
+    if world["scaled"]:
+        adopt(world, params, statistics)
     return applied, sums / steps, norms
 
 
@@ -226,15 +266,24 @@ def main():
     cases = []
     for name, recurrent, limit in (("mlp", False, 1e9), ("lstm", True, 1e9),
                                    ("stopped", True, 0.1), ("none", False, 0.0625),
-                                   ("box", False, 1e9)):
+                                   ("box", False, 1e9), ("scaled", False, 1e9)):
         box = name == "box"
+        world["scaled"], world["statistics"] = name == "scaled", (0, 0, 1)
         world["action"] = value(ACTION, T + 1, N, A) if box else below(ACTION, A, T + 1, N)
         world["behaviour"] = value(BEHAVIOUR, T + 1, N) / 2 - (4 if box else 1)
         params = parameters(recurrent, box)
-        applied, means, norms = update(world, params, limit)
+        optimizer = torch.optim.Adam(params.values(), RATE, BETAS, EPSILON)
+        applied = 0
+        for number in range(1, 1 + (UPDATES if world["scaled"] else 1)):
+            more, means, norms = update(world, params, limit, optimizer, number)
+            applied += more
         results = {"steps": torch.tensor([float(applied)]), "means": means,
                    "norm": torch.tensor([sum(norms) / len(norms)])}
-        cases.append((name, results | {key: x.detach() for key, x in params.items()}))
+        results |= {key: x.detach() for key, x in params.items()}
+        if world["scaled"]:
+            for key, number in zip(("count", "mean", "deviation"), world["statistics"]):
+                results["value/" + key] = torch.tensor([float(number)])
+        cases.append((name, results))
     gae.write("ppo.txt", cases, 15)
 
 

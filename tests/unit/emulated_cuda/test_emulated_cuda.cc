@@ -14,6 +14,7 @@ extern "C" {
 }
 
 #include "learner/device/cuda/portable.h"
+#include "learner/device/cuda/warp_matrix.h"
 #include "tests/unit/support/skip.h"
 
 void cuda_failed(const char *file, int line, const char *call, const char *name,
@@ -351,6 +352,92 @@ static void test_kernel_error(void **) {
   assert_true(aborts(break_kernel, NULL, 0));
 }
 
+/* ---- races of threads and of blocks: what they write depends on who comes first */
+
+enum planted { SOUND, NO_BARRIER, BLOCKS_RACE, STALE_SCRATCH, ENDLESS_WAIT };
+
+/* planted: NO_BARRIER is as good as one where threads run in their order. */
+KERNEL left_neighbour(float *y, int planted) {
+  DYNAMIC_SHARED(float, x);
+  x[threadIdx.x] = (float)threadIdx.x;
+  if (planted != NO_BARRIER) __syncthreads();
+  y[grid_first()] = threadIdx.x ? x[threadIdx.x - 1] : 0;
+}
+
+KERNEL block_before(float *y, int planted) {
+  if (threadIdx.x != 0) return;
+  y[blockIdx.x] = (float)blockIdx.x;
+  if (planted == BLOCKS_RACE && blockIdx.x) y[blockIdx.x] += y[blockIdx.x - 1];
+}
+
+KERNEL read_scratch(float *y, const float *scratch) {
+  y[grid_first()] = scratch[grid_first()];
+}
+
+KERNEL wait_forever(unsigned *count, int planted) {
+  arrive(count);
+  wait_for(count, planted == ENDLESS_WAIT ? 1 + gridDim.x * blockDim.x : 1);
+}
+
+/* A sum over what the kernels write, in the machine's order; NaN where one has read what nobody
+ * wrote. */
+static float run_planted(const char *machine, enum planted planted) {
+  enum { BLOCKS = 5, COUNT = BLOCKS * BLOCK };
+  setenv("ACORN_EMULATED_CUDA", machine, 1);
+  cudaStream_t stream = make_stream();
+  float *y = make_array(COUNT), *scratch = make_array(COUNT), sum = 0;
+  CUDA_CHECK(cudaMemsetAsync(y, 0, COUNT * sizeof *y, stream));
+  LAUNCH(number, 1, BLOCK, stream, scratch, (size_t)COUNT); /* what the last operation left */
+  if (planted == STALE_SCRATCH) POISON_SCRATCH(stream, scratch, COUNT * sizeof *scratch);
+  LAUNCH(read_scratch, BLOCKS, BLOCK, stream, y, (const float *)scratch);
+  float *host = back(stream, y, COUNT);
+  for (int i = 0; i < COUNT; i++) sum += host[i];
+  LAUNCH_SHARED(left_neighbour, BLOCKS, BLOCK, BLOCK * sizeof *y, stream, y, (int)planted);
+  host = back(stream, y, COUNT);
+  for (int i = 0; i < COUNT; i++) sum += host[i];
+  LAUNCH(block_before, BLOCKS, BLOCK, stream, y, (int)planted);
+  host = back(stream, y, BLOCKS);
+  for (int i = 0; i < BLOCKS; i++) sum += host[i];
+  unsigned *count = (unsigned *)make_array(1);
+  CUDA_CHECK(cudaMemsetAsync(count, 0, sizeof *count, stream));
+  LAUNCH(wait_forever, BLOCKS, BLOCK, stream, count, (int)planted);
+  CUDA_CHECK(cudaStreamSynchronize(stream));
+  return sum;
+}
+
+/* The sum of a process of its own, as the machine is read once; NaN where it was ended. */
+static float planted_sum(const char *machine, enum planted planted) {
+  int ends[2];
+  float sum = NAN;
+  assert_int_equal(pipe(ends), 0);
+  fflush(NULL);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    if (!freopen("/dev/null", "w", stderr)) _exit(3);
+    float mine = run_planted(machine, planted);
+    _exit(write(ends[1], &mine, sizeof mine) == sizeof mine ? 0 : 3);
+  }
+  int status;
+  close(ends[1]);
+  ssize_t got = read(ends[0], &sum, sizeof sum);
+  close(ends[0]);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return got == sizeof sum ? sum : NAN;
+}
+
+static void test_planted_faults(void **) {
+  static const char *const orders[] = {"order:reversed", "order:1", "order:7"};
+  float expected = planted_sum("", SOUND);
+  assert_true(expected > 0);
+  for (int k = 0; k < 3; k++) assert_true(planted_sum(orders[k], SOUND) == expected);
+  for (int planted = NO_BARRIER; planted <= ENDLESS_WAIT; planted++) {
+    int found = 0;
+    for (int k = 0; k < 3; k++) found += planted_sum(orders[k], (enum planted)planted) != expected;
+    if (found == 0) fail_msg("the planted fault %d is not found", planted);
+  }
+}
+
 /* ---- missing order, which ThreadSanitizer reports */
 
 enum race { NONE, STREAM_BEFORE_STREAM, HOST_BEFORE_STREAM, STREAM_BEFORE_HOST, RACES };
@@ -405,10 +492,11 @@ static void test_missing_order(void **) {
 
 int main() {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_misuse),        cmocka_unit_test(test_kernel_error),
-      cmocka_unit_test(test_missing_order), cmocka_unit_test(test_kernels),
-      cmocka_unit_test(test_configuration), cmocka_unit_test(test_memory),
-      cmocka_unit_test(test_events),        cmocka_unit_test(test_graph),
+      cmocka_unit_test(test_misuse),         cmocka_unit_test(test_kernel_error),
+      cmocka_unit_test(test_planted_faults), cmocka_unit_test(test_missing_order),
+      cmocka_unit_test(test_kernels),        cmocka_unit_test(test_configuration),
+      cmocka_unit_test(test_memory),         cmocka_unit_test(test_events),
+      cmocka_unit_test(test_graph),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* One update of PPO against PyTorch in float64 (tests/golden/algorithms/ppo.py): 4 epochs of 4
- * minibatches with the steps of Adam, with and without recurrence, and updates that end early.
+/* Updates of PPO against PyTorch in float64 (tests/golden/algorithms/ppo.py): 4 epochs of 4
+ * minibatches with the steps of Adam, with and without recurrence, updates that end early, and
+ * several that move the scale of values.
  * Everything that goes in follows from a hash that ppo.py computes too. */
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
@@ -33,7 +34,7 @@ static float number(enum stream_number stream, size_t index) {
 
 /* ---- what goes in */
 
-static struct network *make_network(bool recurrent, bool box) {
+static struct network *make_network(bool recurrent, bool box, bool scaled) {
   struct network_config config = {.network = recurrent ? "lstm" : "mlp",
                                   .inputs = {.row_stride = 16,
                                              .num_tensors = 1,
@@ -42,6 +43,7 @@ static struct network *make_network(bool recurrent, bool box) {
                                              .box = box ? A : 0},
                                   .head_size = A,
                                   .value_size = 1,
+                                  .scale_value = scaled,
                                   .log_stds = box ? A : 0,
                                   .num_layers = 1,
                                   .hidden = {8},
@@ -94,6 +96,7 @@ static void set_parameters(struct update *update, const struct network *network)
     char name[64];
     snprintf(name, sizeof(name), "params/%s", parameter[j].name);
     float *data = fixture_item(update, name).data;
+    if (strncmp(name, "params/value/", 13) == 0) continue; /* as they begin */
     for (size_t i = 0; i < parameter[j].count; i++)
       data[i] = ldexpf(number(STREAM_PARAMETERS, index++), power);
   }
@@ -181,15 +184,16 @@ static void check_case(const struct golden_cases *golden, const char *device, do
   double limit = strcmp(golden->name, "stopped") == 0 ? 0.1
                  : strcmp(golden->name, "none") == 0  ? 0.0625
                                                       : 0;
-  bool box = strcmp(golden->name, "box") == 0;
+  bool box = strcmp(golden->name, "box") == 0, scaled = strcmp(golden->name, "scaled") == 0;
   struct device *d = fixture_device(device);
-  struct network *network = make_network(recurrent, box);
+  struct network *network = make_network(recurrent, box, scaled);
   struct learner_options options = make_options(limit);
   struct train_batch *batch = make_batch(d, network);
   struct update *update =
       fixture_update_by(d, network, &options, box ? &policy_normal : &policy_categorical);
   set_parameters(update, network);
   struct update_stats stats = fixture_step(update, batch, 0);
+  for (int more = 0; scaled && more < 2; more++) stats = fixture_step(update, batch, 0);
   compare_parameters(golden, d, network, update, tolerance);
   compare_figures(golden, d, update, &stats, tolerance);
   update_destroy(update);
@@ -203,7 +207,7 @@ static void check(const char *device, double tolerance) {
   golden_open(&golden, "tests/golden/algorithms/ppo.txt");
   int cases = 0;
   for (; golden_next(&golden); cases++) check_case(&golden, device, tolerance);
-  assert_int_equal(cases, 5);
+  assert_int_equal(cases, 6);
 }
 
 static void the_devices_update_as_pytorch_does(void **state) {
@@ -242,7 +246,7 @@ struct spoilt {
 };
 
 static struct spoilt open_spoilt(const char *device, double target_kl) {
-  struct spoilt s = {.d = fixture_device(device), .network = make_network(false, false)};
+  struct spoilt s = {.d = fixture_device(device), .network = make_network(false, false, false)};
   struct learner_options options = make_options(target_kl);
   s.batch = make_batch(s.d, s.network);
   s.update = fixture_update(s.d, s.network, &options);
@@ -302,7 +306,7 @@ static void what_has_no_effect_may_fail(void **state) {
 static void minibatches_divide_the_windows(void **state) {
   (void)state;
   struct device *d = fixture_device("ref");
-  struct network *network = make_network(false, false);
+  struct network *network = make_network(false, false, false);
   struct learner_options options = make_options(0);
   struct update *update;
   struct error error;
