@@ -231,8 +231,9 @@ struct device_ops {
    * (max_norm 0: not at all), norm (1) as computed by global_norm. Where the norm is not finite
    * nothing changes. */
   void (*global_norm)(struct device *d, real *norm, const real *g, size_t P);
-  /* norm (1) becomes NaN where one of x (n) is not finite, and stays as it is otherwise. */
-  void (*require_finite)(struct device *d, real *norm, const real *x, size_t n);
+  /* norm (1) becomes NaN where one of x (n) or `failed` (1; NULL: nothing has) is not finite, and
+   * stays as it is otherwise; `failed` becomes NaN where the norm then is not finite. */
+  void (*require_finite)(struct device *d, real *norm, const real *x, size_t n, real *failed);
   /* p -= learning_rate m_hat / (sqrt(v_hat) + epsilon), where the hat is the correction for the
    * bias. epsilon_hat: TensorFlow's form, which adds it to the root of the uncorrected v: epsilon
    * then stands for epsilon / sqrt(1 - beta2^step), which is larger at first.

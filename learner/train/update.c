@@ -279,12 +279,9 @@ struct step {
 /* After a skipped pass nothing changes any more until the host knows of it: the norms of those that
  * have been started by then are not finite, either, and neither the network nor the
  * algorithm changes anything besides. */
-static void remember_failure(struct update *update, real *norm) {
-  const struct device_ops *ops = update->device->ops;
-  bool decides = num_passes(update) > 1 || update->observer || update->algorithm->settle;
-  if (!ops->asynchronous && !decides) return;
-  ops->require_finite(update->device, norm, update->failed, 1);
-  ops->require_finite(update->device, update->failed, norm, 1);
+static bool remembers_failure(const struct update *update) {
+  return update->device->ops->asynchronous || num_passes(update) > 1 || update->observer ||
+         update->algorithm->settle;
 }
 
 /* One step of the optimiser: gradient, sums and norm, which the host gets; then the step. */
@@ -303,8 +300,8 @@ static void give_pass(struct update *update, struct flight *flight, const struct
   algorithm->gradient(update->learner, update->gradient, params, batch, inputs, schedule, pass);
   reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
   device->ops->global_norm(device, norm, update->gradient, state->P);
-  device->ops->require_finite(device, norm, sums, num_checked);
-  remember_failure(update, norm);
+  device->ops->require_finite(device, norm, sums, num_checked,
+                              remembers_failure(update) ? update->failed : NULL);
   /* The norm as the optimiser reads it: both see whether this pass is skipped. */
   size_t bytes = scalars_of_pass(update) * device->ops->real_bytes;
   device->ops->download_bytes(device, (char *)flight->scalars + (size_t)pass * bytes, sums, bytes);
@@ -312,7 +309,7 @@ static void give_pass(struct update *update, struct flight *flight, const struct
     device_shared_download(device, &batch->priority, batch->priority.bytes);
   if (algorithm->stop_sum)
     device->ops->require_finite(device, norm, device_at(device, sums, (size_t)algorithm->stop_sum),
-                                1);
+                                1, NULL);
   optimizer_apply(state->optimizer, state->array[0], update->gradient, norm, schedule);
 }
 

@@ -75,6 +75,7 @@ static uint64_t gpu_trace_word(const uint8_t *record, size_t offset) {
 static void gpu_trace_add_kernel(const uint8_t *record, double us) {
   const char *name;
   memcpy(&name, record + TRACE_NAME_OFFSET, sizeof(name));
+  if (!name) name = "(no name)";
   int i = 0;
   while (i < gpu_trace.num_kernels &&
          strncmp(gpu_trace.kernel[i].name, name, TRACE_NAME_BYTES - 1) != 0)

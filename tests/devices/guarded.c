@@ -362,9 +362,9 @@ static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
   RUN(global_norm, norm, g, P);
 }
 
-static void require_finite(struct device *d, real *norm, const real *x, size_t n) {
-  GIVEN(norm, x);
-  RUN(require_finite, norm, x, n);
+static void require_finite(struct device *d, real *norm, const real *x, size_t n, real *failed) {
+  GIVEN(norm, x, failed);
+  RUN(require_finite, norm, x, n, failed);
 }
 
 static void adam(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,

@@ -33,10 +33,13 @@ static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
   *(float *)norm = (float)sqrt(sum);
 }
 
-static void require_finite(struct device *d, real *norm, const real *x, size_t n) {
+static void require_finite(struct device *d, real *norm, const real *x, size_t n, real *failed) {
   (void)d;
   for (size_t i = 0; i < n; i++)
     if (!isfinite(((const float *)x)[i])) *(float *)norm = NAN;
+  if (!failed) return;
+  if (!isfinite(*(float *)failed)) *(float *)norm = NAN;
+  if (!isfinite(*(float *)norm)) *(float *)failed = NAN;
 }
 
 /* What every gradient is multiplied by before the optimiser sees it. */

@@ -164,7 +164,7 @@ void cuda_noisy_backward(struct device *d, real *d_deviation, const real *dy, co
 
 /* optimiser.cu */
 void cuda_global_norm(struct device *d, real *norm, const real *g, size_t P);
-void cuda_require_finite(struct device *d, real *norm, const real *x, size_t n);
+void cuda_require_finite(struct device *d, real *norm, const real *x, size_t n, real *failed);
 void cuda_adam(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
                const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
                float epsilon, bool epsilon_hat, size_t P);

@@ -67,15 +67,20 @@ DEVICE bool is_finite(float x) {
   return fabsf(x) <= FLT_MAX;
 }
 
-/* All that write write the same. */
-KERNEL require_finite(float *norm, const float *x, size_t n) {
-  for (size_t i = grid_first(); i < n; i += grid_step())
-    if (!is_finite(x[i])) *norm = NAN;
+/* One block: n is a number of sums. */
+KERNEL require_finite(float *norm, const float *x, size_t n, float *failed) {
+  bool is_bad = failed && !is_finite(*failed);
+  for (size_t i = threadIdx.x; i < n; i += blockDim.x) is_bad = is_bad || !is_finite(x[i]);
+  bool any_is = __syncthreads_or(is_bad);
+  if (threadIdx.x != 0) return;
+  if (any_is) *norm = NAN;
+  if (failed && !is_finite(*norm)) *failed = NAN;
 }
 
-void cuda_require_finite(struct device *d, real *norm, const real *x, size_t n) {
+void cuda_require_finite(struct device *d, real *norm, const real *x, size_t n, real *failed) {
   struct cuda *cuda = cuda_of(d);
-  LAUNCH(require_finite, blocks_for(n), BLOCK, cuda->stream, (float *)norm, (const float *)x, n);
+  LAUNCH(require_finite, 1, BLOCK, cuda->stream, (float *)norm, (const float *)x, n,
+         (float *)failed);
 }
 
 /* ---- what optimisers share */

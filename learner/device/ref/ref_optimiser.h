@@ -11,10 +11,14 @@ static void ref_global_norm(struct device *d, real *norm, const real *g, size_t 
   *(REAL *)norm = (REAL)sqrt(sum);
 }
 
-static void ref_require_finite(struct device *d, real *norm, const real *x, size_t n) {
+static void ref_require_finite(struct device *d, real *norm, const real *x, size_t n,
+                               real *failed) {
   (void)d;
   for (size_t i = 0; i < n; i++)
     if (!isfinite(((const REAL *)x)[i])) *(REAL *)norm = NAN;
+  if (!failed) return;
+  if (!isfinite(*(REAL *)failed)) *(REAL *)norm = NAN;
+  if (!isfinite(*(REAL *)norm)) *(REAL *)failed = NAN;
 }
 
 /* What every gradient is multiplied by before the optimiser sees it. */

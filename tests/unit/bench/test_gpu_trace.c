@@ -16,15 +16,21 @@ static int flush_nothing(uint32_t flags) {
   return 0;
 }
 
-/* A record as CUPTI lays it out; bytes: of a copy. */
-static void add(uint32_t kind, uint8_t copy_kind, uint64_t bytes, uint64_t begin, uint64_t end) {
-  uint8_t record[32] = {0};
+/* A record as CUPTI lays it out; bytes: of a copy; name: of a kernel. */
+static void add_named(uint32_t kind, uint8_t copy_kind, uint64_t bytes, uint64_t begin,
+                      uint64_t end, const char *name) {
+  uint8_t record[TRACE_NAME_OFFSET + sizeof(name)] = {0};
   memcpy(record, &kind, sizeof(kind));
   record[4] = copy_kind;
   memcpy(record + 8, &bytes, sizeof(bytes));
   memcpy(record + 16, &begin, sizeof(begin));
   memcpy(record + 24, &end, sizeof(end));
+  memcpy(record + TRACE_NAME_OFFSET, &name, sizeof(name));
   gpu_trace_add(record);
+}
+
+static void add(uint32_t kind, uint8_t copy_kind, uint64_t bytes, uint64_t begin, uint64_t end) {
+  add_named(kind, copy_kind, bytes, begin, end, NULL);
 }
 
 /* Kernels that overlap count once; copies count as busy, and their bytes if they go to the
@@ -55,8 +61,23 @@ static void test_no_times(void **state) {
   assert_true(result.wall_us == 1 && result.kernel_us == 1 && result.busy_us == 1);
 }
 
+/* Times are counted by name. */
+static void test_kernels(void **state) {
+  (void)state;
+  char again[] = "second";
+  add_named(TRACE_KERNEL, 0, 0, 1000, 2000, "first");
+  add_named(TRACE_KERNEL, 0, 0, 2000, 4000, "second");
+  add_named(TRACE_KERNEL, 0, 0, 5000, 8000, again);
+  assert_int_equal(gpu_trace.num_kernels, 2);
+  assert_string_equal(gpu_trace.kernel[1].name, "second");
+  assert_true(gpu_trace.kernel[1].us == 5 && gpu_trace.kernel[1].launches == 2);
+  gpu_trace_end();
+  assert_int_equal(gpu_trace.num_kernels, 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_spans), cmocka_unit_test(test_no_times)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_spans), cmocka_unit_test(test_no_times),
+                                     cmocka_unit_test(test_kernels)};
   gpu_trace.disable = gpu_trace.enable = do_nothing;
   gpu_trace.flush = flush_nothing;
   return cmocka_run_group_tests(tests, NULL, NULL);

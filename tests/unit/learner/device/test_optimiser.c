@@ -198,12 +198,36 @@ static void check_require_finite(struct testing *t) {
     const float before = 0.75f;
     float after;
     real *norm = testing_upload(t, &before, 1), *x = testing_upload(t, losses[i], 3);
-    t->device->ops->require_finite(t->device, norm, x, 3);
+    t->device->ops->require_finite(t->device, norm, x, 3, NULL);
     t->device->ops->download(t->device, &after, norm, 1);
     if (i == 0 || i == 4)
       assert_true(after == before);
     else
       assert_true(isnan(after));
+    testing_release(t);
+  }
+}
+
+/* A norm that is not finite is remembered, whether by itself or by a loss; and what is remembered
+ * makes the next ones NaN. */
+static void check_failure_is_remembered(struct testing *t) {
+  static const struct {
+    float norm, loss, failed;
+    bool fails;
+  } table[] = {{1, 2, 0, false},
+               {INFINITY, 2, 0, true},
+               {NAN, 2, 0, true},
+               {1, INFINITY, 0, true},
+               {1, 2, NAN, true}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    float norm_after, failed_after;
+    real *norm = testing_upload(t, &table[i].norm, 1), *x = testing_upload(t, &table[i].loss, 1),
+         *failed = testing_upload(t, &table[i].failed, 1);
+    t->device->ops->require_finite(t->device, norm, x, 1, failed);
+    t->device->ops->download(t->device, &norm_after, norm, 1);
+    t->device->ops->download(t->device, &failed_after, failed, 1);
+    assert_true(isfinite(norm_after) == !table[i].fails);
+    assert_true(isfinite(failed_after) == !table[i].fails);
     testing_release(t);
   }
 }
@@ -242,6 +266,7 @@ static void test_not_finite(void **state) {
 static void test_require_finite(void **state) {
   (void)state;
   testing_each_device(check_require_finite);
+  testing_each_device(check_failure_is_remembered);
 }
 static void test_deterministic(void **state) {
   (void)state;
