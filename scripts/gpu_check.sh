@@ -18,6 +18,7 @@
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
+[ -z "${OUT:-}" ] || OUT=$(realpath -m -- "$OUT") # the next line changes the folder
 . "$root/tests/bench/lib.sh"
 part=test quick='' pong='' runs='' device=cuda
 for word in "$@"; do
@@ -223,12 +224,13 @@ sanitize() {
 # sanitized TOOL PROGRAM...: what sanitize found, once all have ended.
 sanitized() {
   local tool=$1 program errors=0 ran=0 why="it does not run here" log code
+  [ -z "$quick" ] || why="not with --quick"
   shift
   for program in "$@"; do
     log=$work/$tool-${program##*/} code=''
     [ -s "$log.end" ] && read -r code <"$log.end"
     case $code in
-      '') why="it is not here" ;;
+      '') [ -n "$quick" ] || why="it is not here" ;;
       0) ran=$((ran + 1)) ;;
       124 | 137) echo "$tool: $program did not end in time" ;;
       99)
@@ -275,7 +277,7 @@ part_test() {
 # The logs of what was done so far, also where this is stopped in the middle.
 keep_logs() {
   tar -C "$work" -czf build/gpu_check/smoke.tar.gz --exclude=run --exclude='checkpoints' . 2>&1
-  [ -z "${OUT:-}" ] || cp build/gpu_check/smoke.{md,tar.gz} "$OUT"
+  [ -z "${OUT:-}" ] || { mkdir -p "$OUT" && cp build/gpu_check/smoke.{md,tar.gz} "$OUT"; }
 }
 
 environment() {
@@ -285,7 +287,7 @@ environment() {
   nproc
   free -m
   env | grep -E '^(CUDA|NVIDIA|LD_|VIRTUAL|ACORN)'
-  ldd build/libacorn_cuda.so
+  ldd "$ACORN_CUDA_PLUGIN"
   scripts/find_cuda.sh blas
   scripts/find_cuda.sh dnn
   echo "cupti: $ACORN_CUPTI"
@@ -294,18 +296,18 @@ environment() {
 # smoke_test PROGRAM FOLDER [SANITIZER]: its log; in log.end its exit code, then what is known of a
 # failure: the ways without which it passes, the kernel, what compute-sanitizer says.
 smoke_test() {
-  local program=$1 log=$2/${1##*/}.log code=0 way
-  timeout -k 5 60 "$program" >"$log" 2>&1 </dev/null || code=$?
+  local program=$1 log=$2/${1##*/}.log code=0 way try=(timeout --foreground -k 5)
+  "${try[@]}" 60 "$program" >"$log" 2>&1 </dev/null || code=$?
   echo "$code $program" >"$log.end"
   [ $code -eq 0 ] && return
   for way in dnn together graphs tiles dnn,together,graphs,tiles; do
-    ACORN_CUDA_WITHOUT=$way timeout -k 5 30 "$program" >"$log.without-$way" 2>&1 </dev/null &&
+    ACORN_CUDA_WITHOUT=$way "${try[@]}" 30 "$program" >"$log.without-$way" 2>&1 </dev/null &&
       echo "it passes with ACORN_CUDA_WITHOUT=$way" >>"$log.end"
   done
-  CUDA_LAUNCH_BLOCKING=1 timeout -k 5 30 "$program" >"$log.blocking" 2>&1 </dev/null ||
+  CUDA_LAUNCH_BLOCKING=1 "${try[@]}" 30 "$program" >"$log.blocking" 2>&1 </dev/null ||
     grep -hE 'CHECK|cuda[A-Z][a-zA-Z]+' "$log.blocking" | head -n 3 >>"$log.end"
   [ -n "$3" ] || return
-  timeout -k 5 60 "$3" "$program" >"$log.memcheck" 2>&1 </dev/null
+  "${try[@]}" 60 "$3" "$program" >"$log.memcheck" 2>&1 </dev/null
   grep -E '=========' "$log.memcheck" | head -n 20 >>"$log.end"
 }
 export -f smoke_test

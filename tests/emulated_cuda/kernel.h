@@ -44,7 +44,7 @@ void *emulated_dynamic_shared();
  * the mask. */
 
 void emulated_barrier();
-/* Ends the process: the calling kernel waits for a count that nobody raises. */
+/* Ends the process: the calling kernel waits for a count that is not reached. */
 [[noreturn]] void emulated_endless_wait(unsigned now, unsigned goal);
 /* Whether any of the block's threads gave not 0. */
 int emulated_barrier_any(int value);

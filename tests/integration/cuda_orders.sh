@@ -9,7 +9,7 @@ build gpu-check build/tests/libacorn_cuda_emulated.so >make.log 2>&1 || cat make
 export ACORN_CUDA_PLUGIN=$tree/build/tests/libacorn_cuda_emulated.so
 
 unit=$tree/build/tests/unit/learner
-programs=("$unit"/{device/test_{operations,trace,steps,recorded},train/test_cuda_updates})
+programs=("$unit"/{device/test_{cuda_products,operations,trace,steps},train/test_cuda_updates})
 units() {
   ACORN_EMULATED_CUDA=$1 "$tree/scripts/run_units.sh" "${programs[@]}" >out 2>&1 || tail -n 20 out
   grep -qE '^[1-9][0-9]* passed, 0 failed' out

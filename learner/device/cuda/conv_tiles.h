@@ -71,6 +71,7 @@ static inline bool tiling_choose(struct tiling *t, const struct conv_shape *s,
   size_t fixed = room->fixed + (size_t)patch_width(*t) * sizeof(struct patch_column);
   size_t wanted =
       fixed + LEAST_PATCH_BYTES < room->wanted ? room->wanted - fixed : LEAST_PATCH_BYTES;
+  if (fixed + wanted > most) wanted = most > fixed ? most - fixed : 0;
   size_t written = (size_t)s->w * room->pixel;
   int rows = s->h;
   while (rows > 1 &&

@@ -228,16 +228,16 @@ static void launch_rows(struct cuda *cuda, struct gradient *g, const struct tota
   const struct conv_shape *s = &g->s;
   int warps = (g->t.K / 16 + ROWS - 1) / ROWS;
   size_t bytes = patch_bytes(&g->t) + other_bytes(&g->t, s);
-  void (*sum_kernel)(struct gradient) =
+  void (*sum_gradient_of)(struct gradient) =
       g->pool.choice ? sum_gradient<ROWS, TILES, true> : sum_gradient<ROWS, TILES, false>;
   struct total t = *total;
-  t.blocks = (int)blocks_that_fit(cuda, sum_kernel, WARP * warps, bytes,
+  t.blocks = (int)blocks_that_fit(cuda, sum_gradient_of, WARP * warps, bytes,
                                   max(1, WARPS_WANTED / warps), g->t.work);
   size_t count = (size_t)(t.K + 1) * (size_t)t.N;
   g->part = (float *)cuda_scratch(cuda, (size_t)t.blocks * count * sizeof(float));
   t.part = g->part;
   dim3 grid((unsigned)t.blocks, (unsigned)(t.N / (8 * TILES)));
-  LAUNCH_SHARED(sum_kernel, grid, WARP * warps, bytes, cuda->stream, *g);
+  LAUNCH_SHARED(sum_gradient_of, grid, WARP * warps, bytes, cuda->stream, *g);
   LAUNCH(add_blocks, (unsigned)((count + WIDTH - 1) / WIDTH), dim3(WIDTH, HEIGHT), cuda->stream, t);
 }
 

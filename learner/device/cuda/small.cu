@@ -18,6 +18,7 @@ DEVICE float activate(enum activation act, float x) {
 
 /* Numbers of a matrix that a thread brings: all loads are under way before the first is needed. */
 enum { EACH = SIDE * SIDE / BLOCK };
+static_assert(ROWS == SIDE, "rows of dy are brought like those of a matrix");
 
 /* shared (ROWS or SIDE, ROW) = x (rows, columns), or its transpose; zeros behind both. */
 DEVICE void load_matrix(float *shared, const float *x, int stride, int rows, int columns,

@@ -61,8 +61,8 @@ DEVICE void arrive(unsigned *count) {
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
 }
 
-/* A poll takes some 0.5 us. A wait that ends never would keep the GPU from everybody: after some
- * eight seconds the kernel fails. */
+/* A poll takes some 0.5 us. A wait without an end would keep the GPU from other processes too:
+ * after some eight seconds the kernel fails. */
 enum { MOST_POLLS = 1 << 24 };
 
 DEVICE void wait_for(unsigned *count, unsigned goal) {

@@ -379,8 +379,8 @@ KERNEL wait_forever(unsigned *count, int planted) {
   wait_for(count, planted == ENDLESS_WAIT ? 1 + gridDim.x * blockDim.x : 1);
 }
 
-/* A sum over what the kernels write, in the machine's order; NaN where one has read what nobody
- * wrote. */
+/* A sum over what the kernels write, in the machine's order; NaN where one has read what was not
+ * written. */
 static float run_planted(const char *machine, enum planted planted) {
   enum { BLOCKS = 5, COUNT = BLOCKS * BLOCK };
   setenv("ACORN_EMULATED_CUDA", machine, 1);
