@@ -56,12 +56,15 @@ KERNEL_SRC := learner/device/cpu/cpu_kernels.c
 REF_SRC := learner/device/ref/ref.c
 LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c learner/*/*/*.c))
 INSPECT_MAIN := $(foreach p,curves checkpoint interval,deploy/inspect/$(p).c)
-DEPLOY_SRC := $(filter-out deploy/launch/launch.c deploy/launch/task.c deploy/inspect/status.c deploy/inspect/watch/watch.c $(INSPECT_MAIN), \
+DEPLOY_SRC := $(filter-out deploy/launch/launch.c deploy/launch/task.c deploy/inspect/status.c deploy/inspect/watch/watch.c \
+  deploy/inspect/export/export.c $(INSPECT_MAIN), \
   $(call src,deploy/*/*.c deploy/*/*/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GEN_OBJ := $(BUILD)/obj/gen/acorn.pb-c.o
 GEN_TENSORBOARD_OBJ := $(BUILD)/obj/gen/tensorboard.pb-c.o
+GEN_ONNX_OBJ := $(BUILD)/obj/gen/onnx.pb-c.o
+GEN_HEADERS := $(foreach p,acorn tensorboard onnx,$(BUILD)/gen/$(p).pb-c.h)
 KERNEL_OBJ := $(if $(wildcard $(KERNEL_SRC)),$(foreach v,v2 v3 v4,$(BUILD)/obj/learner/device/cpu/cpu_kernels_$(v).o))
 REF_OBJ := $(if $(wildcard $(REF_SRC)),$(foreach v,float double,$(BUILD)/obj/learner/device/ref/ref_$(v).o))
 
@@ -78,7 +81,7 @@ LIB_LEARNER := $(BUILD)/liblearner.a
 LIB_DEPLOY := $(BUILD)/libdeploy.a
 ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 
-PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch,$(BUILD)/$(p))
+PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch export,$(BUILD)/$(p))
 # Under ThreadSanitizer what starts no thread, or compares numbers in those that other tests start, can show nothing,
 # and takes a dozen times as long.
 UNTHREADED := $(addprefix tests/unit/,bench/% common/cluster/% common/picture/% common/wire/% deploy/% envs/% \
@@ -111,6 +114,7 @@ $(BUILD)/actor: $(BUILD)/obj/actor/main.o $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(
 $(BUILD)/launch: $(BUILD)/obj/deploy/launch/launch.o $(ALL_LIBS)
 $(patsubst deploy/inspect/%.c,$(BUILD)/%,$(INSPECT_MAIN)): $(BUILD)/%: $(BUILD)/obj/deploy/inspect/%.o $(ALL_LIBS)
 $(BUILD)/watch: $(BUILD)/obj/deploy/inspect/watch/watch.o $(ALL_LIBS)
+$(BUILD)/export: $(BUILD)/obj/deploy/inspect/export/export.o $(ALL_LIBS)
 $(BUILD)/status: $(BUILD)/obj/deploy/inspect/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/task: $(BUILD)/obj/deploy/launch/task.o $(ALL_LIBS)
 # Libraries beside a program come first (make bundle). The old kind of path, rpath, also holds for what those
@@ -250,12 +254,12 @@ $(LIB_RPC): $(call obj,$(RPC_SRC)) $(patsubst %.cc,$(BUILD)/obj/%.o,$(RPC_CXX_SR
 $(LIB_ENVS): $(call obj,$(ENVS_SRC))
 $(LIB_ACTOR): $(call obj,$(ACTOR_SRC))
 $(LIB_LEARNER): $(call obj,$(LEARNER_SRC)) $(KERNEL_OBJ) $(REF_OBJ)
-$(LIB_DEPLOY): $(call obj,$(DEPLOY_SRC))
+$(LIB_DEPLOY): $(call obj,$(DEPLOY_SRC)) $(GEN_ONNX_OBJ)
 $(ALL_LIBS):
 	@rm -f $@
 	@ar rcs $@ $^
 
-$(BUILD)/obj/%.o: %.c | $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.h
+$(BUILD)/obj/%.o: %.c | $(GEN_HEADERS)
 	@mkdir -p $(@D)
 	@echo "  cc     $<"
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
@@ -293,6 +297,11 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS) | 
 	@mkdir -p $(@D)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP_UNIT) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
+# Programs of the tests of whole runs.
+$(BUILD)/tests/integration/%: $(BUILD)/obj/tests/integration/%.o $(ALL_LIBS)
+	@mkdir -p $(@D)
+	@echo "  link   $@"
+	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
@@ -336,7 +345,7 @@ lint: ## the rules that a script can check: includes, lengths, format
 format: ## clang-format 14 over all C files
 	@scripts/lint.sh --format
 # A header may have macros alone: no declaration, which -Wpedantic wants of a file.
-headers: $(BUILD)/gen/acorn.pb-c.h $(BUILD)/gen/tensorboard.pb-c.h ## every header compiles alone
+headers: $(GEN_HEADERS) ## every header compiles alone
 	@scripts/setup.sh test
 	@for h in $$(git ls-files -co --exclude-standard '*.h' ':!learner/device/cuda' ':!tests/emulated_cuda' \
 	  $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \

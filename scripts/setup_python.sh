@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Puts Python packages from PyPI into .venv, or build/trackers; silent when they are there.
+# Puts Python packages from PyPI into .venv, build/trackers or build/onnx; silent when they are
+# there.
 # Usage: scripts/setup_python.sh GROUP (setup.sh calls it)
 #   gym          Gymnasium with its Box2D environments, and ale-py with the games of the Atari
 #   tensorboard  for the test that reads a run's event files with it
@@ -7,6 +8,7 @@
 #                with; its tracing library and its memory checker, for scripts/gpu_check.sh
 #   notebooks    pandas and matplotlib, for the test of docs/notebooks.md
 #   trackers     mlflow and wandb, for the test of scripts/track.py
+#   onnx         onnx, onnxruntime and Gymnasium, for the test of scripts/export.sh
 #   kubernetes   the schemas of Kubernetes, for the test of deploy/kubernetes
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
 set -u
@@ -40,6 +42,11 @@ case "${1:-}" in
     packages=('mlflow-skinny>=3.1,<4' 'sqlalchemy>=2,<3' 'alembic>=1.10,<2' 'wandb>=0.19,<1')
     without="the tests that send runs to them will be skipped"
     ;;
+  onnx)
+    venv=build/onnx
+    packages=('onnx>=1.16,<2' 'onnxruntime>=1.18,<2' gymnasium==1.4.0)
+    without="what exported policies compute will not be tested"
+    ;;
   kubernetes)
     packages=('kubernetes-validate>=1.31,<2')
     without="the test of deploy/kubernetes will be skipped"
@@ -50,7 +57,7 @@ case "${1:-}" in
     ;;
   *)
     echo "setup_python: '${1:-}' is none of gym, tensorboard, cuda, notebooks, trackers," \
-      "kubernetes, cv2" >&2
+      "onnx, kubernetes, cv2" >&2
     exit 2
     ;;
 esac

@@ -95,13 +95,13 @@ static enum status check_actions(const struct space *space, struct error *error)
   return STATUS_OK;
 }
 
-/* "float32[4]", "uint8[84,84]"; out has room for 80 bytes. */
-static const char *describe(char out[80], const struct space_tensor *spec) {
+const char *space_describe_tensor(char out[SPACE_TENSOR_BYTES], const struct space_tensor *tensor) {
   static const char *const names[] = {"unspecified", "uint8", "int32", "float32"};
-  int n = snprintf(out, 80, "%s[", names[spec->dtype]);
-  for (int i = 0; i < spec->rank; i++)
-    n += snprintf(out + n, 80 - (size_t)n, i ? ",%d" : "%d", spec->shape[i]);
-  snprintf(out + n, 80 - (size_t)n, "]");
+  const size_t room = SPACE_TENSOR_BYTES;
+  int n = snprintf(out, room, "%s[", names[tensor->dtype]);
+  for (int i = 0; i < tensor->rank; i++)
+    n += snprintf(out + n, room - (size_t)n, i ? ",%d" : "%d", tensor->shape[i]);
+  snprintf(out + n, room - (size_t)n, "]");
   return out;
 }
 
@@ -132,7 +132,7 @@ static enum status check_mask(const struct space *space, struct error *error) {
   return status_fail(error, STATUS_INVALID,
                      "the observation 'action_mask' is %s, beside %d others: a mask is uint8[%d], "
                      "a number for each action, beside at least one other",
-                     describe(is, mask), space->num_tensors - 1, space->discrete);
+                     space_describe_tensor(is, mask), space->num_tensors - 1, space->discrete);
 }
 
 enum status space_check(const struct space *space, struct error *error) {
@@ -173,7 +173,8 @@ static enum status compare_tensors(const struct space *a, const char *ours, cons
                          x->name, ours, y->name, theirs);
     if (!same_tensor(x, y))
       return status_fail(error, STATUS_MISMATCH, "observation '%s' is %s %s, %s %s", x->name,
-                         describe(left, x), ours, describe(right, y), theirs);
+                         space_describe_tensor(left, x), ours, space_describe_tensor(right, y),
+                         theirs);
   }
   return STATUS_OK;
 }

@@ -87,7 +87,9 @@ void space_set_name(struct space_tensor *tensor, const char *name);
  * them. Errors: INVALID: "observation tensor 0 has no name". */
 MUST_CHECK enum status space_check(const struct space *space, struct error *error);
 
-enum { SPACE_ACTION_BYTES = 96 };
+enum { SPACE_TENSOR_BYTES = 80, SPACE_ACTION_BYTES = 96 };
+/* "float32[4]", "uint8[84,84]". Returns out. */
+const char *space_describe_tensor(char out[SPACE_TENSOR_BYTES], const struct space_tensor *tensor);
 /* "discrete(4)", "box(6)" or "choices(3,2,4)", of which many are cut. Returns out. */
 const char *space_describe_action(char out[SPACE_ACTION_BYTES], const struct space *space);
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/random.h"
@@ -101,6 +102,22 @@ void features_init(const struct network *network, const struct features *feature
                                .outputs = v->O};
       dense_init(network, &as_dense, host, seed, 0, v->O, gain);
     }
+  }
+}
+
+void features_list(const struct features *features, struct network_layer_list *list) {
+  static const enum network_layer_kind kinds[] = {[FEATURE_CONV] = NETWORK_CONV,
+                                                  [FEATURE_POOL] = NETWORK_POOL,
+                                                  [FEATURE_BLOCK] = NETWORK_BLOCK,
+                                                  [FEATURE_RELU] = NETWORK_RELU};
+  layer_list_add(list, NETWORK_IMAGES);
+  for (int l = 0; l < features->num_layers; l++) {
+    const struct feature_layer *from = &features->layer[l];
+    struct network_layer *layer = layer_list_add(list, kinds[from->kind]);
+    layer->activation = from->activation;
+    layer->window = from->window;
+    memcpy(layer->weight, from->weight, sizeof(layer->weight));
+    memcpy(layer->bias, from->bias, sizeof(layer->bias));
   }
 }
 

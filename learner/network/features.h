@@ -55,6 +55,8 @@ bool features_fit(const struct features *features);
 /* Weights normal with deviation gain / sqrt(what goes into a sum), biases 0. */
 void features_init(const struct network *network, const struct features *features, float *host,
                    uint64_t seed, double gain);
+/* The images, then the layers. */
+void features_list(const struct features *features, struct network_layer_list *list);
 void features_allocate(struct network_workspace *workspace, struct features_buffers *buffers,
                        const struct features *features);
 

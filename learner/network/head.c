@@ -100,6 +100,15 @@ void head_init(const struct network *network, float *host, uint64_t seed) {
            (size_t)network->config.log_stds * sizeof(*host));
 }
 
+void head_list(const struct network *network, struct network_layer_list *list) {
+  const struct head *head = network->head;
+  for (int s = 0; s < head->num_streams; s++) {
+    const struct stream *stream = &head->stream[s];
+    if (stream->has_hidden) dense_list(&stream->hidden.dense, s + 1, list);
+    dense_list(&stream->output.dense, s + 1, list);
+  }
+}
+
 static void allocate_stream(struct network_workspace *workspace, struct stream_buffers *buffers,
                             const struct stream *stream) {
   bool whole = stream->outputs == workspace->network->outputs;

@@ -18,6 +18,8 @@
 void head_declare(struct network *network, int inputs);
 /* Without noise the policy's outputs start close to 0, so that a policy starts close to uniform. */
 void head_init(const struct network *network, float *host, uint64_t seed);
+/* Adds its layers. */
+void head_list(const struct network *network, struct network_layer_list *list);
 void head_allocate(struct network_workspace *workspace);
 /* Numbers kept for each row, with backward. 0 without a head. */
 size_t head_numbers_kept(const struct network *network);

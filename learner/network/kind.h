@@ -8,6 +8,7 @@
 #ifndef ACORN_LEARNER_NETWORK_KIND_H
 #define ACORN_LEARNER_NETWORK_KIND_H
 
+#include "learner/network/layer_list.h"
 #include "learner/network/network.h"
 
 struct network_kind {
@@ -24,6 +25,8 @@ struct network_kind {
   void (*declare)(struct network *network);
   /* Writes all parameters but the head's (optional, with declare). */
   void (*init)(const struct network *network, float *host, uint64_t seed);
+  /* Adds the layers before the head's (optional, with declare). */
+  void (*list)(const struct network *network, struct network_layer_list *list);
   /* The kind's own buffers of a workspace (optional). */
   void (*allocate)(struct network_workspace *workspace);
   /* From workspace->inputs, embedded already, to workspace->head, for T*N rows. */

@@ -50,6 +50,14 @@ void dense_init(const struct network *network, const struct dense *dense, float 
   for (int o = first; o < last; o++) b[o] = 0;
 }
 
+void dense_list(const struct dense *dense, int stream, struct network_layer_list *list) {
+  struct network_layer *layer = layer_list_add(list, NETWORK_DENSE);
+  layer->stream = stream;
+  layer->weight[0] = dense->weight;
+  layer->bias[0] = dense->bias;
+  layer->activation = dense->activation;
+}
+
 void dense_forward(struct network_workspace *workspace, real *y, const real *params, const real *x,
                    const struct dense *dense, int B) {
   dense_forward_with(workspace, y, parameter_at_const(workspace, params, dense->weight),
@@ -116,6 +124,11 @@ void torso_init(const struct network *network, const struct torso *torso, float 
   double gain = network->config.activation == ACTIVATION_NONE ? 1 : sqrt(2);
   for (int l = 0; l < torso->num_layers; l++)
     dense_init(network, &torso->layer[l], host, seed, 0, torso->layer[l].outputs, gain);
+}
+
+void torso_list(const struct torso *torso, struct network_layer_list *list) {
+  layer_list_add(list, NETWORK_INPUTS);
+  for (int l = 0; l < torso->num_layers; l++) dense_list(&torso->layer[l], 0, list);
 }
 
 void torso_allocate(struct network_workspace *workspace, struct torso_buffers *buffers,

@@ -21,6 +21,8 @@ struct dense dense_declare(struct network *network, const char *name, int inputs
 void dense_init(const struct network *network, const struct dense *dense, float *host,
                 uint64_t seed, int first, int last, double gain);
 
+void dense_list(const struct dense *dense, int stream, struct network_layer_list *list);
+
 void dense_forward(struct network_workspace *workspace, real *y, const real *params, const real *x,
                    const struct dense *dense, int B);
 /* dx may be NULL; dy is used as scratch. */
@@ -56,6 +58,8 @@ struct torso_buffers {
 void torso_declare(struct network *network, struct torso *torso);
 void torso_init(const struct network *network, const struct torso *torso, float *host,
                 uint64_t seed);
+/* The inputs, then the hidden layers. */
+void torso_list(const struct torso *torso, struct network_layer_list *list);
 void torso_allocate(struct network_workspace *workspace, struct torso_buffers *buffers,
                     const struct torso *torso);
 

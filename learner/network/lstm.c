@@ -35,6 +35,12 @@ static void init(const struct network *network, float *host, uint64_t seed) {
   recurrence_init(network, &lstm->core, host, seed);
 }
 
+static void list_layers(const struct network *network, struct network_layer_list *list) {
+  const struct lstm *lstm = network->own;
+  torso_list(&lstm->torso, list);
+  recurrence_list(&lstm->core, list);
+}
+
 static void allocate(struct network_workspace *workspace) {
   const struct lstm *lstm = workspace->network->own;
   struct buffers *own = workspace->own = check_alloc(1, sizeof(*own));
@@ -69,6 +75,7 @@ const struct network_kind kind_lstm = {
     .check = check,
     .declare = declare,
     .init = init,
+    .list = list_layers,
     .allocate = allocate,
     .forward = forward,
     .backward = backward,

@@ -17,6 +17,11 @@ static void init(const struct network *network, float *host, uint64_t seed) {
   torso_init(network, &mlp->torso, host, seed);
 }
 
+static void list_layers(const struct network *network, struct network_layer_list *list) {
+  const struct mlp *mlp = network->own;
+  torso_list(&mlp->torso, list);
+}
+
 static void allocate(struct network_workspace *workspace) {
   const struct mlp *mlp = workspace->network->own;
   struct torso_buffers *buffers = workspace->own = check_alloc(1, sizeof(*buffers));
@@ -46,6 +51,7 @@ const struct network_kind kind_mlp = {
     .name = "mlp",
     .declare = declare,
     .init = init,
+    .list = list_layers,
     .allocate = allocate,
     .forward = forward,
     .backward = backward,

@@ -172,6 +172,21 @@ const struct network_parameter *network_parameters(const struct network *network
   return network->parameter;
 }
 
+struct network_layer *layer_list_add(struct network_layer_list *list,
+                                     enum network_layer_kind kind) {
+  CHECK(list->count < NETWORK_MAX_LISTED, "more than %d layers", NETWORK_MAX_LISTED);
+  struct network_layer *layer = &list->layer[list->count++];
+  *layer = (struct network_layer){.kind = kind};
+  return layer;
+}
+
+void network_list_layers(const struct network *network, struct network_layer_list *list) {
+  list->count = 0;
+  if (!network->kind->list) return;
+  network->kind->list(network, list);
+  head_list(network, list);
+}
+
 void network_init_parameters(const struct network *network, float *host, uint64_t seed) {
   if (network->kind->init) network->kind->init(network, host, seed);
   if (network->head) head_init(network, host, seed);

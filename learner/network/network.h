@@ -123,6 +123,13 @@ static inline const real *network_values(struct device *device, const struct net
   return action_values_masked(device, out->values, values, out->mask, v->A, (size_t)rows);
 }
 
+/* How many deviations from the mean a normalised number may be. */
+enum { NETWORK_OBSERVATION_LIMIT = 10 };
+
+/* Whether tensor `index` is normalised, by a network that normalises: one of float32 that is no
+ * image. */
+bool network_normalizes(const struct device_inputs *inputs, int index);
+
 /* What training sees of a network's inputs moves the statistics that it normalises them by; nothing
  * else does. NULL where it normalises nothing. rows: of each batch. */
 struct network_observer *network_observer_create(const struct network *network,

@@ -6,9 +6,6 @@
 #include "learner/network/images.h"
 #include "learner/network/layers.h"
 
-/* How many deviations from the mean a number may be. */
-#define LIMIT 10
-
 /* Steps whose mean and variance the statistics are: float32 counts them exactly, and what a policy
  * meets when it has learned replaces what it met at first. */
 #define MOST_STEPS (1 << 22)
@@ -16,8 +13,8 @@
 /* In the order in which they are declared. */
 enum { COUNT, MEAN, VARIANCE, NUM_STATISTICS };
 
-static bool is_normalised(const struct device_inputs *inputs, int tensor) {
-  return inputs->tensor[tensor].dtype == DTYPE_FLOAT32 && !images_has(inputs, tensor);
+bool network_normalizes(const struct device_inputs *inputs, int index) {
+  return inputs->tensor[index].dtype == DTYPE_FLOAT32 && !images_has(inputs, index);
 }
 
 /* These tensors alone. */
@@ -26,7 +23,7 @@ static struct device_inputs vectors_of(const struct device_inputs *inputs) {
   vectors.num_tensors = 0;
   vectors.use_previous_action = vectors.use_reward = false;
   for (int k = 0; k < inputs->num_tensors; k++)
-    if (is_normalised(inputs, k)) vectors.tensor[vectors.num_tensors++] = inputs->tensor[k];
+    if (network_normalizes(inputs, k)) vectors.tensor[vectors.num_tensors++] = inputs->tensor[k];
   return vectors;
 }
 
@@ -80,7 +77,7 @@ static void normalize(struct network_workspace *workspace, real *y, int I, int c
       .mean = {.x = device_at_const(device, mean, at), .stride = 0},
       .variance = {.x = device_at_const(device, variance, at), .stride = 0},
       .normalized = {.x = device_at(device, y, (size_t)column), .stride = I},
-      .limit = LIMIT};
+      .limit = NETWORK_OBSERVATION_LIMIT};
   device->ops->run_rule(device, RULE_normalize, &rule.run);
 }
 
@@ -90,7 +87,7 @@ void observation_normalize(struct network_workspace *workspace, real *y, const r
   workspace->device->ops->embed(workspace->device, workspace->vectors, &vectors, B);
   for (int k = 0, column = 0, from = 0; k < inputs->num_tensors; k++) {
     int count = inputs->tensor[k].count;
-    if (is_normalised(inputs, k)) {
+    if (network_normalizes(inputs, k)) {
       normalize(workspace, y, device_inputs_size(inputs), column, params, from, count, B);
       from += count;
     }

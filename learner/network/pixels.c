@@ -100,6 +100,14 @@ static void init(const struct network *network, float *host, uint64_t seed) {
   if (pixels->has_memory) recurrence_init(network, &pixels->core, host, seed);
 }
 
+static void list_layers(const struct network *network, struct network_layer_list *list) {
+  const struct pixels *pixels = network->own;
+  features_list(&pixels->features, list);
+  dense_list(&pixels->hidden, 0, list);
+  if (pixels->extras) layer_list_add(list, NETWORK_JOIN);
+  if (pixels->has_memory) recurrence_list(&pixels->core, list);
+}
+
 static void allocate(struct network_workspace *workspace) {
   const struct pixels *pixels = workspace->network->own;
   struct buffers *own = workspace->own = check_alloc(1, sizeof(*own));
@@ -188,6 +196,7 @@ static void backward(struct network_workspace *workspace, real *grads, const rea
                                       .check = check,                     \
                                       .declare = declare,                 \
                                       .init = init,                       \
+                                      .list = list_layers,                \
                                       .numbers_per_row = numbers_per_row, \
                                       .allocate = allocate,               \
                                       .forward = forward,                 \

@@ -18,6 +18,13 @@ void recurrence_init(const struct network *network, const struct recurrence *cor
   parameter_init_uniform(network, core->wh, host, seed, limit);
 }
 
+void recurrence_list(const struct recurrence *core, struct network_layer_list *list) {
+  struct network_layer *layer = layer_list_add(list, NETWORK_LSTM);
+  layer->weight[0] = core->input.weight;
+  layer->weight[1] = core->wh;
+  layer->bias[0] = core->input.bias;
+}
+
 void recurrence_allocate(struct network_workspace *workspace, struct recurrence_buffers *buffers,
                          const struct recurrence *core) {
   int H = core->H;

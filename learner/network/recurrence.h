@@ -26,6 +26,7 @@ struct recurrence recurrence_declare(struct network *network, int inputs, int H)
 /* Weights uniform in +-1/sqrt(H), biases 0. */
 void recurrence_init(const struct network *network, const struct recurrence *core, float *host,
                      uint64_t seed);
+void recurrence_list(const struct recurrence *core, struct network_layer_list *list);
 void recurrence_allocate(struct network_workspace *workspace, struct recurrence_buffers *buffers,
                          const struct recurrence *core);
 

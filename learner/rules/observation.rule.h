@@ -6,6 +6,7 @@
 #define ACORN_LEARNER_RULES_OBSERVATION_RULE_H
 
 /* Clipped to +- limit. */
+#define LEAST_VARIANCE 1e-8f /* added to each, so that none is divided by 0 */
 #define INPUTS_OF_normalize(X) X(number, AT) X(mean, AT) X(variance, AT)
 #define OUTPUTS_OF_normalize(X) X(normalized, AT)
 #define SUMS_OF_normalize(X)
@@ -31,7 +32,7 @@
 #ifdef RULE_BODY
 /* A number that never varies is 0, and one that did not until now is at the limit. */
 RULE_BODY(normalize) {
-  num deviation = num_sqrt(x->variance + 1e-8f);
+  num deviation = num_sqrt(x->variance + LEAST_VARIANCE);
   x->normalized = clipped_to((x->number - x->mean) / deviation, -x->limit, x->limit);
 }
 

@@ -2,7 +2,6 @@
  * stdout as PPM files one after the other. scripts/watch.sh makes a video of them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +12,7 @@
 #include "common/base/option_rows.h"
 #include "common/base/process.h"
 #include "envs/env_module.h"
-#include "envs/registry.h"
+#include "deploy/inspect/played_run.h"
 #include "deploy/inspect/watch/panel.h"
 #include "deploy/inspect/watch/chooser.h"
 #include "deploy/inspect/watch/world.h"
@@ -74,44 +73,16 @@ struct watch {
 
 /* ---- the run */
 
-static enum status set(struct watch *watch, const char *name, const char *value,
-                       struct error *error) {
-  return options_set(&learner_options_table, &watch->learner, name, value, "", error);
-}
-
-/* The run's own options, as its evaluation with one environment would take them. */
 static enum status read_run(struct watch *watch, const char *folder, struct error *error) {
-  char path[1024], seed[32];
   const struct watch_options *options = &watch->options;
-  snprintf(path, sizeof(path), "%s/config.txt", folder);
-  snprintf(seed, sizeof(seed), "%lld", (long long)options->seed);
-  enum status status = options_read_file(&learner_options_table, &watch->learner, path, error);
-  if (status == STATUS_OK) learner_options_evaluate(&watch->learner);
-  if (status == STATUS_OK) learner_options_keep_raw(&watch->learner);
-  const char *const values[][2] = {{"mode", "evaluate"}, {"logdir", folder},
-                                   {"seed", seed},       {"policy", options->policy},
-                                   {"num_envs", "1"},    {"checkpoint", options->checkpoint},
-                                   {"module", ""}};
-  for (size_t i = 0; status == STATUS_OK && i < sizeof(values) / sizeof(values[0]); i++)
-    status = set(watch, values[i][0], values[i][1], error);
-  if (status == STATUS_OK && options->env[0]) status = set(watch, "env", options->env, error);
-  if (status == STATUS_OK && options->env_args[0])
-    status = set(watch, "env_args", options->env_args, error);
-  if (status == STATUS_OK && strcmp(watch->learner.env, "join") == 0)
-    status = status_fail(error, STATUS_INVALID,
-                         "%s was trained on an environment that its actors brought (--env=join): "
-                         "say where it is here, --env=./my_env.so",
-                         folder);
-  if (status != STATUS_OK) return status;
-  learner_options_apply_preset(&watch->learner);
-  return learner_options_check(&watch->learner, error);
-}
-
-/* The module is the one that the run keeps. */
-static enum status name_code(const struct watch *watch, const char *folder, struct error *error) {
-  char kept[PATH_MAX];
-  if (!env_module_kept(kept, sizeof(kept), folder)) kept[0] = '\0';
-  return registry_name_code(watch->learner.env, kept, watch->options.code, error);
+  const struct played_run played = {.folder = folder,
+                                    .checkpoint = options->checkpoint,
+                                    .env = options->env,
+                                    .env_args = options->env_args,
+                                    .policy = options->policy,
+                                    .seed = options->seed,
+                                    .code = options->code};
+  return played_run_read(&watch->learner, &played, error);
 }
 
 static void ignore(void *context) {
@@ -137,7 +108,6 @@ static void make_panel(struct watch *watch) {
 static enum status open_all(struct watch *watch, const char *folder, struct error *error) {
   const struct run_callbacks callbacks = {ignore, ignore, NULL};
   enum status status = read_run(watch, folder, error);
-  if (status == STATUS_OK) status = name_code(watch, folder, error);
   if (status == STATUS_OK) status = run_create(&watch->run, &watch->learner, &callbacks, error);
   if (status != STATUS_OK) return status;
   crash_install(watch->run.env_name);

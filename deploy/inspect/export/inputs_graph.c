@@ -1,0 +1,211 @@
+/* What a network reads of the inputs: as device_ops.embed and device_ops.image do, and
+ * learner/network/observation.c. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "deploy/inspect/export/policy_graph.h"
+#include "learner/network/images.h"
+
+/* Names that are not an observation's. Those of operators and parameters have a slash. */
+static const char *const taken[] = {
+    "action_mask", "reset", "previous_action", "previous_reward", "state_in", "action",
+    "logits",      "mean",  "log_std",         "value",           "q",        "state_out"};
+
+static bool is_taken(const char *name) {
+  for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+    if (strcmp(taken[i], name) == 0) return true;
+  return strchr(name, '/') != NULL;
+}
+
+static int stack_of(const struct policy_graph *graph, int index) {
+  const struct device_inputs *in = &graph->run->inputs;
+  return images_has(in, index) && in->stack > 1 ? in->stack : 1;
+}
+
+/* ---- inputs of the graph */
+
+/* Tensor `from` of the space, which is number `index` of what the network reads. */
+static enum status add_tensor(struct policy_graph *graph, int index,
+                              const struct space_tensor *from, struct error *error) {
+  static const enum onnx_type types[] = {
+      [DTYPE_UINT8] = ONNX_UINT8, [DTYPE_INT32] = ONNX_INT32, [DTYPE_FLOAT32] = ONNX_FLOAT};
+  char name[2 * SPACE_NAME_BYTES], about[96] = "part of the observation";
+  int stack = stack_of(graph, index);
+  struct onnx_shape shape = ONNX_SHAPE(ONNX_BATCH);
+  snprintf(name, sizeof(name), "%s%s", is_taken(from->name) ? "observation_" : "", from->name);
+  if (stack > 1) {
+    snprintf(about, sizeof(about), "the last %d frames, the newest first; zeros before an episode",
+             stack);
+    shape.dim[shape.rank++] = stack;
+  }
+  for (int i = 0; i < from->rank; i++) shape.dim[shape.rank++] = from->shape[i];
+  return onnx_graph_input(&graph->tensor[index], graph->onnx, name, about, types[from->dtype],
+                          &shape, error);
+}
+
+static enum status add_observation(struct policy_graph *graph, struct error *error) {
+  const struct space *space = &graph->run->space;
+  int mask = space_mask(space);
+  enum status status = STATUS_OK;
+  for (int i = 0, k = 0; i < space->num_tensors && status == STATUS_OK; i++)
+    if (i != mask) status = add_tensor(graph, k++, &space->tensor[i], error);
+  return status;
+}
+
+/* One that is not given allows every action. */
+static enum status add_mask(struct policy_graph *graph, struct error *error) {
+  int A = graph->run->inputs.discrete;
+  if (!graph->run->inputs.masked) return STATUS_OK;
+  enum status status =
+      onnx_graph_input(&graph->mask, graph->onnx, "action_mask",
+                       "1 for each action that may be chosen, 0 for the others; optional",
+                       ONNX_UINT8, &ONNX_SHAPE(ONNX_ONE_OR_BATCH, A), error);
+  const char *value;
+  memset(onnx_constant(&value, graph->onnx, graph->mask, ONNX_UINT8, &ONNX_SHAPE(1, A)), 1,
+         (size_t)A);
+  return status;
+}
+
+static enum status add_previous_action(struct policy_graph *graph, struct error *error) {
+  const struct space *space = &graph->run->space;
+  if (!graph->run->inputs.use_previous_action) return STATUS_OK;
+  if (space->box)
+    return onnx_graph_input(&graph->previous_action, graph->onnx, "previous_action",
+                            "of the step before, as drawn: `mean` of the greedy policy", ONNX_FLOAT,
+                            &ONNX_SHAPE(ONNX_BATCH, space->box), error);
+  struct onnx_shape shape = ONNX_SHAPE(ONNX_BATCH);
+  if (space->choices.count) shape.dim[shape.rank++] = space->choices.count;
+  return onnx_graph_input(&graph->previous_action, graph->onnx, "previous_action",
+                          "`action` of the step before", ONNX_INT64, &shape, error);
+}
+
+enum status policy_graph_inputs(struct policy_graph *graph, struct error *error) {
+  const struct device_inputs *in = &graph->run->inputs;
+  int S = network_state_size(graph->run->network);
+  const struct onnx_shape rows = ONNX_SHAPE(ONNX_BATCH);
+  enum status status = add_observation(graph, error);
+  if (status == STATUS_OK) status = add_mask(graph, error);
+  if (status == STATUS_OK) status = add_previous_action(graph, error);
+  if (status == STATUS_OK && in->use_reward)
+    status = onnx_graph_input(&graph->previous_reward, graph->onnx, "previous_reward",
+                              "of the step before", ONNX_FLOAT, &rows, error);
+  if (status == STATUS_OK && S > 0)
+    status = onnx_graph_input(&graph->state_in, graph->onnx, "state_in",
+                              "`state_out` of the step before", ONNX_FLOAT,
+                              &ONNX_SHAPE(ONNX_BATCH, S), error);
+  if (status != STATUS_OK || !(S > 0 || in->use_previous_action || in->use_reward)) return status;
+  const char *reset;
+  status = onnx_graph_input(&reset, graph->onnx, "reset",
+                            "an episode begins: what is of the step before is not read", ONNX_BOOL,
+                            &rows, error);
+  graph->reset = onnx_reshape(graph->onnx, reset, &ONNX_SHAPE(0, 1));
+  return status;
+}
+
+const char *policy_graph_of_episode(struct policy_graph *graph, const char *x) {
+  return onnx_3(graph->onnx, "Where", graph->reset, onnx_scalar(graph->onnx, 0), x);
+}
+
+/* ---- numbers */
+
+/* Tensor `index` as floats: bytes between 0 and 1. */
+static const char *as_floats(struct policy_graph *graph, int index) {
+  enum dtype dtype = graph->run->inputs.tensor[index].dtype;
+  const char *x = graph->tensor[index];
+  if (dtype != DTYPE_FLOAT32) x = onnx_cast(graph->onnx, x, ONNX_FLOAT);
+  return dtype == DTYPE_UINT8 ? onnx_2(graph->onnx, "Div", x, onnx_scalar(graph->onnx, 255)) : x;
+}
+
+/* `count` of the numbers that are normalised, from number `from` on. */
+static const char *normalize(struct policy_graph *graph, const char *x, int from, int count) {
+  struct onnx_graph *onnx = graph->onnx;
+  const float *mean = policy_graph_find(graph, "observation/mean"),
+              *variance = policy_graph_find(graph, "observation/variance");
+  const char *means, *deviations;
+  float *to = onnx_constant(&means, onnx, NULL, ONNX_FLOAT, &ONNX_SHAPE(count));
+  memcpy(to, mean + from, (size_t)count * sizeof(*to));
+  to = onnx_constant(&deviations, onnx, NULL, ONNX_FLOAT, &ONNX_SHAPE(count));
+  for (int i = 0; i < count; i++) to[i] = sqrtf(variance[from + i] + LEAST_VARIANCE);
+  const char *distance = onnx_2(onnx, "Sub", x, means);
+  return onnx_3(onnx, "Clip", onnx_2(onnx, "Div", distance, deviations),
+                onnx_scalar(onnx, -NETWORK_OBSERVATION_LIMIT),
+                onnx_scalar(onnx, NETWORK_OBSERVATION_LIMIT));
+}
+
+/* One-hot, for each of several choices: whether number i of a row is the action of its choice. */
+static const char *one_hot(struct policy_graph *graph) {
+  struct onnx_graph *onnx = graph->onnx;
+  const struct space *space = &graph->run->space;
+  const char *choices, *actions;
+  int64_t *choice = onnx_constant(&choices, onnx, NULL, ONNX_INT64, &ONNX_SHAPE(space->discrete));
+  int64_t *action = onnx_constant(&actions, onnx, NULL, ONNX_INT64, &ONNX_SHAPE(space->discrete));
+  for (int c = 0; c < space_num_choices(&space->choices); c++)
+    for (int a = 0; a < space_among(&space->choices, c, space->discrete); a++)
+      *choice++ = c, *action++ = a;
+  const int64_t count = space_num_choices(&space->choices);
+  const char *rows = onnx_reshape(onnx, graph->previous_action, &ONNX_SHAPE(-1, count));
+  const char *chosen = onnx_2(onnx, "Gather", rows, choices);
+  onnx_attribute(onnx, "axis", 1);
+  return onnx_cast(onnx, onnx_2(onnx, "Equal", chosen, actions), ONNX_FLOAT);
+}
+
+static const char *reward(struct policy_graph *graph) {
+  struct onnx_graph *onnx = graph->onnx;
+  const char *x = onnx_reshape(onnx, graph->previous_reward, &ONNX_SHAPE(0, 1));
+  if (!graph->run->inputs.raw_reward)
+    x = onnx_3(onnx, "Clip", x, onnx_scalar(onnx, -1), onnx_scalar(onnx, 1));
+  return policy_graph_of_episode(graph, x);
+}
+
+const char *policy_graph_numbers(struct policy_graph *graph, bool without_images) {
+  const struct device_inputs *in = &graph->run->inputs;
+  const char *part[SPACE_MAX_TENSORS + 2];
+  int count = 0, from = 0;
+  bool normalizes = policy_graph_find(graph, "observation/mean") != NULL;
+  for (int k = 0; k < in->num_tensors; k++) {
+    if (without_images && images_has(in, k)) continue;
+    int size = in->tensor[k].count;
+    const char *x = onnx_reshape(graph->onnx, as_floats(graph, k), &ONNX_SHAPE(-1, size));
+    if (normalizes && network_normalizes(in, k)) {
+      x = normalize(graph, x, from, size);
+      from += size;
+    }
+    part[count++] = x;
+  }
+  if (in->use_previous_action)
+    part[count++] =
+        policy_graph_of_episode(graph, in->box ? graph->previous_action : one_hot(graph));
+  if (in->use_reward) part[count++] = reward(graph);
+  return onnx_concat(graph->onnx, part, count, 1);
+}
+
+/* ---- images */
+
+/* (batch, stack, channels, height, width): the channels of all planes. */
+static const char *channels_first(struct policy_graph *graph, int index) {
+  struct onnx_graph *onnx = graph->onnx;
+  const struct device_inputs *in = &graph->run->inputs;
+  int stack = stack_of(graph, index), planes = in->tensor[index].planes;
+  int height = in->tensor[index].height, width = in->tensor[index].width;
+  int channels = in->tensor[index].channels;
+  if (planes == 0) planes = 1;
+  const char *x = onnx_reshape(onnx, as_floats(graph, index),
+                               &ONNX_SHAPE(0, stack, planes, height, width, channels));
+  x = onnx_1(onnx, "Transpose", x);
+  onnx_attributes(onnx, "perm", (const int64_t[]){0, 1, 2, 5, 3, 4}, 6);
+  return onnx_reshape(onnx, x, &ONNX_SHAPE(0, stack, planes * channels, height, width));
+}
+
+const char *policy_graph_images(struct policy_graph *graph) {
+  struct device_inputs images;
+  const struct device_inputs *in = &graph->run->inputs;
+  const char *part[SPACE_MAX_TENSORS];
+  int count = 0, stack = in->stack > 1 ? in->stack : 1;
+  images_split(&images, NULL, in);
+  for (int k = 0; k < in->num_tensors; k++)
+    if (images_has(in, k)) part[count++] = channels_first(graph, k);
+  int64_t channels = (int64_t)stack * device_inputs_channels(&images);
+  return onnx_reshape(graph->onnx, onnx_concat(graph->onnx, part, count, 2),
+                      &ONNX_SHAPE(0, channels, images.tensor[0].height, images.tensor[0].width));
+}

@@ -1,0 +1,59 @@
+#include "deploy/inspect/played_run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "envs/env_module.h"
+#include "envs/registry.h"
+
+/* An option that the user left alone stays. */
+static enum status set(struct learner_options *options, const char *name, const char *value,
+                       struct error *error) {
+  if (!value || !value[0]) return STATUS_OK;
+  return options_set(&learner_options_table, options, name, value, "", error);
+}
+
+static enum status read_options(struct learner_options *options, const struct played_run *played,
+                                struct error *error) {
+  char path[PATH_MAX], seed[32];
+  snprintf(path, sizeof(path), "%s/config.txt", played->folder);
+  snprintf(seed, sizeof(seed), "%lld", (long long)played->seed);
+  enum status status = options_read_file(&learner_options_table, options, path, error);
+  if (status != STATUS_OK) return status;
+  learner_options_evaluate(options);
+  learner_options_keep_raw(options);
+  options_reset(&learner_options_table, options, options_find(&learner_options_table, "module"));
+  options_reset(&learner_options_table, options,
+                options_find(&learner_options_table, "checkpoint"));
+  const char *const values[][2] = {{"mode", "evaluate"},       {"num_envs", "1"},
+                                   {"logdir", played->folder}, {"seed", seed},
+                                   {"policy", played->policy}, {"checkpoint", played->checkpoint},
+                                   {"device", played->device}, {"precision", played->precision},
+                                   {"env", played->env},       {"env_args", played->env_args}};
+  for (size_t i = 0; status == STATUS_OK && i < sizeof(values) / sizeof(values[0]); i++)
+    status = set(options, values[i][0], values[i][1], error);
+  return status;
+}
+
+/* The module is the one that the run keeps. */
+static enum status name_code(const struct learner_options *options, const struct played_run *played,
+                             struct error *error) {
+  char kept[PATH_MAX];
+  if (!env_module_kept(kept, sizeof(kept), played->folder)) kept[0] = '\0';
+  return registry_name_code(options->env, kept, played->code, error);
+}
+
+enum status played_run_read(struct learner_options *options, const struct played_run *played,
+                            struct error *error) {
+  enum status status = read_options(options, played, error);
+  if (status == STATUS_OK && strcmp(options->env, "join") == 0)
+    status = status_fail(error, STATUS_INVALID,
+                         "%s was trained on an environment that its actors brought (--env=join): "
+                         "say where it is here, --env=./my_env.so",
+                         played->folder);
+  if (status != STATUS_OK) return status;
+  learner_options_apply_preset(options);
+  status = learner_options_check(options, error);
+  return status == STATUS_OK ? name_code(options, played, error) : status;
+}

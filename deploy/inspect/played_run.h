@@ -1,0 +1,27 @@
+/* The options of a run folder as those of a program that plays or exports its checkpoint: what an
+ * evaluation with one environment would take.
+ * Upstream: deploy/inspect/watch/watch.c, deploy/inspect/export/export.c. Thread: one, at start. */
+#ifndef ACORN_DEPLOY_INSPECT_PLAYED_RUN_H
+#define ACORN_DEPLOY_INSPECT_PLAYED_RUN_H
+
+#include <stdbool.h>
+
+#include "learner/run/options.h"
+
+/* What the user has chosen. NULL or "": as the run has it. Texts are borrowed for the call. */
+struct played_run {
+  const char *folder;
+  const char *checkpoint;     /* a file, or "best"; "": the newest whole one */
+  const char *env, *env_args; /* where the environment is here; its options */
+  const char *device, *precision;
+  const char *policy; /* "greedy", "sample" */
+  int64_t seed;
+  bool code; /* code of the run folder may be run: a plugin, a module in Python */
+};
+
+/* Fills options, which options_init has made, and names the environment's code. Errors: INVALID:
+ * the folder is no run, its environment is not here; registry_name_code's. */
+MUST_CHECK enum status played_run_read(struct learner_options *options,
+                                       const struct played_run *played, struct error *error);
+
+#endif

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Policies as ONNX files: for each kind of policy and network a short run is exported, checked by
+# onnx, and compared with our own inference row by row in onnxruntime; the code of docs/export.md;
+# what is refused, and what is left behind then. Without onnx and onnxruntime (scripts/setup.sh
+# compare) files are written and not read.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+python=$tree/build/onnx/bin/python
+helpers=$tree/tests/integration/export
+rows=$tree/build/tests/integration/export/policy_rows
+export PYTHONDONTWRITEBYTECODE=1
+
+make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
+make -s -C "$tree" build/tests/integration/export/policy_rows >/dev/null || exit 1
+for plugin in choices/locks box_actions/target masks/doors; do
+  cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
+    "$tree/tests/integration/$plugin.c" -o "${plugin#*/}.so" || exit 1
+done
+
+has_onnxruntime() { "$python" -c 'import onnx, onnxruntime' 2>/dev/null; }
+has_onnxruntime || echo "SKIP what exported policies compute: there is no onnxruntime here" \
+  "(scripts/setup.sh compare)"
+
+export_run() {
+  code=0
+  "$tree/build/export" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+}
+
+# same RUN [DEVICE]: its newest checkpoint and its policy.onnx. The largest differences are shown.
+same() {
+  is "$code" 0 && [ -s "$1/policy.onnx" ] || return
+  has_onnxruntime || return 0
+  "$python" "$helpers/compare.py" "$rows" "$1" "$1/policy.onnx" "" "${2:-cpu}" \
+    >"$work/out" 2>>"$work/err" && sed 's/^/  /' "$work/out"
+}
+
+# kind WHAT ENV AGENT STEPS OPTION...: a run of that many steps, in a folder of its own.
+kind() {
+  local name=run-$((++number))
+  run "$2" "$3" 1 8 --total_steps="$4" --seed=1 --logdir="$name" --evaluators=0 --no_plot "${@:5}"
+  ended 60
+  [ "$code" -eq 0 ] && export_run "$name"
+  pass_if "$1" same "$name"
+}
+number=0
+
+# ---- each kind
+kind "mlp, discrete" cartpole ppo 10k
+kind "normalised observations and values, previous action and reward" cartpole ppo 10k \
+  --normalize_observations --normalize_values --previous_action --previous_reward
+kind "relu, a head of two streams" cartpole vtrace 10k --activation=relu --hidden=32 \
+  --head_hidden=32
+kind "no hidden layer" cartpole a2c 5k --hidden=none
+kind "several choices" ./locks.so ppo 10k
+kind "several choices, masked, lstm" ./locks.so ppo 10k --network=lstm --env_args='{"stiff": 1}'
+kind "a mask" ./doors.so ppo 5k
+kind "a box, normalised" ./target.so ppo 10k --normalize_observations --normalize_values
+kind "a box, lstm" ./target.so ppo 10k --network=lstm --head_hidden=16
+for bounds in 1 2; do
+  kind "a box with bounds of kind $bounds" ./target.so ppo 5k --env_args="{\"kind\": $bounds}"
+done
+kind "dqn" cartpole dqn 10k
+kind "dqn, dueling, a mask" ./doors.so dqn 5k --dueling
+kind "rainbow" cartpole rainbow 10k
+kind "lstm" tmaze vtrace 10k
+kind "r2d2" tmaze r2d2 3k --replay_min_steps=2000
+# A rate that moves every weight.
+small=(--env_args='{"size": 40}' --learning_rate=0.001 --unroll_length=8)
+kind "impala_shallow, lstm" catch vtrace 1k "${small[@]}" --network=impala_shallow
+kind "impala_deep, lstm" catch vtrace 500 "${small[@]}" --network=impala_deep
+kind "nature, four frames" catch vtrace 500 "${small[@]}" --network=nature
+kind "nature, rainbow" catch rainbow 500 "${small[@]}" --replay_min_steps=400
+kind "nature, the previous action beside the image" catch ppo 500 "${small[@]}" \
+  --network=nature --previous_action --previous_reward
+
+# The reference device computes by other code, in double precision.
+if has_onnxruntime; then
+  code=0
+  for number in 2 8 14 18 20; do
+    pass_if "run-$number against the reference device" same run-$number ref_double
+  done
+fi
+
+# ---- which checkpoint, and where to
+export_run run-1 --checkpoint=best --output=best.onnx
+pass_if "the best checkpoint" eval 'is $code 0 && [ -s best.onnx ]'
+"$tree/scripts/export.sh" "$(newest_checkpoint run-1)" --output=file.onnx >out 2>err </dev/null
+pass_if "a file, by the script: the bytes of the newest" cmp -s file.onnx run-1/policy.onnx
+export_run run-1 --checkpoint=latest --output=latest.onnx
+pass_if "latest: the same" cmp -s latest.onnx run-1/policy.onnx
+
+# ---- the code of docs/export.md
+blocks() { # NUMBER: that block of Python
+  awk -v want="$1" '/^```/ {inside = /python/; number += inside; next} inside && number == want' \
+    "$tree/docs/export.md"
+}
+if has_onnxruntime && "$python" -c 'import gymnasium' 2>/dev/null; then
+  mkdir -p runs
+  run cartpole ppo 2 8 --total_steps=150k --seed=1 --logdir=runs/a --no_plot
+  ended 120
+  "$tree/scripts/export.sh" runs/a >out 2>err </dev/null
+  blocks 1 >play.py
+  plays() { "$python" play.py >score 2>>"$work/err" && awk '{exit !($1 >= 400)}' score; }
+  pass_if "docs: the policy keeps Gymnasium's pole up" plays
+  rm -r runs/a
+  run tmaze vtrace 2 8 --total_steps=5k --seed=1 --logdir=runs/a --no_plot
+  ended 60
+  "$tree/scripts/export.sh" runs/a >out 2>err </dev/null
+  blocks 2 >remember.py
+  pass_if "docs: a policy with memory runs" "$python" remember.py
+else
+  echo "SKIP the code of docs/export.md: there is no Gymnasium beside onnxruntime"
+fi
+
+# ---- what is refused
+refused_with() { is "$code" "$1" && says "$2" && ! ls ./*.onnx* >/dev/null 2>&1; }
+rm -f ./*.onnx
+code=0
+"$tree/scripts/export.sh" nothing --output=x.onnx >out 2>err </dev/null || code=$?
+pass_if "a folder that is no run" refused_with 2 "nothing is no run folder"
+export_run nothing --output=x.onnx
+pass_if "and by the program" refused_with 2 "nothing/config.txt"
+export_run run-1 --outptu=x.onnx
+pass_if "an unknown option" refused_with 2 "outptu"
+export_run --output=x.onnx
+pass_if "no run" refused_with 2 "name one run folder"
+export_run run-1 --checkpoint=none.acorn --output=x.onnx
+pass_if "a checkpoint that is not there" refused_with 1 "none.acorn"
+cp "$(newest_checkpoint run-1)" damaged.acorn
+printf 'x' | dd of=damaged.acorn bs=1 seek=3000 conv=notrunc 2>/dev/null
+export_run run-1 --checkpoint=damaged.acorn --output=x.onnx
+pass_if "a checkpoint that is damaged" refused_with 1 "damaged.acorn"
+export_run run-1 --output=none/x.onnx
+pass_if "a folder that is not there" refused_with 1 "none/x.onnx cannot be written: No such file"
+mkdir folder
+export_run run-1 --output=folder
+pass_if "a folder in the place of the file" refused_with 1 "folder cannot be written: Is a dir"
+pass_if "nothing is left beside it" eval '! ls folder.new >/dev/null 2>&1'
+(ulimit -f 8 && export_run run-18 --output=x.onnx; exit "$code")
+code=$?
+pass_if "a disk that is full" refused_with 1 "x.onnx cannot be written: File too large"
+run cartpole random 1 8 --total_steps=1k --logdir=random --no_plot
+ended 20
+export_run random --output=x.onnx
+pass_if "an agent that learns nothing" refused_with 2 "agent random learns nothing"
+export_run run-8 --env=cartpole --output=x.onnx
+pass_if "another environment" refused_with 2 "does not fit"
+export_run run-8 --no_code --output=x.onnx
+pass_if "--no_code: a plugin is not run" refused_with 2 "target.so"
+
+finish
