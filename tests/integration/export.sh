@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE=1
 
 make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
 make -s -C "$tree" build/tests/integration/export/policy_rows >/dev/null || exit 1
-for plugin in choices/locks box_actions/target masks/doors; do
+for plugin in choices/locks box_actions/target masks/doors export/senses; do
   cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
     "$tree/tests/integration/$plugin.c" -o "${plugin#*/}.so" || exit 1
 done
@@ -71,6 +71,13 @@ kind "nature, four frames" catch vtrace 500 "${small[@]}" --network=nature
 kind "nature, rainbow" catch rainbow 500 "${small[@]}" --replay_min_steps=400
 kind "nature, the previous action beside the image" catch ppo 500 "${small[@]}" \
   --network=nature --previous_action --previous_reward
+small=(--learning_rate=0.001 --unroll_length=8)
+kind "every kind of tensor, in front of a mlp" ./senses.so ppo 500 "${small[@]}" --network=mlp \
+  --hidden=16 --normalize_observations --previous_action --previous_reward
+kind "every kind of tensor, in front of nature, with frames" ./senses.so ppo 500 "${small[@]}" \
+  --network=nature --frame_stack=3 --normalize_observations --previous_action
+kind "every kind of tensor, in front of impala_shallow, lstm" ./senses.so vtrace 500 \
+  "${small[@]}" --network=impala_shallow --previous_reward --no_clip_reward_input
 
 # The reference device computes by other code, in double precision.
 if has_onnxruntime; then

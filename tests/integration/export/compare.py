@@ -4,6 +4,7 @@ onnxruntime: batches of 1 and 7, random episodes, several hundred rows each.
 Usage: compare.py POLICY_ROWS RUN FILE.onnx [CHECKPOINT [DEVICE [ENV]]]. Prints the largest
 difference of each output; fails where one is above 1e-5, relative to numbers above 1.
 """
+import re
 import subprocess
 import sys
 
@@ -36,6 +37,11 @@ class Policy:
         self.outputs = [value.name for value in self.session.get_outputs()]
         self.metadata = self.session.get_modelmeta().custom_metadata_map
         assert int(self.metadata["updates"]) > 0, "nothing was trained: weights as they began"
+        self.space = {}  # the shape of each tensor, by the name of its input
+        for line in self.metadata["observation_space"].splitlines():
+            name, shape = re.fullmatch(r"(\S+) \w+\[(.*)\]", line).groups()
+            name = name if name in self.inputs else "observation_" + name
+            self.space[name] = [int(n) for n in shape.split(",") if n]
         for name, shape in self.shapes.items():
             assert shape[0] == ("one_or_batch" if name in self.optional else "batch"), name
 
@@ -62,7 +68,6 @@ def make_rows(policy, random, T, B):
     space = policy.metadata["action_space"]
     is_box = space.startswith("box")
     numbers = [int(n) for n in space[space.index("(") + 1:-1].split(",")]
-    order = [line.split()[0] for line in policy.metadata["observation_space"].splitlines()]
     frames, feeds = {}, []
     packed = bytearray(np.array([T, B], np.int32).tobytes())
     for t in range(T):
@@ -76,7 +81,8 @@ def make_rows(policy, random, T, B):
         feed, tensors = {}, {}
         for name in names:
             shape, dtype = policy.shapes[name][1:], DTYPES[policy.inputs[name].type]
-            stacked = stack > 1 and len(shape) > 1 and shape[0] == stack
+            stacked = len(shape) > len(policy.space[name])
+            assert shape == [stack] * stacked + policy.space[name], (name, shape)
             x = random_tensor(random, [B] + shape[stacked:], dtype)
             tensors[name] = x
             if stacked:
@@ -101,7 +107,7 @@ def make_rows(policy, random, T, B):
         feeds.append(feed)
         for b in range(B):
             packed += bytes([FIRST if first[b] else 0]) + reward[b].tobytes() + action[b].tobytes()
-            for name in order:
+            for name in policy.space:
                 packed += tensors[name][b].tobytes()
     return feeds, bytes(packed)
 

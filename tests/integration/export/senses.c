@@ -1,0 +1,87 @@
+/* A plugin with an observation of every kind: images of bytes and of numbers, channels last, channels
+ * first and without any; vectors of each type, a single number; names that the exported policy has
+ * for its own. Nothing can be learned. */
+#include <acorn/env.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 40, COLUMNS = 44, EPISODE = 10, TENSORS = 7, ACTIONS = 3 };
+
+static const struct acorn_tensor tensors[TENSORS] = {
+    {"speed", ACORN_FLOAT32, 0, {0}},       {"camera", ACORN_UINT8, 3, {ROWS, COLUMNS, 3}},
+    {"action", ACORN_FLOAT32, 1, {3}},      {"maps", ACORN_UINT8, 3, {2, ROWS, COLUMNS}},
+    {"left/count", ACORN_INT32, 2, {2, 2}}, {"depth", ACORN_FLOAT32, 2, {ROWS, COLUMNS}},
+    {"touch", ACORN_UINT8, 1, {5}},
+};
+
+struct senses {
+  uint64_t random;
+  int steps;
+};
+
+static int space(struct acorn_space *space, const struct acorn_config *config, char *error,
+                 size_t error_bytes) {
+  (void)config, (void)error, (void)error_bytes;
+  space->num_tensors = TENSORS;
+  memcpy(space->tensor, tensors, sizeof tensors);
+  space->discrete = ACTIONS;
+  return 0;
+}
+
+static void *create(const struct acorn_config *config, char *error, size_t error_bytes) {
+  (void)config, (void)error, (void)error_bytes;
+  return calloc(1, sizeof(struct senses));
+}
+
+static int next(struct senses *self) {
+  self->random = self->random * 6364136223846793005u + 1442695040888963407u;
+  return (int)(self->random >> 56);
+}
+
+static void show(struct senses *self, struct acorn_row *row) {
+  for (int k = 0; k < TENSORS; k++) {
+    int count = 1;
+    for (int i = 0; i < tensors[k].rank; i++) count *= tensors[k].shape[i];
+    for (int i = 0; i < count; i++)
+      if (tensors[k].dtype == ACORN_UINT8)
+        ((uint8_t *)row->observation[k])[i] = (uint8_t)next(self);
+      else if (tensors[k].dtype == ACORN_INT32)
+        ((int32_t *)row->observation[k])[i] = next(self) % 5;
+      else
+        ((float *)row->observation[k])[i] = (float)next(self) / 64;
+  }
+}
+
+static int reset(void *env, const uint64_t *seed, struct acorn_row *row, char *error,
+                 size_t error_bytes) {
+  struct senses *self = env;
+  (void)error, (void)error_bytes;
+  if (seed) self->random = *seed;
+  self->steps = 0;
+  show(self, row);
+  return 0;
+}
+
+static int step(void *env, const void *action, struct acorn_row *row, char *error,
+                size_t error_bytes) {
+  struct senses *self = env;
+  (void)error, (void)error_bytes;
+  row->reward = (float)*(const int32_t *)action;
+  row->terminated = ++self->steps == EPISODE;
+  show(self, row);
+  return 0;
+}
+
+static void destroy(void *env) {
+  free(env);
+}
+
+const struct acorn_env acorn_environment = {.abi = ACORN_ENV_ABI,
+                                            .struct_bytes = sizeof(struct acorn_env),
+                                            .name = "senses",
+                                            .about = "an observation of every kind",
+                                            .space = space,
+                                            .create = create,
+                                            .reset = reset,
+                                            .step = step,
+                                            .destroy = destroy};
