@@ -1,6 +1,6 @@
-/* A plugin with an observation of every kind: images of bytes and of numbers, channels last, channels
- * first and without any; vectors of each type, a single number; names that the exported policy has
- * for its own. Nothing can be learned. */
+/* A plugin with an observation of every kind: images of bytes and of numbers, channels last,
+ * channels first and without any; vectors of each type, a single number; names that the exported
+ * policy has for its own. Nothing can be learned. */
 #include <acorn/env.h>
 #include <stdlib.h>
 #include <string.h>
