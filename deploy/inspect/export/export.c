@@ -152,10 +152,9 @@ static void describe(struct export *self) {
 /* ---- */
 
 static enum status write_policy(struct export *self, const char *folder, struct error *error) {
-  char path[PATH_MAX];
-  const char *output = self->options.output;
-  snprintf(path, sizeof(path), "%s%s", output[0] ? output : folder,
-           output[0] ? "" : "/policy.onnx");
+  char usual[PATH_MAX];
+  const char *path = self->options.output[0] ? self->options.output : usual;
+  snprintf(usual, sizeof(usual), "%s/policy.onnx", folder);
   read_params(self);
   self->onnx = onnx_graph_create("policy", "A policy that Acorn has trained.", version_number);
   struct policy_graph graph = {.onnx = self->onnx, .run = &self->run, .params = self->params};

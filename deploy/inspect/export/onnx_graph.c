@@ -132,7 +132,9 @@ enum status onnx_graph_input(const char **value, struct onnx_graph *graph, const
                              struct error *error) {
   for (size_t i = 0; i < graph->graph.n_input; i++)
     if (strcmp(graph->input[i]->name, name) == 0)
-      return status_fail(error, STATUS_EXISTS, "the graph has two inputs named '%s'", name);
+      return status_fail(error, STATUS_EXISTS,
+                         "two inputs would be named '%s': rename a tensor of the observation",
+                         name);
   Onnx__ValueInfoProto *info = describe(graph, name, about, type, shape);
   graph->input[one_more(&graph->graph.n_input, MAX_PARTS)] = info;
   *value = info->name;
@@ -283,7 +285,8 @@ enum status onnx_graph_write(const struct onnx_graph *graph, const char *path,
                        "the policy comes to %.1f GiB, and an ONNX file holds less than 2",
                        (double)bytes / 0x1p30);
   char temporary[PATH_MAX];
-  snprintf(temporary, sizeof(temporary), "%s.new", path);
+  if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
+    return status_fail(error, STATUS_INVALID, "the name of the file is too long: %.300s...", path);
   struct file_buffer buffer = {{append_to_file}, fopen(temporary, "wb")};
   bool written = buffer.file != NULL;
   if (buffer.file) {

@@ -1,5 +1,5 @@
 /* An ONNX model: a graph that is put together operator by operator, and the file of it. IR version
- * 8, operator set 17, which every onnxruntime from 1.13 on runs.
+ * 8, operator set 17.
  *
  * A value in the graph is known by its name, which is the graph's own: what a function here
  * returns. Names of operators' outputs begin with "/".

@@ -1,17 +1,25 @@
 /* A plugin with an observation of every kind: images of bytes and of numbers, channels last,
- * channels first and without any; vectors of each type, a single number; names that the exported
- * policy has for its own. Nothing can be learned. */
+ * channels first, without any, and several of them; vectors of each type, a single number; names
+ * that an exported policy has for its own. Nothing can be learned. */
 #include <acorn/env.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 40, COLUMNS = 44, EPISODE = 10, TENSORS = 7, ACTIONS = 3 };
+enum { ROWS = 40, COLUMNS = 44, EPISODE = 10, TENSORS = 8, ACTIONS = 3 };
 
 static const struct acorn_tensor tensors[TENSORS] = {
-    {"speed", ACORN_FLOAT32, 0, {0}},       {"camera", ACORN_UINT8, 3, {ROWS, COLUMNS, 3}},
-    {"action", ACORN_FLOAT32, 1, {3}},      {"maps", ACORN_UINT8, 3, {2, ROWS, COLUMNS}},
-    {"left/count", ACORN_INT32, 2, {2, 2}}, {"depth", ACORN_FLOAT32, 2, {ROWS, COLUMNS}},
+    {"speed", ACORN_FLOAT32, 0, {0}},
+    {"camera", ACORN_UINT8, 3, {ROWS, COLUMNS, 3}},
+    {"action", ACORN_FLOAT32, 1, {3}},
+    {"maps", ACORN_UINT8, 3, {2, ROWS, COLUMNS}},
+    {"eyes", ACORN_UINT8, 4, {2, ROWS, COLUMNS, 3}},
+    {"left/count", ACORN_INT32, 2, {2, 2}},
+    {"depth", ACORN_FLOAT32, 2, {ROWS, COLUMNS}},
     {"touch", ACORN_UINT8, 1, {5}},
+};
+
+static const struct acorn_option options[] = {
+    {"clash", 0, 0, 1, 1, "1: two names become one"},
 };
 
 struct senses {
@@ -21,9 +29,10 @@ struct senses {
 
 static int space(struct acorn_space *space, const struct acorn_config *config, char *error,
                  size_t error_bytes) {
-  (void)config, (void)error, (void)error_bytes;
+  (void)error, (void)error_bytes;
   space->num_tensors = TENSORS;
   memcpy(space->tensor, tensors, sizeof tensors);
+  if (config->option[0].value > 0) space->tensor[0].name = "observation_action";
   space->discrete = ACTIONS;
   return 0;
 }
@@ -80,6 +89,8 @@ const struct acorn_env acorn_environment = {.abi = ACORN_ENV_ABI,
                                             .struct_bytes = sizeof(struct acorn_env),
                                             .name = "senses",
                                             .about = "an observation of every kind",
+                                            .options = options,
+                                            .num_options = 1,
                                             .space = space,
                                             .create = create,
                                             .reset = reset,

@@ -108,7 +108,8 @@ static void two_inputs_of_a_name_are_refused(void **state) {
   struct error error;
   assert_int_equal(onnx_graph_input(&value, graph, "x", "", ONNX_FLOAT, &ONNX_SHAPE(1), &error),
                    STATUS_EXISTS);
-  assert_string_equal(error.text, "the graph has two inputs named 'x'");
+  assert_string_equal(error.text,
+                      "two inputs would be named 'x': rename a tensor of the observation");
   onnx_graph_destroy(graph);
 }
 
