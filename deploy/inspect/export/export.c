@@ -96,7 +96,8 @@ static void read_params(struct export *self) {
 
 /* ---- what the file says of itself */
 
-/* The options that say what was learned and how, a line each. Owner: the caller. */
+/* The options that say what was learned and how, a line each, as the run has them. `env`, which may
+ * be a path of this machine, is left out. Owner: the caller. */
 static char *options_text(const struct learner_options *options) {
   char *text = NULL;
   size_t bytes;
@@ -104,13 +105,31 @@ static char *options_text(const struct learner_options *options) {
   CHECK(file, "no memory for the options");
   for (int i = 0; i < learner_options_table.count; i++) {
     const struct option *option = &learner_options_table.options[i];
-    if (!learner_option_is_of_experiment(option)) continue;
+    if (!learner_option_is_of_experiment(option) || strcmp(option->name, "env") == 0 ||
+        !options_given(&learner_options_table, options, option->name))
+      continue;
     fprintf(file, "%s = ", option->name);
     option_value_write(option, options, file);
     fputc('\n', file);
   }
   fclose(file);
   return text;
+}
+
+static enum status describe_options(struct export *self, const char *folder, struct error *error) {
+  char path[PATH_MAX];
+  struct learner_options options;
+  options_init(&learner_options_table, &options);
+  snprintf(path, sizeof(path), "%s/config.txt", folder);
+  enum status status = options_read_file(&learner_options_table, &options, path, error);
+  if (status == STATUS_OK) {
+    learner_options_drop_foreign(&options, false);
+    char *text = options_text(&options);
+    onnx_graph_metadata(self->onnx, "options", text);
+    free(text);
+  }
+  options_deinit(&learner_options_table, &options);
+  return status;
 }
 
 /* "position float32[2]", a line each, in the space's order. */
@@ -133,7 +152,7 @@ static void add_number(struct export *self, const char *key, int64_t number) {
 
 static void describe(struct export *self) {
   struct run *run = &self->run;
-  char action[SPACE_ACTION_BYTES], *options = options_text(&self->learner);
+  char action[SPACE_ACTION_BYTES];
   const char *file = strrchr(run->played, '/');
   onnx_graph_metadata(self->onnx, "environment", run->identity);
   onnx_graph_metadata(self->onnx, "agent", self->learner.agent);
@@ -145,8 +164,6 @@ static void describe(struct export *self) {
   add_number(self, "updates", trainer_report(run->trainer).updates);
   onnx_graph_metadata(self->onnx, "acorn_version", version_number);
   onnx_graph_metadata(self->onnx, "acorn_commit", version_commit);
-  onnx_graph_metadata(self->onnx, "options", options);
-  free(options);
 }
 
 /* ---- */
@@ -161,7 +178,8 @@ static enum status write_policy(struct export *self, const char *folder, struct 
   enum status status = policy_graph_build(&graph, error);
   if (status != STATUS_OK) return status;
   describe(self);
-  status = onnx_graph_write(self->onnx, path, error);
+  status = describe_options(self, folder, error);
+  if (status == STATUS_OK) status = onnx_graph_write(self->onnx, path, error);
   if (status == STATUS_OK)
     printf("exported: %s, step %lld of %s\n", path,
            (long long)trainer_counter(self->run.trainer, TRAINER_STEPS), self->run.identity);
@@ -179,7 +197,7 @@ static enum status run(struct export *self, int argc, char **argv, struct error 
 
 /* Whether the user can mend it by other words. */
 static bool is_usage(enum status status) {
-  return status == STATUS_INVALID || status == STATUS_MISMATCH || status == STATUS_EXISTS;
+  return status == STATUS_INVALID || status == STATUS_MISMATCH;
 }
 
 int main(int argc, char **argv) {

@@ -26,8 +26,7 @@ static int stack_of(const struct policy_graph *graph, int index) {
 /* ---- inputs of the graph */
 
 /* Tensor `from` of the space, which is number `index` of what the network reads. */
-static enum status add_tensor(struct policy_graph *graph, int index,
-                              const struct space_tensor *from, struct error *error) {
+static void add_tensor(struct policy_graph *graph, int index, const struct space_tensor *from) {
   static const enum onnx_type types[] = {
       [DTYPE_UINT8] = ONNX_UINT8, [DTYPE_INT32] = ONNX_INT32, [DTYPE_FLOAT32] = ONNX_FLOAT};
   char name[2 * SPACE_NAME_BYTES], about[96] = "part of the observation";
@@ -40,67 +39,51 @@ static enum status add_tensor(struct policy_graph *graph, int index,
     shape.dim[shape.rank++] = stack;
   }
   for (int i = 0; i < from->rank; i++) shape.dim[shape.rank++] = from->shape[i];
-  return onnx_graph_input(&graph->tensor[index], graph->onnx, name, about, types[from->dtype],
-                          &shape, error);
-}
-
-static enum status add_observation(struct policy_graph *graph, struct error *error) {
-  const struct space *space = &graph->run->space;
-  int mask = space_mask(space);
-  enum status status = STATUS_OK;
-  for (int i = 0, k = 0; i < space->num_tensors && status == STATUS_OK; i++)
-    if (i != mask) status = add_tensor(graph, k++, &space->tensor[i], error);
-  return status;
+  graph->tensor[index] = onnx_graph_input(graph->onnx, name, about, types[from->dtype], &shape);
 }
 
 /* One that is not given allows every action. */
-static enum status add_mask(struct policy_graph *graph, struct error *error) {
+static void add_mask(struct policy_graph *graph) {
   int A = graph->run->inputs.discrete;
-  if (!graph->run->inputs.masked) return STATUS_OK;
-  enum status status =
-      onnx_graph_input(&graph->mask, graph->onnx, "action_mask",
-                       "1 for each action that may be chosen, 0 for the others; optional",
-                       ONNX_UINT8, &ONNX_SHAPE(ONNX_ONE_OR_BATCH, A), error);
   const char *value;
+  graph->mask = onnx_graph_input(graph->onnx, "action_mask",
+                                 "1 for each action that may be chosen, 0 for the others; optional",
+                                 ONNX_UINT8, &ONNX_SHAPE(ONNX_ONE_OR_BATCH, A));
   memset(onnx_constant(&value, graph->onnx, graph->mask, ONNX_UINT8, &ONNX_SHAPE(1, A)), 1,
          (size_t)A);
-  return status;
 }
 
-static enum status add_previous_action(struct policy_graph *graph, struct error *error) {
+static void add_previous_action(struct policy_graph *graph) {
   const struct space *space = &graph->run->space;
-  if (!graph->run->inputs.use_previous_action) return STATUS_OK;
-  if (space->box)
-    return onnx_graph_input(&graph->previous_action, graph->onnx, "previous_action",
-                            "of the step before, as drawn: `mean` of the greedy policy", ONNX_FLOAT,
-                            &ONNX_SHAPE(ONNX_BATCH, space->box), error);
+  const char *about = space->box ? "of the step before, as drawn: `mean` of the greedy policy"
+                                 : "`action` of the step before";
   struct onnx_shape shape = ONNX_SHAPE(ONNX_BATCH);
+  if (space->box) shape.dim[shape.rank++] = space->box;
   if (space->choices.count) shape.dim[shape.rank++] = space->choices.count;
-  return onnx_graph_input(&graph->previous_action, graph->onnx, "previous_action",
-                          "`action` of the step before", ONNX_INT64, &shape, error);
+  graph->previous_action = onnx_graph_input(graph->onnx, "previous_action", about,
+                                            space->box ? ONNX_FLOAT : ONNX_INT64, &shape);
 }
 
-enum status policy_graph_inputs(struct policy_graph *graph, struct error *error) {
+void policy_graph_inputs(struct policy_graph *graph) {
   const struct device_inputs *in = &graph->run->inputs;
-  int S = network_state_size(graph->run->network);
+  const struct space *space = &graph->run->space;
   const struct onnx_shape rows = ONNX_SHAPE(ONNX_BATCH);
-  enum status status = add_observation(graph, error);
-  if (status == STATUS_OK) status = add_mask(graph, error);
-  if (status == STATUS_OK) status = add_previous_action(graph, error);
-  if (status == STATUS_OK && in->use_reward)
-    status = onnx_graph_input(&graph->previous_reward, graph->onnx, "previous_reward",
-                              "of the step before", ONNX_FLOAT, &rows, error);
-  if (status == STATUS_OK && S > 0)
-    status = onnx_graph_input(&graph->state_in, graph->onnx, "state_in",
-                              "`state_out` of the step before", ONNX_FLOAT,
-                              &ONNX_SHAPE(ONNX_BATCH, S), error);
-  if (status != STATUS_OK || !(S > 0 || in->use_previous_action || in->use_reward)) return status;
-  const char *reset;
-  status = onnx_graph_input(&reset, graph->onnx, "reset",
-                            "an episode begins: what is of the step before is not read", ONNX_BOOL,
-                            &rows, error);
+  int S = network_state_size(graph->run->network), mask = space_mask(space);
+  for (int i = 0, k = 0; i < space->num_tensors; i++)
+    if (i != mask) add_tensor(graph, k++, &space->tensor[i]);
+  if (in->masked) add_mask(graph);
+  if (in->use_previous_action) add_previous_action(graph);
+  if (in->use_reward)
+    graph->previous_reward =
+        onnx_graph_input(graph->onnx, "previous_reward", "of the step before", ONNX_FLOAT, &rows);
+  if (S > 0)
+    graph->state_in = onnx_graph_input(graph->onnx, "state_in", "`state_out` of the step before",
+                                       ONNX_FLOAT, &ONNX_SHAPE(ONNX_BATCH, S));
+  if (S == 0 && !in->use_previous_action && !in->use_reward) return;
+  const char *reset = onnx_graph_input(graph->onnx, "reset",
+                                       "an episode begins: what is of the step before is not read",
+                                       ONNX_BOOL, &rows);
   graph->reset = onnx_reshape(graph->onnx, reset, &ONNX_SHAPE(0, 1));
-  return status;
 }
 
 const char *policy_graph_of_episode(struct policy_graph *graph, const char *x) {

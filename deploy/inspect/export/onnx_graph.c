@@ -21,6 +21,7 @@ struct block {
 
 struct onnx_graph {
   struct block *blocks;
+  const char *clash; /* of two inputs; NULL: all differ */
   Onnx__ModelProto model;
   Onnx__GraphProto graph;
   Onnx__OperatorSetIdProto set, *sets[1];
@@ -127,18 +128,13 @@ static Onnx__ValueInfoProto *describe(struct onnx_graph *graph, const char *name
   return info;
 }
 
-enum status onnx_graph_input(const char **value, struct onnx_graph *graph, const char *name,
-                             const char *about, enum onnx_type type, const struct onnx_shape *shape,
-                             struct error *error) {
-  for (size_t i = 0; i < graph->graph.n_input; i++)
-    if (strcmp(graph->input[i]->name, name) == 0)
-      return status_fail(error, STATUS_EXISTS,
-                         "two inputs would be named '%s': rename a tensor of the observation",
-                         name);
+const char *onnx_graph_input(struct onnx_graph *graph, const char *name, const char *about,
+                             enum onnx_type type, const struct onnx_shape *shape) {
   Onnx__ValueInfoProto *info = describe(graph, name, about, type, shape);
+  for (size_t i = 0; i < graph->graph.n_input; i++)
+    if (strcmp(graph->input[i]->name, name) == 0) graph->clash = info->name;
   graph->input[one_more(&graph->graph.n_input, MAX_PARTS)] = info;
-  *value = info->name;
-  return STATUS_OK;
+  return info->name;
 }
 
 void onnx_graph_output(struct onnx_graph *graph, const char *name, const char *about,
@@ -279,6 +275,10 @@ static void append_to_file(ProtobufCBuffer *buffer, size_t bytes, const uint8_t 
 
 enum status onnx_graph_write(const struct onnx_graph *graph, const char *path,
                              struct error *error) {
+  if (graph->clash)
+    return status_fail(error, STATUS_INVALID,
+                       "two inputs would be named '%s': rename a tensor of the observation",
+                       graph->clash);
   size_t bytes = onnx__model_proto__get_packed_size(&graph->model);
   if (bytes > INT_MAX)
     return status_fail(error, STATUS_INVALID,

@@ -4,7 +4,7 @@
  * A value in the graph is known by its name, which is the graph's own: what a function here
  * returns. Names of operators' outputs begin with "/".
  * Upstream: deploy/inspect/export. Downstream: proto/onnx.proto. Thread: one.
- * Errors: none but where a function has a status; more parts than there is room for abort. */
+ * Errors: onnx_graph_write's; more parts than there is room for abort. */
 #ifndef ACORN_DEPLOY_INSPECT_EXPORT_ONNX_GRAPH_H
 #define ACORN_DEPLOY_INSPECT_EXPORT_ONNX_GRAPH_H
 
@@ -34,10 +34,10 @@ struct onnx_graph;
 struct onnx_graph *onnx_graph_create(const char *name, const char *about, const char *version);
 void onnx_graph_destroy(struct onnx_graph *graph);
 
-/* `about`: one sentence for people. Errors: EXISTS: an input has that name. */
-MUST_CHECK enum status onnx_graph_input(const char **value, struct onnx_graph *graph,
-                                        const char *name, const char *about, enum onnx_type type,
-                                        const struct onnx_shape *shape, struct error *error);
+/* `about`: one sentence for people. A name that an input has already is an error of the file: see
+ * onnx_graph_write. */
+const char *onnx_graph_input(struct onnx_graph *graph, const char *name, const char *about,
+                             enum onnx_type type, const struct onnx_shape *shape);
 /* The value gets that name. */
 void onnx_graph_output(struct onnx_graph *graph, const char *name, const char *about,
                        enum onnx_type type, const struct onnx_shape *shape, const char *value);
@@ -78,8 +78,8 @@ const char *onnx_cast(struct onnx_graph *graph, const char *x, enum onnx_type to
 const char *onnx_reshape(struct onnx_graph *graph, const char *x, const struct onnx_shape *shape);
 
 /* A file that is there already is replaced once the new one is whole. The same graph gives the same
- * bytes. Errors: IO, with the path and the reason; INVALID: 2 GiB or more, which no ONNX file
- * holds. */
+ * bytes. Errors: IO, with the path and the reason; INVALID: two inputs of a name; 2 GiB or more,
+ * which no ONNX file holds. */
 MUST_CHECK enum status onnx_graph_write(const struct onnx_graph *graph, const char *path,
                                         struct error *error);
 

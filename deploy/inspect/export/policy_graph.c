@@ -163,8 +163,8 @@ static void value_out(struct policy_graph *graph) {
 
 enum status policy_graph_build(struct policy_graph *graph, struct error *error) {
   const struct run *run = graph->run;
-  enum status status = policy_graph_inputs(graph, error);
-  if (status == STATUS_OK) status = policy_graph_layers(graph, error);
+  policy_graph_inputs(graph);
+  enum status status = policy_graph_layers(graph, error);
   if (status != STATUS_OK) return status;
   if (run->policy->action_values)
     values_out(graph);

@@ -32,8 +32,8 @@ MUST_CHECK enum status policy_graph_build(struct policy_graph *graph, struct err
 
 /* ---- of the parts for each other */
 
-/* Adds the inputs. Errors: INVALID: names that clash. */
-MUST_CHECK enum status policy_graph_inputs(struct policy_graph *graph, struct error *error);
+/* Adds the inputs. */
+void policy_graph_inputs(struct policy_graph *graph);
 /* (batch, numbers): the inputs as a network embeds them; without_images: but these. */
 const char *policy_graph_numbers(struct policy_graph *graph, bool without_images);
 /* (batch, channels, height, width) of all frames. */
