@@ -79,6 +79,9 @@ printf '%s\n' "${c_files[@]}" |
   grep -vE '^(learner/device/cpu/cpu_dnnl(_[a-z]+\.c|_(engine|version)\.h|\.c)|tests/.*)$' |
   xargs -r grep -nE '^ *# *include *([<"](oneapi|dnnl|omp\.h)|.*cpu_dnnl_[ev])' /dev/null |
   report "only learner/device/cpu/cpu_dnnl*.c include oneDNN"
+printf '%s\n' "${c_files[@]}" | grep -vE '^(deploy/inspect/export|tests)/' |
+  xargs -r grep -nE '^ *# *include *[<"]onnx' /dev/null |
+  report "only deploy/inspect/export includes ONNX's schema"
 for program in build/actor build/launch; do
   [ -f "$program" ] && readelf -d "$program" | grep -E 'NEEDED.*(dnnl|gomp)'
 done | report "actors and the launcher load no kernels"
