@@ -280,10 +280,10 @@ DEVICE uint4 patch_chunk(int *to, const bf16 *x, const struct patch_column *colu
   *to = line.whole * t.columns * t.pixel + column.to;
   if (row.whole >= part.images || from_row < 0 || from_row >= s.H || column.from < 0)
     return {0, 0, 0, 0};
-  int channel = divide(line.rest, t.by_chunks).rest * CHUNK;
+  struct split at = divide(line.rest, t.by_chunks);
+  int channel = at.rest * CHUNK;
   if (POOLED)
-    return pooled_channels(x, pool, image, from_row, divide(line.rest, t.by_chunks).whole - s.left,
-                           s.C, channel, vectors);
+    return pooled_channels(x, pool, image, from_row, at.whole - s.left, s.C, channel, vectors);
   const bf16 *from = x + ((size_t)image * s.H + from_row) * s.W * s.C + column.from;
   return load_channels(from, vectors ? min((int)CHUNK, s.C) : min((int)CHUNK, s.C - channel),
                        vectors);
