@@ -17,6 +17,7 @@ enum random_purpose {
   RANDOM_NOISE = 6,     /* of noisy layers */
   RANDOM_SAMPLE = 7,    /* of windows from a replay */
   RANDOM_MINIBATCH = 8, /* which windows it has */
+  RANDOM_RESAMPLE = 9,  /* of actions that an update chooses anew */
 };
 
 /* The number of an environment in the keys of random numbers, unlike those of all other learners:

@@ -62,3 +62,16 @@ struct device_steps train_batch_steps(const struct train_batch *batch) {
                                .action = batch->action,
                                .previous_action = batch->previous_action};
 }
+
+struct device_inputs train_batch_inputs_from(const struct train_batch *batch,
+                                             const struct device_inputs *inputs, int t) {
+  size_t rows = (size_t)t * (size_t)batch->N;
+  struct device_inputs later = *inputs;
+  later.observation += rows * batch->shape.row_stride;
+  later.previous_action =
+      (const uint8_t *)inputs->previous_action + rows * (size_t)batch->shape.action_bytes;
+  later.reward += rows;
+  later.flags += rows;
+  if (inputs->frame) later.frame += rows * (size_t)batch->shape.footprint;
+  return later;
+}

@@ -63,6 +63,10 @@ enum { TRAIN_BATCH_ENTRY = sizeof(struct device_unroll) + 2 * sizeof(int32_t) };
 /* Its steps, as operations take them. */
 struct device_steps train_batch_steps(const struct train_batch *batch);
 
+/* inputs: of all steps of the batch. Those from step t on. */
+struct device_inputs train_batch_inputs_from(const struct train_batch *batch,
+                                             const struct device_inputs *inputs, int t);
+
 /* The stamp of step t of column n. */
 static inline uint64_t *train_batch_stamp(const struct train_batch *batch, int t, int n) {
   return &batch->stamp[(size_t)n * (size_t)(batch->T + 1) + (size_t)t];

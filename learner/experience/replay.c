@@ -457,7 +457,8 @@ static const struct source_ops REPLAY = {.destroy = destroy,
 struct source *replay_create(struct device *gathering, struct device *filing, struct pages *pages,
                              const struct replay_config *config) {
   const struct pages_config *shape = pages_config(pages);
-  CHECK(shape->replays && shape->shape.statistics == 2, "pages that do not replay");
+  CHECK(shape->replays && (config->initial_max || shape->shape.statistics == 2),
+        "pages that do not replay");
   CHECK(config->burn_in + config->priority.T == shape->window_steps,
         "a burn-in of %d and %d steps in windows of %d", config->burn_in, config->priority.T,
         shape->window_steps);

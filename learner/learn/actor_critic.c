@@ -155,9 +155,9 @@ void actor_critic_gradient(void *self_, real *gradient, const struct parameters 
   actor_critic_backward(self, gradient, params->online, batch, inputs);
 }
 
-void actor_critic_settle(void *self_, real *params, const real *skipped) {
+void actor_critic_settle(void *self_, const struct settled *settled) {
   struct actor_critic *self = self_;
-  value_targets_adopt(&self->targets, params, skipped);
+  value_targets_adopt(&self->targets, settled->online, settled->skipped);
 }
 
 /* 1 - Var(vs - V) / Var(vs). NaN where the targets are all alike, to within what sums of float32

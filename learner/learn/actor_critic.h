@@ -80,7 +80,7 @@ void actor_critic_destroy(void *self);
 void actor_critic_gradient(void *self, real *gradient, const struct parameters *params,
                            const struct train_batch *batch, const struct device_inputs *inputs,
                            const struct device_schedule *schedule, int pass);
-void actor_critic_settle(void *self, real *params, const real *skipped);
+void actor_critic_settle(void *self, const struct settled *settled);
 void actor_critic_complete(const void *self, struct losses *losses,
                            const struct schedule *schedule);
 

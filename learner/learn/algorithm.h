@@ -13,7 +13,7 @@
 #include "learner/learn/policy.h"
 #include "learner/network/network.h"
 
-enum { LOSS_MAX_TERMS = 16, LOSS_MAX_SUMS = 16 };
+enum { LOSS_MAX_TERMS = 16, LOSS_MAX_SUMS = 16, ALGORITHM_MAX_PARAMETERS = 40 };
 /* The first sum of every algorithm. */
 enum { LOSS_STEPS };
 
@@ -44,10 +44,24 @@ struct losses {
   double sum[LOSS_MAX_SUMS]; /* what most terms are means of, not divided */
 };
 
-/* (P) each, device memory. */
+/* A second copy of the parameters. */
+enum target_kind {
+  TARGET_NONE,
+  TARGET_COPIED,  /* what they were at an earlier update: --target_update */
+  TARGET_AVERAGED /* what `settle` makes of them */
+};
+
+/* (P) each, device memory: the network's parameters, then the algorithm's own. */
 struct parameters {
   const real *online; /* what is trained */
-  const real *target; /* an earlier copy of it; NULL unless the algorithm has one */
+  const real *target; /* NULL unless the algorithm has one */
+};
+
+/* What an update may change besides what the optimiser does. Device memory. */
+struct settled {
+  real *online, *target;              /* as above */
+  const real *skipped;                /* (1): 0; or NaN, then nothing is changed */
+  const struct device_inputs *inputs; /* of the batch */
 };
 
 /* What an algorithm is made for. Borrowed for its life. */
@@ -76,14 +90,21 @@ struct algorithm {
                    nor those after it in the update change the parameters. Only with passes; no
                    update is begun then before the one before it has been finished */
   bool gives_priorities; /* to each window of a batch (batch->priority), which was sampled from a
-                            replay, with weights: what REPLAYED stands for in algorithms.h */
-  bool has_target; /* it reads a second copy of the parameters, which is replaced by the first every
-                      --target_update steps */
+                            replay by these, with weights; false: a replay samples uniformly */
+  enum target_kind target;
+  /* Whether it can train this network. NULL: any. Errors: INVALID. */
+  enum status (*check)(const struct network_config *network,
+                       const struct algorithm_options *options, struct error *error);
   /* NULL: one epoch, one minibatch. Errors: INVALID. */
   enum status (*passes)(struct passes *out, const struct algorithm_options *options,
                         int num_windows, struct error *error);
   void *(*create)(const struct learning *learning);
   void (*destroy)(void *self);
+  /* Parameters of its own, which are trained with the network's and lie behind them: offsets are
+   * from the network's first one on; at most ALGORITHM_MAX_PARAMETERS. Inference does not get
+   * them. init: writes their first values into `host`, an array of all. NULL: none. */
+  const struct network_parameter *(*parameters)(const void *self, int *count);
+  void (*init_parameters)(const void *self, float *host, uint64_t seed);
   /* What varies with the update besides the batch and the device's schedule, such as noise: given
    * to the device before the update's other operations, and not recorded. May be NULL. */
   void (*begin)(void *self, const struct schedule *schedule);
@@ -100,8 +121,8 @@ struct algorithm {
                    const struct train_batch *batch, const struct device_inputs *inputs,
                    const struct device_schedule *schedule, int pass);
   /* Once for each update, behind its passes, likewise: what it changes of the parameters itself.
-   * skipped (1): 0; or NaN, then it changes nothing. May be NULL. */
-  void (*settle)(void *self, real *params, const real *skipped);
+   * May be NULL. */
+  void (*settle)(void *self, const struct settled *settled);
   /* From the sums of all passes, and the terms that are means of them, to the total, the entropy
    * and the other terms. */
   void (*complete)(const void *self, struct losses *losses, const struct schedule *schedule);

@@ -9,6 +9,7 @@
 #include "learner/learn/actor_critic_options.h"
 #include "learner/learn/ppo_options.h"
 #include "learner/learn/q_learning_options.h"
+#include "learner/learn/sac_options.h"
 
 struct algorithm_options {
   int64_t unroll_length, batch_size;
@@ -17,6 +18,7 @@ struct algorithm_options {
   struct actor_critic_options actor_critic;
   struct ppo_options ppo;
   struct q_learning_options q_learning;
+  struct sac_options sac;
 };
 
 #define ALGORITHM_HEADING "Algorithm"
@@ -35,7 +37,8 @@ struct algorithm_options {
       CHOICE("loss_reduction", at.loss_reduction, "mean", "mean|sum_over_time", ALGORITHM_HEADING, \
              "loss of a batch: the mean over all its steps, or the sum over the steps of a "       \
              "window and the mean over windows, which is unroll_length times as large"),           \
-      ACTOR_CRITIC_ROWS(at.actor_critic), PPO_ROWS(at.ppo), Q_LEARNING_ROWS(at.q_learning)
+      ACTOR_CRITIC_ROWS(at.actor_critic), PPO_ROWS(at.ppo), Q_LEARNING_ROWS(at.q_learning),        \
+      SAC_ROWS(at.sac)
 
 /* Whether losses are sums over the steps of a window. */
 static inline bool algorithm_sums_over_time(const struct algorithm_options *options) {

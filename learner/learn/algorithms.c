@@ -9,6 +9,7 @@
 const struct policy *const policies_of_probabilities[] = {&policy_categorical, &policy_normal,
                                                           NULL};
 const struct policy *const policies_of_choices[] = {&policy_categorical, NULL};
+const struct policy *const policies_of_squashed[] = {&policy_squashed_normal, NULL};
 const struct policy *const policies_of_values[] = {&policy_epsilon_greedy, NULL};
 
 static const struct algorithm_row rows[] = {

@@ -38,6 +38,8 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
     "dqn with double Q-learning")                                                                \
   X(rainbow, &algorithm_q_learning, policies_of_values, "", REPLAYED, 1, Q_LEARNING_HEADINGS,    \
     "dqn with all of Rainbow: double, dueling, prioritised, n-step, distributional, noisy")      \
+  X(sac, &algorithm_sac, policies_of_squashed, "", REPLAYED, 0, SAC_HEADING "|" REPLAY_HEADING,  \
+    "soft actor-critic: two critics and a policy of high entropy, from a replay")                \
   X(random, NULL, policies_of_choices, "random", ASYNCHRONOUS, 0, "",                            \
     "acts uniformly and learns nothing")                                                         \
   X(scripted, NULL, policies_of_choices, "scripted", ASYNCHRONOUS, 0, "",                        \
@@ -46,11 +48,13 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
 struct algorithm;
 struct policy;
 
-extern const struct algorithm algorithm_a2c, algorithm_ppo, algorithm_q_learning, algorithm_vtrace;
-extern const struct policy policy_categorical, policy_epsilon_greedy, policy_normal;
+extern const struct algorithm algorithm_a2c, algorithm_ppo, algorithm_q_learning, algorithm_sac,
+    algorithm_vtrace;
+extern const struct policy policy_categorical, policy_epsilon_greedy, policy_normal,
+    policy_squashed_normal;
 /* The last followed by NULL. All of a list have the same `action_values`. */
-extern const struct policy *const policies_of_probabilities[], *const policies_of_values[],
-                                                                   *const policies_of_choices[];
+extern const struct policy *const policies_of_probabilities[],
+    *const policies_of_values[], *const policies_of_choices[], *const policies_of_squashed[];
 
 struct algorithm_row {
   const char *name, *help;

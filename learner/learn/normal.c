@@ -64,9 +64,7 @@ static void backward(struct device *device, real *d_head, const struct network_o
   device->ops->run_rule(device, RULE_normal_backward, &rule.run);
 }
 
-/* Where bounds are no scale the number is the environment's own. What rounding leaves outside is
- * clipped with the rest. */
-static void send(void *sent, const void *chosen, const struct space *space) {
+void policy_send_box(void *sent, const void *chosen, const struct space *space) {
   for (int i = 0; i < space->box; i++) {
     float x = ((const float *)chosen)[i], low = space->low[i], high = space->high[i];
     float half = space_half_width(space, i);
@@ -85,5 +83,5 @@ const struct policy policy_normal = {
     .choose = choose,
     .evaluate = evaluate,
     .backward = backward,
-    .send = send,
+    .send = policy_send_box,
 };

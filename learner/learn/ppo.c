@@ -386,9 +386,9 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
                    T, n);
 }
 
-static void settle(void *self_, real *params, const real *skipped) {
+static void settle(void *self_, const struct settled *settled) {
   struct ppo *self = self_;
-  value_targets_adopt(&self->targets, params, skipped);
+  value_targets_adopt(&self->targets, settled->online, settled->skipped);
 }
 
 static void complete(const void *self_, struct losses *losses, const struct schedule *schedule) {

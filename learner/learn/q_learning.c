@@ -117,20 +117,6 @@ static void destroy(void *self_) {
 
 /* ---- gradient */
 
-/* What the network reads from step t of the window on. */
-static struct device_inputs inputs_from(const struct train_batch *batch,
-                                        const struct device_inputs *inputs, int t) {
-  size_t rows = (size_t)t * (size_t)batch->N;
-  struct device_inputs later = *inputs;
-  later.observation += rows * batch->shape.row_stride;
-  later.previous_action =
-      (const uint8_t *)inputs->previous_action + rows * (size_t)batch->shape.action_bytes;
-  later.reward += rows;
-  later.flags += rows;
-  if (inputs->frame) later.frame += rows * (size_t)batch->shape.footprint;
-  return later;
-}
-
 /* The recurrent state after the burn-in; no gradient goes through it. Returns the stored one where
  * there is nothing to do. */
 static const real *warm_up(struct q_learning *self, real *state, const real *params,
@@ -164,7 +150,7 @@ static void measure_delta(struct q_learning *self, real *sums, const struct netw
        *measured = device_at(device, sums, SUM_MEASURED);
   device->ops->fill(device, delta, 0, 2);
   if (!batch->next_state) return;
-  struct device_inputs step = inputs_from(batch, inputs, batch->next_step);
+  struct device_inputs step = train_batch_inputs_from(batch, inputs, batch->next_step);
   struct network_outputs stored;
   network_forward(self->stored, &stored, NULL, params, &step, batch->next_state, 1, self->N);
   size_t row = (size_t)(batch->next_step - self->burn_in) * (size_t)self->N;
@@ -182,7 +168,7 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
                      const struct device_schedule *schedule, int pass) {
   (void)pass;
   struct q_learning *self = self_;
-  struct device_inputs unroll = inputs_from(batch, inputs, self->burn_in);
+  struct device_inputs unroll = train_batch_inputs_from(batch, inputs, self->burn_in);
   struct network_outputs online, target;
   const real *state = warm_up(self, self->target_state, params->target, batch, inputs);
   network_forward(self->target, &target, NULL, params->target, &unroll, state, self->T + 1,
@@ -220,7 +206,7 @@ const struct algorithm algorithm_q_learning = {
     .num_sums = NUM_SUMS,
     .num_figures = NUM_SUMS - num_sums_of_q_learning,
     .gives_priorities = true,
-    .has_target = true,
+    .target = TARGET_COPIED,
     .create = create,
     .destroy = destroy,
     .begin = begin,

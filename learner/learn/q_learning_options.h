@@ -14,9 +14,11 @@ struct q_learning_options {
 
 /* Headings in the table of options that only these agents have. */
 #define Q_LEARNING_HEADING "Q-learning (r2d2, dqn, double_dqn, rainbow)"
-#define REPLAY_HEADING "Replay (r2d2, dqn, double_dqn, rainbow)"
+#define REPLAY_HEADING "Replay (r2d2, dqn, double_dqn, rainbow, sac)"
+#define PRIORITY_HEADING "Prioritised replay (r2d2, dqn, double_dqn, rainbow)"
 #define EXPLORATION_HEADING "Exploration (r2d2, dqn, double_dqn, rainbow)"
-#define Q_LEARNING_HEADINGS Q_LEARNING_HEADING "|" REPLAY_HEADING "|" EXPLORATION_HEADING
+#define Q_LEARNING_HEADINGS \
+  Q_LEARNING_HEADING "|" REPLAY_HEADING "|" PRIORITY_HEADING "|" EXPLORATION_HEADING
 
 /* See common/base/option_rows.h; `at` is the member of the program's options. */
 #define Q_LEARNING_ROWS(at)                                                                     \

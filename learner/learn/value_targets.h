@@ -33,7 +33,7 @@ void value_targets_measure(struct value_targets *self, const real *params, const
 void value_targets_measure_advantages(struct value_targets *self, const real *advantages,
                                       const uint8_t *flags, int T, int N);
 
-/* As struct algorithm's settle. */
+/* What an algorithm's settle does of it. */
 void value_targets_adopt(struct value_targets *self, real *params, const real *skipped);
 
 #endif

@@ -13,8 +13,9 @@
 
 struct network_kind {
   const char *name;
-  bool blind;  /* does not look at its inputs: they are not embedded for it */
-  bool embeds; /* embeds its inputs by itself: they are not either */
+  bool blind;          /* does not look at its inputs: they are not embedded for it */
+  bool embeds;         /* embeds its inputs by itself: they are not either */
+  bool differentiates; /* backward gives workspace->d_inputs, where it is not NULL */
   /* What this kind needs beyond what every kind needs (optional). */
   enum status (*check)(const struct network_config *config, struct error *error);
   /* Numbers that forward and backward keep for each row before the head (optional): for an estimate
@@ -69,6 +70,7 @@ struct network_workspace {
   bool backward;                     /* whether there are buffers for it */
   int forward_T, forward_N;          /* of the last forward */
   real *inputs;                      /* (rows, I); NULL where they are not embedded */
+  real *d_inputs;                    /* (rows, I); NULL: not wanted */
   real *vectors;                     /* (rows, normalised); NULL where nothing is */
   real *head;                        /* (rows, outputs) */
   real *joined, *d_head;             /* of a dueling network: (rows, A*Z), and (rows, outputs) with

@@ -155,8 +155,9 @@ void torso_forward(struct network_workspace *workspace, struct torso_buffers *bu
 void torso_backward(struct network_workspace *workspace, struct torso_buffers *buffers, real *grads,
                     const real *params, const struct torso *torso, int B) {
   for (int l = torso->num_layers - 1; l >= 0; l--)
-    dense_backward(workspace, l > 0 ? buffers->dy[l - 1] : NULL, grads, params, buffers->dy[l],
-                   buffers->y[l], input_of(workspace, buffers, l), &torso->layer[l], B);
+    dense_backward(workspace, l > 0 ? buffers->dy[l - 1] : workspace->d_inputs, grads, params,
+                   buffers->dy[l], buffers->y[l], input_of(workspace, buffers, l), &torso->layer[l],
+                   B);
 }
 
 const real *torso_output(const struct network_workspace *workspace,
@@ -164,6 +165,7 @@ const real *torso_output(const struct network_workspace *workspace,
   return input_of(workspace, buffers, torso->num_layers);
 }
 
-real *torso_gradient(const struct torso_buffers *buffers, const struct torso *torso) {
-  return torso->num_layers > 0 ? buffers->dy[torso->num_layers - 1] : NULL;
+real *torso_gradient(const struct network_workspace *workspace, const struct torso_buffers *buffers,
+                     const struct torso *torso) {
+  return torso->num_layers > 0 ? buffers->dy[torso->num_layers - 1] : workspace->d_inputs;
 }

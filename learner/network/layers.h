@@ -66,15 +66,17 @@ void torso_allocate(struct network_workspace *workspace, struct torso_buffers *b
 /* From workspace->inputs to torso_output. */
 void torso_forward(struct network_workspace *workspace, struct torso_buffers *buffers,
                    const real *params, const struct torso *torso, int B);
-/* From torso_gradient, which the caller has filled, to the parameters' gradients. */
+/* From torso_gradient, which the caller has filled, to the parameters' gradients and, where it is
+ * wanted, the inputs'. */
 void torso_backward(struct network_workspace *workspace, struct torso_buffers *buffers, real *grads,
                     const real *params, const struct torso *torso, int B);
 
 /* (B, outputs): the last layer's output, or the inputs without layers. */
 const real *torso_output(const struct network_workspace *workspace,
                          const struct torso_buffers *buffers, const struct torso *torso);
-/* Where the gradient of that goes; NULL without layers: the inputs need no gradient. */
-real *torso_gradient(const struct torso_buffers *buffers, const struct torso *torso);
+/* Where the gradient of that goes; NULL without layers, unless the inputs' is wanted. */
+real *torso_gradient(const struct network_workspace *workspace, const struct torso_buffers *buffers,
+                     const struct torso *torso);
 
 /* Writes one parameter array: uniform in +-limit. */
 void parameter_init_uniform(const struct network *network, int index, float *host, uint64_t seed,

@@ -64,9 +64,9 @@ static void backward(struct network_workspace *workspace, real *grads, const rea
   const struct lstm *lstm = workspace->network->own;
   struct buffers *own = workspace->own;
   head_backward(workspace, own->core.dh, grads, params, dhead, own->core.h, T * N);
-  recurrence_backward(workspace, &own->core, torso_gradient(&own->torso, &lstm->torso), grads,
-                      params, torso_output(workspace, &own->torso, &lstm->torso), &lstm->core,
-                      inputs, T, N);
+  recurrence_backward(workspace, &own->core, torso_gradient(workspace, &own->torso, &lstm->torso),
+                      grads, params, torso_output(workspace, &own->torso, &lstm->torso),
+                      &lstm->core, inputs, T, N);
   torso_backward(workspace, &own->torso, grads, params, &lstm->torso, T * N);
 }
 

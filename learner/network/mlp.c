@@ -42,13 +42,14 @@ static void backward(struct network_workspace *workspace, real *grads, const rea
   (void)inputs;
   const struct mlp *mlp = workspace->network->own;
   struct torso_buffers *buffers = workspace->own;
-  head_backward(workspace, torso_gradient(buffers, &mlp->torso), grads, params, dhead,
+  head_backward(workspace, torso_gradient(workspace, buffers, &mlp->torso), grads, params, dhead,
                 torso_output(workspace, buffers, &mlp->torso), T * N);
   torso_backward(workspace, buffers, grads, params, &mlp->torso, T * N);
 }
 
 const struct network_kind kind_mlp = {
     .name = "mlp",
+    .differentiates = true,
     .declare = declare,
     .init = init,
     .list = list_layers,

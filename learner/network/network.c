@@ -135,6 +135,10 @@ int network_declare(struct network *network, const char *name, int rank, int row
 
 /* ---- what it is */
 
+const struct network_config *network_config(const struct network *network) {
+  return &network->config;
+}
+
 size_t network_num_parameters(const struct network *network) {
   return network->total;
 }
@@ -240,6 +244,13 @@ struct network_workspace *network_workspace_create(const struct network *network
   if (network->kind->allocate) network->kind->allocate(workspace);
   if (network->head) head_allocate(workspace);
   return workspace;
+}
+
+real *network_want_inputs_gradient(struct network_workspace *workspace) {
+  CHECK(workspace->backward && workspace->network->kind->differentiates,
+        "a workspace of %s for the gradient of its inputs", workspace->network->kind->name);
+  workspace->d_inputs = workspace_reals(workspace, workspace->network->inputs_size);
+  return workspace->d_inputs;
 }
 
 void network_workspace_destroy(struct network_workspace *workspace) {

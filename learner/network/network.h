@@ -80,6 +80,7 @@ MUST_CHECK enum status network_create(struct network **out, const struct network
 void network_destroy(struct network *network);
 
 size_t network_num_parameters(const struct network *network); /* P; may be 0 */
+const struct network_config *network_config(const struct network *network);
 /* S: h and c of each sequence; 0 without recurrence. */
 int network_state_size(const struct network *network);
 /* About how many numbers a workspace with backward holds for each row; 0: few. */
@@ -103,6 +104,10 @@ void network_init_parameters(const struct network *network, float *host, uint64_
 struct network_workspace *network_workspace_create(const struct network *network,
                                                    struct device *device, int rows, bool backward);
 void network_workspace_destroy(struct network_workspace *workspace);
+/* From now on network_backward gives the gradient of the inputs, too, of a network that embeds them
+ * (mlp). Returns it: (rows, I), I = device_inputs_size, of vectors that are normalised with respect
+ * to what they are normalised to. Before the first forward, of a workspace with backward. */
+real *network_want_inputs_gradient(struct network_workspace *workspace);
 
 /* Draws the noise of the layers that have any; it stays until the next call. Without a call there
  * is none. Backward has to follow a forward with the same noise. */

@@ -14,6 +14,7 @@
 #define SERVING "Serving"
 #define NETWORK "Network"
 #define REPLAY REPLAY_HEADING
+#define PRIORITY PRIORITY_HEADING
 #define EXPLORATION EXPLORATION_HEADING
 #define RECORDS "Checkpoints and metrics"
 
@@ -152,14 +153,14 @@ static const struct option rows[] = {
         "replay_band", replay_band, "0", 0, 1e9, REPLAY,
         "windows by which sampling may fall behind replay_ratio before acting waits; 0: the least "
         "that works, twice over"),
-    FLOAT("priority_exponent", priority_exponent, "0.9", 0, 10, REPLAY,
+    FLOAT("priority_exponent", priority_exponent, "0.9", 0, 10, PRIORITY,
           "windows are sampled in proportion to priority ^ this; 0: uniformly"),
     FLOAT(
-        "importance_exponent", importance_exponent, "0.6", 0, 10, REPLAY,
+        "importance_exponent", importance_exponent, "0.6", 0, 10, PRIORITY,
         "losses are weighted by (1 / probability) ^ this, the largest of a batch by 1; 0: equally"),
-    FLOAT("importance_exponent_end", importance_exponent_end, "-1", -1, 10, REPLAY,
+    FLOAT("importance_exponent_end", importance_exponent_end, "-1", -1, 10, PRIORITY,
           "importance_exponent at total_steps, to which it moves linearly; -1: it stays"),
-    CHOICE("initial_priority", initial_priority, "td", "td|max", REPLAY,
+    CHOICE("initial_priority", initial_priority, "td", "td|max", PRIORITY,
            "priority of a new window: from its TD errors during acting, or the largest of late"),
 
     CHOICE("exploration", exploration, "per_environment", "per_environment|linear|constant",

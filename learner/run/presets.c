@@ -20,6 +20,9 @@ struct preset {
 #define DQN "dqn|double_dqn|rainbow"
 #define Q DQN "|r2d2"
 
+/* Learn a policy and values of it, from a replay. */
+#define SAC "sac"
+
 /* Learn a policy and a value. */
 #define POLICY "vtrace|a2c|ppo"
 #define POLICY_IN_STEP "a2c|ppo"
@@ -172,6 +175,11 @@ static const struct preset presets[] = {
     /* Of normalised numbers. With 40 one of two runs of gym:CartPole-v1 by vtrace had 320 after
      * 300 k steps, with this both 500; a2c left a box's bounds for ever at a rate of 0.005. */
     {"", POLICY, "max_gradient_norm=0.5"},
+    /* Haarnoja et al. 2018, appendix D; a step is a window of its own, an update follows each. */
+    {"", SAC,
+     "hidden=256,256 activation=relu unroll_length=1 batch_size=256 replay_ratio=256 "
+     "replay_min_steps=1k learning_rate=3e-4 adam_epsilon=1e-8 max_gradient_norm=0 "
+     "previous_action=false previous_reward=false total_steps=1M"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
      * because one of them is slow, unless it is late. */
     {"", POLICY_IN_STEP, "batch_size=0 max_wait_us=1000000"},

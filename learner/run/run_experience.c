@@ -286,6 +286,7 @@ static void announce_target(const struct run *run) {
         (long long)options->replay_min_steps, (long long)options->total_steps);
     return;
   }
+  if (run->agent->algorithm->target != TARGET_COPIED) return;
   int64_t copies = (int64_t)(trained / (per_update * (double)updates));
   log_info("target network: copied every %.0f steps (%lld updates), about %lld times in this run",
            per_update * (double)updates, (long long)updates, (long long)copies);
@@ -369,17 +370,18 @@ static struct source *make_replay(struct run *run) {
   const struct learner_options *options = run->options;
   int N = learner_options_batch_size(options);
   double least = replay_least_band(N, options->replay_ratio, run->num_train_slots);
+  bool uniform = !run->agent->algorithm->gives_priorities;
   struct replay_config replay = {
       .N = N,
       .min_windows = run->plan.min_windows,
       .ratio = options->replay_ratio,
       .band = options->replay_band > 0 ? options->replay_band : 2 * least,
-      .exponent = options->priority_exponent,
-      .importance = options->importance_exponent,
+      .exponent = uniform ? 0 : options->priority_exponent,
+      .importance = uniform ? 0 : options->importance_exponent,
       .importance_end = options->importance_exponent_end,
       .share_done = options->importance_exponent_end >= 0 ? share_done : NULL,
       .context = run,
-      .initial_max = strcmp(options->initial_priority, "max") == 0,
+      .initial_max = uniform || strcmp(options->initial_priority, "max") == 0,
       .burn_in = (int)options->algorithm.q_learning.burn_in,
       .priority = priority_of(options),
       .next_states = meets_stored_state(run),

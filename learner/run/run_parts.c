@@ -95,7 +95,7 @@ enum status run_make_network(struct run *run, struct error *error) {
       .network = run->agent->network[0] ? run->agent->network : options->network,
       .inputs = run->inputs,
       .head_size = run->policy->head_size(&run->space),
-      .value_size = 1,
+      .value_size = run->policy->without_value ? 0 : 1,
       .log_stds = run->policy->log_stds ? run->policy->log_stds(&run->space) : 0,
       .head_hidden = (int)options->head_hidden,
       .normalize = options->normalize_observations,

@@ -5,17 +5,33 @@
 
 #include "common/base/check.h"
 
+/* Own parameters lie one behind the other, from the network's last on. */
+static void find_own(struct train_state *state, const struct algorithm *algorithm,
+                     const void *learner) {
+  int count;
+  (void)network_parameters(state->network, &count);
+  if (algorithm && algorithm->parameters)
+    state->own = algorithm->parameters(learner, &state->num_own);
+  for (int i = 0; i < state->num_own; i++) {
+    CHECK(state->own[i].offset == state->P, "%s lies elsewhere", state->own[i].name);
+    state->P += state->own[i].count;
+  }
+  CHECK(count + state->num_own <= NETWORK_MAX_PARAMETERS, "%d parameters", count + state->num_own);
+}
+
 enum status train_state_init(struct train_state *state, struct device *device,
                              const struct network *network,
                              const struct optimizer_options *optimizer,
-                             const struct entropy_cost *entropy, bool has_target, uint64_t seed,
-                             struct error *error) {
-  size_t P = network_num_parameters(network);
+                             const struct entropy_cost *entropy, const struct algorithm *algorithm,
+                             const void *learner, uint64_t seed, struct error *error) {
+  bool has_target = algorithm && algorithm->target != TARGET_NONE;
   *state = (struct train_state){.device = device,
                                 .network = network,
-                                .P = P,
+                                .P = network_num_parameters(network),
                                 .num_arrays = has_target ? STATE_ARRAYS : STATE_TARGET,
                                 .entropy = *entropy};
+  find_own(state, algorithm, learner);
+  size_t P = state->P;
   enum status status = optimizer_create(&state->optimizer, device, P, optimizer, error);
   if (status != STATUS_OK) return status;
   state->array[0] = device->ops->alloc(device, P * device->ops->real_bytes);
@@ -25,6 +41,7 @@ enum status train_state_init(struct train_state *state, struct device *device,
     state->array[STATE_TARGET] = device->ops->alloc(device, P * device->ops->real_bytes);
   for (int i = 0; i < state->num_arrays; i++) state->saved[i] = check_alloc(P, sizeof(float));
   network_init_parameters(network, state->saved[0], seed);
+  if (state->num_own) algorithm->init_parameters(learner, state->saved[0], seed);
   device->ops->upload(device, state->array[0], state->saved[0], P);
   if (has_target) device->ops->upload(device, state->array[STATE_TARGET], state->saved[0], P);
   return STATUS_OK;
@@ -44,23 +61,32 @@ _Static_assert(CHECKPOINT_MAX_ITEMS >= FLAT_ARRAYS * NETWORK_MAX_PARAMETERS + OT
 _Static_assert(CHECKPOINT_NAME_BYTES >= NETWORK_NAME_BYTES + ARRAY_NAME_BYTES,
                "a parameter's name behind the longest name of an array");
 
-/* One flat array, a part for every parameter: "<array>/<parameter>". */
+/* A part of one flat array: "<array>/<parameter>". */
+static struct checkpoint_item array_item(const struct train_state *state, int array,
+                                         const char *name,
+                                         const struct network_parameter *parameter) {
+  struct checkpoint_item item = {.dtype = CHECKPOINT_FLOAT32,
+                                 .rank = parameter->rank,
+                                 .shape = {(uint64_t)parameter->shape[0]},
+                                 .data = state->saved[array] + parameter->offset};
+  if (parameter->rank == 2) item.shape[1] = (uint64_t)parameter->shape[1];
+  int length = snprintf(item.name, sizeof(item.name), "%s/%s", name, parameter->name);
+  CHECK(length < CHECKPOINT_NAME_BYTES, "name too long: %s/%s", name, parameter->name);
+  return item;
+}
+
+/* What an evaluation reads of the parameters has another name than what only training does. */
 static int array_items(struct train_state *state, int array, struct checkpoint_item *items) {
   const char *name = array == 0              ? "params"
                      : array == STATE_TARGET ? "target"
                                              : optimizer_slot_name(state->optimizer, array - 1);
   int count;
   const struct network_parameter *parameter = network_parameters(state->network, &count);
-  for (int i = 0; i < count; i++) {
-    items[i] = (struct checkpoint_item){.dtype = CHECKPOINT_FLOAT32,
-                                        .rank = parameter[i].rank,
-                                        .shape = {(uint64_t)parameter[i].shape[0]},
-                                        .data = state->saved[array] + parameter[i].offset};
-    if (parameter[i].rank == 2) items[i].shape[1] = (uint64_t)parameter[i].shape[1];
-    int length = snprintf(items[i].name, sizeof(items[i].name), "%s/%s", name, parameter[i].name);
-    CHECK(length < CHECKPOINT_NAME_BYTES, "name too long: %s/%s", name, parameter[i].name);
-  }
-  return count;
+  for (int i = 0; i < count; i++) items[i] = array_item(state, array, name, &parameter[i]);
+  if (array == 0) name = "own";
+  for (int i = 0; i < state->num_own; i++)
+    items[count + i] = array_item(state, array, name, &state->own[i]);
+  return count + state->num_own;
 }
 
 int train_state_items(struct train_state *state, struct checkpoint_item *items) {

@@ -9,7 +9,7 @@
 #ifndef ACORN_LEARNER_TRAIN_STATE_H
 #define ACORN_LEARNER_TRAIN_STATE_H
 
-#include "learner/network/network.h"
+#include "learner/learn/algorithm.h"
 #include "learner/params/checkpoint.h"
 #include "learner/train/entropy.h"
 #include "learner/train/optimizer.h"
@@ -21,7 +21,9 @@ struct train_state {
   /* read-only after init */
   struct device *device;
   const struct network *network;
-  size_t P;
+  const struct network_parameter *own; /* the algorithm's, behind the network's */
+  int num_own;
+  size_t P;       /* of both */
   int num_arrays; /* STATE_ARRAYS, or one fewer */
 
   /* the state */
@@ -38,12 +40,14 @@ struct train_state {
   int64_t saved_version, saved_steps;
 };
 
-/* Initial parameters from the seed, those of the target network too; version 0. Errors: INVALID,
- * and then nothing is held. */
+/* Initial parameters from the seed, those of the target network too; version 0. algorithm, learner:
+ * what trains, and its own; both NULL for the network's parameters alone. Errors: INVALID, and then
+ * nothing is held. */
 MUST_CHECK enum status train_state_init(struct train_state *state, struct device *device,
                                         const struct network *network,
                                         const struct optimizer_options *optimizer,
-                                        const struct entropy_cost *entropy, bool has_target,
+                                        const struct entropy_cost *entropy,
+                                        const struct algorithm *algorithm, const void *learner,
                                         uint64_t seed, struct error *error);
 void train_state_deinit(struct train_state *state);
 

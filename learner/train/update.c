@@ -87,8 +87,7 @@ static enum status init_state(struct update *update, struct error *error) {
                                          own->entropy_adjustment_speed, error);
   if (status != STATUS_OK) return status;
   status = train_state_init(&update->state, update->device, update->network, &config->optimizer,
-                            &entropy, update->algorithm && update->algorithm->has_target,
-                            config->seed, error);
+                            &entropy, update->algorithm, update->learner, config->seed, error);
   update->state.saves_steps = update->algorithm && update->algorithm->passes;
   return status;
 }
@@ -106,7 +105,6 @@ static int num_passes(const struct update *update) {
 
 static void make_learner(struct update *update) {
   check_terms(update->algorithm);
-  const struct device_ops *ops = update->device->ops;
   struct learning learning = {.device = update->device,
                               .network = update->network,
                               .policy = update->config.policy,
@@ -114,6 +112,10 @@ static void make_learner(struct update *update) {
                               .num_windows = update->N,
                               .seed = update->config.seed};
   update->learner = update->algorithm->create(&learning);
+}
+
+static void make_arrays(struct update *update) {
+  const struct device_ops *ops = update->device->ops;
   update->observer =
       network_observer_create(update->network, update->device, update->T * update->N);
   size_t numbers = update->state.P + (size_t)update->algorithm->num_sums + 1;
@@ -163,14 +165,18 @@ enum status update_create(struct update **out, struct device *device, const stru
                             .N = config->num_windows,
                             .reduction = {.rank = 0, .learners = 1},
                             .passes = {1, 1}};
-  if (algorithm && algorithm->passes)
+  if (algorithm && algorithm->check)
+    status = algorithm->check(network_config(network), &config->algorithm, error);
+  if (status == STATUS_OK && algorithm && algorithm->passes)
     status = algorithm->passes(&update->passes, &config->algorithm, update->N, error);
+  if (status == STATUS_OK && algorithm) make_learner(update);
   if (status == STATUS_OK) status = init_state(update, error);
   if (status != STATUS_OK) {
+    if (update->learner) algorithm->destroy(update->learner);
     free(update);
     return status;
   }
-  if (algorithm) make_learner(update);
+  if (algorithm) make_arrays(update);
   *out = update;
   return STATUS_OK;
 }
@@ -332,7 +338,9 @@ static void give_step(void *context) {
     if (pass > 0) device->ops->weights_changed(device);
     give_pass(update, flight, &params, &inputs, pass);
   }
-  if (algorithm->settle) algorithm->settle(update->learner, update->state.array[0], update->failed);
+  const struct settled settled = {update->state.array[0], update->state.array[STATE_TARGET],
+                                  update->failed, &inputs};
+  if (algorithm->settle) algorithm->settle(update->learner, &settled);
   if (update->observer)
     network_observe(update->observer, update->state.array[0], update->failed, &inputs);
 }
@@ -356,7 +364,7 @@ void update_start(struct update *update, const struct train_batch *batch,
 }
 
 bool update_may_overlap(const struct update *update) {
-  bool copies = update->state.array[STATE_TARGET] &&
+  bool copies = update->algorithm->target == TARGET_COPIED &&
                 update->state.version % update->config.target_updates == 0;
   bool stops = update->algorithm->stop_sum > 0; /* its steps are known once it is finished */
   return update->device->ops->asynchronous && !copies && !stops &&
@@ -410,7 +418,7 @@ static struct update_stats stats_of(const struct update *update, const struct fl
 /* After an update that was not skipped. No other one has been started since: update_may_overlap. */
 static void copy_to_target(struct update *update, int64_t number) {
   struct train_state *state = &update->state;
-  if (!state->array[STATE_TARGET] || number % update->config.target_updates) return;
+  if (update->algorithm->target != TARGET_COPIED || number % update->config.target_updates) return;
   device_copy(update->device, state->array[STATE_TARGET], state->array[0], state->P);
 }
 
