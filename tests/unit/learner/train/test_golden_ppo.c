@@ -4,7 +4,7 @@
  * Everything that goes in follows from a hash that ppo.py computes too. */
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
-#include "tests/unit/support/golden_cases.h"
+#include "tests/unit/support/golden_numbers.h"
 #include "learner/device/create.h"
 
 enum { T = 6, N = 8, A = 3, H = 6, OBSERVATION = 4, ROWS = (T + 1) * N };
@@ -17,20 +17,6 @@ enum stream_number {
   STREAM_BEHAVIOUR,
   STREAM_FLAGS
 };
-
-static uint32_t hash(enum stream_number stream, size_t index) {
-  uint32_t x = (uint32_t)index + (uint32_t)stream * 0x10000000u;
-  x ^= x >> 16;
-  x *= 0x7FEB352Du;
-  x ^= x >> 15;
-  x *= 0x846CA68Bu;
-  return x ^ x >> 16;
-}
-
-/* In [-1, 1). */
-static float number(enum stream_number stream, size_t index) {
-  return (float)(hash(stream, index) >> 8) * 0x1p-23f - 1;
-}
 
 /* ---- what goes in */
 
@@ -92,25 +78,13 @@ static void set_parameters(struct update *update, const struct network *network)
   update_save(update);
   for (int j = 0; j < count; j++) {
     int inputs = parameter[j].rank == 2 ? parameter[j].shape[0] : 0;
-    int power = inputs ? 1 - (31 - __builtin_clz((unsigned)inputs)) / 2 : -4;
     char name[64];
     snprintf(name, sizeof(name), "params/%s", parameter[j].name);
     float *data = fixture_item(update, name).data;
     if (strncmp(name, "params/value/", 13) == 0) continue; /* as they begin */
-    for (size_t i = 0; i < parameter[j].count; i++)
-      data[i] = ldexpf(number(STREAM_PARAMETERS, index++), power);
+    golden_parameter(data, parameter[j].count, inputs, STREAM_PARAMETERS, &index);
   }
   update_load(update);
-}
-
-static void fill_flags(uint8_t *flags) {
-  for (int i = N; i < ROWS; i++) {
-    uint32_t draw = hash(STREAM_FLAGS, (size_t)i) % 8;
-    flags[i] = flags[i - N] & STEP_TRUNCATED ? STEP_FIRST
-               : draw == 0                   ? STEP_FIRST | STEP_TERMINATED
-               : draw == 1                   ? STEP_TRUNCATED
-                                             : 0;
-  }
 }
 
 static struct train_batch *make_batch(struct device *d, const struct network *network) {
@@ -121,33 +95,24 @@ static struct train_batch *make_batch(struct device *d, const struct network *ne
   struct host_batch host = host_batch_create(T, N, &shape);
   struct train_batch *b = host.batch;
   float *observation = (float *)(void *)b->observation, *state = (float *)b->state;
-  for (size_t i = 0; i < ROWS * OBSERVATION; i++) observation[i] = number(STREAM_OBSERVATION, i);
+  for (size_t i = 0; i < ROWS * OBSERVATION; i++)
+    observation[i] = golden_value(STREAM_OBSERVATION, i);
   for (size_t i = 0; i < ROWS; i++) {
-    b->reward[i] = 2 * number(STREAM_REWARD, i);
-    b->statistics[i] = number(STREAM_BEHAVIOUR, i) / 2 - (box ? 4 : 1);
-    if (!box) ((int32_t *)b->action)[i] = (int32_t)(hash(STREAM_ACTION, i) % A);
+    b->reward[i] = 2 * golden_value(STREAM_REWARD, i);
+    b->statistics[i] = golden_value(STREAM_BEHAVIOUR, i) / 2 - (box ? 4 : 1);
+    if (!box) ((int32_t *)b->action)[i] = (int32_t)(golden_hash(STREAM_ACTION, i) % A);
   }
-  for (size_t i = 0; box && i < ROWS * A; i++) ((float *)b->action)[i] = number(STREAM_ACTION, i);
-  fill_flags(b->flags);
-  for (size_t i = 0; i < (size_t)(N * S); i++) state[i] = number(STREAM_STATE, i);
+  for (size_t i = 0; box && i < ROWS * A; i++)
+    ((float *)b->action)[i] = golden_value(STREAM_ACTION, i);
+  golden_flags(b->flags, ROWS, N, STREAM_FLAGS);
+  for (size_t i = 0; i < (size_t)(N * S); i++) state[i] = golden_value(STREAM_STATE, i);
   struct train_batch *batch = train_batch_create(d, T, N, &shape);
   host_batch_write(&host, d, batch);
   host_batch_destroy(&host);
   return batch;
 }
 
-/* ---- comparison: each number to a part of its array's largest */
-
-static void compare(const struct golden_cases *golden, const struct device *d, const char *name,
-                    const double *got, size_t n, double tolerance) {
-  const double *expected = golden_numbers(golden, name, n);
-  double largest = 0;
-  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(expected[i]));
-  for (size_t i = 0; i < n; i++)
-    if (!(fabs(got[i] - expected[i]) <= tolerance * largest))
-      fail_msg("%s, %s: element %zu of %s is %.15g, expected %.15g", golden->name, d->description,
-               i, name, got[i], expected[i]);
-}
+/* ---- comparison */
 
 static void compare_parameters(const struct golden_cases *golden, const struct device *d,
                                const struct network *network, struct update *update,
@@ -157,8 +122,8 @@ static void compare_parameters(const struct golden_cases *golden, const struct d
   double flat[MAX_P];
   fixture_saved(flat, update, "params", network);
   for (int j = 0; j < count; j++)
-    compare(golden, d, parameter[j].name, flat + parameter[j].offset, parameter[j].count,
-            tolerance);
+    golden_compare(golden, d, parameter[j].name, flat + parameter[j].offset, parameter[j].count,
+                   tolerance);
 }
 
 static void compare_figures(const struct golden_cases *golden, const struct device *d,
@@ -175,8 +140,8 @@ static void compare_figures(const struct golden_cases *golden, const struct devi
                expected[i]);
   }
   double steps = (double)*(int64_t *)fixture_item(update, "update/steps").data;
-  compare(golden, d, "steps", &steps, 1, 0);
-  compare(golden, d, "norm", &stats->gradient_norm, 1, tolerance);
+  golden_compare(golden, d, "steps", &steps, 1, 0);
+  golden_compare(golden, d, "norm", &stats->gradient_norm, 1, tolerance);
 }
 
 static void check_case(const struct golden_cases *golden, const char *device, double tolerance) {

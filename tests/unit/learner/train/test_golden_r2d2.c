@@ -7,7 +7,7 @@
 #include "learner/run/options.h"
 #include "tests/unit/learner/network/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
-#include "tests/unit/support/golden_cases.h"
+#include "tests/unit/support/golden_numbers.h"
 
 enum { BURN_IN = 4, T = 6, N = 3, A = 3, H = 6, OBSERVATION = 4 };
 enum { ROWS = (BURN_IN + T + 1) * N };
@@ -24,20 +24,6 @@ enum stream_number {
 
 static const uint8_t FLAGS[ROWS] = {0, 0, 1, 3, 0, 0, 0, 0, 4, 0, 0, 1, 0, 0, 0, 0, 0,
                                     0, 0, 3, 0, 4, 3, 0, 1, 0, 3, 0, 0, 0, 0, 0, 4};
-
-static uint32_t hash(enum stream_number stream, size_t index) {
-  uint32_t x = (uint32_t)index + (uint32_t)stream * 0x10000000u;
-  x ^= x >> 16;
-  x *= 0x7FEB352Du;
-  x ^= x >> 15;
-  x *= 0x846CA68Bu;
-  return x ^ x >> 16;
-}
-
-/* In [-1, 1). */
-static float number(enum stream_number stream, size_t index) {
-  return (float)(hash(stream, index) >> 8) * 0x1p-23f - 1;
-}
 
 /* ---- what goes in */
 
@@ -85,11 +71,10 @@ static real *make_parameters(struct device *d, const struct network *network,
   size_t index = 0;
   for (int j = 0; j < count; j++) {
     int inputs = parameter[j].rank == 2 ? parameter[j].shape[0] : 0;
-    int power = inputs ? 1 - (31 - __builtin_clz((unsigned)inputs)) / 2 : -4;
-    for (size_t i = 0; i < parameter[j].count; i++) {
-      float x = ldexpf(number(stream, index++), power);
-      d->ops->upload(d, device_at(d, flat, parameter[j].offset + i), &x, 1);
-    }
+    float numbers[256];
+    assert_true(parameter[j].count <= 256);
+    golden_parameter(numbers, parameter[j].count, inputs, stream, &index);
+    d->ops->upload(d, device_at(d, flat, parameter[j].offset), numbers, parameter[j].count);
   }
   return flat;
 }
@@ -100,38 +85,28 @@ static struct train_batch *make_batch(struct device *d) {
   struct train_batch *b = host.batch;
   int32_t *action = b->action, *previous_action = b->previous_action;
   float *observation = (float *)(void *)b->observation;
-  for (size_t i = 0; i < ROWS * OBSERVATION; i++) observation[i] = number(STREAM_OBSERVATION, i);
+  for (size_t i = 0; i < ROWS * OBSERVATION; i++)
+    observation[i] = golden_value(STREAM_OBSERVATION, i);
   for (size_t i = 0; i < ROWS; i++) {
     b->flags[i] = FLAGS[i];
-    b->reward[i] = 2 * number(STREAM_REWARD, i);
-    action[i] = (int32_t)(hash(STREAM_ACTION, i) % A);
+    b->reward[i] = 2 * golden_value(STREAM_REWARD, i);
+    action[i] = (int32_t)(golden_hash(STREAM_ACTION, i) % A);
     previous_action[i] = FLAGS[i] & STEP_FIRST ? -1
-                         : i < N               ? (int32_t)(hash(STREAM_PREVIOUS, i) % A)
+                         : i < N               ? (int32_t)(golden_hash(STREAM_PREVIOUS, i) % A)
                                                : action[i - N];
   }
   float *state = (float *)b->state;
-  for (size_t i = 0; i < N * 2 * H; i++) state[i] = number(STREAM_STATE, i);
+  for (size_t i = 0; i < N * 2 * H; i++) state[i] = golden_value(STREAM_STATE, i);
   struct train_batch *batch = train_batch_create(d, BURN_IN + T, N, &shape);
   host_batch_write(&host, d, batch);
   host_batch_destroy(&host);
   float *weight = batch->weight.host;
-  for (size_t n = 0; n < N; n++) weight[n] = (number(STREAM_WEIGHT, n) + 1) / 2;
+  for (size_t n = 0; n < N; n++) weight[n] = (golden_value(STREAM_WEIGHT, n) + 1) / 2;
   device_shared_upload(d, &batch->weight);
   return batch;
 }
 
-/* ---- comparison: each number to a part of its array's largest */
-
-static void compare(const struct golden_cases *golden, const struct device *d, const char *name,
-                    const double *got, size_t n, double tolerance) {
-  const double *expected = golden_numbers(golden, name, n);
-  double largest = 0;
-  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(expected[i]));
-  for (size_t i = 0; i < n; i++)
-    if (!(fabs(got[i] - expected[i]) <= tolerance * largest))
-      fail_msg("%s: element %zu of %s is %.15g, expected %.15g", d->description, i, name, got[i],
-               expected[i]);
-}
+/* ---- comparison */
 
 static void compare_reals(const struct golden_cases *golden, struct device *d, const char *name,
                           const real *x, size_t n, double tolerance) {
@@ -142,7 +117,7 @@ static void compare_reals(const struct golden_cases *golden, struct device *d, c
   for (size_t i = 0; i < n; i++)
     got[i] = d->ops->real_bytes == sizeof(double) ? ((const double *)reals)[i]
                                                   : (double)((const float *)reals)[i];
-  compare(golden, d, name, got, n, tolerance);
+  golden_compare(golden, d, name, got, n, tolerance);
   free(got);
   free(reals);
 }
@@ -166,7 +141,7 @@ static void compare_priorities(const struct golden_cases *golden, struct device 
   const float *priority = batch->priority.host;
   double got[N];
   for (int n = 0; n < N; n++) got[n] = (double)priority[n];
-  compare(golden, d, "priority", got, N, fmax(tolerance, 1e-7));
+  golden_compare(golden, d, "priority", got, N, fmax(tolerance, 1e-7));
 }
 
 static void run_gradient(struct device *d, const struct network *network, real *gradient,
