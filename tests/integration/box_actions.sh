@@ -28,6 +28,27 @@ run ./target.so ppo 1 8 --total_steps=20k --logdir=recurrent --network=lstm --he
 ended 60
 pass_if "with an LSTM and two streams" is "$code" 0
 
+run ./target.so sac 1 8 --total_steps=4k --seed=1 --deterministic --logdir=sac --hidden=32 \
+  --replay_ratio=64 --learning_rate=1e-3 --checkpoint_replay --normalize_observations
+ended 60
+pass_if "sac learns it" learns -4
+returned=$(value return_mean)
+cp -r sac again
+for folder in sac again; do
+  run ./target.so sac 1 8 --resume --total_steps=5k --deterministic --logdir=$folder
+  ended 60
+  pass_if "$folder: a run of sac goes on" learns "$returned"
+done
+pass_if "twice resumed, it has the same bits" \
+  cmp -s "$(newest_checkpoint sac)" "$(newest_checkpoint again)"
+run ./target.so sac 1 8 --mode=evaluate --logdir=sac --episodes=50
+ended 60
+pass_if "greedily it is better" learns "$returned"
+for kind in 1 2; do
+  refused ./target.so sac 1 8 --env_args="{\"kind\": $kind}"
+  pass_if "sac: bounds of kind $kind are no scale" says "agent 'sac' needs bounded continuous ones"
+done
+
 # ---- bounds
 for kind in 1 2; do
   run ./target.so ppo 1 8 --total_steps=20k --logdir="kind-$kind" --env_args="{\"kind\": $kind}"

@@ -60,6 +60,8 @@ kind "a box, lstm" ./target.so ppo 10k --network=lstm --head_hidden=16
 for bounds in 1 2; do
   kind "a box with bounds of kind $bounds" ./target.so ppo 5k --env_args="{\"kind\": $bounds}"
 done
+kind "a box by sac" ./target.so sac 1500 --hidden=32
+kind "a box by sac, normalised" ./target.so sac 1500 --hidden=32 --normalize_observations
 kind "dqn" cartpole dqn 10k
 kind "dqn, dueling, a mask" ./doors.so dqn 5k --dueling
 kind "rainbow" cartpole rainbow 10k
@@ -84,7 +86,7 @@ kind "every kind of tensor, in front of impala_shallow, lstm" ./senses.so vtrace
 # The reference device computes by other code, in double precision.
 if has_onnxruntime; then
   code=0
-  for number in 2 8 14 18 20; do
+  for number in 2 8 12 16 20 22; do
     pass_if "run-$number against the reference device" same run-$number ref_double
   done
 fi
@@ -144,7 +146,7 @@ mkdir folder
 export_run run-1 --output=folder
 pass_if "a folder in the place of the file" refused_with 1 "folder cannot be written: Is a dir"
 pass_if "nothing is left beside it" eval '! ls folder.new >/dev/null 2>&1'
-(ulimit -f 8 && export_run run-18 --output=x.onnx; exit "$code")
+(ulimit -f 8 && export_run run-20 --output=x.onnx; exit "$code")
 code=$?
 pass_if "a disk that is full" refused_with 1 "x.onnx cannot be written: File too large"
 run ./senses.so ppo 1 8 --total_steps=100 --network=mlp --hidden=4 --logdir=clash --no_plot \

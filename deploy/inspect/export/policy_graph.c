@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "learner/learn/algorithms.h"
+#include "learner/learn/policy.h"
+
 /* The head's outputs from the first on, of the policy's and then the value's. */
 static const char *of_head(struct policy_graph *graph, int first, int count) {
   return onnx_columns(graph->onnx, graph->head, first, count);
@@ -130,6 +133,21 @@ static const char *sent(struct policy_graph *graph, const char *x) {
   return onnx_2(onnx, "Min", onnx_2(onnx, "Max", x, lows), highs);
 }
 
+/* As learner/learn/squashed_normal.c. */
+static void squashed_out(struct policy_graph *graph) {
+  struct onnx_graph *onnx = graph->onnx;
+  int n = graph->run->space.box;
+  const struct onnx_shape rows = ONNX_SHAPE(ONNX_BATCH, n);
+  const char *mean = of_head(graph, 0, n);
+  const char *kept = onnx_2(onnx, "Max", of_head(graph, n, n), onnx_scalar(onnx, -20));
+  onnx_graph_output(onnx, "mean", "of the normal distribution, before it is squashed by tanh",
+                    ONNX_FLOAT, &rows, mean);
+  onnx_graph_output(onnx, "log_std", "logarithm of its standard deviation", ONNX_FLOAT, &rows,
+                    onnx_2(onnx, "Min", kept, onnx_scalar(onnx, 2)));
+  onnx_graph_output(onnx, "action", "the squashed mean, on the scale of the bounds", ONNX_FLOAT,
+                    &rows, sent(graph, onnx_1(onnx, "Tanh", mean)));
+}
+
 static void box_out(struct policy_graph *graph) {
   struct onnx_graph *onnx = graph->onnx;
   int n = graph->run->space.box;
@@ -168,11 +186,13 @@ enum status policy_graph_build(struct policy_graph *graph, struct error *error) 
   if (status != STATUS_OK) return status;
   if (run->policy->action_values)
     values_out(graph);
+  else if (run->policy == &policy_squashed_normal)
+    squashed_out(graph);
   else if (run->space.box)
     box_out(graph);
   else
     choices_out(graph);
-  if (!run->policy->action_values) value_out(graph);
+  if (!run->policy->action_values && !run->policy->without_value) value_out(graph);
   if (graph->state_out)
     onnx_graph_output(graph->onnx, "state_out", "`state_in` of the next step", ONNX_FLOAT,
                       &ONNX_SHAPE(ONNX_BATCH, network_state_size(run->network)), graph->state_out);

@@ -130,11 +130,14 @@ def outputs_of(policy, row, size, is_box):
              row["action"][:, 0]}
     if "q" in policy.outputs:
         found["q"] = row["q"]
+    elif row["head"].shape[1] == size and is_box:  # sac's: without a value
+        found["mean"] = row["head"][:, : size // 2]
+        found["log_std"] = row["head"][:, size // 2 :].clip(-20, 2)
     else:
         found["value"] = row["head"][:, size]
         found["mean" if is_box else "logits"] = row["head"][:, :size]
-    if is_box:
-        found["log_std"] = row["head"][:, size + 1:]
+        if is_box:
+            found["log_std"] = row["head"][:, size + 1:]
     if row["state"].shape[1]:
         found["state_out"] = row["state"]
     return found

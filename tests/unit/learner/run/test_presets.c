@@ -377,7 +377,7 @@ static void agents_replay_if_their_algorithms_do(void **state) {
     struct learner_options options = options_of("catch");
     set(&options, "agent", agents[i]);
     const struct algorithm *algorithm = algorithms_find(agents[i])->algorithm;
-    assert_int_equal(learner_options_replays(&options), algorithm && algorithm->gives_priorities);
+    assert_int_equal(learner_options_replays(&options), algorithm && algorithm->target != TARGET_NONE);
     options_deinit(&learner_options_table, &options);
   }
 }
