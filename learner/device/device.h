@@ -133,8 +133,8 @@ struct device_ops {
   /* y (B, O) = act(x (B, I) w + b); x rows are x_stride reals apart. */
   void (*linear_forward)(struct device *d, real *y, const real *x, int x_stride, const real *w,
                          const real *b, enum activation act, int B, int I, int O);
-  /* dw (I, O) and db (O) are overwritten; dx (B, I) may be NULL. dy (B, O) is turned in place into
-   * the gradient before the activation (y: the forward's output). */
+  /* dw (I, O) and db (O) are overwritten; dx (B, I) may be NULL, and dw where dx is not. dy (B, O)
+   * is turned in place into the gradient before the activation (y: the forward's output). */
   void (*linear_backward)(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
                           const real *x, int x_stride, const real *w, enum activation act, int B,
                           int I, int O);

@@ -122,7 +122,7 @@ static void make_critic(struct sac *self, struct critic *critic) {
   critic->chosen = network_workspace_create(self->values, self->device, rows, true);
   critic->target = network_workspace_create(self->values, self->device, rows, false);
   critic->observer = network_observer_create(self->values, self->device, rows);
-  critic->d_inputs = network_want_inputs_gradient(critic->chosen);
+  critic->d_inputs = network_differentiate_inputs(critic->chosen);
   critic->d_taken = reals(self, (size_t)rows);
   critic->d_chosen = reals(self, (size_t)rows);
 }

@@ -15,7 +15,7 @@ struct network_kind {
   const char *name;
   bool blind;          /* does not look at its inputs: they are not embedded for it */
   bool embeds;         /* embeds its inputs by itself: they are not either */
-  bool differentiates; /* backward gives workspace->d_inputs, where it is not NULL */
+  bool differentiates; /* backward gives workspace->d_inputs alone, where it is not NULL */
   /* What this kind needs beyond what every kind needs (optional). */
   enum status (*check)(const struct network_config *config, struct error *error);
   /* Numbers that forward and backward keep for each row before the head (optional): for an estimate

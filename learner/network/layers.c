@@ -81,9 +81,10 @@ void dense_backward_with(struct network_workspace *workspace, real *dx, real *gr
                          const real *weight, real *dy, const real *y, const real *x,
                          const struct dense *dense, int B) {
   struct device *device = workspace->device;
-  device->ops->linear_backward(device, dx, parameter_at(workspace, grads, dense->weight),
-                               parameter_at(workspace, grads, dense->bias), dy, y, x, dense->inputs,
-                               weight, dense->activation, B, dense->inputs, dense->outputs);
+  real *dw = workspace->d_inputs ? NULL : parameter_at(workspace, grads, dense->weight);
+  device->ops->linear_backward(device, dx, dw, parameter_at(workspace, grads, dense->bias), dy, y,
+                               x, dense->inputs, weight, dense->activation, B, dense->inputs,
+                               dense->outputs);
 }
 
 void dense_forward_pixels(struct network_workspace *workspace, real *y, const real *params,

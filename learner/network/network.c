@@ -246,8 +246,9 @@ struct network_workspace *network_workspace_create(const struct network *network
   return workspace;
 }
 
-real *network_want_inputs_gradient(struct network_workspace *workspace) {
-  CHECK(workspace->backward && workspace->network->kind->differentiates,
+real *network_differentiate_inputs(struct network_workspace *workspace) {
+  CHECK(workspace->backward && workspace->network->kind->differentiates &&
+            !workspace->network->config.noisy,
         "a workspace of %s for the gradient of its inputs", workspace->network->kind->name);
   workspace->d_inputs = workspace_reals(workspace, workspace->network->inputs_size);
   return workspace->d_inputs;

@@ -104,10 +104,11 @@ void network_init_parameters(const struct network *network, float *host, uint64_
 struct network_workspace *network_workspace_create(const struct network *network,
                                                    struct device *device, int rows, bool backward);
 void network_workspace_destroy(struct network_workspace *workspace);
-/* From now on network_backward gives the gradient of the inputs, too, of a network that embeds them
- * (mlp). Returns it: (rows, I), I = device_inputs_size, of vectors that are normalised with respect
- * to what they are normalised to. Before the first forward, of a workspace with backward. */
-real *network_want_inputs_gradient(struct network_workspace *workspace);
+/* From now on network_backward gives the gradient of the inputs in the place of that of the
+ * parameters, for which its array is scratch, of a mlp. Returns it: (rows, I), I =
+ * device_inputs_size, of vectors that are normalised with respect to what they are normalised to.
+ * Of a workspace with backward, before the first forward. */
+real *network_differentiate_inputs(struct network_workspace *workspace);
 
 /* Draws the noise of the layers that have any; it stays until the next call. Without a call there
  * is none. Backward has to follow a forward with the same noise. */

@@ -196,14 +196,15 @@ static void linear_backward(struct device *d, real *dx_, real *dw_, real *db, re
   struct panels weights = panels_plain(NULL, 1);
   if (dx) weights = panels_pack_transposed(packed, (const float *)w, O, O, I);
   /* Fewer outputs than lanes: dw's transpose, so that vectors run along the inputs. */
-  bool transposed = O < W && I > O;
+  bool transposed = dw && O < W && I > O;
   float *c = transposed ? cpu_scratch(d, SCRATCH_STATE, (size_t)O * I) : dw;
   for (int b = 0, rows = rows_at_once(I, O); b < B; b += rows) {
     if (rows > B - b) rows = B - b;
     size_t outputs = (size_t)b * O;
     turn_and_sum((float *)db, dy + outputs, y + outputs, act, b > 0, rows, O);
-    weight_gradient(d, c, transposed, dy + outputs, x + (size_t)b * x_stride, x_stride, b > 0, rows,
-                    I, O);
+    if (dw)
+      weight_gradient(d, c, transposed, dy + outputs, x + (size_t)b * x_stride, x_stride, b > 0,
+                      rows, I, O);
     if (dx) inputs_gradient(dx + (size_t)b * I, dy + outputs, weights, rows, I, O);
   }
   for (int i = 0; transposed && i < I; i++)

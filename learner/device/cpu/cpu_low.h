@@ -50,13 +50,12 @@ static void low_linear_forward(struct device *d, float *y, const float *x, int x
   }
 }
 
-/* dw = x^T dy, dx = dy w^T. dy is what came through the activation already. */
+/* dw = x^T dy unless NULL, dx = dy w^T likewise. dy is what came through the activation already. */
 static void low_linear_backward(struct device *d, float *dx, float *dw, const float *dy,
                                 const float *x, int x_stride, const float *w, int B, int I, int O) {
-  const uint16_t *below = low_rows(d, x, x_stride, B, I);
   const uint16_t *above = low(d, SCRATCH_LOW_DY, dy, (size_t)B * O);
   struct cpu_dnnl_product weights = {.M = I, .N = O, .K = B, .a_transposed = true};
-  cpu_dnnl_multiply(d, dw, below, above, NULL, &weights);
+  if (dw) cpu_dnnl_multiply(d, dw, low_rows(d, x, x_stride, B, I), above, NULL, &weights);
   for (int n; dx && B > 0; B -= n, above += (size_t)n * O, dx += (size_t)n * I) {
     n = cpu_dnnl_rows(B);
     struct cpu_dnnl_product data = {.M = n, .N = I, .K = O, .b_kept = true, .b_transposed = true};

@@ -107,19 +107,21 @@ void cuda_linear_pixels_forward(struct device *d, real *y, const pixel *x, const
 
 /* ---- backward */
 
-/* dw = x^T dy, dx = dy w^T; of `p` the types of the operands and of dx are set. */
+/* dw = x^T dy, dx = dy w^T, either unless NULL; of `p` the types of the operands and of dx are set. */
 static void products(struct cuda *cuda, struct product p, void *dx, float *dw, struct operand dy,
                      struct operand x, struct operand w, int B, int I, int O) {
   bool dx_bf16 = p.c_bf16;
-  p.c_bf16 = false;
-  p.c = dw;
-  p.c_stride = O;
-  p.M = I;
-  p.N = O;
-  p.K = B;
-  p.a = operand_transposed(x.at, x.stride);
-  p.b = dy;
-  cuda_multiply(cuda, &p);
+  if (dw) {
+    p.c_bf16 = false;
+    p.c = dw;
+    p.c_stride = O;
+    p.M = I;
+    p.N = O;
+    p.K = B;
+    p.a = operand_transposed(x.at, x.stride);
+    p.b = dy;
+    cuda_multiply(cuda, &p);
+  }
   if (!dx) return;
   p.c = dx;
   p.c_bf16 = dx_bf16;

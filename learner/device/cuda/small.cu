@@ -161,7 +161,7 @@ KERNEL add_parts(struct small_layer l, const float *part, int parts) {
   __syncthreads();
   if (threadIdx.y != 0 || o >= l.O) return;
   for (int k = 1; k < HEIGHT; k++) sum += all[k][threadIdx.x];
-  if (i < l.I) l.dw[(size_t)i * l.O + o] = sum;
+  if (i < l.I && l.dw) l.dw[(size_t)i * l.O + o] = sum;
   if (i == SIDE) l.db[o] = sum;
 }
 

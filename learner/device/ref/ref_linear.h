@@ -26,13 +26,13 @@ static void ref_linear_backward(struct device *d, real *dx_, real *dw_, real *db
   const REAL *y = (const REAL *)y_, *x = (const REAL *)x_, *w = (const REAL *)w_;
   if (act != ACTIVATION_NONE)
     for (size_t i = 0; i < (size_t)B * O; i++) dy[i] *= slope(act, y[i]);
-  memset(dw, 0, (size_t)I * O * sizeof(REAL));
+  if (dw) memset(dw, 0, (size_t)I * O * sizeof(REAL));
   memset(db, 0, (size_t)O * sizeof(REAL));
   for (int b = 0; b < B; b++)
     for (int o = 0; o < O; o++) {
       REAL g = dy[(size_t)b * O + o];
       db[o] += g;
-      for (int i = 0; i < I; i++) dw[(size_t)i * O + o] += x[(size_t)b * x_stride + i] * g;
+      for (int i = 0; dw && i < I; i++) dw[(size_t)i * O + o] += x[(size_t)b * x_stride + i] * g;
     }
   for (int b = 0; dx && b < B; b++)
     for (int i = 0; i < I; i++) {

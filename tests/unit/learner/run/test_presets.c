@@ -377,7 +377,8 @@ static void agents_replay_if_their_algorithms_do(void **state) {
     struct learner_options options = options_of("catch");
     set(&options, "agent", agents[i]);
     const struct algorithm *algorithm = algorithms_find(agents[i])->algorithm;
-    assert_int_equal(learner_options_replays(&options), algorithm && algorithm->target != TARGET_NONE);
+    assert_int_equal(learner_options_replays(&options),
+                     algorithm && algorithm->target != TARGET_NONE);
     options_deinit(&learner_options_table, &options);
   }
 }
@@ -398,7 +399,7 @@ static void contradictions_are_named(void **state) {
       {{{"mode", "evaluate"}, {"agent", "random"}}, NULL},
       {{{"burn_in", "5"}}, "--burn_in: agent vtrace has no such option"},
       {{{"agent", "a2c"}, {"window_stride", "5"}},
-       "--window_stride: agent a2c has no such option (--agent=r2d2|dqn|double_dqn|rainbow)"},
+       "--window_stride: agent a2c has no such option (--agent=r2d2|dqn|double_dqn|rainbow|sac)"},
       {{{"partial_returns", "false"}}, "--partial_returns: agent vtrace"},
       {{{"replay_steps", "50000"}}, "--replay_steps: agent vtrace"},
       {{{"replay_steps", "1000000"}}, "--replay_steps: agent vtrace"}, /* though the default */

@@ -10,6 +10,7 @@ struct layer {
 
 struct layer_arrays {
   real *x, *w, *b, *y, *dy, *dx, *dw, *db;
+  real *dx_alone; /* where dw is not wanted */
 };
 
 static struct layer_arrays run_layer(struct testing *t, const struct layer *l, uint64_t seed) {
@@ -26,11 +27,15 @@ static struct layer_arrays run_layer(struct testing *t, const struct layer *l, u
                            .y = testing_room(t, rows * (size_t)l->O),
                            .dx = testing_room(t, rows * (size_t)l->I),
                            .dw = testing_room(t, w_count),
-                           .db = testing_room(t, (size_t)l->O)};
+                           .db = testing_room(t, (size_t)l->O),
+                           .dx_alone = testing_room(t, rows * (size_t)l->I)};
+  real *again = testing_upload(t, dy, rows * (size_t)l->O), *db = testing_room(t, (size_t)l->O);
   const struct device_ops *ops = t->device->ops;
   ops->linear_forward(t->device, a.y, a.x, l->x_stride, a.w, a.b, l->act, l->B, l->I, l->O);
   ops->linear_backward(t->device, a.dx, a.dw, a.db, a.dy, a.y, a.x, l->x_stride, a.w, l->act, l->B,
                        l->I, l->O);
+  ops->linear_backward(t->device, a.dx_alone, NULL, db, again, a.y, a.x, l->x_stride, a.w, l->act,
+                       l->B, l->I, l->O);
   free(x);
   free(w);
   free(b);
@@ -63,6 +68,7 @@ static void compare_layer(struct testing *cpu, struct testing *ref, const struct
   testing_compare(what, cpu, got.db, ref, expected.db, (size_t)l->O, 1e-5);
   strcpy(what + end, "dx");
   testing_compare(what, cpu, got.dx, ref, expected.dx, rows * (size_t)l->I, 1e-5);
+  testing_compare(what, cpu, got.dx_alone, ref, expected.dx_alone, rows * (size_t)l->I, 1e-5);
   testing_release(cpu);
   testing_release(ref);
 }
