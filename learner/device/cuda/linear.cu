@@ -107,7 +107,8 @@ void cuda_linear_pixels_forward(struct device *d, real *y, const pixel *x, const
 
 /* ---- backward */
 
-/* dw = x^T dy, dx = dy w^T, either unless NULL; of `p` the types of the operands and of dx are set. */
+/* dw = x^T dy, dx = dy w^T, either unless NULL; of `p` the types of the operands and of dx are
+ * set. */
 static void products(struct cuda *cuda, struct product p, void *dx, float *dw, struct operand dy,
                      struct operand x, struct operand w, int B, int I, int O) {
   bool dx_bf16 = p.c_bf16;
