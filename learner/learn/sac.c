@@ -18,7 +18,7 @@
 
 enum { CRITICS = 2 };
 
-enum sac_term { TERM_REWARD, TERM_VALUE, TERM_TARGET, TERM_CRITIC, TERM_POLICY, TERM_TEMPERATURE };
+enum sac_term { TERM_REWARD, TERM_VALUE, TERM_TARGET, TERM_CRITIC, TERM_POLICY };
 
 static const struct loss_term terms[] = {
     {"train/reward", "mean reward per step", "mean reward", SAC_REWARD},
@@ -28,6 +28,7 @@ static const struct loss_term terms[] = {
     {"loss/q", "loss of the values, of both critics", "value loss", SAC_VALUE_LOSS},
     {"loss/policy", "temperature x log-probability, less the value of the policy's own action",
      "policy loss", SAC_POLICY_LOSS},
+    {"policy/entropy", "mean entropy of the policy, in nats", "entropy", SAC_ENTROPY},
     {"policy/temperature", "what a nat of entropy is worth", "temperature", SAC_TEMPERATURE},
 };
 
