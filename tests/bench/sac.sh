@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Updates per second of SAC beside Stable-Baselines3's, in one run: Pendulum, one environment, an
+# update of 256 steps behind each step, networks of 256 and 256; both act, step and train. In turns,
+# so many pairs; the ratio is the median of the pairs'. Stable-Baselines3 computes with the number
+# of threads that is fastest here, of one and two.
+# Usage: PYTHON=PATH tests/bench/sac.sh [--pairs=5] [--steps=3000]
+#   PYTHON: of an environment with stable-baselines3 and gymnasium, such as that of
+#           tests/bench/peers.sh, build/peers/sb3/bin/python
+set -u
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+pairs=5 steps=3000
+for word in "$@"; do
+  case "$word" in
+    --help | -h)
+      sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0"
+      exit 0
+      ;;
+    --pairs=*) pairs=${word#*=} ;;
+    --steps=*) steps=${word#*=} ;;
+    *) echo "sac: unknown option '$word'; --help lists them" >&2 && exit 2 ;;
+  esac
+done
+PYTHON=${PYTHON:-build/peers/sb3/bin/python}
+"$PYTHON" -c "import stable_baselines3, gymnasium" 2>/dev/null ||
+  { echo "sac: $PYTHON has no stable-baselines3 and gymnasium: name one that has, PYTHON=PATH" >&2 &&
+    exit 2; }
+
+theirs() { # THREADS STEPS
+  CUDA_VISIBLE_DEVICES="" "$PYTHON" tests/bench/peers/run_sb3_sac.py "$1" "$2" 2>/dev/null |
+    value updates_per_second
+}
+# From the first line of metrics with 100 updates on.
+ours() {
+  rm -rf "$work/run"
+  build/launch gym:Pendulum-v1 sac 1 1 --total_steps=$((steps + 1000)) --metrics_secs=0.5 \
+    --plot=false --logdir="$work/run" >"$work/log" 2>&1 || { tail -n 3 "$work/log" >&2 && exit 1; }
+  local line=1
+  while [ "$(field train/updates $line | cut -d . -f 1)" -lt 100 ]; do line=$((line + 1)); done
+  per_second train/updates $line
+}
+
+need gymnasium
+echo "machine: $(machine)"
+threads=1
+awk -v a="$(theirs 1 500)" -v b="$(theirs 2 500)" 'BEGIN {exit !(b > a)}' && threads=2
+echo "Stable-Baselines3 $("$PYTHON" -c 'import stable_baselines3 as s; print(s.__version__)')" \
+  "with $threads thread(s)"
+for ((pair = 1; pair <= pairs; pair++)); do
+  a=$(ours) b=$(theirs $threads "$steps")
+  ratio "$a" "$b" >>"$work/ratios"
+  printf 'updates/s: acorn %s, stable-baselines3 %s, ratio %s\n' "$a" "$b" "$(ratio "$a" "$b")"
+done
+echo "ratio: $(median <"$work/ratios"), between $(interval <"$work/ratios") (must 3)"
