@@ -207,7 +207,8 @@ enum {
   X(agent, WIRE_NAME_BYTES)              \
   X(run_folder, WIRE_RUN_FOLDER_BYTES)   \
   X(state, WIRE_STATE_BYTES)             \
-  X(no_data, WIRE_NO_DATA_BYTES)
+  X(no_data, WIRE_NO_DATA_BYTES)         \
+  X(not_learning, WIRE_NO_DATA_BYTES)
 
 struct wire_player {
   char name[WIRE_MAX_PLAYER_NAME];

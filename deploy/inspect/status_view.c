@@ -99,6 +99,7 @@ static void totals(struct page *page, const struct wire_status *s) {
   row(page, "batch       %s rows (%.0f%% of the environments) after %s; inference waits %.0f%%",
       mean_text(s->batch_rows, a), 100 * share, time_text(s->batch_wait_us, b), 100 * s->fifo_wait);
   if (s->no_data[0]) row(page, "no data     %s", s->no_data);
+  if (s->not_learning[0]) row(page, "learning    %s", s->not_learning);
 }
 
 /* ---- players */

@@ -172,6 +172,9 @@ static void add(struct progress *progress, const struct progress_episode *episod
   window_add(&progress->set[episode->eval ? PROGRESS_EVAL : PROGRESS_TRAIN],
              episode->episode_return, episode->length);
   if (!episode->eval) add_by_exploration(progress, episode);
+  struct window *first = &progress->set[PROGRESS_FIRST];
+  if (!episode->eval && first->count < first->room)
+    window_add(first, episode->episode_return, episode->length);
   numbers_add(progress->numbers, episode->eval, episode->number, episode->num_numbers, number);
   if (progress->config.log)
     episode_log_add(progress->config.log, episode, progress_steps(progress), number);

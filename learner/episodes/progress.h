@@ -45,6 +45,8 @@ enum progress_set {
   /* Of the training episodes, those of the environments that explore most and least. */
   PROGRESS_MOST_RANDOM,
   PROGRESS_LEAST_RANDOM,
+  /* The first training episodes since the start, as many as a window has, instead of the last. */
+  PROGRESS_FIRST,
   PROGRESS_SETS
 };
 

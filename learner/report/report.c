@@ -233,6 +233,10 @@ int report_result(struct report *report, int64_t now_us) {
     write_metrics(report, last_mark(report), now_us);
   log_live("");
   warn_of_irregular(report);
+  if (run->trainer) {
+    struct trainer_report trainer = trainer_report(run->trainer);
+    vitals_watch_learning(&report->vitals, &trainer);
+  }
   bool eval = progress_over_eval(run->progress);
   enum stop_reason reason = progress_stopped(run->progress);
   struct progress_returns returns = eval ? report->vitals.eval : report->vitals.train;
@@ -240,7 +244,8 @@ int report_result(struct report *report, int64_t now_us) {
   int64_t steps = progress_steps(run->progress);
   double rate = (double)(steps - report->first_steps) / seconds;
   struct run_result *result = &report->result;
-  *result = (struct run_result){steps, seconds, rate, returns, eval, reason};
+  *result = (struct run_result){
+      steps, seconds, rate, returns, eval, reason, report->vitals.status.not_learning};
   if (run->was_finished) result_file_read(run, result);
   warn_of_episodes(report, result);
   if (run->evaluates && returns.window) evaluation_line(run, &returns);

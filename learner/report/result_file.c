@@ -45,7 +45,7 @@ static void set_returns(json_t *object, const struct progress_returns *returns) 
 }
 
 static json_t *text_or_null(const char *text) {
-  return text[0] ? json_string(text) : json_null();
+  return text && text[0] ? json_string(text) : json_null();
 }
 
 /* ---- result.json */
@@ -72,6 +72,7 @@ void result_file_write(const struct run *run, const struct run_result *result, i
   json_object_set_new(object, "reason", json_string(stop_reason_name(result->reason)));
   json_object_set_new(object, "exit_code", json_integer(exit_code));
   json_object_set_new(object, "error", text_or_null(why));
+  json_object_set_new(object, "not_learning", text_or_null(result->not_learning));
   end(object);
   json_file_write_or_warn(path, object);
 }

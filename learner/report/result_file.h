@@ -17,6 +17,7 @@ struct run_result {
   struct progress_returns returns;
   bool over_eval;
   enum stop_reason reason;
+  const char *not_learning; /* see diagnosis.h; "": nothing tells so */
 };
 
 /* The start begins. The result of a run that is finished already stays, here and below. */

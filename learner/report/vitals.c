@@ -60,7 +60,7 @@ void vitals_open(struct vitals *vitals, struct run *run, int64_t start_us) {
   name_address(vitals);
   struct trainer_report trainer = {0};
   if (run->trainer) trainer = trainer_report(run->trainer);
-  vitals->updates = trainer.updates;
+  vitals->updates = vitals->first_updates = trainer.updates;
   vitals->trained_steps = trainer.trained_steps;
   vitals->steps = progress_steps(run->progress);
   silence_init(&vitals->silence, trained(vitals, &trainer), vitals->steps, start_us);
@@ -227,6 +227,50 @@ static void watch_acting(struct vitals *vitals, int64_t now_us) {
     log_warn("no step for %.0f s: %s", (double)figures.still_us / SECOND_US, text);
 }
 
+/* ---- learning */
+
+/* A figure of the algorithm's losses; NaN: it has none of these names. */
+static double term_of(const struct run *run, const struct trainer_report *trainer,
+                      const char *name) {
+  const struct algorithm *algorithm = run->agent->algorithm;
+  for (int i = 0; i < algorithm->num_terms; i++)
+    if (strcmp(algorithm->terms[i].name, name) == 0) return trainer->stats.losses.term[i];
+  return NAN;
+}
+
+/* Of a uniform policy, of all choices together. */
+static double most_entropy(const struct run *run) {
+  const struct space *space = &run->space;
+  double sum = space->discrete ? 0 : NAN;
+  for (int c = 0; space->discrete && c < space_num_choices(&space->choices); c++)
+    sum += log(space_among(&space->choices, c, space->discrete));
+  return sum;
+}
+
+/* Once for each update at most. A resumed run has no first episodes to compare with. */
+void vitals_watch_learning(struct vitals *vitals, const struct trainer_report *trainer) {
+  const struct run *run = vitals->run;
+  const struct learner_options *options = run->options;
+  if (!run->trains || run->resumed || trainer->updates == vitals->diagnosed) return;
+  vitals->diagnosed = trainer->updates;
+  double actor_critic = term_of(run, trainer, "train/value"),
+         value = isnan(actor_critic) ? term_of(run, trainer, "q/value") : actor_critic;
+  double steps = (double)progress_steps(run->progress), total = (double)options->total_steps;
+  const struct diagnosis_figures figures = {
+      .share_done = total > 0 ? steps / total : 0,
+      .first = progress_returns(run->progress, PROGRESS_FIRST),
+      .last = vitals->train,
+      .entropy = trainer->stats.losses.entropy,
+      .most_entropy = most_entropy(run),
+      .value = value / options->algorithm.reward_scale,
+      .discount = options->algorithm.discount,
+      .updates = trainer->updates - vitals->first_updates,
+      .updates_stopped = trainer->updates_stopped};
+  char *text = vitals->status.not_learning;
+  if (diagnosis_note(&vitals->diagnosis, text, sizeof(vitals->status.not_learning), &figures))
+    log_warn("this run may not be learning: %s", text);
+}
+
 /* ---- --deterministic */
 
 void vitals_check_repeatable(struct vitals *vitals) {
@@ -247,5 +291,6 @@ void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, in
   close_interval(vitals, trainer, now_us);
   watch_silence(vitals, trainer, now_us);
   watch_acting(vitals, now_us);
+  vitals_watch_learning(vitals, trainer);
   vitals_check_repeatable(vitals);
 }

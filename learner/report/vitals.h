@@ -5,6 +5,7 @@
 #define ACORN_LEARNER_REPORT_VITALS_H
 
 #include "learner/run/run.h"
+#include "learner/report/diagnosis.h"
 #include "learner/report/silence.h"
 
 struct vitals {
@@ -13,6 +14,9 @@ struct vitals {
   struct players *players;
   struct silence silence;              /* of training */
   struct silence acting;               /* of steps, while something is trained */
+  struct diagnosis diagnosis;          /* of learning */
+  int64_t diagnosed;                   /* updates by then */
+  int64_t first_updates;               /* at the start */
   struct progress_returns train, eval; /* of finished episodes, at the last tick */
   char dial[256];                      /* the address that actors dial */
   double cpu_cores;                    /* that the process used in the last interval */
@@ -37,6 +41,10 @@ void vitals_read_returns(struct vitals *vitals);
 /* With --deterministic: warns once an actor has left before the end of the run, which the seed does
  * not give again then. A tick does so too. */
 void vitals_check_repeatable(struct vitals *vitals);
+
+/* Once more at the end of the run, before its result: says it if the run may not have learned. A
+ * tick does so too. */
+void vitals_watch_learning(struct vitals *vitals, const struct trainer_report *trainer);
 
 /* Brings it up to date; says why nothing is trained when that is due. */
 void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, int64_t now_us);

@@ -110,6 +110,7 @@ static void report(struct trainer *trainer, const struct update_stats *stats, in
     trainer->report.stats = *stats;
   else
     trainer->report.error = *error;
+  if (status == STATUS_OK) trainer->report.updates_stopped += stats->stopped;
   trainer->report.status = status;
   trainer->report.updates = update_version(trainer->update) - update_running(trainer->update);
   trainer->report.trained_steps = trainer->counter[TRAINER_TRAINED_STEPS];

@@ -82,8 +82,9 @@ void trainer_set_counter(struct trainer *trainer, int counter, int64_t value);
 struct trainer_report {
   struct update_stats stats;
   int64_t updates, trained_steps;
-  int64_t compute_us; /* spent in updates since the start */
-  enum status status; /* CORRUPT: training has stopped, `error` says why */
+  int64_t updates_stopped; /* since the start, see update_stats */
+  int64_t compute_us;      /* spent in updates since the start */
+  enum status status;      /* CORRUPT: training has stopped, `error` says why */
   struct error error;
 };
 struct trainer_report trainer_report(struct trainer *trainer);

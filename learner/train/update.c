@@ -407,6 +407,7 @@ static struct update_stats stats_of(const struct update *update, const struct fl
   double norm = scalar[algorithm->num_sums] / passes;
   struct update_stats stats = update_stats_read(scalar, norm, algorithm);
   stats.steps = (int64_t)steps;
+  stats.stopped = applied <= 1 && applied < num_passes(update);
   algorithm->complete(update->learner, &stats.losses, schedule);
   stats.losses.total += entropy_cost_loss(&update->state.entropy, stats.losses.entropy);
   stats.learning_rate = schedule->learning_rate;

@@ -20,6 +20,7 @@ struct update_stats {
   double learning_rate, entropy_cost;
   double lag_updates; /* mean of (version now - version that chose the action) */
   int64_t steps;      /* of the batch that count */
+  bool stopped; /* after its first of several steps, or before it: stop_sum of the algorithm */
 };
 
 struct update;

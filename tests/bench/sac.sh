@@ -21,9 +21,10 @@ for word in "$@"; do
   esac
 done
 PYTHON=${PYTHON:-build/peers/sb3/bin/python}
-"$PYTHON" -c "import stable_baselines3, gymnasium" 2>/dev/null ||
-  { echo "sac: $PYTHON has no stable-baselines3 and gymnasium: name one that has, PYTHON=PATH" >&2 &&
-    exit 2; }
+"$PYTHON" -c "import stable_baselines3, gymnasium" 2>/dev/null || {
+  echo "sac: $PYTHON has no stable-baselines3 and gymnasium: name one that has, PYTHON=PATH" >&2
+  exit 2
+}
 
 theirs() { # THREADS STEPS
   CUDA_VISIBLE_DEVICES="" "$PYTHON" tests/bench/peers/run_sb3_sac.py "$1" "$2" 2>/dev/null |
