@@ -98,8 +98,8 @@ static enum status choose_network(const struct run *run, struct learner_options 
   return status;
 }
 
-/* Of numbers the entropy has no bound: a bonus for it keeps deviations wide. By
- * gym:Hopper-v5, 1 M steps of ppo: a return of 1220 with 0.01, of 2434 without. */
+/* Of numbers the entropy has no bound: a bonus for it keeps deviations wide. gym:Hopper-v5 after
+ * 1 M steps of ppo, seed 1: a return of 1220 with 0.01, of 2434 without. */
 static void choose_entropy_cost(struct actor_critic_options *options, const struct space *space) {
   if (options->entropy_cost < 0) options->entropy_cost = space->box ? 0 : 0.01;
 }
