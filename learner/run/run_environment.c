@@ -113,12 +113,16 @@ enum status run_find_environment(struct run *run, struct learner_options *option
                                  struct error *error) {
   bool joins = strcmp(run->options->env, "join") == 0;
   enum status status = joins ? ask_actor(run, error) : ask_environment(run, error);
-  if (status != STATUS_OK) return status;
+  return status == STATUS_OK ? run_take_environment(run, options, error) : status;
+}
+
+enum status run_take_environment(struct run *run, struct learner_options *options,
+                                 struct error *error) {
   name_run(run);
   run->policy = algorithms_policy(run->agent, &run->space);
   if (run->policy) {
     describe_inputs(run);
-    status = choose_network(run, options, error);
+    enum status status = choose_network(run, options, error);
     choose_entropy_cost(&options->algorithm.actor_critic, &run->space);
     run->inputs.stack = (int)options->frame_stack;
     return status;

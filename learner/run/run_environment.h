@@ -1,5 +1,6 @@
 /* The name and spaces of the run's environment: from its own code, or from the first actor.
- * Upstream: run.c. Downstream: envs/registry.h, serve/greeter.h. Thread: main, before any other. */
+ * Upstream: run.c, deploy/serve/{model,version}.c. Downstream: envs/registry.h, serve/greeter.h.
+ * Thread: main, before any other. */
 #ifndef ACORN_LEARNER_RUN_RUN_ENVIRONMENT_H
 #define ACORN_LEARNER_RUN_RUN_ENVIRONMENT_H
 
@@ -9,6 +10,10 @@
  * network). With --env=join it waits for an actor. Errors: INVALID: there is no such environment,
  * it does not take its options, or its actions are continuous; greeter_wait's. */
 MUST_CHECK enum status run_find_environment(struct run *run, struct learner_options *options,
+                                            struct error *error);
+
+/* The same where space and identity are filled already. Thread: any. Errors: INVALID. */
+MUST_CHECK enum status run_take_environment(struct run *run, struct learner_options *options,
                                             struct error *error);
 
 #endif
