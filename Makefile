@@ -57,7 +57,7 @@ REF_SRC := learner/device/ref/ref.c
 LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c learner/*/*/*.c))
 INSPECT_MAIN := $(foreach p,curves checkpoint interval,deploy/inspect/$(p).c)
 DEPLOY_SRC := $(filter-out deploy/launch/launch.c deploy/launch/task.c deploy/inspect/status.c deploy/inspect/watch/watch.c \
-  deploy/inspect/export/export.c $(INSPECT_MAIN), \
+  deploy/inspect/export/export.c deploy/serve/serve.c $(INSPECT_MAIN), \
   $(call src,deploy/*/*.c deploy/*/*/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -81,7 +81,7 @@ LIB_LEARNER := $(BUILD)/liblearner.a
 LIB_DEPLOY := $(BUILD)/libdeploy.a
 ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 
-PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch export,$(BUILD)/$(p))
+PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch export serve,$(BUILD)/$(p))
 # Under ThreadSanitizer what starts no thread, or compares numbers in those that other tests start, can show nothing,
 # and takes a dozen times as long.
 UNTHREADED := $(addprefix tests/unit/,bench/% common/cluster/% common/picture/% common/wire/% deploy/% envs/% \
@@ -115,6 +115,7 @@ $(BUILD)/launch: $(BUILD)/obj/deploy/launch/launch.o $(ALL_LIBS)
 $(patsubst deploy/inspect/%.c,$(BUILD)/%,$(INSPECT_MAIN)): $(BUILD)/%: $(BUILD)/obj/deploy/inspect/%.o $(ALL_LIBS)
 $(BUILD)/watch: $(BUILD)/obj/deploy/inspect/watch/watch.o $(ALL_LIBS)
 $(BUILD)/export: $(BUILD)/obj/deploy/inspect/export/export.o $(ALL_LIBS)
+$(BUILD)/serve: $(BUILD)/obj/deploy/serve/serve.o $(ALL_LIBS)
 $(BUILD)/status: $(BUILD)/obj/deploy/inspect/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/task: $(BUILD)/obj/deploy/launch/task.o $(ALL_LIBS)
 # Libraries beside a program come first (make bundle). The old kind of path, rpath, also holds for what those
@@ -124,7 +125,7 @@ EXTRA_OBJ := $(if $(filter alloc,$(MODE)),$(BUILD)/obj/tests/alloc/wrap.o)
 $(PROGRAMS): $(EXTRA_OBJ) Makefile
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS) \
-	  $(if $(filter $(LIB_LEARNER),$^),$(LIBS_kernels))
+	  $(if $(filter $(LIB_LEARNER),$^),$(LIBS_kernels)) $(if $(filter %/serve,$@),-lmicrohttpd)
 
 # What scripts/gpu_check.sh runs besides: the tests that compare devices, and a benchmark. A bundle with the
 # plugin has them, where libcmocka is.

@@ -1,0 +1,91 @@
+/* One version of a model: the parameters of a checkpoint, and a thread that answers requests with
+ * them in batches. A batch is what waits when the thread is free, up to max_batch rows; with a
+ * delay it waits for more.
+ *
+ * Upstream: model.h. Downstream: learner/run (network, devices), learner/serve/memory.h.
+ * Threads: version_open, version_close: main. version_submit, version_has: any. The device is the
+ * version's own thread's.
+ * Invariant: two steps of a sequence are never in one batch, and run in the order of their
+ * submission. */
+#ifndef ACORN_DEPLOY_SERVE_VERSION_H
+#define ACORN_DEPLOY_SERVE_VERSION_H
+
+#include <pthread.h>
+
+#include "common/metrics/metrics.h"
+#include "deploy/serve/request.h"
+#include "deploy/serve/sequences.h"
+#include "learner/run/run.h"
+#include "learner/serve/memory.h"
+
+struct version_limits {
+  int max_batch; /* rows */
+  int64_t delay_us;
+  int max_queue; /* requests that wait */
+  int max_sequences;
+};
+
+/* Of all models together. */
+struct version_metrics {
+  struct metric *requests, *rows, *refused, *batches, *batch_rows, *wait_us, *run_us, *evictions;
+};
+
+struct version {
+  /* read-only after open */
+  int64_t number;
+  struct version_limits limits;
+  const struct version_metrics *metrics;
+  const struct signature *signature; /* the model's */
+  char folder[PATH_MAX], file[CHECKPOINT_PATH_BYTES];
+  struct learner_options options;
+  struct run run;
+  struct device *device;
+  pthread_t thread;
+
+  /* its thread */
+  real *params; /* (P) */
+  struct network_workspace *workspace;
+  struct memory *memory;
+  struct memory_rows remembered;
+  struct device_shared row, reward, flags, action, statistics;
+  float *head, *values; /* (max_batch, stride), (max_batch, A) */
+  bool *busy;           /* (max_sequences): has a row in the batch that is being made */
+
+  /* guarded by lock */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  struct request *first, **last; /* the queue */
+  int queued, queued_rows;
+  bool idle, closing; /* idle: the thread waits for `changed` */
+  struct sequences sequences;
+
+  /* the model's, guarded by its lock */
+  int users;
+  bool is_retired;
+  struct version *next;
+};
+
+/* How a run's policy looks from outside. `run`: its environment and network are known. */
+void version_describe(struct signature *signature, const struct run *run);
+
+/* Loads the checkpoint `file` of the run in `folder`, whose options `options` are (taken over, also
+ * on failure), warms up and starts the thread. `of`: a run of the same environment, which is not
+ * asked again. Errors: MISMATCH: another environment or signature; checkpoint_read's. */
+MUST_CHECK enum status version_open(struct version **out, int64_t number, const char *folder,
+                                    const char *file, struct learner_options *options,
+                                    const struct run *of, const struct signature *signature,
+                                    const struct version_limits *limits,
+                                    const struct version_metrics *metrics, struct error *error);
+/* Answers what waits, then frees it. */
+void version_close(struct version *version);
+
+/* Queues a checked request; `done` follows. Errors: EXHAUSTED: the queue or every sequence is full;
+ * NOT_FOUND: the sequence is not known; INVALID: a mask forbids every action. */
+MUST_CHECK enum status version_submit(struct version *version, struct request *request,
+                                      struct error *error);
+/* Whether the sequence goes on here. */
+bool version_has(struct version *version, const char *sequence);
+/* How many sequences go on here, once those idle since then have ended. */
+int version_sequences(struct version *version, int64_t since_us);
+
+#endif

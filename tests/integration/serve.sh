@@ -1,0 +1,312 @@
+#!/usr/bin/env bash
+# scripts/serve.sh: what it answers beside our own inference of the same checkpoint, for policies
+# and networks of every kind, 1,000 sequences at once among them; its paths; what is refused;
+# versions that come and go under load; a stop. SLOW_TESTS=1: 60 versions, one a second.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+helpers=$tree/tests/integration/serve
+rows=$tree/build/tests/integration/export/policy_rows
+export PYTHONDONTWRITEBYTECODE=1
+
+make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
+make -s -C "$tree" build/tests/integration/export/policy_rows >/dev/null || exit 1
+for plugin in choices/locks box_actions/target masks/doors export/senses; do
+  cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
+    "$tree/tests/integration/$plugin.c" -o "${plugin#*/}.so" || exit 1
+done
+
+# kind NAME WHAT ENV AGENT STEPS OPTION...: a short run in a folder of that name.
+names=() whats=()
+kind() {
+  names+=("$1") whats+=("$2")
+  run "$3" "$4" 1 8 --total_steps="$5" --seed=1 --logdir="$1" --evaluators=0 --no_plot "${@:6}"
+  ended 60
+  [ "$code" -eq 0 ] || pass_if "a run of $2" false
+}
+
+# serve WORDS...: in the background; its id is in $server, its address in $url.
+serve() {
+  : >"$work/err"
+  env --default-signal=INT "$tree/build/serve" --port=0 --poll_secs=0.05 "$@" \
+    >"$work/out" 2>"$work/err" </dev/null &
+  server=$!
+  wait_for 10 eval 'says " at http" || ! kill -0 $server' 2>/dev/null
+  url=$(sed -n 's|.* at \(http[s]*://[^/]*\)/.*|\1|p' "$work/err" | head -n 1)
+}
+stop_serving() {
+  kill -TERM "$server"
+  wait "$server"
+  code=$?
+}
+trap 'kill -KILL ${server:-} 2>/dev/null; end_all; rm -rf "$work"' EXIT
+
+# ask CODE TEXT PATH [CURL'S WORDS...]: that status, and the text in the body.
+ask() {
+  local path=$3
+  answer=$(curl -s -m 30 -w '\n%{http_code}' "${@:4}" "$url$path")
+  [ "${answer##*$'\n'}" = "$1" ] && [[ $answer = *"$2"* ]] && return
+  echo "  asked $path, got: $answer"
+  return 1
+}
+# The same, of a body for a:predict.
+predict() { ask "$1" "$2" /v1/models/a:predict -d "$3"; }
+
+# ---- each kind
+kind a "mlp" cartpole ppo 30k
+kind b "mlp, normalised, previous action and reward" cartpole ppo 10k --normalize_observations \
+  --normalize_values --previous_action --previous_reward
+kind lstm "lstm" tmaze vtrace 10k
+kind locks "several choices, masked, lstm" ./locks.so ppo 10k --network=lstm \
+  --env_args='{"stiff": 1}'
+kind doors "dqn, dueling, a mask" ./doors.so dqn 5k --dueling
+kind target "a box, normalised" ./target.so ppo 10k --normalize_observations --normalize_values
+kind box "a box, lstm" ./target.so ppo 10k --network=lstm --previous_action
+kind rainbow "rainbow, an image" catch rainbow 500 --env_args='{"size": 40}' --network=nature \
+  --learning_rate=0.001 --unroll_length=8 --replay_min_steps=400 --frame_stack=1
+kind frames "four frames" catch vtrace 500 --env_args='{"size": 40}' --network=nature \
+  --learning_rate=0.001 --unroll_length=8 --frame_stack=4
+kind senses "every kind of tensor" ./senses.so ppo 500 --network=mlp --hidden=16 \
+  --learning_rate=0.001 --unroll_length=8 --normalize_observations --previous_reward
+serve "${names[@]}"
+for i in "${!names[@]}"; do
+  pass_if "${whats[$i]}: as our own inference" \
+    python3 "$helpers/compare.py" "$rows" "$url" "${names[$i]}" "${names[$i]}"
+done
+pass_if "1,000 sequences at once" python3 "$helpers/compare.py" "$rows" "$url" lstm lstm 1000 4
+
+# ---- paths and forms
+state='[0.1,0.2,0.3,0.4]'
+infer='{"id":"x","inputs":[{"name":"state","shape":[1,4],"datatype":"FP32","data":'$state'}]}'
+number=$(basename a/checkpoints/best-*.acorn | tr -dc 0-9 | sed 's/^0*//')
+pass_if "the server" ask 200 '"name":"acorn"' /v2
+pass_if "live" ask 200 '{"live":true}' /v2/health/live
+pass_if "ready" ask 200 '{"ready":true}' /v2/health/ready
+pass_if "a model" ask 200 '"inputs":[{"name":"state","datatype":"FP32","shape":[-1,4]}]' \
+  /v2/models/a
+pass_if "a model is ready" ask 200 '"ready":true' "/v2/models/a/versions/$number/ready"
+pass_if "infer" ask 200 "\"model_version\":\"$number\",\"id\":\"x\",\"outputs\":[{\"name\":\"act" \
+  /v2/models/a/infer -d "$infer"
+pass_if "infer, one output" ask 200 '"outputs":[{"name":"value","datatype":"FP32","shape":[1],"da' \
+  /v2/models/a/infer -d "${infer%\}},\"outputs\":[{\"name\":\"value\"}]}"
+binary='{"inputs":[{"name":"state","shape":[1,4],"datatype":"FP32",
+  "parameters":{"binary_data_size":16}}]}'
+pass_if "infer, binary data" ask 200 '"outputs":[{"name":"action"' /v2/models/a/infer \
+  -H "Inference-Header-Content-Length: ${#binary}" --data-binary "${binary}0123456789012345"
+pass_if "infer, binary data that ends early" ask 400 "binary_data_size is 16, 12 bytes are left" \
+  /v2/models/a/infer -H "Inference-Header-Content-Length: ${#binary}" \
+  --data-binary "${binary}012345678901"
+pass_if "status" ask 200 "\"version\":\"$number\",\"state\":\"AVAILABLE\"" /v1/models/a
+pass_if "metadata" ask 200 '"dtype":"DT_FLOAT"' /v1/models/a/metadata
+pass_if "rows" predict 200 '{"predictions":[{"action":' "{\"instances\":[$state,$state]}"
+pass_if "rows by name" predict 200 '"predictions":[{"action":' \
+  "{\"instances\":[{\"state\":$state},{\"state\":$state}]}"
+pass_if "columns" predict 200 '{"outputs":{"action":[' "{\"inputs\":[$state,$state]}"
+pass_if "columns by name" predict 200 '{"outputs":{"action":[' "{\"inputs\":{\"state\":[$state]}}"
+pass_if "b64" predict 200 '"predictions"' \
+  '{"instances":[{"state":{"b64":"zczMPc3MTD6amZk+zczMPg=="}}]}'
+pass_if "a version" ask 200 predictions "/v1/models/a/versions/$number:predict" \
+  -d "{\"instances\":[$state]}"
+pass_if "metrics" ask 200 acorn_serve_rows_total /metrics
+
+# ---- what is refused
+pass_if "JSON that is none" predict 400 "is no JSON: line 1, column" '{"instances":[[1,2,3'
+pass_if "no object" predict 400 "is an array" '[1]'
+pass_if "NaN" predict 400 "is no JSON" '{"instances":[[NaN,2,3,4]]}'
+pass_if "what is no float" predict 400 "number 0 of row 0 is not finite" \
+  '{"instances":[[1e39,2,3,4]]}'
+python3 -c 'print("[" * 100000)' >deep
+pass_if "too deep" predict 400 "depth" @deep
+head -c 17000000 /dev/zero >large
+pass_if "too large" ask 413 "more than 16777216 bytes" /v1/models/a:predict --data-binary @large
+pass_if "too few numbers" predict 400 "an array of 3 stands where an array of 4" \
+  '{"instances":[[1,2,3]]}'
+pass_if "nested too deep" predict 400 "an array stands where a number" \
+  '{"instances":[[[1],2,3,4]]}'
+pass_if "text" predict 400 "text stands where a number" '{"instances":[["1",2,3,4]]}'
+pass_if "no rows" predict 400 "has 0 rows" '{"instances":[]}'
+pass_if "too many rows" predict 400 "1 to 64" \
+  "{\"instances\":[$(yes "$state," | head -n 64)$state]}"
+pass_if "b64 that is none" predict 400 "is no base64" \
+  '{"instances":[{"state":{"b64":"zczMPc3MTD6amZk+zc*MPg=="}}]}'
+pass_if "b64 of another size" predict 400 "b64 of 3 bytes, a row has 16" \
+  '{"instances":[{"state":{"b64":"AAAA"}}]}'
+pass_if "neither rows nor columns" predict 400 "give either instances" '{}'
+pass_if "both" predict 400 "give either instances" '{"instances":[],"inputs":[]}'
+pass_if "another signature" predict 400 "one signature" \
+  "{\"signature_name\":\"x\",\"instances\":[$state]}"
+pass_if "another input" predict 400 "no input 'x': the model takes state" '{"inputs":{"x":[1]}}'
+pass_if "another type" ask 400 "input 'state' is FP32, the request has FP64" /v2/models/a/infer \
+  -d "${infer/FP32/FP64}"
+pass_if "another shape" ask 400 "has the shape [rows,4], the request [1,5]" /v2/models/a/infer \
+  -d "${infer/1,4/1,5}"
+pass_if "no input" ask 400 "input 'state' is missing" /v2/models/a/infer -d '{"inputs":[]}'
+pass_if "another output" ask 400 "no output 'x': the model gives action, logits, value" \
+  /v2/models/a/infer -d "${infer%\}},\"outputs\":[{\"name\":\"x\"}]}"
+pass_if "a mask of nothing" ask 400 "row 0 allows no action" /v1/models/doors:predict \
+  -d "$(curl -s "$url/v2/models/doors" | python3 -c 'import json, sys
+print(json.dumps({"inputs": {tensor["name"]: [[0] * tensor["shape"][1]]
+                             for tensor in json.load(sys.stdin)["inputs"]}}))')"
+pass_if "an unknown model" ask 404 "no model 'x'" /v2/models/x/infer -d "$infer"
+pass_if "an unknown version" ask 404 "does not serve version 7; it serves $number" \
+  /v2/models/a/versions/7/infer -d "$infer"
+pass_if "a version that is no number" ask 404 "versions are numbers" /v2/models/a/versions/x
+pass_if "an unknown label" ask 404 "no label 'x'" /v1/models/a/labels/x:predict \
+  -d "{\"instances\":[$state]}"
+pass_if "an unknown path" ask 404 "docs/serving.md" /v3/models/a
+pass_if "a path of many parts" ask 404 "docs/serving.md" /v2/models/a/b/c/d/e/f/g/h
+pass_if "GET of what takes POST" ask 405 "takes POST" /v2/models/a/infer
+pass_if "POST of what takes GET" ask 405 "takes GET" /v2/models/a -d x
+step() { # SEQUENCE [PARAMETERS]
+  echo '{"parameters":{"sequence_id":'"$1${2:-}"'},"instances":[{"signs":[0,0,0,1],
+    "previous_reward":0}]}'
+}
+pass_if "a memory without a sequence" ask 400 "give the parameter sequence_id" \
+  /v1/models/lstm:predict -d '{"instances":[{"signs":[0,0,0,1],"previous_reward":0}]}'
+pass_if "a sequence that has not begun" ask 404 "sequence 5000 is not known" \
+  /v1/models/lstm:predict -d "$(step 5000)"
+pass_if "a sequence that has ended" eval '
+  ask 200 predictions /v1/models/lstm:predict -d "$(step 5000 ",\"sequence_start\":true")" &&
+    ask 200 predictions /v1/models/lstm:predict -d "$(step 5000 ",\"sequence_end\":true")" &&
+    ask 404 "sequence 5000 is not known" /v1/models/lstm:predict -d "$(step 5000)"'
+pass_if "parameters that are none" ask 400 "give true or false" /v1/models/lstm:predict \
+  -d "$(step 1 ',"sequence_start":1')"
+"$tree/build/serve" a --port="${url##*:}" >out 2>"$work/err" </dev/null
+code=$?
+pass_if "two on one port" eval 'is $code 1 && says "Address already in use; choose another --port"'
+stop_serving
+pass_if "a stop: exit code 0" is "$code" 0
+
+not_served() { # CODE TEXT WORDS...
+  timeout 30 "$tree/build/serve" --port=0 "${@:3}" >out 2>"$work/err" </dev/null
+  code=$?
+  is "$code" "$1" && says "$2"
+}
+pass_if "no run" not_served 2 "name one or more run folders"
+pass_if "a folder that is no run" not_served 2 "none is no run folder, nor a folder with" none
+pass_if "two models of a name" not_served 2 "two models are named a" a ./a/
+pass_if "a name that is none" not_served 2 "write NAME=." .
+pass_if "a policy that is none" not_served 2 "give latest:N, all, or specific" a --policy=best
+pass_if "an address that is none" not_served 2 "is no IP address" a --address=x
+pass_if "--no_code: a plugin is not run" not_served 2 "target.so" target --no_code
+run cartpole random 1 8 --total_steps=1k --logdir=random --no_plot
+ended 20
+pass_if "an agent that learns nothing" not_served 2 "agent random learns nothing" random
+
+# ---- a token
+new_token token
+serve a --token_file=token
+pass_if "without the token" ask 401 "a token is asked for" /v2/models/a
+pass_if "with the token" ask 200 state /v2/models/a -H "Authorization: Bearer $(cat token)"
+pass_if "a probe needs none" ask 200 true /v2/health/live
+stop_serving
+
+# ---- a sequence that never ends
+serve lstm --max_sequences=2
+evicted() {
+  local i
+  for i in 1 2 3; do
+    ask 200 predictions /v1/models/lstm:predict -d "$(step $i ',"sequence_start":true')" || return
+  done
+  ask 404 "evicted as the one idle for longest of 2" /v1/models/lstm:predict -d "$(step 1)" &&
+    ask 200 predictions /v1/models/lstm:predict -d "$(step 2)" &&
+    ask 200 "acorn_serve_sequences_evicted_total 1" /metrics
+}
+pass_if "the one idle for longest is evicted, and told so" evicted
+stop_serving
+
+# ---- versions
+run cartpole ppo 1 8 --total_steps=30k --seed=2 --logdir=c --evaluators=0 --no_plot
+ended 60
+version() { # NUMBER RUN: comes at once
+  cp -r "$2" "coming" && mv coming "models/$1"
+}
+served() { ask 200 "\"versions\":[$1]" /v2/models/models >/dev/null; }
+mkdir models
+version 1 a
+serve models a c
+touch stop && rm stop
+python3 "$helpers/load.py" "$url" models stop 8 a c >load 2>"$work/err.load" &
+load=$!
+wait_for 20 grep -q loading load
+swaps=6 pause=0
+[ -z "${SLOW_TESTS:-}" ] || swaps=60 pause=1
+swap() {
+  local i
+  for ((i = 2; i <= swaps; i++)); do
+    version $i "$([ $((i % 2)) = 1 ] && echo a || echo c)"
+    wait_for 10 served "\"$i\"" || return
+    sleep $pause
+  done
+}
+pass_if "$swaps versions, one after the other, under load" swap
+python3 "$helpers/load.py" "$url" models never 4 >/dev/null 2>&1 &
+killed $!
+touch stop
+wait "$load"
+sed -n '2s/^/  /p' load
+pass_if "none is lost, none of a wrong version" grep -q "refused=0 lost=0 wrong=0 " load
+pass_if "of each version" grep -q "versions=$swaps\$" load
+rm -r "models/$swaps"
+pass_if "a roll-back by removal" wait_for 10 served "\"$((swaps - 1))\""
+cp -r a coming
+printf x | dd of="$(ls coming/checkpoints/best-*.acorn)" bs=1 seek=3000 conv=notrunc 2>/dev/null
+mv coming models/100
+pass_if "a damaged version is refused" wait_for 10 says "version 100 cannot be served"
+pass_if "and the one before is served on" served "\"$((swaps - 1))\""
+pass_if "and its status tells why" ask 200 '"version":"100","state":"END"' /v1/models/models
+version 101 b
+pass_if "one of another signature is refused" wait_for 10 says \
+  "models/101 takes other inputs or gives other outputs"
+version 102 lstm
+pass_if "one of another environment is refused" wait_for 10 says "models/102 is a run of tmaze"
+mv models gone
+pass_if "a folder that vanishes is told" wait_for 10 says "there is nothing in models any more"
+pass_if "and the version is served on" served "\"$((swaps - 1))\""
+rm stop
+python3 "$helpers/load.py" "$url" models stop 8 >load 2>"$work/err.load" &
+load=$!
+wait_for 20 grep -q loading load
+wait_for 20 ask 200 "acorn_serve_requests_total" /metrics >/dev/null
+stop_serving
+wait "$load"
+sed -n '2s/^/  /p' load
+pass_if "a stop under load: none is lost" eval 'is $code 0 && grep -q "lost=0 wrong=0 " load'
+
+# ---- a file of models: labels, a pin, a roll-back
+rm -rf gone models && mkdir models
+version 1 a
+version 2 c
+say_models() { # POLICY LABELS
+  echo '{"m": {"path": "models", "policy": "'"$1"'", "labels": '"$2"'}}' >next.json
+  mv next.json models.json
+}
+labelled() { ask 200 predictions "/v1/models/m/labels/$1:predict" -d "{\"instances\":[$state]}"; }
+serves() { ask 200 "\"versions\":[$1]" /v2/models/m >/dev/null; }
+say_models latest:2 '{"stable": 1, "canary": 2}'
+serve --models=models.json
+pass_if "two versions" serves '"2","1"'
+pass_if "labels" eval 'labelled stable && stable=$answer && labelled canary &&
+  [ "$answer" != "$stable" ]'
+say_models latest:2 '{"stable": 2, "canary": 2}'
+pass_if "a label moves" wait_for 10 eval 'labelled stable && [ "$answer" != "$stable" ]'
+say_models specific:1 '{"stable": 1}'
+pass_if "a pin" wait_for 10 serves '"1"'
+pass_if "a label that is gone" ask 404 "no label 'canary'" /v1/models/m/labels/canary
+say_models nonsense '{}'
+pass_if "a wrong file changes nothing" eval 'wait_for 10 says "stays in force" && serves "\"1\""'
+stop_serving
+pass_if "and is refused at the start" not_served 2 "model m: policy 'nonsense'" \
+  --models=models.json
+
+# ---- a run that is going on: each best checkpoint becomes a version
+run cartpole ppo 1 8 --seed=1 --logdir=live --evaluators=0 --no_plot --total_steps=1000M
+wait_for 30 eval '[ -s live/environment.txt ]'
+"$tree/scripts/serve.sh" live --port=0 --poll_secs=0.05 >out 2>served </dev/null &
+server=$!
+several() { [ "$(grep -c "is ready" served)" -ge 2 ]; }
+pass_if "a run that is going on: new versions, by the script" wait_for 60 several
+kill -INT "$run"
+ended 30
+stop_serving
+pass_if "and a stop" is "$code" 0
+
+finish
