@@ -64,7 +64,8 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 GEN_OBJ := $(BUILD)/obj/gen/acorn.pb-c.o
 GEN_TENSORBOARD_OBJ := $(BUILD)/obj/gen/tensorboard.pb-c.o
 GEN_ONNX_OBJ := $(BUILD)/obj/gen/onnx.pb-c.o
-GEN_HEADERS := $(foreach p,acorn tensorboard onnx,$(BUILD)/gen/$(p).pb-c.h)
+GEN_INFERENCE_OBJ := $(BUILD)/obj/gen/open_inference.pb-c.o
+GEN_HEADERS := $(foreach p,acorn tensorboard onnx open_inference,$(BUILD)/gen/$(p).pb-c.h)
 KERNEL_OBJ := $(if $(wildcard $(KERNEL_SRC)),$(foreach v,v2 v3 v4,$(BUILD)/obj/learner/device/cpu/cpu_kernels_$(v).o))
 REF_OBJ := $(if $(wildcard $(REF_SRC)),$(foreach v,float double,$(BUILD)/obj/learner/device/ref/ref_$(v).o))
 
@@ -84,7 +85,8 @@ ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(L
 PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch export serve,$(BUILD)/$(p))
 # Under ThreadSanitizer what starts no thread, or compares numbers in those that other tests start, can show nothing,
 # and takes a dozen times as long.
-UNTHREADED := $(addprefix tests/unit/,bench/% common/cluster/% common/picture/% common/wire/% deploy/% envs/% \
+UNTHREADED := $(addprefix tests/unit/,bench/% common/cluster/% common/picture/% common/wire/% deploy/inspect/% \
+  deploy/launch/% envs/% \
   learner/device/ref/% learner/learn/% learner/network/% learner/report/% learner/run/% learner/experience/test_pages% \
   learner/train/test_golden% $(addsuffix .c,actor/test_check_env $(addprefix learner/,experience/test_replay_damage \
   experience/test_replay_file experience/test_sum_tree train/test_gradient train/test_learning train/test_resume)))
@@ -255,7 +257,7 @@ $(LIB_RPC): $(call obj,$(RPC_SRC)) $(patsubst %.cc,$(BUILD)/obj/%.o,$(RPC_CXX_SR
 $(LIB_ENVS): $(call obj,$(ENVS_SRC))
 $(LIB_ACTOR): $(call obj,$(ACTOR_SRC))
 $(LIB_LEARNER): $(call obj,$(LEARNER_SRC)) $(KERNEL_OBJ) $(REF_OBJ)
-$(LIB_DEPLOY): $(call obj,$(DEPLOY_SRC)) $(GEN_ONNX_OBJ)
+$(LIB_DEPLOY): $(call obj,$(DEPLOY_SRC)) $(GEN_ONNX_OBJ) $(GEN_INFERENCE_OBJ)
 $(ALL_LIBS):
 	@rm -f $@
 	@ar rcs $@ $^
@@ -308,7 +310,8 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
-PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) deploy/inspect/run_log.c deploy/inspect/status_view.c)
+PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) deploy/inspect/run_log.c deploy/inspect/status_view.c \
+  $(call src,deploy/serve/request*.c)) $(GEN_INFERENCE_OBJ)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"

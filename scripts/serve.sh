@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Answers inference requests for the policies of run folders, over HTTP, until Ctrl-C or SIGTERM.
+# Answers inference requests for the policies of run folders, over HTTP and gRPC, until Ctrl-C
+# or SIGTERM.
 # docs/serving.md describes it.
 #
-# Usage: scripts/serve.sh [NAME=]RUN ... [--port=8501] [--address=127.0.0.1] [--token_file=FILE]
-#        [--policy=latest:1] [--checkpoint=best] [--env=PATH] [--env_args=JSON] [--no_code]
-#        [--flag=value ...]
+# Usage: scripts/serve.sh [NAME=]RUN ... [--port=8501] [--grpc_port=8500] [--address=127.0.0.1]
+#        [--token_file=FILE] [--policy=latest:1] [--checkpoint=best] [--env=PATH]
+#        [--env_args=JSON] [--no_code] [--flag=value ...]
 #        scripts/serve.sh --models=FILE [--flag=value ...]
 #
 #   RUN       a run folder, which may be of a run that is going on: each new best checkpoint becomes

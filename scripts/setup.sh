@@ -76,7 +76,7 @@ add() {
       packages+=(python3-numpy locales)
       # promtool, where it comes without a server.
       [ "$system" != "debian 13" ] || packages+=(prometheus)
-      add_venv tensorboard cv2 notebooks kubernetes onnx
+      add_venv tensorboard cv2 notebooks kubernetes onnx triton
       ;;
     fuzz)
       packages+=(clang libclang-rt-dev)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts Python packages from PyPI into .venv, build/trackers or build/onnx; silent when they are
-# there.
+# Puts Python packages from PyPI into .venv, build/trackers, build/onnx or build/triton; silent when
+# they are there.
 # Usage: scripts/setup_python.sh GROUP (setup.sh calls it)
 #   gym          Gymnasium with its Box2D environments, and ale-py with the games of the Atari
 #   tensorboard  for the test that reads a run's event files with it
@@ -9,6 +9,7 @@
 #   notebooks    pandas and matplotlib, for the test of docs/notebooks.md
 #   trackers     mlflow and wandb, for the test of scripts/track.py
 #   onnx         onnx, onnxruntime and Gymnasium, for the test of scripts/export.sh
+#   triton       Triton's clients, and onnxruntime, for test and benchmark of scripts/serve.sh
 #   kubernetes   the schemas of Kubernetes, for the test of deploy/kubernetes
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
 set -u
@@ -47,6 +48,11 @@ case "${1:-}" in
     packages=('onnx>=1.16,<2' 'onnxruntime>=1.18,<2' gymnasium==1.4.0)
     without="what exported policies compute will not be tested"
     ;;
+  triton)
+    venv=build/triton
+    packages=('tritonclient[http,grpc]>=2.50,<3' 'onnxruntime>=1.18,<2')
+    without="scripts/serve.sh will not be tested with Triton's clients"
+    ;;
   kubernetes)
     packages=('kubernetes-validate>=1.31,<2')
     without="the test of deploy/kubernetes will be skipped"
@@ -57,7 +63,7 @@ case "${1:-}" in
     ;;
   *)
     echo "setup_python: '${1:-}' is none of gym, tensorboard, cuda, notebooks, trackers," \
-      "onnx, kubernetes, cv2" >&2
+      "onnx, triton, kubernetes, cv2" >&2
     exit 2
     ;;
 esac
@@ -69,7 +75,7 @@ are_there() {
 import re, sys
 from importlib.metadata import version
 for package in sys.argv[1:]:
-    name, pinned = re.match(r"([\w-]+)(?:==(.*))?", package).groups()
+    name, pinned = re.match(r"([\w-]+)(?:\[.*\])?(?:==(.*))?", package).groups()
     if pinned not in (None, version(name)):
         sys.exit(1)
 END

@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/private_file.h"
 #include "common/base/version.h"
 #include "common/metrics/prometheus.h"
 #include "deploy/serve/request_json.h"
@@ -21,7 +22,8 @@ enum {
   BACKLOG = 1024,
   MAX_PATH_PARTS = 8,
   PATH_BYTES = 512,
-  MAX_CONNECTION_MEMORY = 65536
+  MAX_CONNECTION_MEMORY = 65536,
+  MAX_TLS_BYTES = 1 << 20
 };
 
 struct http {
@@ -29,6 +31,7 @@ struct http {
   struct http_options options;
   struct MHD_Daemon *daemon;
   int port;
+  char *cert, *key;     /* NULL: no TLS */
   atomic_int suspended; /* connections */
 };
 
@@ -76,7 +79,7 @@ static enum MHD_Result respond(const struct call *call, unsigned code, const cha
 }
 
 static enum MHD_Result respond_json(const struct call *call, unsigned code, json_t *json) {
-  char *text = json_dumps(json, JSON_COMPACT);
+  char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
   CHECK(text, "out of memory for a response");
   json_decref(json);
   return respond(call, code, "application/json", text, strlen(text));
@@ -225,12 +228,12 @@ static void add_state(void *states, int64_t version, const char *failure) {
 
 static enum MHD_Result answer_status(const struct call *call, struct model *model,
                                      const struct model_choice *choice) {
-  struct error error;
+  struct error error = {"there is no version"};
   json_t *states = json_array();
   if (model_each(model, choice, add_state, states) > 0)
     return respond_json(call, MHD_HTTP_OK, json_pack("{s:o}", "model_version_status", states));
   json_decref(states);
-  if (model_is_ready(model, choice, &error)) return answer_status(call, model, choice);
+  (void)model_is_ready(model, choice, &error);
   return respond_error(call, MHD_HTTP_NOT_FOUND, error.text);
 }
 
@@ -321,13 +324,12 @@ static enum MHD_Result infer(struct call *call, struct model *model, const struc
 }
 
 static enum MHD_Result answer_inference(struct call *call) {
-  size_t bytes;
   if (call->status != STATUS_OK) return respond_status(call, call->status, &call->error);
-  char *text = request_write(&call->request, call->form, model_name(call->model),
-                             call->version->number, &bytes);
+  json_t *json =
+      request_write(&call->request, call->form, model_name(call->model), call->version->number);
   model_give(call->model, call->version);
   call->version = NULL;
-  return respond(call, MHD_HTTP_OK, "application/json", text, bytes);
+  return respond_json(call, MHD_HTTP_OK, json);
 }
 
 /* ---- requests */
@@ -463,32 +465,49 @@ static void log_mhd(void *context, const char *format, va_list arguments) {
   log_debug("http: %s", text);
 }
 
+/* libmicrohttpd borrows the texts for the daemon's life. */
+static enum status read_tls(struct http *http, struct error *error) {
+  const struct http_options *options = &http->options;
+  struct stat info;
+  size_t bytes;
+  if (!options->tls_cert[0]) return STATUS_OK;
+  enum status status = public_file_read(&http->cert, &bytes, &info, "--tls_cert", options->tls_cert,
+                                        MAX_TLS_BYTES, error);
+  if (status == STATUS_OK)
+    status = private_file_read(&http->key, &bytes, &info, "--tls_key", options->tls_key,
+                               MAX_TLS_BYTES, error);
+  return status;
+}
+
+static bool start_daemon(struct http *http, int fd) {
+  const struct MHD_OptionItem tls[] = {
+      {MHD_OPTION_HTTPS_MEM_CERT, 0, http->cert},
+      {MHD_OPTION_HTTPS_MEM_KEY, 0, http->key},
+      {MHD_OPTION_END, 0, NULL},
+  };
+  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+  http->daemon = MHD_start_daemon(
+      flags | (http->cert ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, http,
+      MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+      MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->options.max_connections,
+      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      (size_t)MAX_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+      MHD_OPTION_ARRAY, http->cert ? tls : tls + 2, MHD_OPTION_END);
+  return http->daemon;
+}
+
 enum status http_start(struct http **out, struct service *service,
                        const struct http_options *options, struct error *error) {
-  struct http *http = check_alloc(1, sizeof(*http));
+  struct http *http = *out = check_alloc(1, sizeof(*http));
   int fd = -1;
   http->service = service;
   http->options = *options;
-  enum status status = open_socket(http, &fd, error);
-  if (status == STATUS_OK) {
-    http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-        on_request, http, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->max_connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)MAX_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
-        MHD_OPTION_END);
-    if (!http->daemon) {
-      close(fd);
-      status = status_fail(error, STATUS_IO, "the HTTP server cannot be started");
-    }
-  }
-  if (status != STATUS_OK) {
-    free(http);
-    return status;
-  }
-  *out = http;
-  return STATUS_OK;
+  enum status status = read_tls(http, error);
+  if (status == STATUS_OK) status = open_socket(http, &fd, error);
+  if (status != STATUS_OK || start_daemon(http, fd)) return status;
+  close(fd);
+  return status_fail(error, STATUS_IO, "the HTTP server cannot be started%s",
+                     http->cert ? ": are --tls_cert and --tls_key PEM files of one pair?" : "");
 }
 
 int http_port(const struct http *http) {
@@ -509,6 +528,8 @@ int http_connections(const struct http *http) {
 void http_stop(struct http *http) {
   if (!http) return;
   while (atomic_load(&http->suspended) > 0) clock_sleep_us(1000);
-  MHD_stop_daemon(http->daemon);
+  if (http->daemon) MHD_stop_daemon(http->daemon);
+  free(http->cert);
+  free(http->key);
   free(http);
 }

@@ -18,7 +18,8 @@ struct http_options {
 
 struct http;
 
-/* Errors: INVALID: not an address, a file of TLS; EXISTS: the port is in use; IO. */
+/* Errors: INVALID: not an address, a file of TLS; EXISTS: the port is in use; IO. Owner: the
+ * caller, with http_stop, also after an error. */
 MUST_CHECK enum status http_start(struct http **out, struct service *service,
                                   const struct http_options *options, struct error *error);
 int http_port(const struct http *http);

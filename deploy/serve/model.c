@@ -256,7 +256,7 @@ static bool load(struct model *model, int64_t number) {
   struct error error;
   if (find(model, number)) return true;
   find_file(model, number, folder, file);
-  (void)stat(file, &about);
+  if (stat(file, &about) != 0 && model->is_run) return false; /* a better one has come */
   const struct failure *failure = find_failure(model, number);
   if (failure && memcmp(&failure->changed, &about.st_mtim, sizeof(about.st_mtim)) == 0)
     return false;
@@ -327,18 +327,23 @@ void model_poll(struct model *model, int64_t now_us) {
 
 /* ---- opened and closed */
 
+static bool is_run(const char *folder) {
+  char file[PATH_MAX];
+  snprintf(file, sizeof(file), "%.4000s/config.txt", folder);
+  return access(file, F_OK) == 0;
+}
+
 /* The run folder that the model's environment is asked by. */
 static enum status find_first_run(struct model *model, char folder[PATH_MAX], struct error *error) {
-  char file[PATH_MAX];
   struct candidates *candidates = check_alloc(1, sizeof(*candidates));
   snprintf(folder, PATH_MAX, "%s", model->config->path);
-  snprintf(file, sizeof(file), "%.3000s/config.txt", folder);
-  model->is_run = access(file, F_OK) == 0;
-  if (!model->is_run) (void)scan(candidates, folder, "");
-  if (candidates->count > 0)
+  bool found = model->is_run = is_run(folder);
+  if (!found) (void)scan(candidates, folder, "");
+  for (int i = 0; i < candidates->count && !found; i++) {
     snprintf(folder, PATH_MAX, "%.3000s/%lld", model->config->path,
-             (long long)candidates->number[0]);
-  bool found = model->is_run || candidates->count > 0;
+             (long long)candidates->number[i]);
+    found = is_run(folder);
+  }
   free(candidates);
   if (found) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,

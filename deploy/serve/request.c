@@ -58,6 +58,28 @@ enum status request_find_input(const struct tensor **out, struct request *reques
                      names);
 }
 
+enum status request_check_type(const struct tensor *tensor, const char *type, struct error *error) {
+  if (type && strcmp(type, tensor_type_name(tensor->type)) == 0) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "input '%s' is %s, the request has %.32s", tensor->name,
+                     tensor_type_name(tensor->type), type ? type : "no datatype");
+}
+
+enum status request_set_shape(struct request *request, const struct tensor *tensor,
+                              const int64_t *shape, size_t rank, struct error *error) {
+  char own[64] = "", theirs[128] = "";
+  bool fits = rank == (size_t)tensor->rank + 1;
+  for (int d = 0, n = 0; d < tensor->rank; d++) {
+    fits = fits && shape[d + 1] == tensor->shape[d];
+    n += snprintf(own + n, sizeof(own) - (size_t)n, ",%d", tensor->shape[d]);
+  }
+  if (fits) return request_set_rows(request, shape[0], tensor, error);
+  for (size_t d = 0, n = 0; d < rank && d < SPACE_MAX_RANK + 2; d++)
+    n += (size_t)snprintf(theirs + n, sizeof(theirs) - n, "%s%lld", d ? "," : "",
+                          (long long)shape[d]);
+  return status_fail(error, STATUS_INVALID, "input '%s' has the shape [rows%s], the request [%s]",
+                     tensor->name, own, theirs);
+}
+
 enum status request_choose_output(struct request *request, const char *name, struct error *error) {
   const struct signature *signature = request->signature;
   for (int i = 0; i < signature->num_outputs; i++) {

@@ -1,8 +1,8 @@
 /* One inference request: rows of a model's inputs, and the outputs for them. Every protocol fills
  * the same struct, and versions know no other.
  *
- * Upstream: request_json.h, version.h. Thread: a connection's; from version_submit to `done` the
- * version's.
+ * Upstream: request_json.h, request_proto.h, version.h. Thread: a connection's; from version_submit
+ * to `done` the version's.
  * Invariant: rows reach a version only after request_check: all inputs are there and finite. */
 #ifndef ACORN_DEPLOY_SERVE_REQUEST_H
 #define ACORN_DEPLOY_SERVE_REQUEST_H
@@ -43,6 +43,12 @@ MUST_CHECK enum status request_set_rows(struct request *request, int64_t rows,
 /* The input of that name, which is not filled yet. Errors: INVALID: names those that there are. */
 MUST_CHECK enum status request_find_input(const struct tensor **out, struct request *request,
                                           const char *name, struct error *error);
+/* What a client says of the input: its type (NULL: nothing), its shape [rows, ...]; sets the rows.
+ * Errors: INVALID. */
+MUST_CHECK enum status request_check_type(const struct tensor *tensor, const char *type,
+                                          struct error *error);
+MUST_CHECK enum status request_set_shape(struct request *request, const struct tensor *tensor,
+                                         const int64_t *shape, size_t rank, struct error *error);
 /* The output of that name is wanted. Errors: INVALID. */
 MUST_CHECK enum status request_choose_output(struct request *request, const char *name,
                                              struct error *error);

@@ -1,12 +1,12 @@
 #include "deploy/serve/request_json.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/json_file.h"
 
 /* ---- numbers */
 
@@ -172,32 +172,14 @@ static enum status parse(json_t **out, const char *body, size_t bytes, struct er
 
 /* ---- the Open Inference Protocol */
 
-static enum status check_type(const struct tensor *tensor, const json_t *input,
-                              struct error *error) {
-  const char *type = json_string_value(json_object_get(input, "datatype"));
-  if (type && strcmp(type, tensor_type_name(tensor->type)) == 0) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "input '%s' is %s, the request has %.32s", tensor->name,
-                     tensor_type_name(tensor->type), type ? type : "no datatype");
-}
-
-/* [rows, ...]. */
 static enum status read_shape(struct request *request, const struct tensor *tensor,
                               const json_t *input, struct error *error) {
-  const json_t *shape = json_object_get(input, "shape");
-  bool fits = json_array_size(shape) == (size_t)tensor->rank + 1 &&
-              json_is_integer(json_array_get(shape, 0));
-  for (int d = 0; fits && d < tensor->rank; d++)
-    fits = json_integer_value(json_array_get(shape, (size_t)d + 1)) == tensor->shape[d];
-  if (fits)
-    return request_set_rows(request, json_integer_value(json_array_get(shape, 0)), tensor, error);
-  char own[64] = "", *theirs = json_dumps(shape, JSON_COMPACT | JSON_ENCODE_ANY);
-  for (int d = 0, n = 0; d < tensor->rank; d++)
-    n += snprintf(own + n, sizeof(own) - (size_t)n, ",%d", tensor->shape[d]);
-  enum status status =
-      status_fail(error, STATUS_INVALID, "input '%s' has the shape [rows%s], the request %.100s",
-                  tensor->name, own, theirs ? theirs : "none");
-  free(theirs);
-  return status;
+  int64_t shape[SPACE_MAX_RANK + 2] = {0};
+  const json_t *given = json_object_get(input, "shape");
+  size_t rank = json_array_size(given);
+  for (size_t d = 0; d < rank && d < SPACE_MAX_RANK + 2; d++)
+    shape[d] = json_integer_value(json_array_get(given, d));
+  return request_set_shape(request, tensor, shape, rank, error);
 }
 
 /* *binary: what is left of the binary data. */
@@ -209,7 +191,9 @@ static enum status read_input(struct request *request, const json_t *input, cons
   const json_t *size = json_object_get(json_object_get(input, "parameters"), "binary_data_size");
   if (!name) return status_fail(error, STATUS_INVALID, "an input has no name");
   enum status status = request_find_input(&tensor, request, name, error);
-  if (status == STATUS_OK) status = check_type(tensor, input, error);
+  if (status == STATUS_OK)
+    status =
+        request_check_type(tensor, json_string_value(json_object_get(input, "datatype")), error);
   if (status == STATUS_OK) status = read_shape(request, tensor, input, error);
   if (status != STATUS_OK) return status;
   if (size) {
@@ -333,101 +317,79 @@ enum status request_read_predict(struct request *request, enum json_form *form, 
 
 /* ---- responses */
 
-static void write_number(FILE *out, const struct tensor *tensor, const uint8_t *from) {
+static json_t *number_of(const struct tensor *tensor, const uint8_t *from) {
   int64_t integer;
   float real;
   if (tensor->type == TENSOR_INT64) {
     memcpy(&integer, from, sizeof(integer));
-    fprintf(out, "%lld", (long long)integer);
-    return;
+    return json_integer(integer);
   }
   memcpy(&real, from, sizeof(real));
-  if (isfinite(real))
-    fprintf(out, "%.9g", (double)real);
-  else
-    fputs("null", out);
+  return json_number(real);
 }
 
-/* The numbers of a row, in brackets where there may be several. */
-static void write_row(FILE *out, const struct request *request, const struct tensor *tensor,
-                      int row, bool brackets) {
+static void add_numbers(json_t *list, const struct request *request, const struct tensor *tensor,
+                        int row) {
   const uint8_t *from = request_output(request, tensor, row);
-  if (brackets) fputc('[', out);
-  for (size_t i = 0; i < tensor->count; i++) {
-    if (i) fputc(',', out);
-    write_number(out, tensor, from + i * tensor_type_bytes(tensor->type));
-  }
-  if (brackets) fputc(']', out);
+  for (size_t i = 0; i < tensor->count; i++)
+    json_array_append_new(list, number_of(tensor, from + i * tensor_type_bytes(tensor->type)));
 }
 
-static void write_column(FILE *out, const struct request *request, const struct tensor *tensor,
-                         bool brackets) {
-  fputc('[', out);
-  for (int row = 0; row < request->rows; row++) {
-    if (row) fputc(',', out);
-    write_row(out, request, tensor, row, brackets);
-  }
-  fputc(']', out);
+/* A number, or an array of them. */
+static json_t *value_of(const struct request *request, const struct tensor *tensor, int row) {
+  if (tensor->rank == 0) return number_of(tensor, request_output(request, tensor, row));
+  json_t *list = json_array();
+  add_numbers(list, request, tensor, row);
+  return list;
 }
 
-static void write_infer(FILE *out, const struct request *request, const char *model,
-                        int64_t version) {
-  json_t *id = json_string(request->id);
-  fprintf(out, "{\"model_name\":\"%s\",\"model_version\":\"%lld\",", model, (long long)version);
-  if (request->id[0]) {
-    fputs("\"id\":", out);
-    json_dumpf(id, out, JSON_ENCODE_ANY);
-    fputc(',', out);
-  }
-  json_decref(id);
-  fputs("\"outputs\":[", out);
-  for (int k = 0, n = 0; k < request->signature->num_outputs; k++) {
+static json_t *infer_response(const struct request *request, const char *model, int64_t version) {
+  char number[24];
+  json_t *outputs = json_array();
+  for (int k = 0; k < request->signature->num_outputs; k++) {
     const struct tensor *tensor = &request->signature->output[k];
     if (!request_wants(request, k)) continue;
-    fprintf(out, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%d", n++ ? "," : "",
-            tensor->name, tensor_type_name(tensor->type), request->rows);
-    for (int d = 0; d < tensor->rank; d++) fprintf(out, ",%d", tensor->shape[d]);
-    fputs("],\"data\":", out);
-    write_column(out, request, tensor, false);
-    fputc('}', out);
+    json_t *shape = json_pack("[i]", request->rows), *data = json_array();
+    for (int d = 0; d < tensor->rank; d++)
+      json_array_append_new(shape, json_integer(tensor->shape[d]));
+    for (int row = 0; row < request->rows; row++) add_numbers(data, request, tensor, row);
+    json_array_append_new(outputs,
+                          json_pack("{s:s,s:s,s:o,s:o}", "name", tensor->name, "datatype",
+                                    tensor_type_name(tensor->type), "shape", shape, "data", data));
   }
-  fputs("]}", out);
+  snprintf(number, sizeof(number), "%lld", (long long)version);
+  return json_pack("{s:s,s:s,s:s*,s:o}", "model_name", model, "model_version", number, "id",
+                   request->id[0] ? request->id : NULL, "outputs", outputs);
 }
 
-static void write_rows(FILE *out, const struct request *request) {
-  const struct signature *signature = request->signature;
-  fputs("{\"predictions\":[", out);
+static json_t *rows_response(const struct request *request) {
+  json_t *rows = json_array();
   for (int row = 0; row < request->rows; row++) {
-    for (int k = 0; k < signature->num_outputs; k++) {
-      fprintf(out, "%s\"%s\":", k ? "," : row ? ",{" : "{", signature->output[k].name);
-      write_row(out, request, &signature->output[k], row, signature->output[k].rank > 0);
+    json_t *object = json_object();
+    for (int k = 0; k < request->signature->num_outputs; k++) {
+      const struct tensor *tensor = &request->signature->output[k];
+      json_object_set_new(object, tensor->name, value_of(request, tensor, row));
     }
-    fputc('}', out);
+    json_array_append_new(rows, object);
   }
-  fputs("]}", out);
+  return json_pack("{s:o}", "predictions", rows);
 }
 
-static void write_columns(FILE *out, const struct request *request) {
-  const struct signature *signature = request->signature;
-  fputs("{\"outputs\":{", out);
-  for (int k = 0; k < signature->num_outputs; k++) {
-    fprintf(out, "%s\"%s\":", k ? "," : "", signature->output[k].name);
-    write_column(out, request, &signature->output[k], signature->output[k].rank > 0);
+static json_t *columns_response(const struct request *request) {
+  json_t *columns = json_object();
+  for (int k = 0; k < request->signature->num_outputs; k++) {
+    const struct tensor *tensor = &request->signature->output[k];
+    json_t *column = json_array();
+    for (int row = 0; row < request->rows; row++)
+      json_array_append_new(column, value_of(request, tensor, row));
+    json_object_set_new(columns, tensor->name, column);
   }
-  fputs("}}", out);
+  return json_pack("{s:o}", "outputs", columns);
 }
 
-char *request_write(const struct request *request, enum json_form form, const char *model,
-                    int64_t version, size_t *bytes) {
-  char *text = NULL;
-  FILE *out = open_memstream(&text, bytes);
-  CHECK(out, "out of memory for a response");
-  if (form == JSON_INFER)
-    write_infer(out, request, model, version);
-  else if (form == JSON_PREDICT_ROWS)
-    write_rows(out, request);
-  else
-    write_columns(out, request);
-  fclose(out);
-  return text;
+json_t *request_write(const struct request *request, enum json_form form, const char *model,
+                      int64_t version) {
+  return form == JSON_INFER          ? infer_response(request, model, version)
+         : form == JSON_PREDICT_ROWS ? rows_response(request)
+                                     : columns_response(request);
 }

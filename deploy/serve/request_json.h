@@ -6,6 +6,8 @@
 #ifndef ACORN_DEPLOY_SERVE_REQUEST_JSON_H
 #define ACORN_DEPLOY_SERVE_REQUEST_JSON_H
 
+#include <jansson.h>
+
 #include "deploy/serve/request.h"
 
 /* The form of a response is that of its request. */
@@ -18,8 +20,8 @@ MUST_CHECK enum status request_read_infer(struct request *request, const char *b
 MUST_CHECK enum status request_read_predict(struct request *request, enum json_form *form,
                                             const char *body, size_t bytes, struct error *error);
 
-/* The response to an answered request. Owner: the caller, with free(). */
-char *request_write(const struct request *request, enum json_form form, const char *model,
-                    int64_t version, size_t *bytes);
+/* The response to an answered request. Owner: the caller, with json_decref. */
+json_t *request_write(const struct request *request, enum json_form form, const char *model,
+                      int64_t version);
 
 #endif

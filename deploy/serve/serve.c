@@ -15,6 +15,7 @@
 #include "common/rpc/credentials.h"
 #include "deploy/serve/http.h"
 #include "deploy/serve/models_file.h"
+#include "deploy/serve/rpc.h"
 #include "envs/env_module.h"
 
 enum { EXIT_USAGE = 2, QUIET_US = 500 * 1000, MAX_METRICS = 16, OTHER_FILES = 64, MIB = 1 << 20 };
@@ -23,14 +24,17 @@ struct serve_options {
   struct options_given given;
   struct credentials_options access;
   char *address, *models, *checkpoint, *policy, *device, *env, *env_args;
-  int64_t port, max_batch_size, batch_delay_us, max_queue, max_sequences, max_connections, max_mib;
+  int64_t port, grpc_port, max_batch_size, batch_delay_us, max_queue, max_sequences,
+      max_connections, max_mib;
   double poll_secs, drain_secs, sequence_secs;
   bool code;
 };
 
 #define AT(member) offsetof(struct serve_options, member)
 static const struct option rows[] = {
-    INT("port", port, "8501", 0, 65535, NULL, "of HTTP; 0: the system chooses"),
+    INT("port", port, "8501", -1, 65535, NULL, "of HTTP; 0: the system chooses; -1: none"),
+    INT("grpc_port", grpc_port, "8500", -1, 65535, NULL,
+        "of gRPC; 0: the system chooses; -1: none"),
     STRING("address", address, "127.0.0.1", NULL,
            "to listen at; 0.0.0.0: any, for which a token and TLS are there"),
     STRING("models", models, "", NULL,
@@ -62,6 +66,12 @@ static const struct option rows[] = {
     STRING("token_file", access.token_file, "", "Access",
            "file with the secret that clients must show: one token, or two on a line each while it "
            "is replaced; its owner's alone (chmod 600)"),
+    STRING("tls_cert", access.tls_cert, "", "Access",
+           "PEM file with the server's certificate: TLS"),
+    STRING("tls_key", access.tls_key, "", "Access", "PEM file with its private key (chmod 600)"),
+    STRING("tls_ca", access.tls_ca, "", "Access",
+           "PEM file with the certificate that must have signed those of clients; without it they "
+           "need none"),
 };
 static const struct option_exit exits[] = {
     {"0", "SIGTERM or SIGINT has ended it, and every request was answered"},
@@ -74,8 +84,8 @@ static const struct option_table table = {
     .program = "serve",
     .words = "[NAME=]RUN ...",
     .about =
-        "Answers inference requests for the policies of run folders, over HTTP: the Open "
-        "Inference Protocol, and TensorFlow Serving's REST.",
+        "Answers inference requests for the policies of run folders: the Open Inference "
+        "Protocol over gRPC and HTTP, and TensorFlow Serving's REST.",
     .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
@@ -89,7 +99,9 @@ struct serve {
   struct model_metrics model_metrics;
   struct service service;
   struct token_file *tokens;
+  struct credentials *credentials;
   struct http *http;
+  struct rpc *rpc;
 };
 
 /* ---- the models */
@@ -205,27 +217,55 @@ static void poll_models(struct serve *self) {
 
 /* ---- served */
 
-static enum status listen_at(struct serve *self, struct error *error) {
+static enum status check_access(const struct serve_options *options, struct error *error) {
+  if (options->port < 0 && options->grpc_port < 0)
+    return status_fail(error, STATUS_INVALID, "--port=-1 and --grpc_port=-1: there is no way in");
+  if (options->access.tls_ca[0] && options->port >= 0)
+    return status_fail(error, STATUS_INVALID,
+                       "--tls_ca: HTTP asks no client for a certificate: leave it out (--port=-1)");
+  return files_check("serve", OTHER_FILES, (int)options->max_connections, error);
+}
+
+static enum status start_http(struct serve *self, struct error *error) {
   const struct serve_options *options = &self->options;
   const struct http_options http = {.address = options->address,
                                     .port = (int)options->port,
                                     .max_connections = (int)options->max_connections,
+                                    .tokens = self->tokens,
                                     .tls_cert = options->access.tls_cert,
                                     .tls_key = options->access.tls_key};
-  struct http_options own = http;
-  enum status status = files_check("serve", OTHER_FILES, (int)options->max_connections, error);
+  enum status status = http_start(&self->http, &self->service, &http, error);
+  if (status == STATUS_OK)
+    log_info("serving at %s://%s:%d/v2/models/%s", http.tls_cert[0] ? "https" : "http",
+             http.address, http_port(self->http), model_name(self->model[0]));
+  return status;
+}
+
+static enum status start_rpc(struct serve *self, struct error *error) {
+  enum status status = rpc_start(&self->rpc, &self->service, self->options.address,
+                                 (int)self->options.grpc_port, self->credentials, error);
+  if (status == STATUS_OK)
+    log_info("serving at gRPC %s:%d", self->options.address, rpc_port(self->rpc));
+  return status;
+}
+
+static enum status listen_at(struct serve *self, struct error *error) {
+  const struct serve_options *options = &self->options;
+  const char *address = options->address;
+  enum status status = check_access(options, error);
   if (status == STATUS_OK && options->access.token_file[0])
     status = token_file_open(&self->tokens, "--token_file", options->access.token_file, error);
-  own.tokens = self->tokens;
-  if (status == STATUS_OK) status = http_start(&self->http, &self->service, &own, error);
+  if (status == STATUS_OK)
+    status = credentials_open(&self->credentials, &options->access, CREDENTIALS_SERVER, error);
+  if (status == STATUS_OK && options->port >= 0) status = start_http(self, error);
+  if (status == STATUS_OK && options->grpc_port >= 0) status = start_rpc(self, error);
   if (status != STATUS_OK) return status;
-  bool local = strncmp(options->address, "127.", 4) == 0 || strcmp(options->address, "::1") == 0;
+  bool local = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
   if (!self->tokens && !local)
-    log_warn("--address=%s without --token_file: whoever reaches the port may ask",
-             options->address);
-  log_info("serving %s%s at http://%s:%d/v2/models/%s", model_name(self->model[0]),
-           self->service.num_models > 1 ? " and others" : "", options->address,
-           http_port(self->http), model_name(self->model[0]));
+    log_warn("--address=%s without --token_file: whoever reaches the port may ask", address);
+  else if (!options->access.tls_cert[0] && !local)
+    log_warn("--address=%s without --tls_cert: the token and all observations travel in the clear",
+             address);
   return STATUS_OK;
 }
 
@@ -244,9 +284,12 @@ static void drain(struct serve *self) {
   int64_t now_us = clock_now_us(), busy_us = now_us;
   int64_t end_us = now_us + (int64_t)(self->options.drain_secs * 1e6);
   atomic_store(&self->service.draining, true);
-  http_drain(self->http);
-  while (now_us < end_us && http_connections(self->http) > 0 && now_us - busy_us < QUIET_US) {
-    if (atomic_load(&self->service.in_hand) > 0) busy_us = now_us;
+  if (self->http) http_drain(self->http);
+  if (self->rpc) rpc_drain(self->rpc);
+  while (now_us < end_us && now_us - busy_us < QUIET_US) {
+    bool busy = atomic_load(&self->service.in_hand) > 0;
+    if (!busy && (!self->http || http_connections(self->http) == 0)) return;
+    if (busy) busy_us = now_us;
     clock_sleep_us(1000);
     now_us = clock_now_us();
   }
@@ -277,9 +320,11 @@ int main(int argc, char **argv) {
   options_init(&table, &self.options);
   enum status status = run(&self, argc, argv, &error);
   http_stop(self.http);
+  rpc_stop(self.rpc);
   for (int i = 0; i < self.service.num_models; i++) model_close(self.model[i]);
   models_file_deinit(&self.file);
   token_file_close(self.tokens);
+  credentials_close(self.credentials);
   if (self.service.metrics) metrics_destroy(self.service.metrics);
   options_deinit(&table, &self.options);
   if (status == STATUS_OK || status == STATUS_DONE) return 0;

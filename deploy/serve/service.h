@@ -1,5 +1,5 @@
 /* What every way in to the models shares.
- * Upstream: http.h. Downstream: model.h. Thread: any, as noted. */
+ * Upstream: http.h, rpc.h. Downstream: model.h. Thread: any, as noted. */
 #ifndef ACORN_DEPLOY_SERVE_SERVICE_H
 #define ACORN_DEPLOY_SERVE_SERVICE_H
 

@@ -26,11 +26,12 @@ kind() {
 # serve WORDS...: in the background; its id is in $server, its address in $url.
 serve() {
   : >"$work/err"
-  env --default-signal=INT "$tree/build/serve" --port=0 --poll_secs=0.05 "$@" \
+  env --default-signal=INT "$tree/build/serve" --port=0 --grpc_port=0 --poll_secs=0.05 "$@" \
     >"$work/out" 2>"$work/err" </dev/null &
   server=$!
-  wait_for 10 eval 'says " at http" || ! kill -0 $server' 2>/dev/null
+  wait_for 10 eval 'says "at gRPC" || ! kill -0 $server' 2>/dev/null
   url=$(sed -n 's|.* at \(http[s]*://[^/]*\)/.*|\1|p' "$work/err" | head -n 1)
+  grpc=$(sed -n 's|.* at gRPC ||p' "$work/err")
 }
 stop_serving() {
   kill -TERM "$server"
@@ -107,6 +108,19 @@ pass_if "a version" ask 200 predictions "/v1/models/a/versions/$number:predict" 
   -d "{\"instances\":[$state]}"
 pass_if "metrics" ask 200 acorn_serve_rows_total /metrics
 
+# ---- Triton's clients
+triton=$tree/build/triton/bin/python
+has_triton() { "$triton" -c 'import tritonclient.grpc, tritonclient.http' 2>/dev/null; }
+# by_triton TOKEN CERTIFICATE: all that they can ask.
+by_triton() {
+  "$triton" "$helpers/triton.py" "${url#*://}" "$grpc" a lstm "$number" "$@"
+}
+if has_triton; then
+  pass_if "Triton's clients" by_triton
+else
+  echo "SKIP Triton's clients are not here (scripts/setup.sh compare)"
+fi
+
 # ---- what is refused
 pass_if "JSON that is none" predict 400 "is no JSON: line 1, column" '{"instances":[[1,2,3'
 pass_if "no object" predict 400 "is an array" '[1]'
@@ -169,14 +183,18 @@ pass_if "a sequence that has ended" eval '
     ask 404 "sequence 5000 is not known" /v1/models/lstm:predict -d "$(step 5000)"'
 pass_if "parameters that are none" ask 400 "give true or false" /v1/models/lstm:predict \
   -d "$(step 1 ',"sequence_start":1')"
-"$tree/build/serve" a --port="${url##*:}" >out 2>"$work/err" </dev/null
+"$tree/build/serve" a --port="${url##*:}" --grpc_port=-1 >out 2>"$work/err" </dev/null
 code=$?
 pass_if "two on one port" eval 'is $code 1 && says "Address already in use; choose another --port"'
+"$tree/build/serve" a --port=-1 --grpc_port="${grpc##*:}" >out 2>"$work/err" </dev/null
+code=$?
+pass_if "two on one port of gRPC" eval 'is $code 1 && says "in use"'
 stop_serving
 pass_if "a stop: exit code 0" is "$code" 0
 
-not_served() { # CODE TEXT WORDS...
-  timeout 30 "$tree/build/serve" --port=0 "${@:3}" >out 2>"$work/err" </dev/null
+# not_served CODE TEXT WORDS...: it ends by itself, with that exit code and text.
+not_served() {
+  timeout 30 "$tree/build/serve" --port=0 --grpc_port=0 "${@:3}" >out 2>"$work/err" </dev/null
   code=$?
   is "$code" "$1" && says "$2"
 }
@@ -185,6 +203,7 @@ pass_if "a folder that is no run" not_served 2 "none is no run folder, nor a fol
 pass_if "two models of a name" not_served 2 "two models are named a" a ./a/
 pass_if "a name that is none" not_served 2 "write NAME=." .
 pass_if "a policy that is none" not_served 2 "give latest:N, all, or specific" a --policy=best
+pass_if "no port" not_served 2 "there is no way in" a --port=-1 --grpc_port=-1
 pass_if "an address that is none" not_served 2 "is no IP address" a --address=x
 pass_if "--no_code: a plugin is not run" not_served 2 "target.so" target --no_code
 run cartpole random 1 8 --total_steps=1k --logdir=random --no_plot
@@ -198,6 +217,46 @@ pass_if "without the token" ask 401 "a token is asked for" /v2/models/a
 pass_if "with the token" ask 200 state /v2/models/a -H "Authorization: Bearer $(cat token)"
 pass_if "a probe needs none" ask 200 true /v2/health/live
 stop_serving
+if has_triton; then
+  serve a lstm --token_file=token
+  pass_if "Triton's clients, with a token" by_triton "$(cat token)"
+  pass_if "and without it" eval '! by_triton 2>refusal && grep -q "a token is asked for" refusal'
+  live="import tritonclient.grpc as c; c.InferenceServerClient('$grpc').is_server_live()"
+  pass_if "nor over gRPC" eval '! "$triton" -c "$live" 2>refusal &&
+    grep -q UNAUTHENTICATED refusal'
+  stop_serving
+fi
+
+# ---- TLS
+if command -v openssl >/dev/null; then
+  "$tree/deploy/credentials.sh" keys localhost 2>/dev/null
+  tls=(--tls_cert=keys/learner/tls.crt --tls_key=keys/learner/tls.key)
+  serve a lstm "${tls[@]}"
+  pass_if "HTTPS" ask 200 state /v2/models/a --cacert keys/ca.crt
+  pass_if "HTTPS alone" eval '! curl -s -m 10 "${url/https/http}/v2" >plain'
+  url=${url/127.0.0.1/localhost} grpc=${grpc/127.0.0.1/localhost}
+  has_triton && pass_if "Triton's clients, by TLS" by_triton "" keys/ca.crt
+  stop_serving
+  pass_if "a certificate without its key" not_served 2 "tls_key" a "${tls[0]}"
+  pass_if "certificates of clients, over HTTP" not_served 2 "HTTP asks no client for a certif" a \
+    "${tls[@]}" --tls_ca=keys/ca.crt
+else
+  echo "SKIP TLS: openssl is not here"
+fi
+
+# ---- a GPU, which is emulated
+emulated=$tree/build/tests/libacorn_cuda_emulated.so
+if [ -f "$emulated" ]; then
+  export ACORN_CUDA_PLUGIN=$emulated
+  serve a lstm --device=cuda
+  for name in a lstm; do
+    pass_if "$name, on a GPU" python3 "$helpers/compare.py" "$rows" "$url" $name $name
+  done
+  stop_serving
+  unset ACORN_CUDA_PLUGIN
+else
+  echo "SKIP serving on a GPU: the emulated one is not built (make units)"
+fi
 
 # ---- a sequence that never ends
 serve lstm --max_sequences=2
@@ -223,7 +282,7 @@ served() { ask 200 "\"versions\":[$1]" /v2/models/models >/dev/null; }
 mkdir models
 version 1 a
 serve models a c
-touch stop && rm stop
+: >load
 python3 "$helpers/load.py" "$url" models stop 8 a c >load 2>"$work/err.load" &
 load=$!
 wait_for 20 grep -q loading load
@@ -262,10 +321,10 @@ mv models gone
 pass_if "a folder that vanishes is told" wait_for 10 says "there is nothing in models any more"
 pass_if "and the version is served on" served "\"$((swaps - 1))\""
 rm stop
+: >load
 python3 "$helpers/load.py" "$url" models stop 8 >load 2>"$work/err.load" &
 load=$!
 wait_for 20 grep -q loading load
-wait_for 20 ask 200 "acorn_serve_requests_total" /metrics >/dev/null
 stop_serving
 wait "$load"
 sed -n '2s/^/  /p' load
@@ -284,6 +343,10 @@ serves() { ask 200 "\"versions\":[$1]" /v2/models/m >/dev/null; }
 say_models latest:2 '{"stable": 1, "canary": 2}'
 serve --models=models.json
 pass_if "two versions" serves '"2","1"'
+by_label="import tritonclient.grpc as c
+assert c.InferenceServerClient('$grpc').is_model_ready('m', 'canary')
+assert not c.InferenceServerClient('$grpc').is_model_ready('m', 'none')"
+has_triton && pass_if "labels, over gRPC" "$triton" -c "$by_label"
 pass_if "labels" eval 'labelled stable && stable=$answer && labelled canary &&
   [ "$answer" != "$stable" ]'
 say_models latest:2 '{"stable": 2, "canary": 2}'
@@ -300,7 +363,7 @@ pass_if "and is refused at the start" not_served 2 "model m: policy 'nonsense'" 
 # ---- a run that is going on: each best checkpoint becomes a version
 run cartpole ppo 1 8 --seed=1 --logdir=live --evaluators=0 --no_plot --total_steps=1000M
 wait_for 30 eval '[ -s live/environment.txt ]'
-"$tree/scripts/serve.sh" live --port=0 --poll_secs=0.05 >out 2>served </dev/null &
+"$tree/scripts/serve.sh" live --port=0 --grpc_port=-1 --poll_secs=0.05 >out 2>served </dev/null &
 server=$!
 several() { [ "$(grep -c "is ready" served)" -ge 2 ]; }
 pass_if "a run that is going on: new versions, by the script" wait_for 60 several

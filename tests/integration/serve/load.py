@@ -28,6 +28,8 @@ def ask(connection, model):
 def add(what):
     with lock:
         counts[what] += 1
+        if sum(counts.values()) == 1:
+            print("loading", flush=True)
 
 
 def load(place, model, stop, expected):
@@ -68,7 +70,6 @@ if len(sys.argv) > 6:
     for odd, of in ((1, sys.argv[5]), (0, sys.argv[6])):
         expected[odd] = ask(http.client.HTTPConnection(place), of)[1]["outputs"]
     assert expected[0] != expected[1]
-print("loading", flush=True)
 all_threads = [threading.Thread(target=load, args=(place, model, stop, expected))
                for _ in range(int(threads))]
 for thread in all_threads:
