@@ -1,6 +1,6 @@
 #include "deploy/serve/version.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -48,7 +48,8 @@ void version_describe(struct signature *signature, const struct run *run) {
     add_output(signature, run->policy->action_values ? "q" : "logits", TENSOR_FLOAT32, 1,
                space->discrete);
   }
-  if (!run->policy->action_values) add_output(signature, "value", TENSOR_FLOAT32, 0, 0);
+  if (!run->policy->action_values && !run->policy->without_value)
+    add_output(signature, "value", TENSOR_FLOAT32, 0, 0);
   signature->output_bytes = (signature->output_bytes + 7) / 8 * 8;
 }
 
@@ -206,29 +207,38 @@ static void put_action(const struct version *version, const uint8_t *chosen, uin
     ((int64_t *)to)[c] = ((const int32_t *)chosen)[c];
 }
 
+/* A row's numbers of an output that is not the action. */
+static const float *numbers_of(const struct version *version, const struct tensor *tensor,
+                               int row) {
+  const struct network *network = version->run.network;
+  size_t stride = (size_t)network_head_stride(network);
+  const float *head = version->head + (size_t)row * stride; /* logits, or mean, come first */
+  if (strcmp(tensor->name, "q") == 0) return version->values + (size_t)row * tensor->count;
+  if (strcmp(tensor->name, "value") == 0) return head + network_head_size(network);
+  return strcmp(tensor->name, "log_std") == 0 ? head + stride - tensor->count : head;
+}
+
+/* As learner/learn/squashed_normal.c limits it. */
+static void limit_log_std(float *log_std, size_t count) {
+  for (size_t i = 0; i < count; i++) log_std[i] = fminf(fmaxf(log_std[i], -20), 2);
+}
+
 static void take_out(struct version *version, const struct request *request, int i, int row) {
   const struct run *run = &version->run;
   const struct signature *signature = version->signature;
   const uint8_t *chosen =
       (const uint8_t *)version->action.host + (size_t)row * (size_t)run->shape.action_bytes;
-  int stride = network_head_stride(run->network), size = network_head_size(run->network);
-  const float *head = version->head + (size_t)row * (size_t)stride;
-  uint8_t *to = request->output + (size_t)i * signature->output_bytes;
   if (request->slot >= 0) memory_leave(version->memory, request->slot, chosen);
   for (int k = 0; k < signature->num_outputs; k++) {
     const struct tensor *tensor = &signature->output[k];
+    uint8_t *to = request->output + (size_t)i * signature->output_bytes + tensor->offset;
     if (strcmp(tensor->name, "action") == 0) {
-      put_action(version, chosen, to + tensor->offset);
-    } else {
-      const float *from = head; /* logits, mean */
-      if (strcmp(tensor->name, "q") == 0)
-        from = version->values + (size_t)row * tensor->count;
-      else if (strcmp(tensor->name, "value") == 0)
-        from += size;
-      else if (strcmp(tensor->name, "log_std") == 0)
-        from += stride - size;
-      memcpy(to + tensor->offset, from, tensor->bytes);
+      put_action(version, chosen, to);
+      continue;
     }
+    memcpy(to, numbers_of(version, tensor, row), tensor->bytes);
+    if (strcmp(tensor->name, "log_std") == 0 && run->policy == &policy_squashed_normal)
+      limit_log_std((float *)to, tensor->count);
   }
 }
 

@@ -61,6 +61,7 @@ kind locks "several choices, masked, lstm" ./locks.so ppo 10k --network=lstm \
 kind doors "dqn, dueling, a mask" ./doors.so dqn 5k --dueling
 kind target "a box, normalised" ./target.so ppo 10k --normalize_observations --normalize_values
 kind box "a box, lstm" ./target.so ppo 10k --network=lstm --previous_action
+kind sac "a box by sac" ./target.so sac 1500 --hidden=32 --normalize_observations
 kind rainbow "rainbow, an image" catch rainbow 500 --env_args='{"size": 40}' --network=nature \
   --learning_rate=0.001 --unroll_length=8 --replay_min_steps=400 --frame_stack=1
 kind frames "four frames" catch vtrace 500 --env_args='{"size": 40}' --network=nature \

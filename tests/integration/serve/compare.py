@@ -16,6 +16,7 @@ import urllib.parse
 
 FIRST = 1
 THREADS = 16
+LOW, HIGH = -20, 2  # of log_std, as sac has it
 FORMATS = {"FP32": "f", "UINT8": "B", "INT32": "i"}
 
 
@@ -122,8 +123,9 @@ def compare(metadata, sequences, steps, raw):
             action = struct.unpack_from("%d%s" % (action_bytes // 4, "f" if box else "i"), raw,
                                         at + 4 * (stride + actions))
             at += 4 * (stride + actions + state) + action_bytes
-            ours = {"action": action, "q": q, "value": head[size:size + 1], "logits": head[:size],
-                    "mean": head[:size], "log_std": head[size + 1:]}
+            ours = {"action": action, "q": q, "value": head[size:size + 1], "logits": head[:size]}
+            n = action_bytes // 4  # the first and the last outputs of a box
+            ours["mean"], ours["log_std"] = head[:n], [min(max(x, LOW), HIGH) for x in head[-n:]]
             for name, theirs in sequence["rows"][t]["outputs"].items():
                 assert len(theirs) == len(ours[name]), (name, theirs, ours[name])
                 if name == "action" and not box:
