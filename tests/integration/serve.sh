@@ -245,6 +245,18 @@ else
   echo "SKIP TLS: openssl is not here"
 fi
 
+# ---- a full queue: one request waits for others, up to a second; the next one finds no room
+serve a --max_queue=1 --batch_delay_us=1000000
+full() {
+  curl -s -m 30 "$url/v2/models/a/infer" -d "$infer" >first &
+  ask 503 "the queue is full: 1 requests wait" /v2/models/a/infer -d "$infer" >second
+  local refused=$?
+  wait $!
+  grep -q '"outputs"' first && is $refused 0
+}
+pass_if "a full queue refuses, and forgets nothing that it took" wait_for 20 full
+stop_serving
+
 # ---- a GPU, which is emulated
 emulated=$tree/build/tests/libacorn_cuda_emulated.so
 if [ -f "$emulated" ]; then
@@ -298,8 +310,12 @@ swap() {
   done
 }
 pass_if "$swaps versions, one after the other, under load" swap
-python3 "$helpers/load.py" "$url" models never 4 >/dev/null 2>&1 &
-killed $!
+: >other
+python3 "$helpers/load.py" "$url" models never 4 >other 2>/dev/null &
+other=$!
+wait_for 20 grep -q loading other
+killed $other # in the middle of its requests
+pass_if "a client that is killed harms none" ask 200 '"ready":true' /v2/models/models/ready
 touch stop
 wait "$load"
 sed -n '2s/^/  /p' load

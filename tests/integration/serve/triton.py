@@ -88,20 +88,25 @@ def check_contents():
     """Numbers in the message in place of raw contents, which the client has no way to send."""
     import grpc as grpc_core
     from tritonclient.grpc import service_pb2 as messages, service_pb2_grpc
-    stub = service_pb2_grpc.GRPCInferenceServiceStub(grpc_core.insecure_channel(grpc))
+    channel = grpc_core.insecure_channel(grpc)
+    stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
     request = messages.ModelInferRequest(model_name=model)
     request.inputs.add(name="state", datatype="FP32", shape=[2, 4]).contents.fp32_contents.extend(
         STATE.flatten().tolist())
     found = stub.ModelInfer(request)
     assert np.frombuffer(found.raw_output_contents[1], np.float32).shape == (4,)
     request.raw_input_contents.extend([b"", b""])
-    try:
-        stub.ModelInfer(request)
-    except grpc_core.RpcError as error:
-        assert error.code() == grpc_core.StatusCode.INVALID_ARGUMENT, error
-        assert "2 raw_input_contents for 1 inputs" in error.details(), error
-        return np.frombuffer(found.raw_output_contents[1], np.float32).reshape(2, 2)
-    raise AssertionError("was not refused")
+    any_bytes = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+    for bytes_, text in ((request.SerializeToString(), "2 raw_input_contents for 1 inputs"),
+                         (b"\xff\xff", "is no ModelInferRequest")):
+        try:
+            any_bytes(bytes_)
+        except grpc_core.RpcError as error:
+            assert error.code() == grpc_core.StatusCode.INVALID_ARGUMENT, error
+            assert text in error.details(), error
+        else:
+            raise AssertionError("was not refused: " + text)
+    return np.frombuffer(found.raw_output_contents[1], np.float32).reshape(2, 2)
 
 
 tls = {"ssl": True, "ssl_options": {"ca_certs": certificate}} if certificate else {}
