@@ -34,7 +34,7 @@ static struct connection connections[MAX_CONNECTIONS];
 static grpc_completion_queue *queue;
 static grpc_slice request;
 static float *sample_ms;
-static int num_samples;
+static int num_samples, num_answers;          /* answers: those of the warm-up too */
 static int64_t begin_us, end_us, interval_us; /* interval: of a connection; 0: no rate */
 
 static void make_request(const char *model, const char *input, int numbers) {
@@ -86,6 +86,7 @@ static void finish(struct connection *c, int64_t now_us) {
     fprintf(stderr, "bench_serve: status %d: %s\n", (int)c->code, text);
     exit(1);
   }
+  num_answers++;
   if (now_us >= begin_us && num_samples < MAX_SAMPLES)
     sample_ms[num_samples++] = (float)(now_us - c->due_us) / 1000;
   if (c->response) grpc_byte_buffer_destroy(c->response);
@@ -163,8 +164,9 @@ int main(int argc, char **argv) {
   run(count);
   qsort(sample_ms, (size_t)num_samples, sizeof(*sample_ms), by_size);
   CHECK(num_samples > 0, "no answer");
-  printf("requests_per_second=%.0f p50_ms=%.3f p99_ms=%.3f\n", num_samples / seconds,
-         (double)sample_ms[num_samples / 2], (double)sample_ms[(int)(num_samples * 0.99)]);
+  printf("requests_per_second=%.0f p50_ms=%.3f p99_ms=%.3f answers=%d\n", num_samples / seconds,
+         (double)sample_ms[num_samples / 2], (double)sample_ms[(int)(num_samples * 0.99)],
+         num_answers);
   fflush(stdout);
   _Exit(0); /* calls are open */
 }

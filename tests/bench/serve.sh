@@ -26,19 +26,35 @@ sleep 3
 ask() {
   taskset -c 1 build/tests/bench/bench_serve 127.0.0.1:"$1" cartpole state 4 "${@:2}"
 }
+# The CPU time of a process so far, in us.
+cpu_us() {
+  awk -v hz="$(getconf CLK_TCK)" '{sub(/^.*\) /, ""); print ($12 + $13) / hz * 1e6}' "/proc/$1/stat"
+}
+# round NAME PID PORT: its rate, and the server's CPU time for a request.
+round() {
+  local before
+  before=$(cpu_us "$2")
+  ask "$3" >"$work/line" || exit 1
+  value requests_per_second <"$work/line" >>"$work/$1"
+  awk -v a="$before" -v b="$(cpu_us "$2")" -v n="$(value answers <"$work/line")" \
+    'BEGIN {print (b - a) / n}' >>"$work/$1.cpu"
+  echo "$1: $(cat "$work/line") server_cpu_us=$(tail -n 1 "$work/$1.cpu")"
+}
 for _ in $(seq "$rounds"); do
-  ask $((port + 1)) | tee "$work/line" | sed 's/^/onnxruntime in Python: /'
-  value requests_per_second <"$work/line" >>"$work/theirs"
-  ask $port | tee "$work/line" | sed 's/^/serve: /'
-  value requests_per_second <"$work/line" >>"$work/ours"
+  round onnxruntime $theirs $((port + 1))
+  round serve $ours $port
 done
-rate=$(median <"$work/ours") other=$(median <"$work/theirs")
+# over A B: the median of one over that of the other.
+over() {
+  awk -v a="$(median <"$work/$1")" -v b="$(median <"$work/$2")" 'BEGIN {printf "%.1f", a / b}'
+}
+rate=$(median <"$work/serve")
 ask $port --rate="$(awk -v r="$rate" 'BEGIN {print r / 2}')" | tee "$work/line" |
   sed 's/^/serve, half that rate: /'
 echo "machine: $(machine)"
 failed=0
 row "inference requests/s, 64 connections, gRPC" "$rate" reported
-row "the same over onnxruntime in Python" "$(awk -v a="$rate" -v b="$other" \
-  'BEGIN {printf "%.1f", a / b}')" ">= 20" || failed=1
+row "the same over onnxruntime in Python" "$(over serve onnxruntime)" ">= 20" || failed=1
+row "CPU time of its server for a request" "$(over onnxruntime.cpu serve.cpu)" reported
 row "99th percentile at half that rate, ms" "$(value p99_ms <"$work/line")" "<= 5" || failed=1
 exit $failed
