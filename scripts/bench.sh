@@ -9,7 +9,7 @@ all=(scripted resume allocations cartpole a2c catch tmaze throughput transport s
   streams metrics kill_actors kill_learner catch_pixels gym atari memory replay replay_save tls)
 if [[ "${1:-}" =~ ^(--help|-h)$ ]]; then
   print_head
-  echo "Names: ${all[*]}; besides these: kernels pages rpc rules; peers (other systems," \
+  echo "Names: ${all[*]}; besides these: kernels pages rpc rules; serve; peers (other systems," \
     "7 GB); pixels needs a Python with PyTorch (PYTHON=...)."
   exit 0
 fi

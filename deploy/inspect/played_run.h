@@ -1,6 +1,7 @@
-/* The options of a run folder as those of a program that plays or exports its checkpoint: what an
- * evaluation with one environment would take.
- * Upstream: deploy/inspect/watch/watch.c, deploy/inspect/export/export.c. Thread: one, at start. */
+/* The options of a run folder as those of a program that plays, exports or serves its checkpoint:
+ * what an evaluation with one environment would take.
+ * Upstream: deploy/inspect/watch/watch.c, deploy/inspect/export/export.c, deploy/serve/model.c.
+ * Thread: one. */
 #ifndef ACORN_DEPLOY_INSPECT_PLAYED_RUN_H
 #define ACORN_DEPLOY_INSPECT_PLAYED_RUN_H
 
