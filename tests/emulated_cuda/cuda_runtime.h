@@ -159,6 +159,9 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 /* Streams do not run what they are given from now on, until they are let go. */
 EMULATED_EXPORT void emulated_hold(void);
 EMULATED_EXPORT void emulated_let_go(void);
+/* The nodes of the graphs that were launched since the last call: their number, and the names of
+ * the first `most`. */
+EMULATED_EXPORT size_t emulated_take_nodes(const char **names, size_t most);
 
 cudaError_t emulated_malloc(void **memory, size_t bytes);
 cudaError_t emulated_host_alloc(void **memory, size_t bytes);

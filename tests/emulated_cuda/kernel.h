@@ -110,7 +110,15 @@ static inline T atomicAdd(T *p, T x) {
   return old;
 }
 
+static inline void __threadfence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 /* ---- arithmetic */
+
+static inline int __popc(unsigned x) {
+  return __builtin_popcount(x);
+}
 
 static inline uint32_t __float_as_uint(float x) {
   uint32_t bits;

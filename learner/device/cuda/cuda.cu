@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "learner/device/cuda/blas.h"
+#include "learner/device/cuda/small.h"
 
 /* Of all devices of this process, which share the GPU's memory; in bytes. */
 static size_t memory_used;
@@ -12,11 +13,17 @@ static size_t memory_used;
 static const double MIB = 1 << 20;
 enum { LEAST_SCRATCH_BYTES = 1 << 20 };
 
-struct cuda *cuda_of(struct device *d) {
+struct cuda *cuda_of_waiting(struct device *d) {
   static thread_local int gpu_of_thread = -1;
   struct cuda *cuda = (struct cuda *)d;
   if (gpu_of_thread != cuda->gpu) CUDA_CHECK(cudaSetDevice(cuda->gpu));
   gpu_of_thread = cuda->gpu;
+  return cuda;
+}
+
+struct cuda *cuda_of(struct device *d) {
+  struct cuda *cuda = cuda_of_waiting(d);
+  small_launch(cuda);
   return cuda;
 }
 
@@ -213,7 +220,7 @@ static void cuda_follow(struct device *d, struct device *other, uint64_t mark) {
 
 /* By any thread. An event that was never recorded is done. */
 static void cuda_wait(struct device *d, uint64_t mark) {
-  struct cuda *cuda = cuda_of(d);
+  struct cuda *cuda = cuda_of_waiting(d);
   CUDA_CHECK(cudaEventSynchronize(cuda->mark_event[mark % CUDA_MARKS]));
 }
 
@@ -291,6 +298,7 @@ void cuda_copy_rows(struct device *d, real *y, int y_stride, const real *x, int 
 static void cuda_destroy(struct device *d) {
   struct cuda *cuda = cuda_of(d);
   CUDA_CHECK(cudaStreamSynchronize(cuda->stream));
+  cuda_release(d, cuda->arrived);
   cuda_linear_destroy(cuda);
   cuda_conv_destroy(cuda);
   for (int i = 0; i < cuda->num_scratch; i++) {
@@ -299,6 +307,7 @@ static void cuda_destroy(struct device *d) {
   }
   for (int i = 0; i < CUDA_MARKS; i++) CUDA_CHECK(cudaEventDestroy(cuda->mark_event[i]));
   CUDA_CHECK(cudaStreamDestroy(cuda->stream));
+  free(cuda->chain);
   free(cuda);
 }
 
@@ -483,6 +492,7 @@ enum status cuda_create(struct device **out, const struct device_options *option
                         : "");
   cuda->device.description = cuda->description;
   make_streams(cuda, options->urgent);
+  cuda->arrived = (unsigned *)cuda_alloc(&cuda->device, sizeof *cuda->arrived);
   *out = &cuda->device;
   return STATUS_OK;
 }

@@ -47,6 +47,9 @@ struct cuda {
   } scratch[CUDA_MAX_SCRATCH];
   int num_scratch;
 
+  struct small_chain *chain; /* small layers that wait for the next one; NULL: there never were */
+  unsigned *arrived;         /* device memory, 0 between kernels: for is_last_block */
+
   /* Of the files that use cuBLAS and cuDNN: NULL until they do, freed by cuda_linear_destroy and
    * cuda_conv_destroy. */
   void *blas, *dnn;
@@ -54,8 +57,11 @@ struct cuda {
   bool without[CUDA_WAYS];
 };
 
-/* The device, and its GPU as the calling thread's current one: the first line of an operation. */
+/* The device, and its GPU as the calling thread's current one: the first line of an operation.
+ * Launches the small layers that waited. */
 struct cuda *cuda_of(struct device *d);
+/* The same, but small layers go on waiting. Thread: any. */
+struct cuda *cuda_of_waiting(struct device *d);
 
 /* A library of CUDA that the plugin is not linked with, as dlopen; NULL: it is nowhere. */
 void *cuda_library(const char *name);

@@ -70,14 +70,14 @@ static struct operand weights_in_bf16(struct cuda *cuda, const real *w, int I, i
 
 void cuda_linear_forward(struct device *d, real *y, const real *x, int x_stride, const real *w,
                          const real *b, enum activation act, int B, int I, int O) {
-  struct cuda *cuda = cuda_of(d);
   if (small_takes(I, O)) {
     struct small_layer l = {
         (float *)y, NULL, NULL, NULL, NULL, (const float *)x, (const float *)w, (const float *)b,
         x_stride,   act,  B,    I,    O};
-    small_forward(cuda, &l);
+    small_forward(cuda_of_waiting(d), &l);
     return;
   }
+  struct cuda *cuda = cuda_of(d);
   struct product p = {};
   p.bf16 = reads_bf16(cuda, I, O);
   if (p.bf16) {
@@ -179,7 +179,6 @@ static void backward_in_bf16(struct cuda *cuda, const struct low_gradient *g, vo
 void cuda_linear_backward(struct device *d, real *dx, real *dw, real *db, real *dy, const real *y,
                           const real *x, int x_stride, const real *w, enum activation act, int B,
                           int I, int O) {
-  struct cuda *cuda = cuda_of(d);
   if (small_takes(I, O)) {
     struct small_layer l = {(float *)y,
                             (float *)dx,
@@ -194,9 +193,10 @@ void cuda_linear_backward(struct device *d, real *dx, real *dw, real *db, real *
                             B,
                             I,
                             O};
-    small_backward(cuda, &l);
+    small_backward(cuda_of_waiting(d), &l);
     return;
   }
+  struct cuda *cuda = cuda_of(d);
   if (reads_bf16(cuda, I, O)) {
     struct low_gradient low = {(float *)dy, (const float *)y, act, x, x_stride, false};
     backward_in_bf16(cuda, &low, dx, (float *)dw, (float *)db, w, B, I, O);

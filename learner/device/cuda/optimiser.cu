@@ -7,7 +7,8 @@
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/wide.h"
 
-/* ---- norm: the sums of blocks, then their sum. In double, as squares of floats overflow them */
+/* ---- norm: the sums of blocks, then their sum, by the last block. In double, as squares of floats
+ * overflow them */
 
 enum { NORM_BLOCKS = 512 };
 
@@ -35,18 +36,16 @@ DEVICE double squares_at(const float *g, size_t i) {
 
 /* part: one for each block. */
 template <int V>
-KERNEL sum_squares(double *part, const float *g, size_t P) {
+KERNEL norm_of(float *norm, double *part, unsigned *arrived, const float *g, size_t P) {
   size_t first = grid_first(), step = grid_step(), packs = P / V;
   double sum = 0;
   for (size_t i = first; i < packs; i += step) sum += squares_at<V>(g, i * V);
   for (size_t i = packs * V + first; i < P; i += step) sum += squares_at<1>(g, i);
   sum = block_sum_double(sum);
   if (threadIdx.x == 0) part[blockIdx.x] = sum;
-}
-
-KERNEL root_of_sum(float *norm, const double *part, int parts) {
-  double sum = 0;
-  for (int i = (int)threadIdx.x; i < parts; i += (int)blockDim.x) sum += part[i];
+  if (!is_last_block(arrived)) return;
+  sum = 0;
+  for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) sum += part[i];
   sum = block_sum_double(sum);
   if (threadIdx.x == 0) *norm = (float)sqrt(sum);
 }
@@ -57,10 +56,11 @@ void cuda_global_norm(struct device *d, real *norm, const real *g, size_t P) {
   unsigned blocks = blocks_for(aligned ? P / 4 : P, BLOCK, NORM_BLOCKS);
   double *part = (double *)cuda_scratch(cuda, NORM_BLOCKS * sizeof *part);
   if (aligned)
-    LAUNCH(sum_squares<4>, blocks, BLOCK, cuda->stream, part, (const float *)g, P);
+    LAUNCH(norm_of<4>, blocks, BLOCK, cuda->stream, (float *)norm, part, cuda->arrived,
+           (const float *)g, P);
   else
-    LAUNCH(sum_squares<1>, blocks, BLOCK, cuda->stream, part, (const float *)g, P);
-  LAUNCH(root_of_sum, 1, BLOCK, cuda->stream, (float *)norm, part, (int)blocks);
+    LAUNCH(norm_of<1>, blocks, BLOCK, cuda->stream, (float *)norm, part, cuda->arrived,
+           (const float *)g, P);
 }
 
 DEVICE bool is_finite(float x) {

@@ -176,4 +176,17 @@ DEVICE float block_sum(float x) {
   return warp_sum(threadIdx.x % WARP < blockDim.x / WARP ? part[threadIdx.x % WARP] : 0);
 }
 
+/* Whether this block is the last of its grid that comes here: it may then read what the first
+ * threads of all others wrote before. count: 0, and 0 again afterwards. */
+DEVICE bool is_last_block(unsigned *count) {
+  bool is_last = false;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    is_last = atomicAdd(count, 1u) == gridDim.x - 1;
+    __threadfence();
+    if (is_last) *count = 0;
+  }
+  return __syncthreads_or(is_last);
+}
+
 #endif

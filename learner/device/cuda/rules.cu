@@ -2,6 +2,7 @@
  * counts, not their bytes. */
 #include "learner/device/cuda/cuda.h"
 #include "learner/device/cuda/warps.h"
+#include "learner/device/cuda/wide.h"
 
 typedef float num;
 struct row_in {
@@ -73,16 +74,30 @@ DEVICE float sum_of_parts(const float *part, int k) {
   return warp_sum(sum);
 }
 
-/* By the first block, a warp each. */
+/* By one block, a warp each. */
 DEVICE void write_sums(float *sums, const float *part, int num_sums) {
-  for (int k = warp_of_block(); blockIdx.x == 0 && k < num_sums; k += WARPS) {
+  for (int k = warp_of_block(); k < num_sums; k += WARPS) {
     float sum = sum_of_parts(part, k);
     if (lane_of_warp() == 0) sums[k] = sum;
   }
 }
 
-DEVICE float scale_of(const struct rule_run &run, const float *part) {
-  float count = sum_of_parts(part, SUM_STEPS);
+/* Steps that are not truncated, by each block for itself. */
+DEVICE float steps_that_count(const struct rule_run &run) {
+  const unsigned each = (unsigned)STEP_TRUNCATED * 0x01010101u;
+  size_t packs = is_aligned(run.flags) ? run.rows / 16 : 0, left_out = 0;
+  for (size_t i = threadIdx.x; i < packs; i += BLOCK) {
+    pack<uint32_t, 4> word = load_pack<uint32_t, 4>((const uint32_t *)run.flags + 4 * i);
+    UNROLL
+    for (int k = 0; k < 4; k++) left_out += (size_t)__popc(word.at[k] & each);
+  }
+  for (size_t i = packs * 16 + threadIdx.x; i < run.rows; i += BLOCK)
+    left_out += (run.flags[i] & STEP_TRUNCATED) != 0;
+  return (float)run.rows - block_sum((float)left_out);
+}
+
+DEVICE float scale_of(const struct rule_run &run) {
+  float count = steps_that_count(run);
   return run.reduction == LOSS_SUM_OVER_TIME ? 1 / (float)run.N : count > 0 ? 1 / count : 0;
 }
 
@@ -121,22 +136,18 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
 #define ADD_UP(NUMBER, member) sums[NUMBER] += x.member;
 #define CONSTANT(member) x.member = rule.member;
 
-/* ---- STEPS: a thread each. The blocks' sums: part (sums, blocks); then the outputs, whose scale
- * needs the count: as many blocks */
+/* ---- STEPS: a thread each. The blocks' sums: part (sums, blocks), which the last block adds up */
 
 #define KERNELS_OF_STEPS(name)                                                                  \
-  DEVICE void load_##name(struct name##_numbers &x, const struct name##_rule &rule, size_t i) { \
-    x.entropy_cost = rule.run.schedule->entropy_cost;                                           \
-    CONSTANTS_OF_##name(CONSTANT) INPUTS_OF_##name(LOAD)                                        \
-  }                                                                                             \
-  KERNEL sums_of_##name(float *part, struct name##_rule rule) {                                 \
-    float sums[num_sums_of_##name] = {};                                                        \
+  KERNEL steps_of_##name(float *part, unsigned *arrived, PARAMETER struct name##_rule rule) {   \
+    float sums[num_sums_of_##name] = {}, scale = scale_of(rule.run);                            \
     struct name##_numbers x;                                                                    \
     for (size_t i = grid_first(); i < rule.run.rows; i += grid_step()) {                        \
-      if (rule.run.flags[i] & STEP_TRUNCATED) continue;                                         \
-      load_##name(x, rule, i);                                                                  \
-      x.scale = 0;                                                                              \
+      bool counts = !(rule.run.flags[i] & STEP_TRUNCATED);                                      \
+      x.entropy_cost = rule.run.schedule->entropy_cost;                                         \
+      CONSTANTS_OF_##name(CONSTANT) INPUTS_OF_##name(LOAD) x.scale = counts ? scale : 0;        \
       name##_body(&x);                                                                          \
+      OUTPUTS_OF_##name(STORE) if (!counts) continue;                                           \
       sums[SUM_STEPS] += 1;                                                                     \
       SUMS_OF_##name(ADD_UP)                                                                    \
     }                                                                                           \
@@ -145,24 +156,13 @@ DEVICE float scale_of(const struct rule_run &run, const float *part) {
       float sum = block_sum(sums[k]);                                                           \
       if (threadIdx.x == 0) part[(size_t)k * gridDim.x + blockIdx.x] = sum;                     \
     }                                                                                           \
-  }                                                                                             \
-  KERNEL outputs_of_##name(const float *part, struct name##_rule rule) {                        \
-    write_sums((float *)rule.run.sums, part, num_sums_of_##name);                               \
-    float scale = scale_of(rule.run, part);                                                     \
-    struct name##_numbers x;                                                                    \
-    for (size_t i = grid_first(); i < rule.run.rows; i += grid_step()) {                        \
-      load_##name(x, rule, i);                                                                  \
-      x.scale = rule.run.flags[i] & STEP_TRUNCATED ? 0 : scale;                                 \
-      name##_body(&x);                                                                          \
-      OUTPUTS_OF_##name(STORE)                                                                  \
-    }                                                                                           \
+    if (is_last_block(arrived)) write_sums((float *)rule.run.sums, part, num_sums_of_##name);   \
   }                                                                                             \
   static void run_##name(struct cuda *cuda, const void *arguments) {                            \
     const struct name##_rule *rule = (const struct name##_rule *)arguments;                     \
     unsigned blocks = blocks_for(rule->run.rows, BLOCK, RULE_BLOCKS);                           \
     float *part = (float *)cuda_scratch(cuda, num_sums_of_##name * RULE_BLOCKS * sizeof *part); \
-    LAUNCH(sums_of_##name, blocks, BLOCK, cuda->stream, part, *rule);                           \
-    LAUNCH(outputs_of_##name, blocks, BLOCK, cuda->stream, part, *rule);                        \
+    LAUNCH(steps_of_##name, blocks, BLOCK, cuda->stream, part, cuda->arrived, *rule);           \
   }
 
 /* ---- ROWS: a warp each, its lanes on the row's numbers */

@@ -3,7 +3,15 @@
  * y, dy and dx once; below some 10,000 rows the latency of the launches. */
 #include "learner/device/cuda/small.h"
 
-enum { SIDE = 64, ROW = SIDE + 4, ROWS = 64, TILE = 4, ACROSS = SIDE / TILE };
+enum { SIDE = 64, ROW = SIDE + 4, ROWS = 64, TILE = 4, ACROSS = SIDE / TILE, CHAIN = 4 };
+
+/* Layers of the same rows, each of which reads what the one before it wrote. A block has the same
+ * rows of all: what it hands from layer to layer no other block reads. */
+struct small_chain {
+  struct small_layer layer[CHAIN];
+  int count;
+  bool backward;
+};
 
 bool small_takes(int I, int O) {
   return I <= SIDE && O <= SIDE;
@@ -57,9 +65,9 @@ DEVICE void multiply_tile(float sum[TILE][TILE], const float *left, const float 
 
 /* ---- forward */
 
-KERNEL forward_rows(struct small_layer l) {
-  DYNAMIC_SHARED(float, x); /* transposed: (I, ROWS) */
-  float *w = x + SIDE * ROW;
+/* x, transposed (I, ROWS), and w: shared memory. */
+DEVICE void forward_layer(const struct small_layer &l, float *x, float *w) {
+  __syncthreads(); /* the layer before has been written, its weights are read no more */
   load_matrix(w, l.w, l.O, l.I, l.O, false);
   for (int first = (int)blockIdx.x * ROWS; first < l.B; first += (int)gridDim.x * ROWS) {
     __syncthreads(); /* the last rows are read no more */
@@ -77,15 +85,16 @@ KERNEL forward_rows(struct small_layer l) {
   }
 }
 
+KERNEL forward_layers(PARAMETER struct small_chain chain) {
+  DYNAMIC_SHARED(float, x);
+  for (int k = 0; k < chain.count; k++) forward_layer(chain.layer[k], x, x + SIDE * ROW);
+}
+
 static unsigned blocks_of(const struct cuda *cuda, const struct small_layer *l) {
   return blocks_for((size_t)l->B, ROWS, (size_t)cuda->properties.multiProcessorCount);
 }
 
 static const size_t MATRIX_BYTES = (size_t)SIDE * ROW * sizeof(float);
-
-void small_forward(struct cuda *cuda, const struct small_layer *l) {
-  LAUNCH_SHARED(forward_rows, blocks_of(cuda, l), BLOCK, 2 * MATRIX_BYTES, cuda->stream, *l);
-}
 
 /* ---- backward */
 
@@ -124,11 +133,12 @@ DEVICE void inputs_of_rows(const struct small_layer &l, const float *g_across,
   }
 }
 
-/* part (blocks, SIDE + 1, SIDE): the gradients of the weights and, behind them, of the bias. */
-KERNEL backward_rows(float *part, struct small_layer l) {
-  DYNAMIC_SHARED(float, x); /* (ROWS, I) */
+/* part (SIDE + 1, SIDE): this block's share of the gradients of the weights and, behind them, of
+ * the bias. x (ROWS, I) and what follows it: shared memory. */
+DEVICE void backward_layer(float *part, const struct small_layer &l, float *x) {
   float *g = x + ROWS * ROW, *g_across = g + ROWS * ROW, *w_across = g_across + SIDE * ROW;
   float sum[TILE][TILE] = {}, bias = 0;
+  __syncthreads(); /* dy has been written, the weights of the layer before are read no more */
   if (l.dx) load_matrix(w_across, l.w, l.O, l.I, l.O, true);
   for (int first = (int)blockIdx.x * ROWS; first < l.B; first += (int)gridDim.x * ROWS) {
     int rows = min((int)ROWS, l.B - first);
@@ -140,7 +150,6 @@ KERNEL backward_rows(float *part, struct small_layer l) {
     for (int row = 0; threadIdx.x < SIDE && row < rows; row++) bias += g[row * ROW + threadIdx.x];
     if (l.dx) inputs_of_rows(l, g_across, w_across, first);
   }
-  part += (size_t)blockIdx.x * (SIDE + 1) * SIDE;
   UNROLL
   for (int i = 0; i < TILE; i++)
     *(float4 *)(part + (tile_row() + i) * SIDE + tile_column()) =
@@ -148,15 +157,23 @@ KERNEL backward_rows(float *part, struct small_layer l) {
   if (threadIdx.x < SIDE) part[SIDE * SIDE + threadIdx.x] = bias;
 }
 
-enum { WIDTH = 32, HEIGHT = 8 };
+enum { WIDTH = 32, HEIGHT = 8, PART = (SIDE + 1) * SIDE };
 
-/* dw, db: the sums over the blocks, in order. A block of threads has 32 numbers. */
-KERNEL add_parts(struct small_layer l, const float *part, int parts) {
+/* part (layers, blocks, PART). */
+KERNEL backward_layers(float *part, PARAMETER struct small_chain chain) {
+  DYNAMIC_SHARED(float, x);
+  for (int k = 0; k < chain.count; k++)
+    backward_layer(part + ((size_t)k * gridDim.x + blockIdx.x) * PART, chain.layer[k], x);
+}
+
+/* dw, db: the sums over the blocks, in order. A block of threads has 32 numbers of a layer. */
+KERNEL add_parts(PARAMETER struct small_chain chain, const float *part, int parts) {
   SHARED float all[HEIGHT][WIDTH];
+  const struct small_layer &l = chain.layer[blockIdx.y];
+  part += (size_t)blockIdx.y * parts * PART;
   int at = (int)(blockIdx.x * WIDTH + threadIdx.x), i = at / SIDE, o = at % SIDE;
   float sum = 0;
-  for (int p = (int)threadIdx.y; p < parts; p += HEIGHT)
-    sum += part[(size_t)p * (SIDE + 1) * SIDE + at];
+  for (int p = (int)threadIdx.y; p < parts; p += HEIGHT) sum += part[(size_t)p * PART + at];
   all[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || o >= l.O) return;
@@ -165,11 +182,49 @@ KERNEL add_parts(struct small_layer l, const float *part, int parts) {
   if (i == SIDE) l.db[o] = sum;
 }
 
-void small_backward(struct cuda *cuda, const struct small_layer *l) {
-  unsigned blocks = blocks_of(cuda, l);
-  size_t count = (size_t)(SIDE + 1) * SIDE;
-  float *part = (float *)cuda_scratch(cuda, blocks * count * sizeof(float));
-  LAUNCH_SHARED(backward_rows, blocks, BLOCK, 4 * MATRIX_BYTES, cuda->stream, part, *l);
-  LAUNCH(add_parts, (unsigned)(count / WIDTH), dim3(WIDTH, HEIGHT), cuda->stream, *l,
+/* ---- launches */
+
+static void launch_backward(struct cuda *cuda, const struct small_chain *chain, unsigned blocks) {
+  unsigned layers = (unsigned)chain->count;
+  float *part = (float *)cuda_scratch(cuda, (size_t)layers * blocks * PART * sizeof *part);
+  LAUNCH_SHARED(backward_layers, blocks, BLOCK, 4 * MATRIX_BYTES, cuda->stream, part, *chain);
+  LAUNCH(add_parts, dim3(PART / WIDTH, layers), dim3(WIDTH, HEIGHT), cuda->stream, *chain,
          (const float *)part, (int)blocks);
+}
+
+void small_launch(struct cuda *cuda) {
+  struct small_chain *chain = cuda->chain;
+  if (!chain || chain->count == 0) return;
+  unsigned blocks = blocks_of(cuda, &chain->layer[0]);
+  if (chain->backward)
+    launch_backward(cuda, chain, blocks);
+  else
+    LAUNCH_SHARED(forward_layers, blocks, BLOCK, 2 * MATRIX_BYTES, cuda->stream, *chain);
+  chain->count = 0;
+}
+
+/* Behind those that wait if it reads what the last of them writes, else alone. */
+static void append(struct cuda *cuda, const struct small_layer *l, bool backward, bool follows) {
+  struct small_chain *chain = cuda->chain;
+  if (chain->backward != backward || chain->count == CHAIN || !follows) small_launch(cuda);
+  chain->backward = backward;
+  chain->layer[chain->count++] = *l;
+}
+
+/* Of those that wait; one of zeros where there is none. */
+static const struct small_layer *last_of(struct cuda *cuda) {
+  if (!cuda->chain) cuda->chain = (struct small_chain *)check_alloc(1, sizeof *cuda->chain);
+  int count = cuda->chain->count;
+  return &cuda->chain->layer[count > 0 ? count - 1 : 0];
+}
+
+void small_forward(struct cuda *cuda, const struct small_layer *l) {
+  const struct small_layer *last = last_of(cuda);
+  append(cuda, l, false,
+         l->x == last->y && l->x_stride == last->O && l->I == last->O && l->B == last->B);
+}
+
+void small_backward(struct cuda *cuda, const struct small_layer *l) {
+  const struct small_layer *last = last_of(cuda);
+  append(cuda, l, true, l->dy == last->dx && l->O == last->I && l->B == last->B);
 }

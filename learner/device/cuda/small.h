@@ -1,6 +1,7 @@
-/* Linear layers of at most 64 inputs and outputs, as the networks of control tasks have. The
- * weights stay in shared memory; a pass forwards is one kernel, a pass backwards two. In float,
- * whatever the precision. Upstream: linear.cu. */
+/* Linear layers of at most 64 inputs and outputs, as the networks of control tasks have. Layers
+ * that follow each other are launched together: each waits for the next one until another operation
+ * is given. Forwards they are one kernel, backwards two. In float, whatever the precision.
+ * Upstream: linear.cu; cuda.cu launches what waits. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_SMALL_H
 #define ACORN_LEARNER_DEVICE_CUDA_SMALL_H
 
@@ -19,5 +20,7 @@ struct small_layer {
 bool small_takes(int I, int O);
 void small_forward(struct cuda *cuda, const struct small_layer *l);
 void small_backward(struct cuda *cuda, const struct small_layer *l);
+/* Those that wait. */
+void small_launch(struct cuda *cuda);
 
 #endif

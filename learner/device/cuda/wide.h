@@ -26,7 +26,7 @@ DEVICE void store_pack(P *y, const pack<P, V> &values) {
 template <typename P>
 constexpr int WIDE = 16 / (int)sizeof(P);
 
-static inline bool is_aligned(const void *x, size_t bytes = 16) {
+HOST_AND_DEVICE bool is_aligned(const void *x, size_t bytes = 16) {
   return (uintptr_t)x % bytes == 0;
 }
 

@@ -52,6 +52,17 @@ long emulated_cuda_count(const char *name) {
   return ((long (*)(const char *))emulated("emulated_cuda_calls"))(name);
 }
 
+int emulated_cuda_take_nodes(const char *what) {
+  enum { MOST = 256 };
+  const char *names[MOST];
+  size_t count = ((size_t(*)(const char **, size_t))emulated("emulated_take_nodes"))(names, MOST);
+  if (!what) return (int)count;
+  printf("%s: %zu nodes:", what, count);
+  for (size_t i = 0; i < count && i < MOST; i++) printf(" %s", names[i]);
+  printf("\n");
+  return (int)count;
+}
+
 void emulated_cuda_hold(void) {
   emulated("emulated_hold")();
 }

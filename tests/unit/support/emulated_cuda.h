@@ -19,6 +19,10 @@ struct device *emulated_cuda_create(const char *precision);
  * after a device was created. */
 long emulated_cuda_count(const char *name);
 
+/* The nodes of all graphs that were launched since the last call; unless `what` is NULL it
+ * is printed with their number and their names. */
+int emulated_cuda_take_nodes(const char *what);
+
 /* Whether the plugin is the emulated one. */
 bool emulated_cuda_is_used(void);
 

@@ -158,6 +158,75 @@ static void linear_layers(struct both *t) {
   for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_layer(t, &large[i], 77 + i);
 }
 
+/* Small layers that follow each other are launched together, a few at most. */
+enum { CHAINED = 6, CHAINED_ROWS = 700, WIDEST = 64 };
+static const struct layer chained[CHAINED] = {
+    {CHAINED_ROWS, 40, 64, 43, ACTIVATION_TANH, true, 0},
+    {CHAINED_ROWS, 64, 32, 64, ACTIVATION_RELU, false, 0},
+    {CHAINED_ROWS, 32, 64, 32, ACTIVATION_NONE, false, 0},
+    {CHAINED_ROWS, 64, 8, 64, ACTIVATION_TANH, false, 0},
+    {CHAINED_ROWS, 8, 1, 8, ACTIVATION_RELU, false, 0},
+    {CHAINED_ROWS, 1, 64, 1, ACTIVATION_NONE, false, 0},
+};
+
+struct chain {
+  struct array x, w, y[CHAINED], dy[CHAINED], dw[CHAINED], db[CHAINED];
+};
+
+static struct chain make_chain(struct both *t) {
+  uint64_t random = 5;
+  struct chain c = {.x = random_array(t, &random, CHAINED_ROWS * WIDEST, 1),
+                    .w = random_array(t, &random, WIDEST * WIDEST, 0.2f)};
+  for (int k = 0; k < CHAINED; k++) {
+    c.y[k] = poisoned(t, CHAINED_ROWS * WIDEST);
+    c.dy[k] = random_array(t, &random, CHAINED_ROWS * WIDEST, 1);
+    c.dw[k] = poisoned(t, WIDEST * WIDEST);
+    c.db[k] = poisoned(t, WIDEST);
+  }
+  return c;
+}
+
+/* Both passes; with `waits` each layer is done before the next one is given. */
+static void run_chain(struct device *d, const struct chain *c, bool waits) {
+  for (int k = 0; k < CHAINED; k++) {
+    const struct layer *l = &chained[k];
+    d->ops->linear_forward(d, c->y[k].cuda, k ? c->y[k - 1].cuda : c->x.cuda, l->x_stride,
+                           c->w.cuda, c->w.cuda, l->act, l->B, l->I, l->O);
+    if (waits) device_finish(d);
+  }
+  for (int k = CHAINED - 1; k >= 0; k--) {
+    const struct layer *l = &chained[k];
+    d->ops->linear_backward(d, k ? c->dy[k - 1].cuda : NULL, c->dw[k].cuda, c->db[k].cuda,
+                            c->dy[k].cuda, c->y[k].cuda, k ? c->y[k - 1].cuda : c->x.cuda,
+                            l->x_stride, c->w.cuda, l->act, l->B, l->I, l->O);
+    if (waits) device_finish(d);
+  }
+}
+
+static void expect_same_bits(struct device *d, const char *name, int layer, struct array a,
+                             struct array b, int count) {
+  static float first[CHAINED_ROWS * WIDEST], second[CHAINED_ROWS * WIDEST];
+  d->ops->download(d, first, a.cuda, (size_t)count);
+  d->ops->download(d, second, b.cuda, (size_t)count);
+  if (memcmp(first, second, (size_t)count * sizeof *first) != 0)
+    fail_msg("layer %d: %s is another where layers are launched together", layer, name);
+}
+
+static void layers_that_follow_each_other(struct both *t) {
+  struct device *d = t->cuda.device;
+  struct chain one = make_chain(t), together = make_chain(t);
+  run_chain(d, &one, true);
+  run_chain(d, &together, false);
+  for (int k = 0; k < CHAINED; k++) {
+    const struct layer *l = &chained[k];
+    expect_same_bits(d, "y", k, together.y[k], one.y[k], l->B * l->O);
+    expect_same_bits(d, "dy", k, together.dy[k], one.dy[k], l->B * l->O);
+    expect_same_bits(d, "dw", k, together.dw[k], one.dw[k], l->I * l->O);
+    expect_same_bits(d, "db", k, together.db[k], one.db[k], l->O);
+  }
+  release(t);
+}
+
 /* The layer above images. */
 static void check_pixels_layer(struct both *t, const struct layer *l, uint64_t seed) {
   uint64_t random = seed;
@@ -446,6 +515,7 @@ static void each_precision(void (*body)(struct both *t)) {
     each_precision(body);                 \
   }
 TEST(linear_layers)
+TEST(layers_that_follow_each_other)
 TEST(pixels_layers)
 TEST(lstms)
 TEST(convolutions)
@@ -476,6 +546,7 @@ static void test_other_ways(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_linear_layers),
+      cmocka_unit_test(test_layers_that_follow_each_other),
       cmocka_unit_test(test_pixels_layers),
       cmocka_unit_test(test_lstms),
       cmocka_unit_test(test_convolutions),

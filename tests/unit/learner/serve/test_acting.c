@@ -109,6 +109,19 @@ static void a_batch_costs_the_same_few_calls_for_any_network(void **state) {
   }
 }
 
+static void a_batch_of_a_small_network_is_a_few_nodes(void **state) {
+  enum { MOST_NODES = 8 };
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct fixture f;
+  open_parts(&f, "mlp", 2);
+  for (int i = 0; i < WARM_BATCHES; i++) cost_of(&f, 8);
+  emulated_cuda_take_nodes(NULL);
+  cost_of(&f, 8);
+  assert_in_range(emulated_cuda_take_nodes("batch"), 1, MOST_NODES);
+  inference_parts_destroy(&f.parts);
+}
+
 /* Observations of the rows that are there, and for each row of the padded batch at most 2% of an
  * Atari frame, the third that may be padding included. */
 static void bytes_follow_the_rows(void **state) {
@@ -263,6 +276,7 @@ static void actions_do_not_depend_on_the_batch(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_batch_costs_the_same_few_calls_for_any_network),
+      cmocka_unit_test(a_batch_of_a_small_network_is_a_few_nodes),
       cmocka_unit_test(bytes_follow_the_rows),
       cmocka_unit_test(a_second_batch_is_launched_while_the_first_runs),
       cmocka_unit_test(the_first_is_answered_before_the_second_is_done),

@@ -29,6 +29,7 @@ struct world {
 struct kind {
   char *agent;
   const char *network;
+  int layers; /* hidden; 0: one */
   bool noisy, normalizes;
   char *optimizer;
   int epochs, minibatches; /* of ppo */
@@ -50,7 +51,8 @@ static void open_world(struct world *w, const struct kind *kind, const char *pre
   w->ops = *w->device->ops;
   w->device->ops = &w->ops;
   if (!records) w->ops.record = NULL;
-  struct network_config config = fixture_config(kind->network, 1, ACTIVATION_TANH);
+  struct network_config config =
+      fixture_config(kind->network, kind->layers ? kind->layers : 1, ACTIVATION_TANH);
   if (algorithms_find(kind->agent)->policies[0]->action_values)
     config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   config.noisy = kind->noisy;
@@ -160,10 +162,27 @@ static void an_update_is_a_few_calls(void **state) {
   }
 }
 
+/* A small network's update takes as long as its kernels' launches: each node costs. */
+static void a_small_update_is_a_few_nodes(void **state) {
+  enum { MOST_NODES = 15 };
+  (void)state;
+  if (!emulated_cuda_is_used()) return;
+  struct world w;
+  open_world(&w,
+             &(struct kind){.agent = "vtrace", .network = "mlp", .layers = 2, .optimizer = "adam"},
+             "bf16", true);
+  train(&w, true, 2 * BATCHES);
+  emulated_cuda_take_nodes(NULL);
+  train(&w, true, 1);
+  assert_in_range(emulated_cuda_take_nodes("update"), 1, MOST_NODES);
+  close_world(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(recorded_and_overlapping_is_direct),
       cmocka_unit_test(an_update_is_a_few_calls),
+      cmocka_unit_test(a_small_update_is_a_few_nodes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
