@@ -204,13 +204,20 @@ $(BUILD)/tests/cuda_home/lib64/libabsent_cuda.so.13: tests/emulated_cuda/absent_
 
 # The device `guarded` of the tests, as a plugin.
 GUARDED_PLUGIN := $(BUILD)/tests/libguarded.so
-GUARDED_SRC := $(call src,tests/devices/*.c) learner/device/ref/ref.c learner/device/shapes.c \
+GUARDED_SRC := $(filter-out %/idle_plugin.c,$(call src,tests/devices/*.c)) learner/device/ref/ref.c learner/device/shapes.c \
   $(foreach f,check clock crc32c decimal log random,common/base/$(f).c)
 $(BUILD)/obj/pic/learner/device/ref/ref.o: CFLAGS += -DREAL=float -DREF_DEVICE=device_ref_float
 $(GUARDED_PLUGIN): $(patsubst %.c,$(BUILD)/obj/pic/%.o,$(GUARDED_SRC))
 	@mkdir -p $(@D)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) -shared $(if $(filter release,$(MODE)),-Wl$(comma)-z$(comma)defs) -o $@ $^ -lm
+
+# A device that computes nothing, for tests/bench/serving.sh.
+IDLE_PLUGIN := $(BUILD)/tests/libidle.so
+$(IDLE_PLUGIN): $(BUILD)/obj/pic/tests/devices/idle_plugin.o $(BUILD)/obj/pic/common/base/clock.o
+	@mkdir -p $(@D)
+	@echo "  link   $@"
+	@$(CC) $(LDFLAGS) -shared -o $@ $^
 
 # The test of the emulation itself has kernels of its own.
 EMULATION_TEST_OBJ := $(BUILD)/obj/emulated/tests/unit/emulated_cuda/test_emulated_cuda.o \

@@ -82,9 +82,10 @@ struct device_ops {
   void (*upload_bytes)(struct device *d, void *y, const void *host, size_t bytes);
   void (*download_bytes)(struct device *d, void *host, const void *x, size_t bytes);
   /* mark: a point behind all that the device was given so far. wait: returns when all before the
-   * mark is done. Thread: wait: any. */
+   * mark is done; is_done: whether it is, NULL where `wait` never takes long. Thread: wait: any. */
   uint64_t (*mark)(struct device *d);
   void (*wait)(struct device *d, uint64_t mark);
+  bool (*is_done)(struct device *d, uint64_t mark);
   /* What d is given from now on runs when all before the other device's mark is done. The host does
    * not wait. other: of the same kind. */
   void (*follow)(struct device *d, struct device *other, uint64_t mark);

@@ -334,6 +334,12 @@ static struct flight *oldest(struct inference *self) {
   return &self->flight[(self->next - self->running + self->num_flights) % self->num_flights];
 }
 
+bool inference_computes(struct inference *self) {
+  const struct device_ops *ops = self->device->ops;
+  return self->running > 0 && ops->is_done &&
+         !ops->is_done(self->device, oldest(self)->acting.chosen);
+}
+
 void inference_finish(struct inference *self) {
   CHECK(self->running > 0, "no batch runs");
   struct flight *flight = oldest(self);

@@ -62,6 +62,8 @@ void inference_launch(struct inference *inference, struct row_batch *batch);
 /* Waits for the batch that was launched first, answers its streams, files its steps and recycles
  * it. */
 void inference_finish(struct inference *inference);
+/* Whether that would wait for the device. */
+bool inference_computes(struct inference *inference);
 /* Batches between the two, and whether one more may be launched. */
 int inference_running(const struct inference *inference);
 bool inference_has_room(const struct inference *inference);

@@ -1,6 +1,7 @@
 #include "learner/serve/serve.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -43,9 +44,9 @@ static bool may_run(const struct serve *serve) {
   return !atomic_load(&serve->stopping) && !inference_ended(serve->inference);
 }
 
-/* Runs the batches that are ready. While a batch computes, the next one is launched if there is
- * room for it. Returns whether there was any. */
-static bool run_ready(struct serve *serve, int64_t now_us, int64_t *deadline_us) {
+/* Launches the batches that are ready while there is room for them, and finishes those that the
+ * device has computed; with `waits` all. Returns whether there was any. */
+static bool run_ready(struct serve *serve, int64_t now_us, int64_t *deadline_us, bool waits) {
   struct inference *inference = serve->inference;
   for (bool ran = false;; ran = true) {
     struct row_batch *batch = NULL;
@@ -53,7 +54,7 @@ static bool run_ready(struct serve *serve, int64_t now_us, int64_t *deadline_us)
       batch = batcher_try_take(serve->batcher, now_us, deadline_us);
     if (batch)
       inference_launch(inference, batch);
-    else if (inference_running(inference))
+    else if (inference_running(inference) && (waits || !inference_computes(inference)))
       inference_finish(inference);
     else
       return ran;
@@ -68,15 +69,25 @@ static void end_silent_leases(const struct serve *serve, int64_t now_us) {
   }
 }
 
+/* Handles an event. While the device computes it does not wait for one: the actions are sent as
+ * soon as they are there. Returns -1 once the queue has ended. */
+static int poll_inline(const struct queue *queue, int64_t deadline_us) {
+  const struct serve *serve = queue->serve;
+  bool computes = inference_running(serve->inference) > 0;
+  int handled = rpc_server_poll(serve->server, queue->index, computes ? 0 : deadline_us);
+  if (handled == 0 && computes) sched_yield();
+  return handled;
+}
+
 /* One queue and inference on one thread: a linear loop. */
 static void *run_inline(void *argument) {
   struct queue *queue = argument;
   struct serve *serve = queue->serve;
   int64_t expire_us = 0, deadline_us = 0;
-  while (rpc_server_poll(serve->server, queue->index, deadline_us) >= 0) {
+  while (poll_inline(queue, deadline_us) >= 0) {
     int64_t now_us = clock_now_us();
     deadline_us = now_us + QUEUE_WAIT_US;
-    bool ran = run_ready(serve, now_us, &deadline_us);
+    bool ran = run_ready(serve, now_us, &deadline_us, false);
     /* After a wait for the trainer everybody who came meanwhile has a turn. */
     if (ran && clock_now_us() - now_us > LONG_US)
       while (rpc_server_poll(serve->server, queue->index, 0) > 0) continue;
@@ -85,6 +96,7 @@ static void *run_inline(void *argument) {
       expire_us = now_us + EXPIRE_US;
     }
   }
+  while (inference_running(serve->inference)) inference_finish(serve->inference);
   return NULL;
 }
 
@@ -102,7 +114,7 @@ static void *run_inference(void *argument) {
   while (may_run(serve) && (batch = batcher_take(serve->batcher))) {
     int64_t deadline_us; /* batcher_take has its own */
     inference_launch(serve->inference, batch);
-    run_ready(serve, clock_now_us(), &deadline_us);
+    run_ready(serve, clock_now_us(), &deadline_us, true);
   }
   return NULL;
 }

@@ -1,11 +1,12 @@
 /* What our server costs above the bare C core: many client processes with one stream each play
  * ping-pong with a server.
  *
- *   bench_rpc bare|ours [--procs=16] [--bytes=64] [--seconds=3]   one measurement
+ *   bench_rpc bare|ours [--procs=16] [--bytes=64] [--seconds=3]   one measurement; also
+ *     [--reply_bytes=64] [--socket=PATH]                          of a UNIX socket
  *   bench_rpc [--procs=16] [--seconds=3]                          both, and the median ratios
  *
  * "bare" is the shortest server that the C core allows; "ours" is rpc_server with an answer in
- * on_message. Both copy the message into an arena and answer 64 bytes; the clients are the same.
+ * on_message. Both copy the message into an arena and answer; the clients are the same.
  * Server and clients each have a core of their own where there are two. gRPC must not have
  * started before a fork, so every measurement is a process. */
 #include <grpc/grpc.h>
@@ -27,12 +28,13 @@
 #include "common/rpc/core.h"
 #include "common/rpc/server.h"
 
-enum { MAX_PROCS = 256, REPLY_BYTES = 64, WARM_UP_ROUNDS = 100, RUNS = 5 };
+enum { MAX_PROCS = 256, MAX_REPLY_BYTES = 1 << 16, WARM_UP_ROUNDS = 100, RUNS = 5 };
 
 struct setup {
   bool ours;
   int procs;
-  size_t bytes;
+  size_t bytes, reply_bytes;
+  char address[128]; /* "unix:PATH", or "" */
   double seconds;
 };
 
@@ -43,7 +45,9 @@ struct measured {
 };
 
 static uint8_t arena[1 << 20];
-static const uint8_t answer[REPLY_BYTES];
+static const uint8_t answer[MAX_REPLY_BYTES];
+static struct setup setup = {
+    .procs = 16, .bytes = 64, .reply_bytes = 64, .seconds = 3}; /* read-only while it is measured */
 
 /* ---- the clock of a measurement: it starts when so many messages came that all are under way */
 
@@ -121,8 +125,8 @@ static void bare_answer(struct bare_call *call) {
     to += GRPC_SLICE_LENGTH(slices->slices[i]);
   }
   grpc_byte_buffer_destroy(call->received);
-  grpc_slice slice = grpc_slice_malloc(REPLY_BYTES);
-  memcpy(GRPC_SLICE_START_PTR(slice), answer, REPLY_BYTES);
+  grpc_slice slice = grpc_slice_malloc(setup.reply_bytes);
+  memcpy(GRPC_SLICE_START_PTR(slice), answer, setup.reply_bytes);
   grpc_byte_buffer *reply = grpc_raw_byte_buffer_create(&slice, 1);
   grpc_slice_unref(slice);
   grpc_op ops[2] = {
@@ -137,7 +141,7 @@ static int bare_listen(struct bare_server *s) {
   s->queue = grpc_completion_queue_create_for_next(NULL);
   s->server = grpc_server_create(NULL, NULL);
   grpc_server_register_completion_queue(s->server, s->queue, NULL);
-  int port = grpc_server_add_http2_port(s->server, "127.0.0.1:0",
+  int port = grpc_server_add_http2_port(s->server, *setup.address ? setup.address : "127.0.0.1:0",
                                         grpc_insecure_server_credentials_create());
   grpc_server_start(s->server);
   bare_accept(s);
@@ -169,7 +173,7 @@ static void ours_message(void *context, struct rpc_stream *stream, const struct 
     to += spans[i].bytes;
   }
   meter->messages++;
-  rpc_stream_reply(stream, NULL, 0, answer, REPLY_BYTES);
+  rpc_stream_reply(stream, NULL, 0, answer, setup.reply_bytes);
 }
 
 static void ours_run(struct rpc_server *server, struct meter *meter) {
@@ -190,30 +194,31 @@ static void ignore_reply(void *context, const struct wire_span *spans, int n) {
 }
 
 /* Reads the port from the pipe and talks until it is killed. */
-_Noreturn static void run_client(int port_pipe, size_t bytes) {
+_Noreturn static void run_client(int port_pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pin(0);
   int port;
   if (read(port_pipe, &port, sizeof(port)) != sizeof(port)) _exit(1);
   char address[32];
   snprintf(address, sizeof(address), "127.0.0.1:%d", port);
-  struct rpc_channel *channel = rpc_channel_create(address, 1 << 16, NULL);
+  struct rpc_channel *channel =
+      rpc_channel_create(*setup.address ? setup.address : address, 1 << 16, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/bench/Play");
   bool ended = false;
   while (!ended) {
     struct rpc_result result =
-        rpc_exchange(call, NULL, 0, arena, bytes, ignore_reply, NULL, &ended);
+        rpc_exchange(call, NULL, 0, arena, setup.bytes, ignore_reply, NULL, &ended);
     if (ended) fprintf(stderr, "a client's stream has ended: %d %s\n", result.code, result.text);
   }
   _exit(1);
 }
 
-static void start_clients(pid_t *pids, int *port_pipe, const struct setup *setup) {
+static void start_clients(pid_t *pids, int *port_pipe) {
   CHECK(pipe(port_pipe) == 0, "no pipe");
-  for (int i = 0; i < setup->procs; i++) {
+  for (int i = 0; i < setup.procs; i++) {
     pids[i] = fork();
     CHECK(pids[i] >= 0, "no process %d", i);
-    if (pids[i] == 0) run_client(port_pipe[0], setup->bytes);
+    if (pids[i] == 0) run_client(port_pipe[0]);
   }
 }
 
@@ -224,15 +229,15 @@ static void send_port(int port_pipe, int port, int procs) {
 
 /* ---- one measurement, in this process */
 
-static struct measured measure(const struct setup *setup) {
+static struct measured measure(void) {
   pid_t pids[MAX_PROCS];
   int port_pipe[2];
-  start_clients(pids, port_pipe, setup);
+  start_clients(pids, port_pipe);
   pin(1);
-  struct meter meter = {.seconds = setup->seconds,
-                        .warm_up = (uint64_t)setup->procs * WARM_UP_ROUNDS};
+  struct meter meter = {.seconds = setup.seconds,
+                        .warm_up = (uint64_t)setup.procs * WARM_UP_ROUNDS};
   struct rpc_method method = {.path = "/bench/Play", .context = &meter, .on_message = ours_message};
-  struct rpc_server_config config = {.address = "127.0.0.1:0",
+  struct rpc_server_config config = {.address = *setup.address ? setup.address : "127.0.0.1:0",
                                      .num_queues = 1,
                                      .methods = &method,
                                      .num_methods = 1,
@@ -240,16 +245,16 @@ static struct measured measure(const struct setup *setup) {
   struct bare_server bare = {0};
   struct rpc_server *server = NULL;
   struct error error;
-  if (setup->ours && rpc_server_create(&server, &config, &error) != STATUS_OK) {
+  if (setup.ours && rpc_server_create(&server, &config, &error) != STATUS_OK) {
     fprintf(stderr, "%s\n", error.text);
     exit(1);
   }
-  send_port(port_pipe[1], setup->ours ? rpc_server_port(server) : bare_listen(&bare), setup->procs);
-  if (setup->ours)
+  send_port(port_pipe[1], setup.ours ? rpc_server_port(server) : bare_listen(&bare), setup.procs);
+  if (setup.ours)
     ours_run(server, &meter);
   else
     bare_run(&bare, &meter);
-  for (int i = 0; i < setup->procs; i++) {
+  for (int i = 0; i < setup.procs; i++) {
     kill(pids[i], SIGKILL);
     waitpid(pids[i], NULL, 0);
   }
@@ -257,18 +262,18 @@ static struct measured measure(const struct setup *setup) {
 }
 
 /* In a process of its own, which prints its line. */
-static struct measured measure_apart(const struct setup *setup) {
+static struct measured measure_apart(void) {
   int ends[2];
   CHECK(pipe(ends) == 0, "no pipe");
   fflush(stdout);
   pid_t pid = fork();
   CHECK(pid >= 0, "no process");
   if (pid == 0) {
-    struct measured m = measure(setup);
+    struct measured m = measure();
     printf(
         "bench rpc mode=%s procs=%d bytes=%zu seconds=%g messages=%.0f messages_per_s=%.0f "
         "server_cpu_us=%.3f\n",
-        setup->ours ? "ours" : "bare", setup->procs, setup->bytes, setup->seconds, m.messages,
+        setup.ours ? "ours" : "bare", setup.procs, setup.bytes, setup.seconds, m.messages,
         m.messages_per_s, m.server_cpu_us);
     fflush(stdout);
     _exit(write(ends[1], &m, sizeof(m)) == sizeof(m) ? 0 : 1);
@@ -293,14 +298,14 @@ static double median(double *values) {
   return values[RUNS / 2];
 }
 
-static void compare(struct setup setup) {
+static void compare(void) {
   double cpu[RUNS], rate[RUNS];
   for (int run = 0; run < RUNS; run++) {
     struct measured m[2];
     for (int i = 0; i < 2; i++) {
       int which = (run + i) % 2; /* each goes first in turn */
       setup.ours = which == 1;
-      m[which] = measure_apart(&setup);
+      m[which] = measure_apart();
     }
     cpu[run] = m[1].server_cpu_us / m[0].server_cpu_us;
     rate[run] = m[1].messages_per_s / m[0].messages_per_s;
@@ -312,31 +317,36 @@ static void compare(struct setup setup) {
 }
 
 int main(int argc, char **argv) {
-  struct setup setup = {.procs = 16, .bytes = 64, .seconds = 3};
+  char path[100];
   const char *mode = "";
   for (int i = 1; i < argc; i++) {
     if (sscanf(argv[i], "--procs=%d", &setup.procs) == 1 ||
         sscanf(argv[i], "--bytes=%zu", &setup.bytes) == 1 ||
+        sscanf(argv[i], "--reply_bytes=%zu", &setup.reply_bytes) == 1 ||
         sscanf(argv[i], "--seconds=%lf", &setup.seconds) == 1)
       continue;
+    if (sscanf(argv[i], "--socket=%99s", path) == 1) {
+      snprintf(setup.address, sizeof(setup.address), "unix:%s", path);
+      continue;
+    }
     mode = argv[i];
   }
   bool known = !*mode || strcmp(mode, "bare") == 0 || strcmp(mode, "ours") == 0;
   if (!known || setup.procs < 1 || setup.procs > MAX_PROCS || setup.bytes > 60000 ||
-      !(setup.seconds > 0)) {
+      setup.reply_bytes > MAX_REPLY_BYTES || !(setup.seconds > 0)) {
     fprintf(stderr, "usage: %s [bare|ours] [--procs=1..%d] [--bytes=0..60000] [--seconds=S]\n",
             argv[0], MAX_PROCS);
     return 2;
   }
   if (*mode) {
     setup.ours = *mode == 'o';
-    measure_apart(&setup);
+    measure_apart();
     return 0;
   }
   static const size_t sizes[] = {64, 7000};
   for (int i = 0; i < 2; i++) {
     setup.bytes = sizes[i];
-    compare(setup);
+    compare();
   }
   return 0;
 }

@@ -224,6 +224,13 @@ static void cuda_wait(struct device *d, uint64_t mark) {
   CUDA_CHECK(cudaEventSynchronize(cuda->mark_event[mark % CUDA_MARKS]));
 }
 
+static bool cuda_is_done(struct device *d, uint64_t mark) {
+  struct cuda *cuda = cuda_of_waiting(d);
+  cudaError_t state = cudaEventQuery(cuda->mark_event[mark % CUDA_MARKS]);
+  if (state != cudaErrorNotReady) CUDA_CHECK(state);
+  return state == cudaSuccess;
+}
+
 /* ---- recordings: captured graphs */
 
 struct device_recording {
@@ -327,6 +334,7 @@ static struct device_ops functions(void) {
   OPERATION(download_bytes);
   OPERATION(mark);
   OPERATION(wait);
+  OPERATION(is_done);
   OPERATION(follow);
   OPERATION(record);
   OPERATION(recorded);

@@ -153,10 +153,14 @@ static void a_second_batch_is_launched_while_the_first_runs(void **state) {
   launch(&f, 0, 5);
   launch(&f, 5, 5);
   assert_int_equal(inference_running(f.parts.inference), 2);
+  assert_true(inference_computes(f.parts.inference));
   for (int i = 0; i < 10; i++) assert_true(f.stream[i].in_hand);
   emulated_cuda_let_go();
   finish(&f);
+  device_finish(f.parts.device);
+  assert_false(inference_computes(f.parts.inference));
   finish(&f);
+  assert_false(inference_computes(f.parts.inference));
   for (int i = 0; i < 10; i++) assert_false(f.stream[i].in_hand);
   inference_parts_destroy(&f.parts);
 }
