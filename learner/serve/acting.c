@@ -64,10 +64,7 @@ void acting_batch_init(const struct acting *acting, struct acting_batch *batch) 
 
 void acting_batch_deinit(const struct acting *acting, struct acting_batch *batch) {
   struct device *device = acting->device;
-  for (int i = 0; i < acting->num_sizes; i++) {
-    recorded_forget(&batch->choice[i], device);
-    recorded_forget(&batch->filing[i], device);
-  }
+  for (int i = 0; i < acting->num_sizes; i++) recorded_forget(&batch->recorded[i], device);
   device_unshare(device, &batch->action);
   device_unshare(device, &batch->statistics);
   if (batch->observation) device->ops->release(device, batch->observation);
@@ -117,17 +114,14 @@ static void stage(const struct acting *acting, struct acting_batch *batch,
   steps->flags = device_shared_at(&rows->block, rows->flags);
 }
 
-/* What the recorded functions are given. */
+/* What the recorded function is given. */
 struct call {
   const struct acting *acting;
   struct acting_batch *batch;
 };
 
 /* Forward, then an action and its statistics for every row. */
-static void give_choice(void *context) {
-  const struct call *call = context;
-  const struct acting *acting = call->acting;
-  struct acting_batch *batch = call->batch;
+static void give_choice(const struct acting *acting, struct acting_batch *batch) {
   struct device *device = acting->device;
   int B = batch->B;
   struct device_inputs inputs = acting->inputs;
@@ -147,10 +141,7 @@ static void give_choice(void *context) {
                            (size_t)B * (size_t)acting->shape.statistics * sizeof(float));
 }
 
-static void give_filing(void *context) {
-  const struct call *call = context;
-  const struct acting *acting = call->acting;
-  struct acting_batch *batch = call->batch;
+static void give_filing(const struct acting *acting, const struct acting_batch *batch) {
   const struct memory_rows *rows = &batch->rows;
   memory_rows_end(acting->memory, rows, batch->steps.observation, batch->B);
   if (!acting->pages) return;
@@ -161,23 +152,28 @@ static void give_filing(void *context) {
                        batch->B);
 }
 
-static void run(const struct acting *acting, struct acting_batch *batch,
-                struct recorded recorded[ACTING_MAX_SIZES], void (*give)(void *context)) {
-  struct call call = {acting, batch};
-  if (acting->params)
-    recorded_run(&recorded[size_for(acting, batch->num_rows)], acting->device, give, &call);
-  else
-    give(&call);
+/* All of a batch, on an asynchronous device. */
+static void give_batch(void *context) {
+  const struct call *call = context;
+  give_choice(call->acting, call->batch);
+  give_filing(call->acting, call->batch);
 }
 
 void acting_choose(const struct acting *acting, struct acting_batch *batch,
                    const struct row_batch *rows, const struct network_noise *noise) {
+  struct device *device = acting->device;
+  struct call call = {acting, batch};
   stage(acting, batch, rows);
   if (noise) network_set_noise(acting->workspace, noise);
-  run(acting, batch, batch->choice, give_choice);
-  batch->chosen = acting->device->ops->mark(acting->device);
+  if (acting->params)
+    recorded_run(&batch->recorded[size_for(acting, batch->num_rows)], device, give_batch, &call);
+  else if (device->ops->asynchronous)
+    give_batch(&call);
+  else
+    give_choice(acting, batch);
+  batch->chosen = device->ops->mark(device);
 }
 
 void acting_file(const struct acting *acting, struct acting_batch *batch) {
-  run(acting, batch, batch->filing, give_filing);
+  if (!acting->device->ops->asynchronous) give_filing(acting, batch);
 }

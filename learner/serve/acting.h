@@ -3,8 +3,8 @@
  * each goes (memory.h, pages.h); here is what is computed with them.
  *
  * On a device with recordings a batch is padded to the next of a few sizes, and what the device
- * does between the upload and the answers is recorded for each size, and so is the filing: then a
- * batch costs the same few calls whatever the network is. Rows of the padding are of no slot: they
+ * does behind the upload, the filing included, is recorded for each size: then a batch costs the
+ * same few calls whatever the network is. Rows of the padding are of no slot: they
  * change nothing. What varies from batch to batch lies in memory whose address stays, the
  * parameters too: a new version is copied, which reads and writes them once.
  * Upstream: inference.c. Downstream: memory.h, network/, experience/pages.h. Thread: inference. */
@@ -52,7 +52,7 @@ struct acting_batch {
   struct device_shared action;     /* (rows, action_bytes) */
   struct device_shared statistics; /* (rows, statistics) */
   uint64_t chosen;                 /* mark: the actions are on the host */
-  struct recorded choice[ACTING_MAX_SIZES], filing[ACTING_MAX_SIZES];
+  struct recorded recorded[ACTING_MAX_SIZES];
 };
 
 /* Creates the workspace, the copy of the parameters and the sizes; the other members are set. */
@@ -73,11 +73,13 @@ void acting_set_params(struct acting *acting, const real *params);
 void acting_begin(const struct acting *acting, struct acting_batch *batch, int num_rows);
 
 /* Gives the device what computes the actions of these rows; they are on the host, in
- * batch->action, once `chosen` is waited for. noise: of the batch; NULL: none is set. */
+ * batch->action, once `chosen` is waited for. An asynchronous device files the steps before, since
+ * that takes it less time than another call takes the host. noise: of the batch; NULL: none is
+ * set. */
 void acting_choose(const struct acting *acting, struct acting_batch *batch,
                    const struct row_batch *rows, const struct network_noise *noise);
 
-/* Then what the slots remember, and the steps into rows.place. */
+/* Then what the slots remember, and the steps into rows.place, on a device that has not done it. */
 void acting_file(const struct acting *acting, struct acting_batch *batch);
 
 #endif

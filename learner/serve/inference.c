@@ -245,7 +245,6 @@ void inference_launch(struct inference *self, struct row_batch *batch) {
   enter_rows(self, flight);
   place_rows(self, flight);
   choose_actions(self, flight);
-  if (self->device->ops->asynchronous) acting_file(&self->acting, &flight->acting);
 }
 
 /* ---- finish */
@@ -353,7 +352,7 @@ void inference_finish(struct inference *self) {
   measure(self, flight, answered_us);
 
   /* Where operations run in the call they come behind the answers. */
-  if (!self->device->ops->asynchronous) acting_file(&self->acting, &flight->acting);
+  acting_file(&self->acting, &flight->acting);
   int64_t steps = leave_rows(self, flight);
   if (self->pages) give_windows(self, flight);
   flight->batch = NULL;

@@ -1,7 +1,7 @@
 /* Inference batches: rows in, actions out; then the steps are stored in pages and closed windows
- * handed to training. The actions are sent before the step is stored, so that actors step while the
- * learner stores. A batch is launched (the device computes) and finished (the host waits for the
- * actions); on an asynchronous device a second one may be launched in between.
+ * handed to training. On a CPU the actions are sent before the step is stored, so that actors step
+ * while the learner stores. A batch is launched (the device computes) and finished (the host waits
+ * for the actions); on an asynchronous device a second one may be launched in between.
  * Thread: inference (with one queue on a CPU: the queue's own thread).
  * Upstream: serve.c. Downstream: serve/memory.h; experience/{pages,source}.h; params/weights.h;
  * learner/network, learner/learn/policy.h. */
