@@ -23,6 +23,7 @@
 #include "learner/run/run.h"
 #include "learner/run/run_checkpoint.h"
 #include "learner/run/run_kept.h"
+#include "learner/run/run_learners.h"
 #include "learner/run/run_options.h"
 
 enum {
@@ -119,7 +120,7 @@ static void request_checkpoint(struct app *app, int kinds) {
 
 static void request_others(struct app *app, int64_t now_us) {
   const struct vitals *vitals = &app->report.vitals;
-  if (!app->run.trains || app->requested) return;
+  if (!app->run.trains || app->run.rank > 0 || app->requested) return;
   int64_t longest_us = (int64_t)(app->options.checkpoint_secs * 1e6);
   request_checkpoint(app,
                      run_kept_due(&app->run.others, &vitals->train, &vitals->eval,
@@ -311,12 +312,15 @@ static bool write_last_checkpoint(struct app *app) {
   if (!has_folder(app)) return false;
   struct trainer_report trainer = trainer_report(app->run.trainer);
   struct error error;
-  if (trainer.status != STATUS_OK)
-    log_error("%s", trainer.error.text);
-  else if (run_write_checkpoint(&app->run, last_kinds(app), &error) != STATUS_OK)
+  bool failed = trainer.status != STATUS_OK;
+  if (failed) log_error("%s", trainer.error.text);
+  /* Where another learner is missing this one is as good as before. */
+  if (failed && trainer.status != STATUS_UNAVAILABLE) return false;
+  if (app->run.peers && !run_learners_writes(&app->run)) return !failed;
+  if (run_write_checkpoint(&app->run, last_kinds(app), &error) != STATUS_OK)
     log_error("%s", error.text);
   else
-    return true;
+    return !failed;
   return false;
 }
 
@@ -383,7 +387,7 @@ int main(int argc, char **argv) {
   if (status == STATUS_OK) {
     apply_process_options(&app.options);
     loop_init(&app);
-    struct run_callbacks callbacks = {wake_stop, wake_saved, &app};
+    struct run_callbacks callbacks = {wake_stop, wake_saved, &app, argv};
     status = run_create(&app.run, &app.options, &callbacks, &error);
     if (status == STATUS_OK) run_options_say_differences(app.differences);
     if (status == STATUS_OK)

@@ -27,6 +27,7 @@ struct plan_part {
   int num_evaluators;         /* beside the learner; set by plan_size */
   int other_evaluators;       /* on other hosts */
   int envs_per_actor;         /* 0: plan_size sets what suits the environment */
+  int learners;               /* that the actors are spread over; set by plan_size */
   int num_envs;               /* training environments of the whole cluster; set by plan_size */
   char listen[PATH_MAX];      /* the learner's address, for itself */
   char learner[PATH_MAX];     /* and for its actors */

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/cluster/learner_address.h"
 #include "deploy/launch/plan.h"
 #include "envs/plugin.h"
 
@@ -108,6 +109,12 @@ enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error
                        (long long)all_actors, part->envs_per_actor, (long long)num_envs,
                        limit->max);
   part->num_envs = (int)num_envs;
+  int64_t learners = plan->evaluates ? 1 : plan->learner.learners;
+  if (all_actors % learners)
+    return status_fail(error, STATUS_INVALID,
+                       "%lld actors cannot be spread evenly over --learners=%lld: give a multiple",
+                       (long long)all_actors, (long long)learners);
+  part->learners = (int)learners;
   if (!part->has_learner) return STATUS_OK;
   part->num_evaluators = choose_evaluators(plan);
   return set_evaluators(plan, error);
@@ -142,7 +149,7 @@ static void complete_learner(struct plan *plan) {
   if (!learner_given(plan, "listen")) set(learner, "listen", "%s", plan->part.listen);
   if (!learner_given(plan, "logdir") && plan->run_folder[0])
     set(learner, "logdir", "%s", plan->run_folder);
-  set(learner, "num_envs", "%d", plan->part.num_envs);
+  set(learner, "num_envs", "%d", plan->part.num_envs / plan->part.learners);
   set(learner, "exit_with_parent", "true");
 }
 
@@ -152,7 +159,6 @@ static void complete_actors(struct plan *plan) {
   const struct plan_part *part = &plan->part;
   struct option_target actor = actor_of(plan);
   bool named = options_given(&actor_options_table, &plan->actor, "name");
-  set(actor, "learner", "%s", part->learner);
   set(actor, "env", "%s", plan->learner.env);
   if (learner_given(plan, "env_args")) set(actor, "env_args", "%s", plan->learner.env_args);
   if (part->evaluates) set(actor, "role", "eval");
@@ -161,8 +167,12 @@ static void complete_actors(struct plan *plan) {
   set(actor, "exit_with_parent", "true");
 }
 
-static char **actor_command(struct plan *plan, int task, int64_t envs) {
+// Evaluators are rank 0's.
+static char **actor_command(struct plan *plan, int task, int rank, int64_t envs) {
   struct option_target actor = actor_of(plan);
+  char address[PATH_MAX];
+  learner_address(address, plan->part.learner, rank);
+  set(actor, "learner", "%s", address);
   set(actor, "task", "%d", task);
   set(actor, "envs", "%lld", (long long)envs);
   return make_command(plan->programs, actor);
@@ -185,13 +195,14 @@ void plan_commands(struct plan *plan) {
   }
   complete_actors(plan);
   for (int i = 0; i < part->num_actors; i++)
-    actors[i] = actor_command(plan, part->first + i, part->envs_per_actor);
+    actors[i] = actor_command(plan, part->first + i, (part->first + i) % part->learners,
+                              part->envs_per_actor);
   if (!part->num_evaluators) return;
   set(actor_of(plan), "name", "%s", part->evaluator_name);
   set(actor_of(plan), "role", "eval");
   set(actor_of(plan), "streams", "1");
   for (int i = 0; i < part->num_evaluators; i++)
-    actors[part->num_actors + i] = actor_command(plan, i, plan->own.eval_envs);
+    actors[part->num_actors + i] = actor_command(plan, i, 0, plan->own.eval_envs);
 }
 
 static void print_command(char *const *command, FILE *out) {

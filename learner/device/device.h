@@ -255,6 +255,14 @@ struct device_traffic {
   int64_t bytes_up, bytes_down, transfers;
 };
 
+/* Several learners that train one network, each on a device that is not asynchronous and has the
+ * host's memory. add_up: numbers (n) become the sums of all learners' numbers, the same bits on
+ * all; NaN where a learner is missing. All call it in the same order. */
+struct device_peers {
+  int rank, learners;
+  void (*add_up)(struct device_peers *self, void *numbers, size_t n, size_t real_bytes);
+};
+
 /* The member every implementation starts with. */
 struct device {
   const struct device_ops *ops;
@@ -262,6 +270,7 @@ struct device {
   size_t memory_bytes;     /* of all devices like it together, at most; 0: it takes the host's */
   size_t own_bytes;        /* of these, what this one takes besides what alloc is asked for */
   struct device_traffic traffic; /* written by the device's thread; see device_traffic_read */
+  struct device_peers *peers;    /* the trainer's, of several learners; NULL: there is one */
 };
 
 /* Zeros on devices that share the host's memory. Thread: any. */
@@ -270,6 +279,11 @@ struct device_traffic device_traffic_read(const struct device *d);
 /* Returns when all that d was given is done. */
 static inline void device_finish(struct device *d) {
   d->ops->wait(d, d->ops->mark(d));
+}
+
+/* Numbers of one learner become those of all. */
+static inline void device_add_up(struct device *d, real *numbers, size_t n) {
+  if (d->peers) d->peers->add_up(d->peers, numbers, n, d->ops->real_bytes);
 }
 
 /* y = x. */

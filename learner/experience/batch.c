@@ -1,8 +1,10 @@
 #include "learner/experience/batch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/step.h"
 
 struct train_batch *train_batch_create(struct device *device, int T, int N,
                                        const struct step_shape *shape) {
@@ -37,6 +39,18 @@ void train_batch_keep_next(struct device *device, struct train_batch *batch, int
         next_step, batch->T);
   batch->next_state = device->ops->alloc(device, states * device->ops->real_bytes);
   batch->next_step = next_step;
+}
+
+void train_batch_make_blank(struct device *device, struct train_batch *batch) {
+  const struct device_ops *ops = device->ops;
+  size_t rows = (size_t)(batch->T + 1) * (size_t)batch->N;
+  uint8_t *flags = ops->alloc_host(device, rows);
+  memset(flags, STEP_TRUNCATED, rows);
+  for (size_t i = 0; i < rows; i++) batch->stamp[i] = step_stamp(STEP_TRUNCATED, 0);
+  ops->upload_bytes(device, batch->flags, flags, rows);
+  device_finish(device);
+  ops->release_host(device, flags);
+  batch->blank = true;
 }
 
 void train_batch_destroy(struct device *device, struct train_batch *batch) {

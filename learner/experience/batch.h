@@ -49,12 +49,15 @@ struct train_batch {
   struct device_shared weight;   /* of each window's loss */
   struct device_shared priority; /* that the update gives each window */
   int num_windows;               /* filled so far; N when it is handed to the trainer */
+  bool blank;                    /* no step of it counts */
 };
 
 struct train_batch *train_batch_create(struct device *device, int T, int N,
                                        const struct step_shape *shape);
 /* It keeps next_state, too. Shapes: S > 0; 1 <= next_step <= T. */
 void train_batch_keep_next(struct device *device, struct train_batch *batch, int next_step);
+/* It becomes blank, in the place of one that a learner among several does not have. */
+void train_batch_make_blank(struct device *device, struct train_batch *batch);
 void train_batch_destroy(struct device *device, struct train_batch *batch);
 
 /* Bytes of an entry of `gather`. */

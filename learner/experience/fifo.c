@@ -174,14 +174,16 @@ static void drain(struct source *source) {
 
 /* ---- the trainer's side */
 
-static struct train_batch *take(struct source *source, bool waits) {
+static struct train_batch *take(struct source *source, int64_t wait_us) {
   struct fifo *fifo = fifo_of(source);
   struct train_batch *batch = NULL;
   uint64_t gathered = 0;
+  bool waits = wait_us > 0;
+  int64_t end_us = waits ? wait_time_end_us(wait_us) : 0;
   pthread_mutex_lock(&fifo->lock);
   while (waits && !fifo->closed && !fifo->ready) {
     wait_time_begin(&fifo->take_wait);
-    pthread_cond_wait(&fifo->ready_now, &fifo->lock);
+    if (!wait_time_for(&fifo->ready_now, &fifo->lock, end_us)) break;
   }
   if (waits) wait_time_end(&fifo->take_wait, fifo->config.take_wait_us);
   if (!fifo->closed && fifo->ready) {

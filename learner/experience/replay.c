@@ -272,13 +272,15 @@ static void gather(struct replay *replay, struct train_batch *batch, uint64_t fi
   if (replay->num_batches == 1) unpin(replay);
 }
 
-static struct train_batch *take(struct source *source, bool waits) {
+static struct train_batch *take(struct source *source, int64_t wait_us) {
   struct replay *replay = replay_of(source);
   unpin(replay);
+  bool waits = wait_us > 0;
+  int64_t end_us = waits ? wait_time_end_us(wait_us) : 0;
   pthread_mutex_lock(replay->lock);
   while (waits && !replay->closed && !may_sample(replay)) {
     wait_time_begin(&replay->take_wait);
-    pthread_cond_wait(&replay->ready, replay->lock);
+    if (!wait_time_for(&replay->ready, replay->lock, end_us)) break;
   }
   if (waits) wait_time_end(&replay->take_wait, replay->config.take_wait_us);
   bool taken = !replay->closed && may_sample(replay);

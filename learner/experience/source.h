@@ -35,6 +35,8 @@ static inline double source_replay_ratio(const struct source_counters *counters)
   return (double)counters->windows_sampled / (double)counters->windows_since;
 }
 
+#define SOURCE_FOREVER_US INT64_MAX
+
 struct source {
   const struct source_ops *ops;
 };
@@ -51,12 +53,12 @@ struct source_ops {
   /* Waits until the trainer has taken and released everything that was complete. Returns at once
    * when closed. */
   void (*drain)(struct source *source);
-  /* The next batch; waits for it, or returns NULL where none is ready and it may not wait. What the
-   * trainer's device is given from now on reads it as it is. NULL once closed (a half-full batch is
-   * dropped). Owner: lent until release, by when what reads it is done, and its priorities are on
-   * the host. As many are lent at a time as the source was made for, 1 or 2; they are released in
-   * the order in which they were taken. */
-  struct train_batch *(*take)(struct source *source, bool waits);
+  /* The next batch; waits for it so long at most, and returns NULL where none is ready then. What
+   * the trainer's device is given from now on reads it as it is. NULL once closed (a half-full
+   * batch is dropped). Owner: lent until release, by when what reads it is done, and its priorities
+   * are on the host. As many are lent at a time as the source was made for, 1 or 2; they are
+   * released in the order in which they were taken. */
+  struct train_batch *(*take)(struct source *source, int64_t wait_us);
   void (*release)(struct source *source, struct train_batch *batch);
   /* Ends every wait, now and later: gives drop, takes return NULL. What was captured is let go. */
   void (*close)(struct source *source);
@@ -88,10 +90,13 @@ static inline void source_drain(struct source *source) {
   source->ops->drain(source);
 }
 static inline struct train_batch *source_take(struct source *source) {
-  return source->ops->take(source, true);
+  return source->ops->take(source, SOURCE_FOREVER_US);
+}
+static inline struct train_batch *source_take_within(struct source *source, int64_t wait_us) {
+  return source->ops->take(source, wait_us);
 }
 static inline struct train_batch *source_try_take(struct source *source) {
-  return source->ops->take(source, false);
+  return source->ops->take(source, 0);
 }
 static inline void source_release(struct source *source, struct train_batch *batch) {
   source->ops->release(source, batch);

@@ -3,6 +3,10 @@
 #ifndef ACORN_LEARNER_EXPERIENCE_WAIT_TIME_H
 #define ACORN_LEARNER_EXPERIENCE_WAIT_TIME_H
 
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
 #include "common/base/clock.h"
 #include "common/metrics/metrics.h"
 
@@ -23,6 +27,18 @@ static inline void wait_time_end(struct wait_time *wait, struct metric *metric) 
   metric_observe(metric, (double)waited_us);
   wait->total_us += waited_us;
   wait->since_us = 0;
+}
+
+/* When so much will have passed; INT64_MAX stays. */
+static inline int64_t wait_time_end_us(int64_t wait_us) {
+  return wait_us == INT64_MAX ? wait_us : clock_now_us() + wait_us;
+}
+
+/* For the condition, under its lock, or until then. False: that is over. */
+static inline bool wait_time_for(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t end_us) {
+  const struct timespec end = {end_us / 1000000, end_us % 1000000 * 1000};
+  if (end_us == INT64_MAX) return pthread_cond_wait(condition, lock) == 0;
+  return pthread_cond_clockwait(condition, lock, CLOCK_MONOTONIC, &end) == 0;
 }
 
 /* All so far, the present one too. */

@@ -28,7 +28,8 @@ struct algorithm_options {
   INT("unroll_length", at.unroll_length, "20", 1, 10000, ALGORITHM_HEADING,                        \
       "steps T of a training window, besides --burn_in"),                                          \
       INT("batch_size", at.batch_size, "32", 0, 65536, ALGORITHM_HEADING,                          \
-          "windows N of a training batch; 0: one of every environment, num_envs"),                 \
+          "windows N of a training batch, of all learners together; 0: one of every environment, " \
+          "num_envs"),                                                                             \
       FLOAT("discount", at.discount, "0.99", 0, 1, ALGORITHM_HEADING, "gamma"),                    \
       FLOAT("reward_scale", at.reward_scale, "1", 0, 1e9, ALGORITHM_HEADING,                       \
             "rewards are multiplied by this for training: for returns of hundreds, 0.01"),         \

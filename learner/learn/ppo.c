@@ -308,11 +308,13 @@ static void measure_advantages(struct ppo *self, const struct device_schedule *s
   const struct step_mean_rule mean = {.run = run_of(self, schedule, self->mean),
                                       .number = self->part.advantage};
   ops->run_rule(self->device, RULE_step_mean, &mean.run);
+  device_add_up(self->device, self->mean, num_sums_of_step_mean);
   const struct step_spread_rule spread = {.run = run_of(self, schedule, self->spread),
                                           .number = self->part.advantage,
                                           .steps = sum_at(self, self->mean, SUM_STEPS),
                                           .total = sum_at(self, self->mean, SUM_TOTAL)};
   ops->run_rule(self->device, RULE_step_spread, &spread.run);
+  device_add_up(self->device, self->spread, num_sums_of_step_spread);
 }
 
 static void losses(struct ppo *self, real *sums, const struct device_schedule *schedule) {
@@ -346,13 +348,20 @@ static void losses(struct ppo *self, real *sums, const struct device_schedule *s
   self->device->ops->run_rule(self->device, RULE_ppo, &rule.run);
 }
 
-/* Whether this pass and those after it are left out. */
+/* Whether this pass and those after it are left out, by the minibatches of all learners. */
 static void decide_stop(struct ppo *self, real *sums) {
   const struct device_ops *ops = self->device->ops;
   double limit = self->options->ppo.target_kl;
+  const real *kl = sum_at(self, sums, PPO_APPROXIMATE_KL), *steps = sum_at(self, sums, SUM_STEPS);
+  if (self->device->peers) {
+    real *all = sum_at(self, self->mean, SUM_TOTAL); /* of the advantages: no longer needed */
+    device_copy(self->device, all, kl, 1);
+    device_add_up(self->device, all, 1);
+    kl = all, steps = sum_at(self, self->mean, SUM_STEPS);
+  }
   const struct kl_stop_rule rule = {.run = {.rows = 1},
-                                    .kl = sum_at(self, sums, PPO_APPROXIMATE_KL),
-                                    .steps = sum_at(self, sums, SUM_STEPS),
+                                    .kl = kl,
+                                    .steps = steps,
                                     .before = self->stop,
                                     .stop = self->stop,
                                     .limit = limit > 0 ? (float)limit : INFINITY};

@@ -44,12 +44,14 @@ static void add_up(struct value_targets *self, const real *number, const uint8_t
                                .sums = self->mean};
   const struct step_mean_rule mean = {.run = run, .number = number};
   device->ops->run_rule(device, RULE_step_mean, &mean.run);
+  device_add_up(device, self->mean, num_sums_of_step_mean);
   struct step_spread_rule spread = {.run = run,
                                     .number = number,
                                     .steps = device_at(device, self->mean, SUM_STEPS),
                                     .total = device_at(device, self->mean, SUM_TOTAL)};
   spread.run.sums = self->spread;
   device->ops->run_rule(device, RULE_step_spread, &spread.run);
+  device_add_up(device, self->spread, num_sums_of_step_spread);
 }
 
 void value_targets_measure(struct value_targets *self, const real *params, const real *targets,

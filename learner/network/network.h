@@ -141,8 +141,9 @@ bool network_normalizes(const struct device_inputs *inputs, int index);
 struct network_observer *network_observer_create(const struct network *network,
                                                  struct device *device, int rows);
 void network_observer_destroy(struct network_observer *observer);
-/* Takes the first `rows` of the inputs into the statistics among the parameters (P). skipped (1):
- * 0; or NaN: the statistics stay as they are. */
+/* Takes the first `rows` of the inputs into the statistics among the parameters (P), and those of
+ * other learners, in the order of their ranks. inputs NULL: this learner has seen none. skipped
+ * (1): 0; or NaN: the statistics stay as they are. */
 void network_observe(struct network_observer *observer, real *params, const real *skipped,
                      const struct device_inputs *inputs);
 

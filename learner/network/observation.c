@@ -1,5 +1,6 @@
 #include "learner/network/observation.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
@@ -108,9 +109,14 @@ struct network_observer {
   const struct network *network;
   struct device *device;
   int rows;
-  real *vectors;        /* (rows, F) */
-  real *mean, *squares; /* (F) of these */
+  real *vectors; /* (rows, F) */
+  real *seen;    /* (2F + 1) of these: means, squared distances from them; whether to skip them */
+  real *all;     /* (learners, 2F + 1) what each has in `seen`; NULL: there is one learner */
 };
+
+static size_t numbers_seen(const struct network_observer *observer) {
+  return 2 * (size_t)observer->network->normalised + 1;
+}
 
 struct network_observer *network_observer_create(const struct network *network,
                                                  struct device *device, int rows) {
@@ -122,8 +128,9 @@ struct network_observer *network_observer_create(const struct network *network,
       .device = device,
       .rows = rows,
       .vectors = device->ops->alloc(device, (size_t)rows * F * real_bytes),
-      .mean = device->ops->alloc(device, F * real_bytes),
-      .squares = device->ops->alloc(device, F * real_bytes)};
+      .seen = device->ops->alloc(device, (2 * F + 1) * real_bytes)};
+  size_t learners = device->peers ? (size_t)device->peers->learners : 0;
+  if (learners) observer->all = device->ops->alloc(device, learners * (2 * F + 1) * real_bytes);
   return observer;
 }
 
@@ -131,13 +138,12 @@ void network_observer_destroy(struct network_observer *observer) {
   if (!observer) return;
   const struct device_ops *ops = observer->device->ops;
   ops->release(observer->device, observer->vectors);
-  ops->release(observer->device, observer->mean);
-  ops->release(observer->device, observer->squares);
+  ops->release(observer->device, observer->seen);
+  if (observer->all) ops->release(observer->device, observer->all);
   free(observer);
 }
 
-void network_observe(struct network_observer *observer, real *params, const real *skipped,
-                     const struct device_inputs *inputs) {
+static void see(struct network_observer *observer, const struct device_inputs *inputs) {
   struct device *device = observer->device;
   const struct device_inputs vectors = vectors_of(inputs);
   int F = observer->network->normalised;
@@ -145,23 +151,60 @@ void network_observe(struct network_observer *observer, real *params, const real
   const struct moments_rule moments = {
       .run = {.rows = (size_t)F, .A = observer->rows, .columns = F},
       .numbers = {.x = observer->vectors, .stride = 1},
-      .mean = observer->mean,
-      .squares = observer->squares};
+      .mean = observer->seen,
+      .squares = device_at(device, observer->seen, (size_t)F)};
   device->ops->run_rule(device, RULE_moments, &moments.run);
+}
+
+/* What a learner has seen. */
+static void merge(struct network_observer *observer, real *params, const real *seen,
+                  const real *skipped) {
+  struct device *device = observer->device;
+  size_t F = (size_t)observer->network->normalised;
   real *count = statistic(observer->network, device, params, COUNT),
        *mean = statistic(observer->network, device, params, MEAN),
        *variance = statistic(observer->network, device, params, VARIANCE);
-  const struct merge_moments_rule merge = {.run = {.rows = (size_t)F},
-                                           .count = count,
-                                           .mean = mean,
-                                           .variance = variance,
-                                           .batch_mean = observer->mean,
-                                           .batch_squares = observer->squares,
-                                           .skipped = skipped,
-                                           .new_count = count,
-                                           .new_mean = mean,
-                                           .new_variance = variance,
-                                           .rows = (float)observer->rows,
-                                           .most = MOST_STEPS};
-  device->ops->run_rule(device, RULE_merge_moments, &merge.run);
+  const struct merge_moments_rule rule = {.run = {.rows = F},
+                                          .count = count,
+                                          .mean = mean,
+                                          .variance = variance,
+                                          .batch_mean = seen,
+                                          .batch_squares = device_at_const(device, seen, F),
+                                          .skipped = skipped,
+                                          .new_count = count,
+                                          .new_mean = mean,
+                                          .new_variance = variance,
+                                          .rows = (float)observer->rows,
+                                          .most = MOST_STEPS};
+  device->ops->run_rule(device, RULE_merge_moments, &rule.run);
+}
+
+/* Each learner's numbers in a place of their own, among zeros of the others: the sum has all. */
+static void merge_all(struct network_observer *observer, real *params, const real *skipped,
+                      bool has_seen) {
+  struct device *device = observer->device;
+  size_t n = numbers_seen(observer), learners = (size_t)device->peers->learners;
+  real *mine = device_at(device, observer->all, (size_t)device->peers->rank * n);
+  real *skips = device_at(device, observer->seen, n - 1);
+  if (!has_seen) device->ops->fill(device, observer->seen, 0, n);
+  if (has_seen)
+    device_copy(device, skips, skipped, 1);
+  else
+    device->ops->fill(device, skips, NAN, 1);
+  device->ops->fill(device, observer->all, 0, learners * n);
+  device_copy(device, mine, observer->seen, n);
+  device_add_up(device, observer->all, learners * n);
+  for (size_t r = 0; r < learners; r++) {
+    const real *seen = device_at_const(device, observer->all, r * n);
+    merge(observer, params, seen, device_at_const(device, seen, n - 1));
+  }
+}
+
+void network_observe(struct network_observer *observer, real *params, const real *skipped,
+                     const struct device_inputs *inputs) {
+  if (inputs) see(observer, inputs);
+  if (observer->all)
+    merge_all(observer, params, skipped, inputs);
+  else
+    merge(observer, params, observer->seen, skipped);
 }

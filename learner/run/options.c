@@ -63,6 +63,16 @@ static const struct option rows[] = {
         "where a policy never ends one; the longest of the Atari has 27,000"),
     BOOL("deterministic", deterministic, "false", RUN,
          "the same seed gives the same run; slower, waits for every actor at every step"),
+    INT("learners", learners, "1", 1, 64, RUN,
+        "learners on this host that train one network, each with actors and experience of its "
+        "own: the actors are spread over them, --num_envs is each one's"),
+    FLOAT("learners_timeout_s", learners_timeout_s, "60", 0.1, 1e6, RUN,
+          "the run ends, with a checkpoint, once learners have waited for one of them for so long"),
+    INT("learner_rank", learner_rank, "-1", -1, 63, RUN,
+        "number of this learner among several that something else starts; -1: this one starts the "
+        "others"),
+    STRING("learners_file", learners_file, "", RUN,
+           "with --learner_rank: a new file that these learners share, in memory (/dev/shm)"),
     BOOL("exit_with_parent", exit_with_parent, "false", RUN, "exit when the parent process exits"),
     CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN,
            "least level that is logged"),

@@ -24,6 +24,9 @@ struct learner_options {
   int64_t seed, total_steps, episodes, episode_steps, hang_s;
   double target_return;
   bool deterministic, exit_with_parent;
+  int64_t learners, learner_rank; /* rank -1: this process starts the others */
+  double learners_timeout_s;
+  char *learners_file;
   char *log_level;
 
   /* serving */
@@ -87,7 +90,7 @@ MUST_CHECK enum status learner_options_choose_network(struct learner_options *op
  * gives. */
 void learner_options_evaluate(struct learner_options *options);
 
-/* Windows N of a training batch: as given, or one of every environment. */
+/* Windows N of a training batch: as given, over all learners, or one of every environment. */
 int learner_options_batch_size(const struct learner_options *options);
 
 /* Steps T of a training window: the burn-in and the unroll; and those between the starts of two

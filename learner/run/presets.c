@@ -275,7 +275,9 @@ static void apply_network_defaults(struct learner_options *options) {
 }
 
 int learner_options_batch_size(const struct learner_options *options) {
-  return (int)(options->algorithm.batch_size ? options->algorithm.batch_size : options->num_envs);
+  int64_t all = options->algorithm.batch_size;
+  if (all && options->learners > 1) return (int)(all / options->learners);
+  return (int)(all ? all : options->num_envs);
 }
 
 int learner_options_window_steps(const struct learner_options *options) {

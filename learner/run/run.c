@@ -12,6 +12,7 @@
 #include "learner/run/run_environment.h"
 #include "learner/run/run_experience.h"
 #include "learner/run/run_parts.h"
+#include "learner/run/run_learners.h"
 #include "learner/run/run_replay.h"
 
 enum { STOP_GRACE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
@@ -56,13 +57,15 @@ enum status run_create(struct run *run, struct learner_options *options,
   if (status == STATUS_OK) status = run_check_same(run, error);
   if (status == STATUS_OK) status = run_make_network(run, error);
   if (status == STATUS_OK) status = run_plan_experience(run, error);
+  if (status == STATUS_OK) status = run_learners_open(run, callbacks->words, error);
   if (status != STATUS_OK) return status;
   gauges_create(run);
   run_plan_exploration(run);
   run_make_progress(run, callbacks);
   run->weights = weights_create(run->inference_device, network_num_parameters(run->network));
   status = run_make_training(run, callbacks, error);
-  if (status == STATUS_OK) status = run_load_if_wanted(run, error);
+  if (status == STATUS_OK && run->rank == 0) status = run_load_if_wanted(run, error);
+  if (status == STATUS_OK) status = run_learners_share(run, error);
   if (status == STATUS_OK) run_make_serving(run);
   return status;
 }
@@ -144,6 +147,7 @@ void run_destroy(struct run *run) {
   trainer_destroy(run->trainer);
   run_replay_destroy(run->replay);
   if (run->source) source_destroy(run->source);
+  if (run->blank) train_batch_destroy(run->trainer_device, run->blank);
   if (run->pages) pages_destroy(run->pages);
   if (run->update) update_destroy(run->update);
   if (run->weights) weights_destroy(run->weights);
@@ -155,5 +159,6 @@ void run_destroy(struct run *run) {
   if (run->inference_device) device_destroy(run->inference_device);
   if (run->metrics) metrics_destroy(run->metrics);
   free(run->gauges);
+  run_learners_close(run);
   folder_close(&run->folder);
 }

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "common/metrics/metrics.h"
 #include "learner/learn/algorithms.h"
@@ -15,6 +16,7 @@
 #include "learner/episodes/progress.h"
 #include "learner/run/run_kept.h"
 #include "learner/serve/serve.h"
+#include "learner/train/peers.h"
 #include "learner/train/trainer.h"
 
 struct run {
@@ -34,7 +36,10 @@ struct run {
   struct device *saver_device;       /* of the replay's file; NULL: none is written */
   const struct algorithm_row *agent; /* what --agent names */
   const struct policy *policy;       /* its own for the environment's actions */
-  int rank;                          /* of this learner among several; it is alone, so 0 */
+  int rank;                          /* of this learner among several; alone: 0 */
+  struct peers *peers;               /* these, see run_learners.h; NULL: it is alone */
+  pid_t learner_process[PEERS_MAX];  /* of those that this one has started; 0: none */
+  int learners_file;                 /* descriptor of what they share; 0: none was made here */
   struct network *network;
   struct step_shape shape;        /* of all steps: from the space, the policy and the network */
   struct exploration exploration; /* of a policy over values of actions */
@@ -47,6 +52,7 @@ struct run {
   struct weights *weights;
   struct update
       *update; /* the next four: NULL unless it trains (update: unless there is a network) */
+  struct train_batch *blank; /* for updates that this learner has no batch for; NULL: alone */
   struct pages *pages;
   struct source *source;
   struct trainer *trainer;
@@ -73,6 +79,7 @@ struct run_callbacks {
   void (*on_stop)(void *context);
   void (*on_saved)(void *context);
   void *context;
+  char *const *words; /* the program's own, for other learners of the run; NULL: there are none */
 };
 
 /* Makes everything, loads the checkpoint when there is one to resume or evaluate. Sets the options

@@ -15,9 +15,22 @@
 #include "envs/registry.h"
 
 /* These say how a program is started, not what is run. */
-static const char *const options_of_start[] = {
-    "listen", "token_file", "tls_cert",         "tls_key", "tls_ca", "metrics_token_file",
-    "logdir", "resume",     "exit_with_parent", "mode",    "over",   "module"};
+static const char *const options_of_start[] = {"listen",
+                                               "token_file",
+                                               "tls_cert",
+                                               "tls_key",
+                                               "tls_ca",
+                                               "metrics_token_file",
+                                               "logdir",
+                                               "resume",
+                                               "exit_with_parent",
+                                               "mode",
+                                               "over",
+                                               "module",
+                                               "learners",
+                                               "learner_rank",
+                                               "learners_file",
+                                               "learners_timeout_s"};
 enum { NUM_OPTIONS_OF_START = sizeof(options_of_start) / sizeof(options_of_start[0]) };
 
 static bool is_option_of_start(const char *name) {

@@ -146,7 +146,7 @@ static bool explores_by_environment(const struct run *run) {
 void run_make_progress(struct run *run, const struct run_callbacks *callbacks) {
   const struct learner_options *options = run->options;
   struct progress_config config = {
-      .total_steps = run->evaluates ? 0 : options->total_steps,
+      .total_steps = run->evaluates || run->peers ? 0 : options->total_steps,
       .target_return = options->target_return,
       .over = result_over(run),
       .quota_episodes = run->evaluates ? options->episodes : 0,
@@ -178,10 +178,16 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
   if (!run->agent->algorithm) return STATUS_OK;
   struct update_config config = run_options_of_update(run->options);
   config.policy = run->policy;
+  config.peers = run->peers;
   enum status status = update_create(&run->update, run->trainer_device, run->network,
                                      run->trains ? run->agent->algorithm : NULL, &config, error);
   if (status != STATUS_OK) return status;
   if (run->trains) run_make_experience(run);
+  if (run->peers) {
+    run->blank = train_batch_create(run->trainer_device, config.window_steps, config.num_windows,
+                                    &run->shape);
+    train_batch_make_blank(run->trainer_device, run->blank);
+  }
   run->replay = run_replay_create(run);
   struct trainer_config trainer = {
       .on_saved = callbacks->on_saved,
@@ -191,6 +197,10 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
       .lag_updates = run->window_lag_updates,
       .update_us = run->update_us,
       .overlaps = run_updates_overlap(run),
+      .peers = run->peers,
+      .blank = run->blank,
+      .total_steps = run->options->total_steps,
+      .all_together = run->options->deterministic,
       .images = run->trains && learner_options_pixels(run->options) && run->options->tensorboard};
   run->trainer = trainer_create(&trainer, run->trainer_device, run->update, run->source,
                                 run->weights, run->progress);

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/thread.h"
+#include "learner/train/peers.h"
 
 enum save_state { SAVE_NONE, SAVE_REQUESTED, SAVE_FILLED };
 
@@ -31,6 +32,12 @@ struct trainer {
   pixel *images;      /* (TRAINER_IMAGES, numbers of one); NULL: none are wanted */
   float *saved_image; /* the same in the buffer */
   struct trainer_images saved_images;
+
+  /* With other learners; the trainer's. */
+  struct train_batch *held; /* taken, and not trained on yet */
+  bool starved;             /* the last update was without a batch of its own */
+  int64_t others;           /* steps of the others, and of all before a resume, in the progress */
+  int64_t all_steps;        /* of all learners, as all know it */
 
   pthread_mutex_t lock; /* guards report */
   struct trainer_report report;
@@ -78,7 +85,7 @@ static void fill_save(struct trainer *trainer) {
 }
 
 static void save_images(struct trainer *trainer, const struct train_batch *batch) {
-  if (!trainer->images) return;
+  if (!trainer->images || batch->blank) return;
   int count = update_images(trainer->update, trainer->images, batch, TRAINER_IMAGES);
   device_download_pixels(trainer->device, trainer->saved_image, trainer->images,
                          (size_t)count * update_image_numbers(trainer->update));
@@ -122,6 +129,7 @@ static void report(struct trainer *trainer, const struct update_stats *stats, in
 static void measure(const struct trainer *trainer, const struct train_batch *batch, int64_t version,
                     int64_t compute_us) {
   metric_observe(trainer->config.update_us, (double)compute_us);
+  if (batch->blank) return;
   for (int n = 0; n < batch->N; n++) {
     int64_t acted = step_stamp_version(*train_batch_stamp(batch, 0, n));
     metric_observe(trainer->config.lag_updates, (double)(version - acted));
@@ -131,7 +139,8 @@ static void measure(const struct trainer *trainer, const struct train_batch *bat
 /* Nothing waits for the device here. */
 static void start_update(struct trainer *trainer, const struct train_batch *batch) {
   if (update_running(trainer->update) == 0) trainer->busy_since_us = clock_now_us();
-  update_start(trainer->update, batch, progress_steps(trainer->progress));
+  update_start(trainer->update, batch,
+               trainer->config.peers ? trainer->all_steps : progress_steps(trainer->progress));
   weights_write(trainer->weights, trainer->device, update_parameters(trainer->update),
                 update_version(trainer->update));
 }
@@ -162,7 +171,7 @@ static enum status complete(struct trainer *trainer, struct train_batch *batch) 
   enum status status = finish_update(trainer, batch);
   bool is_border = update_running(trainer->update) == 0;
   bool filled = status == STATUS_OK && is_border && fill_if_requested(trainer, batch);
-  source_release(trainer->source, batch);
+  if (!batch->blank) source_release(trainer->source, batch);
   if (filled) announce_save(trainer);
   return status;
 }
@@ -176,6 +185,83 @@ static void abandon(struct trainer *trainer, struct train_batch *batch) {
   source_release(trainer->source, batch);
 }
 
+/* ---- with other learners */
+
+/* What a learner brings to a meeting before each update: its own steps, why it stops, whether it
+ * has a batch. */
+enum { WORD_STEPS, WORD_REASON, WORD_HAS_BATCH, NUM_WORDS };
+
+struct meeting {
+  int batches;
+  enum stop_reason reason;
+};
+
+static enum status check_reason(enum stop_reason reason, int rank, struct error *error) {
+  if (reason != STOP_ERROR) return STATUS_OK;
+  return status_fail(error, STATUS_UNAVAILABLE,
+                     "learner %d has failed, and the run with it; its log says why", rank);
+}
+
+/* Every learner comes to the same end: what it decides by is what all have brought. */
+static enum status meet(struct trainer *trainer, struct meeting *meeting, struct error *error) {
+  const struct trainer_config *config = &trainer->config;
+  int learners = peers_learners(config->peers);
+  int64_t own = progress_steps(trainer->progress) - trainer->others, steps = 0;
+  double all[PEERS_MAX * NUM_WORDS],
+      mine[NUM_WORDS] = {(double)own, progress_stopped(trainer->progress), trainer->held != NULL};
+  *meeting = (struct meeting){0};
+  enum status status = peers_exchange(config->peers, all, mine, NUM_WORDS, error);
+  for (int r = 0; r < learners && status == STATUS_OK; r++) {
+    const double *word = &all[r * NUM_WORDS];
+    steps += (int64_t)word[WORD_STEPS];
+    meeting->batches += word[WORD_HAS_BATCH] > 0;
+    if (meeting->reason == STOP_NONE) meeting->reason = (enum stop_reason)word[WORD_REASON];
+    if (r != peers_rank(config->peers))
+      status = check_reason((enum stop_reason)word[WORD_REASON], r, error);
+  }
+  if (status != STATUS_OK) return status;
+  progress_add_steps(trainer->progress, steps - own - trainer->others);
+  trainer->others = steps - own;
+  trainer->all_steps = steps;
+  return STATUS_OK;
+}
+
+/* The next update's batch, or the blank one; NULL: there is none, since the run ends. */
+static struct train_batch *take_with_others(struct trainer *trainer, enum status *status,
+                                            struct error *error) {
+  enum { STARVED_US = 1000 * 1000 };
+  const struct trainer_config *config = &trainer->config;
+  for (bool enough = false; !enough;) {
+    struct meeting meeting;
+    int64_t wait_us = trainer->starved ? 0 : STARVED_US;
+    if (!trainer->held) trainer->held = source_take_within(trainer->source, wait_us);
+    *status = meet(trainer, &meeting, error);
+    enough = meeting.batches >= (config->all_together ? peers_learners(config->peers) : 1);
+    if (enough && trainer->all_steps >= config->total_steps && meeting.reason == STOP_NONE)
+      meeting.reason = STOP_TOTAL_STEPS;
+    if (*status != STATUS_OK || meeting.reason != STOP_NONE) {
+      if (*status == STATUS_OK) progress_stop(trainer->progress, meeting.reason);
+      if (trainer->held) source_release(trainer->source, trainer->held);
+      return NULL;
+    }
+    trainer->starved = enough && !trainer->held;
+  }
+  struct train_batch *batch = trainer->held ? trainer->held : config->blank;
+  trainer->held = NULL;
+  return batch;
+}
+
+/* Waits for it; NULL: the run ends. */
+static struct train_batch *take(struct trainer *trainer, enum status *status) {
+  struct error error;
+  if (!trainer->config.peers) return source_take(trainer->source);
+  struct train_batch *batch = take_with_others(trainer, status, &error);
+  if (*status != STATUS_OK) report(trainer, NULL, 0, *status, &error);
+  return batch;
+}
+
+/* ---- the loop */
+
 /* Where updates may overlap the next one is started before the one that runs has been finished, so
  * that the device always has work, if there is a batch for it. */
 static void *run(void *argument) {
@@ -188,7 +274,7 @@ static void *run(void *argument) {
                     update_may_overlap(trainer->update);
     next = running && !overlaps ? NULL
            : running            ? source_try_take(trainer->source)
-                                : source_take(trainer->source);
+                                : take(trainer, &status);
     if (!running && !next) break;
     if (next) start_update(trainer, next);
     if (running) status = complete(trainer, running);
@@ -200,6 +286,8 @@ static void *run(void *argument) {
 }
 
 void trainer_start(struct trainer *trainer) {
+  bool is_first = !trainer->config.peers || peers_rank(trainer->config.peers) == 0;
+  if (!is_first) trainer->others = trainer->counter[TRAINER_STEPS];
   thread_start(&trainer->thread, "trainer", run, trainer);
 }
 

@@ -36,7 +36,13 @@ struct trainer_config {
   /* On an asynchronous device an update may be started before the one before it is finished. The
    * source lends two batches at once. */
   bool overlaps;
-  bool images; /* the network reads an image: trainer_images shows some */
+  /* Other learners that train with this one; NULL: none. An update is made once one of them has a
+   * batch and the others have one too, or none for a second. */
+  struct peers *peers;
+  struct train_batch *blank; /* for an update without a batch of its own */
+  int64_t total_steps;       /* of all learners, where the run ends; only with peers */
+  bool all_together;         /* updates wait until all of them have batches */
+  bool images;               /* the network reads an image: trainer_images shows some */
 };
 
 struct trainer;

@@ -163,7 +163,9 @@ enum status update_create(struct update **out, struct device *device, const stru
                             .network = network,
                             .T = config->window_steps,
                             .N = config->num_windows,
-                            .reduction = {.rank = 0, .learners = 1},
+                            .reduction = {.peers = config->peers,
+                                          .over_windows =
+                                              algorithm_sums_over_time(&config->algorithm)},
                             .passes = {1, 1}};
   if (algorithm && algorithm->check)
     status = algorithm->check(network_config(network), &config->algorithm, error);
@@ -304,7 +306,8 @@ static void give_pass(struct update *update, struct flight *flight, const struct
   real *sums = device_at(device, update->gradient, state->P);
   real *norm = device_at(device, sums, num_sums);
   algorithm->gradient(update->learner, update->gradient, params, batch, inputs, schedule, pass);
-  reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums);
+  reduction_apply(&update->reduction, device, update->gradient, state->P, num_sums,
+                  batch->blank ? 0 : batch->N);
   device->ops->global_norm(device, norm, update->gradient, state->P);
   device->ops->require_finite(device, norm, sums, num_checked,
                               remembers_failure(update) ? update->failed : NULL);
@@ -342,7 +345,8 @@ static void give_step(void *context) {
                                   update->failed, &inputs};
   if (algorithm->settle) algorithm->settle(update->learner, &settled);
   if (update->observer)
-    network_observe(update->observer, update->state.array[0], update->failed, &inputs);
+    network_observe(update->observer, update->state.array[0], update->failed,
+                    flight->batch->blank ? NULL : &inputs);
 }
 
 void update_start(struct update *update, const struct train_batch *batch,
@@ -445,6 +449,8 @@ enum status update_finish(struct update *update, struct update_stats *stats, str
   /* The norm is not finite either where a sum is not; passes before that one were applied. */
   int failed = first_not_finite(update, flight, update->algorithm->num_sums);
   enum status status = update_stats_check(stats, update->algorithm, number, failed, error);
+  if (update->reduction.peers && peers_status(update->reduction.peers, error) != STATUS_OK)
+    status = STATUS_UNAVAILABLE; /* that is why numbers are not finite */
   if (status != STATUS_OK) {
     update->state.version--; /* the optimiser has skipped it */
     update->state.steps -= num_passes(update) - failed;

@@ -23,6 +23,7 @@ struct update_stats {
   bool stopped; /* after its first of several steps, or before it: stop_sum of the algorithm */
 };
 
+struct peers;
 struct update;
 
 struct update_config {
@@ -33,6 +34,7 @@ struct update_config {
   int64_t total_steps;           /* what a linear decay ends at */
   int64_t target_updates;        /* between two copies into the target network */
   uint64_t seed;                 /* of the parameters, and of noise */
+  struct peers *peers;           /* the learners that this one trains with; NULL: none */
 };
 
 /* algorithm NULL: it only holds the parameters, for an evaluation.
@@ -55,7 +57,8 @@ void update_start(struct update *update, const struct train_batch *batch,
 /* Waits for the oldest update that runs, and reads its statistics. Errors: CORRUPT: a loss or
  * gradient is not finite: the update's number and the quantity are named; parameters, optimiser and
  * version are as before the update (parameters and optimiser: as before the pass, if there are
- * several), once those that were started behind it have been finished, too, with the same error. */
+ * several), once those that were started behind it have been finished, too, with the same error.
+ * UNAVAILABLE: another learner is missing; likewise. */
 MUST_CHECK enum status update_finish(struct update *update, struct update_stats *stats,
                                      struct error *error);
 

@@ -128,7 +128,7 @@ static void fill_batch(struct train_batch *batch, uint32_t seed) {
   device_finish(run.trainer_device);
 }
 
-static struct train_batch *take(struct source *source, bool waits) {
+static struct train_batch *take(struct source *source, int64_t wait_us) {
   (void)waits;
   struct synthetic *self = (struct synthetic *)source;
   pthread_mutex_lock(&self->lock);

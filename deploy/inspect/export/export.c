@@ -66,7 +66,7 @@ static void ignore(void *context) {
 /* On the CPU in float32, whatever it was trained on. */
 static enum status open_run(struct export *self, const char *folder, struct error *error) {
   const struct export_options *options = &self->options;
-  const struct run_callbacks callbacks = {ignore, ignore, NULL};
+  const struct run_callbacks callbacks = {ignore, ignore, NULL, NULL};
   bool newest = strcmp(options->checkpoint, "latest") == 0;
   const struct played_run played = {.folder = folder,
                                     .checkpoint = newest ? "" : options->checkpoint,

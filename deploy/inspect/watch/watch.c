@@ -106,7 +106,7 @@ static void make_panel(struct watch *watch) {
 
 /* Everything, up to the first episode's first picture. */
 static enum status open_all(struct watch *watch, const char *folder, struct error *error) {
-  const struct run_callbacks callbacks = {ignore, ignore, NULL};
+  const struct run_callbacks callbacks = {ignore, ignore, NULL, NULL};
   enum status status = read_run(watch, folder, error);
   if (status == STATUS_OK) status = run_create(&watch->run, &watch->learner, &callbacks, error);
   if (status != STATUS_OK) return status;

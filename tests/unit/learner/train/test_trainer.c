@@ -88,10 +88,10 @@ static struct train_batch *take_endless(struct logged *logged) {
   return batch;
 }
 
-static struct train_batch *take_logged(struct source *source, bool waits) {
+static struct train_batch *take_logged(struct source *source, int64_t wait_us) {
   struct logged *logged = (struct logged *)source;
   struct train_batch *batch =
-      logged->endless[0] ? take_endless(logged) : logged->inner->ops->take(logged->inner, waits);
+      logged->endless[0] ? take_endless(logged) : logged->inner->ops->take(logged->inner, wait_us);
   if (!batch) return NULL;
   note(logged, 'T');
   logged->lent++;

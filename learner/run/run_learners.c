@@ -1,0 +1,220 @@
+#include "learner/run/run_learners.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/version.h"
+#include "common/cluster/learner_address.h"
+#include "learner/train/peers.h"
+
+/* ---- what cannot be */
+
+static enum status check(const struct run *run, struct error *error) {
+  const struct learner_options *options = run->options;
+  int learners = (int)options->learners, rank = (int)options->learner_rank;
+  const char *colon = strrchr(options->listen, ':');
+  bool is_unix = strncmp(options->listen, "unix:", 5) == 0;
+  if (rank >= learners || (rank >= 0) != (options->learners_file[0] != '\0'))
+    return status_fail(
+        error, STATUS_INVALID,
+        "--learner_rank=%d of --learners=%d with --learners_file=%s: give all three, "
+        "and ranks from 0, or --learners alone",
+        rank, learners, options->learners_file);
+  if (!run->agent->algorithm || run->agent->pace == REPLAYED)
+    return status_fail(error, STATUS_INVALID,
+                       "--learners=%d with --agent=%s: several learners train agents without a "
+                       "replay only: vtrace, a2c and ppo",
+                       learners, options->agent);
+  if (options->algorithm.batch_size % learners)
+    return status_fail(error, STATUS_INVALID,
+                       "--batch_size=%lld cannot be spread evenly over --learners=%d: give a "
+                       "multiple",
+                       (long long)options->algorithm.batch_size, learners);
+  if (run->trainer_device->ops->asynchronous)
+    return status_fail(error, STATUS_INVALID,
+                       "--learners=%d with --device=%s: several learners compute on the CPU only; "
+                       "one learner trains on a GPU",
+                       learners, options->device);
+  if (!is_unix && (!colon || atoi(colon + 1) == 0))
+    return status_fail(error, STATUS_INVALID,
+                       "--learners=%d with --listen=%s: name a port, since learner RANK listens on "
+                       "the port above by its rank",
+                       learners, options->listen);
+  return STATUS_OK;
+}
+
+/* ---- the processes of the others */
+
+static enum status spawn(struct run *run, int rank, const char *file, char *const *words,
+                         struct error *error) {
+  int count = 0;
+  char address[PATH_MAX], log[PATH_MAX + 64];
+  char own[4][PATH_MAX + 32];
+  while (words[count]) count++;
+  char **all = check_alloc((size_t)count + 16, sizeof(*all));
+  memcpy(all, words, (size_t)count * sizeof(*all));
+  learner_address(address, run->options->listen, rank);
+  snprintf(own[0], sizeof(own[0]), "--listen=%s", address);
+  snprintf(own[1], sizeof(own[1]), "--logdir=%s/learner-%d", run->folder.name, rank);
+  snprintf(own[2], sizeof(own[2]), "--learner_rank=%d", rank);
+  snprintf(own[3], sizeof(own[3]), "--learners_file=%s", file);
+  for (int i = 0; i < 4; i++) all[count++] = own[i];
+  /* Evaluation, the target and the files that are not its own are rank 0's. */
+  static char *const rest[] = {"--exit_with_parent=true", "--target_return=none",
+                               "--num_eval_envs=0",       "--over=train",
+                               "--metrics_port=0",        "--video_every=0",
+                               "--checkpoint_secs=0",     "--checkpoint_steps=0"};
+  for (size_t i = 0; i < sizeof(rest) / sizeof(*rest); i++) all[count++] = rest[i];
+  snprintf(log, sizeof(log), "%s/logs/learner-%d.log", run->folder.path, rank);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log, O_CREAT | O_WRONLY | O_APPEND, 0666);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  int reason =
+      posix_spawn(&run->learner_process[rank], "/proc/self/exe", &files, NULL, all, environ);
+  posix_spawn_file_actions_destroy(&files);
+  free(all);
+  if (reason == 0) return STATUS_OK;
+  run->learner_process[rank] = 0;
+  return status_fail(error, STATUS_EXHAUSTED, "cannot start learner %d of %d: %s", rank,
+                     (int)run->options->learners, strerror(reason));
+}
+
+/* A file without a name: it ends with its learners. */
+static enum status start_others(struct run *run, char *file, size_t bytes, char *const *words,
+                                struct error *error) {
+  char logs[PATH_MAX];
+  snprintf(logs, sizeof(logs), "%s/logs", run->folder.path);
+  enum status status = files_make_folders(logs, error);
+  run->learners_file = memfd_create("acorn-learners", MFD_CLOEXEC);
+  if (status == STATUS_OK && run->learners_file < 0)
+    status = status_fail(error, STATUS_EXHAUSTED, "no memory for learners to share: %s",
+                         strerror(errno));
+  snprintf(file, bytes, "/proc/%d/fd/%d", (int)getpid(), run->learners_file);
+  for (int r = 1; r < run->options->learners && status == STATUS_OK; r++)
+    status = spawn(run, r, file, words, error);
+  return status;
+}
+
+static bool has_ended(void *context, int rank) {
+  const struct run *run = context;
+  siginfo_t info = {0};
+  pid_t pid = run->learner_process[rank];
+  if (pid <= 0) return false;
+  if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno == ECHILD;
+  return info.si_pid == pid;
+}
+
+/* ---- what all have to agree in */
+
+static bool must_agree(const struct option *option) {
+  static const char *const names[] = {"seed", "total_steps", "num_envs", "deterministic"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    if (strcmp(option->name, names[i]) == 0) return true;
+  return learner_option_is_of_experiment(option);
+}
+
+static char *describe(const struct run *run) {
+  char *text;
+  size_t bytes;
+  FILE *out = open_memstream(&text, &bytes);
+  CHECK(out, "out of memory for the options of a learner");
+  fprintf(out, "version %s\nenvironment %s\n", version_number, run->identity);
+  for (int i = 0; i < learner_options_table.count; i++) {
+    const struct option *option = &learner_options_table.options[i];
+    if (!must_agree(option)) continue;
+    char *value = options_value_text(option, run->options);
+    fprintf(out, "--%s=%s\n", option->name, value);
+    free(value);
+  }
+  fclose(out);
+  return text;
+}
+
+enum status run_learners_open(struct run *run, char *const *words, struct error *error) {
+  const struct learner_options *options = run->options;
+  char file[PATH_MAX];
+  if (run->evaluates || (options->learners == 1 && options->learner_rank < 0)) return STATUS_OK;
+  enum status status = check(run, error);
+  if (status != STATUS_OK) return status;
+  run->rank = options->learner_rank > 0 ? (int)options->learner_rank : 0;
+  snprintf(file, sizeof(file), "%s", options->learners_file);
+  if (options->learner_rank < 0) status = start_others(run, file, sizeof(file), words, error);
+  if (status != STATUS_OK) return status;
+  char *about = describe(run);
+  struct peers_config config = {.path = file,
+                                .rank = run->rank,
+                                .learners = (int)options->learners,
+                                .timeout_ms = (int)(options->learners_timeout_s * 1000),
+                                .about = about,
+                                .has_ended = has_ended,
+                                .context = run};
+  status = peers_open(&run->peers, &config, error);
+  free(about);
+  if (status == STATUS_OK) run->trainer_device->peers = peers_of_device(run->peers);
+  return status;
+}
+
+enum status run_learners_share(struct run *run, struct error *error) {
+  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
+  if (!run->peers) return STATUS_OK;
+  trainer_save_now(run->trainer);
+  int count = trainer_items(run->trainer, items);
+  enum status status = STATUS_OK;
+  for (int i = 0; i < count && status == STATUS_OK; i++)
+    status = peers_broadcast(run->peers, items[i].data, checkpoint_item_bytes(&items[i]), error);
+  if (status != STATUS_OK || run->rank == 0) return status;
+  trainer_load(run->trainer);
+  progress_restore(run->progress, trainer_counter(run->trainer, TRAINER_STEPS), 0);
+  return STATUS_OK;
+}
+
+/* ---- the end */
+
+/* The kernel frees the folder's lock a moment after it has ended the process that held it. */
+static enum status take_folder(struct run *run, struct folder *folder, struct error *error) {
+  enum { TRIES = 20, PAUSE_US = 50 * 1000 };
+  char above[PATH_MAX];
+  snprintf(above, sizeof(above), "%s/..", run->folder.path);
+  enum status status = STATUS_EXISTS;
+  for (int i = 0; i < TRIES && status == STATUS_EXISTS; i++) {
+    if (i > 0) clock_sleep_us(PAUSE_US);
+    status = folder_open(folder, above, "", "", true, error);
+    if (status != STATUS_OK) folder_close(folder);
+  }
+  return status;
+}
+
+bool run_learners_writes(struct run *run) {
+  struct folder folder;
+  struct error error;
+  if (run->rank == 0) return true;
+  if (!peers_is_first(run->peers)) return false;
+  if (take_folder(run, &folder, &error) != STATUS_OK) {
+    log_error("learner 0 has ended without a last checkpoint: %s", error.text);
+    return false;
+  }
+  log_warn("learner 0 has ended: this one, %d, writes the last checkpoint", run->rank);
+  folder_close(&run->folder);
+  run->folder = folder;
+  return true;
+}
+
+void run_learners_close(struct run *run) {
+  peers_close(run->peers);
+  for (int r = 1; r < PEERS_MAX; r++)
+    if (run->learner_process[r] > 0) waitpid(run->learner_process[r], NULL, 0);
+  if (run->learners_file > 0) close(run->learners_file);
+}
