@@ -37,6 +37,7 @@ struct slot {
 struct shared {
   uint32_t bytes; /* of this struct: other programs have another one */
   int32_t learners;
+  _Atomic int missing; /* the first learner that another one gave up, + 1: the others stop by it */
   struct slot slot[PEERS_MAX];
 };
 
@@ -61,6 +62,7 @@ static char *area_of(const struct peers *peers, int rank) {
 /* Whether a learner that had come has ended. */
 static bool is_gone(struct slot *slot) {
   int held = pthread_mutex_trylock(&slot->runs);
+  if (held == EOWNERDEAD) pthread_mutex_consistent(&slot->runs);
   if (held == 0 || held == EOWNERDEAD) pthread_mutex_unlock(&slot->runs);
   return held != EBUSY;
 }
@@ -71,26 +73,36 @@ static bool has_left(struct peers *peers, int rank) {
   return peers->config.has_ended && peers->config.has_ended(peers->config.context, rank);
 }
 
+/* All name the one that was missed first, not those that have stopped because of it. */
+static enum status give_up(struct peers *peers, int rank, bool left) {
+  int none = 0, learners = peers->of_device.learners;
+  uint32_t seen = atomic_load(&peers->shared->slot[rank].meeting);
+  if (!atomic_compare_exchange_strong(&peers->shared->missing, &none, rank + 1) && none != rank + 1)
+    return status_fail(&peers->error, STATUS_UNAVAILABLE,
+                       "learner %d of %d is missing, and the run ends; its log says why", none - 1,
+                       learners);
+  if (left)
+    return status_fail(&peers->error, STATUS_UNAVAILABLE,
+                       "learner %d of %d has ended, and the run with it; its log says why", rank,
+                       learners);
+  return status_fail(&peers->error, STATUS_UNAVAILABLE,
+                     "learner %d of %d %s within %g s: look at its log, or raise "
+                     "--learners_timeout_s",
+                     rank, learners, seen ? "did not answer" : "has not come",
+                     peers->config.timeout_ms / 1e3);
+}
+
 static enum status wait_for(struct peers *peers, int rank) {
   struct slot *slot = &peers->shared->slot[rank];
   const struct timespec look = {.tv_nsec = LOOK_MS * 1000 * 1000};
-  int64_t timeout_us = peers->config.timeout_ms * (int64_t)1000, since_us = clock_now_us();
-  int learners = peers->of_device.learners;
+  int64_t end_us = clock_now_us() + peers->config.timeout_ms * (int64_t)1000;
   for (uint32_t seen; (seen = atomic_load(&slot->meeting)) < peers->meeting;) {
     syscall(SYS_futex, &slot->meeting, FUTEX_WAIT, seen, &look, NULL, 0);
     /* It may have come, and ended then. */
     bool left = has_left(peers, rank);
     if (atomic_load(&slot->meeting) >= peers->meeting) break;
-    if (left)
-      return status_fail(&peers->error, STATUS_UNAVAILABLE,
-                         "learner %d of %d has ended, and the run with it; its log says why", rank,
-                         learners);
-    if (clock_now_us() - since_us > timeout_us)
-      return status_fail(&peers->error, STATUS_UNAVAILABLE,
-                         "learner %d of %d %s within %g s: look at its log, or raise "
-                         "--learners_timeout_s",
-                         rank, learners, seen ? "did not answer" : "has not come",
-                         peers->config.timeout_ms / 1e3);
+    if (left || clock_now_us() > end_us || atomic_load(&peers->shared->missing))
+      return give_up(peers, rank, left);
   }
   return STATUS_OK;
 }

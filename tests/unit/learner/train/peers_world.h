@@ -1,0 +1,84 @@
+/* Learners as processes of a test: each runs the same function with its rank, on a file that they
+ * share, and leaves numbers for the test. */
+#ifndef ACORN_TESTS_UNIT_LEARNER_TRAIN_PEERS_WORLD_H
+#define ACORN_TESTS_UNIT_LEARNER_TRAIN_PEERS_WORLD_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "learner/train/peers.h"
+#include "tests/unit/support/temporary_folder.h"
+
+enum { WORLD_MOST = 4, WORLD_NUMBERS = 1 << 13 };
+
+struct peers_world {
+  char path[TEMPORARY_PATH_BYTES];
+  int learners, timeout_ms;
+  const char *about[WORLD_MOST]; /* NULL: the same */
+  pid_t process[WORLD_MOST];
+  /* Shared with the learners. */
+  struct peers_result {
+    enum status status;
+    char error[1024];
+    double number[WORLD_NUMBERS];
+  } * result; /* (learners) */
+  void *context;
+};
+
+typedef void (*peers_learner)(struct peers_world *w, struct peers *peers, int rank);
+
+static inline struct peers_world peers_world_create(int learners) {
+  static int count;
+  struct peers_world w = {.learners = learners, .timeout_ms = 20000};
+  snprintf(w.path, sizeof(w.path), "%s/peers-%d-%d", temporary_folder(), (int)getpid(), count++);
+  w.result = mmap(NULL, WORLD_MOST * sizeof(*w.result), PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return w;
+}
+
+static inline void peers_world_destroy(struct peers_world *w) {
+  munmap(w->result, WORLD_MOST * sizeof(*w->result));
+  unlink(w->path);
+}
+
+/* A learner's process: its life. It ends without the test program's own end. */
+static inline void peers_world_run(struct peers_world *w, int rank, peers_learner learner) {
+  struct error error = {""};
+  struct peers *peers;
+  const struct peers_config config = {.path = w->path,
+                                      .rank = rank,
+                                      .learners = w->learners,
+                                      .timeout_ms = w->timeout_ms,
+                                      .about = w->about[rank] ? w->about[rank] : "same\n"};
+  w->result[rank].status = peers_open(&peers, &config, &error);
+  if (w->result[rank].status == STATUS_OK) {
+    learner(w, peers, rank);
+    w->result[rank].status = peers_status(peers, &error);
+    peers_close(peers);
+  }
+  memcpy(w->result[rank].error, error.text, sizeof(error.text));
+  _exit(0);
+}
+
+static inline void peers_world_start(struct peers_world *w, int rank, peers_learner learner) {
+  fflush(NULL);
+  w->process[rank] = fork();
+  if (w->process[rank] == 0) peers_world_run(w, rank, learner);
+}
+
+static inline void peers_world_wait(struct peers_world *w) {
+  for (int r = 0; r < w->learners; r++)
+    if (w->process[r] > 0) waitpid(w->process[r], NULL, 0);
+}
+
+/* All of them, to their ends. */
+static inline void peers_world_run_all(struct peers_world *w, peers_learner learner) {
+  for (int r = 0; r < w->learners; r++) peers_world_start(w, r, learner);
+  peers_world_wait(w);
+}
+
+#endif

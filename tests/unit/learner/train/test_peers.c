@@ -1,0 +1,260 @@
+/* Learners that share memory: sums in the order of ranks, means by weights, what all decide by, one
+ * that ends at any moment, one that never comes, and those that disagree. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "tests/unit/learner/train/peers_world.h"
+
+/* More than an area has room for, and no multiple of it. */
+enum { P = 300001, SUMS = 3, ALL = P + SUMS, SHOWN = 64 };
+
+static double number_of(int rank, size_t i) {
+  return sin((double)i) * (rank + 1) + (i % 97 == 0 ? 1e7 * (rank == 1 ? -1 : 1) : 0);
+}
+
+static double weight_of(int rank) {
+  return rank == 0 ? 0.25 : rank;
+}
+
+/* Which of the numbers are shown: some of each part. */
+static size_t shown(int i) {
+  return i < SUMS ? (size_t)(P + i) : (size_t)i * (P / SHOWN);
+}
+
+static void reduce_doubles(struct peers_world *w, struct peers *peers, int rank) {
+  double *x = check_alloc(ALL, sizeof(*x));
+  for (int round = 0; round < 3; round++) {
+    for (size_t i = 0; i < ALL; i++) x[i] = number_of(rank, i);
+    peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank));
+  }
+  for (int i = 0; i < SHOWN; i++) w->result[rank].number[i] = x[shown(i)];
+}
+
+static void reduce_floats(struct peers_world *w, struct peers *peers, int rank) {
+  float *x = check_alloc(ALL, sizeof(*x));
+  for (size_t i = 0; i < ALL; i++) x[i] = (float)number_of(rank, i);
+  peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank));
+  for (int i = 0; i < SHOWN; i++) w->result[rank].number[i] = (double)x[shown(i)];
+}
+
+static double expected_double(int learners, size_t i) {
+  double sum = 0, weights = 0;
+  for (int r = 0; r < learners; r++) {
+    weights += weight_of(r);
+    sum += (i < P ? weight_of(r) : 1) * number_of(r, i);
+  }
+  return i < P ? sum * (1 / weights) : sum;
+}
+
+static double expected_float(int learners, size_t i) {
+  float sum = 0;
+  double weights = 0;
+  for (int r = 0; r < learners; r++) {
+    weights += weight_of(r);
+    sum += (i < P ? (float)weight_of(r) : 1) * (float)number_of(r, i);
+  }
+  return (double)(i < P ? sum * (float)(1 / weights) : sum);
+}
+
+/* To the last bit, on every learner. */
+static void sums_are_made_in_the_order_of_ranks(void **state) {
+  (void)state;
+  for (int learners = 1; learners <= WORLD_MOST; learners++)
+    for (int doubles = 0; doubles < 2; doubles++) {
+      struct peers_world w = peers_world_create(learners);
+      peers_world_run_all(&w, doubles ? reduce_doubles : reduce_floats);
+      for (int r = 0; r < learners; r++)
+        for (int i = 0; i < SHOWN; i++) {
+          double expected =
+              doubles ? expected_double(learners, shown(i)) : expected_float(learners, shown(i));
+          if (w.result[r].number[i] != expected)
+            fail_msg("learner %d of %d, number %zu: %.17g, expected %.17g", r, learners, shown(i),
+                     w.result[r].number[i], expected);
+        }
+      peers_world_destroy(&w);
+    }
+}
+
+static void exchange_and_broadcast(struct peers_world *w, struct peers *peers, int rank) {
+  struct error error;
+  double *number = w->result[rank].number, mine[2] = {rank + 0.5, -rank};
+  if (peers_exchange(peers, number, mine, 2, &error) != STATUS_OK) return;
+  number[10] = rank == 0 ? 42 : 0;
+  (void)!peers_broadcast(peers, number + 10, sizeof(double), &error);
+}
+
+static void all_see_what_each_one_brings(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(3);
+  peers_world_run_all(&w, exchange_and_broadcast);
+  for (int r = 0; r < 3; r++) {
+    assert_int_equal(w.result[r].status, STATUS_OK);
+    for (int k = 0; k < 3; k++) {
+      assert_true(w.result[r].number[2 * k] == k + 0.5);
+      assert_true(w.result[r].number[2 * k + 1] == -k);
+    }
+    assert_true(w.result[r].number[10] == 42);
+  }
+  peers_world_destroy(&w);
+}
+
+/* Until one is missing. */
+static void reduce_for_ever(struct peers_world *w, struct peers *peers, int rank) {
+  struct error error;
+  double x[2] = {0, 0};
+  while (peers_status(peers, &error) == STATUS_OK) {
+    x[0] = x[1] = 1;
+    peers_mean(peers, x, 1, 1, sizeof(*x), 1);
+    w->result[rank].number[0] += 1;
+  }
+  w->result[rank].number[1] = x[0], w->result[rank].number[2] = x[1];
+}
+
+static void wait_until_they_reduce(const struct peers_world *w) {
+  volatile const double *count = &w->result[0].number[0];
+  double before = *count;
+  while (*count <= before + 10) clock_sleep_us(200);
+}
+
+/* At whatever place it is then. The others stop, name it, and get no number of half a sum. */
+static void a_learner_that_is_killed_stops_the_others(void **state) {
+  (void)state;
+  for (int round = 0; round < 20; round++) {
+    struct peers_world w = peers_world_create(3);
+    int killed = round % 3;
+    for (int r = 0; r < 3; r++) peers_world_start(&w, r, reduce_for_ever);
+    wait_until_they_reduce(&w);
+    clock_sleep_us(37 * round);
+    kill(w.process[killed], SIGKILL);
+    peers_world_wait(&w);
+    char name[64];
+    snprintf(name, sizeof(name), "learner %d of 3 ", killed);
+    for (int r = 0; r < 3; r++) {
+      if (r == killed) continue;
+      assert_int_equal(w.result[r].status, STATUS_UNAVAILABLE);
+      assert_non_null(strstr(w.result[r].error, name));
+      assert_true(isnan(w.result[r].number[1]) && isnan(w.result[r].number[2]));
+    }
+    peers_world_destroy(&w);
+  }
+}
+
+static void a_learner_that_does_not_answer_is_given_up(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(2);
+  w.timeout_ms = 300;
+  for (int r = 0; r < 2; r++) peers_world_start(&w, r, reduce_for_ever);
+  wait_until_they_reduce(&w);
+  kill(w.process[1], SIGSTOP);
+  waitpid(w.process[0], NULL, 0);
+  w.process[0] = 0;
+  assert_int_equal(w.result[0].status, STATUS_UNAVAILABLE);
+  assert_non_null(strstr(w.result[0].error, "learner 1 of 2 did not answer within 0.3 s"));
+  kill(w.process[1], SIGKILL);
+  peers_world_wait(&w);
+  peers_world_destroy(&w);
+}
+
+static void a_learner_that_never_comes_is_named(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(3);
+  w.timeout_ms = 200;
+  peers_world_start(&w, 0, reduce_for_ever);
+  peers_world_start(&w, 2, reduce_for_ever);
+  peers_world_wait(&w);
+  assert_int_equal(w.result[0].status, STATUS_UNAVAILABLE);
+  assert_non_null(strstr(w.result[0].error, "learner 1 of 3 has not come within 0.2 s"));
+  peers_world_destroy(&w);
+}
+
+static void see_who_is_first(struct peers_world *w, struct peers *peers, int rank) {
+  if (rank == 0) raise(SIGKILL);
+  reduce_for_ever(w, peers, rank);
+  w->result[rank].number[3] = peers_is_first(peers);
+  if (rank == 1) clock_sleep_us(300 * 1000); /* it still runs when the next one asks */
+}
+
+static void the_first_one_that_runs_takes_the_place_of_rank_0(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(3);
+  peers_world_run_all(&w, see_who_is_first);
+  assert_true(w.result[1].number[3] == 1);
+  assert_true(w.result[2].number[3] == 0);
+  peers_world_destroy(&w);
+}
+
+static void learners_that_disagree_name_both_values(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(3);
+  w.about[0] = w.about[1] = "version 1\n--unroll_length=20\n--seed=1\n";
+  w.about[2] = "version 1\n--unroll_length=10\n--seed=2\n";
+  peers_world_run_all(&w, reduce_for_ever);
+  for (int r = 0; r < 3; r++) {
+    assert_int_equal(w.result[r].status, STATUS_MISMATCH);
+    assert_non_null(strstr(w.result[r].error,
+                           "learners 0 and 2 disagree: '--unroll_length=20' "
+                           "and '--unroll_length=10'"));
+  }
+  peers_world_destroy(&w);
+}
+
+static void a_text_that_only_goes_on_is_another(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(2);
+  w.about[0] = "a\n", w.about[1] = "a\nb\n";
+  peers_world_run_all(&w, reduce_for_ever);
+  assert_int_equal(w.result[0].status, STATUS_MISMATCH);
+  assert_non_null(strstr(w.result[0].error, "'' and 'b'"));
+  peers_world_destroy(&w);
+}
+
+static enum status open_here(const char *path, int rank, int learners, struct error *error) {
+  struct peers *peers;
+  const struct peers_config config = {
+      .path = path, .rank = rank, .learners = learners, .timeout_ms = 100, .about = ""};
+  enum status status = peers_open(&peers, &config, error);
+  if (status == STATUS_OK) peers_close(peers);
+  return status;
+}
+
+static void a_file_that_does_not_fit_is_refused(void **state) {
+  (void)state;
+  struct error error;
+  struct peers_world w = peers_world_create(1);
+  assert_int_equal(open_here("/nowhere/file", 0, 1, &error), STATUS_IO);
+  assert_non_null(strstr(error.text, "cannot open /nowhere/file"));
+  assert_int_equal(open_here(w.path, 0, 1, &error), STATUS_OK);
+  assert_int_equal(open_here(w.path, 0, 1, &error), STATUS_EXISTS);
+  assert_non_null(strstr(error.text, "has a learner 0 already"));
+  assert_int_equal(open_here(w.path, 1, 2, &error), STATUS_MISMATCH);
+  assert_non_null(strstr(error.text, "another number of learners than --learners=2"));
+  FILE *file = fopen(w.path, "r+");
+  assert_non_null(file);
+  assert_int_equal(fputc(1, file), 1); /* another version's struct */
+  fclose(file);
+  assert_int_equal(open_here(w.path, 0, 1, &error), STATUS_MISMATCH);
+  assert_non_null(strstr(error.text, "another version of Acorn"));
+  peers_world_destroy(&w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_are_made_in_the_order_of_ranks),
+      cmocka_unit_test(all_see_what_each_one_brings),
+      cmocka_unit_test(a_learner_that_is_killed_stops_the_others),
+      cmocka_unit_test(a_learner_that_does_not_answer_is_given_up),
+      cmocka_unit_test(a_learner_that_never_comes_is_named),
+      cmocka_unit_test(the_first_one_that_runs_takes_the_place_of_rank_0),
+      cmocka_unit_test(learners_that_disagree_name_both_values),
+      cmocka_unit_test(a_text_that_only_goes_on_is_another),
+      cmocka_unit_test(a_file_that_does_not_fit_is_refused),
+  };
+  return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
+}
