@@ -10,8 +10,8 @@ all=(scripted resume allocations cartpole a2c catch tmaze throughput transport s
   replay_save tls)
 if [[ "${1:-}" =~ ^(--help|-h)$ ]]; then
   print_head
-  echo "Names: ${all[*]}; besides these: kernels pages rpc rules; serve; peers (other systems," \
-    "7 GB); pixels needs a Python with PyTorch (PYTHON=...)."
+  echo "Names: ${all[*]}; besides these: kernels pages reduction rpc rules; serve; peers (other" \
+    "systems, 7 GB); pixels needs a Python with PyTorch (PYTHON=...)."
   exit 0
 fi
 
@@ -20,7 +20,7 @@ program() {
   case $1 in
     lib) return 1 ;;
     resume) echo build/tests/unit/learner/train/test_resume ;;
-    kernels | pages | rpc | rules) echo "build/tests/bench/bench_$1" ;;
+    kernels | pages | reduction | rpc | rules) echo "build/tests/bench/bench_$1" ;;
     *) find tests/bench tests/learning -name "$1.sh" | grep . ;;
   esac
 }

@@ -82,9 +82,14 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log, O_CREAT | O_WRONLY | O_APPEND, 0666);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  /* In a group of its own, since the supervisor kills the group of a learner that was killed. */
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   int reason =
-      posix_spawn(&run->learner_process[rank], "/proc/self/exe", &files, NULL, all, environ);
+      posix_spawn(&run->learner_process[rank], "/proc/self/exe", &files, &attributes, all, environ);
   posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
   free(all);
   if (reason == 0) return STATUS_OK;
   run->learner_process[rank] = 0;
@@ -207,6 +212,10 @@ bool run_learners_writes(struct run *run) {
     return false;
   }
   log_warn("learner 0 has ended: this one, %d, writes the last checkpoint", run->rank);
+  if (!folder.held_run) { /* what is above is no run folder: this learner has one of its own */
+    folder_abandon(&folder);
+    return true;
+  }
   folder_close(&run->folder);
   run->folder = folder;
   return true;

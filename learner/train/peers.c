@@ -25,7 +25,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 
-enum { AREA_BYTES = 1 << 20, LOOK_MS = 50, LINE_BYTES = 256 };
+enum { AREA_BYTES = 1 << 18, LOOK_MS = 50, LINE_BYTES = 256 };
 
 struct slot {
   pthread_mutex_t runs;     /* robust; held by the learner's main thread */

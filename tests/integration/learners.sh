@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# Several learners of one run: they train one network, stop and resume together, and end with a
+# checkpoint when one of them is killed.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+# cartpole WORDS...: a run of four actors.
+cartpole() { run cartpole vtrace 4 4 --logdir=run --metrics_secs=0.25 "$@"; }
+# of_rank R: the process of learner 0 or 1, of this test's runs; the first one starts the other.
+of_rank() {
+  local pid
+  for pid in $(pids learner); do
+    tr '\0' '\n' <"/proc/$pid/cmdline" | grep -qx -- --learner_rank=1 || continue
+    if [ "$1" = 1 ]; then echo "$pid"; else sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$pid/status"; fi
+  done
+}
+log_of_1() { grep -qF -- "$1" run/logs/learner-1.log; }
+updates_of() { basename "$(newest_checkpoint run)" .acorn | cut -d- -f2; }
+# trains STEPS: the present run has made so many, of its own.
+trains() {
+  local at
+  at=$(sed -n 's/.*resuming from the checkpoint of update [0-9]*, step \([0-9]*\).*/\1/p' err)
+  says "run folder" && metric_passes step $((${at:-0} + $1)) &&
+    metric_passes step "${at:-0}" run/learner-1
+}
+
+# ---- a whole run
+
+cartpole --learners=2 --target_return=475 --total_steps=6M --seed=3
+ended 120
+pass_if "two learners solve CartPole" is "$code $(value reason)" "0 target_return"
+pass_if "the other one ends with it" grep -q "reason=target_return" run/logs/learner-1.log
+pass_if "it leaves no checkpoint of its own" is "$(ls run/learner-1/checkpoints)" ""
+episodes_of() { json "$1/result.json" episodes; }
+both_play() { [ "$(episodes_of run)" -gt 50 ] && [ "$(episodes_of run/learner-1)" -gt 50 ]; }
+pass_if "both have episodes of their own" both_play
+pass_if "no process is left" no_process
+rm -rf run
+
+cartpole --learners=2 --total_steps=200k
+ended
+within() { [ "$(value steps)" -ge 200000 ] && [ "$(value steps)" -lt 210000 ]; }
+pass_if "the budget counts the steps of all learners" within
+rm -rf run
+
+# ---- the same bits
+
+for round in 1 2; do
+  run cartpole ppo 4 4 --logdir="same-$round" --deterministic --learners=2 --total_steps=60k \
+    --normalize_observations --normalize_values --learning_rate_decay=linear
+  ended
+done
+same() {
+  python3 "$tree/tests/integration/compare_checkpoints.py" same-1 same-2 >differences ||
+    cat differences
+  grep -q '^equal' differences
+}
+pass_if "with --deterministic two runs are the same, bit for bit" same
+
+# ---- stopped and resumed
+
+cartpole --learners=2 --total_steps=1e9
+pass_if "a long run trains" wait_for 30 trains 20000
+kill -INT "$run"
+ended
+first=$(updates_of)
+pass_if "Ctrl-C stops all learners, with a checkpoint" is "$code $(value reason)" "130 signal"
+pass_if "no process is left of it" no_process
+run cartpole vtrace 3 4 --logdir=run --metrics_secs=0.25 --learners=3 --resume --total_steps=1e9 \
+  --batch_size=30
+goes_on() { says "resuming from the checkpoint of update $((10#$first))," && trains 20000; }
+pass_if "it resumes with another number of learners" wait_for 30 goes_on
+kill -TERM "$run"
+ended
+pass_if "SIGTERM stops it" is "$code" 0
+rm -rf run
+
+# ---- one is killed at any moment
+
+for round in $(seq "${ROUNDS:-6}"); do
+  killed=$((round % 2))
+  resume=--resume
+  [ "$round" -gt 1 ] || resume=--no_resume
+  cartpole --learners=2 --total_steps=1e9 --checkpoint_secs=0 "$resume"
+  pass_if "round $round: it trains" wait_for 30 trains $((round * 1000 + 5000))
+  before=$(updates_of)
+  sleep "0.0$((round * 7 % 10))"
+  kill -KILL "$(of_rank $killed)"
+  pass_if "round $round: without learner $killed the others end within 10 s" wait_for 10 none_left
+  ended
+  later() { [ "$(updates_of)" != "$before" ]; }
+  pass_if "round $round: with a checkpoint" wait_for 2 later
+  if [ $killed = 1 ]; then
+    pass_if "round $round: the run fails, and names it" is "$code $(json run/result.json reason)" \
+      "1 error"
+    pass_if "round $round: the log does, too" says "learner 1 of 2 has ended"
+  else
+    pass_if "round $round: learner 1 names it" log_of_1 "learner 0 of 2 has ended"
+  fi
+done
+cartpole --learners=2 --resume --total_steps=1e9
+pass_if "what they left is resumed" wait_for 30 says "resuming from the checkpoint of update"
+pass_if "and trains" wait_for 30 trains 5000
+
+# ---- a second job in the same folder
+
+other=$run
+"$tree/build/launch" cartpole vtrace 2 --logdir=run --learners=2 --resume >out2 2>err2
+is "$?" 2 || failures=$((failures + 1))
+pass_if "a run folder in use is refused" grep -q "is in use by another learner" err2
+run=$other
+kill -TERM "$run"
+ended
+
+# ---- started by something else
+
+by_hand() {
+  local rank=$1
+  shift
+  "$tree/build/learner" --env=cartpole --num_envs=4 --learners=2 --learner_rank="$rank" \
+    --learners_file="$work/shared" --listen="unix:$work/rank-$rank" --logdir="hand-$rank" "$@" \
+    >"out-$rank" 2>"err-$rank" </dev/null
+}
+by_hand 0 --unroll_length=10 --learners_timeout_s=30 &
+by_hand 1 --unroll_length=20 --learners_timeout_s=30
+is "$?" 2 || failures=$((failures + 1))
+wait %-
+for rank in 0 1; do
+  pass_if "learners that disagree are refused: learner $rank" \
+    grep -q "'--unroll_length=10' and '--unroll_length=20'" "err-$rank"
+done
+rm -f shared
+by_hand 0 --learners_timeout_s=0.5
+pass_if "a learner that never comes is named" \
+  grep -q "learner 1 of 2 has not come within 0.5 s" err-0
+by_hand 0
+pass_if "a file of another run is refused" grep -q "has a learner 0 already" err-0
+
+# ---- what cannot be
+
+while IFS='|' read -r words sentence; do
+  # shellcheck disable=SC2086
+  refused $words --logdir=no
+  pass_if "refused: $words" is "$code" 2
+  pass_if "it says: $sentence" says "$sentence"
+done <<'END'
+cartpole vtrace 3 --learners=2|3 actors cannot be spread evenly over --learners=2: give a multiple
+cartpole dqn 2 --learners=2|several learners train agents without a replay only: vtrace, a2c and ppo
+cartpole random 2 --learners=2|several learners train agents without a replay only
+cartpole vtrace 2 --learners=2 --batch_size=31|--batch_size=31 cannot be spread evenly
+cartpole vtrace 2 --learners=2 --learner_rank=0|give all three
+END
+finish
