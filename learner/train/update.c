@@ -157,16 +157,16 @@ enum status update_create(struct update **out, struct device *device, const stru
   if (status != STATUS_OK) return status;
 
   struct update *update = check_alloc(1, sizeof(*update));
-  *update = (struct update){.config = *config,
-                            .algorithm = algorithm,
-                            .device = device,
-                            .network = network,
-                            .T = config->window_steps,
-                            .N = config->num_windows,
-                            .reduction = {.peers = config->peers,
-                                          .over_windows =
-                                              algorithm_sums_over_time(&config->algorithm)},
-                            .passes = {1, 1}};
+  *update =
+      (struct update){.config = *config,
+                      .algorithm = algorithm,
+                      .device = device,
+                      .network = network,
+                      .T = config->window_steps,
+                      .N = config->num_windows,
+                      .reduction = {.peers = config->peers,
+                                    .over_windows = algorithm_sums_over_time(&config->algorithm)},
+                      .passes = {1, 1}};
   if (algorithm && algorithm->check)
     status = algorithm->check(network_config(network), &config->algorithm, error);
   if (status == STATUS_OK && algorithm && algorithm->passes)

@@ -212,6 +212,20 @@ static void evaluators_come_after_the_actors(void **state) {
   }
 }
 
+static void actors_are_spread_over_the_learners(void **state) {
+  (void)state;
+  assert_int_equal(parse("catch vtrace 4 3 --learners=2 --evaluators=1"), STATUS_OK);
+  plan_commands(plan);
+  assert_true(has(plan->run.learner, "--learners=2"));
+  assert_true(has(plan->run.learner, "--num_envs=6"));
+  for (int i = 0; i < 5; i++) {
+    bool second = i == 1 || i == 3; /* the fifth evaluates */
+    assert_true(
+        has(plan->run.actors[i], second ? "--learner=unix:/there-1" : "--learner=unix:/there"));
+  }
+  refused("catch vtrace 4 --learners=3", "4 actors cannot be spread evenly over --learners=3");
+}
+
 /* ---- an earlier run */
 
 /* The words "ENV vtrace 1 --resume", and the options of a run whose config.txt holds `text`. */
@@ -314,6 +328,7 @@ int main(void) {
       cmocka_unit_test(those_that_are_asked_for_count),
       cmocka_unit_test(evaluators_that_do_not_fit_are_refused),
       cmocka_unit_test(evaluators_come_after_the_actors),
+      cmocka_unit_test(actors_are_spread_over_the_learners),
       cmocka_unit_test(presets_are_left_to_the_learner),
       cmocka_unit_test(its_environments_are_taken),
       cmocka_unit_test(what_decides_on_evaluators_is_taken),
