@@ -14,7 +14,7 @@ of_rank() {
   done
 }
 log_of_1() { grep -qF -- "$1" run/logs/learner-1.log; }
-updates_of() { basename "$(newest_checkpoint run)" .acorn | cut -d- -f2; }
+updates_of() { basename "$(newest_checkpoint "${1:-run}")" .acorn | cut -d- -f2; }
 # trains STEPS: the present run has made so many, of its own.
 trains() {
   local at
@@ -104,12 +104,24 @@ pass_if "and trains" wait_for 30 trains 5000
 # ---- a second job in the same folder
 
 other=$run
-"$tree/build/launch" cartpole vtrace 2 --logdir=run --learners=2 --resume >out2 2>err2
+timeout 60 "$tree/build/launch" cartpole vtrace 2 --logdir=run --learners=2 --resume >out2 2>err2
 is "$?" 2 || failures=$((failures + 1))
 pass_if "a run folder in use is refused" grep -q "is in use by another learner" err2
 run=$other
 kill -TERM "$run"
 ended
+
+# ---- one has no actors
+
+learner --env=cartpole --num_envs=4 --learners=2 --logdir=starved --metrics_secs=0.25 \
+  --total_steps=100k
+actor 0 --env=cartpole --envs=4 --streams=1
+ended
+pass_if "a learner without actors does not hold up the other" is "$code $(value reason)" \
+  "0 total_steps"
+trained() { [ $((10#$(updates_of starved))) -gt 100 ]; }
+pass_if "which trains" trained
+end_by_hand
 
 # ---- started by something else
 
