@@ -86,8 +86,11 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  int reason =
-      posix_spawn(&run->learner_process[rank], "/proc/self/exe", &files, &attributes, all, environ);
+  /* By its path, so that its process has the program's name. */
+  char program[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+  program[length < 0 ? 0 : length] = '\0';
+  int reason = posix_spawn(&run->learner_process[rank], program, &files, &attributes, all, environ);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   free(all);
