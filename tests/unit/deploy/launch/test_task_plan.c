@@ -30,9 +30,9 @@ static enum status make(const char *agent, const char *cluster, const char *type
   snprintf(text, sizeof(text), "{\"cluster\": {%s}, \"task\": {\"type\": \"%s\", \"index\": 0}}",
            cluster, type);
   setenv("TF_CONFIG", text, 1);
-  static struct task_plan plans[32];
+  static struct task_plan plans[64];
   static int num_plans;
-  assert_true(num_plans < 32);
+  assert_true(num_plans < 64);
   struct task_plan *task = &plans[num_plans++];
   plan = &task->plan;
   enum status status = plan_parse(plan, &task_form, argc, argv, &error);
