@@ -9,6 +9,7 @@
 #include "envs/env_words.h"
 #include "envs/registry.h"
 #include "learner/network/images.h"
+#include "learner/run/run_network.h"
 #include "learner/serve/greeter.h"
 
 /* A run that is played or goes on has a module of its own. */
@@ -57,35 +58,6 @@ static void name_run(struct run *run) {
   env_words_label(run->label, sizeof(run->label), run->env_name, env_args);
 }
 
-static void add_tensor(struct device_inputs *inputs, const struct space_tensor *tensor,
-                       size_t row_offset) {
-  int k = inputs->num_tensors++;
-  inputs->tensor[k].dtype = tensor->dtype;
-  inputs->tensor[k].count = (int)(space_tensor_bytes(tensor) / dtype_bytes(tensor->dtype));
-  inputs->tensor[k].row_offset = row_offset;
-  images_describe(inputs, k, tensor);
-}
-
-/* How a network reads a row. */
-static void describe_inputs(struct run *run) {
-  struct wire_layout layout;
-  wire_layout_of_space(&layout, &run->space, 1);
-  struct device_inputs *inputs = &run->inputs;
-  int mask = space_mask(&run->space);
-  inputs->row_stride = layout.row_stride;
-  inputs->num_tensors = 0;
-  for (int i = 0; i < run->space.num_tensors; i++)
-    if (i != mask) add_tensor(inputs, &run->space.tensor[i], layout.tensor[i].row_offset);
-  inputs->masked = mask >= 0;
-  if (inputs->masked) inputs->mask_offset = layout.tensor[mask].row_offset;
-  inputs->discrete = run->space.discrete;
-  inputs->choices = run->space.choices;
-  inputs->box = run->space.box;
-  inputs->use_previous_action = run->options->previous_action;
-  inputs->use_reward = run->options->previous_reward;
-  inputs->raw_reward = !run->options->clip_reward_input;
-}
-
 /* A network that nobody has chosen is logged where it is none of the plain ones. */
 static enum status choose_network(const struct run *run, struct learner_options *options,
                                   struct error *error) {
@@ -121,7 +93,7 @@ enum status run_take_environment(struct run *run, struct learner_options *option
   name_run(run);
   run->policy = algorithms_policy(run->agent, &run->space);
   if (run->policy) {
-    describe_inputs(run);
+    run_network_inputs(&run->inputs, &run->space, options);
     enum status status = choose_network(run, options, error);
     choose_entropy_cost(&options->algorithm.actor_critic, &run->space);
     run->inputs.stack = (int)options->frame_stack;

@@ -7,59 +7,11 @@
 #include "common/base/log.h"
 #include "learner/device/create.h"
 #include "learner/run/run_experience.h"
+#include "learner/run/run_network.h"
 #include "learner/run/run_options.h"
 #include "learner/run/run_replay.h"
 
 /* ---- the network */
-
-/* "64,64" or "none". */
-static enum status parse_hidden(struct network_config *config, const char *text,
-                                struct error *error) {
-  config->num_layers = 0;
-  if (strcmp(text, "none") == 0 || !text[0]) return STATUS_OK;
-  for (const char *p = text;; p++) {
-    char *end;
-    long size = strtol(p, &end, 10);
-    if (end == p || size < 1 || size > 65536 || (*end && *end != ','))
-      return status_fail(error, STATUS_INVALID,
-                         "--hidden=%s: sizes separated by commas (64,64), or none", text);
-    if (config->num_layers == NETWORK_MAX_LAYERS)
-      return status_fail(error, STATUS_INVALID, "--hidden=%s: at most %d layers", text,
-                         NETWORK_MAX_LAYERS);
-    config->hidden[config->num_layers++] = (int)size;
-    p = end;
-    if (!*p) return STATUS_OK;
-  }
-}
-
-/* A head that says what each action is worth. */
-static void describe_values(struct network_config *config, const struct learner_options *options) {
-  int A = config->head_size, Z = (int)options->atoms;
-  config->values = (struct action_values){.A = A,
-                                          .Z = Z,
-                                          .dueling = options->dueling,
-                                          .low = (float)options->value_low,
-                                          .high = (float)options->value_high};
-  config->head_size = A * Z;
-  config->value_size = options->dueling ? Z : 0;
-  config->noisy = options->noisy;
-}
-
-/* As the devices compute the atoms, in float32. */
-static enum status check_atoms(const struct action_values *values,
-                               const struct learner_options *options, struct error *error) {
-  float before = values->low;
-  for (int z = 1; z < values->Z; z++) {
-    float atom = values->low + (values->high - values->low) * (float)z / (float)(values->Z - 1);
-    if (!(atom > before))
-      return status_fail(error, STATUS_INVALID,
-                         "--value_low=%.15g and --value_high=%.15g: in float32 atoms %d and %d of "
-                         "%d coincide: give a wider range, or fewer --atoms",
-                         options->value_low, options->value_high, z - 1, z, values->Z);
-    before = atom;
-  }
-  return STATUS_OK;
-}
 
 static struct step_shape shape_of(const struct run *run) {
   return (struct step_shape){.row_stride = run->inputs.row_stride,
@@ -90,22 +42,8 @@ static enum status make_devices(struct run *run, struct error *error) {
 }
 
 enum status run_make_network(struct run *run, struct error *error) {
-  const struct learner_options *options = run->options;
-  struct network_config config = {
-      .network = run->agent->network[0] ? run->agent->network : options->network,
-      .inputs = run->inputs,
-      .head_size = run->policy->head_size(&run->space),
-      .value_size = run->policy->without_value ? 0 : 1,
-      .log_stds = run->policy->log_stds ? run->policy->log_stds(&run->space) : 0,
-      .head_hidden = (int)options->head_hidden,
-      .normalize = options->normalize_observations,
-      .scale_value = options->algorithm.actor_critic.normalize_values,
-      .lstm_size = (int)options->lstm_size,
-      .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};
-  if (run->policy->action_values) describe_values(&config, options);
-  enum status status = check_atoms(&config.values, options, error);
-  if (status == STATUS_OK) status = parse_hidden(&config, options->hidden, error);
-  if (status == STATUS_OK) status = network_create(&run->network, &config, error);
+  enum status status = run_network_create(&run->network, &run->inputs, &run->space, run->policy,
+                                          run->options, error);
   if (status == STATUS_OK) status = make_devices(run, error);
   if (status == STATUS_OK) run->shape = shape_of(run);
   return status;
