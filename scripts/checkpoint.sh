@@ -3,12 +3,11 @@
 # hyperparameters of its run. Every checksum is verified; a damaged file is an error that says what
 # is damaged and where.
 #
-# Usage: scripts/checkpoint.sh RUN|FILE [--npz=FILE.npz]
+# Usage: scripts/checkpoint.sh RUN|FILE
 #
 #   RUN      a run folder: its newest whole checkpoint
 #   FILE     a checkpoint file
-#   --npz    write the parameters instead, each array under its name, for numpy.load, with the
-#            activation; docs/usage.md has an example
+# scripts/export.sh RUN --format=safetensors writes the parameters for other programs.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 need_words "$@"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Writes the policy of a run's checkpoint as an ONNX file, which onnxruntime runs in any program:
-# observation in, action out. docs/export.md describes it.
+# observation in, action out; or its parameters as a safetensors file (docs/export.md).
 #
-# Usage: scripts/export.sh RUN|FILE [--checkpoint=best] [--output=FILE.onnx] [--env=PATH]
-#        [--env_args=JSON] [--no_code]
+# Usage: scripts/export.sh RUN|FILE [--format=onnx|safetensors] [--checkpoint=best] [--output=FILE]
+#        [--env=PATH] [--env_args=JSON] [--no_code]
 #
 #   RUN         a run folder: its newest whole checkpoint
 #   FILE        a checkpoint file in a run folder
 #   --checkpoint=best: the best checkpoint of the run folder; latest: the newest; or a file
-#   --output    default: policy.onnx in the run folder
+#   --output    default: policy.onnx or policy.safetensors in the run folder
 #   --env       where the environment is here, if the run's is a file that lies elsewhere: it is
 #               asked for its observations and actions
 #   --no_code   refuses a run whose environment is a plugin or has a Python module, which would be

@@ -8,7 +8,7 @@
 #                with; its tracing library and its memory checker, for scripts/gpu_check.sh
 #   notebooks    pandas and matplotlib, for the test of docs/notebooks.md
 #   trackers     mlflow and wandb, for the test of scripts/track.py
-#   onnx         onnx, onnxruntime and Gymnasium, for the test of scripts/export.sh
+#   onnx         onnx, onnxruntime, Gymnasium and safetensors, for the test of scripts/export.sh
 #   triton       Triton's clients, and onnxruntime, for test and benchmark of scripts/serve.sh
 #   kubernetes   the schemas of Kubernetes, for the test of deploy/kubernetes
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
@@ -45,7 +45,7 @@ case "${1:-}" in
     ;;
   onnx)
     venv=build/onnx
-    packages=('onnx>=1.16,<2' 'onnxruntime>=1.18,<2' gymnasium==1.4.0)
+    packages=('onnx>=1.16,<2' 'onnxruntime>=1.18,<2' gymnasium==1.4.0 'safetensors>=0.4,<1')
     without="what exported policies compute will not be tested"
     ;;
   triton)

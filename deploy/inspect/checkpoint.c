@@ -1,5 +1,4 @@
-/* What is in a checkpoint: a summary and its arrays on stdout, or its parameters as an .npz file.
- * scripts/checkpoint.sh runs it. */
+/* What is in a checkpoint: a summary and its arrays on stdout. scripts/checkpoint.sh runs it. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include "common/base/option_rows.h"
 #include "common/base/option_value.h"
 #include "common/base/process.h"
-#include "deploy/inspect/npz.h"
+#include "learner/params/checkpoint.h"
 #include "learner/run/options.h"
 #include "learner/train/trainer.h"
 
@@ -22,16 +21,11 @@ static const char parameters_prefix[] = "params/";
 
 struct checkpoint_options {
   struct options_given given;
-  char *npz;
 };
 
-#define AT(member) offsetof(struct checkpoint_options, member)
-static const struct option rows[] = {
-    STRING("npz", npz, "", NULL, "write the parameters there, for numpy.load"),
-};
 static const struct option_exit exits[] = {
-    {"0", "every checksum is right, and what was asked for is written"},
-    {"1", "there is no checkpoint, it is damaged, or the output cannot be written"},
+    {"0", "every checksum is right"},
+    {"1", "there is no checkpoint, it is damaged, or stdout cannot be written to"},
     {"2", "wrong options"},
     {NULL, NULL},
 };
@@ -41,8 +35,6 @@ static const struct option_table table = {
     .words = "RUN|FILE",
     .about = "What is in the newest checkpoint of a run folder, or in a checkpoint file.",
     .exits = exits,
-    .options = rows,
-    .count = sizeof(rows) / sizeof(rows[0]),
 };
 
 struct checkpoint {
@@ -194,38 +186,6 @@ static void print_configuration(const struct checkpoint *self) {
 
 /* ---- */
 
-/* Under the parameters' own names: "params/" goes. What cannot be seen in the arrays is beside
- * them as words. */
-static enum status export_parameters(const struct checkpoint *self, const char *path,
-                                     struct error *error) {
-  struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
-  int count = 0;
-  for (int i = 0; i < self->count; i++) {
-    if (!is_parameter(&self->item[i])) continue;
-    items[count] = self->item[i];
-    const char *name = self->item[i].name + strlen(parameters_prefix);
-    snprintf(items[count++].name, sizeof(items[0].name), "%s", name);
-  }
-  if (count == 0)
-    return status_fail(error, STATUS_NOT_FOUND, "there are no parameters in %s", self->path);
-  struct learner_options options;
-  options_init(&learner_options_table, &options);
-  bool known = read_configuration(self, &options);
-  const struct npz_text texts[] = {
-      {"activation", options.activation},
-      {"network", options.network},
-      {"agent", options.agent},
-      {"dueling", options.dueling ? "true" : "false"},
-      {"previous_action", options.previous_action ? "true" : "false"},
-      {"previous_reward", options.previous_reward ? "true" : "false"},
-      {"clip_reward_input", options.clip_reward_input ? "true" : "false"}};
-  int num_texts = known ? (int)(sizeof(texts) / sizeof(texts[0])) : 0;
-  enum status status = npz_write(path, items, count, texts, num_texts, error);
-  options_deinit(&learner_options_table, &options);
-  if (status == STATUS_OK) printf("%d arrays of %s are in %s\n", count, self->path, path);
-  return status;
-}
-
 static enum status run(struct checkpoint *self, struct checkpoint_options *options, int argc,
                        char **argv, struct error *error) {
   int num_words = 0;
@@ -235,7 +195,6 @@ static enum status run(struct checkpoint *self, struct checkpoint_options *optio
   if (status == STATUS_OK) status = find_file(self, argv[0], error);
   if (status == STATUS_OK) status = read_items(self, error);
   if (status != STATUS_OK) return status;
-  if (options->npz[0]) return export_parameters(self, options->npz, error);
   print_summary(self);
   print_arrays(self);
   print_configuration(self);

@@ -210,9 +210,9 @@ python=
 for candidate in python3 /usr/bin/python3; do
   "$candidate" -c 'import numpy' 2>/dev/null && python=$candidate && break
 done
-call "$scripts/checkpoint.sh" run --npz=run.npz
+call "$scripts/export.sh" run --format=safetensors --output=run.safetensors
 if [ -n "$python" ]; then
-  call "$python" "$tree/tests/integration/npz.py" "$file" run.npz 1000 20
+  call "$python" "$tree/tests/integration/numpy_cartpole.py" "$file" run.safetensors 1000 20
   pass_if "numpy loads what the learner saved" is "$(head -n 1 out)" equal
   numpys=$(tail -n 1 out)
   pass_if "and plays like the learner: $numpys, $greedy" near "$numpys" "$greedy" 25

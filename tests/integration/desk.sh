@@ -217,11 +217,11 @@ for try in /usr/bin/python3 "$tree/.venv/bin/python"; do
   if "$try" -c 'import numpy' 2>/dev/null; then python=$try && break; fi
 done
 if [ -n "$python" ]; then
-  # The first block of Python in docs/usage.md, and CartPole of npz.py.
+  # The first block of Python in docs/usage.md, and CartPole of numpy_cartpole.py.
   sed -n '/^```python$/,/^```$/{/^```/d;p}' "$tree/docs/usage.md" >policy.py
   cat >>policy.py <<PYTHON
 
-source = open("$tree/tests/integration/npz.py").read()
+source = open("$tree/tests/integration/numpy_cartpole.py").read()
 world = {"np": np}
 begin, end = source.index("def step("), source.index("def main(")
 exec(source[begin:end].replace("act(params, state)", "params(state)"), world)
@@ -229,7 +229,7 @@ print(np.mean([world["play"](act, seed) for seed in range(1000, 1020)]))
 PYTHON
   best=$(echo solved/checkpoints/best-*.acorn)
   plays_in_numpy() {
-    "$scripts/checkpoint.sh" "$best" --npz=policy.npz >out 2>err &&
+    "$scripts/export.sh" "$best" --format=safetensors --output=policy.safetensors >out 2>err &&
       "$python" policy.py >score 2>>err && awk '{exit !($1 >= 475)}' score
   }
   pass_if "the policy of docs/usage.md reaches 475 in numpy" plays_in_numpy

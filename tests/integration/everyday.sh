@@ -135,13 +135,13 @@ for candidate in python3 /usr/bin/python3 "$tree/.venv/bin/python"; do
   "$candidate" -c 'import numpy' 2>/dev/null && python=$candidate && break
 done
 if [ -n "$python" ]; then
-  does docs/usage.md "./scripts/checkpoint.sh runs/a --npz"
-  block docs/usage.md 'np.load("policy.npz")' >policy.py
+  does docs/usage.md "./scripts/export.sh runs/a --format=safetensors"
+  block docs/usage.md 'open("policy.safetensors"' >policy.py
   cat >play.py <<'END_PYTHON'
 import sys
 import numpy as np
 from policy import act
-from npz import step
+from numpy_cartpole import step
 
 
 def play(seed):
@@ -166,7 +166,8 @@ fi
 plays_the_same() {
   build/launch "$@" --logdir=runs/more --no_plot >"$work/out" 2>"$work/err" &&
     build/watch runs/more --seed=7 --episodes=10 >/dev/null 2>"$work/err" &&
-    build/checkpoint runs/more --npz=policy.npz >"$work/out" 2>>"$work/err" || return
+    build/export runs/more --format=safetensors --output=policy.safetensors \
+      >"$work/out" 2>>"$work/err" || return
   PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.:$tree/tests/golden/envs:$tree/tests/integration \
     "$tree/.venv/bin/python" "$tree/tests/integration/numpy_policy.py" "$1" \
     $(sed -n 's/.*: return \([-0-9.e+]*\) in .*/\1/p' "$work/err") >"$work/out" 2>>"$work/err"
@@ -175,7 +176,7 @@ plays_the_same() {
   is $code 0
 }
 if "$tree/.venv/bin/python" -c 'import gymnasium' 2>/dev/null; then
-  block docs/usage.md 'np.load("policy.npz")' >policy.py
+  block docs/usage.md 'open("policy.safetensors"' >policy.py
   more=(--previous_action --previous_reward)
   pass_if "numpy: with the previous action and reward" \
     plays_the_same cartpole vtrace 1 --total_steps=60k "${more[@]}"

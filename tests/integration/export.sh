@@ -91,6 +91,21 @@ if has_onnxruntime; then
   done
 fi
 
+# ---- the parameters alone
+weights() {
+  export_run "$1" --format=safetensors
+  is "$code" 0 && [ -s "$1/policy.safetensors" ] || return
+  ! has_safetensors || "$python" "$helpers/weights.py" "$(newest_checkpoint "$1")" \
+    "$1/policy.safetensors" >"$work/out" 2>"$work/err"
+}
+has_safetensors() { "$python" -c 'import safetensors' 2>/dev/null; }
+has_safetensors || written=" (only written)"
+for number in 2 10 14 17; do
+  pass_if "safetensors: parameters of run-$number as in its checkpoint$written" weights run-$number
+done
+export_run run-2 --format=safetensors --output=again.safetensors
+pass_if "safetensors: the same bytes again" cmp -s again.safetensors run-2/policy.safetensors
+
 # ---- which checkpoint, and where to
 export_run run-1 --checkpoint=best --output=best.onnx
 pass_if "the best checkpoint" eval 'is $code 0 && [ -s best.onnx ]'
@@ -132,6 +147,10 @@ export_run nothing --output=x.onnx
 pass_if "and by the program" refused_with 2 "nothing/config.txt"
 export_run run-1 --outptu=x.onnx
 pass_if "an unknown option" refused_with 2 "outptu"
+export_run run-1 --format=npz
+pass_if "an unknown format" refused_with 2 "onnx, safetensors"
+export_run run-1 --format=safetensors --output=none/x
+pass_if "parameters: a folder that is not there" refused_with 1 "none/x cannot be written: No such"
 export_run --output=x.onnx
 pass_if "no run" refused_with 2 "name one run folder"
 export_run run-1 --checkpoint=none.acorn --output=x.onnx

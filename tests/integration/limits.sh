@@ -161,10 +161,10 @@ to_its_end() { is $code 1 && says "result env=cartpole" && says "reason=total_st
 pass_if "the run goes on to its end, with exit code 1 for its last checkpoint" to_its_end
 run cartpole vtrace 2 8 --total_steps=30k --logdir=usual --metrics_secs=0.05
 ended
-limited "$tree/build/checkpoint" usual --npz=limited.npz
-no_export() { is $code 1 && says "limited.npz cannot be written: File too large"; }
+limited "$tree/build/export" usual --format=safetensors --output=limited.export
+no_export() { is $code 1 && says "limited.export cannot be written: File too large"; }
 pass_if "so is an export" no_export
-pass_if "of which no half is left" eval '! ls limited.npz* >/dev/null 2>&1'
+pass_if "of which no half is left" eval '! ls limited.export* >/dev/null 2>&1'
 limited sh -c "$tree/build/curves usual --title='$(printf '%1024s' x)' >script"
 no_curve() { is $code 1 && says "plot: cannot write to stdout: File too large"; }
 pass_if "and a plot" no_curve

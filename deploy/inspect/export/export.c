@@ -1,6 +1,7 @@
-/* Writes the policy of a run's checkpoint as an ONNX file: observation in, action out.
- * scripts/export.sh runs it. */
+/* Writes the policy of a run's checkpoint as an ONNX file, observation in, action out; or its
+ * parameters as a safetensors file. scripts/export.sh runs it. */
 #include <limits.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #include "common/base/process.h"
 #include "common/base/version.h"
 #include "deploy/inspect/export/policy_graph.h"
+#include "deploy/inspect/export/safetensors.h"
+#include "deploy/inspect/export/space_json.h"
 #include "deploy/inspect/played_run.h"
 #include "envs/env_module.h"
 
@@ -18,13 +21,15 @@ enum { EXIT_USAGE = 2 };
 
 struct export_options {
   struct options_given given;
-  char *checkpoint, *output, *env, *env_args;
+  char *checkpoint, *format, *output, *env, *env_args;
   bool code;
 };
 
 #define AT(member) offsetof(struct export_options, member)
 static const struct option rows[] = {
-    STRING("output", output, "", NULL, "the file; default: policy.onnx in the run folder"),
+    CHOICE("format", format, "onnx", "onnx|safetensors", NULL,
+           "onnx: the whole policy; safetensors: its parameters by name"),
+    STRING("output", output, "", NULL, "the file; default: policy.FORMAT in the run folder"),
     STRING("checkpoint", checkpoint, "latest", NULL,
            "latest: the newest whole one of the run; best; or a file"),
     STRING("env", env, "", NULL,
@@ -43,7 +48,7 @@ static const struct option_exit exits[] = {
 static const struct option_table table = {
     .program = "export",
     .words = "RUN",
-    .about = "Writes the policy of a run folder's checkpoint as an ONNX file.",
+    .about = "Writes the policy of a run folder's checkpoint as a file for other programs.",
     .exits = exits,
     .options = rows,
     .count = sizeof(rows) / sizeof(rows[0]),
@@ -53,8 +58,8 @@ struct export {
   struct export_options options;
   struct learner_options learner;
   struct run run;
-  struct onnx_graph *onnx;
-  float *params; /* (P) */
+  float *params;    /* (P) */
+  json_t *metadata; /* what the file says of itself: texts by name */
 };
 
 /* ---- the run */
@@ -116,6 +121,16 @@ static char *options_text(const struct learner_options *options) {
   return text;
 }
 
+static void add_text(struct export *self, const char *key, const char *text) {
+  CHECK(json_object_set_new(self->metadata, key, json_string(text)) == 0, "%s is no text", key);
+}
+
+static void add_number(struct export *self, const char *key, int64_t number) {
+  char text[32];
+  snprintf(text, sizeof(text), "%lld", (long long)number);
+  add_text(self, key, text);
+}
+
 static enum status describe_options(struct export *self, const char *folder, struct error *error) {
   char path[PATH_MAX];
   struct learner_options options;
@@ -125,7 +140,7 @@ static enum status describe_options(struct export *self, const char *folder, str
   if (status == STATUS_OK) {
     learner_options_drop_foreign(&options, false);
     char *text = options_text(&options);
-    onnx_graph_metadata(self->onnx, "options", text);
+    add_text(self, "options", text);
     free(text);
   }
   options_deinit(&learner_options_table, &options);
@@ -141,45 +156,66 @@ static void describe_observation(struct export *self) {
     n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s\n", space->tensor[i].name,
                   space_describe_tensor(tensor, &space->tensor[i]));
   }
-  onnx_graph_metadata(self->onnx, "observation_space", text);
+  add_text(self, "observation_space", text);
 }
 
-static void add_number(struct export *self, const char *key, int64_t number) {
-  char text[32];
-  snprintf(text, sizeof(text), "%lld", (long long)number);
-  onnx_graph_metadata(self->onnx, key, text);
-}
-
-static void describe(struct export *self) {
+static enum status describe(struct export *self, const char *folder, struct error *error) {
   struct run *run = &self->run;
   char action[SPACE_ACTION_BYTES];
   const char *file = strrchr(run->played, '/');
-  onnx_graph_metadata(self->onnx, "environment", run->identity);
-  onnx_graph_metadata(self->onnx, "agent", self->learner.agent);
-  onnx_graph_metadata(self->onnx, "network", self->learner.network);
+  self->metadata = json_object();
+  add_text(self, "environment", run->identity);
+  add_text(self, "agent", self->learner.agent);
+  add_text(self, "network", self->learner.network);
   describe_observation(self);
-  onnx_graph_metadata(self->onnx, "action_space", space_describe_action(action, &run->space));
-  onnx_graph_metadata(self->onnx, "checkpoint", file ? file + 1 : run->played);
+  add_text(self, "action_space", space_describe_action(action, &run->space));
+  add_text(self, "checkpoint", file ? file + 1 : run->played);
   add_number(self, "steps", trainer_counter(run->trainer, TRAINER_STEPS));
   add_number(self, "updates", trainer_report(run->trainer).updates);
-  onnx_graph_metadata(self->onnx, "acorn_version", version_number);
-  onnx_graph_metadata(self->onnx, "acorn_commit", version_commit);
+  add_text(self, "acorn_version", version_number);
+  add_text(self, "acorn_commit", version_commit);
+  return describe_options(self, folder, error);
 }
 
-/* ---- */
+/* ---- the file */
+
+static enum status write_onnx(struct export *self, const char *path, struct error *error) {
+  struct onnx_graph *onnx =
+      onnx_graph_create("policy", "A policy that Acorn has trained.", version_number);
+  struct policy_graph graph = {.onnx = onnx, .run = &self->run, .params = self->params};
+  enum status status = policy_graph_build(&graph, error);
+  const char *key;
+  json_t *text;
+  json_object_foreach(self->metadata, key, text)
+      onnx_graph_metadata(onnx, key, json_string_value(text));
+  if (status == STATUS_OK) status = onnx_graph_write(onnx, path, error);
+  onnx_graph_destroy(onnx);
+  return status;
+}
+
+static enum status write_safetensors(struct export *self, const char *path, struct error *error) {
+  struct safetensor tensor[NETWORK_MAX_PARAMETERS];
+  int count;
+  const struct network_parameter *parameter = network_parameters(self->run.network, &count);
+  for (int i = 0; i < count; i++)
+    tensor[i] = (struct safetensor){parameter[i].name, parameter[i].rank, parameter[i].shape,
+                                    self->params + parameter[i].offset};
+  char *space = space_json_text(&self->run.space);
+  add_text(self, "space", space);
+  free(space);
+  return safetensors_write(path, tensor, count, self->metadata, error);
+}
 
 static enum status write_policy(struct export *self, const char *folder, struct error *error) {
   char usual[PATH_MAX];
+  const char *format = self->options.format;
   const char *path = self->options.output[0] ? self->options.output : usual;
-  snprintf(usual, sizeof(usual), "%s/policy.onnx", folder);
+  snprintf(usual, sizeof(usual), "%s/policy.%s", folder, format);
   read_params(self);
-  self->onnx = onnx_graph_create("policy", "A policy that Acorn has trained.", version_number);
-  struct policy_graph graph = {.onnx = self->onnx, .run = &self->run, .params = self->params};
-  enum status status = policy_graph_build(&graph, error);
+  enum status status = describe(self, folder, error);
   if (status != STATUS_OK) return status;
-  describe(self);
-  status = describe_options(self, folder, error);
-  if (status == STATUS_OK) status = onnx_graph_write(self->onnx, path, error);
+  status = strcmp(format, "onnx") == 0 ? write_onnx(self, path, error)
+                                       : write_safetensors(self, path, error);
   if (status == STATUS_OK)
     printf("exported: %s, step %lld of %s\n", path,
            (long long)trainer_counter(self->run.trainer, TRAINER_STEPS), self->run.identity);
@@ -209,7 +245,7 @@ int main(int argc, char **argv) {
   options_init(&table, &self.options);
   options_init(&learner_options_table, &self.learner);
   enum status status = run(&self, argc, argv, &error);
-  onnx_graph_destroy(self.onnx);
+  json_decref(self.metadata);
   free(self.params);
   run_destroy(&self.run);
   options_deinit(&table, &self.options);

@@ -1,8 +1,9 @@
-"""Checks an exported .npz against the checkpoint that it is from, read by Python, and plays CartPole
-with it in numpy: greedily, from the seeds SEED, SEED + 1, ...
+"""Checks an exported safetensors file against the checkpoint that it is from, both read by Python,
+and plays CartPole with it in numpy: greedily, from the seeds SEED, SEED + 1, ...
 
-Usage: npz.py CHECKPOINT NPZ SEED EPISODES. Prints "equal", then the mean return.
+Usage: numpy_cartpole.py CHECKPOINT FILE SEED EPISODES. Prints "equal", then the mean return.
 """
+import json
 import sys
 
 import numpy as np
@@ -36,22 +37,30 @@ def play(params, seed):
     return 500
 
 
+def read(path):
+    """The texts and the arrays of a safetensors file."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    texts = header.pop("__metadata__")
+    assert all(entry["dtype"] == "F32" for entry in header.values())
+    return texts, {name: np.frombuffer(data[slice(*entry["data_offsets"])], np.float32)
+                   .reshape(entry["shape"]) for name, entry in header.items()}
+
+
 def main():
-    checkpoint, npz, seed, episodes = sys.argv[1:]
+    checkpoint, path, seed, episodes = sys.argv[1:]
     ours = {name[len("params/"):]: np.array(numbers).reshape(shape)
             for name, (shape, numbers) in read_checkpoint(checkpoint).items()
             if name.startswith("params/")}
-    theirs = np.load(npz)
-    words = {"activation", "network", "agent", "dueling", "previous_action", "previous_reward",
-             "clip_reward_input"}
-    assert words < set(theirs.files) and str(theirs["activation"]) in ("tanh", "relu")
-    assert sorted(set(theirs.files) - words) == sorted(ours), (theirs.files, list(ours))
+    texts, theirs = read(path)
+    assert texts["network"] == "mlp" and "activation = " in texts["options"], texts
+    assert sorted(theirs) == sorted(ours), (list(theirs), list(ours))
     for name, array in ours.items():
         assert theirs[name].dtype == array.dtype and theirs[name].shape == array.shape, name
         assert np.array_equal(theirs[name], array), name
     print("equal")
-    params = {name: theirs[name] for name in ours}
-    print(np.mean([play(params, int(seed) + i) for i in range(int(episodes))]))
+    print(np.mean([play(theirs, int(seed) + i) for i in range(int(episodes))]))
 
 
 if __name__ == "__main__":  # everyday.sh takes step from here
