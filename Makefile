@@ -32,7 +32,7 @@ endif
 
 CPPFLAGS := -D_GNU_SOURCE -I. -I$(BUILD)/gen
 # Hidden: what a plugin brings with it (numpy has a random_uniform of its own) must not meet ours.
-CFLAGS := -std=gnu11 $(MODE_FLAGS) -march=x86-64-v2 $(WARN) -fno-common -fvisibility=hidden -pthread -MMD -MP
+CFLAGS := -std=gnu11 $(MODE_FLAGS) -march=x86-64-v2 $(WARN) -fPIC -fno-common -fvisibility=hidden -pthread -MMD -MP
 LDFLAGS := $(filter-out -O%,$(MODE_FLAGS)) -pthread
 # --wrap counts the allocations of our own objects (tests/alloc).
 WRAP_alloc := -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=aligned_alloc
@@ -98,9 +98,9 @@ BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(BENCH_SRC))
 FUZZ_SRC := $(call src,tests/fuzz/fuzz_*.c)
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
 
-.PHONY: all cuda bundle test units bench lint format asan tsan fuzz headers install info help clean bench-programs python
+.PHONY: all cuda bundle wheel test units bench lint format asan tsan fuzz headers install info help clean bench-programs python
 .SECONDARY:
-all: $(PROGRAMS) $(if $(NVCC),$(if $(filter release,$(MODE)),cuda)) ## the programs: learner, actor, launch, status, task, and those that look at runs
+all: $(PROGRAMS) $(BUILD)/libacorn_policy.so $(if $(NVCC),$(if $(filter release,$(MODE)),cuda)) ## the programs: learner, actor, launch, status, task, and those that look at runs
 
 # Written here and not by a rule, so that make -q sees a new commit; the programs alone are linked with it.
 VERSION_HEADER := $(BUILD)/gen/acorn_version.h
@@ -129,6 +129,13 @@ $(PROGRAMS): $(EXTRA_OBJ) Makefile
 	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -rdynamic $(LIBS) \
 	  $(if $(filter $(LIB_LEARNER),$^),$(LIBS_kernels)) $(if $(filter %/serve,$@),-lmicrohttpd)
 
+# What deploy/python/acorn loads: policies and environments, for programs that are no part of a run.
+POLICY_OBJ := $(patsubst %,$(BUILD)/obj/deploy/python/%.o,policy vector)
+$(BUILD)/libacorn_policy.so: $(POLICY_OBJ) $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE) Makefile
+	@echo "  link   $@"
+	@$(CC) $(LDFLAGS) -shared $(if $(filter release,$(MODE)),-Wl$(comma)-z$(comma)defs) $(BESIDE) -o $@ $(filter %.o,$^) \
+	  -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -Wl,--as-needed $(filter-out -lgrpc -lgpr -labsl%,$(LIBS)) $(LIBS_kernels)
+
 # What scripts/gpu_check.sh runs besides: the tests that compare devices, and a benchmark. A bundle with the
 # plugin has them, where libcmocka is.
 GPU_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(filter-out %/test_cuda_plugin.c,$(shell \
@@ -140,10 +147,13 @@ $(GPU_CHECK): Makefile # whose path to libraries beside it a bundle needs
 list-gpu-check:
 	@printf '%s\n' $(GPU_TESTS)
 
-BUNDLED := $(PROGRAMS) $(if $(NVCC),$(BUILD)/libacorn_cuda.so $(if $(wildcard /usr/include/cmocka.h),$(GPU_CHECK)))
+BUNDLED := $(PROGRAMS) $(BUILD)/libacorn_policy.so $(if $(NVCC),$(BUILD)/libacorn_cuda.so $(if $(wildcard /usr/include/cmocka.h),$(GPU_CHECK)))
 bundle: $(BUILD)/bundle/acorn.tar.gz ## build/bundle/acorn: programs with their libraries, for other distributions
 $(BUILD)/bundle/acorn.tar.gz: $(BUNDLED) run_local.sh LICENSE $(wildcard deploy/*.sh scripts/*.sh scripts/*.py tests/bench/lib.sh tests/bench/bench_torch_gpu.py)
 	@scripts/bundle.sh $(BUNDLED)
+
+wheel: ## build/wheel/acorn_rl-*.whl: the bundle as a Python package, by pip and hatchling
+	@scripts/wheel.sh
 
 # The CUDA plugin, for each architecture from Ampere on: code for two, and PTX that later ones compile.
 cuda: $(BUILD)/libacorn_cuda.so ## the plugin with the CUDA device; part of all where nvcc is found
@@ -361,6 +371,9 @@ headers: $(GEN_HEADERS) ## every header compiles alone
 	@for h in $$(git ls-files -co --exclude-standard '*.h' ':!learner/device/cuda' ':!tests/emulated_cuda' \
 	  $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \
 	  $(CC) $(CPPFLAGS) $(PYTHON_INCLUDE) -std=gnu11 $(filter-out -Wpedantic,$(WARN)) -Wno-unused -Werror -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
+$(BUILD)/protocol.desc: proto/acorn.proto # for acorn.actor of the Python package, which needs no generated code
+	@mkdir -p $(@D)
+	@protoc-c --proto_path=proto --descriptor_set_out=$@ $<
 python: build/python/acorn_pb2_grpc.py ## the protocol's modules for docs/examples/actor.py (scripts/setup.sh python first)
 build/python/acorn_pb2_grpc.py: proto/acorn.proto
 	@mkdir -p $(@D)

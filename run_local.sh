@@ -4,9 +4,6 @@
 # ./run_local.sh --help lists the options.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/scripts/lib.sh"
-# A bundle has all that is needed, and nothing to build.
-if [ -e "$root/Makefile" ]; then
-  build_for_run "${1:-none}"
-  offer_plot
-fi
+build_for_run "${1:-none}"
+offer_plot
 hand_over "$root/build/launch" "$@"

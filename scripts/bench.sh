@@ -6,7 +6,7 @@ set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 cd "$root" || exit 1
 all=(scripted resume allocations cartpole a2c catch tmaze throughput transport serving
-  stopped_actor streams metrics kill_actors kill_learner catch_pixels gym atari memory replay
+  stopped_actor streams metrics kill_actors kill_learner catch_pixels gym vector_env atari memory replay
   replay_save tls)
 if [[ "${1:-}" =~ ^(--help|-h)$ ]]; then
   print_head

@@ -55,7 +55,8 @@ mapfile -t files < <(find "$bundle/build" "$bundle/lib" -type f)
 strip "${files[@]}"
 copy_terms "${paths[@]}"
 cp deploy/*.sh "$bundle/deploy"
-cp scripts/lib.sh scripts/version.sh scripts/acorn.sbatch "$bundle/scripts"
+cp scripts/{lib,version,checkpoint,eval,export,plot,status,watch}.sh scripts/{sweep,track}.py \
+  scripts/acorn.sbatch "$bundle/scripts"
 scripts/version.sh >"$bundle/VERSION"
 if [ -e "$bundle/build/tests" ]; then copy_check; fi
 cp run_local.sh LICENSE "$bundle"
@@ -65,9 +66,9 @@ echo "needs ${needs/_/ } or newer, x86-64-v2; the libraries in lib/ come from $(
   echo "$PRETTY_NAME"
 )" >"$bundle/README"
 cat >>"$bundle/README" <<'TEXT'
-run_local.sh, deploy/run_task.sh, deploy/fleet.sh and scripts/acorn.sbatch work from here. The
-scripts that look at a run (status, plot, watch, eval, sweep, checkpoint) are in the source tree
-alone; build/status RUN and build/checkpoint RUN do without them: --help says more.
+run_local.sh, deploy/run_task.sh, deploy/fleet.sh and the scripts in scripts/ work from here;
+plot.sh needs gnuplot, watch.sh ffmpeg, sweep.py and track.py Python. Environments in Python
+(gym:NAME, atari) need a bridge to this machine's Python, which is made in the source tree.
 
 build/libacorn_cuda.so, if it is there, is for --device=cuda. It needs NVIDIA's driver, and CUDA's
 libraries in LD_LIBRARY_PATH, in CUDA_HOME or /usr/local/cuda, or in pip's folders (nvidia-cublas).

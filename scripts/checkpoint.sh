@@ -11,6 +11,6 @@
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 need_words "$@"
-"$root/scripts/setup.sh"
+set_up
 build all
 hand_over "$root/build/checkpoint" "$@"

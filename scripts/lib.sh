@@ -39,6 +39,12 @@ print_head() {
   sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$started_as"
 }
 
+# A bundle has all that is needed, and nothing to build: only the source tree has a Makefile.
+has_sources() { [ -e "$root/Makefile" ]; }
+
+# set_up [GROUP]: installs what is missing.
+set_up() { ! has_sources || "$root/scripts/setup.sh" "$@"; }
+
 in_tree() {
   make --no-print-directory -C "$root" "$@"
 }
@@ -79,6 +85,7 @@ end_build() {
 # build TARGET...: says nothing when there is nothing to do; shows the compiler's words when it
 # fails. One build at a time in a tree, since two runs may be started at once.
 build() {
+  has_sources || return 0
   in_tree -q "$@" >/dev/null 2>&1 && return
   echo "building $* ..." >&2
   mkdir -p "$root/build"
@@ -121,13 +128,14 @@ build_bridge() {
   if [ -n "${ACORN_PYTHON:-}" ]; then
     build gymnasium PYTHON="$(realpath -s -- "$ACORN_PYTHON")"
   else
-    "$root/scripts/setup.sh" gym && build gymnasium
+    set_up gym && build gymnasium
   fi
 }
 
 # Builds what plays that run, or an environment named otherwise, and installs what that needs.
 build_for_run() {
-  "$root/scripts/setup.sh"
+  has_sources || return 0
+  set_up
   build all
   case "${1:-$(run_option env)}" in
     gym:* | atari | atari:* | football | dmlab) build_bridge ;;
@@ -137,10 +145,10 @@ build_for_run() {
 # Installs what draws learning curves, where that goes without questions. A run does not need it: a
 # machine that cannot have it is asked once a day.
 offer_plot() {
-  command -v gnuplot >/dev/null && return
+  ! command -v gnuplot >/dev/null && has_sources || return 0
   local asked="$root/build/.asked_for_plot"
   [ -z "$(find "$asked" -mmin -1440 2>/dev/null)" ] || return 0
-  "$root/scripts/setup.sh" plot </dev/null && return
+  set_up plot </dev/null && return
   touch "$asked"
   echo "the run goes on without a learning curve; scripts/setup.sh plot tries again" >&2
 }

@@ -79,9 +79,14 @@ if [ -n "$if_possible" ]; then
     exit 0
   fi
 else
-  "$root/scripts/setup.sh"
-  [ -n "$data" ] || "$root/scripts/setup.sh" plot
+  set_up
+  [ -n "$data" ] || set_up plot
   build all
+fi
+if [ -z "$data" ] && ! command -v gnuplot >/dev/null; then
+  echo "plot.sh: gnuplot is missing, which draws; install it (on Debian: apt-get install" \
+    "gnuplot-nox)" >&2
+  exit 1
 fi
 if [ -n "$data" ]; then exec "$root/build/curves" "${flags[@]}" "${runs[@]}"; fi
 

@@ -5,7 +5,7 @@
 # Usage: scripts/status.sh [ADDRESS] [--watch[=SECONDS]] [--json]; --help lists the options
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
-"$root/scripts/setup.sh"
+set_up
 build build/status
 
 # A folder of deploy/fleet.sh becomes the learner's address and the actors' credentials.

@@ -78,7 +78,7 @@ if [[ ! $fps =~ ^[1-9][0-9]?$ ]]; then
   echo "watch.sh: --fps=$fps: a whole number from 1 to 99, in steps per second" >&2
   exit 2
 fi
-if ! command -v ffmpeg >/dev/null && ! "$root/scripts/setup.sh" watch; then
+if ! command -v ffmpeg >/dev/null && ! { has_sources && set_up watch; }; then
   echo "watch.sh: ffmpeg is missing, which makes the video; install it (on Debian:" \
     "apt-get install ffmpeg) and play again" >&2
   exit 1

@@ -2,8 +2,9 @@
 """An Acorn actor in Python: K environments on one stream, from proto/acorn.proto alone.
 
 It plays CartPole, which the learner knows by that name. To play something else, replace the class
-CartPole and the four constants above it; for an environment that the learner does not know, start
-the learner with --env=join. docs/protocol.md has the rules in full.
+CartPole and the constants above it; for an environment that the learner does not know, start
+the learner with --env=join. docs/protocol.md has the rules in full. acorn.actor of the Python
+package acorn-rl plays environments of Gymnasium by the functions here.
 
 Needs grpcio, and the two modules that are made from the protocol's description. On Debian:
 
@@ -62,7 +63,6 @@ except ImportError as missing:
 ENVIRONMENT = "cartpole"
 OBSERVATION = [acorn_pb2.Tensor(name="state", dtype=acorn_pb2.DTYPE_FLOAT32, shape=[4])]
 ACTION = acorn_pb2.ActionSpace(discrete=2)
-PACK_OBSERVATION = struct.Struct("<4f").pack
 
 
 class CartPole:
@@ -89,12 +89,20 @@ class CartPole:
         fallen = abs(self.state[0]) > 2.4 or abs(self.state[2]) > 12 * math.pi / 180
         return self.state, 1.0, fallen, self.steps >= 500
 
+    @staticmethod
+    def pack(observation):
+        return struct.pack("<4f", *observation)
+
+    @staticmethod
+    def unpack(actions, count):
+        return struct.unpack(f"<{count}i", actions)
+
 
 class Player:
     """One environment, and the rows that it sends."""
 
-    def __init__(self, seed, stride):
-        self.world, self.seed, self.stride = CartPole(), seed, stride
+    def __init__(self, world, seed, stride):
+        self.world, self.seed, self.stride = world, seed, stride
         self.episode = 0
 
     def reset(self):
@@ -124,12 +132,12 @@ class Player:
         return observation, reward, acorn_pb2.STEP_NONE, None
 
 
-def steps_message(rows):
+def steps_message(rows, pack):
     """The rows of all environments, in order, as one Steps."""
     message = acorn_pb2.Steps()
     message.reward.extend(reward for _, reward, _, _ in rows)
     message.flags = bytes(flags for _, _, flags, _ in rows)
-    message.observation = b"".join(PACK_OBSERVATION(*observation) for observation, _, _, _ in rows)
+    message.observation = b"".join(pack(observation) for observation, _, _, _ in rows)
     for k, (_, _, _, episode) in enumerate(rows):
         if episode:
             episode.environment = k
@@ -175,9 +183,11 @@ def connect(options):
     return grpc.secure_channel(options.learner, security, options=arguments)
 
 
-def play(stub, lease, metadata):
+def play(stub, lease, metadata, make_world):
     """Plays with one lease until its stream ends. Returns when the run is over."""
-    players = [Player(seed, lease.episode_seed_stride) for seed in lease.environment_seed]
+    players = [Player(make_world(), seed, lease.episode_seed_stride)
+               for seed in lease.environment_seed]
+    world = players[0].world
     outbox = queue.SimpleQueue()  # what is put here goes out
     stream = stub.Play(iter(outbox.get, None), metadata=metadata)
     try:
@@ -185,21 +195,22 @@ def play(stub, lease, metadata):
         outbox.put(acorn_pb2.Steps(run_id=lease.run_id))
         if next(stream, None) is None:
             return  # the run is over
-        outbox.put(steps_message([player.first_row() for player in players]))
+        outbox.put(steps_message([player.first_row() for player in players], world.pack))
         for actions in stream:
-            chosen = struct.unpack(f"<{len(players)}i", actions.action)
-            outbox.put(steps_message([p.next_row(a) for p, a in zip(players, chosen)]))
+            chosen = world.unpack(actions.action, len(players))
+            rows = [player.next_row(action) for player, action in zip(players, chosen)]
+            outbox.put(steps_message(rows, world.pack))
     finally:
         outbox.put(None)
 
 
-def join_and_play(options, request):
+def join_and_play(options, request, make_world):
     metadata = token(options)
     with connect(options) as channel:
         stub = acorn_pb2_grpc.AcornStub(channel)
         lease = stub.Join(request, timeout=30, metadata=metadata)
         if lease.run_id != 0:  # 0: the run is over, nothing is leased
-            play(stub, lease, metadata)
+            play(stub, lease, metadata, make_world)
 
 
 def should_join_again(code):
@@ -229,13 +240,13 @@ def explain(details):
     return next((remedy for words, remedy in REMEDIES.items() if words in text), details)
 
 
-def run(options, request):
+def run(options, request, make_world):
     """Joins again and again, until the run is over (0), or it makes no sense (1)."""
     wait_s, lost = 0.1, time.monotonic()
     while True:
         started = time.monotonic()
         try:
-            join_and_play(options, request)
+            join_and_play(options, request, make_world)
             print("the run is over", file=sys.stderr)
             return 0
         except grpc.RpcError as error:
@@ -254,7 +265,7 @@ def main(options):
     request = acorn_pb2.JoinRequest(
         protocol=1, name=options.name, environment=ENVIRONMENT, observation=OBSERVATION,
         action=ACTION, num_environments=options.envs, role=acorn_pb2.ROLE_TRAIN)
-    return run(options, request)
+    return run(options, request, CartPole)
 
 
 if __name__ == "__main__":

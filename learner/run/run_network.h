@@ -1,5 +1,5 @@
 /* The network of a run and what it reads, from the options and the space alone.
- * Upstream: run_parts.c, run_environment.c. Downstream: learner/network.
+ * Upstream: run_parts.c, run_environment.c, deploy/python/policy.c. Downstream: learner/network.
  * Thread: any (no state). */
 #ifndef ACORN_LEARNER_RUN_RUN_NETWORK_H
 #define ACORN_LEARNER_RUN_RUN_NETWORK_H

@@ -40,6 +40,7 @@ kind() {
   local name=run-$((++number))
   run "$2" "$3" 1 8 --total_steps="$4" --seed=1 --logdir="$name" --evaluators=0 --no_plot "${@:5}"
   ended 60
+  [ "$code" -eq 0 ] && export_run "$name" --format=safetensors
   [ "$code" -eq 0 ] && export_run "$name"
   pass_if "$1$written" same "$name"
 }
@@ -71,7 +72,7 @@ kind "r2d2" tmaze r2d2 3k --replay_min_steps=2000
 small=(--env_args='{"size": 40}' --learning_rate=0.001 --unroll_length=8)
 kind "impala_shallow, lstm" catch vtrace 1k "${small[@]}" --network=impala_shallow
 kind "impala_deep, lstm" catch vtrace 500 "${small[@]}" --network=impala_deep
-kind "nature, four frames" catch vtrace 500 "${small[@]}" --network=nature
+kind "nature, four frames" catch vtrace 1k "${small[@]}" --network=nature
 kind "nature, rainbow" catch rainbow 500 "${small[@]}" --replay_min_steps=400
 kind "nature, the previous action beside the image" catch ppo 500 "${small[@]}" \
   --network=nature --previous_action --previous_reward

@@ -2,7 +2,7 @@
  * JSON object: "__metadata__" with texts, and dtype, shape and place of each array), the arrays.
  *
  * Arrays are float32, and stand in the file in the order of their names in the header.
- * Upstream: export.c. Downstream: jansson. Thread: one per file.
+ * Upstream: export.c, deploy/python/policy.c. Downstream: jansson. Thread: one per file.
  * Invariant: a reader uses no length or place of the header that it has not checked. */
 #ifndef ACORN_DEPLOY_INSPECT_EXPORT_SAFETENSORS_H
 #define ACORN_DEPLOY_INSPECT_EXPORT_SAFETENSORS_H

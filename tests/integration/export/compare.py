@@ -1,10 +1,12 @@
 """Compares an exported policy with our own inference of the same checkpoint, row by row, by
-onnxruntime: batches of 1 and 7, random episodes, several hundred rows each.
+onnxruntime: batches of 1 and 7, random episodes, several hundred rows each. Where the same policy
+lies beside it as a safetensors file, the actions of acorn.load (deploy/python) as well.
 
 Usage: compare.py POLICY_ROWS RUN FILE.onnx [CHECKPOINT [DEVICE [ENV]]]. Prints the largest
 difference of each output; fails where one is above 1e-5, of an output whose largest number is above
 1 above 1e-5 of that.
 """
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +14,9 @@ import sys
 import numpy as np
 import onnx
 import onnxruntime
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../deploy/python"))
+import acorn  # noqa: E402
 
 onnxruntime.set_default_logger_severity(3)  # it warns of an input with a default, action_mask
 LIMIT = 1e-5
@@ -64,13 +69,14 @@ def options_of(metadata):
 
 
 def make_rows(policy, random, T, B):
-    """For each step what onnxruntime is given, and the same as bytes of our rows."""
+    """For each step what onnxruntime is given; the same as bytes of our rows; and for each step where
+    an episode begins."""
     names = [name for name in policy.inputs if name not in OWN]
     stack = int(options_of(policy.metadata)["frame_stack"])
     space = policy.metadata["action_space"]
     is_box = space.startswith("box")
     numbers = [int(n) for n in space[space.index("(") + 1:-1].split(",")]
-    frames, feeds = {}, []
+    frames, feeds, firsts = {}, [], []
     packed = bytearray(np.array([T, B], np.int32).tobytes())
     for t in range(T):
         first = (random.random(B) < 0.2) | (t == 0)
@@ -107,11 +113,12 @@ def make_rows(policy, random, T, B):
         if not is_box:
             action[first] = -1
         feeds.append(feed)
+        firsts.append(first)
         for b in range(B):
             packed += bytes([FIRST if first[b] else 0]) + reward[b].tobytes() + action[b].tobytes()
             for name in policy.space:
                 packed += tensors[name][b].tobytes()
-    return feeds, bytes(packed)
+    return feeds, bytes(packed), firsts
 
 
 def ours(command, packed, T, B, is_box):
@@ -147,7 +154,7 @@ def compare(policy, command, B, seed):
     is_box = policy.metadata["action_space"].startswith("box")
     T = ROWS // B
     random = np.random.default_rng(seed)
-    feeds, packed = make_rows(policy, random, T, B)
+    feeds, packed, _ = make_rows(policy, random, T, B)
     rows, size = ours(command, packed, T, B, is_box)
     state, worst = None, {}
     for t, feed in enumerate(feeds):
@@ -168,6 +175,30 @@ def compare(policy, command, B, seed):
                 largest = np.abs(x[np.abs(x) < MASKED]).max(initial=largest)
                 worst[name] = float(largest), float(np.abs(x - y).max(initial=different))
     return {name: different / largest for name, (largest, different) in worst.items()}
+
+
+def compare_library(policy, path, command, B, seed):
+    """What it remembers of the step before is overwritten by the rows' own."""
+    loaded = acorn.load(path)
+    is_box = policy.metadata["action_space"].startswith("box")
+    T = ROWS // B
+    feeds, packed, firsts = make_rows(policy, np.random.default_rng(seed), T, B)
+    rows, _ = ours(command, packed, T, B, is_box)
+    state, worst = None, 0
+    for t, feed in enumerate(feeds):
+        raw = {tensor.name: feed[name][:, 0] if feed[name].ndim > 1 + len(tensor.shape)
+               else feed[name] for tensor in loaded.space.tensors
+               for name in (tensor.name, "observation_" + tensor.name) if name in feed}
+        if state is not None:
+            state[firsts[t]] = 0
+            if "previous_action" in feed:
+                previous = feed["previous_action"].astype(np.float32 if is_box else np.int32)
+                previous = previous.reshape(B, -1).view(np.uint8)
+                state[~firsts[t], -previous.shape[1]:] = previous[~firsts[t]]
+        action, state = loaded.act(raw, state, feed.get("previous_reward"))
+        expected = rows[t]["action"].reshape(action.shape)
+        worst = max(worst, np.abs(action - expected).max())
+    return float(worst)
 
 
 def check_optional(policy):
@@ -191,6 +222,12 @@ def main():
     for B, seed in ((1, 1), (7, 2)):
         for name, x in compare(policy, [program, run, checkpoint, device, env], B, seed).items():
             worst[name] = max(worst.get(name, 0), x)
+    parameters = path.replace(".onnx", ".safetensors")
+    if os.path.exists(parameters):
+        for B, seed in ((1, 1), (7, 2)):
+            found = compare_library(policy, parameters, [program, run, checkpoint, device, env], B,
+                                    seed)
+            worst["library"] = max(worst.get("library", 0), found)
     if policy.optional:
         check_optional(policy)
     print(" ".join(f"{name}={x:.2e}" for name, x in sorted(worst.items())))

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# The Python package: its wheel in a fresh environment. Programs by the command `acorn`; policies,
+# runs, environments and actors by the modules; what is refused. Without PyPI it is skipped.
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+unset LD_LIBRARY_PATH PYTHONPATH
+export PYTHONDONTWRITEBYTECODE=1
+checks=$tree/tests/integration/python_package
+
+if ! /usr/bin/python3 -m venv venv >out 2>&1; then
+  echo "SKIP python_package: no venv: $(head -n 1 out)"
+  exit
+fi
+if ! venv/bin/pip -q --disable-pip-version-check install gymnasium==1.4.0 'grpcio>=1.51' \
+  'protobuf>=4.22' >out 2>err; then
+  echo "SKIP python_package: PyPI cannot be reached: $(tail -n 1 err)"
+  exit
+fi
+
+# ---- the wheel
+# build, of scripts/lib.sh: another test may make the bundle too.
+made() { flock "$tree/build/.wheel" "$tree/scripts/wheel.sh" >out 2>err; }
+pass_if "make wheel" made
+wheel=$(echo "$tree"/build/wheel/acorn_rl-*.whl)
+is_small() { [ "$(du -m "$wheel" | cut -f 1)" -le 60 ]; }
+pass_if "it has at most 60 MiB: $(du -m "$wheel" | cut -f 1)" is_small
+is_tagged() { [[ $wheel =~ -py3-none-manylinux_2_[0-9]+_x86_64\.whl$ ]]; }
+pass_if "it is for Linux on x86-64 with a glibc, and for every Python 3" is_tagged
+installed() { venv/bin/pip -q --disable-pip-version-check install "$wheel" >out 2>err; }
+pass_if "it is installed" installed
+[ $failures -eq 0 ] || finish
+package=$(echo venv/lib/python3.*/site-packages/acorn)
+
+# ---- programs
+acorn() {
+  code=0
+  PATH=$work/venv/bin:/usr/bin:/bin command acorn "$@" >"$work/out" 2>"$work/err" </dev/null ||
+    code=$?
+}
+says_out() { grep -qF -- "$1" "$work/out"; }
+acorn --version
+pass_if "acorn --version" eval 'is $code 0 && says_out "acorn $(cut -d" " -f 1 "$tree/VERSION")"'
+acorn train cartpole ppo 2 8 --total_steps=30k --seed=1 --logdir=run --no_plot
+pass_if "acorn train" eval 'is $code 0 && says_out "result env=cartpole agent=ppo"'
+acorn eval run --policy=greedy --episodes=8
+pass_if "acorn eval" eval 'is $code 0 && says_out "evaluation episodes=8"'
+greedy=$(sed -n 's/^evaluation .* return_mean=\([^ ]*\).*/\1/p' out)
+acorn export run
+pass_if "acorn export" eval 'is $code 0 && [ -s run/policy.onnx ]'
+acorn export run --format=safetensors
+acorn status run
+pass_if "acorn status: the run is over" says "no learner is at work in it"
+acorn checkpoint run
+pass_if "acorn checkpoint" eval 'is $code 0 && says_out hidden0/w'
+acorn
+pass_if "no command" eval 'is $code 2 && says_out "acorn COMMAND"'
+acorn trian cartpole
+pass_if "an unknown command" eval 'is $code 2 && says "there is no command trian"'
+acorn train cartpool
+pass_if "an unknown environment" eval 'is $code 2 && says cartpool'
+
+# ---- modules
+check() { # NAME WORDS...: a function of check.py
+  venv/bin/python -I "$checks/check.py" "$@" >"$work/out" 2>"$work/err" </dev/null
+}
+pass_if "acorn.Run: metrics, episodes, config, result" check run run
+pass_if "acorn.load: 8 episodes as acorn eval plays them ($greedy)" check plays run "$greedy"
+pass_if "of a checkpoint, the best, a file: the same policy" check sources run \
+  "$(newest_checkpoint run)"
+pass_if "observations of another shape, number or type are refused" check observations run
+pass_if "several threads share a policy" check threads run
+pass_if "VectorEnv: step by step as Gymnasium's CartPole" check same
+pass_if "VectorEnv passes Gymnasium's checker" check checker
+pass_if "VectorEnv: several choices, boxes, masks, seeds, pictures" check kinds
+pass_if "an actor in Python trains" check actor "$package/bundle/build/learner"
+venv/bin/pip -q --disable-pip-version-check install 'onnxruntime>=1.18,<2' pandas >out 2>err
+pass_if "acorn.load: the ONNX file acts as the run" check onnx run
+pass_if "acorn.Run: DataFrames, with pandas" check pandas run
+
+# ---- what is refused
+pass_if "what is no run, no policy, a damaged one" check refused run
+cp -r run later
+sed -i '1a option_of_2031 = 7' later/config.txt
+pass_if "a run of a later version" check fails later "option_of_2031"
+cp -r run ahead && rm ahead/policy.*
+for file in ahead/checkpoints/*.acorn; do
+  printf '\11' | dd of="$file" bs=1 seek=8 conv=notrunc 2>/dev/null
+done
+pass_if "a checkpoint of a later format" check fails ahead "format"
+pass_if "a glibc that is too old, none: a sentence" check old_libc
+finish

@@ -1,0 +1,227 @@
+"""What tests/integration/python_package.sh asks of the package, a function for each test.
+
+Usage: check.py NAME WORDS...
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+import acorn
+import numpy as np
+
+
+def raises(words, function, *arguments, **named):
+    try:
+        function(*arguments, **named)
+    except acorn.AcornError as error:
+        assert words in str(error), (words, str(error))
+        return
+    raise AssertionError(f"no error: {words}")
+
+
+def run(folder):
+    it = acorn.Run(folder)
+    metrics, episodes = it.metrics(), it.episodes()
+    assert isinstance(metrics, list) and metrics[-1]["step"] >= 30_000, metrics[-1:]
+    assert it.config["env"] == "cartpole" and it.config["learning_rate"] > 0
+    assert it.config["previous_action"] is False and it.config["hidden"] == "64,64"
+    assert it.result["reason"] == "total_steps" and it.starts[0]["version"]
+    assert sum(row["role"] == "train" for row in episodes) == it.result["episodes"] > 100
+    assert all(row["return"] == row["length"] for row in episodes)
+
+
+def pandas(folder):
+    it = acorn.Run(folder)
+    assert it.metrics()["step"].max() >= 30_000
+    assert it.episodes()["return"].dtype.kind in "if"
+
+
+def plays(folder, mean):
+    policy, env = acorn.load(folder), acorn.VectorEnv("cartpole", 8)
+    observation, _ = env.reset(seed=1000)
+    total, over, state = np.zeros(8), np.zeros(8, bool), None
+    while not over.all():
+        action, state = policy.act(observation, state)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        total += reward * ~over
+        over |= terminated | truncated
+    print(total)
+    assert abs(total.mean() - float(mean)) < 1e-3, (total, mean)
+
+
+def sources(folder, checkpoint):
+    rows = np.random.default_rng(1).normal(size=(100, 4))
+    newest, _ = acorn.load(folder).act(rows)
+    assert 0 < newest.mean() < 1
+    assert np.array_equal(acorn.load(checkpoint).act(rows)[0], newest)
+    assert np.array_equal(acorn.load(f"{folder}/policy.safetensors").act(rows)[0], newest)
+    assert acorn.load(folder, checkpoint="best").metadata("checkpoint").startswith("best")
+
+
+def onnx(folder):
+    policy, other = acorn.load(folder), acorn.load(f"{folder}/policy.onnx")
+    rows = np.random.default_rng(2).normal(size=(256, 4))
+    assert np.array_equal(policy.act(rows)[0], other.act(rows)[0])
+    assert policy.act(rows[0])[0] == other.act(rows[0])[0]
+    assert policy.metadata("steps") == other.metadata("steps")
+
+
+def observations(folder):
+    policy = acorn.load(folder)
+    action, state = policy.act([0.0, 0, 0, 0])
+    assert action.shape == () and action in (0, 1)
+    assert policy.act({"state": np.zeros((3, 4))})[0].shape == (3,)
+    raises("state has the shape [3]", policy.act, [1, 2, 3])
+    raises("state has the shape [2, 5]", policy.act, np.zeros((2, 5)))
+    raises("state is complex128", policy.act, np.zeros(4, complex))
+    raises("the observation has no state", policy.act, {"other": 1})
+    raises("state has the shape (1,", policy.act, np.zeros((2, 4)), state)
+    raises("0 rows", policy.act, np.zeros((0, 4)))
+
+
+def threads(folder):
+    policy, wrong = acorn.load(folder), []
+    rows = np.random.default_rng(3).normal(size=(64, 4))
+    expected, _ = policy.act(rows)
+
+    def act(count):
+        for _ in range(200):
+            if not np.array_equal(policy.act(rows[:count])[0], expected[:count]):
+                wrong.append(count)
+
+    started = [threading.Thread(target=act, args=(count,)) for count in (1, 7, 64)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    assert not wrong, wrong
+
+
+def same():
+    """Gymnasium's own, with the same seeds and actions, over the ends of episodes."""
+    import gymnasium
+    ours = acorn.VectorEnv("cartpole", 16)
+    theirs = gymnasium.make_vec("CartPole-v1", 16, vectorization_mode="sync")
+    random = np.random.default_rng(4)
+    a, b = ours.reset(seed=7)[0], theirs.reset(seed=7)[0]
+    assert np.array_equal(a, b)
+    ends = 0
+    for _ in range(1000):
+        action = random.integers(0, 2, 16)
+        a, b = ours.step(action), theirs.step(action)
+        assert np.allclose(a[0], b[0], rtol=0, atol=1e-6)
+        assert all(np.array_equal(x, y) for x, y in zip(a[1:4], b[1:4]))
+        assert all(x.dtype == y.dtype for x, y in zip(a[:4], b[:4]))
+        ends += a[2].sum()
+    assert ends > 500, ends
+
+
+def checker():
+    import gymnasium
+    from gymnasium.utils.env_checker import check_env
+
+    class One(gymnasium.Env):
+        """The checker takes single environments."""
+
+        def __init__(self):
+            self.vector = acorn.VectorEnv("cartpole", 1)
+            self.observation_space = self.vector.single_observation_space
+            self.action_space = self.vector.single_action_space
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return self.vector.reset(seed=seed, options=options)[0][0], {}
+
+        def step(self, action):
+            observation, reward, *over, _ = self.vector.step(np.array([action]))
+            return observation[0], float(reward[0]), *(bool(x[0]) for x in over), {}
+
+    check_env(One(), skip_render_check=True)
+    from gymnasium.wrappers.vector import RecordEpisodeStatistics
+    env = RecordEpisodeStatistics(acorn.VectorEnv("cartpole", 8))
+    env.reset(seed=1)
+    lengths = []
+    for _ in range(500):
+        _, _, _, _, info = env.step(env.action_space.sample())
+        lengths += [x for x in info.get("episode", {}).get("l", []) if x]
+    assert len(lengths) > 50 and 10 < np.mean(lengths) < 50, np.mean(lengths)
+
+
+def kinds():
+    env = acorn.VectorEnv("catch", 4, env_args={"rows": 12, "columns": 7}, render_mode="rgb_array")
+    first, _ = env.reset(seed=[5, 6, 7, 5])
+    assert env.observation_space.contains(first), env.observation_space
+    assert np.array_equal(first[0], first[3])
+    kept = first.copy()
+    env.step(np.ones(4, int))
+    assert np.array_equal(first, kept), "what a step returns is the caller's"
+    pictures = env.render()
+    assert len(pictures) == 4 and all(p is None or p.ndim == 3 for p in pictures)
+    before, *_ = env.step(np.ones(4, int))
+    after, _ = env.reset(seed=1, options={"reset_mask": np.array([1, 0, 0, 0], bool)})
+    assert np.array_equal(before[1:], after[1:]) and not np.array_equal(before[0], after[0])
+    raises("an action that its action space does not have", env.step, np.full(4, 3))
+    raises("cartpool", acorn.VectorEnv, "cartpool", 2)
+    raises("0 environments", acorn.VectorEnv, "cartpole", 0)
+    raises("wide", acorn.VectorEnv, "catch", 2, env_args={"wide": 3})
+    try:
+        env.step(np.zeros(4))
+        raise AssertionError("numbers with a fraction are no actions")
+    except TypeError:
+        pass
+    env.close()
+    env.close()
+
+
+def actor(learner):
+    import gymnasium
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"unix:{folder}/socket"
+        started = subprocess.Popen(
+            [learner, "--env=join", "--agent=ppo", "--num_envs=8", f"--listen={address}",
+             "--total_steps=3000", f"--logdir={folder}/run"], stdout=subprocess.PIPE, text=True)
+        acorn.actor.run(lambda: gymnasium.make("CartPole-v1"), learner=address, envs=8)
+        out, _ = started.communicate()
+        assert started.returncode == 0 and "result env=CartPole-v1" in out, out
+    raises("cannot play at unix:/nowhere/socket", acorn.actor.run,
+           lambda: gymnasium.make("CartPole-v1"), learner="unix:/nowhere/socket", reconnect_s=0)
+
+
+def refused(folder):
+    raises("/tmp is no run folder", acorn.load, "/tmp")
+    raises("is no run folder", acorn.Run, "/tmp")
+    raises("none.safetensors cannot be read", acorn.load, "none.safetensors")
+    raises("none.onnx", acorn.load, "none.onnx")
+    raises("none.acorn", acorn.load, folder, checkpoint="none.acorn")
+    whole = open(f"{folder}/policy.safetensors", "rb").read()
+    for name, data in (("cut", whole[:-100]), ("empty", b""), ("text", b"no such file" * 10)):
+        with open(f"{name}.safetensors", "wb") as file:
+            file.write(data)
+        raises(f"{name}.safetensors: ", acorn.load, f"{name}.safetensors")
+    with open("other.safetensors", "wb") as file:
+        file.write((2).to_bytes(8, "little") + b"{}")
+    raises("metadata have no options", acorn.load, "other.safetensors")
+
+
+def fails(folder, words):
+    raises(words, acorn.load, folder)
+
+
+def old_libc():
+    from acorn import bundle, command
+    real = bundle._libc
+    for version, words in (("glibc 2.28", "this system has 2.28"), ("", "may have musl")):
+        bundle._libc = lambda version=version: version
+        raises(words, bundle.check_system)
+        raises(words, acorn.load, "none.safetensors")
+        sys.argv = ["acorn", "train", "cartpole"]
+        assert command.main() == 1
+    bundle._libc = real
+    bundle.check_system()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    globals()[sys.argv[1]](*sys.argv[2:])
