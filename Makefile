@@ -328,7 +328,7 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
 PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) deploy/inspect/run_log.c deploy/inspect/status_view.c \
-  deploy/inspect/export/safetensors.c deploy/inspect/export/space_json.c $(call src,deploy/serve/request*.c)) $(GEN_INFERENCE_OBJ)
+  deploy/inspect/export/safetensors.c $(call src,deploy/serve/request*.c)) $(GEN_INFERENCE_OBJ)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"

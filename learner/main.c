@@ -405,6 +405,7 @@ int main(int argc, char **argv) {
     char action[SPACE_ACTION_BYTES];
     folder_write_environment(&app.run.folder, app.run.identity,
                              run_choices(action, &app.run.space));
+    folder_write_space(&app.run.folder, &app.run.space);
     run_options_write(&app.options, app.run.folder.path);
     keep_module(&app.run);
     write_address(&app.run);

@@ -6,6 +6,7 @@
 
 #include "envs/env_module.h"
 #include "envs/registry.h"
+#include "learner/run/folder.h"
 
 /* An option that the user left alone stays. */
 static enum status set(struct learner_options *options, const char *name, const char *value,
@@ -47,7 +48,10 @@ static enum status name_code(const struct learner_options *options, const struct
 enum status played_run_read(struct learner_options *options, const struct played_run *played,
                             struct error *error) {
   enum status status = read_options(options, played, error);
-  if (status == STATUS_OK && strcmp(options->env, "join") == 0)
+  bool was_brought = strcmp(options->env, "join") == 0;
+  struct space ignored;
+  if (status == STATUS_OK && was_brought &&
+      !(played->spaces_alone && folder_read_space(&ignored, played->folder, error) == STATUS_OK))
     status = status_fail(error, STATUS_INVALID,
                          "%s was trained on an environment that its actors brought (--env=join): "
                          "say where it is here, --env=./my_env.so",

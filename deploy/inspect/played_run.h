@@ -17,7 +17,8 @@ struct played_run {
   const char *device, *precision;
   const char *policy; /* "greedy", "sample" */
   int64_t seed;
-  bool code; /* code of the run folder may be run: a plugin, a module in Python */
+  bool spaces_alone; /* the environment is not stepped: one that actors brought will do */
+  bool code;         /* code of the run folder may be run: a plugin, a module in Python */
 };
 
 /* Fills options, which options_init has made, and names the environment's code. Errors: INVALID:

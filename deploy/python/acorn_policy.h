@@ -48,7 +48,7 @@ struct acorn_vector;
 ACORN_API struct acorn_vector *acorn_vector_open(const char *env, const char *env_args, int count,
                                                  char *error, size_t error_bytes);
 ACORN_API void acorn_vector_close(struct acorn_vector *vector);
-/* The space as JSON, see deploy/inspect/export/space_json.h. It stays as long as the vector. */
+/* The space as JSON, see common/base/space_json.h. It stays as long as the vector. */
 ACORN_API const char *acorn_vector_space(const struct acorn_vector *vector);
 
 /* Starts an episode of each environment for which `which` (count; NULL: all) is not 0. seed (count;

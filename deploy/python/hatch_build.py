@@ -1,7 +1,7 @@
 """Puts the bundle into the wheel.
 
-The wheel holds programs for one system and nothing of CPython's ABI, so one does for every Python 3:
-its tag is py3-none-manylinux_X_Y_x86_64, where X.Y is the version of glibc that the programs ask
+The wheel holds programs for one system and nothing of CPython's ABI, so one does for every Python
+3: its tag is py3-none-manylinux_X_Y_x86_64, where X.Y is the version of glibc that the programs ask
 for. All other libraries are in the wheel.
 """
 import os
@@ -14,7 +14,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "build/bundle/acorn"
 # For the test of a GPU in a bundle (scripts/gpu_check.sh).
-LEFT_OUT = re.compile(r"build/tests/|tests/|COMMIT|lib/(terms/)?libcmocka|scripts/(gpu_check|run_units)")
+LEFT_OUT = re.compile(
+    r"build/tests/|tests/|COMMIT|lib/(terms/)?libcmocka|scripts/(gpu_check|run_units)")
 
 
 class BundleHook(BuildHookInterface):

@@ -7,7 +7,7 @@
 #include "common/base/check.h"
 #include "common/wire/wire.h"
 #include "deploy/inspect/export/safetensors.h"
-#include "deploy/inspect/export/space_json.h"
+#include "common/base/space_json.h"
 #include "deploy/python/acorn_policy.h"
 #include "learner/device/create.h"
 #include "learner/experience/step_shape.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "deploy/inspect/export/space_json.h"
+#include "common/base/space_json.h"
 #include "deploy/python/acorn_policy.h"
 #include "envs/registry.h"
 

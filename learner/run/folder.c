@@ -14,6 +14,7 @@
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/pinned_folder.h"
+#include "common/base/space_json.h"
 
 static enum status too_long(const char *path, struct error *error) {
   return status_fail(error, STATUS_INVALID, "--logdir=%s: the path is too long", path);
@@ -162,6 +163,30 @@ void folder_read_environment(const struct folder *folder, int line, char *text, 
     if (!file || !fgets(text, (int)bytes, file)) text[0] = '\0';
   if (file) fclose(file);
   text[strcspn(text, "\n")] = '\0';
+}
+
+void folder_write_space(const struct folder *folder, const struct space *space) {
+  char path[1024], *text = space_json_text(space);
+  snprintf(path, sizeof(path), "%s/space.json", folder->path);
+  FILE *file = files_create(path);
+  if (file) fprintf(file, "%s\n", text);
+  if (!file || fclose(file) != 0) log_warn("cannot write %s: %s", path, strerror(errno));
+  free(text);
+}
+
+enum status folder_read_space(struct space *out, const char *folder, struct error *error) {
+  enum { MAX_BYTES = 1 << 16 };
+  char path[PATH_MAX], text[MAX_BYTES] = "";
+  const char *why;
+  struct error reason;
+  snprintf(path, sizeof(path), "%s/space.json", folder);
+  FILE *file = files_read(path, &why);
+  if (!file) return status_fail(error, STATUS_NOT_FOUND, "%.300s cannot be read: %s", path, why);
+  size_t bytes = fread(text, 1, sizeof(text) - 1, file);
+  text[bytes] = '\0';
+  fclose(file);
+  enum status status = space_json_parse(out, text, &reason);
+  return status == STATUS_OK ? status : status_fail(error, status, "%.300s: %s", path, reason.text);
 }
 
 /* A lock that is no more, or another one, may be held by another learner. What cannot be seen is

@@ -1,6 +1,7 @@
-/* The run folder: config.txt, environment.txt, address, metrics.jsonl, episodes.csv, checkpoints/,
- * logs/. One learner at a time owns it (a lock file), and nothing in it is deleted at start: a
- * folder that holds another run is refused unless it is resumed. Thread: start and end only. */
+/* The run folder: config.txt, environment.txt, space.json, address, metrics.jsonl, episodes.csv,
+ * checkpoints/, logs/. One learner at a time owns it (a lock file), and nothing in it is deleted at
+ * start: a folder that holds another run is refused unless it is resumed. Thread: start and end
+ * only. */
 #ifndef ACORN_LEARNER_RUN_FOLDER_H
 #define ACORN_LEARNER_RUN_FOLDER_H
 
@@ -8,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/base/space.h"
 #include "common/base/status.h"
 #include "common/rpc/credentials.h"
 
@@ -51,6 +53,12 @@ MUST_CHECK enum status folder_write_address(const struct folder *folder, const c
  * is not there leaves `text` empty. */
 void folder_write_environment(const struct folder *folder, const char *name, const char *action);
 void folder_read_environment(const struct folder *folder, int line, char *text, size_t bytes);
+
+/* space.json: the run's observation and action, for programs that do not have its environment.
+ * Errors of reading: NOT_FOUND; INVALID: it holds no space. */
+void folder_write_space(const struct folder *folder, const struct space *space);
+MUST_CHECK enum status folder_read_space(struct space *out, const char *folder,
+                                         struct error *error);
 
 /* Closes it, and removes it again if it was made for a run that did not come about. */
 void folder_abandon(struct folder *folder);

@@ -8,6 +8,7 @@
 #include "envs/env_module.h"
 #include "envs/env_words.h"
 #include "envs/registry.h"
+#include "learner/run/folder.h"
 #include "learner/network/images.h"
 #include "learner/run/run_network.h"
 #include "learner/serve/greeter.h"
@@ -47,6 +48,15 @@ static enum status ask_actor(struct run *run, struct error *error) {
   return STATUS_OK;
 }
 
+/* From the folder of a run that is played: its actors brought the environment. */
+static enum status ask_folder(struct run *run, struct error *error) {
+  struct folder folder = {.lock = -1};
+  enum status status = folder_read_space(&run->space, run->options->logdir, error);
+  snprintf(folder.path, sizeof(folder.path), "%s", run->options->logdir);
+  folder_read_environment(&folder, 0, run->identity, sizeof(run->identity));
+  return status;
+}
+
 /* "atari({"game":"Breakout"})" is a run of atari-Breakout. */
 static void name_run(struct run *run) {
   size_t length = strcspn(run->identity, "(");
@@ -84,7 +94,10 @@ static const char *kind_of_actions(const struct space *space) {
 enum status run_find_environment(struct run *run, struct learner_options *options,
                                  struct error *error) {
   bool joins = strcmp(run->options->env, "join") == 0;
-  enum status status = joins ? ask_actor(run, error) : ask_environment(run, error);
+  bool is_known = joins && run->evaluates && ask_folder(run, error) == STATUS_OK;
+  enum status status = is_known ? STATUS_OK
+                       : joins  ? ask_actor(run, error)
+                                : ask_environment(run, error);
   return status == STATUS_OK ? run_take_environment(run, options, error) : status;
 }
 

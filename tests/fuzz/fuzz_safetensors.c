@@ -5,7 +5,7 @@
 
 #include "common/base/check.h"
 #include "deploy/inspect/export/safetensors.h"
-#include "deploy/inspect/export/space_json.h"
+#include "common/base/space_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 #include "common/base/version.h"
 #include "deploy/inspect/export/policy_graph.h"
 #include "deploy/inspect/export/safetensors.h"
-#include "deploy/inspect/export/space_json.h"
+#include "common/base/space_json.h"
 #include "deploy/inspect/played_run.h"
 #include "envs/env_module.h"
 
@@ -79,6 +79,7 @@ static enum status open_run(struct export *self, const char *folder, struct erro
                                     .env_args = options->env_args,
                                     .device = "cpu",
                                     .precision = "float32",
+                                    .spaces_alone = true,
                                     .code = options->code};
   enum status status = played_run_read(&self->learner, &played, error);
   if (status == STATUS_OK && !algorithms_find(self->learner.agent)->algorithm)

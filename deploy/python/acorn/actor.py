@@ -1,5 +1,5 @@
-"""An actor with environments of Gymnasium: it joins a learner that runs with --env=join, or with the
-same environment.
+"""An actor with environments of Gymnasium: it joins a learner that runs with --env=join, or with
+the same environment.
 
     import acorn, gymnasium
     acorn.actor.run(lambda: gymnasium.make("CartPole-v1"), learner="127.0.0.1:8686")
@@ -28,7 +28,7 @@ def _modules():
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError as missing:
         raise AcornError(f"{missing}: an actor needs grpcio and protobuf: pip install "
-                         "'acorn-rl[actor]', or pip install grpcio protobuf") from None
+                         "grpcio protobuf") from None
     messages, stubs = types.ModuleType("acorn_pb2"), types.ModuleType("acorn_pb2_grpc")
     pool = descriptor_pool.DescriptorPool()
     described = descriptor_pb2.FileDescriptorSet.FromString(
@@ -100,8 +100,8 @@ def _action(space, protocol):
         return (protocol.ActionSpace(low=space.low.ravel(), high=space.high.ravel()),
                 lambda data, count: np.frombuffer(data, np.float32).astype(space.dtype)
                 .reshape(count, *space.shape))
-    raise AcornError(f"the action is a {type(space).__name__}: it may be Discrete, MultiDiscrete or "
-                     "Box; wrap the environment")
+    raise AcornError(f"the action is a {type(space).__name__}: it may be Discrete, MultiDiscrete "
+                     "or Box; wrap the environment")
 
 
 class _World:
@@ -129,6 +129,7 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
     unix:PATH. envs: environments that step together. name: of the actor, unlike that of any other.
     environment: what the learner knows it by; default: the id of Gymnasium. Errors: AcornError:
     the learner refuses the actor (the reason is on stderr), or is not found for reconnect_s.
+    Actors of one learner name the same environment and have the same spaces.
     """
     example = _load_example()
     protocol = example.acorn_pb2
@@ -151,3 +152,17 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
         raise AcornError(str(refused)) from None
     if code:
         raise AcornError(f"the actor cannot play at {learner}: the reason is on stderr")
+
+
+def _main(name, learner, envs, index):
+    """An actor that `acorn train` starts: it ends with its learner."""
+    import signal
+
+    import gymnasium
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    run(lambda: gymnasium.make(name), learner, envs=int(envs), name=f"python/{index}",
+        reconnect_s=60)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

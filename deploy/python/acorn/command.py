@@ -51,6 +51,10 @@ def main():
         return 2
     try:
         check_system()
+        is_gym = name == "train" and any(word.startswith("gym:") for word in sys.argv[2:3])
+        if is_gym and not (ROOT / "Makefile").exists():
+            from acorn.train import train
+            return train(sys.argv[2:])
     except AcornError as error:
         print(f"acorn: {error}", file=sys.stderr)
         return 1

@@ -81,6 +81,12 @@ def observations(folder):
     raises("0 rows", policy.act, np.zeros((0, 4)))
 
 
+def brought(folder):
+    policy = acorn.load(folder)
+    assert policy.space.discrete == 2 and policy.act(np.zeros((5, 4)))[0].shape == (5,)
+    assert policy.metadata("environment") == "CartPole-v1"
+
+
 def threads(folder):
     policy, wrong = acorn.load(folder), []
     rows = np.random.default_rng(3).normal(size=(64, 4))

@@ -243,6 +243,27 @@ static void the_environment_and_its_choices_are_kept(void **state) {
   folder_close(&folder);
 }
 
+static void the_space_is_kept(void **state) {
+  (void)state;
+  static const struct space space = {
+      .num_tensors = 1, .tensor = {{"x", DTYPE_FLOAT32, 1, {3}}}, .discrete = 2};
+  struct folder folder;
+  struct space found;
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  assert_int_equal(folder_read_space(&found, folder.path, &error), STATUS_NOT_FOUND);
+  folder_write_space(&folder, &space);
+  assert_int_equal(folder_read_space(&found, folder.path, NULL), STATUS_OK);
+  assert_int_equal(space_compare(&space, "here", &found, "there", NULL), STATUS_OK);
+  char path[1024];
+  snprintf(path, sizeof(path), "%s/space.json", folder.path);
+  FILE *file = fopen(path, "w");
+  fputs("{\"discrete\": 2}", file);
+  fclose(file);
+  assert_int_equal(folder_read_space(&found, folder.path, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "space.json: 0 observation tensors"));
+  folder_close(&folder);
+}
+
 int main(void) {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -259,6 +280,7 @@ int main(void) {
       WITH(the_address_is_good_from_anywhere),
       WITH(the_files_of_a_client_are_good_from_anywhere),
       WITH(the_environment_and_its_choices_are_kept),
+      WITH(the_space_is_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

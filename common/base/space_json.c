@@ -1,4 +1,4 @@
-#include "deploy/inspect/export/space_json.h"
+#include "common/base/space_json.h"
 
 #include <jansson.h>
 #include <math.h>

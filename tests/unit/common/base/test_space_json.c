@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "deploy/inspect/export/space_json.h"
+#include "common/base/space_json.h"
 
 static void a_space_comes_back(void **state) {
   (void)state;

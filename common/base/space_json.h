@@ -1,10 +1,10 @@
 /* A space as JSON, from which a program that has no environment makes it again: {"observation":
  * [{"name", "dtype", "shape"}, ...], and one of "discrete": n, "choices": [n, ...], "low": [x, ...]
  * with "high"}. A bound that is not finite is null.
- * Upstream: export.c, deploy/python/{policy,vector}.c. Downstream: common/base/space.h. Thread:
- * any. */
-#ifndef ACORN_DEPLOY_INSPECT_EXPORT_SPACE_JSON_H
-#define ACORN_DEPLOY_INSPECT_EXPORT_SPACE_JSON_H
+ * Upstream: learner/run/folder.c, deploy/inspect/export/export.c, deploy/python/{policy,vector}.c.
+ * Downstream: common/base/space.h. Thread: any. */
+#ifndef ACORN_COMMON_BASE_SPACE_JSON_H
+#define ACORN_COMMON_BASE_SPACE_JSON_H
 
 #include "common/base/space.h"
 
