@@ -74,7 +74,8 @@ def train(words):
                     actors.append(subprocess.Popen(
                         [sys.executable, "-m", "acorn.actor", name, address, str(envs), str(i)],
                         stdout=log, stderr=log, stdin=subprocess.DEVNULL))
-            return _wait(learner, actors, folder)
+            code = _wait(learner, actors, folder)
+            return code if code >= 0 else 128 - code  # as a shell has a signal
         finally:
             for actor in actors:
                 actor.kill()
