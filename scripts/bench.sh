@@ -6,8 +6,8 @@ set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 cd "$root" || exit 1
 all=(scripted resume allocations cartpole a2c catch tmaze throughput transport serving
-  stopped_actor streams metrics kill_actors kill_learner catch_pixels gym vector_env atari memory replay
-  replay_save tls)
+  stopped_actor streams metrics kill_actors kill_learner catch_pixels gym vector_env atari memory
+  replay replay_save tls)
 if [[ "${1:-}" =~ ^(--help|-h)$ ]]; then
   print_head
   echo "Names: ${all[*]}; besides these: kernels pages reduction rpc rules; serve; peers (other" \
