@@ -129,7 +129,7 @@ static void fill_batch(struct train_batch *batch, uint32_t seed) {
 }
 
 static struct train_batch *take(struct source *source, int64_t wait_us) {
-  (void)waits;
+  (void)wait_us;
   struct synthetic *self = (struct synthetic *)source;
   pthread_mutex_lock(&self->lock);
   struct train_batch *batch = self->closed ? NULL : self->batch[self->taken++ % BATCHES];

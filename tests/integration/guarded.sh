@@ -5,6 +5,9 @@
 # SLOW_TESTS=1 the first network of each algorithm, and fewer of those runs.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 make -s -C "$tree" build/tests/libguarded.so >make.log 2>&1 || cat make.log
+make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
+cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
+  "$tree/tests/integration/box_actions/target.c" -o target.so || exit 1
 export ACORN_CUDA_PLUGIN=$tree/build/tests/libguarded.so # is --device=cuda here
 
 mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \
@@ -37,6 +40,7 @@ networks_of() {
     dqn) echo impala_shallow-stack mlp ;;
     double_dqn) echo nature ;;
     rainbow) echo mlp impala_shallow-stack ;;
+    sac) echo mlp ;;
     *) echo "${networks[@]}" ;;
   esac
 }
@@ -53,6 +57,8 @@ agent_options() {
       ;;
   esac
   [ "$1" = r2d2 ] && words+=(--burn_in=3)
+  [ "$1" != sac ] || env=./target.so words=(--batch_size=4 --hidden=16 --normalize_observations
+    --replay_min_steps=40 --replay_steps=4k --replay_ratio=2)
 }
 
 # steps NAME: environment steps for some updates of that network.
