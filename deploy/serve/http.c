@@ -485,7 +485,7 @@ static bool start_daemon(struct http *http, int fd) {
       {MHD_OPTION_HTTPS_MEM_KEY, 0, http->key},
       {MHD_OPTION_END, 0, NULL},
   };
-  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+  unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
   http->daemon = MHD_start_daemon(
       flags | (http->cert ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, http,
       MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, fd,

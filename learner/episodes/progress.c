@@ -67,7 +67,9 @@ struct progress *progress_create(const struct progress_config *config) {
   pthread_mutex_init(&progress->lock, NULL);
   int eval_room = config->quota_episodes ? (int)config->quota_episodes : PROGRESS_WINDOW;
   for (int set = 0; set < PROGRESS_SETS; set++)
-    window_create(&progress->set[set], set == PROGRESS_EVAL ? eval_room : PROGRESS_WINDOW);
+    window_create(&progress->set[set], set == PROGRESS_EVAL    ? eval_room
+                                       : set == PROGRESS_FIRST ? PROGRESS_FIRST_EPISODES
+                                                               : PROGRESS_WINDOW);
   progress->numbers = numbers_create(PROGRESS_WINDOW, eval_room);
   window_create(&progress->copy, eval_room > PROGRESS_WINDOW ? eval_room : PROGRESS_WINDOW);
   progress->kept = check_alloc((size_t)config->max_kept, sizeof(struct kept));

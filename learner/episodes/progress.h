@@ -15,7 +15,7 @@
 #include "learner/episodes/episode_log.h"
 #include "learner/episodes/numbers.h"
 
-enum { PROGRESS_WINDOW = 100 };
+enum { PROGRESS_WINDOW = 100, PROGRESS_FIRST_EPISODES = 30 };
 
 enum stop_reason {
   STOP_NONE,
@@ -45,7 +45,7 @@ enum progress_set {
   /* Of the training episodes, those of the environments that explore most and least. */
   PROGRESS_MOST_RANDOM,
   PROGRESS_LEAST_RANDOM,
-  /* The first training episodes since the start, as many as a window has, instead of the last. */
+  /* The first PROGRESS_FIRST_EPISODES training episodes since the start, instead of the last. */
   PROGRESS_FIRST,
   PROGRESS_SETS
 };

@@ -21,7 +21,8 @@ struct actor_critic_options {
       FLOAT("baseline_cost", at.baseline_cost, "0.5", 0, 1e6, ACTOR_CRITIC_HEADING,         \
             "weight of the value loss"),                                                    \
       FLOAT("entropy_cost", at.entropy_cost, "0.01", 0, 1e6, ACTOR_CRITIC_HEADING,          \
-            "weight of the entropy bonus; by default 0 where actions are numbers"),         \
+            "weight of the entropy bonus; by default 0 where actions are numbers, unless "  \
+            "--target_entropy is given"),                                                   \
       FLOAT("target_entropy", at.target_entropy, "-1", -1, 1e6, ACTOR_CRITIC_HEADING,       \
             "adjust entropy_cost towards this entropy; -1: off"),                           \
       FLOAT("entropy_adjustment_speed", at.entropy_adjustment_speed, "10", 1e-6, 1e6,       \

@@ -92,6 +92,7 @@ struct algorithm {
   bool gives_priorities; /* to each window of a batch (batch->priority), which was sampled from a
                             replay by these, with weights; false: a replay samples uniformly */
   enum target_kind target;
+  int networks; /* that are trained, as large as the policy's, its own included; 0 counts as 1 */
   /* Whether it can train this network. NULL: any. Errors: INVALID. */
   enum status (*check)(const struct network_config *network,
                        const struct algorithm_options *options, struct error *error);

@@ -382,10 +382,24 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
   temperature_gradient(self, gradient, sums);
 }
 
-/* Behind the optimiser's step: the targets follow, and the critics' statistics of observations. */
+/* A critic's statistics of observations, and its target's: averaged ones would be far from those of
+ * the observations for as long as they began with none. */
+static void observe(const struct sac *self, const struct critic *critic,
+                    const struct settled *settled) {
+  struct device *device = self->device;
+  size_t offset, count = network_observation_statistics(self->values, &offset);
+  real *online = device_at(device, settled->online, critic->at);
+  real *target = device_at(device, settled->target, critic->at);
+  network_observe(critic->observer, online, settled->skipped, settled->inputs);
+  device_copy(device, device_at(device, target, offset), device_at(device, online, offset), count);
+}
+
+/* Behind the optimiser's step: the targets follow. A temperature that is given holds, whatever a
+ * run that goes on had learned. */
 static void settle(void *self_, const struct settled *settled) {
   struct sac *self = self_;
   struct device *device = self->device;
+  double temperature = self->options->sac.temperature;
   const struct average_rule average = {.run = {.rows = self->P},
                                        .before = settled->target,
                                        .trained = settled->online,
@@ -394,10 +408,10 @@ static void settle(void *self_, const struct settled *settled) {
                                        .share = (float)self->options->sac.polyak};
   device->ops->run_rule(device, RULE_average, &average.run);
   for (int c = 0; c < CRITICS; c++)
-    if (self->critic[c].observer)
-      network_observe(self->critic[c].observer,
-                      device_at(device, settled->online, self->critic[c].at), settled->skipped,
-                      settled->inputs);
+    if (self->critic[c].observer) observe(self, &self->critic[c], settled);
+  if (temperature > 0)
+    device->ops->fill(device, device_at(device, settled->online, self->P - 1),
+                      (float)log(temperature), 1);
 }
 
 static void complete(const void *self, struct losses *losses, const struct schedule *schedule) {
@@ -411,6 +425,7 @@ const struct algorithm algorithm_sac = {
     .num_terms = sizeof(terms) / sizeof(terms[0]),
     .num_sums = num_sums_of_sac,
     .target = TARGET_AVERAGED,
+    .networks = 1 + CRITICS,
     .check = check,
     .create = create,
     .destroy = destroy,

@@ -147,6 +147,10 @@ void network_observer_destroy(struct network_observer *observer);
 void network_observe(struct network_observer *observer, real *params, const real *skipped,
                      const struct device_inputs *inputs);
 
+/* Among the parameters: where the statistics of observations begin; returns how many numbers they
+ * are, 0 where nothing is normalised. */
+size_t network_observation_statistics(const struct network *network, size_t *offset);
+
 /* A value's count, mean and deviation among the parameters (P), in this order; NULL where it is not
  * scaled. Outputs of the network are not normalised. */
 enum { NETWORK_VALUE_STATISTICS = 3 };

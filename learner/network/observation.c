@@ -57,6 +57,11 @@ void observation_init(const struct network *network, float *host) {
       host[network->parameter[network->statistics + which].offset + (size_t)i] = before[which];
 }
 
+size_t network_observation_statistics(const struct network *network, size_t *offset) {
+  *offset = network->normalised ? network->parameter[network->statistics].offset : 0;
+  return NUM_STATISTICS * (size_t)network->normalised;
+}
+
 void observation_allocate(struct network_workspace *workspace) {
   workspace->vectors = workspace_reals(workspace, workspace->network->normalised);
 }

@@ -6,7 +6,7 @@
 enum { PERSISTS = 5 }; /* notes in a row */
 
 /* Where anything is learned returns rise by more than this share of their first deviation: a mean
- * of 100 episodes scatters by a tenth of it, and the first ones to end are the short ones. */
+ * of 100 episodes scatters by a tenth of it, one of the first 30 by a sixth. */
 static const double RISE = 0.5;
 
 /* A value is at most the largest return, or, where episodes are cut short, what their rewards would
@@ -22,6 +22,10 @@ static void remember(struct diagnosis *d, const struct diagnosis_figures *f) {
 
 static bool is_flat(const struct diagnosis *d, const struct diagnosis_figures *f) {
   return d->best <= f->first.mean + RISE * f->first.std;
+}
+
+static bool has_risen(const struct diagnosis_figures *f) {
+  return f->last.mean > f->first.mean + RISE * f->first.std;
 }
 
 /* What explains returns that do not rise; of twice as many episodes as the first ones. */
@@ -54,8 +58,7 @@ static void write(char *text, size_t bytes, enum diagnosis_cause cause, const st
     case DIAGNOSIS_NO_REWARD:
       snprintf(text, bytes,
                "no reward but 0 in %lld episodes, so that there is nothing to learn from: look at "
-               "the environment's rewards, make its start easier, or explore more "
-               "(--entropy_cost, --epsilon_end)",
+               "the environment's rewards, make its start easier, or explore more",
                (long long)f->last.count);
       break;
     case DIAGNOSIS_COLLAPSED:
@@ -84,7 +87,7 @@ static void write(char *text, size_t bytes, enum diagnosis_cause cause, const st
       break;
     case DIAGNOSIS_FLAT:
       snprintf(text, bytes,
-               "%s: another --learning_rate or --agent, --network=lstm where the observation does "
+               "%s: another --learning_rate or --agent, one with memory where the observation does "
                "not tell all, more --total_steps where rewards are rare; scripts/watch.sh shows "
                "what it does",
                flat);
@@ -101,6 +104,12 @@ enum diagnosis_cause diagnosis_note(struct diagnosis *d, char *text, size_t byte
                                     const struct diagnosis_figures *f) {
   if (f->last.window < PROGRESS_WINDOW) return DIAGNOSIS_NONE;
   remember(d, f);
+  if (d->said_returns && !d->withdrawn && has_risen(f)) {
+    d->withdrawn = true;
+    snprintf(text, bytes, "returns have risen since: at first %.4g, now %.4g", f->first.mean,
+             f->last.mean);
+    return DIAGNOSIS_LEARNS;
+  }
   enum diagnosis_cause cause = values_are_beyond(d, f) ? DIAGNOSIS_VALUES : explain(d, f);
   bool *said = cause == DIAGNOSIS_VALUES ? &d->said_values : &d->said_returns;
   if (cause == DIAGNOSIS_NONE || *said) return DIAGNOSIS_NONE;

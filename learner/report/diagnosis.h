@@ -22,8 +22,9 @@ enum diagnosis_cause {
   DIAGNOSIS_UNIFORM,   /* flat, and the policy is as random as at first */
   DIAGNOSIS_STOPPED,   /* flat, and most updates end with their first step (--target_kl) */
   DIAGNOSIS_FLAT,
-  DIAGNOSIS_WORSE, /* returns below the first ones */
-  DIAGNOSIS_VALUES /* values beyond all returns */
+  DIAGNOSIS_WORSE,  /* returns below the first ones */
+  DIAGNOSIS_VALUES, /* values beyond all returns */
+  DIAGNOSIS_LEARNS  /* what was said of the returns holds no longer */
 };
 
 struct diagnosis_figures {
@@ -42,7 +43,7 @@ struct diagnosis {
   double best;    /* mean of a window */
   double largest; /* size of a return */
   int beyond;     /* notes in a row with values beyond all returns */
-  bool said_returns, said_values;
+  bool said_returns, said_values, withdrawn;
 };
 
 /* Notes the figures; returns a cause that is to be said now, and writes it as a sentence with what

@@ -255,6 +255,8 @@ void vitals_watch_learning(struct vitals *vitals, const struct trainer_report *t
   vitals->diagnosed = trainer->updates;
   double actor_critic = term_of(run, trainer, "train/value"),
          value = isnan(actor_critic) ? term_of(run, trainer, "q/value") : actor_critic;
+  /* Values of critics have entropy in them, which returns have not. */
+  bool knows_value = !run->policy->without_value && options->algorithm.reward_scale > 0;
   double steps = (double)progress_steps(run->progress), total = (double)options->total_steps;
   const struct diagnosis_figures figures = {
       .share_done = total > 0 ? steps / total : 0,
@@ -262,13 +264,19 @@ void vitals_watch_learning(struct vitals *vitals, const struct trainer_report *t
       .last = vitals->train,
       .entropy = trainer->stats.losses.entropy,
       .most_entropy = most_entropy(run),
-      .value = value / options->algorithm.reward_scale,
+      .value = knows_value ? value / options->algorithm.reward_scale : NAN,
       .discount = options->algorithm.discount,
       .updates = trainer->updates - vitals->first_updates,
       .updates_stopped = trainer->updates_stopped};
   char *text = vitals->status.not_learning;
-  if (diagnosis_note(&vitals->diagnosis, text, sizeof(vitals->status.not_learning), &figures))
+  enum diagnosis_cause cause =
+      diagnosis_note(&vitals->diagnosis, text, sizeof(vitals->status.not_learning), &figures);
+  if (cause == DIAGNOSIS_LEARNS) {
+    log_info("this run is learning: %s", text);
+    text[0] = '\0';
+  } else if (cause != DIAGNOSIS_NONE) {
     log_warn("this run may not be learning: %s", text);
+  }
 }
 
 /* ---- --deterministic */

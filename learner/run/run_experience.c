@@ -116,6 +116,11 @@ static double bytes_of_activations(const struct run *run, double steps) {
          4.0 * (double)network_numbers_per_row(run->network) * (steps + images);
 }
 
+static double networks_trained(const struct run *run) {
+  const struct algorithm *algorithm = run->agent->algorithm;
+  return run->trains && algorithm->networks ? algorithm->networks : 1;
+}
+
 /* Of batches, activations, parameters and what belongs to them: 12 arrays, snapshots included. */
 static struct memory_bytes bytes_of_training(const struct run *run) {
   const struct learner_options *o = run->options;
@@ -124,9 +129,9 @@ static struct memory_bytes bytes_of_training(const struct run *run) {
                4.0 * shape->statistics + 8.0 * shape->state_size;
   double steps = (double)learner_options_batch_size(o) * (learner_options_window_steps(o) + 1.0);
   if (!run->trains) steps = 0;
-  double batches = run_updates_overlap(run) ? 3 : 2;
-  double bytes = row * batches * steps + bytes_of_activations(run, steps) +
-                 48.0 * (double)network_num_parameters(run->network);
+  double batches = run_updates_overlap(run) ? 3 : 2, networks = networks_trained(run);
+  double bytes = row * batches * steps + networks * bytes_of_activations(run, steps) +
+                 48.0 * networks * (double)network_num_parameters(run->network);
   bytes += (double)run->inference_device->own_bytes + (double)run->trainer_device->own_bytes;
   return where_it_lies(run, bytes, 0);
 }

@@ -224,9 +224,23 @@ bool run_learners_writes(struct run *run) {
   return true;
 }
 
+/* Waits for its end; where learners did not meet, for so long as a checkpoint may take: one that
+ * hangs would stay for ever. */
+static void end_learner(pid_t process, bool failed) {
+  enum { LOOK_US = 50 * 1000, MOST_LOOKS = 100 };
+  for (int i = 0; failed && i < MOST_LOOKS; i++) {
+    if (waitpid(process, NULL, WNOHANG) != 0) return;
+    usleep(LOOK_US);
+  }
+  if (failed) kill(process, SIGKILL);
+  waitpid(process, NULL, 0);
+}
+
 void run_learners_close(struct run *run) {
+  struct error ignored;
+  bool failed = run->peers && peers_status(run->peers, &ignored) != STATUS_OK;
   peers_close(run->peers);
   for (int r = 1; r < PEERS_MAX; r++)
-    if (run->learner_process[r] > 0) waitpid(run->learner_process[r], NULL, 0);
+    if (run->learner_process[r] > 0) end_learner(run->learner_process[r], failed);
   if (run->learners_file > 0) close(run->learners_file);
 }

@@ -67,6 +67,16 @@ static bool is_gone(struct slot *slot) {
   return held != EBUSY;
 }
 
+/* Numbers of meetings wrap, past 0. */
+static bool has_come(uint32_t seen, uint32_t meeting) {
+  return seen != 0 && (int32_t)(seen - meeting) >= 0;
+}
+
+static uint32_t next_meeting(struct peers *peers) {
+  if (++peers->meeting == 0) peers->meeting = 1;
+  return peers->meeting;
+}
+
 static bool has_left(struct peers *peers, int rank) {
   struct slot *slot = &peers->shared->slot[rank];
   if (atomic_load(&slot->meeting) > 0) return is_gone(slot);
@@ -96,11 +106,11 @@ static enum status wait_for(struct peers *peers, int rank) {
   struct slot *slot = &peers->shared->slot[rank];
   const struct timespec look = {.tv_nsec = LOOK_MS * 1000 * 1000};
   int64_t end_us = clock_now_us() + peers->config.timeout_ms * (int64_t)1000;
-  for (uint32_t seen; (seen = atomic_load(&slot->meeting)) < peers->meeting;) {
+  for (uint32_t seen; !has_come(seen = atomic_load(&slot->meeting), peers->meeting);) {
     syscall(SYS_futex, &slot->meeting, FUTEX_WAIT, seen, &look, NULL, 0);
     /* It may have come, and ended then. */
     bool left = has_left(peers, rank);
-    if (atomic_load(&slot->meeting) >= peers->meeting) break;
+    if (has_come(atomic_load(&slot->meeting), peers->meeting)) break;
     if (left || clock_now_us() > end_us || atomic_load(&peers->shared->missing))
       return give_up(peers, rank, left);
   }
@@ -110,7 +120,7 @@ static enum status wait_for(struct peers *peers, int rank) {
 static enum status meet(struct peers *peers) {
   if (peers->status != STATUS_OK) return peers->status;
   struct slot *mine = &peers->shared->slot[peers->of_device.rank];
-  atomic_store(&mine->meeting, ++peers->meeting);
+  atomic_store(&mine->meeting, next_meeting(peers));
   syscall(SYS_futex, &mine->meeting, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
   for (int r = 0; r < peers->of_device.learners && peers->status == STATUS_OK; r++)
     peers->status = wait_for(peers, r);
@@ -328,7 +338,7 @@ static enum status map(struct peers *peers, int fd, struct error *error) {
   pthread_mutex_lock(&peers->shared->slot[peers->of_device.rank].runs);
   peers->came = true;
   /* Under the lock still: a second learner of this rank sees it. */
-  atomic_store(&peers->shared->slot[peers->of_device.rank].meeting, ++peers->meeting);
+  atomic_store(&peers->shared->slot[peers->of_device.rank].meeting, next_meeting(peers));
   return STATUS_OK;
 }
 

@@ -157,7 +157,7 @@ pass_if "no run" refused_with 2 "name one run folder"
 export_run run-1 --checkpoint=none.acorn --output=x.onnx
 pass_if "a checkpoint that is not there" refused_with 1 "none.acorn"
 cp "$(newest_checkpoint run-1)" damaged.acorn
-printf 'x' | dd of=damaged.acorn bs=1 seek=3000 conv=notrunc 2>/dev/null
+printf 'xxxxxxxx' | dd of=damaged.acorn bs=1 seek=3000 conv=notrunc 2>/dev/null
 export_run run-1 --checkpoint=damaged.acorn --output=x.onnx
 pass_if "a checkpoint that is damaged" refused_with 1 "damaged.acorn"
 export_run run-1 --output=none/x.onnx

@@ -135,7 +135,7 @@ sed 's/space->discrete = NUM_ACTIONS;/space->box = 1, space->low[0] = -1, space-
 so boxed.c boxed.so
 for agent in dqn random; do
   pass_if "continuous actions, by $agent" refuses \
-    "agent '$agent' needs discrete ones: choose another agent (vtrace, a2c, ppo)" \
+    "agent '$agent' needs discrete ones: choose another agent (vtrace, a2c, ppo, sac)" \
     ./boxed.so $agent 1
 done
 

@@ -75,11 +75,21 @@ class Policy:
         self.space = Space(self.metadata("space"))
         self._state_bytes = library().acorn_policy_state_bytes(self._handle)
 
+    def close(self):
+        """Frees what it holds; it cannot act any more."""
+        handle, self._handle = self._handle, None
+        if handle:
+            library().acorn_policy_close(handle)
+
     def __del__(self):
-        if self._handle:
-            library().acorn_policy_close(self._handle)
+        self.close()
+
+    def _check_open(self):
+        if not self._handle:
+            raise AcornError("this policy is closed")
 
     def metadata(self, name):
+        self._check_open()
         text = library().acorn_policy_text(self._handle, name.encode())
         return None if text is None else text.decode()
 
@@ -91,8 +101,11 @@ class Policy:
         a row begin an episode there: state[done] = 0). reward: of the step before, for policies
         trained with --previous_reward.
         """
+        self._check_open()
         rows, single = take_rows(self.space.tensors, observation)
         count = len(rows[0])
+        if not all(np.isfinite(part).all() for part in rows):
+            raise AcornError("a number of the observation is NaN or infinite")
         shape = (count, self._state_bytes)
         state = np.zeros(shape, np.uint8) if state is None else np.array(state, np.uint8, order="C")
         if state.shape != shape:

@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from acorn.bundle import AcornError
 from acorn.library import Space, call, library
 
 
@@ -41,7 +42,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
                 "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
 
     def __init__(self, env, num_envs=1, env_args=None, render_mode=None):
-        self._handle = None
+        self._handle, self._was_reset = None, False
         self._handle = call("vector_open", str(env).encode(),
                             json.dumps(env_args or {}).encode(), num_envs)
         self.num_envs, self.render_mode = num_envs, render_mode
@@ -66,15 +67,35 @@ class VectorEnv(gymnasium.vector.VectorEnv):
                                                  self._action.ctypes.data)]
         self._arguments += [self._error, ctypes.c_size_t(1024)]
 
+    def _check_open(self):
+        if not self._handle:
+            raise AcornError("these environments are closed")
+
+    def _actions(self, given):
+        """As C takes them; nothing is broadcast, cut or wrapped."""
+        given = np.asarray(given)
+        if given.shape != self._action.shape:
+            raise AcornError(f"actions have the shape {given.shape}, not {self._action.shape}")
+        if not np.can_cast(given.dtype, self._action.dtype, "same_kind"):
+            raise AcornError(f"actions are {given.dtype}, not {self._action.dtype}")
+        np.copyto(self._action, given, casting="same_kind")
+        if given.dtype.kind in "iu" and not np.array_equal(self._action, given):
+            raise AcornError("an action is out of range")
+
     def _look(self):
         if self._names is None:
             return self._observation[0].copy()
         return {name: x.copy() for name, x in zip(self._names, self._observation)}
 
     def reset(self, *, seed=None, options=None):
+        self._check_open()
         super().reset(seed=seed if isinstance(seed, int) else None)
+        if seed is None and not self._was_reset:  # each another one, each time
+            seed = np.random.SeedSequence().generate_state(self.num_envs, np.uint32)
+        self._was_reset = True
         if seed is not None:
-            seeds = seed if not isinstance(seed, int) else range(seed, seed + self.num_envs)
+            whole = isinstance(seed, (int, np.integer))
+            seeds = range(seed, seed + self.num_envs) if whole else seed
             seed = np.array([int(x) for x in seeds], np.uint64)
             if len(seed) != self.num_envs:
                 raise ValueError(f"{len(seed)} seeds for {self.num_envs} environments")
@@ -86,15 +107,18 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         return self._look(), {}
 
     def step(self, actions):
-        np.copyto(self._action, actions, casting="same_kind")
+        self._check_open()
+        if not self._was_reset:
+            raise AcornError("call reset before the first step")
+        self._actions(actions)
         if self._step(*self._arguments) != 0:
-            from acorn.bundle import AcornError
             raise AcornError(self._error.value.decode(errors="replace"))
         terminated, truncated = self._ended.copy()
         return self._look(), self._reward.astype(np.float64), terminated, truncated, {}
 
     def render(self):
         """A picture of each environment; None where it draws none."""
+        self._check_open()
         if self.render_mode != "rgb_array":
             return None
         return tuple(self._render_one(i) for i in range(self.num_envs))

@@ -9,8 +9,7 @@ of all their gradients; then the targets move an eighth of the way. The layout i
   fixed   the same with a temperature of 0.25, which is not learned
   scaled  the same as plain above observations less their running mean, over their running deviation
           (of the root of variance + 1e-8, within +-10): steps 0 to T - 1 of the batch join the
-          statistics behind each update, those of the policy and of both critics; the targets' critics
-          use an average of these, too, taken before
+          statistics behind each update, those of the policy, of both critics and of their targets
 each with
   means: of the last update, over its steps: value loss, policy loss, entropy, temperature, value (of
     the first critic), target, reward
@@ -125,12 +124,11 @@ def act(params, observation, normal):
 
 def losses(world, params, targets, number):
     observation = scaled(world["observation"], world["statistics"])
-    seen_by_targets = scaled(world["observation"], world["target_statistics"])
     action, log_prob = act(params, observation, normal_numbers(number))
     temperature = params["log_temperature"].exp().squeeze()
     flags, counts = world["flags"], world["flags"][:T] & TRUNCATED == 0
     with torch.no_grad():
-        soft = torch.min(*critics(targets, seen_by_targets[1:], action[1:])) - (
+        soft = torch.min(*critics(targets, observation[1:], action[1:])) - (
             temperature * log_prob[1:])
         reward = (world["reward"][1:] * REWARD_SCALE).clamp(-REWARD_CLIP, REWARD_CLIP)
         target = reward + DISCOUNT * soft * (flags[1:] & TERMINATED == 0)
@@ -170,8 +168,6 @@ def update(world, params, targets, optimizer, number):
         for name in targets:
             targets[name].copy_(follow(targets[name], params[name]))
     if world["scaled"]:
-        world["target_statistics"] = [follow(*both) for both in
-                                      zip(world["target_statistics"], world["statistics"])]
         seen = world["observation"][:T].reshape(-1, OBSERVATION)
         world["statistics"] = joined(world["statistics"], seen)
     return means, norm
@@ -187,7 +183,7 @@ def main():
             "observation": value(OBSERVATIONS, T + 1, N, OBSERVATION),
             "action": value(ACTION, T + 1, N, A), "reward": 2 * value(REWARD, T + 1, N),
             "flags": make_flags(), "learned": name != "fixed", "scaled": name == "scaled",
-            "statistics": none, "target_statistics": none,
+            "statistics": none,
         }
         if name == "fixed":
             params["log_temperature"] = torch.tensor([math.log(0.25)]).requires_grad_()

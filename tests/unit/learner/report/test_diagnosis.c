@@ -72,6 +72,21 @@ static void what_was_learned_once_counts(void **state) {
   assert_int_equal(diagnosis_note(&d, text, sizeof(text), &f), DIAGNOSIS_WORSE);
 }
 
+/* What was said holds no longer once returns have risen. */
+static void it_is_taken_back(void **state) {
+  (void)state;
+  struct diagnosis d = {.has_returns = false};
+  char text[512];
+  struct diagnosis_figures f = flat();
+  assert_int_equal(diagnosis_note(&d, text, sizeof(text), &f), DIAGNOSIS_FLAT);
+  f.last.mean = 24;
+  assert_int_equal(diagnosis_note(&d, text, sizeof(text), &f), DIAGNOSIS_NONE);
+  f.last.mean = 26;
+  assert_int_equal(diagnosis_note(&d, text, sizeof(text), &f), DIAGNOSIS_LEARNS);
+  assert_string_equal(text, "returns have risen since: at first 20, now 26");
+  assert_int_equal(diagnosis_note(&d, text, sizeof(text), &f), DIAGNOSIS_NONE);
+}
+
 static void nothing_is_told_too_early(void **state) {
   (void)state;
   struct diagnosis_figures f = flat();
@@ -120,6 +135,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_cause_is_told_with_what_to_try),
       cmocka_unit_test(what_was_learned_once_counts),
+      cmocka_unit_test(it_is_taken_back),
       cmocka_unit_test(nothing_is_told_too_early),
       cmocka_unit_test(values_beyond_all_returns_are_told),
   };
