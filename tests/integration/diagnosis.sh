@@ -25,9 +25,9 @@ pass_if "a policy that lost all randomness" tells "the policy has no randomness 
 play catch ppo --learning_rate=3e-4 --target_kl=1e-7 --total_steps=100k
 pass_if "updates that end at once" \
   tells "updates ended with their first step: a higher --target_kl"
-play cartpole dqn --learning_rate=10 --learning_rate_decay=none --max_gradient_norm=0 \
-  --total_steps=30k --replay_ratio=8
-pass_if "steps that ruin the values" tells "returns have not risen"
+play catch dqn --learning_rate=10 --learning_rate_decay=none --max_gradient_norm=0 \
+  --total_steps=100k --replay_ratio=8
+pass_if "steps that ruin the values" tells "though no return was beyond 1: they explode"
 play synthetic ppo --total_steps=200k --env_args='{"episode_steps": 100}'
 pass_if "no reward" tells "no reward but 0 in"
 warnings=$(grep -c "may not be learning" err)
