@@ -7,7 +7,7 @@ enum { PERSISTS = 5 }; /* notes in a row */
 
 /* Where anything is learned returns rise by more than this share of their first deviation: a mean
  * of 100 episodes scatters by a tenth of it, one of the first 30 by a sixth. */
-static const double RISE = 0.5;
+static const double RISE = 0.75;
 
 /* A value is at most the largest return, or, where episodes are cut short, what their rewards would
  * come to in all: a hundred times as much leaves both behind. */
