@@ -130,8 +130,8 @@ pass_if "what is no float" predict 400 "number 0 of row 0 is not finite" \
   '{"instances":[[1e39,2,3,4]]}'
 python3 -c 'print("[" * 100000)' >deep
 pass_if "too deep" predict 400 "depth" @deep
-head -c 17000000 /dev/zero >large
-pass_if "too large" ask 413 "more than 16777216 bytes" /v1/models/a:predict --data-binary @large
+head -c 5000000 /dev/zero >large
+pass_if "too large" ask 413 "more than 4194304 bytes" /v1/models/a:predict --data-binary @large
 pass_if "too few numbers" predict 400 "an array of 3 stands where an array of 4" \
   '{"instances":[[1,2,3]]}'
 pass_if "nested too deep" predict 400 "an array stands where a number" \

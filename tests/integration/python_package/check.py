@@ -174,13 +174,17 @@ def kinds():
     raises("cartpool", acorn.VectorEnv, "cartpool", 2)
     raises("0 environments", acorn.VectorEnv, "cartpole", 0)
     raises("wide", acorn.VectorEnv, "catch", 2, env_args={"wide": 3})
-    try:
-        env.step(np.zeros(4))
-        raise AssertionError("numbers with a fraction are no actions")
-    except TypeError:
-        pass
+    raises("actions are float64, not int32", env.step, np.zeros(4))
+    raises("actions have the shape (1,), not (4,)", env.step, [0])
+    raises("out of range", env.step, np.full(4, 1 << 32))
     env.close()
     env.close()
+    raises("are closed", env.step, np.zeros(4, int))
+    raises("are closed", env.reset)
+    fresh = [acorn.VectorEnv("cartpole", 2) for _ in range(2)]
+    raises("call reset", fresh[0].step, [0, 0])
+    starts = np.concatenate([env.reset()[0] for env in fresh])
+    assert len(np.unique(starts[:, 0])) == 4  # without a seed each begins elsewhere
 
 
 def actor(learner):
