@@ -21,6 +21,14 @@ struct played_run {
   bool code;         /* code of the run folder may be run: a plugin, a module in Python */
 };
 
+/* Rows of a program's options (common/base/option_rows.h), for its members env, env_args, code. */
+#define PLAYED_RUN_ROWS                                                                    \
+  STRING("env", env, "", NULL,                                                             \
+         "where the run's environment is here: ./my_env.so; default: where the run says"), \
+      STRING("env_args", env_args, "", NULL,                                               \
+             "other options of the environment than the run's, as JSON"),                  \
+      BOOL("code", code, "true", NULL, NO_CODE_HELP)
+
 /* Fills options, which options_init has made, and names the environment's code. Errors: INVALID:
  * the folder is no run, its environment is not here; registry_name_code's. */
 MUST_CHECK enum status played_run_read(struct learner_options *options,

@@ -13,6 +13,7 @@
 #include "common/base/private_file.h"
 #include "common/base/process.h"
 #include "common/rpc/credentials.h"
+#include "deploy/inspect/played_run.h"
 #include "deploy/serve/http.h"
 #include "deploy/serve/models_file.h"
 #include "deploy/serve/rpc.h"
@@ -59,11 +60,7 @@ static const struct option rows[] = {
     INT("max_request_mib", max_mib, "4", 1, 1024, NULL,
         "size of a request; JSON takes up to eighty times as much while it is read"),
     STRING("device", device, "cpu", NULL, "cpu, cuda, auto or ref"),
-    STRING("env", env, "", NULL,
-           "where the run's environment is here: ./my_env.so; default: where the run says"),
-    STRING("env_args", env_args, "", NULL,
-           "other options of the environment than the run's, as JSON"),
-    BOOL("code", code, "true", NULL, NO_CODE_HELP),
+    PLAYED_RUN_ROWS,
     STRING("token_file", access.token_file, "", "Access",
            "file with the secret that clients must show: one token, or two on a line each while it "
            "is replaced; its owner's alone (chmod 600)"),

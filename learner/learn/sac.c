@@ -5,8 +5,7 @@
  * applications", algorithm 1 and eqs. 5, 7 and 17; the lower of two critics: Fujimoto et al. 2018.
  *
  * Parameters: the policy's network, which inference gets, then those of the critics and the
- * temperature's logarithm, which are of training alone. Targets are an average of all of them, of
- * which the critics' are read. */
+ * temperature's logarithm, which are of training alone. Targets are an average of the critics'. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -400,11 +399,13 @@ static void settle(void *self_, const struct settled *settled) {
   struct sac *self = self_;
   struct device *device = self->device;
   double temperature = self->options->sac.temperature;
-  const struct average_rule average = {.run = {.rows = self->P},
-                                       .before = settled->target,
-                                       .trained = settled->online,
+  size_t first = self->critic[0].at;
+  real *target = device_at(device, settled->target, first);
+  const struct average_rule average = {.run = {.rows = self->P - 1 - first},
+                                       .before = target,
+                                       .trained = device_at(device, settled->online, first),
                                        .skipped = settled->skipped,
-                                       .now = settled->target,
+                                       .now = target,
                                        .share = (float)self->options->sac.polyak};
   device->ops->run_rule(device, RULE_average, &average.run);
   for (int c = 0; c < CRITICS; c++)

@@ -3,9 +3,7 @@
 # them, none leaves its bounds, whatever bounds these are; played, watched and resumed; what is
 # refused.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
-cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
-  "$tree/tests/integration/box_actions/target.c" -o target.so || exit 1
+plugins box_actions/target
 
 # ---- learned. Random actions return about -10; a run is the same every time.
 learns() {

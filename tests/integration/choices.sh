@@ -3,9 +3,7 @@
 # reads the action before; played, watched, resumed and checked; what is refused. Those of Gymnasium
 # are in gymnasium.sh.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
-cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
-  "$tree/tests/integration/choices/locks.c" -o locks.so || exit 1
+plugins choices/locks
 
 for stiff in 0 1; do
   "$tree/build/actor" --env=./locks.so --env_args="{\"stiff\": $stiff}" --check_env >out 2>err

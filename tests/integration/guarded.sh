@@ -5,9 +5,7 @@
 # SLOW_TESTS=1 the first network of each algorithm, and fewer of those runs.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 make -s -C "$tree" build/tests/libguarded.so >make.log 2>&1 || cat make.log
-make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
-cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
-  "$tree/tests/integration/box_actions/target.c" -o target.so || exit 1
+plugins box_actions/target
 export ACORN_CUDA_PLUGIN=$tree/build/tests/libguarded.so # is --device=cuda here
 
 mapfile -t algorithms < <(sed -n 's/^  X(\([a-z0-9_]*\), &algorithm.*/\1/p' \

@@ -121,6 +121,16 @@ value() { tail -n 1 "$work/out" | grep '^result ' | tr ' ' '\n' | sed -n "s/^$1=
 says() { grep -qF -- "$1" "$work/err"; }
 is() { [ "$1" = "$2" ]; }
 
+# plugins NAME...: builds the environments NAME.c of this folder, as ./FILE.so here.
+plugins() {
+  local plugin
+  make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
+  for plugin in "$@"; do
+    cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
+      "$tree/tests/integration/$plugin.c" -o "${plugin##*/}.so" || exit 1
+  done
+}
+
 # ---- a learner and actors that are started by hand
 
 # learner WORDS...: in the background; its id is in $run. It listens on $address.

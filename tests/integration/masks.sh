@@ -2,9 +2,7 @@
 # Masks of actions: every agent plays and learns within them, none chooses what is forbidden;
 # played, watched and resumed; what is refused. Those of Gymnasium are in gymnasium.sh.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-make -s -C "$tree" install PREFIX="$work/prefix" >/dev/null || exit 1
-cc -std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC -I"$work/prefix/include" \
-  "$tree/tests/integration/masks/doors.c" -o doors.so || exit 1
+plugins masks/doors
 
 "$tree/build/actor" --env=./doors.so --check_env >out 2>err
 pass_if "the plugin keeps the rules under random actions" is "$(grep -c '^ok ' out)" 6

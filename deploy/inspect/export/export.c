@@ -32,11 +32,7 @@ static const struct option rows[] = {
     STRING("output", output, "", NULL, "the file; default: policy.FORMAT in the run folder"),
     STRING("checkpoint", checkpoint, "latest", NULL,
            "latest: the newest whole one of the run; best; or a file"),
-    STRING("env", env, "", NULL,
-           "where the run's environment is here: ./my_env.so; default: where the run says"),
-    STRING("env_args", env_args, "", NULL,
-           "other options of the environment than the run's, as JSON"),
-    BOOL("code", code, "true", NULL, NO_CODE_HELP),
+    PLAYED_RUN_ROWS,
 };
 static const struct option_exit exits[] = {
     {"0", "the file is written"},

@@ -35,11 +35,7 @@ static const struct option rows[] = {
     INT("hold", hold, "1", 1, 1000, NULL, "pictures of an episode's end"),
     STRING("checkpoint", checkpoint, "", NULL,
            "file to play; default: the newest whole one of the run"),
-    STRING("env", env, "", NULL,
-           "where the run's environment is here: ./my_env.so; default: where the run says"),
-    STRING("env_args", env_args, "", NULL,
-           "other options of the environment than the run's, as JSON"),
-    BOOL("code", code, "true", NULL, NO_CODE_HELP),
+    PLAYED_RUN_ROWS,
 };
 static const struct option_exit exits[] = {
     {"0", "every episode was played"},

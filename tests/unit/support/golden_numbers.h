@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "learner/device/device.h"
+#include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/golden_cases.h"
 
 static inline uint32_t golden_hash(int stream, size_t index) {
@@ -51,6 +52,23 @@ static inline void golden_compare(const struct golden_cases *golden, const struc
     if (!(fabs(got[i] - expected[i]) <= tolerance * largest))
       fail_msg("%s, %s: element %zu of %s is %.15g, expected %.15g", golden->name, d->description,
                i, name, got[i], expected[i]);
+}
+
+/* check(case, device, tolerance) for each case of the file, of which there are so many, and each
+ * kind of device. exact: on the reference in double alone, whose parameters are saved as floats. */
+static inline void golden_each(const char *path, int cases, bool exact,
+                               void (*check)(const struct golden_cases *golden, const char *device,
+                                             double tolerance)) {
+  static struct golden_cases golden;
+  static const char *const devices[] = {"cpu", "ref", "guarded", "cuda"};
+  emulated_cuda_use();
+  for (int i = 0; i < (exact ? 1 : 4); i++) {
+    int count = 0;
+    golden_open(&golden, path);
+    for (; golden_next(&golden); count++)
+      check(&golden, exact ? "ref_double" : devices[i], exact ? 1e-6 : 1e-4);
+    assert_int_equal(count, cases);
+  }
 }
 
 #endif

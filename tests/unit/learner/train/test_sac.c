@@ -157,26 +157,14 @@ static void check_case(const struct golden_cases *golden, const char *device, do
   device_destroy(d);
 }
 
-static void check(const char *device, double tolerance) {
-  static struct golden_cases golden;
-  golden_open(&golden, "tests/golden/algorithms/sac.txt");
-  int cases = 0;
-  for (; golden_next(&golden); cases++) check_case(&golden, device, tolerance);
-  assert_int_equal(cases, 3);
-}
-
 static void the_devices_update_as_pytorch_does(void **state) {
   (void)state;
-  check("cpu", 1e-4);
-  check("ref", 1e-4);
-  check("guarded", 1e-4);
-  emulated_cuda_use();
-  check("cuda", 1e-4);
+  golden_each("tests/golden/algorithms/sac.txt", 3, false, check_case);
 }
 
 static void the_reference_in_double_is_closer(void **state) {
   (void)state;
-  check("ref_double", 1e-6);
+  golden_each("tests/golden/algorithms/sac.txt", 3, true, check_case);
 }
 
 /* ---- the same bits */
