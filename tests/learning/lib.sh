@@ -13,11 +13,13 @@ value() {
   tr ' ' '\n' | sed -n "s/^$1=//p" | tail -n 1
 }
 
-# train NAME ENV FLAGS...: prints the result line of $actors actors; the run folder is $work/NAME.
+# train NAME ENV FLAGS...: prints the result line of $actors actors ("2 16": each with 16
+# environments); the run folder is $work/NAME.
 train() {
   local name=$1 env=$2
   shift 2
-  build/launch "$env" "$agent" "$actors" --logdir="$work/$name" "$@" >"$work/$name.out" \
+  # shellcheck disable=SC2086
+  build/launch "$env" "$agent" $actors --logdir="$work/$name" "$@" >"$work/$name.out" \
     2>"$work/$name.err"
   tail -n 1 "$work/$name.out"
 }
