@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
   static struct rows rows;
   struct learner_options options;
   struct error error;
-  const struct run_callbacks callbacks = {ignore, ignore, NULL};
+  const struct run_callbacks callbacks = {.on_stop = ignore, .on_saved = ignore};
   const struct played_run played = {.folder = argv[1],
                                     .checkpoint = argv[2],
                                     .device = argv[3],

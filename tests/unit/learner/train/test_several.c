@@ -57,6 +57,18 @@ static void take_half(struct train_batch *half, const struct train_batch *all, i
   memcpy(half->stamp, train_batch_stamp(all, 0, from), (size_t)(rows * N) * sizeof(*half->stamp));
 }
 
+/* What a learner of that rank has of a batch, which goes: a half, or, the last one, nothing. */
+static struct train_batch *part_of(struct train_batch *all, struct device *device,
+                                   const struct network *network, int rank) {
+  struct train_batch *part = fixture_batch(device, network, UNROLL, HALF, 1);
+  if (rank == LEARNERS - 1)
+    train_batch_make_blank(device, part);
+  else
+    take_half(part, all, rank * HALF, device->ops->real_bytes);
+  train_batch_destroy(device, all);
+  return part;
+}
+
 /* The parameters after all updates, and what they minimised. */
 static void train(double *number, const struct row *row, struct peers *peers, int rank) {
   struct device *device = fixture_device(row->device);
@@ -75,11 +87,8 @@ static void train(double *number, const struct row *row, struct peers *peers, in
     fail_msg("%s", error.text);
   struct train_batch *batch[BATCHES];
   for (int i = 0; i < BATCHES; i++) {
-    struct train_batch *all = fixture_batch(device, network, UNROLL, WINDOWS, (uint32_t)i + 2);
-    batch[i] = peers ? fixture_batch(device, network, UNROLL, HALF, 1) : all;
-    if (peers && rank == LEARNERS - 1) train_batch_make_blank(device, batch[i]);
-    if (peers && rank < LEARNERS - 1)
-      take_half(batch[i], all, rank * HALF, device->ops->real_bytes);
+    batch[i] = fixture_batch(device, network, UNROLL, WINDOWS, (uint32_t)i + 2);
+    if (peers) batch[i] = part_of(batch[i], device, network, rank);
   }
   struct update_stats stats;
   for (int i = 0; i < UPDATES; i++) stats = fixture_step(update, batch[i % BATCHES], 0);
@@ -96,6 +105,10 @@ static void train(double *number, const struct row *row, struct peers *peers, in
   const double shown[] = {(double)P, stats.losses.total, stats.entropy_cost, (double)stats.steps,
                           passes};
   memcpy(number + WORLD_NUMBERS - FIGURES, shown, sizeof(shown));
+  update_destroy(update);
+  for (int i = 0; i < BATCHES; i++) train_batch_destroy(device, batch[i]);
+  device_destroy(device);
+  network_destroy(network);
 }
 
 static void train_with_others(struct peers_world *w, struct peers *peers, int rank) {
