@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "learner/device/cuda_plugin.h"
+#include "learner/rules/rules.h"
 
 const char *device_choose(const char *name, struct error *reason) {
   reason->text[0] = '\0';
@@ -89,4 +90,9 @@ struct device_traffic device_traffic_read(const struct device *d) {
   return (struct device_traffic){__atomic_load_n(&d->traffic.bytes_up, __ATOMIC_RELAXED),
                                  __atomic_load_n(&d->traffic.bytes_down, __ATOMIC_RELAXED),
                                  __atomic_load_n(&d->traffic.transfers, __ATOMIC_RELAXED)};
+}
+
+void device_fill(struct device *d, real *y, float value, size_t n) {
+  const struct fill_rule rule = {.run = {.rows = n}, .y = y, .value = value};
+  d->ops->run_rule(d, RULE_fill, &rule.run);
 }

@@ -99,7 +99,6 @@ struct device_ops {
   struct device_recording *(*recorded)(struct device *d);
   void (*play)(struct device *d, const struct device_recording *recording);
   void (*forget)(struct device *d, struct device_recording *recording);
-  void (*fill)(struct device *d, real *y, float value, size_t n);
   /* y = x; (B, n) between arrays whose rows are y_stride and x_stride reals apart. */
   void (*copy_rows)(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                     int n);
@@ -285,6 +284,9 @@ static inline void device_finish(struct device *d) {
 static inline void device_add_up(struct device *d, real *numbers, size_t n) {
   if (d->peers) d->peers->add_up(d->peers, numbers, n, d->ops->real_bytes);
 }
+
+/* n numbers of y. */
+void device_fill(struct device *d, real *y, float value, size_t n);
 
 /* y = x. */
 static inline void device_copy(struct device *d, real *y, const real *x, size_t n) {

@@ -244,7 +244,7 @@ static void prepare(void *self_, const struct parameters *params, const struct t
   ops->trace(self->device, self->target, self->advantage, &trace);
   value_targets_measure(&self->targets, params->online, self->target, batch->flags, self->T,
                         self->N);
-  ops->fill(self->device, self->stop, 0, 1);
+  device_fill(self->device, self->stop, 0, 1);
 }
 
 /* ---- a pass */

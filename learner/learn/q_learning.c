@@ -148,7 +148,7 @@ static void measure_delta(struct q_learning *self, real *sums, const struct netw
   struct device *device = self->device;
   real *delta = device_at(device, sums, SUM_DELTA),
        *measured = device_at(device, sums, SUM_MEASURED);
-  device->ops->fill(device, delta, 0, 2);
+  device_fill(device, delta, 0, 2);
   if (!batch->next_state) return;
   struct device_inputs step = train_batch_inputs_from(batch, inputs, batch->next_step);
   struct network_outputs stored;
@@ -160,7 +160,7 @@ static void measure_delta(struct q_learning *self, real *sums, const struct netw
   action_values_distance(device, delta, self->distances, network_values(device, &stored, self->N),
                          network_values(device, &recomputed, self->N), self->N,
                          online->of_actions->A);
-  device->ops->fill(device, measured, 1, 1);
+  device_fill(device, measured, 1, 1);
 }
 
 static void gradient(void *self_, real *gradient, const struct parameters *params,

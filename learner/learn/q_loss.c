@@ -151,7 +151,7 @@ static void divergences(const struct q_loss *self, const struct q_loss_batch *ba
 static void add_up(const struct q_loss *self, real *td, real *sums,
                    const struct q_loss_batch *batch) {
   const struct q_loss_config *config = &self->config;
-  self->device->ops->fill(self->device, td, 0, self->steps);
+  device_fill(self->device, td, 0, self->steps);
   const struct q_learning_rule rule = {
       .run = {.rows = self->counted_steps,
               .N = config->N,
@@ -175,7 +175,7 @@ static void add_up(const struct q_loss *self, real *td, real *sums,
 
 static void gradients(const struct q_loss *self, real *d_online, const struct q_loss_batch *batch) {
   const struct action_values *v = &self->config.values;
-  self->device->ops->fill(self->device, d_online, 0, self->steps * (size_t)(v->A * v->Z));
+  device_fill(self->device, d_online, 0, self->steps * (size_t)(v->A * v->Z));
   const struct taken_gradient_rule rule = {
       .run = {.rows = self->counted_steps, .A = v->Z},
       .gradient = {.x = self->gradient, .stride = v->Z},

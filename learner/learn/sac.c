@@ -411,8 +411,8 @@ static void settle(void *self_, const struct settled *settled) {
   for (int c = 0; c < CRITICS; c++)
     if (self->critic[c].observer) observe(self, &self->critic[c], settled);
   if (temperature > 0)
-    device->ops->fill(device, device_at(device, settled->online, self->P - 1),
-                      (float)log(temperature), 1);
+    device_fill(device, device_at(device, settled->online, self->P - 1), (float)log(temperature),
+                1);
 }
 
 static void complete(const void *self, struct losses *losses, const struct schedule *schedule) {

@@ -18,8 +18,8 @@ void value_targets_init(struct value_targets *self, struct device *device,
   self->next = reals(self, NETWORK_VALUE_STATISTICS);
   self->deviation = device_at_const(device, self->next, NETWORK_VALUE_STATISTICS - 1);
   self->advantage_deviation = reals(self, 1);
-  device->ops->fill(device, self->next, 1, NETWORK_VALUE_STATISTICS);
-  device->ops->fill(device, self->advantage_deviation, 1, 1);
+  device_fill(device, self->next, 1, NETWORK_VALUE_STATISTICS);
+  device_fill(device, self->advantage_deviation, 1, 1);
   if (!network_value_statistics(network, device, self->next)) return;
   self->mean = reals(self, num_sums_of_step_mean);
   self->spread = reals(self, num_sums_of_step_spread);

@@ -85,8 +85,8 @@ void noisy_layer_forward(struct network_workspace *workspace,
 
 static void no_gradient(struct network_workspace *workspace, real *grads, int index) {
   struct device *device = workspace->device;
-  device->ops->fill(device, parameter_at(workspace, grads, index), 0,
-                    workspace->network->parameter[index].count);
+  device_fill(device, parameter_at(workspace, grads, index), 0,
+              workspace->network->parameter[index].count);
 }
 
 void noisy_layer_backward(struct network_workspace *workspace,

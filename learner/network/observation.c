@@ -103,9 +103,8 @@ void observation_normalize(struct network_workspace *workspace, real *y, const r
 
 void observation_backward(struct network_workspace *workspace, real *grads) {
   const struct network *network = workspace->network;
-  workspace->device->ops->fill(workspace->device,
-                               statistic(network, workspace->device, grads, COUNT), 0,
-                               NUM_STATISTICS * (size_t)network->normalised);
+  device_fill(workspace->device, statistic(network, workspace->device, grads, COUNT), 0,
+              NUM_STATISTICS * (size_t)network->normalised);
 }
 
 /* ---- what training has seen */
@@ -191,12 +190,12 @@ static void merge_all(struct network_observer *observer, real *params, const rea
   size_t n = numbers_seen(observer), learners = (size_t)device->peers->learners;
   real *mine = device_at(device, observer->all, (size_t)device->peers->rank * n);
   real *skips = device_at(device, observer->seen, n - 1);
-  if (!has_seen) device->ops->fill(device, observer->seen, 0, n);
+  if (!has_seen) device_fill(device, observer->seen, 0, n);
   if (has_seen)
     device_copy(device, skips, skipped, 1);
   else
-    device->ops->fill(device, skips, NAN, 1);
-  device->ops->fill(device, observer->all, 0, learners * n);
+    device_fill(device, skips, NAN, 1);
+  device_fill(device, observer->all, 0, learners * n);
   device_copy(device, mine, observer->seen, n);
   device_add_up(device, observer->all, learners * n);
   for (size_t r = 0; r < learners; r++) {

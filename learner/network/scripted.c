@@ -9,8 +9,7 @@ static void random_forward(struct network_workspace *workspace, real *state_out,
                            const struct device_inputs *inputs, const real *state_in, int T, int N) {
   (void)state_out, (void)params, (void)inputs, (void)state_in;
   size_t outputs = (size_t)workspace->network->outputs;
-  workspace->device->ops->fill(workspace->device, workspace->head, 0,
-                               (size_t)T * (size_t)N * outputs);
+  device_fill(workspace->device, workspace->head, 0, (size_t)T * (size_t)N * outputs);
 }
 
 const struct network_kind kind_random = {

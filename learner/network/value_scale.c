@@ -54,8 +54,8 @@ void value_scale_backward(struct network_workspace *workspace, real *grads, cons
                           real *dhead, int B) {
   struct device *device = workspace->device;
   scale(workspace, dhead, params, 0, B);
-  device->ops->fill(device, device_at(device, grads, place(workspace->network, COUNT)), 0,
-                    NETWORK_VALUE_STATISTICS);
+  device_fill(device, device_at(device, grads, place(workspace->network, COUNT)), 0,
+              NETWORK_VALUE_STATISTICS);
 }
 
 /* `rows` numbers, `stride` apart, in place. */

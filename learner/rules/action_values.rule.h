@@ -47,6 +47,11 @@
 #define SUMS_OF_sum(X)
 #define CONSTANTS_OF_sum(X)
 
+#define INPUTS_OF_fill(X)
+#define OUTPUTS_OF_fill(X) X(y, REAL)
+#define SUMS_OF_fill(X)
+#define CONSTANTS_OF_fill(X) X(value)
+
 #endif
 
 #ifdef RULE_BODY
@@ -159,5 +164,9 @@ RULE_BODY(mean) {
 
 RULE_BODY(sum) {
   x->y = x->a + x->b;
+}
+
+RULE_BODY(fill) {
+  x->y = x->value;
 }
 #endif

@@ -102,7 +102,7 @@ enum status optimizer_create(struct optimizer **out, struct device *device, size
   *optimizer = (struct optimizer){.kind = kind, .config = *config, .device = device, .P = P};
   for (int i = 0; i < OPTIMIZER_SLOTS; i++)
     optimizer->slot[i] = device->ops->alloc(device, P * device->ops->real_bytes);
-  device->ops->fill(device, optimizer->slot[0], kind->first_start, P);
+  device_fill(device, optimizer->slot[0], kind->first_start, P);
   *out = optimizer;
   return STATUS_OK;
 }

@@ -428,7 +428,7 @@ static void copy_to_target(struct update *update, int64_t number) {
 }
 
 static void forget_failure(struct update *update) {
-  if (update->num_running == 0) update->device->ops->fill(update->device, update->failed, 0, 1);
+  if (update->num_running == 0) device_fill(update->device, update->failed, 0, 1);
 }
 
 static struct flight *take_oldest(struct update *update) {

@@ -150,11 +150,6 @@ static void release_host(struct device *d, void *memory) {
 
 /* ---- operations, in the order of device.h */
 
-static void fill(struct device *d, real *y, float value, size_t n) {
-  GIVEN(y);
-  RUN(fill, y, value, n);
-}
-
 static void copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                       int n) {
   GIVEN(y, x);
@@ -414,7 +409,6 @@ static const struct device_ops GUARDED_OPS = {
     .mark = mark,
     .wait = wait_for,
     .follow = follow,
-    .fill = fill,
     .copy_rows = copy_rows,
     .gather_rows = gather_rows,
     .scatter_rows = scatter_rows,

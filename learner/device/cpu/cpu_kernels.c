@@ -14,11 +14,6 @@
 #include "learner/device/cpu/cpu_trace.h"
 #include "learner/device/plain_pixels.h"
 
-static void fill(struct device *d, real *y, float value, size_t n) {
-  (void)d;
-  for (size_t i = 0; i < n; i += W) store_some((float *)y + i, splat(value), lanes_left(n, i));
-}
-
 /* Few numbers per row go down the columns, W rows at a time. */
 static void copy_floats(float *y, size_t y_stride, const float *x, size_t x_stride, int B, int n) {
   if (n < 4) {
@@ -132,7 +127,6 @@ const struct device_ops KERNELS = {
     .mark = cpu_mark,
     .wait = cpu_wait,
     .follow = cpu_follow,
-    .fill = fill,
     .copy_rows = copy_rows,
     .gather_rows = gather_rows,
     .scatter_rows = scatter_rows,

@@ -274,16 +274,6 @@ static void cuda_forget(struct device *d, struct device_recording *recording) {
 
 /* ---- operations on numbers */
 
-KERNEL fill_kernel(float *y, float value, size_t n) {
-  for (size_t i = grid_first(); i < n; i += grid_step()) y[i] = value;
-}
-
-void cuda_fill(struct device *d, real *y, float value, size_t n) {
-  struct cuda *cuda = cuda_of(d);
-  if (n == 0) return;
-  LAUNCH(fill_kernel, blocks_for(n), BLOCK, cuda->stream, (float *)y, value, n);
-}
-
 KERNEL copy_rows_kernel(float *y, int y_stride, const float *x, int x_stride, int B, int n) {
   for (size_t i = grid_first(); i < (size_t)B * (size_t)n; i += grid_step()) {
     size_t b = i / (size_t)n, k = i % (size_t)n;
@@ -340,7 +330,6 @@ static struct device_ops functions(void) {
   OPERATION(recorded);
   OPERATION(play);
   OPERATION(forget);
-  OPERATION(fill);
   OPERATION(copy_rows);
   OPERATION(gather_rows);
   OPERATION(scatter_rows);

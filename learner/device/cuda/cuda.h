@@ -83,7 +83,6 @@ DEVICE float slope(enum activation act, float y) {
 
 /* ---- the operations, as in device.h */
 
-void cuda_fill(struct device *d, real *y, float value, size_t n);
 void cuda_copy_rows(struct device *d, real *y, int y_stride, const real *x, int x_stride, int B,
                     int n);
 

@@ -65,12 +65,6 @@ static void ref_follow(struct device *d, struct device *other, uint64_t mark) {
   (void)d, (void)other, (void)mark;
 }
 
-static void ref_fill(struct device *d, real *y_, float value, size_t n) {
-  (void)d;
-  REAL *y = (REAL *)y_;
-  for (size_t i = 0; i < n; i++) y[i] = (REAL)value;
-}
-
 static void ref_copy_rows(struct device *d, real *y_, int y_stride, const real *x_, int x_stride,
                           int B, int n) {
   (void)d;
@@ -161,7 +155,6 @@ static const struct device_ops REF_OPS = {
     .mark = ref_mark,
     .wait = ref_wait,
     .follow = ref_follow,
-    .fill = ref_fill,
     .copy_rows = ref_copy_rows,
     .gather_rows = ref_gather_rows,
     .scatter_rows = ref_scatter_rows,

@@ -52,15 +52,15 @@ static void test_memory_is_shared_and_zeroed(void **state) {
   (void)state;
   struct device *a = device_guarded_create(), *b = device_guarded_create();
   real *x = a->ops->alloc(a, 64), *y = a->ops->alloc(a, 1 << 20);
-  b->ops->fill(b, x, 3, 16);
-  b->ops->fill(b, y, 5, 1 << 18);
+  device_fill(b, x, 3, 16);
+  device_fill(b, y, 5, 1 << 18);
   a->ops->release(a, y);
   float back[16];
   for (int i = 0; i < 2; i++) {
     real *z = b->ops->alloc(b, (size_t)4 << (16 + i));
     b->ops->download(b, back, z, 16);
     for (int k = 0; k < 16; k++) assert_true(back[k] == 0);
-    b->ops->fill(b, z, 1, 16);
+    device_fill(b, z, 1, 16);
     b->ops->release(b, z);
   }
   a->ops->download(a, back, x, 16);
@@ -78,7 +78,7 @@ static void misuse(void *subject, int what) {
   static float host[16];
   switch (what) {
     case 0:
-      ops->fill(t->device, (real *)host, 0, 16);
+      device_fill(t->device, (real *)host, 0, 16);
       break;
     case 1:
       device_copy(t->device, t->memory[0], (const real *)host, 16);
@@ -119,7 +119,7 @@ static void test_downloads_arrive_in_order(void **state) {
   real *x = ops->alloc(d, sizeof(float));
   uint64_t mark[2];
   for (int i = 0; i < 2; i++) {
-    ops->fill(d, x, (float)(i + 1), 1);
+    device_fill(d, x, (float)(i + 1), 1);
     ops->download_bytes(d, &host[i], x, sizeof(float));
     mark[i] = ops->mark(d);
   }

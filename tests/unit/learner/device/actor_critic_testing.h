@@ -25,7 +25,7 @@ static inline void run_actor_critic(struct device *d, real *const out[3], real *
   rule.run.reduction = costs.reduction;
   rule.run.schedule = schedule;
   real *deviation = d->ops->alloc(d, d->ops->real_bytes);
-  d->ops->fill(d, deviation, costs.deviation, 1);
+  device_fill(d, deviation, costs.deviation, 1);
   rule.deviation = rule.advantage_deviation = deviation;
   d->ops->run_rule(d, RULE_actor_critic, &rule.run);
   device_finish(d);

@@ -86,7 +86,7 @@ static inline real *testing_room(struct testing *t, size_t n) {
 
 static inline real *testing_zeros(struct testing *t, size_t n) {
   real *x = testing_room(t, n);
-  t->device->ops->fill(t->device, x, 0, n);
+  device_fill(t->device, x, 0, n);
   return x;
 }
 

@@ -72,7 +72,7 @@ static inline real *q_joined(struct device *d, const real *heads, const struct q
 static inline void q_apart(struct device *d, real *dhead, const real *d_joined,
                            const struct q_case *loss, size_t rows) {
   int numbers = loss->values.A * loss->values.Z;
-  d->ops->fill(d, dhead, 0, rows * (size_t)loss->stride);
+  device_fill(d, dhead, 0, rows * (size_t)loss->stride);
   if (loss->values.dueling)
     action_values_join_backward(d, dhead, loss->stride, d_joined, &loss->values, rows);
   else
@@ -202,9 +202,9 @@ static inline struct q_results q_run(struct testing *t, const struct q_batch *ba
   size_t steps = q_steps(&loss), numbers = steps * (size_t)loss.stride;
   struct q_results results = {.dhead = check_alloc(numbers, sizeof(float)),
                               .td = check_alloc(steps, sizeof(float))};
-  ops->fill(t->device, out.dhead, NAN, numbers);
-  ops->fill(t->device, out.td, NAN, steps);
-  ops->fill(t->device, out.sums, NAN, Q_SUMS);
+  device_fill(t->device, out.dhead, NAN, numbers);
+  device_fill(t->device, out.td, NAN, steps);
+  device_fill(t->device, out.sums, NAN, Q_SUMS);
   q_apply(t->device, out.dhead, out.td, out.priority, out.sums, &loss);
   ops->download(t->device, results.dhead, out.dhead, numbers);
   ops->download(t->device, results.td, out.td, steps);

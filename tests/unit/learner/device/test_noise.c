@@ -20,7 +20,7 @@ static void check_factors(struct testing *t) {
   for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
     int n = table[k].n;
     real *noise = testing_room(t, (size_t)n + 1);
-    t->device->ops->fill(t->device, noise, 5, (size_t)n + 1);
+    device_fill(t->device, noise, 5, (size_t)n + 1);
     t->device->ops->factor_noise(t->device, noise, table[k].seed, table[k].stream, table[k].first,
                                  n);
     t->device->ops->download(t->device, got, noise, (size_t)n + 1);

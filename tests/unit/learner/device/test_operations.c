@@ -9,7 +9,7 @@
 
 static real *poisoned(struct testing *t, size_t n) {
   real *y = testing_room(t, n);
-  t->device->ops->fill(t->device, y, NAN, n);
+  device_fill(t->device, y, NAN, n);
   return y;
 }
 
@@ -153,10 +153,9 @@ static struct categorical run_categorical(struct testing *t) {
   for (int a = 0; a < 40; a++)   /* impossible ones */
     logits[STRIDE + a] = logits[5 * STRIDE + ACTIONS - 1 - a] = -INFINITY;
   int32_t action[ROWS] = {0, 999, 31, 32, 33, -1, 1000};
-  const struct device_ops *ops = t->device->ops;
   real *x = testing_upload(t, logits, ROWS * STRIDE), *dlogits = testing_room(t, ROWS * STRIDE),
        *log_prob = poisoned(t, ROWS), *entropy = poisoned(t, ROWS);
-  ops->fill(t->device, dlogits, 5, ROWS * STRIDE);
+  device_fill(t->device, dlogits, 5, ROWS * STRIDE);
   int32_t *action_d = testing_bytes(t, action, sizeof action),
           *chosen = testing_bytes_room(t, sizeof action);
   float *sampled = testing_bytes_room(t, sizeof uniform);

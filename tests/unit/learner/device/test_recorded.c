@@ -121,7 +121,7 @@ static void following_sees_what_was_done(struct testing *t) {
   enum { N = 1 << 16, ROUNDS = 20 };
   real *x = testing_room(t, N), *y = testing_room(t, N);
   for (int k = 0; k < ROUNDS; k++) {
-    leader->ops->fill(leader, x, (float)k, N);
+    device_fill(leader, x, (float)k, N);
     follower->ops->follow(follower, leader, leader->ops->mark(leader));
     device_copy(follower, y, x, N);
     leader->ops->follow(leader, follower, follower->ops->mark(follower));

@@ -215,7 +215,7 @@ static void without_noise_deviations_have_no_gradient(void **state) {
   world_open(&w, &config, "ref");
   const float *gradient = (const float *)w.gradient;
   const struct network_parameter *parameter = network_parameters(w.network, &count);
-  w.device->ops->fill(w.device, w.gradient, 7, w.P);
+  device_fill(w.device, w.gradient, 7, w.P);
   world_forward(&w);
   world_backward(&w);
   for (int j = 0; j < count; j++)

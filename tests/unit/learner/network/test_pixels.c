@@ -205,7 +205,7 @@ static void run(struct world *w, float *head, float *gradient) {
   struct network_outputs out;
   real *grads = ops->alloc(w->device, P * ops->real_bytes);
   real *dhead = ops->alloc(w->device, NUMBERS * ops->real_bytes);
-  ops->fill(w->device, dhead, 1, NUMBERS);
+  device_fill(w->device, dhead, 1, NUMBERS);
   network_forward(workspace, &out, NULL, w->params, &w->inputs, w->batch->state, STEPS, COLUMNS);
   ops->download(w->device, head, out.head, NUMBERS);
   network_backward(workspace, grads, w->params, dhead, w->batch->state, &w->inputs, STEPS, COLUMNS);

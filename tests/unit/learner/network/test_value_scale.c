@@ -54,7 +54,7 @@ static void check_preserved(const struct form *form, const char *device) {
   real *to = world_reals(&w, NETWORK_VALUE_STATISTICS), *skipped = world_reals(&w, 1);
   w.device->ops->upload(w.device, to, next, NETWORK_VALUE_STATISTICS);
   for (int skips = 1; skips >= 0; skips--) {
-    w.device->ops->fill(w.device, skipped, skips ? NAN : 0, 1);
+    device_fill(w.device, skipped, skips ? NAN : 0, 1);
     network_rescale_value(w.network, w.device, w.params, to, skipped);
     w.device->ops->weights_changed(w.device);
     world_heads(&w, after);

@@ -126,7 +126,7 @@ static void copies(struct testing *cpu, struct testing *ref) {
       real *x = testing_upload(both[k], host, x_count);
       y[k] = testing_room(both[k], y_count);
       z[k] = testing_room(both[k], x_count + 1);
-      d->ops->fill(d, y[k], 2.5f, y_count);
+      device_fill(d, y[k], 2.5f, y_count);
       d->ops->copy_rows(d, y[k], ys, x, xs, B, n);
       device_copy(d, device_at(d, z[k], 1), x, x_count);
       testing_add(d, z[k], x, x_count);
