@@ -45,21 +45,54 @@ static void an_environment_brings_its_own_defaults(void **state) {
   options_deinit(&learner_options_table, &tmaze);
 }
 
-/* ppo's windows get shorter with more environments; those that are given or of an environment's row
- * stay. */
-static void windows_fit_the_number_of_environments(void **state) {
+/* What depends on the number of environments: ppo's windows get shorter with more of them, its
+ * epochs are few for a large batch or images; vtrace's batches are of a quarter of them. What is
+ * given or of an environment's row stays. */
+static void batches_fit_the_number_of_environments(void **state) {
   (void)state;
   static const struct {
-    const char *env, *num_envs;
-    int64_t steps;
-  } cases[] = {{"./mine.so", "1", 64},   {"./mine.so", "32", 64},   {"./mine.so", "64", 32},
-               {"./mine.so", "100", 20}, {"./mine.so", "4096", 16}, {"cartpole", "1", 16}};
+    const char *env, *agent, *num_envs, *network;
+    int64_t steps, windows, epochs;
+  } cases[] = {{"./mine.so", "ppo", "1", "auto", 64, 0, 10},
+               {"./mine.so", "ppo", "32", "auto", 64, 0, 10},
+               {"./mine.so", "ppo", "32", "nature", 64, 0, 4},
+               {"./mine.so", "ppo", "64", "auto", 32, 0, 10},
+               {"./mine.so", "ppo", "100", "auto", 20, 0, 10},
+               {"./mine.so", "ppo", "4096", "auto", 16, 0, 4},
+               {"cartpole", "ppo", "1", "auto", 16, 0, 10},
+               {"./mine.so", "a2c", "32", "auto", 8, 0, 0},
+               {"./mine.so", "vtrace", "1", "auto", 20, 4, 0},
+               {"./mine.so", "vtrace", "32", "auto", 20, 8, 0},
+               {"./mine.so", "vtrace", "1000", "auto", 20, 32, 0},
+               {"cartpole", "vtrace", "32", "auto", 20, 32, 0}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct learner_options options = options_of(cases[i].env);
-    set(&options, "agent", "ppo");
+    set(&options, "agent", cases[i].agent);
     set(&options, "num_envs", cases[i].num_envs);
+    set(&options, "network", cases[i].network);
     learner_options_apply_preset(&options);
-    assert_int_equal(options.algorithm.unroll_length, cases[i].steps);
+    if (options.algorithm.unroll_length != cases[i].steps ||
+        options.algorithm.batch_size != cases[i].windows ||
+        (cases[i].epochs && options.algorithm.ppo.epochs != cases[i].epochs))
+      fail_msg("%s, %s of %s: %lld steps, %lld windows, %lld epochs", cases[i].agent, cases[i].env,
+               cases[i].num_envs, (long long)options.algorithm.unroll_length,
+               (long long)options.algorithm.batch_size, (long long)options.algorithm.ppo.epochs);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
+/* The epochs of a network that is chosen once the observation is known. */
+static void images_have_fewer_epochs(void **state) {
+  (void)state;
+  for (int k = 0; k < 3; k++) {
+    bool has_image = k > 0, is_given = k > 1;
+    struct learner_options options = options_of("gym:Mine-v0");
+    struct error error;
+    set(&options, "agent", "ppo");
+    if (is_given) set(&options, "epochs", "7");
+    learner_options_apply_preset(&options);
+    assert_int_equal(learner_options_choose_network(&options, has_image, &error), STATUS_OK);
+    assert_int_equal(options.algorithm.ppo.epochs, is_given ? 7 : has_image ? 4 : 10);
     options_deinit(&learner_options_table, &options);
   }
 }
@@ -491,7 +524,8 @@ static void options_of_agents_are_of_the_experiment(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
-      cmocka_unit_test(windows_fit_the_number_of_environments),
+      cmocka_unit_test(batches_fit_the_number_of_environments),
+      cmocka_unit_test(images_have_fewer_epochs),
       cmocka_unit_test(policies_normalise_what_they_learn_from),
       cmocka_unit_test(the_network_follows_from_the_observation),
       cmocka_unit_test(what_the_user_gave_stays),
